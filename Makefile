@@ -1,0 +1,33 @@
+PYTHON ?= python3
+TEXT ?= All voices, one pass.
+OUT ?= tutti.wav
+ARGS ?=
+
+help:  ## what can be done here
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
+
+speak: .venv/.tutti  ## say TEXT into OUT: make speak TEXT="Hello" OUT=hello.wav ARGS="--voice am_adam"
+	.venv/bin/tutti speak "$$TEXT" -o "$$OUT" $(ARGS)
+
+install: .venv/.tutti  ## tutti in .venv, without PyTorch
+
+test: .venv/.dev  ## lint, types and the whole suite, with the real model
+	.venv/bin/ruff check . && .venv/bin/ruff format --check . && .venv/bin/mypy && .venv/bin/pytest $(ARGS)
+
+fmt: .venv/.dev  ## format the code
+	.venv/bin/ruff check --fix . ; .venv/bin/ruff format .
+
+clean:  ## forget the virtual environment and all caches of tools
+	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis
+
+.venv/bin/pip:
+	$(PYTHON) -m venv .venv
+
+.venv/.tutti: pyproject.toml | .venv/bin/pip
+	.venv/bin/pip install --quiet --editable . && touch $@
+
+.venv/.dev: pyproject.toml | .venv/bin/pip
+	.venv/bin/pip install --quiet --editable ".[dev]" && touch $@ .venv/.tutti
+
+export TEXT OUT
+.PHONY: help speak install test fmt clean

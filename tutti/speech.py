@@ -1,0 +1,85 @@
+"""What goes into Kokoro and what comes out: the values that every layer passes on, and no code."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+SAMPLE_RATE = 24_000
+SAMPLES_PER_FRAME = 600  # one frame is 25 ms
+MAX_PHONEMES = 510
+STYLE_SIZE = 256  # the first half steers timbre, the second half prosody
+
+Samples = NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Utterance:
+    """One row for the acoustic stage."""
+
+    tokens: NDArray[np.int64]  # [n + 2], 0 at both ends
+    style: NDArray[np.float32]  # [256]
+    speed: float = 1.0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Frames:
+    """One row between the stages: how long each token sounds, its pitch and its energy."""
+
+    durations: NDArray[np.int64]  # [n + 2] frames for each token
+    features: NDArray[np.float32]  # [512, T]
+    f0: NDArray[np.float32]  # [2T] Hz, below 10 where the voice is silent
+    energy: NDArray[np.float32]  # [2T]
+    style: NDArray[np.float32]  # [256]
+
+    @property
+    def n_frames(self) -> int:
+        return self.features.shape[1]
+
+
+Row = TypeVar("Row", contravariant=True)
+Out = TypeVar("Out", covariant=True)
+
+
+class Stage(Protocol[Row, Out]):
+    """One step of the network: rows in, as many rows out, in the same order."""
+
+    def __call__(self, rows: Sequence[Row]) -> Sequence[Out]: ...
+
+
+class Model(Protocol):
+    """A checkpoint ready to run. A third family of models joins by offering these three."""
+
+    lanes: int  # rows that run side by side without slowing each other down
+
+    @property
+    def acoustic(self) -> Stage[Utterance, Frames]: ...
+
+    @property
+    def vocoder(self) -> Stage[Frames, Samples]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class WordTime:
+    """When a word of the original text is heard, in seconds from the start of the audio."""
+
+    word: str
+    start_s: float
+    end_s: float
+    span: tuple[int, int]  # in the original text
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Speech:
+    """One chunk, spoken."""
+
+    samples: Samples
+    words: tuple[WordTime, ...]
+    span: tuple[int, int]  # the stretch of the original text that this chunk reads
+    dropped: tuple[str, ...] = ()  # symbols that nobody could say
+
+    @property
+    def duration_s(self) -> float:
+        return len(self.samples) / SAMPLE_RATE

@@ -1,0 +1,49 @@
+"""The nouns of the text front end: words with their phonemes, pauses, and chunks of one breath."""
+
+from dataclasses import dataclass
+
+from tutti.text.spoken import Span
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """One spoken word in Kokoro's symbols, with the stretch of the original text that it reads aloud.
+
+    Several words may share a span: "five", "dollars" both read "$5".
+    """
+
+    phonemes: str  # letters of sound and stress; no spaces, no punctuation
+    span: Span
+    before: str = ""  # symbols in front that belong to it: opening quotes and brackets
+    after: str = " "  # symbols up to the next word: " ", ", ", ". ", "" inside a compound
+
+    @property
+    def symbols(self) -> str:
+        return self.before + self.phonemes + self.after
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A sentence as it will be said, and the symbols in it that nobody could say."""
+
+    words: tuple[Word, ...]
+    dropped: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """Text for one breath: its words, the pause after it, its place in the original text."""
+
+    words: tuple[Word, ...]
+    pause_s: float = 0.0
+    dropped: tuple[str, ...] = ()
+
+    @property
+    def phonemes(self) -> str:
+        return "".join(word.symbols for word in self.words).rstrip()
+
+    @property
+    def span(self) -> Span:
+        if not self.words:
+            return (0, 0)
+        return min(word.span[0] for word in self.words), max(word.span[1] for word in self.words)

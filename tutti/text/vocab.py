@@ -1,0 +1,34 @@
+"""Kokoro's symbols and their ids."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+# The ids are the model's own and have gaps; 0 is the pad at both ends.
+SYMBOLS: dict[str, int] = {
+    **dict(zip(';:,.!?', range(1, 7), strict=True)),
+    **dict(zip('—…"()“” \u0303ʣʥʦʨᵝ\uab67', range(9, 24), strict=True)),
+    **{"A": 24, "I": 25, "O": 31, "Q": 33, "S": 35, "T": 36, "W": 39, "Y": 41, "ᵊ": 42},
+    **dict(zip("abcdef", range(43, 49), strict=True)),
+    **dict(zip("hijklmnopqrstuvwxyz", range(50, 69), strict=True)),
+    **{"ɑ": 69, "ɐ": 70, "ɒ": 71, "æ": 72, "β": 75, "ɔ": 76, "ɕ": 77, "ç": 78, "ɖ": 80, "ð": 81, "ʤ": 82, "ə": 83},
+    **{"ɚ": 85, "ɛ": 86, "ɜ": 87, "ɟ": 90, "ɡ": 92, "ɥ": 99, "ɨ": 101, "ɪ": 102, "ʝ": 103, "ɯ": 110, "ɰ": 111},
+    **{"ŋ": 112, "ɳ": 113, "ɲ": 114, "ɴ": 115, "ø": 116, "ɸ": 118, "θ": 119, "œ": 120, "ɹ": 123, "ɾ": 125},
+    **{"ɻ": 126, "ʁ": 128, "ɽ": 129, "ʂ": 130, "ʃ": 131, "ʈ": 132, "ʧ": 133, "ʊ": 135, "ʋ": 136, "ʌ": 138},
+    **{"ɣ": 139, "ɤ": 140, "χ": 142, "ʎ": 143, "ʒ": 147, "ʔ": 148, "ˈ": 156, "ˌ": 157, "ː": 158, "ʰ": 162},
+    **{"ʲ": 164, "↓": 169, "→": 171, "↗": 172, "↘": 173, "ᵻ": 177},
+}
+
+PUNCTUATION = frozenset(';:,.!?—…"()“”')
+
+
+def known(phonemes: str) -> tuple[str, tuple[str, ...]]:
+    """The phonemes that Kokoro can say, and those it has no symbol for."""
+    if all(symbol in SYMBOLS for symbol in phonemes):
+        return phonemes, ()
+    kept = "".join(symbol for symbol in phonemes if symbol in SYMBOLS)
+    return kept, tuple(symbol for symbol in phonemes if symbol not in SYMBOLS)
+
+
+def encode(phonemes: str) -> NDArray[np.int64]:
+    """Token ids, padded by 0 at both ends. Every symbol must be known."""
+    return np.array([0, *(SYMBOLS[symbol] for symbol in phonemes), 0], dtype=np.int64)
