@@ -1,0 +1,7 @@
+"""Samples to bytes: resampling and the eight formats. Nothing here loads a codec before one is asked for."""
+
+from tutti.audio.encoder import Encoder, encoder
+from tutti.audio.formats import FORMATS, Format, format_of_file
+from tutti.audio.resample import Resampler, resampler
+
+__all__ = ["FORMATS", "Encoder", "Format", "Resampler", "encoder", "format_of_file", "resampler"]

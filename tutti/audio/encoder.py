@@ -1,0 +1,107 @@
+"""The one door from samples to bytes: `encoder("mp3")`, `encode(samples)` for each piece, `flush()` at the end."""
+
+from typing import Protocol
+
+import numpy as np
+
+from tutti.audio.formats import Format, find_format
+from tutti.audio.resample import n_resampled, resampler
+from tutti.errors import ModelFailed
+from tutti.speech import Samples
+
+
+class Encoder(Protocol):
+    """24 kHz samples in, bytes out as early as the format allows; the cut of the input never shows in the output."""
+
+    content_type: str
+    sample_rate: int
+    n_clipped: int  # samples that were louder than full scale, so far
+
+    def encode(self, samples: Samples) -> bytes: ...
+
+    def flush(self) -> bytes: ...
+
+
+class Codec(Protocol):
+    """One format at its own rate; it sees only finite samples within [-1, 1]."""
+
+    def encode(self, samples: Samples) -> bytes: ...
+
+    def flush(self) -> bytes: ...
+
+
+def encoder(format: str, *, sample_rate: int | None = None, n_samples: int | None = None) -> Encoder:
+    """An encoder for one stream; `n_samples` (24 kHz samples to come), if known, puts true lengths into headers."""
+    chosen = find_format(format)
+    return StreamEncoder(chosen, chosen.rate(sample_rate), n_samples)
+
+
+class StreamEncoder:
+    """Checks, resamples and clips the samples of one stream, then hands them to its codec."""
+
+    def __init__(self, format: Format, sample_rate: int, n_samples: int | None) -> None:
+        self.content_type = format.content_type(sample_rate)
+        self.sample_rate = sample_rate
+        self.n_clipped = 0
+        self._resampler = resampler(sample_rate)
+        self._codec = codec(
+            format.name, sample_rate, None if n_samples is None else n_resampled(n_samples, sample_rate)
+        )
+        self._n_promised = n_samples
+        self._n_in = 0
+        self._flushed = False
+
+    def encode(self, samples: Samples) -> bytes:
+        if self._flushed:
+            raise ValueError("this stream was flushed; a new one needs a new encoder")
+        if not np.isfinite(samples).all():
+            raise ModelFailed("the model made samples that are not numbers; no audio can be written from them")
+        self._n_in += len(samples)
+        if self._n_promised is not None and self._n_in > self._n_promised:
+            raise ValueError(f"{self._n_in} samples came, but {self._n_promised} were announced and written down")
+        return self._codec.encode(self._clip(self._resampler.resample(samples)))
+
+    def flush(self) -> bytes:
+        """The rest of the stream; after it this encoder is done, and a second flush is empty."""
+        if self._flushed:
+            return b""
+        if self._n_promised is not None and self._n_in != self._n_promised:
+            raise ValueError(
+                f"only {self._n_in} samples came of {self._n_promised} that were announced and written down"
+            )
+        self._flushed = True
+        return self._codec.encode(self._clip(self._resampler.flush())) + self._codec.flush()
+
+    def _clip(self, samples: Samples) -> Samples:
+        # After resampling, which may itself swing past full scale.
+        n_loud = int(np.count_nonzero(np.abs(samples) > 1))
+        self.n_clipped += n_loud
+        return np.clip(samples, -1, 1) if n_loud else samples
+
+
+def codec(name: str, sample_rate: int, n_samples: int | None) -> Codec:
+    """The codec of a known format; `n_samples` is counted at `sample_rate`."""
+    from tutti.audio import pcm
+
+    match name:
+        case "pcm":
+            return pcm.Pcm()
+        case "wav":
+            return pcm.Wav(sample_rate, n_samples)
+        case "mulaw":
+            return pcm.G711(pcm.mulaw_table())
+        case "alaw":
+            return pcm.G711(pcm.alaw_table())
+
+    from tutti.audio import compressed  # loads FFmpeg
+
+    match name:
+        case "mp3":
+            return compressed.Mp3(sample_rate)
+        case "aac":
+            return compressed.Aac(sample_rate)
+        case "flac":
+            return compressed.Flac(sample_rate, n_samples)
+        case "opus":
+            return compressed.Opus(sample_rate)
+    raise LookupError(f"format {name!r} is in the table but has no codec")
