@@ -1,0 +1,34 @@
+"""Letters and signs that English text borrows, and what a reader calls them."""
+
+FOLDS = {"ø": "o", "Ø": "O", "ß": "ss", "æ": "ae", "Æ": "Ae", "œ": "oe", "Œ": "Oe", "ð": "th", "Ð": "Th", "þ": "th"}
+FOLDS |= {"Þ": "Th", "ł": "l", "Ł": "L", "đ": "d", "Đ": "D", "ı": "i", "ħ": "h", "ŋ": "ng", "ə": "e", "’": "'"}
+
+_GREEK = (
+    "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi omicron pi rho sigma sigma tau "
+    "upsilon phi chi psi omega"
+)
+_DIGITS = "zero one two three four five six seven eight nine"
+
+NAMES: dict[str, str] = {
+    **{chr(0x3B1 + i): name for i, name in enumerate(_GREEK.split())},
+    **{str(i): name for i, name in enumerate(_DIGITS.split())},
+}
+
+SAID = {
+    "&": "and",
+    "%": "percent",
+    "+": "plus",
+    "@": "at",
+    "=": "equals",
+    "×": "times",
+    "÷": "divided",
+    "°": "degrees",
+    "$": "dollars",
+    "£": "pounds",
+    "€": "euros",
+    "¥": "yen",
+    "§": "section",
+    "©": "copyright",
+    "®": "registered",
+    "™": "trademark",
+}

@@ -1,0 +1,117 @@
+"""Words of one spelling and two sounds where the neighbours, not the part of speech, decide."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """The other sound of a word, and the company in which it is heard."""
+
+    us: str
+    gb: str
+    before: frozenset[str] = frozenset()  # words right before it
+    after: frozenset[str] = frozenset()  # words right after it
+    near: frozenset[str] = frozenset()  # words anywhere in the sentence
+    never_after: frozenset[str] = frozenset()  # words right before it that forbid all that
+
+
+def _rule(us: str, gb: str, before: str = "", after: str = "", near: str = "", never_after: str = "") -> Rule:
+    return Rule(us, gb, *(frozenset(words.split()) for words in (before, after, near, never_after)))
+
+
+_VERBAL = "to will would can could should may might must i you we they he she it who and let don't didn't"
+
+RULES: dict[str, tuple[Rule, ...]] = {
+    "lead": (
+        _rule(
+            "lˈɛd",
+            "lˈɛd",
+            before="molten heavy white red contain contains containing",
+            after="pipe pipes pipework paint paints poisoning acid bullet bullets battery batteries pencil pencils shot ore "
+            "exposure contamination weight weights sheet sheeting solder mine mines oxide crystal glass",
+            near="zinc mercury cadmium arsenic toxic copper tin metals",
+            never_after=_VERBAL,
+        ),
+    ),
+    "bass": (
+        _rule(
+            "bˈAs",
+            "bˈAs",
+            before="double slap upright electric acoustic bowed drum",
+            after="guitar guitars guitarist player players line lines drum drums clef note notes solo voice singer amp boost "
+            "part string strings section",
+            near="music guitar drum drums treble band song songs jazz speaker speakers subwoofer melody choir tenor rhythm",
+        ),
+    ),
+    "tear": (
+        _rule(
+            "tˈɛɹ",
+            "tˈɛː",
+            after="apart up down off open it them along away gas-proof",
+            near="fabric muscle ligament cloth shirt jeans sleeve meniscus cartilage tendon wear paper sail",
+        ),
+    ),
+    "wind": (_rule("wˈInd", "wˈInd", after="up down your", never_after="the a strong cold this that of"),),
+    "winds": (_rule("wˈIndz", "wˈIndz", after="up down its through around", never_after="the strong high cold of"),),
+    "wound": (
+        _rule("wˈWnd", "wˈWnd", after="up down around round through itself", never_after="the a his her my this"),
+    ),
+    "bow": (
+        _rule(
+            "bˈW",
+            "bˈW",
+            before="deep",
+            after="down before out politely deeply",
+            near="ship boat stern applause curtain audience vessel stage sailors",
+            never_after="hair violin red silk",
+        ),
+    ),
+    "row": (_rule("ɹˈW", "ɹˈW", before="blazing furious terrible heated"),),
+    "minute": (
+        _rule(
+            "mInˈut",
+            "mInjˈuːt",
+            before="most very so extremely",
+            after="amount amounts detail details particle particles quantity quantities trace traces difference differences "
+            "fraction scale changes variations organisms quantities dose doses",
+        ),
+    ),
+    "resume": (_rule("ɹˈɛzəmˌA", "ɹˈɛzjuːmˌA", before="a my your his her their our the this updated strong good new"),),
+    "dove": (_rule("dˈOv", "dˈQv", after="into in down under off for headfirst deep straight"),),
+    "lives": (
+        _rule(
+            "lˈɪvz",
+            "lˈɪvz",
+            after="in at on with near alone here there next by inside outside abroad among",
+            never_after="the their our your my his her of human many lost other people's its several all these those save "
+            "whose saved some",
+        ),
+    ),
+    "live": (
+        _rule(
+            "lˈIv",
+            "lˈIv",
+            before="was is are be broadcast streamed performed recorded go went going goes aired",
+            after="music show shows stream streams streaming broadcast television tv audience concert performance wire wires "
+            "chat coverage update updates from",
+            never_after="i you we they to who people can could will would",
+        ),
+    ),
+    "use": (_rule("jˈus", "jˈuːs", before="of in no the for any"),),
+    "close": (
+        _rule("klˈOs", "klˈQs", after="to friend friends call range up-to by relative together enough attention"),
+    ),
+}
+
+
+def choose(words: Sequence[str], i: int, british: bool) -> str | None:
+    """The sound that the company of words[i] demands, or None where grammar may decide."""
+    for rule in RULES.get(words[i], ()):
+        left = words[i - 1] if i else ""
+        right = words[i + 1] if i + 1 < len(words) else ""
+        if left in rule.never_after:
+            continue
+        if left in rule.before or right in rule.after or not rule.near.isdisjoint(words):
+            return rule.gb if british else rule.us
+    return None

@@ -1,0 +1,151 @@
+"""The pronouncing dictionaries: two JSON files an accent, compacted once into sorted bytes that load at once."""
+
+import json
+import mmap
+import os
+import struct
+import tempfile
+from array import array
+from dataclasses import dataclass
+from pathlib import Path
+
+from tutti.errors import WeightsUnavailable
+
+ACCENTS = {"en-us": "us", "en-gb": "gb"}
+FORMAT = b"TUTTILX1"
+_HEADER = struct.Struct("<8sII")  # format, entries, sum of the JSON sizes: other files, another table
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """How a word sounds, by tag where that decides. `gold` entries were checked by a person."""
+
+    gold: bool
+    by_tag: dict[str, str]  # "DEFAULT" always; "" means: spell it
+
+    def say(self, tag: str, alone: bool) -> str:
+        """The pronunciation for a Penn Treebank tag; `alone` is a word with no word after it in its clause."""
+        if len(self.by_tag) == 1:
+            return self.by_tag["DEFAULT"]
+        if alone and "None" in self.by_tag:
+            return self.by_tag["None"]
+        if tag in self.by_tag:
+            return self.by_tag[tag]
+        return self.by_tag.get(COARSE.get(tag[:2], tag), self.by_tag["DEFAULT"])
+
+
+COARSE = {"VB": "VERB", "NN": "NOUN", "RB": "ADV", "JJ": "ADJ"}
+
+
+class Lexicon:
+    """A table of words, sorted by their UTF-8 bytes, on memory that all processes share."""
+
+    def __init__(self, table: bytes | mmap.mmap) -> None:
+        _, n, _ = _HEADER.unpack_from(table)
+        self._table = table
+        self._starts = array("I")
+        self._starts.frombytes(table[_HEADER.size : _HEADER.size + 4 * (n + 1)])
+
+    @classmethod
+    def load(cls, home: Path, accent: str) -> "Lexicon":
+        """The dictionary of "us" or "gb" under home/lexicon, compacted first where that is not yet done."""
+        folder = home / "lexicon"
+        sources = [folder / f"{accent}_gold.json", folder / f"{accent}_silver.json"]
+        compact = folder / f"{accent}.bin"
+        if not _fresh(compact, sources):
+            for source in sources:
+                if not source.is_file():
+                    raise WeightsUnavailable(f"the pronouncing dictionary {source.name} is missing: run `tutti pull`")
+            gold, silver = (json.loads(source.read_bytes()) for source in sources)
+            table = build(gold, silver, sum(source.stat().st_size for source in sources))
+            return cls(table if not _write(compact, table) else _map(compact))
+        return cls(_map(compact))
+
+    def __len__(self) -> int:
+        return len(self._starts) - 1
+
+    def find(self, word: str) -> Entry | None:
+        """The entry spelled exactly so."""
+        wanted = word.encode() + b"\t"
+        table, starts = self._table, self._starts
+        low, high = 0, len(starts) - 1
+        while low < high:
+            middle = (low + high) // 2
+            start = starts[middle]
+            if table[start : start + len(wanted)] < wanted:
+                low = middle + 1
+            else:
+                high = middle
+        start = starts[low]
+        if low == len(starts) - 1 or table[start : start + len(wanted)] != wanted:
+            return None
+        rank, *fields = table[start + len(wanted) : starts[low + 1]].decode().split("\t")
+        return Entry(
+            rank == "g", {tag or "DEFAULT": sound for sound, _, tag in (field.partition("=") for field in fields)}
+        )
+
+    def get(self, word: str) -> Entry | None:
+        """The entry for a word as it stands in a text: "Table" finds "table", "boston" finds "Boston"."""
+        exact = self.find(word)
+        if len(word) < 2 or (exact and exact.gold):
+            return exact
+        lower = word.lower()
+        other = None
+        if word == lower:
+            other = self.find(word.capitalize())
+        elif word == lower.capitalize():
+            other = self.find(lower)
+        return other if exact is None or (other and other.gold) else exact
+
+
+def build(gold: dict[str, str | dict[str, str | None]], silver: dict[str, str], stamp: int = 0) -> bytes:
+    """The compact table of two dictionaries; gold wins."""
+    lines: dict[bytes, bytes] = {}
+    for rank, words in (("s", silver), ("g", gold)):
+        for word, sound in words.items():
+            by_tag = sound if isinstance(sound, dict) else {"DEFAULT": sound}
+            fields = "\t".join(
+                (phonemes or "") + (f"={tag}" if tag != "DEFAULT" else "") for tag, phonemes in by_tag.items()
+            )
+            key = word.encode()
+            lines[key] = key + f"\t{rank}\t{fields}".encode()
+    ordered = [lines[key] for key in sorted(lines, key=lambda key: key + b"\t")]
+    start = _HEADER.size + 4 * (len(ordered) + 1)
+    starts = array("I", [start])
+    for line in ordered:
+        start += len(line)
+        starts.append(start)
+    return _HEADER.pack(FORMAT, len(ordered), stamp & 0xFFFFFFFF) + starts.tobytes() + b"".join(ordered)
+
+
+def _fresh(compact: Path, sources: list[Path]) -> bool:
+    """Whether the compact table is of this format and was made from these very files (or they are gone)."""
+    try:
+        with compact.open("rb") as file:
+            head = file.read(_HEADER.size)
+        made = compact.stat().st_mtime_ns
+        stats = [source.stat() for source in sources if source.exists()]
+    except OSError:
+        return False
+    if len(head) != _HEADER.size or head[:8] != FORMAT:
+        return False
+    if len(stats) < len(sources):
+        return not stats
+    return all(s.st_mtime_ns <= made for s in stats) and _HEADER.unpack(head)[2] == sum(s.st_size for s in stats)
+
+
+def _map(path: Path) -> mmap.mmap:
+    with path.open("rb") as file:
+        return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+
+
+def _write(path: Path, table: bytes) -> bool:
+    """Put the table in place in one step; a read-only cache is no reason to fail."""
+    try:
+        with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
+            file.write(table)
+        os.chmod(file.name, 0o644)  # the cache may be shared
+        os.replace(file.name, path)
+    except OSError:
+        return False
+    return True

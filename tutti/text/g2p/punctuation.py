@@ -1,0 +1,100 @@
+"""What stands between words, in the symbols that Kokoro knows."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+CLAUSE_ENDS = frozenset(";:,.!?—…")  # quotes and brackets do not break the flow of sound
+_OPENING = '“("'
+_SAME = {
+    "–": "—",
+    "―": "—",
+    "‒": "—",
+    "−": "—",
+    "~": "—",
+    "‥": "…",
+    "⋯": "…",
+    "、": ",",
+    "，": ",",
+    "。": ".",
+    "！": "!",
+    "？": "?",
+}
+_SAME |= {
+    "；": ";",
+    "：": ":",
+    "·": ",",
+    "•": ",",
+    "¡": "",
+    "¿": "",
+    "«": "“",
+    "»": "”",
+    "„": "“",
+    "‟": "“",
+    "‹": "“",
+    "›": "”",
+}
+_SAME |= {"[": "(", "]": ")", "{": "(", "}": ")", "（": "(", "）": ")", "「": "“", "」": "”", "।": "."}
+_SILENT = frozenset("'’‘‚`´_-‐‑/\\*#|^<>")  # read by the eye alone
+_KEPT = frozenset(';:,.!?—…"()“” ')
+_DASH = re.compile(r"(?<=\s)-+(?=\s)|--+|(?<=\s)[–—](?=\s)")
+_DOTS = re.compile(r"\.{2,}|…[.…]*")
+_REPEATED = re.compile(r"([;:,—…])\1+|([!?])\2{2,}")
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """The symbols between two words: those that close the left one, those that open the right one."""
+
+    after: str
+    before: str
+
+
+def between(text: str, spans: Sequence[tuple[int, int]]) -> tuple[list[Gap], list[str]]:
+    """The gaps before, between and behind the words at `spans`, and the characters that have no symbol."""
+    gaps: list[Gap] = []
+    dropped: list[str] = []
+    end = 0
+    for start, stop in [*spans, (len(text), len(text))]:
+        first, last = not gaps, start == len(text)
+        raw = text[end:start]
+        if raw == " " and not first and not last:
+            gaps.append(_SPACE)
+        else:
+            gaps.append(_gap(text, end, start, first, last, dropped))
+        end = stop
+    return gaps, dropped
+
+
+_SPACE = Gap(" ", "")
+
+
+def _gap(text: str, start: int, end: int, first: bool, last: bool, dropped: list[str]) -> Gap:
+    raw = _DOTS.sub("…", text[start:end])
+    raw = _DASH.sub("—", f" {raw} " if first or last else raw)
+    symbols: list[str] = []
+    for i, char in enumerate(raw):
+        if char.isspace():
+            symbol = " "
+        elif char == '"':
+            opens = (i == 0 and first) or (i > 0 and (raw[i - 1].isspace() or raw[i - 1] in "([—“"))
+            symbol = "“" if opens and not (last and not raw[i:].strip('" ')) else "”"
+        else:
+            symbol = _SAME.get(char, char)
+        if symbol in _KEPT:
+            symbols.append(symbol)
+        elif symbol in _SILENT:
+            symbols.append(" " if symbol in "_/\\|" else "")
+        elif symbol:
+            dropped.append(symbol)
+    plain = _REPEATED.sub(lambda m: m[1] or m[2] * 3, " ".join("".join(symbols).split()))
+    if first:
+        return Gap("", plain)
+    closes = "".join(symbols)[:1] != " "
+    body = plain.rstrip(_OPENING + " ")
+    opened = plain[len(body) :].replace(" ", "")
+    if last:
+        body, opened = (body + opened, "")
+    if body and not closes and body[0] in "—…":
+        body = " " + body
+    return Gap(body.rstrip() + " ", opened)
