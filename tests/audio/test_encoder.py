@@ -1,9 +1,12 @@
 import gc
+import os
 import struct
+import sys
 import weakref
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
+import psutil
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -162,6 +165,17 @@ def test_an_abandoned_stream_is_freed(name):
         assert freed() is None
     finally:
         gc.enable()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only there can a thread be told how many CPUs to see")
+@pytest.mark.parametrize("name", FORMATS)
+def test_a_stream_brings_no_threads_and_leaves_the_cpus_alone(name):
+    n_threads, cpus = psutil.Process().num_threads(), os.sched_getaffinity(0)
+    streams = [encoder(name) for _ in range(5)]
+    for stream in streams:
+        stream.encode(noise(5_000))
+    assert psutil.Process().num_threads() <= n_threads
+    assert os.sched_getaffinity(0) == cpus
 
 
 def test_a_streamed_wav_says_that_its_length_is_open():

@@ -1,7 +1,11 @@
 """The formats that need a codec. FFmpeg's encoders make the frames; what goes around a frame is written here,
 so that every byte leaves as soon as its frame is full and nothing is kept in a container's buffer."""
 
+import os
 import struct
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 
 import av
 import numpy as np
@@ -28,6 +32,21 @@ def bit_rate(sample_rate: int) -> int:
     return 64_000 if sample_rate == 16_000 else 96_000
 
 
+@contextmanager
+def one_cpu_in_sight() -> Iterator[None]:
+    """While this lasts, FFmpeg counts one CPU. PyAV puts a filter graph before each encoder, which would otherwise
+    start a thread for each CPU and stream, all idle: thousands on a large server."""
+    if sys.platform != "linux":
+        yield
+        return
+    allowed = os.sched_getaffinity(0)  # of the calling thread alone
+    os.sched_setaffinity(0, {min(allowed)})
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, allowed)
+
+
 class FrameEncoder:
     """One FFmpeg encoder, fed with frames of exactly its size, so that no cut of the input changes the output."""
 
@@ -45,6 +64,7 @@ class FrameEncoder:
         self.header = bytes(context.extradata or b"")
         self.n_samples = 0  # taken in so far
         self._context = context
+        self._started = False
         self._waiting: Audio = np.zeros(0, np.int16) if name == "flac" else np.zeros(0, np.float32)
 
     def encode(self, samples: Audio) -> list[bytes]:
@@ -68,7 +88,9 @@ class FrameEncoder:
     def _send(self, samples: Audio) -> list[bytes]:
         frame = av.AudioFrame.from_ndarray(samples.reshape(1, -1), format=self._context.format.name, layout="mono")
         frame.sample_rate = self._context.sample_rate
-        return [bytes(packet) for packet in self._context.encode(frame)]
+        with nullcontext() if self._started else one_cpu_in_sight():
+            self._started = True
+            return [bytes(packet) for packet in self._context.encode(frame)]
 
 
 class Mp3:
