@@ -1,13 +1,14 @@
 """Text on its way to being spoken, every character tied to its place in the original."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 Span = tuple[int, int]
+Said = str | Mapping[str, str] | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Spoken:
     """A string whose character i reads aloud the original text from starts[i] to ends[i].
 
@@ -16,14 +17,14 @@ class Spoken:
     """
 
     text: str
-    starts: tuple[int, ...]
-    ends: tuple[int, ...]
+    starts: Sequence[int]  # a range while nothing has moved: a megabyte of plain text then costs nothing
+    ends: Sequence[int]
 
     @classmethod
     def of(cls, text: str, offset: int = 0) -> "Spoken":
         """Text that is its own original, beginning at `offset` there."""
         n = len(text)
-        return cls(text, tuple(range(offset, offset + n)), tuple(range(offset + 1, offset + n + 1)))
+        return cls(text, range(offset, offset + n), range(offset + 1, offset + n + 1))
 
     def __len__(self) -> int:
         return len(self.text)
@@ -31,11 +32,19 @@ class Spoken:
     def __bool__(self) -> bool:
         return bool(self.text)
 
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Spoken):
+            return NotImplemented
+        return self.text == other.text and (*self.starts,) == (*other.starts,) and (*self.ends,) == (*other.ends,)
+
+    def __hash__(self) -> int:
+        return hash(self.text)
+
     def __getitem__(self, where: slice) -> "Spoken":
         return Spoken(self.text[where], self.starts[where], self.ends[where])
 
     def __add__(self, other: "Spoken") -> "Spoken":
-        return Spoken(self.text + other.text, self.starts + other.starts, self.ends + other.ends)
+        return Spoken(self.text + other.text, (*self.starts, *other.starts), (*self.ends, *other.ends))
 
     def span(self, start: int = 0, end: int | None = None) -> Span:
         """The stretch of the original that characters start..end read aloud."""
@@ -49,26 +58,39 @@ class Spoken:
         left = len(self.text) - len(self.text.lstrip())
         return self[left : len(self.text.rstrip())] if left < len(self.text) else self[:0]
 
-    def sub(self, pattern: re.Pattern[str], repl: str | Callable[[re.Match[str]], str | None]) -> "Spoken":
-        """Like re.sub with a literal replacement or a function; a function may return None to leave a match alone."""
+    def sub(self, pattern: re.Pattern[str], repl: str | Callable[[re.Match[str]], Said]) -> "Spoken":
+        """Like re.sub with a literal replacement or a function.
+
+        A function may return None to leave a match alone, or a mapping from group names to words: then each group is
+        replaced on its own and what stands between the groups keeps its ties.
+        """
+        return self._replace(_edits(pattern.finditer(self.text), repl))
+
+    def keep(self, pattern: re.Pattern[str], group: str) -> "Spoken":
+        """Each match shrinks to one of its groups, whose characters keep their ties."""
+        return self._replace(
+            edit
+            for match in pattern.finditer(self.text)
+            for edit in ((match.start(), match.start(group), ""), (match.end(group), match.end(), ""))
+        )
+
+    def _replace(self, edits: Iterator[tuple[int, int, str]]) -> "Spoken":
         pieces: list[str] = []
         starts: list[int] = []
         ends: list[int] = []
         done = 0
-        for match in pattern.finditer(self.text):
-            new = repl if isinstance(repl, str) else repl(match)
-            a, b = match.span()
-            if new is None or a == b:
+        for a, b, new in edits:
+            if a == b:
                 continue
-            pieces.append(self.text[done:a])
+            pieces += (self.text[done:a], new)
             starts += self.starts[done:a]
             ends += self.ends[done:a]
-            start, end = self.span(a, b)
-            pieces.append(new)
-            starts += [start] * len(new)
-            ends += [end] * len(new)
+            if new:
+                start, end = self.span(a, b)
+                starts += [start] * len(new)
+                ends += [end] * len(new)
             done = b
-        if not pieces:
+        if not done:
             return self
         pieces.append(self.text[done:])
         starts += self.starts[done:]
@@ -82,3 +104,15 @@ class Spoken:
             yield self[done : match.start()]
             done = match.end()
         yield self[done:]
+
+
+def _edits(
+    matches: Iterator[re.Match[str]], repl: str | Callable[[re.Match[str]], Said]
+) -> Iterator[tuple[int, int, str]]:
+    for match in matches:
+        new = repl if isinstance(repl, str) else repl(match)
+        if isinstance(new, str):
+            yield (*match.span(), new)
+        elif new is not None:
+            for name, said in sorted(new.items(), key=lambda item: match.start(item[0])):
+                yield (*match.span(name), said)

@@ -1,0 +1,66 @@
+"""What a listener expects of Markdown: the words, without the signs around them."""
+
+import re
+from html import unescape
+
+from tutti.text.spoken import Spoken
+
+HARD_BREAK = "\u2028"  # ends a sentence but not a paragraph: between list items and table rows
+
+
+def plain(spoken: Spoken) -> Spoken:
+    """Text without emphasis, fences, rules, tags, link targets and table lines; the words keep their ties."""
+    if not _ANY.search(spoken.text):
+        return spoken
+    spoken = spoken.sub(_FENCE, "").sub(_RULE, "\n").sub(_TAG, _untagged).sub(_ENTITY, _character)
+    if "|" in spoken.text:
+        table = _TABLE_LINE.search(spoken.text) is not None
+        spoken = spoken.sub(_TABLE_LINE, "").sub(_ROW_START, HARD_BREAK).sub(_ROW_END, "")
+        spoken = spoken.sub(_CELL if table else _SPACED_BAR, ", ")
+    if "[" in spoken.text:
+        spoken = spoken.keep(_LINK, "text").sub(_FOOTNOTE, "")
+    spoken = spoken.sub(_QUOTE, "").sub(_HEADING, lambda match: {"sign": "\n", "end": "\n\n"})
+    return spoken.sub(_ITEM, HARD_BREAK).sub(_SIGNS, "")
+
+
+# Every pattern is linear: runs are possessive or bounded, and begin where no longer run could have begun.
+_ANY = re.compile(r"(?m)[*_`#|~<>\[&+\\•]|^[ \t]*+[-=]")
+_FENCE = re.compile(r"(?m)^[ \t]*+(?:```|~~~)[^`\n]*+$")
+_RULE = re.compile(r"(?m)^[ \t]*+(?:[-*_=~#+][ \t]*+){3,}+$")
+_TAG = re.compile(
+    r"</?(?P<tag>[biusa]|em|strong|code|pre|su[bp]|span|small|mark|del|ins|div|p|br|hr|ul|ol|li|h[1-6]|table|t[rdh]"
+    r"|thead|tbody|blockquote|details|summary)(?:\s[^<>\n=]{1,60}=[^<>\n]{1,300})?\s?/?>",
+    re.IGNORECASE,
+)
+_ENTITY = re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,30});")
+_TABLE_LINE = re.compile(r"(?m)^[ \t]*+\|?(?:[ \t]*+:?-++:?[ \t]*+\|)++(?:[ \t]*+:?-++:?[ \t]*+)?$")
+_ROW_START = re.compile(r"(?m)^[ \t]*+\|[ \t]*+(?=[^\n]*\|)")
+_ROW_END = re.compile(r"(?m)(?<![ \t|])[ \t]*+\|[ \t]*+$")
+_CELL = re.compile(r"(?<![ \t|])[ \t]*+(?:\|[ \t]*+)++")
+_SPACED_BAR = re.compile(r"(?<![ \t|])[ \t]++(?:\|[ \t]++)++")
+# A target between slashes is not a link but the way to say a word: marks.parse wants it.
+_LINK = re.compile(
+    r"!?\[(?P<text>[^\[\]\n]{1,300})\]\((?!/[^()\n]{1,200}/\))(?=[^()\s]{0,1000}[/.#:])"
+    r'[^()\s]{1,1000}(?:\([^()\s]{0,200}\)[^()\s]{0,200})?(?:[ \t]"[^"\n]{0,200}")?\)'
+)
+_FOOTNOTE = re.compile(r"\[\^[\w-]{1,30}\]:?")
+_QUOTE = re.compile(r"(?m)^[ \t]*+(?:>[ \t]*+)++")
+_HEADING = re.compile(r"(?m)^(?P<sign> {0,3}#{1,6}[ \t]++)[^\n]*+(?P<end>\n?)")
+_ITEM = re.compile(r"(?m)^[ \t]*+[-*+•][ \t]++(?:\[[ xX]\][ \t]++)?(?=\S)")
+_SIGNS = re.compile(
+    r"(?<!\d)\*{2,3}|\*{2,3}(?!\d)"  # but two to the power of three is 2**3
+    r"|(?<![\w*])\*(?=[^\s*])|(?<=[^\s*])\*(?![\w*])"
+    r"|(?<!\w)_{1,3}(?=[^\s_])|(?<=[^\s_])_{1,3}(?!\w)"
+    r"|~~|`+|\\(?=[*_`#~\[\]])"
+)
+_LINE_TAG = re.compile("div|p|br|hr|[uo]l|li|h[1-6]|table|tr|thead|tbody|blockquote|details|summary")
+
+
+def _untagged(match: re.Match[str]) -> str:
+    tag = match["tag"].lower()
+    return HARD_BREAK if _LINE_TAG.fullmatch(tag) else " " if tag in ("td", "th") else ""
+
+
+def _character(match: re.Match[str]) -> str | None:
+    said = unescape(match[0]).replace("\u00a0", " ")
+    return said if len(said) == 1 and said.isprintable() and said < "\u2600" else None
