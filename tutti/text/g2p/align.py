@@ -1,0 +1,36 @@
+"""Which written words each spoken group reads, when a speaker ran words together or drew one apart."""
+
+from collections import Counter
+from collections.abc import Sequence
+from difflib import SequenceMatcher
+
+
+def align(alone: Sequence[str], together: Sequence[str]) -> list[tuple[int, int]]:
+    """For each group of sounds in `together`, the words [first, last) it reads, in order and without a gap.
+
+    `alone` is how each word sounds by itself; the sounds that both share tell who said what.
+    """
+    if not alone or len(alone) == len(together):
+        return [(i, i + 1) for i in range(len(together))]
+    word_of = [i for i, sounds in enumerate(alone) for _ in sounds]
+    group_of = [j for j, sounds in enumerate(together) for _ in sounds]
+    shared: list[Counter[int]] = [Counter() for _ in together]
+    matcher = SequenceMatcher(None, "".join(alone), "".join(together), autojunk=False)
+    for a, b, size in matcher.get_matching_blocks():
+        for k in range(size):
+            shared[group_of[b + k]][word_of[a + k]] += 1
+
+    spans: list[tuple[int, int]] = []
+    last = 0  # words before this one have been read
+    for j, counts in enumerate(shared):
+        # A word counts for a group when at least half of its sounds are heard in it.
+        heard = [i for i, n in counts.items() if 2 * n >= len(alone[i]) and i >= last]
+        if heard:
+            start, last = last, max(heard) + 1
+        else:  # a further part of the word before, or a first part of the next
+            start = max(0, last - 1)
+            last = max(last, start + 1)
+        if j == len(together) - 1:
+            last = len(alone)
+        spans.append((min(start, last - 1), last))
+    return spans

@@ -1,0 +1,95 @@
+"""Kana in the symbols that Kokoro's Japanese voices were taught."""
+
+_VOWELS = dict(zip("あいうえお", ("a", "i", "ɯ", "e", "o"), strict=True))
+_SMALL = dict(zip("ぁぃぅぇぉゃゅょゎ", ("a", "i", "ɯ", "e", "o", "ja", "jɯ", "jo", "βa"), strict=True))
+
+
+def _row(kana: str, *sounds: str) -> dict[str, str]:
+    return dict(zip(kana, sounds, strict=True))
+
+
+_SINGLE = (
+    _VOWELS
+    | _SMALL
+    | _row("かきくけこ", "ka", "kʲi", "kɯ", "ke", "ko")
+    | _row("がぎぐげご", "ɡa", "ɡʲi", "ɡɯ", "ɡe", "ɡo")
+    | _row("さしすせそ", "sa", "ɕi", "sɨ", "se", "so")
+    | _row("ざじずぜぞ", "ʣa", "ʥi", "zɨ", "ʣe", "ʣo")
+    | _row("たちつてと", "ta", "ʨi", "ʦɨ", "te", "to")
+    | _row("だぢづでど", "da", "ʥi", "zɨ", "de", "do")
+    | _row("なにぬねの", "na", "ɲi", "nɯ", "ne", "no")
+    | _row("はひふへほ", "ha", "çi", "ɸɯ", "he", "ho")
+    | _row("ばびぶべぼ", "ba", "bʲi", "bɯ", "be", "bo")
+    | _row("ぱぴぷぺぽ", "pa", "pʲi", "pɯ", "pe", "po")
+    | _row("まみむめも", "ma", "mʲi", "mɯ", "me", "mo")
+    | _row("らりるれろ", "ɾa", "ɾʲi", "ɾɯ", "ɾe", "ɾo")
+    | _row("やゆよわゐゑを", "ja", "jɯ", "jo", "βa", "i", "e", "o")
+    | _row("ゔゕゖ", "vɯ", "ka", "ke")
+)
+# A small kana bends the one before it: the consonant of the first, the vowel of the second.
+_BENT = (
+    _row("きぎしじちぢにひびぴみり", "kʲ", "ɡʲ", "ɕ", "ʥ", "ʨ", "ʥ", "ɲ", "ç", "bʲ", "pʲ", "mʲ", "ɾʲ")
+    | {"く": "kᵝ", "ぐ": "ɡᵝ", "つ": "ʦ", "ふ": "ɸ", "ゔ": "v", "う": "β", "て": "tʲ", "で": "dʲ"}
+    | {"と": "t", "ど": "d"}
+)
+_PAIRS = (
+    {k + "ゃ": _BENT[k] + "a" for k in "きぎしじちぢにひびぴみり"}
+    | {k + "ゅ": _BENT[k] + "ɨ" for k in "きぎしじちぢにひびぴみりてで"}
+    | {k + "ょ": _BENT[k] + "o" for k in "きぎしじちぢにひびぴみり"}
+    | {k + "ぇ": _BENT[k] + "e" for k in "きしじちにひくぐつふゔう"}
+    | {k + "ぁ": _BENT[k] + "a" for k in "くぐつふゔ"}
+    | {k + "ぉ": _BENT[k] + "o" for k in "くぐつふゔう"}
+    | {k + "ぃ": _BENT[k] + "i" for k in "くぐうてで"}
+    | {k + "ぅ": _BENT[k] + "ɯ" for k in "とど"}
+    | {"いぇ": "je", "つぃ": "ʦʲi", "ふぃ": "ɸʲi", "ゔぃ": "vʲi"}
+    | {"ふゅ": "ɸʲɨ", "ふょ": "ɸʲo", "ゔゅ": "bʲɨ", "ゔょ": "bʲo"}
+)
+# The moraic nasal takes the place of what follows it.
+_NASAL = dict.fromkeys("mpb", "m") | dict.fromkeys("kɡ", "ŋ") | dict.fromkeys("ɲʨʥ", "ɲ") | dict.fromkeys("ntdɾz", "n")
+_VOICED = dict(zip("かきくけこさしすせそたちつてとはひふへほ", "がぎぐげござじずぜぞだぢづでどばびぶべぼ", strict=True))
+
+
+def hiragana(text: str) -> str:
+    """Katakana, small phonetic and half-width ones too, as hiragana; repeat marks written out."""
+    from jaconv import h2z, kata2hira
+
+    wide = h2z(text).translate(_AINU)
+    out = ""
+    for kana in kata2hira(wide):
+        if kana in "ゝヽ" and out:
+            kana = out[-1]
+        elif kana in "ゞヾ" and out:
+            kana = _VOICED.get(out[-1], out[-1])
+        out += _WA.get(kana, kana)
+    return out
+
+
+_AINU = str.maketrans("ㇰㇱㇲㇳㇴㇵㇶㇷㇸㇹㇺㇻㇼㇽㇾㇿ", "クシストヌハヒフヘホムラリルレロ")
+_WA = {"ヷ": "ゔぁ", "ヸ": "ゔぃ", "ヹ": "ゔぇ", "ヺ": "ゔぉ"}
+
+
+def symbols(kana: str) -> tuple[str, tuple[str, ...]]:
+    """Hiragana as Kokoro's symbols, and the characters in it that are no kana."""
+    morae: list[str] = []
+    lost: list[str] = []
+    i = 0
+    while i < len(kana):
+        one, pair = kana[i], kana[i : i + 2]
+        i += 1
+        if pair in _PAIRS:
+            morae.append(_PAIRS[pair])
+            i += 1
+        elif len(pair) == 2 and pair[1] in "ぁぃぅぇぉゃゅょ" and one in _SINGLE and one not in _VOWELS | _SMALL:
+            morae.append(_SINGLE[one][:-1] + _SMALL[pair[1]])
+            i += 1
+        elif one in _SINGLE:
+            morae.append(_SINGLE[one])
+        elif one in "っんー":
+            morae.append({"っ": "ʔ", "ん": "N", "ー": "ː"}[one])
+        else:
+            lost.append(one)
+    for at, mora in enumerate(morae):
+        if mora == "N":
+            following = morae[at + 1] if at + 1 < len(morae) else ""
+            morae[at] = _NASAL.get(following[:1], "ɴ")
+    return "".join(morae), tuple(lost)

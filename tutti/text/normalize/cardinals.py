@@ -1,0 +1,162 @@
+"""Whole numbers in words: Spanish, French, Italian, Brazilian Portuguese, Hindi."""
+
+import re
+from collections.abc import Callable
+
+
+def words(text: str) -> list[str]:
+    """A list of words, written as one line."""
+    return text.split()
+
+
+LIMIT = 10**15  # larger ones are read digit by digit
+
+_ES = words(
+    "cero uno dos tres cuatro cinco seis siete ocho nueve diez once doce trece catorce quince dieciséis diecisiete "
+    "dieciocho diecinueve veinte veintiuno veintidós veintitrés veinticuatro veinticinco veintiséis veintisiete "
+    "veintiocho veintinueve"
+)
+_ES_TENS = words("treinta cuarenta cincuenta sesenta setenta ochenta noventa")
+_ES_HUNDREDS = words(
+    "ciento doscientos trescientos cuatrocientos quinientos seiscientos setecientos ochocientos novecientos"
+)
+_FR = words(
+    "zéro un deux trois quatre cinq six sept huit neuf dix onze douze treize quatorze quinze seize "
+    "dix-sept dix-huit dix-neuf"
+)
+_FR_TENS = words("vingt trente quarante cinquante soixante soixante quatre-vingt quatre-vingt")
+_IT = words(
+    "zero uno due tre quattro cinque sei sette otto nove dieci undici dodici tredici quattordici quindici sedici "
+    "diciassette diciotto diciannove"
+)
+_IT_TENS = words("venti trenta quaranta cinquanta sessanta settanta ottanta novanta")
+_PT = words(
+    "zero um dois três quatro cinco seis sete oito nove dez onze doze treze quatorze quinze dezesseis dezessete "
+    "dezoito dezenove"
+)
+_PT_TENS = words("vinte trinta quarenta cinquenta sessenta setenta oitenta noventa")
+_PT_HUNDREDS = words("cento duzentos trezentos quatrocentos quinhentos seiscentos setecentos oitocentos novecentos")
+_HI = words(
+    "शून्य एक दो तीन चार पाँच छह सात आठ नौ दस ग्यारह बारह तेरह चौदह पंद्रह सोलह सत्रह अठारह उन्नीस "
+    "बीस इक्कीस बाईस तेईस चौबीस पच्चीस छब्बीस सत्ताईस अट्ठाईस उनतीस तीस इकतीस बत्तीस तैंतीस चौंतीस पैंतीस छत्तीस सैंतीस अड़तीस उनतालीस "
+    "चालीस इकतालीस बयालीस तैंतालीस चौवालीस पैंतालीस छियालीस सैंतालीस अड़तालीस उनचास "
+    "पचास इक्यावन बावन तिरपन चौवन पचपन छप्पन सत्तावन अट्ठावन उनसठ साठ इकसठ बासठ तिरसठ चौंसठ पैंसठ छियासठ सड़सठ अड़सठ उनहत्तर "
+    "सत्तर इकहत्तर बहत्तर तिहत्तर चौहत्तर पचहत्तर छिहत्तर सतहत्तर अठहत्तर उन्यासी "
+    "अस्सी इक्यासी बयासी तिरासी चौरासी पचासी छियासी सत्तासी अट्ठासी नवासी "
+    "नब्बे इक्यानवे बानवे तिरानवे चौरानवे पचानवे छियानवे सत्तानवे अट्ठानवे निन्यानवे"
+)
+
+
+def cardinal(n: int, code: str, *, feminine: bool = False) -> str:
+    """A number from 0 to LIMIT in words; feminine where the language has it ("doscientas", "duas", "una")."""
+    said = _READERS[code](n)
+    for masculine, other in _FEMININE.get(code, ()) if feminine else ():
+        said = re.sub(masculine, other, said)
+    return said
+
+
+def digits(text: str, code: str) -> str:
+    """One digit after the other."""
+    return " ".join(_READERS[code](int(digit)) for digit in text)
+
+
+def _spanish(n: int) -> str:
+    if n < 30:
+        return _ES[n]
+    if n < 100:
+        return _ES_TENS[n // 10 - 3] + (f" y {_ES[n % 10]}" if n % 10 else "")
+    if n < 1000:
+        return "cien" if n == 100 else _ES_HUNDREDS[n // 100 - 1] + _rest(n % 100, _spanish)
+    if n < 10**6:
+        return ("" if n < 2000 else _short_one(_spanish(n // 1000)) + " ") + "mil" + _rest(n % 1000, _spanish)
+    unit, one, many = (10**12, "billón", "billones") if n >= 10**12 else (10**6, "millón", "millones")
+    return f"{_short_one(_spanish(n // unit))} {one if n // unit == 1 else many}" + _rest(n % unit, _spanish)
+
+
+def _short_one(said: str) -> str:
+    return re.sub(r"veintiuno$", "veintiún", re.sub(r"\buno$", "un", said))
+
+
+def _rest(n: int, reader: Callable[[int], str], joint: str = " ") -> str:
+    return joint + reader(n) if n else ""
+
+
+def _french(n: int) -> str:
+    if n < 20:
+        return _FR[n]
+    if n < 100:
+        tens, ones = divmod(n, 10)
+        if tens in (7, 9):
+            tens, ones = tens - 1, ones + 10
+        stem = _FR_TENS[tens - 2]
+        if ones == 0:
+            return "quatre-vingts" if tens == 8 else stem
+        return f"{stem} et {_FR[ones]}" if ones in (1, 11) and tens < 8 else f"{stem}-{_FR[ones]}"
+    if n < 1000:
+        count, left = divmod(n, 100)
+        return (
+            ("" if count == 1 else _FR[count] + " ")
+            + ("cents" if count > 1 and not left else "cent")
+            + _rest(left, _french)
+        )
+    if n < 10**6:
+        thousands = "" if n < 2000 else re.sub(r"(cent|vingt)s$", r"\1", _french(n // 1000)) + " "
+        return thousands + "mille" + _rest(n % 1000, _french)
+    unit, name = next((u, w) for u, w in ((10**12, "billion"), (10**9, "milliard"), (10**6, "million")) if n >= u)
+    return f"{_french(n // unit)} {name}{'s' if n // unit > 1 else ''}" + _rest(n % unit, _french)
+
+
+def _italian(n: int) -> str:
+    said = _italian_joined(n)
+    return said[:-3] + "tré" if n > 10 and said.endswith("tre") else said
+
+
+def _italian_joined(n: int) -> str:
+    if n < 20:
+        return _IT[n]
+    if n < 100:
+        stem, ones = _IT_TENS[n // 10 - 2], n % 10
+        return (stem[:-1] if ones in (1, 8) else stem) + (_IT[ones] if ones else "")
+    if n < 1000:
+        stem = ("" if n < 200 else _IT[n // 100]) + "cento"
+        return (stem[:-1] if n % 100 == 8 or 80 <= n % 100 < 90 else stem) + _rest(n % 100, _italian_joined, "")
+    if n < 10**6:
+        return ("mille" if n < 2000 else _italian_joined(n // 1000) + "mila") + _rest(n % 1000, _italian_joined, "")
+    scales = ((10**12, "bilione", "bilioni"), (10**9, "miliardo", "miliardi"), (10**6, "milione", "milioni"))
+    unit, one, many = next(scale for scale in scales if n >= scale[0])
+    return (f"un {one}" if n // unit == 1 else f"{_italian(n // unit)} {many}") + _rest(n % unit, _italian)
+
+
+def _portuguese(n: int) -> str:
+    if n < 20:
+        return _PT[n]
+    if n < 100:
+        return _PT_TENS[n // 10 - 2] + _rest(n % 10, _portuguese, " e ")
+    if n < 1000:
+        return "cem" if n == 100 else _PT_HUNDREDS[n // 100 - 1] + _rest(n % 100, _portuguese, " e ")
+    if n < 10**6:
+        left = n % 1000
+        joint = " e " if left < 100 or left % 100 == 0 else " "
+        return ("" if n < 2000 else _portuguese(n // 1000) + " ") + "mil" + _rest(left, _portuguese, joint)
+    scales = ((10**12, "trilhão", "trilhões"), (10**9, "bilhão", "bilhões"), (10**6, "milhão", "milhões"))
+    unit, one, many = next(scale for scale in scales if n >= scale[0])
+    left = n % unit
+    joint = " e " if left < 100 or left % 100 == 0 else " "
+    return f"{_portuguese(n // unit)} {one if n // unit == 1 else many}" + _rest(left, _portuguese, joint)
+
+
+def _hindi(n: int) -> str:
+    if n < 100:
+        return _HI[n]
+    scales = ((10**9, "अरब"), (10**7, "करोड़"), (10**5, "लाख"), (1000, "हज़ार"), (100, "सौ"))
+    unit, name = next(scale for scale in scales if n >= scale[0])
+    return f"{_hindi(n // unit)} {name}" + _rest(n % unit, _hindi)
+
+
+_READERS = {"es": _spanish, "fr": _french, "it": _italian, "pt-br": _portuguese, "hi": _hindi}
+_FEMININE = {
+    "es": ((r"uno$", "una"), (r"(cient|quinient)os\b(?! mill| bill)", r"\1as")),
+    "fr": ((r"\bun$", "une"),),
+    "it": ((r"^uno$", "una"),),
+    "pt-br": ((r"\bum$", "uma"), (r"\bdois\b(?= mil\b|$)", "duas"), (r"(ent|inhent)os\b(?! m| b| t)", r"\1as")),
+}

@@ -1,0 +1,192 @@
+"""Figures in Japanese text as katakana, with the counter behind them, since the counter bends the number."""
+
+import re
+import unicodedata
+
+from tutti.text.normalize.cardinals import words
+from tutti.text.spoken import Spoken
+
+_DIGITS = ("ゼロ", "イチ", "ニ", "サン", "ヨン", "ゴ", "ロク", "ナナ", "ハチ", "キュー")
+_HUNDREDS = {1: "ヒャク", 3: "サンビャク", 6: "ロッピャク", 8: "ハッピャク"}
+_THOUSANDS = {1: "セン", 3: "サンゼン", 8: "ハッセン"}
+_GROUPS = ("", "マン", "オク", "チョー")
+LIMIT = 10**16
+
+# What a counter is called, and the numbers that have a name of their own with it.
+_COUNTERS: dict[str, tuple[str, dict[int, str]]] = (
+    {
+        "年": ("ネン", {4: "ヨネン"}),
+        "月": ("ガツ", {4: "シガツ", 7: "シチガツ", 9: "クガツ"}),
+        "日": (
+            "ニチ",
+            (
+                {1: "ツイタチ", 2: "フツカ", 3: "ミッカ", 4: "ヨッカ", 5: "イツカ", 6: "ムイカ", 7: "ナノカ"}
+                | {8: "ヨーカ"}
+                | {9: "ココノカ", 10: "トーカ", 14: "ジューヨッカ", 20: "ハツカ", 24: "ニジューヨッカ"}
+            ),
+        ),
+        "時": (
+            "ジ",
+            {
+                4: "ヨジ",
+                7: "シチジ",
+                9: "クジ",
+                14: "ジューヨジ",
+                17: "ジューシチジ",
+                19: "ジュークジ",
+                24: "ニジューヨジ",
+            },
+        ),
+        "時間": ("ジカン", {4: "ヨジカン", 7: "シチジカン", 9: "クジカン"}),
+        "分": ("フン", {}),
+        "人": ("ニン", {1: "ヒトリ", 2: "フタリ", 4: "ヨニン", 7: "シチニン"}),
+        "つ": (
+            "ツ",
+            dict(enumerate(words("ヒトツ フタツ ミッツ ヨッツ イツツ ムッツ ナナツ ヤッツ ココノツ"), start=1)),
+        ),
+        "円": ("エン", {4: "ヨエン"}),
+        "歳": ("サイ", {20: "ハタチ"}),
+    }
+    | {"本": ("ホン", {}), "匹": ("ヒキ", {}), "杯": ("ハイ", {}), "回": ("カイ", {})}
+    | {"階": ("カイ", {3: "サンガイ"})}
+    | {"個": ("コ", {}), "冊": ("サツ", {}), "点": ("テン", {}), "頭": ("トー", {})}
+    | {"週間": ("シューカン", {})}
+    | {"か月": ("カゲツ", {}), "ヶ月": ("カゲツ", {}), "カ月": ("カゲツ", {}), "ヵ月": ("カゲツ", {})}
+    | {"秒": ("ビョー", {}), "枚": ("マイ", {}), "台": ("ダイ", {}), "番": ("バン", {}), "度": ("ド", {})}
+    | {"名": ("メー", {})}
+    | {"世紀": ("セーキ", {}), "キロ": ("キロ", {}), "%": ("パーセント", {}), "％": ("パーセント", {})}
+    | {"℃": ("ド", {})}
+    | {"°C": ("ド", {}), "km": ("キロメートル", {}), "cm": ("センチメートル", {})}
+    | {"mm": ("ミリメートル", {})}
+    | {"kg": ("キログラム", {}), "g": ("グラム", {}), "m": ("メートル", {}), "L": ("リットル", {})}
+    | {"ml": ("ミリリットル", {})}
+    | {"km/h": ("キロメートル マイジ", {}), "°": ("ド", {}), "GB": ("ギガバイト", {})}
+    | {"兆円": ("チョーエン", {})}
+    | {"万円": ("マンエン", {}), "億円": ("オクエン", {}), "万人": ("マンニン", {})}
+    | {"億人": ("オクニン", {}), "万": ("マン", {})}
+    | {"億": ("オク", {}), "兆": ("チョー", {})}
+)
+_MONEY = {"¥": "エン", "￥": "エン", "$": "ドル", "€": "ユーロ", "£": "ポンド"}
+_SYMBOLS = _MONEY | {
+    "%": "パーセント",
+    "&": "アンド",
+    "+": "プラス",
+    "=": "イコール",
+    "@": "アットマーク",
+    "#": "シャープ",
+    "×": "カケル",
+}
+_NUMBER = r"(?>\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?)"
+_COUNTER = "|".join(map(re.escape, sorted(_COUNTERS, key=len, reverse=True)))
+_DATE = re.compile(r"(?<!\d)(\d{4})([-/.])(\d{1,2})\2(\d{1,2})(?![\d./-])")
+_TIME = re.compile(r"(?<![\d:])([01]?\d|2[0-4])[:：]([0-5]\d)(?![\d:])")
+_PHONE = re.compile(r"(?<![\d.])0\d{1,4}-\d{1,4}-\d{3,4}(?!\d)")
+_FRACTION = re.compile(r"(?<![\d/])(\d{1,6})/(\d{1,6})(?![\d/])")
+_RANGE = re.compile(r"(?<=\d)\s?[-–—~～〜]\s?(?=\d)")
+_FIGURE = re.compile(
+    rf"(?:(?P<money>[{''.join(_MONEY)}])\s?)?(?P<minus>(?<![0-9A-Za-z)])[-−])?(?P<number>{_NUMBER})"
+    rf"(?:\s?(?P<counter>{_COUNTER})(?![A-Za-z]))?"
+)
+_LEFT_OVER = re.compile(rf"[\d²³¹⁰-⁹₀-₉½¼¾{re.escape(''.join(_SYMBOLS))}]")
+
+
+def normalize(spoken: Spoken) -> Spoken:
+    """Every figure in katakana; those of one figure all point at it."""
+    spoken = spoken.sub(_DATE, lambda m: f"{_with('年', m[1])} {_with('月', m[3])} {_with('日', m[4])}")
+    spoken = spoken.sub(_TIME, lambda m: _with("時", m[1]) + ("" if m[2] == "00" else " " + _with("分", m[2])))
+    spoken = spoken.sub(_PHONE, lambda m: "、".join(_each(group) for group in m[0].split("-")))
+    spoken = spoken.sub(_FRACTION, lambda m: f"{number(m[2])}ブンノ{number(m[1])}")
+    spoken = spoken.sub(_RANGE, "から")
+    spoken = spoken.sub(_FIGURE, _say)
+    return spoken.sub(_LEFT_OVER, lambda m: _symbol(m[0]))
+
+
+def number(text: str) -> str:
+    """A number, with or without decimals, in katakana; digit by digit when it is no count."""
+    text = text.replace(",", "")
+    whole, _, decimals = text.partition(".")
+    said = _each(whole) if (len(whole) > 2 and whole[0] == "0") or int(whole) >= LIMIT else _count(int(whole))
+    return f"{said}テン{_each(decimals)}" if decimals else said
+
+
+def _each(text: str) -> str:
+    return "".join(_DIGITS[int(digit)] for digit in text)
+
+
+def _count(n: int) -> str:
+    if n == 0:
+        return _DIGITS[0]
+    said = ""
+    for power, name in reversed(list(enumerate(_GROUPS))):
+        group = n // 10_000**power % 10_000
+        if not group:
+            continue
+        part = _thousand(group)
+        if name and part.endswith("セン") and group // 1000 == 1 and group % 1000 == 0:
+            part = "イッセン"
+        said += _bend(part, name) if name == "チョー" else part + name
+    return said
+
+
+def _thousand(n: int) -> str:
+    thousands, hundreds, tens, ones = n // 1000, n // 100 % 10, n // 10 % 10, n % 10
+    said = _THOUSANDS.get(thousands, _DIGITS[thousands] + "セン") if thousands else ""
+    said += _HUNDREDS.get(hundreds, _DIGITS[hundreds] + "ヒャク") if hundreds else ""
+    said += ("" if tens == 1 else _DIGITS[tens]) + "ジュー" if tens else ""
+    return said + (_DIGITS[ones] if ones else "")
+
+
+def _bend(said: str, counter: str) -> str:
+    """Number and counter run together: イチ + ホン = イッポン, サン + ホン = サンボン."""
+    row = next((row for row, heads in _ROWS.items() if counter[0] in heads), "")
+    if not row:
+        return said + counter
+    for end, short, rows in (
+        ("イチ", "イッ", "kstp"),
+        ("ハチ", "ハッ", "kstp"),
+        ("ジュー", "ジュッ", "kstp"),
+        ("ロク", "ロッ", "kp"),
+    ):
+        if said.endswith(end) and row in rows:
+            return said.removesuffix(end) + short + (_hard(counter) if row == "p" else counter)
+    if said.endswith("ヒャク") and row in "kp":
+        return said.removesuffix("ク") + "ッ" + (_hard(counter) if row == "p" else counter)
+    if row == "p" and said.endswith(("サン", "セン", "マン")):
+        return said + (_hard(counter) if counter == "フン" else _soft(counter))
+    if counter == "フン" and said.endswith("ヨン"):
+        return said + "プン"
+    return said + counter
+
+
+_ROWS = {"k": "カキクケコ", "s": "サシスセソ", "t": "タチツテト", "p": "ハヒフヘホ"}
+
+
+def _hard(counter: str) -> str:
+    return counter[0].translate(str.maketrans("ハヒフヘホ", "パピプペポ")) + counter[1:]
+
+
+def _soft(counter: str) -> str:
+    return counter[0].translate(str.maketrans("ハヒフヘホ", "バビブベボ")) + counter[1:]
+
+
+def _with(counter: str, text: str) -> str:
+    name, own = _COUNTERS[counter]
+    plain = text.replace(",", "")
+    if plain.isdecimal() and int(plain) in own:
+        return own[int(plain)]
+    if plain.isdecimal() and len(plain) < 16 and counter in ("年", "人", "円") and int(plain) % 10 == 4:
+        return (_count(int(plain) - 4) if int(plain) > 4 else "") + own[4]
+    return number(text) + name if "." in plain else _bend(number(text), name)
+
+
+def _say(match: re.Match[str]) -> str:
+    said = _with(match["counter"], match["number"]) if match["counter"] else number(match["number"])
+    apart = " " if match.string[match.end() : match.end() + 1].isdecimal() else ""  # 1月5日 are two words
+    return ("マイナス" if match["minus"] else "") + said + _MONEY.get(match["money"] or "", "") + apart
+
+
+def _symbol(symbol: str) -> str:
+    if symbol in _SYMBOLS:
+        return _SYMBOLS[symbol]
+    value = unicodedata.numeric(symbol)
+    return {0.5: "ニブンノイチ", 0.25: "ヨンブンノイチ", 0.75: "ヨンブンノサン"}.get(value) or _DIGITS[int(value)]
