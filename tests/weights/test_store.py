@@ -110,9 +110,10 @@ def test_offline_starts_no_process_and_opens_no_socket(
 
     monkeypatch.setattr(subprocess, "Popen", never)
     monkeypatch.setattr(socket, "socket", never)
+    monkeypatch.setattr(socket, "getaddrinfo", never)
     file = make_file("a.bin", b"a")
     home, stick = tmp_path / "home", tmp_path / "stick"
-    with pytest.raises(WeightsUnavailable, match="offline"):
+    with pytest.raises(WeightsUnavailable, match="offline: nobody was asked"):
         Store(home).ensure([file], sources=sources(offline=True))
     stick.mkdir()
     (stick / "a.bin").write_bytes(b"a")
@@ -134,13 +135,20 @@ def test_a_file_of_wrong_size_is_named_and_fetched_again(make_file: Any, watcher
     assert Store(tmp_path).missing([file]) == [file]
     Store(tmp_path).ensure([file], sources=[Memory({"a.bin": b"half"})], progress=watcher)
     assert (tmp_path / "a.bin").read_bytes() == b"half"
-    assert watcher.notes == ["a.bin has a wrong size, deleted; fetching it again"]
+    assert watcher.notes == ["a.bin has a wrong size, deleted"]
 
 
 def test_a_file_of_wrong_size_and_no_source_is_corrupt(make_file: Any, tmp_path: Path) -> None:
     (tmp_path / "a.bin").write_bytes(b"hal")
     with pytest.raises(WeightsCorrupt, match=r"a\.bin has a wrong size"):
         Store(tmp_path).ensure([make_file("a.bin", b"half")], sources=[])
+
+
+def test_a_file_of_wrong_size_that_nobody_can_replace_is_deleted_and_named(make_file: Any, tmp_path: Path) -> None:
+    (tmp_path / "a.bin").write_bytes(b"hal")
+    with pytest.raises(WeightsCorrupt, match=r"a\.bin has a wrong size, deleted.* memory: forgot a\.bin"):
+        Store(tmp_path).ensure([make_file("a.bin", b"half")], sources=[Memory({})])
+    assert not (tmp_path / "a.bin").exists()
 
 
 def test_verify_reads_every_byte_and_the_next_pull_mends(make_file: Any, tmp_path: Path) -> None:
@@ -184,13 +192,13 @@ def test_a_disk_that_fills_up_meanwhile_is_storage_full(code: int, make_file: An
 
 @pytest.mark.parametrize("code", [errno.EROFS, errno.EACCES])
 def test_a_read_only_home_names_the_cure(code: int, make_file: Any, tmp_path: Path) -> None:
-    with pytest.raises(WeightsUnavailable, match=f"cannot write to {tmp_path} .*TUTTI_HOME"):
+    with pytest.raises(WeightsUnavailable, match=f"cannot read and write {tmp_path} .*TUTTI_HOME"):
         Store(tmp_path).ensure([make_file("a.bin", b"a")], sources=[Broken(code)])
 
 
 def test_a_home_that_cannot_be_made_names_the_cure(make_file: Any, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(WeightsUnavailable, match=r"cannot write to .*TUTTI_HOME"):
+    with pytest.raises(WeightsUnavailable, match=r"cannot read and write .*TUTTI_HOME"):
         Store(tmp_path / "file" / "home").ensure([make_file("a.bin", b"a")], sources=[Memory({})])
 
 

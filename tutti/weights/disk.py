@@ -64,7 +64,7 @@ def storage_errors(folder: Path, n_bytes: int) -> Iterator[None]:
             raise _full(folder, n_bytes, shutil.disk_usage(_existing(folder)).free) from error
         if error.errno in _SHUT:
             raise WeightsUnavailable(
-                f"cannot write to {folder} ({error.strerror}); make it writable or set TUTTI_HOME to a folder that is"
+                f"cannot read and write {folder} ({error.strerror}); set TUTTI_HOME to a folder that you own"
             ) from error
         raise
 

@@ -26,22 +26,35 @@ class Hub:
         self.repo = repo
         self.revision = revision
 
-    # `hf_hub_download` throws a partial file away when it is interrupted (2.x). We stream with the hub's client into a
-    # partial file named by its sha256 instead, and ask for the rest of it the next time.
     def fetch(self, files: Sequence[File], scratch: Path, progress: Progress) -> Iterator[Offer | Refusal]:
-        files = [file for file in files if file.hub_path is not None]
-        if not files:
-            return
         import httpx2
         from huggingface_hub.errors import HfHubHTTPError, OfflineModeIsEnabled
 
-        tally = Tally(files, progress)
-        absent = []
+        here = [file for file in files if file.hub_path is not None]
+        absent = [file for file in files if file.hub_path is None]
+        try:
+            if here:
+                _within(REACH_S, lambda: self._ask(here[0]))
+            yield from self._offers(here, scratch, Tally(here, progress), absent)
+        except OfflineModeIsEnabled:
+            yield Refusal(self.name, "HF_HUB_OFFLINE is set")
+        except HfHubHTTPError as error:
+            yield Refusal(self.name, f"answered {error.response.status_code} {error.response.reason_phrase}")
+        except TimeoutError:
+            yield Refusal(self.name, f"no answer in {REACH_S:g} s")
+        except httpx2.TransportError as error:
+            yield Refusal(self.name, f"no connection ({error})")
+        if absent:
+            yield Refusal(self.name, f"has no {described(absent)}")
+
+    def _offers(self, files: list[File], scratch: Path, tally: Tally, absent: list[File]) -> Iterator[Offer]:
+        """Download in a few lanes and offer what is done; add what the hub does not know to `absent`."""
+        from huggingface_hub.errors import HfHubHTTPError
+
+        partials = {file: scratch / f"{file.sha256}.partial" for file in files}
         stop = threading.Event()
         pool = ThreadPoolExecutor(LANES, "tutti-hub")
         try:
-            _within(REACH_S, lambda: self._ask(files[0]))
-            partials = {file: scratch / f"{file.sha256}.partial" for file in files}
             downloads = {pool.submit(self._download, file, partials[file], tally, stop): file for file in files}
             for download in as_completed(downloads):
                 file = downloads[download]
@@ -53,26 +66,18 @@ class Hub:
                     absent.append(file)
                 else:
                     yield Offer(file, partials[file])
-        except OfflineModeIsEnabled:
-            yield Refusal(self.name, "HF_HUB_OFFLINE is set")
-        except HfHubHTTPError as error:
-            yield Refusal(self.name, f"answered {error.response.status_code} {error.response.reason_phrase}")
-        except TimeoutError:
-            yield Refusal(self.name, f"no answer in {REACH_S:g} s")
-        except httpx2.TransportError as error:
-            yield Refusal(self.name, f"no connection ({error})")
         finally:
             stop.set()
             pool.shutdown(cancel_futures=True)
-        if absent:
-            yield Refusal(self.name, f"has no {described(absent)}")
 
     def _ask(self, file: File) -> None:
         """Find out whether the hub answers at all, before anything waits for it."""
         from huggingface_hub import get_session
 
-        get_session().head(self._url(file), headers=self._headers(), timeout=REACH_S)
+        get_session().head(self._url(file), headers=self._headers(), timeout=READ_S)
 
+    # The hub's own `hf_hub_download` (2.x) throws a partial file away when it is interrupted. So its client streams into
+    # a partial file of ours, named by the sha256, and the next pull asks for the rest.
     def _download(self, file: File, partial: Path, tally: Tally, stop: threading.Event) -> None:
         """Stream until the body ends. A cut connection is taken up again as long as each one brings something."""
         import httpx2

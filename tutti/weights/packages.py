@@ -140,7 +140,7 @@ def _cause(said: str, code: int) -> str:
     # npm names a code first and explains it in the next lines; pip's last error line is its verdict.
     npm = [line.removeprefix("npm error").strip() for line in lines if line.startswith("npm error")]
     verdict = next((line for line in npm if " " in line and not line.startswith(("code ", "errno ", "syscall "))), None)
-    return (verdict or (lines[-1] if lines else f"exit code {code}"))[:200]
+    return (verdict or (lines[-1].removeprefix("ERROR: ") if lines else f"exit code {code}"))[:200]
 
 
 def _extract(archive: Path, package: Package, members: set[str], into: Path) -> None:

@@ -58,11 +58,12 @@ class Store:
     def ensure(self, files: Sequence[File], *, sources: Sequence[Source], progress: Progress | None = None) -> None:
         """Make every file present and whole, from the first source that has it; return at once if they are."""
         progress = progress or Silent()
-        missing = self.missing(files)
+        with storage_errors(self.home, 0):
+            missing = self.missing(files)
         if not missing:
             return
         if not sources:
-            self._give_up(missing, [], [])
+            self._give_up(missing, [Refusal("offline", "nobody was asked")], [])
         with storage_errors(self.home, sum(file.size for file in missing)):
             self.home.mkdir(parents=True, exist_ok=True)
             with self._alone(progress):
@@ -74,12 +75,13 @@ class Store:
             return  # another process brought them while we waited
         self._scratch.mkdir(exist_ok=True)
         require_room(self.home, sum(file.size for file in missing) - bytes_under(self._scratch))
-        for file in missing:
-            if self.path(file).exists():
-                self._say(progress, f"{file.path} has a wrong size, deleted; fetching it again")
-                self.path(file).unlink()
         refusals: list[Refusal] = []
         corrupt: list[str] = []
+        for file in missing:
+            if self.path(file).exists():
+                self.path(file).unlink()
+                corrupt.append(f"{file.path} has a wrong size, deleted")
+                self._say(progress, corrupt[-1])
         for source in sources:
             for answer in source.fetch(self.missing(missing), self._scratch, progress):
                 match answer:
@@ -93,8 +95,8 @@ class Store:
                             log.info("weights file=%s bytes=%d from=%s", file.path, file.size, source.name)
                         else:
                             path.unlink()
-                            corrupt.append(f"{_mismatch(file, got)}, from {source.name}")
-                            self._say(progress, f"{corrupt[-1]}; deleted")
+                            corrupt.append(f"{_mismatch(file, got)}, from {source.name}, deleted")
+                            self._say(progress, corrupt[-1])
             if not self.missing(missing):
                 break
         else:
@@ -124,7 +126,7 @@ class Store:
     def _give_up(self, missing: list[File], refusals: list[Refusal], corrupt: list[str]) -> NoReturn:
         """Say once what is missing, who was asked, what they answered, and what helps."""
         broken = [f"{file.path} has a wrong size" for file in missing if self.path(file).exists()]
-        asked = "; ".join(f"{refusal.place}: {refusal.reason}" for refusal in refusals) or "nobody was asked (offline)"
+        asked = "; ".join(f"{refusal.place}: {refusal.reason}" for refusal in refusals)
         message = (
             f"{described(missing)} missing in {self.home}. {'. '.join([*corrupt, *broken, asked])}."
             " Run `tutti pull` on a machine with internet, copy its folder here and run `tutti pull --from DIR`"
