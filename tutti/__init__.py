@@ -1,3 +1,21 @@
 """tutti: all voices, one pass."""
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tutti.engine import Engine, open_engine
+    from tutti.settings import Settings
+
 __version__ = "0.1.0"
+__all__ = ["Engine", "Settings", "open_engine"]
+
+_HOME_OF = {"Engine": "tutti.engine", "open_engine": "tutti.engine", "Settings": "tutti.settings"}
+
+
+def __getattr__(name: str) -> object:
+    """The public names, imported when first asked for, so that `import tutti` costs nothing."""
+    if name not in _HOME_OF:
+        raise AttributeError(f"module 'tutti' has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(_HOME_OF[name]), name)

@@ -1,7 +1,17 @@
 """Samples to bytes: resampling and the eight formats. Nothing here loads a codec before one is asked for."""
 
-from tutti.audio.encoder import Encoder, encoder
-from tutti.audio.formats import FORMATS, Format, format_of_file
+from tutti.audio.encoder import Encoder, encoder, true_header
+from tutti.audio.formats import FORMATS, Format, find_format, format_of_file
 from tutti.audio.resample import Resampler, resampler
 
-__all__ = ["FORMATS", "Encoder", "Format", "Resampler", "encoder", "format_of_file", "resampler"]
+__all__ = [
+    "FORMATS",
+    "Encoder",
+    "Format",
+    "Resampler",
+    "encoder",
+    "find_format",
+    "format_of_file",
+    "resampler",
+    "true_header",
+]

@@ -36,6 +36,11 @@ def encoder(format: str, *, sample_rate: int | None = None, n_samples: int | Non
     return StreamEncoder(chosen, chosen.rate(sample_rate), n_samples)
 
 
+def true_header(format: str, *, sample_rate: int | None, n_samples: int) -> bytes:
+    """What to write over the start of a streamed file once its length is known; empty where a format has no lengths."""
+    return encoder(format, sample_rate=sample_rate, n_samples=n_samples).encode(np.zeros(0, np.float32))
+
+
 class StreamEncoder:
     """Checks, resamples and clips the samples of one stream, then hands them to its codec."""
 

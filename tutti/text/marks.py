@@ -68,3 +68,9 @@ def _seconds(mark: re.Match[str]) -> float:
 def _symbols(ipa: str) -> str:
     """IPA with its tildes on their own, as Kokoro spells nasal vowels; ç is one symbol there."""
     return "".join(char if char == "ç" else normalize("NFD", char) for char in ipa.strip())
+
+
+def bare(written: str) -> str:
+    """What a reader sees of a stretch of text: `[word](/ipa/)` is word."""
+    mark = _GIVEN.fullmatch(written)
+    return written[1 : written.index("]")] if mark else written

@@ -1,0 +1,328 @@
+"""The command line: `tutti speak`, `voices`, `pull`, `config`, `g2p-serve`."""
+
+import asyncio
+import errno
+import json
+import logging
+import os
+import sys
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, BinaryIO, Literal
+
+import typer
+
+from tutti import __version__, settings
+from tutti.errors import InvalidInput, StorageFull, TuttiError
+
+if TYPE_CHECKING:
+    from tutti.speech import Speech, WordTime
+
+Show = Callable[[int], None]  # how far into the text the speech has come
+
+app = typer.Typer(
+    help="All voices, one pass: text to speech with Kokoro-82M.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+)
+
+Precision = Literal["auto", "fp32", "int8"]
+Home = Annotated[Path | None, typer.Option(help="Folder of the model files.")]
+Offline = Annotated[bool | None, typer.Option("--offline", help="Never touch the network.")]
+PrecisionFlag = Annotated[Precision | None, typer.Option(help="Numbers the model computes with.")]
+Threads = Annotated[int | None, typer.Option(help="Cores the model may use.")]
+G2PUrl = Annotated[str | None, typer.Option(help="Ask this G2P service how words sound.")]
+
+
+def main() -> None:
+    """Runs a command; an error is one line on stderr and an exit code."""
+    debug = "--debug" in sys.argv  # wherever it stands: `tutti speak … --debug` is what fingers type
+    arguments = [argument for argument in sys.argv[1:] if argument != "--debug"]
+    logging.basicConfig(
+        level=logging.INFO if debug else logging.ERROR, format="%(asctime)s %(name)s %(levelname)s %(message)s"
+    )
+    try:
+        app(arguments)
+    except TuttiError as exc:
+        if debug:
+            raise
+        print(f"tutti: {exc.message}", file=sys.stderr)
+        raise SystemExit(exc.exit_code) from None
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # keeps Python's own last flush quiet
+        raise SystemExit(141) from None
+    except KeyboardInterrupt:
+        raise SystemExit(130) from None
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        print(f"tutti {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    debug: Annotated[bool, typer.Option("--debug", help="Show the log, and the trace of an error.")] = False,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Say it and go.")
+    ] = False,
+) -> None:
+    logging.basicConfig(
+        level=logging.INFO if debug else logging.ERROR, format="%(asctime)s %(name)s %(levelname)s %(message)s"
+    )
+
+
+@app.command()
+def speak(
+    text: Annotated[str, typer.Argument(help="What to say; a file to read from; or - for standard input.")],
+    out: Annotated[str, typer.Option("--out", "-o", help="A file, or - to stream to standard output.")] = "speech.wav",
+    voice: Annotated[
+        str | None, typer.Option("--voice", "-v", help="A name or a blend: af_bella(2)+af_sky(1).")
+    ] = None,
+    style: Annotated[str | None, typer.Option(help="Speak with the prosody of this other voice.")] = None,
+    speed: Annotated[float, typer.Option(help="0.25 to 4.")] = 1.0,
+    language: Annotated[
+        str | None, typer.Option("--language", "-l", help="Of the text; else that of the voice.")
+    ] = None,
+    format: Annotated[str | None, typer.Option("--format", "-f", help="wav mp3 opus flac aac pcm mulaw alaw.")] = None,
+    sample_rate: Annotated[int | None, typer.Option(help="Samples a second; else what the format is used to.")] = None,
+    words: Annotated[Path | None, typer.Option(help="Write when each word is heard, as JSON.")] = None,
+    home: Home = None,
+    offline: Offline = None,
+    precision: PrecisionFlag = None,
+    threads: Threads = None,
+    g2p_url: G2PUrl = None,
+) -> None:
+    """Say a text: [bold]tutti speak "Hello there" -o hello.mp3[/]"""
+    from tutti.audio import find_format, format_of_file
+    from tutti.engine import open_engine
+
+    chosen, _ = settings.load(
+        {
+            "home": home,
+            "offline": offline,
+            "precision": precision,
+            "threads": threads,
+            "g2p_url": g2p_url,
+            "voice": voice,
+        }
+    )
+    to_stdout = out == "-"
+    audio = find_format(format) if format else find_format("wav") if to_stdout else format_of_file(out)
+    audio.rate(sample_rate)
+    if to_stdout and sys.stdout.isatty():
+        raise InvalidInput("audio does not go to a terminal; send it on: tutti speak … -o - | aplay", param="out")
+    said = _text(text)
+    engine = open_engine(chosen)
+    started = time.monotonic()
+    stream = engine.stream(said, voice=chosen.voice, style=style, speed=speed, language=language)
+    with _progress(len(said)) as show:
+        writing = _to_stdout if to_stdout else partial(_to_file, Path(out))
+        heard = asyncio.run(writing(stream, audio.name, sample_rate, show))
+    if words is not None:
+        _save(words, json.dumps([_timed(word) for word in heard.words], ensure_ascii=False, indent=1))
+    _report(out, heard, time.monotonic() - started)
+
+
+@app.command()
+def voices(
+    language: Annotated[str | None, typer.Option("--language", "-l", help="Only this language.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
+) -> None:
+    """List the 54 voices with language, gender and grade."""
+    from tutti.text.language import language as find_language
+    from tutti.voices import GRADES, gender
+
+    only = find_language(language).letter if language else ""
+    rows = [
+        {"id": name, "language": find_language(name[0]).code, "gender": gender(name), "grade": grade}
+        for name, grade in GRADES.items()
+        if name.startswith(only)
+    ]
+    if as_json:
+        print(json.dumps(rows, indent=1))
+        return
+    _table(("voice", "language", "gender", "grade"), ([str(value) for value in row.values()] for row in rows))
+
+
+@app.command()
+def pull(
+    folder: Annotated[Path | None, typer.Option("--from", help="Take the files from this folder.")] = None,
+    verify: Annotated[bool, typer.Option("--verify", help="Check every byte of what is there.")] = False,
+    home: Home = None,
+    offline: Offline = None,
+    precision: PrecisionFlag = None,
+) -> None:
+    """Fetch the model, the voices and the lexicons, once."""
+    from tutti.model import resolve
+    from tutti.weights import Store, shown, sources, wanted
+
+    chosen, _ = settings.load({"home": home, "offline": offline, "precision": precision})
+    store = Store(chosen.home)
+    files = wanted(resolve(chosen.precision))
+    with shown() as progress:
+        if verify:
+            store.verify(files, progress)
+        store.ensure(files, sources=sources(folder, offline=chosen.offline), progress=progress)
+    print(f"{len(files)} files, {sum(file.size for file in files) / 1e6:.0f} MB, in {chosen.home}")
+
+
+@app.command()
+def config() -> None:
+    """Show every setting: its value, where that came from, what it is for."""
+    chosen, came_from = settings.load({})
+    rows = (
+        (f"TUTTI_{name.upper()}", str(getattr(chosen, name)), came_from[name], str(field.description))
+        for name, field in settings.Settings.model_fields.items()
+    )
+    _table(("setting", "value", "from", "meaning"), rows)
+
+
+@app.command("g2p-serve")
+def g2p_serve(
+    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="Port to listen on.")] = 8881,
+    home: Home = None,
+    offline: Offline = None,
+) -> None:
+    """Serve G2P over HTTP, for engines that are told [bold]--g2p-url http://host:8881[/]."""
+    import uvicorn
+
+    from tutti.server.g2p import g2p_app
+    from tutti.text.g2p import G2P
+    from tutti.weights import LEXICONS, Store, shown, sources
+
+    chosen, _ = settings.load({"home": home, "offline": offline})
+    with shown() as progress:
+        Store(chosen.home).ensure(LEXICONS, sources=sources(offline=chosen.offline), progress=progress)
+    uvicorn.run(g2p_app(G2P(chosen.home).pronounce), host=host, port=port, log_level="info")
+
+
+class _Heard:
+    """What remains to be told once the samples are written: words, lost symbols, lengths."""
+
+    def __init__(self) -> None:
+        self.words: list[WordTime] = []
+        self.dropped: Counter[str] = Counter()
+        self.n_samples = 0
+
+    def add(self, speech: "Speech") -> None:
+        self.words += speech.words
+        self.dropped.update(speech.dropped)
+        self.n_samples += len(speech.samples)
+
+
+def _text(argument: str) -> str:
+    """The argument itself, the file it names, or standard input; undecodable bytes are an error, not a guess."""
+    if argument == "-":
+        data, name = sys.stdin.buffer.read(), "standard input"
+    elif len(argument) < 1024 and "\0" not in argument and Path(argument).is_file():
+        data, name = Path(argument).read_bytes(), argument
+    else:
+        return argument
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as exc:
+        raise InvalidInput(f"{name} is not UTF-8 text (byte {exc.start})", param="text") from exc
+
+
+async def _to_stdout(stream: "AsyncIterator[Speech]", format: str, sample_rate: int | None, show: Show) -> _Heard:
+    return await _encode(stream, sys.stdout.buffer, format, sample_rate, show)
+
+
+async def _to_file(
+    path: Path, stream: "AsyncIterator[Speech]", format: str, sample_rate: int | None, show: Show
+) -> _Heard:
+    """Writes beside the target and renames at the end, so that a file with that name is always whole."""
+    from tutti.audio import true_header
+
+    unfinished = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    try:
+        with unfinished.open("wb") as file:
+            heard = await _encode(stream, file, format, sample_rate, show)
+            file.seek(0)
+            file.write(true_header(format, sample_rate=sample_rate, n_samples=heard.n_samples))
+        unfinished.replace(path)
+    except OSError as exc:
+        raise _cannot_write(path, exc) from exc
+    finally:
+        unfinished.unlink(missing_ok=True)
+    return heard
+
+
+async def _encode(
+    stream: "AsyncIterator[Speech]", file: BinaryIO, format: str, sample_rate: int | None, show: Show
+) -> _Heard:
+    from tutti.audio import encoder
+
+    encoding = encoder(format, sample_rate=sample_rate)
+    heard = _Heard()
+    async for speech in stream:
+        file.write(encoding.encode(speech.samples))
+        file.flush()
+        heard.add(speech)
+        show(speech.span[1])
+    file.write(encoding.flush())
+    file.flush()
+    return heard
+
+
+def _timed(word: "WordTime") -> dict[str, object]:
+    times = {"start": round(word.start_s, 3), "end": round(word.end_s, 3)}
+    return {"word": word.word, **times, "from": word.span[0], "to": word.span[1]}
+
+
+def _save(path: Path, content: str) -> None:
+    try:
+        path.write_text(content + "\n", encoding="utf-8")
+    except OSError as exc:
+        raise _cannot_write(path, exc) from exc
+
+
+def _cannot_write(path: Path, exc: OSError) -> TuttiError:
+    if exc.errno in (errno.ENOSPC, errno.EDQUOT):
+        return StorageFull(f"no room left to write {path}")
+    return InvalidInput(f"cannot write {path}: {exc.strerror}", param="out")
+
+
+def _report(out: str, heard: _Heard, took_s: float) -> None:
+    from tutti.speech import SAMPLE_RATE
+
+    speech_s = heard.n_samples / SAMPLE_RATE
+    where = "" if out == "-" else f"{out}: "
+    print(f"{where}{speech_s:.1f} s of speech in {took_s:.1f} s", file=sys.stderr)
+    if heard.dropped:
+        lost = ", ".join(f"{symbol} ×{n}" if n > 1 else symbol for symbol, n in heard.dropped.most_common(12))
+        print(f"{heard.dropped.total()} symbols could not be said: {lost}", file=sys.stderr)
+
+
+@contextmanager
+def _progress(n_characters: int) -> Iterator[Show]:
+    """A bar over the text with the time left, where a person watches a long one."""
+    if n_characters < 400 or not sys.stderr.isatty():
+        yield lambda _: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("speaking"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("", total=n_characters)
+        yield lambda read: bar.update(task, completed=read)
+
+
+def _table(head: tuple[str, ...], rows: Iterable[Iterable[str]]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(*head, box=None, pad_edge=False)
+    for row in rows:
+        table.add_row(*row)
+    Console().print(table)

@@ -1,0 +1,35 @@
+"""What every backend asks of its rows, whatever runs them."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from tutti.errors import InvalidInput, ModelFailed
+from tutti.speech import MAX_PHONEMES, SAMPLES_PER_FRAME, STYLE_SIZE, Frames, Samples, Utterance
+
+MIN_SPEED, MAX_SPEED = 0.25, 4.0
+
+
+def check_utterances(rows: Sequence[Utterance]) -> None:
+    """Refuses what the network would turn into noise."""
+    for row in rows:
+        n = len(row.tokens) - 2
+        if not 1 <= n <= MAX_PHONEMES:
+            raise InvalidInput(f"an utterance has 1 to {MAX_PHONEMES} phonemes, not {n}", param="input")
+        if row.style.shape != (STYLE_SIZE,) or not np.isfinite(row.style).all():
+            raise InvalidInput(f"a style is {STYLE_SIZE} finite numbers", param="voice")
+        check_speed(row.speed)
+
+
+def check_speed(speed: float) -> None:
+    if not MIN_SPEED <= speed <= MAX_SPEED:  # also refuses nan
+        raise InvalidInput(f"speed must be a number from {MIN_SPEED} to {MAX_SPEED:g}, not {speed:g}", param="speed")
+
+
+def check_samples(frames: Frames, samples: Samples) -> Samples:
+    """Refuses audio that is not sound: a wrong length, NaN or infinity."""
+    if len(samples) != frames.n_frames * SAMPLES_PER_FRAME:
+        raise ModelFailed(f"{frames.n_frames} frames became {len(samples)} samples")
+    if not np.isfinite(samples).all():
+        raise ModelFailed("the vocoder produced numbers that are not finite")
+    return samples

@@ -1,0 +1,46 @@
+"""A stand-in for Kokoro that needs no weights: each token hums its own note for a fixed number of frames."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from tutti.model.contract import check_samples, check_utterances
+from tutti.speech import SAMPLE_RATE, SAMPLES_PER_FRAME, Frames, Samples, Utterance
+
+FRAMES_PER_TOKEN = 2
+
+
+def pitch_hz(token: int) -> float:
+    """The note of a token; 0 (silence) for the pads at both ends."""
+    return 0.0 if token == 0 else 100.0 + 10.0 * token
+
+
+class ToneModel:
+    """Keeps the whole contract of a model, so that everything above it can be tested in milliseconds."""
+
+    def __init__(self, lanes: int = 1) -> None:
+        self.lanes = lanes
+
+    def acoustic(self, rows: Sequence[Utterance]) -> list[Frames]:
+        check_utterances(rows)
+        return [_frames(row) for row in rows]
+
+    def vocoder(self, rows: Sequence[Frames]) -> list[Samples]:
+        return [check_samples(row, _samples(row)) for row in rows]
+
+    def close(self) -> None:
+        pass
+
+
+def _frames(row: Utterance) -> Frames:
+    durations = np.full(len(row.tokens), max(1, round(FRAMES_PER_TOKEN / row.speed)), np.int64)
+    notes = np.array([pitch_hz(int(token)) for token in row.tokens], np.float32)
+    f0 = np.repeat(notes, durations * 2)
+    features = np.zeros((512, int(durations.sum())), np.float32)
+    return Frames(durations, features, f0, np.ones_like(f0), row.style)
+
+
+def _samples(row: Frames) -> Samples:
+    hz = np.repeat(row.f0[::2], SAMPLES_PER_FRAME)
+    phase = 2 * np.pi * np.cumsum(hz) / SAMPLE_RATE
+    return (0.5 * np.sin(phase)).astype(np.float32)

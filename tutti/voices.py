@@ -1,0 +1,141 @@
+"""Kokoro's 54 voices, and the voices that can be made of them by blending and by crossing styles."""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tutti.errors import InvalidInput, UnknownVoice, WeightsUnavailable, did_you_mean
+from tutti.speech import MAX_PHONEMES, STYLE_SIZE
+
+# Names and the grades that Kokoro's author gave them ("-" where he gave none). First letter: language; second: gender.
+GRADES = {
+    **{"af_heart": "A", "af_alloy": "C", "af_aoede": "C+", "af_bella": "A-", "af_jessica": "D", "af_kore": "C+"},
+    **{"af_nicole": "B-", "af_nova": "C", "af_river": "D", "af_sarah": "C+", "af_sky": "C-"},
+    **{"am_adam": "F+", "am_echo": "D", "am_eric": "D", "am_fenrir": "C+", "am_liam": "D", "am_michael": "C+"},
+    **{"am_onyx": "D", "am_puck": "C+", "am_santa": "D-"},
+    **{"bf_alice": "D", "bf_emma": "B-", "bf_isabella": "C", "bf_lily": "D"},
+    **{"bm_daniel": "D", "bm_fable": "C", "bm_george": "C", "bm_lewis": "D+"},
+    **{"ef_dora": "-", "em_alex": "-", "em_santa": "-", "ff_siwis": "B-"},
+    **{"hf_alpha": "C", "hf_beta": "C", "hm_omega": "C", "hm_psi": "C", "if_sara": "C", "im_nicola": "C"},
+    **{"jf_alpha": "C+", "jf_gongitsune": "C", "jf_nezumi": "C-", "jf_tebukuro": "C", "jm_kumo": "C-"},
+    **{"pf_dora": "-", "pm_alex": "-", "pm_santa": "-"},
+    **{"zf_xiaobei": "D", "zf_xiaoni": "D", "zf_xiaoxiao": "D", "zf_xiaoyi": "D"},
+    **{"zm_yunjian": "D", "zm_yunxi": "D", "zm_yunxia": "D", "zm_yunyang": "D"},
+}
+NAMES = tuple(GRADES)
+
+# A weighted name with the sign in front of it: "af_bella(2)", "+ af_sky", "-am_adam(0.5)".
+_TERM = re.compile(r"\s*([+-]?)\s*(\w{1,40})\s*(?:\(\s*([^()\s]{1,20})\s*\))?\s*", re.ASCII)
+MAX_BLEND = 8
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Voice:
+    """A table of styles, one row for each number of phonemes."""
+
+    name: str
+    table: NDArray[np.float32]  # [510, 256]
+
+    @property
+    def language(self) -> str:
+        """The letter of its language, as in the name of the (first) voice."""
+        return self.name[0]
+
+    def style(self, n_phonemes: int) -> NDArray[np.float32]:
+        """The row for this many phonemes: upstream's PyTorch takes row n - 1, so do we (kokoro-onnx takes row n)."""
+        row: NDArray[np.float32] = self.table[n_phonemes - 1]
+        return row
+
+
+def gender(name: str) -> str:
+    return {"f": "female", "m": "male"}[name[1]]
+
+
+class Voices:
+    """Finds a voice by name, blend or cross-style; tables are read from their folder once."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._table = lru_cache(maxsize=None)(self._read)
+        self._blended: Callable[[str], Voice] = lru_cache(maxsize=64)(self._blend)
+
+    def get(self, name: str, style: str | None = None) -> Voice:
+        """The voice `name`; with `style`, its timbre and the prosody of that other voice."""
+        voice = self._blended(name)
+        if style is None:
+            return voice
+        half = STYLE_SIZE // 2
+        prosody = self._blended(style).table[:, half:]
+        return Voice(f"{voice.name}/{style}", np.hstack((voice.table[:, :half], prosody)))
+
+    def _blend(self, expression: str) -> Voice:
+        """One voice, or a weighted mean: `a(2)+b(1)`. A voice with a minus is moved away from: `a-b`."""
+        terms = parse(expression)
+        if len(terms) == 1:
+            (name, _weight), *_ = terms
+            return Voice(name, self._table(name))
+        towards = sum(weight for _, weight in terms if weight > 0)
+        away = -sum(weight for _, weight in terms if weight < 0)
+        # a - b is a taken half a step further from b, a(3) - b a quarter: the weights still add up to one,
+        # so that the sum stays a style, where a plain difference would be nearly silent.
+        push = away / (towards + away)
+        mixed = sum(
+            (
+                self._table(name) * (weight / towards * (1 + push) if weight > 0 else weight / away * push)
+                for name, weight in terms
+            ),
+            start=np.zeros((MAX_PHONEMES, STYLE_SIZE), np.float32),
+        )
+        return Voice(expression.replace(" ", ""), mixed.astype(np.float32))
+
+    def _read(self, name: str) -> NDArray[np.float32]:
+        path = self._folder / f"{name}.bin"
+        try:
+            table = np.fromfile(path, dtype="<f4")
+        except FileNotFoundError:
+            raise WeightsUnavailable(f"the file of voice {name} is not at {path}; run: tutti pull") from None
+        return table.reshape(MAX_PHONEMES, STYLE_SIZE)
+
+
+def parse(expression: str) -> list[tuple[str, float]]:
+    """Names and signed weights of a blend; raises UnknownVoice or InvalidInput that names the bad part."""
+    terms: list[tuple[str, float]] = []
+    at = 0
+    while at < len(expression):
+        match = _TERM.match(expression, at)
+        if match is None or (at > 0) != bool(match[1]):
+            break
+        terms.append((_known(match[2]), _weight(match) * (-1 if match[1] == "-" else 1)))
+        at = match.end()
+    if at < len(expression) or not terms:
+        raise UnknownVoice(
+            f"cannot read voice {expression[:80]!r}; write a name (af_heart) or a blend (af_bella(2)+af_sky(1))",
+            param="voice",
+        )
+    if len(terms) > MAX_BLEND:
+        raise InvalidInput(f"a blend takes at most {MAX_BLEND} voices, got {len(terms)}", param="voice")
+    return terms
+
+
+def _known(name: str) -> str:
+    if name.lower() not in GRADES:
+        hint = did_you_mean(name, NAMES) or "; list them with: tutti voices"
+        raise UnknownVoice(f"unknown voice {name!r}{hint}", param="voice")
+    return name.lower()
+
+
+def _weight(match: re.Match[str]) -> float:
+    try:
+        weight = float(match[3] or 1)
+    except ValueError:
+        weight = 0.0
+    if not 0 < weight <= 100:
+        raise InvalidInput(
+            f"weight {match[3]!r} of voice {match[2]} must be a number above 0, at most 100", param="voice"
+        )
+    return weight
