@@ -76,7 +76,7 @@ class Hub:
 
         get_session().head(self._url(file), headers=self._headers(), timeout=READ_S)
 
-    # The hub's own `hf_hub_download` (2.x) throws a partial file away when it is interrupted. So its client streams into
+    # `hf_hub_download` (2.x) throws a partial file away when it is interrupted. So the hub's client streams into
     # a partial file of ours, named by the sha256, and the next pull asks for the rest.
     def _download(self, file: File, partial: Path, tally: Tally, stop: threading.Event) -> None:
         """Stream until the body ends. A cut connection is taken up again as long as each one brings something."""
