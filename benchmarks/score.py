@@ -1,0 +1,106 @@
+"""How far speech is from what should have been said: errors in words and in phonemes."""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cache
+
+import jiwer
+from whisper_normalizer.english import EnglishTextNormalizer
+
+# What a recogniser may write for the same sounds. Both sides pass through here, so none gains by it.
+SPELLINGS = [
+    (re.compile(pattern, re.IGNORECASE), new)
+    for pattern, new in (
+        (r"https?://", " "),
+        (r"(?<!\b[a-z] )\b([ap])\.? ?m\b\.?", r"\1m"),  # p.m., P M, pm; not r p m
+        (r"(\d{1,2}):00\b", r"\1"),
+        (r"(\d):(\d\d)", r"\1\2"),
+        (r"(\d)\.(\d\d) ?(?=[ap]m\b)", r"\1\2 "),
+        (r"(\d) ?[-–] ?(?=\d)", r"\1 "),
+        (r"\b0(?=\d)", "0 "),  # the normaliser takes figures for quantities and drops leading zeros
+        (r"(?<=\w)\.(?=[a-z]{2,}\b)", " dot "),
+        (r"@", " at "),
+        (r"(?<=[a-z])/(?=[a-z])", " slash "),
+        (r"&", " and "),
+        (r"#(?=\d)", " number "),
+        (r"#", " hashtag "),
+        (r"%", " percent"),
+        (r"° ?F\b", " degrees fahrenheit"),
+        (r"° ?C\b", " degrees celsius"),
+        (r"°", " degrees "),
+        (r"(?<=\d) ?km/h\b|(?<=\d) ?kph\b", " kilometers per hour"),
+        (r"(?<=\d) ?mph\b", " miles per hour"),
+        (r"(?<=\d) ?ghz\b", " gigahertz"),
+        (r"(?<=\d) ?mbps\b", " megabits per second"),
+        (r"\bmetre(s?)\b", r"meter\1"),
+        (r"(kilo|centi|milli)metre", r"\1meter"),
+        (r"(milli)?litre", r"\1liter"),
+        (r"\bvs\b\.?", "versus"),
+        (r"\betc\b\.?|\bet cetera\b", "etcetera"),
+        (r"\bst\b\.? (?=[A-Z])", "saint "),
+        (r"\bok\b", "okay"),
+    )
+]
+
+
+@cache
+def _normalizer() -> EnglishTextNormalizer:
+    return EnglishTextNormalizer()
+
+
+def words(text: str) -> str:
+    """The words of a text in one spelling; numbers digit by digit, because how digits are grouped is not heard."""
+    for pattern, new in SPELLINGS:
+        text = pattern.sub(new, text)
+    text = _normalizer()(text)
+    text = re.sub(r"([$€£¥])([\d.]+)( (?:million|billion|trillion))?", r"\2\3 \1", text)
+    text = re.sub(r"(?<=\d)\.(?=\d)", " point ", text)
+    text = re.sub(r"(\d)(st|nd|rd|th)\b", r"\1 \2", text)
+    text = re.sub(r"(?<=\d)(?=[a-z\d])|(?<=[a-z])(?=\d)", " ", text)  # "14b", "1984"
+    # Letters spelled one by one and as one word sound the same: "f b i", "fbi".
+    text = re.sub(r"\b(?:[a-z] )+[a-z]\b", lambda match: match[0].replace(" ", ""), text)
+    return " ".join(text.split())
+
+
+@dataclass(frozen=True, slots=True)
+class Errors:
+    """Wrong, missing and extra symbols, and how many there should have been."""
+
+    wrong: int = 0
+    total: int = 0
+
+    def __add__(self, other: "Errors") -> "Errors":
+        return Errors(self.wrong + other.wrong, self.total + other.total)
+
+    @property
+    def percent(self) -> float:
+        return 100 * self.wrong / self.total if self.total else 0.0
+
+
+def _fewest(errors: Iterable[Errors]) -> Errors:
+    return min(errors, key=lambda e: e.percent)
+
+
+def word_errors(readings: Iterable[str], heard: str) -> Errors:
+    """Errors against the nearest of the right readings."""
+    return _fewest(_count(jiwer.process_words(words(said), words(heard))) for said in readings)
+
+
+# Broad: no stress, no length, no spaces or punctuation; flaps and reduced vowels count as their plain sounds.
+BROAD = str.maketrans({**dict.fromkeys('ˈˌː ;:,.!?—…"()“”', ""), "T": "t", "ɾ": "t", "ᵊ": "ə", "ɐ": "ə", "ᵻ": "ɪ"})
+
+
+def broad(phonemes: str) -> str:
+    return phonemes.translate(BROAD)
+
+
+def phoneme_errors(references: Iterable[str], phonemes: str) -> Errors:
+    """Errors against the nearest of the right pronunciations, broadly."""
+    said = broad(phonemes)
+    return _fewest(_count(jiwer.process_characters(broad(reference), said)) for reference in references)
+
+
+def _count(found: jiwer.WordOutput | jiwer.CharacterOutput) -> Errors:
+    missed = found.substitutions + found.deletions
+    return Errors(missed + found.insertions, found.hits + missed)

@@ -1,0 +1,83 @@
+"""Phonemes spoken by the official graph, and what was heard in them, kept so that a run can go on where it stopped."""
+
+import hashlib
+import json
+import wave
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tutti.speech import MAX_PHONEMES, SAMPLE_RATE, STYLE_SIZE
+from tutti.text import vocab
+
+
+class Speaker:
+    """The whole official graph on two threads, the same for every front end."""
+
+    def __init__(self, graph: Path, voices: Path) -> None:
+        import onnxruntime as ort
+
+        options = ort.SessionOptions()
+        options.intra_op_num_threads = 2
+        options.log_severity_level = 3
+        self._session = ort.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
+        self._tokens_name = self._session.get_inputs()[0].name
+        self._voices = voices
+
+    def speak(self, phonemes: str, voice: str) -> NDArray[np.float32]:
+        """Samples at 24 kHz. What is not one of Kokoro's symbols is left out, as upstream does."""
+        symbols, _ = vocab.known(phonemes)
+        if not 0 < len(symbols) <= MAX_PHONEMES:
+            raise ValueError(f"{len(symbols)} phonemes, not between 1 and {MAX_PHONEMES}: {phonemes[:60]!r}")
+        table = np.fromfile(self._voices / f"{voice}.bin", np.float32).reshape(-1, 1, STYLE_SIZE)
+        feed = {
+            self._tokens_name: vocab.encode(symbols)[None],
+            "style": table[len(symbols) - 1],
+            "speed": np.ones(1, np.float32),
+        }
+        samples: NDArray[np.float32] = self._session.run(None, feed)[0].reshape(-1)
+        return samples
+
+
+class Memory:
+    """What was spoken (as .wav files, good for listening) and what was heard in it."""
+
+    def __init__(self, folder: Path, listener: str) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self._folder = folder
+        self._file = folder / f"heard-{listener}.jsonl"
+        lines = self._file.read_text("utf-8").splitlines() if self._file.exists() else []
+        self._heard: dict[str, str] = dict(map(json.loads, lines))
+
+    def knows(self, key: str) -> bool:
+        return key in self._heard
+
+    def heard(self, key: str) -> str:
+        return self._heard[key]
+
+    def keep(self, key: str, heard: str) -> None:
+        self._heard[key] = heard
+        with self._file.open("a", encoding="utf-8") as file:
+            file.write(json.dumps([key, heard], ensure_ascii=False) + "\n")
+
+    def samples(self, key: str) -> NDArray[np.float32] | None:
+        path = self._folder / f"{key}.wav"
+        if not path.exists():
+            return None
+        with wave.open(str(path)) as file:
+            return np.frombuffer(file.readframes(file.getnframes()), np.int16).astype(np.float32) / np.float32(32767)
+
+    def keep_samples(self, key: str, samples: NDArray[np.float32]) -> None:
+        new = self._folder / f"{key}.new"
+        with wave.open(str(new), "wb") as file:
+            file.setnchannels(1)
+            file.setsampwidth(2)
+            file.setframerate(SAMPLE_RATE)
+            file.writeframes((np.clip(samples, -1, 1) * 32767).astype(np.int16).tobytes())
+        new.rename(self._folder / f"{key}.wav")
+
+
+def spoken_key(said: str, voice: str, by: str) -> str:
+    """The name of one piece of speech: the same phonemes by the same voice and graph are spoken once."""
+    return hashlib.sha256("\0".join((said, voice, by)).encode()).hexdigest()[:24]

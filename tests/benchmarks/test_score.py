@@ -1,0 +1,59 @@
+"""Scoring: what sounds the same scores the same, and what does not is counted."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from benchmarks.score import broad, phoneme_errors, word_errors, words
+
+PHONEMES = st.text("abdefhijklmnopstuvwzɑɔəɛɪʊʌæθðŋɹʃʒʤʧAIOWY", min_size=1, max_size=40)
+
+
+@pytest.mark.parametrize(
+    ("said", "written"),
+    [
+        ("The train leaves at seven oh five A M.", "The train leaves at 7:05 a.m."),
+        ("It costs twelve dollars and fifty cents.", "It costs $12.50."),
+        ("It is nineteen eighty four.", "It is 1984."),
+        ("Call five five five oh one three two.", "Call 555-0132."),
+        ("Write to jane at example dot com.", "Write to jane@example.com."),
+        ("It was seventy two degrees Fahrenheit.", "It was 72°F."),
+        ("The F B I called.", "The FBI called."),
+        ("Four point two million dollars.", "$4.2 million."),
+        ("Doctor Smith came third.", "Dr. Smith came 3rd."),
+        ("Twelve percent of it.", "12% of it"),
+        ("Doors open at eight P M.", "Doors open at 8 PM."),
+    ],
+)
+def test_a_recogniser_may_write_figures_for_words(said: str, written: str) -> None:
+    assert words(said) == words(written)
+
+
+@pytest.mark.parametrize(
+    ("said", "heard", "wrong"),
+    [
+        ("the cat sat on the mat", "the cat sat on a mat", 1),
+        ("the cat sat on the mat", "", 6),
+        ("the cat", "the cat cat", 1),
+        ("ten kilometers away", "10 KM away", 1),
+    ],
+)
+def test_each_wrong_missing_or_extra_word_counts_once(said: str, heard: str, wrong: int) -> None:
+    assert word_errors([said], heard).wrong == wrong
+
+
+def test_the_nearest_right_reading_is_the_measure() -> None:
+    readings = ["call me at three oh five", "ring me at five past three"]
+    assert all(word_errors(readings, reading).wrong == 0 for reading in readings)
+
+
+@given(PHONEMES)
+def test_phonemes_have_no_errors_against_themselves_however_stressed(phonemes: str) -> None:
+    assert phoneme_errors([phonemes], "ˈ" + " ˌ".join(phonemes) + "ː.").wrong == 0
+
+
+@given(PHONEMES, PHONEMES)
+def test_phoneme_errors_are_at_least_the_difference_in_length(one: str, other: str) -> None:
+    errors = phoneme_errors([one], other)
+    assert abs(len(broad(one)) - len(broad(other))) <= errors.wrong <= max(len(broad(one)), len(broad(other)))
+    assert errors.total == len(broad(one))
