@@ -120,7 +120,7 @@ class Store:
             lock.release()
 
     def _say(self, progress: Progress, line: str) -> None:
-        log.warning("weights %s", line)
+        log.info("weights %s", line)  # a warning would reach stderr beside the progress
         progress.note(line)
 
     def _give_up(self, missing: list[File], refusals: list[Refusal], corrupt: list[str]) -> NoReturn:
