@@ -8,7 +8,7 @@ from tutti.text.spoken import Spoken
 _DIGITS = "零一二三四五六七八九"
 _PLACES = ("", "十", "百", "千")
 _GROUPS = ("", "万", "亿", "万亿")
-LIMIT = 10**16
+MAX_DIGITS = 16  # longer ones are read digit by digit
 
 _UNITS = (
     {"km/h": "公里每小时", "km²": "平方公里", "m²": "平方米", "km": "公里", "cm": "厘米", "mm": "毫米"}
@@ -64,7 +64,7 @@ def number(text: str) -> str:
     """A number, with or without decimals, as it is counted; digit by digit when it is no count."""
     text = text.replace(",", "")
     whole, _, decimals = text.partition(".")
-    if (len(whole) > 1 and whole[0] == "0" and not decimals and len(whole) > 2) or int(whole) >= LIMIT:
+    if len(whole) > MAX_DIGITS or (len(whole) > 2 and whole[0] == "0" and not decimals):
         said = _each(whole)
     else:
         said = _count(int(whole))

@@ -78,7 +78,7 @@ def _words(match: re.Match[str], tongue: Tongue) -> str:
     text = re.sub(r"\s", "", match["number"])
     sign = {"-": f"{tongue.minus} ", "−": f"{tongue.minus} ", "+": f"{tongue.plus} "}.get(match["sign"] or "", "")
     tail = match["next"] or ""
-    if match["ordinal"] and text.isdecimal():
+    if match["ordinal"] and text.isdecimal() and len(text) < 7:
         return _ordinal(int(text), match["ordinal"], tongue) + tail
     if symbol := match["pre"] or match["post"]:
         return sign + _money(text, symbol, tongue) + tail
@@ -92,9 +92,7 @@ def _words(match: re.Match[str], tongue: Tongue) -> str:
     return sign + _number(text, tongue, feminine=_is_feminine(noun.lower(), tongue.code), counts=counts) + tail
 
 
-_NO_NOUNS = frozenset(
-    words("para hasta cada contra entre por con que según las los dans pour avec della alla sono")
-)
+_NO_NOUNS = frozenset(words("para hasta cada contra entre por con que según las los dans pour avec della alla sono"))
 _FRENCH_FEMININE = frozenset(
     words(
         "heure minute seconde année semaine journée nuit fois femme fille voiture maison page personne livre tonne "

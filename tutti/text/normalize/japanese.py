@@ -10,7 +10,7 @@ _DIGITS = ("ゼロ", "イチ", "ニ", "サン", "ヨン", "ゴ", "ロク", "ナ�
 _HUNDREDS = {1: "ヒャク", 3: "サンビャク", 6: "ロッピャク", 8: "ハッピャク"}
 _THOUSANDS = {1: "セン", 3: "サンゼン", 8: "ハッセン"}
 _GROUPS = ("", "マン", "オク", "チョー")
-LIMIT = 10**16
+MAX_DIGITS = 16  # longer ones are read digit by digit
 
 # What a counter is called, and the numbers that have a name of their own with it.
 _COUNTERS: dict[str, tuple[str, dict[int, str]]] = (
@@ -105,7 +105,7 @@ def number(text: str) -> str:
     """A number, with or without decimals, in katakana; digit by digit when it is no count."""
     text = text.replace(",", "")
     whole, _, decimals = text.partition(".")
-    said = _each(whole) if (len(whole) > 2 and whole[0] == "0") or int(whole) >= LIMIT else _count(int(whole))
+    said = _each(whole) if len(whole) > MAX_DIGITS or (len(whole) > 2 and whole[0] == "0") else _count(int(whole))
     return f"{said}テン{_each(decimals)}" if decimals else said
 
 
@@ -172,9 +172,10 @@ def _soft(counter: str) -> str:
 def _with(counter: str, text: str) -> str:
     name, own = _COUNTERS[counter]
     plain = text.replace(",", "")
-    if plain.isdecimal() and int(plain) in own:
+    counted = plain.isdecimal() and len(plain) <= MAX_DIGITS
+    if counted and int(plain) in own:
         return own[int(plain)]
-    if plain.isdecimal() and len(plain) < 16 and counter in ("年", "人", "円") and int(plain) % 10 == 4:
+    if counted and counter in ("年", "人", "円") and int(plain) % 10 == 4:
         return (_count(int(plain) - 4) if int(plain) > 4 else "") + own[4]
     return number(text) + name if "." in plain else _bend(number(text), name)
 

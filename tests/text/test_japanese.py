@@ -1,0 +1,147 @@
+"""Japanese: readings, particles, long vowels, and the kana table against the rows it is made of."""
+
+import sys
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tutti.errors import MissingExtra
+from tutti.text.chunk import Chunk, Reading, Word
+from tutti.text.g2p import japanese, kana
+from tutti.text.normalize import other
+from tutti.text.spoken import Spoken
+from tutti.text.vocab import SYMBOLS
+
+KANA = "".join(chr(code) for code in range(0x3041, 0x3097)) + "ー"
+
+
+def english(spoken: Spoken, given: Mapping[int, str]) -> Reading:
+    return Reading((Word("ˈɛks", spoken.span()),))
+
+
+def read(text: str) -> Reading:
+    return japanese.read(Spoken.of(text), {}, english)
+
+
+def said(text: str) -> str:
+    return Chunk(read(text).words).phonemes
+
+
+@pytest.mark.parametrize(
+    ("written", "symbols"),
+    [
+        *[
+            ("しゃしん", "ɕaɕiɴ"),
+            ("きって", "kʲiʔte"),
+            ("さんぽ", "sampo"),
+            ("げんき", "ɡeŋkʲi"),
+            ("こんにちわ", "koɲɲiʨiβa"),
+        ],
+        *[
+            ("ぱーてぃー", "paːtʲiː"),
+            ("ふぁん", "ɸaɴ"),
+            ("ちゅうがく", "ʨɨɯɡakɯ"),
+            ("ゔぁいおりん", "vaioɾʲiɴ"),
+            ("つづく", "ʦɨzɨkɯ"),
+        ],
+        *[("おんな", "onna"), ("ざっし", "ʣaʔɕi"), ("うぇぶ", "βebɯ"), ("とぅ", "tɯ"), ("ひゃく", "çakɯ")],
+    ],
+)
+def test_kana_are_written_as_the_voices_learned_them(written: str, symbols: str) -> None:
+    assert kana.symbols(written) == (symbols, ())
+
+
+@given(st.text(alphabet=KANA, max_size=20))
+def test_every_kana_has_a_sound_that_the_model_knows(text: str) -> None:
+    sounds, lost = kana.symbols(text)
+    assert set(sounds) <= SYMBOLS.keys()
+    assert lost == ()
+    assert bool(sounds) == bool(text)
+
+
+def test_katakana_half_width_and_repeat_marks_are_the_same_sounds() -> None:
+    assert kana.hiragana("ガッコウ") == kana.hiragana("ｶﾞｯｺｳ") == "がっこう"
+    assert (kana.hiragana("いすゞ"), kana.hiragana("こゝろ")) == ("いすず", "こころ")
+
+
+@pytest.mark.parametrize(
+    ("text", "phonemes"),
+    [
+        ("私は学校へ行く。", "βataɕi βa ɡaʔkoː e ikɯ."),
+        ("本を読みます。", "hoɴ o jomʲimasɨ."),
+        ("お母さんと日本語", "okaːsaɴ to ɲihoŋɡo"),
+        ("「東京」、大きい！", "“toːkʲoː”, oːkʲiː!"),
+    ],
+)
+def test_particles_long_vowels_and_everyday_readings(text: str, phonemes: str) -> None:
+    assert said(text) == phonemes
+
+
+def test_a_verb_and_its_endings_are_one_word_tied_to_its_characters() -> None:
+    text = "昨日、映画を見ました。"
+    assert [text[slice(*word.span)] for word in read(text).words] == ["昨日", "映画", "を", "見ました"]
+
+
+def test_latin_runs_go_to_english_with_their_place() -> None:
+    reading = read("私はPythonが好き")
+    assert [word.span for word in reading.words if word.phonemes == "ˈɛks"] == [(2, 8)]
+
+
+@pytest.mark.parametrize(
+    ("text", "kana_said"),
+    [
+        *[
+            ("3本", "さんぼん"),
+            ("1本", "いっぽん"),
+            ("6分", "ろっぷん"),
+            ("4時", "よじ"),
+            ("20日", "はつか"),
+            ("2人", "ふたり"),
+        ],
+        *[
+            ("300円", "さんびゃくえん"),
+            ("8000", "はっせん"),
+            ("10000", "いちまん"),
+            ("100回", "ひゃっかい"),
+            ("3階", "さんがい"),
+        ],
+        *[
+            ("3.14", "さんてんいちよん"),
+            ("14:30", "じゅーよじ さんじゅっぷん"),
+            ("7月", "しちがつ"),
+            ("24年", "にじゅーよねん"),
+        ],
+    ],
+)
+def test_numbers_bend_with_their_counter(text: str, kana_said: str) -> None:
+    normal = other.normalize(Spoken.of(text), "ja")
+    assert kana.hiragana(normal.text) == kana_said
+    assert {(start, end) for start, end in zip(normal.starts, normal.ends, strict=True)} == {(0, len(text))}
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.text(alphabet="私は東京大学で日本語を勉強したカナｶﾞ々、。「」 ab★㐂ーっん", max_size=30))
+def test_words_keep_order_and_place_and_nothing_is_lost(text: str) -> None:
+    reading = read(text)
+    heard = [i for word in reading.words for i in range(*word.span)]
+    assert heard == sorted(set(heard))
+    assert all(set(word.symbols) <= SYMBOLS.keys() and word.phonemes for word in reading.words)
+    for i, symbol in enumerate(text):
+        assert i in heard or symbol in reading.dropped or symbol in "、。「」 "
+
+
+def test_four_threads_read_what_one_reads() -> None:
+    texts = ["私は東京大学で勉強しています。", "今日は良い天気ですね。", "電車が遅れたので、会議に間に合わなかった。"]
+    alone = [said(text) for text in texts]
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(said, texts * 40)) == alone * 40
+
+
+@pytest.mark.parametrize("package", ["fugashi", "unidic_lite", "jaconv"])
+def test_a_missing_extra_names_its_cure(package: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(MissingExtra, match=r'pip install "tutti-tts\[ja\]"'):
+        japanese._load_tagger.__wrapped__()

@@ -1,0 +1,119 @@
+"""The G2P service: POST /g2p, for machines that keep the language packages away from the GPU."""
+
+import logging
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from tutti.errors import TuttiError
+from tutti.text.chunk import Reading
+from tutti.text.g2p.wire import MAX_CHARACTERS, Answer, Ask, SaidWord
+from tutti.text.language import language
+from tutti.text.normalize import normalize
+from tutti.text.spoken import Spoken
+
+Pronounce = Callable[[Spoken, str, Mapping[int, str]], Reading]
+
+MAX_BODY = 16 * MAX_CHARACTERS  # bytes; every character may come as \uXXXX\uXXXX, and marks beside it
+log = logging.getLogger("tutti.g2p")
+
+
+def g2p_app(pronounce: Pronounce) -> FastAPI:
+    """The service around one `pronounce`, which must be callable from any thread."""
+    app = FastAPI(title="tutti G2P", openapi_url="/openapi.json", redoc_url=None)
+    app.add_middleware(_SmallBody)
+    app.add_exception_handler(TuttiError, _tutti_error)
+    app.add_exception_handler(RequestValidationError, _invalid)
+    app.add_exception_handler(HTTPException, _http_error)
+    app.add_exception_handler(Exception, _unexpected)
+
+    @app.get("/healthz")
+    def healthz() -> dict[str, str]:
+        return {"status": "ok"}
+
+    @app.post("/g2p", response_model=Answer)
+    def g2p(ask: Ask) -> Answer:
+        """How a text sounds, in Kokoro's symbols, every word with its place in the text."""
+        code = language(ask.language).code
+        # Plain words pass through unchanged, so a sentence that was normalised before is not harmed.
+        reading = pronounce(normalize(Spoken.of(ask.text), code), code, ask.given)
+        return Answer(
+            words=[
+                SaidWord(
+                    phonemes=word.phonemes, start=word.span[0], end=word.span[1], before=word.before, after=word.after
+                )
+                for word in reading.words
+            ],
+            dropped=list(reading.dropped),
+            phonemes="".join(word.symbols for word in reading.words).rstrip(),
+        )
+
+    return app
+
+
+def error_body(message: str, status: int, code: str, param: str | None = None) -> dict[str, Any]:
+    """An error as every tutti service words it; `detail` is for older clients."""
+    kind = "invalid_request_error" if status < 500 else "server_error"
+    return {"error": {"message": message, "type": kind, "param": param, "code": code}, "detail": message}
+
+
+def _answer(message: str, status: int, code: str, param: str | None = None) -> JSONResponse:
+    return JSONResponse(error_body(message, status, code, param), status)
+
+
+async def _tutti_error(_: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, TuttiError)
+    return _answer(error.message, error.status, error.code, error.param)
+
+
+async def _invalid(_: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, RequestValidationError)
+    first = error.errors()[0]
+    field = next((str(part) for part in first["loc"][1:] if isinstance(part, str)), None)
+    return _answer(f"{field or 'body'}: {first['msg']}", 400, "invalid_input", field)
+
+
+async def _http_error(_: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, HTTPException)
+    return _answer(str(error.detail), error.status_code, "not_found" if error.status_code == 404 else "http_error")
+
+
+async def _unexpected(_: Request, error: Exception) -> JSONResponse:
+    log.error("g2p failed: %s", type(error).__name__)
+    return _answer("the G2P service failed on this text", 500, "internal_error")
+
+
+class _SmallBody:
+    """Refuses a body that no allowed text can need, before it is read into memory."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        body = bytearray()
+        more = True
+        while more:
+            message = await receive()
+            if message["type"] != "http.request":
+                return  # the caller hung up
+            body += message.get("body", b"")
+            more = message.get("more_body", False)
+            if len(body) > MAX_BODY:
+                reply = _answer(f"the body is over {MAX_BODY:,} bytes", 413, "too_large", "text")
+                reply.headers["connection"] = "close"
+                await reply(scope, receive, send)
+                return
+        pending: list[Message] = [{"type": "http.request", "body": bytes(body), "more_body": False}]
+
+        async def replay() -> Message:
+            return pending.pop() if pending else await receive()
+
+        await self.app(scope, replay, send)
