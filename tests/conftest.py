@@ -1,0 +1,26 @@
+"""What all tests share: the real files, fetched once into the user's cache."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tutti import settings
+from tutti.weights import FP32_MODEL, INT8_MODEL, Store, shown, sources, wanted
+
+
+@pytest.fixture(scope="session")
+def home() -> Path:
+    """A folder with every official file: both precisions, the voices, the lexicons."""
+    chosen, _ = settings.load({}, os.environ)
+    files = list({file.path: file for file in (*wanted("fp32"), *wanted("int8"))}.values())
+    with shown() as progress:
+        Store(chosen.home).ensure(files, sources=sources(offline=chosen.offline), progress=progress)
+    return chosen.home
+
+
+@pytest.fixture(scope="session")
+def official(home: Path) -> dict[str, Path]:
+    """The official graphs by precision."""
+    store = Store(home)
+    return {"fp32": store.path(FP32_MODEL), "int8": store.path(INT8_MODEL)}

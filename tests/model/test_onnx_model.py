@@ -1,0 +1,80 @@
+"""The two halves are the official graph, and nothing else."""
+
+from pathlib import Path
+
+import numpy as np
+import onnxruntime as ort
+import pytest
+
+from tutti.errors import StorageFull, WeightsCorrupt, WeightsUnavailable
+from tutti.model import cut, load
+from tutti.model.onnx_model import MAX_FRAMES_SIDE_BY_SIDE, side_by_side
+from tutti.speech import Frames, Utterance
+from tutti.text.vocab import encode
+from tutti.voices import Voices
+
+SENTENCES = {
+    "af_heart": "ɔl vˈYsᵻz, wˈʌn pˈæs.",
+    "bm_george": "ðə kwˈɪk bɹˈWn fˈɒks ʤˈʌmps ˌQvə ðə lˈAzi dˈɒɡ, ænd ðˈɛn ɪt slˈiːps.",
+    "zf_xiaoxiao": "ni↓xau↓",
+}
+
+
+@pytest.mark.weights
+@pytest.mark.parametrize("precision", ["fp32", "int8"])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_cutting_does_not_change_a_sample(home: Path, official: dict[str, Path], precision: str, threads: int) -> None:
+    whole = ort.InferenceSession(official[precision], providers=["CPUExecutionProvider"])
+    names = [value.name for value in whole.get_inputs()]
+    model = load(official[precision], precision, threads)  # type: ignore[arg-type]
+    rows = []
+    for name, phonemes in SENTENCES.items():
+        rows.append(Utterance(encode(phonemes), Voices(home / "voices").get(name).style(len(phonemes)), 1.1))
+    for row, ours in zip(rows, model.vocoder(model.acoustic(rows)), strict=True):
+        inputs = (row.tokens[None], row.style[None], np.array([row.speed], np.float32))
+        (theirs,) = whole.run(None, dict(zip(names, inputs, strict=True)))
+        assert np.array_equal(ours, theirs.reshape(-1))
+
+
+def frames(n: int) -> Frames:
+    curve = np.zeros(2 * n, np.float32)
+    return Frames(np.array([n]), np.zeros((512, n), np.float32), curve, curve, np.zeros(256, np.float32))
+
+
+def test_rows_sound_side_by_side_only_while_memory_allows() -> None:
+    lengths = [300, 300, 300, 2000, 10, 10, 880, 1]
+    groups = side_by_side([frames(n) for n in lengths], MAX_FRAMES_SIDE_BY_SIDE)
+    assert [row.n_frames for group in groups for row in group] == lengths
+    assert all(len(group) == 1 or sum(row.n_frames for row in group) <= MAX_FRAMES_SIDE_BY_SIDE for group in groups)
+    assert max(map(len, groups)) > 1
+
+
+def test_a_missing_model_names_the_cure(tmp_path: Path) -> None:
+    with pytest.raises(WeightsUnavailable, match="tutti pull"):
+        load(tmp_path / "model.onnx", "fp32", 1)
+
+
+@pytest.mark.parametrize("content", [b"", b"not a graph at all", b"\x08\x09" * 50])
+def test_a_file_that_is_not_kokoro_is_named(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "model.onnx").write_bytes(content)
+    with pytest.raises(WeightsCorrupt, match=r"model\.onnx"):
+        load(tmp_path / "model.onnx", "fp32", 1)
+    assert not list(tmp_path.glob("*.partial"))
+
+
+def test_a_broken_half_is_named(tmp_path: Path) -> None:
+    official = tmp_path / "model.onnx"
+    for name in (official, *(official.with_suffix(f".{half}.onnx") for half in ("acoustic", "vocoder"))):
+        name.write_bytes(b"rubbish")
+    with pytest.raises(WeightsCorrupt, match=r"model\.acoustic\.onnx"):
+        load(official, "fp32", 1)
+
+
+def test_a_full_disk_leaves_no_half_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(_fd: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", full)
+    with pytest.raises(StorageFull, match="No space left"):
+        cut._write(b"graph", tmp_path / "half.onnx")
+    assert not list(tmp_path.iterdir())
