@@ -8,6 +8,7 @@ Sides: `tutti`; `rival`, upstream's way (misaki, spaCy, espeak-ng); `floor`, the
 the text: what is left there is the recogniser's and the scoring's own noise.
 """
 
+import asyncio
 import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -71,9 +72,13 @@ def tutti_phonemes(asked: list[tuple[str, bool]], home: Path) -> list[str]:
     ]
 
 
-def through_engine(home: Path, precision: str) -> Speak:
+def through_engine(home: Path, precision: Precision) -> Speak:
     """Our lines through the whole product instead of the bare graph."""
-    raise NotImplementedError("--engine waits for tutti.engine")
+    from tutti.engine import open_engine
+    from tutti.settings import Settings
+
+    engine = open_engine(Settings(home=home, precision=precision, threads=2))
+    return lambda line: asyncio.run(engine.speak(line.sentence.text, voice=line.voice)).samples
 
 
 def cast(chosen: list[Sentence], voices: list[str], each: int) -> list[tuple[Sentence, str]]:
