@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import replace
-from itertools import islice
 from typing import Protocol
 
 import numpy as np
@@ -84,7 +83,7 @@ class Engine:
 
     def _say(self, text: str, chunks: Iterator[Chunk], n_chunks: int, voice: Voice, speed: float) -> list[Speech]:
         """The next chunks through front end and both stages. Runs in a thread: the event loop must stay free."""
-        taken = list(islice(chunks, n_chunks))
+        taken = take(chunks, n_chunks)
         frames = self._model.acoustic([utterance(chunk, voice, speed) for chunk in taken if chunk.words])
         sounds = iter(zip(frames, self._model.vocoder(frames), strict=True))
         speeches = []
@@ -124,6 +123,17 @@ def group_sizes(lanes: int) -> Iterator[int]:
     yield from (1, 1, lanes)
     while True:
         yield 2 * lanes
+
+
+def take(chunks: Iterator[Chunk], n_chunks: int) -> list[Chunk]:
+    """The next chunks that sound, and the silences between them; the rest where fewer are left."""
+    taken: list[Chunk] = []
+    for chunk in chunks:
+        taken.append(chunk)
+        n_chunks -= bool(chunk.words)
+        if n_chunks == 0:
+            break
+    return taken
 
 
 def utterance(chunk: Chunk, voice: Voice, speed: float) -> Utterance:

@@ -1,0 +1,189 @@
+"""What tutti adds to the bare model: time, first sound, start and memory, all against the official graph in one run.
+
+python -m benchmarks.speed                      about five minutes on two cores
+python -m benchmarks.speed --words 5000         the long text for the memory figures
+"""
+
+import asyncio
+import itertools
+import json
+import platform
+import statistics
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Literal
+
+import numpy as np
+import onnxruntime as ort
+import psutil
+import typer
+from rich.console import Console
+from rich.progress import Progress
+from rich.table import Table
+
+from tutti import open_engine, settings
+from tutti import text as front
+from tutti.engine import Engine, utterance
+from tutti.model import resolve
+from tutti.speech import SAMPLE_RATE, Utterance
+from tutti.text.g2p import G2P
+from tutti.voices import Voices
+from tutti.weights import FP32_MODEL, INT8_MODEL, Store
+
+HERE = Path(__file__).parent
+PROSE = (HERE / "data" / "prose.txt").read_text(encoding="utf-8")
+VOICE = "af_heart"
+
+
+def prose(n_words: int) -> str:
+    """This many words: the story over and over, each time as another chapter."""
+    chapters = (f"Chapter {i}.\n\n{PROSE}\n\n" for i in itertools.count(1))
+    words: list[str] = []
+    for chapter in chapters:
+        words += chapter.replace("\n\n", " \n\n ").split(" ")
+        if len(words) >= n_words:
+            return " ".join(words[:n_words])
+    raise AssertionError("chapters never end")
+
+
+class Bare:
+    """The official graph as anyone runs it: whole, one row after the other, all cores."""
+
+    def __init__(self, path: Path, threads: int) -> None:
+        options = ort.SessionOptions()
+        options.intra_op_num_threads = threads
+        self._session = ort.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+        self._names = [value.name for value in self._session.get_inputs()]
+
+    def __call__(self, row: Utterance) -> float:
+        """Seconds of audio made."""
+        inputs = (row.tokens[None], row.style[None], np.array([row.speed], np.float32))
+        (audio,) = self._session.run(None, dict(zip(self._names, inputs, strict=True)))
+        return float(audio.size) / SAMPLE_RATE
+
+
+async def first_and_whole(engine: Engine, text: str) -> tuple[float, float, float]:
+    """Seconds to the first sound, to the end, and of audio."""
+    started = time.perf_counter()
+    first, audio_s = 0.0, 0.0
+    async for speech in engine.stream(text, voice=VOICE):
+        first = first or time.perf_counter() - started
+        audio_s += speech.duration_s
+    return first, time.perf_counter() - started, audio_s
+
+
+def against_bare(
+    engine: Engine, bare: Bare, chosen: settings.Settings, rounds: int, progress: Progress
+) -> dict[str, float]:
+    """Text to samples through the engine, against the same rows through the bare graph, in turns."""
+    voice, g2p = Voices(chosen.home / "voices").get(VOICE), G2P(chosen.home)
+    task = progress.add_task("engine against bare graph", total=2 * rounds)
+    ours, theirs, firsts = [], [], []
+    for turn in range(rounds + 1):  # the first turn warms up
+        started = time.perf_counter()
+        audio_s = sum(
+            bare(utterance(chunk, voice, 1.0)) for chunk in front.chunks(PROSE, "en-us", g2p.pronounce) if chunk.words
+        )
+        if turn:
+            theirs.append((time.perf_counter() - started) / audio_s)
+            progress.advance(task)
+        first, whole, audio_s = asyncio.run(first_and_whole(engine, PROSE))
+        if turn:
+            ours.append(whole / audio_s)
+            firsts.append(first / whole)
+            progress.advance(task)
+    return {
+        "bare_s_per_audio_s": statistics.median(theirs),
+        "engine_s_per_audio_s": statistics.median(ours),
+        "ratio": statistics.median(a / b for a, b in zip(ours, theirs, strict=True)),
+        "first_sound_share_of_whole": statistics.median(firsts),
+    }
+
+
+@contextmanager
+def watched() -> Iterator[list[float]]:
+    """Resident megabytes of this process, many times a second."""
+    seen: list[float] = []
+    done = threading.Event()
+    process = psutil.Process()
+
+    def watch() -> None:
+        while not done.wait(0.02):
+            seen.append(process.memory_info().rss / 1e6)
+
+    thread = threading.Thread(target=watch)
+    thread.start()
+    try:
+        yield seen
+    finally:
+        done.set()
+        thread.join()
+
+
+def memory(engine: Engine, n_words: int, progress: Progress) -> dict[str, float]:
+    """The highest resident size in each quarter of a long text. Nothing is kept of the samples."""
+    text = prose(n_words)
+    task = progress.add_task(f"{n_words} words", total=len(text))
+    quarters = [0.0] * 4
+
+    async def run() -> None:
+        with watched() as seen:
+            async for speech in engine.stream(text, voice=VOICE):
+                here = min(3, 4 * speech.span[1] // len(text))
+                quarters[here] = max(quarters[here], *seen)
+                seen.clear()
+                progress.update(task, completed=max(speech.span[1], progress.tasks[task].completed))
+
+    asyncio.run(run())
+    return {"peak_mb": max(quarters), **{f"quarter_{i}_mb": mb for i, mb in enumerate(quarters, 1)}}
+
+
+START = """
+import time; t = time.perf_counter()
+import tutti; imported = time.perf_counter() - t
+from tutti import cli, open_engine, settings
+engine = open_engine(settings.load({})[0]); print(imported, time.perf_counter() - t)
+"""
+
+
+def start(rounds: int, home: Path, precision: str) -> dict[str, float]:
+    """A new interpreter: to `import tutti`, and to a model that is ready."""
+    environ = {"TUTTI_HOME": str(home), "TUTTI_PRECISION": precision, "TUTTI_OFFLINE": "1", "PATH": ""}
+    runs = []
+    for _ in range(rounds):
+        done = subprocess.run([sys.executable, "-c", START], env=environ, capture_output=True, text=True, check=True)
+        runs.append([float(value) for value in done.stdout.split()])
+    imports, readies = zip(*runs, strict=True)
+    return {"import_s": statistics.median(imports), "model_ready_s": statistics.median(readies)}
+
+
+def main(
+    precision: Annotated[Literal["auto", "fp32", "int8"], typer.Option()] = "auto",
+    words: Annotated[int, typer.Option(help="Length of the text for the memory figures.")] = 5000,
+    rounds: Annotated[int, typer.Option()] = 3,
+) -> None:
+    chosen, _ = settings.load({"precision": precision})
+    which = resolve(chosen.precision)
+    engine = open_engine(chosen)
+    with Progress(console=Console(stderr=True)) as progress:
+        # Memory first, while nothing but the engine has been in this process.
+        results = memory(engine, words, progress) if words else {}
+        bare = Bare(Store(chosen.home).path(FP32_MODEL if which == "fp32" else INT8_MODEL), chosen.threads)
+        results |= against_bare(engine, bare, chosen, rounds, progress)
+        results |= start(rounds, chosen.home, which)
+    table = Table("measure", which, title=f"{platform.machine()}, {chosen.threads} threads")
+    for name, value in results.items():
+        table.add_row(name, f"{value:.3f}" if value < 100 else f"{value:.0f}")
+    Console().print(table)
+    (HERE / "results").mkdir(exist_ok=True)
+    path = HERE / "results" / f"speed-{which}-{platform.machine()}.json"
+    path.write_text(json.dumps(results, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    typer.run(main)

@@ -1,0 +1,5 @@
+"""`python -m tutti` is `tutti`."""
+
+from tutti.cli import main
+
+main()
