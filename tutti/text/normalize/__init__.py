@@ -7,10 +7,10 @@ def normalize(spoken: Spoken, code: str) -> Spoken:
     """The sentence as it would be written if it were spelled out, in the language with that code."""
     match code:
         case "en-us" | "en-gb":
-            from tutti.text.normalize import english
+            from tutti.text.normalize.english import normalize as normalize_english
 
-            return english.normalize(spoken, code)
+            return normalize_english(spoken, code)
         case _:
-            from tutti.text.normalize import other
+            from tutti.text.normalize.other import normalize as normalize_other
 
-            return other.normalize(spoken, code)
+            return normalize_other(spoken, code)

@@ -1,0 +1,187 @@
+"""Dates, years and times of day."""
+
+import re
+
+from tutti.text.normalize.numbers import cardinal, ordinal, pairs, plural, year
+from tutti.text.spoken import Said, Spoken
+
+MONTHS = str.split("January February March April May June July August September October November December")
+_DAYS = {
+    "mon": "Monday", "tue": "Tuesday", "wed": "Wednesday", "thu": "Thursday", "fri": "Friday", "sat": "Saturday",
+    "sun": "Sunday",
+}  # fmt: skip
+
+_MONTH = (
+    r"(?P<month>(?:Jan(?:uary)?|Feb(?:ruary)?|Mar(?:ch)?|Apr(?:il)?|May|June?|July?|Aug(?:ust)?|Sept?(?:ember)?"
+    r"|Oct(?:ober)?|Nov(?:ember)?|Dec(?:ember)?)\b\.?)"
+)
+_NTH = r"(?:0?[1-9]|[12]\d|3[01])(?:st|nd|rd|th)?"
+_DAY = rf"(?P<day>{_NTH})(?:(?P<to>\s?-\s?)(?P<day2>{_NTH}))?"
+_END = r"(?![\w/]|[.,:-]\d|°|%)"
+_YEAR = r"(?:1\d{3}|20\d{2})"
+
+_WEEKDAY = re.compile(
+    rf"\b(?P<weekday>(?:Mon|Tues?|Wed|Thur?s?|Fri|Sat|Sun)\b\.?)(?=,?\s(?:{_MONTH.replace('?P<month>', '?:')}|\d))"
+    r"|\b(?:Mon|Tues?|Wed|Thur?s?|Fri)\.(?=[\s,)]|$)"
+)
+_MONTH_DAY = re.compile(rf"\b{_MONTH}\s{_DAY}(?:,?\s(?P<year>{_YEAR}))?{_END}")
+_DAY_MONTH = re.compile(
+    rf"(?<![\w.,:/$£€-])(?P<the>[Tt]he\s)?{_DAY}(?P<of>\sof)?\s{_MONTH}(?:,?\s(?P<year>{_YEAR}){_END})?"
+)
+_MONTH_YEAR = re.compile(rf"\b{_MONTH},?\s(?P<year>'?\d\d\b|{_YEAR}){_END}")
+_LONE_MONTH = re.compile(r"\b(?P<month>Jan|Feb|Aug|Sept?|Oct|Nov|Dec|Apr)\.(?=[\s,)]|$)")
+_ISO = re.compile(r"(?<![\w-])(?P<y>\d{4})-(?P<m>\d{2})-(?P<d>\d{2})(?:T(?=\d\d:)|(?![\w-]))")
+_SLASHED = re.compile(
+    r"(?<![\w/.-])(?P<a>\d{1,2})(?P<sep>[/.-])(?P<b>\d{1,2})(?P=sep)(?P<y>\d{4}|\d{2})(?![\w/-]|\.\d)"
+)
+_DECADE = re.compile(r"(?<![\w.,'])(?P<century>1\d|20)(?P<tens>\d)0'?s\b")
+_SHORT_DECADE = re.compile(r"(?<![\w.,])'?(?P<tens>[2-9])0'?s\b")
+_SHORT_YEAR = re.compile(r"(?<![\w'\"])'(?P<y>\d\d)(?![\w'\"])")
+_ERA = re.compile(r"(?<![\w.,])(?P<y>\d{1,4})(?P<era>\s?(?:A\.D\.|B\.C\.E\.|B\.C\.|C\.E\.|BCE?|AD|CE)(?![\w]))")
+_ERA_FIRST = re.compile(r"\b(?:AD|A\.D\.)\s(?P<y>\d{1,4})(?![\d,])")
+_YEARS = re.compile(rf"(?<![\w.,/$£€-])(?P<a>{_YEAR})(?P<to>\s?-\s?)(?P<b>{_YEAR}|\d\d)(?![\w/%]|[-.,]\d)")
+_IN_YEAR = re.compile(
+    r"\b(?:in|since|by|from|until|till|to|before|after|around|circa|year|early|late|mid|of|spring|summer|autumn|fall"
+    r"|winter)[ -](?P<y>1[0-9]\d\d|20\d\d)(?![\w%]|[.,:/-]\d)",
+    re.IGNORECASE,
+)
+_LONE_YEAR = re.compile(r"(?<![\w.,:/$£€+=*^~#-])(?:1[1-9]\d\d|20\d\d)(?![\w%°]|[.,:/+=*^-]\d|\s?[=+*×<>])")
+
+_HALF = r"(?P<half>\s?(?:[ap]\.\s?m\.|[ap]m\b))"
+_TIME_RANGE = re.compile(
+    r"(?<![\w.:-])\d{1,2}(?::\d\d)?(?:\s?[ap]\.?m\.?)?(?P<to>\s?-\s?)(?=\d{1,2}(?::\d\d(?!\d)|\s?[ap]\.?m\b))",
+    re.IGNORECASE,
+)
+_TIME = re.compile(
+    rf"(?<![\w.:,-])(?P<h>\d{{1,2}}):(?P<m>\d\d)(?::(?P<s>\d\d)(?:\.\d{{1,6}})?)?{_HALF}?(?![\d:])Z?", re.IGNORECASE
+)
+_HOUR = re.compile(rf"(?<![\w.:,/-])(?P<h>\d{{1,2}}){_HALF}", re.IGNORECASE)
+
+
+def say(spoken: Spoken, british: bool) -> Spoken:
+    """Dates and times in words; in American English 1/5 is in January, in British English in May."""
+
+    def month_day(match: re.Match[str]) -> Said:
+        return _parts(match, british, day=("the " if british else "") + _day(match["day"]))
+
+    def day_month(match: re.Match[str]) -> Said:
+        of = "" if match["of"] else " of"
+        said = f"{'' if match['the'] else 'the '}{_day(match['day'])}"
+        if match["day2"]:
+            return _parts(match, british, day=said, day2=f"{_day(match['day2'])}{of}")
+        return _parts(match, british, day=said + of)
+
+    def iso(match: re.Match[str]) -> str | None:
+        said = _date(int(match["y"]), int(match["m"]), int(match["d"]), british)
+        return f"{said}, " if said and match[0].endswith("T") else said
+
+    def slashed(match: re.Match[str]) -> str | None:
+        a, b = int(match["a"]), int(match["b"])
+        day_first = british or match["sep"] == "."
+        day, month = (a, b) if (day_first and b <= 12) or a > 12 else (b, a)
+        n = int(match["y"])
+        return _date(n if n > 99 else n + (2000 if n < 50 else 1900), month, day, british)
+
+    def years(match: re.Match[str]) -> Said:
+        b = match["b"]
+        if len(b) == 2 and b <= match["a"][2:]:
+            return None
+        return {
+            "a": year(int(match["a"]), british),
+            "to": " to ",
+            "b": _two(b) if len(b) == 2 else year(int(b), british),
+        }
+
+    def one_year(match: re.Match[str]) -> Said:
+        return {"y": year(int(match["y"]), british)}
+
+    text = spoken.text
+    if not any(char.isdecimal() for char in text):
+        return spoken.sub(_WEEKDAY, _weekday).sub(_LONE_MONTH, _month) if "." in text else spoken
+    spoken = spoken.sub(_ISO, iso).sub(_WEEKDAY, _weekday)
+    spoken = spoken.sub(_MONTH_DAY, month_day).sub(_DAY_MONTH, day_month)
+    spoken = spoken.sub(_MONTH_YEAR, lambda match: _parts(match, british)).sub(_LONE_MONTH, _month)
+    spoken = spoken.sub(_SLASHED, slashed).sub(_TIME_RANGE, lambda match: {"to": " to "})
+    spoken = spoken.sub(_TIME, _time).sub(_HOUR, _time)
+    spoken = spoken.sub(_DECADE, _decade).sub(_SHORT_DECADE, lambda match: plural(cardinal(int(match["tens"]) * 10)))
+    spoken = spoken.sub(_SHORT_YEAR, lambda match: _two(match["y"])).sub(_ERA, lambda match: _era(match, british))
+    spoken = spoken.sub(_ERA_FIRST, one_year).sub(_YEARS, years).sub(_IN_YEAR, one_year)
+    return spoken.sub(_LONE_YEAR, lambda match: year(int(match[0]), british))
+
+
+def _parts(match: re.Match[str], british: bool, **said: str) -> dict[str, str]:
+    """Each part of a date said on its own, so that each keeps its own place in the text."""
+    groups = match.groupdict()
+    said = {"month": _month_name(match["month"])} | said
+    if groups.get("day2"):
+        said = {"to": " to ", "day2": _day(match["day2"])} | said
+    if groups.get("year"):
+        said["year"] = _two(match["year"].strip("'")) if len(match["year"]) < 4 else year(int(match["year"]), british)
+    return said
+
+
+def _day(text: str) -> str:
+    return ordinal(int(re.sub(r"\D", "", text)))
+
+
+def _month_name(text: str) -> str:
+    return next(month for month in MONTHS if month.startswith(text[:3]))
+
+
+def _month(match: re.Match[str]) -> str:
+    return _month_name(match["month"]) + _stop(match)
+
+
+def _weekday(match: re.Match[str]) -> str:
+    return _DAYS[match[0][:3].lower()] + (_stop(match) if match[0].endswith(".") else "")
+
+
+def _stop(match: re.Match[str]) -> str:
+    """The full stop of an abbreviation also ends the sentence when nothing follows."""
+    return "." if match[0].rstrip().endswith(".") and not match.string[match.end() :].strip(" \"')”") else ""
+
+
+def _date(y: int, m: int, d: int, british: bool) -> str | None:
+    if not (1 <= m <= 12 and 1 <= d <= 31):
+        return None
+    day = f"the {ordinal(d)} of {MONTHS[m - 1]}" if british else f"{MONTHS[m - 1]} {ordinal(d)}"
+    return f"{day}, {year(y, british)}"
+
+
+def _two(text: str) -> str:
+    n = int(text)
+    return cardinal(n) if n > 9 else f"oh {cardinal(n)}" if n else "two thousand"
+
+
+def _decade(match: re.Match[str]) -> str:
+    n = int(match["century"] + match["tens"]) * 10
+    if n % 1000 == 0:
+        return f"{cardinal(n)}s"
+    return plural(pairs(n))
+
+
+def _era(match: re.Match[str], british: bool) -> dict[str, str]:
+    era = match["era"].replace(".", "").strip()
+    return {"y": year(int(match["y"]), british), "era": f" {era}" + _stop(match)}
+
+
+def _time(match: re.Match[str]) -> str | None:
+    groups = match.groupdict()
+    h, m, s = int(match["h"]), int(groups.get("m") or 0), groups.get("s")
+    half = ""
+    if match["half"]:
+        half = (" AM" if match["half"].strip()[0] in "aA" else " PM") + _stop(match)
+    if h > 24 or m > 59 or (half and h > 12):
+        return None
+    hour = cardinal(h)
+    if s and int(s):
+        return f"{hour} {_minutes(m) or 'zero'} {_minutes(int(s)) or 'zero'}{half}"
+    if m:
+        return f"{hour} {_minutes(m)}{half}"
+    if half:
+        return hour + half
+    return f"{hour} o'clock" if 1 <= h <= 12 else f"{hour} hundred" if h else "zero hundred"
+
+
+def _minutes(m: int) -> str:
+    return "" if not m else f"oh {cardinal(m)}" if m < 10 else cardinal(m)

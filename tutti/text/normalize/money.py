@@ -1,0 +1,114 @@
+"""Sums of money."""
+
+import re
+
+from tutti.text.normalize.numbers import NUMBER, cardinal, number
+from tutti.text.spoken import Said, Spoken
+
+# sign or code: one, many, one hundredth, many hundredths
+_CURRENCIES = {
+    "$": ("dollar", "dollars", "cent", "cents"),
+    "£": ("pound", "pounds", "penny", "pence"),
+    "€": ("euro", "euros", "cent", "cents"),
+    "¥": ("yen", "yen", "sen", "sen"),
+    "₹": ("rupee", "rupees", "paisa", "paise"),
+    "₩": ("won", "won", "jeon", "jeon"),
+    "₽": ("ruble", "rubles", "kopek", "kopeks"),
+    "₺": ("lira", "lira", "kurush", "kurush"),
+    "₪": ("shekel", "shekels", "agora", "agorot"),
+    "₿": ("bitcoin", "bitcoins", "", ""),
+    "₫": ("dong", "dong", "", ""),
+    "₦": ("naira", "naira", "kobo", "kobo"),
+    "CHF": ("Swiss franc", "Swiss francs", "centime", "centimes"),
+    "CNY": ("yuan", "yuan", "fen", "fen"),
+}
+_PREFIXES = {
+    "US": "US", "USD": "US", "A": "Australian", "AU": "Australian", "AUD": "Australian", "C": "Canadian",
+    "CA": "Canadian", "CAD": "Canadian", "NZ": "New Zealand", "HK": "Hong Kong", "S": "Singapore", "R": "",
+}  # fmt: skip
+_CODES = {
+    "USD": "US$", "AUD": "AU$", "CAD": "CA$", "EUR": "€", "GBP": "£", "JPY": "¥", "INR": "₹", "RUB": "₽",
+    "CHF": "CHF", "CNY": "CNY", "RMB": "CNY", "KRW": "₩", "BTC": "₿",
+}  # fmt: skip
+_MAGNITUDES = {
+    "k": "thousand", "m": "million", "mn": "million", "mm": "million", "b": "billion", "bn": "billion",
+    "t": "trillion", "tn": "trillion",
+}  # fmt: skip
+
+_SIGN = r"(?:(?:US|AU|CA|NZ|HK|[ACSR])?\$|[£€¥₹₩₽₺₪₿₫₦])"
+_CODE = rf"(?:{'|'.join(_CODES)})"
+_SCALE = r"(?:\s?(?:thousand|million|billion|trillion|crore|lakh)|[kKmMbBtT]|[mb]n|tn|bn|MM)"
+_RANGE = re.compile(
+    rf"(?P<sign>{_SIGN})\s?(?P<a>{NUMBER})(?P<scale>{_SCALE}\b)?\s?(?:-|to)\s?{_SIGN}?(?P<b>{NUMBER})(?P<scale2>{_SCALE}\b)?(?![\w-])(?!\.\d)"
+)
+_SUM = re.compile(
+    rf"(?P<minus>(?<!\w)-\s?)?(?<![A-Za-z])(?P<sign>{_SIGN}|\b{_CODE}(?=\s?\d))\s?(?P<minus2>-)?(?P<n>{NUMBER})(?P<scale>{_SCALE}(?![A-Za-z]))?"
+    r"(?P<joined>-(?=[A-Za-z]))?(?P<per>\s?/\s?(?=[A-Za-z]))?"
+)
+_SIGN_LAST = re.compile(
+    rf"(?<![\w.,])(?P<n>{NUMBER})(?P<scale>{_SCALE})?\s?(?P<sign>[£€₽¢]|\$(?!\d)|{_CODE}\b)(?P<joined>-(?=[A-Za-z]))?(?P<per>\s?/\s?(?=[A-Za-z]))?"
+)
+_LONE = {
+    "$": "dollars",
+    "£": "pounds",
+    "€": "euros",
+    "¥": "yen",
+    "₹": "rupees",
+    "¢": "cents",
+    "₿": "bitcoin",
+    "₽": "rubles",
+}
+_LONE_SIGN = re.compile(r"[$£€¥₹¢₿₽]")
+_PENCE = re.compile(r"(?<![\w.,])(?P<n>\d{1,3})p\b")
+
+
+def say(spoken: Spoken, british: bool) -> Spoken:
+    """Sums in words: "$5.20" is "five dollars and twenty cents"."""
+
+    def total(match: re.Match[str]) -> Said:
+        minus = "minus " if match.groupdict().get("minus") or match.groupdict().get("minus2") else ""
+        article = re.search(r"\b[Aa]n?\s$", match.string[max(0, match.start() - 3) : match.start()])
+        said = _sum(match["sign"], match["n"], match["scale"], bool(match["joined"] or article), british)
+        return minus + said + ("-" if match["joined"] else "") + (" per " if match["per"] else "")
+
+    def between(match: re.Match[str]) -> Said:
+        scale = _scale(match["scale2"])
+        low = number(match["a"], british) + (_scale(match["scale"]) if match["scale"] else "")
+        return f"{low} to {number(match['b'], british)}{scale} {_unit(match['sign'])[1]}"
+
+    if british:
+        spoken = spoken.sub(
+            _PENCE, lambda match: f"{cardinal(int(match['n']), british)} {'penny' if match['n'] == '1' else 'pence'}"
+        )
+    spoken = spoken.sub(_RANGE, between).sub(_SUM, total).sub(_SIGN_LAST, total)
+    return spoken.sub(_LONE_SIGN, lambda match: f" {_LONE[match[0]]} ")
+
+
+def _unit(sign: str) -> tuple[str, str, str, str]:
+    if sign == "¢":
+        return ("cent", "cents", "", "")
+    sign = _CODES.get(sign, sign)
+    if not sign.endswith("$"):
+        return _CURRENCIES[sign]
+    if sign == "R$":
+        return ("real", "reais", "centavo", "centavos")
+    one, many, cent, cents = _CURRENCIES["$"]
+    prefix = _PREFIXES.get(sign[:-1], "")
+    return (f"{prefix} {one}".strip(), f"{prefix} {many}".strip(), cent, cents)
+
+
+def _scale(text: str | None) -> str:
+    return f" {_MAGNITUDES.get(text.strip().lower(), text.strip())}" if text else ""
+
+
+def _sum(sign: str, amount: str, scale: str | None, adjective: bool, british: bool) -> str:
+    one, many, cent, cents = _unit(sign)
+    whole, _, rest = amount.replace(",", "").partition(".")
+    if scale or len(rest) not in (0, 2) or not cent:
+        return f"{number(amount, british)}{_scale(scale)} {one if adjective or (amount == '1' and not scale) else many}"
+    n, hundredths = int(whole or 0), int(rest or 0)
+    main = f"{number(whole or '0', british)} {one if n == 1 or adjective else many}"
+    small = f"{cardinal(hundredths)} {cent if hundredths == 1 or adjective else cents}"
+    if not hundredths:
+        return main
+    return f"{main} and {small}" if n else small

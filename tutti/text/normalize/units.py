@@ -1,0 +1,159 @@
+"""Measures: a number and its unit."""
+
+import re
+
+from tutti.text.normalize.numbers import NUMBER, number
+from tutti.text.spoken import Said, Spoken
+
+# A name ends in "s" when there are many, unless it says otherwise after a bar.
+_UNITS = {
+    "km": "kilometer", "cm": "centimeter", "mm": "millimeter", "nm": "nanometer", "µm": "micrometer",
+    "μm": "micrometer", "m": "meter", "mi": "mile", "ft": "foot|feet", "yd": "yard", "yds": "yard", "kg": "kilogram",
+    "mg": "milligram", "µg": "microgram", "mcg": "microgram", "g": "gram", "lb": "pound", "lbs": "pound",
+    "oz": "ounce", "ml": "milliliter", "mL": "milliliter", "cl": "centiliter", "dl": "deciliter", "L": "liter",
+    "l": "liter", "gal": "gallon", "tsp": "teaspoon", "tbsp": "tablespoon", "ha": "hectare", "h": "hour",
+    "hr": "hour", "hrs": "hour", "min": "minute", "mins": "minute", "sec": "second", "secs": "second", "s": "second",
+    "ms": "millisecond", "µs": "microsecond", "μs": "microsecond", "ns": "nanosecond", "yr": "year", "yrs": "year",
+    "wk": "week", "wks": "week", "mo": "month", "Hz": "hertz|hertz", "kHz": "kilohertz|kilohertz",
+    "MHz": "megahertz|megahertz", "GHz": "gigahertz|gigahertz", "THz": "terahertz|terahertz", "kB": "kilobyte",
+    "KB": "kilobyte", "MB": "megabyte", "GB": "gigabyte", "TB": "terabyte", "PB": "petabyte", "MiB": "mebibyte",
+    "GiB": "gibibyte", "Kb": "kilobit", "Mb": "megabit", "Gb": "gigabit",
+    "kbps": "kilobit per second|kilobits per second", "Kbps": "kilobit per second|kilobits per second",
+    "Mbps": "megabit per second|megabits per second", "Gbps": "gigabit per second|gigabits per second",
+    "mph": "mile per hour|miles per hour", "kph": "kilometer per hour|kilometers per hour",
+    "kmh": "kilometer per hour|kilometers per hour", "fps": "frame per second|frames per second",
+    "mpg": "mile per gallon|miles per gallon", "rpm": "RPM|RPM", "bpm": "beat per minute|beats per minute",
+    "dpi": "DPI|DPI", "ppm": "part per million|parts per million", "psi": "PSI|PSI", "V": "volt", "mV": "millivolt",
+    "kV": "kilovolt", "W": "watt", "kW": "kilowatt", "MW": "megawatt", "GW": "gigawatt", "kWh": "kilowatt hour",
+    "mAh": "milliamp hour", "mA": "milliamp", "dB": "decibel", "Pa": "pascal", "kPa": "kilopascal",
+    "hPa": "hectopascal", "kcal": "kilocalorie", "cal": "calorie", "kJ": "kilojoule", "hp": "horsepower|horsepower",
+    "px": "pixel", "MP": "megapixel", "ac": "acre", "Ω": "ohm", "kΩ": "kiloohm", "K": "", "k": "",
+    "sq ft": "square foot|square feet", "sqft": "square foot|square feet", "sq m": "square meter",
+    "sq mi": "square mile", "sq km": "square kilometer", "cu ft": "cubic foot|cubic feet", "fl oz": "fluid ounce",
+    "%": "percent|percent", "‰": "per mille|per mille",
+}  # fmt: skip
+_PER = {
+    "h": "hour", "hr": "hour", "s": "second", "sec": "second", "min": "minute", "d": "day", "mo": "month",
+    "yr": "year", "wk": "week", "m": "meter", "km": "kilometer", "kg": "kilogram", "g": "gram", "lb": "pound",
+    "L": "liter", "l": "liter", "dL": "deciliter", "ml": "milliliter", "mL": "milliliter", "gal": "gallon",
+    "GB": "gigabyte", "ft": "foot", "mi": "mile",
+}  # fmt: skip
+_MAGNITUDES = {
+    "k": " thousand",
+    "K": " thousand",
+    "M": " million",
+    "bn": " billion",
+    "mn": " million",
+    "tn": " trillion",
+    "B": " billion",
+}
+
+_NAMES = "|".join(re.escape(name) for name in sorted(_UNITS, key=len, reverse=True) if name not in "Kk%‰")
+_UNIT = (
+    rf"(?P<unit>(?:{_NAMES})(?:[²³]|\^[23])?)(?:(?P<slash>/)(?P<per>[A-Za-z]{{1,4}}))?(?![\w²³^'])"
+    r"(?P<stop>(?<=[a-z])\.)?"
+)
+_SIGNED = rf"(?P<minus>(?<![\w)\d.,])-)?(?<![\w.,])(?P<n>{NUMBER})"
+_TO = re.compile(
+    rf"(?<![\w.,-]){NUMBER}(?:°[CF]?|%)?(?P<to>\s?-\s?)(?={NUMBER}\s?(?:[°%]|(?:{_NAMES})(?![\w])|(?:thousand|million|billion)\b))"
+)
+_MEASURE = re.compile(rf"{_SIGNED}(?P<gap>\s?-?\s?){_UNIT}")
+_PERCENT = re.compile(rf"{_SIGNED}\s?(?P<unit>[%‰])")
+_DEGREES = re.compile(rf"(?P<minus>(?<![\w)\d.,])-\s?)?(?<![\w.,])(?P<n>{NUMBER})\s?[°º](?:\s?(?P<scale>[CFKNSEW]\b))?")
+_FEET = re.compile(r"(?<![\w.,])(?P<ft>\d{1,2})'\s?(?P<in>\d{1,2}(?:\.5|½)?)(?:\"|''|(?=[\s,.;:!?)]|$))")
+_INCHES = re.compile(rf"(?<![\w.,])(?P<n>{NUMBER})(?:\"|'')(?!\w)")
+_NOUN = re.compile(r"\s(?!(?:by|x|tall|wide|long|deep|high|thick|in|of|and|or|is|was|from|to|on|at)\b)[a-z]")
+_FEET_IN = re.compile(r"(?<![\w.,])(?P<ft>\d{1,2})\s?ft\.?\s?(?P<in>\d{1,2})\s?in\b")
+_IN = re.compile(rf"(?<![\w.,]){NUMBER}\s?(?P<unit>in\.)(?=\s[a-z(]|[,;)])")
+_TALL = re.compile(r"(?<![\w.,])(?P<n>\d{1,5})'(?=\s(?:tall|wide|long|deep|high|by|x)\b)")
+_MAGNITUDE = re.compile(rf"(?<![\w.,])(?P<n>{NUMBER})\s?(?P<scale>k|K|M|bn|mn|tn|B)(?P<plus>\+)?(?!\w)")
+_LONE = re.compile(
+    r"(?<![\w/])(?P<unit>km|m|mi|g|kg|mg|lb|kB|MB|GB|L|ml)/(?P<per>h|hr|s|sec|min|kg|L|dL|ml|km|gal|m)(?![\w/])|\b(?:mph|kph)\b"
+)
+_LONE_DEGREE = re.compile(r"°(?:\s?(?P<scale>[CF]\b))?")
+_SCALES = {
+    "C": " Celsius", "F": " Fahrenheit", "K": " Kelvin", "N": " north", "S": " south", "E": " east", "W": " west",
+}  # fmt: skip
+
+
+def say(spoken: Spoken, british: bool) -> Spoken:
+    """Measures in words: "10kg" is "ten kilograms"."""
+
+    def measure(match: re.Match[str]) -> Said:
+        unit, n = match["unit"], match["n"]
+        if unit in ("m", "g", "s", "h", "l", "V", "W", "L", "K") and "-" in match["gap"]:
+            return None
+        if unit == "s" and match["gap"] == "" and "." not in n and n.endswith("0"):
+            return None  # the 90s
+        adjective = "-" in match["gap"]
+        name = _name(unit, n == "1" or adjective, british)
+        if match["per"]:
+            if match["per"] not in _PER:
+                return None
+            name += f" per {_spelling(_PER[match['per']], british)}"
+        stop = "." if match["stop"] and not match.string[match.end() :].strip(" \"')”") else ""
+        amount = ("minus " if match["minus"] else "") + number(n, british)
+        if not match["gap"]:
+            return f"{amount} {name}{stop}"
+        said = {"n": number(n, british), "gap": "-" if adjective else " "}
+        said |= {"minus": "minus "} if match["minus"] else {}
+        if match["per"]:
+            said |= {"unit": name.partition(" per ")[0], "slash": " per ", "per": name.partition(" per ")[2]}
+        else:
+            said["unit"] = name
+        return said | ({"stop": stop} if match["stop"] else {})
+
+    def percent(match: re.Match[str]) -> Said:
+        return (
+            f"{'minus ' if match['minus'] else ''}{number(match['n'], british)} {_name(match['unit'], True, british)}"
+        )
+
+    def degrees(match: re.Match[str]) -> Said:
+        minus, many = "minus " if match["minus"] else "", "" if match["n"] == "1" else "s"
+        return f"{minus}{number(match['n'], british)} degree{many}{_SCALES.get(match['scale'], '')}"
+
+    def feet(match: re.Match[str]) -> Said:
+        return f"{number(match['ft'], british)} foot {number(match['in'].replace('½', '.5'), british)}"
+
+    def inches(match: re.Match[str]) -> Said:
+        if match.string.count('"', 0, match.start()) % 2 or "“" in match.string:
+            return None  # it closes a quotation
+        one = match["n"] == "1" or _NOUN.match(match.string, match.end())
+        return f"{number(match['n'], british)} inch{'' if one else 'es'}"
+
+    def magnitude(match: re.Match[str]) -> Said:
+        n, scale = match["n"], match["scale"]
+        if scale in "KB" and "." not in n and (scale == "B" or n in ("2", "4", "5", "8", "10", "12", "16")):
+            return None
+        return f"{number(n, british)}{_MAGNITUDES[scale]}{' plus' if match['plus'] else ''}"
+
+    def lone(match: re.Match[str]) -> Said:
+        if match["unit"] is None:
+            return _name(match[0], False, british)
+        return f"{_name(match['unit'], False, british)} per {_spelling(_PER[match['per']], british)}"
+
+    spoken = (
+        spoken.sub(_LONE, lone) if not re.search(r"\d", spoken.text) else spoken.sub(_TO, lambda match: {"to": " to "})
+    )
+    spoken = spoken.sub(_FEET, feet).sub(_FEET_IN, feet).sub(_IN, lambda match: {"unit": " inches"})
+    spoken = spoken.sub(_TALL, lambda match: f"{number(match['n'], british)} feet").sub(_INCHES, inches)
+    spoken = spoken.sub(_DEGREES, degrees).sub(_PERCENT, percent).sub(_MEASURE, measure).sub(_MAGNITUDE, magnitude)
+    spoken = spoken.sub(_LONE, lone)
+    return spoken.sub(_LONE_DEGREE, lambda match: f" degrees{_SCALES.get(match['scale'], '')}")
+
+
+def _name(unit: str, one: bool, british: bool) -> str:
+    power = {"²": "square ", "2": "square ", "³": "cubic ", "3": "cubic "}.get(unit[-1:], "")
+    if power:
+        unit = unit.rstrip("²³^23")
+    name, bar, many = _UNITS[unit].partition("|")
+    many = many if bar else f"{name}s"
+    return power + _spelling(name if one else many, british)
+
+
+def _spelling(name: str, british: bool) -> str:
+    return _british(name) if british else name
+
+
+def _british(name: str) -> str:
+    return re.sub(r"\b(|kilo|centi|milli|nano|micro|deci)(met|lit)er(?=s|\b)", r"\1\2re", name)

@@ -1,0 +1,98 @@
+"""Addresses, file names, versions and handles, read sign by sign."""
+
+import re
+
+from tutti.text.normalize import numbers
+from tutti.text.spoken import Spoken
+
+_TOP = (
+    "com|org|net|edu|gov|mil|int|info|biz|io|ai|co|app|dev|tv|fm|gg|ly|uk|de|fr|es|jp|cn|ru|ca|au|nz|ch|nl|se|eu|br|kr"
+    "|xyz|online|site|tech|store|blog|cloud"
+)
+_EXTENSION = (
+    "txt|pdf|docx?|xlsx?|pptx?|csv|tsv|json|ya?ml|toml|xml|html?|css|md|rst|ini|cfg|conf|log|py|pyc|ipynb|jsx?|tsx?|java|cpp|hpp"
+    "|rs|rb|php|sh|bash|bat|exe|dll|zip|gz|tar|tgz|bz2|iso|dmg|jpe?g|png|gif|svg|webp|bmp|mp3|mp4|wav|flac|ogg|opus|avi"
+    "|mov|mkv|onnx|env|lock|sql|db|go|swift|kt|vue"
+)
+_TAIL = r"""[^\s<>"“”\ufffc]*[^\s<>"“”\ufffc.,;:!?)'\]…—]"""
+_PATH = rf"(?:[/?#]{_TAIL}|/)?"
+
+_RULES = [
+    re.compile(pattern, re.IGNORECASE)
+    for pattern in (
+        r"(?<![\w.+-])[\w.+-]{1,64}@(?:[\w-]{1,63}\.){1,8}[a-z]{2,24}\b",  # mail
+        rf"\b(?:https?|ftps?|file|ssh|git|wss?)://{_TAIL}|\bwww\.{_TAIL}",
+        rf"\blocalhost(?::\d{{1,5}})?{_PATH}",
+        rf"(?<![\w.@-])(?:[a-z0-9][\w-]{{0,62}}\.){{1,8}}(?:{_TOP})\b(?!\.\w|-\w)(?::\d{{1,5}})?{_PATH}",
+        rf"(?<![\w.])\d{{1,3}}(?:\.\d{{1,3}}){{3}}(?!\w|\.\d)(?::\d{{1,5}})?(?:/\d{{1,2}}\b)?{_PATH}",
+        r"\b[a-z]:\\[\w.\\+@-]*",
+        r"(?<![\w/.~)%])(?:~|\.\.?)?/[a-z_.][\w.+@-]*(?:/[\w.+@-]+)*/?(?<!\.)",
+        rf"(?<![\w/.])(?:[\w.-]{{1,64}}/){{0,16}}[\w-]{{1,64}}(?:\.[\w-]{{1,32}}){{0,4}}\.(?:{_EXTENSION})\b(?!\.\w)",
+        r"(?<![\w/&])\?[a-z_]\w*=[\w%&=.+-]+",  # a query on its own
+    )
+]
+_SIGNS = re.compile(r"[/@:?\\]|\.\w")
+_HANDLE = re.compile(r"(?<![\w.@])@(?=[A-Za-z_]\w)")
+_HASHTAG = re.compile(r"(?<![\w&#])#(?!(?=[a-fA-F]*\d)[0-9a-fA-F]{6}\b)(?=[A-Za-z]\w)")
+_NUMBER_SIGN = re.compile(r"(?<![\w&#])#\s?(?!(?=\d*[a-fA-F])[0-9a-fA-F]{6}\b)(?=\d)|№\s?")
+_VERSION = re.compile(r"(?<![\w.])v(?:er)?(?:\.\s?)?(?P<n>\d{1,5}(?:\.\d{1,5}){0,5})(?![\w]|\.\d)", re.IGNORECASE)
+_RELEASE = re.compile(r"(?<![\w.,])(?!\d{1,2}\.\d{1,2}\.(?:19|20)\d\d\b)\d{1,5}(?:\.\d{1,5}){2,5}(?![\w]|[.,]\d)")
+_PRODUCTS = (
+    "Python|iOS|iPadOS|macOS|OS X|Android|Ubuntu|Debian|Fedora|Windows|Linux|Node|Java|PHP|Ruby|Rails|Django|Swift"
+    "|Kotlin|Go|CUDA|PyTorch|React|Angular|Vue|Chrome|Firefox|Safari|Postgres|PostgreSQL|MySQL|Redis|Kubernetes|Docker"
+    "|HTTP|USB|Bluetooth|GPT|Claude|Gemini|Llama|[Vv]ersions?|[Rr]elease"
+)
+_NAMED = re.compile(rf"\b(?:{_PRODUCTS})[ -](?P<n>\d{{1,5}}\.\d{{1,5}}(?:\.\d{{1,5}})*)(?![\w]|\.\d)")
+
+_PIECE = re.compile(r"[^\W\d_]+|\d+|\S")
+_NAMES = {
+    ".": "dot", "/": "slash", "\\": "backslash", ":": "colon", "-": "dash", "_": "underscore", "@": "at",
+    "?": "question mark", "=": "equals", "&": "and", "#": "hash", "+": "plus", "%": "percent", "~": "tilde",
+    "*": "star", "$": "dollar", "!": "", "(": "", ")": "", ",": "", ";": "", "'": "", "[": "", "]": "", "|": "",
+    "^": "",
+}  # fmt: skip
+_SPELLED = frozenset(
+    str.split(
+        "www uk us eu ai io tv fm gg ly de fr es jp cn ru ca au nz ch nl se br kr ui ux api faq id db html htm css js "
+        "jsx ts tsx py rs rb php sh cpp txt pdf csv tsv xml yml sql exe dll tgz gz iso dmg jpg png svg bmp mp avi mkv"
+    )
+)
+
+
+def say(spoken: Spoken) -> Spoken:
+    """Addresses and names of files, hosts and versions in words."""
+    if _SIGNS.search(spoken.text):
+        for rule in _RULES:
+            spoken = spoken.sub(rule, lambda match: spelled(match[0]))
+        spoken = spoken.sub(_RELEASE, lambda match: _points(match[0]))
+        spoken = spoken.sub(_NAMED, lambda match: {"n": _points(match["n"])})
+    spoken = spoken.sub(_VERSION, lambda match: f"version {_points(match['n'])}")
+    return spoken.sub(_HANDLE, "at ").sub(_HASHTAG, "hashtag ").sub(_NUMBER_SIGN, "number ")
+
+
+def spelled(address: str) -> str:
+    """Every sign by its name; nobody wants to hear the scheme."""
+    _, scheme, rest = address.partition("://")
+    said = [_piece(piece) for piece in _PIECE.findall(rest if scheme else address)]
+    return " ".join(word for word in said if word) or "slash"
+
+
+def _piece(piece: str) -> str:
+    if piece.isdecimal():
+        return numbers.code(str(int(piece))) if piece.isascii() and piece == str(int(piece)) else numbers.digits(piece)
+    if piece.lower() == "www":
+        return "W W W"
+    if piece.lower() in _SPELLED:
+        return piece.upper()
+    return _NAMES.get(piece, piece)
+
+
+def _points(version: str) -> str:
+    """3.11 is "three point eleven", 24.04 "twenty-four point oh four"."""
+    parts = version.split(".")
+    return " point ".join(
+        f"oh {numbers.cardinal(int(part))}"
+        if len(part) == 2 and part[0] == "0" and part != "00"
+        else numbers.integer(part)
+        for part in parts
+    )
