@@ -75,9 +75,10 @@ def tutti_phonemes(asked: list[tuple[str, bool]], home: Path) -> list[str]:
 def through_engine(home: Path, precision: Precision) -> Speak:
     """Our lines through the whole product instead of the bare graph."""
     from tutti.engine import open_engine
-    from tutti.settings import Settings
+    from tutti.settings import load
 
-    engine = open_engine(Settings(home=home, precision=precision, threads=2))
+    settings, _ = load({"home": home, "precision": precision, "threads": 2})
+    engine = open_engine(settings)
     return lambda line: asyncio.run(engine.speak(line.sentence.text, voice=line.voice)).samples
 
 
