@@ -29,5 +29,7 @@ clean:  ## forget the virtual environment and all caches of tools
 .venv/.dev: pyproject.toml | .venv/bin/pip
 	.venv/bin/pip install --quiet --editable ".[dev]" && touch $@ .venv/.tutti
 
-export TEXT OUT
+# As it was typed: "$5" is money here, not a variable.
+override export TEXT := $(value TEXT)
+export OUT
 .PHONY: help speak install test fmt clean
