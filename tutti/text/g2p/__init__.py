@@ -39,12 +39,16 @@ class G2P:
             case "zh":
                 from tutti.text.g2p import chinese
 
-                return chinese.read(spoken, given, self.english("en-us").read)
+                return chinese.read(spoken, given, self._latin)
             case "ja":
                 from tutti.text.g2p import japanese
 
-                return japanese.read(spoken, given, self.english("en-us").read)
+                return japanese.read(spoken, given, self._latin)
             case other:
                 from tutti.text.g2p import espeak
 
                 return espeak.read(spoken, other, given)
+
+    def _latin(self, spoken: Spoken) -> Reading:
+        """Latin words inside another script."""
+        return self.english("en-us").read(spoken)

@@ -25,8 +25,10 @@ _TOKEN = re.compile(
 )
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _VOWEL_LETTER = re.compile(r"[aeiouy]", re.IGNORECASE)
-_CONTEXTUAL = frozenset(["a", "an", "am", "by", "in", "the", "to", "used", "that"]) | homographs.RULES.keys()
-_EMPHATIC = frozenset(["am", "as", "be", "he", "in", "is", "me", "or", "at", "on", "to", "no", "so", "we", "us", "my", "if", "do", "go", "by", "of", "an", "up"]) - {"us"}
+_CONTEXTUAL = {"a", "an", "am", "by", "in", "the", "to", "used", "that", "that's", *homographs.RULES}
+_EMPHATIC = frozenset(
+    {"am", "as", "be", "he", "in", "is", "me", "or", "at", "on", "to", "no", "so", "we", "my", "if"}
+) | {*("do", "go", "by", "of", "an", "up", "the", "not")}  # short words in capitals that are stressed, not spelled
 
 
 class English:
@@ -67,7 +69,7 @@ class English:
                     unknown = tuple(symbol for symbol in tokens[k] if not symbol.isspace())
             dropped += unknown
             phonemes.append(sound)
-            before_vowel = next((s in sounds.VOWELS for s in sound if s in _HEARD), before_vowel)
+            before_vowel = _opens_with_vowel(sound, before_vowel)
         phonemes.reverse()
         said: list[Word] = []
         for match, sound, gap, following in zip(found, phonemes, gaps, gaps[1:], strict=False):
@@ -101,6 +103,9 @@ class English:
                 return "ˈɪn" if before_vowel is None or tagger.particle(words, place) else "ɪn"
             case "used":
                 return self._used(words, place)
+            case "that's":
+                that = self._entry("that")
+                return sounds.plural(that.say("DT", alone=False), self.british) if that else ""
         sound = homographs.choose(words, place, self.british)
         if sound is None:
             entry = self._entry(token) or self._entry(word)
@@ -130,9 +135,11 @@ class English:
             return acronym
         if lower in _CONTEXTUAL:
             return None
-        entry = self._entry(word) or self._entry(lower)
+        entry = self._entry(word) or self._humps(word) or self._entry(lower)
         if entry is None:
             return self._unlisted(word)
+        if isinstance(entry, str):
+            return entry
         return None if len(entry.by_tag) > 1 else self._cased(word, entry.by_tag["DEFAULT"])
 
     def _acronym(self, word: str) -> str | None:
@@ -159,32 +166,44 @@ class English:
 
     def _unlisted(self, word: str) -> str:
         """The sound of a word that the dictionary lacks: its parts, its letters, or a good guess."""
-        if "-" in word:
-            return self._compound(word.split("-"))
         sound = parts.inflected(word, self._known, self.british) or parts.inflected(
             word.lower(), self._known, self.british
         )
         if sound:
             return sound
-        humps = _CAMEL.split(word)
-        if len(humps) > 1:
-            return self._compound(humps)
+        if "-" in word:
+            return self._compound(word.split("-"))
+        if humps := self._humps(word):
+            return humps
         lower = word.lower()
         plain = "".join(letter for letter in lower if "a" <= letter <= "z")
         if not plain:
             return "".join(self._listed(NAMES[letter]) for letter in lower if letter in NAMES)
         if not _VOWEL_LETTER.search(plain):
             return self._spelled(plain)
-        return parts.derived(plain, self._known, self.british) or self._guess(plain)
+        return self._letters.guess(plain)
+
+    def _humps(self, word: str) -> str | None:
+        """camelCase, where every hump is a word or a letter in front of one."""
+        humps = _CAMEL.split(word)
+        if len(humps) < 2 or not all(self._entry(hump) or hump.isupper() for hump in humps) or len(humps[-1]) < 2:
+            return None
+        return self._compound(humps)
 
     def _compound(self, pieces: Sequence[str]) -> str:
-        said = [self._alone(piece) or self._listed(piece.lower()) for piece in pieces if piece]
+        said = [self._piece(piece, i == 0) for i, piece in enumerate(pieces) if piece]
+        for i in range(len(pieces) - 2, 0, -1):
+            if pieces[i].lower() == "to":
+                said[i] = "tʊ" if _opens_with_vowel(said[i + 1], False) else "tə"
         if len(said) == 2 and len(pieces[0]) == 1:
             return said[0] + sounds.demoted(said[1])
         return sounds.joined(said)
 
-    def _guess(self, word: str) -> str:
-        return self._letters.guess(word)
+    def _piece(self, piece: str, first: bool) -> str:
+        lower = piece.lower()
+        if first and lower in parts.PREFIXES:
+            return parts.PREFIXES[lower][self.british]
+        return parts.WEAK.get(lower) or self._alone(piece) or self._listed(lower)
 
     def _known(self, word: str) -> str | None:
         entry = self._entry(word)
@@ -208,6 +227,10 @@ class English:
 
 
 _HEARD = sounds.VOWELS | sounds.CONSONANTS
+
+
+def _opens_with_vowel(phonemes: str, otherwise: bool | None) -> bool | None:
+    return next((symbol in sounds.VOWELS for symbol in phonemes if symbol in _HEARD), otherwise)
 
 
 def _folded(token: str) -> str:

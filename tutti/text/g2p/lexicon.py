@@ -38,7 +38,7 @@ COARSE = {"VB": "VERB", "NN": "NOUN", "RB": "ADV", "JJ": "ADJ"}
 
 
 class Lexicon:
-    """A table of words, sorted by their UTF-8 bytes, on memory that all processes share."""
+    """A table of words, sorted by their UTF-8 bytes, on memory that all processes share (little-endian throughout)."""
 
     def __init__(self, table: bytes | mmap.mmap) -> None:
         _, n, _ = _HEADER.unpack_from(table)
@@ -121,13 +121,16 @@ def build(gold: dict[str, str | dict[str, str | None]], silver: dict[str, str], 
 def _fresh(compact: Path, sources: list[Path]) -> bool:
     """Whether the compact table is of this format and was made from these very files (or they are gone)."""
     try:
+        made, size = compact.stat().st_mtime_ns, compact.stat().st_size
         with compact.open("rb") as file:
             head = file.read(_HEADER.size)
-        made = compact.stat().st_mtime_ns
+            if len(head) < _HEADER.size or head[:8] != FORMAT:
+                return False
+            file.seek(4 * _HEADER.unpack(head)[1], os.SEEK_CUR)
+            if int.from_bytes(file.read(4), "little") != size:  # the last offset is the end of a whole file
+                return False
         stats = [source.stat() for source in sources if source.exists()]
     except OSError:
-        return False
-    if len(head) != _HEADER.size or head[:8] != FORMAT:
         return False
     if len(stats) < len(sources):
         return not stats

@@ -1,4 +1,8 @@
-"""Words that no dictionary lists, put together from parts that it does."""
+"""Endings: words that the dictionary lists in another form.
+
+Longer joints (un-, -ness, two words in one) are left to the network that reads letters: on words it had never seen it was
+right more often than rules for prefixes, suffixes and compounds (phoneme errors 10.7 % against 13.5 %).
+"""
 
 import re
 from collections.abc import Callable
@@ -15,40 +19,16 @@ _CONTRACTIONS = {
     "n't": ("ᵊnt", "ᵊnt"),
 }
 _DOUBLED = re.compile(r"([bcdgklmnprstvxz])\1$|ck$")
-_PREFIXES = {
-    "un": ("ˌʌn", "ˌʌn"),
+# In front of a hyphen; "re" alone is a note of the scale.
+PREFIXES = {
     "re": ("ɹˌi", "ɹˌiː"),
-    "non": ("nˌɑn", "nˌɒn"),
     "pre": ("pɹˌi", "pɹˌiː"),
     "de": ("dˌi", "dˌiː"),
-    "mis": ("mˌɪs", "mˌɪs"),
-    "over": ("ˌOvəɹ", "ˌQvə"),
-    "under": ("ˌʌndəɹ", "ˌʌndə"),
-    "multi": ("mˌʌlti", "mˌʌlti"),
-    "micro": ("mˌIkɹO", "mˌIkɹQ"),
-    "super": ("sˌupəɹ", "sˌuːpə"),
-    "hyper": ("hˌIpəɹ", "hˌIpə"),
-    "inter": ("ˌɪntəɹ", "ˌɪntə"),
-    "anti": ("ˌænti", "ˌanti"),
-    "sub": ("sˌʌb", "sˌʌb"),
-    "auto": ("ˌɔɾO", "ˌɔːtQ"),
-    "cyber": ("sˌIbəɹ", "sˌIbə"),
-    "meta": ("mˌɛɾə", "mˌɛtə"),
     "co": ("kˌO", "kˌQ"),
+    "non": ("nˌɑn", "nˌɒn"),
+    "un": ("ˌʌn", "ˌʌn"),
 }
-_SUFFIXES = {
-    "ly": ("li", "li"),
-    "ness": ("nəs", "nəs"),
-    "less": ("ləs", "ləs"),
-    "ful": ("fᵊl", "fᵊl"),
-    "ment": ("mənt", "mənt"),
-    "ship": ("ʃˌɪp", "ʃɪp"),
-    "hood": ("hˌʊd", "hˌʊd"),
-    "able": ("əbᵊl", "əbᵊl"),
-    "ish": ("ɪʃ", "ɪʃ"),
-    "er": ("əɹ", "ə"),
-    "ers": ("əɹz", "əz"),
-}
+WEAK = {"a": "ɐ", "an": "ɐn", "the": "ðə"}  # inside a hyphened compound
 
 
 def inflected(word: str, known: Known, british: bool) -> str | None:
@@ -93,37 +73,3 @@ def _gerund(word: str, known: Known, british: bool) -> str | None:
     if not stem and len(word) > 5 and _DOUBLED.search(base):
         stem = known(base[:-1])
     return sounds.gerund(sounds.with_stress(stem, sounds.SECONDARY), british) if stem else None
-
-
-def derived(word: str, known: Known, british: bool) -> str | None:
-    """A listed word with a prefix, a suffix, or a second listed word joined to it."""
-    for prefix, sound in _PREFIXES.items():
-        rest = word[len(prefix) :]
-        if word.startswith(prefix) and len(rest) > 3:
-            stem = known(rest) or inflected(rest, known, british)
-            if stem and sounds.PRIMARY in stem:
-                return sound[british] + stem
-    for suffix, sound in _SUFFIXES.items():
-        base = word[: -len(suffix)]
-        if word.endswith(suffix) and len(base) > 2:
-            stem = known(base)
-            if not stem and suffix in ("ly", "ness") and base.endswith("i"):
-                stem = known(base[:-1] + "y")
-            if not stem and suffix in ("able", "er", "ers", "ish"):
-                stem = known(base + "e") or (known(base[:-1]) if _DOUBLED.search(base) else None)
-            if stem:
-                vowel = sound[british][0] in sounds.VOWELS
-                return (sounds.flapped(stem) if vowel and not british else stem) + sound[british]
-    return compound(word, known)
-
-
-def compound(word: str, known: Known) -> str | None:
-    """Two listed words of at least three letters each written as one; the first one is stressed."""
-    for cut in sorted(range(3, len(word) - 2), key=lambda cut: abs(2 * cut - len(word))):
-        if cut < 4 and len(word) - cut < 4:
-            continue
-        first = known(word[:cut])
-        second = known(word[cut:]) if first and sounds.PRIMARY in first else None
-        if first and second and sounds.PRIMARY in second:
-            return first + sounds.demoted(second)
-    return None

@@ -39,6 +39,7 @@ _SILENT = frozenset("'’‘‚`´_-‐‑/\\*#|^<>")  # read by the eye alone
 _KEPT = frozenset(';:,.!?—…"()“” ')
 _DASH = re.compile(r"(?<=\s)-+(?=\s)|--+|(?<=\s)[–—](?=\s)")
 _DOTS = re.compile(r"\.{2,}|…[.…]*")
+_EMPTY = re.compile(r"\(\s*\)|“\s*”|[:;]-?[()]")  # empty brackets and smileys
 _REPEATED = re.compile(r"([;:,—…])\1+|([!?])\2{2,}")
 
 
@@ -87,7 +88,7 @@ def _gap(text: str, start: int, end: int, first: bool, last: bool, dropped: list
             symbols.append(" " if symbol in "_/\\|" else "")
         elif symbol:
             dropped.append(symbol)
-    plain = _REPEATED.sub(lambda m: m[1] or m[2] * 3, " ".join("".join(symbols).split()))
+    plain = _REPEATED.sub(lambda m: m[1] or m[2] * 3, " ".join(_EMPTY.sub(" ", "".join(symbols)).split()))
     if first:
         return Gap("", plain)
     closes = "".join(symbols)[:1] != " "

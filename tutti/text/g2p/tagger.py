@@ -2,38 +2,56 @@
 
 from collections.abc import Sequence
 
-_ARTICLES = frozenset(["a", "an", "the"])
-_DETERMINERS = _ARTICLES | frozenset(
-    ["this", "these", "those", "each", "every", "some", "any", "no", "another", "either", "neither", "both", "all", "many", "few", "several", "most", "more", "such", "what", "whose", "which", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "my", "your", "his", "her", "its", "our", "their"]
+
+def _set(words: str) -> frozenset[str]:
+    return frozenset(words.split())
+
+
+_ARTICLES = _set("a an the")
+_DETERMINERS = _ARTICLES | _set(
+    "this these those each every some any no another either neither both all many few several most more such "
+    "what whose which one two three four five six seven eight nine ten my your his her its our their"
 )
-_POSSESSIVES = frozenset(["my", "your", "his", "her", "its", "our", "their", "whose"])
-_SUBJECTS = frozenset(["i", "you", "we", "they", "he", "she", "it", "who", "there"])
-_PLURAL_SUBJECTS = frozenset(["i", "you", "we", "they", "people", "who"])
-_OBJECTS = frozenset(["me", "you", "him", "her", "it", "us", "them", "myself", "yourself", "himself", "herself", "itself", "ourselves", "themselves"])
-_MODALS = frozenset(
-    ["can", "could", "will", "would", "shall", "should", "may", "might", "must", "cannot", "can't", "couldn't", "won't", "wouldn't", "shouldn't", "mustn't", "do", "does", "did", "don't", "doesn't", "didn't", "let's", "please", "'ll", "gonna", "wanna", "let", "make", "help"]
+_POSSESSIVES = _set("my your his her its our their whose")
+_SUBJECTS = _set("i you we they he she it who there")
+_PLURAL_SUBJECTS = _set("i you we they people who")
+_OBJECTS = _set("me you him her it us them myself yourself himself herself itself ourselves themselves")
+_MODALS = _set(
+    "can could will would shall should may might must cannot can't couldn't won't wouldn't shouldn't mustn't "
+    "do does did don't doesn't didn't let's please 'll gonna wanna let make help"
 )
-_BE = frozenset(["am", "is", "are", "was", "were", "be", "been", "being", "isn't", "aren't", "wasn't", "weren't", "ain't"])
-_IS = frozenset(["i'm", "it's", "he's", "she's", "that's", "there's", "what's", "who's", "here's", "where's", "let's"])
-_HAVE = frozenset(["have", "has", "had", "having", "haven't", "hasn't", "hadn't"])
-_PREPOSITIONS = frozenset(
-    ["of", "in", "on", "at", "by", "for", "with", "from", "into", "onto", "over", "under", "about", "after", "before", "between", "through", "during", "against", "among", "without", "within", "upon", "toward", "towards", "across", "behind", "beyond", "near", "per", "via", "than", "as", "like", "despite", "because"]
+_BE = _set("am is are was were be been being isn't aren't wasn't weren't ain't")
+_IS = _set("i'm it's he's she's that's there's what's who's here's where's let's")
+_HAVE = _set("have has had having haven't hasn't hadn't")
+_PREPOSITIONS = _set(
+    "of in on at by for with from into onto over under about after before between through during against among "
+    "without within upon toward towards across behind beyond near per via than as like despite because"
 )
-_CONJUNCTIONS = frozenset(["and", "or", "but", "nor", "yet"])
-_ADVERBS = frozenset(
-    ["not", "never", "always", "often", "just", "still", "even", "only", "also", "really", "very", "too", "so", "quite", "rather", "almost", "already", "ever", "soon", "then", "now", "usually", "sometimes", "again", "maybe", "perhaps"]
+_CONJUNCTIONS = _set("and or but nor yet")
+_ADVERBS = _set(
+    "not never always often just still even only also really very too so quite rather almost already ever soon "
+    "then now usually sometimes again maybe perhaps"
 )
-_CLAUSE = frozenset(["that", "if", "when", "while", "because", "although", "though", "unless", "until", "since", "where", "whether", "how", "why"])
-_ADJECTIVES = frozenset(
-    ["new", "old", "good", "great", "high", "low", "big", "small", "large", "long", "short", "own", "other", "same", "different", "first", "last", "next", "best", "worst", "better", "worse", "major", "minor", "full", "main", "early", "late", "recent", "current", "strong", "weak", "poor", "rich", "little", "own", "whole", "double", "free", "fresh", "cold", "hot", "warm", "open", "hard", "soft", "key", "daily", "weekly", "annual", "tax", "world", "public", "private", "local", "real", "true"]
+_CLAUSE = _set("that if when while because although though unless until since where whether how why")
+_ADJECTIVES = _set(
+    "new old good great high low big small large long short own other same different first last next best "
+    "worst better worse major minor full main early late recent current strong weak poor rich little own whole "
+    "double free fresh cold hot warm open hard soft key daily weekly annual tax world public private local "
+    "real true"
 )
 # "to" after these is a preposition: a noun follows it.
-_TO_NOUN = frozenset(["due", "according", "addition", "related", "access", "attention", "thanks", "prior", "response", "relation", "regard"])
-_PARTICLE_VERBS = frozenset(
-    ["come", "comes", "came", "coming", "go", "goes", "went", "gone", "going", "log", "logged", "logs", "logging", "sign", "signed", "signs", "give", "gave", "gives", "move", "moved", "moves", "check", "checked", "checks", "get", "got", "gets", "let", "lets", "walk", "walked", "walks", "break", "broke", "breaks", "turn", "turned", "turns", "hand", "handed", "bring", "brought", "brings", "stay", "stayed", "plug", "plugged", "zoom", "zoomed", "cave", "caved", "check-in", "sink", "sank", "sinks", "sunk", "barge", "barged", "call", "called", "calls", "fill", "filled", "fills", "join", "joined", "drop", "dropped", "kick", "kicked", "step", "stepped", "tune", "tuned", "settle", "settled"]
+_TO_NOUN = _set("due according addition related access attention thanks prior response relation regard")
+_PARTICLE_VERBS = _set(
+    "come comes came coming go goes went gone going log logged logs logging sign signed signs give gave gives "
+    "move moved moves check checked checks get got gets let lets walk walked walks break broke breaks turn "
+    "turned turns hand handed bring brought brings stay stayed plug plugged zoom zoomed cave caved check-in "
+    "sink sank sinks sunk barge barged call called calls fill filled fills join joined drop dropped kick "
+    "kicked step stepped tune tuned settle settled"
 )
-_LINKING = frozenset(["seem", "seems", "seemed", "look", "looks", "looked", "feel", "feels", "felt", "become", "becomes", "became", "remain", "remains"])
-_PEOPLE = frozenset(["people", "children", "men", "women", "folks", "police", "who"])
+_MORE_OFTEN_ADJECTIVES = _set("invalid upset overweight uptown overhead")
+_LINKING = _set("seem seems seemed look looks looked feel feels felt become becomes became remain remains")
+_PEOPLE = _set("people children men women folks police who")
+_SINGULAR_S = ("ss", "us", "is", "ous", "as", "'s", "ways", "haps", "news", "sales", "sports", "does", "physics")
 _ADJECTIVE_ENDINGS = ("al", "ive", "ous", "ful", "ic", "less", "able", "ible", "ary", "ish")
 
 
@@ -46,7 +64,9 @@ def tag(words: Sequence[str], i: int, choices: frozenset[str]) -> str:
     if "VBD" in choices and "VERB" not in choices:
         return _past(words, i)
     kind = _noun_or_verb(words, i, left, right)
-    if kind == "NN" and "ADJ" in choices:
+    if kind == "NN" and word in _MORE_OFTEN_ADJECTIVES and _noun_like(right):
+        return "JJ"
+    if kind == "NN" and "ADJ" in choices and word != "minute":  # "a minute later": the homograph rules know the rest
         return "JJ" if _adjective_here(left, right) else "NN"
     return kind
 
@@ -77,7 +97,7 @@ def _noun_or_verb(words: Sequence[str], i: int, left: str, right: str) -> str:
     if left in _MODALS or left.endswith("'ll"):
         return "VB"
     if left in _BE or left.endswith("'re") or left in _IS:
-        return "VBN" if word.endswith("ed") else "JJ"
+        return "VBN" if word.endswith("ed") else "IN" if right in _DETERMINERS else "JJ"
     if left in _HAVE or left.endswith("'ve"):
         return "VBN" if word.endswith("ed") else "NN"
     if left in _SUBJECTS:
@@ -88,13 +108,16 @@ def _noun_or_verb(words: Sequence[str], i: int, left: str, right: str) -> str:
         return "NN"
     if left in ("", *_CONJUNCTIONS, *_CLAUSE):
         return "VB" if takes_object or (left in _CONJUNCTIONS and _verb_before(words, i)) else "NN"
-    if takes_object or right in ("to", "that"):
-        plural_subject = left.endswith("s") and not left.endswith("ss")
-        if word.endswith("s") != plural_subject or left.endswith("ly"):
+    if takes_object or right == "that":
+        if word.endswith("s") != _plural(left) or left.endswith("ly"):
             return "VBZ" if word.endswith("s") else "VBP"
-    if (left in _PEOPLE or (left.endswith("s") and not left.endswith(("ss", "us", "is")))) and not word.endswith("s"):
-        return "VBP" if right in _PREPOSITIONS or right.endswith("ly") else "NN"
+    if _plural(left) and not word.endswith("s"):  # a plural seldom stands in front of its noun: "students use Python"
+        return "VBP"
     return "NN"
+
+
+def _plural(word: str) -> bool:
+    return word in _PEOPLE or (len(word) > 3 and word.endswith("s") and not word.endswith(_SINGULAR_S))
 
 
 def _verb_before(words: Sequence[str], i: int) -> bool:
@@ -127,8 +150,7 @@ def _past(words: Sequence[str], i: int) -> str:
         return "VBD" if _past_elsewhere(words, i) else "VB"
     if left in ("", *_CONJUNCTIONS, *_CLAUSE):
         return "VBD" if _past_elsewhere(words, i) else "VB"
-    plural_subject = left.endswith("s") and not left.endswith(("ss", "us"))
-    return "VBD" if not plural_subject or _past_elsewhere(words, i) else "VB"
+    return "VBD" if not _plural(left) or _past_elsewhere(words, i) else "VB"
 
 
 def _past_elsewhere(words: Sequence[str], i: int) -> bool:
@@ -141,10 +163,15 @@ def _that(words: Sequence[str], i: int) -> str:
     left, right = _at(words, i - 1), _at(words, i + 1)
     if not right or left in _PREPOSITIONS or right in ("one", "day", "time", "way", "night", "year", "man", "moment"):
         return "DT"
-    if right in _DETERMINERS or right in _SUBJECTS or right in ("people",) or (right.endswith("s") and right not in _BE):
+    if (
+        right in _DETERMINERS
+        or right in _SUBJECTS
+        or right in ("people",)
+        or (right.endswith("s") and right not in _BE)
+    ):
         return "DT" if right == "s" else "IN"
     if not left or left in _CONJUNCTIONS:
-        return "DT"
+        return "WDT" if i > 1 and (right in _MODALS or right in _HAVE) else "DT"
     if right in _BE or right in _MODALS or right in _HAVE:
         return "DT" if left in _MODALS or left in _CLAUSE or left in _BE else "WDT"
     if left in _MODALS or left in _BE or left in ("to", "like", "all", "do", "know", "say", "see"):
