@@ -18,6 +18,7 @@ SPELLINGS = [
         (r"(\d):(\d\d)", r"\1\2"),
         (r"(\d)\.(\d\d) ?(?=[ap]m\b)", r"\1\2 "),
         (r"(\d) ?[-–] ?(?=\d)", r"\1 "),
+        (r"(?<=\d),(?=\d{3}\b)", ""),
         (r"\b0(?=\d)", "0 "),  # the normaliser takes figures for quantities and drops leading zeros
         (r"(?<=\w)\.(?=[a-z]{2,}\b)", " dot "),
         (r"@", " at "),
@@ -40,8 +41,12 @@ SPELLINGS = [
         (r"\betc\b\.?|\bet cetera\b", "etcetera"),
         (r"\bst\b\.? (?=[A-Z])", "saint "),
         (r"\bok\b", "okay"),
+        (r"\bany time\b", "anytime"),
     )
 ]
+
+MAGNITUDES = (("trillion", "0" * 12), ("billion", "0" * 9), ("million", "0" * 6), ("thousand", "0" * 3))
+_LETTERS = re.compile(r"\b(?:[A-Z] )+[A-Z]s?\b")
 
 
 @cache
@@ -53,13 +58,16 @@ def words(text: str) -> str:
     """The words of a text in one spelling; numbers digit by digit, because how digits are grouped is not heard."""
     for pattern, new in SPELLINGS:
         text = pattern.sub(new, text)
+    # Letters spelled one by one and as one word sound the same, and the normaliser takes a lone O for a zero.
+    text = _LETTERS.sub(lambda match: match[0].replace(" ", ""), text)
     text = _normalizer()(text)
     text = re.sub(r"([$€£¥])([\d.]+)( (?:million|billion|trillion))?", r"\2\3 \1", text)
+    for name, zeros in MAGNITUDES:  # one wrong "million" is one wrong word, not six wrong digits
+        text = re.sub(rf"(?<=\d){zeros}\b", f" {name}", text)
     text = re.sub(r"(?<=\d)\.(?=\d)", " point ", text)
     text = re.sub(r"(\d)(st|nd|rd|th)\b", r"\1 \2", text)
     text = re.sub(r"(?<=\d)(?=[a-z\d])|(?<=[a-z])(?=\d)", " ", text)  # "14b", "1984"
-    # Letters spelled one by one and as one word sound the same: "f b i", "fbi".
-    text = re.sub(r"\b(?:[a-z] )+[a-z]\b", lambda match: match[0].replace(" ", ""), text)
+    text = re.sub(r"\b(?:[a-z] )+[a-z]\b", lambda match: match[0].replace(" ", ""), text)  # d.c.
     return " ".join(text.split())
 
 

@@ -57,3 +57,24 @@ def test_phoneme_errors_are_at_least_the_difference_in_length(one: str, other: s
     errors = phoneme_errors([one], other)
     assert abs(len(broad(one)) - len(broad(other))) <= errors.wrong <= max(len(broad(one)), len(broad(other)))
     assert errors.total == len(broad(one))
+
+
+@pytest.mark.parametrize(
+    ("said", "written"),
+    [
+        ("The C E O asked.", "The CEO asked."),
+        ("They offered ten thousand yen.", "They offered 10,000 yen."),
+        ("Raised twenty five million dollars.", "Raised $25 million."),
+        ("One million one reasons.", "1,000,001 reasons."),
+        ("Eleven A M E S T.", "11 AM EST."),
+        ("Washington, D C.", "Washington, D.C."),
+        ("Six thousand R P M.", "6,000 RPM."),
+        ("Dot I O any time.", "Dot IO anytime."),
+    ],
+)
+def test_letters_and_large_numbers_have_one_spelling(said: str, written: str) -> None:
+    assert words(said) == words(written)
+
+
+def test_a_lost_magnitude_is_one_wrong_word() -> None:
+    assert word_errors(["They raised thirty thousand dollars"], "They raised $30").wrong == 1
