@@ -1,13 +1,9 @@
 """From any text to chunks of phonemes, each tied to its place in the original."""
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING
 
 from tutti.text.chunk import Chunk, Reading
 from tutti.text.spoken import Spoken
-
-if TYPE_CHECKING:
-    from tutti.text.pack import Pause
 
 Pronounce = Callable[[Spoken, str, Mapping[int, str]], Reading]
 
@@ -22,19 +18,23 @@ def chunks(text: str, code: str, pronounce: Pronounce) -> Iterator[Chunk]:
     return pack(_readings(text, code, pronounce))
 
 
-def _readings(text: str, code: str, pronounce: Pronounce) -> "Iterator[Reading | Pause]":
+def _readings(text: str, code: str, pronounce: Pronounce) -> Iterator[tuple[Reading, float]]:
+    """Sentences as they will be said, each with the pause after it in seconds."""
     from tutti.text.clean import clean
     from tutti.text.marks import parse
     from tutti.text.normalize import normalize
-    from tutti.text.pack import PARAGRAPH_PAUSE_S, Pause
-    from tutti.text.split import sentences
+    from tutti.text.pack import PARAGRAPH_PAUSE_S
+    from tutti.text.split import Sentence, sentences
+
+    def said(sentence: Sentence, given: Mapping[int, str]) -> Reading:
+        return pronounce(normalize(sentence.spoken, code), code, given)
 
     cleaned = clean(text)
-    yield Reading((), cleaned.dropped)
+    yield Reading((), cleaned.dropped), 0.0
     for passage in parse(cleaned.spoken):
+        last: Sentence | None = None
         for sentence in sentences(passage.spoken):
-            yield pronounce(normalize(sentence.spoken, code), code, passage.given)
-            if sentence.paragraph_end:
-                yield Pause(PARAGRAPH_PAUSE_S)
-        if passage.pause_s:
-            yield Pause(passage.pause_s)
+            if last:
+                yield said(last, passage.given), PARAGRAPH_PAUSE_S if last.paragraph_end else 0.0
+            last = sentence
+        yield said(last, passage.given) if last else Reading(()), passage.pause_s

@@ -1,7 +1,7 @@
 """Sentences become chunks of one breath: a short first one, so that sound comes early, then fuller ones."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tutti.speech import MAX_PHONEMES
 from tutti.text.chunk import Chunk, Reading, Word
@@ -12,59 +12,48 @@ ENOUGH_SYMBOLS = 100
 TARGET_SYMBOLS = 250
 
 
-@dataclass(frozen=True, slots=True)
-class Pause:
-    """Silence between two sentences. It ends a chunk."""
-
-    length_s: float
-
-
 def pack(
-    items: Iterable[Reading | Pause],
+    readings: Iterable[tuple[Reading, float]],
     *,
     first_symbols: int = FIRST_SYMBOLS,
     target_symbols: int = TARGET_SYMBOLS,
     max_symbols: int = MAX_PHONEMES,
 ) -> Iterator[Chunk]:
-    """Chunks as soon as they are full; every word and every dropped symbol is in exactly one of them.
+    """Chunks of sentences, each given with the pause in seconds after it, as soon as they are full.
 
-    A chunk is full at ENOUGH_SYMBOLS and takes no sentence that would carry it past `target_symbols`; only a clause
-    that cannot be cut may be longer, up to `max_symbols`.
+    A chunk is full at ENOUGH_SYMBOLS or before a pause, and takes no sentence that would carry it past
+    `target_symbols`; only a clause that cannot be cut may be longer, up to `max_symbols`. Every word and every
+    dropped symbol is in exactly one chunk; a pause after nothing is a chunk without words.
     """
     first_symbols, target_symbols = min(first_symbols, max_symbols), min(target_symbols, max_symbols)
     words: list[Word] = []
     dropped: list[str] = []
-    n_symbols = 0
     first = True
 
     def chunk(pause_s: float = 0.0) -> Chunk:
-        nonlocal n_symbols
+        nonlocal first
+        first = first and not words
         made = Chunk(tuple(words), pause_s, tuple(dropped))
         words.clear()
         dropped.clear()
-        n_symbols = 0
         return made
 
-    for item in items:
-        if isinstance(item, Pause):
-            yield chunk(item.length_s)
-            first = False
-            continue
-        dropped_here = list(item.dropped)
-        for piece in _pieces(item.words, first_symbols if first else target_symbols, target_symbols, max_symbols):
-            n_more = sum(len(word.symbols) for word in piece)
-            if words and n_symbols + 1 + n_more > target_symbols:
+    def full() -> bool:
+        return bool(words) and (first or _n_symbols(words) >= ENOUGH_SYMBOLS)
+
+    for reading, pause_s in readings:
+        limit = first_symbols if first else target_symbols
+        for piece in _pieces(reading.words, limit, target_symbols, max_symbols):
+            if full():
+                yield chunk()
+            if words and _n_symbols(words) + 1 + _n_symbols(piece) > target_symbols:
                 yield chunk()
             if words:
                 words[-1] = _spaced(words[-1])
             words += piece
-            dropped += dropped_here
-            dropped_here = []
-            n_symbols = sum(len(word.symbols) for word in words)
-            if first or n_symbols >= ENOUGH_SYMBOLS:
-                yield chunk()
-                first = False
-        dropped += dropped_here
+        dropped += reading.dropped
+        if pause_s or full():
+            yield chunk(pause_s)
     if words or dropped:
         yield chunk()
 
@@ -162,6 +151,10 @@ def _parts(word: Word, max_symbols: int) -> Iterator[Word]:
             before=word.before[start:end],
             after=word.after[max(0, start - b) : max(0, end - b)],
         )
+
+
+def _n_symbols(words: Iterable[Word]) -> int:
+    return sum(len(word.symbols) for word in words)
 
 
 def _spaced(word: Word) -> Word:

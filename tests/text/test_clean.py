@@ -1,0 +1,145 @@
+"""Cleaning: readable text, honest ties, nothing sayable lost."""
+
+import unicodedata
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tutti.text.clean import OBJECT, clean
+from tutti.text.markdown import HARD_BREAK
+
+anything = st.text(st.characters(codec=None), max_size=60) | st.text(
+    st.sampled_from(
+        "ae\u0301\u0316\u0300 \n\t*_`#[]()|-.“”‘’–—…👍\u200d🏽🇩🇪1\ufe0f\u20e3\ud800\x00\ufffcक\u094d\u1112\u1161"
+    ),
+    max_size=40,
+)
+
+
+@given(anything)
+def test_every_character_is_tied_to_the_original_in_order(text: str) -> None:
+    spoken = clean(text).spoken
+    assert len(spoken.text) == len(spoken.starts) == len(spoken.ends)
+    assert list(spoken.starts) == sorted(spoken.starts)
+    assert all(0 <= a < b <= len(text) for a, b in zip(spoken.starts, spoken.ends, strict=True))
+
+
+@given(anything)
+def test_what_remains_can_be_read(text: str) -> None:
+    cleaned = clean(text).spoken.text
+    cleaned.encode("utf-8")
+    assert OBJECT not in cleaned
+    assert not any(unicodedata.category(char) in ("Cc", "Cs", "Co") and char != "\n" for char in cleaned)
+
+
+@given(st.text(st.sampled_from("abc é ü ñ हिन्दी 漢字 한국어.,!?\n'"), max_size=60))
+def test_letters_are_composed_and_none_is_lost(text: str) -> None:
+    cleaned = clean(unicodedata.normalize("NFD", text))
+    letters = [char for char in unicodedata.normalize("NFC", text) if not char.isspace()]
+    assert [char for char in cleaned.spoken.text if not char.isspace()] == letters
+    assert cleaned.dropped == ()
+
+
+@given(
+    st.text(st.sampled_from("abcdefg ,.!?'\n"), max_size=80).filter(lambda text: ".." not in text and ". ." not in text)
+)
+def test_plain_text_stays_as_it_is(text: str) -> None:
+    assert clean(text).spoken.text == text
+
+
+def test_a_composed_letter_reads_all_its_parts() -> None:
+    spoken = clean("cafe\u0301!").spoken
+    assert spoken.text == "café!"
+    assert spoken.span(3, 4) == (3, 5)
+    assert spoken.span(4, 5) == (5, 6)
+
+
+@pytest.mark.parametrize(
+    "symbol",
+    ["😀", "👍🏽", "👨‍👩‍👧‍👦", "🇩🇪", "1️⃣", "❤️", "🏴󠁧󠁢󠁥󠁮󠁧󠁿", "🏳️‍🌈", "☀", "✅", "⭐", "\ue000", "\ud800"],
+)
+def test_an_emoji_is_one_dropped_symbol(symbol: str) -> None:
+    cleaned = clean(f"so {symbol} good")
+    assert cleaned.spoken.text.split() == ["so", "good"]
+    assert cleaned.dropped == ("\ufffd" if symbol in ("\ue000", "\ud800") else symbol,)
+
+
+def test_words_do_not_grow_together_where_an_emoji_stood() -> None:
+    assert clean("one😀two").spoken.text == "one two"
+    assert clean("fun😀.").spoken.text == "fun."
+
+
+@pytest.mark.parametrize(
+    ("written", "read"),
+    [
+        ("zero\u200bwidth \u202eturned\u202c so\u00adft \ufeffmark", "zerowidth turned soft mark"),
+        ("a\u00a0b\u3000c\td", "a b c d"),
+        ("a\r\nb\rc\x85d", "a\nb\nc\nd"),
+        ("it’s ‘so’ „low“ «there» 5′ 6″", "it's 'so' “low“ “there” 5' 6\""),
+        ("3–5 – or — so ‐ − it", "3-5 — or — so - - it"),
+        ("wait -- what--now", "wait — what—now"),
+        ("wait..... . . . so", "wait… … so"),
+        ("ＡＢＣ１２ 𝐇𝐢 ﬁne Ⅷ ‼", "ABC12 Hi fine VIII !!"),
+    ],
+)
+def test_typography(written: str, read: str) -> None:
+    assert clean(written).spoken.text == read
+
+
+@pytest.mark.parametrize(
+    ("written", "read"),
+    [
+        ("**Bold**, *it*, ***both***, __so__, _too_, ~~no~~ and `code`.", "Bold, it, both, so, too, no and code."),
+        ("这是**重点**内容", "这是重点内容"),
+        ("2*3*4, 2**3, 5 * 6, snake_case", "2*3*4, 2**3, 5 * 6, snake_case"),
+        ("See [the docs](https://a.b/c_(d)) and ![a cat](cat.png).", "See the docs and a cat."),
+        ("Say [word](/wˈɜɹd/) and [pause:1s] [1] (a)", "Say [word](/wˈɜɹd/) and [pause:1s] [1] (a)"),
+        ("Noted.[^1]", "Noted."),
+        ("a<br>b <b>c</b> &amp; d &lt; e", f"a{HARD_BREAK}b c & d < e"),
+        ("a < b and c > d", "a < b and c > d"),
+        ("> quoted\n> more", "quoted\nmore"),
+        ("```py\nx\n```", "\nx\n"),
+        ("- one\n- [x] two\n• three", f"{HARD_BREAK}one\n{HARD_BREAK}two\n{HARD_BREAK}three"),
+        ("# Head\ntext", "\nHead\n\ntext"),
+        ("a\n---\nb", "a\n\n\nb"),
+        ("| a | b |\n|---|:-:|\n| c | d |", f"{HARD_BREAK}a, b\n\n{HARD_BREAK}c, d"),
+        ("Home | News", "Home, News"),
+        ("P(A|B) and -5 and C# and #tag", "P(A|B) and -5 and C# and #tag"),
+    ],
+)
+def test_markdown_is_heard_not_seen(written: str, read: str) -> None:
+    assert clean(written).spoken.text == read
+
+
+def test_link_text_keeps_its_own_place() -> None:
+    spoken = clean("[docs](http://a.b)").spoken
+    assert spoken.span() == (1, 5)
+
+
+@pytest.mark.parametrize(
+    "unit",
+    [
+        "a\u0301\u0316",
+        "[",
+        "[a](",
+        "*",
+        "_ ",
+        "| ",
+        "<b ",
+        "# ",
+        "> ",
+        "&a",
+        "\n",
+        "-",
+        " \n",
+        "😀",
+        "\u0301",
+        "`",
+        "\\",
+        "\ud800",
+    ],
+)
+def test_adversarial_text_is_survived(unit: str) -> None:
+    text = unit * (100_000 // len(unit))
+    assert len(clean(text).spoken) <= len(text)

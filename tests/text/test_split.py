@@ -1,0 +1,110 @@
+"""The splitter loses nothing, knows abbreviations and reads lines as they were meant."""
+
+import itertools
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tutti.text.markdown import HARD_BREAK
+from tutti.text.split import LONGEST_SENTENCE, LONGEST_WORD, sentences
+from tutti.text.spoken import Spoken
+
+prose = st.text(st.sampled_from("abI U.S.Dr. e.g.12,!?…\"')(\n ।。」—;" + HARD_BREAK), max_size=200)
+
+
+def split(text: str) -> list[str]:
+    return [sentence.spoken.text for sentence in sentences(Spoken.of(text))]
+
+
+@given(prose)
+def test_only_white_space_is_lost(text: str) -> None:
+    assert "".join("".join(split(text)).split()) == "".join(text.split())
+
+
+@given(prose)
+def test_each_sentence_points_at_itself(text: str) -> None:
+    done = 0
+    for sentence in sentences(Spoken.of(text)):
+        start, end = sentence.spoken.span()
+        assert done <= start < end <= len(text)
+        assert text[start:end].split() == sentence.spoken.text.split() or HARD_BREAK in text[start:end]
+        assert "\n" not in sentence.spoken.text
+        assert sentence.spoken.text == sentence.spoken.text.strip() != ""
+        done = end
+
+
+@given(st.lists(st.text("abc", min_size=1, max_size=3000), max_size=5), st.sampled_from(["", " ", ", ", "\n"]))
+def test_sentences_and_words_have_bearable_length(words: list[str], gap: str) -> None:
+    for sentence in split(gap.join(words)):
+        assert len(sentence) <= LONGEST_SENTENCE + LONGEST_SENTENCE // LONGEST_WORD
+        assert all(len(word.strip(",")) <= LONGEST_WORD for word in sentence.split())
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Dr. Smith met J. K. Rowling.|She smiled.",
+        "We use tools, e.g. saws, i.e. sharp ones, etc. in the U.S. Army.|Nobody minds.",
+        "He lives in the U.S. and works.|The pay is good.",
+        "He lives in the U.S.|The pay is good.",
+        "It costs $3.50 or 4.|Version 2.0.1 is out.",
+        "They met at 5 p.m. on Jan. 5 at No. 7.|He left at 6 p.m.|She stayed.",
+        "Mr. and Mrs. Brown vs. Acme Inc. was long.|See fig. 3 and pp. 4-5.",
+        'He said, "Stop."|Then he ran.|"Why?" she asked.|"No reason!"|(It was late.)|Good.',
+        "Wait… what?|Well…|Then go!|No way!!!|Yes.",
+        "i came home. then i slept. hey! how are you?".replace(". t", ".|t")
+        .replace(". h", ".|h")
+        .replace("! h", "!|h"),
+        "今天很好。|我们走吧！|好吗？|「そうだ。」と言った。|「行く。」|彼は走った。",
+        "यह अच्छा है।|बहुत अच्छा॥|हाँ?",
+        "¿Qué tal?|¡Bien!|El Sr. López vino.|La Dra. Ruiz no.",
+        "So said I.|The cat sat.|Dogs bark.",
+        "It works.[1]|It does.",
+    ],
+)
+def test_where_sentences_end(text: str) -> None:
+    assert split(text.replace("|", "" if "今" in text else " ")) == text.split("|")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (
+            "This line was wrapped by an editor at about sixty\ncharacters and goes on here. It has an\nend.",
+            ["This line was wrapped by an editor at about sixty characters and goes on here.", "It has an end."],
+        ),
+        ("Roses are red\nViolets are blue", ["Roses are red", "Violets are blue"]),
+        ("Buy:\n1. Milk\n2. Bread", ["Buy:", "1. Milk", "2. Bread"]),
+        (
+            "Dear Sir,\nThank you for the long letter that you sent me in the last week of\nMay. It came.",
+            ["Dear Sir,", "Thank you for the long letter that you sent me in the last week of May.", "It came."],
+        ),
+        (f"{HARD_BREAK}one\n{HARD_BREAK}two", ["one", "two"]),
+        ("1. First, we go. Then we stay.", ["1. First, we go.", "Then we stay."]),
+    ],
+)
+def test_line_breaks_mean_what_their_author_meant(text: str, expected: list[str]) -> None:
+    assert split(text) == expected
+
+
+def test_only_a_blank_line_with_text_behind_it_ends_a_paragraph() -> None:
+    found = list(sentences(Spoken.of("\n\nOne. Two.\n \nThree.\nFour.\n\n")))
+    assert [(s.spoken.text, s.paragraph_end) for s in found] == [
+        ("One.", False),
+        ("Two.", True),
+        ("Three.", False),
+        ("Four.", False),
+    ]
+
+
+def test_sentences_come_one_by_one() -> None:
+    assert len(list(itertools.islice(sentences(Spoken.of("So it goes. " * 100_000)), 3))) == 3
+
+
+@pytest.mark.parametrize(
+    "unit", [".", "a.", "a. ", '"', "1,", "?!", ". ", "\n", "\n a", "(", "a", "。", "「。", "1. ", "\u2028a", " "]
+)
+def test_adversarial_text_is_survived(unit: str) -> None:
+    text = unit * (100_000 // len(unit))
+    assert sum(len(s.replace(" ", "")) for s in split(text)) == len("".join(text.split()))
