@@ -49,6 +49,6 @@ class G2P:
 
                 return espeak.read(spoken, other, given)
 
-    def _latin(self, spoken: Spoken) -> Reading:
-        """Latin words inside another script."""
-        return self.english("en-us").read(spoken)
+    def _latin(self, spoken: Spoken, given: Mapping[int, str]) -> Reading:
+        """Latin words inside another script; the dictionary is loaded only if there are any."""
+        return self.english("en-us").read(spoken, given)

@@ -32,3 +32,14 @@ SAID = {
     "®": "registered",
     "™": "trademark",
 }
+
+# Words that the dictionaries lack or that lose their accent on the way there: (American, British).
+ALIASES = {
+    "résumé": ("ɹˈɛzəmˌA", "ɹˈɛzjuːmˌA"),
+    "exposé": ("ˌɛkspOzˈA", "ɛkspˈQzA"),
+    "json": ("ʤˈAsən", "ʤˈAsən"),
+    "'n": ("ən", "ən"),
+    "shh": ("ʃː", "ʃː"),
+    "brr": ("bɹˈɜɹ", "bɹˈɜː"),
+    "psst": ("pst", "pst"),
+}

@@ -9,20 +9,22 @@ from pathlib import Path
 from tutti.text import vocab
 from tutti.text.chunk import Reading, Word
 from tutti.text.g2p import homographs, parts, sounds, tagger
-from tutti.text.g2p.alphabet import FOLDS, NAMES, SAID
+from tutti.text.g2p.alphabet import ALIASES, FOLDS, NAMES, SAID
 from tutti.text.g2p.letters import Letters
-from tutti.text.g2p.lexicon import ACCENTS, Entry, Lexicon
+from tutti.text.g2p.lexicon import ACCENTS, Lexicon
 from tutti.text.g2p.punctuation import CLAUSE_ENDS, between
 from tutti.text.spoken import Spoken
 
 OBJECT = "\ufffc"  # stands for a word whose IPA is given
 
 _LETTER = r"[^\W\d_\u0300-\u036f][\u0300-\u036f]*"
+_CLIPPED = r"(?:(?<!\w)['’](?i:(?=(?:em|tis|twas|cause|til|bout|n)\b)))?"  # 'em, 'tis
 _TOKEN = re.compile(
-    rf"(?P<initials>(?<![^\W_])(?:[A-Za-z]\.){{2,}}(?![^\W_]))"
-    rf"|(?P<word>(?:(?<!\w)'(?=(?:em|tis|twas|cause|til|bout|n)\b))?(?:{_LETTER})+(?:['’-](?:{_LETTER})+)*(?:(?<=s)['’])?)"
+    r"(?P<initials>(?<![^\W_])(?:[A-Za-z]\.){2,}(?![^\W_]))"
+    rf"|(?P<word>{_CLIPPED}(?:{_LETTER})+(?:['’-](?:{_LETTER})+)*(?:(?<=s)['’])?)"
     rf"|(?P<digit>\d)|(?P<object>{OBJECT})|(?P<symbol>[{re.escape(''.join(SAID))}])"
 )
+_LONG_DRAWN = re.compile(r"(.)\1{2,}")
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _VOWEL_LETTER = re.compile(r"[aeiouy]", re.IGNORECASE)
 _CONTEXTUAL = {"a", "an", "am", "by", "in", "the", "to", "used", "that", "that's", *homographs.RULES}
@@ -50,11 +52,12 @@ class English:
         """A sentence of plain words as words with phonemes."""
         text = spoken.text
         found = list(_TOKEN.finditer(text))
-        gaps, dropped = between(text, [match.span() for match in found])
+        gaps, unsaid = between(text, [match.span() for match in found])
         tokens = [match.group() for match in found]
         shouted = _shouted(tokens)
         words, places = _context(tokens, [gap.after for gap in gaps[1:]])
         phonemes: list[str] = []
+        lost: tuple[str, ...] = ()
         before_vowel: bool | None = None  # None: nothing follows in this clause
         for k in range(len(tokens) - 1, -1, -1):
             if not CLAUSE_ENDS.isdisjoint(gaps[k + 1].after):
@@ -63,11 +66,11 @@ class English:
             if match.lastgroup == "object":
                 sound, unknown = vocab.known(given.get(spoken.starts[match.start()], ""))
             else:
-                token = tokens[k].lower() if shouted and len(tokens[k]) > 1 else tokens[k]
+                token = tokens[k].lower() if shouted and tokens[k] != "I" else tokens[k]
                 sound, unknown = vocab.known(self._say(token, match.lastgroup or "", words, places[k], before_vowel))
                 if not sound:
                     unknown = tuple(symbol for symbol in tokens[k] if not symbol.isspace())
-            dropped += unknown
+            lost = unknown + lost
             phonemes.append(sound)
             before_vowel = _opens_with_vowel(sound, before_vowel)
         phonemes.reverse()
@@ -75,7 +78,7 @@ class English:
         for match, sound, gap, following in zip(found, phonemes, gaps, gaps[1:], strict=False):
             if sound:
                 said.append(Word(sound, spoken.span(*match.span()), gap.before, following.after))
-        return Reading(tuple(said), tuple(dropped))
+        return Reading(tuple(said), (*lost, *unsaid))
 
     def _say(self, token: str, kind: str, words: Sequence[str], place: int, before_vowel: bool | None) -> str:
         """Phonemes of one token in its sentence; "" where nobody could say it."""
@@ -90,7 +93,9 @@ class English:
         word = words[place]
         match word:
             case "a":
-                return "ɐ" if tagger.article(words, place) and (token == "a" or place == 0) else "ˈA"
+                return (
+                    "ɐ" if tagger.article(words, place) and (token == "a" or words[:place][-1:] in ([], [""])) else "ˈA"
+                )
             case "an":
                 return "ɐn"
             case "am":
@@ -128,9 +133,13 @@ class English:
         lower = word.lower()
         if word == "I":
             return "ˌI"
+        if "." in word:
+            return self._spelled(word)
+        if token.lower() in ALIASES:
+            return ALIASES[token.lower()][self.british]
         if len(word) == 1 and word.isascii() and lower != "a":
             return self._spelled(word)
-        acronym = self._acronym(word) if len(word) > 1 and word[:2].isupper() else None
+        acronym = self._acronym(word) if word.isascii() and len(word) > 1 and word[:2].isupper() else None
         if acronym is not None:
             return acronym
         if lower in _CONTEXTUAL:
@@ -143,9 +152,7 @@ class English:
         return None if len(entry.by_tag) > 1 else self._cased(word, entry.by_tag["DEFAULT"])
 
     def _acronym(self, word: str) -> str | None:
-        """Capitals that are letters (URL, US, PCs, U.S.) or a name of their own (NASA); None for a shouted word."""
-        if "." in word:
-            return self._spelled(word)
+        """Capitals that are letters (URL, US, PCs) or a name of their own (NASA); None for a shouted word."""
         stem, ending = (
             (word[:-2], "'s") if word.endswith("'s") else (word[:-1], "s") if word[-1:] == "s" else (word, "")
         )
@@ -176,6 +183,9 @@ class English:
         if humps := self._humps(word):
             return humps
         lower = word.lower()
+        for shorter in (_LONG_DRAWN.sub(r"\1\1", lower), _LONG_DRAWN.sub(r"\1", lower)):  # "shhh", "nooo"
+            if shorter != lower and (shorter in ALIASES or self._known(shorter)):
+                return self._alone(shorter) or self._listed(shorter)
         plain = "".join(letter for letter in lower if "a" <= letter <= "z")
         if not plain:
             return "".join(self._listed(NAMES[letter]) for letter in lower if letter in NAMES)
@@ -257,6 +267,3 @@ def _context(tokens: Sequence[str], gaps: Sequence[str]) -> tuple[list[str], lis
         if not CLAUSE_ENDS.isdisjoint(gap):
             words.append("")
     return words, places
-
-
-__all__ = ["English", "Entry"]

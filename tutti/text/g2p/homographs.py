@@ -28,7 +28,8 @@ RULES: dict[str, tuple[Rule, ...]] = {
             "lˈɛd",
             "lˈɛd",
             before="molten heavy white red contain contains containing",
-            after="pipe pipes pipework paint paints poisoning acid bullet bullets battery batteries pencil pencils shot ore "
+            after="pipe pipes pipework paint paints poisoning acid bullet bullets battery batteries pencil "
+            "pencils shot ore "
             "exposure contamination weight weights sheet sheeting solder mine mines oxide crystal glass",
             near="zinc mercury cadmium arsenic toxic copper tin metals",
             never_after=_VERBAL,
@@ -39,9 +40,11 @@ RULES: dict[str, tuple[Rule, ...]] = {
             "bˈAs",
             "bˈAs",
             before="double slap upright electric acoustic bowed drum",
-            after="guitar guitars guitarist player players line lines drum drums clef note notes solo voice singer amp boost "
+            after="guitar guitars guitarist player players line lines drum drums clef note notes solo voice "
+            "singer amp boost "
             "part string strings section",
-            near="music guitar drum drums treble band song songs jazz speaker speakers subwoofer melody choir tenor rhythm",
+            near="music guitar drum drums treble band song songs jazz speaker speakers subwoofer melody choir "
+            "tenor rhythm",
         ),
     ),
     "tear": (
@@ -73,7 +76,8 @@ RULES: dict[str, tuple[Rule, ...]] = {
             "mInˈut",
             "mInjˈuːt",
             before="most very so extremely",
-            after="amount amounts detail details particle particles quantity quantities trace traces difference differences "
+            after="amount amounts detail details particle particles quantity quantities trace traces difference "
+            "differences "
             "fraction scale changes variations organisms quantities dose doses",
         ),
     ),
@@ -84,7 +88,8 @@ RULES: dict[str, tuple[Rule, ...]] = {
             "lˈɪvz",
             "lˈɪvz",
             after="in at on with near alone here there next by inside outside abroad among",
-            never_after="the their our your my his her of human many lost other people's its several all these those save "
+            never_after="the their our your my his her of human many lost other people's its several all these those "
+            "save "
             "whose saved some",
         ),
     ),
@@ -93,11 +98,13 @@ RULES: dict[str, tuple[Rule, ...]] = {
             "lˈIv",
             "lˈIv",
             before="was is are be broadcast streamed performed recorded go went going goes aired",
-            after="music show shows stream streams streaming broadcast television tv audience concert performance wire wires "
+            after="music show shows stream streams streaming broadcast television tv audience concert performance "
+            "wire wires "
             "chat coverage update updates from",
             never_after="i you we they to who people can could will would",
         ),
     ),
+    "polish": (_rule("pˈɑlɪʃ", "pˈɒlɪʃ", after="the a an your my this these it them up"),),
     "use": (_rule("jˈus", "jˈuːs", before="of in no the for any"),),
     "close": (
         _rule("klˈOs", "klˈQs", after="to friend friends call range up-to by relative together enough attention"),

@@ -42,7 +42,7 @@ class _Layer(NamedTuple):
 
 
 def _product(x: Matrix, chunked: Matrix) -> Matrix:  # [..., T, I] by [..., chunks, I, C] -> [..., T, chunks * C]
-    """A matrix product in pieces too small for BLAS to wake its threads: those would fight the model's for the cores."""
+    """A matrix product in pieces too small for BLAS to wake its threads, which would fight the model for the cores."""
     y: Matrix = x[..., None, :, :] @ chunked
     return y.swapaxes(-3, -2).reshape(*x.shape[:-1], -1)
 
@@ -101,7 +101,8 @@ def _load() -> _Net:
         numbers = {name: stored[name] for name in stored.files}
 
     def matrix(name: str) -> Matrix:  # bytes with a scale for each row
-        return numbers[name].astype(np.float32) * numbers[f"{name}.scale"].astype(np.float32)
+        weight: Matrix = numbers[name].astype(np.float32) * numbers[f"{name}.scale"].astype(np.float32)
+        return weight
 
     def layer(i: int) -> _Layer:
         pick = [[matrix(f"gru.{kind}_l{i}{way}") for way in ("", "_reverse")] for kind in ("weight_ih", "weight_hh")]

@@ -1,7 +1,7 @@
 """Endings: words that the dictionary lists in another form.
 
-Longer joints (un-, -ness, two words in one) are left to the network that reads letters: on words it had never seen it was
-right more often than rules for prefixes, suffixes and compounds (phoneme errors 10.7 % against 13.5 %).
+Longer joints (un-, -ness, two words in one) are left to the network that reads letters: on words it had never seen it
+was right more often than rules for prefixes, suffixes and compounds (phoneme errors 10.7 % against 13.5 %).
 """
 
 import re

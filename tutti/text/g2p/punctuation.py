@@ -11,7 +11,6 @@ _SAME = {
     "―": "—",
     "‒": "—",
     "−": "—",
-    "~": "—",
     "‥": "…",
     "⋯": "…",
     "、": ",",
@@ -35,7 +34,7 @@ _SAME |= {
     "›": "”",
 }
 _SAME |= {"[": "(", "]": ")", "{": "(", "}": ")", "（": "(", "）": ")", "「": "“", "」": "”", "।": "."}
-_SILENT = frozenset("'’‘‚`´_-‐‑/\\*#|^<>")  # read by the eye alone
+_SILENT = frozenset("'’‘‚`´_-‐‑/\\")  # read by the eye alone
 _KEPT = frozenset(';:,.!?—…"()“” ')
 _DASH = re.compile(r"(?<=\s)-+(?=\s)|--+|(?<=\s)[–—](?=\s)")
 _DOTS = re.compile(r"\.{2,}|…[.…]*")
@@ -72,7 +71,7 @@ _SPACE = Gap(" ", "")
 
 def _gap(text: str, start: int, end: int, first: bool, last: bool, dropped: list[str]) -> Gap:
     raw = _DOTS.sub("…", text[start:end])
-    raw = _DASH.sub("—", f" {raw} " if first or last else raw)
+    raw = _DASH.sub("—", (" " if first else "") + raw + (" " if last else ""))
     symbols: list[str] = []
     for i, char in enumerate(raw):
         if char.isspace():
@@ -85,7 +84,7 @@ def _gap(text: str, start: int, end: int, first: bool, last: bool, dropped: list
         if symbol in _KEPT:
             symbols.append(symbol)
         elif symbol in _SILENT:
-            symbols.append(" " if symbol in "_/\\|" else "")
+            symbols.append(" " if symbol in "_/\\" else "")
         elif symbol:
             dropped.append(symbol)
     plain = _REPEATED.sub(lambda m: m[1] or m[2] * 3, " ".join(_EMPTY.sub(" ", "".join(symbols)).split()))
@@ -98,4 +97,4 @@ def _gap(text: str, start: int, end: int, first: bool, last: bool, dropped: list
         body, opened = (body + opened, "")
     if body and not closes and body[0] in "—…":
         body = " " + body
-    return Gap(body.rstrip() + " ", opened)
+    return Gap(body if body == "—" and not any(map(str.isspace, raw)) else body + " ", opened)

@@ -108,9 +108,8 @@ def _noun_or_verb(words: Sequence[str], i: int, left: str, right: str) -> str:
         return "NN"
     if left in ("", *_CONJUNCTIONS, *_CLAUSE):
         return "VB" if takes_object or (left in _CONJUNCTIONS and _verb_before(words, i)) else "NN"
-    if takes_object or right == "that":
-        if word.endswith("s") != _plural(left) or left.endswith("ly"):
-            return "VBZ" if word.endswith("s") else "VBP"
+    if (takes_object or right == "that") and (word.endswith("s") != _plural(left) or left.endswith("ly")):
+        return "VBZ" if word.endswith("s") else "VBP"
     if _plural(left) and not word.endswith("s"):  # a plural seldom stands in front of its noun: "students use Python"
         return "VBP"
     return "NN"
