@@ -63,7 +63,7 @@ _ALWAYS_RULE = re.compile(
     re.I,
 )
 _TITLE_RULE = re.compile(rf"(?<![\w.])(?P<abbr>{_any(name.capitalize() for name in _TITLES)})\.?(?=\s[A-Z])")
-_COUNTED_RULE = re.compile(rf"(?<![\w.'-])(?P<abbr>{_any(_COUNTED)})\.(?=\s?[\dIVX])", re.I)
+_COUNTED_RULE = re.compile(rf"(?<![\w.'-])(?P<abbr>{_any(_COUNTED)})\.(?=\s?(?:\d|[IVX]{{2}}))", re.I)
 _DOTTED_RULE = re.compile(rf"(?<![\w.])(?P<abbr>{_any(_DOTTED)})\.(?!\w)", re.I)
 _DOCTOR = re.compile(
     r"(?P<before>(?<!\w)(?:[A-Z]\w{1,30}|\d{1,3}(?:st|nd|rd|th))\s)?\b(?P<abbr>(?:Dr|St|Rd|Ln)\b\.?)(?P<after>\s[A-Z])?"

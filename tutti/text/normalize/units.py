@@ -50,7 +50,7 @@ _MAGNITUDES = {
 
 _NAMES = "|".join(re.escape(name) for name in sorted(_UNITS, key=len, reverse=True) if name not in "Kk%‰")
 _UNIT = (
-    rf"(?P<unit>(?:{_NAMES})(?:[²³]|\^[23])?)(?:(?P<slash>/)(?P<per>[A-Za-z]{{1,4}}))?(?![\w²³^'])"
+    rf"(?P<unit>(?:{_NAMES})(?:[²³]|\^[23])?)(?:(?P<slash>/)(?P<per>[A-Za-z]{{1,4}}[²³]?))?(?![\w²³^'])"
     r"(?P<stop>(?<=[a-z])\.)?"
 )
 _SIGNED = rf"(?P<minus>(?<![\w)\d.,])-)?(?<![\w.,])(?P<n>{NUMBER})"
@@ -88,9 +88,10 @@ def say(spoken: Spoken, british: bool) -> Spoken:
         adjective = "-" in match["gap"]
         name = _name(unit, n == "1" or adjective, british)
         if match["per"]:
-            if match["per"] not in _PER:
+            per, power = match["per"].rstrip("²³"), {"²": " squared", "³": " cubed"}.get(match["per"][-1], "")
+            if per not in _PER:
                 return None
-            name += f" per {_spelling(_PER[match['per']], british)}"
+            name += f" per {_spelling(_PER[per], british)}{power}"
         stop = "." if match["stop"] and not match.string[match.end() :].strip(" \"')”") else ""
         amount = ("minus " if match["minus"] else "") + number(n, british)
         if not match["gap"]:

@@ -1,0 +1,419 @@
+"""English as it is read aloud: laws for any text, and a table of what people say."""
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from tutti.text.normalize import normalize
+from tutti.text.spoken import Spoken
+
+pieces = st.sampled_from(
+    str.split(
+        "1 5 21 105 1999 2024 1,234 3.14 $5.20 £3m €5-€10 50¢ 10kg 20°C -5°F 5% 3:30 15:45 pm Jan Jan. 5th 1/2 "
+        "1/5/2024 2024-01-05 '90s 1980s 10-15 16:9 +44 555-1234 v2.0.1 1.2.3 127.0.0.1 a@b.co www.a.com "
+        "http://x.y/z?q=1 /usr/bin report.pdf C:\\x #1 #tag @me 4K MP3 F-16 COVID-19 H2O x86_64 C++ 0xFF 5'11\" "
+        "1920x1080 3x x^2 10^6 1e-5 ± ≥ < > = + × & @ % # ~ § © ™ • → ° / \\ | _ * ( ) [ ] “ ” ½ 2½ ² ③ ٣ ५ Dr. St. "
+        "No. p. e.g. etc. VIII Henry World War II the in a and word. word, \ufffc — … - -- ' \" $ € 00 007 "
+        "1234567890123 1,2,3 1:2:3 1/2/3 1.5.2 1-2-3 .5 5. k m s"
+    )
+)
+writing = (
+    st.lists(st.tuples(pieces, st.sampled_from(["", " ", " ", " "])), max_size=12).map(
+        lambda parts: "".join(piece + gap for piece, gap in parts)
+    )
+    | st.text(st.sampled_from("0123456789.,:/-$€£%°'\"+=x^@#kmsAIVab \ufffc½²"), max_size=30)
+    | st.text(max_size=30)
+)
+codes = st.sampled_from(["en-us", "en-gb"])
+
+
+def say(written: str, code: str = "en-us") -> str:
+    return normalize(Spoken.of(written), code).text
+
+
+@given(writing, codes)
+@example("0:00:00", "en-us")
+def test_no_digit_is_left(written: str, code: str) -> None:
+    assert not [char for char in say(written, code) if char.isdigit()]
+
+
+@given(writing, codes)
+def test_ties_stay_in_order_and_inside(written: str, code: str) -> None:
+    spoken = normalize(Spoken.of(written), code)
+    assert len(spoken.text) == len(spoken.starts) == len(spoken.ends)
+    assert list(spoken.starts) == sorted(spoken.starts)
+    assert list(spoken.ends) == sorted(spoken.ends)
+    assert all(0 <= a < b <= len(written) for a, b in zip(spoken.starts, spoken.ends, strict=True))
+
+
+@given(writing, codes)
+def test_every_letter_and_digit_is_read_by_something(written: str, code: str) -> None:
+    spoken = normalize(Spoken.of(written), code)
+    read = {i for a, b in zip(spoken.starts, spoken.ends, strict=True) for i in range(a, b)}
+    assert not [(i, char) for i, char in enumerate(written) if char.isalnum() and i not in read]
+
+
+@given(writing, codes)
+def test_given_words_are_left_alone(written: str, code: str) -> None:
+    spoken = normalize(Spoken.of(written), code)
+    kept = [spoken.starts[i] for i, char in enumerate(spoken.text) if char == "\ufffc"]
+    assert kept == [i for i, char in enumerate(written) if char == "\ufffc"]
+
+
+@given(st.lists(st.from_regex(r"[A-Z]?[a-z]{3,12}('s|-[a-z]{3,9})?[,;:!?]?", fullmatch=True), max_size=12), codes)
+def test_plain_words_come_back_unchanged(words: list[str], code: str) -> None:
+    text = " ".join(words)
+    assert say(text, code) == text
+
+
+@given(writing, codes)
+def test_what_was_said_once_stays_said(written: str, code: str) -> None:
+    once = say(written, code)
+    assert not [char for char in say(once, code) if char.isdigit()]
+
+
+def test_a_sum_is_one_word_for_the_caption() -> None:
+    spoken = normalize(Spoken.of("It cost $5.20 then."), "en-us")
+    start = spoken.text.index("five")
+    assert spoken.text[start:-6] == "five dollars and twenty cents"
+    assert spoken.span(start, len(spoken.text) - 6) == (8, 13)
+
+
+def test_the_parts_of_a_date_keep_their_own_places() -> None:
+    spoken = normalize(Spoken.of("On Jan. 5, 2024"), "en-us")
+    assert spoken.text == "On January fifth, twenty twenty-four"
+    assert [spoken.span(*place) for place in ((3, 10), (11, 16), (18, 36))] == [(3, 7), (8, 9), (11, 15)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I am not in a mix of vivid civil mild XL shirts.",
+        "Nothing to see here: just words, quotes \"like this\" and 'that'.",
+        "NASA, the FBI's CEOs and HELLO WORLD stay as they are.",
+        "How're you? He'd've said so - or not — well…",
+        "In the U.S. we can do it.",
+        "He sat in the sun. No. I may march.",
+        "naïve café résumé",
+    ],
+)
+def test_text_with_nothing_to_do_stays_as_it_is(text: str) -> None:
+    assert say(text) == text
+
+
+TABLE = """
+# whole numbers
+0 | zero
+7 apples | seven apples
+13 | thirteen
+21 | twenty-one
+100 | one hundred
+105 | one hundred five
+999 | nine hundred ninety-nine
+1,000 | one thousand
+1,001 | one thousand one
+12,345 | twelve thousand three hundred forty-five
+1,000,000 | one million
+1000000 | one million
+2,500,000,000 | two billion five hundred million
+007 | double oh seven
+12345678901 | one two three four five six seven eight nine zero one
+-7 degrees | minus seven degrees
+10000 steps | ten thousand steps
+100+ | one hundred plus
+~50 people | about fifty people
+# decimals and powers
+3.14 | three point one four
+0.5 | zero point five
+.5 | zero point five
+1.5e10 | one point five times ten to the tenth
+3e-5 | three times ten to the minus fifth
+6.02x10^23 | six point zero two times ten to the twenty-third
+10^6 | ten to the sixth
+x^2 + y^3 | x squared plus y cubed
+x² | x squared
+2**3 | two cubed
+# ordinals
+1st | first
+2nd | second
+3rd place | third place
+12th | twelfth
+20th | twentieth
+21ST | twenty-first
+100th | one hundredth
+2nd-century art | second-century art
+# years
+in 1999 | in nineteen ninety-nine
+in 2005 | in two thousand five
+in 2000 | in two thousand
+in 2024 | in twenty twenty-four
+in 1900 | in nineteen hundred
+in 1905 | in nineteen oh five
+in 1066 | in ten sixty-six
+1066 AD | ten sixty-six AD
+44 BC | forty-four BC
+AD 70 | AD seventy
+500 B.C. was long ago | five hundred BC was long ago
+the 1800s | the eighteen hundreds
+the 1990s | the nineteen nineties
+the 2000s | the two thousands
+the 2010s | the twenty tens
+the '90s | the nineties
+in her 30s | in her thirties
+class of '99 | class of ninety-nine
+mid-1980s | mid-nineteen eighties
+1990-95 | nineteen ninety to ninety-five
+1939-1945 | nineteen thirty-nine to nineteen forty-five
+1984's | nineteen eighty-four's
+# dates
+Jan 5, 2024 | January fifth, twenty twenty-four
+January 5 | January fifth
+Dec. 25th | December twenty-fifth
+5 January 2024 | the fifth of January twenty twenty-four
+the 5th of May | the fifth of May
+March 2021 | March twenty twenty-one
+1/5/2024 | January fifth, twenty twenty-four
+12/25/99 | December twenty-fifth, nineteen ninety-nine
+25/12/2023 | December twenty-fifth, twenty twenty-three
+2024-01-05 | January fifth, twenty twenty-four
+2024-01-05T10:30:00Z | January fifth, twenty twenty-four, ten thirty
+5.1.2024 | January fifth, twenty twenty-four
+Mon. Jan. 8 | Monday January eighth
+Tues., May 3 | Tuesday, May third
+July 4-6 | July fourth to sixth
+in Sept. and Oct. | in September and October.
+# times
+3:30 pm | three thirty PM
+3pm | three PM
+9 a.m. sharp | nine AM sharp
+At 5 p.m. | At five PM.
+7:05 | seven oh five
+15:45 | fifteen forty-five
+12:00 | twelve o'clock
+13:00 | thirteen hundred
+noon | noon
+9am-5pm | nine AM to five PM
+10:00-11:30 | ten o'clock to eleven thirty
+9-to-5 | nine to five
+John 3:16 | John three sixteen
+10:30:15 | ten thirty fifteen
+# money
+$5 | five dollars
+$1 | one dollar
+$5.20 | five dollars and twenty cents
+$1.01 | one dollar and one cent
+$0.99 | ninety-nine cents
+$5.00 | five dollars
+$1,234.56 | one thousand two hundred thirty-four dollars and fifty-six cents
+-$5 | minus five dollars
+£3m | three million pounds
+€1,000 | one thousand euros
+$2.5 billion | two point five billion dollars
+$1bn | one billion dollars
+$20k | twenty thousand dollars
+50¢ | fifty cents
+US$5 | five US dollars
+a $5 bill | a five dollar bill
+£5-£10 | five to ten pounds
+£5-10 | five to ten pounds
+$1.5-2 million | one point five to two million dollars
+USD 50 | fifty US dollars
+50 EUR | fifty euros
+100 € | one hundred euros
+¥500 | five hundred yen
+₹100 | one hundred rupees
+$10/month | ten dollars per month
+£1.01 | one pound and one penny
+# measures
+5 km | five kilometers
+1 km | one kilometer
+10kg | ten kilograms
+100m | one hundred meters
+20°C | twenty degrees Celsius
+-5°F | minus five degrees Fahrenheit
+98.6 °F | ninety-eight point six degrees Fahrenheit
+a 45° angle | a forty-five degrees angle
+20-25°C | twenty to twenty-five degrees Celsius
+60mph | sixty miles per hour
+100 km/h | one hundred kilometers per hour
+9.8 m/s² | nine point eight meters per second squared
+3.5GHz | three point five gigahertz
+16GB | sixteen gigabytes
+10 Mbps | ten megabits per second
+3000 rpm | three thousand RPM
+5'11" | five foot eleven
+6'2 | six foot two
+6 ft. tall | six feet tall
+5 ft 10 in | five foot ten
+12" pizza | twelve inch pizza
+100% | one hundred percent
+5-6% | five to six percent
+0.5% | zero point five percent
+5 sq ft | five square feet
+3 m² | three square meters
+10 lbs. | ten pounds.
+7 oz of gold | seven ounces of gold
+a 10-km run | a ten-kilometer run
+220V | two hundred twenty volts
+24h | twenty-four hours
+100ms | one hundred milliseconds
+5 min | five minutes
+1.6k | one point six thousand
+2.5M views | two point five million views
+3x faster | three times faster
+1920x1080 | nineteen twenty by ten eighty
+4x4 | four by four
+km/h | kilometers per hour
+# fractions, ratios, ranges, scores
+1/2 | one half
+3/4 | three quarters
+2/3 | two thirds
+½ cup | one half cup
+2½ | two and a half
+1 1/2 cups | one and a half cups
+8/10 | eight out of ten
+10-15 | ten to fifteen
+pp. 3-5 | pages three to five
+won 3-2 | won three to two
+16:9 | sixteen to nine
+5-year-old | five-year-old
+24/7 | twenty-four seven
+50/50 | fifty-fifty
+9/11 | nine eleven
+# telephones and long codes
+555-1234 | five five five, one two three four
+(555) 123-4567 | five five five, one two three, four five six seven
+1-800-555-1234 | one, eight hundred, five five five, one two three four
++44 20 7946 0958 | plus four four, two zero, seven nine four six, zero nine five eight
+ext. 12 | extension twelve
+Call 911 now | Call nine one one now
+1234 5678 9012 3456 | one two three four, five six seven eight, nine zero one two, three four five six
+Beverly Hills, CA 90210 | Beverly Hills, California nine zero two one zero
+Room 101 | Room one oh one
+Route 66 | Route sixty-six
+# web and files
+example.com | example dot com
+https://example.com/docs?id=5 | example dot com slash docs question mark ID equals five
+www.example.co.uk. | W W W dot example dot co dot UK.
+john.smith@example.com | john dot smith at example dot com
+localhost:8080 | localhost colon eighty eighty
+192.168.1.1 | one ninety-two dot one sixty-eight dot one dot one
+report.pdf | report dot PDF
+/usr/local/bin | slash usr slash local slash bin
+src/main.py | src slash main dot PY
+C:\\Users\\bob | C colon backslash Users backslash bob
+Node.js | Node dot JS
+?query=cats | question mark query equals cats
+@handle | at handle
+#hashtag | hashtag hashtag
+#1 | number one
+foo_bar | foo bar
+# versions
+v2.0.1 | version two point zero point one
+Python 3.11 | Python three point eleven
+Ubuntu 24.04 | Ubuntu twenty-four point oh four
+version 2.0 | version two point zero
+# names of letters and digits
+COVID-19 | COVID nineteen
+F-16 | F sixteen
+GPT-4 | GPT four
+B2B | B to B
+MP3 | M P three
+H2O | H two O
+CO2 | C O two
+4K | four K
+5G | five G
+3D | three D
+1080p | ten eighty P
+x86_64 | X eighty-six sixty-four
+C++ | C plus plus
+C# | C sharp
+401(k) | four oh one K
+0xFF | hex F F
+Boeing 747 | Boeing seven forty-seven
+AT&T | A T and T
+# sums and signs
+2+2=4 | two plus two equals four
+5 - 3 = 2 | five minus three equals two
+3 × 4 | three times four
+5*3 | five times three
+10 ÷ 2 | ten divided by two
+5 < 6 | five less than six
+x >= 5 | x greater than or equal to five
+x ≥ 5 | x greater than or equal to five
+±5 | plus or minus five
+R&D | R and D
+§5 | section five
+© 2024 | copyright twenty twenty-four
+A → B | A to B
+w/ milk | with milk
+w/o sugar | without sugar
+and/or | and or
+he/she | he or she
+TCP/IP | TCP IP
+client/server | client slash server
+&c. | et cetera
+# abbreviations
+Dr. Smith | Doctor Smith
+Mr. Jones vs. Mrs. Brown | Mister Jones versus Missus Brown
+Prof. Lee | Professor Lee
+St. Mary's on Elm St. | Saint Mary's on Elm Street.
+Rodeo Dr. | Rodeo Drive.
+5th Ave. and Main Rd. | fifth Avenue and Main Road.
+e.g. this, i.e. that | for example this, that is that
+cats, dogs, etc. | cats, dogs, et cetera.
+No. 5 | Number five
+approx. 10 | approximately ten
+Acme Inc. | Acme Incorporated.
+the Dept. of Foo | the Department of Foo
+vol. 2, ch. 3, fig. 4 | volume two, chapter three, figure four
+Sen. Warren and Gen. Lee | Senator Warren and General Lee
+Martin Luther King Jr. | Martin Luther King Junior.
+Portland, OR 97201 | Portland, Oregon nine seven two zero one
+He lives in Austin, TX. | He lives in Austin, Texas.
+# Roman numerals
+Henry VIII | Henry the eighth
+Elizabeth I was | Elizabeth the first was
+Louis XIV | Louis the fourteenth
+World War II | World War two
+WWII | World War Two
+Chapter IV | Chapter four
+Super Bowl LVIII | Super Bowl fifty-eight
+John Smith III | John Smith the third
+the XXI century | the twenty-first century
+"""
+
+ROWS = [tuple(row.split(" | ")) for row in TABLE.replace("\\\\", "\\").splitlines() if " | " in row]
+
+
+@pytest.mark.parametrize(("written", "spoken"), ROWS)
+def test_american_english(written: str, spoken: str) -> None:
+    assert say(written) == spoken
+
+
+@pytest.mark.parametrize(
+    ("written", "spoken"),
+    [
+        ("105", "one hundred and five"),
+        ("1,005", "one thousand and five"),
+        ("2,345,678", "two million three hundred and forty-five thousand six hundred and seventy-eight"),
+        ("in 2005", "in two thousand and five"),
+        ("1/5/2024", "the first of May, twenty twenty-four"),
+        ("2024-01-05", "the fifth of January, twenty twenty-four"),
+        ("5 January", "the fifth of January"),
+        ("January 5", "January the fifth"),
+        ("5 km", "five kilometres"),
+        ("50p", "fifty pence"),
+        ("£5.50", "five pounds and fifty pence"),
+    ],
+)
+def test_british_english_differs(written: str, spoken: str) -> None:
+    assert say(written, "en-gb") == spoken
+
+
+@pytest.mark.parametrize(
+    "unit",
+    ["1,", "1", "a.", "1-", "$1", "1 ", "/a", "a@", "I", "1/", "1:", "'1", "x^", "a1", "Jan 1 ", ".", "#a", "http://"],
+)
+def test_adversarial_sentences_are_survived(unit: str) -> None:
+    assert say(unit * (5_000 // len(unit)))
