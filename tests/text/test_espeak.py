@@ -72,6 +72,37 @@ def test_marks_come_in_the_models_symbols() -> None:
     assert reading.dropped == ()
 
 
+def test_what_espeak_passes_over_is_reported() -> None:
+    reading = espeak.read(Spoken.of("hola ∞ mundo ∯"), "es", {})
+    assert reading.dropped == ("∞", "∯")
+    assert [word.span for word in reading.words] == [(0, 4), (7, 12)]
+
+
+@pytest.mark.timeout(10)
+@pytest.mark.parametrize("piece", ["a ", "est-ce que ", "a", "a.", "qu'", "∞ ", "- "])
+def test_long_texts_without_marks_do_not_choke(piece: str) -> None:
+    text = piece * (10_000 // len(piece))
+    hold_the_laws(espeak.read(Spoken.of(text), "fr", {}), text)
+
+
+NASTY = ["a." * 5000, "}-\u0640", "€-ॿ", "क-ऱé" * 60, "Жक" * 60, "a" * 10_000, "aक" * 200]
+
+
+@pytest.mark.parametrize("code", [*CODES, "en-us"])
+def test_what_would_crash_espeak_never_reaches_it(code: str) -> None:
+    voice = espeak.VOICES[code]
+    for text in NASTY:
+        seen = espeak.safe(text, voice)
+        assert "." not in seen
+        assert not set(seen) & set("\u0640ॿЖ")
+        if code == "hi":
+            assert not set(seen) & set("-é")
+            assert "aक" not in seen
+        else:
+            assert "क" not in seen
+        espeak.engine().ipa([text], voice)
+
+
 def test_ties_lead_back_to_the_original_text() -> None:
     original = "Son 5 €."
     spoken = Spoken.of("Son ") + Spoken("cinco euros", (4,) * 11, (7,) * 11) + Spoken.of(".", 7)

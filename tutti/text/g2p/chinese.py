@@ -124,7 +124,7 @@ def _load_pypinyin() -> Callable[[str], list[str]]:
             word,
             style=Style.TONE3,
             neutral_tone_with_five=True,
-            tone_sandhi=True,
+            tone_sandhi=True,  # the voices bend low tones by themselves; writing it down does no harm to their pitch
             errors=lambda unread: [""] * len(unread),  # type: ignore[arg-type, return-value]  # a list is welcome
         )
 

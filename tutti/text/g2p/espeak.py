@@ -3,8 +3,9 @@
 import ctypes
 import re
 import threading
-from collections.abc import Mapping, Sequence
-from functools import cache
+import unicodedata
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache, lru_cache
 from importlib.util import find_spec
 from itertools import groupby
 
@@ -31,6 +32,16 @@ _TIED = {"a^ɪ": "I", "a^ʊ": "W", "e^ɪ": "A", "ɔ^ɪ": "Y", "o^ʊ": "O", "ə^�
 # Finer detail than Kokoro was taught; left out, nothing said is lost. Tone digits and word joints of espeak go too.
 _UNTAUGHT = re.compile("[\u032a\u0329\u032f\u030a\u0325\u0361\u035c\u0320\u031f\u0306\u033a\u0339\u031c^|_~'-]")
 _NEAR = str.maketrans({"g": "ɡ", "ɭ": "l", "ɫ": "l", "ɬ": "l", "ʐ": "ʒ", "ʑ": "ʒ", "ɦ": "h", "ħ": "h", "ʕ": "ʔ"})
+_WORD = 64  # letters that are said as one word at most
+_BREATH = 300  # letters that are said together at most
+# espeak-ng 1.52 overruns its own buffers on long initials ("a.a.a..."), on other scripts, and in Hindi on a hyphen or
+# on two scripts in one word. It sees only what these let through, and no word beyond 64 letters.
+_SAFE_MARKS = " '@&+=%$€£#°"
+_UNSAFE = re.compile(rf"[^A-Za-z0-9À-ÖØ-öø-ɏ\u0300-\u036f{_SAFE_MARKS}-]")
+_UNSAFE_HINDI = re.compile(rf"[^A-Za-z0-9\u0900-\u0963\u0966-\u096f{_SAFE_MARKS}]")
+_TWO_SCRIPTS = re.compile(r"(?<=[!-~€£°])(?=[\u0900-\u096f])|(?<=[\u0900-\u096f])(?=[!-~€£°])")
+_ACCENTED = re.compile(r"[À-ɏ]")
+_LONG = re.compile(rf"\S{{{_WORD}}}")
 _LANGUAGE_FLAG = re.compile(r"\([^()]*\)")
 
 # English as Kokoro's lexicons write it: (espeak, Kokoro), longest first.
@@ -67,11 +78,11 @@ class Espeak:
                 if (status := self._lib.espeak_SetVoiceByName(voice.encode())) != 0:
                     raise TuttiError(f"espeak-ng refused the voice {voice!r} (status {status})")
                 self._voice = voice
-            return [self._one(text) for text in texts]
+            return [self._one(safe(text, voice)) for text in texts]
 
     def _one(self, text: str) -> str:
         utf8, ipa_tied = 1, 0x02 | 0x80 | ord("^") << 8
-        rest = ctypes.c_char_p(text.replace("\0", " ").encode("utf-8", "ignore"))
+        rest = ctypes.c_char_p(_LONG.sub(r"\g<0> ", text).encode())
         clauses: list[str] = []
         while rest.value:
             clauses.append((self._lib.espeak_TextToPhonemes(ctypes.byref(rest), utf8, ipa_tied) or b"").decode())
@@ -79,6 +90,14 @@ class Espeak:
 
 
 _LOADING = threading.Lock()
+
+
+def safe(text: str, voice: str) -> str:
+    """What espeak may see of a text; the rest becomes spaces."""
+    if voice != VOICES["hi"]:
+        return _UNSAFE.sub(" ", text)
+    text = _ACCENTED.sub(lambda letter: unicodedata.normalize("NFD", letter[0])[0], text)
+    return _TWO_SCRIPTS.sub(" ", _UNSAFE_HINDI.sub(" ", text))
 
 
 def available() -> bool:
@@ -122,9 +141,10 @@ def read(spoken: Spoken, code: str, given: Mapping[int, str]) -> Reading:
     for is_phrase, group in groupby(pieces(spoken), key=lambda piece: piece[0] in ("word", "space")):
         if is_phrase:
             line.append(" ")
-            words, lost = _phrase([stretch for kind, stretch in group if kind == "word"], voice)
-            line += words
-            dropped += lost
+            for phrase in _breaths(stretch for kind, stretch in group if kind == "word"):
+                words, lost = _phrase(phrase, voice)
+                line += words
+                dropped += lost
             continue
         for kind, stretch in group:
             if kind == "marks":
@@ -136,21 +156,37 @@ def read(spoken: Spoken, code: str, given: Mapping[int, str]) -> Reading:
     return join(line, dropped)
 
 
+def _breaths(stretches: Iterable[Spoken]) -> Iterator[list[Spoken]]:
+    """Words in groups of at most _BREATH letters, so that the alignment of a text without marks stays quick."""
+    phrase: list[Spoken] = []
+    room = _BREATH
+    for stretch in stretches:
+        for at in range(0, len(stretch), _WORD):
+            piece = stretch[at : at + _WORD]
+            if phrase and room < len(piece):
+                yield phrase
+                phrase, room = [], _BREATH
+            phrase.append(piece)
+            room -= len(piece)
+    if phrase:
+        yield phrase
+
+
 def _phrase(stretches: list[Spoken], voice: str) -> tuple[list[Word], tuple[str, ...]]:
     """Words said in one breath, each tied to what it reads, and the characters that espeak passes over."""
-    if not stretches:
-        return [], ()
+    lost = [symbol for stretch in stretches for symbol in stretch.text if _is_unsaid(symbol, voice)]
+    stretches = [stretch for stretch in stretches if safe(stretch.text, voice).strip()]
     (ipa,) = engine().ipa([" ".join(stretch.text for stretch in stretches)], voice)
     groups = _symbols(ipa).split()
-    lost: list[str] = []
     alone: list[str] = [""] * len(stretches)
     if len(groups) != len(stretches):
         alone = [_symbols(ipa) for ipa in engine().ipa([stretch.text for stretch in stretches], voice)]
-        lost = [
-            symbol for stretch, sounds in zip(stretches, alone, strict=True) if not sounds for symbol in stretch.text
-        ]
-        heard = [(stretch, sounds) for stretch, sounds in zip(stretches, alone, strict=True) if sounds]
-        stretches, alone = [stretch for stretch, _ in heard], [sounds for _, sounds in heard]
+        silent = [stretch for stretch, sounds in zip(stretches, alone, strict=True) if not sounds]
+        lost += [symbol for stretch in silent for symbol in stretch.text if not _is_unsaid(symbol, voice)]
+        stretches = [stretch for stretch, sounds in zip(stretches, alone, strict=True) if sounds]
+        alone = [sounds for sounds in alone if sounds]
+        if not alone:
+            return [], tuple(lost)
     words: list[Word] = []
     for group, (first, last) in zip(groups, align(alone, groups), strict=True):
         said, unknown = known(group)
@@ -158,6 +194,12 @@ def _phrase(stretches: list[Spoken], voice: str) -> tuple[list[Word], tuple[str,
         span = stretches[first].span()[0], stretches[last - 1].span()[1]
         words += words_of(said, span)
     return words, tuple(lost)
+
+
+@lru_cache(maxsize=4096)
+def _is_unsaid(symbol: str, voice: str) -> bool:
+    """Whether a character is kept from espeak and is more than a joint inside a word."""
+    return symbol not in ".:·-'" and not safe(symbol, voice).strip()
 
 
 def _symbols(ipa: str) -> str:
