@@ -36,7 +36,7 @@ _SAME |= {
 _SAME |= {"[": "(", "]": ")", "{": "(", "}": ")", "（": "(", "）": ")", "「": "“", "」": "”", "।": "."}
 _SILENT = frozenset("'’‘‚`´_-‐‑/\\")  # read by the eye alone
 _KEPT = frozenset(';:,.!?—…"()“” ')
-_DASH = re.compile(r"(?<=\s)-+(?=\s)|--+|(?<=\s)[–—](?=\s)")
+_DASH = re.compile(r"(?<=\s)-+(?=\s)|^--+$")  # " - " and "so--yes", but not the "--" of an option
 _DOTS = re.compile(r"\.{2,}|…[.…]*")
 _EMPTY = re.compile(r"\(\s*\)|“\s*”|[:;]-?[()]")  # empty brackets and smileys
 _REPEATED = re.compile(r"([;:,—…])\1+|([!?])\2{2,}")

@@ -30,7 +30,7 @@ _PREPOSITIONS = _set(
 _CONJUNCTIONS = _set("and or but nor yet")
 _ADVERBS = _set(
     "not never always often just still even only also really very too so quite rather almost already ever soon "
-    "then now usually sometimes again maybe perhaps"
+    "then now usually sometimes again maybe perhaps therefore thus hence instead otherwise"
 )
 _CLAUSE = _set("that if when while because although though unless until since where whether how why")
 _ADJECTIVES = _set(
@@ -49,6 +49,11 @@ _PARTICLE_VERBS = _set(
     "kicked step stepped tune tuned settle settled"
 )
 _MORE_OFTEN_ADJECTIVES = _set("invalid upset overweight uptown overhead")
+_POINTED_AT = _set("one day time way night year man moment kind sort point case")
+_SAYING = _set(
+    "say think know believe ensure show see mean find hope suggest argue assume mention indicate state claim note "
+    "prove realize understand feel guarantee imply verify check decide agree require specify tell remember expect admit ask"
+)
 _LINKING = _set("seem seems seemed look looks looked feel feels felt become becomes became remain remains")
 _PEOPLE = _set("people children men women folks police who")
 _SINGULAR_S = ("ss", "us", "is", "ous", "as", "'s", "ways", "haps", "news", "sales", "sports", "does", "physics")
@@ -63,7 +68,7 @@ def tag(words: Sequence[str], i: int, choices: frozenset[str]) -> str:
     left, right = _left(words, i), _at(words, i + 1)
     if "VBD" in choices and "VERB" not in choices:
         return _past(words, i)
-    kind = _noun_or_verb(words, i, left, right)
+    kind = _noun_or_verb(words, i, left, right, verb_first="VERB" not in choices)
     if kind == "NN" and word in _MORE_OFTEN_ADJECTIVES and _noun_like(right):
         return "JJ"
     if kind == "NN" and "ADJ" in choices and word != "minute":  # "a minute later": the homograph rules know the rest
@@ -79,7 +84,8 @@ def particle(words: Sequence[str], i: int) -> bool:
 def passive(words: Sequence[str], i: int) -> bool:
     """Whether "used to" at i means a tool ("is used to cut") and not a habit ("is used to noise")."""
     after = _at(words, i + 2)
-    return _left(words, i) in _BE and _noun_like(after) and not after.endswith(("ing", "s"))
+    be = any(word in _BE for word in words[max(0, i - 3) : i])
+    return be and _noun_like(after) and not after.endswith(("ing", "s"))
 
 
 def article(words: Sequence[str], i: int) -> bool:
@@ -87,7 +93,8 @@ def article(words: Sequence[str], i: int) -> bool:
     return bool(_at(words, i + 1)) and _at(words, i + 1) not in _CONJUNCTIONS | _BE | _PREPOSITIONS
 
 
-def _noun_or_verb(words: Sequence[str], i: int, left: str, right: str) -> str:
+def _noun_or_verb(words: Sequence[str], i: int, left: str, right: str, verb_first: bool) -> str:
+    """`verb_first`: the dictionary lists the verb's sound as the usual one."""
     word = words[i]
     takes_object = right in _DETERMINERS or right in _OBJECTS
     if left in _DETERMINERS or (left.endswith(("'s", "s'")) and left not in _IS):
@@ -107,10 +114,13 @@ def _noun_or_verb(words: Sequence[str], i: int, left: str, right: str) -> str:
     if right == "of":
         return "NN"
     if left in ("", *_CONJUNCTIONS, *_CLAUSE):
-        return "VB" if takes_object or (left in _CONJUNCTIONS and _verb_before(words, i)) else "NN"
+        commands = takes_object or (verb_first and left not in _CLAUSE and _noun_like(right))  # "and use Python"
+        return "VB" if commands or (left in _CONJUNCTIONS and _verb_before(words, i)) else "NN"
     if (takes_object or right == "that") and (word.endswith("s") != _plural(left) or left.endswith("ly")):
         return "VBZ" if word.endswith("s") else "VBP"
-    if _plural(left) and not word.endswith("s"):  # a plural seldom stands in front of its noun: "students use Python"
+    if (
+        _plural(left) and not word.endswith("s") and right != "to"
+    ):  # a plural seldom stands in front of its noun: "students use Python"
         return "VBP"
     return "NN"
 
@@ -159,23 +169,21 @@ def _past_elsewhere(words: Sequence[str], i: int) -> bool:
 
 
 def _that(words: Sequence[str], i: int) -> str:
+    """DT where it points ("that one", "that is true"), IN or WDT where it joins clauses."""
     left, right = _at(words, i - 1), _at(words, i + 1)
-    if not right or left in _PREPOSITIONS or right in ("one", "day", "time", "way", "night", "year", "man", "moment"):
+    if i == 0 or not right or left in _PREPOSITIONS or right in _POINTED_AT:
         return "DT"
-    if (
-        right in _DETERMINERS
-        or right in _SUBJECTS
-        or right in ("people",)
-        or (right.endswith("s") and right not in _BE)
-    ):
-        return "DT" if right == "s" else "IN"
+    if right in _DETERMINERS or right in _SUBJECTS or (right.endswith("s") and right not in _BE):
+        return "IN"
+    verbal = right in _BE or right in _MODALS or right in _HAVE
     if not left or left in _CONJUNCTIONS:
-        return "WDT" if i > 1 and (right in _MODALS or right in _HAVE) else "DT"
-    if right in _BE or right in _MODALS or right in _HAVE:
+        return "WDT" if verbal and right not in _BE else "DT"
+    if verbal:
         return "DT" if left in _MODALS or left in _CLAUSE or left in _BE else "WDT"
-    if left in _MODALS or left in _BE or left in ("to", "like", "all", "do", "know", "say", "see"):
-        return "DT" if left not in _BE else "IN"
-    return "IN"
+    if left in _MODALS or left in ("to", "all", "know", "say", "see"):
+        return "DT"
+    after_verb = _at(words, i - 2) in _MODALS or _at(words, i - 2) == "to"
+    return "DT" if after_verb and left not in _SAYING and not _plural(left) and _noun_like(right) else "IN"
 
 
 def _noun_like(word: str) -> bool:
