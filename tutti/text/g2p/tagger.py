@@ -51,8 +51,9 @@ _PARTICLE_VERBS = _set(
 _MORE_OFTEN_ADJECTIVES = _set("invalid upset overweight uptown overhead")
 _POINTED_AT = _set("one day time way night year man moment kind sort point case")
 _SAYING = _set(
-    "say think know believe ensure show see mean find hope suggest argue assume mention indicate state claim note "
-    "prove realize understand feel guarantee imply verify check decide agree require specify tell remember expect admit ask"
+    "say think know believe ensure show see mean find hope suggest argue assume mention indicate state "
+    "claim note prove realize understand feel guarantee imply verify check decide agree require specify "
+    "tell remember expect admit ask"
 )
 _LINKING = _set("seem seems seemed look looks looked feel feels felt become becomes became remain remains")
 _PEOPLE = _set("people children men women folks police who")
