@@ -78,6 +78,10 @@ def test_what_espeak_passes_over_is_reported() -> None:
     assert [word.span for word in reading.words] == [(0, 4), (7, 12)]
 
 
+def test_words_that_espeak_swallows_are_said_one_by_one() -> None:
+    assert len(espeak.read(Spoken.of("a " * 30), "fr", {}).words) == 30
+
+
 @pytest.mark.timeout(10)
 @pytest.mark.parametrize("piece", ["a ", "est-ce que ", "a", "a.", "qu'", "∞ ", "- "])
 def test_long_texts_without_marks_do_not_choke(piece: str) -> None:

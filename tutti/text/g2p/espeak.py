@@ -185,6 +185,8 @@ def _phrase(stretches: list[Spoken], voice: str) -> tuple[list[Word], tuple[str,
         lost += [symbol for stretch in silent for symbol in stretch.text if not _is_unsaid(symbol, voice)]
         stretches = [stretch for stretch, sounds in zip(stretches, alone, strict=True) if sounds]
         alone = [sounds for sounds in alone if sounds]
+        if 2 * len(groups) < len(alone):  # espeak swallows words ("a a a a" in French): say them one by one
+            groups = [sounds for one in alone for sounds in one.split()]
         if not alone:
             return [], tuple(lost)
     words: list[Word] = []
