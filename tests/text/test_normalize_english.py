@@ -182,7 +182,11 @@ Mon. Jan. 8 | Monday January eighth
 Tues., May 3 | Tuesday, May third
 July 4-6 | July fourth to sixth
 in Sept. and Oct. | in September and October.
+on 3/14 | on March fourteenth
+Mon-Fri | Monday to Friday
+ca. 1850 | circa eighteen fifty
 # times
+8 AM-5 PM | eight AM to five PM
 3:30 pm | three thirty PM
 3pm | three PM
 9 a.m. sharp | nine AM sharp
@@ -224,6 +228,8 @@ USD 50 | fifty US dollars
 ₹100 | one hundred rupees
 $10/month | ten dollars per month
 £1.01 | one pound and one penny
+€3,50 | three euros and fifty cents
+$15/hr | fifteen dollars per hour
 # measures
 5 km | five kilometers
 1 km | one kilometer
@@ -232,7 +238,7 @@ $10/month | ten dollars per month
 20°C | twenty degrees Celsius
 -5°F | minus five degrees Fahrenheit
 98.6 °F | ninety-eight point six degrees Fahrenheit
-a 45° angle | a forty-five degrees angle
+a 45° angle | a forty-five degree angle
 20-25°C | twenty to twenty-five degrees Celsius
 60mph | sixty miles per hour
 100 km/h | one hundred kilometers per hour
@@ -264,6 +270,9 @@ a 10-km run | a ten-kilometer run
 1920x1080 | nineteen twenty by ten eighty
 4x4 | four by four
 km/h | kilometers per hour
+3/4 tsp salt | three quarters teaspoon salt
+1h 30m | one hour thirty minutes
+269 sq. ft. | two hundred sixty-nine square feet.
 # fractions, ratios, ranges, scores
 1/2 | one half
 3/4 | three quarters
@@ -285,6 +294,8 @@ won 3-2 | won three to two
 (555) 123-4567 | five five five, one two three, four five six seven
 1-800-555-1234 | one, eight hundred, five five five, one two three four
 +44 20 7946 0958 | plus four four, two zero, seven nine four six, zero nine five eight
+(212) 555-0187 x12 | two one two, five five five, zero one eight seven, extension twelve
+212.555.0187 | two one two, five five five, zero one eight seven
 ext. 12 | extension twelve
 Call 911 now | Call nine one one now
 1234 5678 9012 3456 | one two three four, five six seven eight, nine zero one two, three four five six
@@ -307,6 +318,7 @@ Node.js | Node dot JS
 @handle | at handle
 #hashtag | hashtag hashtag
 #1 | number one
+#100Days | hashtag one hundred Days
 foo_bar | foo bar
 # versions
 v2.0.1 | version two point zero point one
@@ -332,6 +344,9 @@ C# | C sharp
 0xFF | hex F F
 Boeing 747 | Boeing seven forty-seven
 AT&T | A T and T
+RFC 2616 | RFC twenty-six sixteen
+H.264 | H two sixty-four
+R2-D2 | R two-D two
 # sums and signs
 2+2=4 | two plus two equals four
 5 - 3 = 2 | five minus three equals two
@@ -373,6 +388,7 @@ Portland, OR 97201 | Portland, Oregon nine seven two zero one
 He lives in Austin, TX. | He lives in Austin, Texas.
 # Roman numerals
 Henry VIII | Henry the eighth
+Henry VIII's wives | Henry the eighth's wives
 Elizabeth I was | Elizabeth the first was
 Louis XIV | Louis the fourteenth
 World War II | World War two

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable
 
-from tutti.text.normalize.numbers import cardinal, ordinal
+from tutti.text.normalize.numbers import cardinal, digits, ordinal
 from tutti.text.spoken import Said, Spoken
 
 # Said so wherever they stand with their point; the point ends the sentence only where nothing follows.
@@ -68,7 +68,9 @@ _DOTTED_RULE = re.compile(rf"(?<![\w.])(?P<abbr>{_any(_DOTTED)})\.(?!\w)", re.I)
 _DOCTOR = re.compile(
     r"(?P<before>(?<!\w)(?:[A-Z]\w{1,30}|\d{1,3}(?:st|nd|rd|th))\s)?\b(?P<abbr>(?:Dr|St|Rd|Ln)\b\.?)(?P<after>\s[A-Z])?"
 )
-_STATE = re.compile(rf"(?<=[a-z],\s)(?P<abbr>{_any(_STATES)})(?=\s\d{{5}}|[,.;!?)]|$|\s[a-z])")
+_STATE = re.compile(
+    rf"(?<=[a-z],\s)(?P<abbr>{_any(_STATES)})(?:\s(?P<zip>\d{{5}}(?:-\d{{4}})?)(?![\w-])|(?=[,.;!?)]|$|\s[a-z]))"
+)
 _NOT_NAMES = frozenset(
     (
         "The",
@@ -120,7 +122,7 @@ _NUMBERED = (
 )
 _ANY_ROMAN = re.compile(r"\b[IVXLC]+(?:th|st|nd|rd)?\b")
 _RULER = re.compile(
-    rf"\b(?:{_RULERS})\s(?P<n>{_ROMAN})\b(?!\s(?:am|have|will|would|think|know|can|could|do|did)\b|['.]\w)"
+    rf"\b(?:{_RULERS})\s(?P<n>{_ROMAN})\b(?!\s(?:am|have|will|would|think|know|can|could|do|did)\b|\.\w|'(?!s\b))"
 )
 _COUNT = re.compile(rf"\b(?:{_NUMBERED}|{_NUMBERED.lower()})\s(?P<n>{_ROMAN})\b(?!['.]\w)")
 _PERSON = re.compile(rf"\b[A-Z][a-z]+\s[A-Z][a-z]+,?\s(?P<n>(?=[IVX]{{2}}){_ROMAN})\b")
@@ -139,7 +141,7 @@ def say(spoken: Spoken) -> Spoken:
     text = spoken.text
     if "/" in text or "&" in text:
         spoken = spoken.sub(_SHORT_RULE, lambda match: _SHORT[match[0].lower()])
-    spoken = spoken.sub(_STATE, lambda match: _STATES[match["abbr"]])
+    spoken = spoken.sub(_STATE, _state)
     spoken = spoken.sub(_DOCTOR, _doctor).sub(_TITLE_RULE, lambda match: _TITLES[match["abbr"].lower()])
     spoken = spoken.sub(_ALWAYS_RULE, lambda match: _with_stop(match, _ALWAYS[match["abbr"].lower()]))
     if "." in text:
@@ -168,6 +170,11 @@ def _with_stop(match: re.Match[str], said: str) -> str:
     if match[0][0].isupper() and not said.isupper():
         said = said[0].upper() + said[1:]
     return f"{said}." if last else said
+
+
+def _state(match: re.Match[str]) -> Said:
+    said = {"abbr": _STATES[match["abbr"]]}
+    return said | ({"zip": digits(match["zip"])} if match["zip"] else {})
 
 
 def _counted(match: re.Match[str]) -> str | None:

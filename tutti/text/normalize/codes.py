@@ -2,12 +2,13 @@
 
 import re
 
-from tutti.text.normalize.numbers import cardinal, code, digits
+from tutti.text.normalize.numbers import cardinal, code, digits, year
 from tutti.text.spoken import Said, Spoken
 
 _SPECIAL = {
     "24/7": "twenty-four seven", "24/7/365": "twenty-four seven three sixty-five", "9/11": "nine eleven",
-    "50/50": "fifty-fifty", "50-50": "fifty-fifty", "80/20": "eighty twenty", "20/20": "twenty twenty",
+    "50/50": "fifty-fifty", "50-50": "fifty-fifty",
+    "20-20": "twenty twenty", "80/20": "eighty twenty", "20/20": "twenty twenty",
     "007": "double oh seven", "at&t": "A T and T", "q&a": "Q and A", "c++": "C plus plus", "c#": "C sharp",
     "f#": "F sharp", "g++": "G plus plus", ".net": "dot net", "401k": "four oh one K", "401(k)": "four oh one K",
     "b2b": "B to B", "b2c": "B to C", "p2p": "P to P", "d2c": "D to C", "h2o": "H two O", "x86": "X eighty-six",
@@ -27,7 +28,7 @@ _PHONE = re.compile(
     r"(?:\+?\d{1,3}[ .-])?(?:\(\d{3}\) ?|\d{3}[ .-])\d{3}[ .-]\d{4}"
     r"|\+\d{1,3}(?:[ .-]?\(?\d{1,5}\)?){2,5}|\d{3}-\d{4}"
     r"|\(?0\d{2,4}\)?[ -]\d{3,4}[ -]?\d{3,4}|\d{3}-\d{2}-\d{4}"
-    r")(?![\w/-]|[.,]\d)"
+    r")(?:\s?(?:x|ext\.?)\s?(?P<ext>\d{1,6}))?(?![\w/-]|[.,]\d)"
 )
 _EXTENSION = re.compile(r"\bext\.?\s?(?P<n>\d{1,6})\b")
 _ROAD = re.compile(
@@ -42,11 +43,15 @@ _FROM_TO = re.compile(r"(?<=\d)-to-(?=\d)")
 _ZIP = re.compile(r"(?<=[A-Z]{2} )(?P<n>\d{5}(?:-\d{4})?)(?![\w-])")
 _HEX = re.compile(r"\b0x(?P<n>[0-9a-fA-F]{1,64})\b|#(?P<rgb>[0-9a-fA-F]{6}|[0-9a-fA-F]{3})\b")
 _SCREEN = re.compile(r"(?<![\w.,])(?P<n>\d{3,4})(?P<p>[pi])\b")
-_HYPHENED = re.compile(r"(?<![\w.,-])(?P<name>[A-Za-z]{1,16})(?P<hyphen>-)(?P<n>\d{1,5})(?![\w]|[.,]\d|-\d)")
+_HYPHENED = re.compile(
+    r"(?<![\w.,-])(?P<name>(?![AaPp][Mm]-)[A-Za-z]{1,16})(?P<hyphen>-)(?P<n>\d{1,5})(?![\w]|[.,]\d|-\d)"
+)
 # Letters and digits in one breath; an ordinal or a plural is none.
 _MIXED = re.compile(
-    r"(?<![\w.,'-])(?=[A-Za-z_]*\d)(?=\d*[A-Za-z_])(?!\d+(?:st|nd|rd|th|s)\b)[A-Za-z0-9_]{2,64}(?!\w)", re.IGNORECASE
+    r"(?<![\w.,'])(?=[A-Za-z_]*\d)(?=\d*[A-Za-z_])(?!\d+(?:st|nd|rd|th|s)\b)[A-Za-z0-9_]{2,64}(?!\w)", re.IGNORECASE
 )
+_STANDARD = re.compile(r"\b[A-Z]{2,6}\s(?P<n>[1-9]\d{3})(?![\w%]|[.,:/-]\d)")
+_POINTED = re.compile(r"(?<![\w.])(?P<letter>[A-Z])\.(?P<n>\d{1,4})(?![\w.])")
 _PIECE = re.compile(r"\d+|[^\W\d_]+")
 
 
@@ -55,6 +60,7 @@ def say(spoken: Spoken) -> Spoken:
     spoken = spoken.sub(_SPECIALS, lambda match: _SPECIAL[match[0].lower()])
     if not any(char.isdecimal() for char in spoken.text):
         return spoken
+    spoken = spoken.sub(_POINTED, lambda match: f"{match['letter']} {code(match['n'])}")
     spoken = spoken.sub(_CARD, _groups).sub(_PHONE, _phone)
     spoken = spoken.sub(_EXTENSION, lambda match: f"extension {code(match['n'])}")
     spoken = spoken.sub(_DIALLED, lambda match: {"n": digits(match["n"])})
@@ -66,7 +72,8 @@ def say(spoken: Spoken) -> Spoken:
 
 def say_mixed(spoken: Spoken) -> Spoken:
     """What is still half letters, half digits once measures have been said: "MP3", "x86_64", "4K"."""
-    return spoken.sub(_MIXED, lambda match: mixed(match[0]))
+    spoken = spoken.sub(_MIXED, lambda match: mixed(match[0]))
+    return spoken.sub(_STANDARD, lambda match: {"n": year(int(match["n"]))})
 
 
 def mixed(text: str) -> str:
@@ -97,8 +104,9 @@ def _groups(match: re.Match[str]) -> str:
 
 def _phone(match: re.Match[str]) -> str:
     groups = re.findall(r"\d+", match[0])
+    ext = f", extension {code(groups.pop())}" if match["ext"] else ""
     said = ", ".join("eight hundred" if group == "800" else digits(group) for group in groups)
-    return f"plus {said}" if match[0].startswith("+") else said
+    return f"{'plus ' if match[0].startswith('+') else ''}{said}{ext}"
 
 
 def _hex(match: re.Match[str]) -> str | None:

@@ -24,6 +24,8 @@ _WEEKDAY = re.compile(
     rf"\b(?P<weekday>(?:Mon|Tues?|Wed|Thur?s?|Fri|Sat|Sun)\b\.?)(?=,?\s(?:{_MONTH.replace('?P<month>', '?:')}|\d))"
     r"|\b(?:Mon|Tues?|Wed|Thur?s?|Fri)\.(?=[\s,)]|$)"
 )
+_WEEK = r"(?:Mon|Tues?|Wed|Thur?s?|Fri|Sat|Sun)"
+_WEEKDAYS = re.compile(rf"\b(?P<from>{_WEEK})\.?(?P<to>\s?-\s?)(?P<until>{_WEEK})\b\.?")
 _MONTH_DAY = re.compile(rf"\b{_MONTH}\s{_DAY}(?:,?\s(?P<year>{_YEAR}))?{_END}")
 _DAY_MONTH = re.compile(
     rf"(?<![\w.,:/$£€-])(?P<the>[Tt]he\s)?{_DAY}(?P<of>\sof)?\s{_MONTH}(?:,?\s(?P<year>{_YEAR}){_END})?"
@@ -34,6 +36,7 @@ _ISO = re.compile(r"(?<![\w-])(?P<y>\d{4})-(?P<m>\d{2})-(?P<d>\d{2})(?:T(?=\d\d:
 _SLASHED = re.compile(
     r"(?<![\w/.-])(?P<a>\d{1,2})(?P<sep>[/.-])(?P<b>\d{1,2})(?P=sep)(?P<y>\d{4}|\d{2})(?![\w/-]|\.\d)"
 )
+_ON = re.compile(r"\b(?:on|since|until|by|before|after)\s(?P<date>(?P<a>\d{1,2})/(?P<b>\d{1,2}))(?![\w/]|[.,]\d)")
 _DECADE = re.compile(r"(?<![\w.,'])(?P<century>1\d|20)(?P<tens>\d)0'?s\b")
 _SHORT_DECADE = re.compile(r"(?<![\w.,])'?(?P<tens>[2-9])0'?s\b")
 _SHORT_YEAR = re.compile(r"(?<![\w'\"])'(?P<y>\d\d)(?![\w'\"])")
@@ -82,6 +85,11 @@ def say(spoken: Spoken, british: bool) -> Spoken:
         n = int(match["y"])
         return _date(n if n > 99 else n + (2000 if n < 50 else 1900), month, day, british)
 
+    def on(match: re.Match[str]) -> Said:
+        a, b = int(match["a"]), int(match["b"])
+        said = _date(None, *((b, a) if british else (a, b)), british)
+        return {"date": said} if said else None
+
     def years(match: re.Match[str]) -> Said:
         b = match["b"]
         if len(b) == 2 and b <= match["a"][2:]:
@@ -95,13 +103,14 @@ def say(spoken: Spoken, british: bool) -> Spoken:
     def one_year(match: re.Match[str]) -> Said:
         return {"y": year(int(match["y"]), british)}
 
+    spoken = spoken.sub(_WEEKDAYS, lambda match: f"{_day_name(match['from'])} to {_day_name(match['until'])}")
     text = spoken.text
     if not any(char.isdecimal() for char in text):
         return spoken.sub(_WEEKDAY, _weekday).sub(_LONE_MONTH, _month) if "." in text else spoken
     spoken = spoken.sub(_ISO, iso).sub(_WEEKDAY, _weekday)
     spoken = spoken.sub(_MONTH_DAY, month_day).sub(_DAY_MONTH, day_month)
     spoken = spoken.sub(_MONTH_YEAR, lambda match: _parts(match, british)).sub(_LONE_MONTH, _month)
-    spoken = spoken.sub(_SLASHED, slashed).sub(_TIME_RANGE, lambda match: {"to": " to "})
+    spoken = spoken.sub(_SLASHED, slashed).sub(_ON, on).sub(_TIME_RANGE, lambda match: {"to": " to "})
     spoken = spoken.sub(_TIME, _time).sub(_HOUR, _time)
     spoken = spoken.sub(_DECADE, _decade).sub(_SHORT_DECADE, lambda match: plural(cardinal(int(match["tens"]) * 10)))
     spoken = spoken.sub(_SHORT_YEAR, lambda match: _two(match["y"])).sub(_ERA, lambda match: _era(match, british))
@@ -132,8 +141,12 @@ def _month(match: re.Match[str]) -> str:
     return _month_name(match["month"]) + _stop(match)
 
 
+def _day_name(text: str) -> str:
+    return _DAYS[text[:3].lower()]
+
+
 def _weekday(match: re.Match[str]) -> str:
-    return _DAYS[match[0][:3].lower()] + (_stop(match) if match[0].endswith(".") else "")
+    return _day_name(match[0]) + (_stop(match) if match[0].endswith(".") else "")
 
 
 def _stop(match: re.Match[str]) -> str:
@@ -141,11 +154,11 @@ def _stop(match: re.Match[str]) -> str:
     return "." if match[0].rstrip().endswith(".") and not match.string[match.end() :].strip(" \"')”") else ""
 
 
-def _date(y: int, m: int, d: int, british: bool) -> str | None:
+def _date(y: int | None, m: int, d: int, british: bool) -> str | None:
     if not (1 <= m <= 12 and 1 <= d <= 31):
         return None
     day = f"the {ordinal(d)} of {MONTHS[m - 1]}" if british else f"{MONTHS[m - 1]} {ordinal(d)}"
-    return f"{day}, {year(y, british)}"
+    return day if y is None else f"{day}, {year(y, british)}"
 
 
 def _two(text: str) -> str:

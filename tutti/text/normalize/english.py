@@ -16,8 +16,7 @@ def normalize(spoken: Spoken, code: str) -> Spoken:
     if not _SPECIAL.search(spoken.text):
         if not _CAPITALS.search(spoken.text) and not abbreviations.FOUND.search(spoken.text):
             return spoken
-        return codes.say(abbreviations.say(dates.say(spoken, british)))
-    spoken = codes.say(web.say(symbols.western(spoken)))
-    spoken = abbreviations.say(dates.say(spoken, british))
-    spoken = units.say(money.say(spoken, british), british)
+        return codes.say(dates.say(abbreviations.say(spoken), british))
+    spoken = codes.say(web.say(abbreviations.say(symbols.western(spoken))))
+    spoken = units.say(money.say(dates.say(spoken, british), british), british)
     return symbols.say(codes.say_mixed(symbols.say_products(spoken, british)), british)

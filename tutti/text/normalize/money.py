@@ -42,7 +42,7 @@ _RANGE = re.compile(
     rf"(?P<sign>{_SIGN})\s?(?P<a>{NUMBER})(?P<scale>{_SCALE}\b)?\s?(?:-|to)\s?{_SIGN}?(?P<b>{NUMBER})(?P<scale2>{_SCALE}\b)?(?![\w-])(?!\.\d)"
 )
 _SUM = re.compile(
-    rf"(?P<minus>(?<!\w)-\s?)?(?<![A-Za-z])(?P<sign>{_SIGN}|\b{_CODE}(?=\s?\d))\s?(?P<minus2>-)?(?P<n>{NUMBER})(?P<scale>{_SCALE}(?![A-Za-z]))?"
+    rf"(?P<minus>(?<!\w)-\s?)?(?<![A-Za-z])(?P<sign>{_SIGN}|\b{_CODE}(?=\s?\d))\s?(?P<minus2>-)?(?P<n>\d{{1,6}},\d\d(?![\d,.])|{NUMBER})(?P<scale>{_SCALE}(?![A-Za-z]))?(?:s\b)?"
     r"(?P<joined>-(?=[A-Za-z]))?(?P<per>\s?/\s?(?=[A-Za-z]))?"
 )
 _SIGN_LAST = re.compile(
@@ -103,6 +103,8 @@ def _scale(text: str | None) -> str:
 
 def _sum(sign: str, amount: str, scale: str | None, adjective: bool, british: bool) -> str:
     one, many, cent, cents = _unit(sign)
+    if re.fullmatch(r"\d+,\d\d", amount):
+        amount = amount.replace(",", ".")  # as the continent writes it
     whole, _, rest = amount.replace(",", "").partition(".")
     if scale or len(rest) not in (0, 2) or not cent:
         return f"{number(amount, british)}{_scale(scale)} {one if adjective or (amount == '1' and not scale) else many}"

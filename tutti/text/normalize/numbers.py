@@ -2,7 +2,7 @@
 
 import re
 
-NUMBER = r"(?:\d{1,3}(?:,\d{3})++(?:\.\d++)?|\d++(?:\.\d++)?|(?<![\d.])\.\d++)"  # 1,234.5 or 12 or .5
+NUMBER = r"(?:\d{1,3}(?:,\d{3})++(?:\.\d++)?|\d++(?:\.\d++)?|(?<![\w.])\.\d++)"  # 1,234.5 or 12 or .5
 
 _SMALL = str.split(
     "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "

@@ -27,8 +27,9 @@ _UNITS = {
     "kV": "kilovolt", "W": "watt", "kW": "kilowatt", "MW": "megawatt", "GW": "gigawatt", "kWh": "kilowatt hour",
     "mAh": "milliamp hour", "mA": "milliamp", "dB": "decibel", "Pa": "pascal", "kPa": "kilopascal",
     "hPa": "hectopascal", "kcal": "kilocalorie", "cal": "calorie", "kJ": "kilojoule", "hp": "horsepower|horsepower",
-    "px": "pixel", "MP": "megapixel", "ac": "acre", "Ω": "ohm", "kΩ": "kiloohm", "K": "", "k": "",
-    "sq ft": "square foot|square feet", "sqft": "square foot|square feet", "sq m": "square meter",
+    "px": "pixel", "MP": "megapixel", "Ω": "ohm", "kΩ": "kiloohm", "K": "", "k": "",
+    "sq ft": "square foot|square feet",
+    "sq. ft": "square foot|square feet", "sqft": "square foot|square feet", "sq m": "square meter",
     "sq mi": "square mile", "sq km": "square kilometer", "cu ft": "cubic foot|cubic feet", "fl oz": "fluid ounce",
     "%": "percent|percent", "‰": "per mille|per mille",
 }  # fmt: skip
@@ -53,7 +54,7 @@ _UNIT = (
     rf"(?P<unit>(?:{_NAMES})(?:[²³]|\^[23])?)(?:(?P<slash>/)(?P<per>[A-Za-z]{{1,4}}[²³]?))?(?![\w²³^'])"
     r"(?P<stop>(?<=[a-z])\.)?"
 )
-_SIGNED = rf"(?P<minus>(?<![\w)\d.,])-)?(?<![\w.,])(?P<n>{NUMBER})"
+_SIGNED = rf"(?P<minus>(?<![\w)\d.,])-)?(?<![\w.,/])(?P<n>{NUMBER})"
 _TO = re.compile(
     rf"(?<![\w.,-]){NUMBER}(?:°[CF]?|%)?(?P<to>\s?-\s?)(?={NUMBER}\s?(?:[°%]|(?:{_NAMES})(?![\w])|(?:thousand|million|billion)\b))"
 )
@@ -61,12 +62,18 @@ _MEASURE = re.compile(rf"{_SIGNED}(?P<gap>\s?-?\s?){_UNIT}")
 _PERCENT = re.compile(rf"{_SIGNED}\s?(?P<unit>[%‰])")
 _DEGREES = re.compile(rf"(?P<minus>(?<![\w)\d.,])-\s?)?(?<![\w.,])(?P<n>{NUMBER})\s?[°º](?:\s?(?P<scale>[CFKNSEW]\b))?")
 _FEET = re.compile(r"(?<![\w.,])(?P<ft>\d{1,2})'\s?(?P<in>\d{1,2}(?:\.5|½)?)(?:\"|''|(?=[\s,.;:!?)]|$))")
+_PART = re.compile(
+    rf"(?<![\w.,/])(?P<whole>\d{{1,3}}[\s-]?)?(?:\d{{1,2}}/\d{{1,2}}|[½⅓⅔¼¾⅛⅜⅝⅞])(?P<gap>\s?)(?P<unit>{_NAMES})(?![\w/²³])"
+)
+_HOURS = re.compile(r"(?<![\w.,])(?P<h>\d{1,3})h\s?(?P<m>\d{1,2})m(?:in)?\b")
+_AFTER_PER = re.compile(rf"(?<= per )(?:{'|'.join(_PER)})(?!\w)")
 _INCHES = re.compile(rf"(?<![\w.,])(?P<n>{NUMBER})(?:\"|'')(?!\w)")
 _NOUN = re.compile(r"\s(?!(?:by|x|tall|wide|long|deep|high|thick|in|of|and|or|is|was|from|to|on|at)\b)[a-z]")
 _FEET_IN = re.compile(r"(?<![\w.,])(?P<ft>\d{1,2})\s?ft\.?\s?(?P<in>\d{1,2})\s?in\b")
 _IN = re.compile(rf"(?<![\w.,]){NUMBER}\s?(?P<unit>in\.)(?=\s[a-z(]|[,;)])")
+_ANGLE = re.compile(r"\s(?:angle|view|turn|rotation|camera|video|spin|arc|feedback|corner)\b")
 _TALL = re.compile(r"(?<![\w.,])(?P<n>\d{1,5})'(?=\s(?:tall|wide|long|deep|high|by|x)\b)")
-_MAGNITUDE = re.compile(rf"(?<![\w.,])(?P<n>{NUMBER})\s?(?P<scale>k|K|M|bn|mn|tn|B)(?P<plus>\+)?(?!\w)")
+_MAGNITUDE = re.compile(rf"(?<![\w.,-])(?P<n>{NUMBER})\s?(?P<scale>k|K|M|bn|mn|tn|B)(?P<plus>\+)?(?!\w)")
 _LONE = re.compile(
     r"(?<![\w/])(?P<unit>km|m|mi|g|kg|mg|lb|kB|MB|GB|L|ml)/(?P<per>h|hr|s|sec|min|kg|L|dL|ml|km|gal|m)(?![\w/])|\b(?:mph|kph)\b"
 )
@@ -110,11 +117,19 @@ def say(spoken: Spoken, british: bool) -> Spoken:
         )
 
     def degrees(match: re.Match[str]) -> Said:
-        minus, many = "minus " if match["minus"] else "", "" if match["n"] == "1" else "s"
+        one = match["n"] == "1" or _ANGLE.match(match.string, match.end())
+        minus, many = "minus " if match["minus"] else "", "" if one else "s"
         return f"{minus}{number(match['n'], british)} degree{many}{_SCALES.get(match['scale'], '')}"
 
     def feet(match: re.Match[str]) -> Said:
         return f"{number(match['ft'], british)} foot {number(match['in'].replace('½', '.5'), british)}"
+
+    def part(match: re.Match[str]) -> Said:
+        return {"unit": ("" if match["gap"] else " ") + _name(match["unit"], not match["whole"], british)}
+
+    def hours(match: re.Match[str]) -> Said:
+        h, m = match["h"], match["m"]
+        return f"{number(h, british)} hour{'' if h == '1' else 's'} {number(m.lstrip('0') or '0')} minutes"
 
     def inches(match: re.Match[str]) -> Said:
         if match.string.count('"', 0, match.start()) % 2 or "“" in match.string:
@@ -136,6 +151,8 @@ def say(spoken: Spoken, british: bool) -> Spoken:
     spoken = (
         spoken.sub(_LONE, lone) if not re.search(r"\d", spoken.text) else spoken.sub(_TO, lambda match: {"to": " to "})
     )
+    spoken = spoken.sub(_PART, part).sub(_HOURS, hours)
+    spoken = spoken.sub(_AFTER_PER, lambda match: _spelling(_PER[match[0]], british))
     spoken = spoken.sub(_FEET, feet).sub(_FEET_IN, feet).sub(_IN, lambda match: {"unit": " inches"})
     spoken = spoken.sub(_TALL, lambda match: f"{number(match['n'], british)} feet").sub(_INCHES, inches)
     spoken = spoken.sub(_DEGREES, degrees).sub(_PERCENT, percent).sub(_MEASURE, measure).sub(_MAGNITUDE, magnitude)

@@ -33,10 +33,12 @@ _RULES = [
 ]
 _SIGNS = re.compile(r"[/@:?\\]|\.\w")
 _HANDLE = re.compile(r"(?<![\w.@])@(?=[A-Za-z_]\w)")
-_HASHTAG = re.compile(r"(?<![\w&#])#(?!(?=[a-fA-F]*\d)[0-9a-fA-F]{6}\b)(?=[A-Za-z]\w)")
+_HASHTAG = re.compile(r"(?<![\w&#])#(?!(?=[a-fA-F]*\d)[0-9a-fA-F]{6}\b)(?=[A-Za-z]\w|\d{1,6}[A-Za-z])")
 _NUMBER_SIGN = re.compile(r"(?<![\w&#])#\s?(?!(?=\d*[a-fA-F])[0-9a-fA-F]{6}\b)(?=\d)|№\s?")
 _VERSION = re.compile(r"(?<![\w.])v(?:er)?(?:\.\s?)?(?P<n>\d{1,5}(?:\.\d{1,5}){0,5})(?![\w]|\.\d)", re.IGNORECASE)
-_RELEASE = re.compile(r"(?<![\w.,])(?!\d{1,2}\.\d{1,2}\.(?:19|20)\d\d\b)\d{1,5}(?:\.\d{1,5}){2,5}(?![\w]|[.,]\d)")
+_RELEASE = re.compile(
+    r"(?<![\w.,])(?!\d{1,2}\.\d{1,2}\.(?:19|20)\d\d\b|\d{3}\.\d{3}\.\d{4}\b)\d{1,5}(?:\.\d{1,5}){2,5}(?![\w]|[.,]\d)"
+)
 _PRODUCTS = (
     "Python|iOS|iPadOS|macOS|OS X|Android|Ubuntu|Debian|Fedora|Windows|Linux|Node|Java|PHP|Ruby|Rails|Django|Swift"
     "|Kotlin|Go|CUDA|PyTorch|React|Angular|Vue|Chrome|Firefox|Safari|Postgres|PostgreSQL|MySQL|Redis|Kubernetes|Docker"
