@@ -3,7 +3,18 @@ from pathlib import Path
 
 import pytest
 
-NAMES = {"A": "ˈA", "B": "bˈi", "C": "sˈi", "E": "ˈi", "L": "ˈɛl", "P": "pˈi", "R": "ˈɑɹ", "S": "ˈɛs", "U": "jˈu"}
+NAMES = {
+    "A": "ˈA",
+    "B": "bˈi",
+    "C": "sˈi",
+    "E": "ˈi",
+    "L": "ˈɛl",
+    "M": "ˈɛm",
+    "P": "pˈi",
+    "R": "ˈɑɹ",
+    "S": "ˈɛs",
+    "U": "jˈu",
+}
 WORDS = {"the": "ði", "to": "tu", "an": "æn", "a": "A", "am": "æm", "and": "ænd", "of": "ʌv", "is": "ɪz", "it": "ɪt"}
 WORDS |= {
     "dog": "dˈɔɡ",
@@ -16,7 +27,15 @@ WORDS |= {
 }
 WORDS |= {"cafe": "kæfˈA", "well": "wˈɛl", "known": "nˈOn", "phone": "fˈOn", "stop": "stˈɑp", "music": "mjˈuzɪk"}
 WORDS |= {"lead": "lˈid", "pipe": "pˈIp", "guitar": "ɡətˈɑɹ", "he": "hi", "you": "ju", "books": "bˈʊks", "day": "dˈA"}
-WORDS |= {"alpha": "ˈælfə", "two": "tˈu", "percent": "pəɹsˈɛnt", "NASA": "nˈæsə", "every": "ˈɛvəɹi", "me": "mˌi"}
+WORDS |= {
+    "alpha": "ˈælfə",
+    "two": "tˈu",
+    "ten": "tˈɛn",
+    "percent": "pəɹsˈɛnt",
+    "NASA": "nˈæsə",
+    "every": "ˈɛvəɹi",
+    "me": "mˌi",
+}
 TAGGED = {
     "read": {"DEFAULT": "ɹˈid", "VBD": "ɹˈɛd", "VBN": "ɹˈɛd"},
     "record": {"DEFAULT": "ɹˈɛkəɹd", "VERB": "ɹəkˈɔɹd"},

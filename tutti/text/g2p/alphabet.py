@@ -39,6 +39,7 @@ ALIASES = {
     "exposé": ("ˌɛkspOzˈA", "ɛkspˈQzA"),
     "json": ("ʤˈAsən", "ʤˈAsən"),
     "'n": ("ən", "ən"),
+    "st": ("stɹˈit", "stɹˈiːt"),
     "shh": ("ʃː", "ʃː"),
     "brr": ("bɹˈɜɹ", "bɹˈɜː"),
     "psst": ("pst", "pst"),

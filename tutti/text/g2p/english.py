@@ -93,12 +93,13 @@ class English:
         word = words[place]
         match word:
             case "a":
-                return (
-                    "ɐ" if tagger.article(words, place) and (token == "a" or words[:place][-1:] in ([], [""])) else "ˈA"
-                )
+                starts = place == 0 or not words[place - 1]  # "A dog", but "plan A"
+                return "ɐ" if (token == "a" or starts) and tagger.article(words, place) else "ˈA"
             case "an":
                 return "ɐn"
             case "am":
+                if token == "AM" and words[:place][-1:] != ["i"]:  # ten AM
+                    return self._spelled(token)
                 return "ɐm" if token == "am" and before_vowel is not None else self._cased(token, self._listed("am"))
             case "the":
                 return "ði" if before_vowel else "ðə"
@@ -144,18 +145,18 @@ class English:
             return acronym
         if lower in _CONTEXTUAL:
             return None
-        entry = self._entry(word) or self._humps(word) or self._entry(lower)
+        entry = self._entry(word)
+        if entry is None and (humps := self._humps(word)):
+            return humps
+        entry = entry or self._entry(lower)
         if entry is None:
             return self._unlisted(word)
-        if isinstance(entry, str):
-            return entry
         return None if len(entry.by_tag) > 1 else self._cased(word, entry.by_tag["DEFAULT"])
 
     def _acronym(self, word: str) -> str | None:
         """Capitals that are letters (URL, US, PCs) or a name of their own (NASA); None for a shouted word."""
-        stem, ending = (
-            (word[:-2], "'s") if word.endswith("'s") else (word[:-1], "s") if word[-1:] == "s" else (word, "")
-        )
+        ending = "'s" if word.endswith("'s") else "s" if word.endswith("s") else ""
+        stem = word.removesuffix(ending)
         if not (stem.isupper() and stem.isalpha() and len(stem) > 1):
             return None
         lower = stem.lower()
@@ -180,8 +181,6 @@ class English:
             return sound
         if "-" in word:
             return self._compound(word.split("-"))
-        if humps := self._humps(word):
-            return humps
         lower = word.lower()
         for shorter in (_LONG_DRAWN.sub(r"\1\1", lower), _LONG_DRAWN.sub(r"\1", lower)):  # "shhh", "nooo"
             if shorter != lower and (shorter in ALIASES or self._known(shorter)):
