@@ -17,7 +17,7 @@ LAYERS = {
 ONLY_IN = {
     **dict.fromkeys(("onnxruntime", "onnx", "torch"), "model"),
     **dict.fromkeys(("av", "soxr"), "audio"),
-    **dict.fromkeys(("espeakng_loader", "jieba", "pypinyin", "cn2an", "fugashi", "jaconv", "spokenform"), "text"),
+    **dict.fromkeys(("espeakng_loader", "jieba", "pypinyin", "fugashi", "jaconv"), "text"),
     **dict.fromkeys(("huggingface_hub",), "weights"),
     **dict.fromkeys(("fastapi", "starlette"), "server"),
 }
