@@ -11,7 +11,7 @@ LAYERS = {
     **dict.fromkeys(("text", "audio", "model", "voices", "weights"), 1),
     "batching": 2,
     "engine": 3,
-    **dict.fromkeys(("server", "cluster"), 4),
+    **dict.fromkeys(("server", "cluster", "recording"), 4),
     **dict.fromkeys(("cli", "__main__"), 5),
 }
 ONLY_IN = {

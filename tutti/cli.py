@@ -1,28 +1,23 @@
 """The command line: `tutti speak`, `voices`, `pull`, `config`, `g2p-serve`."""
 
 import asyncio
-import errno
 import json
 import logging
 import os
 import sys
 import time
-from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, BinaryIO, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from tutti import __version__, settings
-from tutti.errors import InvalidInput, StorageFull, TuttiError
+from tutti.errors import InvalidInput, TuttiError
 
 if TYPE_CHECKING:
-    from tutti.speech import Speech, WordTime
-
-Show = Callable[[int], None]  # how far into the text the speech has come
+    from tutti.recording import Heard, Show
 
 app = typer.Typer(
     help="All voices, one pass: text to speech with Kokoro-82M.",
@@ -103,6 +98,7 @@ def speak(
     """Say a text: [bold]tutti speak "Hello there" -o hello.mp3[/]"""
     from tutti.audio import find_format, format_of_file
     from tutti.engine import open_engine
+    from tutti.recording import record, record_file, save_words
 
     chosen, _ = settings.load(
         {
@@ -124,10 +120,12 @@ def speak(
     started = time.monotonic()
     stream = engine.stream(said, voice=chosen.voice, style=style, speed=speed, language=language)
     with _progress(len(said)) as show:
-        writing = _to_stdout if to_stdout else partial(_to_file, Path(out))
-        heard = asyncio.run(writing(stream, audio.name, sample_rate, show))
+        if to_stdout:
+            heard = asyncio.run(record(stream, sys.stdout.buffer, audio.name, sample_rate, show))
+        else:
+            heard = asyncio.run(record_file(stream, Path(out), audio.name, sample_rate, show))
     if words is not None:
-        _save(words, json.dumps([_timed(word) for word in heard.words], ensure_ascii=False, indent=1))
+        save_words(words, heard.words)
     _report(out, heard, time.monotonic() - started)
 
 
@@ -205,20 +203,6 @@ def g2p_serve(
     uvicorn.run(g2p_app(G2P(chosen.home).pronounce), host=host, port=port, log_level="info")
 
 
-class _Heard:
-    """What remains to be told once the samples are written: words, lost symbols, lengths."""
-
-    def __init__(self) -> None:
-        self.words: list[WordTime] = []
-        self.dropped: Counter[str] = Counter()
-        self.n_samples = 0
-
-    def add(self, speech: "Speech") -> None:
-        self.words += speech.words
-        self.dropped.update(speech.dropped)
-        self.n_samples += len(speech.samples)
-
-
 def _text(argument: str) -> str:
     """The argument itself, the file it names, or standard input; undecodable bytes are an error, not a guess."""
     if argument == "-":
@@ -233,78 +217,16 @@ def _text(argument: str) -> str:
         raise InvalidInput(f"{name} is not UTF-8 text (byte {exc.start})", param="text") from exc
 
 
-async def _to_stdout(stream: "AsyncIterator[Speech]", format: str, sample_rate: int | None, show: Show) -> _Heard:
-    return await _encode(stream, sys.stdout.buffer, format, sample_rate, show)
-
-
-async def _to_file(
-    path: Path, stream: "AsyncIterator[Speech]", format: str, sample_rate: int | None, show: Show
-) -> _Heard:
-    """Writes beside the target and renames at the end, so that a file with that name is always whole."""
-    from tutti.audio import true_header
-
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}.partial")
-    try:
-        with unfinished.open("wb") as file:
-            heard = await _encode(stream, file, format, sample_rate, show)
-            file.seek(0)
-            file.write(true_header(format, sample_rate=sample_rate, n_samples=heard.n_samples))
-        unfinished.replace(path)
-    except OSError as exc:
-        raise _cannot_write(path, exc) from exc
-    finally:
-        unfinished.unlink(missing_ok=True)
-    return heard
-
-
-async def _encode(
-    stream: "AsyncIterator[Speech]", file: BinaryIO, format: str, sample_rate: int | None, show: Show
-) -> _Heard:
-    from tutti.audio import encoder
-
-    encoding = encoder(format, sample_rate=sample_rate)
-    heard = _Heard()
-    async for speech in stream:
-        file.write(encoding.encode(speech.samples))
-        file.flush()
-        heard.add(speech)
-        show(speech.span[1])
-    file.write(encoding.flush())
-    file.flush()
-    return heard
-
-
-def _timed(word: "WordTime") -> dict[str, object]:
-    times = {"start": round(word.start_s, 3), "end": round(word.end_s, 3)}
-    return {"word": word.word, **times, "from": word.span[0], "to": word.span[1]}
-
-
-def _save(path: Path, content: str) -> None:
-    try:
-        path.write_text(content + "\n", encoding="utf-8")
-    except OSError as exc:
-        raise _cannot_write(path, exc) from exc
-
-
-def _cannot_write(path: Path, exc: OSError) -> TuttiError:
-    if exc.errno in (errno.ENOSPC, errno.EDQUOT):
-        return StorageFull(f"no room left to write {path}")
-    return InvalidInput(f"cannot write {path}: {exc.strerror}", param="out")
-
-
-def _report(out: str, heard: _Heard, took_s: float) -> None:
-    from tutti.speech import SAMPLE_RATE
-
-    speech_s = heard.n_samples / SAMPLE_RATE
+def _report(out: str, heard: "Heard", took_s: float) -> None:
     where = "" if out == "-" else f"{out}: "
-    print(f"{where}{speech_s:.1f} s of speech in {took_s:.1f} s", file=sys.stderr)
+    print(f"{where}{heard.duration_s:.1f} s of speech in {took_s:.1f} s", file=sys.stderr)
     if heard.dropped:
         lost = ", ".join(f"{symbol} ×{n}" if n > 1 else symbol for symbol, n in heard.dropped.most_common(12))
         print(f"{heard.dropped.total()} symbols could not be said: {lost}", file=sys.stderr)
 
 
 @contextmanager
-def _progress(n_characters: int) -> Iterator[Show]:
+def _progress(n_characters: int) -> "Iterator[Show]":
     """A bar over the text with the time left, where a person watches a long one."""
     if n_characters < 400 or not sys.stderr.isatty():
         yield lambda _: None
