@@ -306,6 +306,7 @@ Route 66 | Route sixty-six
 example.com | example dot com
 https://example.com/docs?id=5 | example dot com slash docs question mark ID equals five
 www.example.co.uk. | W W W dot example dot co dot UK.
+a.b@c.io | A dot B at C dot IO
 john.smith@example.com | john dot smith at example dot com
 localhost:8080 | localhost colon eighty eighty
 192.168.1.1 | one ninety-two dot one sixty-eight dot one dot one
@@ -331,6 +332,7 @@ F-16 | F sixteen
 GPT-4 | GPT four
 B2B | B to B
 MP3 | M P three
+MP3s | M P threes
 H2O | H two O
 CO2 | C O two
 4K | four K

@@ -27,20 +27,23 @@ readings = st.builds(
 items = st.lists(st.tuples(readings, st.just(0.0) | st.floats(0.1, 60)), max_size=12)
 
 
+_JOINS = str.maketrans("", "", " ,")  # what the packer may put between two sentences
+
+
 def symbols(made: list[Chunk]) -> str:
-    return "".join(word.symbols for chunk in made for word in chunk.words).replace(" ", "")
+    return "".join(word.symbols for chunk in made for word in chunk.words).translate(_JOINS)
 
 
 @given(items)
 def test_nothing_is_lost_doubled_or_moved(given_items: list[tuple[Reading, float]]) -> None:
     made = list(pack(given_items))
     said = [word for item, _ in given_items for word in item.words]
-    assert symbols(made) == "".join(word.symbols for word in said).replace(" ", "")
+    assert symbols(made) == "".join(word.symbols for word in said).translate(_JOINS)
     assert [s for chunk in made for s in chunk.dropped] == [s for item, _ in given_items for s in item.dropped]
     if all(len(word.symbols) <= MAX_PHONEMES for word in said):
         packed = [word for chunk in made for word in chunk.words]
-        assert [(w.phonemes, w.span, w.before, w.after.rstrip()) for w in packed] == [
-            (w.phonemes, w.span, w.before, w.after.rstrip()) for w in said
+        assert [(w.phonemes, w.span, w.before, w.after.rstrip(" ,")) for w in packed] == [
+            (w.phonemes, w.span, w.before, w.after.rstrip(" ,")) for w in said
         ]
 
 
@@ -56,7 +59,7 @@ def test_every_pause_ends_a_chunk(given_items: list[tuple[Reading, float]]) -> N
     pauses = [pause_s for _, pause_s in given_items if pause_s]
     assert [chunk.pause_s for chunk in made if chunk.pause_s] == pauses
     for stretch, chunk_group in zip(_stretches(given_items), _groups(made), strict=False):
-        assert symbols(chunk_group) == "".join(w.symbols for r in stretch for w in r.words).replace(" ", "")
+        assert symbols(chunk_group) == "".join(w.symbols for r in stretch for w in r.words).translate(_JOINS)
 
 
 def _stretches(given_items: list[tuple[Reading, float]]) -> Iterator[list[Reading]]:
@@ -105,6 +108,11 @@ def test_short_sentences_share_a_chunk_and_stay_apart() -> None:
     made = list(pack([*said("a."), *[(Reading((Word("bbbbbbbbb", (0, 1), after="."),)), 0.0)] * 20]))
     assert made[1].phonemes == ". ".join(["bbbbbbbbb"] * 10) + "."
     assert all(100 <= len(chunk.phonemes) + 1 <= 250 for chunk in made[1:-1])
+
+
+def test_items_without_a_mark_are_set_apart() -> None:
+    made = list(pack([*said("a."), *said("mˈɪlk"), *said("ˈɛɡz"), *said("bɹˈɛd")]))
+    assert made[1].phonemes == "mˈɪlk, ˈɛɡz, bɹˈɛd"
 
 
 def test_what_was_dropped_is_told_even_when_nothing_is_said() -> None:

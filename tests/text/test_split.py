@@ -61,6 +61,7 @@ def test_sentences_and_words_have_bearable_length(words: list[str], gap: str) ->
         "¿Qué tal?|¡Bien!|El Sr. López vino.|La Dra. Ruiz no.",
         "So said I.|The cat sat.|Dogs bark.",
         "It works.[1]|It does.",
+        "Cats, dogs, etc.|See below.",
     ],
 )
 def test_where_sentences_end(text: str) -> None:

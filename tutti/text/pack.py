@@ -49,7 +49,7 @@ def pack(
             if words and _n_symbols(words) + 1 + _n_symbols(piece) > target_symbols:
                 yield chunk()
             if words:
-                words[-1] = _spaced(words[-1])
+                words[-1] = _apart(words[-1])
             words += piece
         dropped += reading.dropped
         if pause_s or full():
@@ -157,6 +157,6 @@ def _n_symbols(words: Iterable[Word]) -> int:
     return sum(len(word.symbols) for word in words)
 
 
-def _spaced(word: Word) -> Word:
-    """A word with a blank behind it: another sentence follows."""
-    return word if word.after.endswith(" ") else replace(word, after=word.after + " ")
+def _apart(word: Word) -> Word:
+    """The last word of a sentence that another follows: a list item or a line of verse gets the comma it lacks."""
+    return replace(word, after=f"{word.after.rstrip() or ','} ")

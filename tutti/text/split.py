@@ -150,6 +150,8 @@ def _ends_sentence(text: str, start: int, stop: re.Match[str], end: int) -> bool
         return False
     if word in _BEFORE_NUMBER and (next_word[:1].isdigit() or word not in ("no", "art", "app", "par")):
         return False
+    if word == "etc":
+        return not lower
     calendar = word in _CALENDAR and found[0][0].isupper()  # but a cat sat
     if calendar or word in _ABBREVIATIONS or _DOTTED.fullmatch(word):
         return next_word.lower() in _STARTERS and not lower and word not in ("e.g", "i.e", "vs", "cf", "viz")

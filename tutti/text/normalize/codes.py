@@ -79,6 +79,8 @@ def say_mixed(spoken: Spoken) -> Spoken:
 def mixed(text: str) -> str:
     """Runs of letters and runs of digits, one after the other; short runs of letters are spelled."""
     pieces = _PIECE.findall(text)
+    if len(pieces) > 1 and pieces[-1] == "s" and pieces[-2].isdecimal():
+        return f"{mixed(text[:-1])}{'es' if pieces[-2][-1] == '6' else 's'}"  # MP3s, not MP3S
     return " ".join(_number(piece) if piece.isdecimal() else _letters(piece) for piece in pieces) or "underscore"
 
 

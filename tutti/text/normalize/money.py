@@ -38,6 +38,7 @@ _MAGNITUDES = {
 _SIGN = r"(?:(?:US|AU|CA|NZ|HK|[ACSR])?\$|[£€¥₹₩₽₺₪₿₫₦])"
 _CODE = rf"(?:{'|'.join(_CODES)})"
 _SCALE = r"(?:\s?(?:thousand|million|billion|trillion|crore|lakh)|[kKmMbBtT]|[mb]n|tn|bn|MM)"
+_ANY = re.compile(rf"[$£€¥₹₩₽₺₪₿₫₦¢]|\b{_CODE}\b")
 _RANGE = re.compile(
     rf"(?P<sign>{_SIGN})\s?(?P<a>{NUMBER})(?P<scale>{_SCALE}\b)?\s?(?:-|to)\s?{_SIGN}?(?P<b>{NUMBER})(?P<scale2>{_SCALE}\b)?(?![\w-])(?!\.\d)"
 )
@@ -80,6 +81,8 @@ def say(spoken: Spoken, british: bool) -> Spoken:
         spoken = spoken.sub(
             _PENCE, lambda match: f"{cardinal(int(match['n']), british)} {'penny' if match['n'] == '1' else 'pence'}"
         )
+    if not _ANY.search(spoken.text):
+        return spoken
     spoken = spoken.sub(_RANGE, between).sub(_SUM, total).sub(_SIGN_LAST, total)
     return spoken.sub(_LONE_SIGN, lambda match: f" {_LONE[match[0]]} ")
 

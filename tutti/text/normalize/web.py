@@ -86,7 +86,7 @@ def _piece(piece: str) -> str:
         return "W W W"
     if piece.lower() in _SPELLED:
         return piece.upper()
-    return _NAMES.get(piece, piece)
+    return _NAMES.get(piece, piece.upper() if len(piece) == 1 else piece)
 
 
 def _points(version: str) -> str:
