@@ -71,6 +71,7 @@ class Engine:
                         n_samples += len(speech.samples)
         finally:
             ahead.cancel()
+            ahead.add_done_callback(lambda task: task.cancelled() or task.exception())  # nobody waits for it now
         if n_samples == 0:
             raise NothingToSpeak(_nothing(dropped), param="input")
 

@@ -50,7 +50,7 @@ class Stage(Protocol[Row, Out]):
 
 
 class Model(Protocol):
-    """A checkpoint ready to run. A third family of models joins by offering these three."""
+    """A checkpoint ready to run. A third family of models joins by offering these."""
 
     lanes: int  # rows that run side by side without slowing each other down
 
@@ -59,6 +59,8 @@ class Model(Protocol):
 
     @property
     def vocoder(self) -> Stage[Frames, Samples]: ...
+
+    def close(self) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
