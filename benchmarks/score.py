@@ -1,6 +1,7 @@
 """How far speech is from what should have been said: errors in words and in phonemes."""
 
 import re
+from calendar import month_name
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
@@ -51,6 +52,8 @@ SPELLINGS = [
 
 MAGNITUDES = (("trillion", "0" * 12), ("billion", "0" * 9), ("million", "0" * 6), ("thousand", "0" * 3))
 CLOCK = re.compile(r"\b(\d{1,2})\.([0-5]\d)\b")
+RANGE = re.compile(r"(?<=\d) ?[-–] ?(?=\d)")
+DAY = re.compile(rf"\b({'|'.join(month_name[1:]).lower()}) ((?:\d )*\d) (?:st|nd|rd|th)\b")
 _LETTERS = re.compile(r"\b(?:[A-Z] )+[A-Z]s?\b")
 
 
@@ -72,6 +75,7 @@ def words(text: str) -> str:
     text = re.sub(r"(?<=\d)\.(?=\d)", " point ", text)
     text = re.sub(r"(\d)(st|nd|rd|th)\b", r"\1 \2", text)
     text = re.sub(r"(?<=\d)(?=[a-z\d])|(?<=[a-z])(?=\d)", " ", text)  # "14b", "1984"
+    text = DAY.sub(r"\1 \2", text)  # "March 14th" is written "March 14"
     text = re.sub(r"\b(?:[a-z] )+[a-z]\b", lambda match: match[0].replace(" ", ""), text)  # d.c.
     return " ".join(text.split())
 
@@ -97,8 +101,8 @@ def _fewest(errors: Iterable[Errors]) -> Errors:
 
 def word_errors(readings: Iterable[str], heard: str) -> Errors:
     """Errors against the nearest of the right readings."""
-    # "six forty five" is written 6.45 as often as 6:45.
-    written = {words(heard), words(CLOCK.sub(r"\1:\2", heard))}
+    # "six forty five" is written 6.45 as often as 6:45, and "ten to fourteen" 10-14.
+    written = {words(heard), words(CLOCK.sub(r"\1:\2", heard)), words(RANGE.sub(" to ", heard))}
     return _fewest(_count(jiwer.process_words(words(said), text)) for said in readings for text in written)
 
 

@@ -47,6 +47,11 @@ def test_the_nearest_right_reading_is_the_measure() -> None:
     assert all(word_errors(readings, reading).wrong == 0 for reading in readings)
 
 
+@pytest.mark.parametrize(("said", "heard"), [("ten to fourteen", "10-14"), ("six forty five", "6.45")])
+def test_ranges_and_clocks_may_be_written_in_figures(said: str, heard: str) -> None:
+    assert word_errors([said], heard).wrong == 0
+
+
 @given(PHONEMES)
 def test_phonemes_have_no_errors_against_themselves_however_stressed(phonemes: str) -> None:
     assert phoneme_errors([phonemes], "ˈ" + " ˌ".join(phonemes) + "ː.").wrong == 0
@@ -68,6 +73,7 @@ def test_phoneme_errors_are_at_least_the_difference_in_length(one: str, other: s
         ("One million one reasons.", "1,000,001 reasons."),
         ("Eleven A M E S T.", "11 AM EST."),
         ("Washington, D C.", "Washington, D.C."),
+        ("On March twenty fourth.", "On March 24."),
         ("Six thousand R P M.", "6,000 RPM."),
         ("Dot I O any time.", "Dot IO anytime."),
     ],
