@@ -1,0 +1,190 @@
+"""The acoustic half: how long each token sounds, what it sounds like, and the pitch and energy of every frame."""
+
+from typing import cast
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from tutti.model.kokoro.layers import STYLE, BiLSTM, Conv, ResBlock, StyledNorm, valid
+
+N_SYMBOLS, MAX_TOKENS = 178, 512
+TEXT = 512  # channels of the text features
+LAYERS, HEADS, HIDDEN, FEED = 12, 12, 768, 2048  # of PL-BERT
+MAX_DURATION = 50  # frames a token, at speed 1
+
+
+class Embeddings(nn.Module):
+    """What PL-BERT knows of a token before it reads the others."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.word_embeddings = nn.Embedding(N_SYMBOLS, STYLE)
+        self.position_embeddings = nn.Embedding(MAX_TOKENS, STYLE)
+        self.token_type_embeddings = nn.Embedding(2, STYLE)
+        self.LayerNorm = nn.LayerNorm(STYLE, eps=1e-12)
+
+    def forward(self, tokens: Tensor) -> Tensor:  # [B, N] -> [B, N, 128]
+        places = self.position_embeddings.weight[: tokens.shape[1]]
+        return cast(
+            Tensor, self.LayerNorm(self.word_embeddings(tokens) + self.token_type_embeddings.weight[0] + places)
+        )
+
+
+class Attention(nn.Module):
+    """Every token looks at every token of its own row."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.query, self.key, self.value = (nn.Linear(HIDDEN, HIDDEN) for _ in range(3))
+        self.dense = nn.Linear(HIDDEN, HIDDEN)
+        self.LayerNorm = nn.LayerNorm(HIDDEN, eps=1e-12)
+
+    def forward(self, x: Tensor, mask: Tensor) -> Tensor:  # [B, N, 768]
+        q, k, v = (
+            part(x).unflatten(-1, (HEADS, HIDDEN // HEADS)).transpose(1, 2)
+            for part in (self.query, self.key, self.value)
+        )
+        seen = F.scaled_dot_product_attention(q, k, v, attn_mask=mask[:, None, None, :, 0])
+        return cast(Tensor, self.LayerNorm(x + self.dense(seen.transpose(1, 2).flatten(2))))
+
+
+class AlbertLayer(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.attention = Attention()
+        self.ffn, self.ffn_output = nn.Linear(HIDDEN, FEED), nn.Linear(FEED, HIDDEN)
+        self.full_layer_layer_norm = nn.LayerNorm(HIDDEN, eps=1e-12)
+
+    def forward(self, x: Tensor, mask: Tensor) -> Tensor:
+        x = self.attention(x, mask)
+        return cast(Tensor, self.full_layer_layer_norm(x + self.ffn_output(F.gelu(self.ffn(x), approximate="tanh"))))
+
+
+class PLBert(nn.Module):
+    """ALBERT over phonemes: one layer, applied twelve times."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        group = nn.ModuleDict({"albert_layers": nn.ModuleList([AlbertLayer()])})
+        self.embeddings = Embeddings()
+        self.encoder = nn.ModuleDict(
+            {
+                "embedding_hidden_mapping_in": nn.Linear(STYLE, HIDDEN),
+                "albert_layer_groups": nn.ModuleList([group]),
+            }
+        )
+
+    def forward(self, tokens: Tensor, mask: Tensor) -> Tensor:  # [B, N] -> [B, N, 768]
+        layer = self.get_submodule("encoder.albert_layer_groups.0.albert_layers.0")
+        x = self.encoder["embedding_hidden_mapping_in"](self.embeddings(tokens))
+        for _ in range(LAYERS):
+            x = layer(x, mask)
+        return cast(Tensor, x)
+
+
+class DurationEncoder(nn.Module):
+    """Three times: a BiLSTM, a norm that listens to the style, and the style appended again."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lstms = nn.ModuleList(layer for _ in range(3) for layer in (BiLSTM(TEXT + STYLE, TEXT), StyledNorm(TEXT)))
+
+    def forward(self, x: Tensor, style: Tensor, mask: Tensor) -> Tensor:  # [B, N, 512] -> [B, N, 640]
+        manner = style[:, None].expand(-1, x.shape[1], -1)
+        x = torch.cat([x, manner], dim=-1)
+        for lstm, norm in zip(self.lstms[::2], self.lstms[1::2], strict=True):
+            x = torch.cat([norm(lstm(x, mask), style), manner], dim=-1)
+        return x
+
+
+class LinearNorm(nn.Module):
+    """A linear layer under the name that the checkpoint gives it."""
+
+    def __init__(self, n_in: int, n_out: int) -> None:
+        super().__init__()
+        self.linear_layer = nn.Linear(n_in, n_out)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return cast(Tensor, self.linear_layer(x))
+
+
+class Predictor(nn.Module):
+    """Durations of tokens; pitch and energy of frames."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.text_encoder = DurationEncoder()
+        self.lstm = BiLSTM(TEXT + STYLE, TEXT)
+        self.duration_proj = LinearNorm(TEXT, MAX_DURATION)
+        self.shared = BiLSTM(TEXT + STYLE, TEXT)
+        self.F0, self.N = (
+            nn.ModuleList([ResBlock(TEXT, TEXT), ResBlock(TEXT, TEXT // 2, up=True), ResBlock(TEXT // 2, TEXT // 2)])
+            for _ in range(2)
+        )
+        self.F0_proj, self.N_proj = Conv(TEXT // 2, 1), Conv(TEXT // 2, 1)
+
+    def durations(self, prosody: Tensor, speed: Tensor, mask: Tensor) -> Tensor:  # [B, N, 640] -> [B, N] frames
+        chances = torch.sigmoid(self.duration_proj(self.lstm(prosody, mask)))  # [B, N, 50]
+        frames = torch.round(chances.sum(-1) / speed[:, None]).clamp(min=1)
+        return (frames * mask[:, :, 0]).long()
+
+    def curves(self, prosody: Tensor, style: Tensor, mask: Tensor) -> Tensor:  # [B, T, 640] -> [B, 2T, 2] Hz and energy
+        shared = self.shared(prosody, mask)
+        found = []
+        for tower, last in ((self.F0, self.F0_proj), (self.N, self.N_proj)):
+            x = tower[0](shared, style, mask)
+            x = tower[1](x, style, mask)
+            found.append(last(tower[2](x, style, mask.repeat_interleave(2, dim=1))))
+        return torch.cat(found, dim=-1) * mask.repeat_interleave(2, dim=1)
+
+
+class ChannelNorm(nn.LayerNorm):
+    """A layer norm under the names that the checkpoint gives its numbers."""
+
+    def __init__(self, channels: int) -> None:
+        super().__init__(channels, elementwise_affine=False)
+        self.gamma, self.beta = nn.Parameter(torch.empty(channels)), nn.Parameter(torch.empty(channels))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.layer_norm(x, self.normalized_shape, self.gamma, self.beta, self.eps)
+
+
+class TextEncoder(nn.Module):
+    """What each token sounds like, for the vocoder."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(N_SYMBOLS, TEXT)
+        self.cnn = nn.ModuleList(nn.ModuleList([Conv(TEXT, TEXT, 5), ChannelNorm(TEXT)]) for _ in range(3))
+        self.lstm = BiLSTM(TEXT, TEXT)
+
+    def forward(self, tokens: Tensor, mask: Tensor) -> Tensor:  # [B, N] -> [B, N, 512]
+        x = self.embedding(tokens) * mask
+        for layer in self.cnn:
+            conv, norm = cast(nn.ModuleList, layer)
+            x = F.leaky_relu(norm(conv(x)), 0.2) * mask
+        return cast(Tensor, self.lstm(x, mask))
+
+
+class Acoustic(nn.Module):
+    """Two passes, because the number of frames is known only between them: `read` the tokens, then `intone` the frames."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.bert = PLBert()
+        self.bert_encoder = nn.Linear(HIDDEN, TEXT)
+        self.predictor = Predictor()
+        self.text_encoder = TextEncoder()
+
+    def read(self, tokens: Tensor, n_tokens: Tensor, style: Tensor, speed: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """tokens [B, N], n_tokens [B], style [B, 256], speed [B] -> durations [B, N], prosody [B, N, 640], text [B, N, 512]."""
+        mask = valid(n_tokens, tokens.shape[1])
+        manner = style[:, STYLE:]
+        x = self.bert_encoder(self.bert(tokens, mask))
+        prosody = self.predictor.text_encoder(x, manner, mask)
+        return self.predictor.durations(prosody, speed, mask), prosody, self.text_encoder(tokens, mask)
+
+    def intone(self, prosody: Tensor, n_frames: Tensor, style: Tensor) -> Tensor:
+        """prosody of each frame [B, T, 640], n_frames [B], style [B, 256] -> pitch (Hz) and energy [B, 2T, 2]."""
+        return self.predictor.curves(prosody, style[:, STYLE:], valid(n_frames, prosody.shape[1]))

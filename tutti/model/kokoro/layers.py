@@ -1,0 +1,145 @@
+"""What both halves of Kokoro are built from. All tensors are [B, T, C]; a mask is [B, T, 1], true within the row."""
+
+import math
+from typing import cast
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+STYLE = 128  # numbers of a style that one half of the network reads
+GATE_CHANNELS = 8  # one would do; eight keep the input aligned for tensor cores
+
+
+def valid(lengths: Tensor, size: int) -> Tensor:  # lengths [B] -> [B, size, 1]
+    """True at the times that belong to a row."""
+    return (torch.arange(size, device=lengths.device) < lengths[:, None])[:, :, None]
+
+
+def twice(x: Tensor) -> Tensor:  # [B, T, C] -> [B, 2T, C]
+    """Each time said twice: nearest-neighbour upsampling."""
+    return x[:, :, None].expand(-1, -1, 2, -1).reshape(x.shape[0], -1, x.shape[2])
+
+
+class Conv(nn.Module):
+    """A convolution over time that keeps the length (divided by the stride).
+
+    A [B, T, C] tensor seen as [B, C, 1, T] is a channels-last image, the layout that tensor cores read without a copy.
+    """
+
+    def __init__(self, n_in: int, n_out: int, kernel: int = 1, stride: int = 1, dilation: int = 1, bias: bool = True):
+        super().__init__()
+        self.stride, self.dilation = (1, stride), (1, dilation)
+        self.padding = (0, (kernel - stride + 1) // 2 * dilation)
+        self.weight = nn.Parameter(torch.empty(n_out, n_in, kernel))
+        self.bias = nn.Parameter(torch.empty(n_out)) if bias else None
+
+    def forward(self, x: Tensor) -> Tensor:  # [B, T, n_in] -> [B, T / stride, n_out]
+        image = x.to(self.weight.dtype).transpose(1, 2)[:, :, None]
+        y = F.conv2d(image, self.weight[:, :, None], self.bias, self.stride, self.padding, self.dilation)
+        return y[:, :, 0].transpose(1, 2)
+
+
+class Upsample(nn.Module):
+    """A transposed convolution over time: `stride` values out for each value in."""
+
+    def __init__(self, n_in: int, n_out: int, kernel: int, stride: int, groups: int = 1) -> None:
+        super().__init__()
+        self.stride, self.groups = (1, stride), groups
+        self.padding = (0, (kernel - stride + 1) // 2)
+        self.extra = (0, (kernel - stride) % 2)
+        self.weight = nn.Parameter(torch.empty(n_in, n_out // groups, kernel))
+        self.bias = nn.Parameter(torch.empty(n_out))
+
+    def forward(self, x: Tensor) -> Tensor:  # [B, T, n_in] -> [B, T * stride, n_out]
+        image, weight = x.to(self.weight.dtype).transpose(1, 2)[:, :, None], self.weight[:, :, None]
+        y = F.conv_transpose2d(image, weight, self.bias, self.stride, self.padding, self.extra, self.groups)
+        return y[:, :, 0].transpose(1, 2)
+
+
+class AdaIN(nn.Module):
+    """Instance norm whose scale and shift come from the style.
+
+    The statistics are fp32 sums over the row's own times: padding must not change a voice.
+    """
+
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        self.fc = nn.Linear(STYLE, 2 * channels)
+
+    def forward(self, x: Tensor, style: Tensor, mask: Tensor) -> Tensor:  # [B, T, C] -> [B, T, C], fp32, not masked
+        scale, shift = self.fc(style)[:, None].chunk(2, dim=-1)  # [B, 1, C]
+        x, n = x.float(), mask.sum(1, keepdim=True)
+        mean = (x * mask).sum(1, keepdim=True) / n
+        variance = ((x - mean).square() * mask).sum(1, keepdim=True) / n
+        return cast(Tensor, (x - mean) * (torch.rsqrt(variance + 1e-5) * (1 + scale)) + shift)
+
+
+class StyledNorm(nn.Module):
+    """Layer norm over channels whose scale and shift come from the style."""
+
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        self.fc = nn.Linear(STYLE, 2 * channels)
+
+    def forward(self, x: Tensor, style: Tensor) -> Tensor:
+        scale, shift = self.fc(style)[:, None].chunk(2, dim=-1)
+        return cast(Tensor, F.layer_norm(x, x.shape[-1:]) * (1 + scale) + shift)
+
+
+class ResBlock(nn.Module):
+    """AdaIN, LeakyReLU, convolution, twice; with a shortcut. `up` doubles the times."""
+
+    def __init__(self, n_in: int, n_out: int, up: bool = False) -> None:
+        super().__init__()
+        self.up = up
+        self.norm1, self.norm2 = AdaIN(n_in), AdaIN(n_out)
+        self.conv1, self.conv2 = Conv(n_in, n_out, 3), Conv(n_out, n_out, 3)
+        self.pool = Upsample(n_in, n_in, 3, 2, groups=n_in) if up else None
+        self.conv1x1 = Conv(n_in, n_out, bias=False) if n_in != n_out else None
+
+    def forward(self, x: Tensor, style: Tensor, mask: Tensor) -> Tensor:  # [B, T, n_in] -> [B, T or 2T, n_out], masked
+        dtype = self.conv1.weight.dtype
+        y = (F.leaky_relu(self.norm1(x, style, mask), 0.2) * mask).to(dtype)
+        if self.pool is not None:
+            x, mask = twice(x), twice(mask)
+            y = self.pool(y) * mask
+        y = self.conv1(y)
+        y = self.conv2((F.leaky_relu(self.norm2(y, style, mask), 0.2) * mask).to(dtype))
+        shortcut = x if self.conv1x1 is None else self.conv1x1(x)
+        return cast(Tensor, (y + shortcut) * (mask / math.sqrt(2)).to(dtype))
+
+
+class BiLSTM(nn.LSTM):
+    """An LSTM in both directions, the backward one from each row's own end.
+
+    A padded batch needs no packing: an extra input, on in the padding alone, shuts the input gate. The backward state
+    stays exactly zero until the row's last value, so lengths stay on the device and a CUDA graph can hold it all.
+    """
+
+    def __init__(self, n_in: int, n_out: int) -> None:
+        super().__init__(n_in + GATE_CHANNELS, n_out // 2, batch_first=True, bidirectional=True)
+        self.register_load_state_dict_pre_hook(self._widen)
+
+    def forward(self, x: Tensor, mask: Tensor) -> Tensor:  # type: ignore[override]  # [B, T, n_in] -> [B, T, n_out]
+        gate = (~mask).to(x.dtype).expand(-1, -1, GATE_CHANNELS)
+        return bilstm(torch.cat([x, gate], dim=-1), self._flat_weights)
+
+    def _widen(self, _module: nn.Module, state: dict[str, Tensor], prefix: str, *_: object) -> None:
+        for name in ("weight_ih_l0", "weight_ih_l0_reverse"):
+            weight = state[prefix + name]  # [4H, n_in], gates i, f, g, o
+            shut = weight.new_zeros(len(weight), GATE_CHANNELS)
+            shut[: self.hidden_size] = -1e4
+            state[prefix + name] = torch.cat([weight, shut], dim=1)
+
+
+@torch.library.custom_op("tutti::bilstm", mutates_args=())
+def bilstm(x: Tensor, weights: list[Tensor]) -> Tensor:  # [B, T, n_in] -> [B, T, n_out]
+    """One call of the fused kernel, which a compiler must not unroll into its steps."""
+    zeros = x.new_zeros(2, x.shape[0], weights[1].shape[1])
+    return torch.lstm(x, (zeros, zeros), weights, True, 1, 0.0, False, True, True)[0].clone()
+
+
+@bilstm.register_fake
+def _(x: Tensor, weights: list[Tensor]) -> Tensor:
+    return x.new_empty(x.shape[0], x.shape[1], 2 * weights[1].shape[1])
