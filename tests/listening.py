@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from benchmarks.listen import Recogniser, hear, recogniser
 from benchmarks.score import word_errors
-from tutti.weights import default_home
+from tutti import settings
 
 
 def heard(samples: NDArray[np.float32], sample_rate: int) -> str:
@@ -23,4 +23,4 @@ def word_error_rate(said: str, heard: str) -> float:
 
 @cache
 def _ears() -> Recogniser:
-    return recogniser("moonshine", default_home())
+    return recogniser("moonshine", settings.load({})[0].home)

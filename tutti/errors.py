@@ -1,17 +1,17 @@
 """Every error tutti raises on purpose: each knows its HTTP status, its code and the field at fault.
 
-    TuttiError
-    ├── InvalidInput            400  the caller can mend it; `param` names the field
-    │   ├── NothingToSpeak      400
-    │   ├── UnknownVoice        400
-    │   ├── UnknownLanguage     400
-    │   └── UnknownFormat       400
-    ├── MissingExtra            501  an optional part is not installed; the message says which
-    ├── WeightsUnavailable      503  no source had the file
-    ├── WeightsCorrupt          503  the bytes are not the official ones
-    ├── StorageFull             507
-    ├── G2PUnavailable          502  the remote G2P service did not answer
-    └── ModelFailed             500  the network broke on this row
+TuttiError
+├── InvalidInput            400  the caller can mend it; `param` names the field
+│   ├── NothingToSpeak      400
+│   ├── UnknownVoice        400
+│   ├── UnknownLanguage     400
+│   └── UnknownFormat       400
+├── MissingExtra            501  an optional part is not installed; the message says which
+├── WeightsUnavailable      503  no source had the file
+├── WeightsCorrupt          503  the bytes are not the official ones
+├── StorageFull             507
+├── G2PUnavailable          502  the remote G2P service did not answer
+└── ModelFailed             500  the network broke on this row
 """
 
 from collections.abc import Iterable

@@ -36,7 +36,7 @@ class Frames:
 
     @property
     def n_frames(self) -> int:
-        return self.features.shape[1]
+        return int(self.features.shape[1])
 
 
 Row = TypeVar("Row", contravariant=True)

@@ -1,4 +1,4 @@
-"""Lets the tests here import `listening`, which importlib mode keeps off the path."""
+"""Lets the tests here import `decoding`, which importlib mode keeps off the path."""
 
 import sys
 from pathlib import Path

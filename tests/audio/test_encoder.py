@@ -10,7 +10,7 @@ import psutil
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from listening import cuts, decode, encode, level, noise, pieces, tone
+from decoding import cuts, decode, encode, level, noise, pieces, tone
 
 from tutti.audio import FORMATS, encoder
 from tutti.errors import ModelFailed

@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from listening import decode, encode
+from decoding import decode, encode
 
 from tutti.audio import pcm
 

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from listening import cuts, level, noise, pieces, tone
+from decoding import cuts, level, noise, pieces, tone
 
 from tutti.audio import resampler
 from tutti.audio.formats import ALL_RATES

@@ -1,5 +1,7 @@
 """The recogniser that judges real speech hears what was said, and notices when it was not said."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -7,17 +9,14 @@ from numpy.typing import NDArray
 from benchmarks.speak import Speaker
 from tests.listening import heard, word_error_rate
 from tutti.speech import SAMPLE_RATE
-from tutti.weights import FP32_MODEL, Store, default_home, sources, wanted
 
 SAID = "The harbour was quiet, and the boats rocked gently."
 PHONEMES = "ðə hˈɑɹbəɹ wʌz kwˈIət, ænd ðə bˈOts ɹˈɑkt ʤˈɛntli."
 
 
 @pytest.fixture(scope="module")
-def speech() -> NDArray[np.float32]:
-    store = Store(default_home())
-    store.ensure(wanted("fp32"), sources=sources())
-    return Speaker(store.path(FP32_MODEL), store.home / "voices").speak(PHONEMES, "af_heart")
+def speech(home: Path, official: dict[str, Path]) -> NDArray[np.float32]:
+    return Speaker(official["fp32"], home / "voices").speak(PHONEMES, "af_heart")
 
 
 @pytest.mark.weights

@@ -42,7 +42,7 @@ class OnnxModel:
         spoken: list[Samples] = []
         for group in side_by_side(rows, MAX_FRAMES_SIDE_BY_SIDE):
             session = self._wide if len(group) == 1 else self._narrow()
-            spoken += self._pool.map(lambda row, session=session: self._samples(row, session), group)  # type: ignore[misc]
+            spoken += self._pool.map(lambda row, session=session: self._samples(row, session), group)
         return spoken
 
     def close(self) -> None:

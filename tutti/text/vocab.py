@@ -5,7 +5,7 @@ from numpy.typing import NDArray
 
 # The ids are the model's own and have gaps; 0 is the pad at both ends.
 SYMBOLS: dict[str, int] = {
-    **dict(zip(';:,.!?', range(1, 7), strict=True)),
+    **dict(zip(";:,.!?", range(1, 7), strict=True)),
     **dict(zip('—…"()“” \u0303ʣʥʦʨᵝ\uab67', range(9, 24), strict=True)),
     **{"A": 24, "I": 25, "O": 31, "Q": 33, "S": 35, "T": 36, "W": 39, "Y": 41, "ᵊ": 42},
     **dict(zip("abcdef", range(43, 49), strict=True)),
