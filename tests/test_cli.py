@@ -7,6 +7,7 @@ import subprocess
 import sys
 import wave
 from collections.abc import Callable, Mapping
+from itertools import pairwise
 from pathlib import Path
 
 import av
@@ -110,7 +111,7 @@ def test_word_times_point_at_the_original_words(run: Run) -> None:
     run("speak", text, "-o", "x.wav", "--words", "words.json")
     words = json.loads(Path("words.json").read_text())
     assert [text[word["from"] : word["to"]] for word in words][:3] == ["It", "costs", "$5.20"]
-    assert all(a["start"] < a["end"] <= b["start"] for a, b in zip(words, words[1:], strict=False))
+    assert all(a["start"] < a["end"] <= b["start"] for a, b in pairwise(words))
 
 
 def test_other_rates_and_speeds(run: Run) -> None:

@@ -1,4 +1,4 @@
-"""Real speech, heard by a real recogniser: the right words, in the right voice's language, at the times that are told."""
+"""Real speech, heard by a real recogniser: the right words, in every language, at the times that are told."""
 
 import asyncio
 from pathlib import Path

@@ -8,9 +8,9 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import psutil
 import pytest
+from decoding import cuts, decode, encode, level, noise, pieces, tone
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from decoding import cuts, decode, encode, level, noise, pieces, tone
 
 from tutti.audio import FORMATS, encoder
 from tutti.errors import ModelFailed

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
+from decoding import cuts, level, noise, pieces, tone
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from decoding import cuts, level, noise, pieces, tone
 
 from tutti.audio import resampler
 from tutti.audio.formats import ALL_RATES

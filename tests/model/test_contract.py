@@ -1,7 +1,6 @@
 """What every backend keeps, with or without weights: the tone model, and Kokoro in both precisions."""
 
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import numpy as np
 import pytest
