@@ -1,4 +1,4 @@
-"""The layers of docs/architecture.md hold: a file imports only what lies below it, heavy libraries where they belong."""
+"""The layers of docs/architecture.md hold: a file imports only what lies below it, heavy libraries at home."""
 
 import ast
 from pathlib import Path
