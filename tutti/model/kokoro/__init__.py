@@ -6,6 +6,6 @@
     vocoder.py    features, pitch and energy -> samples
     weights.py    the official ONNX file, upstream's checkpoint or our own archive -> a state dict
 
-Everything is [batch, time, channels]. A mask [batch, time, 1] travels with each tensor; what lies behind a row's own end
+Everything is [batch, time, channels]. A mask [batch, time, 1] travels with each tensor; what lies behind a row's end
 is zero, or is made zero before anything can see it. So no row hears its neighbours.
 """

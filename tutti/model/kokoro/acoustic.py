@@ -10,6 +10,7 @@ from tutti.model.kokoro.layers import STYLE, BiLSTM, Conv, ResBlock, StyledNorm,
 
 N_SYMBOLS, MAX_TOKENS = 178, 512
 TEXT = 512  # channels of the text features
+PROSODY = TEXT + STYLE
 LAYERS, HEADS, HIDDEN, FEED = 12, 12, 768, 2048  # of PL-BERT
 MAX_DURATION = 50  # frames a token, at speed 1
 
@@ -88,7 +89,7 @@ class DurationEncoder(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.lstms = nn.ModuleList(layer for _ in range(3) for layer in (BiLSTM(TEXT + STYLE, TEXT), StyledNorm(TEXT)))
+        self.lstms = nn.ModuleList(layer for _ in range(3) for layer in (BiLSTM(PROSODY, TEXT), StyledNorm(TEXT)))
 
     def forward(self, x: Tensor, style: Tensor, mask: Tensor) -> Tensor:  # [B, N, 512] -> [B, N, 640]
         manner = style[:, None].expand(-1, x.shape[1], -1)
@@ -115,9 +116,9 @@ class Predictor(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.text_encoder = DurationEncoder()
-        self.lstm = BiLSTM(TEXT + STYLE, TEXT)
+        self.lstm = BiLSTM(PROSODY, TEXT)
         self.duration_proj = LinearNorm(TEXT, MAX_DURATION)
-        self.shared = BiLSTM(TEXT + STYLE, TEXT)
+        self.shared = BiLSTM(PROSODY, TEXT)
         self.F0, self.N = (
             nn.ModuleList([ResBlock(TEXT, TEXT), ResBlock(TEXT, TEXT // 2, up=True), ResBlock(TEXT // 2, TEXT // 2)])
             for _ in range(2)
@@ -168,7 +169,7 @@ class TextEncoder(nn.Module):
 
 
 class Acoustic(nn.Module):
-    """Two passes, because the number of frames is known only between them: `read` the tokens, then `intone` the frames."""
+    """Two passes, as only the first knows the number of frames: `read` the tokens, then `intone` the frames."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -178,7 +179,8 @@ class Acoustic(nn.Module):
         self.text_encoder = TextEncoder()
 
     def read(self, tokens: Tensor, n_tokens: Tensor, style: Tensor, speed: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """tokens [B, N], n_tokens [B], style [B, 256], speed [B] -> durations [B, N], prosody [B, N, 640], text [B, N, 512]."""
+        """tokens [B, N], n_tokens [B], style [B, 256], speed [B]
+        -> durations [B, N], prosody [B, N, 640], text [B, N, 512]."""
         mask = valid(n_tokens, tokens.shape[1])
         manner = style[:, STYLE:]
         x = self.bert_encoder(self.bert(tokens, mask))

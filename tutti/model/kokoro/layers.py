@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 STYLE = 128  # numbers of a style that one half of the network reads
 GATE_CHANNELS = 8  # one would do; eight keep the input aligned for tensor cores
+CUDNN_LSTM = 2  # cuDNN's number for this kind of cell
 
 
 def valid(lengths: Tensor, size: int) -> Tensor:  # lengths [B] -> [B, size, 1]
@@ -110,7 +111,7 @@ class ResBlock(nn.Module):
         return cast(Tensor, (y + shortcut) * (mask / math.sqrt(2)).to(dtype))
 
 
-class BiLSTM(nn.LSTM):
+class BiLSTM(nn.Module):
     """An LSTM in both directions, the backward one from each row's own end.
 
     A padded batch needs no packing: an extra input, on in the padding alone, shuts the input gate. The backward state
@@ -118,18 +119,30 @@ class BiLSTM(nn.LSTM):
     """
 
     def __init__(self, n_in: int, n_out: int) -> None:
-        super().__init__(n_in + GATE_CHANNELS, n_out // 2, batch_first=True, bidirectional=True)
-        self.register_load_state_dict_pre_hook(self._widen)
+        super().__init__()
+        hidden = n_out // 2
+        shapes = {"weight_ih": (n_in + GATE_CHANNELS,), "weight_hh": (hidden,), "bias_ih": (), "bias_hh": ()}
+        self.names = [f"{kind}_l0{way}" for way in ("", "_reverse") for kind in shapes]
+        for name in self.names:
+            self.register_parameter(name, nn.Parameter(torch.empty(4 * hidden, *shapes[name.split("_l0")[0]])))
+        self.register_load_state_dict_pre_hook(self._widen)  # type: ignore[no-untyped-call]
 
-    def forward(self, x: Tensor, mask: Tensor) -> Tensor:  # type: ignore[override]  # [B, T, n_in] -> [B, T, n_out]
+    def forward(self, x: Tensor, mask: Tensor) -> Tensor:  # [B, T, n_in] -> [B, T, n_out]
         gate = (~mask).to(x.dtype).expand(-1, -1, GATE_CHANNELS)
-        return bilstm(torch.cat([x, gate], dim=-1), self._flat_weights)
+        return cast(Tensor, bilstm(torch.cat([x, gate], dim=-1), [getattr(self, name) for name in self.names]))
 
-    def _widen(self, _module: nn.Module, state: dict[str, Tensor], prefix: str, *_: object) -> None:
+    def flatten(self) -> None:
+        """Lays the weights side by side on a CUDA device, as cuDNN wants them: else it copies them at every call."""
+        weights = [getattr(self, name).data for name in self.names]
+        hidden = weights[1].shape[1]
+        torch._cudnn_rnn_flatten_weight(weights, 4, weights[0].shape[1], CUDNN_LSTM, hidden, 0, 1, True, True)
+
+    @staticmethod
+    def _widen(module: nn.Module, state: dict[str, Tensor], prefix: str, *_: object) -> None:
         for name in ("weight_ih_l0", "weight_ih_l0_reverse"):
             weight = state[prefix + name]  # [4H, n_in], gates i, f, g, o
             shut = weight.new_zeros(len(weight), GATE_CHANNELS)
-            shut[: self.hidden_size] = -1e4
+            shut[: len(weight) // 4] = -1e4
             state[prefix + name] = torch.cat([weight, shut], dim=1)
 
 
@@ -137,7 +150,7 @@ class BiLSTM(nn.LSTM):
 def bilstm(x: Tensor, weights: list[Tensor]) -> Tensor:  # [B, T, n_in] -> [B, T, n_out]
     """One call of the fused kernel, which a compiler must not unroll into its steps."""
     zeros = x.new_zeros(2, x.shape[0], weights[1].shape[1])
-    return torch.lstm(x, (zeros, zeros), weights, True, 1, 0.0, False, True, True)[0].clone()
+    return torch.lstm(x, (zeros, zeros), weights, True, 1, 0.0, False, True, True)[0].contiguous()
 
 
 @bilstm.register_fake

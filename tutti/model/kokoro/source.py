@@ -1,6 +1,6 @@
 """The harmonic source that the vocoder shapes, and the short-time Fourier transform on both sides of it.
 
-All of it stays fp32 or better. The vocoder is chaotic in the phase of its source: what is only rounded here is heard there.
+All of it stays fp32 or better: the vocoder is chaotic in the phase of its source, what is only rounded here is heard.
 Unlike upstream's PyTorch, and like the official ONNX file, the source has no random phase and no noise.
 """
 
@@ -109,6 +109,6 @@ class Fourier(nn.Module):
 
 
 def overlap_add(frames: Tensor) -> Tensor:  # [B, F, 20] -> [B, 5F + 15]
-    parts = frames.unflatten(-1, (OVERLAP, HOP))  # [B, F, 4, 5]
+    parts = frames.view(*frames.shape[:2], OVERLAP, HOP)  # [B, F, 4, 5]
     shifted = [F.pad(parts[:, :, i], (0, 0, i, OVERLAP - 1 - i)) for i in range(OVERLAP)]
     return torch.stack(shifted).sum(0).flatten(1)

@@ -85,6 +85,12 @@ class Vocoder(nn.Module):
         )
         self.generator = Generator()
 
+    def halve(self) -> None:
+        """fp16 for the wide convolutions. Pitch, source, norms and Fourier transforms stay fp32."""
+        for name, module in self.named_modules():
+            if isinstance(module, Conv | Upsample) and name not in ("F0_conv", "N_conv"):
+                module.half()
+
     def forward(self, features: Tensor, f0: Tensor, energy: Tensor, n_frames: Tensor, style: Tensor) -> Tensor:
         """features [B, T, 512], f0 and energy [B, 2T], n_frames [B], style [B, 256] -> samples [B, 600T]."""
         mask, halves = valid(n_frames, features.shape[1]), valid(2 * n_frames, f0.shape[1])

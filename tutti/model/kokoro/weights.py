@@ -15,6 +15,7 @@ from torch import Tensor
 
 from tutti.errors import MissingExtra, WeightsCorrupt, WeightsUnavailable
 from tutti.model.kokoro.acoustic import Acoustic
+from tutti.model.kokoro.layers import Conv, Upsample
 from tutti.model.kokoro.vocoder import Vocoder
 
 if TYPE_CHECKING:
@@ -56,6 +57,9 @@ def build(state: Mapping[str, Tensor]) -> tuple[Acoustic, Vocoder]:
         vocoder.load_state_dict(theirs, strict=True)
     except (RuntimeError, KeyError) as exc:
         raise WeightsCorrupt(f"these are not Kokoro's weights: {exc}") from exc
+    for module in (*acoustic.modules(), *vocoder.modules()):
+        if isinstance(module, Conv | Upsample):  # in memory as the convolutions read it: channels last
+            module.weight.data = module.weight.data.transpose(1, 2).contiguous().transpose(1, 2)
     return acoustic.eval().requires_grad_(False), vocoder.eval().requires_grad_(False)
 
 
@@ -132,7 +136,7 @@ def _named(nodes: "Iterable[onnx.NodeProto]", numbers: State) -> Iterable[tuple[
 
 
 def _lstm(module: str, place: int, source: str, both: Tensor) -> Iterable[tuple[str, str, Tensor]]:
-    """ONNX orders the gates i, o, f, c; PyTorch i, f, c, o. Each tensor holds the forward and the backward direction."""
+    """ONNX orders the gates i, o, f, c; PyTorch i, f, c, o. Each tensor holds the forward and the backward half."""
     kinds = {1: ("weight_ih",), 2: ("weight_hh",), 3: ("bias_ih", "bias_hh")}[place]
     for way, tensor in zip(("", "_reverse"), both, strict=True):
         for kind, part in zip(kinds, tensor.chunk(len(kinds)), strict=True):
@@ -145,7 +149,7 @@ def _rooted(name: str) -> str:
 
 
 def _module(node: str) -> str:
-    """/encoder/F0.0/conv1/Conv is predictor.F0.0.conv1; /encoder/text_encoder/cnn.0/cnn.0.0/Conv is text_encoder.cnn.0.0."""
+    """/encoder/F0.0/conv1/Conv is predictor.F0.0.conv1; /encoder/x/cnn.0/cnn.0.0/Conv is x.cnn.0.0."""
     parts = node.strip("/").split("/")[1:-1]
     parts = [part for part, below in zip(parts, [*parts[1:], ""], strict=True) if not below.startswith(f"{part}.")]
     if re.match(r"(F0|N)[._]|shared", parts[0]):

@@ -1,0 +1,130 @@
+"""Rows to padded tensors and back: what travels between the host and the device, and when."""
+
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from tutti.errors import ModelFailed
+from tutti.model.buckets import Group
+from tutti.speech import STYLE_SIZE, Frames, Utterance
+
+FEATURES = 512
+
+
+class DeviceFull(ModelFailed):
+    """The device has no memory for this many padded frames at once: ask for fewer."""
+
+    status, code = 503, "device_full"
+
+
+class DeviceFrames(Frames):
+    """Frames whose features stay on the device until somebody on the host asks for them."""
+
+    __slots__ = ("resident",)
+    resident: Tensor  # [T, 512]
+
+    def __init__(
+        self,
+        durations: NDArray[np.int64],
+        features: Tensor | NDArray[np.float32],
+        f0: NDArray[np.float32],
+        energy: NDArray[np.float32],
+        style: NDArray[np.float32],
+    ) -> None:
+        resident = features if isinstance(features, Tensor) else torch.from_numpy(features.T)
+        for name, value in zip(
+            ("durations", "resident", "f0", "energy", "style"), (durations, resident, f0, energy, style), strict=True
+        ):
+            object.__setattr__(self, name, value)
+
+    @property
+    def features(self) -> NDArray[np.float32]:
+        found: NDArray[np.float32] = self.resident.cpu().numpy().T
+        return found
+
+    @property
+    def n_frames(self) -> int:
+        return len(self.resident)
+
+    def __reduce__(self) -> tuple[type[Frames], tuple[NDArray[np.generic], ...]]:
+        return Frames, (self.durations, self.features, self.f0, self.energy, self.style)
+
+
+class Lane:
+    """One stage's place on the device: its streams, and the right to run."""
+
+    def __init__(self, device: torch.device) -> None:
+        self.device = device
+        self._lock = threading.Lock()
+        on_cuda = device.type == "cuda"
+        self._work = torch.cuda.Stream(device) if on_cuda else None  # type: ignore[no-untyped-call]
+        self._copies = torch.cuda.Stream(device) if on_cuda else None  # type: ignore[no-untyped-call]
+
+    @contextmanager
+    def running(self, size: int) -> Iterator["Lane"]:
+        """On this stage's stream, alone; all is on the host, or done, at the end. Failures are named."""
+        try:
+            with self._lock, torch.inference_mode(), torch.cuda.stream(self._work) if self._work else nullcontext():
+                yield self
+                self.wait()
+        except torch.OutOfMemoryError as exc:
+            torch.cuda.empty_cache()
+            raise DeviceFull(f"the device has no memory for {size} values at once; send fewer rows") from exc
+        except RuntimeError as exc:
+            raise ModelFailed(f"the model broke: {exc}") from exc
+
+    def upload(self, array: NDArray[np.generic]) -> Tensor:
+        tensor = torch.from_numpy(array)
+        if self._work is None:
+            return tensor
+        return tensor.pin_memory().to(self.device, non_blocking=True)
+
+    def download(self, tensor: Tensor) -> Tensor:
+        """A copy on the host, complete after `wait`; it travels while the next group computes."""
+        if self._copies is None or self._work is None:
+            return tensor
+        self._copies.wait_stream(self._work)
+        with torch.cuda.stream(self._copies):
+            host = torch.empty(tensor.shape, dtype=tensor.dtype, pin_memory=True)
+            host.copy_(tensor, non_blocking=True)
+        tensor.record_stream(self._copies)
+        return host
+
+    def wait(self) -> None:
+        if self._work is not None and self._copies is not None:
+            self._work.synchronize()
+            self._copies.synchronize()
+
+
+def tokens_batch(rows: Sequence[Utterance], group: Group, lane: Lane) -> tuple[Tensor, ...]:
+    """tokens [B, N], n_tokens [B], style [B, 256], speed [B]; rows that only fill the shape say one pad."""
+    tokens = np.zeros((group.n_rows, group.length), np.int64)
+    counts = np.ones(group.n_rows, np.int64)
+    style = np.zeros((group.n_rows, STYLE_SIZE), np.float32)
+    speed = np.ones(group.n_rows, np.float32)
+    for i, row in enumerate(rows):
+        tokens[i, : len(row.tokens)] = row.tokens
+        counts[i], style[i], speed[i] = len(row.tokens), row.style, row.speed
+    return lane.upload(tokens), lane.upload(counts), lane.upload(style), lane.upload(speed)
+
+
+def frames_batch(rows: Sequence[Frames], group: Group, lane: Lane) -> tuple[Tensor, ...]:
+    """features [B, T, 512], f0 and energy [B, 2T], n_frames [B], style [B, 256]; filling rows are one silent frame."""
+    f0, energy = np.zeros((2, group.n_rows, 2 * group.length), np.float32)
+    counts = np.ones(group.n_rows, np.int64)
+    style = np.zeros((group.n_rows, STYLE_SIZE), np.float32)
+    parts = []
+    for i, row in enumerate(rows):
+        counts[i], style[i] = row.n_frames, row.style
+        f0[i, : 2 * row.n_frames], energy[i, : 2 * row.n_frames] = row.f0, row.energy
+        here = row.resident if isinstance(row, DeviceFrames) else torch.from_numpy(np.ascontiguousarray(row.features.T))
+        parts.append(here)
+    features = torch.zeros(group.n_rows, group.length, FEATURES, device=lane.device)
+    for i, part in enumerate(parts):
+        features[i, : len(part)].copy_(part, non_blocking=True)
+    return features, lane.upload(f0), lane.upload(energy), lane.upload(counts), lane.upload(style)
