@@ -27,7 +27,7 @@ def environment(home: Path) -> Path:
         return python
     subprocess.run([sys.executable, "-m", "venv", "--clear", str(folder)], check=True)
     pip = [str(python), "-m", "pip", "install", "--quiet"]
-    subprocess.run([*pip, "--only-binary", "spacy", *NEEDS], check=True)
+    subprocess.run([*pip, "--only-binary", ":all:", *NEEDS], check=True)
     subprocess.run([*pip, "--no-deps", "--ignore-requires-python", MISAKI], check=True)
     (folder / ".ready").touch()
     return python

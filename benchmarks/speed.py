@@ -135,7 +135,7 @@ def memory(engine: Engine, n_words: int, progress: Progress) -> dict[str, float]
         with watched() as seen:
             async for speech in engine.stream(text, voice=VOICE):
                 here = min(3, 4 * speech.span[1] // len(text))
-                quarters[here] = max(quarters[here], *seen)
+                quarters[here] = max([quarters[here], *seen])
                 seen.clear()
                 progress.update(task, completed=max(speech.span[1], progress.tasks[task].completed))
 

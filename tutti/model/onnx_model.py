@@ -13,7 +13,7 @@ from tutti.model import cut
 from tutti.model.contract import check_samples, check_utterances
 from tutti.speech import Frames, Samples, Utterance
 
-# The vocoder needs about 0.55 MB for each frame in flight; 22 s side by side keep the whole process below 1.2 GB.
+# The vocoder needs about half a megabyte for each frame in flight; 22 s side by side keep the process below 1.2 GB.
 MAX_FRAMES_SIDE_BY_SIDE = 880
 
 
@@ -92,6 +92,7 @@ def _session(path: Path, threads: int) -> ort.InferenceSession:
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1
     options.log_severity_level = 3
+    options.enable_mem_pattern = False  # plans memory for each length it has seen; lengths hardly ever come back
     # A spinning pool would steal the cores from the lanes beside it.
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     try:
