@@ -198,6 +198,27 @@ def test_the_first_sound_comes_after_one_row_and_who_leaves_stops_the_work(voice
     assert model.n_rows <= 2
 
 
+def test_a_megabyte_of_text_is_read_only_as_far_as_it_is_spoken(voices: Voices) -> None:
+    class Listening(Spelling):
+        n_sentences = 0
+
+        def pronounce(self, spoken: Spoken, code: str, given: Mapping[int, str] = {}) -> Reading:
+            self.n_sentences += 1
+            return super().pronounce(spoken, code, given)
+
+    g2p = Listening()
+
+    async def first() -> Speech:
+        stream = Engine(Counting(), voices, g2p).stream(LONG * 75, voice="af_heart")
+        speech = await anext(stream)
+        await stream.aclose()  # type: ignore[attr-defined]
+        return speech
+
+    assert len(LONG * 75) > 1_000_000
+    assert asyncio.run(first()).words[0].word == "The"
+    assert g2p.n_sentences < 20
+
+
 def test_the_model_never_runs_on_the_event_loop(voices: Voices) -> None:
     model = Counting()
     asyncio.run(Engine(model, voices, Spelling()).speak(LONG, voice="af_heart"))
