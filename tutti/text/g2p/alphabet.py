@@ -37,7 +37,7 @@ SAID = {
 ALIASES = {
     "résumé": ("ɹˈɛzəmˌA", "ɹˈɛzjuːmˌA"),
     "exposé": ("ˌɛkspOzˈA", "ɛkspˈQzA"),
-    "json": ("ʤˈAsən", "ʤˈAsən"),
+    "hermès": ("ɛɹmˈɛz", "ɛːmˈɛz"),
     "'n": ("ən", "ən"),
     "st": ("stɹˈit", "stɹˈiːt"),
     "shh": ("ʃː", "ʃː"),

@@ -11,7 +11,8 @@ from tutti.text.chunk import Reading, Word
 from tutti.text.g2p import homographs, parts, sounds, tagger
 from tutti.text.g2p.alphabet import ALIASES, FOLDS, NAMES, SAID
 from tutti.text.g2p.letters import Letters
-from tutti.text.g2p.lexicon import ACCENTS, Lexicon
+from tutti.text.g2p.lexicon import ACCENTS, Entry, Lexicon
+from tutti.text.g2p.names import Names
 from tutti.text.g2p.punctuation import CLAUSE_ENDS, between
 from tutti.text.spoken import Spoken
 
@@ -41,7 +42,8 @@ class English:
         self.code = code
         self._lexicon = lexicon
         self._letters = letters
-        self._entry = lru_cache(maxsize=1 << 15)(lexicon.get)
+        self._names = Names(self.british)
+        self._entry = lru_cache(maxsize=1 << 15)(self._look_up)
         self._alone = lru_cache(maxsize=1 << 15)(self._without_context)
 
     @classmethod
@@ -88,6 +90,13 @@ class English:
             token = NAMES[str(unicodedata.digit(token))]
         sound = self._alone(token)
         return sounds.as_written(sound if sound is not None else self._in_context(token, words, place, before_vowel))
+
+    def _look_up(self, word: str) -> Entry | None:
+        """What a person checked first: gold, then our names; what a machine listed only after them."""
+        if firm := self._names.firm(word):
+            return firm
+        entry = self._lexicon.get(word)
+        return entry if entry and entry.gold else self._names.get(word) or entry
 
     def _in_context(self, token: str, words: Sequence[str], place: int, before_vowel: bool | None) -> str:
         word = words[place]
