@@ -48,25 +48,37 @@ RULES: dict[str, tuple[Rule, ...]] = {
         ),
     ),
     "tear": (
+        _rule("tˈɪɹ", "tˈɪə", near="eye eyes cheek cheeks"),
         _rule(
             "tˈɛɹ",
             "tˈɛː",
-            after="apart up down off open it them along away gas-proof",
+            after="apart up down off open it them along away gas-proof in",
             near="fabric muscle ligament cloth shirt jeans sleeve meniscus cartilage tendon wear paper sail",
         ),
     ),
     "wind": (_rule("wˈInd", "wˈInd", after="up down your", never_after="the a strong cold this that of"),),
-    "winds": (_rule("wˈIndz", "wˈIndz", after="up down its through around", never_after="the strong high cold of"),),
+    "winds": (
+        _rule(
+            "wˈɪndz",
+            "wˈɪndz",
+            before="strong high cold gusty light warm north south east west northwest northeast southwest southeast "
+            "northerly southerly easterly westerly prevailing trade gale-force hurricane-force",
+            after="of gusting reaching blowing zero five ten fifteen twenty twenty-five thirty forty fifty sixty",
+        ),
+        _rule("wˈIndz", "wˈIndz", after="up down its through around", never_after="the of"),
+    ),
     "wound": (
+        _rule("wˈund", "wˈuːnd", before="deep open gunshot stab bullet knife flesh head fatal mortal exit entry old"),
         _rule("wˈWnd", "wˈWnd", after="up down around round through itself", never_after="the a his her my this"),
     ),
     "bow": (
+        _rule("bˈO", "bˈQ", near="arrow arrows violin cello ribbon hair archer gift quiver string tied"),
         _rule(
             "bˈW",
             "bˈW",
             before="deep",
             after="down before out politely deeply",
-            near="ship boat stern applause curtain audience vessel stage sailors",
+            near="ship boat stern applause curtain audience vessel stage sailors take takes took taking",
             never_after="hair violin red silk",
         ),
     ),
@@ -78,7 +90,9 @@ RULES: dict[str, tuple[Rule, ...]] = {
             before="most very so extremely",
             after="amount amounts detail details particle particles quantity quantities trace traces difference "
             "differences "
-            "fraction scale changes variations organisms quantities dose doses",
+            "fraction scale changes variations organisms quantities dose doses crack cracks hole holes fragment "
+            "fragments droplets crystals insects creatures speck specks bubbles grains scratch scratches pieces",
+            never_after="last one two three five ten fifteen twenty thirty forty fifty sixty per every",
         ),
     ),
     "resume": (_rule("ɹˈɛzəmˌA", "ɹˈɛzjuːmˌA", before="a my your his her their our the this updated strong good new"),),
@@ -100,7 +114,8 @@ RULES: dict[str, tuple[Rule, ...]] = {
             before="was is are be broadcast streamed performed recorded go went going goes aired",
             after="music show shows stream streams streaming broadcast television tv audience concert performance "
             "wire wires "
-            "chat coverage update updates from",
+            "chat coverage update updates from concerts performances event events album recording recordings animals "
+            "ammunition bait data session sessions feed video act acts entertainment demo demos theater theatre sports",
             never_after="i you we they to who people can could will would",
         ),
     ),
