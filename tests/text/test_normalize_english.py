@@ -14,7 +14,8 @@ pieces = st.sampled_from(
         "http://x.y/z?q=1 /usr/bin report.pdf C:\\x #1 #tag @me 4K MP3 F-16 COVID-19 H2O x86_64 C++ 0xFF 5'11\" "
         "1920x1080 3x x^2 10^6 1e-5 ± ≥ < > = + × & @ % # ~ § © ™ • → ° / \\ | _ * ( ) [ ] “ ” ½ 2½ ² ③ ٣ ५ Dr. St. "
         "No. p. e.g. etc. VIII Henry World War II the in a and word. word, \ufffc — … - -- ' \" $ € 00 007 "
-        "1234567890123 1,2,3 1:2:3 1/2/3 1.5.2 1-2-3 .5 5. k m s"
+        "1234567890123 1,2,3 1:2:3 1/2/3 1.5.2 1-2-3 .5 5. k m s 10s 6' Ctrl+C YoY TL;DR "
+        "Jan-Mar Monday - $8M HTTP 404 GB drive wait"
     )
 )
 writing = (
@@ -388,6 +389,59 @@ Sen. Warren and Gen. Lee | Senator Warren and General Lee
 Martin Luther King Jr. | Martin Luther King Junior.
 Portland, OR 97201 | Portland, Oregon nine seven two zero one
 He lives in Austin, TX. | He lives in Austin, Texas.
+# amounts in front of nouns, keys, codes, spans of time
+TL;DR: it works | T L D R: it works
+wait 10s | wait ten seconds
+in 10s | in ten seconds
+the 10s | the tens
+the 5s and 6s | the fives and sixes
+up 5% YoY | up five percent year over year
+QoQ growth | quarter over quarter growth
+Press Ctrl+C | Press control C
+Ctrl+Alt+Del | control alt delete
+Cmd+Shift+P | command shift P
+Ctrl-C | control C
+Alt+F4 | alt F four
+press Esc | press escape
+4 in. wide | four inches wide
+a 6' fence | a six foot fence
+6' tall | six feet tall
+65" TV | sixty-five inch TV
+a 65" TV | a sixty-five inch TV
+a 512 GB drive | a five hundred twelve gigabyte drive
+512 GB of RAM | five hundred twelve gigabytes of RAM
+the 5 km run | the five kilometer run
+a 20 kg bag | a twenty kilogram bag
+my 20 kg is | my twenty kilograms is
+a $2.00 book | a two dollar book
+the $8M budget | the eight million dollar budget
+the $5 is gone | the five dollars is gone
+Monday - Friday | Monday to Friday
+Monday-Friday | Monday to Friday
+Jan-Mar | January to March
+Jan - Mar 2024 | January to March twenty twenty-four
+June-August | June to August
+HTTP 404 | HTTP four oh four
+error 404 | error four oh four
+status 500 | status five hundred
+status code 503 | status code five oh three
+room 101 | room one oh one
+HTTP 200 | HTTP two hundred
+2010 items | two thousand ten items
+in 2010 items were sold | in twenty ten items were sold
+$1,450-$1,600 | one thousand four hundred fifty to one thousand six hundred dollars
+mom | mom
+a 10% discount | a ten percent discount
+timeout of 30s | timeout of thirty seconds
+in his 30s | in his thirties
+took 20s to load | took twenty seconds to load
+winds 10 to 15 mph | winds ten to fifteen miles per hour
+a 100 m sprint | a one hundred meter sprint
+the 3 lbs of meat | the three pounds of meat
+a 2 TB SSD | a two terabyte SSD
+the 5 kg are heavy | the five kilograms are heavy
+an 8 GB limit | an eight gigabyte limit
+a 5 km/h limit | a five kilometer per hour limit
 # Roman numerals
 Henry VIII | Henry the eighth
 Henry VIII's wives | Henry the eighth's wives

@@ -15,6 +15,7 @@ _SPECIAL = {
     "x64": "X sixty-four", "wwii": "World War Two", "wwi": "World War One", "ww2": "World War Two",
     "ww1": "World War One", "k8s": "kubernetes", "i18n": "internationalization", "a11y": "accessibility",
     "w3c": "W three C", "y2k": "Y two K", "1-on-1": "one on one", "k-12": "K through twelve",
+    "tl;dr": "T L D R", "tldr": "T L D R", "yoy": "year over year", "qoq": "quarter over quarter",
 }  # fmt: skip
 _SPECIALS = re.compile(
     r"(?<![\w./+$£€-])(?:"
@@ -22,6 +23,7 @@ _SPECIALS = re.compile(
     + r")(?![\w/+#-]|\.\d|,\d)",
     re.IGNORECASE,
 )
+_MONTHLY = re.compile(r"\bMoM\b")
 _CARD = re.compile(r"(?<![\w.,-])\d{4}(?:[ -]\d{4}){2,3}(?![\w-]|[.,]\d)")
 _PHONE = re.compile(
     r"(?<![\w.,/])(?:"
@@ -33,7 +35,7 @@ _PHONE = re.compile(
 _EXTENSION = re.compile(r"\bext\.?\s?(?P<n>\d{1,6})\b")
 _ROAD = re.compile(
     r"\b(?:Route|Highway|Hwy|Interstate|Flight|Room|Rm|Suite|Apt|Boeing|Airbus|Bus|Gate|Channel|Unit|Error|Port|Area"
-    r"|[Pp]ort|[Rr]oom|[Ff]light|[Ee]rror)\s(?P<n>\d{3,4})(?![\w]|[.,]\d)"
+    r"|[Pp]ort|[Rr]oom|[Ff]light|[Ee]rror(?: code)?|[Ss]tatus(?: code)?|HTTP)\s(?P<n>\d{3,4})(?![\w]|[.,]\d)"
 )
 _DIALLED = re.compile(r"\b(?:[Cc]all(?:ed|ing|s)?|[Dd]ial(?:l?ed|l?ing|s)?)\s(?P<n>\d{3})(?![\w]|[.,-]\d)")
 _STREET = re.compile(
@@ -57,7 +59,7 @@ _PIECE = re.compile(r"\d+|[^\W\d_]+")
 
 def say(spoken: Spoken) -> Spoken:
     """Codes as they are said: "F-16" is "F sixteen", "MP3" "M P three"."""
-    spoken = spoken.sub(_SPECIALS, lambda match: _SPECIAL[match[0].lower()])
+    spoken = spoken.sub(_SPECIALS, lambda match: _SPECIAL[match[0].lower()]).sub(_MONTHLY, "month over month")
     if not any(char.isdecimal() for char in spoken.text):
         return spoken
     spoken = spoken.sub(_POINTED, lambda match: f"{match['letter']} {code(match['n'])}")

@@ -24,8 +24,10 @@ _WEEKDAY = re.compile(
     rf"\b(?P<weekday>(?:Mon|Tues?|Wed|Thur?s?|Fri|Sat|Sun)\b\.?)(?=,?\s(?:{_MONTH.replace('?P<month>', '?:')}|\d))"
     r"|\b(?:Mon|Tues?|Wed|Thur?s?|Fri)\.(?=[\s,)]|$)"
 )
-_WEEK = r"(?:Mon|Tues?|Wed|Thur?s?|Fri|Sat|Sun)"
+_WEEK = r"(?:(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day|Mon|Tues?|Wed|Thur?s?|Fri|Sat|Sun)"
 _WEEKDAYS = re.compile(rf"\b(?P<from>{_WEEK})\.?(?P<to>\s?-\s?)(?P<until>{_WEEK})\b\.?")
+_NAME = _MONTH.removeprefix("(?P<month>").removesuffix(r"\b\.?)")
+_MONTHS = re.compile(rf"\b(?P<from>{_NAME})\b\.?(?P<to>\s?-\s?)(?P<until>{_NAME})\b(?!\s?\d{{1,2}}\b|-)")
 _MONTH_DAY = re.compile(rf"\b{_MONTH}\s{_DAY}(?:,?\s(?P<year>{_YEAR}))?{_END}")
 _DAY_MONTH = re.compile(
     rf"(?<![\w.,:/$£€-])(?P<the>[Tt]he\s)?{_DAY}(?P<of>\sof)?\s{_MONTH}(?:,?\s(?P<year>{_YEAR}){_END})?"
@@ -48,7 +50,13 @@ _IN_YEAR = re.compile(
     r"|winter)[ -](?P<y>1[0-9]\d\d|20\d\d)(?![\w%]|[.,:/-]\d)",
     re.IGNORECASE,
 )
-_LONE_YEAR = re.compile(r"(?<![\w.,:/$£€+=*^~#-])(?:1[1-9]\d\d|20\d\d)(?![\w%°]|[.,:/+=*^-]\d|\s?[=+*×<>])")
+_COUNTED = (
+    "items|people|users|files|rows|records|words|pages|points|steps|students|dollars|pounds|miles|times|copies|units"
+    "|votes|calories|meters|metres|feet|employees|customers|members|seats|lines|tokens|samples|requests|messages|cars"
+)
+_LONE_YEAR = re.compile(
+    rf"(?<![\w.,:/$£€+=*^~#-])(?:1[1-9]\d\d|20\d\d)(?![\w%°]|[.,:/+=*^-]\d|\s?[=+*×<>]|\s(?:{_COUNTED})\b)"
+)
 
 _HALF = r"(?P<half>\s?(?:[ap]\.\s?m\.|[ap]m\b))"
 _TIME_RANGE = re.compile(
@@ -104,6 +112,7 @@ def say(spoken: Spoken, british: bool) -> Spoken:
         return {"y": year(int(match["y"]), british)}
 
     spoken = spoken.sub(_WEEKDAYS, lambda match: f"{_day_name(match['from'])} to {_day_name(match['until'])}")
+    spoken = spoken.sub(_MONTHS, lambda match: f"{_month_name(match['from'])} to {_month_name(match['until'])}")
     text = spoken.text
     if not any(char.isdecimal() for char in text):
         return spoken.sub(_WEEKDAY, _weekday).sub(_LONE_MONTH, _month) if "." in text else spoken

@@ -2,6 +2,7 @@
 
 import re
 
+from tutti.text.normalize import attributive
 from tutti.text.normalize.numbers import NUMBER, cardinal, number
 from tutti.text.spoken import Said, Spoken
 
@@ -69,7 +70,8 @@ def say(spoken: Spoken, british: bool) -> Spoken:
     def total(match: re.Match[str]) -> Said:
         minus = "minus " if match.groupdict().get("minus") or match.groupdict().get("minus2") else ""
         article = re.search(r"\b[Aa]n?\s$", match.string[max(0, match.start() - 3) : match.start()])
-        said = _sum(match["sign"], match["n"], match["scale"], bool(match["joined"] or article), british)
+        adjective = bool(match["joined"] or article) or (not match["per"] and attributive.describes(match))
+        said = _sum(match["sign"], match["n"], match["scale"], adjective, british)
         return minus + said + ("-" if match["joined"] else "") + (" per " if match["per"] else "")
 
     def between(match: re.Match[str]) -> Said:

@@ -2,6 +2,7 @@
 
 import re
 
+from tutti.text.normalize import attributive
 from tutti.text.normalize.numbers import NUMBER, number
 from tutti.text.spoken import Said, Spoken
 
@@ -68,7 +69,17 @@ _PART = re.compile(
 _HOURS = re.compile(r"(?<![\w.,])(?P<h>\d{1,3})h\s?(?P<m>\d{1,2})m(?:in)?\b")
 _AFTER_PER = re.compile(rf"(?<= per )(?:{'|'.join(_PER)})(?!\w)")
 _INCHES = re.compile(rf"(?<![\w.,])(?P<n>{NUMBER})(?:\"|'')(?!\w)")
-_NOUN = re.compile(r"\s(?!(?:by|x|tall|wide|long|deep|high|thick|in|of|and|or|is|was|from|to|on|at)\b)[a-z]")
+_FOOT = re.compile(r"(?<![\w.,'])(?P<n>\d{1,3})'(?=\s)")
+_SECONDS = re.compile(
+    r"\b(?:(?:wait(?:s|ed|ing)?|sleep(?:s|ing)?|slept|took|takes?|taking|lasts?|lasted|every|within|timeout|delay|least)"
+    r"(?:\s(?:for|of|about|around|only|up to))?\s(?P<n>\d{1,4}s)"
+    r"|(?:in|for|after|of|than|about|around|under|over)\s(?P<n2>\d{1,4}s)"
+    r"(?=\s*(?:$|[.,;:!?)])|\s(?:to|before|and|or|then|after|until|if|while|flat|per|each|at)\b))(?!\w)",
+    re.IGNORECASE,
+)
+_THE = re.compile(
+    r"\b(?:the|these|those|all|his|her|their|its|of)\s(?:\d{1,4}s(?:,\s|,?\s(?:and|or)\s))*$", re.IGNORECASE
+)
 _FEET_IN = re.compile(r"(?<![\w.,])(?P<ft>\d{1,2})\s?ft\.?\s?(?P<in>\d{1,2})\s?in\b")
 _IN = re.compile(rf"(?<![\w.,]){NUMBER}\s?(?P<unit>in\.)(?=\s[a-z(]|[,;)])")
 _ANGLE = re.compile(r"\s(?:angle|view|turn|rotation|camera|video|spin|arc|feedback|corner)\b")
@@ -83,6 +94,17 @@ _SCALES = {
 }  # fmt: skip
 
 
+def say_seconds(spoken: Spoken, british: bool) -> Spoken:
+    """ "wait 10s" in words, before anyone takes it for a decade."""
+
+    def seconds(match: re.Match[str]) -> Said:
+        name = "n" if match["n"] else "n2"
+        n = match[name][:-1]
+        return {name: f"{number(n, british)} {'second' if n == '1' else 'seconds'}"}
+
+    return spoken.sub(_SECONDS, seconds)
+
+
 def say(spoken: Spoken, british: bool) -> Spoken:
     """Measures in words: "10kg" is "ten kilograms"."""
 
@@ -92,8 +114,10 @@ def say(spoken: Spoken, british: bool) -> Spoken:
             return None
         if unit == "s" and match["gap"] == "" and "." not in n and n.endswith("0"):
             return None  # the 90s
+        if unit == "s" and not match["gap"] and _THE.search(match.string[max(0, match.start() - 40) : match.start()]):
+            return None  # the 5s and 6s
         adjective = "-" in match["gap"]
-        name = _name(unit, n == "1" or adjective, british)
+        name = _name(unit, n == "1" or adjective or attributive.describes(match), british)
         if match["per"]:
             per, power = match["per"].rstrip("²³"), {"²": " squared", "³": " cubed"}.get(match["per"][-1], "")
             if per not in _PER:
@@ -134,8 +158,12 @@ def say(spoken: Spoken, british: bool) -> Spoken:
     def inches(match: re.Match[str]) -> Said:
         if match.string.count('"', 0, match.start()) % 2 or "“" in match.string:
             return None  # it closes a quotation
-        one = match["n"] == "1" or _NOUN.match(match.string, match.end())
+        one = match["n"] == "1" or attributive.before_noun(match)
         return f"{number(match['n'], british)} inch{'' if one else 'es'}"
+
+    def foot(match: re.Match[str]) -> Said:
+        quoted = re.search(r"(?<!\w)'", match.string[: match.start()])
+        return None if quoted or not attributive.describes(match) else f"{number(match['n'], british)} foot"
 
     def magnitude(match: re.Match[str]) -> Said:
         n, scale = match["n"], match["scale"]
@@ -154,7 +182,8 @@ def say(spoken: Spoken, british: bool) -> Spoken:
     spoken = spoken.sub(_PART, part).sub(_HOURS, hours)
     spoken = spoken.sub(_AFTER_PER, lambda match: _spelling(_PER[match[0]], british))
     spoken = spoken.sub(_FEET, feet).sub(_FEET_IN, feet).sub(_IN, lambda match: {"unit": " inches"})
-    spoken = spoken.sub(_TALL, lambda match: f"{number(match['n'], british)} feet").sub(_INCHES, inches)
+    spoken = spoken.sub(_TALL, lambda match: f"{number(match['n'], british)} feet").sub(_FOOT, foot)
+    spoken = spoken.sub(_INCHES, inches)
     spoken = spoken.sub(_DEGREES, degrees).sub(_PERCENT, percent).sub(_MEASURE, measure).sub(_MAGNITUDE, magnitude)
     spoken = spoken.sub(_LONE, lone)
     return spoken.sub(_LONE_DEGREE, lambda match: f" degrees{_SCALES.get(match['scale'], '')}")
