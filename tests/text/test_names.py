@@ -76,6 +76,11 @@ def test_a_firm_name_wins_in_its_own_spelling_only() -> None:
     assert (said(english, "Xi"), said(english, "xi")) == ("ʃˈi", "zˈI")
 
 
+def test_a_few_capitals_are_letters_unless_the_name_is_written_so() -> None:
+    assert (US.get("CAO"), GB.get("VU")) == (None, None)
+    assert all(US.get(word) for word in ("YAML", "SUDO", "SIOBHAN"))
+
+
 @pytest.mark.parametrize(
     ("text", "phonemes"),
     [

@@ -438,6 +438,9 @@ took 20s to load | took twenty seconds to load
 winds 10 to 15 mph | winds ten to fifteen miles per hour
 a 100 m sprint | a one hundred meter sprint
 the 3 lbs of meat | the three pounds of meat
+Status: 404 | Status: four oh four
+The 5 km felt long | The five kilometers felt long
+he said 'I am 6' now | he said 'I am six' now
 a 2 TB SSD | a two terabyte SSD
 the 5 kg are heavy | the five kilograms are heavy
 an 8 GB limit | an eight gigabyte limit

@@ -15,11 +15,12 @@ _HAPPY = re.compile(rf"(?P<mark>[ˈˌ])?i(?P<before>$|{_STRESS}{_VOWEL})?")
 _OPEN = re.compile(r"[ɑɔ](?!ː)")
 _SYLLABLE = re.compile(_VOWEL)
 _LETTERS = re.compile(r"[aeiouy]+")
+_ABBREVIATION = 4  # letters
 _SAME = str.maketrans({"T": "t", "O": "Q", "æ": "a", "ᵻ": "ɪ", "u": "uː"})
 
 
 class Names:
-    """The table of one accent, read when the first word is looked up in it."""
+    """The table of one accent; British sounds are derived when they are asked for."""
 
     def __init__(self, british: bool) -> None:
         self._british = british
@@ -30,9 +31,11 @@ class Names:
         return self._entry(word, self._firm.get(word))
 
     def get(self, word: str) -> Entry | None:
-        """The entry for a word in any case."""
-        lower = word.lower()
-        return self._entry(lower, self._usual.get(lower))
+        """The entry for a word in any case; a few capitals spell an abbreviation (CAO), not a name (Cao)."""
+        spelling, listed = self._usual.get(word.lower(), ("", None))
+        if len(word) <= _ABBREVIATION and word.isupper() and spelling.istitle():
+            return None
+        return self._entry(word, listed)
 
     def _entry(self, word: str, listed: str | None) -> Entry | None:
         if listed is None:
@@ -45,7 +48,9 @@ def british(word: str, us: str) -> str:
     """American sounds as a British reader has them: r only before vowels, "o" and "a" apart, long vowels marked."""
     vowels = [match.start() for match in _SYLLABLE.finditer(us)]
     groups = _LETTERS.findall(word.lower())
-    aligned = groups if len(groups) == len(vowels) else ["o" if "o" in word and "a" not in word else "a"] * len(vowels)
+    aligned = (
+        groups if len(groups) == len(vowels) else ["o" if {*"oa"} & {*word.lower()} == {"o"} else "a"] * len(vowels)
+    )
     spelled = dict(zip(vowels, aligned, strict=True))
 
     def open_vowel(match: re.Match[str]) -> str:
@@ -66,14 +71,14 @@ def _happy(match: re.Match[str]) -> str:
     return f"ɪ{before}" if before else "i"
 
 
-def _read() -> tuple[dict[str, str], dict[str, str]]:
+def _read() -> tuple[dict[str, str], dict[str, tuple[str, str]]]:
     firm: dict[str, str] = {}
-    usual: dict[str, str] = {}
+    usual: dict[str, tuple[str, str]] = {}
     text = resources.files("tutti.text.g2p").joinpath("data/names.tsv").read_text("utf-8")
     for line in text.splitlines():
         word, _, listed = line.partition("\t")
         if word.startswith("!"):
             firm[word[1:]] = listed
         elif listed:
-            usual[word.lower()] = listed
+            usual[word.lower()] = word, listed
     return firm, usual

@@ -12,7 +12,7 @@ _NOUN = re.compile(
     r"|or|nor|but|is|was|are|were|be|been|will|would|can|could|may|might|must|should|has|have|had|do|does|did|from|to"
     r"|on|at|for|with|per|a|an|the|that|this|which|who|than|as|if|when|while|so|because|not|into|onto|over|under|up"
     r"|down|off|out|it|he|she|we|they|i|you|before|after|until|since|between|within|without|only|too|also|just|every"
-    r"|then|now|plus|minus|equals|through|across|around|about|above|below|behind|beyond|north|south|east|west|I)\b"
+    r"|then|now|plus|minus|equals|through|across|around|about|above|below|behind|beyond|north|south|east|west|felt|went|took|came|goes|feels|I)\b"
     r"|\w+ly\b)[A-Za-z]{2}"
 )
 

@@ -35,7 +35,7 @@ _PHONE = re.compile(
 _EXTENSION = re.compile(r"\bext\.?\s?(?P<n>\d{1,6})\b")
 _ROAD = re.compile(
     r"\b(?:Route|Highway|Hwy|Interstate|Flight|Room|Rm|Suite|Apt|Boeing|Airbus|Bus|Gate|Channel|Unit|Error|Port|Area"
-    r"|[Pp]ort|[Rr]oom|[Ff]light|[Ee]rror(?: code)?|[Ss]tatus(?: code)?|HTTP)\s(?P<n>\d{3,4})(?![\w]|[.,]\d)"
+    r"|[Pp]ort|[Rr]oom|[Ff]light|[Ee]rror(?: code)?|[Ss]tatus(?: code)?|HTTP):?\s(?P<n>\d{3,4})(?![\w]|[.,]\d)"
 )
 _DIALLED = re.compile(r"\b(?:[Cc]all(?:ed|ing|s)?|[Dd]ial(?:l?ed|l?ing|s)?)\s(?P<n>\d{3})(?![\w]|[.,-]\d)")
 _STREET = re.compile(

@@ -12,7 +12,7 @@ _HELD = "Ctrl|Control|Alt|Option|Opt|Cmd|Command|Shift|Win|Super|Meta|Fn"
 _COMBINATION = re.compile(
     rf"(?<![\w+-])(?:(?:{_HELD})\s?\+\s?|(?:Ctrl|Cmd|Alt)-)(?:(?:{_HELD})\s?[+-]\s?){{0,4}}[A-Za-z0-9]{{1,9}}(?![\w+-])"
 )
-_LONE = re.compile(r"(?<![\w-])(?:Ctrl|Cmd|Esc|PgUp|PgDn|PrtSc)(?![\w.-])")
+_LONE = re.compile(r"(?<![\w-])(?:Ctrl|Cmd|Esc|PgUp|PgDn|PrtSc)(?![\w-]|\.\w)")
 _KEY = re.compile(r"[A-Za-z0-9]+")
 
 

@@ -162,8 +162,9 @@ def say(spoken: Spoken, british: bool) -> Spoken:
         return f"{number(match['n'], british)} inch{'' if one else 'es'}"
 
     def foot(match: re.Match[str]) -> Said:
-        quoted = re.search(r"(?<!\w)'", match.string[: match.start()])
-        return None if quoted or not attributive.describes(match) else f"{number(match['n'], british)} foot"
+        if not attributive.describes(match) or re.search(r"(?<!\w)'", match.string[: match.start()]):
+            return None  # it closes a quotation
+        return f"{number(match['n'], british)} foot"
 
     def magnitude(match: re.Match[str]) -> Said:
         n, scale = match["n"], match["scale"]
