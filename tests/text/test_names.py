@@ -92,6 +92,7 @@ def test_a_few_capitals_are_letters_unless_the_name_is_written_so() -> None:
         ("PostgreSQL", "pˌOstɡɹˌɛskjuˈɛl"),
         ("GitHub's", "ɡˈɪthˌʌbz"),
         ("YAML", "jˈæmᵊl"),
+        ("the CU", "ðə sˌijˈu"),
     ],
 )
 def test_names_bend_and_are_whole_words(small_home: Path, text: str, phonemes: str) -> None:

@@ -174,7 +174,8 @@ class English:
         entry = self._lexicon.find(stem)
         if entry and not ending and "NOUN" not in entry.by_tag:
             return entry.by_tag["DEFAULT"]
-        if entry is None and (listed := self._entry(lower)) and (listed.gold or len(stem) > 4):
+        listed = self._names.get(stem) or self._lexicon.get(lower)
+        if entry is None and listed and (listed.gold or len(stem) > 4):
             return None
         if entry is None and len(stem) > 5 and _VOWEL_LETTER.search(stem):
             return None
