@@ -44,7 +44,7 @@ class Ladder:
 
 
 TOKENS = Ladder(step=16, fine=128)
-FRAMES = Ladder(step=16, fine=128)
+FRAMES = Ladder(step=16, fine=256)
 ROWS = (1, 2, 4, 8, 16, 24, 32, 48, 64, 96, 128)
 
 # What starting one more group costs, in frames that could have been padding instead: half of a lone 5 s row's time.

@@ -19,6 +19,7 @@ Replay = Callable[[], None]
 Capture = Callable[[Function, Tensors], tuple[Replay, Tensors]]
 
 WARM_RUNS = 3
+MAX_SHAPES = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +72,8 @@ def compiled(function: Function, cache: Path | None, dynamic: bool = True) -> Fu
     if cache is not None:
         cache.mkdir(parents=True, exist_ok=True)
         os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(cache)
+    if not dynamic:
+        torch._dynamo.config.recompile_limit = MAX_SHAPES
     return torch.compile(function, dynamic=dynamic, fullgraph=True)
 
 

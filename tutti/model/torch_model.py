@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
@@ -13,7 +14,7 @@ from torch import Tensor
 from tutti.errors import MissingExtra, ModelFailed
 from tutti.model.buckets import FRAMES, ROWS, TOKENS, Group, Ladder, groups, shapes
 from tutti.model.contract import check_utterances
-from tutti.model.graphs import Replays, compiled, cuda_capture, no_capture
+from tutti.model.graphs import Function, Replays, compiled, cuda_capture, no_capture
 from tutti.model.kokoro import weights
 from tutti.model.kokoro.acoustic import PROSODY, Acoustic
 from tutti.model.kokoro.batches import FEATURES, DeviceFrames, Lane, frames_batch, tokens_batch
@@ -24,6 +25,9 @@ from tutti.speech import SAMPLES_PER_FRAME, STYLE_SIZE, Frames, Samples, Utteran
 Graphs = Literal["off", "reduced", "full"]
 Device = Literal["cuda", "cpu"]
 Precision = Literal["fp32", "tf32", "fp16"]
+Compilation = Literal[
+    "off", "once", "each"
+]  # graphs of plain kernels; one compilation for all shapes; one for each shape
 Progress = Callable[[int, int], None]  # shapes ready, shapes in all
 
 BYTES_PER_FRAME = {"fp32": 1_400_000, "tf32": 1_400_000, "fp16": 700_000}  # that the vocoder holds while it runs
@@ -61,6 +65,7 @@ class TorchModel:
         *,
         acoustic_precision: Precision = "tf32",
         vocoder_precision: Precision = "fp16",
+        compilation: Compilation = "once",
         cache: Path | None = None,
         max_padded_frames: int | None = None,
     ) -> None:
@@ -85,11 +90,13 @@ class TorchModel:
         self.max_padded_frames = max_padded_frames or _cap(self._device, vocoder_precision)
         self._read_stage, self._speak_stage = Lane(self._device), Lane(self._device)
         capture = [cuda_capture() if device == "cuda" else no_capture for _ in range(2)]  # one memory for each stage
-        functions = (acoustic.read, _intoned(acoustic), _sound(vocoder))
+        fused = partial(compiled, cache=cache, dynamic=compilation == "once")
+        functions: tuple[Function, ...] = (acoustic.read, _intoned(acoustic), _sound(vocoder))
         self._read, self._intone, self._speak = (
-            Replays(function, compiled(function, cache) if graphs != "off" else function, memory)
+            Replays(function, function if "off" in (graphs, compilation) else fused(function), memory)
             for function, memory in zip(functions, (capture[0], *capture), strict=True)
         )
+        self._prime = compilation == "once"
         self._primed: set[tuple[str, bool]] = set()
 
     def acoustic(self, rows: Sequence[Utterance]) -> list[Frames]:
@@ -142,7 +149,7 @@ class TorchModel:
 
     def capture(self, kind: str, n_rows: int, length: int) -> None:
         """One shape: `tokens` for the reading, `frames` for the intonation and the vocoder."""
-        if (kind, n_rows > 1) not in self._primed:
+        if self._prime and (kind, n_rows > 1) not in self._primed:
             self._primed.add((kind, n_rows > 1))
             self._shape(kind, min(n_rows, 3), 80, Replays.prime)
         self._shape(kind, n_rows, length, Replays.capture)

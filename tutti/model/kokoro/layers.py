@@ -8,7 +8,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 STYLE = 128  # numbers of a style that one half of the network reads
-GATE_CHANNELS = 8  # one would do; eight keep the input aligned for tensor cores
+GATE_CHANNELS = 8  # one would do; eight keep the input aligned
+ALIGNED = 8  # channels: the grain of fp16 tensor cores
 CUDNN_LSTM = 2  # cuDNN's number for this kind of cell
 
 
@@ -30,32 +31,71 @@ class Conv(nn.Module):
 
     def __init__(self, n_in: int, n_out: int, kernel: int = 1, stride: int = 1, dilation: int = 1, bias: bool = True):
         super().__init__()
-        self.stride, self.dilation = (1, stride), (1, dilation)
+        self.n_out, self.stride, self.dilation = n_out, (1, stride), (1, dilation)
         self.padding = (0, (kernel - stride + 1) // 2 * dilation)
         self.weight = nn.Parameter(torch.empty(n_out, n_in, kernel))
         self.bias = nn.Parameter(torch.empty(n_out)) if bias else None
 
     def forward(self, x: Tensor) -> Tensor:  # [B, T, n_in] -> [B, T / stride, n_out]
-        image = x.to(self.weight.dtype).transpose(1, 2)[:, :, None]
-        y = F.conv2d(image, self.weight[:, :, None], self.bias, self.stride, self.padding, self.dilation)
-        return y[:, :, 0].transpose(1, 2)
+        x = F.pad(x.to(self.weight.dtype), (0, self.weight.shape[1] - x.shape[2]))  # nothing, unless halved
+        y = F.conv2d(_image(x), self.weight[:, :, None], self.bias, self.stride, self.padding, self.dilation)
+        return y[:, : self.n_out, 0].transpose(1, 2)
+
+    def halve(self) -> None:
+        """To fp16, with as many channels as tensor cores like; those that are added are zero."""
+        n_out, n_in, _ = self.weight.shape
+        weight = F.pad(self.weight.data, (0, 0, 0, -n_in % ALIGNED, 0, -n_out % ALIGNED))
+        self.weight = nn.Parameter(_channels_last(weight.half()), requires_grad=False)
+        if self.bias is not None:
+            self.bias = nn.Parameter(F.pad(self.bias.data, (0, -n_out % ALIGNED)).half(), requires_grad=False)
 
 
 class Upsample(nn.Module):
     """A transposed convolution over time: `stride` values out for each value in."""
 
-    def __init__(self, n_in: int, n_out: int, kernel: int, stride: int, groups: int = 1) -> None:
+    def __init__(self, n_in: int, n_out: int, kernel: int, stride: int) -> None:
         super().__init__()
-        self.stride, self.groups = (1, stride), groups
-        self.padding = (0, (kernel - stride + 1) // 2)
-        self.extra = (0, (kernel - stride) % 2)
-        self.weight = nn.Parameter(torch.empty(n_in, n_out // groups, kernel))
+        self.stride, self.padding = (1, stride), (0, (kernel - stride) // 2)
+        self.weight = nn.Parameter(torch.empty(n_in, n_out, kernel))
         self.bias = nn.Parameter(torch.empty(n_out))
 
     def forward(self, x: Tensor) -> Tensor:  # [B, T, n_in] -> [B, T * stride, n_out]
-        image, weight = x.to(self.weight.dtype).transpose(1, 2)[:, :, None], self.weight[:, :, None]
-        y = F.conv_transpose2d(image, weight, self.bias, self.stride, self.padding, self.extra, self.groups)
+        image = _image(x.to(self.weight.dtype))
+        y = F.conv_transpose2d(image, self.weight[:, :, None], self.bias, self.stride, self.padding)
         return y[:, :, 0].transpose(1, 2)
+
+    def halve(self) -> None:
+        self.half()
+
+
+class Doubling(nn.Module):
+    """Each channel for itself, twice as many times: a transposed convolution of three taps, written out."""
+
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(channels, 1, 3))
+        self.bias = nn.Parameter(torch.empty(channels))
+
+    def forward(self, x: Tensor) -> Tensor:  # [B, T, C], masked -> [B, 2T, C]
+        later, now, before = self.weight[:, 0].unbind(-1)
+        following = F.pad(x[:, 1:], (0, 0, 0, 1))
+        pairs = torch.stack([x * now, x * before + following * later], dim=2) + self.bias  # [B, T, 2, C]
+        return pairs.flatten(1, 2)
+
+
+def _image(x: Tensor) -> Tensor:  # [B, T, C] -> [B, C, 1, T], the same memory
+    return x.transpose(1, 2)[:, :, None]
+
+
+def _channels_last(weight: Tensor) -> Tensor:  # [out, in, kernel], in memory [out, kernel, in]
+    return weight.transpose(1, 2).contiguous().transpose(1, 2)
+
+
+def lay_out(module: nn.Module) -> None:
+    """Puts the weights in memory as the convolutions read them."""
+    for part in module.modules():
+        if isinstance(part, Conv | Upsample):
+            part.weight.data = _channels_last(part.weight.data)
 
 
 class AdaIN(nn.Module):
@@ -96,17 +136,16 @@ class ResBlock(nn.Module):
         self.up = up
         self.norm1, self.norm2 = AdaIN(n_in), AdaIN(n_out)
         self.conv1, self.conv2 = Conv(n_in, n_out, 3), Conv(n_out, n_out, 3)
-        self.pool = Upsample(n_in, n_in, 3, 2, groups=n_in) if up else None
+        self.pool = Doubling(n_in) if up else None
         self.conv1x1 = Conv(n_in, n_out, bias=False) if n_in != n_out else None
 
     def forward(self, x: Tensor, style: Tensor, mask: Tensor) -> Tensor:  # [B, T, n_in] -> [B, T or 2T, n_out], masked
         dtype = self.conv1.weight.dtype
-        y = (F.leaky_relu(self.norm1(x, style, mask), 0.2) * mask).to(dtype)
+        y = F.leaky_relu(self.norm1(x, style, mask), 0.2) * mask
         if self.pool is not None:
             x, mask = twice(x), twice(mask)
             y = self.pool(y) * mask
-        y = self.conv1(y)
-        y = self.conv2((F.leaky_relu(self.norm2(y, style, mask), 0.2) * mask).to(dtype))
+        y = self.conv2(F.leaky_relu(self.norm2(self.conv1(y), style, mask), 0.2) * mask)
         shortcut = x if self.conv1x1 is None else self.conv1x1(x)
         return cast(Tensor, (y + shortcut) * (mask / math.sqrt(2)).to(dtype))
 
@@ -133,9 +172,10 @@ class BiLSTM(nn.Module):
 
     def flatten(self) -> None:
         """Lays the weights side by side on a CUDA device, as cuDNN wants them: else it copies them at every call."""
-        weights = [getattr(self, name).data for name in self.names]
-        hidden = weights[1].shape[1]
-        torch._cudnn_rnn_flatten_weight(weights, 4, weights[0].shape[1], CUDNN_LSTM, hidden, 0, 1, True, True)
+        weights = [getattr(self, name) for name in self.names]
+        n_in, hidden = weights[0].shape[1], weights[1].shape[1]
+        with torch.no_grad():
+            torch._cudnn_rnn_flatten_weight(weights, 4, n_in, CUDNN_LSTM, hidden, 0, 1, True, True)
 
     @staticmethod
     def _widen(module: nn.Module, state: dict[str, Tensor], prefix: str, *_: object) -> None:

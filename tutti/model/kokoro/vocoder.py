@@ -31,9 +31,9 @@ class SnakeBlock(nn.Module):
     def forward(self, x: Tensor, style: Tensor, mask: Tensor) -> Tensor:  # [B, T, C], masked in and out
         for i in range(len(DILATIONS)):
             y = snake(self.adain1[i](x, style, mask), self.alpha1[i]) * mask
-            y = self.convs1[i](y.to(x.dtype))
+            y = self.convs1[i](y)
             y = snake(self.adain2[i](y, style, mask), self.alpha2[i]) * mask
-            x = x + self.convs2[i](y.to(x.dtype)) * mask
+            x = x + self.convs2[i](y) * mask
         return x
 
 
@@ -89,7 +89,7 @@ class Vocoder(nn.Module):
         """fp16 for the wide convolutions. Pitch, source, norms and Fourier transforms stay fp32."""
         for name, module in self.named_modules():
             if isinstance(module, Conv | Upsample) and name not in ("F0_conv", "N_conv"):
-                module.half()
+                module.halve()
 
     def forward(self, features: Tensor, f0: Tensor, energy: Tensor, n_frames: Tensor, style: Tensor) -> Tensor:
         """features [B, T, 512], f0 and energy [B, 2T], n_frames [B], style [B, 256] -> samples [B, 600T]."""

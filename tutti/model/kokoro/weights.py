@@ -7,6 +7,7 @@ is silently missing is a voice that is silently wrong.
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from pickle import UnpicklingError
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,7 +16,7 @@ from torch import Tensor
 
 from tutti.errors import MissingExtra, WeightsCorrupt, WeightsUnavailable
 from tutti.model.kokoro.acoustic import Acoustic
-from tutti.model.kokoro.layers import Conv, Upsample
+from tutti.model.kokoro.layers import lay_out
 from tutti.model.kokoro.vocoder import Vocoder
 
 if TYPE_CHECKING:
@@ -42,6 +43,8 @@ def read(path: Path) -> State:
             case ".npz":
                 with np.load(path, allow_pickle=False) as archive:
                     return {name: torch.from_numpy(archive[name].astype(np.float32)) for name in archive.files}
+    except UnpicklingError as exc:
+        raise WeightsCorrupt(f"{path} is not a checkpoint that holds tensors alone") from exc
     except (OSError, ValueError, KeyError, RuntimeError) as exc:
         raise WeightsCorrupt(f"{path} does not hold Kokoro's weights ({exc})") from exc
     raise WeightsCorrupt(f"{path} is neither .onnx, .pth nor .npz")
@@ -57,9 +60,8 @@ def build(state: Mapping[str, Tensor]) -> tuple[Acoustic, Vocoder]:
         vocoder.load_state_dict(theirs, strict=True)
     except (RuntimeError, KeyError) as exc:
         raise WeightsCorrupt(f"these are not Kokoro's weights: {exc}") from exc
-    for module in (*acoustic.modules(), *vocoder.modules()):
-        if isinstance(module, Conv | Upsample):  # in memory as the convolutions read it: channels last
-            module.weight.data = module.weight.data.transpose(1, 2).contiguous().transpose(1, 2)
+    lay_out(acoustic)
+    lay_out(vocoder)
     return acoustic.eval().requires_grad_(False), vocoder.eval().requires_grad_(False)
 
 

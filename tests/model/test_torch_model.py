@@ -1,0 +1,255 @@
+"""Our own Kokoro is the official one, and a row of a padded batch is the row alone."""
+
+import dataclasses
+import pickle
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from tests.model.mel import distance_db  # noqa: E402
+from tutti.errors import InvalidInput, MissingExtra, ModelFailed, WeightsCorrupt, WeightsUnavailable  # noqa: E402
+from tutti.model.buckets import Ladder  # noqa: E402
+from tutti.model.graphs import Replays  # noqa: E402
+from tutti.model.kokoro import weights  # noqa: E402
+from tutti.model.kokoro.batches import DeviceFrames, DeviceFull  # noqa: E402
+from tutti.model.kokoro.layers import AdaIN, BiLSTM, valid  # noqa: E402
+from tutti.model.kokoro.source import Fourier, Source  # noqa: E402
+from tutti.model.onnx_model import OnnxModel  # noqa: E402
+from tutti.model.torch_model import TorchModel  # noqa: E402
+from tutti.speech import SAMPLES_PER_FRAME, Frames, Utterance  # noqa: E402
+from tutti.text.vocab import encode  # noqa: E402
+from tutti.voices import Voices  # noqa: E402
+
+MAX_DB = 0.7  # a hundred-thousandth more pitch alone moves the vocoder by half of this
+SENTENCES = [
+    ("af_heart", "wˈʌn pˈæs.", 1.0),
+    ("bm_george", "ðə kwˈɪk bɹˈWn fˈɒks, ænd ðˈɛn ɪt slˈiːps.", 1.3),
+    ("zf_xiaoxiao", "ni↓", 0.8),
+]
+
+
+@pytest.fixture(scope="module")
+def state(official: dict[str, Path]) -> weights.State:
+    return weights.read(official["fp32"])
+
+
+@pytest.fixture(scope="module")
+def ours(state: weights.State, tmp_path_factory: pytest.TempPathFactory) -> TorchModel:
+    path = tmp_path_factory.mktemp("archive") / "kokoro.npz"
+    weights.export(state, path, np.float32)
+    return TorchModel(path, "cpu")
+
+
+@pytest.fixture(scope="module")
+def theirs(official: dict[str, Path]) -> Iterator[OnnxModel]:
+    model = OnnxModel(official["fp32"], "fp32", 2)
+    yield model
+    model.close()
+
+
+@pytest.fixture(scope="module")
+def rows(home: Path) -> list[Utterance]:
+    voices = Voices(home / "voices")
+    return [Utterance(encode(said), voices.get(name).style(len(said)), speed) for name, said, speed in SENTENCES]
+
+
+@pytest.fixture(scope="module")
+def frames(theirs: OnnxModel, rows: list[Utterance]) -> list[Frames]:
+    return theirs.acoustic(rows)
+
+
+@pytest.mark.weights
+def test_the_acoustic_half_equals_the_official_one(
+    ours: TorchModel, rows: list[Utterance], frames: list[Frames]
+) -> None:
+    for mine, official in zip(ours.acoustic(rows), frames, strict=True):
+        assert np.array_equal(mine.durations, official.durations)
+        assert np.abs(mine.features - official.features).max() < 1e-3
+        assert np.abs(mine.f0 - official.f0).max() < 1e-2
+        assert np.abs(mine.energy - official.energy).max() < 1e-3
+
+
+@pytest.mark.weights
+def test_the_vocoder_half_sounds_like_the_official_one(
+    ours: TorchModel, theirs: OnnxModel, frames: list[Frames]
+) -> None:
+    for mine, official in zip(ours.vocoder(frames), theirs.vocoder(frames), strict=True):
+        assert distance_db(mine, official) < MAX_DB
+        assert np.corrcoef(mine, official)[0, 1] > 0.98
+        assert 0.97 < np.std(mine) / np.std(official) < 1.03
+
+
+@pytest.mark.weights
+def test_a_row_does_not_hear_its_neighbours(ours: TorchModel, rows: list[Utterance]) -> None:
+    together = ours.acoustic(rows)
+    sounds = ours.vocoder(together)
+    for place, row in enumerate(rows):
+        (alone,) = ours.acoustic([row])
+        assert np.array_equal(alone.durations, together[place].durations)
+        assert np.abs(alone.features - together[place].features).max() < 1e-3
+        assert np.abs(alone.f0 - together[place].f0).max() < 1e-2
+        assert np.abs(alone.energy - together[place].energy).max() < 1e-3
+        (sound,) = ours.vocoder([alone])
+        assert sound.shape == sounds[place].shape == (alone.n_frames * SAMPLES_PER_FRAME,)
+        assert distance_db(sound, sounds[place]) < MAX_DB
+
+
+@pytest.mark.weights
+def test_the_padded_pass_itself_keeps_rows_apart(ours: TorchModel, rows: list[Utterance]) -> None:
+    """Not as the buckets would have it: the shortest row with the longest, in one shape."""
+    plan = ours.plan
+    ours.plan = dataclasses.replace(plan, rows=(2,), frames=Ladder(128, 256))
+    try:
+        short, long = (ours.acoustic([row])[0] for row in (rows[2], rows[1]))
+        assert len(ours._frame_groups([short.n_frames, long.n_frames])) == 1
+        padded, _ = ours.vocoder([short, long])
+    finally:
+        ours.plan = plan
+    (alone,) = ours.vocoder([short])
+    assert distance_db(alone, padded) < 0.05
+
+
+@pytest.mark.weights
+def test_changed_pitch_is_heard_and_frames_travel_between_processes(ours: TorchModel, rows: list[Utterance]) -> None:
+    (spoken,) = ours.acoustic(rows[:1])
+    assert isinstance(spoken, DeviceFrames)
+    carried = pickle.loads(pickle.dumps(spoken))
+    assert type(carried) is Frames
+    assert np.array_equal(carried.features, spoken.features)
+    higher = dataclasses.replace(spoken, f0=spoken.f0 * 1.2)
+    plain, again, high = ours.vocoder([spoken, carried, higher])
+    assert distance_db(plain, again) < 0.01
+    assert distance_db(plain, high) > 1
+
+
+@pytest.mark.weights
+def test_upstreams_checkpoint_gives_the_same_numbers(state: weights.State, tmp_path: Path) -> None:
+    parts: dict[str, dict[str, torch.Tensor]] = {"bert": {"module.pooler.weight": torch.zeros(2, 2)}}
+    for name, tensor in state.items():
+        part, _, rest = name.partition(".")
+        names = parts.setdefault(part, {})
+        if tensor.dim() == 3 and name.endswith("weight"):
+            names[f"module.{rest}_g"] = tensor.flatten(1).norm(dim=1).view(-1, 1, 1)
+            names[f"module.{rest}_v"] = tensor * 3
+        else:
+            names[f"module.{rest}"] = tensor
+    torch.save(parts, tmp_path / "kokoro.pth")
+    found = weights.read(tmp_path / "kokoro.pth")
+    assert found.keys() == state.keys()
+    assert all(torch.allclose(found[name], state[name], atol=1e-5, rtol=1e-4) for name in state)
+
+
+@pytest.mark.weights
+def test_a_tensor_too_many_or_too_few_is_named(state: weights.State) -> None:
+    name = "decoder.generator.conv_post.bias"
+    with pytest.raises(WeightsCorrupt, match="conv_post"):
+        weights.build({key: tensor for key, tensor in state.items() if key != name})
+    with pytest.raises(WeightsCorrupt, match="stray"):
+        weights.build({**state, "stray": torch.zeros(1)})
+
+
+@pytest.mark.weights
+def test_rows_that_nobody_can_say_are_refused(ours: TorchModel, rows: list[Utterance]) -> None:
+    assert ours.acoustic([]) == ours.vocoder([]) == []
+    with pytest.raises(InvalidInput, match="speed"):
+        ours.acoustic([dataclasses.replace(rows[0], speed=9)])
+
+
+@pytest.mark.weights
+def test_a_full_device_and_a_broken_one_are_told_apart(
+    ours: TorchModel, rows: list[Utterance], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise torch.OutOfMemoryError("no memory")
+
+    def broken(*_: object) -> None:
+        raise RuntimeError("no device")
+
+    monkeypatch.setattr(ours, "_read", full)
+    with pytest.raises(DeviceFull, match="fewer rows"):
+        ours.acoustic(rows)
+    monkeypatch.setattr(ours, "_read", broken)
+    with pytest.raises(ModelFailed, match="no device"):
+        ours.acoustic(rows)
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device")
+def test_a_missing_device_names_the_cure() -> None:
+    with pytest.raises(MissingExtra, match="device=cpu"):
+        TorchModel(Path("model.onnx"), "cuda")
+
+
+@pytest.mark.parametrize("name", ["model.onnx", "model.npz", "model.pth", "model.txt"])
+def test_a_file_that_is_not_kokoro_is_named(tmp_path: Path, name: str) -> None:
+    with pytest.raises(WeightsUnavailable, match=name):
+        weights.read(tmp_path / name)
+    (tmp_path / name).write_bytes(b"not a network at all")
+    with pytest.raises(WeightsCorrupt, match=name):
+        weights.read(tmp_path / name)
+
+
+def test_the_bilstm_turns_round_at_each_rows_own_end() -> None:
+    plain = torch.nn.LSTM(6, 4, batch_first=True, bidirectional=True)
+    masked = BiLSTM(6, 8)
+    masked.load_state_dict(plain.state_dict())
+    x, lengths = torch.randn(3, 9, 6), torch.tensor([9, 1, 5])
+    with torch.no_grad():
+        found = masked(x, valid(lengths, 9))
+        for row, n, y in zip(x, lengths.tolist(), found, strict=True):
+            assert torch.allclose(y[:n], plain(row[None, :n])[0][0], atol=1e-6)
+
+
+def test_padding_does_not_change_a_norm() -> None:
+    norm = AdaIN(5)
+    x, style = torch.randn(1, 7, 5), torch.randn(1, 128)
+    padded = torch.cat([x, torch.full((1, 50, 5), 9.0)], dim=1)
+    with torch.no_grad():
+        alone, among = norm(x, style, valid(torch.tensor([7]), 7)), norm(padded, style, valid(torch.tensor([7]), 57))
+    assert torch.allclose(alone, among[:, :7], atol=1e-5)
+
+
+def test_the_transform_is_undone_up_to_each_rows_own_end() -> None:
+    fourier = Fourier()
+    wave = torch.randn(2, 600)
+    lengths = torch.tensor([600, 300])
+    hops = valid(lengths // 5 + 1, 121)
+    magnitude, angle = fourier.spectrum(wave, lengths).chunk(2, dim=-1)
+    again = fourier.wave(magnitude, angle, hops) / 1.5
+    for row, back, n in zip(wave, again, lengths.tolist(), strict=True):
+        assert torch.allclose(back[:n], row[:n], atol=1e-4)
+
+
+def test_the_source_hums_at_its_pitch() -> None:
+    source = Source()
+    with torch.no_grad():
+        source.l_linear.weight.zero_()[0, 0] = 1
+        source.l_linear.bias.zero_()
+        wave = source(torch.tensor([[200.0] * 80, [5.0] * 80]))  # one second
+    assert torch.fft.rfft(wave[0]).abs().argmax() == 200
+    assert not wave[1].any()
+
+
+def test_a_captured_shape_is_replayed_and_any_other_runs_as_it_comes() -> None:
+    def twice(x: torch.Tensor) -> tuple[torch.Tensor]:
+        return (x * 2,)
+
+    captured = []
+
+    def capture(function, inputs):  # type: ignore[no-untyped-def]
+        outputs = tuple(torch.empty_like(x) for x in inputs)
+        captured.append(inputs[0].shape)
+        return lambda: outputs[0].copy_(function(*inputs)[0]), outputs
+
+    replays = Replays(twice, twice, capture)
+    replays.capture(torch.zeros(4))
+    replays.capture(torch.ones(4))
+    assert captured == [(4,)]
+    first, second = (replays(torch.full((4,), value))[0] for value in (1.0, 5.0))
+    assert first.tolist() == [2.0] * 4
+    assert second.tolist() == [10.0] * 4
+    assert replays(torch.ones(3))[0].tolist() == [2.0] * 3
+    assert len(replays) == 1
