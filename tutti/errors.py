@@ -12,6 +12,7 @@ TuttiError
 ├── StorageFull             507
 ├── G2PUnavailable          502  the remote G2P service did not answer
 └── ModelFailed             500  the network broke on this row
+    └── DeviceFull          503  too many rows at once for the device's memory; fewer will do
 """
 
 from collections.abc import Iterable
@@ -73,6 +74,10 @@ class G2PUnavailable(TuttiError):
 
 class ModelFailed(TuttiError):
     code = "model_failed"
+
+
+class DeviceFull(ModelFailed):
+    status, code = 503, "device_full"
 
 
 def did_you_mean(wrong: str, known: Iterable[str]) -> str:

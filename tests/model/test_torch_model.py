@@ -11,11 +11,11 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from tests.model.mel import distance_db  # noqa: E402
-from tutti.errors import InvalidInput, MissingExtra, ModelFailed, WeightsCorrupt, WeightsUnavailable  # noqa: E402
+from tutti.errors import DeviceFull, InvalidInput, MissingExtra, ModelFailed, WeightsCorrupt, WeightsUnavailable  # noqa: E402
 from tutti.model.buckets import Ladder  # noqa: E402
 from tutti.model.graphs import Replays  # noqa: E402
 from tutti.model.kokoro import weights  # noqa: E402
-from tutti.model.kokoro.batches import DeviceFrames, DeviceFull  # noqa: E402
+from tutti.model.kokoro.batches import DeviceFrames  # noqa: E402
 from tutti.model.kokoro.layers import AdaIN, BiLSTM, valid  # noqa: E402
 from tutti.model.kokoro.source import Fourier, Source  # noqa: E402
 from tutti.model.onnx_model import OnnxModel  # noqa: E402

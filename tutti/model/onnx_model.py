@@ -13,8 +13,8 @@ from tutti.model import cut
 from tutti.model.contract import check_samples, check_utterances
 from tutti.speech import Frames, Samples, Utterance
 
-# The vocoder needs about half a megabyte for each frame in flight; 22 s side by side keep the process below 1.2 GB.
-MAX_FRAMES_SIDE_BY_SIDE = 880
+# The vocoder needs about half a megabyte for each frame in flight; 16 s side by side keep the process below 1.2 GB.
+MAX_FRAMES_SIDE_BY_SIDE = 640
 
 
 class OnnxModel:

@@ -9,17 +9,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from tutti.errors import ModelFailed
+from tutti.errors import DeviceFull, ModelFailed
 from tutti.model.buckets import Group
 from tutti.speech import STYLE_SIZE, Frames, Utterance
 
 FEATURES = 512
-
-
-class DeviceFull(ModelFailed):
-    """The device has no memory for this many padded frames at once: ask for fewer."""
-
-    status, code = 503, "device_full"
 
 
 class DeviceFrames(Frames):
