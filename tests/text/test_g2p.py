@@ -121,6 +121,7 @@ def test_plain_sentences_sound_as_upstream_says_them(home: Path) -> None:
         ("They took the lead.", "lˈid"),
         ("She plays bass guitar.", "bˈAs"),
         ("He caught a bass in the lake.", "bˈæs"),
+        ("He put the bass guitar down and caught a bass.", "bˈæs"),
         ("We heard live music.", "lˈIv"),
         ("I live in Boston.", "lˈɪv"),
         ("My brother lives in Boston.", "lˈɪvz"),

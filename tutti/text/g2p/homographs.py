@@ -43,6 +43,11 @@ RULES: dict[str, tuple[Rule, ...]] = {
             after="guitar guitars guitarist player players line lines drum drums clef note notes solo voice "
             "singer amp boost "
             "part string strings section",
+        ),
+        _rule("bˈæs", "bˈas", near="lake river pond sea fish fishing fisherman caught catch trout fillet grilled"),
+        _rule(
+            "bˈAs",
+            "bˈAs",
             near="music guitar drum drums treble band song songs jazz speaker speakers subwoofer melody choir "
             "tenor rhythm",
         ),
