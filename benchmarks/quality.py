@@ -94,6 +94,7 @@ def main(
     listener: Annotated[str, typer.Option("--recogniser", help="whisper or moonshine")] = "whisper",
     sides: Annotated[str, typer.Option(help="of tutti, rival, floor")] = "tutti,rival",
     n_sentences: Annotated[int | None, typer.Option("--sentences", help="only so many, from all categories")] = None,
+    category: Annotated[str | None, typer.Option(help="only this one")] = None,
     each: Annotated[int, typer.Option(help="voices for each sentence")] = 1,
     full: Annotated[bool, typer.Option("--full", help="every sentence by every voice")] = False,
     engine: Annotated[bool, typer.Option("--engine", help="our side through the engine, not the bare graph")] = False,
@@ -107,7 +108,7 @@ def main(
     store = Store(home)
     with shown() as progress:
         store.ensure(wanted(precision), sources=sources(), progress=progress)
-    chosen = spread(sentences(), n_sentences)
+    chosen = [one for one in spread(sentences(), n_sentences) if category in (None, one.category)]
     names = sides.split(",")
 
     read: dict[str, list[Read]] = {}
@@ -140,6 +141,7 @@ def main(
         low, high = interval(heard["tutti"], heard["rival"])
         console.print(f"tutti less rival, words: 95 % of resamplings between {low:+.1f} and {high:+.1f} points")
     name = "phonemes" if phonemes_only else precision + ("-engine" if engine else "")
+    name += f"-{category}" if category else ""
     setting = {"precision": precision, "recogniser": listener, "voices": voices, "each": each, "full": full}
     save(RESULTS / f"quality-{name}.json", setting, read, heard)
 

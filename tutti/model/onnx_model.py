@@ -13,8 +13,8 @@ from tutti.model import cut
 from tutti.model.contract import check_samples, check_utterances
 from tutti.speech import Frames, Samples, Utterance
 
-# The vocoder needs about half a megabyte for each frame in flight; 16 s side by side keep the process below 1.2 GB.
-MAX_FRAMES_SIDE_BY_SIDE = 640
+# The vocoder needs about half a megabyte for each frame in flight; 14 s side by side keep the process below 1.2 GB.
+MAX_FRAMES_SIDE_BY_SIDE = 560
 
 
 class OnnxModel:
@@ -93,8 +93,6 @@ def _session(path: Path, threads: int) -> ort.InferenceSession:
     options.inter_op_num_threads = 1
     options.log_severity_level = 3
     options.enable_mem_pattern = False  # plans memory for each length it has seen; lengths hardly ever come back
-    # A spinning pool would steal the cores from the lanes beside it.
-    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     try:
         return ort.InferenceSession(path, options, providers=["CPUExecutionProvider"])
     except Exception as exc:
