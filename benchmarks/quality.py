@@ -27,8 +27,9 @@ from benchmarks.report import Heard, Read, interval, save, show_worst, table
 from benchmarks.score import phoneme_errors, word_errors
 from benchmarks.sentences import Sentence, sentences, spread
 from benchmarks.speak import Memory, Speaker, spoken_key
+from tutti import settings
 from tutti.speech import SAMPLE_RATE
-from tutti.weights import FP32_MODEL, INT8_MODEL, Precision, Store, default_home, shown, sources, wanted
+from tutti.weights import FP32_MODEL, INT8_MODEL, Precision, Store, shown, sources, wanted
 
 VOICES = "af_heart,am_michael,bf_emma,am_puck,af_bella,bm_george,af_nicole,am_fenrir"
 MODELS = {"fp32": FP32_MODEL, "int8": INT8_MODEL}
@@ -104,7 +105,7 @@ def main(
 ) -> None:
     """Word and phoneme error rates of tutti and of upstream's way, on the same sentences in the same run."""
     console = Console()
-    home = home or default_home()
+    home = settings.load({"home": home})[0].home
     store = Store(home)
     with shown() as progress:
         store.ensure(wanted(precision), sources=sources(), progress=progress)

@@ -12,8 +12,9 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from tutti import settings
 from tutti.errors import InvalidInput, StorageFull, WeightsCorrupt, WeightsUnavailable
-from tutti.weights import File, Progress, Store, default_home, sources, wanted
+from tutti.weights import File, Progress, Store, sources, wanted
 from tutti.weights.folder import Folder
 from tutti.weights.source import Offer, Refusal
 
@@ -234,6 +235,6 @@ def test_a_folder_that_is_none_is_the_callers_error(tmp_path: Path) -> None:
 
 @pytest.mark.weights
 def test_the_real_files_are_the_official_ones() -> None:
-    store = Store(Path(os.environ.get("TUTTI_HOME", default_home())))
+    store = Store(settings.load({})[0].home)
     store.ensure(wanted("int8"), sources=sources())
     store.verify(wanted("int8"))

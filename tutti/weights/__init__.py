@@ -11,7 +11,7 @@ from pathlib import Path
 from tutti.weights.manifest import FP32_MODEL, INT8_MODEL, LEXICONS, VOICES, File, Precision, wanted
 from tutti.weights.progress import Progress, shown
 from tutti.weights.source import Source
-from tutti.weights.store import Store, default_home
+from tutti.weights.store import Store
 
 __all__ = [
     "FP32_MODEL",
@@ -23,7 +23,6 @@ __all__ = [
     "Progress",
     "Source",
     "Store",
-    "default_home",
     "shown",
     "sources",
     "wanted",

@@ -16,13 +16,6 @@ from tutti.weights.source import Offer, Refusal, Source
 log = logging.getLogger(__name__)
 
 
-def default_home() -> Path:
-    """The user's cache folder for tutti."""
-    from platformdirs import user_cache_path
-
-    return user_cache_path("tutti")
-
-
 class Store:
     """Owns one folder of official files. A file that lies under its final name was whole when it got there."""
 
