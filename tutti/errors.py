@@ -11,6 +11,11 @@ TuttiError
 ├── WeightsCorrupt          503  the bytes are not the official ones
 ├── StorageFull             507
 ├── G2PUnavailable          502  the remote G2P service did not answer
+├── QueueFull               429  more work waits than can be done in time; `retry_after_s` says when to come again
+├── DeadlineExceeded        504  the request's own time limit passed
+├── NotReady                503  the model is not warm yet
+├── Draining                503  the server is going down and takes no new work
+├── WorkerLost              503  the process with the model died or hung
 └── ModelFailed             500  the network broke on this row
     └── DeviceFull          503  too many rows at once for the device's memory; fewer will do
 """
@@ -70,6 +75,30 @@ class StorageFull(TuttiError):
 
 class G2PUnavailable(TuttiError):
     status, code = 502, "g2p_unavailable"
+
+
+class QueueFull(TuttiError):
+    status, code = 429, "queue_full"
+
+    def __init__(self, message: str, *, retry_after_s: float, param: str | None = None) -> None:
+        super().__init__(message, param=param)
+        self.retry_after_s = retry_after_s
+
+
+class DeadlineExceeded(TuttiError):
+    status, code = 504, "deadline_exceeded"
+
+
+class NotReady(TuttiError):
+    status, code = 503, "not_ready"
+
+
+class Draining(TuttiError):
+    status, code = 503, "draining"
+
+
+class WorkerLost(TuttiError):
+    status, code = 503, "worker_lost"
 
 
 class ModelFailed(TuttiError):
