@@ -27,10 +27,16 @@ app = typer.Typer(
     rich_markup_mode="rich",
 )
 
-Precision = Literal["auto", "fp32", "int8"]
+Backend = Literal["auto", "onnx", "torch"]
+Device = Literal["auto", "cpu", "cuda"]
+Precision = Literal["auto", "fp32", "int8", "fp16"]
+Compile = Literal["off", "reduced", "full"]
 Home = Annotated[Path | None, typer.Option(help="Folder of the model files.")]
 Offline = Annotated[bool | None, typer.Option("--offline", help="Never touch the network.")]
+BackendFlag = Annotated[Backend | None, typer.Option(help="Who runs the model.")]
+DeviceFlag = Annotated[Device | None, typer.Option(help="Where the model runs.")]
 PrecisionFlag = Annotated[Precision | None, typer.Option(help="Numbers the model computes with.")]
+CompileFlag = Annotated[Compile | None, typer.Option(help="Shapes made fast at start, on CUDA.")]
 Threads = Annotated[int | None, typer.Option(help="Cores the model may use.")]
 G2PUrl = Annotated[str | None, typer.Option(help="Ask this G2P service how words sound.")]
 
@@ -91,7 +97,10 @@ def speak(
     words: Annotated[Path | None, typer.Option(help="Write when each word is heard, as JSON.")] = None,
     home: Home = None,
     offline: Offline = None,
+    backend: BackendFlag = None,
+    device: DeviceFlag = None,
     precision: PrecisionFlag = None,
+    compile: CompileFlag = None,
     threads: Threads = None,
     g2p_url: G2PUrl = None,
 ) -> None:
@@ -104,7 +113,10 @@ def speak(
         {
             "home": home,
             "offline": offline,
+            "backend": backend,
+            "device": device,
             "precision": precision,
+            "compile": compile,
             "threads": threads,
             "g2p_url": g2p_url,
             "voice": voice,
@@ -159,12 +171,13 @@ def pull(
     precision: PrecisionFlag = None,
 ) -> None:
     """Fetch the model, the voices and the lexicons, once."""
-    from tutti.model import resolve
+    from tutti.model import choose, official
     from tutti.weights import Store, shown, sources, wanted
 
     chosen, _ = settings.load({"home": home, "offline": offline, "precision": precision})
     store = Store(chosen.home)
-    files = wanted(resolve(chosen.precision))
+    precision_here = choose(chosen.backend, chosen.device).precision if chosen.precision == "auto" else chosen.precision
+    files = wanted(official(precision_here))
     with shown() as progress:
         if verify:
             store.verify(files, progress)

@@ -9,7 +9,7 @@ import numpy as np
 
 from tutti import text as front
 from tutti.errors import InvalidInput, NothingToSpeak
-from tutti.model import load, resolve
+from tutti.model import choose, load
 from tutti.model.contract import check_speed
 from tutti.settings import Settings
 from tutti.speech import MAX_PHONEMES, SAMPLE_RATE, SAMPLES_PER_FRAME, Model, Samples, Speech, Utterance, WordTime
@@ -100,11 +100,11 @@ class Engine:
 
 def open_engine(settings: Settings) -> Engine:
     """An engine on this machine, its model files fetched first where they are missing."""
-    precision = resolve(settings.precision)
+    choice = choose(settings.backend, settings.device, settings.precision, settings.compile)
     store = Store(settings.home)
     with shown() as progress:
-        store.ensure(wanted(precision), sources=sources(offline=settings.offline), progress=progress)
-    model = load(store.path(FP32_MODEL if precision == "fp32" else INT8_MODEL), precision, settings.threads)
+        store.ensure(wanted(choice.weights), sources=sources(offline=settings.offline), progress=progress)
+    model = load(store.path(FP32_MODEL if choice.weights == "fp32" else INT8_MODEL), choice, settings.threads)
     return Engine(model, Voices(settings.home / "voices"), _pronouncer(settings))
 
 

@@ -19,7 +19,10 @@ class Settings(BaseModel):
 
     home: Path = Field(user_cache_path("tutti"), description="folder of the model files")
     offline: bool = Field(False, description="never touch the network")
-    precision: Literal["auto", "fp32", "int8"] = Field("auto", description="numbers the model computes with")
+    backend: Literal["auto", "onnx", "torch"] = Field("auto", description="who runs the model; auto = torch on CUDA")
+    device: Literal["auto", "cpu", "cuda"] = Field("auto", description="where the model runs")
+    precision: Literal["auto", "fp32", "int8", "fp16"] = Field("auto", description="numbers the model computes with")
+    compile: Literal["off", "reduced", "full"] = Field("off", description="shapes made fast at start, on CUDA")
     threads: int = Field(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1,
                          ge=1, le=256, description="cores the model may use")  # fmt: skip
     voice: str = Field("af_heart", description="the voice when none is asked for")

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tutti.errors import InvalidInput, ModelFailed
-from tutti.model import load
+from tutti.model import choose, load
 from tutti.model.contract import check_samples
 from tutti.model.tone import ToneModel
 from tutti.speech import SAMPLES_PER_FRAME, Frames, Model, Utterance
@@ -23,7 +23,7 @@ def model(request: pytest.FixtureRequest) -> Iterator[Model]:
         yield ToneModel(lanes=2)
         return
     official = request.getfixturevalue("official")[request.param]
-    model = load(official, request.param, 2)
+    model = load(official, choose("onnx", precision=request.param), 2)
     yield model
     model.close()
 
