@@ -3,13 +3,22 @@
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from dotenv import dotenv_values
 from platformdirs import user_cache_path
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, ValidationError
 
 from tutti.errors import InvalidInput, did_you_mean
+
+
+def _commas(value: object) -> object:
+    """A list as people write one in a variable: a, b."""
+    return tuple(part.strip() for part in value.split(",") if part.strip()) if isinstance(value, str) else value
+
+
+Names = Annotated[tuple[str, ...], BeforeValidator(_commas)]
+Secrets = Annotated[tuple[SecretStr, ...], BeforeValidator(_commas)]
 
 
 class Settings(BaseModel):
@@ -29,9 +38,33 @@ class Settings(BaseModel):
     g2p_url: str | None = Field(None, description="a G2P service; none = pronounce in this process")
     g2p_timeout_s: float = Field(5.0, gt=0, le=600, description="how long to wait for that service")
 
+    # The server.
+    host: str = Field("127.0.0.1", description="address to listen on; 0.0.0.0 = every one")
+    port: int = Field(8880, ge=0, le=65535, description="port to listen on; 0 = any that is free")
+    api_keys: Secrets = Field((), description="keys that may ask for speech, plain or as sha256:<hex>; none = anyone")
+    rate_requests: float = Field(0, ge=0, description="requests a minute for each key; 0 = no limit")
+    rate_characters: float = Field(0, ge=0, description="characters a minute for each key; 0 = no limit")
+    cors_origins: Names = Field((), description="web pages that may call from a browser; * = all")
+    voice_names: Names = Field((), description="names of your own for voices: narrator=am_adam, duo=af_sky+am_echo")
+    max_text: int = Field(100_000, ge=1, le=2_000_000, description="characters in one request")
+    max_body: int = Field(1 << 20, ge=1024, description="bytes in the body of one request")
+    max_whole_mb: float = Field(64, gt=0, description="encoded audio that is held back for a whole answer")
+    max_request_items: int = Field(50, ge=1, le=1000, description="items in one POST /tts/batch")
+    max_connections: int = Field(4096, ge=1, description="connections open at once, then 503")
+    timeout_s: float = Field(60, gt=0, description="a request waits this long for its first sound, then 504")
+    idle_s: float = Field(10, gt=0, description="a client that neither sends nor reads for this long is cut")
+    grace_s: float = Field(30, ge=0, description="how long streams may finish after SIGTERM")
+    cache_mb: float = Field(64, ge=0, description="whole answers kept for the next who asks; 0 = none")
+    log_format: Literal["text", "json"] = Field("text", description="how the server writes its log")
+
 
 # Names that older set-ups use for the same thing.
-ALIASES = {"g2p_url": ("G2P_SERVICE_URL",), "g2p_timeout_s": ("G2P_TIMEOUT",)}
+ALIASES = {
+    "g2p_url": ("G2P_SERVICE_URL",),
+    "g2p_timeout_s": ("G2P_TIMEOUT",),
+    "host": ("HOST",),
+    "port": ("PORT",),
+}
 
 
 def load(
