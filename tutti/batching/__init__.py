@@ -1,0 +1,1 @@
+"""Which rows run together, and when: jobs, what they cost, who goes next."""

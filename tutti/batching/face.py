@@ -1,0 +1,97 @@
+"""The asyncio side that both kinds of worker share: callers wait for futures that a thread of the worker settles."""
+
+import asyncio
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tutti.batching.orders import Acoustic, Forget, Memory, Progress, State, Status, Vocoder
+from tutti.errors import WorkerLost
+from tutti.speech import Samples, Utterance
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Call:
+    """An order and who waits for its answer."""
+
+    order: Acoustic | Vocoder
+    timeout_s: float
+    answer: asyncio.Future[object]
+
+
+class Face(ABC):
+    """Callers' methods, made of two that a worker must have: hand over a call, hand over what to forget."""
+
+    def __init__(self, progress: Progress) -> None:
+        self._status = Status("starting")  # written by the worker's thread alone
+        self._closing = False
+        self._progress = progress
+        self._loop: asyncio.AbstractEventLoop
+
+    @property
+    def status(self) -> Status:
+        return replace(self._status, state="closed") if self._closing else self._status
+
+    @property
+    def restarts(self) -> int:
+        return self._status.restarts
+
+    @property
+    def memory(self) -> Memory:
+        return self._status.memory
+
+    async def acoustic(
+        self, checkpoint: str, rows: Sequence[tuple[int, Utterance]], timeout_s: float
+    ) -> list[NDArray[np.int64]]:
+        found = await self._ask(Acoustic(checkpoint, tuple(rows)), timeout_s)
+        return cast(list[NDArray[np.int64]], found)
+
+    async def vocoder(self, checkpoint: str, ids: Sequence[int], timeout_s: float) -> list[Samples]:
+        return cast(list[Samples], await self._ask(Vocoder(checkpoint, tuple(ids)), timeout_s))
+
+    def forget(self, ids: Sequence[int]) -> None:
+        if ids and self.status.state not in ("closed", "failed"):
+            self._post(Forget(tuple(ids)))
+
+    async def _ask(self, order: Acoustic | Vocoder, timeout_s: float) -> object:
+        if self._closing or self._status.state == "failed":
+            raise WorkerLost(f"the worker is {self.status.state}; start another")
+        call = Call(order, timeout_s, self._loop.create_future())
+        self._post(call)
+        return await call.answer
+
+    @abstractmethod
+    def _post(self, errand: Call | Forget) -> None:
+        """Hands it to the worker's thread, in order."""
+
+    # Called by the worker's thread:
+
+    def _note(self, state: State, memory: Memory | None = None, error: str | None = None) -> None:
+        now = self._status
+        self._status = Status(state, now.error if error is None else error, now.restarts, memory or now.memory)
+
+    def _tell(self, what: str, done: int, steps: int) -> None:
+        self._soon(lambda: self._progress(what, done, steps))
+
+    def _settle(self, answer: asyncio.Future[object], value: object, order: Acoustic | Vocoder | None = None) -> None:
+        """Resolves with a value, or rejects with an exception."""
+
+        def settle() -> None:
+            if answer.done():
+                if isinstance(order, Acoustic) and not isinstance(value, BaseException):
+                    self.forget([id for id, _ in order.rows])  # the caller has left: nobody will ask for these frames
+            elif isinstance(value, BaseException):
+                answer.set_exception(value)
+            else:
+                answer.set_result(value)
+
+        self._soon(settle)
+
+    def _soon(self, act: Callable[[], object]) -> None:
+        with suppress(RuntimeError):  # the loop is closed: nobody is left to be told
+            self._loop.call_soon_threadsafe(act)

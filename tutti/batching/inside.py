@@ -1,0 +1,118 @@
+"""What runs inside of a worker's process: a desk, and the line to whoever gives the orders."""
+
+import copy
+import ctypes
+import logging
+import multiprocessing
+import os
+import pickle
+import signal
+import socket
+import sys
+import threading
+from contextlib import suppress
+
+from tutti.batching import memory, shelf
+from tutti.batching.desk import Desk, typed
+from tutti.batching.line import Line
+from tutti.batching.orders import Acoustic, Durations, Failed, Forget, Logged, Make, Ready, Reply, Sound, Step, Vocoder
+from tutti.errors import DeviceFull, ModelFailed, TuttiError
+from tutti.speech import Samples
+
+_PR_SET_PDEATHSIG = 1
+
+
+def main(end: socket.socket, make: Make, log_level: int) -> None:
+    """Serves orders until the line ends. What goes wrong is answered; only a broken line ends the process."""
+    _live_and_die_by_the_parent()
+    line = Line(end)
+    logging.basicConfig(handlers=[_OverLine(line)], level=log_level, force=True)
+    with suppress(EOFError, ConnectionError):  # the parent has hung up
+        try:
+            desk = Desk(make, lambda what, done, steps: line.send(Step(what, done, steps)))
+        except Exception as exc:  # noqa: BLE001 - raised by the parent
+            line.send(_failed(exc))
+            return
+        line.send(Ready(memory.held()))
+        try:
+            _serve(desk, line)
+        finally:
+            desk.close()
+
+
+def _serve(desk: Desk, line: Line) -> None:
+    sound: int | None = None
+    while True:
+        order, _ = line.receive()
+        if sound is not None:
+            os.close(sound)  # only now: macOS may lose a descriptor that its sender closes before it has arrived
+            sound = None
+        if isinstance(order, Forget):
+            desk.forget(order.ids)
+            continue
+        assert isinstance(order, Acoustic | Vocoder)
+        reply, sound = _reply(desk, order)
+        line.send(reply, sound)
+
+
+def _reply(desk: Desk, order: Acoustic | Vocoder) -> tuple[Reply, int | None]:
+    try:
+        if isinstance(order, Acoustic):
+            durations = desk.acoustic(order.checkpoint, order.rows)
+            return Durations(tuple(durations), memory.held()), None
+        samples = desk.vocoder(order.checkpoint, order.ids)
+        sound = _put(samples)
+        desk.forget(order.ids)
+        return Sound(tuple(map(len, samples)), memory.held()), sound
+    except Exception as exc:  # noqa: BLE001 - raised by the parent, to the caller
+        return _failed(exc), None
+
+
+def _put(samples: list[Samples]) -> int:
+    try:
+        return shelf.put(samples)
+    except OSError as exc:
+        raise DeviceFull(f"no room for the samples on their way: {exc}; send fewer rows") from exc
+
+
+def _failed(exc: Exception) -> Failed:
+    error: TuttiError = typed(exc)
+    try:
+        pickle.loads(pickle.dumps(error))
+    except Exception:  # noqa: BLE001 - an error that cannot travel may fail in any way
+        error = ModelFailed(f"{type(error).__name__}: {error}")
+    return Failed(error, memory.held())
+
+
+def _live_and_die_by_the_parent() -> None:
+    """Ctrl-C and SIGTERM are the parent's to answer; when it dies, so does this process, whatever it is doing."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT, signal.SIGTERM})
+    if sys.platform == "linux":
+        # A model stuck in native code may never let the thread below run.
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+    def outlive() -> None:
+        if parent := multiprocessing.parent_process():
+            parent.join()
+        os._exit(1)
+
+    threading.Thread(target=outlive, name="tutti-parent-watch", daemon=True).start()
+
+
+class _OverLine(logging.Handler):
+    """Sends what is logged here to the parent's log."""
+
+    def __init__(self, line: Line) -> None:
+        super().__init__()
+        self._line = line
+
+    def emit(self, record: logging.LogRecord) -> None:
+        plain = copy.copy(record)
+        plain.msg = self.format(record)  # with its traceback, which cannot travel
+        plain.args = plain.exc_info = plain.exc_text = plain.stack_info = None
+        try:
+            self._line.send(Logged(plain))
+        except Exception:  # noqa: BLE001 - as every handler does
+            self.handleError(record)

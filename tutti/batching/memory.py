@@ -1,0 +1,30 @@
+"""How much memory this process holds."""
+
+import resource
+import sys
+from pathlib import Path
+
+from tutti.batching.orders import Memory
+
+_STATM = Path("/proc/self/statm")
+_PAGE = resource.getpagesize()
+
+
+def held() -> Memory:
+    return Memory(_resident_bytes(), _device_bytes())
+
+
+def _resident_bytes() -> int:
+    try:
+        return int(_STATM.read_bytes().split()[1]) * _PAGE
+    except OSError:
+        # Without /proc only the peak is told; macOS counts it in bytes.
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+
+
+def _device_bytes() -> int:
+    """What PyTorch has taken of the CUDA device, if this process runs it at all; it is never loaded to find out."""
+    torch = sys.modules.get("torch")
+    if torch is None or not torch.cuda.is_initialized():
+        return 0
+    return int(torch.cuda.memory_reserved())
