@@ -1,0 +1,102 @@
+"""The door: who is told at once that there is no room, instead of waiting in vain."""
+
+from bisect import bisect_left, insort
+from math import ceil
+from typing import NamedTuple
+
+from tutti.batching.job import Class, Job
+from tutti.errors import QueueFull
+
+BULK_ROOM = 0.5  # of the queue: bulk is turned away first
+HEADROOM = 1.1  # what the batches took against what was needed at best, to begin with
+
+
+class Need(NamedTuple):
+    """Device seconds that somebody is waiting for, and until when."""
+
+    due_s: float
+    serial: int
+    seconds: float
+
+
+class Door:
+    """Knows what was promised to whom: by deadline, the device seconds of every job that waits or will come."""
+
+    def __init__(self, max_waiting: int) -> None:
+        self.needed_s = 0.0
+        self._max_waiting = max_waiting
+        self._needs: list[Need] = []  # of first and next, by deadline
+        self._jobs: dict[Job, Need | float] = {}  # bulk: only the seconds
+        self._promised: dict[int, Need] = {}  # streams let in whose first job is still to come
+        self._serial = 0
+        self._headroom = HEADROOM
+
+    def admit(
+        self, kind: Class, cost_s: float, due_s: float, free_at_s: float, now: float, *,
+        waiting: int, bulk: int, stream: int | None,
+    ) -> None:  # fmt: skip
+        """Raises QueueFull if the queue is full, or this or anyone let in before would come too late."""
+        self._forget_broken_promises(now)
+        waiting += len(self._promised)
+        late_s = self._late_s(kind, cost_s, due_s, max(now, free_at_s))
+        if waiting >= self._max_waiting or (kind == "bulk" and bulk >= BULK_ROOM * self._max_waiting):
+            raise _full(f"{waiting} jobs wait already; try again later", max(self.needed_s, late_s))
+        if late_s > 0.0:
+            raise _full("the audio could not be ready in time; try again later", late_s)
+        if stream is not None:
+            self._promised[stream] = self._note(due_s, cost_s)
+
+    def keep_promise(self, stream: int) -> None:
+        need = self._promised.pop(stream, None)
+        if need is not None:
+            self._strike(need)
+
+    def came(self, job: Job, need_s: float, due_s: float) -> None:
+        if job.kind == "bulk":
+            self._jobs[job] = need_s
+            self.needed_s += need_s
+        else:
+            self._jobs[job] = self._note(due_s, need_s)
+
+    def left(self, job: Job) -> None:
+        need = self._jobs.pop(job)
+        if isinstance(need, Need):
+            self._strike(need)
+        else:
+            self.needed_s -= need
+
+    def took(self, needed_s: float, took_s: float) -> None:
+        """How far from the best a batch was: its rows were not all alike, or it had too few."""
+        if needed_s > 0.0:
+            self._headroom += 0.02 * (min(max(took_s / needed_s, 1.0), 4.0) - self._headroom)
+
+    def _late_s(self, kind: Class, cost_s: float, due_s: float, start_s: float) -> float:
+        """By how much the worst deadline from this one on would be missed, if the device kept to the deadlines."""
+        if kind == "bulk":
+            return start_s + self._headroom * self.needed_s + cost_s - due_s
+        at = bisect_left(self._needs, (due_s,))
+        done_s = start_s + self._headroom * sum(need.seconds for need in self._needs[:at]) + cost_s
+        late_s = done_s - due_s
+        for need in self._needs[at:]:
+            done_s += self._headroom * need.seconds
+            late_s = max(late_s, done_s - need.due_s)
+        return late_s
+
+    def _note(self, due_s: float, seconds: float) -> Need:
+        self._serial += 1
+        need = Need(due_s, self._serial, seconds)
+        insort(self._needs, need)
+        self.needed_s += seconds
+        return need
+
+    def _strike(self, need: Need) -> None:
+        del self._needs[bisect_left(self._needs, need)]
+        self.needed_s -= need.seconds
+
+    def _forget_broken_promises(self, now: float) -> None:
+        for stream in [stream for stream, need in self._promised.items() if need.due_s < now]:
+            self.keep_promise(stream)
+
+
+def _full(why: str, retry_after_s: float) -> QueueFull:
+    return QueueFull(why, retry_after_s=max(0.1, ceil(10 * retry_after_s) / 10))

@@ -1,0 +1,196 @@
+"""How long a batch will take: four non-negative numbers, learned from every batch that ran.
+
+Padded rows (a GPU):       seconds = c0 + c1 * rows + c2 * padded + c3 * longest
+Rows side by side (CPU):   seconds = c0 + c1 * rows + c2 * size of a lone row, or c3 * longest chain of one lane
+
+Least squares on the relative error with forgetting, solved under "no coefficient is negative": so a prediction is never
+negative and never falls when a row grows. Traffic that shows one shape only cannot tell the features apart, so
+the coefficients are drawn, weakly, towards those of the warm-up sweep.
+"""
+
+import hashlib
+import json
+import os
+import re
+import tempfile
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+from tutti.batching.job import Key
+
+Coefficients = tuple[float, float, float, float]
+
+FORGET = 0.98  # the last fifty batches count
+PULL = 1e-3  # weight of the warm-up's coefficients beside what was seen since
+SWEEPS = 8  # of coordinate descent after each batch; it starts from the last answer
+FLOOR_S = 1e-6
+
+
+class Extent(NamedTuple):
+    """All that a cost needs to know of some rows; grown row by row in constant time."""
+
+    rows: int
+    longest: int
+    total: int
+
+    def with_row(self, size: int) -> "Extent":
+        return Extent(self.rows + 1, max(self.longest, size), self.total + size)
+
+
+def extent(sizes: Sequence[int]) -> Extent:
+    return Extent(len(sizes), max(sizes, default=0), sum(sizes))
+
+
+class Shape(Protocol):
+    """How a backend lays rows out."""
+
+    def padded(self, rows: Extent) -> int:
+        """Tokens or frames in memory at once."""
+
+    def features(self, rows: Extent) -> Coefficients:
+        """What the seconds are linear in."""
+
+    def covers(self, rows: Extent) -> Extent | None:
+        """Rows that take at least as long alone as part of `rows`; none if the features say so themselves."""
+
+
+def _as_it_is(length: int) -> int:
+    return length
+
+
+@dataclass(frozen=True, slots=True)
+class Padded:
+    """One pass over rows of equal length: lengths are rounded up by `fit`, the number of rows to one of `rows`."""
+
+    fit: Callable[[int], int] = _as_it_is
+    rows: tuple[int, ...] = ()
+
+    def _rows(self, n: int) -> int:
+        place = bisect_left(self.rows, n)
+        return self.rows[place] if place < len(self.rows) else n
+
+    def padded(self, rows: Extent) -> int:
+        return self._rows(rows.rows) * self.fit(rows.longest)
+
+    def features(self, rows: Extent) -> Coefficients:
+        n, length = self._rows(rows.rows), self.fit(rows.longest)
+        return (1.0, n, n * length, length)
+
+    def covers(self, rows: Extent) -> Extent | None:
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class SideBySide:
+    """A lone row has all lanes; of several, each has one lane, so the longest chain of a lane counts."""
+
+    lanes: int = 1
+
+    def padded(self, rows: Extent) -> int:
+        return rows.total
+
+    def features(self, rows: Extent) -> Coefficients:
+        if rows.rows == 1:
+            return (1.0, 1.0, rows.total, 0.0)
+        return (1.0, rows.rows, 0.0, max(rows.longest, rows.total / self.lanes))
+
+    def covers(self, rows: Extent) -> Extent | None:
+        return Extent(1, rows.longest, rows.longest) if rows.rows > 1 else None
+
+
+class Cost:
+    """What one stage of one checkpoint takes on one device."""
+
+    def __init__(self, shape: Shape, prior: Coefficients) -> None:
+        self.shape = shape
+        self.coefficients: Coefficients = prior
+        self.error = 0.0  # mean relative error of late
+        self.n_seen = 0
+        self._prior = prior
+        self._seen = [[0.0] * 4 for _ in range(4)]  # sum of x x', newest weighs most
+        self._took = [0.0] * 4  # sum of x y
+
+    def predict(self, sizes: Sequence[int]) -> float:
+        """Seconds for these rows in one pass."""
+        return self.seconds(extent(sizes))
+
+    def seconds(self, rows: Extent) -> float:
+        a, b, c, d = self.shape.features(rows)
+        c0, c1, c2, c3 = self.coefficients
+        found = max(c0 * a + c1 * b + c2 * c + c3 * d, FLOOR_S)
+        part = self.shape.covers(rows)
+        return found if part is None else max(found, self.seconds(part))
+
+    def padded(self, rows: Extent) -> int:
+        return self.shape.padded(rows)
+
+    def learn(self, sizes: Sequence[int], took_s: float) -> float:
+        """Remember one batch; the relative error of what was predicted for it."""
+        rows = extent(sizes)
+        predicted = self.seconds(rows)
+        wrong = abs(predicted - took_s) / max(took_s, FLOOR_S)
+        self.error += (min(wrong, 10.0) - self.error) / min(self.n_seen + 1, 50)
+        self._remember(rows, max(took_s, FLOOR_S), max(took_s, predicted))
+        self._solve(SWEEPS)
+        return wrong
+
+    def seed(self, samples: Iterable[tuple[Sequence[int], float]]) -> None:
+        """Start from a warm-up sweep: what it shows is what later coefficients are drawn towards."""
+        for sizes, took_s in samples:
+            took_s = max(took_s, FLOOR_S)
+            self._remember(extent(sizes), took_s, took_s)
+        self._solve(100 * SWEEPS)
+        self._prior = self.coefficients
+
+    def _remember(self, rows: Extent, took_s: float, scale_s: float) -> None:
+        # Weighed by the greater of both times: neither a stall nor a lucky read of the clock can drown the rest.
+        x = [value / scale_s for value in self.shape.features(rows)]
+        y = took_s / scale_s
+        self.n_seen += 1
+        for i, row in enumerate(self._seen):
+            for j in range(4):
+                row[j] = FORGET * row[j] + x[i] * x[j]
+            self._took[i] = FORGET * self._took[i] + x[i] * y
+
+    def _solve(self, sweeps: int) -> None:
+        found = list(self.coefficients)
+        for _ in range(sweeps):
+            for i, row in enumerate(self._seen):
+                if row[i] > 0.0:
+                    rest = self._took[i] - sum(row[j] * found[j] for j in range(4) if j != i)
+                    found[i] = max(0.0, (rest + PULL * row[i] * self._prior[i]) / (row[i] * (1.0 + PULL)))
+        self.coefficients = (found[0], found[1], found[2], found[3])
+
+
+def file_name(device: str, weights_sha256: str) -> str:
+    """Where the costs of this device with these weights are kept, below the model folder."""
+    plain = re.sub(r"[^a-z0-9]+", "-", device.lower()).strip("-")[:40]
+    mark = hashlib.sha256(f"{device}\0{weights_sha256}".encode()).hexdigest()[:12]
+    return f"costs-{plain}-{mark}.json"
+
+
+def save(costs: Mapping[Key, Cost], path: Path) -> None:
+    """Keep the coefficients for the next start; the file is whole or not there."""
+    kept = [[*key, cost.coefficients] for key, cost in costs.items()]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=path.name)
+    with os.fdopen(handle, "w", encoding="utf-8") as file:
+        json.dump({"version": 1, "costs": kept}, file, indent=1)
+    Path(name).replace(path)
+
+
+def load(path: Path) -> dict[Key, Coefficients]:
+    """Coefficients of an earlier run to begin with; nothing if there is no such file or it is not one of ours."""
+    try:
+        kept = json.loads(path.read_text(encoding="utf-8"))
+        found: dict[Key, Coefficients] = {}
+        for checkpoint, stage, (c0, c1, c2, c3) in kept["costs"]:
+            values = (float(c0), float(c1), float(c2), float(c3))
+            if stage in ("acoustic", "vocoder") and all(0.0 <= value < 1e6 for value in values):
+                found[Key(str(checkpoint), stage)] = values
+        return found
+    except (OSError, ValueError, KeyError, TypeError):
+        return {}  # a warm-up sweep finds them again

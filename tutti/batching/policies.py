@@ -1,0 +1,204 @@
+"""When a batch goes and who is in it: four interchangeable rules without state.
+
+`deadline` (default): at once when the device is free, the most urgent first, no batch longer than the cap.
+`fifo`: at once when the device is free, in the order of arrival, as many as fit.
+`window`: a batch waits for company until its oldest row has waited long enough, or enough rows wait.
+`bypass`: the first chunks of a stream go at once and alone, the rest as in `window`.
+"""
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from math import inf, isfinite
+from typing import NamedTuple, Protocol
+
+from tutti.batching.cost import Extent
+from tutti.batching.job import Job, Reason
+from tutti.batching.waiting import Lot, Waiting
+
+
+class Choice(NamedTuple):
+    """Where the next batch starts, and why now."""
+
+    rank: float
+    waiting: Waiting
+    tier: int
+    lot: Lot
+    reason: Reason
+    alone: bool = False
+
+
+class Draft(NamedTuple):
+    """A batch so far."""
+
+    tier: int  # where it started
+    rows: Extent
+    predicted_s: float
+    due_s: float  # the earliest deadline in it that can still be met
+
+
+Exhausted = Callable[[int, float], bool]  # tier, seconds of the batch that would run instead
+
+
+class Policy(Protocol):
+    """The decisions that differ; limits, retries and the books are the scheduler's."""
+
+    @property
+    def n_tiers(self) -> int: ...
+
+    def place(self, lot: Lot, owes_s: float, now: float) -> tuple[int, float]:
+        """Tier and rank among those who wait."""
+
+    def choose(self, rooms: Collection[Waiting], exhausted: Exhausted, now: float) -> Choice | None:
+        """Whose turn it is; none if nobody's is."""
+
+    def fill_from(self, tier: int) -> tuple[int, ...]:
+        """The tiers whose lots may join a batch that started in this one, in order."""
+
+    def refuses(self, draft: Draft, job: Job, alone_s: float, then: Draft, now: float) -> Reason | None:
+        """Why this job may not join, besides the limits; none if it may."""
+
+    def wake_at(self, rooms: Collection[Waiting], now: float) -> float | None:
+        """When somebody's turn comes with nothing new; none if that needs an event."""
+
+
+FEASIBLE, LATE, BULK = range(3)
+RIDE = 0.1  # of its cost alone: what a bulk row may add to a batch of others
+
+
+@dataclass(frozen=True, slots=True)
+class Deadline:
+    """Earliest deadline first, and no batch longer than `cap_s`, so that nobody new waits longer than that."""
+
+    cap_s: float = inf
+    n_tiers: int = 3
+
+    def place(self, lot: Lot, owes_s: float, now: float) -> tuple[int, float]:
+        tier = BULK if lot.bulk else FEASIBLE if now + lot.alone_s <= lot.due_s or lot.apart else LATE
+        return tier, lot.due_s + owes_s
+
+    def choose(self, rooms: Collection[Waiting], exhausted: Exhausted, now: float) -> Choice | None:
+        heads = [_soonest(rooms, tier, now) for tier in (FEASIBLE, LATE, BULK)]
+        chosen = next((head for head in heads if head), None)
+        if chosen is None:
+            return None
+        other_s = max(chosen.lot.alone_s, self.cap_s if isfinite(self.cap_s) else 0.0)
+        for head in (heads[BULK], heads[LATE]):
+            if head and head.tier > chosen.tier and exhausted(head.tier, other_s):
+                return head
+        return chosen
+
+    def fill_from(self, tier: int) -> tuple[int, ...]:
+        return (tier, *(other for other in (FEASIBLE, LATE, BULK) if other != tier))
+
+    def refuses(self, draft: Draft, job: Job, alone_s: float, then: Draft, now: float) -> Reason | None:
+        rides = job.kind == "bulk" and draft.tier != BULK
+        if then.predicted_s - draft.predicted_s > alone_s * (RIDE if rides else 1.0):
+            return "cost"
+        if now + then.predicted_s > then.due_s:
+            return "deadline"
+        urgent = now + alone_s <= job.due_s < now + draft.predicted_s + alone_s  # in this batch or too late
+        return "cost" if then.predicted_s > self.cap_s and not urgent else None
+
+    def wake_at(self, rooms: Collection[Waiting], now: float) -> float | None:
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Fifo:
+    """Work-conserving: whoever came first, and as many as fit."""
+
+    n_tiers: int = 1
+
+    def place(self, lot: Lot, owes_s: float, now: float) -> tuple[int, float]:
+        return 0, lot.came_s
+
+    def choose(self, rooms: Collection[Waiting], exhausted: Exhausted, now: float) -> Choice | None:
+        return _soonest(rooms, 0, now)
+
+    def fill_from(self, tier: int) -> tuple[int, ...]:
+        return (tier,)
+
+    def refuses(self, draft: Draft, job: Job, alone_s: float, then: Draft, now: float) -> Reason | None:
+        return None
+
+    def wake_at(self, rooms: Collection[Waiting], now: float) -> float | None:
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Window(Fifo):
+    """Wait for company: the oldest `max_wait_s`, unless `early_rows` wait, or one alone has for `min_wait_s`."""
+
+    max_wait_s: float = 0.05
+    min_wait_s: float = 0.002
+    early_rows: int = 4
+
+    def choose(self, rooms: Collection[Waiting], exhausted: Exhausted, now: float) -> Choice | None:
+        ready = [choice for room in rooms if (choice := self._ready(room, now))]
+        return min(ready, key=lambda choice: choice.rank, default=None)
+
+    def wake_at(self, rooms: Collection[Waiting], now: float) -> float | None:
+        return min((at for room in rooms if (at := self._ready_at(room, now)) is not None), default=None)
+
+    def _ready(self, room: Waiting, now: float) -> Choice | None:
+        head = room.head(self.n_tiers - 1, now)
+        if head is None:
+            return None
+        rank, lot = head
+        rows = self._rows(room)
+        reason: Reason
+        if lot.apart:
+            reason = "retry"
+        elif rows >= self.early_rows:
+            reason = "early"
+        elif now >= lot.came_s + self.max_wait_s:
+            reason = "window"
+        elif rows == 1 and now >= room.last_came_s + self.min_wait_s:
+            reason = "quiet"
+        else:
+            return None
+        return Choice(rank, room, self.n_tiers - 1, lot, reason)
+
+    def _ready_at(self, room: Waiting, now: float) -> float | None:
+        head = room.head(self.n_tiers - 1, now)
+        if head is None:
+            return None
+        if head[1].apart or self._rows(room) >= self.early_rows:
+            return now
+        full = head[1].came_s + self.max_wait_s
+        return max(now, min(full, room.last_came_s + self.min_wait_s) if self._rows(room) == 1 else full)
+
+    def _rows(self, room: Waiting) -> int:
+        return len(room)
+
+
+@dataclass(frozen=True, slots=True)
+class Bypass(Window):
+    """The first chunks of a stream pass all others, each alone; the rest wait for company."""
+
+    n_tiers: int = 2
+
+    def place(self, lot: Lot, owes_s: float, now: float) -> tuple[int, float]:
+        return 0 if lot.first else 1, lot.came_s
+
+    def choose(self, rooms: Collection[Waiting], exhausted: Exhausted, now: float) -> Choice | None:
+        first = _soonest(rooms, 0, now)
+        if first is not None:
+            return first._replace(reason="retry" if first.lot.apart else "bypass", alone=True)
+        return Window.choose(self, rooms, exhausted, now)
+
+    def wake_at(self, rooms: Collection[Waiting], now: float) -> float | None:
+        return now if _soonest(rooms, 0, now) else Window.wake_at(self, rooms, now)
+
+    def _rows(self, room: Waiting) -> int:
+        return len(room) - room.kinds["first"]
+
+
+def _soonest(rooms: Collection[Waiting], tier: int, now: float) -> Choice | None:
+    """The head with the lowest rank of all keys."""
+    heads = ((room, head) for room in rooms if (head := room.head(tier, now)))
+    found = min(heads, key=lambda pair: pair[1][0], default=None)
+    if found is None:
+        return None
+    room, (rank, lot) = found
+    return Choice(rank, room, tier, lot, "retry" if lot.apart else "free")

@@ -1,0 +1,249 @@
+"""Which batch runs next. Pure: no asyncio, no tensors, and the time is an argument."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from math import inf
+
+from tutti.batching.admission import Door
+from tutti.batching.cost import Cost, extent
+from tutti.batching.fairness import Callers, Patience
+from tutti.batching.job import Batch, Class, Job, Key, Reason, StageName
+from tutti.batching.policies import BULK, LATE, Draft, Policy
+from tutti.batching.waiting import Lot, Waiting
+
+MAX_PASSED_OVER = 24  # rows that do not fit, before a batch goes as it is
+RECOVERY = 1.02  # of a cap that was halved, after each batch that went well
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What no batch and no queue may pass. A single row that is too large goes alone."""
+
+    max_rows: int = 64
+    max_padded: Mapping[StageName, int] = field(default_factory=dict)  # tokens or frames in one pass
+    max_text: int | None = None  # characters in one batch
+    max_waiting: int = 1000
+    cap_s: float = inf  # the longest a batch should take; 0.4 x the target for first audio
+    purse_s: float = 1.0  # device seconds a caller may take beyond its share before others come first
+
+
+class Scheduler:
+    """Every job that is added leaves in exactly one batch, unless it is cancelled before."""
+
+    def __init__(self, limits: Limits, costs: Callable[[Key], Cost], policy: Policy) -> None:
+        self.limits = limits
+        self.policy = policy
+        self.door = Door(limits.max_waiting)
+        self._costs = costs
+        self._rooms: dict[Key, Waiting] = {}
+        self._callers = Callers(limits.purse_s)
+        self._patience = {LATE: Patience(), BULK: Patience()}
+        self._max_padded: dict[Key, float] = {}  # of keys whose device was full
+        self._free_at: dict[Batch, float] = {}  # running batches: when each should be done
+
+    # -- the door ------------------------------------------------------------------------------------------------
+
+    def admit(
+        self, kind: Class, caller: str, cost_s: float, deadline_s: float, now: float, *, stream: int | None = None
+    ) -> None:
+        """Let a new stream in, or raise QueueFull. With its number, its place is kept until its first job comes.
+
+        `cost_s`: device seconds to its first audio. Jobs of a stream that was let in are never refused.
+        """
+        self._callers.seen(caller, now)
+        waiting = sum(map(len, self._rooms.values()))
+        bulk = sum(room.kinds["bulk"] for room in self._rooms.values())
+        due_s = deadline_s + self._callers.owes_s(caller)
+        self.door.admit(kind, cost_s, due_s, self.free_at(now), now, waiting=waiting, bulk=bulk, stream=stream)
+
+    def release(self, stream: int) -> None:
+        """A stream that was let in ended before its first job."""
+        self.door.keep_promise(stream)
+
+    # -- the line ------------------------------------------------------------------------------------------------
+
+    def add(self, job: Job, now: float) -> None:
+        """A job that must leave sooner or later."""
+        self._callers.seen(job.caller, now)
+        self.door.keep_promise(job.stream)
+        self._room(job.key).add(job, now)
+        self._came(job)
+
+    def cancel(self, job: Job) -> bool:
+        """True if it was still waiting; it will never be in a batch."""
+        room = self._rooms.get(job.key)
+        if room is None or not room.cancel(job):
+            return False
+        self.door.left(job)
+        return True
+
+    def again(self, jobs: Iterable[Job], now: float) -> None:
+        """Jobs whose batch was lost wait once more, by their old deadlines and so in front."""
+        for job in jobs:
+            self._room(job.key).again((job,), now)
+            self._came(job)
+
+    # -- the decision --------------------------------------------------------------------------------------------
+
+    def next_batch(self, now: float) -> Batch | None:
+        """The batch to run now that a device is free; none if nobody's turn has come."""
+        choice = self.policy.choose(self._rooms.values(), lambda tier, s: self._patience[tier].exhausted(now, s), now)
+        if choice is None:
+            return None
+        room, cost = choice.waiting, choice.waiting.cost
+        jobs = list(room.alive(choice.lot))
+        rows = extent([job.size for job in jobs])
+        text = sum(job.n_characters for job in jobs)
+        draft = Draft(choice.tier, rows, cost.seconds(rows), _met(choice.lot, now))
+        stopped: Reason | None = None
+        passed = 0
+        alone = choice.alone or choice.lot.apart
+        max_padded = self.max_padded(room.key)
+
+        def suits(lot: Lot) -> bool | None:
+            nonlocal draft, text, stopped, passed
+            if lot is choice.lot:
+                return True
+            if alone:
+                return None
+            if len(jobs) >= self.limits.max_rows:
+                stopped = "full"
+                return None
+            if lot.apart:
+                return False
+            (job,) = lot.jobs
+            then_rows = draft.rows.with_row(job.size)
+            then = Draft(draft.tier, then_rows, cost.seconds(then_rows), min(draft.due_s, _met(lot, now)))
+            fits = cost.padded(then_rows) <= max_padded and (
+                self.limits.max_text is None or text + job.n_characters <= self.limits.max_text
+            )
+            why = self.policy.refuses(draft, job, lot.alone_s, then, now) if fits else "full"
+            if why is None:
+                draft, text = then, text + job.n_characters
+                jobs.append(job)
+                return True
+            stopped = stopped or why
+            passed += 1
+            return False if passed < MAX_PASSED_OVER else None
+
+        for tier in self.policy.fill_from(choice.tier):
+            room.take(tier, now, suits)
+        for job in jobs:
+            self.door.left(job)
+        reason = stopped if stopped and choice.reason == "free" else choice.reason
+        batch = Batch(room.key, tuple(jobs), reason, draft.predicted_s, cost.padded(draft.rows))
+        self._free_at[batch] = now + batch.predicted_s
+        return batch
+
+    def wake_at(self, now: float) -> float | None:
+        """When to ask again though nothing new came; none if only an event can change the answer."""
+        return self.policy.wake_at(self._rooms.values(), now)
+
+    # -- what became of a batch ----------------------------------------------------------------------------------
+
+    def finished(self, batch: Batch, took_s: float, now: float) -> None:
+        """Learn what it cost, and who used it."""
+        self._ended(batch, took_s, now)
+        room = self._room(batch.key)
+        self.door.took(sum(self._need_s(job) for job in batch.jobs), took_s)
+        room.cost.learn([job.size for job in batch.jobs], took_s)
+        if batch.key in self._max_padded:
+            self._max_padded[batch.key] *= RECOVERY
+            if self._max_padded[batch.key] >= self._limit(batch.key):
+                del self._max_padded[batch.key]
+
+    def failed(self, batch: Batch, now: float) -> None:
+        """Somebody in it is bad: both halves wait again, each to run with nobody else, until one bad row is alone."""
+        if batch.rows < 2:
+            raise ValueError("a batch of one cannot be bisected; its job has failed")
+        self._ended(batch, batch.predicted_s, now)
+        middle = batch.rows // 2
+        for half in (batch.jobs[:middle], batch.jobs[middle:]):
+            self._room(batch.key).again(half, now, apart=True)
+            for job in half:
+                self._came(job)
+
+    def device_full(self, batch: Batch, now: float) -> None:
+        """Too much for its memory: half as much at once from now on, and the jobs wait again."""
+        if batch.rows < 2:
+            raise ValueError("a batch of one cannot be made smaller; its job has failed")
+        self._ended(batch, batch.predicted_s, now)
+        self._max_padded[batch.key] = max(1.0, min(self.max_padded(batch.key), batch.padded) / 2)
+        self.again(batch.jobs, now)
+
+    def lost(self, batch: Batch, now: float) -> None:
+        """Its worker died: the device is free again. Say with `again` which of its jobs shall run once more."""
+        self._ended(batch, batch.predicted_s, now)
+
+    # -- the books -----------------------------------------------------------------------------------------------
+
+    def waiting(self) -> dict[Class, int]:
+        """How many jobs wait, of each class."""
+        kinds: tuple[Class, ...] = ("first", "next", "bulk")
+        return {kind: sum(room.kinds[kind] for room in self._rooms.values()) for kind in kinds}
+
+    def backlog_s(self, now: float) -> float:
+        """Device seconds until all that wait now would have run."""
+        return self.free_at(now) - now + self.door.needed_s
+
+    def free_at(self, now: float) -> float:
+        """When the running batches should be done."""
+        return max(now, *self._free_at.values()) if self._free_at else now
+
+    def max_padded(self, key: Key) -> float:
+        """What one pass may hold at the moment."""
+        return self._max_padded.get(key, self._limit(key))
+
+    @property
+    def n_looked_at(self) -> int:
+        """Lots inspected by all decisions so far."""
+        return sum(room.n_looked_at for room in self._rooms.values())
+
+    def _limit(self, key: Key) -> float:
+        return self.limits.max_padded.get(key.stage, inf)
+
+    def _room(self, key: Key) -> Waiting:
+        if key not in self._rooms:
+            self._rooms[key] = Waiting(key, self._costs(key), self._place, self.policy.n_tiers)
+        return self._rooms[key]
+
+    def _place(self, lot: Lot, now: float) -> tuple[int, float]:
+        return self.policy.place(lot, self._callers.owes_s(lot.jobs[0].caller), now)
+
+    def _came(self, job: Job) -> None:
+        self.door.came(job, self._need_s(job), job.due_s + self._callers.owes_s(job.caller))
+
+    def _need_s(self, job: Job) -> float:
+        """Device seconds of this row in a batch of its like, as full as it may get."""
+        cost = self._room(job.key).cost
+        alone = cost.predict((job.size,))
+        best, rows = alone, 2
+        while rows <= self.limits.max_rows:
+            like = extent([job.size] * rows)
+            seconds = cost.seconds(like)
+            if seconds > self.limits.cap_s or cost.padded(like) > self.max_padded(job.key):
+                break
+            best, rows = min(best, seconds / rows), rows * 2
+        return best
+
+    def _ended(self, batch: Batch, took_s: float, now: float) -> None:
+        self._free_at.pop(batch, None)
+        sizes: dict[str, float] = {}
+        tiers = {LATE: 0.0, BULK: 0.0}
+        total = sum(job.size for job in batch.jobs) or 1
+        for job in batch.jobs:
+            share_s = took_s * job.size / total
+            sizes[job.caller] = sizes.get(job.caller, 0.0) + share_s
+            if job.kind == "bulk":
+                tiers[BULK] += share_s
+            elif job.due_s < now:
+                tiers[LATE] += share_s
+        self._callers.spent(sizes, now)
+        for tier, seconds in tiers.items():
+            if seconds:
+                self._patience[tier].ran(seconds, now)
+
+
+def _met(lot: Lot, now: float) -> float:
+    """The deadline that a batch with this lot must keep; none if it is too late anyway."""
+    return lot.due_s if now + lot.alone_s <= lot.due_s else inf

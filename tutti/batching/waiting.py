@@ -1,0 +1,156 @@
+"""The jobs of one key that wait, in the order in which a policy would take them."""
+
+import heapq
+import itertools
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+from tutti.batching.cost import Cost
+from tutti.batching.job import Class, Job, Key
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Lot:
+    """Jobs that are taken as one: a row that may share its batch, or part of a failed batch that must not."""
+
+    jobs: tuple[Job, ...]
+    came_s: float
+    alone_s: float  # predicted, with nobody else
+    due_s: float
+    apart: bool = False
+
+    @property
+    def bulk(self) -> bool:
+        return all(job.kind == "bulk" for job in self.jobs)
+
+    @property
+    def first(self) -> bool:
+        return any(job.kind == "first" for job in self.jobs)
+
+
+Place = Callable[[Lot, float], tuple[int, float]]  # at this time: tier and rank, the lower the sooner
+Entry = tuple[float, int, Lot]  # rank; among equals, who came first
+
+
+class Waiting:
+    """A heap for each tier. Who is cancelled is skipped when met; who fell to a later tier is moved when met."""
+
+    def __init__(self, key: Key, cost: Cost, place: Place, n_tiers: int) -> None:
+        self.key = key
+        self.cost = cost
+        self.last_came_s = float("-inf")
+        self.kinds: Counter[Class] = Counter()
+        self.n_looked_at = 0  # lots inspected so far: the work that decisions did
+        self._place = place
+        self._tiers: list[list[Entry]] = [[] for _ in range(n_tiers)]
+        self._lots: dict[Job, Lot | None] = {}  # every job that waits; no lot while one of its stream is before it
+        self._came_s: dict[Job, float] = {}  # of those without a lot
+        self._first: dict[int, Job] = {}  # of each stream, the one that can be taken
+        self._behind: dict[int, deque[Job]] = {}
+        self._serial = itertools.count()
+
+    def __len__(self) -> int:
+        return len(self._lots)
+
+    def __contains__(self, job: Job) -> bool:
+        return job in self._lots
+
+    def __iter__(self) -> Iterator[Job]:
+        return iter(self._lots)
+
+    def add(self, job: Job, now: float) -> None:
+        """Behind those of its own stream, else where the policy places it."""
+        self.last_came_s = now
+        self.kinds[job.kind] += 1
+        if job.stream in self._first:
+            self._lots[job] = None
+            self._came_s[job] = now
+            self._behind.setdefault(job.stream, deque()).append(job)
+        else:
+            self._first[job.stream] = job
+            self._put((job,), now, now)
+
+    def again(self, jobs: Iterable[Job], now: float, *, apart: bool = False) -> None:
+        """Jobs that had left and must run once more; `apart`: together, but with nobody else."""
+        for lot in [tuple(jobs)] if apart else [(job,) for job in jobs]:
+            self.kinds.update(job.kind for job in lot)
+            self._put(lot, min(job.arrived_s for job in lot), now, apart=apart)
+
+    def cancel(self, job: Job) -> bool:
+        """True if it was still waiting; it will not be met again."""
+        if job not in self._lots:
+            return False
+        self._leave(job)
+        if sum(map(len, self._tiers)) > 2 * len(self._lots) + 64:
+            self._sweep()
+        return True
+
+    def head(self, tier: int, now: float) -> tuple[float, Lot] | None:
+        """Who is next in this tier, and its rank."""
+        heap = self._tiers[tier]
+        while heap:
+            self.n_looked_at += 1
+            rank, _, lot = heap[0]
+            alive = self.alive(lot)
+            if alive and self._place(lot, now)[0] <= tier:
+                return rank, lot
+            heapq.heappop(heap)
+            if alive:
+                self._push(lot, now)
+        return None
+
+    def take(self, tier: int, now: float, suits: Callable[[Lot], bool | None]) -> None:
+        """Offer the lots of a tier in order: True takes one out, False passes it over, None ends."""
+        heap, passed = self._tiers[tier], []
+        while (head := self.head(tier, now)) is not None:
+            answer = suits(head[1])
+            if answer is None:
+                break
+            entry = heapq.heappop(heap)
+            if answer:
+                for job in self.alive(head[1]):
+                    self._leave(job)
+            else:
+                passed.append(entry)
+        for entry in passed:
+            heapq.heappush(heap, entry)
+
+    def alive(self, lot: Lot) -> tuple[Job, ...]:
+        """Those of the lot who still wait."""
+        return tuple([job for job in lot.jobs if self._lots.get(job) is lot])
+
+    def _put(self, jobs: tuple[Job, ...], came_s: float, now: float, *, apart: bool = False) -> None:
+        alone_s = self.cost.predict([job.size for job in jobs])
+        lot = Lot(jobs, came_s, alone_s, min(job.due_s for job in jobs), apart)
+        for job in jobs:
+            self._lots[job] = lot
+        self._push(lot, now)
+
+    def _push(self, lot: Lot, now: float) -> None:
+        tier, rank = self._place(lot, now)
+        heapq.heappush(self._tiers[tier], (rank, next(self._serial), lot))
+
+    def _leave(self, job: Job) -> None:
+        """Out of the line; the next of its stream comes forward."""
+        del self._lots[job]
+        self._came_s.pop(job, None)
+        self.kinds[job.kind] -= 1
+        if self._first.get(job.stream) is not job:
+            return
+        behind = self._behind.get(job.stream)
+        while behind:
+            following = behind.popleft()
+            if following in self._lots:
+                self._first[job.stream] = following
+                came_s = self._came_s.pop(following)
+                self._put((following,), came_s, came_s)
+                return
+        self._first.pop(job.stream)
+        self._behind.pop(job.stream, None)
+
+    def _sweep(self) -> None:
+        """Drop what was cancelled but not yet met, so that memory follows those who wait."""
+        for heap in self._tiers:
+            heap[:] = [entry for entry in heap if self.alive(entry[2])]
+            heapq.heapify(heap)
