@@ -1,7 +1,8 @@
 """What tutti adds to the bare model: time, first sound, start and memory, all against the official graph in one run.
 
-python -m benchmarks.speed                      about five minutes on two cores
-python -m benchmarks.speed --words 5000         the long text for the memory figures
+python -m benchmarks.speed                      about half an hour on two cores
+python -m benchmarks.speed --rounds 0           the long text for the memory figures alone
+python -m benchmarks.speed --words 0            all but the long text
 """
 
 import asyncio
@@ -173,16 +174,18 @@ def main(
     with Progress(console=Console(stderr=True)) as progress:
         # Memory first, while nothing but the engine has been in this process.
         results = memory(engine, words, progress) if words else {}
-        bare = Bare(Store(chosen.home).path(FP32_MODEL if which == "fp32" else INT8_MODEL), chosen.threads)
-        results |= against_bare(engine, bare, chosen, rounds, progress)
-        results |= start(rounds, chosen.home, which)
+        if rounds:
+            bare = Bare(Store(chosen.home).path(FP32_MODEL if which == "fp32" else INT8_MODEL), chosen.threads)
+            results |= against_bare(engine, bare, chosen, rounds, progress)
+            results |= start(rounds, chosen.home, which)
     table = Table("measure", which, title=f"{platform.machine()}, {chosen.threads} threads")
     for name, value in results.items():
         table.add_row(name, f"{value:.3f}" if value < 100 else f"{value:.0f}")
     Console().print(table)
     (HERE / "results").mkdir(exist_ok=True)
     path = HERE / "results" / f"speed-{which}-{platform.machine()}.json"
-    path.write_text(json.dumps(results, indent=1) + "\n")
+    known = json.loads(path.read_text()) if path.exists() else {}  # the long text and the rounds may be run apart
+    path.write_text(json.dumps(known | results, indent=1) + "\n")
 
 
 if __name__ == "__main__":
