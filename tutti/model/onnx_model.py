@@ -94,8 +94,8 @@ class _Later:
 def _give_back_at_once() -> None:
     """Blocks of a megabyte and more go back to the system when they are freed.
 
-    Left alone, glibc raises that threshold with each block freed, until workspaces come from a heap that only grows: the
-    process crept up by 150 MB over a long text.
+    Left alone, glibc raises that threshold with each block freed, until workspaces come from a heap that only grows:
+    the process crept up by 150 MB over a long text.
     """
     if platform.libc_ver()[0] == "glibc":
         ctypes.CDLL(None).mallopt(*MMAP_THRESHOLD)
