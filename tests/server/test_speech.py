@@ -1,0 +1,232 @@
+"""POST /v1/audio/speech: every body that clients send, every format, whole and streamed, to the last sample."""
+
+import asyncio
+import json
+from base64 import b64decode
+from typing import Any
+
+import httpx2
+import numpy as np
+import pytest
+
+from tests.audio.decoding import decode
+from tests.server.house import LONG, SHORT, House, Stage, serving, shaped
+from tutti.audio import FORMATS
+from tutti.server.names import OPENAI_VOICES
+from tutti.speech import SAMPLE_RATE, Samples
+
+LOSSLESS = ("wav", "pcm", "flac")
+FRAME_SAMPLES = {"mp3": 1152, "aac": 1024, "opus": 480, "mulaw": 3, "alaw": 3}  # of one codec frame, at 24 kHz
+
+
+def spoken(stage: Stage, text: str, **asked: Any) -> Samples:
+    """What the engine says, without a server."""
+    return asyncio.run(stage._engine.speak(text, **{"voice": "af_heart", **asked})).samples
+
+
+def heard(format: str, response: httpx2.Response) -> tuple[Samples, int]:
+    assert response.status_code == 200, response.text
+    return decode(format, response.content)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {},
+        {"model": "kokoro", "voice": "af_heart", "response_format": "mp3", "speed": 1.0},
+        {"model": "tts-1", "voice": {"id": "af_heart"}, "response_format": "wav"},
+        {"model": "gpt-4o-mini-tts-2025-12-15", "voice": "coral", "instructions": None},
+        {"model": "tts-1-hd-1106", "voice": None, "speed": None, "stream_format": None, "response_format": None},
+        {"lang_code": "a", "backend": "cuda", "use_gpu": True, "optimize_for_latency": True, "no_such_key": [1]},
+        {"normalization_options": {"normalize": True}, "volume_multiplier": 1.0, "return_download_link": False},
+        {"stream": False, "seed": 7, "style": "am_puck", "language": "en-gb"},
+    ],
+)
+def test_every_body_that_clients_send_is_spoken(house: House, body: dict[str, Any]) -> None:
+    response = house.speak(**body)
+    assert response.status_code == 200, response.text
+    assert response.headers["content-type"] == FORMATS[body.get("response_format") or "mp3"].media_type
+    assert len(response.content) > 100
+
+
+@pytest.mark.parametrize("stream", [None, True, False])
+@pytest.mark.parametrize("text", [SHORT, LONG], ids=["short", "long"])
+@pytest.mark.parametrize("format", FORMATS)
+def test_every_format_brings_every_sample(house: House, format: str, text: str, stream: bool | None) -> None:
+    response = house.speak(input=text, response_format=format, stream=stream)
+    said, (got, rate) = spoken(house.stage, text), heard(format, response)
+    assert response.headers["content-type"] == FORMATS[format].content_type(FORMATS[format].default_rate)
+    if format in LOSSLESS:
+        assert np.array_equal(np.rint(got * 32768), np.rint(said * 32767))
+    else:
+        assert abs(len(got) * SAMPLE_RATE / rate - len(said)) <= 3 * FRAME_SAMPLES[format]
+        # The end is there and sounds: the tail of the last word, before the pad of one token.
+        tail = got[-round(0.2 * rate) : -round(0.08 * rate)]
+        assert np.abs(tail).max() > 0.2
+    known = stream is False or text is SHORT
+    assert ("content-length" in response.headers) == known
+    assert ("transfer-encoding" in response.headers) == (not known)
+    if known:
+        assert float(response.headers["x-audio-duration"]) == pytest.approx(len(said) / SAMPLE_RATE, abs=1e-3)
+
+
+@pytest.mark.parametrize(("text", "stream"), [(SHORT, None), (LONG, False), (LONG, None)])
+def test_a_wav_header_tells_the_true_size_where_it_is_known(house: House, text: str, stream: bool | None) -> None:
+    data = house.speak(input=text, response_format="wav", stream=stream).content
+    told = int.from_bytes(data[40:44], "little")
+    assert told == (0xFFFFFFFF if text is LONG and stream is None else len(data) - 44)
+    assert data.count(b"RIFF") == 1
+
+
+def test_a_streamed_mp3_is_bare_frames(house: House) -> None:
+    data = house.speak(input=LONG, response_format="mp3").content
+    assert data[0] == 0xFF
+    assert data[1] & 0xE0 == 0xE0
+    assert b"Xing" not in data
+    assert b"ID3" not in data
+
+
+def test_a_sample_rate_is_heeded(house: House) -> None:
+    response = house.speak(response_format="pcm", sample_rate=16_000)
+    assert response.headers["content-type"] == "audio/pcm;rate=16000;channels=1"
+    assert len(response.content) == 2 * len(spoken(house.stage, SHORT)) * 16_000 // SAMPLE_RATE
+
+
+def test_speed_style_language_and_volume_reach_the_voice(house: House) -> None:
+    slow, fast = (len(house.speak(response_format="pcm", speed=speed).content) for speed in (0.5, 2))
+    assert slow == 4 * fast
+    soft, loud = (
+        np.abs(np.frombuffer(house.speak(response_format="pcm", volume_multiplier=by).content, "<i2")).max()
+        for by in (0.5, 1.5)
+    )
+    assert loud == pytest.approx(3 * soft, rel=0.01)
+    house.stage.asked.clear()
+    house.speak(style="nova", language="en-gb", seed=3, voice="af_bella(2) + alloy")
+    (asked,) = house.stage.asked
+    assert (asked["voice"], asked["style"], asked["seed"]) == ("af_bella(2)+af_alloy", "af_nova", 3)
+    assert asked["language"] == "en-gb"
+
+
+@pytest.mark.parametrize(("name", "voice"), OPENAI_VOICES.items())
+def test_the_thirteen_voices_of_openai_speak(house: House, name: str, voice: str) -> None:
+    assert len(OPENAI_VOICES) == 13
+    response = house.speak(voice=name)
+    assert response.status_code == 200
+    assert response.headers["x-voice-used"] == voice
+    men = {"echo", "fable", "onyx", "ash", "ballad", "cedar", "verse"}
+    assert (voice[1] == "m") == (name in men)
+
+
+def test_a_name_of_ones_own_is_a_voice(stage: Stage) -> None:
+    with serving(stage, voice_names="Duo=af_sky(3)+am_echo, alloy=bf_emma") as house:
+        assert house.speak(voice="duo").headers["x-voice-used"] == "af_sky(3)+am_echo"
+        assert house.speak(voice="alloy").headers["x-voice-used"] == "bf_emma"
+
+
+def test_accept_does_not_decide(house: House) -> None:
+    response = house.post("/v1/audio/speech", {"input": SHORT}, headers={"accept": "text/event-stream"})
+    assert response.headers["content-type"] == "audio/mpeg"
+
+
+def test_headers_tell_of_the_sound(house: House) -> None:
+    response = house.post("/v1/audio/speech", {"input": LONG, "pitch": 2}, headers={"x-request-id": "abc-1.2"})
+    told = response.headers
+    assert told["x-request-id"] == told["x-stream-id"] == "abc-1.2"
+    assert told["cache-control"] == "no-store"
+    assert told["x-accel-buffering"] == "no"
+    assert [part.split(";")[0] for part in told["server-timing"].split(", ")] == [
+        *("g2p", "queue", "acoustic", "vocoder", "encode")
+    ]
+    assert told["x-batching-enabled"] in ("true", "false")
+    assert int(told["x-batch-size"]) >= 1
+    assert told["x-streaming-mode"]
+    assert int(told["x-bypass-chunks"]) >= 0
+    assert told["x-ignored"] == "pitch"
+
+
+@pytest.mark.parametrize("wild", ["x" * 65, "a b", "a\tb", "ü", "a;b"])
+def test_a_wild_request_id_is_replaced(house: House, wild: str) -> None:
+    told = house.get("/healthz", headers={"x-request-id": wild.encode()}).headers["x-request-id"]
+    assert len(told) == 32
+    assert told.isalnum()
+
+
+def events(response: httpx2.Response) -> list[dict[str, Any]]:
+    assert response.headers["content-type"].startswith("text/event-stream")
+    blocks = response.text.strip().split("\n\n")
+    assert all(block.startswith("data: ") and "\n" not in block for block in blocks)
+    assert all(len(block) < 64 << 10 for block in blocks)
+    return [json.loads(block.removeprefix("data: ")) for block in blocks]
+
+
+@pytest.mark.parametrize("format", ["pcm", "mp3", "flac"])
+def test_events_carry_the_same_audio_and_end_with_done(house: House, format: str) -> None:
+    got = events(house.speak(input=LONG, response_format=format, stream_format="sse"))
+    raw = house.speak(input=LONG, response_format=format).content
+    assert b"".join(b64decode(event["audio"]) for event in got[:-1]) == raw
+    assert {event["type"] for event in got[:-1]} == {"speech.audio.delta"}
+    assert got[-1]["type"] == "speech.audio.done"
+    usage = got[-1]["usage"]
+    assert usage["total_tokens"] == usage["input_tokens"] + usage["output_tokens"] > 0
+
+
+def test_events_tell_when_each_word_is_heard(house: House) -> None:
+    got = events(house.speak(input=LONG, response_format="pcm", stream_format="sse", word_timestamps=True))
+    words = [word for event in got if event["type"] == "speech.audio.words" for word in event["words"]]
+    assert [word["word"] for word in words] == LONG.split()
+    n_samples = sum(len(b64decode(event["audio"])) // 2 for event in got if event["type"] == "speech.audio.delta")
+    clock = 0.0
+    for word in words:
+        assert clock <= word["start"] < word["end"] <= n_samples / SAMPLE_RATE
+        clock = word["end"]
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "code", "param"),
+    [
+        ({"input": ""}, 400, "nothing_to_speak", "input"),
+        ({"input": "😀"}, 400, "nothing_to_speak", "input"),
+        ({"input": None}, 400, "invalid_input", "input"),
+        ({"input": 5}, 400, "invalid_input", "input"),
+        ({"voice": "af_hart"}, 400, "voice_not_found", "voice"),
+        ({"voice": {"name": "x"}}, 400, "invalid_input", "voice"),
+        ({"voice": "af_heart\r\nX-Evil: 1"}, 400, "voice_not_found", "voice"),
+        ({"response_format": "ogg4"}, 400, "unknown_format", "response_format"),
+        ({"speed": 9}, 400, "invalid_input", "speed"),
+        ({"speed": "fast"}, 400, "invalid_input", "speed"),
+        ({"sample_rate": 12345}, 400, "invalid_input", "sample_rate"),
+        ({"model": "whisper-1"}, 404, "model_not_found", "model"),
+        ({"language": "klingon"}, 400, "unknown_language", "language"),
+        ({"stream_format": "xml"}, 400, "invalid_input", "stream_format"),
+        ({"input": "[pause:99s] deep"}, 400, "invalid_input", "input"),
+    ],
+)
+@pytest.mark.parametrize("more", [{}, {"stream": False}, {"stream_format": "sse"}], ids=["raw", "whole", "sse"])
+def test_bad_input_is_named(
+    house: House, body: dict[str, Any], status: int, code: str, param: str, more: dict[str, Any]
+) -> None:
+    shaped(house.speak(**{**more, **body}), status, code, param)
+
+
+def test_a_near_name_is_offered(house: House) -> None:
+    assert "did you mean af_heart" in house.speak(voice="af_hart").json()["error"]["message"]
+
+
+def test_sixty_four_at_once_each_hear_their_own(house: House) -> None:
+    words = ["deep", "water", "runs", "still", "under", "old", "stone", "bridge"]
+    texts = [" ".join(words[(i + j * (1 + i % 7)) % 8] for j in range(3 + i % 11)) for i in range(64)]
+
+    async def ask_all() -> list[bytes]:
+        async with httpx2.AsyncClient(base_url=house.url, timeout=120) as client:
+
+            async def ask(i: int) -> bytes:
+                body = {"input": texts[i], "response_format": "pcm", "stream": i % 2 == 0, "speed": 1 + i % 3 / 2}
+                response = await client.post("/v1/audio/speech", json=body)
+                assert response.status_code == 200
+                return response.content
+
+            return await asyncio.gather(*(ask(i) for i in range(64)))
+
+    for i, got in enumerate(asyncio.run(ask_all())):
+        said = np.rint(spoken(house.stage, texts[i], speed=1 + i % 3 / 2) * 32767).astype("<i2")
+        assert got == said.tobytes()

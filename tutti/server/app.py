@@ -1,0 +1,84 @@
+"""The server, assembled: routes around one engine, and what stands before them."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+from fastapi import FastAPI
+from prometheus_client import REGISTRY, CollectorRegistry
+from starlette.middleware.cors import CORSMiddleware
+
+from tutti import __version__
+from tutti.server import docs, errors
+from tutti.server.access import Access
+from tutti.server.discovery import discovery_routes
+from tutti.server.door import Door
+from tutti.server.keys import Keys
+from tutti.server.legacy import legacy_routes
+from tutti.server.probes import probe_routes
+from tutti.server.service import Service
+from tutti.server.side import side_routes
+from tutti.server.speaks import Speaks
+from tutti.server.speech import speech_routes
+from tutti.settings import Settings
+
+log = logging.getLogger("tutti.server")
+
+
+Warmed = Callable[[asyncio.Task[None]], object]
+
+
+def app(
+    engine: Speaks, settings: Settings, registry: CollectorRegistry = REGISTRY, on_warm: Warmed | None = None
+) -> FastAPI:
+    """The application. It answers probes at once, and takes work as soon as the engine is warm."""
+    service = Service.of(engine, settings)
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        warming = asyncio.create_task(engine.start())
+        warming.add_done_callback(on_warm or _log_failure)
+        try:
+            yield
+        finally:
+            warming.cancel()
+            await asyncio.gather(warming, return_exceptions=True)
+            await engine.close(grace_s=0)
+            service.encoding.shutdown(wait=False, cancel_futures=True)
+
+    made = FastAPI(
+        title="tutti",
+        version=__version__,
+        description="All voices, one pass: text to speech with Kokoro-82M.",
+        lifespan=lifespan,
+        redoc_url=None,
+    )
+    made.state.service = service
+    for routes in (
+        speech_routes(service),
+        discovery_routes(service),
+        legacy_routes(service),
+        side_routes(service),
+        probe_routes(service, registry),
+    ):
+        made.include_router(routes)
+    errors.install(made)
+    made.openapi = lambda: docs.document(made)  # type: ignore[method-assign]
+    # Each goes around those before it.
+    made.add_middleware(Door, service=service, keys=Keys(settings.api_keys))
+    if settings.cors_origins:
+        made.add_middleware(
+            CORSMiddleware,
+            allow_origins=list(settings.cors_origins),
+            allow_methods=["GET", "POST"],
+            allow_headers=["*"],
+            expose_headers=["*"],
+        )
+    made.add_middleware(Access)
+    return made
+
+
+def _log_failure(warming: asyncio.Task[None]) -> None:
+    if not warming.cancelled() and (error := warming.exception()):
+        log.error("the engine did not start: %s", error)

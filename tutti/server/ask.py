@@ -1,0 +1,63 @@
+"""What a caller wants to hear, whichever route it came by."""
+
+from collections.abc import AsyncGenerator
+from dataclasses import astuple, dataclass, replace
+from hashlib import sha256
+
+import numpy as np
+
+from tutti import __version__
+from tutti.audio import Encoder, Format, encoder
+from tutti.server.speaks import Speaks
+from tutti.speech import Samples, Speech
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """One text, how it shall be spoken and in which bytes."""
+
+    text: str
+    voice: str
+    format: Format
+    sample_rate: int | None = None
+    speed: float = 1.0
+    language: str | None = None
+    style: str | None = None
+    seed: int | None = None
+    volume: float = 1.0
+    ignored: tuple[str, ...] = ()  # wishes that were understood but cannot be met
+
+    async def spoken(self, engine: Speaks, *, caller: str, bulk: bool = False) -> AsyncGenerator[Speech]:
+        """The speech in pieces, at the loudness asked for. Closing this closes the engine's stream."""
+        stream = engine.stream(
+            self.text,
+            voice=self.voice,
+            style=self.style,
+            speed=self.speed,
+            language=self.language,
+            seed=self.seed,
+            caller=caller,
+            bulk=bulk,
+        )
+        try:
+            async for speech in stream:
+                yield speech if self.volume == 1 else replace(speech, samples=louder(speech.samples, self.volume))
+        finally:
+            await stream.aclose()
+
+    def encoder(self) -> Encoder:
+        return encoder(self.format.name, sample_rate=self.sample_rate)
+
+    def without(self, wish: str) -> "Ask":
+        """The same, but the answer will say that this wish was not met."""
+        return replace(self, ignored=(*self.ignored, wish))
+
+    def etag(self) -> str:
+        """Weak, since batches may differ in the last bit: the same wish to the same version sounds the same."""
+        wish = repr((__version__, self.format.name, astuple(replace(self, ignored=()))))
+        return f'W/"{sha256(wish.encode("utf-8", "surrogatepass")).hexdigest()[:32]}"'
+
+
+def louder(samples: Samples, factor: float) -> Samples:
+    scaled: Samples = samples * np.float32(factor)
+    return scaled

@@ -1,0 +1,75 @@
+"""The way in: who may ask for work, how often, and how much of a body is read."""
+
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from tutti.errors import InvalidInput, TuttiError
+from tutti.server.errors import NotJson, TooLarge, answer
+from tutti.server.keys import Keys
+from tutti.server.service import Service
+
+DISCARD_BYTES = 1 << 25  # a refused body up to here is read and dropped, so that its sender can read why
+
+
+class Door:
+    """Stops a POST at the door where it cannot be served; GET is open to all and costs nothing."""
+
+    def __init__(self, app: ASGIApp, service: Service, keys: Keys) -> None:
+        self._app = app
+        self._service = service
+        self._keys = keys
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or scope["method"] != "POST":
+            await self._app(scope, receive, send)
+            return
+        headers = Headers(scope=scope)
+        gate = self._service.gate
+        gate.enter()
+        try:
+            self._admit(scope, headers)
+            body = await self._read(headers, receive)
+            if body is not None:
+                await self._app(scope, _replay(body, receive), send)
+        except TuttiError as error:
+            too_much = int(headers.get("content-length") or DISCARD_BYTES + 1) > DISCARD_BYTES
+            await answer(error, {"connection": "close"} if too_much else None)(scope, receive, send)
+        finally:
+            gate.leave()
+
+    def _admit(self, scope: Scope, headers: Headers) -> None:
+        """Notes who calls, or raises where the key, the server's state or the rate forbid it."""
+        key = self._keys.caller(headers.get("authorization", ""))
+        caller = key or (scope["client"] or ("",))[0]
+        scope["state"] |= {"key": key, "caller": caller}
+        self._service.gate.check()
+        self._service.limits.requests.take(caller)
+
+    async def _read(self, headers: Headers, receive: Receive) -> bytes | None:
+        """The body, or nothing where the client hung up."""
+        max_body = self._service.settings.max_body
+        if headers.get("content-encoding", "identity").lower() != "identity":
+            raise NotJson("send the body as plain JSON, not compressed")
+        length = headers.get("content-length", "0")
+        if not length.isdecimal():
+            raise InvalidInput(f"content-length {length[:20]!r} is not a number")
+        body = bytearray()
+        more = True
+        while more and max(int(length), len(body)) <= max_body:
+            message = await receive()
+            if message["type"] != "http.request":
+                return None
+            body += message.get("body", b"")
+            more = message.get("more_body", False)
+        if max(int(length), len(body)) > max_body:
+            raise TooLarge(f"the body is over {max_body:,} bytes")
+        return bytes(body)
+
+
+def _replay(body: bytes, receive: Receive) -> Receive:
+    pending: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def replay() -> Message:
+        return pending.pop() if pending else await receive()
+
+    return replay

@@ -1,0 +1,136 @@
+"""`tutti serve`: bind, load, listen, say when it is warm; on SIGTERM finish what was begun, and go."""
+
+import asyncio
+import contextlib
+import logging
+import os
+import resource
+import signal
+import socket
+import sys
+from collections.abc import Iterator
+from threading import current_thread, main_thread
+
+import uvicorn
+from fastapi import FastAPI
+
+from tutti.errors import InvalidInput
+from tutti.server.app import app
+from tutti.server.connection import patient
+from tutti.server.direct import Direct
+from tutti.server.gate import Gate
+from tutti.server.logs import logging_aside
+from tutti.server.speaks import Speaks
+from tutti.settings import Settings
+
+KEEP_ALIVE_S = 75  # pooled clients come back within this time
+SPARE_FILES = 64  # descriptors that are not connections
+log = logging.getLogger("tutti.server")
+
+
+class Server(uvicorn.Server):
+    """Uvicorn, less its signals: ours drain first, and a clean end is exit code 0."""
+
+    def __init__(self, config: uvicorn.Config, gate: Gate, grace_s: float) -> None:
+        super().__init__(config)
+        self._gate = gate
+        self._grace_s = grace_s
+        self._draining: asyncio.Task[None] | None = None
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        loop = asyncio.get_running_loop()
+        numbers = (signal.SIGTERM, signal.SIGINT) if current_thread() is main_thread() else ()
+        for number in numbers:
+            loop.add_signal_handler(number, self.stop)
+        try:
+            yield
+        finally:
+            for number in numbers:
+                loop.remove_signal_handler(number)
+
+    def stop(self) -> None:
+        """The first call drains; the second leaves at once, whatever is under way."""
+        if self._draining is not None:
+            print("tutti: stopped at once", file=sys.stderr, flush=True)
+            os._exit(1)
+        log.info("draining requests=%d grace_s=%g", self._gate.n_inside, self._grace_s)
+        self._draining = asyncio.create_task(self._drain())
+
+    async def _drain(self) -> None:
+        if await self._gate.drained(self._grace_s):
+            log.info("drained")
+        else:
+            log.warning("cut after the grace time requests=%d", self._gate.n_inside)
+        self.should_exit = True
+
+
+def serve(settings: Settings) -> None:
+    """Serves until told to stop. A wrong setting or a taken port shows before anything is fetched or loaded."""
+    from tutti.engine import open_engine
+
+    with bound(settings) as sock, logging_aside(settings.log_format):
+        engine = open_engine(settings)
+        asyncio.run(_serve(engine if isinstance(engine, Speaks) else Direct(engine), settings, sock))
+
+
+async def _serve(engine: Speaks, settings: Settings, sock: socket.socket) -> None:
+    failed: list[BaseException] = []
+
+    def warm(warming: asyncio.Task[None]) -> None:
+        error = None if warming.cancelled() else warming.exception()
+        if error is not None:
+            failed.append(error)
+            server.should_exit = True
+        elif not warming.cancelled():
+            print(f"tutti is ready: {address(sock)}  (docs: /docs, stop: Ctrl-C)", file=sys.stderr, flush=True)
+
+    application = app(engine, settings, on_warm=warm)
+    server = Server(configured(application, settings), application.state.service.gate, settings.grace_s)
+    await server.serve(sockets=[sock])
+    if failed:
+        raise failed[0]
+
+
+def address(sock: socket.socket) -> str:
+    host, port = sock.getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+def bound(settings: Settings) -> socket.socket:
+    """A socket that has its address but does not listen yet: a taken port shows before a long load, not after."""
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    sock = socket.socket(family, socket.SOCK_STREAM)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        sock.bind((settings.host, settings.port))
+    except OSError as exc:
+        sock.close()
+        raise InvalidInput(
+            f"cannot listen on {settings.host} port {settings.port}: {exc.strerror}", param="port"
+        ) from exc
+    return sock
+
+
+def configured(application: FastAPI, settings: Settings) -> uvicorn.Config:
+    return uvicorn.Config(
+        application,
+        http=patient(settings.idle_s),
+        ws="auto",
+        lifespan="on",
+        access_log=False,
+        log_config=None,
+        server_header=False,
+        timeout_keep_alive=KEEP_ALIVE_S,
+        timeout_graceful_shutdown=1,
+        limit_concurrency=max(1, min(settings.max_connections, _files() - SPARE_FILES)),
+    )
+
+
+def _files() -> int:
+    """How many files may be open: as many as the system lets this process have."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = min(hard, 65_536) if hard != resource.RLIM_INFINITY else 65_536
+    with contextlib.suppress(ValueError, OSError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, wanted), hard))
+    return resource.getrlimit(resource.RLIMIT_NOFILE)[0]

@@ -1,0 +1,64 @@
+"""What the routes share, in one value."""
+
+import os
+from collections.abc import Mapping
+from concurrent.futures import Executor, ThreadPoolExecutor
+from dataclasses import dataclass, field
+
+from tutti.errors import InvalidInput
+from tutti.server.cache import Cache
+from tutti.server.errors import TooLarge
+from tutti.server.gate import Gate
+from tutti.server.limits import Limits
+from tutti.server.names import own_names
+from tutti.server.sound import Sound
+from tutti.server.speaks import Speaks
+from tutti.settings import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """The engine with everything that stands between it and the wire."""
+
+    engine: Speaks
+    settings: Settings
+    gate: Gate
+    limits: Limits
+    cache: Cache[Sound]
+    voice_names: Mapping[str, str]
+    n_ahead: int  # first chunks of a stream
+    # Encoding must not hold up the event loop, nor wait behind other people's threads.
+    encoding: Executor = field(default_factory=lambda: ThreadPoolExecutor(os.cpu_count(), "encoding"))
+
+    @classmethod
+    def of(cls, engine: Speaks, settings: Settings) -> "Service":
+        names = own_names(settings.voice_names)
+        if settings.voice.lower() in names:
+            raise InvalidInput(f"voice: {settings.voice!r} must be a voice or a blend", param="voice")
+        return cls(
+            engine,
+            settings,
+            Gate(engine),
+            Limits(settings.rate_requests, settings.rate_characters),
+            Cache(round(settings.cache_mb * 1e6)),
+            names,
+            getattr(settings, "stream_bypass_chunks", 2),
+        )
+
+    @property
+    def max_whole_bytes(self) -> float:
+        return self.settings.max_whole_mb * 1e6
+
+    def streaming_mode(self) -> tuple[str, int]:
+        """How a stream's chunks reach the model, and how many of its first ones go ahead of other work."""
+        if not self.engine.workers()["batchingEnabled"]:
+            return "direct", self.n_ahead
+        return ("first-chunks-ahead" if self.n_ahead else "batched"), self.n_ahead
+
+    def check_text(self, n_characters: int, caller: str, param: str = "input") -> None:
+        """Raises where a text is too long for one request or for what this caller may still ask."""
+        if n_characters > self.settings.max_text:
+            raise TooLarge(
+                f"the text has {n_characters:,} characters; one request takes {self.settings.max_text:,}", param=param
+            )
+        self.limits.characters.take(caller, n_characters)

@@ -1,0 +1,87 @@
+"""Side routes that users' configurations name: captions, phonemes, blends."""
+
+import asyncio
+import re
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Body, Request
+from fastapi.responses import JSONResponse, Response
+
+from tutti.audio import find_format
+from tutti.errors import InvalidInput
+from tutti.server.ask import Ask
+from tutti.server.bodies import CaptionBody, PhonemesBody, PhonemizeBody, VoiceId
+from tutti.server.docs import AUDIO, CAPTIONS, errors
+from tutti.server.errors import fields
+from tutti.server.gone import while_here
+from tutti.server.names import voice_expression
+from tutti.server.replies import caption, captions, headers, line, told
+from tutti.server.service import Service
+from tutti.server.sound import whole
+from tutti.server.speech import cached, chunked, opened, started
+from tutti.text import vocab
+from tutti.text.language import language
+from tutti.voices import parse
+
+_SAID = re.compile(r"[^\s" + re.escape("".join(vocab.PUNCTUATION)) + "]+")
+LONGEST_WORD = 200  # symbols; more cannot be one word
+
+
+def side_routes(service: Service) -> APIRouter:
+    routes = APIRouter(tags=["side routes"])
+
+    @routes.post("/dev/captioned_speech", response_class=JSONResponse, responses={**CAPTIONS, **errors(404)})
+    async def captioned_speech(request: Request, body: CaptionBody) -> Response:
+        """Audio and the times of its words: lines of JSON, or one object when `stream` is false."""
+        ask = body.ask(service.voice_names, service.settings.voice)
+        with_words = body.return_timestamps is not False
+        stream = await opened(service, request, ask)
+        if body.stream is False:
+            sound = await while_here(request.receive, whole(stream, service.encoding, service.max_whole_bytes))
+            kind = ask.format.content_type(ask.format.rate(ask.sample_rate))
+            about = headers(service, ask, sound.first, sound.encode_s)
+            return JSONResponse(caption(kind, sound.data, sound.words if with_words else None), headers=about)
+        encoding, first = await started(service, stream)
+        pieces = told(captions(stream, encoding, first, with_words=with_words), line)
+        return chunked(service, request, stream, encoding, pieces, "application/x-ndjson")
+
+    @routes.post("/dev/phonemize", responses=errors())
+    async def phonemize(request: Request, body: PhonemizeBody) -> dict[str, Any]:
+        """How a text will be said: Kokoro's symbols and their numbers."""
+        with fields(input="text"):
+            service.check_text(len(body.text), request.state.caller)
+            code = language(body.language or "a").code
+            chunks = await asyncio.to_thread(lambda: list(service.engine.phonemize(body.text, code)))
+        phonemes = " ".join(chunk.phonemes for chunk in chunks if chunk.words)
+        return {"phonemes": phonemes, "tokens": vocab.encode(phonemes).tolist()}
+
+    @routes.post("/dev/generate_from_phonemes", response_class=Response, responses={**AUDIO, **errors()})
+    async def generate_from_phonemes(request: Request, body: PhonemesBody) -> Response:
+        """Says phonemes as they are written; WAV."""
+        asked = body.voice.id if isinstance(body.voice, VoiceId) else body.voice
+        voice = voice_expression(asked or service.settings.voice, service.voice_names)
+        speed = 1.0 if body.speed is None else body.speed
+        with fields(input="phonemes"):
+            ask = Ask(spelled(body.phonemes), voice, find_format("wav"), speed=speed)
+            return await cached(service, request, ask)
+
+    @routes.post("/v1/audio/voices/combine", responses=errors())
+    async def combine(voices: Annotated[str | list[str], Body(examples=["af_bella(2)+af_sky(1)"])]) -> dict[str, Any]:
+        """A blend by its parts. Its name is all there is to keep: use it as `voice` wherever one is asked for."""
+        asked = voices if isinstance(voices, str) else "+".join(voices)
+        blend = voice_expression(asked, service.voice_names)
+        parts = [{"name": name, "weight": weight} for name, weight in parse(blend)]
+        return {"voice": blend, "parts": parts}
+
+    return routes
+
+
+def spelled(phonemes: str) -> str:
+    """Phonemes as a text that says just them: each word a mark, `[x](/x/)`, the punctuation around them as it is."""
+    _, unknown = vocab.known(phonemes)
+    if unknown:
+        shown = " ".join(dict.fromkeys(unknown))[:80]
+        raise InvalidInput(f"Kokoro has no symbol for {shown}", param="input")
+    if any(len(word) > LONGEST_WORD for word in _SAID.findall(phonemes)):
+        raise InvalidInput(f"a word has more than {LONGEST_WORD} symbols; put spaces between words", param="input")
+    return _SAID.sub(lambda word: f"[{word[0]}](/{word[0]}/)", phonemes)

@@ -1,0 +1,121 @@
+"""Speech into bytes: whole, or piece by piece behind a first piece that is already there."""
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator, AsyncIterator
+from concurrent.futures import Executor
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+
+from tutti.audio import Encoder, true_header
+from tutti.errors import DeadlineExceeded, NothingToSpeak
+from tutti.server.ask import Ask
+from tutti.server.errors import TooLarge
+from tutti.speech import SAMPLE_RATE, Samples, Speech, WordTime
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sound:
+    """A whole answer: its bytes, and what the headers tell."""
+
+    data: bytes
+    n_samples: int  # at 24 kHz
+    words: tuple[WordTime, ...]
+    first: Speech  # its samples are not kept
+    encode_s: float
+
+    @property
+    def n_bytes(self) -> int:
+        return len(self.data)
+
+    @property
+    def duration_s(self) -> float:
+        return self.n_samples / SAMPLE_RATE
+
+
+class Opened:
+    """A stream whose first speech has been heard; what fails before that still has a status code to fail with."""
+
+    def __init__(self, ask: Ask, stream: AsyncGenerator[Speech], first: Speech) -> None:
+        self.ask = ask
+        self.first = first
+        self._stream = stream
+        self._head = [first]
+        self.ended = False  # nothing comes after what has been heard
+
+    async def look_ahead(self) -> None:
+        """Learns whether this was all, where no words are left in the text, so that the answer comes at once."""
+        if any(char.isalnum() for char in self.ask.text[self.first.span[1] :]):
+            return
+        try:
+            self._head.append(await anext(self._stream))
+        except StopAsyncIteration:
+            self.ended = True
+
+    async def speeches(self) -> AsyncIterator[Speech]:
+        while self._head:
+            yield self._head.pop(0)
+        async for speech in self._stream:
+            yield speech
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
+
+
+async def open_stream(ask: Ask, stream: AsyncGenerator[Speech], timeout_s: float) -> Opened:
+    """Waits for the first speech; raises what the engine raises, or DeadlineExceeded."""
+    try:
+        async with asyncio.timeout(timeout_s):
+            return Opened(ask, stream, await anext(stream))
+    except TimeoutError:
+        raise DeadlineExceeded(f"no sound came within {timeout_s:.0f} s; the server is too busy or too slow") from None
+    except StopAsyncIteration:
+        raise NothingToSpeak("the text has nothing that can be said", param="input") from None
+
+
+class Encoding:
+    """One encoder, run beside the event loop, and the time it took for the first piece."""
+
+    def __init__(self, encoder: Encoder, pool: Executor) -> None:
+        self.encoder = encoder
+        self.first_s = 0.0
+        self._pool = pool
+        self._n_pieces = 0
+
+    async def encode(self, samples: Samples) -> bytes:
+        started = time.monotonic()
+        data = await asyncio.get_running_loop().run_in_executor(self._pool, self.encoder.encode, samples)
+        if self._n_pieces == 0:
+            self.first_s = time.monotonic() - started
+        self._n_pieces += 1
+        return data
+
+    async def flush(self) -> bytes:
+        return await asyncio.get_running_loop().run_in_executor(self._pool, self.encoder.flush)
+
+
+async def whole(opened: Opened, pool: Executor, max_bytes: float) -> Sound:
+    """Everything, encoded as it comes, with the true lengths in its header."""
+    ask, encoding = opened.ask, Encoding(opened.ask.encoder(), pool)
+    data, words, n_samples = bytearray(), list[WordTime](), 0
+    try:
+        async for speech in opened.speeches():
+            data += await encoding.encode(speech.samples)
+            words += speech.words
+            n_samples += len(speech.samples)
+            if len(data) > max_bytes:
+                raise TooLarge(
+                    f"a whole answer may have {max_bytes / 1e6:.0f} MB; stream this text, or choose a smaller format",
+                    param="stream",
+                )
+    finally:
+        await opened.aclose()
+    data += await encoding.flush()
+    header = await asyncio.get_running_loop().run_in_executor(
+        pool, partial(true_header, ask.format.name, sample_rate=ask.sample_rate, n_samples=n_samples)
+    )
+    data[: len(header)] = header
+    bare = replace(opened.first, samples=np.zeros(0, np.float32))
+    return Sound(bytes(data), n_samples, tuple(words), bare, encoding.first_s)

@@ -1,0 +1,52 @@
+"""What the server needs of an engine, and nothing more."""
+
+from collections.abc import AsyncGenerator, Iterable
+from typing import Any, Protocol, runtime_checkable
+
+from tutti.speech import Speech
+from tutti.text.chunk import Chunk
+from tutti.voices import Voice
+
+
+class FindsVoices(Protocol):
+    """Voices by name or blend."""
+
+    def get(self, name: str, style: str | None = None) -> Voice: ...
+
+
+@runtime_checkable
+class Speaks(Protocol):
+    """An engine as the server sees it."""
+
+    @property
+    def ready(self) -> bool: ...
+
+    @property
+    def voices(self) -> FindsVoices: ...
+
+    async def start(self) -> None: ...
+
+    async def close(self, grace_s: float = ...) -> None: ...
+
+    def stream(
+        self,
+        text: str,
+        *,
+        voice: str,
+        style: str | None = None,
+        speed: float = 1.0,
+        language: str | None = None,
+        seed: int | None = None,
+        caller: str = "",
+        bulk: bool = False,
+    ) -> AsyncGenerator[Speech]:
+        """Speech chunk by chunk; closing the generator ends all work for it."""
+        ...
+
+    def phonemize(self, text: str, language: str) -> Iterable[Chunk]:
+        """The text as the model will read it; slow, so not for the event loop."""
+        ...
+
+    def stats(self) -> dict[str, Any]: ...
+
+    def workers(self) -> dict[str, Any]: ...

@@ -1,0 +1,99 @@
+"""POST /v1/audio/speech, as OpenAI's clients call it."""
+
+from collections.abc import AsyncIterator
+
+from fastapi import APIRouter, Request
+from fastapi.responses import Response
+
+from tutti.server.ask import Ask
+from tutti.server.bodies import SpeechBody
+from tutti.server.docs import AUDIO, errors
+from tutti.server.gone import while_here
+from tutti.server.replies import Chunked, audio, error_event, events, headers, stream_headers, told, whole_reply
+from tutti.server.service import Service
+from tutti.server.sound import Encoding, Opened, Sound, open_stream, whole
+
+
+def speech_routes(service: Service) -> APIRouter:
+    routes = APIRouter(tags=["speech"])
+
+    @routes.post("/v1/audio/speech", response_class=Response, responses={**AUDIO, **errors(404)})
+    async def speech(request: Request, body: SpeechBody) -> Response:
+        """Say a text. Sound is sent as it is made, unless `stream` is false."""
+        ask = body.ask(service.voice_names, service.settings.voice)
+        if body.stream_format == "sse":
+            return await as_events(service, request, ask, with_words=bool(body.word_timestamps))
+        if body.word_timestamps:
+            ask = ask.without("word_timestamps")
+        return await (cached(service, request, ask) if body.stream is False else streamed(service, request, ask))
+
+    return routes
+
+
+async def opened(service: Service, request: Request, ask: Ask) -> Opened:
+    """The stream with its first speech, or the error that belongs in the status line."""
+    caller = request.state.caller
+    service.check_text(len(ask.text), caller)
+    stream = ask.spoken(service.engine, caller=caller)
+    return await while_here(request.receive, open_stream(ask, stream, service.settings.timeout_s))
+
+
+async def streamed(service: Service, request: Request, ask: Ask) -> Response:
+    """Raw audio as it is made; where one chunk is all there is, with its true length."""
+    stream = await opened(service, request, ask)
+    await while_here(request.receive, stream.look_ahead())
+    if stream.ended:
+        sound = await while_here(request.receive, whole(stream, service.encoding, service.max_whole_bytes))
+        return whole_reply(service, ask, sound)
+    encoding, first = await started(service, stream)
+    return chunked(service, request, stream, encoding, audio(stream, encoding, first), encoding.encoder.content_type)
+
+
+async def cached(service: Service, request: Request, ask: Ask) -> Response:
+    """The whole audio with its length, made once for all who ask the same at once or soon after."""
+    etag = ask.etag()
+    if etag in [tag.strip() for tag in request.headers.get("if-none-match", "").split(",")]:
+        # By the letter 304 belongs to GET; but this POST changes nothing, and the caller has the bytes.
+        return Response(status_code=304, headers={"etag": etag})
+    caller = request.state.caller
+    service.check_text(len(ask.text), caller)
+    sound = await while_here(
+        request.receive, service.cache.get((request.state.key, etag), lambda: made(service, ask, caller=caller))
+    )
+    return whole_reply(service, ask, sound, etag)
+
+
+async def made(service: Service, ask: Ask, *, caller: str, bulk: bool = False) -> Sound:
+    stream = ask.spoken(service.engine, caller=caller, bulk=bulk)
+    return await whole(
+        await open_stream(ask, stream, service.settings.timeout_s), service.encoding, service.max_whole_bytes
+    )
+
+
+async def as_events(service: Service, request: Request, ask: Ask, *, with_words: bool) -> Response:
+    stream = await opened(service, request, ask)
+    encoding, first = await started(service, stream)
+    pieces = told(events(stream, encoding, first, with_words=with_words), error_event)
+    return chunked(service, request, stream, encoding, pieces, "text/event-stream")
+
+
+async def started(service: Service, stream: Opened) -> tuple[Encoding, bytes]:
+    """The first speech in bytes: what cannot be encoded must fail before the status is sent."""
+    encoding = Encoding(stream.ask.encoder(), service.encoding)
+    try:
+        return encoding, await encoding.encode(stream.first.samples)
+    except BaseException:
+        await stream.aclose()
+        raise
+
+
+def chunked(
+    service: Service,
+    request: Request,
+    stream: Opened,
+    encoding: Encoding,
+    pieces: AsyncIterator[bytes],
+    media_type: str,
+) -> Response:
+    about = headers(service, stream.ask, stream.first, encoding.first_s)
+    return Chunked(stream, pieces, media_type, about | stream_headers(service, request.state.request_id))
