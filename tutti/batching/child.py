@@ -15,6 +15,7 @@ from tutti.batching.orders import Failed, Logged, Make, Order, Reply, Sound
 from tutti.errors import WorkerLost
 from tutti.speech import Samples
 
+BREAK_S = 10.0  # within a message
 _SPAWN = multiprocessing.get_context("spawn")
 _SIGNALS = {signal.SIGINT, signal.SIGTERM}
 
@@ -67,7 +68,7 @@ class Child:
             if not ready:
                 raise WorkerLost("the worker process hangs: no answer in time")
             if self._line.fileno() in ready:
-                reply, samples = self._receive(left_s)
+                reply, samples = self._receive(BREAK_S if left_s is None else left_s)
                 if not isinstance(reply, Logged):
                     return reply, samples
                 _write(reply.record)
@@ -86,7 +87,7 @@ class Child:
         self._process.join()
         self._process.close()
 
-    def _receive(self, timeout_s: float | None) -> tuple[Reply, list[Samples]]:
+    def _receive(self, timeout_s: float) -> tuple[Reply, list[Samples]]:
         try:
             message, descriptor = self._line.receive(timeout_s)
         except TimeoutError:

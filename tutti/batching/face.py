@@ -61,9 +61,14 @@ class Face(ABC):
     async def _ask(self, order: Acoustic | Vocoder, timeout_s: float) -> object:
         if self._closing or self._status.state == "failed":
             raise WorkerLost(f"the worker is {self.status.state}; start another")
-        call = Call(order, timeout_s, self._loop.create_future())
+        call = Call(order, timeout_s, self._future())
         self._post(call)
         return await call.answer
+
+    def _future(self) -> asyncio.Future[object]:
+        future: asyncio.Future[object] = self._loop.create_future()
+        future.add_done_callback(lambda done: done.cancelled() or done.exception())  # who waited for it may be gone
+        return future
 
     @abstractmethod
     def _post(self, errand: Call | Forget) -> None:

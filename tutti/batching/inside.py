@@ -26,7 +26,7 @@ def main(end: socket.socket, make: Make, log_level: int) -> None:
     """Serves orders until the line ends. What goes wrong is answered; only a broken line ends the process."""
     _live_and_die_by_the_parent()
     line = Line(end)
-    logging.basicConfig(handlers=[_OverLine(line)], level=log_level, force=True)
+    logging.basicConfig(handlers=[_OverLine(line)], format="%(message)s", level=log_level, force=True)
     with suppress(EOFError, ConnectionError):  # the parent has hung up
         try:
             desk = Desk(make, lambda what, done, steps: line.send(Step(what, done, steps)))

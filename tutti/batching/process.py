@@ -67,7 +67,7 @@ class ProcessWorker(Face):
     async def start(self) -> None:
         """Returns when the models are warm. A process that dies before is started again; `status.error` says why."""
         self._loop = asyncio.get_running_loop()
-        self._started: asyncio.Future[object] = self._loop.create_future()
+        self._started = self._future()
         self._ended = asyncio.Event()
         self._woken, self._wake = os.pipe()
         os.set_blocking(self._wake, False)
@@ -149,50 +149,56 @@ class ProcessWorker(Face):
                     self._settle(self._started, None)
                     log.info("worker ready pid=%d resident=%d MB", child.pid, memory.resident_bytes // 1_000_000)
                     return inf if self._max_bytes is None else max(self._max_bytes, 1.25 * memory.resident_bytes)
-        return inf
+        raise WorkerLost("the worker was closed before it was ready")
 
     def _serve(self, child: Child, max_bytes: float) -> None:
         while not self._closing:
-            match self._errands.popleft() if self._errands else None:
-                case None:
-                    child.hear(None)  # sleeps until there is an errand, or the process dies
-                case Forget() as order:
-                    child.tell(order, SEND_S)
-                case call if not call.answer.cancelled():
-                    self._run(child, call)
-                    if self._status.memory.resident_bytes > max_bytes:
-                        self._note("restarting", error=f"it held more than {max_bytes / 1e6:.0f} MB")
-                        log.warning("worker past its memory, starting another")
-                        return
+            self._do_next(child)
+            if self._status.memory.resident_bytes > max_bytes:
+                self._note("restarting", error=f"it held more than {max_bytes / 1e6:.0f} MB")
+                log.warning("worker past its memory, starting another")
+                return
+
+    def _do_next(self, child: Child) -> None:
+        match self._errands.popleft() if self._errands else None:
+            case None:
+                child.hear(None)  # sleeps until there is an errand, or the process dies
+            case Forget() as order:
+                child.tell(order, SEND_S)
+            case call if not call.answer.cancelled():
+                self._run(child, call)
 
     def _run(self, child: Child, call: Call) -> None:
         """One call, whose caller hears of it even when the process is lost."""
         self._note("busy")
         try:
-            reply, samples = self._answer(child, call)
-        except WorkerLost as exc:
+            heard = self._answer(child, call)
+        except Exception as exc:
             self._note("restarting", error=str(exc))
             self._settle(call.answer, WorkerLost(str(exc)))
             raise
         self._failures = 0
-        match reply:
-            case Durations(frames, memory):
+        match heard:
+            case (Durations(frames, memory), _):
                 value: object = list(frames)
-            case Failed(error, memory):
-                value = error
-            case Sound(_, memory):
+            case (Sound(_, memory), samples):
                 value = samples
+            case (Failed(error, memory), _):
+                value = error
+            case None:
+                value, memory = WorkerLost("the worker was closed"), self.memory
         self._note("ready", memory)
         self._settle(call.answer, value, call.order)
 
-    def _answer(self, child: Child, call: Call) -> tuple[Durations | Sound | Failed, list[Samples]]:
+    def _answer(self, child: Child, call: Call) -> tuple[Durations | Sound | Failed, list[Samples]] | None:
+        """What the process says to it; None when the worker is closed meanwhile."""
         until_s = time.monotonic() + call.timeout_s
         child.tell(call.order, call.timeout_s)
         while not self._closing:
             match child.hear(until_s):
                 case (Durations() | Sound() | Failed() as reply, samples):
                     return reply, samples
-        raise WorkerLost("the worker was closed")
+        return None
 
     # Back in the event loop, when the thread is done.
 
@@ -207,4 +213,3 @@ class ProcessWorker(Face):
         self._errands.clear()
         if not self._started.done():
             self._started.set_exception(WorkerLost("the worker was closed before it was ready"))
-            self._started.exception()  # whoever waited may be gone

@@ -27,7 +27,7 @@ class ThreadWorker(Face):
 
     async def start(self) -> None:
         self._loop = asyncio.get_running_loop()
-        self._started: asyncio.Future[object] = self._loop.create_future()
+        self._started = self._future()
         self._ended = asyncio.Event()
         threading.Thread(target=self._run, name="tutti-worker", daemon=True).start()
         await asyncio.shield(self._started)
@@ -61,16 +61,18 @@ class ThreadWorker(Face):
         else:
             self._note("ready", memory.held())
             self._settle(self._started, None)
-            while errand := self._errands.get():
-                self._do(desk, errand)
+            while self._do_next(desk):
+                pass
             desk.close()
         self._soon(self._ended.set)
 
-    def _do(self, desk: Desk, errand: Call | Forget) -> None:
+    def _do_next(self, desk: Desk) -> bool:
+        errand = self._errands.get()
+        if errand is None:
+            return False
         if isinstance(errand, Forget):
             desk.forget(errand.ids)
-            return
-        if self._closing:
+        elif self._closing:
             self._settle(errand.answer, WorkerLost("the worker is closed"))
         elif not errand.answer.cancelled():
             self._note("busy")
@@ -80,6 +82,7 @@ class ThreadWorker(Face):
                 value = typed(exc)
             self._note("ready", memory.held())
             self._settle(errand.answer, value, errand.order)
+        return True
 
 
 def perform(desk: Desk, order: Acoustic | Vocoder) -> object:
