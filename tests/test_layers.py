@@ -9,7 +9,7 @@ PACKAGE = Path(__file__).parent.parent / "tutti"
 LAYERS = {
     **dict.fromkeys(("errors", "settings", "speech"), 0),
     **dict.fromkeys(("text", "audio", "model", "voices", "weights"), 1),
-    "batching": 2,
+    **dict.fromkeys(("batching", "verify"), 2),
     "engine": 3,
     **dict.fromkeys(("server", "cluster", "recording"), 4),
     **dict.fromkeys(("cli", "__main__"), 5),

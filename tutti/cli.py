@@ -1,4 +1,4 @@
-"""The command line: `tutti speak`, `voices`, `pull`, `config`, `g2p-serve`."""
+"""The command line: `tutti speak`, `voices`, `pull`, `verify`, `config`, `g2p-serve`."""
 
 import asyncio
 import json
@@ -6,8 +6,8 @@ import logging
 import os
 import sys
 import time
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -171,18 +171,77 @@ def pull(
     precision: PrecisionFlag = None,
 ) -> None:
     """Fetch the model, the voices and the lexicons, once."""
-    from tutti.model import choose, official
+    from tutti.model import choose, file_of
     from tutti.weights import Store, shown, sources, wanted
 
     chosen, _ = settings.load({"home": home, "offline": offline, "precision": precision})
     store = Store(chosen.home)
     precision_here = choose(chosen.backend, chosen.device).precision if chosen.precision == "auto" else chosen.precision
-    files = wanted(official(precision_here))
+    files = wanted(file_of(precision_here))
     with shown() as progress:
         if verify:
             store.verify(files, progress)
         store.ensure(files, sources=sources(folder, offline=chosen.offline), progress=progress)
     print(f"{len(files)} files, {sum(file.size for file in files) / 1e6:.0f} MB, in {chosen.home}")
+
+
+@app.command()
+def verify(
+    sentences: Annotated[int, typer.Option(min=1, max=560, help="How many to speak.")] = 8,
+    out: Annotated[Path, typer.Option("--out", "-o", help="The report; its numbers as JSON go beside it.")] = Path(
+        "verify.md"
+    ),
+    listen: Annotated[
+        bool, typer.Option("--listen", help="Fetch the recogniser (73 MB) that counts wrong words.")
+    ] = False,
+    home: Home = None,
+    offline: Offline = None,
+    backend: BackendFlag = None,
+    device: DeviceFlag = None,
+    precision: PrecisionFlag = None,
+    compile: CompileFlag = None,
+    threads: Threads = None,
+) -> None:
+    """Measure a backend against the official graph, and each row against itself among others."""
+    from tutti.model import choose, load, named
+    from tutti.model.moonshine import Moonshine
+    from tutti.model.official import Official
+    from tutti.verify import sentences as said
+    from tutti.verify import verify as measured
+    from tutti.verify.report import HEAD, Report, outcome
+    from tutti.voices import Voices
+    from tutti.weights import EARS, FP32_MODEL, INT8_MODEL, Store, shown, sources, wanted
+
+    chosen, _ = settings.load(
+        {
+            "home": home,
+            "offline": offline,
+            "backend": backend,
+            "device": device,
+            "precision": precision,
+            "compile": compile,
+            "threads": threads,
+        }
+    )
+    if not out.parent.is_dir():
+        raise InvalidInput(f"cannot write {out}: there is no folder {out.parent}", param="out")
+    choice = choose(chosen.backend, chosen.device, chosen.precision, chosen.compile)
+    store = Store(chosen.home)
+    files = [*wanted(choice.weights), *(EARS if listen else ())]
+    with shown() as progress:
+        store.ensure(files, sources=sources(offline=chosen.offline), progress=progress)
+    path = store.path(FP32_MODEL if choice.weights == "fp32" else INT8_MODEL)
+    ears = None if store.missing(EARS) else Moonshine(*map(store.path, EARS))
+    rows = said.sentences(Voices(chosen.home / "voices"), sentences)
+    with _steps() as show, closing(load(path, choice, chosen.threads)) as model:
+        checks = measured(model, Official(path, chosen.threads), rows, ears, show=show)
+    notes = [] if ears else ["Words were not counted: the recogniser is not here; --listen fetches it (73 MB)."]
+    report = Report(named(choice), len(rows), checks, notes)
+    report.save(out)
+    _table(HEAD, report.rows())
+    print(*notes, f"{report.model}: {outcome(report.passed)}; the report is {out}", sep="\n")
+    if not report.passed:
+        raise typer.Exit(1)
 
 
 @app.command()
@@ -251,6 +310,18 @@ def _progress(n_characters: int) -> "Iterator[Show]":
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("", total=n_characters)
         yield lambda read: bar.update(task, completed=read)
+
+
+@contextmanager
+def _steps() -> Iterator[Callable[[str, int, int], None]]:
+    """What is being done, where a person watches."""
+    if not sys.stderr.isatty():
+        yield lambda _what, _done, _all: None
+        return
+    from rich.console import Console
+
+    with Console(stderr=True).status("loading") as status:
+        yield lambda what, done, n: status.update(f"{what} {done + 1} of {n}")
 
 
 def _table(head: tuple[str, ...], rows: Iterable[Iterable[str]]) -> None:

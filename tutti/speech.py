@@ -22,6 +22,7 @@ class Utterance:
     tokens: NDArray[np.int64]  # [n + 2], 0 at both ends
     style: NDArray[np.float32]  # [256]
     speed: float = 1.0
+    seed: int | None = None  # for models that draw numbers; Kokoro as released draws none, so every seed sounds alike
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -73,6 +74,17 @@ class WordTime:
     span: tuple[int, int]  # in the original text
 
 
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """Where the time of one chunk went, and how many rows shared its pass through the vocoder."""
+
+    g2p_s: float = 0.0
+    queue_s: float = 0.0
+    acoustic_s: float = 0.0
+    vocoder_s: float = 0.0
+    batch_rows: int = 0
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Speech:
     """One chunk, spoken."""
@@ -81,6 +93,7 @@ class Speech:
     words: tuple[WordTime, ...]
     span: tuple[int, int]  # the stretch of the original text that this chunk reads
     dropped: tuple[str, ...] = ()  # symbols that nobody could say
+    timing: Timing = Timing()
 
     @property
     def duration_s(self) -> float:

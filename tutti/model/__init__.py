@@ -3,6 +3,7 @@
 import platform
 from ctypes import CDLL
 from dataclasses import dataclass
+from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal
@@ -35,10 +36,10 @@ class Choice:
     @property
     def weights(self) -> Literal["fp32", "int8"]:
         """The official file that is read."""
-        return official(self.precision)
+        return file_of(self.precision)
 
 
-def official(precision: Precision) -> Literal["fp32", "int8"]:
+def file_of(precision: Precision) -> Literal["fp32", "int8"]:
     """The official file that holds these numbers: fp16 is the fp32 file, halved while it is loaded."""
     return "int8" if precision == "int8" else "fp32"
 
@@ -97,6 +98,18 @@ def load(path: Path, choice: Choice, threads: int) -> Model:
             )
             model.warm_up()
             return model
+
+
+def named(choice: Choice) -> str:
+    """The choice as a report writes it down, with versions and the device's own name."""
+    library = {"onnx": "onnxruntime", "torch": "torch"}[choice.backend]
+    device = platform.machine()
+    if choice.device == "cuda":
+        import torch
+
+        device = torch.cuda.get_device_name()
+    compiled = "" if choice.compile == "off" else f", compile {choice.compile}"
+    return f"{library} {version(library)}, {choice.device} ({device}), {choice.precision}{compiled}"
 
 
 def resolve(precision: Literal["auto", "fp32", "int8"]) -> Literal["fp32", "int8"]:

