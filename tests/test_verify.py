@@ -15,7 +15,7 @@ from tutti import cli
 from tutti.model.tone import ToneModel
 from tutti.speech import STYLE_SIZE, Frames, Samples, Utterance
 from tutti.text.vocab import encode
-from tutti.verify import Check, Gates, batches, speak, verify
+from tutti.verify import Check, Gates, batches, speak, verify, wrong_words
 from tutti.verify.hearing import n_wrong, words
 from tutti.verify.mel import distance_db
 from tutti.verify.report import Report
@@ -24,7 +24,7 @@ from tutti.voices import NAMES
 
 SAID = [
     Sentence(text, "none", Utterance(encode(phonemes[: 5 + 4 * i]), np.zeros(STYLE_SIZE, np.float32)))
-    for i, (text, phonemes) in enumerate(SENTENCES[:5])
+    for i, (text, phonemes) in enumerate(SENTENCES[:4])
 ]
 
 
@@ -119,20 +119,18 @@ def test_a_right_model_passes() -> None:
         (Broken(frames=shifted), {"durations, official"}),
         (Broken(frames=louder_features), {"features, official"}),
         (Broken(frames=by_place), {"pitch, among others"}),
-        (Broken(frames=crossed), {"durations, among others", "sound, among others"}),
-        (Broken(samples=leaking), {"sound, among others"}),
-        (Broken(samples=broken_numbers), {"sound, official", "sound, among others"}),
+        (Broken(samples=leaking), {"sound, among others", "sound, same seed"}),
+        (Broken(samples=broken_numbers), {"sound, official", "sound, among others", "sound, same seed"}),
         (Seeded(), {"sound, same seed"}),
     ],
-    ids=["durations", "features", "place", "crossed", "leak", "nan", "seed"],
+    ids=["durations", "features", "place", "leak", "nan", "seed"],
 )
-def test_a_broken_model_fails_at_its_fault(model: ToneModel, caught: set[str]) -> None:
-    assert caught <= failed(model)
+def test_a_broken_model_fails_at_its_fault_and_there_alone(model: ToneModel, caught: set[str]) -> None:
+    assert failed(model) == caught
 
 
-def test_only_what_is_broken_fails() -> None:
-    assert failed(Broken(frames=shifted)) == {"durations, official"}
-    assert failed(Seeded()) == {"sound, same seed"}
+def test_a_model_that_gives_rows_to_the_wrong_callers_fails() -> None:
+    assert {"durations, among others", "sound, among others"} <= failed(Broken(frames=crossed))
 
 
 def test_words_are_held_against_those_of_the_official_graph() -> None:
@@ -141,8 +139,8 @@ def test_words_are_held_against_those_of_the_official_graph() -> None:
 
     def passed(mine: list[str], theirs: list[str]) -> bool:
         ears = Ears([heard for pair in zip(mine, theirs, strict=True) for heard in pair])
-        (check,) = (check for check in verify(ToneModel(), official, SAID, ears) if check.name == "words")
-        return check.passed
+        silence = [np.zeros(1, np.float32)] * len(SAID)
+        return wrong_words(ears, SAID, silence, silence, Gates(), lambda *_: None).passed
 
     assert passed(right, right)
     assert passed(wrong, wrong)
@@ -181,7 +179,7 @@ def test_every_gate_is_one_that_can_close() -> None:
 
 
 def test_a_report_says_the_same_to_people_and_to_programs(tmp_path: Path) -> None:
-    report = Report("a model", 5, verify(Broken(frames=shifted), official, SAID), ["A note."])
+    report = Report("a model", 5, [Check("one", 0.5, 0.7, "dB"), Check("two", 3, 0, "differ", "why")], ["A note."])
     report.save(tmp_path / "out.md")
     written = json.loads((tmp_path / "out.json").read_text())
     read = (tmp_path / "out.md").read_text()
@@ -210,7 +208,7 @@ def test_the_command_says_pass_or_fail_and_exits_so(
     no_weights: Path, monkeypatch: pytest.MonkeyPatch, model: ToneModel, code: int
 ) -> None:
     monkeypatch.setattr("tutti.model.load", lambda *_: model)
-    done = CliRunner().invoke(cli.app, ["verify", "--backend", "onnx", "--home", str(no_weights), "--sentences", "5"])
+    done = CliRunner().invoke(cli.app, ["verify", "--backend", "onnx", "--home", str(no_weights), "--sentences", "3"])
     assert done.exit_code == code, done.output
     assert ("FAIL" in done.output) is bool(code)
     assert "--listen" in done.output
