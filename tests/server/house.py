@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import AsyncGenerator, Iterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,20 +13,22 @@ import numpy as np
 from fastapi import FastAPI
 from prometheus_client import CollectorRegistry
 
-from tutti.engine import Engine
+from tutti.errors import NothingToSpeak
 from tutti.model.tone import ToneModel
 from tutti.server.app import app
-from tutti.server.direct import Direct
 from tutti.server.run import Server, address, bound, configured
 from tutti.settings import Settings
-from tutti.speech import Speech
-from tutti.text.chunk import Reading, Word
+from tutti.speech import SAMPLE_RATE, Samples, Speech, Timing, Utterance, WordTime
+from tutti.text import chunks, vocab
+from tutti.text.chunk import Chunk, Reading, Word
+from tutti.text.language import language as find_language
+from tutti.text.reader import ThreadReader
 from tutti.text.spoken import Spoken
 from tutti.text.vocab import SYMBOLS
 from tutti.voices import NAMES, Voices
 
 SHORT = "deep water"
-LONG = "The old bridge stands still under the water tonight and runs deep. " * 12
+LONG = "The old bridge stands still under the water tonight and runs deep. " * 4
 
 
 class Spelling:
@@ -44,66 +46,110 @@ class Spelling:
         return Reading(tuple(words))
 
 
-class Stage(Direct):
-    """The tone engine, with a hand on its curtain: hold it before any chunk, break it at one, see who left."""
+class Stage:
+    """An engine of tones, with a hand on its curtain: hold it before any chunk, break it at one, see who left."""
 
-    def __init__(self, engine: Engine) -> None:
-        super().__init__(engine)
+    def __init__(self, voices: Voices) -> None:
+        self.voices = voices
+        self.ready = False
         self.loop: asyncio.AbstractEventLoop | None = None
         self.hold_from: int | None = None  # chunks from this one on wait for `let_go`
         self.break_at: int | None = None
         self.error: Exception = RuntimeError("the lights went out")
         self.may_start = threading.Event()
         self.may_start.set()
-        self.n_streams = 0
         self.asked: list[dict[str, Any]] = []
-        self.closed = threading.Semaphore(0)  # one for each stream that ended before its last chunk
-        self.opened = threading.Semaphore(0)
+        self.opened = threading.Semaphore(0)  # one for each stream
+        self.closed = threading.Semaphore(0)  # one for each that ended before its last chunk
         self._go: asyncio.Event | None = None
 
     async def start(self) -> None:
         self.loop = asyncio.get_running_loop()
         self._go = asyncio.Event()
         await asyncio.to_thread(self.may_start.wait)
-        await super().start()
+        self.ready = True
+
+    async def close(self, grace_s: float = 0) -> None:
+        self.ready = False
 
     def let_go(self) -> None:
         assert self.loop is not None
         assert self._go is not None
         self.loop.call_soon_threadsafe(self._go.set)
 
-    async def stream(self, text: str, **asked: Any) -> AsyncGenerator[Speech]:  # type: ignore[override]
-        self.n_streams += 1
+    async def stream(self, text: str, **asked: Any) -> AsyncGenerator[Speech]:
         self.asked.append({"text": text, **asked})
         self.opened.release()
-        inner = super().stream(text, **asked)
         whole = False
         try:
-            n = 0
-            while True:
-                if self.break_at is not None and n >= self.break_at:
-                    raise self.error
+            for n, speech in enumerate(tones(self.voices, text, **asked)):
                 if self.hold_from is not None and n >= self.hold_from:
                     assert self._go is not None
                     await self._go.wait()
-                try:
-                    speech = await anext(inner)
-                except StopAsyncIteration:
-                    break
+                if self.break_at is not None and n >= self.break_at:
+                    raise self.error
+                await asyncio.sleep(0)
                 yield speech
-                n += 1
             whole = True
         finally:
-            await inner.aclose()
             if not whole:
                 self.closed.release()
+
+    def phonemize(self, text: str, language: str) -> AsyncIterator[Chunk]:
+        return ThreadReader(Spelling().pronounce).chunks(text, language)
+
+    def stats(self) -> dict[str, Any]:
+        return {
+            "queue_status": {"current_size": 0, "worker_running": True},
+            "performance": {"total_batches": 0, "total_requests": len(self.asked), "avg_batch_size": 0.0},
+            "config": {"max_batch_size": 1},
+        }
+
+    def workers(self) -> dict[str, Any]:
+        return {"totalWorkers": 1, "readyWorkers": 1, "busyWorkers": 0, "queueSize": 0, "batchingEnabled": True}
+
+
+def tones(voices: Voices, text: str, *, voice: str, style: str | None = None, speed: float = 1.0,
+          language: str | None = None, **_: Any) -> Iterator[Speech]:  # fmt: skip
+    """What the engine says: each word as long as its letters, at the pitch of each."""
+    speaker = voices.get(voice, style)
+    code = find_language(language or speaker.language).code
+    model, n_before, dropped = ToneModel(), 0, 0
+    for chunk in chunks(text, code, Spelling().pronounce):
+        pause = np.zeros(round(chunk.pause_s * SAMPLE_RATE), np.float32)
+        dropped += len(chunk.dropped)
+        words: list[WordTime] = []
+        sound = pause
+        if chunk.words:
+            tokens = vocab.encode(chunk.phonemes)
+            (frames,) = model.acoustic([Utterance(tokens, speaker.style(len(tokens) - 2), speed)])
+            ends_s = n_before / SAMPLE_RATE + np.cumsum(frames.durations) * 0.025
+            sound = np.concatenate([*model.vocoder([frames]), pause])
+            at = 0
+            for word in chunk.words:
+                first, last = at + len(word.before), at + len(word.before) + len(word.phonemes)
+                words.append(WordTime(text[slice(*word.span)], float(ends_s[first]), float(ends_s[last]), word.span))
+                at += len(word.symbols)
+        if len(sound):
+            yield Speech(sound, tuple(words), chunk.span, chunk.dropped, Timing(0.001, 0.002, 0.003, 0.004, 3))
+        n_before += len(sound)
+    if n_before == 0:
+        raise NothingToSpeak(f"nothing to say, {dropped} symbols dropped", param="input")
+
+
+def spoken(house: "House", text: str, **asked: Any) -> Samples:
+    """What the engine says, without a server."""
+    said: Samples = np.concatenate(
+        [s.samples for s in tones(house.stage.voices, text, **{"voice": "af_heart", **asked})]
+    )
+    return said
 
 
 def make_stage(folder: Path) -> Stage:
     for name in NAMES:
         if not (folder / f"{name}.bin").exists():
             np.zeros((510, 256), "<f4").tofile(folder / f"{name}.bin")
-    return Stage(Engine(ToneModel(lanes=2), Voices(folder), Spelling()))
+    return Stage(Voices(folder))
 
 
 @dataclass

@@ -8,6 +8,8 @@ from uuid import uuid4
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from tutti.server.errors import answer, internal
+
 SAFE_ID = re.compile(r"[A-Za-z0-9._:-]{1,64}\Z")
 log = logging.getLogger("tutti.access")
 
@@ -41,6 +43,11 @@ class Access:
 
         try:
             await self._app(scope, receive, told)
+        except Exception:
+            log.exception("failed id=%s", request_id)
+            state["outcome"] = "failed"
+            if status == 0:  # else the connection is closed without the end of its answer
+                await answer(internal())(scope, receive, told)
         finally:
             route = getattr(scope.get("route"), "path", "-")  # the path itself may hold anything
             log.info(

@@ -104,7 +104,6 @@ def install(app: FastAPI) -> None:
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _http_error)
     app.add_exception_handler(ClientGone, _gone)
-    app.add_exception_handler(Exception, _unexpected)
 
 
 def internal() -> TuttiError:
@@ -132,10 +131,6 @@ async def _http_error(_: Request, error: Exception) -> Response:
 
 async def _gone(_: Request, error: Exception) -> Response:
     return Response(status_code=499)  # for the log: nobody is there to read it
-
-
-async def _unexpected(_: Request, error: Exception) -> Response:
-    return answer(internal())
 
 
 def worded(error: RequestValidationError, content_type: str) -> TuttiError:

@@ -24,13 +24,13 @@ log = logging.getLogger("tutti.server")
 
 def headers(service: Service, ask: Ask, first: Speech, encode_s: float) -> dict[str, str]:
     """What every answer with sound tells about itself."""
-    timing = getattr(first, "timing", None)
-    steps = {step: getattr(timing, f"{step}_s", 0.0) for step in ("g2p", "queue", "acoustic", "vocoder")}
+    timing = first.timing
+    steps = {"g2p": timing.g2p_s, "queue": timing.queue_s, "acoustic": timing.acoustic_s, "vocoder": timing.vocoder_s}
     made = {
         "cache-control": "no-store",
         "server-timing": ", ".join(f"{step};dur={1000 * s:.1f}" for step, s in {**steps, "encode": encode_s}.items()),
         "x-accel-buffering": "no",
-        "x-batch-size": str(getattr(timing, "batch_rows", 1)),
+        "x-batch-size": str(timing.batch_rows),
         "x-batching-enabled": str(bool(service.engine.workers()["batchingEnabled"])).lower(),
         "x-voice-used": ask.voice,
     }

@@ -17,7 +17,6 @@ from fastapi import FastAPI
 from tutti.errors import InvalidInput
 from tutti.server.app import app
 from tutti.server.connection import patient
-from tutti.server.direct import Direct
 from tutti.server.gate import Gate
 from tutti.server.logs import logging_aside
 from tutti.server.speaks import Speaks
@@ -67,11 +66,10 @@ class Server(uvicorn.Server):
 
 def serve(settings: Settings) -> None:
     """Serves until told to stop. A wrong setting or a taken port shows before anything is fetched or loaded."""
-    from tutti.engine import open_engine
+    from tutti.opening import open_engine
 
     with bound(settings) as sock, logging_aside(settings.log_format):
-        engine = open_engine(settings)
-        asyncio.run(_serve(engine if isinstance(engine, Speaks) else Direct(engine), settings, sock))
+        asyncio.run(_serve(open_engine(settings, apart=True), settings, sock))
 
 
 async def _serve(engine: Speaks, settings: Settings, sock: socket.socket) -> None:

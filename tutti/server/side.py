@@ -1,6 +1,5 @@
 """Side routes that users' configurations name: captions, phonemes, blends."""
 
-import asyncio
 import re
 from typing import Annotated, Any
 
@@ -51,7 +50,7 @@ def side_routes(service: Service) -> APIRouter:
         with fields(input="text"):
             service.check_text(len(body.text), request.state.caller)
             code = language(body.language or "a").code
-            chunks = await asyncio.to_thread(lambda: list(service.engine.phonemize(body.text, code)))
+            chunks = [chunk async for chunk in service.engine.phonemize(body.text, code)]
         phonemes = " ".join(chunk.phonemes for chunk in chunks if chunk.words)
         return {"phonemes": phonemes, "tokens": vocab.encode(phonemes).tolist()}
 

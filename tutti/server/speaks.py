@@ -1,6 +1,6 @@
 """What the server needs of an engine, and nothing more."""
 
-from collections.abc import AsyncGenerator, Iterable
+from collections.abc import AsyncGenerator, AsyncIterator
 from typing import Any, Protocol, runtime_checkable
 
 from tutti.speech import Speech
@@ -43,8 +43,8 @@ class Speaks(Protocol):
         """Speech chunk by chunk; closing the generator ends all work for it."""
         ...
 
-    def phonemize(self, text: str, language: str) -> Iterable[Chunk]:
-        """The text as the model will read it; slow, so not for the event loop."""
+    def phonemize(self, text: str, language: str) -> AsyncIterator[Chunk]:
+        """The text as the model will read it, chunk by chunk."""
         ...
 
     def stats(self) -> dict[str, Any]: ...

@@ -1,0 +1,217 @@
+"""Sound leaves as soon as it is made; who leaves is forgotten at once; what breaks is seen to break."""
+
+import json
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import httpx2
+import numpy as np
+import pytest
+
+from tests.server.house import LONG, SHORT, House, Stage, serving, shaped
+from tutti.audio import FORMATS
+from tutti.errors import (
+    DeviceFull,
+    Draining,
+    G2PUnavailable,
+    ModelFailed,
+    NotReady,
+    QueueFull,
+    TuttiError,
+    WorkerLost,
+)
+
+STREAMS: list[tuple[str, dict[str, Any]]] = [
+    *(("/v1/audio/speech", {"input": LONG, "response_format": name}) for name in FORMATS),
+    ("/v1/audio/speech", {"input": LONG, "stream_format": "sse", "response_format": "pcm"}),
+    ("/dev/captioned_speech", {"input": LONG, "response_format": "pcm"}),
+    ("/tts/stream", {"text": LONG, "format": "pcm"}),
+]
+RAW = [("/v1/audio/speech", {"input": LONG, "response_format": "pcm"}), ("/tts/stream", {"text": LONG})]
+
+
+@pytest.fixture
+def held(stage: Stage) -> Iterator[House]:
+    """A server whose engine says one chunk and then waits to be let go."""
+    with serving(stage) as house:
+        stage.hold_from = 1
+        yield house
+        stage.let_go()
+
+
+@pytest.mark.parametrize(("path", "body"), STREAMS, ids=lambda value: str(value)[-40:])
+def test_the_first_sound_is_heard_before_the_second_is_made(held: House, path: str, body: dict[str, Any]) -> None:
+    with held.client().stream("POST", path, json=body) as response:
+        assert response.status_code == 200
+        pieces = response.iter_raw()
+        n_early = len(next(pieces))
+        assert n_early > 100  # it has come, and the engine still waits
+        held.stage.let_go()
+        n_late = sum(len(piece) for piece in pieces)
+    assert n_late > n_early
+
+
+def test_pcm_comes_in_chunks_of_whole_samples(house: House) -> None:
+    with socket.create_connection(house.host_port) as sock, sock.makefile("rb") as answer:
+        sock.sendall(raw("/v1/audio/speech", STREAMS[5][1]))
+        while answer.readline().strip():
+            pass
+        sizes = []
+        while size := int(answer.readline(), 16):
+            sizes.append(size)
+            assert len(answer.read(size + 2)) == size + 2
+    assert len(sizes) > 3
+    assert all(size % 2 == 0 and size <= 1 << 16 for size in sizes)
+
+
+def raw(path: str, body: dict[str, Any]) -> bytes:
+    """A request as its bytes."""
+    payload = json.dumps(body).encode()
+    head = (
+        f"POST {path} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: {len(payload)}\r\n\r\n"
+    )
+    return head.encode() + payload
+
+
+@pytest.mark.parametrize(("path", "body"), STREAMS[4:], ids=lambda value: str(value)[-40:])
+def test_who_leaves_in_mid_stream_is_forgotten_at_once(held: House, path: str, body: dict[str, Any]) -> None:
+    with held.client().stream("POST", path, json=body) as response:
+        next(response.iter_raw())
+    assert held.stage.closed.acquire(timeout=60)
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [*RAW, ("/tts", {"text": SHORT}), ("/tts/batch", {"requests": [{"text": SHORT}]})],
+    ids=lambda value: str(value)[-40:],
+)
+def test_who_leaves_before_the_first_sound_is_forgotten_at_once(stage: Stage, path: str, body: dict[str, Any]) -> None:
+    with serving(stage) as house:
+        stage.hold_from = 0
+        with socket.create_connection(house.host_port) as sock:
+            sock.sendall(raw(path, body))
+            assert stage.opened.acquire(timeout=60)
+        assert stage.closed.acquire(timeout=60)
+        assert house.get("/healthz").status_code == 200
+
+
+@pytest.mark.parametrize(("path", "body"), RAW, ids=lambda value: str(value)[-40:])
+@pytest.mark.parametrize("error", [RuntimeError("a bug"), ModelFailed("row broke"), WorkerLost("gone")])
+def test_a_raw_stream_that_breaks_is_seen_to_break(
+    stage: Stage, path: str, body: dict[str, Any], error: Exception
+) -> None:
+    with serving(stage) as house:
+        stage.break_at, stage.error = 1, error
+        got = b""
+        with house.client().stream("POST", path, json=body) as response:
+            assert response.status_code == 200
+            pieces = response.iter_raw()
+            with pytest.raises(httpx2.RemoteProtocolError, match="incomplete"):  # noqa: PT012 - the whole stream is it
+                for piece in pieces:
+                    got += piece
+        stage.break_at = None
+        whole = house.post(path, body).content
+        assert 0 < len(got) < len(whole)
+        assert got == whole[: len(got)]  # the good part, and not a byte of anything else
+        assert house.get("/healthz").status_code == 200
+
+
+def test_events_and_captions_that_break_say_so_last(stage: Stage) -> None:
+    with serving(stage) as house:
+        stage.break_at, stage.error = 1, ModelFailed("row broke")
+        last = house.speak(input=LONG, stream_format="sse").text.strip().split("\n\n")[-1]
+        event = json.loads(last.removeprefix("data: "))
+        assert event["type"] == "speech.audio.error"
+        assert event["error"]["code"] == "model_failed"
+        *lines, end = house.post("/dev/captioned_speech", {"input": LONG}).text.strip().split("\n")
+        assert all(json.loads(line)["audio"] for line in lines)
+        assert json.loads(end)["error"]["code"] == "model_failed"
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "retry_after", "should_retry"),
+    [
+        (QueueFull("full", retry_after_s=7.2), 429, "8", None),
+        (NotReady("cold"), 503, "2", "true"),
+        (Draining("going"), 503, "5", "true"),
+        (WorkerLost("gone"), 503, "1", "true"),
+        (DeviceFull("full"), 503, "1", "true"),
+        (G2PUnavailable("gone"), 502, "2", "true"),
+        (ModelFailed("row broke"), 500, None, "false"),
+        (RuntimeError("secret of the house"), 500, None, "false"),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+@pytest.mark.parametrize("more", [{}, {"stream": False}, {"stream_format": "sse"}], ids=["raw", "whole", "sse"])
+def test_what_fails_before_the_first_sound_has_a_status(
+    voice_folder: Any,
+    failing: Callable[[Exception], House],
+    error: Exception,
+    status: int,
+    retry_after: str | None,
+    should_retry: str | None,
+    more: dict[str, Any],
+) -> None:
+    house = failing(error)
+    response = house.speak(**more)
+    code = error.code if isinstance(error, TuttiError) else "internal_error"
+    shaped(response, status, code)
+    assert response.headers.get("retry-after") == retry_after
+    assert response.headers.get("x-should-retry") == should_retry
+    assert "secret" not in response.text
+    assert response.headers["x-request-id"]
+
+
+@pytest.fixture(scope="module")
+def failing(house: House) -> Iterator[Callable[[Exception], House]]:
+    def fail_with(error: Exception) -> House:
+        house.stage.break_at, house.stage.error = 0, error
+        return house
+
+    yield fail_with
+    house.stage.break_at = None
+
+
+def test_samples_that_are_no_numbers_never_leave(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    with serving(stage) as house:
+        monkeypatch.setattr("tutti.server.ask.louder", lambda samples, factor: np.full_like(samples, np.nan))
+        shaped(house.speak(volume_multiplier=2), 500, "model_failed")
+        shaped(house.speak(input=LONG, volume_multiplier=2), 500, "model_failed")
+
+
+def test_a_request_that_hears_nothing_in_time_is_told_so(stage: Stage) -> None:
+    with serving(stage, timeout_s=0.01) as house:
+        stage.hold_from = 0
+        shaped(house.speak(), 504, "deadline_exceeded")
+        assert stage.closed.acquire(timeout=60)
+
+
+def test_a_slow_reader_holds_a_bounded_buffer_and_harms_nobody(stage: Stage) -> None:
+    n_made = 0
+    made_enough = threading.Event()
+    many = LONG * 200  # about an hour of PCM, 160 MB
+
+    class Counting:
+        @staticmethod
+        def louder(samples: np.ndarray, factor: float) -> np.ndarray:
+            nonlocal n_made
+            n_made += len(samples)
+            made_enough.set()
+            return samples
+
+    with serving(stage) as house, pytest.MonkeyPatch.context() as patch:
+        patch.setattr("tutti.server.ask.louder", Counting.louder)
+        body = {"input": many, "response_format": "pcm", "volume_multiplier": 2}
+        with house.client().stream("POST", "/v1/audio/speech", json=body) as response:
+            next(response.iter_raw())
+            assert made_enough.wait(60)
+            for _ in range(20):  # others are served while this one does not read
+                assert house.speak().status_code == 200
+            n_then = n_made
+            for _ in range(20):
+                assert house.speak().status_code == 200
+            assert n_made - n_then <= 40 * 24_000 * 30 // 4
+        assert stage.closed.acquire(timeout=60)
+    assert 2 * n_made < 40e6
