@@ -81,9 +81,9 @@ def shifted(rows: list[Frames]) -> list[Frames]:
 
 
 def leaking(rows: list[Samples]) -> list[Samples]:
-    """The longest row is heard faintly in the others."""
+    """The longest row is heard in the others, 20 dB below them."""
     longest = max(rows, key=len)
-    return [row + 0.02 * longest[: len(row)] if row is not longest else row for row in rows]
+    return [row + 0.1 * longest[: len(row)] if row is not longest else row for row in rows]
 
 
 def by_place(rows: list[Frames]) -> list[Frames]:
