@@ -1,6 +1,7 @@
-"""What every backend keeps, with or without weights: the tone model, and Kokoro in both precisions."""
+"""What every backend keeps, with or without weights: the tone model, ONNX Runtime in both precisions, PyTorch."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -10,20 +11,46 @@ from tutti.model import choose, load
 from tutti.model.contract import check_samples
 from tutti.model.tone import ToneModel
 from tutti.speech import SAMPLES_PER_FRAME, Frames, Model, Utterance
+from tutti.verify.mel import distance_db
 from tutti.voices import NAMES, Voices
 
-BACKENDS = ["tone", pytest.param("fp32", marks=pytest.mark.weights), pytest.param("int8", marks=pytest.mark.weights)]
+
+@dataclass(frozen=True, slots=True)
+class Near:
+    """How near a row must come to itself when it is computed in other company."""
+
+    pitch_hz: float = 0.0
+    alone: float = 1e-5  # in samples; alone, sums are split over all cores: another order of adding, a millionth
+    mates: float = 0.0
+    sound_db: float = 0.01
+
+
+# PyTorch chooses its kernels by shape, and the vocoder is chaotic in the last bits of the pitch: near is for the ear.
+NEAR = {"torch": Near(pitch_hz=1e-2, alone=np.inf, mates=np.inf, sound_db=0.1)}
+BACKENDS = ["tone", *(pytest.param(name, marks=pytest.mark.weights) for name in ("fp32", "int8", "torch"))]
 
 Row = Callable[..., Utterance]
 
 
 @pytest.fixture(scope="module", params=BACKENDS)
-def model(request: pytest.FixtureRequest) -> Iterator[Model]:
-    if request.param == "tone":
+def backend(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture(scope="module")
+def near(backend: str) -> Near:
+    return NEAR.get(backend, Near())
+
+
+@pytest.fixture(scope="module")
+def model(backend: str, request: pytest.FixtureRequest) -> Iterator[Model]:
+    if backend == "tone":
         yield ToneModel(lanes=2)
         return
-    official = request.getfixturevalue("official")[request.param]
-    model = load(official, choose("onnx", precision=request.param), 2)
+    if backend == "torch":
+        pytest.importorskip("torch")
+    choice = choose("torch", "cpu") if backend == "torch" else choose("onnx", precision=backend)  # type: ignore[arg-type]
+    model = load(request.getfixturevalue("official")[choice.weights], choice, 1 if backend == "torch" else 2)
     yield model
     model.close()
 
@@ -65,22 +92,35 @@ def test_frames_and_samples_have_the_lengths_that_durations_say(model: Model, ro
         assert np.abs(samples).max() > 0.01
 
 
-def test_a_row_does_not_hear_its_neighbours(model: Model, rows: list[Utterance]) -> None:
+def test_a_row_does_not_hear_its_neighbours(model: Model, rows: list[Utterance], near: Near) -> None:
     together = model.acoustic(rows)
     sounds = model.vocoder(together)
     for i in reversed(range(len(rows))):
         (alone,) = model.acoustic([rows[i]])
         assert np.array_equal(alone.durations, together[i].durations)
-        assert np.array_equal(alone.f0, together[i].f0)
+        assert np.abs(alone.f0 - together[i].f0).max() <= near.pitch_hz
         (sound,) = model.vocoder([alone])
-        # Alone, the sums of a row are split over all cores: another order of adding, a millionth at most.
-        assert np.abs(sound - sounds[i]).max() < 1e-5
+        assert np.abs(sound - sounds[i]).max() < near.alone
+        assert distance_db(sound, sounds[i]) <= near.sound_db
 
 
-def test_mates_and_places_in_a_batch_do_not_change_a_sample(model: Model, rows: list[Utterance]) -> None:
+def test_mates_and_places_in_a_batch_do_not_change_a_sample(model: Model, rows: list[Utterance], near: Near) -> None:
     frames = model.acoustic(rows)
     first = model.vocoder([frames[0], frames[2]])[0]
-    assert np.array_equal(model.vocoder([frames[3], frames[0]])[1], first)
+    second = model.vocoder([frames[3], frames[0]])[1]
+    assert np.abs(second - first).max() <= near.mates
+    assert distance_db(second, first) <= near.sound_db
+
+
+def test_the_same_seed_is_the_same_sound_whatever_the_seeds_of_others(model: Model, row: Row, near: Near) -> None:
+    plain, other = row(9), row(5, "am_adam")
+    sounds = [
+        model.vocoder(model.acoustic([replace(other, seed=mate), replace(plain, seed=seed)]))[1]
+        for seed, mate in ((None, None), (1, 2), (1, 3), (2**63 - 1, 1))
+    ]
+    for sound in sounds[1:]:
+        assert np.abs(sound - sounds[0]).max() <= near.mates
+        assert distance_db(sound, sounds[0]) <= near.sound_db
 
 
 def test_slower_speech_takes_longer(model: Model, row: Row) -> None:
@@ -97,11 +137,27 @@ def test_too_few_or_too_many_phonemes_are_refused(model: Model, row: Row, n: int
     assert caught.value.param == "input"
 
 
+def test_the_longest_legal_row_is_read(model: Model, row: Row) -> None:
+    (frames,) = model.acoustic([row(510, speed=4)])
+    assert len(frames.durations) == 512
+
+
 def test_a_style_that_is_not_finite_is_refused(model: Model, row: Row) -> None:
     style = row(3).style.copy()
     style[7] = np.nan
-    with pytest.raises(InvalidInput, match="finite"):
-        model.acoustic([Utterance(row(3).tokens, style)])
+    with pytest.raises(InvalidInput, match="finite") as caught:
+        model.acoustic([row(3), replace(row(3), style=style)])
+    assert caught.value.param == "voice"
+
+
+def test_a_broken_row_is_an_error_and_its_mates_speak_on_without_it(model: Model, row: Row) -> None:
+    good, poor = model.acoustic([row(4), row(6)])
+    (before,) = model.vocoder([good])
+    broken = replace(poor, f0=np.full_like(poor.f0, np.nan))
+    with pytest.raises(ModelFailed, match="finite"):
+        model.vocoder([good, broken])
+    (after,) = model.vocoder([good])
+    assert np.array_equal(after, before)
 
 
 @pytest.mark.parametrize("speed", [0.0, -1.0, float("nan"), float("inf"), 9.0])

@@ -1,0 +1,48 @@
+"""A checkpoint is numbers: whatever else a file brings along is refused, and never run."""
+
+import pickle
+from pathlib import Path
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from tutti.errors import WeightsCorrupt  # noqa: E402
+from tutti.model.kokoro import weights  # noqa: E402
+
+
+class Trap:
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self) -> tuple[object, tuple[Path]]:
+        return Path.touch, (self.path,)
+
+
+@pytest.mark.parametrize("save", [torch.save, lambda value, path: path.write_bytes(pickle.dumps(value, 2))])
+def test_a_checkpoint_that_wants_to_run_something_is_refused(tmp_path: Path, save) -> None:  # type: ignore[no-untyped-def]
+    save({"bert": {"module.weight": Trap(tmp_path / "sprung")}}, tmp_path / "kokoro.pth")
+    with pytest.raises(WeightsCorrupt, match="tensors alone"):
+        weights.read(tmp_path / "kokoro.pth")
+    assert not (tmp_path / "sprung").exists()
+
+
+@pytest.mark.parametrize(
+    ("layer", "given"),
+    [
+        (torch.nn.Conv1d(3, 5, 3), torch.zeros(1, 3, 9)),
+        (torch.nn.ConvTranspose1d(4, 2, 6), torch.zeros(1, 4, 9)),
+        (torch.nn.Linear(3, 2), torch.zeros(1, 3)),
+    ],
+    ids=["convolution", "transposed", "linear"],
+)
+def test_weight_norm_is_folded_as_upstream_computes_it(layer: torch.nn.Module, given: torch.Tensor) -> None:
+    with pytest.warns(FutureWarning, match="weight_norm"):
+        normed = torch.nn.utils.weight_norm(layer)
+    with torch.no_grad():
+        normed.weight_g.mul_(1.7)
+        normed(given)  # computes the weight out of both factors
+    names = {f"module.block.{name}": tensor for name, tensor in normed.state_dict().items()}
+    found = weights.from_checkpoint({"decoder": names})
+    assert found.keys() == {"decoder.block.weight", "decoder.block.bias"}
+    assert torch.allclose(found["decoder.block.weight"], normed.weight, atol=1e-6)
