@@ -43,40 +43,76 @@ class Ladder:
         return lengths
 
 
-TOKENS = Ladder(step=16, fine=128)
-FRAMES = Ladder(step=16, fine=256)
-ROWS = (1, 2, 4, 8, 16, 24, 32, 48, 64, 96, 128)
+@dataclass(frozen=True, slots=True)
+class Shapes:
+    """The shapes of one stage, and what a group costs beside its padded values, in values that could be padding."""
 
-# What starting one more group costs, in frames that could have been padding instead: half of a lone 5 s row's time.
-GROUP_COST = 200
+    rows: tuple[int, ...]
+    ladder: Ladder
+    longest: int  # rows up to here find their shape captured; 0: nothing is captured
+    per_group: int
+    per_step: int = 0  # for each value of a group's length: an LSTM takes as many steps, however many rows it has
+
+    def cost(self, n_rows: int, length: int) -> int:
+        return self.per_group + (n_rows + self.per_step) * length
+
+    def group(self, lengths: Sequence[int], cap: int) -> list[Group]:
+        """Every row in exactly one group, at the least cost; no group passes `cap`, unless a single row does.
+
+        Rows of a cheapest grouping are neighbours once sorted by length, so the best cut is found from the left.
+        """
+        order = sorted(range(len(lengths)), key=lengths.__getitem__)
+        fits = [self.ladder.fit(lengths[i]) for i in order]
+        best: list[tuple[int, int]] = [(0, 0)]  # cheapest cost of the first i rows, and where its last group starts
+        for end in range(1, len(order) + 1):
+            length = fits[end - 1]
+            choices = []
+            for start in range(end - 1, max(-1, end - 1 - self.rows[-1]), -1):
+                n_rows = self.rows[bisect_left(self.rows, end - start)]
+                if n_rows * length > cap and end - start > 1:
+                    break
+                choices.append((best[start][0] + self.cost(n_rows, length), start))
+            best.append(min(choices))
+        found: list[Group] = []
+        end = len(order)
+        while end:
+            start = best[end][1]
+            found.append(Group(tuple(order[start:end]), self.rows[bisect_left(self.rows, end - start)], fits[end - 1]))
+            end = start
+        return found[::-1]
+
+    def captured(self, cap: int) -> list[tuple[int, int]]:
+        """(rows, length) of every group that `group` can make of rows up to `longest`."""
+        lengths = self.ladder.upto(self.longest) if self.longest else []
+        return [(n, length) for length in lengths for n in self.rows if n == 1 or n * length <= cap]
 
 
-def groups(lengths: Sequence[int], ladder: Ladder, cap: int, rows: Sequence[int] = ROWS) -> list[Group]:
-    """Every row in exactly one group, at the least padded cost; no group passes `cap`, unless a single row does.
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The shapes of the three steps: read tokens, intone frames, sound them."""
 
-    Rows of a cheapest grouping are neighbours once sorted by length, so the best cut is found from the left.
-    """
-    order = sorted(range(len(lengths)), key=lengths.__getitem__)
-    best: list[tuple[int, int]] = [(0, 0)]  # cheapest cost of the first i rows, and where its last group starts
-    for end in range(1, len(order) + 1):
-        length = ladder.fit(lengths[order[end - 1]])
-        choices = []
-        for start in range(end - 1, max(-1, end - 1 - rows[-1]), -1):
-            padded = rows[bisect_left(rows, end - start)] * length
-            if padded > cap and end - start > 1:
-                break
-            choices.append((best[start][0] + GROUP_COST + padded, start))
-        best.append(min(choices))
-    found: list[Group] = []
-    end = len(order)
-    while end:
-        start = best[end][1]
-        members = tuple(order[start:end])
-        found.append(Group(members, rows[bisect_left(rows, len(members))], ladder.fit(lengths[members[-1]])))
-        end = start
-    return found[::-1]
+    tokens: Shapes
+    curves: Shapes
+    frames: Shapes
 
 
-def shapes(ladder: Ladder, longest: int, cap: int, rows: Sequence[int] = ROWS) -> list[tuple[int, int]]:
-    """(rows, length) of every group that `groups` can make of rows up to `longest`."""
-    return [(n, length) for length in ladder.upto(longest) for n in rows if n == 1 or n * length <= cap]
+ROWS = (1, 2, 4, 8, 16, 32, 64)
+FEW = (1, 4, 16, 64)
+# Costs as fitted on one H200 by benchmarks/gpu.py.
+PLANS = {
+    "full": Plan(
+        tokens=Shapes(ROWS, Ladder(16, 64), 512, per_group=400, per_step=16),
+        curves=Shapes(FEW, Ladder(32, 128), 1024, per_group=2000, per_step=32),
+        frames=Shapes(ROWS, Ladder(16, 128), 1024, per_group=330),
+    ),
+    "reduced": Plan(
+        tokens=Shapes(FEW, Ladder(32, 64), 256, per_group=400, per_step=16),
+        curves=Shapes(FEW, Ladder(64, 128), 512, per_group=2000, per_step=32),
+        frames=Shapes(FEW, Ladder(32, 128), 512, per_group=330),
+    ),
+    "off": Plan(
+        tokens=Shapes(ROWS, Ladder(16, 64), 0, per_group=400, per_step=16),
+        curves=Shapes(ROWS, Ladder(16, 128), 0, per_group=2000, per_step=32),
+        frames=Shapes(ROWS, Ladder(16, 128), 0, per_group=330),
+    ),
+}

@@ -1,11 +1,10 @@
-"""Static shapes made fast: a function on tensors is compiled once and captured in one CUDA graph for each padded shape.
+"""Static shapes made fast: a function on tensors is captured in one CUDA graph for each padded shape.
 
-A lone sentence is a thousand kernels of a few microseconds; replayed as a graph, they cost one launch. Shapes that were
-not captured run eagerly, with the same results.
+A lone sentence is several hundred kernels of a few microseconds; replayed as a graph, they cost one launch. Shapes that
+were not captured run as they come, with the same results.
 """
 
 import os
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,9 +16,6 @@ Tensors = tuple[Tensor, ...]
 Function = Callable[..., Tensors]
 Replay = Callable[[], None]
 Capture = Callable[[Function, Tensors], tuple[Replay, Tensors]]
-
-WARM_RUNS = 3
-MAX_SHAPES = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +30,8 @@ class Graph:
 class Replays:
     """A function whose captured shapes are replayed."""
 
-    def __init__(self, function: Function, compiled: Function, capture: Capture) -> None:
-        self._function, self._compiled, self._capture = function, compiled, capture
+    def __init__(self, function: Function, capture: Capture) -> None:
+        self._function, self._capture = function, capture
         self._graphs: dict[tuple[torch.Size, ...], Graph] = {}
 
     def __call__(self, *inputs: Tensor) -> Tensors:
@@ -48,50 +44,36 @@ class Replays:
         # The next replay writes over these, and graphs share their memory.
         return tuple(output.clone() for output in graph.outputs)
 
-    def prime(self, *inputs: Tensor) -> None:
-        """Lets the compiler see a shape that is typical in every dimension, so that what it makes fits all shapes."""
-        self._compiled(*inputs)
-
     def capture(self, *inputs: Tensor) -> None:
         """From now on this shape is replayed."""
         if _shape(inputs) not in self._graphs:
             static = tuple(tensor.clone() for tensor in inputs)
-            replay, outputs = self._capture(self._compiled, static)
+            replay, outputs = self._capture(self._function, static)
             self._graphs[_shape(inputs)] = Graph(static, outputs, replay)
 
     def __len__(self) -> int:
         return len(self._graphs)
 
 
-def compiled(function: Function, cache: Path | None, dynamic: bool = True) -> Function:
-    """The function through inductor, which fuses what lies between the convolutions; kernels are kept under `cache`.
-
-    `dynamic`: one compilation for all shapes (two: it makes a special case of one row). Compiling each shape for itself
-    takes half a minute a shape.
-    """
-    if cache is not None:
-        cache.mkdir(parents=True, exist_ok=True)
-        os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(cache)
-    if not dynamic:
-        torch._dynamo.config.recompile_limit = MAX_SHAPES
-    return torch.compile(function, dynamic=dynamic, fullgraph=True)
+def keep_kernels(cache: Path) -> None:
+    """Compiled kernels are kept in this folder, for the next start."""
+    cache.mkdir(parents=True, exist_ok=True)
+    os.environ["TRITON_CACHE_DIR"] = str(cache)
 
 
 def cuda_capture() -> Capture:
-    """Captures on the current device, in one pool of memory: the graphs made by one such function never run at once."""
+    """Captures on the current stream, in one pool of memory: the graphs made by one such function never run at once."""
     pool = torch.cuda.graph_pool_handle()
 
     def capture(function: Function, inputs: Tensors) -> tuple[Replay, Tensors]:
-        side = torch.cuda.Stream()  # type: ignore[no-untyped-call]
-        side.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(side), warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # inductor advises other precisions
-            for _ in range(WARM_RUNS):  # compiles, chooses algorithms, fills caches: none of it may happen in a capture
-                function(*inputs)
-        side.synchronize()
+        function(*inputs)  # compiles kernels, chooses algorithms, fills caches: none of it may happen in a capture
+        torch.cuda.current_stream().synchronize()
         graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph, pool=pool):
+        graph.capture_begin(pool=pool, capture_error_mode="thread_local")  # the other stage may run meanwhile
+        try:
             outputs = function(*inputs)
+        finally:
+            graph.capture_end()
         return graph.replay, outputs
 
     return capture

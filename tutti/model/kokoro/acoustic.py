@@ -1,12 +1,24 @@
 """The acoustic half: how long each token sounds, what it sounds like, and the pitch and energy of every frame."""
 
+from itertools import chain
 from typing import cast
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from tutti.model.kokoro.layers import STYLE, BiLSTM, Conv, ResBlock, StyledNorm, valid
+from tutti.model.kokoro.layers import (
+    STYLE,
+    BiLSTM,
+    Conv,
+    Ends,
+    Exact,
+    Manners,
+    ResBlock,
+    StyledNorm,
+    moments,
+    normed_sum,
+)
 
 N_SYMBOLS, MAX_TOKENS = 178, 512
 TEXT = 512  # channels of the text features
@@ -40,14 +52,16 @@ class Attention(nn.Module):
         self.query, self.key, self.value = (nn.Linear(HIDDEN, HIDDEN) for _ in range(3))
         self.dense = nn.Linear(HIDDEN, HIDDEN)
         self.LayerNorm = nn.LayerNorm(HIDDEN, eps=1e-12)
+        self.looks, self.tells = Exact(), Exact()
 
-    def forward(self, x: Tensor, mask: Tensor) -> Tensor:  # [B, N, 768]
-        q, k, v = (
-            part(x).unflatten(-1, (HEADS, HIDDEN // HEADS)).transpose(1, 2)
-            for part in (self.query, self.key, self.value)
-        )
-        seen = F.scaled_dot_product_attention(q, k, v, attn_mask=mask[:, None, None, :, 0])
-        return cast(Tensor, self.LayerNorm(x + self.dense(seen.transpose(1, 2).flatten(2))))
+    def gather(self) -> None:
+        self.looks.gather(self.query, self.key, self.value)
+        self.tells.gather(self.dense)
+
+    def forward(self, x: Tensor, bar: Tensor) -> Tensor:  # [B, N, 768]
+        q, k, v = self.looks(x).view(*x.shape[:2], 3, HEADS, HIDDEN // HEADS).permute(2, 0, 3, 1, 4)
+        seen = F.scaled_dot_product_attention(q, k, v, attn_mask=bar)  # [B, heads, N, 64]
+        return normed_sum(x, self.tells(seen.transpose(1, 2).flatten(2)), self.LayerNorm)
 
 
 class AlbertLayer(nn.Module):
@@ -56,10 +70,15 @@ class AlbertLayer(nn.Module):
         self.attention = Attention()
         self.ffn, self.ffn_output = nn.Linear(HIDDEN, FEED), nn.Linear(FEED, HIDDEN)
         self.full_layer_layer_norm = nn.LayerNorm(HIDDEN, eps=1e-12)
+        self.wider, self.back = Exact(), Exact()
 
-    def forward(self, x: Tensor, mask: Tensor) -> Tensor:
-        x = self.attention(x, mask)
-        return cast(Tensor, self.full_layer_layer_norm(x + self.ffn_output(F.gelu(self.ffn(x), approximate="tanh"))))
+    def gather(self) -> None:
+        self.wider.gather(self.ffn)
+        self.back.gather(self.ffn_output)
+
+    def forward(self, x: Tensor, bar: Tensor) -> Tensor:
+        x = self.attention(x, bar)
+        return normed_sum(x, self.back(self.wider(x, gelu=True)), self.full_layer_layer_norm)
 
 
 class PLBert(nn.Module):
@@ -79,8 +98,9 @@ class PLBert(nn.Module):
     def forward(self, tokens: Tensor, mask: Tensor) -> Tensor:  # [B, N] -> [B, N, 768]
         layer = self.get_submodule("encoder.albert_layer_groups.0.albert_layers.0")
         x = self.encoder["embedding_hidden_mapping_in"](self.embeddings(tokens))
+        bar = torch.where(mask[:, None, None, :, 0], 0.0, float("-inf")).expand(-1, HEADS, tokens.shape[1], -1)
         for _ in range(LAYERS):
-            x = layer(x, mask)
+            x = layer(x, bar)
         return cast(Tensor, x)
 
 
@@ -91,11 +111,11 @@ class DurationEncoder(nn.Module):
         super().__init__()
         self.lstms = nn.ModuleList(layer for _ in range(3) for layer in (BiLSTM(PROSODY, TEXT), StyledNorm(TEXT)))
 
-    def forward(self, x: Tensor, style: Tensor, mask: Tensor) -> Tensor:  # [B, N, 512] -> [B, N, 640]
+    def forward(self, x: Tensor, style: Tensor, ends: Ends) -> Tensor:  # [B, N, 512] -> [B, N, 640]
         manner = style[:, None].expand(-1, x.shape[1], -1)
         x = torch.cat([x, manner], dim=-1)
         for lstm, norm in zip(self.lstms[::2], self.lstms[1::2], strict=True):
-            x = torch.cat([norm(lstm(x, mask), style), manner], dim=-1)
+            x = torch.cat([norm(lstm(x, ends), style), manner], dim=-1)
         return x
 
 
@@ -124,20 +144,29 @@ class Predictor(nn.Module):
             for _ in range(2)
         )
         self.F0_proj, self.N_proj = Conv(TEXT // 2, 1), Conv(TEXT // 2, 1)
+        self.manners = Manners()
 
-    def durations(self, prosody: Tensor, speed: Tensor, mask: Tensor) -> Tensor:  # [B, N, 640] -> [B, N] frames
-        chances = torch.sigmoid(self.duration_proj(self.lstm(prosody, mask)))  # [B, N, 50]
+    def halve(self) -> None:
+        """fp16 for the convolutions of pitch and energy; what lies between them, and all durations, stay fp32."""
+        for module in chain(self.F0.modules(), self.N.modules()):
+            if isinstance(module, Conv):
+                module.halve()
+
+    def durations(self, prosody: Tensor, speed: Tensor, ends: Ends) -> Tensor:  # [B, N, 640] -> [B, N] frames
+        chances = torch.sigmoid(self.duration_proj(self.lstm(prosody, ends)))  # [B, N, 50]
         frames = torch.round(chances.sum(-1) / speed[:, None]).clamp(min=1)
-        return (frames * mask[:, :, 0]).long()
+        return (frames * ends.mask[:, :, 0]).long()
 
-    def curves(self, prosody: Tensor, style: Tensor, mask: Tensor) -> Tensor:  # [B, T, 640] -> [B, 2T, 2] Hz and energy
-        shared = self.shared(prosody, mask)
+    def curves(self, prosody: Tensor, style: Tensor, ends: Ends) -> Tensor:  # [B, T, 640] -> [B, 2T, 2] Hz and energy
+        shared, manner = self.shared(prosody, ends), self.manners(style)
+        tiles, later = moments(shared, ends), ends.doubled()
         found = []
         for tower, last in ((self.F0, self.F0_proj), (self.N, self.N_proj)):
-            x = tower[0](shared, style, mask)
-            x = tower[1](x, style, mask)
-            found.append(last(tower[2](x, style, mask.repeat_interleave(2, dim=1))))
-        return torch.cat(found, dim=-1) * mask.repeat_interleave(2, dim=1)
+            x, its = tower[0](shared, tiles, manner, ends, torch.float32)
+            x, its = tower[1](x, its, manner, ends, torch.float32)
+            x, _ = tower[2](x, its, manner, later, torch.float32)
+            found.append(last(x))
+        return torch.cat(found, dim=-1) * later.mask
 
 
 class ChannelNorm(nn.LayerNorm):
@@ -160,12 +189,12 @@ class TextEncoder(nn.Module):
         self.cnn = nn.ModuleList(nn.ModuleList([Conv(TEXT, TEXT, 5), ChannelNorm(TEXT)]) for _ in range(3))
         self.lstm = BiLSTM(TEXT, TEXT)
 
-    def forward(self, tokens: Tensor, mask: Tensor) -> Tensor:  # [B, N] -> [B, N, 512]
-        x = self.embedding(tokens) * mask
+    def forward(self, tokens: Tensor, ends: Ends) -> Tensor:  # [B, N] -> [B, N, 512]
+        x = self.embedding(tokens) * ends.mask
         for layer in self.cnn:
             conv, norm = cast(nn.ModuleList, layer)
-            x = F.leaky_relu(norm(conv(x)), 0.2) * mask
-        return cast(Tensor, self.lstm(x, mask))
+            x = F.leaky_relu(norm(conv(x)), 0.2) * ends.mask
+        return cast(Tensor, self.lstm(x, ends))
 
 
 class Acoustic(nn.Module):
@@ -177,16 +206,24 @@ class Acoustic(nn.Module):
         self.bert_encoder = nn.Linear(HIDDEN, TEXT)
         self.predictor = Predictor()
         self.text_encoder = TextEncoder()
+        self.narrower = Exact()
+
+    def gather(self) -> None:
+        """Lays out what is computed together; once, after the weights have come."""
+        for part in self.modules():
+            if isinstance(part, Attention | AlbertLayer):
+                part.gather()
+        self.narrower.gather(self.bert_encoder)
+        self.predictor.manners.gather(self)
 
     def read(self, tokens: Tensor, n_tokens: Tensor, style: Tensor, speed: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """tokens [B, N], n_tokens [B], style [B, 256], speed [B]
         -> durations [B, N], prosody [B, N, 640], text [B, N, 512]."""
-        mask = valid(n_tokens, tokens.shape[1])
-        manner = style[:, STYLE:]
-        x = self.bert_encoder(self.bert(tokens, mask))
-        prosody = self.predictor.text_encoder(x, manner, mask)
-        return self.predictor.durations(prosody, speed, mask), prosody, self.text_encoder(tokens, mask)
+        ends = Ends.of(n_tokens, tokens.shape[1])
+        x = self.narrower(self.bert(tokens, ends.mask))
+        prosody = self.predictor.text_encoder(x, style[:, STYLE:], ends)
+        return self.predictor.durations(prosody, speed, ends), prosody, self.text_encoder(tokens, ends)
 
     def intone(self, prosody: Tensor, n_frames: Tensor, style: Tensor) -> Tensor:
         """prosody of each frame [B, T, 640], n_frames [B], style [B, 256] -> pitch (Hz) and energy [B, 2T, 2]."""
-        return self.predictor.curves(prosody, style[:, STYLE:], valid(n_frames, prosody.shape[1]))
+        return self.predictor.curves(prosody, style[:, STYLE:], Ends.of(n_frames, prosody.shape[1]))

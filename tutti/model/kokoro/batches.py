@@ -14,6 +14,7 @@ from tutti.model.buckets import Group
 from tutti.speech import STYLE_SIZE, Frames, Utterance
 
 FEATURES = 512
+ALIGNED = 64  # bytes
 
 
 class DeviceFrames(Frames):
@@ -72,11 +73,19 @@ class Lane:
         except RuntimeError as exc:
             raise ModelFailed(f"the model broke: {exc}") from exc
 
-    def upload(self, array: NDArray[np.generic]) -> Tensor:
-        tensor = torch.from_numpy(array)
+    def upload(self, *arrays: NDArray[np.generic]) -> list[Tensor]:
+        """All arrays in one copy, which the host does not wait for."""
         if self._work is None:
-            return tensor
-        return tensor.pin_memory().to(self.device, non_blocking=True)
+            return [torch.from_numpy(array) for array in arrays]
+        places = np.cumsum([0, *(-(-array.nbytes // ALIGNED) * ALIGNED for array in arrays)])
+        host = torch.empty(int(places[-1]), dtype=torch.uint8, pin_memory=True)
+        for array, place in zip(arrays, places, strict=False):
+            host.numpy()[place : place + array.nbytes] = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+        there = host.to(self.device, non_blocking=True)
+        return [
+            there[place : place + array.nbytes].view(torch.from_numpy(array).dtype).view(array.shape)
+            for array, place in zip(arrays, places.tolist(), strict=False)
+        ]
 
     def download(self, tensor: Tensor) -> Tensor:
         """A copy on the host, complete after `wait`; it travels while the next group computes."""
@@ -104,7 +113,7 @@ def tokens_batch(rows: Sequence[Utterance], group: Group, lane: Lane) -> tuple[T
     for i, row in enumerate(rows):
         tokens[i, : len(row.tokens)] = row.tokens
         counts[i], style[i], speed[i] = len(row.tokens), row.style, row.speed
-    return lane.upload(tokens), lane.upload(counts), lane.upload(style), lane.upload(speed)
+    return tuple(lane.upload(tokens, counts, style, speed))
 
 
 def frames_batch(rows: Sequence[Frames], group: Group, lane: Lane) -> tuple[Tensor, ...]:
@@ -112,13 +121,17 @@ def frames_batch(rows: Sequence[Frames], group: Group, lane: Lane) -> tuple[Tens
     f0, energy = np.zeros((2, group.n_rows, 2 * group.length), np.float32)
     counts = np.ones(group.n_rows, np.int64)
     style = np.zeros((group.n_rows, STYLE_SIZE), np.float32)
+    places = np.zeros((group.n_rows, group.length), np.int64)
     parts = []
+    start = 0
     for i, row in enumerate(rows):
-        counts[i], style[i] = row.n_frames, row.style
-        f0[i, : 2 * row.n_frames], energy[i, : 2 * row.n_frames] = row.f0, row.energy
+        n = row.n_frames
+        counts[i], style[i] = n, row.style
+        f0[i, : 2 * n], energy[i, : 2 * n] = row.f0, row.energy
+        places[i, :n] = np.arange(start, start + n)
+        start += n
         here = row.resident if isinstance(row, DeviceFrames) else torch.from_numpy(np.ascontiguousarray(row.features.T))
-        parts.append(here)
-    features = torch.zeros(group.n_rows, group.length, FEATURES, device=lane.device)
-    for i, part in enumerate(parts):
-        features[i, : len(part)].copy_(part, non_blocking=True)
-    return features, lane.upload(f0), lane.upload(energy), lane.upload(counts), lane.upload(style)
+        parts.append(here.to(lane.device, non_blocking=True))
+    f0_there, energy_there, counts_there, style_there, index = lane.upload(f0, energy, counts, style, places)
+    features = torch.cat(parts).index_select(0, index.view(-1)).view(*places.shape, FEATURES)
+    return features, f0_there, energy_there, counts_there, style_there

@@ -10,6 +10,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from tutti.model.kokoro.layers import Ends, has_kernels
+
 SAMPLE_RATE = 24_000
 HARMONICS = 9
 SAMPLES_PER_PITCH = 300  # two pitch values a frame
@@ -49,7 +51,13 @@ class Source(nn.Module):
         turns = f0[:, :, None].double() * order / SAMPLE_RATE  # [B, 2T, 9] circles a sample
         ends = (turns - turns.floor()).cumsum(1) * SAMPLES_PER_PITCH
         # Between the middles of two pitch values the phase is a straight line; outside the first and the last it rests.
-        steps = F.pad(ends.diff(dim=1), (0, 0, 1, 1)).float()[:, :, None]  # [B, 2T + 1, 1, 9]
+        steps = F.pad(ends.diff(dim=1), (0, 0, 1, 1)).float()  # [B, 2T + 1, 9]
+        if has_kernels(f0):
+            from tutti.model.kokoro import kernels
+
+            mix = self.l_linear.weight, self.l_linear.bias
+            return kernels.hum(ends.frac().float(), steps, f0, *mix, SAMPLES_PER_PITCH)
+        steps = steps[:, :, None]
         place = ((torch.arange(SAMPLES_PER_PITCH, device=f0.device) + 0.5) / SAMPLES_PER_PITCH - 0.5)[:, None]
         step = torch.where(place < 0, steps[:, :-1], steps[:, 1:])
         phase = ends.frac().float()[:, :, None] + place * step  # [B, 2T, 300, 9]
@@ -72,7 +80,7 @@ class Fourier(nn.Module):
         twins[[0, -1]] = 1
         self.register_buffer("analysis", window[:, None] * forward, persistent=False)  # [20, 22]
         inverse = torch.cat([angle.cos() * twins, -angle.sin() * twins], dim=1).T / N_FFT * window
-        self.register_buffer("synthesis", inverse.float(), persistent=False)  # [22, 20]
+        self.register_buffer("synthesis", inverse.float().contiguous(), persistent=False)  # [22, 20]
         # Which way a negative real number turns, +pi or -pi, must not hang on the last bit of a zero.
         lean = torch.zeros(BINS)
         lean[[0, -1]] = torch.tensor([1e-30, -1e-30])
@@ -86,11 +94,15 @@ class Fourier(nn.Module):
     quiet: Tensor
     power: Tensor
 
-    def spectrum(self, wave: Tensor, n_samples: Tensor) -> Tensor:  # [B, S], [B] -> [B, S / 5 + 1, 22]
-        """Eleven magnitudes and eleven angles a hop."""
+    def spectrum(self, wave: Tensor, hops: Ends, like: Tensor) -> Tensor:  # [B, S] -> [B, S / 5 + 1, 22 or more]
+        """Eleven magnitudes and eleven angles a hop, in the dtype and width of the weight `like`."""
+        if has_kernels(wave):
+            from tutti.model.kokoro import kernels
+
+            return kernels.analysed(wave, self.analysis, self.lean, self.quiet, hops.n, like)
         half = N_FFT // 2
         at = torch.arange(-half, wave.shape[1] + half, device=wave.device).abs()
-        last = n_samples[:, None] - 1
+        last = HOP * (hops.n[:, None] - 1) - 1
         mirrored = (last - (last - at).abs()).clamp(min=0)
         padded = wave.gather(1, mirrored)
         # float64: reduced-precision matrix products must not touch the phase, and twenty taps cost little.
@@ -98,12 +110,20 @@ class Fourier(nn.Module):
         real, imaginary = parts.float().chunk(2, dim=-1)
         magnitude = torch.hypot(real, imaginary)
         angle = torch.where(magnitude < QUIET, self.quiet, torch.atan2(imaginary + self.lean, real))
-        return torch.cat([magnitude, angle], dim=-1)
+        found = torch.cat([magnitude, angle], dim=-1) * hops.mask
+        return F.pad(found, (0, like.shape[1] - found.shape[2])).to(like.dtype)
 
-    def wave(self, magnitude: Tensor, angle: Tensor, mask: Tensor) -> Tensor:  # [B, S / 5 + 1, 11] twice -> [B, S]
-        parts = torch.cat([magnitude * angle.cos(), magnitude * angle.sin()], dim=-1) * mask
+    def wave(self, spectra: Tensor, hops: Ends) -> Tensor:  # [B, S / 5 + 1, 22] -> [B, S]
+        """Logarithms of magnitudes, and angles before their sine."""
+        if has_kernels(spectra):
+            from tutti.model.kokoro import kernels
+
+            return kernels.sound(spectra, self.power, self.synthesis, hops.n, LOUDNESS)
+        size, angle = spectra.float().chunk(2, dim=-1)
+        magnitude, angle = size.exp(), angle.sin()
+        parts = torch.cat([magnitude * angle.cos(), magnitude * angle.sin()], dim=-1) * hops.mask
         wave = overlap_add(parts @ self.synthesis)
-        envelope = overlap_add(mask * self.power)
+        envelope = overlap_add(hops.mask * self.power)
         half = N_FFT // 2
         return (LOUDNESS * wave / envelope.clamp(min=1e-3))[:, half:-half]
 

@@ -7,13 +7,24 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from tutti.model.kokoro.acoustic import TEXT
-from tutti.model.kokoro.layers import STYLE, AdaIN, Conv, ResBlock, Upsample, valid
-from tutti.model.kokoro.source import BINS, Fourier, Source
+from tutti.model.kokoro.layers import (
+    STYLE,
+    AdaIN,
+    Conv,
+    Ends,
+    Manners,
+    ResBlock,
+    Upsample,
+    blended,
+    joined,
+    moments,
+    valid,
+)
+from tutti.model.kokoro.source import BINS, HOP, Fourier, Source
 
 WIDE = 1024  # channels of the decoder
 HINT = 64  # channels of the text features that every decoder block sees again
 DILATIONS = (1, 3, 5)
-SAMPLES_PER_FRAME = 600
 
 
 class SnakeBlock(nn.Module):
@@ -28,23 +39,26 @@ class SnakeBlock(nn.Module):
             nn.ParameterList(nn.Parameter(torch.empty(1, channels, 1)) for _ in DILATIONS) for _ in range(2)
         )
 
-    def forward(self, x: Tensor, style: Tensor, mask: Tensor) -> Tensor:  # [B, T, C], masked in and out
+    def forward(self, x: Tensor, tiles: Tensor, manner: Tensor, ends: Ends) -> tuple[Tensor, Tensor]:
+        """[B, T, C] and its moments -> two tensors [B, T, C], whose sum (less `bias`) is the block's result."""
         for i in range(len(DILATIONS)):
-            y = snake(self.adain1[i](x, style, mask), self.alpha1[i]) * mask
-            y = self.convs1[i](y)
-            y = snake(self.adain2[i](y, style, mask), self.alpha2[i]) * mask
-            x = x + self.convs2[i](y) * mask
-        return x
+            y = self.adain1[i](x, tiles, manner, ends, self.convs1[i].weight, self.alpha1[i].view(-1))
+            y = self.convs1[i](y, unbiased=True)
+            y = self.adain2[i](y, moments(y, ends), manner, ends, self.convs2[i].weight, self.alpha2[i].view(-1))
+            y = self.convs2[i](y, unbiased=True)
+            if i + 1 < len(DILATIONS):
+                x, tiles = joined([x, y], ends)
+        return x, y
 
-
-def snake(x: Tensor, alpha: Tensor) -> Tensor:  # [B, T, C], [1, C, 1]
-    """A bend that repeats itself: sound is periodic."""
-    a = alpha.view(-1)
-    return x + torch.sin(a * x).square() / a
+    def bias(self) -> Tensor:  # [C]
+        return torch.stack([cast(Tensor, conv.bias) for conv in self.convs2]).sum(0)
 
 
 class Generator(nn.Module):
-    """iSTFTNet: 2 values a frame become 120 spectra a frame, each scale guided by the harmonic source."""
+    """iSTFTNet: 2 values a frame become 120 spectra a frame, each scale guided by the harmonic source.
+
+    Every norm takes a bias away, but the residual sums around it carry it on: all biases of a scale add up to one.
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -55,21 +69,35 @@ class Generator(nn.Module):
         self.noise_res = nn.ModuleList([SnakeBlock(256, 7), SnakeBlock(128, 11)])
         self.resblocks = nn.ModuleList(SnakeBlock(channels, kernel) for channels in (256, 128) for kernel in (3, 7, 11))
         self.conv_post = Conv(128, 2 * BINS, 7)
+        for scale in range(2):
+            self.register_buffer(f"bias{scale}", torch.empty(0), persistent=False)
 
-    def forward(self, x: Tensor, f0: Tensor, style: Tensor, n_frames: Tensor) -> Tensor:  # x [B, 2T, 512] -> [B, 600T]
+    def lay_out(self) -> None:
+        for scale in range(2):
+            up, noise = self.ups[scale].get_parameter("bias"), self.noise_convs[scale].get_parameter("bias")
+            blocks = [cast(SnakeBlock, block) for block in (self.noise_res[scale], *self._blocks(scale))]
+            first, *three = [block.bias() for block in blocks]
+            setattr(self, f"bias{scale}", (up + noise + first + torch.stack(three).mean(0)).detach())
+
+    def _blocks(self, scale: int) -> nn.ModuleList:
+        return self.resblocks[3 * scale : 3 * scale + 3]
+
+    def forward(self, x: Tensor, f0: Tensor, manner: Tensor, n_frames: Tensor) -> Tensor:  # x [B, 2T, 512] -> [B, 600T]
         wave = self.m_source(f0)
-        hops = valid(120 * n_frames + 1, wave.shape[1] // 5 + 1)
-        spectrum = self.fourier.spectrum(wave, SAMPLES_PER_FRAME * n_frames) * hops  # [B, 120T + 1, 22]
-        for scale, mask in enumerate((valid(20 * n_frames, 10 * x.shape[1]), hops)):
-            x = self.ups[scale](F.leaky_relu(x, 0.1))
+        hops = Ends.of(120 * n_frames + 1, wave.shape[1] // HOP + 1)
+        spectrum = self.fourier.spectrum(
+            wave, hops, self.noise_convs[0].get_parameter("weight")
+        )  # [B, 120T + 1, 22 or more]
+        x = F.leaky_relu(x, 0.1)
+        for scale, ends in enumerate((Ends.of(20 * n_frames, 10 * x.shape[1]), hops)):
+            x = self.ups[scale](x)
             if scale == 1:
                 x = torch.cat([x[:, 1:2], x], dim=1)  # mirrored by one, to as many values as there are hops
-            guide = self.noise_convs[scale](spectrum) * mask
-            x = (x + self.noise_res[scale](guide, style, mask)) * mask
-            small, middle, large = (block(x, style, mask) for block in self.resblocks[3 * scale : 3 * scale + 3])
-            x = (small + middle + large) / 3
-        magnitude, phase = self.conv_post(F.leaky_relu(x, 0.01)).float().chunk(2, dim=-1)
-        return self.fourier.wave(magnitude.exp(), phase.sin(), hops)
+            guide = self.noise_convs[scale](spectrum, unbiased=True)
+            x, tiles = joined([x, *self.noise_res[scale](guide, moments(guide, ends), manner, ends)], ends)
+            sums = [block(x, tiles, manner, ends) for block in self._blocks(scale)]
+            x = blended(sums, getattr(self, f"bias{scale}"), 0.01 if scale else 0.1, ends)
+        return self.fourier.wave(self.conv_post(x), hops)
 
 
 class Vocoder(nn.Module):
@@ -84,6 +112,7 @@ class Vocoder(nn.Module):
             [*(ResBlock(WIDE + HINT + 2, WIDE) for _ in range(3)), ResBlock(WIDE + HINT + 2, TEXT, up=True)]
         )
         self.generator = Generator()
+        self.manners = Manners()
 
     def halve(self) -> None:
         """fp16 for the wide convolutions. Pitch, source, norms and Fourier transforms stay fp32."""
@@ -93,13 +122,21 @@ class Vocoder(nn.Module):
 
     def forward(self, features: Tensor, f0: Tensor, energy: Tensor, n_frames: Tensor, style: Tensor) -> Tensor:
         """features [B, T, 512], f0 and energy [B, 2T], n_frames [B], style [B, 256] -> samples [B, 600T]."""
-        mask, halves = valid(n_frames, features.shape[1]), valid(2 * n_frames, f0.shape[1])
-        f0, energy, timbre = f0 * halves[:, :, 0], energy * halves[:, :, 0], style[:, :STYLE]
-        features = (features * mask).to(self.encode.conv1.weight.dtype)
-        curves = torch.cat([self.F0_conv(f0[:, :, None]), self.N_conv(energy[:, :, None])], dim=-1) * mask
-        curves = curves.to(features.dtype)
-        hint = torch.cat([self.asr_res[0](features) * mask, curves], dim=-1)
-        x = self.encode(torch.cat([features, curves], dim=-1), timbre, mask)
+        ends, halves = Ends.of(n_frames, features.shape[1]), valid(2 * n_frames, f0.shape[1])
+        manner = self.manners(style[:, :STYLE])
+        f0, energy = f0 * halves[:, :, 0], energy * halves[:, :, 0]
+        dtype = self.encode.conv1.weight.dtype
+        features = (features * ends.mask).to(dtype)
+        curves = torch.cat([self.F0_conv(f0[:, :, None]), self.N_conv(energy[:, :, None])], dim=-1).to(dtype)
+        # As wide as the weights, which may have a few channels of zeros more.
+        beside = F.pad(curves, (0, self.encode.conv1.weight.shape[1] - TEXT - 2))
+        x = torch.cat([features, beside], dim=-1)  # [B, T, 514 or more]
+        x, tiles = self.encode(x, moments(x, ends), manner, ends, dtype)
+        hint = torch.cat([self.asr_res[0](features), curves], dim=-1)
+        wide = self.decode.get_parameter("0.conv1.weight").shape[1]
+        hint = F.pad(hint, (0, wide - WIDE - HINT - 2)) * ends.mask
+        its = moments(hint, ends)
         for block in self.decode:
-            x = block(torch.cat([x, hint], dim=-1), timbre, mask)
-        return cast(Tensor, self.generator(x, f0, timbre, n_frames))
+            x, tiles = torch.cat([x, hint], dim=-1), torch.cat([tiles, its], dim=-1)  # [B, T, 1090 or more]
+            x, tiles = block(x, tiles, manner, ends, dtype)
+        return cast(Tensor, self.generator(x, f0, manner, n_frames))

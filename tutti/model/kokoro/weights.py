@@ -62,6 +62,9 @@ def build(state: Mapping[str, Tensor]) -> tuple[Acoustic, Vocoder]:
         raise WeightsCorrupt(f"these are not Kokoro's weights: {exc}") from exc
     lay_out(acoustic)
     lay_out(vocoder)
+    vocoder.generator.lay_out()
+    acoustic.gather()
+    vocoder.manners.gather(vocoder)
     return acoustic.eval().requires_grad_(False), vocoder.eval().requires_grad_(False)
 
 
