@@ -17,7 +17,7 @@ from tutti import text as front
 from tutti.errors import G2PUnavailable, InvalidInput, TuttiError
 from tutti.text.chunk import Chunk
 from tutti.text.g2p import G2P
-from tutti.text.pool import G2PPool, G2PThread, Reader
+from tutti.text.pool import MAX_CHUNKS_AT_ONCE, G2PPool, G2PThread, Reader
 
 PATIENCE_S = 60.0
 KINDS = (G2PThread, G2PPool)
@@ -120,6 +120,34 @@ def test_a_process_that_dies_costs_no_other_text_a_chunk(tmp_path: Path) -> None
                 (pid,) = pool.pids
                 os.kill(pid, signal.SIGKILL)
         assert heard == list(front.chunks(LONG, "en-us", reciter.pronounce))
+
+    play(scene, G2PPool(reciter.pronounce, 1))
+
+
+def test_a_new_text_does_not_wait_for_all_the_long_ones(tmp_path: Path) -> None:
+    reciter = Reciter(tmp_path)
+    per_chunk = LONG.count(".") / len(list(front.chunks(LONG, "en-us", reciter.pronounce)))
+
+    async def scene(pool: G2PPool) -> None:
+        at_speed, n_heard = asyncio.Event(), 0
+
+        async def listen_on() -> None:
+            nonlocal n_heard
+            while True:
+                async for _ in pool.chunks(LONG, "en-us"):
+                    n_heard += 1
+                    if n_heard == 120:
+                        at_speed.set()
+
+        listeners = [asyncio.create_task(listen_on()) for _ in range(12)]
+        await at_speed.wait()
+        before = reciter.n_sentences()
+        await anext(pool.chunks("Short and new.", "en-us"))
+        said = (tmp_path / "sentences").read_text().splitlines()
+        for listener in listeners:
+            listener.cancel()
+        await asyncio.wait(listeners)
+        assert said.index("Short and new.") - before <= 4 * MAX_CHUNKS_AT_ONCE * per_chunk
 
     play(scene, G2PPool(reciter.pronounce, 1))
 

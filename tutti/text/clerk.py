@@ -6,6 +6,7 @@ import multiprocessing
 import os
 import queue
 import signal
+import sys
 import threading
 import traceback
 from collections.abc import Callable, Iterator
@@ -53,13 +54,18 @@ Waiting = asyncio.Future[list[Chunk]]
 
 
 class Clerk:
-    """Texts in, chunks out, one request at a time. A process that died is started again by the next request."""
+    """Texts in, chunks out, one request at a time, small ones first: they are of texts that hardly sound yet.
+
+    A process that died is started again by the next request.
+    """
 
     def __init__(self, pronounce: front.Pronounce, warm: tuple[str, ...]) -> None:
         self.n_streams = 0
         self._pronounce = pronounce
         self._warm = warm
-        self._requests: queue.SimpleQueue[tuple[Pull, Waiting] | Leave | None] = queue.SimpleQueue()
+        self._requests: queue.PriorityQueue[tuple[int, int, tuple[Pull, Waiting] | Leave | None]]
+        self._requests = queue.PriorityQueue()  # what is first, its number, and what it is
+        self._serial = itertools.count()
         self._thread = threading.Thread(target=self._run, name="g2p-clerk", daemon=True)
         self._ended = asyncio.Event()
         self._process: BaseProcess | None = None
@@ -84,15 +90,15 @@ class Clerk:
         if self._closing:
             raise G2PUnavailable("the G2P processes are closed")
         answer: Waiting = self._loop.create_future()
-        self._requests.put((pull, answer))
+        self._requests.put((pull.n_chunks, next(self._serial), (pull, answer)))
         return await answer
 
     def leave(self, stream: int) -> None:
-        self._requests.put(Leave(stream))
+        self._requests.put((0, next(self._serial), Leave(stream)))
 
     async def close(self) -> None:
         self._closing = True
-        self._requests.put(None)
+        self._requests.put((sys.maxsize, next(self._serial), None))
         if self._thread.is_alive():
             try:
                 async with asyncio.timeout(GRACE_S):
@@ -114,14 +120,15 @@ class Clerk:
         self._soon(self._ended.set)
 
     def _do_next(self) -> bool:
-        match self._requests.get():
+        _, _, request = self._requests.get()
+        match request:
             case None:
                 return False
             case Leave() as leave:
                 if self._process:
                     with suppress(OSError):  # dead, and the stream with it
                         self._line.send(leave)
-            case (pull, answer):
+            case (pull, answer) if not answer.cancelled():
                 outcome = self._outcome(pull)
                 self._soon(lambda: _settle(answer, outcome))
         return True

@@ -15,7 +15,7 @@ from tutti.errors import G2PUnavailable
 from tutti.text.chunk import Chunk
 from tutti.text.clerk import Clerk, Lost, Pull
 
-MAX_CHUNKS_AT_ONCE = 8
+MAX_CHUNKS_AT_ONCE = 4  # a new text waits for at most so many chunks of another
 
 
 class Reader(Protocol):
