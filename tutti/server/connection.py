@@ -24,6 +24,7 @@ class Connection(H11Protocol):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._max_connections, self.limit_concurrency = self.limit_concurrency, None
+        self.access_log = False  # its lines hold the whole path; ours do not
         self._asked_at = 0.0
         self._n_asked_bytes = 0
         self._unsent = 0

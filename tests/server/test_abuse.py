@@ -1,0 +1,179 @@
+"""Faults and abuse: every answer is an error of our shape, and the server goes on."""
+
+import gzip
+import json
+import socket
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.server.house import LONG, SHORT, House, Stage, serving, shaped
+from tutti.errors import TuttiError
+from tutti.server.bodies import SpeechBody
+from tutti.server.errors import error_body, headers
+
+JSON = {"content-type": "application/json"}
+EVIL = [
+    *("../../etc/passwd", "/etc/passwd", "..\\..\\x", "http://evil/voice.pt", "file:///etc/passwd", "af_heart.pt"),
+    *("af_heart\0", "\0", "a" * 5000, "{{7*7}}", "$(id)", "af_heart;rm -rf", "..", ".", " ", "+", "-af_heart", "()"),
+]
+
+
+@pytest.mark.parametrize("evil", EVIL, ids=range(len(EVIL)))
+def test_names_that_are_paths_or_addresses_are_refused(house: House, evil: str) -> None:
+    shaped(house.speak(voice=evil), 400, "voice_not_found", "voice")
+    assert house.speak(model=evil).status_code in (400, 404)
+    shaped(house.speak(response_format=evil), 400, "unknown_format", "response_format")
+    assert house.speak(style=evil).status_code == 400
+    assert house.speak(language=evil).status_code == 400
+
+
+@pytest.mark.parametrize(
+    ("content", "status", "code"),
+    [
+        (b"", 400, "invalid_input"),
+        (b"{", 400, "invalid_input"),
+        (b"nonsense", 400, "invalid_input"),
+        (b"[]", 400, "invalid_input"),
+        (b'"x"', 400, "invalid_input"),
+        (b"null", 400, "invalid_input"),
+        (b'{"input": "\xff\xfe"}', 400, "invalid_input"),
+        (b'{"input": "\\ud800"}', 400, "nothing_to_speak"),
+        (b'{"input": "a", "voice": "\\udfff"}', 400, "voice_not_found"),
+        (b'{"input": "a", "response_format": "\\udfff"}', 400, "unknown_format"),
+        (b'{"input": "a", "model": "\\udfff"}', 400, "invalid_input"),
+        (b'{"input": "a", "language": "\\udfff"}', 400, "unknown_language"),
+        (b'{"input": "a", "speed": NaN}', 400, "invalid_input"),
+        (b'{"input": "a", "speed": Infinity}', 400, "invalid_input"),
+        (b'{"input": "a", "seed": 1e999}', 400, "invalid_input"),
+        (b'{"input": "a", "seed": ' + b"9" * 5000 + b"}", 400, "invalid_input"),
+        (b"[" * 100_000, 400, "invalid_input"),
+        (b'{"input":' * 50_000, 400, "invalid_input"),
+        (b'{"input": "a", "x": ' + b"[" * 5_000 + b"]" * 5_000 + b"}", 400, "invalid_input"),
+    ],
+    ids=lambda value: repr(value)[:40],
+)
+def test_a_body_that_is_no_request_is_refused(house: House, content: bytes, status: int, code: str) -> None:
+    response = house.post("/v1/audio/speech", content=content, headers=JSON)
+    assert response.json()["error"]["code"] == code
+    assert response.status_code == status
+
+
+@pytest.mark.parametrize(
+    "text", ["deep\0 water", "deep \u202ewater\u200b", "deep 😀 water", "deep \ud800 water", "d\u0301" * 50]
+)
+@pytest.mark.parametrize("more", [{}, {"stream": False}, {"stream_format": "sse"}], ids=["raw", "whole", "sse"])
+def test_odd_characters_do_not_stop_the_words_around_them(house: House, text: str, more: dict[str, Any]) -> None:
+    content = json.dumps({"input": text, "word_timestamps": True, **more}).encode()  # half a pair, too
+    assert house.post("/v1/audio/speech", content=content, headers=JSON).status_code == 200
+
+
+def test_what_is_not_json_is_told_so(house: House) -> None:
+    content = json.dumps({"input": SHORT}).encode()
+    for kind in ("text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x"):
+        response = house.post("/v1/audio/speech", content=content, headers={"content-type": kind})
+        shaped(response, 415, "unsupported_media_type")
+        assert "application/json" in response.json()["detail"]
+    zipped = {**JSON, "content-encoding": "gzip"}
+    bomb = gzip.compress(b" " * 50_000_000)
+    shaped(house.post("/v1/audio/speech", content=bomb, headers=zipped), 415, "unsupported_media_type")
+    shaped(house.post("/v1/audio/speech", content=bomb, headers=JSON), 400, "invalid_input")
+
+
+def test_a_body_or_a_text_that_is_too_long_is_refused(house: House) -> None:
+    shaped(house.speak(input="a" * 10_000_000), 413, "too_large")
+    shaped(house.speak(input="a. " * 40_000), 413, "too_large", "input")
+    for path, body, field in (
+        ("/tts", {"text": "a" * 100_001}, "text"),
+        ("/dev/phonemize", {"text": "a" * 100_001}, "text"),
+    ):
+        shaped(house.post(path, body), 413, "too_large", field)
+    assert house.speak().status_code == 200
+
+
+def test_a_body_of_unknown_length_is_read_no_further_than_allowed(stage: Stage) -> None:
+    def endless() -> Any:
+        while True:
+            yield b" " * 65_536
+
+    with serving(stage, max_body=100_000) as house:
+        try:
+            shaped(house.post("/v1/audio/speech", content=endless(), headers=JSON), 413, "too_large")
+        except OSError as exc:  # closed while we were still sending
+            assert exc  # noqa: PT017
+        assert house.get("/healthz").status_code == 200
+
+
+def test_a_whole_answer_that_is_too_large_is_refused_and_a_stream_is_not(stage: Stage) -> None:
+    with serving(stage, max_whole_mb=0.2) as house:
+        body = {"input": LONG, "response_format": "wav"}
+        shaped(house.speak(**body, stream=False), 413, "too_large", "stream")
+        assert house.speak(**body).status_code == 200
+        shaped(house.post("/tts/batch", {"requests": [{"text": SHORT * 3}] * 5}), 413, "too_large")
+
+
+def test_unknown_routes_and_methods_have_the_same_shape(house: House) -> None:
+    shaped(house.get("/nowhere"), 404, "not_found")
+    shaped(house.post("/nowhere", {}), 404, "not_found")
+    response = house.get("/v1/audio/speech")
+    shaped(response, 405, "method_not_allowed")
+    assert response.headers["allow"] == "POST"
+
+
+def test_what_is_no_http_is_told_so(house: House) -> None:
+    with socket.create_connection(house.host_port) as sock, sock.makefile("rb") as answer:
+        sock.sendall(b"\x16\x03\x01 hello\r\n\r\n")
+        told = answer.read()
+    assert told.startswith(b"HTTP/1.1 400 ")
+    assert json.loads(told.partition(b"\r\n\r\n")[2])["error"]["code"] == "invalid_input"
+
+
+def test_a_reset_in_mid_body_harms_nobody(house: House) -> None:
+    for cut in (0, 10, 60, 105, 115):
+        with socket.create_connection(house.host_port) as sock:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")  # close with RST
+            kind = b"Content-Type: application/json\r\nContent-Length: 500\r\n\r\n"
+            sock.sendall((b"POST /v1/audio/speech HTTP/1.1\r\nHost: x\r\n" + kind + b'{"input": "deep')[:cut])
+    assert house.speak().status_code == 200
+
+
+@given(
+    body=st.dictionaries(
+        st.sampled_from([*SpeechBody.model_fields, "x"]),
+        st.one_of(
+            *(st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=20), st.just("af_heart")),
+            *(
+                st.lists(st.integers(), max_size=2),
+                st.dictionaries(st.text(max_size=3), st.text(max_size=3), max_size=2),
+            ),
+        ),
+    )
+)
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_no_body_whatever_breaks_the_server(house: House, body: dict[str, Any]) -> None:
+    response = house.post("/v1/audio/speech", content=json.dumps(body).encode(), headers=JSON)
+    assert response.status_code < 500
+    if response.status_code != 200:
+        assert set(response.json()) == {"error", "detail"}
+
+
+@given(message=st.text(), status=st.sampled_from([400, 401, 404, 413, 429, 500, 503]))
+def test_every_error_has_its_words_in_both_places(message: str, status: int) -> None:
+    error = TuttiError(message)
+    error.status = status
+    body = error_body(error)
+    assert body["detail"] == body["error"]["message"] == message
+    assert ("x-should-retry" in headers(error)) == (status >= 500)
+
+
+def test_the_text_of_a_request_is_never_logged(house: House, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level("DEBUG"):
+        for body in ({"input": "confidential words"}, {"input": "confidential words", "voice": "nobody"}):
+            house.speak(**body)
+        house.get("/confidential")
+    assert "request id=" in caplog.text
+    assert "status=400" in caplog.text
+    ours = [record.getMessage() for record in caplog.records if not record.name.startswith("http")]
+    assert not any("confidential" in line for line in ours)

@@ -1,0 +1,169 @@
+"""Whole answers are made once; nobody's leaving harms another; memory stays bounded."""
+
+import asyncio
+import threading
+from dataclasses import dataclass
+
+import httpx2
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.server.house import LONG, House, Stage, serving, shaped
+from tutti.server.cache import Cache
+
+
+@dataclass(frozen=True)
+class Piece:
+    name: str
+    n_bytes: int
+
+
+@given(asks=st.lists(st.tuples(st.sampled_from("abcdef"), st.integers(1, 60)), max_size=40))
+def test_it_never_holds_more_than_its_room_and_never_mixes_keys(asks: list[tuple[str, int]]) -> None:
+    async def run() -> None:
+        cache: Cache[Piece] = Cache(100)
+        for name, size in asks:
+
+            async def make(name: str = name, size: int = size) -> Piece:
+                return Piece(name, size)
+
+            assert (await cache.get(name, make)).name == name
+            assert cache.n_bytes == sum(piece.n_bytes for piece in cache._kept.values()) <= 100
+
+    asyncio.run(run())
+
+
+def test_asked_twice_at_once_it_is_made_once_and_who_leaves_harms_nobody() -> None:
+    async def run() -> None:
+        cache: Cache[Piece] = Cache(100)
+        go = asyncio.Event()
+        n_made = 0
+
+        async def make() -> Piece:
+            nonlocal n_made
+            n_made += 1
+            await go.wait()
+            return Piece("x", 1)
+
+        waiting = [asyncio.create_task(cache.get("x", make)) for _ in range(5)]
+        await asyncio.sleep(0)
+        waiting[0].cancel()  # also the one who began it
+        go.set()
+        assert [piece.name for piece in await asyncio.gather(*waiting[1:])] == ["x"] * 4
+        assert (n_made, cache.n_joined) == (1, 4)
+
+    asyncio.run(run())
+
+
+def test_when_all_leave_the_making_ends_and_the_next_begins_anew() -> None:
+    async def run() -> None:
+        cache: Cache[Piece] = Cache(100)
+        ended = asyncio.Event()
+
+        async def make_forever() -> Piece:
+            try:
+                await asyncio.Event().wait()
+            finally:
+                ended.set()
+            raise AssertionError
+
+        async def make() -> Piece:
+            return Piece("x", 1)
+
+        waiting = [asyncio.create_task(cache.get("x", make_forever)) for _ in range(2)]
+        await asyncio.sleep(0)
+        for task in waiting:
+            task.cancel()
+        await asyncio.gather(*waiting, return_exceptions=True)
+        assert ended.is_set()
+        assert (await cache.get("x", make)).name == "x"
+
+    asyncio.run(run())
+
+
+def test_a_failure_is_everyones_and_is_not_kept() -> None:
+    async def run() -> None:
+        cache: Cache[Piece] = Cache(100)
+        go = asyncio.Event()
+
+        async def fail() -> Piece:
+            await go.wait()
+            raise ValueError("no")
+
+        async def make() -> Piece:
+            return Piece("x", 1)
+
+        waiting = [asyncio.create_task(cache.get("x", fail)) for _ in range(3)]
+        await asyncio.sleep(0)
+        go.set()
+        results = await asyncio.gather(*waiting, return_exceptions=True)
+        assert [type(result) for result in results] == [ValueError] * 3
+        assert (await cache.get("x", make)).name == "x"
+
+    asyncio.run(run())
+
+
+def test_the_same_whole_answer_twice_is_one_synthesis_and_a_tag_spares_the_bytes(stage: Stage) -> None:
+    with serving(stage) as house:
+        body = {"input": LONG, "stream": False, "response_format": "flac"}
+        first, second = house.speak(**body), house.speak(**body)
+        assert first.content == second.content
+        assert first.headers["etag"] == second.headers["etag"]
+        assert len(stage.asked) == 1
+        known = house.post("/v1/audio/speech", body, headers={"if-none-match": first.headers["etag"]})
+        assert (known.status_code, known.content) == (304, b"")
+        other = house.post("/v1/audio/speech", {**body, "speed": 2}, headers={"if-none-match": first.headers["etag"]})
+        assert other.status_code == 200
+        assert other.headers["etag"] != first.headers["etag"]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"input": "x"}, {"voice": "am_adam"}, {"speed": 1.5}, {"response_format": "wav"}, {"sample_rate": 16000},
+     {"seed": 1}, {"style": "am_puck"}, {"language": "en-gb"}, {"volume_multiplier": 0.5}],
+)  # fmt: skip
+def test_every_wish_makes_another_answer(house: House, change: dict[str, object]) -> None:
+    body = {"input": "deep water", "stream": False, "response_format": "pcm"}
+    assert house.speak(**body).headers["etag"] != house.speak(**{**body, **change}).headers["etag"]
+
+
+def test_streams_are_always_spoken_anew_and_keys_do_not_share(stage: Stage) -> None:
+    with serving(stage, api_keys="a,b") as house:
+        for key in "aabb":
+            house.post("/tts", {"text": LONG}, headers={"authorization": f"Bearer {key}"})
+        assert len(stage.asked) == 2
+        for _ in range(2):
+            house.post("/tts/stream", {"text": LONG}, headers={"authorization": "Bearer a"})
+        assert len(stage.asked) == 4
+
+
+def test_asked_by_many_at_once_over_the_wire_it_is_spoken_once(stage: Stage) -> None:
+    with serving(stage) as house:
+        stage.hold_from = 1
+        answers: list[httpx2.Response] = []
+        body = {"text": LONG}
+
+        def ask(client: httpx2.Client) -> None:
+            answers.append(client.post("/tts", json=body))
+
+        many = [threading.Thread(target=ask, args=(house.client(),)) for _ in range(5)]
+        for thread in many:
+            thread.start()
+        assert stage.opened.acquire(timeout=60)
+        cache = house.app.state.service.cache
+        while cache.n_joined < 4:
+            assert house.get("/healthz").status_code == 200
+        stage.let_go()
+        for thread in many:
+            thread.join()
+        assert len({answer.content for answer in answers}) == 1
+        assert len(stage.asked) == 1
+
+
+def test_what_failed_is_tried_again(stage: Stage) -> None:
+    with serving(stage) as house:
+        stage.break_at = 0
+        shaped(house.post("/tts", {"text": LONG}), 500, "internal_error")
+        stage.break_at = None
+        assert house.post("/tts", {"text": LONG}).status_code == 200

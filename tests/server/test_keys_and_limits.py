@@ -1,0 +1,144 @@
+"""Who may ask, and how often."""
+
+from hashlib import sha256
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import SecretStr
+
+from tests.server.house import House, Stage, serving, shaped
+from tutti.errors import InvalidInput
+from tutti.server.errors import InvalidKey, RateLimited
+from tutti.server.keys import Keys
+from tutti.server.limits import MAX_CALLERS, Rate
+from tutti.settings import Settings
+
+
+@pytest.mark.parametrize("header", [None, "", "Bearer", "Bearer x", "Basic abc", "nonsense"])
+def test_without_keys_whatever_is_sent_for_one_is_fine(house: House, header: str | None) -> None:
+    response = house.post(
+        "/v1/audio/speech", {"input": "deep"}, headers={} if header is None else {"authorization": header}
+    )
+    assert response.status_code == 200
+
+
+def test_with_keys_only_theirs_is_let_in_plain_or_hashed(stage: Stage) -> None:
+    digest = sha256(b"second").hexdigest()
+    with serving(stage, api_keys=f"first, sha256:{digest}") as house:
+        for key in ("first", "second"):
+            sent = {"authorization": f"Bearer {key}"}
+            assert house.post("/v1/audio/speech", {"input": "deep"}, headers=sent).status_code == 200
+        for wrong in (
+            "Bearer third",
+            "Bearer",
+            "",
+            f"Bearer {digest}",
+            "Basic first",
+            "first",
+            "Bearer firs",
+            "Bearer ü",
+        ):
+            response = house.post("/v1/audio/speech", {"input": "deep"}, headers={"authorization": wrong.encode()})
+            shaped(response, 401, "invalid_api_key")
+            assert response.headers["www-authenticate"] == "Bearer"
+        for path in (
+            "/tts",
+            "/tts/batch",
+            "/tts/stream",
+            "/test/batching",
+            "/dev/phonemize",
+            "/v1/audio/voices/combine",
+        ):
+            shaped(house.post(path, {"text": "deep"}), 401, "invalid_api_key")
+        callers = {asked["caller"] for asked in stage.asked}
+        assert len(callers) == 2
+        assert not callers & {"first", "second", digest}
+
+
+def test_a_key_is_never_shown() -> None:
+    assert "hush" not in repr(Settings(api_keys="hush"))  # type: ignore[arg-type]
+
+
+def test_a_hash_that_is_none_is_refused_at_start() -> None:
+    with pytest.raises(InvalidInput, match="64 hexadecimal"):
+        Keys([SecretStr("sha256:abc")])
+
+
+@given(keys=st.lists(st.text(min_size=1).map(str.strip).filter(bool), min_size=1, max_size=4), wrong=st.text())
+def test_a_key_opens_and_nothing_else_does(keys: list[str], wrong: str) -> None:
+    keys = [key for key in keys if not key.startswith("sha256:")] or ["k"]
+    door = Keys(map(SecretStr, keys))
+    assert len({door.caller(f"Bearer {key}") for key in keys}) == len(set(keys))
+    if wrong.strip() not in keys:
+        with pytest.raises(InvalidKey):
+            door.caller(f"Bearer {wrong}")
+
+
+class Clock:
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@given(
+    per_minute=st.floats(1, 1000),
+    steps=st.lists(st.tuples(st.floats(0, 30), st.integers(1, 50)), min_size=1, max_size=60),
+)
+def test_nobody_gets_more_than_a_minutes_worth_and_the_rate(per_minute: float, steps: list[tuple[float, int]]) -> None:
+    clock = Clock()
+    rate = Rate(per_minute, "requests", clock)
+    n_taken, largest = 0, 0
+    for wait_s, n in steps:
+        clock.now += wait_s
+        try:
+            rate.take("me", n)
+            n_taken, largest = n_taken + n, max(largest, n)
+        except RateLimited as refused:
+            clock.now += refused.retry_after_s + 1e-6  # as told, it is let in then
+            rate.take("me", n)
+            n_taken, largest = n_taken + n, max(largest, n)
+    assert n_taken <= per_minute * (1 + clock.now / 60) + largest + 1e-6
+
+
+def test_one_callers_haste_is_not_anothers() -> None:
+    rate = Rate(1, "requests", Clock())
+    rate.take("a")
+    with pytest.raises(RateLimited):
+        rate.take("a")
+    rate.take("b")
+
+
+def test_callers_are_forgotten_before_they_fill_the_memory() -> None:
+    rate = Rate(1, "requests", Clock())
+    for i in range(MAX_CALLERS + 100):
+        rate.take(str(i))
+    assert len(rate._buckets) == MAX_CALLERS
+
+
+def test_limits_of_requests_and_characters_are_told_on_the_wire(stage: Stage) -> None:
+    with serving(stage, rate_requests=2, api_keys="a,b") as house:
+        as_a, as_b = ({"authorization": f"Bearer {key}"} for key in "ab")
+        answers = [house.post("/tts", {"text": "deep"}, headers=as_a) for _ in range(3)]
+        assert [answer.status_code for answer in answers] == [200, 200, 429]
+        shaped(answers[2], 429, "rate_limited")
+        assert 1 <= int(answers[2].headers["retry-after"]) <= 30
+        assert house.post("/tts", {"text": "deep"}, headers=as_b).status_code == 200
+        assert house.get("/v1/models").status_code == 200
+
+
+def test_characters_are_counted_too(stage: Stage) -> None:
+    with serving(stage, rate_characters=20) as house:
+        assert house.speak(input="deep water runs").status_code == 200
+        shaped(house.speak(input="deep water runs"), 429, "rate_limited")
+
+
+def test_a_page_from_a_named_origin_may_call_and_no_other(stage: Stage) -> None:
+    with serving(stage, cors_origins="https://good.example", api_keys="k") as house:
+        asks = {"access-control-request-method": "POST", "access-control-request-headers": "authorization"}
+        for origin, allowed in (("https://good.example", True), ("https://evil.example", False)):
+            flown = house.clients[0].options("/v1/audio/speech", headers={"origin": origin, **asks})
+            assert (flown.headers.get("access-control-allow-origin") == origin) == allowed
+            got = house.post("/tts", {"text": "deep"}, headers={"origin": origin, "authorization": "Bearer k"})
+            assert ("access-control-allow-origin" in got.headers) == allowed

@@ -1,0 +1,37 @@
+"""What the OpenAPI document promises, for whatever it lets a client send."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, given, settings
+from schemathesis.checks import not_a_server_error
+from schemathesis.specs.openapi.checks import (
+    content_type_conformance,
+    response_schema_conformance,
+    status_code_conformance,
+)
+
+from tests.server.house import House, make_stage, serving
+
+
+@pytest.fixture(scope="module")
+def house(voice_folder: Path) -> Iterator[House]:
+    with serving(make_stage(voice_folder), max_text=200) as running:
+        yield running
+
+
+def test_every_answer_is_one_that_the_document_promises(house: House) -> None:
+    checks = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
+    n_routes = 0
+    for found in schemathesis.openapi.from_url(f"{house.url}/openapi.json").get_all_operations():
+        n_routes += 1
+
+        @given(case=found.ok().as_strategy())
+        @settings(max_examples=10, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+        def check(case: schemathesis.Case) -> None:
+            case.call_and_validate(checks=checks)
+
+        check()
+    assert n_routes > 20
