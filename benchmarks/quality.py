@@ -28,7 +28,7 @@ from benchmarks.score import phoneme_errors, word_errors
 from benchmarks.sentences import Sentence, sentences, spread
 from benchmarks.speak import Memory, Speaker, spoken_key
 from tutti import settings
-from tutti.speech import SAMPLE_RATE
+from tutti.speech import SAMPLE_RATE, Samples
 from tutti.weights import FP32_MODEL, INT8_MODEL, Precision, Store, shown, sources, wanted
 
 VOICES = "af_heart,am_michael,bf_emma,am_puck,af_bella,bm_george,af_nicole,am_fenrir"
@@ -75,12 +75,16 @@ def tutti_phonemes(asked: list[tuple[str, bool]], home: Path) -> list[str]:
 
 def through_engine(home: Path, precision: Precision) -> Speak:
     """Our lines through the whole product instead of the bare graph."""
-    from tutti.engine import open_engine
+    from tutti.opening import open_engine
     from tutti.settings import load
 
     settings, _ = load({"home": home, "precision": precision, "threads": 2})
-    engine = open_engine(settings)
-    return lambda line: asyncio.run(engine.speak(line.sentence.text, voice=line.voice)).samples
+
+    async def speak(line: Line) -> Samples:
+        async with open_engine(settings) as engine:
+            return (await engine.speak(line.sentence.text, voice=line.voice)).samples
+
+    return lambda line: asyncio.run(speak(line))
 
 
 def cast(chosen: list[Sentence], voices: list[str], each: int) -> list[tuple[Sentence, str]]:

@@ -68,20 +68,23 @@ class Bare:
         return float(audio.size) / SAMPLE_RATE
 
 
-async def first_and_whole(engine: Engine, text: str) -> tuple[float, float, float]:
+async def first_and_whole(engine: Engine, text: str, *, whole: bool) -> tuple[float, float, float]:
     """Seconds to the first sound, to the end, and of audio."""
     started = time.perf_counter()
     first, audio_s = 0.0, 0.0
-    async for speech in engine.stream(text, voice=VOICE):
+    async for speech in engine.stream(text, voice=VOICE, whole=whole):
         first = first or time.perf_counter() - started
         audio_s += speech.duration_s
     return first, time.perf_counter() - started, audio_s
 
 
-def against_bare(
+async def against_bare(
     engine: Engine, bare: Bare, chosen: settings.Settings, rounds: int, progress: Progress
 ) -> dict[str, float]:
-    """Text to samples through the engine, against the same rows through the bare graph, in turns."""
+    """Text to samples through the engine, against the same rows through the bare graph, in turns.
+
+    The whole is timed as `speak` makes it, the first sound as `stream` does.
+    """
     voice, g2p = Voices(chosen.home / "voices").get(VOICE), G2P(chosen.home)
     task = progress.add_task("engine against bare graph", total=2 * rounds)
     ours, theirs, firsts = [], [], []
@@ -93,10 +96,11 @@ def against_bare(
         if turn:
             theirs.append((time.perf_counter() - started) / audio_s)
             progress.advance(task)
-        first, whole, audio_s = asyncio.run(first_and_whole(engine, PROSE))
+        _, whole_s, audio_s = await first_and_whole(engine, PROSE, whole=True)
+        first_s, streamed_s, _ = await first_and_whole(engine, PROSE, whole=False)
         if turn:
-            ours.append(whole / audio_s)
-            firsts.append(first / whole)
+            ours.append(whole_s / audio_s)
+            firsts.append(first_s / streamed_s)
             progress.advance(task)
     return {
         "bare_s_per_audio_s": statistics.median(theirs),
@@ -126,29 +130,27 @@ def watched() -> Iterator[list[float]]:
         thread.join()
 
 
-def memory(engine: Engine, n_words: int, progress: Progress) -> dict[str, float]:
+async def memory(engine: Engine, n_words: int, progress: Progress) -> dict[str, float]:
     """The highest resident size in each quarter of a long text. Nothing is kept of the samples."""
     text = prose(n_words)
     task = progress.add_task(f"{n_words} words", total=len(text))
     quarters = [0.0] * 4
-
-    async def run() -> None:
-        with watched() as seen:
-            async for speech in engine.stream(text, voice=VOICE):
-                here = min(3, 4 * speech.span[1] // len(text))
-                quarters[here] = max([quarters[here], *seen])
-                seen.clear()
-                progress.update(task, completed=max(speech.span[1], progress.tasks[task].completed))
-
-    asyncio.run(run())
+    with watched() as seen:
+        async for speech in engine.stream(text, voice=VOICE, whole=True):
+            here = min(3, 4 * speech.span[1] // len(text))
+            quarters[here] = max([quarters[here], *seen])
+            seen.clear()
+            progress.update(task, completed=max(speech.span[1], progress.tasks[task].completed))
     return {"peak_mb": max(quarters), **{f"quarter_{i}_mb": mb for i, mb in enumerate(quarters, 1)}}
 
 
 START = """
 import time; t = time.perf_counter()
 import tutti; imported = time.perf_counter() - t
-from tutti import cli, open_engine, settings
-engine = open_engine(settings.load({})[0]); print(imported, time.perf_counter() - t)
+import asyncio; from tutti import cli, open_engine, settings
+async def ready():
+    async with open_engine(settings.load({})[0]): print(imported, time.perf_counter() - t)
+asyncio.run(ready())
 """
 
 
@@ -168,15 +170,23 @@ def main(
     words: Annotated[int, typer.Option(help="Length of the text for the memory figures.")] = 5000,
     rounds: Annotated[int, typer.Option()] = 3,
 ) -> None:
-    chosen, _ = settings.load({"precision": precision})
-    which = resolve(chosen.precision)
-    engine = open_engine(chosen)
-    with Progress(console=Console(stderr=True)) as progress:
+    chosen, _ = settings.load({"precision": precision, "backend": "onnx"})
+    which = resolve(precision)
+
+    async def measured() -> dict[str, float]:
         # Memory first, while nothing but the engine has been in this process.
-        results = memory(engine, words, progress) if words else {}
+        results: dict[str, float] = {}
+        async with open_engine(chosen) as engine:
+            if words:
+                results |= await memory(engine, words, progress)
+            if rounds:
+                bare = Bare(Store(chosen.home).path(FP32_MODEL if which == "fp32" else INT8_MODEL), chosen.threads)
+                results |= await against_bare(engine, bare, chosen, rounds, progress)
+        return results
+
+    with Progress(console=Console(stderr=True)) as progress:
+        results = asyncio.run(measured())
         if rounds:
-            bare = Bare(Store(chosen.home).path(FP32_MODEL if which == "fp32" else INT8_MODEL), chosen.threads)
-            results |= against_bare(engine, bare, chosen, rounds, progress)
             results |= start(rounds, chosen.home, which)
     table = Table("measure", which, title=f"{platform.machine()}, {chosen.threads} threads")
     for name, value in results.items():

@@ -14,13 +14,12 @@ import av
 import numpy as np
 import pytest
 
+from tests.toning import silent_voices, tone_engine
 from tutti import cli
 from tutti.engine import Engine
-from tutti.model.tone import ToneModel
 from tutti.settings import Settings
 from tutti.text.chunk import Reading, Word
 from tutti.text.spoken import Spoken
-from tutti.voices import NAMES, Voices
 
 Run = Callable[..., tuple[int, bytes, str]]
 
@@ -42,13 +41,12 @@ def run(monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[byte
     """Runs `tutti …` in an empty folder, on an engine that hums: exit code, standard output, standard error."""
     folder = tmp_path / "voices"
     folder.mkdir()
-    for name in NAMES:
-        np.zeros((510, 256), "<f4").tofile(folder / f"{name}.bin")
+    voices = silent_voices(folder)
 
     def open_engine(settings: Settings) -> Engine:
-        return Engine(ToneModel(), Voices(folder), Humming())
+        return tone_engine(voices, pronounce=Humming().pronounce)
 
-    monkeypatch.setattr("tutti.engine.open_engine", open_engine)
+    monkeypatch.setattr("tutti.opening.open_engine", open_engine)
     monkeypatch.chdir(tmp_path)
 
     def run(*arguments: str, stdin: bytes = b"") -> tuple[int, bytes, str]:

@@ -7,12 +7,13 @@ import pytest
 
 PACKAGE = Path(__file__).parent.parent / "tutti"
 LAYERS = {
-    **dict.fromkeys(("errors", "settings", "speech"), 0),
+    **dict.fromkeys(("errors", "settings", "speech", "metrics"), 0),
     **dict.fromkeys(("text", "audio", "model", "voices", "weights"), 1),
-    **dict.fromkeys(("batching", "verify"), 2),
+    **dict.fromkeys(("batching", "joining", "verify"), 2),
     "engine": 3,
-    **dict.fromkeys(("server", "cluster", "recording"), 4),
-    **dict.fromkeys(("cli", "__main__"), 5),
+    "opening": 4,
+    **dict.fromkeys(("server", "cluster", "recording"), 5),
+    **dict.fromkeys(("cli", "__main__"), 6),
 }
 ONLY_IN = {
     **dict.fromkeys(("onnxruntime", "onnx", "torch"), "model"),

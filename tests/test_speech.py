@@ -1,19 +1,21 @@
 """Real speech, heard by a real recogniser: the right words, in every language, at the times that are told."""
 
-import asyncio
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from tests.listening import heard, word_error_rate
-from tutti import Engine, Settings, open_engine
+from tests.toning import Running, running
+from tutti import Settings, open_engine
 from tutti.speech import SAMPLE_RATE, Samples
 
 
 @pytest.fixture(scope="module", params=["fp32", "int8"])
-def engine(home: Path, request: pytest.FixtureRequest) -> Engine:
-    return open_engine(Settings(home=home, offline=True, precision=request.param))
+def engine(home: Path, request: pytest.FixtureRequest) -> Iterator[Running]:
+    with running(open_engine(Settings(home=home, offline=True, precision=request.param))) as engine:
+        yield engine
 
 
 SAID = {
@@ -29,18 +31,15 @@ def errors(said: str, samples: Samples) -> float:
 
 
 @pytest.mark.weights
-def test_what_is_written_is_what_is_heard(engine: Engine) -> None:
-    missed = [
-        errors(spoken, asyncio.run(engine.speak(written, voice=voice)).samples)
-        for voice, (written, spoken) in SAID.items()
-    ]
+def test_what_is_written_is_what_is_heard(engine: Running) -> None:
+    missed = [errors(spoken, engine.speak(written, voice=voice).samples) for voice, (written, spoken) in SAID.items()]
     assert np.mean(missed) <= 0.06
 
 
 @pytest.mark.weights
-def test_words_are_heard_when_their_times_say(engine: Engine) -> None:
+def test_words_are_heard_when_their_times_say(engine: Running) -> None:
     text = "The lighthouse keeper counted the steps every morning, although nobody had asked him to do it."
-    speech = asyncio.run(engine.speak(text, voice="af_heart"))
+    speech = engine.speak(text, voice="af_heart")
     cut = next(word for word in speech.words if word.word == "although")
     here = round(cut.start_s * SAMPLE_RATE)
     assert errors(text[: cut.span[0]], speech.samples[:here]) <= 0.15
@@ -48,10 +47,10 @@ def test_words_are_heard_when_their_times_say(engine: Engine) -> None:
 
 
 @pytest.mark.weights
-def test_a_crossed_style_says_the_same_words_in_other_time(engine: Engine) -> None:
+def test_a_crossed_style_says_the_same_words_in_other_time(engine: Running) -> None:
     text = "The boats rocked gently against the old stone wall."
-    plain = asyncio.run(engine.speak(text, voice="af_heart"))
-    crossed = asyncio.run(engine.speak(text, voice="af_heart", style="bm_george"))
+    plain = engine.speak(text, voice="af_heart")
+    crossed = engine.speak(text, voice="af_heart", style="bm_george")
     assert errors(text, crossed.samples) <= 0.15
     assert [word.start_s for word in crossed.words] != [word.start_s for word in plain.words]
 
@@ -70,8 +69,8 @@ def test_a_crossed_style_says_the_same_words_in_other_time(engine: Engine) -> No
         ("bm_george", "I have 2 cats at home."),
     ],
 )
-def test_every_language_speaks_and_times_its_original_words(engine: Engine, voice: str, text: str) -> None:
-    speech = asyncio.run(engine.speak(text, voice=voice))
+def test_every_language_speaks_and_times_its_original_words(engine: Running, voice: str, text: str) -> None:
+    speech = engine.speak(text, voice=voice)
     assert speech.dropped == ()
     assert 1.0 < speech.duration_s < 8.0
     assert "".join(text[slice(*word.span)] for word in speech.words).replace(" ", "") == "".join(

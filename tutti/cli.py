@@ -106,7 +106,7 @@ def speak(
 ) -> None:
     """Say a text: [bold]tutti speak "Hello there" -o hello.mp3[/]"""
     from tutti.audio import find_format, format_of_file
-    from tutti.engine import open_engine
+    from tutti.opening import open_engine
     from tutti.recording import record, record_file, save_words
 
     chosen, _ = settings.load(
@@ -128,17 +128,25 @@ def speak(
     if to_stdout and sys.stdout.isatty():
         raise InvalidInput("audio does not go to a terminal; send it on: tutti speak … -o - | aplay", param="out")
     said = _text(text)
-    engine = open_engine(chosen)
-    started = time.monotonic()
-    stream = engine.stream(said, voice=chosen.voice, style=style, speed=speed, language=language)
-    with _progress(len(said)) as show:
-        if to_stdout:
-            heard = asyncio.run(record(stream, sys.stdout.buffer, audio.name, sample_rate, show))
-        else:
-            heard = asyncio.run(record_file(stream, Path(out), audio.name, sample_rate, show))
+    opened = open_engine(chosen)
+
+    async def said_and_heard() -> "tuple[Heard, float]":
+        async with opened as engine:
+            started_s = time.monotonic()
+            stream = engine.stream(
+                said, voice=chosen.voice, style=style, speed=speed, language=language, whole=not to_stdout
+            )
+            with _progress(len(said)) as show:
+                if to_stdout:
+                    heard = await record(stream, sys.stdout.buffer, audio.name, sample_rate, show)
+                else:
+                    heard = await record_file(stream, Path(out), audio.name, sample_rate, show)
+            return heard, time.monotonic() - started_s
+
+    heard, took_s = asyncio.run(said_and_heard())
     if words is not None:
         save_words(words, heard.words)
-    _report(out, heard, time.monotonic() - started)
+    _report(out, heard, took_s)
 
 
 @app.command()

@@ -1,189 +1,320 @@
 """The straight line from text to speech, and the one door for everything above it."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator, Sequence
-from dataclasses import replace
-from typing import Protocol
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Sequence
+from contextlib import aclosing, asynccontextmanager, suppress
+from dataclasses import dataclass, replace
+from itertools import count
+from typing import Any, Self, TypeVar
 
 import numpy as np
 
-from tutti import text as front
-from tutti.errors import InvalidInput, NothingToSpeak
-from tutti.model import choose, load
+from tutti.batching.batcher import Ask, Batcher
+from tutti.batching.job import Class
+from tutti.batching.playback import Playback
+from tutti.batching.stats import Stats
+from tutti.errors import DeadlineExceeded, Draining, InvalidInput, NothingToSpeak
+from tutti.joining import join, later, silence, word_times
 from tutti.model.contract import check_speed
-from tutti.settings import Settings
-from tutti.speech import MAX_PHONEMES, SAMPLE_RATE, SAMPLES_PER_FRAME, Model, Samples, Speech, Utterance, WordTime
+from tutti.speech import MAX_PHONEMES, SAMPLE_RATE, SAMPLES_PER_FRAME, Speech, Utterance
 from tutti.text import vocab
 from tutti.text.chunk import Chunk
-from tutti.text.g2p import G2P
 from tutti.text.language import language as find_language
-from tutti.text.marks import bare
+from tutti.text.reader import Reader
 from tutti.voices import Voice, Voices
-from tutti.weights import FP32_MODEL, INT8_MODEL, Store, shown, sources, wanted
 
 MAX_TEXT = 2_000_000  # characters; a long novel has about one million
+FRAME_S = SAMPLES_PER_FRAME / SAMPLE_RATE
+SAFETY_S = 0.1  # how much before its turn a chunk should be there
+
+Value = TypeVar("Value")
 
 
-class Pronouncer(Protocol):
-    """Whoever knows how words sound: in this process or behind a URL."""
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How soon speech should come, and how far ahead of its listener it may be made."""
 
-    @property
-    def pronounce(self) -> front.Pronounce: ...
+    target_s: float = 1.5  # to the first audio
+    bulk_target_s: float = 60.0  # to each chunk of work for which nobody waits
+    ahead: int = 2  # chunks beyond the one that the caller waits for
+    whole_ahead: int = 4  # the same where the caller wants the whole text, not its beginning
+    first_chunks: int = 2  # chunks of a stream that count as its beginning
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """A request that has been checked."""
+
+    text: str
+    voice: Voice
+    code: str
+    speed: float
+    seed: int | None
+    checkpoint: str
+    caller: str
+    until_s: float | None
+    bulk: bool
+    ahead: int
+    stream: int
 
 
 class Engine:
-    """Text in, speech out, in order: `stream()` is the path, `speak()` joins it."""
+    """Text in, speech out, in order: `stream()` is the path, `speak()` joins it. Enter it, or start and close it."""
 
-    def __init__(self, model: Model, voices: Voices, g2p: Pronouncer) -> None:
-        self._model = model
-        self._voices = voices
-        self._g2p = g2p
+    def __init__(
+        self,
+        batchers: Sequence[Batcher],
+        voices: Voices,
+        reader: Reader,
+        books: Stats,
+        *,
+        checkpoints: Sequence[str],
+        pace: Pace,
+    ) -> None:
+        self.voices = voices
+        self.reader = reader
+        self.books = books
+        self.pace = pace
+        self.checkpoints = tuple(checkpoints)  # the first is the one when none is asked for
+        self.batchers = tuple(batchers)
+        self.ready = False
+        self.draining = False
+        self._streams = count()
+        self._n_running = 0
+        self._quiet = asyncio.Event()
+
+    async def start(self) -> None:
+        """Returns when the model is warm."""
+        await asyncio.gather(*(batcher.start() for batcher in self.batchers))
+        self.ready = True
+
+    async def close(self, grace_s: float = 0.0) -> None:
+        """No new work from now on; streams under way may end within the grace time."""
+        self.draining = True
+        with suppress(TimeoutError):
+            async with asyncio.timeout(grace_s):
+                while self._n_running:
+                    self._quiet.clear()
+                    await self._quiet.wait()
+        self.ready = False
+        await asyncio.gather(*(batcher.close() for batcher in self.batchers))
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
 
     async def stream(
-        self, text: str, *, voice: str, style: str | None = None, speed: float = 1.0, language: str | None = None
-    ) -> AsyncIterator[Speech]:
+        self,
+        text: str,
+        *,
+        voice: str,
+        style: str | None = None,
+        speed: float = 1.0,
+        language: str | None = None,
+        seed: int | None = None,
+        model: str | None = None,
+        caller: str = "",
+        timeout_s: float | None = None,
+        bulk: bool = False,
+        whole: bool = False,
+    ) -> AsyncGenerator[Speech]:
         """Speech chunk by chunk, the next ones under way while the caller plays this one.
 
         `style` names a second voice whose prosody is spoken with the timbre of the first; `language` is the voice's own
-        unless given.
+        unless given; `caller` is whoever shares fairly with others; `bulk` waits behind all listeners; `whole`
+        says that the end matters and not the beginning. Closing the stream forgets all that was not yet spoken.
         """
         if len(text) > MAX_TEXT:
             raise InvalidInput(f"the text has {len(text)} characters; at most {MAX_TEXT} fit in one go", param="input")
         check_speed(speed)
-        speaker = self._voices.get(voice, style)
-        code = find_language(language or speaker.language).code
-        chunks = front.chunks(text, code, self._g2p.pronounce)
-        sizes = group_sizes(self._model.lanes)
-
-        async def say_next() -> list[Speech]:
-            return await asyncio.to_thread(self._say, text, chunks, next(sizes), speaker, speed)
-
+        speaker = self.voices.get(voice, style)
+        order = Order(
+            text=text,
+            voice=speaker,
+            code=find_language(language or speaker.language).code,
+            speed=speed,
+            seed=seed,
+            checkpoint=self._checkpoint(model),
+            caller=caller,
+            until_s=None if timeout_s is None else time.monotonic() + timeout_s,
+            bulk=bulk,
+            ahead=self.pace.whole_ahead if bulk or whole else self.pace.ahead,
+            stream=next(self._streams),
+        )
         n_samples = 0
         dropped: list[str] = []
-        ahead = asyncio.create_task(say_next())
-        try:
-            while speeches := await ahead:
-                ahead = asyncio.create_task(say_next())
-                for speech in speeches:
-                    dropped += speech.dropped
-                    if len(speech.samples):
-                        yield later(speech, n_samples / SAMPLE_RATE)
-                        n_samples += len(speech.samples)
-        finally:
-            ahead.cancel()
-            ahead.add_done_callback(lambda task: task.cancelled() or task.exception())  # nobody waits for it now
+        async with self._counted(), aclosing(self._speeches(order)) as speeches:
+            async for speech in speeches:
+                dropped += speech.dropped
+                if len(speech.samples):
+                    yield later(speech, n_samples / SAMPLE_RATE)
+                    n_samples += len(speech.samples)
         if n_samples == 0:
             raise NothingToSpeak(_nothing(dropped), param="input")
 
-    async def speak(
-        self, text: str, *, voice: str, style: str | None = None, speed: float = 1.0, language: str | None = None
-    ) -> Speech:
-        """The whole text as one speech."""
-        stream = self.stream(text, voice=voice, style=style, speed=speed, language=language)
-        return join([speech async for speech in stream])
+    async def speak(self, text: str, *, voice: str, **asked: Any) -> Speech:
+        """The whole text as one speech; asked as `stream` is."""
+        return join([speech async for speech in self.stream(text, voice=voice, whole=True, **asked)])
 
-    def _say(self, text: str, chunks: Iterator[Chunk], n_chunks: int, voice: Voice, speed: float) -> list[Speech]:
-        """The next chunks through front end and both stages. Runs in a thread: the event loop must stay free."""
-        taken = take(chunks, n_chunks)
-        frames = self._model.acoustic([utterance(chunk, voice, speed) for chunk in taken if chunk.words])
-        sounds = iter(zip(frames, self._model.vocoder(frames), strict=True))
-        speeches = []
-        for chunk in taken:
-            pieces, words = [silence(chunk.pause_s)], tuple[WordTime, ...]()
-            if chunk.words:
-                row, samples = next(sounds)
-                pieces.insert(0, samples)
-                words = word_times(text, chunk, row.durations)
-            speeches.append(Speech(np.concatenate(pieces), words, chunk.span, chunk.dropped))
-        return speeches
+    def phonemize(self, text: str, language: str) -> AsyncIterator[Chunk]:
+        """The text as the model will read it, chunk by chunk."""
+        return self.reader.chunks(text, find_language(language).code)
+
+    # -- the way of one request ----------------------------------------------------------------------------------
+
+    async def _speeches(self, order: Order) -> AsyncGenerator[Speech]:
+        """Chunks are submitted ahead of the caller, and handed over in their order."""
+        asked_s = time.monotonic()
+        playback = Playback(asked_s, self.pace.bulk_target_s if order.bulk else self.pace.target_s, SAFETY_S)
+        coming: asyncio.Queue[tuple[asyncio.Task[Speech], float] | None] = asyncio.Queue()
+        room = asyncio.Semaphore(1 + order.ahead)
+        tasks: set[asyncio.Task[Any]] = set()
+        submitting = asyncio.create_task(self._submit(order, playback, coming, room, tasks))
+        tasks.add(submitting)
+        heard_first = False
+        try:
+            while (next_one := await _before(order.until_s, coming.get())) is not None:
+                task, likely_s = next_one
+                speech = await _before(order.until_s, task)
+                tasks.discard(task)
+                now = time.monotonic()
+                if not heard_first and speech.words:
+                    heard_first = True
+                    self.books.first_audio(now - asked_s)
+                in_time = playback.sent(now, speech.duration_s, likely_s)
+                self.books.heard(speech.duration_s, in_time=in_time or order.bulk)
+                yield speech
+                room.release()
+            await submitting  # raises what stopped it
+        finally:
+            for task_left in tasks:
+                task_left.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _submit(
+        self,
+        order: Order,
+        playback: Playback,
+        coming: "asyncio.Queue[tuple[asyncio.Task[Speech], float] | None]",
+        room: asyncio.Semaphore,
+        tasks: set[asyncio.Task[Any]],
+    ) -> None:
+        """Reads on as long as there is room, and sends each chunk on its way."""
+        batcher = min(self.batchers, key=lambda batcher: batcher.backlog_s)
+        n_sent = 0
+        try:
+            async with aclosing(_timed(self.reader.chunks(order.text, order.code))) as chunks:
+                async for chunk, g2p_s in chunks:
+                    await room.acquire()
+                    ask, likely_s = self._ask(order, chunk, playback, n_sent)
+                    if ask is not None and n_sent == 0:
+                        batcher.admit(ask)
+                    n_sent += ask is not None
+                    task = asyncio.create_task(self._say(order, chunk, ask, batcher, g2p_s))
+                    tasks.add(task)
+                    coming.put_nowait((task, likely_s))
+        finally:
+            coming.put_nowait(None)
+
+    def _ask(self, order: Order, chunk: Chunk, playback: Playback, n_sent: int) -> tuple[Ask | None, float]:
+        """The chunk as a row with its deadline, none for a bare pause; and how long it will sound, by estimate."""
+        if not chunk.words:
+            playback.due_s(chunk.pause_s)
+            return None, chunk.pause_s
+        kind: Class = "bulk" if order.bulk else "first" if n_sent < self.pace.first_chunks else "next"
+        row = utterance(chunk, order.voice, order.speed, order.seed)
+        start, end = chunk.span
+        ask = Ask(row, order.checkpoint, order.stream, kind, 0.0, order.caller, end - start)
+        likely_s = ask.likely_frames * FRAME_S + chunk.pause_s
+        return replace(ask, deadline_s=playback.due_s(likely_s)), likely_s
+
+    async def _say(self, order: Order, chunk: Chunk, ask: Ask | None, batcher: Batcher, g2p_s: float) -> Speech:
+        """One chunk through the model."""
+        pause = silence(chunk.pause_s)
+        if ask is None:
+            return Speech(pause, (), chunk.span, chunk.dropped)
+        take = await batcher.say(ask)
+        samples = np.concatenate([take.samples, pause])
+        words = word_times(order.text, chunk, take.durations)
+        return Speech(samples, words, chunk.span, chunk.dropped, replace(take.timing, g2p_s=g2p_s))
+
+    # -- the books -----------------------------------------------------------------------------------------------
+
+    def stats(self) -> dict[str, Any]:
+        """What the batching did, as the requirement documents name it."""
+        limits = self.batchers[0].scheduler.limits
+        waiting = [batcher.scheduler.waiting() for batcher in self.batchers]
+        return {
+            "queue_status": {
+                "current_size": sum(sum(kinds.values()) for kinds in waiting),
+                "by_class": {kind: sum(kinds[kind] for kinds in waiting) for kind in waiting[0]},
+                "backlog_s": max(batcher.backlog_s for batcher in self.batchers),
+                "worker_running": self.workers()["readyWorkers"] > 0,
+            },
+            "performance": self.books.as_dict(),
+            "config": {
+                "policy": type(self.batchers[0].scheduler.policy).__name__.lower(),
+                "max_batch_size": limits.max_rows,
+                "max_queue_size": limits.max_waiting,
+                "first_audio_ms": 1000 * self.pace.target_s,
+                "bypass_chunks": self.pace.first_chunks,
+            },
+        }
+
+    def workers(self) -> dict[str, Any]:
+        """How the workers fare, as the requirement documents name it."""
+        states = [batcher.worker.status.state for batcher in self.batchers]
+        return {
+            "totalWorkers": len(states),
+            "readyWorkers": sum(state in ("ready", "busy") for state in states),
+            "busyWorkers": states.count("busy"),
+            "queueSize": sum(sum(batcher.scheduler.waiting().values()) for batcher in self.batchers),
+            "batchingEnabled": self.batchers[0].scheduler.limits.max_rows > 1,
+        }
+
+    def _checkpoint(self, name: str | None) -> str:
+        if name is None:
+            return self.checkpoints[0]
+        if name not in self.checkpoints:
+            raise InvalidInput(f"no model {name!r} here; there is {', '.join(self.checkpoints)}", param="model")
+        return name
+
+    @asynccontextmanager
+    async def _counted(self) -> AsyncIterator[None]:
+        if self.draining:
+            raise Draining("the engine is closing and takes no new work")
+        self._n_running += 1
+        try:
+            yield
+        finally:
+            self._n_running -= 1
+            self._quiet.set()
 
 
-def open_engine(settings: Settings) -> Engine:
-    """An engine on this machine, its model files fetched first where they are missing."""
-    choice = choose(settings.backend, settings.device, settings.precision, settings.compile)
-    store = Store(settings.home)
-    with shown() as progress:
-        store.ensure(wanted(choice.weights), sources=sources(offline=settings.offline), progress=progress)
-    model = load(store.path(FP32_MODEL if choice.weights == "fp32" else INT8_MODEL), choice, settings.threads)
-    return Engine(model, Voices(settings.home / "voices"), _pronouncer(settings))
-
-
-def _pronouncer(settings: Settings) -> Pronouncer:
-    if settings.g2p_url is None:
-        return G2P(settings.home)
-    from tutti.text.g2p.remote import RemoteG2P
-
-    return RemoteG2P(settings.g2p_url, settings.g2p_timeout_s)
-
-
-def group_sizes(lanes: int) -> Iterator[int]:
-    """How many chunks to speak at once: two alone, so that sound comes early, then enough to keep every lane busy.
-
-    Later groups hold two chunks for each lane, because a lane that is done early takes the next one.
-    """
-    yield from (1, 1, lanes)
-    while True:
-        yield 2 * lanes
-
-
-def take(chunks: Iterator[Chunk], n_chunks: int) -> list[Chunk]:
-    """The next chunks that sound, and the silences between them; the rest where fewer are left."""
-    taken: list[Chunk] = []
-    for chunk in chunks:
-        taken.append(chunk)
-        n_chunks -= bool(chunk.words)
-        if n_chunks == 0:
-            break
-    return taken
-
-
-def utterance(chunk: Chunk, voice: Voice, speed: float) -> Utterance:
+def utterance(chunk: Chunk, voice: Voice, speed: float, seed: int | None = None) -> Utterance:
     tokens = vocab.encode(chunk.phonemes)
-    return Utterance(tokens, voice.style(min(len(tokens) - 2, MAX_PHONEMES)), speed)
+    return Utterance(tokens, voice.style(min(len(tokens) - 2, MAX_PHONEMES)), speed, seed)
 
 
-def word_times(text: str, chunk: Chunk, durations: np.ndarray) -> tuple[WordTime, ...]:
-    """When each word of the original is heard: the frames of its symbols, added up.
-
-    Words that read the same stretch of the original ("five dollars" for "$5") are one word to the listener.
-    """
-    ends = np.cumsum(durations) * (SAMPLES_PER_FRAME / SAMPLE_RATE)  # ends[0]: the pad before the first symbol
-    times: list[WordTime] = []
-    at = 0
-    for word in chunk.words:
-        first = at + len(word.before)
-        last = first + len(word.phonemes)
-        at += len(word.symbols)
-        if not word.phonemes:
-            continue
-        start_s, end_s = float(ends[first]), float(ends[last])
-        if times and times[-1].span == word.span:
-            times[-1] = replace(times[-1], end_s=end_s)
-        else:
-            times.append(WordTime(bare(text[slice(*word.span)]), start_s, end_s, word.span))
-    return tuple(times)
+async def _timed(chunks: AsyncIterator[Chunk]) -> AsyncGenerator[tuple[Chunk, float]]:
+    """Each chunk with the seconds that its reading took."""
+    started_s = time.monotonic()
+    async for chunk in chunks:
+        yield chunk, time.monotonic() - started_s
+        started_s = time.monotonic()
 
 
-def later(speech: Speech, by_s: float) -> Speech:
-    """The same speech, its words timed from the start of the whole audio."""
-    words = (replace(word, start_s=word.start_s + by_s, end_s=word.end_s + by_s) for word in speech.words)
-    return replace(speech, words=tuple(words))
-
-
-def silence(length_s: float) -> Samples:
-    return np.zeros(round(length_s * SAMPLE_RATE), np.float32)
-
-
-def join(speeches: Sequence[Speech]) -> Speech:
-    """Consecutive speeches as one."""
-    samples: Samples = np.concatenate([speech.samples for speech in speeches])
-    spans = [speech.span for speech in speeches if speech.words]
-    return Speech(
-        samples,
-        tuple(word for speech in speeches for word in speech.words),
-        (min(start for start, _ in spans), max(end for _, end in spans)) if spans else (0, 0),
-        tuple(symbol for speech in speeches for symbol in speech.dropped),
-    )
+async def _before(until_s: float | None, awaited: Awaitable[Value]) -> Value:
+    """What is awaited, or DeadlineExceeded."""
+    try:
+        async with asyncio.timeout(None if until_s is None else max(0.0, until_s - time.monotonic())):
+            return await awaited
+    except TimeoutError:
+        raise DeadlineExceeded("the request's time limit passed before its audio was ready") from None
 
 
 def _nothing(dropped: Sequence[str]) -> str:

@@ -1,5 +1,6 @@
 """All settings: one frozen object, read once at the edge, each value with the place it came from."""
 
+import logging
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,6 +11,8 @@ from platformdirs import user_cache_path
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, ValidationError
 
 from tutti.errors import InvalidInput, did_you_mean
+
+log = logging.getLogger(__name__)
 
 
 def _commas(value: object) -> object:
@@ -38,6 +41,26 @@ class Settings(BaseModel):
     g2p_url: str | None = Field(None, description="a G2P service; none = pronounce in this process")
     g2p_timeout_s: float = Field(5.0, gt=0, le=600, description="how long to wait for that service")
 
+    # Batching.
+    preset: Literal["none", "throughput", "latency", "off"] = Field("none", description="a set of the values below")
+    batching: bool = Field(True, description="rows of many requests in one pass; false = one row at a time")
+    policy: Literal["deadline", "fifo", "window", "bypass"] = Field("deadline", description="which rows run next")
+    max_batch_size: int | None = Field(
+        None, ge=1, le=1024, description="rows in one pass; none = what the device likes"
+    )
+    max_wait_ms: float = Field(50, ge=0, le=10_000, description="how long window and bypass wait for company")
+    min_wait_ms: float = Field(2, ge=0, le=10_000, description="their fast path: alone and quiet for so long = go")
+    early_fire: float = Field(0.8, gt=0, le=1, description="their early fire: this share of a full batch waits = go")
+    max_batch_text: int | None = Field(None, ge=1, description="characters in one pass; none = no limit")
+    max_batch_frames: int | None = Field(
+        None, ge=1, description="padded frames in one pass; none = what fits in memory"
+    )
+    max_queue: int = Field(1000, ge=1, description="rows that may wait, then 429")
+    stream_bypass_chunks: int = Field(2, ge=0, le=100, description="chunks of a stream that count as its beginning")
+    first_audio_ms: float | None = Field(None, gt=0, description="how soon a stream should start; none = by the device")
+    workers: int | None = Field(None, ge=1, le=64, description="processes with a model; none = one for each device")
+    extra_precisions: Names = Field((), description="further checkpoints served beside the first, as kokoro-int8")
+
     # The server.
     host: str = Field("127.0.0.1", description="address to listen on; 0.0.0.0 = every one")
     port: int = Field(8880, ge=0, le=65535, description="port to listen on; 0 = any that is free")
@@ -58,8 +81,23 @@ class Settings(BaseModel):
     log_format: Literal["text", "json"] = Field("text", description="how the server writes its log")
 
 
+# Values that go together. A value given by itself wins over its preset.
+PRESETS: dict[str, dict[str, Any]] = {
+    "throughput": {"first_audio_ms": 5_000, "max_queue": 10_000, "stream_bypass_chunks": 1},
+    "latency": {"first_audio_ms": 100, "max_queue": 200},
+    "off": {"batching": False},
+}
+
 # Names that older set-ups use for the same thing.
 ALIASES = {
+    "batching": ("ENABLE_KOKORO_BATCHING", "ENABLE_BATCHING"),
+    "max_batch_size": ("KOKORO_MAX_BATCH_SIZE",),
+    "max_wait_ms": ("KOKORO_MAX_WAIT_MS", "BATCH_TIMEOUT_MS"),
+    "min_wait_ms": ("KOKORO_MIN_WAIT_MS",),
+    "max_batch_text": ("MAX_BATCH_TEXT_LENGTH",),
+    "max_queue": ("MAX_QUEUE_SIZE",),
+    "stream_bypass_chunks": ("STREAMING_BYPASS_CHUNKS",),
+    "workers": ("CONCURRENT_REQUESTS",),
     "g2p_url": ("G2P_SERVICE_URL",),
     "g2p_timeout_s": ("G2P_TIMEOUT",),
     "host": ("HOST",),
@@ -79,12 +117,16 @@ def load(
     for place, given in ((str(dotenv), file), ("environment", environ)):
         _refuse_typos(place, given)
         for field in Settings.model_fields:
-            for name in (*reversed(ALIASES.get(field, ())), f"TUTTI_{field.upper()}"):  # a TUTTI_ name always wins
+            for name in (*reversed(_aliases(field, given)), f"TUTTI_{field.upper()}"):  # a TUTTI_ name always wins
                 if given.get(name):
                     values[field], sources[field] = given[name], f"{place} ({name})"
     for field, value in flags.items():
         if value is not None:
             values[field], sources[field] = value, f"--{field.replace('_', '-')}"
+    preset = str(values.get("preset", "none"))
+    for field, value in PRESETS.get(preset, {}).items():
+        if field not in values:
+            values[field], sources[field] = value, f"preset {preset}"
     try:
         return Settings(**values), sources
     except ValidationError as exc:
@@ -93,6 +135,17 @@ def load(
         raise InvalidInput(
             f"{field} from {sources[field]}: {wrong['msg']}, got {wrong['input']!r}", param=field
         ) from exc
+
+
+def _aliases(field: str, given: Mapping[str, str]) -> tuple[str, ...]:
+    """Older names of a field. MAX_BATCH_SIZE meant two things: beside its old companions it is the rows of a pass."""
+    rows = any(name in given for name in ("ENABLE_BATCHING", "BATCH_TIMEOUT_MS", "MAX_BATCH_TEXT_LENGTH")) and not any(
+        name.startswith("KOKORO_") or name == "ENABLE_KOKORO_BATCHING" for name in given
+    )
+    if field == ("max_batch_size" if rows else "max_request_items") and "MAX_BATCH_SIZE" in given:
+        log.warning("MAX_BATCH_SIZE is read as TUTTI_%s here; use that name to be sure", field.upper())
+        return (*ALIASES.get(field, ()), "MAX_BATCH_SIZE")
+    return ALIASES.get(field, ())
 
 
 def _refuse_typos(place: str, given: Mapping[str, str]) -> None:

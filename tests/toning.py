@@ -1,0 +1,91 @@
+"""Engines without weights: the tone model behind the real batcher, in a thread of this process."""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from anyio.from_thread import BlockingPortal, start_blocking_portal
+
+from tutti.batching.worker import ThreadWorker, Worker
+from tutti.engine import Engine
+from tutti.model import Choice
+from tutti.model.tone import ToneModel
+from tutti.opening import CHECKPOINT, assemble
+from tutti.settings import Settings
+from tutti.speech import Model, Speech
+from tutti.text import Pronounce
+from tutti.text.chunk import Reading, Word
+from tutti.text.reader import ThreadReader
+from tutti.text.spoken import Spoken
+from tutti.text.vocab import SYMBOLS
+from tutti.voices import NAMES, Voices
+
+
+class Spelling:
+    """G2P that needs no lexicon: a word sounds as it is spelled; what has no letter is dropped."""
+
+    def pronounce(self, spoken: Spoken, code: str, given: Mapping[int, str] = {}) -> Reading:
+        words, at = [], 0
+        for written in spoken.text.split():
+            start = spoken.text.index(written, at)
+            at = start + len(written)
+            letters = "".join(char for char in written.lower().replace("g", "ɡ") if char.isalpha() and char in SYMBOLS)
+            span = spoken.span(start, at)
+            if said := given.get(span[0], letters):
+                words.append(Word(said, span, after=". " if written.endswith(".") else " "))
+        return Reading(tuple(words))
+
+
+def silent_voices(folder: Path) -> Voices:
+    """Every name, no style: enough for a model that does not listen to styles."""
+    for name in NAMES:
+        np.zeros((510, 256), "<f4").tofile(folder / f"{name}.bin")
+    return Voices(folder)
+
+
+def tone_engine(
+    voices: Voices,
+    model: Callable[[], Model] = ToneModel,
+    pronounce: Pronounce | None = None,
+    *,
+    worker: Callable[..., Worker] = ThreadWorker,
+    capped: bool = False,
+    **chosen: Any,
+) -> Engine:
+    """An engine as `open_engine` would put it together, to be entered by the caller."""
+    make = partial(_one, model)
+    choices = {CHECKPOINT: Choice("onnx", "cpu", "fp32")}
+    settings = Settings(**{"threads": 2, **chosen})
+    return assemble(
+        [worker(make)], choices, voices, ThreadReader(pronounce or Spelling().pronounce), settings, capped=capped
+    )
+
+
+def _one(model: Callable[[], Model]) -> dict[str, Model]:
+    return {CHECKPOINT: model()}
+
+
+class Running:
+    """An engine in an event loop of its own thread, for tests that are not asynchronous."""
+
+    def __init__(self, engine: Engine, portal: BlockingPortal) -> None:
+        self.engine = engine
+        self.portal = portal
+
+    def speak(self, text: str, **asked: Any) -> Speech:
+        return self.portal.call(partial(self.engine.speak, text, **{"voice": "af_heart", **asked}))
+
+    def stream(self, text: str, **asked: Any) -> list[Speech]:
+        async def all_of_it() -> list[Speech]:
+            return [speech async for speech in self.engine.stream(text, **{"voice": "af_heart", **asked})]
+
+        return self.portal.call(all_of_it)
+
+
+@contextmanager
+def running(engine: Engine) -> Iterator[Running]:
+    with start_blocking_portal() as portal, portal.wrap_async_context_manager(engine):
+        yield Running(engine, portal)

@@ -1,0 +1,252 @@
+"""The thin loop between the scheduler, which decides, and the worker, which runs."""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from itertools import count
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tutti.batching.job import Batch, Class, Job, Key, StageName
+from tutti.batching.scheduler import Scheduler
+from tutti.batching.stats import Stats
+from tutti.batching.worker import Worker
+from tutti.errors import DeviceFull, TuttiError, WorkerLost
+from tutti.speech import Samples, Timing, Utterance
+
+log = logging.getLogger(__name__)
+
+FRAMES_PER_TOKEN = 2.9  # of speech at its own pace, before the durations are known
+MAX_LOST = 2  # workers that may die under a row before the row is taken for the cause
+HANG = 10.0  # times the predicted seconds: a batch that takes longer hangs
+HANG_S = 20.0  # but never less than this: a busy machine is no hang
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ask:
+    """One row, who wants it and when."""
+
+    utterance: Utterance
+    checkpoint: str
+    stream: int
+    kind: Class
+    deadline_s: float
+    caller: str = ""
+    n_characters: int = 0
+
+    @property
+    def likely_frames(self) -> int:
+        return round(FRAMES_PER_TOKEN * len(self.utterance.tokens) / self.utterance.speed)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Take:
+    """What came of one row: a take, as it is called in a studio."""
+
+    samples: Samples
+    durations: NDArray[np.int64]
+    timing: Timing
+
+
+@dataclass(slots=True, eq=False)
+class Row:
+    """A row between its arrival and its samples."""
+
+    id: int
+    ask: Ask
+    answer: "asyncio.Future[Take]"
+    job: Job | None = None  # its place in the line, or in the batch that runs
+    durations: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+    queue_s: float = 0.0
+    acoustic_s: float = 0.0
+    n_lost: int = 0
+
+
+class Batcher:
+    """One worker and its queue. Asks for a batch only when the worker is free, so load makes the batches by itself."""
+
+    def __init__(
+        self, worker: Worker, scheduler: Scheduler, stats: Stats, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self.worker = worker
+        self.scheduler = scheduler
+        self._stats = stats
+        self._clock = clock
+        self._ids = count()
+        self._rows: dict[Job, Row] = {}  # waiting or running
+        self._work = asyncio.Event()
+        self._loop: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        await self.worker.start()
+        self._loop = asyncio.create_task(self._run(), name="tutti-batcher")
+
+    async def close(self) -> None:
+        """Whoever still waits is told that the worker is gone."""
+        if self._loop is not None:
+            self._loop.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._loop
+        for row in list(self._rows.values()):
+            self._fail(row, WorkerLost("the engine was closed"))
+        await self.worker.close()
+
+    @property
+    def backlog_s(self) -> float:
+        return self.scheduler.backlog_s(self._clock())
+
+    def admit(self, ask: Ask) -> None:
+        """Lets a new stream in by its first row, or raises QueueFull."""
+        now = self._clock()
+        reading_s = self.scheduler.predict(Key(ask.checkpoint, "acoustic"), len(ask.utterance.tokens))
+        try:
+            self.scheduler.admit(
+                ask.kind, ask.caller, reading_s + self._then_s(ask), ask.deadline_s, now, stream=ask.stream
+            )
+        except TuttiError:
+            self._stats.rejected(ask.kind)
+            raise
+
+    async def say(self, ask: Ask) -> Take:
+        """The row's samples. Cancelled, it is forgotten wherever it is."""
+        row = Row(next(self._ids), ask, asyncio.get_running_loop().create_future())
+        self._read(row)
+        try:
+            return await row.answer
+        except asyncio.CancelledError:
+            self._forget(row)
+            raise
+
+    # -- from arrival to answer ----------------------------------------------------------------------------------
+
+    def _read(self, row: Row) -> None:
+        """The row waits for the acoustic stage."""
+        self._add(row, "acoustic", len(row.ask.utterance.tokens), self._then_s(row.ask))
+
+    def _sound(self, row: Row) -> None:
+        """The row waits for the vocoder, its true length known."""
+        self._add(row, "vocoder", int(row.durations.sum()), 0.0)
+
+    def _add(self, row: Row, stage: StageName, size: int, then_s: float) -> None:
+        now, ask = self._clock(), row.ask
+        key = Key(ask.checkpoint, stage)
+        job = Job(key, ask.stream, ask.kind, size, ask.deadline_s, then_s, ask.caller, ask.n_characters, now)
+        row.job = job
+        self._rows[job] = row
+        self.scheduler.add(job, now)
+        self._work.set()
+
+    def _forget(self, row: Row) -> None:
+        if row.job is not None and self.scheduler.cancel(row.job):
+            del self._rows[row.job]
+        self.worker.forget([row.id])
+        self._stats.ended("cancelled")
+
+    def _fail(self, row: Row, exc: TuttiError) -> None:
+        if not row.answer.done():
+            row.answer.set_exception(exc)
+            self._stats.ended("failed")
+        self.worker.forget([row.id])
+
+    # -- the loop ------------------------------------------------------------------------------------------------
+
+    async def _run(self) -> None:
+        while True:
+            now = self._clock()
+            batch = self.scheduler.next_batch(now)
+            self._stats.queue(self.scheduler.waiting(), self.scheduler.backlog_s(now))
+            if batch is not None:
+                await self._do(batch, now)
+                continue
+            self._work.clear()
+            wake_at = self.scheduler.wake_at(now)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(None if wake_at is None else max(0.0, wake_at - now)):
+                    await self._work.wait()
+
+    async def _do(self, batch: Batch, started_s: float) -> None:
+        """One batch through its stage, and what became of it."""
+        rows = [self._rows.pop(job) for job in batch.jobs]
+        for job, row in zip(batch.jobs, rows, strict=True):
+            row.queue_s += started_s - job.arrived_s
+        self._stats.started(batch, started_s)
+        try:
+            took_s = await self._pass(batch, rows)
+        except WorkerLost as exc:
+            self._lost(batch, rows, exc)
+        except TuttiError as exc:
+            self._broke(batch, rows, exc)
+        else:
+            self.scheduler.finished(batch, took_s, self._clock())
+            self._stats.finished(batch, took_s, self.scheduler.cost_error(batch.key))
+
+    async def _pass(self, batch: Batch, rows: Sequence[Row]) -> float:
+        """The seconds it took; the rows go on."""
+        timeout_s = max(HANG_S, HANG * batch.predicted_s)
+        started_s = self._clock()
+        if batch.key.stage == "acoustic":
+            asked = [(row.id, row.ask.utterance) for row in rows]
+            durations = await self.worker.acoustic(batch.key.checkpoint, asked, timeout_s)
+            took_s = self._clock() - started_s
+            for row, frames in zip(rows, durations, strict=True):
+                if row.answer.done():
+                    self.worker.forget([row.id])
+                    continue
+                row.durations, row.acoustic_s = frames, took_s
+                self._sound(row)
+        else:
+            sounds = await self.worker.vocoder(batch.key.checkpoint, [row.id for row in rows], timeout_s)
+            took_s = self._clock() - started_s
+            for row, samples in zip(rows, sounds, strict=True):
+                if not row.answer.done():
+                    timing = Timing(0.0, row.queue_s, row.acoustic_s, took_s, batch.rows)
+                    row.answer.set_result(Take(samples, row.durations, timing))
+                    self._stats.ended("spoken")
+        return took_s
+
+    def _broke(self, batch: Batch, rows: Sequence[Row], exc: TuttiError) -> None:
+        """One bad row must not cost the others: halves run again, down to the row that is to blame."""
+        now = self._clock()
+        if batch.rows == 1:
+            self.scheduler.lost(batch, now)
+            self._fail(rows[0], exc)
+            return
+        log.warning("batch failed, its halves run apart stage=%s rows=%d: %s", batch.key.stage, batch.rows, exc)
+        self._stats.retried("device_full" if isinstance(exc, DeviceFull) else "bisected", batch.rows)
+        self._rows.update(zip(batch.jobs, rows, strict=True))
+        if isinstance(exc, DeviceFull):
+            self.scheduler.device_full(batch, now)
+        else:
+            self.scheduler.failed(batch, now)
+        self._drop_abandoned()
+
+    def _lost(self, batch: Batch, rows: Sequence[Row], exc: WorkerLost) -> None:
+        """The worker died with all it held: every row starts again, those of this batch once."""
+        self.scheduler.lost(batch, self._clock())
+        for row in rows:
+            row.n_lost += 1
+            if row.n_lost >= MAX_LOST:
+                self._fail(row, exc)
+        between = [job for job in self._rows if job.key.stage == "vocoder"]
+        for job in between:
+            self.scheduler.cancel(job)
+        again = [row for row in (*rows, *map(self._rows.pop, between)) if not row.answer.done()]
+        log.warning("worker lost, rows start again rows=%d: %s", len(again), exc)
+        self._stats.retried("worker_lost", len(again))
+        for row in again:
+            self._read(row)
+
+    def _drop_abandoned(self) -> None:
+        """Rows whose caller left while their batch ran and failed."""
+        for job, row in list(self._rows.items()):
+            if row.answer.done() and self.scheduler.cancel(job):
+                del self._rows[job]
+                self.worker.forget([row.id])
+
+    def _then_s(self, ask: Ask) -> float:
+        """What the vocoder will take for this row, as far as anyone knows before its durations are there."""
+        return self.scheduler.predict(Key(ask.checkpoint, "vocoder"), ask.likely_frames)

@@ -1,0 +1,106 @@
+"""What the batching did: for people (`as_dict`), for the log, and for Prometheus, noted once where it happens."""
+
+import logging
+from collections import Counter, defaultdict
+from collections.abc import Mapping
+from typing import Any
+
+from tutti.batching.job import Batch, Class
+from tutti.metrics import Metrics
+
+log = logging.getLogger(__name__)
+
+
+class Stats:
+    """The books of one engine."""
+
+    def __init__(self, metrics: Metrics | None = None) -> None:
+        self.metrics = metrics or Metrics()
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget what was counted for people; Prometheus counters never go back."""
+        self._sizes: Counter[int] = Counter()  # of vocoder batches: each row of speech passes there once
+        self._reasons: Counter[str] = Counter()
+        self._outcomes: Counter[str] = Counter()
+        self._batches: Counter[str] = Counter()
+        self._busy_s: defaultdict[str, float] = defaultdict(float)
+        self._waits_s, self._n_waits, self._longest_wait_s = 0.0, 0, 0.0
+        self._used, self._padded = 0, 0
+
+    def started(self, batch: Batch, now: float) -> None:
+        stage = batch.key.stage
+        log.info("batch started stage=%s rows=%d reason=%s", stage, batch.rows, batch.reason)
+        self._batches[stage] += 1
+        self._reasons[batch.reason] += 1
+        if stage == "vocoder":
+            self._sizes[batch.rows] += 1
+            self._used += sum(job.size for job in batch.jobs)
+            self._padded += batch.padded
+        for job in batch.jobs:
+            waited_s = now - job.arrived_s
+            self._waits_s += waited_s
+            self._n_waits += 1
+            self._longest_wait_s = max(self._longest_wait_s, waited_s)
+            self.metrics.queue_wait.labels(job.kind).observe(waited_s)
+        self.metrics.batch_rows.labels(stage).observe(batch.rows)
+        self.metrics.batch_padded.labels(stage).observe(batch.padded)
+        self.metrics.padding.labels(stage).observe(batch.waste)
+        self.metrics.fires.labels(stage, batch.reason).inc()
+
+    def finished(self, batch: Batch, took_s: float, cost_error: float) -> None:
+        stage = batch.key.stage
+        log.info(
+            "batch completed stage=%s rows=%d padded=%d waste=%.0f%% took=%.1fms",
+            stage, batch.rows, batch.padded, 100 * batch.waste, 1000 * took_s,
+        )  # fmt: skip
+        self._busy_s[stage] += took_s
+        self.metrics.batch_seconds.labels(stage).observe(took_s)
+        self.metrics.cost_error.labels(*batch.key).set(cost_error)
+
+    def queue(self, waiting: Mapping[Class, int], backlog_s: float) -> None:
+        for kind, n in waiting.items():
+            self.metrics.waiting.labels(kind).set(n)
+        self.metrics.backlog.set(backlog_s)
+
+    def ended(self, outcome: str) -> None:
+        self._outcomes[outcome] += 1
+        self.metrics.rows.labels(outcome).inc()
+
+    def rejected(self, kind: Class) -> None:
+        self._outcomes["rejected"] += 1
+        self.metrics.rejected.labels(kind).inc()
+
+    def first_audio(self, after_s: float) -> None:
+        self.metrics.first_audio.observe(after_s)
+
+    def heard(self, audio_s: float, *, in_time: bool) -> None:
+        """A chunk was handed to its caller."""
+        self.metrics.audio.inc(audio_s)
+        if not in_time:
+            self._outcomes["underrun"] += 1
+            self.metrics.underruns.inc()
+
+    def retried(self, why: str, n_rows: int) -> None:
+        self._outcomes["retried"] += n_rows
+        self.metrics.retried.labels(why).inc(n_rows)
+
+    def as_dict(self) -> dict[str, Any]:
+        """As the requirement documents name them."""
+        n_batches, n_rows = self._sizes.total(), sum(rows * n for rows, n in self._sizes.items())
+        return {
+            "total_batches": n_batches,
+            "total_requests": n_rows,
+            "avg_batch_size": n_rows / n_batches if n_batches else 0.0,
+            "max_batch_size": max(self._sizes, default=0),
+            "batch_size_histogram": {str(rows): n for rows, n in sorted(self._sizes.items())},
+            "batches_by_stage": dict(self._batches),
+            "busy_s_by_stage": dict(self._busy_s),
+            "fires": dict(self._reasons),
+            "timeout_fires": self._reasons["window"],
+            "early_fires": self._reasons["early"],
+            "avg_queue_wait_ms": 1000 * self._waits_s / self._n_waits if self._n_waits else 0.0,
+            "max_queue_wait_ms": 1000 * self._longest_wait_s,
+            "padding_ratio": 1 - self._used / self._padded if self._padded else 0.0,
+            "outcomes": dict(self._outcomes),
+        }

@@ -1,0 +1,50 @@
+"""What an operator watches: counted where the decisions fall, in a registry of their own for each engine.
+
+Labels come from fixed sets (stage, class, reason, outcome, checkpoint): never text, voices or callers.
+"""
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+
+ROWS = (1, 2, 4, 8, 16, 32, 64, 128)
+PADDED = (64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768, 65536)
+RATIOS = (0.01, 0.05, 0.1, 0.2, 0.3, 0.5, 0.75)
+SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
+
+
+class Metrics:
+    """Every number of one engine."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+
+        def histogram(name: str, meaning: str, labels: tuple[str, ...], buckets: tuple[float, ...]) -> Histogram:
+            return Histogram(name, meaning, labels, buckets=buckets, registry=self.registry)
+
+        def counter(name: str, meaning: str, labels: tuple[str, ...] = ()) -> Counter:
+            return Counter(name, meaning, labels, registry=self.registry)
+
+        def gauge(name: str, meaning: str, labels: tuple[str, ...] = ()) -> Gauge:
+            return Gauge(name, meaning, labels, registry=self.registry)
+
+        stage, kind = ("stage",), ("class",)
+        self.batch_rows = histogram("tutti_batch_rows", "Rows in one pass.", stage, ROWS)
+        self.batch_padded = histogram(
+            "tutti_batch_padded_frames", "Frames (acoustic: tokens) in one pass, padding included.", stage, PADDED
+        )
+        self.padding = histogram("tutti_batch_padding_ratio", "Share of a pass that is padding.", stage, RATIOS)
+        self.batch_seconds = histogram("tutti_batch_seconds", "Time of one pass.", stage, SECONDS)
+        self.fires = counter("tutti_batch_fire", "Batches, by what ended the waiting.", ("stage", "reason"))
+        self.queue_wait = histogram("tutti_queue_wait_seconds", "From arrival to the device, each job.", kind, SECONDS)
+        self.waiting = gauge("tutti_queue_jobs", "Jobs that wait.", kind)
+        self.backlog = gauge("tutti_backlog_seconds", "Device time until all that wait now would have run.")
+        self.cost_error = gauge(
+            "tutti_cost_model_error_ratio", "Mean relative error of the predicted time.", ("checkpoint", "stage")
+        )
+        self.rows = counter("tutti_rows", "Rows, by how they ended.", ("outcome",))
+        self.rejected = counter("tutti_rejected", "Streams refused at the door.", kind)
+        self.retried = counter("tutti_retried", "Rows run again after a failed batch or a lost worker.", ("why",))
+        self.first_audio = histogram("tutti_first_audio_seconds", "From arrival to the first samples.", (), SECONDS)
+        self.underruns = counter("tutti_underruns", "Chunks that came after the listener's buffer had run dry.")
+        self.audio = counter("tutti_audio_seconds", "Audio handed to callers.")
+        self.worker_bytes = gauge("tutti_worker_bytes", "Memory a worker holds.", ("worker", "memory"))
+        self.worker_restarts = gauge("tutti_worker_restarts", "Starts after the first, of each worker.", ("worker",))
