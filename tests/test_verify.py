@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -12,10 +13,11 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from tutti import cli
+from tutti.model import Precision
 from tutti.model.tone import ToneModel
 from tutti.speech import STYLE_SIZE, Frames, Samples, Utterance
 from tutti.text.vocab import encode
-from tutti.verify import Check, Gates, batches, speak, verify, wrong_words
+from tutti.verify import GATES, Check, Gates, batches, speak, verify, wrong_words
 from tutti.verify.hearing import n_wrong, words
 from tutti.verify.mel import distance_db
 from tutti.verify.report import Report
@@ -174,8 +176,9 @@ def test_not_a_number_passes_no_gate_and_other_lengths_are_infinitely_far() -> N
     assert distance_db(np.zeros(2400, np.float32), np.zeros(2401, np.float32)) == float("inf")
 
 
-def test_every_gate_is_one_that_can_close() -> None:
-    assert all(0 < getattr(Gates(), name) < 10 for name in Gates.__slots__)
+def test_every_precision_has_gates_and_every_gate_can_close() -> None:
+    assert set(GATES) == set(get_args(Precision))
+    assert all(0 < getattr(gates, name) < 10 for gates in GATES.values() for name in Gates.__slots__)
 
 
 def test_a_report_says_the_same_to_people_and_to_programs(tmp_path: Path) -> None:

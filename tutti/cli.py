@@ -214,6 +214,7 @@ def verify(
     from tutti.model import choose, load, named
     from tutti.model.moonshine import Moonshine
     from tutti.model.official import Official
+    from tutti.verify import GATES
     from tutti.verify import sentences as said
     from tutti.verify import verify as measured
     from tutti.verify.report import HEAD, Report, outcome
@@ -242,7 +243,7 @@ def verify(
     ears = None if store.missing(EARS) else Moonshine(*map(store.path, EARS))
     rows = said.sentences(Voices(chosen.home / "voices"), sentences)
     with _steps() as show, closing(load(path, choice, chosen.threads)) as model:
-        checks = measured(model, Official(path, chosen.threads), rows, ears, show=show)
+        checks = measured(model, Official(path, chosen.threads), rows, ears, GATES[choice.precision], show)
     notes = [] if ears else ["Words were not counted: the recogniser is not here; --listen fetches it (73 MB)."]
     report = Report(named(choice), len(rows), checks, notes)
     report.save(out)

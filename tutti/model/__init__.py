@@ -73,7 +73,7 @@ def choose(
 
 
 def load(path: Path, choice: Choice, threads: int) -> Model:
-    """The official weights, ready to speak: what `compile` plans is compiled here, which takes minutes at first."""
+    """The official weights, ready to speak: what `compile` plans is made fast here, which takes its time."""
     match choice.backend:
         case "onnx":
             from tutti.model.onnx_model import OnnxModel
@@ -92,7 +92,7 @@ def load(path: Path, choice: Choice, threads: int) -> Model:
                 path,
                 choice.device,
                 choice.compile,
-                acoustic_precision="fp32",  # less precise, it moves durations
+                acoustic_precision="fp16" if choice.precision == "fp16" else "fp32",
                 vocoder_precision="fp16" if choice.precision == "fp16" else "fp32",
                 cache=path.parent / "compiled",
             )
