@@ -18,7 +18,7 @@ from tutti.settings import Settings
 from tutti.speech import Model, Speech
 from tutti.text import Pronounce
 from tutti.text.chunk import Reading, Word
-from tutti.text.reader import ThreadReader
+from tutti.text.pool import G2PThread
 from tutti.text.spoken import Spoken
 from tutti.text.vocab import SYMBOLS
 from tutti.voices import NAMES, Voices
@@ -60,7 +60,7 @@ def tone_engine(
     choices = {CHECKPOINT: Choice("onnx", "cpu", "fp32")}
     settings = Settings(**{"threads": 2, **chosen})
     return assemble(
-        [worker(make)], choices, voices, ThreadReader(pronounce or Spelling().pronounce), settings, capped=capped
+        [worker(make)], choices, voices, G2PThread(pronounce or Spelling().pronounce), settings, capped=capped
     )
 
 

@@ -21,7 +21,7 @@ from tutti.speech import MAX_PHONEMES, SAMPLE_RATE, SAMPLES_PER_FRAME, Speech, U
 from tutti.text import vocab
 from tutti.text.chunk import Chunk
 from tutti.text.language import language as find_language
-from tutti.text.reader import Reader
+from tutti.text.pool import Reader
 from tutti.voices import Voice, Voices
 
 MAX_TEXT = 2_000_000  # characters; a long novel has about one million
@@ -86,7 +86,7 @@ class Engine:
 
     async def start(self) -> None:
         """Returns when the model is warm."""
-        await asyncio.gather(*(batcher.start() for batcher in self.batchers))
+        await asyncio.gather(self.reader.start(), *(batcher.start() for batcher in self.batchers))
         self.ready = True
 
     async def close(self, grace_s: float = 0.0) -> None:
@@ -98,7 +98,7 @@ class Engine:
                     self._quiet.clear()
                     await self._quiet.wait()
         self.ready = False
-        await asyncio.gather(*(batcher.close() for batcher in self.batchers))
+        await asyncio.gather(self.reader.close(), *(batcher.close() for batcher in self.batchers))
 
     async def __aenter__(self) -> Self:
         await self.start()

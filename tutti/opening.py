@@ -17,7 +17,7 @@ from tutti.model import Choice, buckets, choose, load
 from tutti.settings import Settings
 from tutti.speech import Model
 from tutti.text.g2p import G2P
-from tutti.text.reader import Reader, ThreadReader
+from tutti.text.pool import G2PPool, G2PThread, Reader
 from tutti.voices import Voices
 from tutti.weights import FP32_MODEL, INT8_MODEL, Store, shown, sources, wanted
 
@@ -71,7 +71,8 @@ def open_engine(
     make = Checkpoints(settings.home, choices, settings.threads)
     kind = ProcessWorker if apart else ThreadWorker
     workers = [kind(make, progress=progress) for _ in range(settings.workers or 1)]
-    return assemble(workers, dict(choices), Voices(settings.home / "voices"), _reader(settings), settings, capped=apart)
+    voices = Voices(settings.home / "voices")
+    return assemble(workers, dict(choices), voices, _reader(settings, apart), settings, capped=apart)
 
 
 def assemble(
@@ -118,8 +119,9 @@ def _costs(choices: Mapping[str, Choice], threads: int) -> Callable[[Key], Cost]
             choice = choices[key.checkpoint]
             shape: Shape = SideBySide(threads)
             if choice.backend == "torch":
-                ladder = buckets.TOKENS if key.stage == "acoustic" else buckets.FRAMES
-                shape = Padded(ladder.fit, buckets.ROWS)
+                plan = buckets.PLANS[choice.compile]
+                shapes = plan.tokens if key.stage == "acoustic" else plan.frames
+                shape = Padded(shapes.ladder.fit, shapes.rows)
             costs[key] = Cost(shape, PRIORS[choice.backend, choice.device, key.stage])
         return costs[key]
 
@@ -140,9 +142,10 @@ def _policy(settings: Settings, limits: Limits) -> Policy:
             return Bypass(max_wait_s=max_wait_s, min_wait_s=min_wait_s, early_rows=early_rows)
 
 
-def _reader(settings: Settings) -> Reader:
+def _reader(settings: Settings, apart: bool) -> Reader:
     if settings.g2p_url is None:
-        return ThreadReader(G2P(settings.home).pronounce)
+        pronounce = G2P(settings.home).pronounce
+        return G2PPool(pronounce) if apart else G2PThread(pronounce)
     from tutti.text.g2p.remote import RemoteG2P
 
-    return ThreadReader(RemoteG2P(settings.g2p_url, settings.g2p_timeout_s).pronounce)
+    return G2PThread(RemoteG2P(settings.g2p_url, settings.g2p_timeout_s).pronounce)

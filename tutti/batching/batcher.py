@@ -249,4 +249,4 @@ class Batcher:
 
     def _then_s(self, ask: Ask) -> float:
         """What the vocoder will take for this row, as far as anyone knows before its durations are there."""
-        return self.scheduler.predict(Key(ask.checkpoint, "vocoder"), ask.likely_frames)
+        return self.scheduler.allow_s(Key(ask.checkpoint, "vocoder"), ask.likely_frames)
