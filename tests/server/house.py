@@ -22,7 +22,7 @@ from tutti.speech import SAMPLE_RATE, Samples, Speech, Timing, Utterance, WordTi
 from tutti.text import chunks, vocab
 from tutti.text.chunk import Chunk, Reading, Word
 from tutti.text.language import language as find_language
-from tutti.text.reader import ThreadReader
+from tutti.text.pool import G2PThread
 from tutti.text.spoken import Spoken
 from tutti.text.vocab import SYMBOLS
 from tutti.voices import NAMES, Voices
@@ -48,6 +48,8 @@ class Spelling:
 
 class Stage:
     """An engine of tones, with a hand on its curtain: hold it before any chunk, break it at one, see who left."""
+
+    checkpoints = ("kokoro", "kokoro-int8")
 
     def __init__(self, voices: Voices) -> None:
         self.voices = voices
@@ -96,7 +98,7 @@ class Stage:
                 self.closed.release()
 
     def phonemize(self, text: str, language: str) -> AsyncIterator[Chunk]:
-        return ThreadReader(Spelling().pronounce).chunks(text, language)
+        return G2PThread(Spelling().pronounce).chunks(text, language)
 
     def stats(self) -> dict[str, Any]:
         return {

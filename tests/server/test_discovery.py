@@ -10,7 +10,7 @@ def test_models_are_listed_and_found_by_name(house: House) -> None:
     listed = house.get("/v1/models").json()
     assert listed["object"] == "list"
     names = [model["id"] for model in listed["data"]]
-    assert names == ["kokoro", "tts-1", "tts-1-hd", "gpt-4o-mini-tts"]
+    assert names == ["kokoro", "tts-1", "tts-1-hd", "gpt-4o-mini-tts", "kokoro-int8"]
     assert all(model["object"] == "model" for model in listed["data"])
     for name in names:
         assert house.get(f"/v1/models/{name}").json()["id"] == name

@@ -49,7 +49,13 @@ def test_it_reads_events(library: openai.OpenAI, house: House) -> None:
 
 
 def test_it_lists_models(library: openai.OpenAI) -> None:
-    assert [model.id for model in library.models.list()] == ["kokoro", "tts-1", "tts-1-hd", "gpt-4o-mini-tts"]
+    assert [model.id for model in library.models.list()] == [
+        "kokoro",
+        "tts-1",
+        "tts-1-hd",
+        "gpt-4o-mini-tts",
+        "kokoro-int8",
+    ]
     assert library.models.retrieve("tts-1").id == "tts-1"
     with pytest.raises(openai.NotFoundError) as caught:
         library.models.retrieve("whisper-1")

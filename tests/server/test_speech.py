@@ -119,6 +119,13 @@ def test_a_name_of_ones_own_is_a_voice(stage: Stage) -> None:
         assert house.speak(voice="alloy").headers["x-voice-used"] == "bf_emma"
 
 
+def test_a_name_of_a_model_is_its_checkpoint_and_any_other_the_first(house: House) -> None:
+    house.stage.asked.clear()
+    for name in ("kokoro-int8", "tts-1", "kokoro", None):
+        house.speak(model=name)
+    assert [asked["model"] for asked in house.stage.asked] == ["kokoro-int8", "kokoro", "kokoro", None]
+
+
 def test_accept_does_not_decide(house: House) -> None:
     response = house.post("/v1/audio/speech", {"input": SHORT}, headers={"accept": "text/event-stream"})
     assert response.headers["content-type"] == "audio/mpeg"

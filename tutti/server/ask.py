@@ -24,10 +24,13 @@ class Ask:
     language: str | None = None
     style: str | None = None
     seed: int | None = None
+    model: str | None = None  # a checkpoint of the engine; none = its first
     volume: float = 1.0
     ignored: tuple[str, ...] = ()  # wishes that were understood but cannot be met
 
-    async def spoken(self, engine: Speaks, *, caller: str, bulk: bool = False) -> AsyncGenerator[Speech]:
+    async def spoken(
+        self, engine: Speaks, *, caller: str, bulk: bool = False, whole: bool = False
+    ) -> AsyncGenerator[Speech]:
         """The speech in pieces, at the loudness asked for. Closing this closes the engine's stream."""
         stream = engine.stream(
             self.text,
@@ -36,8 +39,10 @@ class Ask:
             speed=self.speed,
             language=self.language,
             seed=self.seed,
+            model=self.model,
             caller=caller,
             bulk=bulk,
+            whole=whole,
         )
         try:
             async for speech in stream:

@@ -1,6 +1,6 @@
 """What clients send. Tolerant: null means absent, keys that nobody knows are let pass."""
 
-from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from tutti.audio import find_format
 from tutti.server.ask import Ask
 from tutti.server.errors import fields
-from tutti.server.names import check_model, voice_expression
+from tutti.server.names import Cast, checkpoint, voice_expression
 
 MAX_SEED = 2**63 - 1
 
@@ -38,22 +38,19 @@ class Wishes(BaseModel):
         """The voice as the caller calls it."""
         return (self.voice.id if isinstance(self.voice, VoiceId) else self.voice) or default
 
-    def ask_for(
-        self, text: str, format: str, names: Mapping[str, str], default_voice: str, ignored: tuple[str, ...] = ()
-    ) -> Ask:
+    def ask_for(self, text: str, format: str, cast: Cast) -> Ask:
         chosen = find_format(format)
         chosen.rate(self.sample_rate)
         return Ask(
             text,
-            voice_expression(self.named(default_voice), names),
+            voice_expression(self.named(cast.voice), cast.names),
             chosen,
             self.sample_rate,
             1.0 if self.speed is None else self.speed,
             self.language,
-            voice_expression(self.style, names) if self.style else None,
+            voice_expression(self.style, cast.names) if self.style else None,
             self.seed,
-            1.0 if self.volume_multiplier is None else self.volume_multiplier,
-            ignored,
+            volume=1.0 if self.volume_multiplier is None else self.volume_multiplier,
         )
 
 
@@ -83,13 +80,12 @@ class SpeechBody(Wishes):
     lexicon: Any = None
     normalization_options: Any = None
 
-    def ask(self, names: Mapping[str, str], default_voice: str) -> Ask:
-        if self.model is not None:
-            check_model(self.model)
-        ignored = tuple(name for name in UNMET if getattr(self, name) is not None)
+    def ask(self, cast: Cast) -> Ask:
+        model = None if self.model is None else checkpoint(self.model, cast.checkpoints)
         told = self if self.language else self.model_copy(update={"language": self.lang_code})
         with fields(format="response_format"):
-            return told.ask_for(self.input, self.response_format or "mp3", names, default_voice, ignored)
+            ask = told.ask_for(self.input, self.response_format or "mp3", cast)
+        return replace(ask, model=model, ignored=tuple(name for name in UNMET if getattr(self, name) is not None))
 
 
 UNMET = ("instructions", "pitch", "pitch_range", "energy", "emotion", "lexicon", "normalization_options")
@@ -111,8 +107,8 @@ class TtsBody(Wishes):
     text: str = Field(description="what to say")
     format: str | None = Field(None, description="wav pcm mp3 opus aac flac mulaw alaw; wav unless told")
 
-    def ask(self, names: Mapping[str, str], default_voice: str) -> Ask:
-        return self.ask_for(self.text, self.format or "wav", names, default_voice)
+    def ask(self, cast: Cast) -> Ask:
+        return self.ask_for(self.text, self.format or "wav", cast)
 
 
 class BatchBody(BaseModel):

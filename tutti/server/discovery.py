@@ -5,7 +5,7 @@ from typing import Any
 from fastapi import APIRouter
 
 from tutti.server.docs import errors
-from tutti.server.names import MODELS, check_model
+from tutti.server.names import MODELS, checkpoint
 from tutti.server.service import Service
 from tutti.text.language import language
 from tutti.voices import GRADES, NAMES, gender
@@ -15,25 +15,26 @@ CREATED = 1_735_689_600  # 2025-01-01, when Kokoro 1.0 was new
 
 def discovery_routes(service: Service) -> APIRouter:
     routes = APIRouter(tags=["discovery"])
+    listed = (*MODELS, *(name for name in service.engine.checkpoints if name not in MODELS))
 
     @routes.get("/v1/models")
     async def models() -> dict[str, Any]:
-        return {"object": "list", "data": [model(name) for name in MODELS]}
+        return {"object": "list", "data": [model(name) for name in listed]}
 
     @routes.get("/v1/models/{name:path}", responses=errors(404))
     async def one_model(name: str) -> dict[str, Any]:
-        check_model(name)
+        checkpoint(name, service.engine.checkpoints)
         return model(name)
 
     @routes.get("/v1/audio/models")
     async def audio_models() -> dict[str, Any]:
-        return {"models": [{"id": name, "name": name} for name in MODELS]}
+        return {"models": [{"id": name, "name": name} for name in listed]}
 
     @routes.get("/v1/audio/voices")
     async def voices(legacy: bool = False) -> dict[str, Any]:
         """Every voice; `legacy=true` for the bare names."""
-        listed = list(NAMES) if legacy else [voice(name) for name in NAMES]
-        return {"voices": listed, "default_voice": service.settings.voice}
+        rows = list(NAMES) if legacy else [voice(name) for name in NAMES]
+        return {"voices": rows, "default_voice": service.settings.voice}
 
     @routes.get("/v1/test")
     async def test() -> dict[str, str]:

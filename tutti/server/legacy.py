@@ -35,13 +35,13 @@ def legacy_routes(service: Service) -> APIRouter:
     async def tts(request: Request, body: TtsBody) -> Response:
         """One text, one whole answer."""
         with fields(input="text"):
-            return await cached(service, request, body.ask(service.voice_names, service.settings.voice))
+            return await cached(service, request, body.ask(service.cast))
 
     @routes.post("/tts/stream", response_class=Response, responses={**AUDIO, **errors()})
     async def tts_stream(request: Request, body: TtsBody) -> Response:
         """One text, sent as it is made."""
         with fields(input="text"):
-            return await streamed(service, request, body.ask(service.voice_names, service.settings.voice))
+            return await streamed(service, request, body.ask(service.cast))
 
     @routes.post("/tts/batch", response_class=Response, responses={**ZIP, **errors()})
     async def tts_batch(request: Request, body: BatchBody) -> Response:
@@ -94,7 +94,7 @@ async def all_of(service: Service, items: list[TtsBody], caller: str) -> list[So
 
     async def one(item: TtsBody) -> Sound:
         with fields(input="text"):
-            return await made(service, item.ask(service.voice_names, service.settings.voice), caller=caller, bulk=True)
+            return await made(service, item.ask(service.cast), caller=caller, bulk=True)
 
     return await asyncio.gather(*(one(item) for item in items), return_exceptions=True)
 

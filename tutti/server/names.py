@@ -1,7 +1,8 @@
 """The names clients call models and voices by, and what they mean here."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from tutti.errors import InvalidInput, did_you_mean
 from tutti.server.errors import UnknownModel, fields
@@ -22,12 +23,24 @@ OPENAI_VOICES = {
 _NAME = re.compile(r"[A-Za-z]\w*", re.ASCII)
 
 
-def check_model(name: str) -> None:
-    """Raises unless `name` is one of ours; a path or an address is no name at all."""
+@dataclass(frozen=True, slots=True)
+class Cast:
+    """Who can speak here: the models, and the voices by all their names."""
+
+    checkpoints: tuple[str, ...]
+    names: Mapping[str, str]
+    voice: str  # when none is asked for
+
+
+def checkpoint(name: str, here: Sequence[str]) -> str:
+    """The engine's checkpoint that a client means: the first, for most names. A path or an address is none."""
     if not MODEL.match(name) or ".." in name:
         raise InvalidInput(f"{name[:80]!r} is not the name of a model; use kokoro", param="model")
+    if name in here:
+        return name
     if DATE.sub("", name.lower()) not in (*MODELS, *ALSO):
         raise UnknownModel(f"unknown model {name!r}{did_you_mean(name, MODELS) or '; use kokoro'}", param="model")
+    return here[0]
 
 
 def own_names(pairs: Iterable[str]) -> dict[str, str]:

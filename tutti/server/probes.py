@@ -9,6 +9,7 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 
 from tutti import __version__
+from tutti.errors import NotReady
 from tutti.server.docs import only
 from tutti.server.service import Service
 
@@ -32,6 +33,11 @@ def probe_routes(service: Service, registry: CollectorRegistry) -> APIRouter:
     async def readyz() -> dict[str, str]:
         """200 only while new work would be taken."""
         service.gate.check()
+        workers = service.engine.workers()
+        if workers["readyWorkers"] == 0:
+            raise NotReady("no worker is up; one is being started")
+        if workers["queueSize"] >= service.settings.max_queue:
+            raise NotReady("the queue is full")
         return {"status": "ready"}
 
     @routes.get("/version")

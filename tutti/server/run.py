@@ -14,12 +14,13 @@ from threading import current_thread, main_thread
 import uvicorn
 from fastapi import FastAPI
 
+from tutti.engine import Engine
 from tutti.errors import InvalidInput
+from tutti.opening import open_engine
 from tutti.server.app import app
 from tutti.server.connection import patient
 from tutti.server.gate import Gate
 from tutti.server.logs import logging_aside
-from tutti.server.speaks import Speaks
 from tutti.settings import Settings
 
 KEEP_ALIVE_S = 75  # pooled clients come back within this time
@@ -66,13 +67,11 @@ class Server(uvicorn.Server):
 
 def serve(settings: Settings) -> None:
     """Serves until told to stop. A wrong setting or a taken port shows before anything is fetched or loaded."""
-    from tutti.opening import open_engine
-
     with bound(settings) as sock, logging_aside(settings.log_format):
-        asyncio.run(_serve(open_engine(settings, apart=True), settings, sock))
+        asyncio.run(_serve(open_engine(settings, apart=True, progress=_show), settings, sock))
 
 
-async def _serve(engine: Speaks, settings: Settings, sock: socket.socket) -> None:
+async def _serve(engine: Engine, settings: Settings, sock: socket.socket) -> None:
     failed: list[BaseException] = []
 
     def warm(warming: asyncio.Task[None]) -> None:
@@ -83,11 +82,16 @@ async def _serve(engine: Speaks, settings: Settings, sock: socket.socket) -> Non
         elif not warming.cancelled():
             print(f"tutti is ready: {address(sock)}  (docs: /docs, stop: Ctrl-C)", file=sys.stderr, flush=True)
 
-    application = app(engine, settings, on_warm=warm)
+    application = app(engine, settings, engine.books.metrics.registry, on_warm=warm)
     server = Server(configured(application, settings), application.state.service.gate, settings.grace_s)
     await server.serve(sockets=[sock])
     if failed:
         raise failed[0]
+
+
+def _show(what: str, done: int, steps: int) -> None:
+    """How the start goes on, for whoever watches."""
+    log.info("starting step=%r done=%d of=%d", what, done, steps)
 
 
 def address(sock: socket.socket) -> str:

@@ -1,7 +1,6 @@
 """What the routes share, in one value."""
 
 import os
-from collections.abc import Mapping
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, field
 
@@ -10,7 +9,7 @@ from tutti.server.cache import Cache
 from tutti.server.errors import TooLarge
 from tutti.server.gate import Gate
 from tutti.server.limits import Limits
-from tutti.server.names import own_names
+from tutti.server.names import Cast, own_names
 from tutti.server.sound import Sound
 from tutti.server.speaks import Speaks
 from tutti.settings import Settings
@@ -25,7 +24,7 @@ class Service:
     gate: Gate
     limits: Limits
     cache: Cache[Sound]
-    voice_names: Mapping[str, str]
+    cast: Cast
     n_ahead: int  # first chunks of a stream
     # Encoding must not hold up the event loop, nor wait behind other people's threads.
     encoding: Executor = field(default_factory=lambda: ThreadPoolExecutor(os.cpu_count(), "encoding"))
@@ -41,8 +40,8 @@ class Service:
             Gate(engine),
             Limits(settings.rate_requests, settings.rate_characters),
             Cache(round(settings.cache_mb * 1e6)),
-            names,
-            getattr(settings, "stream_bypass_chunks", 2),
+            Cast(engine.checkpoints, names, settings.voice),
+            settings.stream_bypass_chunks,
         )
 
     @property

@@ -19,6 +19,7 @@ from tutti.server.service import Service
 from tutti.server.sound import whole
 from tutti.server.speech import cached, chunked, opened, started
 from tutti.text import vocab
+from tutti.text.chunk import Chunk
 from tutti.text.language import language
 from tutti.voices import parse
 
@@ -32,7 +33,7 @@ def side_routes(service: Service) -> APIRouter:
     @routes.post("/dev/captioned_speech", response_class=JSONResponse, responses={**CAPTIONS, **errors(404)})
     async def captioned_speech(request: Request, body: CaptionBody) -> Response:
         """Audio and the times of its words: lines of JSON, or one object when `stream` is false."""
-        ask = body.ask(service.voice_names, service.settings.voice)
+        ask = body.ask(service.cast)
         with_words = body.return_timestamps is not False
         stream = await opened(service, request, ask)
         if body.stream is False:
@@ -50,7 +51,7 @@ def side_routes(service: Service) -> APIRouter:
         with fields(input="text"):
             service.check_text(len(body.text), request.state.caller)
             code = language(body.language or "a").code
-            chunks = [chunk async for chunk in service.engine.phonemize(body.text, code)]
+            chunks = await while_here(request.receive, read(service, body.text, code))
         phonemes = " ".join(chunk.phonemes for chunk in chunks if chunk.words)
         return {"phonemes": phonemes, "tokens": vocab.encode(phonemes).tolist()}
 
@@ -58,7 +59,7 @@ def side_routes(service: Service) -> APIRouter:
     async def generate_from_phonemes(request: Request, body: PhonemesBody) -> Response:
         """Says phonemes as they are written; WAV."""
         asked = body.voice.id if isinstance(body.voice, VoiceId) else body.voice
-        voice = voice_expression(asked or service.settings.voice, service.voice_names)
+        voice = voice_expression(asked or service.settings.voice, service.cast.names)
         speed = 1.0 if body.speed is None else body.speed
         with fields(input="phonemes"):
             ask = Ask(spelled(body.phonemes), voice, find_format("wav"), speed=speed)
@@ -68,11 +69,15 @@ def side_routes(service: Service) -> APIRouter:
     async def combine(voices: Annotated[str | list[str], Body(examples=["af_bella(2)+af_sky(1)"])]) -> dict[str, Any]:
         """A blend by its parts. Its name is all there is to keep: use it as `voice` wherever one is asked for."""
         asked = voices if isinstance(voices, str) else "+".join(voices)
-        blend = voice_expression(asked, service.voice_names)
+        blend = voice_expression(asked, service.cast.names)
         parts = [{"name": name, "weight": weight} for name, weight in parse(blend)]
         return {"voice": blend, "parts": parts}
 
     return routes
+
+
+async def read(service: Service, text: str, code: str) -> list[Chunk]:
+    return [chunk async for chunk in service.engine.phonemize(text, code)]
 
 
 def spelled(phonemes: str) -> str:

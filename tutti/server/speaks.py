@@ -1,7 +1,7 @@
 """What the server needs of an engine, and nothing more."""
 
 from collections.abc import AsyncGenerator, AsyncIterator
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol
 
 from tutti.speech import Speech
 from tutti.text.chunk import Chunk
@@ -14,7 +14,6 @@ class FindsVoices(Protocol):
     def get(self, name: str, style: str | None = None) -> Voice: ...
 
 
-@runtime_checkable
 class Speaks(Protocol):
     """An engine as the server sees it."""
 
@@ -23,6 +22,11 @@ class Speaks(Protocol):
 
     @property
     def voices(self) -> FindsVoices: ...
+
+    @property
+    def checkpoints(self) -> tuple[str, ...]:
+        """The models it runs; the first is the one when none is asked for."""
+        ...
 
     async def start(self) -> None: ...
 
@@ -37,8 +41,10 @@ class Speaks(Protocol):
         speed: float = 1.0,
         language: str | None = None,
         seed: int | None = None,
+        model: str | None = None,
         caller: str = "",
         bulk: bool = False,
+        whole: bool = False,
     ) -> AsyncGenerator[Speech]:
         """Speech chunk by chunk; closing the generator ends all work for it."""
         ...

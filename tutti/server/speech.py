@@ -20,7 +20,7 @@ def speech_routes(service: Service) -> APIRouter:
     @routes.post("/v1/audio/speech", response_class=Response, responses={**AUDIO, **errors(404)})
     async def speech(request: Request, body: SpeechBody) -> Response:
         """Say a text. Sound is sent as it is made, unless `stream` is false."""
-        ask = body.ask(service.voice_names, service.settings.voice)
+        ask = body.ask(service.cast)
         if body.stream_format == "sse":
             return await as_events(service, request, ask, with_words=bool(body.word_timestamps))
         if body.word_timestamps:
@@ -64,7 +64,7 @@ async def cached(service: Service, request: Request, ask: Ask) -> Response:
 
 
 async def made(service: Service, ask: Ask, *, caller: str, bulk: bool = False) -> Sound:
-    stream = ask.spoken(service.engine, caller=caller, bulk=bulk)
+    stream = ask.spoken(service.engine, caller=caller, bulk=bulk, whole=True)
     return await whole(
         await open_stream(ask, stream, service.settings.timeout_s), service.encoding, service.max_whole_bytes
     )
