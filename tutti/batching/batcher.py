@@ -77,7 +77,8 @@ class Batcher:
         self._stats = stats
         self._clock = clock
         self._ids = count()
-        self._rows: dict[Job, Row] = {}  # waiting or running
+        self._rows: dict[Job, Row] = {}  # that wait
+        self._running: Sequence[Row] = ()
         self._work = asyncio.Event()
         self._loop: asyncio.Task[None] | None = None
 
@@ -91,7 +92,7 @@ class Batcher:
             self._loop.cancel()
             with suppress(asyncio.CancelledError):
                 await self._loop
-        for row in list(self._rows.values()):
+        for row in (*self._running, *self._rows.values()):
             self._fail(row, WorkerLost("the engine was closed"))
         await self.worker.close()
 
@@ -170,7 +171,7 @@ class Batcher:
 
     async def _do(self, batch: Batch, started_s: float) -> None:
         """One batch through its stage, and what became of it."""
-        rows = [self._rows.pop(job) for job in batch.jobs]
+        rows = self._running = [self._rows.pop(job) for job in batch.jobs]
         for job, row in zip(batch.jobs, rows, strict=True):
             row.queue_s += started_s - job.arrived_s
         self._stats.started(batch, started_s)

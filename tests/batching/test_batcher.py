@@ -1,0 +1,238 @@
+"""The thin loop: every row gets its own samples, whatever happens to its neighbours, to the worker or to its caller."""
+
+import asyncio
+import os
+import signal
+import threading
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tutti.batching.batcher import Ask, Batcher, Take
+from tutti.batching.cost import Cost, SideBySide
+from tutti.batching.job import Key
+from tutti.batching.policies import Deadline
+from tutti.batching.scheduler import Limits, Scheduler
+from tutti.batching.stats import Stats
+from tutti.batching.worker import ProcessWorker, ThreadWorker, Worker
+from tutti.errors import DeviceFull, ModelFailed, QueueFull, WorkerLost
+from tutti.model.tone import ToneModel
+from tutti.speech import Frames, Model, Samples, Utterance
+
+CHECKPOINTS = ("kokoro", "kokoro-int8")
+POISON = 177
+NEVER = 1e9
+
+
+class Gated(ToneModel):
+    """Waits at a gate before it works, refuses more than so many rows, breaks on poison, and remembers its batches."""
+
+    def __init__(self, max_rows: int = 1000) -> None:
+        super().__init__()
+        self.gate = threading.Event()
+        self.batches: list[int] = []
+        self.max_rows = max_rows
+
+    def acoustic(self, rows: Sequence[Utterance]) -> list[Frames]:
+        self.gate.wait(60)
+        if any(POISON in row.tokens for row in rows):
+            raise ModelFailed("poison")
+        return super().acoustic(rows)
+
+    def vocoder(self, rows: Sequence[Frames]) -> list[Samples]:
+        if len(rows) > self.max_rows:
+            raise DeviceFull("too many rows")
+        self.batches.append(len(rows))
+        return super().vocoder(rows)
+
+
+def utterance(*tokens: int, speed: float = 1.0) -> Utterance:
+    return Utterance(np.array([0, *tokens, 0]), np.zeros(256, np.float32), speed)
+
+
+def ask(row: Utterance, stream: int = 0, checkpoint: str = "kokoro", **given: object) -> Ask:
+    return Ask(row, checkpoint, stream, "first", NEVER, **given)  # type: ignore[arg-type]
+
+
+def alone(row: Utterance) -> Samples:
+    model = ToneModel()
+    return model.vocoder(model.acoustic([row]))[0]
+
+
+def batcher(worker: Worker, **limits: object) -> Batcher:
+    costs: dict[Key, Cost] = {}
+
+    def cost(key: Key) -> Cost:
+        return costs.setdefault(key, Cost(SideBySide(4), (1e-4, 1e-4, 1e-5, 1e-5)))
+
+    chosen = Limits(**{"patience": float("inf"), **limits})  # type: ignore[arg-type]
+    return Batcher(worker, Scheduler(chosen, cost, Deadline()), Stats())
+
+
+def models(model: Callable[[], Model]) -> dict[str, Model]:
+    return dict.fromkeys(CHECKPOINTS, model())
+
+
+ROWS = st.lists(
+    st.tuples(
+        st.lists(st.integers(1, POISON), min_size=1, max_size=12),
+        st.sampled_from([0.5, 1.0, 2.0]),
+        st.sampled_from(CHECKPOINTS),
+        st.booleans(),
+    ),
+    min_size=1,
+    max_size=24,
+)
+
+
+@given(rows=ROWS, max_rows=st.integers(1, 8), device_rows=st.integers(1, 8))
+@settings(max_examples=60)
+def test_each_row_gets_its_own_samples_whoever_is_poison_or_leaves(
+    rows: list[tuple[list[int], float, str, bool]], max_rows: int, device_rows: int
+) -> None:
+    async def run() -> None:
+        model = Gated(max_rows=device_rows)
+        line = batcher(ThreadWorker(partial(models, lambda: model)), max_rows=max_rows)
+        await line.start()
+        asked = [
+            asyncio.create_task(line.say(ask(utterance(*tokens, speed=speed), i, checkpoint)))
+            for i, (tokens, speed, checkpoint, _) in enumerate(rows)
+        ]
+        await asyncio.sleep(0)
+        for task, (*_, leaves) in zip(asked, rows, strict=True):
+            if leaves:
+                task.cancel()
+        model.gate.set()
+        ended = await asyncio.gather(*asked, return_exceptions=True)
+        for (tokens, speed, _, leaves), end in zip(rows, ended, strict=True):
+            if leaves:
+                assert isinstance(end, asyncio.CancelledError)
+            elif POISON in tokens:
+                assert isinstance(end, ModelFailed)
+            else:
+                assert not isinstance(end, BaseException), end
+                assert np.array_equal(end.samples, alone(utterance(*tokens, speed=speed)))
+                assert len(end.durations) == len(tokens) + 2
+        assert max(model.batches, default=0) <= min(max_rows, device_rows)
+        assert sum(line.scheduler.waiting().values()) == 0
+        await line.close()
+
+    asyncio.run(run())
+
+
+def test_rows_that_wait_together_leave_together_and_checkpoints_never_mix() -> None:
+    async def run() -> list[int]:
+        model = Gated()
+        line = batcher(ThreadWorker(partial(models, lambda: model)))
+        await line.start()
+        first = asyncio.create_task(line.say(ask(utterance(5))))
+        while line.worker.status.state != "busy":
+            await asyncio.sleep(0)
+        rest = [asyncio.create_task(line.say(ask(utterance(7), i, CHECKPOINTS[i % 2]))) for i in range(8)]
+        await asyncio.sleep(0)
+        model.gate.set()
+        takes = await asyncio.gather(first, *rest)
+        await line.close()
+        assert {take.timing.batch_rows for take in takes[1:]} <= {4, 5}
+        return model.batches
+
+    assert sum(asyncio.run(run())) == 9
+
+
+def test_who_leaves_while_queued_costs_nothing() -> None:
+    async def run() -> int:
+        model = Gated()
+        line = batcher(ThreadWorker(partial(models, lambda: model)), max_rows=1)
+        await line.start()
+        stays = asyncio.create_task(line.say(ask(utterance(5))))
+        leaves = [asyncio.create_task(line.say(ask(utterance(7), i))) for i in range(1, 50)]
+        while line.worker.status.state != "busy":
+            await asyncio.sleep(0)
+        for task in leaves:
+            task.cancel()
+        await asyncio.gather(*leaves, return_exceptions=True)
+        assert sum(line.scheduler.waiting().values()) == 0
+        model.gate.set()
+        await stays
+        await line.close()
+        return sum(model.batches)
+
+    assert asyncio.run(run()) == 1
+
+
+def test_a_full_queue_refuses_new_streams_and_says_when_to_come_again() -> None:
+    async def run() -> None:
+        model = Gated()
+        line = batcher(ThreadWorker(partial(models, lambda: model)), max_waiting=10)
+        await line.start()
+        accepted: list[asyncio.Task[Take]] = []
+        refused: list[QueueFull] = []
+        for stream in range(1000):
+            one = ask(utterance(7), stream)
+            try:
+                line.admit(one)
+            except QueueFull as full:
+                refused.append(full)
+            else:
+                accepted.append(asyncio.create_task(line.say(one)))
+            assert sum(line.scheduler.waiting().values()) <= 10
+        model.gate.set()
+        await asyncio.gather(*accepted)
+        assert len(accepted) + len(refused) == 1000
+        assert all(full.retry_after_s > 0 for full in refused)
+        assert len(accepted) >= 10
+        await line.close()
+
+    asyncio.run(run())
+
+
+class Mortal(ToneModel):
+    """Kills its own process on poison, so many times as its folder has room for graves."""
+
+    def __init__(self, graves: Path, lives: int) -> None:
+        super().__init__()
+        self.graves, self.lives = graves, lives
+
+    def vocoder(self, rows: Sequence[Frames]) -> list[Samples]:
+        if len(list(self.graves.iterdir())) < self.lives:
+            (self.graves / str(os.getpid())).touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return super().vocoder(rows)
+
+
+@pytest.mark.parametrize(("lives", "spoken"), [(1, True), (9, False)])
+def test_rows_run_again_once_when_their_worker_dies(tmp_path: Path, lives: int, spoken: bool) -> None:
+    async def run() -> list[object]:
+        worker = ProcessWorker(partial(models, partial(Mortal, tmp_path, lives)), backoff_s=lambda _: 0.0)
+        line = batcher(worker)
+        await line.start()
+        asked = [line.say(ask(utterance(3 + i), i)) for i in range(5)]
+        ended = await asyncio.gather(*asked, return_exceptions=True)
+        await line.close()
+        return list(ended)
+
+    for i, end in enumerate(asyncio.run(run())):
+        if spoken:
+            assert np.array_equal(end.samples, alone(utterance(3 + i)))  # type: ignore[attr-defined]
+        else:
+            assert isinstance(end, WorkerLost)
+
+
+def test_who_waits_when_it_closes_is_told() -> None:
+    async def run() -> None:
+        model = Gated()
+        line = batcher(ThreadWorker(partial(models, lambda: model)))
+        await line.start()
+        waiting = [asyncio.create_task(line.say(ask(utterance(5), i))) for i in range(4)]
+        while line.worker.status.state != "busy":
+            await asyncio.sleep(0)
+        threading.Timer(0.0, model.gate.set).start()
+        await line.close()
+        assert all(isinstance(end, WorkerLost) for end in await asyncio.gather(*waiting, return_exceptions=True))
+
+    asyncio.run(run())
