@@ -6,6 +6,9 @@ ARGS ?=
 help:  ## what can be done here
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
+serve: .venv/.tutti  ## speech over HTTP, the model fetched first: make serve ARGS="--port 8880 --preset latency"
+	.venv/bin/tutti serve $(ARGS)
+
 speak: .venv/.tutti  ## say TEXT into OUT: make speak TEXT="Hello" OUT=hello.wav ARGS="--voice am_adam"
 	.venv/bin/tutti speak "$$TEXT" -o "$$OUT" $(ARGS)
 
@@ -32,4 +35,4 @@ clean:  ## forget the virtual environment and all caches of tools
 # As it was typed: "$5" is money here, not a variable.
 override export TEXT := $(value TEXT)
 export OUT
-.PHONY: help speak install test fmt clean
+.PHONY: help serve speak install test fmt clean

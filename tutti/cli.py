@@ -1,4 +1,4 @@
-"""The command line: `tutti speak`, `voices`, `pull`, `verify`, `config`, `g2p-serve`."""
+"""The command line: `tutti serve`, `speak`, `voices`, `pull`, `verify`, `config`, `g2p-serve`."""
 
 import asyncio
 import json
@@ -8,8 +8,9 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager
+from inspect import Parameter, Signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_origin
 
 import typer
 
@@ -17,6 +18,8 @@ from tutti import __version__, settings
 from tutti.errors import InvalidInput, TuttiError
 
 if TYPE_CHECKING:
+    from pydantic.fields import FieldInfo
+
     from tutti.recording import Heard, Show
 
 app = typer.Typer(
@@ -282,6 +285,32 @@ def g2p_serve(
     with shown() as progress:
         Store(chosen.home).ensure(LEXICONS, sources=sources(offline=chosen.offline), progress=progress)
     uvicorn.run(g2p_app(G2P(chosen.home).pronounce), host=host, port=port, log_level="info")
+
+
+def _with_every_setting(command: Callable[..., None]) -> Callable[..., None]:
+    """Gives a command an option for each setting; the settings themselves judge what is given."""
+
+    def option(name: str, field: "FieldInfo") -> Parameter:
+        kind: Any = field.annotation
+        text = str(field.description)
+        about = typer.Option(help=f"{text[0].upper()}{text[1:]}.", show_default=False)
+        if kind is not bool and get_origin(kind) is not Literal:
+            kind, about.metavar = str, "VALUE"
+        return Parameter(name, Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[kind | None, about])
+
+    fields = settings.Settings.model_fields
+    command.__signature__ = Signature([option(*each) for each in fields.items()])  # type: ignore[attr-defined]
+    return command
+
+
+@app.command()
+@_with_every_setting
+def serve(**flags: str | bool | None) -> None:
+    """Serve speech over HTTP: [bold]tutti serve --port 8880 --preset latency[/]"""
+    from tutti.server.run import serve
+
+    chosen, _ = settings.load(flags)
+    serve(chosen)
 
 
 def _text(argument: str) -> str:

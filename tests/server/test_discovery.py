@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.server.house import House, Stage, serving, shaped
+from tests.server.house import LONG, House, Stage, serving, shaped
 from tutti.voices import NAMES
 
 
@@ -50,6 +50,31 @@ def test_metrics_are_there_for_prometheus(house: House) -> None:
     response = house.get("/metrics")
     assert response.status_code == 200
     assert response.headers["content-type"].startswith("text/plain; version=")
+
+
+def test_answers_are_counted_by_route_and_end_and_never_by_what_a_client_made_up(stage: Stage) -> None:
+    with serving(stage) as house:
+        house.speak()
+        house.speak(voice="nobody")
+        house.get("/made/up")
+        house.clients[0].request("INVENTED", "/tts")
+        stage.hold_from = 1
+        with house.client().stream("POST", "/tts/stream", json={"text": LONG}) as response:
+            pieces = response.iter_raw()
+            next(pieces)
+            del pieces
+        assert stage.closed.acquire(timeout=60)
+        while 'outcome="left"' not in (counted := house.get("/metrics").text):
+            pass
+    for labels in (
+        'method="POST",outcome="done",route="/v1/audio/speech",status="200"',
+        'method="POST",outcome="done",route="/v1/audio/speech",status="400"',
+        'method="POST",outcome="left",route="/tts/stream",status="200"',
+        'method="GET",outcome="done",route="-",status="404"',
+    ):
+        assert f"tutti_http_answers_total{{{labels}}} 1.0" in counted
+    assert "made" not in counted
+    assert "INVENTED" not in counted
 
 
 def test_the_document_shows_every_route_with_its_errors_and_no_422(house: House) -> None:

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 from fastapi import FastAPI
-from prometheus_client import REGISTRY, CollectorRegistry
+from prometheus_client import CollectorRegistry
 from starlette.middleware.cors import CORSMiddleware
 
 from tutti import __version__
@@ -30,9 +30,10 @@ Warmed = Callable[[asyncio.Task[None]], object]
 
 
 def app(
-    engine: Speaks, settings: Settings, registry: CollectorRegistry = REGISTRY, on_warm: Warmed | None = None
+    engine: Speaks, settings: Settings, registry: CollectorRegistry | None = None, on_warm: Warmed | None = None
 ) -> FastAPI:
     """The application. It answers probes at once, and takes work as soon as the engine is warm."""
+    registry = registry or CollectorRegistry()
     service = Service.of(engine, settings)
 
     @asynccontextmanager
@@ -75,7 +76,7 @@ def app(
             allow_headers=["*"],
             expose_headers=["*"],
         )
-    made.add_middleware(Access)
+    made.add_middleware(Access, registry=registry)
     return made
 
 

@@ -1,0 +1,42 @@
+"""`tutti serve` on the tone model: `serve_tones.py FOLDER FLAG...`. From the third chunk on it waits for SIGUSR1."""
+
+import signal
+import sys
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from tests.toning import silent_voices, tone_engine
+from tutti import cli
+from tutti.engine import Engine
+from tutti.model.tone import ToneModel
+from tutti.server import run
+from tutti.settings import Settings
+from tutti.speech import Frames, Samples
+
+go = threading.Event()
+
+
+class Holding(ToneModel):
+    """Says two chunks, then waits."""
+
+    n_said = 0
+
+    def vocoder(self, rows: Sequence[Frames]) -> list[Samples]:
+        self.n_said += 1
+        if self.n_said > 2:
+            go.wait()
+        return super().vocoder(rows)
+
+
+if __name__ == "__main__":
+    folder, *flags = sys.argv[1:]
+    signal.signal(signal.SIGUSR1, lambda *_: go.set())
+
+    def open_engine(settings: Settings, **_: Any) -> Engine:
+        return tone_engine(silent_voices(Path(folder)), Holding)
+
+    run.open_engine = open_engine  # type: ignore[assignment]
+    sys.argv = ["tutti", "serve", *flags]
+    cli.main()

@@ -1,0 +1,129 @@
+"""`tutti serve`: the address when it is warm, a clean end on SIGTERM, at once on the second."""
+
+import asyncio
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx2
+import numpy as np
+import pytest
+
+from tests.server.house import LONG, House, Stage, serving, spoken
+from tests.toning import Spelling, silent_voices, tone_engine
+from tutti.settings import Settings
+
+ROOT = Path(__file__).parents[2]
+
+
+@contextmanager
+def process(folder: Path, *flags: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """A server in a process of its own, and its address."""
+    command = [sys.executable, "-m", "tests.server.serve_tones", str(folder), "--port", "0", *flags]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=ROOT) as server:
+        assert server.stderr is not None
+        try:
+            lines = iter(server.stderr.readline, "")
+            ready = next(found for line in lines if (found := re.search(r"tutti is ready: (http://\S+)", line)))
+            yield server, ready[1]
+        finally:
+            server.kill()
+
+
+def test_a_stream_under_way_is_finished_and_the_end_is_clean(tmp_path: Path) -> None:
+    with process(tmp_path) as (server, url), httpx2.Client(base_url=url, timeout=60) as client:
+        assert client.get("/readyz").status_code == 200
+        body = {"input": LONG * 2, "response_format": "pcm"}
+        with client.stream("POST", "/v1/audio/speech", json=body) as response:
+            pieces = response.iter_raw()
+            next(pieces)
+            server.send_signal(signal.SIGTERM)
+            with httpx2.Client(base_url=url, timeout=60) as other:
+                while other.get("/readyz").status_code == 200:
+                    pass
+                assert other.post("/v1/audio/speech", json=body).json()["error"]["code"] == "draining"
+            server.send_signal(signal.SIGUSR1)
+            for _ in pieces:  # to its last chunk, or this raises
+                pass
+        assert server.wait(60) == 0
+
+
+def test_the_second_signal_ends_it_at_once(tmp_path: Path) -> None:
+    with (
+        process(tmp_path) as (server, url),
+        httpx2.Client(base_url=url, timeout=60) as client,
+        client.stream("POST", "/tts/stream", json={"text": LONG * 2}) as response,
+    ):
+        pieces = response.iter_raw()
+        next(pieces)
+        server.send_signal(signal.SIGTERM)
+        with httpx2.Client(base_url=url, timeout=60) as other:
+            while other.get("/readyz").status_code == 200:
+                pass
+        server.send_signal(signal.SIGTERM)
+        assert server.wait(60) == 1
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_an_idle_server_ends_cleanly_on_the_first_signal(tmp_path: Path, number: signal.Signals) -> None:
+    with process(tmp_path) as (server, _):
+        server.send_signal(number)
+        assert server.wait(60) == 0
+
+
+def test_a_taken_port_is_one_line_before_anything_is_loaded(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        command = [sys.executable, "-m", "tutti", "serve", "--port", port, "--home", str(tmp_path), "--offline"]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert f"port {port}" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_every_setting_has_its_flag() -> None:
+    env = {**os.environ, "COLUMNS": "300", "NO_COLOR": "1", "TERM": "dumb"}
+    shown = subprocess.run(
+        [sys.executable, "-m", "tutti", "serve", "--help"], capture_output=True, text=True, check=True, env=env
+    ).stdout
+    for name in Settings.model_fields:
+        assert f"--{name.replace('_', '-')} " in shown
+
+
+def test_a_wrong_flag_is_one_line(tmp_path: Path) -> None:
+    for flags in (["--port", "many"], ["--api-keys", "sha256:x"], ["--voice-names", "x"], ["--grace-s", "-1"]):
+        command = [sys.executable, "-m", "tests.server.serve_tones", str(tmp_path), *flags]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
+        assert done.returncode == 2, done.stderr
+        assert "Traceback" not in done.stderr
+        assert flags[0][2:].replace("-", "_") in done.stderr
+
+
+def test_sixty_four_at_once_through_the_real_batcher_each_hear_their_own(tmp_path: Path, stage: Stage) -> None:
+    words = ["deep", "water", "runs", "still", "under", "old", "stone", "bridge"]
+    texts = [". ".join(words[(i + j * (1 + i % 7)) % 8] for j in range(3 + i % 11)) for i in range(64)]
+    engine = tone_engine(silent_voices(tmp_path), pronounce=Spelling().pronounce, first_audio_ms=60_000)
+    with serving(engine) as house:
+
+        async def ask_all() -> list[bytes]:
+            async with httpx2.AsyncClient(base_url=house.url, timeout=120) as client:
+
+                async def ask(i: int) -> bytes:
+                    path, name = [("/v1/audio/speech", "input"), ("/tts/stream", "text"), ("/tts", "text")][i % 3]
+                    body = {name: texts[i], "response_format": "pcm", "format": "pcm", "speed": 1 + i % 3 / 2}
+                    response = await client.post(path, json=body)
+                    assert response.status_code == 200, response.text
+                    return response.content
+
+                return await asyncio.gather(*(ask(i) for i in range(64)))
+
+        got = asyncio.run(ask_all())
+    house = House(house.url, stage, house.app, house.server, house.thread)
+    for i, heard in enumerate(got):
+        assert heard == np.rint(spoken(house, texts[i], speed=1 + i % 3 / 2) * 32767).astype("<i2").tobytes()
