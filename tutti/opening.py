@@ -1,21 +1,27 @@
 """From settings to an engine: model files fetched, a worker for each device, its queue and its rules."""
 
-from collections.abc import Callable, Mapping, Sequence
+import os
+import platform
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from math import ceil, inf
 from pathlib import Path
 
 from tutti.batching.batcher import Batcher
-from tutti.batching.cost import Coefficients, Cost, Padded, Shape, SideBySide
-from tutti.batching.job import Key
+from tutti.batching.cost import Coefficients, Cost, Regrouped, Shape, SideBySide, file_name
+from tutti.batching.job import Key, StageName
 from tutti.batching.policies import Bypass, Deadline, Fifo, Policy, Window
 from tutti.batching.scheduler import Limits, Scheduler
 from tutti.batching.stats import Stats
+from tutti.batching.warmup import WarmUp
 from tutti.batching.worker import ProcessWorker, Progress, ThreadWorker, Worker
 from tutti.engine import Engine, Pace
 from tutti.model import Choice, buckets, choose, load
 from tutti.settings import Settings
-from tutti.speech import Model
+from tutti.speech import Model, Utterance
+from tutti.text import vocab
 from tutti.text.g2p import G2P
 from tutti.text.pool import G2PPool, G2PThread, Reader
 from tutti.voices import Voices
@@ -24,8 +30,13 @@ from tutti.weights import FP32_MODEL, INT8_MODEL, Store, shown, sources, wanted
 CHECKPOINT = "kokoro"
 TARGET_S = {"cuda": 0.2, "cpu": 1.5}
 CAP = 0.4  # of the target: the longest that a batch may keep a newcomer waiting
+PATIENCE = 4.0  # times its own cost alone that a newcomer may need on a device that is too slow for the target
 ROWS_PER_LANE = 2  # a lane that is done early takes the next row
 CUDA_ROWS = 64
+MAX_PADDED = 120_000  # frames: beyond this the PyTorch backend would cut on its own
+SWEEPS = {"cuda": (1, 4, 16, 64), "cpu": (1, 2)}  # rows together in the warm-up
+SENTENCE = "həlˈO ðˈɛɹ, wˈɜɹld."
+WEIGHTS = FP32_MODEL.sha256
 
 # Seconds as (at all, a row, a frame or token alone or padded, one in a lane or in the longest row), until the first
 # batches are seen. Of the two machines that docs/log.md speaks of.
@@ -72,7 +83,8 @@ def open_engine(
     kind = ProcessWorker if apart else ThreadWorker
     workers = [kind(make, progress=progress) for _ in range(settings.workers or 1)]
     voices = Voices(settings.home / "voices")
-    return assemble(workers, dict(choices), voices, _reader(settings, apart), settings, capped=apart)
+    kept = settings.home / file_name(_device(choices), WEIGHTS) if apart else None
+    return assemble(workers, dict(choices), voices, _reader(settings, apart), settings, capped=apart, kept=kept)
 
 
 def assemble(
@@ -83,8 +95,9 @@ def assemble(
     settings: Settings,
     *,
     capped: bool,
+    kept: Path | None = None,
 ) -> Engine:
-    """The parts, put together."""
+    """The parts, put together. With `kept`, what batches cost is found before the first request, and kept there."""
     first = next(iter(choices.values()))
     target_s = TARGET_S[first.device] if settings.first_audio_ms is None else settings.first_audio_ms / 1000
     rows = settings.max_batch_size or (CUDA_ROWS if first.device == "cuda" else ROWS_PER_LANE * settings.threads)
@@ -94,12 +107,15 @@ def assemble(
         max_text=settings.max_batch_text,
         max_waiting=settings.max_queue,
         cap_s=CAP * target_s if capped else inf,
+        patience=PATIENCE if capped else inf,
     )
     books = Stats()
-    batchers = [
-        Batcher(worker, Scheduler(limits, _costs(choices, settings.threads), _policy(settings, limits)), books)
-        for worker in workers
-    ]
+    batchers = []
+    for worker in workers:
+        costs = _costs(choices, settings.threads)
+        scheduler = Scheduler(limits, costs.__getitem__, _policy(settings, limits))
+        warm_up = WarmUp(kept, costs, _sentences(voices, settings.voice), SWEEPS[first.device]) if kept else None
+        batchers.append(Batcher(worker, scheduler, books, warm_up))
     pace = Pace(target_s=target_s, whole_ahead=max(2, limits.max_rows), first_chunks=settings.stream_bypass_chunks)
     return Engine(batchers, voices, reader, books, checkpoints=tuple(choices), pace=pace)
 
@@ -110,22 +126,39 @@ def _choices(settings: Settings) -> tuple[tuple[str, Choice], ...]:
     return ((CHECKPOINT, chosen), *((f"{CHECKPOINT}-{choice.precision}", choice) for choice in extra))
 
 
-def _costs(choices: Mapping[str, Choice], threads: int) -> Callable[[Key], Cost]:
-    """One for each checkpoint and stage, made when first asked for."""
-    costs: dict[Key, Cost] = {}
+def _costs(choices: Mapping[str, Choice], threads: int) -> dict[Key, Cost]:
+    """One for each checkpoint and stage."""
+    stages: tuple[StageName, ...] = ("acoustic", "vocoder")
+    return {
+        Key(name, stage): Cost(_shape(choice, stage, threads), PRIORS[choice.backend, choice.device, stage])
+        for name, choice in choices.items()
+        for stage in stages
+    }
 
-    def cost(key: Key) -> Cost:
-        if key not in costs:
-            choice = choices[key.checkpoint]
-            shape: Shape = SideBySide(threads)
-            if choice.backend == "torch":
-                plan = buckets.PLANS[choice.compile]
-                shapes = plan.tokens if key.stage == "acoustic" else plan.frames
-                shape = Padded(shapes.ladder.fit, shapes.rows)
-            costs[key] = Cost(shape, PRIORS[choice.backend, choice.device, key.stage])
-        return costs[key]
 
-    return cost
+def _shape(choice: Choice, stage: StageName, threads: int) -> Shape:
+    """How this backend lays rows out."""
+    if choice.backend == "onnx":
+        return SideBySide(threads)
+    plan = buckets.PLANS[choice.compile]
+    shapes = plan.tokens if stage == "acoustic" else plan.frames
+    return Regrouped(lambda sizes: [group.padded for group in shapes.group(sizes, MAX_PADDED)])
+
+
+def _sentences(voices: Voices, voice: str) -> tuple[Utterance, ...]:
+    """A greeting, once and three times over, for the warm-up."""
+    speaker = voices.get(voice)
+    rows = [vocab.encode(" ".join([SENTENCE] * n)) for n in (1, 3)]
+    return tuple(Utterance(tokens, speaker.style(len(tokens) - 2)) for tokens in rows)
+
+
+def _device(choices: Iterable[tuple[str, Choice]]) -> str:
+    """What the costs depend on besides the weights, in words."""
+    described = [f"{name} {choice}" for name, choice in choices]
+    for path in (*Path("/proc/driver/nvidia/gpus").glob("*/information"), Path("/proc/cpuinfo")):
+        with suppress(OSError):
+            described += re.findall(r"(?mi)^(?:model(?: name)?|cpu part)\s*:\s*(.+)$", path.read_text())
+    return f"{platform.machine()} {os.cpu_count()} {' '.join(sorted(set(described)))}"
 
 
 def _policy(settings: Settings, limits: Limits) -> Policy:

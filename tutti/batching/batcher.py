@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from tutti.batching.job import Batch, Class, Job, Key, StageName
 from tutti.batching.scheduler import Scheduler
 from tutti.batching.stats import Stats
+from tutti.batching.warmup import WarmUp
 from tutti.batching.worker import Worker
 from tutti.errors import DeviceFull, TuttiError, WorkerLost
 from tutti.speech import Samples, Timing, Utterance
@@ -70,11 +71,17 @@ class Batcher:
     """One worker and its queue. Asks for a batch only when the worker is free, so load makes the batches by itself."""
 
     def __init__(
-        self, worker: Worker, scheduler: Scheduler, stats: Stats, clock: Callable[[], float] = time.monotonic
+        self,
+        worker: Worker,
+        scheduler: Scheduler,
+        stats: Stats,
+        warm_up: WarmUp | None = None,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.worker = worker
         self.scheduler = scheduler
         self._stats = stats
+        self._warm_up = warm_up
         self._clock = clock
         self._ids = count()
         self._rows: dict[Job, Row] = {}  # that wait
@@ -84,6 +91,8 @@ class Batcher:
 
     async def start(self) -> None:
         await self.worker.start()
+        if self._warm_up is not None:
+            await self._warm_up(self.worker)
         self._loop = asyncio.create_task(self._run(), name="tutti-batcher")
 
     async def close(self) -> None:
@@ -92,6 +101,8 @@ class Batcher:
             self._loop.cancel()
             with suppress(asyncio.CancelledError):
                 await self._loop
+            if self._warm_up is not None:
+                self._warm_up.keep()
         for row in (*self._running, *self._rows.values()):
             self._fail(row, WorkerLost("the engine was closed"))
         await self.worker.close()

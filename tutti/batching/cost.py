@@ -1,6 +1,6 @@
 """How long a batch will take: four non-negative numbers, learned from every batch that ran.
 
-Padded rows (a GPU):       seconds = c0 + c1 * rows + c2 * padded + c3 * longest
+Padded rows (a GPU):       seconds = c0 + c1 * rows + c2 * padded (or all, if it regroups) + c3 * longest
 Rows side by side (CPU):   seconds = c0 + c1 * rows + c2 * size of a lone row, or c3 * longest chain of one lane
 
 Least squares on the relative error with forgetting, solved under "no coefficient is negative": so a prediction is never
@@ -50,6 +50,9 @@ class Shape(Protocol):
     def padded(self, rows: Extent) -> int:
         """Tokens or frames in memory at once."""
 
+    def laid_out(self, sizes: Sequence[int]) -> int:
+        """Tokens or frames that these rows become, padding included."""
+
     def features(self, rows: Extent) -> Coefficients:
         """What the seconds are linear in."""
 
@@ -75,9 +78,34 @@ class Padded:
     def padded(self, rows: Extent) -> int:
         return self._rows(rows.rows) * self.fit(rows.longest)
 
+    def laid_out(self, sizes: Sequence[int]) -> int:
+        return self.padded(extent(sizes))
+
     def features(self, rows: Extent) -> Coefficients:
         n, length = self._rows(rows.rows), self.fit(rows.longest)
         return (1.0, n, n * length, length)
+
+    def covers(self, rows: Extent) -> Extent | None:
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Regrouped:
+    """The backend cuts a batch into passes of like lengths itself, so a long row hardly pads a short one.
+
+    `cut` says into what: the padded size of each pass.
+    """
+
+    cut: Callable[[Sequence[int]], Sequence[int]]
+
+    def padded(self, rows: Extent) -> int:
+        return rows.total
+
+    def laid_out(self, sizes: Sequence[int]) -> int:
+        return sum(self.cut(sizes))
+
+    def features(self, rows: Extent) -> Coefficients:
+        return (1.0, rows.rows, rows.total, rows.longest)
 
     def covers(self, rows: Extent) -> Extent | None:
         return None
@@ -91,6 +119,9 @@ class SideBySide:
 
     def padded(self, rows: Extent) -> int:
         return rows.total
+
+    def laid_out(self, sizes: Sequence[int]) -> int:
+        return sum(sizes)
 
     def features(self, rows: Extent) -> Coefficients:
         if rows.rows == 1:
@@ -126,6 +157,13 @@ class Cost:
 
     def padded(self, rows: Extent) -> int:
         return self.shape.padded(rows)
+
+    def laid_out(self, sizes: Sequence[int]) -> int:
+        return self.shape.laid_out(sizes)
+
+    def start_from(self, coefficients: Coefficients) -> None:
+        """What an earlier start has learned is where this one begins."""
+        self.coefficients = self._prior = coefficients
 
     def learn(self, sizes: Sequence[int], took_s: float) -> float:
         """Remember one batch; the relative error of what was predicted for it."""
