@@ -177,3 +177,11 @@ def test_two_hundred_slow_readers_hold_up_nobody(stage: Stage) -> None:
                 sock.close()
         for _ in slow:
             assert stage.closed.acquire(timeout=60)
+
+
+def test_no_answer_waits_for_an_acknowledgement(stage: Stage) -> None:
+    with serving(stage) as house:
+        assert house.get("/healthz").status_code == 200
+        (connection,) = house.server.server_state.connections
+        sock = connection.transport.get_extra_info("socket")
+        assert sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)

@@ -50,8 +50,8 @@ class Ask:
         finally:
             await stream.aclose()
 
-    def encoder(self) -> Encoder:
-        return encoder(self.format.name, sample_rate=self.sample_rate)
+    def encoder(self, n_samples: int | None = None) -> Encoder:
+        return encoder(self.format.name, sample_rate=self.sample_rate, n_samples=n_samples)
 
     def without(self, wish: str) -> "Ask":
         """The same, but the answer will say that this wish was not met."""

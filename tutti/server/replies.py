@@ -86,21 +86,22 @@ def cut(data: bytes, size: int) -> Iterator[bytes]:
     return (data[at : at + size] for at in range(0, len(data), size))
 
 
-async def audio(opened: Opened, encoding: Encoding, first: bytes) -> AsyncIterator[bytes]:
-    """The bytes of a raw stream; the first speech has been encoded already."""
+async def audio(opened: Opened, encoding: Encoding) -> AsyncIterator[bytes]:
+    """The bytes of a raw stream."""
     async for speech in opened.speeches():
-        yield first if speech is opened.first else await encoding.encode(speech.samples)
+        async for piece in encoding.pieces(speech):
+            yield piece
     yield await encoding.flush()
 
 
-async def events(opened: Opened, encoding: Encoding, first: bytes, *, with_words: bool) -> AsyncIterator[bytes]:
+async def events(opened: Opened, encoding: Encoding, *, with_words: bool) -> AsyncIterator[bytes]:
     """The same as server-sent events, as OpenAI words them."""
     n_samples = 0
     async for speech in opened.speeches():
-        data = first if speech is opened.first else await encoding.encode(speech.samples)
         n_samples += len(speech.samples)
-        for delta in deltas(data):
-            yield delta
+        async for piece in encoding.pieces(speech):
+            for delta in deltas(piece):
+                yield delta
         if with_words and speech.words:
             yield event({"type": "speech.audio.words", "words": times(speech.words, "start", "end")})
     for delta in deltas(await encoding.flush()):
@@ -110,13 +111,12 @@ async def events(opened: Opened, encoding: Encoding, first: bytes, *, with_words
     yield event({"type": "speech.audio.done", "usage": usage})
 
 
-async def captions(opened: Opened, encoding: Encoding, first: bytes, *, with_words: bool) -> AsyncIterator[bytes]:
+async def captions(opened: Opened, encoding: Encoding, *, with_words: bool) -> AsyncIterator[bytes]:
     """Lines of JSON, each some audio and the words in it."""
-    kind = encoding.encoder.content_type
     async for speech in opened.speeches():
-        data = first if speech is opened.first else await encoding.encode(speech.samples)
-        yield line(caption(kind, data, speech.words if with_words else None))
-    yield line(caption(kind, await encoding.flush(), () if with_words else None))
+        data = b"".join([piece async for piece in encoding.pieces(speech)])
+        yield line(caption(encoding.content_type, data, speech.words if with_words else None))
+    yield line(caption(encoding.content_type, await encoding.flush(), () if with_words else None))
 
 
 async def told(pieces: AsyncIterator[bytes], worded: Callable[[dict[str, Any]], bytes]) -> AsyncIterator[bytes]:

@@ -17,7 +17,7 @@ from tutti.server.names import voice_expression
 from tutti.server.replies import caption, captions, headers, line, told
 from tutti.server.service import Service
 from tutti.server.sound import whole
-from tutti.server.speech import cached, chunked, opened, started
+from tutti.server.speech import begun, cached, chunked, opened
 from tutti.text import vocab
 from tutti.text.chunk import Chunk
 from tutti.text.language import language
@@ -41,8 +41,8 @@ def side_routes(service: Service) -> APIRouter:
             kind = ask.format.content_type(ask.format.rate(ask.sample_rate))
             about = headers(service, ask, sound.first, sound.encode_s)
             return JSONResponse(caption(kind, sound.data, sound.words if with_words else None), headers=about)
-        encoding, first = await started(service, stream)
-        pieces = told(captions(stream, encoding, first, with_words=with_words), line)
+        encoding = await begun(service, stream)
+        pieces = told(captions(stream, encoding, with_words=with_words), line)
         return chunked(service, request, stream, encoding, pieces, "application/x-ndjson")
 
     @routes.post("/dev/phonemize", responses=errors())

@@ -15,6 +15,8 @@ from tutti.server.ask import Ask
 from tutti.server.errors import TooLarge
 from tutti.speech import SAMPLE_RATE, Samples, Speech, WordTime
 
+PIECE = SAMPLE_RATE // 2  # samples that are encoded and sent at a time
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sound:
@@ -76,33 +78,47 @@ async def open_stream(ask: Ask, stream: AsyncGenerator[Speech], timeout_s: float
 
 
 class Encoding:
-    """One encoder, run beside the event loop, and the time it took for the first piece."""
+    """One encoder, run beside the event loop."""
 
     def __init__(self, encoder: Encoder, pool: Executor) -> None:
-        self.encoder = encoder
-        self.first_s = 0.0
+        self.content_type = encoder.content_type
+        self.first_s = 0.0  # what the first piece took
+        self._encoder = encoder
         self._pool = pool
-        self._n_pieces = 0
+        self._begun: Speech | None = None
+        self._first = b""
+
+    async def begin(self, speech: Speech) -> None:
+        """Encodes the first piece, which `pieces` will not encode again: what fails here still has a status."""
+        started = time.monotonic()
+        self._begun, self._first = speech, await self.encode(speech.samples[:PIECE])
+        self.first_s = time.monotonic() - started
+
+    async def pieces(self, speech: Speech) -> AsyncIterator[bytes]:
+        """The bytes of a speech, piece by piece, so that the first do not wait for the last."""
+        at = 0
+        if speech is self._begun:
+            at = PIECE
+            yield self._first
+        for start in range(at, len(speech.samples), PIECE):
+            yield await self.encode(speech.samples[start : start + PIECE])
 
     async def encode(self, samples: Samples) -> bytes:
-        started = time.monotonic()
-        data = await asyncio.get_running_loop().run_in_executor(self._pool, self.encoder.encode, samples)
-        if self._n_pieces == 0:
-            self.first_s = time.monotonic() - started
-        self._n_pieces += 1
-        return data
+        return await asyncio.get_running_loop().run_in_executor(self._pool, self._encoder.encode, samples)
 
     async def flush(self) -> bytes:
-        return await asyncio.get_running_loop().run_in_executor(self._pool, self.encoder.flush)
+        return await asyncio.get_running_loop().run_in_executor(self._pool, self._encoder.flush)
 
 
 async def whole(opened: Opened, pool: Executor, max_bytes: float) -> Sound:
     """Everything, encoded as it comes, with the true lengths in its header."""
-    ask, encoding = opened.ask, Encoding(opened.ask.encoder(), pool)
+    ask = opened.ask
+    encoding = Encoding(ask.encoder(len(opened.first.samples) if opened.ended else None), pool)
     data, words, n_samples = bytearray(), list[WordTime](), 0
     try:
+        await encoding.begin(opened.first)
         async for speech in opened.speeches():
-            data += await encoding.encode(speech.samples)
+            data += b"".join([piece async for piece in encoding.pieces(speech)])
             words += speech.words
             n_samples += len(speech.samples)
             if len(data) > max_bytes:
@@ -113,9 +129,10 @@ async def whole(opened: Opened, pool: Executor, max_bytes: float) -> Sound:
     finally:
         await opened.aclose()
     data += await encoding.flush()
-    header = await asyncio.get_running_loop().run_in_executor(
-        pool, partial(true_header, ask.format.name, sample_rate=ask.sample_rate, n_samples=n_samples)
-    )
-    data[: len(header)] = header
+    if not opened.ended:
+        header = await asyncio.get_running_loop().run_in_executor(
+            pool, partial(true_header, ask.format.name, sample_rate=ask.sample_rate, n_samples=n_samples)
+        )
+        data[: len(header)] = header
     bare = replace(opened.first, samples=np.zeros(0, np.float32))
     return Sound(bytes(data), n_samples, tuple(words), bare, encoding.first_s)

@@ -45,8 +45,8 @@ async def streamed(service: Service, request: Request, ask: Ask) -> Response:
     if stream.ended:
         sound = await while_here(request.receive, whole(stream, service.encoding, service.max_whole_bytes))
         return whole_reply(service, ask, sound)
-    encoding, first = await started(service, stream)
-    return chunked(service, request, stream, encoding, audio(stream, encoding, first), encoding.encoder.content_type)
+    encoding = await begun(service, stream)
+    return chunked(service, request, stream, encoding, audio(stream, encoding), encoding.content_type)
 
 
 async def cached(service: Service, request: Request, ask: Ask) -> Response:
@@ -72,19 +72,20 @@ async def made(service: Service, ask: Ask, *, caller: str, bulk: bool = False) -
 
 async def as_events(service: Service, request: Request, ask: Ask, *, with_words: bool) -> Response:
     stream = await opened(service, request, ask)
-    encoding, first = await started(service, stream)
-    pieces = told(events(stream, encoding, first, with_words=with_words), error_event)
+    encoding = await begun(service, stream)
+    pieces = told(events(stream, encoding, with_words=with_words), error_event)
     return chunked(service, request, stream, encoding, pieces, "text/event-stream")
 
 
-async def started(service: Service, stream: Opened) -> tuple[Encoding, bytes]:
-    """The first speech in bytes: what cannot be encoded must fail before the status is sent."""
+async def begun(service: Service, stream: Opened) -> Encoding:
+    """The encoding with its first piece: what cannot be encoded must fail before the status is sent."""
     encoding = Encoding(stream.ask.encoder(), service.encoding)
     try:
-        return encoding, await encoding.encode(stream.first.samples)
+        await encoding.begin(stream.first)
     except BaseException:
         await stream.aclose()
         raise
+    return encoding
 
 
 def chunked(
