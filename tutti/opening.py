@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from math import ceil, inf
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tutti.batching.batcher import Batcher
 from tutti.batching.cost import Coefficients, Cost, Regrouped, Shape, SideBySide, file_name
@@ -19,13 +20,15 @@ from tutti.batching.warmup import WarmUp
 from tutti.batching.worker import ProcessWorker, Progress, ThreadWorker, Worker
 from tutti.engine import Engine, Pace
 from tutti.model import Choice, buckets, choose, load
-from tutti.settings import Settings
 from tutti.speech import Model, Utterance
 from tutti.text import vocab
 from tutti.text.g2p import G2P
 from tutti.text.pool import G2PPool, G2PThread, Reader
 from tutti.voices import Voices
 from tutti.weights import FP32_MODEL, INT8_MODEL, Store, shown, sources, wanted
+
+if TYPE_CHECKING:
+    from tutti.settings import Settings
 
 CHECKPOINT = "kokoro"
 TARGET_S = {"cuda": 0.2, "cpu": 1.5}
@@ -67,7 +70,7 @@ class Checkpoints:
 
 
 def open_engine(
-    settings: Settings, *, apart: bool = False, progress: Progress = lambda _what, _done, _steps: None
+    settings: "Settings", *, apart: bool = False, progress: Progress = lambda _what, _done, _steps: None
 ) -> Engine:
     """An engine on this machine, its model files fetched first where they are missing; enter it to start it.
 
@@ -92,7 +95,7 @@ def assemble(
     choices: Mapping[str, Choice],
     voices: Voices,
     reader: Reader,
-    settings: Settings,
+    settings: "Settings",
     *,
     capped: bool,
     kept: Path | None = None,
@@ -120,7 +123,7 @@ def assemble(
     return Engine(batchers, voices, reader, books, checkpoints=tuple(choices), pace=pace)
 
 
-def _choices(settings: Settings) -> tuple[tuple[str, Choice], ...]:
+def _choices(settings: "Settings") -> tuple[tuple[str, Choice], ...]:
     chosen = choose(settings.backend, settings.device, settings.precision, settings.compile)
     extra = [choose("auto", settings.device, name, "off") for name in settings.extra_precisions]  # type: ignore[arg-type]
     return ((CHECKPOINT, chosen), *((f"{CHECKPOINT}-{choice.precision}", choice) for choice in extra))
@@ -161,7 +164,7 @@ def _device(choices: Iterable[tuple[str, Choice]]) -> str:
     return f"{platform.machine()} {os.cpu_count()} {' '.join(sorted(set(described)))}"
 
 
-def _policy(settings: Settings, limits: Limits) -> Policy:
+def _policy(settings: "Settings", limits: Limits) -> Policy:
     early_rows = max(1, ceil(settings.early_fire * limits.max_rows))
     max_wait_s, min_wait_s = settings.max_wait_ms / 1000, settings.min_wait_ms / 1000
     match settings.policy:
@@ -175,7 +178,7 @@ def _policy(settings: Settings, limits: Limits) -> Policy:
             return Bypass(max_wait_s=max_wait_s, min_wait_s=min_wait_s, early_rows=early_rows)
 
 
-def _reader(settings: Settings, apart: bool) -> Reader:
+def _reader(settings: "Settings", apart: bool) -> Reader:
     if settings.g2p_url is None:
         pronounce = G2P(settings.home).pronounce
         return G2PPool(pronounce) if apart else G2PThread(pronounce)

@@ -1,0 +1,259 @@
+"""Which policy serves the most listeners well: the real model under open load, all policies in one run.
+
+python -m benchmarks.policies                                      this processor; about half an hour
+python -m benchmarks.policies --rates 0.4,0.8 --seconds 40          rougher and quicker
+python -m benchmarks.policies --weights parts --compile full        one CUDA device; parts as of benchmarks.gpu export
+
+Listeners come at random (Poisson), each asks for a text and plays it as it comes. A stream is good if its first audio
+comes within the target and its player never runs dry; one that is turned away is not good. The same listeners come to
+every policy; `window` and `bypass` wait 50 ms for 4 rows. Needs no more than the model's own libraries, so that it runs
+wherever the model does.
+"""
+
+import argparse
+import asyncio
+import json
+import platform
+import random
+import statistics
+import time
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+from tutti.batching.worker import ProcessWorker
+from tutti.engine import Engine
+from tutti.errors import QueueFull, TuttiError
+from tutti.model import Choice, choose, load
+from tutti.opening import CHECKPOINT, assemble
+from tutti.speech import Model
+from tutti.text.chunk import Chunk, Word
+from tutti.voices import Voices
+
+HERE = Path(__file__).parent
+PHONEMES = json.loads((HERE / "data" / "phonemes.json").read_text(encoding="utf-8"))
+POLICIES = ("window", "bypass", "fifo", "deadline")
+GOOD = 0.99
+PHONEMES_PER_S = 13
+LATE_S = 0.002  # a player has at least this much in its hands
+
+
+class Prepared:
+    """A reader that has read already: a text is the seconds that its chunks shall last, as "2.0 4.5"."""
+
+    async def start(self) -> None:
+        pass
+
+    async def close(self) -> None:
+        pass
+
+    async def chunks(self, text: str, code: str) -> AsyncIterator[Chunk]:
+        at = 0
+        for part in text.split():
+            yield Chunk((Word(said(float(part), len(text)), (at, at + len(part))),))
+            at += len(part) + 1
+
+
+def said(seconds: float, salt: int) -> str:
+    """Real phonemes that last about so long."""
+    wanted = max(4, round(seconds * PHONEMES_PER_S))
+    found = ""
+    for i in range(len(PHONEMES)):
+        found += PHONEMES[(salt + i) % len(PHONEMES)] + " "
+        if len(found) >= wanted:
+            break
+    return found[: min(wanted, 500)].strip() or found[:4]
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """How one stream went for its listener."""
+
+    refused: bool
+    failed: bool
+    first_s: float
+    gaps: int
+    audio_s: float
+
+    def good(self, target_s: float) -> bool:
+        return not (self.refused or self.failed or self.gaps) and self.first_s <= target_s
+
+
+async def listen(engine: Engine, text: str) -> Heard:
+    """A player: starts at the first audio, counts how often it runs dry."""
+    asked_s = time.monotonic()
+    first_s, dry_s, gaps, audio_s = 0.0, 0.0, 0, 0.0
+    try:
+        async for speech in engine.stream(text, voice="af_heart"):
+            now = time.monotonic()
+            if not first_s:
+                first_s, dry_s = now - asked_s, now
+            elif now > dry_s + LATE_S:
+                gaps, dry_s = gaps + 1, now
+            dry_s += speech.duration_s
+            audio_s += speech.duration_s
+    except QueueFull:
+        return Heard(True, False, 0.0, 0, 0.0)
+    except TuttiError:
+        return Heard(False, True, 0.0, 0, 0.0)
+    return Heard(False, False, first_s, gaps, audio_s)
+
+
+def texts(n: int, seed: int) -> list[str]:
+    """What people ask for: a short beginning, then sentences; most answers are short, some are long."""
+    rng = random.Random(seed)
+    found = []
+    for _ in range(n):
+        chunks = [rng.uniform(0.8, 2.0)] + [rng.uniform(1.5, 5.0) for _ in range(rng.choice((0, 1, 1, 2, 4)))]
+        found.append(" ".join(f"{seconds:.1f}" for seconds in chunks))
+    return found
+
+
+async def offered(engine: Engine, rate: float, seconds: float, seed: int) -> list[Heard]:
+    """Listeners at this rate for so long, and how it went for each of them."""
+    rng = random.Random(seed)
+    asked = texts(max(4, round(rate * seconds)), seed)
+    started_s, at_s, tasks = time.monotonic(), 0.0, []
+    for text in asked:
+        at_s += rng.expovariate(rate)
+        await asyncio.sleep(max(0.0, started_s + at_s - time.monotonic()))
+        tasks.append(asyncio.create_task(listen(engine, text)))
+    return list(await asyncio.gather(*tasks))
+
+
+def one(path: Path, choice: Choice, threads: int) -> Mapping[str, Model]:
+    return {CHECKPOINT: load(path, choice, threads)}
+
+
+def open_with(policy: str, path: Path, choice: Choice, args: argparse.Namespace) -> Engine:
+    rules = SimpleNamespace(
+        policy=policy,
+        batching=True,
+        max_batch_size=4 if policy in ("window", "bypass") else None,
+        max_wait_ms=50.0,
+        min_wait_ms=2.0,
+        early_fire=0.8,
+        max_batch_text=None,
+        max_batch_frames=None,
+        max_queue=1000,
+        stream_bypass_chunks=2,
+        first_audio_ms=args.target_ms,
+        threads=args.threads,
+        voice="af_heart",
+    )
+    worker = ProcessWorker(partial(one, path, choice, args.threads), progress=lambda *step: print(*step, flush=True))
+    voices = Voices(args.voices)
+    return assemble([worker], {CHECKPOINT: choice}, voices, Prepared(), rules, capped=True, kept=args.costs)  # type: ignore[arg-type]
+
+
+async def measured(policy: str, path: Path, choice: Choice, args: argparse.Namespace) -> list[dict[str, Any]]:
+    """One policy at rising rates, until it has failed twice."""
+    found: list[dict[str, Any]] = []
+    async with open_with(policy, path, choice, args) as engine:
+        target_s = engine.pace.target_s
+        for rate in args.rates:
+            engine.books.reset()
+            heard = await offered(engine, rate, args.seconds, args.seed)
+            first = sorted(one.first_s for one in heard if one.first_s)
+            done = engine.stats()["performance"]
+            row = {
+                "policy": policy,
+                "rate": rate,
+                "streams": len(heard),
+                "good": sum(one.good(target_s) for one in heard) / len(heard),
+                "refused": sum(one.refused for one in heard),
+                "failed": sum(one.failed for one in heard),
+                "dry": sum(one.gaps > 0 for one in heard),
+                "first_p50_s": statistics.median(first) if first else None,
+                "first_p95_s": first[int(0.95 * (len(first) - 1))] if first else None,
+                "audio_s": sum(one.audio_s for one in heard),
+                "rows_a_batch": done["avg_batch_size"],
+                "padding": done["padding_ratio"],
+            }
+            found.append(row)
+            print(line(row), flush=True)
+            if len(found) > 1 and all(row["good"] < GOOD - 0.1 for row in found[-2:]):
+                break
+    return found
+
+
+def line(row: Mapping[str, Any]) -> str:
+    first = "-" if row["first_p95_s"] is None else f"{1000 * row['first_p50_s']:.0f}/{1000 * row['first_p95_s']:.0f} ms"
+    return (
+        f"{row['policy']:>9} {row['rate']:8.2f}/s {row['streams']:5d} streams {100 * row['good']:5.1f} % good "
+        f"{row['refused']:4d} refused {row['dry']:4d} dry  first {first:>14} rows {row['rows_a_batch']:.1f}"
+    )
+
+
+def capacity(rows: Sequence[Mapping[str, Any]]) -> float:
+    """The highest rate of those tried at which 99 % were good, with everything below it good too."""
+    best = 0.0
+    for row in rows:
+        if row["good"] < GOOD:
+            break
+        best = row["rate"]
+    return best
+
+
+def plot(found: Mapping[str, Sequence[Mapping[str, Any]]], to: Path, title: str) -> None:
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    from matplotlib import pyplot as plt
+
+    figure, axes = plt.subplots(figsize=(7, 4))
+    for policy, rows in found.items():
+        axes.plot([row["rate"] for row in rows], [row["rate"] * row["good"] for row in rows], marker="o", label=policy)
+    axes.set_xlabel("streams offered each second")
+    axes.set_ylabel("good streams each second")
+    axes.set_title(title)
+    axes.legend()
+    axes.grid(alpha=0.3)
+    figure.tight_layout()
+    figure.savefig(to)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--weights", type=Path, help="model.onnx, or the folder of its parts; none = of the settings")
+    parser.add_argument("--voices", type=Path)
+    parser.add_argument("--policies", default=",".join(POLICIES))
+    parser.add_argument("--rates", default="0.2,0.4,0.6,0.8,1.0")
+    parser.add_argument("--seconds", type=float, default=60.0)
+    parser.add_argument("--target-ms", type=float, default=None)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--backend", default="auto")
+    parser.add_argument("--compile", default="off")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--out", type=Path, default=HERE / "results")
+    parser.add_argument("--costs", type=Path, default=Path("/tmp/tutti-policies-costs.json"))
+    args = parser.parse_args()
+    args.rates = [float(rate) for rate in args.rates.split(",")]
+    choice = choose(args.backend, "auto", "auto", args.compile)
+    path = args.weights
+    if path is None:
+        from tutti import settings
+        from tutti.weights import FP32_MODEL, INT8_MODEL, Store
+
+        home = settings.load({})[0].home
+        args.voices = args.voices or home / "voices"
+        path = Store(home).path(FP32_MODEL if choice.weights == "fp32" else INT8_MODEL)
+    elif path.is_dir():
+        from benchmarks.gpu import joined
+
+        args.voices = args.voices or path
+        path = joined(path, args.out)
+    found = {policy: asyncio.run(measured(policy, path, choice, args)) for policy in args.policies.split(",")}
+    best = {policy: capacity(rows) for policy, rows in found.items()}
+    print("\nstreams a second at 99 % good: " + ", ".join(f"{policy} {rate:g}" for policy, rate in best.items()))
+    args.out.mkdir(parents=True, exist_ok=True)
+    name = f"policies-{choice.device}-{platform.machine()}"
+    report = {"choice": asdict(choice), "capacity": best, "seconds": args.seconds, "runs": found}
+    (args.out / f"{name}.json").write_text(json.dumps(report, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
