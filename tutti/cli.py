@@ -246,6 +246,8 @@ def verify(
     ears = None if store.missing(EARS) else Moonshine(*map(store.path, EARS))
     rows = said.sentences(Voices(chosen.home / "voices"), sentences)
     with _steps() as show, closing(load(path, choice, chosen.threads)) as model:
+        if warm_up := getattr(model, "warm_up", None):
+            warm_up()
         checks = measured(model, Official(path, chosen.threads), rows, ears, GATES[choice.precision], show)
     notes = [] if ears else ["Words were not counted: the recogniser is not here; --listen fetches it (73 MB)."]
     report = Report(named(choice), len(rows), checks, notes)

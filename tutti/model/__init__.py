@@ -88,7 +88,7 @@ def load(path: Path, choice: Choice, threads: int) -> Model:
                 raise _no_torch() from exc
             if choice.device == "cpu":
                 torch.set_num_threads(threads)
-            model = TorchModel(
+            return TorchModel(
                 path,
                 choice.device,
                 choice.compile,
@@ -96,8 +96,6 @@ def load(path: Path, choice: Choice, threads: int) -> Model:
                 vocoder_precision="fp16" if choice.precision == "fp16" else "fp32",
                 cache=path.parent / "compiled",
             )
-            model.warm_up()
-            return model
 
 
 def named(choice: Choice) -> str:
