@@ -1,5 +1,6 @@
 """The door: who is told at once that there is no room, instead of waiting in vain."""
 
+import itertools
 from bisect import bisect_left, insort
 from math import ceil
 from typing import NamedTuple
@@ -8,61 +9,69 @@ from tutti.batching.job import Class, Job
 from tutti.errors import QueueFull
 
 BULK_ROOM = 0.5  # of the queue: bulk is turned away first
+PROMISE = 0.3  # of the time until a deadline: an accepted stream will ask for more
+OWN = 0.8
 HEADROOM = 1.1  # what the batches took against what was needed at best, to begin with
 
 
 class Need(NamedTuple):
-    """Device seconds that somebody is waiting for, and until when."""
+    """Device seconds that somebody is waiting for."""
 
-    due_s: float
+    rank_s: float  # its deadline, later by what its caller owes: who comes before whom
     serial: int
     seconds: float
+    due_s: float
 
 
 class Door:
-    """Knows what was promised to whom: by deadline, the device seconds of every job that waits or will come."""
+    """Knows what was promised to whom: by rank, the device seconds of every job that waits or will come."""
 
     def __init__(self, max_waiting: int) -> None:
         self.needed_s = 0.0
         self._max_waiting = max_waiting
-        self._needs: list[Need] = []  # of first and next, by deadline
+        self._needs: list[Need] = []  # of first and next
         self._jobs: dict[Job, Need | float] = {}  # bulk: only the seconds
         self._promised: dict[int, Need] = {}  # streams let in whose first job is still to come
-        self._serial = 0
+        self._serial = itertools.count()
         self._headroom = HEADROOM
 
     def admit(
-        self, kind: Class, cost_s: float, due_s: float, free_at_s: float, now: float, *,
+        self, kind: Class, cost_s: float, due_s: float, owes_s: float, start_s: float, now: float, *,
         waiting: int, bulk: int, stream: int | None,
     ) -> None:  # fmt: skip
         """Raises QueueFull if the queue is full, or this or anyone let in before would come too late."""
         self._forget_broken_promises(now)
         waiting += len(self._promised)
-        late_s = self._late_s(kind, cost_s, due_s, max(now, free_at_s))
+        late_s = self._late_s(kind, cost_s, due_s, owes_s, start_s)
         if waiting >= self._max_waiting or (kind == "bulk" and bulk >= BULK_ROOM * self._max_waiting):
             raise _full(f"{waiting} jobs wait already; try again later", max(self.needed_s, late_s))
         if late_s > 0.0:
             raise _full("the audio could not be ready in time; try again later", late_s)
         if stream is not None:
-            self._promised[stream] = self._note(due_s, cost_s)
+            self._promised[stream] = self._note(due_s, owes_s, cost_s)
 
     def keep_promise(self, stream: int) -> None:
+        """The first job of this stream is there, or will never be."""
         need = self._promised.pop(stream, None)
         if need is not None:
             self._strike(need)
 
-    def came(self, job: Job, need_s: float, due_s: float) -> None:
+    def came(self, job: Job, need_s: float, owes_s: float) -> None:
+        """It waits, and needs this much of the device, later stages included."""
         if job.kind == "bulk":
             self._jobs[job] = need_s
             self.needed_s += need_s
         else:
-            self._jobs[job] = self._note(due_s, need_s)
+            self._jobs[job] = self._note(job.due_s, owes_s, need_s)
 
-    def left(self, job: Job) -> None:
-        need = self._jobs.pop(job)
+    def left(self, job: Job, then_s: float = 0.0) -> None:
+        """It waits no more; its later stages still need this much."""
+        need = self._jobs.pop(job, None)
         if isinstance(need, Need):
             self._strike(need)
-        else:
+            if then_s > 0.0:
+                self._jobs[job] = self._note(job.deadline_s, need.rank_s - need.due_s, then_s)
+        elif need is not None:
             self.needed_s -= need
 
     def took(self, needed_s: float, took_s: float) -> None:
@@ -70,21 +79,21 @@ class Door:
         if needed_s > 0.0:
             self._headroom += 0.02 * (min(max(took_s / needed_s, 1.0), 4.0) - self._headroom)
 
-    def _late_s(self, kind: Class, cost_s: float, due_s: float, start_s: float) -> float:
-        """By how much the worst deadline from this one on would be missed, if the device kept to the deadlines."""
+    def _late_s(self, kind: Class, cost_s: float, due_s: float, owes_s: float, start_s: float) -> float:
+        """By how much the worst deadline from this one on would be missed, if the device kept to the ranks."""
         if kind == "bulk":
-            return start_s + self._headroom * self.needed_s + cost_s - due_s
-        at = bisect_left(self._needs, (due_s,))
-        done_s = start_s + self._headroom * sum(need.seconds for need in self._needs[:at]) + cost_s
-        late_s = done_s - due_s
+            return start_s + self._headroom * (self.needed_s + cost_s) - due_s
+        at = bisect_left(self._needs, (due_s + owes_s,))
+        done_s = start_s + self._headroom * (sum(need.seconds for need in self._needs[:at]) + cost_s)
+        late_s = done_s - (start_s + OWN * (due_s - start_s))
         for need in self._needs[at:]:
             done_s += self._headroom * need.seconds
-            late_s = max(late_s, done_s - need.due_s)
+            if owes_s > 0.0 or need.rank_s == need.due_s:  # who owes cannot shut the door to who does not
+                late_s = max(late_s, done_s - (start_s + PROMISE * (need.due_s - start_s)))
         return late_s
 
-    def _note(self, due_s: float, seconds: float) -> Need:
-        self._serial += 1
-        need = Need(due_s, self._serial, seconds)
+    def _note(self, due_s: float, owes_s: float, seconds: float) -> Need:
+        need = Need(due_s + owes_s, next(self._serial), seconds, due_s)
         insort(self._needs, need)
         self.needed_s += seconds
         return need

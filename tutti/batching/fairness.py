@@ -1,19 +1,29 @@
 """Who had more than its share: between callers, and between the urgent and those who can wait."""
 
 from collections import OrderedDict, deque
-from dataclasses import dataclass
+from math import exp
 
 WINDOW_S = 10.0
 SHARE = 0.05  # of the device in any window, for those who can wait
 SLACK = 1.1  # predictions err: aim a little above the share
+MEMORY_S = 30.0  # how long the use of the device is remembered
+GRACE = 0.25  # of the device beyond an even share: callers differ by chance
 GAP_S = 1.0  # gone for less than this is not gone
 
 
-@dataclass(slots=True)
-class _Account:
-    left_s: float
-    refilled_s: float  # what had been handed out to everyone when `left_s` was true
-    seen_s: float
+class _Use:
+    """Device seconds of late: what was used counts less and less, by half in 20 s."""
+
+    __slots__ = ("_at_s", "_seconds")
+
+    def __init__(self) -> None:
+        self._seconds, self._at_s = 0.0, 0.0
+
+    def add(self, seconds: float, now: float) -> None:
+        self._seconds, self._at_s = self.at(now) + seconds, max(now, self._at_s)
+
+    def at(self, now: float) -> float:
+        return self._seconds * exp(-max(0.0, now - self._at_s) / MEMORY_S)
 
 
 class Callers:
@@ -23,39 +33,30 @@ class Callers:
     callers who keep to their share, and one who sends most of the traffic stands behind them, but never for ever.
     """
 
-    def __init__(self, purse_s: float) -> None:
-        self._purse_s = purse_s
-        self._refilled_s = 0.0
-        self._accounts: OrderedDict[str, _Account] = OrderedDict()  # the most silent first
+    def __init__(self) -> None:
+        self._all = _Use()
+        self._used: OrderedDict[str, tuple[_Use, float]] = OrderedDict()  # and when last seen, the most silent first
 
     def seen(self, caller: str, now: float) -> None:
-        """This caller is there; those who were silent for a whole window are forgotten, and forgiven."""
-        account = self._accounts.get(caller)
-        if account is None:
-            account = self._accounts[caller] = _Account(self._purse_s, self._refilled_s, now)
-        account.seen_s = now
-        self._accounts.move_to_end(caller)
-        while next(iter(self._accounts.values())).seen_s < now - WINDOW_S:
-            self._accounts.popitem(last=False)
+        """This caller is there; those who were silent for long are forgotten, and forgiven."""
+        use, _ = self._used.get(caller) or (_Use(), now)
+        self._used[caller] = use, now
+        self._used.move_to_end(caller)
+        while next(iter(self._used.values()))[1] < now - MEMORY_S:
+            self._used.popitem(last=False)
 
-    def spent(self, shares: dict[str, float], now: float) -> None:
-        """Device seconds used by each of these callers; as much is handed out to all, evenly."""
-        for caller, seconds in shares.items():
-            self.seen(caller, now)
-            account = self._settle(caller)
-            account.left_s = max(account.left_s - seconds, -WINDOW_S)
-        if self._accounts:
-            self._refilled_s += sum(shares.values()) / len(self._accounts)
+    def spent(self, caller: str, seconds: float, now: float) -> None:
+        """This caller used the device for so long."""
+        self.seen(caller, now)
+        self._used[caller][0].add(seconds, now)
+        self._all.add(seconds, now)
 
-    def owes_s(self, caller: str) -> float:
-        """Device seconds beyond its share; 0 for who keeps to it."""
-        return max(0.0, -self._settle(caller).left_s) if caller in self._accounts else 0.0
-
-    def _settle(self, caller: str) -> _Account:
-        account = self._accounts[caller]
-        account.left_s = min(self._purse_s, account.left_s + self._refilled_s - account.refilled_s)
-        account.refilled_s = self._refilled_s
-        return account
+    def owes_s(self, caller: str, now: float) -> float:
+        """Device seconds beyond an even share and some grace; 0 for who keeps to it."""
+        if caller not in self._used:
+            return 0.0
+        even_s = self._all.at(now) / len(self._used)
+        return max(0.0, self._used[caller][0].at(now) - even_s - GRACE * MEMORY_S)
 
 
 class Patience:

@@ -12,7 +12,7 @@ from math import inf, isfinite
 from typing import NamedTuple, Protocol
 
 from tutti.batching.cost import Extent
-from tutti.batching.job import Job, Reason
+from tutti.batching.job import Reason
 from tutti.batching.waiting import Lot, Waiting
 
 
@@ -30,13 +30,13 @@ class Choice(NamedTuple):
 class Draft(NamedTuple):
     """A batch so far."""
 
-    tier: int  # where it started
+    head: Lot
     rows: Extent
     predicted_s: float
     due_s: float  # the earliest deadline in it that can still be met
 
 
-Exhausted = Callable[[int, float], bool]  # tier, seconds of the batch that would run instead
+Exhausted = Callable[[int, float, float], bool]  # tier, seconds of the batch that would run instead, now
 
 
 class Policy(Protocol):
@@ -45,7 +45,11 @@ class Policy(Protocol):
     @property
     def n_tiers(self) -> int: ...
 
-    def place(self, lot: Lot, owes_s: float, now: float) -> tuple[int, float]:
+    @property
+    def passes_over(self) -> bool:
+        """Whether a row that does not fit lets those behind it try."""
+
+    def place(self, lot: Lot, now: float) -> tuple[int, float]:
         """Tier and rank among those who wait."""
 
     def choose(self, rooms: Collection[Waiting], exhausted: Exhausted, now: float) -> Choice | None:
@@ -54,14 +58,15 @@ class Policy(Protocol):
     def fill_from(self, tier: int) -> tuple[int, ...]:
         """The tiers whose lots may join a batch that started in this one, in order."""
 
-    def refuses(self, draft: Draft, job: Job, alone_s: float, then: Draft, now: float) -> Reason | None:
-        """Why this job may not join, besides the limits; none if it may."""
+    def refuses(self, draft: Draft, lot: Lot, then: Draft, now: float) -> Reason | None:
+        """Why this lot may not join, besides the limits; none if it may."""
 
     def wake_at(self, rooms: Collection[Waiting], now: float) -> float | None:
         """When somebody's turn comes with nothing new; none if that needs an event."""
 
 
 FEASIBLE, LATE, BULK = range(3)
+URGENT = 2.0  # caps that a batch may take for rows that would be too late in the next one
 RIDE = 0.1  # of its cost alone: what a bulk row may add to a batch of others
 
 
@@ -71,10 +76,11 @@ class Deadline:
 
     cap_s: float = inf
     n_tiers: int = 3
+    passes_over: bool = True
 
-    def place(self, lot: Lot, owes_s: float, now: float) -> tuple[int, float]:
+    def place(self, lot: Lot, now: float) -> tuple[int, float]:
         tier = BULK if lot.bulk else FEASIBLE if now + lot.alone_s <= lot.due_s or lot.apart else LATE
-        return tier, lot.due_s + owes_s
+        return tier, lot.due_s + lot.owes_s
 
     def choose(self, rooms: Collection[Waiting], exhausted: Exhausted, now: float) -> Choice | None:
         heads = [_soonest(rooms, tier, now) for tier in (FEASIBLE, LATE, BULK)]
@@ -83,21 +89,21 @@ class Deadline:
             return None
         other_s = max(chosen.lot.alone_s, self.cap_s if isfinite(self.cap_s) else 0.0)
         for head in (heads[BULK], heads[LATE]):
-            if head and head.tier > chosen.tier and exhausted(head.tier, other_s):
+            if head and head.tier > chosen.tier and exhausted(head.tier, other_s, now):
                 return head
         return chosen
 
     def fill_from(self, tier: int) -> tuple[int, ...]:
         return (tier, *(other for other in (FEASIBLE, LATE, BULK) if other != tier))
 
-    def refuses(self, draft: Draft, job: Job, alone_s: float, then: Draft, now: float) -> Reason | None:
-        rides = job.kind == "bulk" and draft.tier != BULK
-        if then.predicted_s - draft.predicted_s > alone_s * (RIDE if rides else 1.0):
+    def refuses(self, draft: Draft, lot: Lot, then: Draft, now: float) -> Reason | None:
+        rides = lot.bulk and not draft.head.bulk
+        if then.predicted_s - draft.predicted_s > lot.alone_s * (RIDE if rides else 1.0):
             return "cost"
         if now + then.predicted_s > then.due_s:
             return "deadline"
-        urgent = now + alone_s <= job.due_s < now + draft.predicted_s + alone_s  # in this batch or too late
-        return "cost" if then.predicted_s > self.cap_s and not urgent else None
+        urgent = now + lot.alone_s <= lot.due_s < now + draft.predicted_s + lot.alone_s  # in this batch or too late
+        return "cost" if then.predicted_s > self.cap_s * (URGENT if urgent else 1.0) else None
 
     def wake_at(self, rooms: Collection[Waiting], now: float) -> float | None:
         return None
@@ -108,8 +114,9 @@ class Fifo:
     """Work-conserving: whoever came first, and as many as fit."""
 
     n_tiers: int = 1
+    passes_over: bool = False
 
-    def place(self, lot: Lot, owes_s: float, now: float) -> tuple[int, float]:
+    def place(self, lot: Lot, now: float) -> tuple[int, float]:
         return 0, lot.came_s
 
     def choose(self, rooms: Collection[Waiting], exhausted: Exhausted, now: float) -> Choice | None:
@@ -118,7 +125,7 @@ class Fifo:
     def fill_from(self, tier: int) -> tuple[int, ...]:
         return (tier,)
 
-    def refuses(self, draft: Draft, job: Job, alone_s: float, then: Draft, now: float) -> Reason | None:
+    def refuses(self, draft: Draft, lot: Lot, then: Draft, now: float) -> Reason | None:
         return None
 
     def wake_at(self, rooms: Collection[Waiting], now: float) -> float | None:
@@ -178,7 +185,7 @@ class Bypass(Window):
 
     n_tiers: int = 2
 
-    def place(self, lot: Lot, owes_s: float, now: float) -> tuple[int, float]:
+    def place(self, lot: Lot, now: float) -> tuple[int, float]:
         return 0 if lot.first else 1, lot.came_s
 
     def choose(self, rooms: Collection[Waiting], exhausted: Exhausted, now: float) -> Choice | None:

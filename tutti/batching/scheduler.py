@@ -2,16 +2,17 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from math import inf
+from math import inf, isfinite
 
 from tutti.batching.admission import Door
-from tutti.batching.cost import Cost, extent
+from tutti.batching.cost import Cost, Extent
 from tutti.batching.fairness import Callers, Patience
-from tutti.batching.job import Batch, Class, Job, Key, Reason, StageName
-from tutti.batching.policies import BULK, LATE, Draft, Policy
-from tutti.batching.waiting import Lot, Waiting
+from tutti.batching.forming import Forming
+from tutti.batching.job import Batch, Class, Job, Key, StageName
+from tutti.batching.policies import BULK, LATE, Policy
+from tutti.batching.waiting import Waiting
 
-MAX_PASSED_OVER = 24  # rows that do not fit, before a batch goes as it is
+LATER = 0.25  # of a batch's cap: how long a row may wait between two stages
 RECOVERY = 1.02  # of a cap that was halved, after each batch that went well
 
 
@@ -24,7 +25,7 @@ class Limits:
     max_text: int | None = None  # characters in one batch
     max_waiting: int = 1000
     cap_s: float = inf  # the longest a batch should take; 0.4 x the target for first audio
-    purse_s: float = 1.0  # device seconds a caller may take beyond its share before others come first
+    patience: float = 4.0  # times its own cost alone that a newcomer may need, where its deadline is closer than that
 
 
 class Scheduler:
@@ -36,7 +37,7 @@ class Scheduler:
         self.door = Door(limits.max_waiting)
         self._costs = costs
         self._rooms: dict[Key, Waiting] = {}
-        self._callers = Callers(limits.purse_s)
+        self._callers = Callers()
         self._patience = {LATE: Patience(), BULK: Patience()}
         self._max_padded: dict[Key, float] = {}  # of keys whose device was full
         self._free_at: dict[Batch, float] = {}  # running batches: when each should be done
@@ -53,12 +54,22 @@ class Scheduler:
         self._callers.seen(caller, now)
         waiting = sum(map(len, self._rooms.values()))
         bulk = sum(room.kinds["bulk"] for room in self._rooms.values())
-        due_s = deadline_s + self._callers.owes_s(caller)
-        self.door.admit(kind, cost_s, due_s, self.free_at(now), now, waiting=waiting, bulk=bulk, stream=stream)
+        # A device that is too slow for the deadline even when idle still serves: then a short line is no reason.
+        due_s = max(deadline_s, now + self.limits.patience * cost_s)
+        self.door.admit(
+            kind, cost_s, due_s, self._callers.owes_s(caller, now), self.free_at(now), now,
+            waiting=waiting, bulk=bulk, stream=stream,
+        )  # fmt: skip
 
     def release(self, stream: int) -> None:
         """A stream that was let in ended before its first job."""
         self.door.keep_promise(stream)
+
+    def allow_s(self, key: Key, size: int) -> float:
+        """What to set aside for a stage still to come (`Job.then_s`): its cost alone, and a little of a queue."""
+        return self._room(key).cost.predict((size,)) + (
+            LATER * self.limits.cap_s if isfinite(self.limits.cap_s) else 0.0
+        )
 
     # -- the line ------------------------------------------------------------------------------------------------
 
@@ -67,7 +78,7 @@ class Scheduler:
         self._callers.seen(job.caller, now)
         self.door.keep_promise(job.stream)
         self._room(job.key).add(job, now)
-        self._came(job)
+        self._came(job, now)
 
     def cancel(self, job: Job) -> bool:
         """True if it was still waiting; it will never be in a batch."""
@@ -81,57 +92,19 @@ class Scheduler:
         """Jobs whose batch was lost wait once more, by their old deadlines and so in front."""
         for job in jobs:
             self._room(job.key).again((job,), now)
-            self._came(job)
+            self._came(job, now)
 
     # -- the decision --------------------------------------------------------------------------------------------
 
     def next_batch(self, now: float) -> Batch | None:
         """The batch to run now that a device is free; none if nobody's turn has come."""
-        choice = self.policy.choose(self._rooms.values(), lambda tier, s: self._patience[tier].exhausted(now, s), now)
+        choice = self.policy.choose(self._rooms.values(), self._exhausted, now)
         if choice is None:
             return None
-        room, cost = choice.waiting, choice.waiting.cost
-        jobs = list(room.alive(choice.lot))
-        rows = extent([job.size for job in jobs])
-        text = sum(job.n_characters for job in jobs)
-        draft = Draft(choice.tier, rows, cost.seconds(rows), _met(choice.lot, now))
-        stopped: Reason | None = None
-        passed = 0
-        alone = choice.alone or choice.lot.apart
-        max_padded = self.max_padded(room.key)
-
-        def suits(lot: Lot) -> bool | None:
-            nonlocal draft, text, stopped, passed
-            if lot is choice.lot:
-                return True
-            if alone:
-                return None
-            if len(jobs) >= self.limits.max_rows:
-                stopped = "full"
-                return None
-            if lot.apart:
-                return False
-            (job,) = lot.jobs
-            then_rows = draft.rows.with_row(job.size)
-            then = Draft(draft.tier, then_rows, cost.seconds(then_rows), min(draft.due_s, _met(lot, now)))
-            fits = cost.padded(then_rows) <= max_padded and (
-                self.limits.max_text is None or text + job.n_characters <= self.limits.max_text
-            )
-            why = self.policy.refuses(draft, job, lot.alone_s, then, now) if fits else "full"
-            if why is None:
-                draft, text = then, text + job.n_characters
-                jobs.append(job)
-                return True
-            stopped = stopped or why
-            passed += 1
-            return False if passed < MAX_PASSED_OVER else None
-
-        for tier in self.policy.fill_from(choice.tier):
-            room.take(tier, now, suits)
-        for job in jobs:
-            self.door.left(job)
-        reason = stopped if stopped and choice.reason == "free" else choice.reason
-        batch = Batch(room.key, tuple(jobs), reason, draft.predicted_s, cost.padded(draft.rows))
+        limits, max_padded = self.limits, self.max_padded(choice.waiting.key)
+        batch = Forming(choice, self.policy, limits.max_rows, limits.max_text, max_padded, now).form()
+        for job in batch.jobs:
+            self.door.left(job, self._then_s(job))
         self._free_at[batch] = now + batch.predicted_s
         return batch
 
@@ -161,7 +134,7 @@ class Scheduler:
         for half in (batch.jobs[:middle], batch.jobs[middle:]):
             self._room(batch.key).again(half, now, apart=True)
             for job in half:
-                self._came(job)
+                self._came(job, now)
 
     def device_full(self, batch: Batch, now: float) -> None:
         """Too much for its memory: half as much at once from now on, and the jobs wait again."""
@@ -194,24 +167,38 @@ class Scheduler:
         """What one pass may hold at the moment."""
         return self._max_padded.get(key, self._limit(key))
 
+    def predict(self, key: Key, size: int) -> float:
+        """Seconds for one row of this size alone."""
+        return self._room(key).cost.predict((size,))
+
+    def cost_error(self, key: Key) -> float:
+        """How far the predictions for this stage have been off of late, as a share."""
+        return self._room(key).cost.error
+
     @property
     def n_looked_at(self) -> int:
         """Lots inspected by all decisions so far."""
         return sum(room.n_looked_at for room in self._rooms.values())
+
+    def _exhausted(self, tier: int, other_s: float, now: float) -> bool:
+        return self._patience[tier].exhausted(now, other_s)
 
     def _limit(self, key: Key) -> float:
         return self.limits.max_padded.get(key.stage, inf)
 
     def _room(self, key: Key) -> Waiting:
         if key not in self._rooms:
-            self._rooms[key] = Waiting(key, self._costs(key), self._place, self.policy.n_tiers)
+            self._rooms[key] = Waiting(
+                key, self._costs(key), self.policy.place, self.policy.n_tiers, self._callers.owes_s
+            )
         return self._rooms[key]
 
-    def _place(self, lot: Lot, now: float) -> tuple[int, float]:
-        return self.policy.place(lot, self._callers.owes_s(lot.jobs[0].caller), now)
+    def _came(self, job: Job, now: float) -> None:
+        self.door.came(job, self._need_s(job) + self._then_s(job), self._callers.owes_s(job.caller, now))
 
-    def _came(self, job: Job) -> None:
-        self.door.came(job, self._need_s(job), job.due_s + self._callers.owes_s(job.caller))
+    def _then_s(self, job: Job) -> float:
+        """Device seconds of the stages to come, in batches as full as this one's may get."""
+        return job.then_s and job.then_s * self._need_s(job) / self._room(job.key).cost.predict((job.size,))
 
     def _need_s(self, job: Job) -> float:
         """Device seconds of this row in a batch of its like, as full as it may get."""
@@ -219,7 +206,7 @@ class Scheduler:
         alone = cost.predict((job.size,))
         best, rows = alone, 2
         while rows <= self.limits.max_rows:
-            like = extent([job.size] * rows)
+            like = Extent(rows, job.size, job.size * rows)
             seconds = cost.seconds(like)
             if seconds > self.limits.cap_s or cost.padded(like) > self.max_padded(job.key):
                 break
@@ -228,22 +215,16 @@ class Scheduler:
 
     def _ended(self, batch: Batch, took_s: float, now: float) -> None:
         self._free_at.pop(batch, None)
-        sizes: dict[str, float] = {}
         tiers = {LATE: 0.0, BULK: 0.0}
         total = sum(job.size for job in batch.jobs) or 1
         for job in batch.jobs:
+            self.door.left(job)
             share_s = took_s * job.size / total
-            sizes[job.caller] = sizes.get(job.caller, 0.0) + share_s
+            self._callers.spent(job.caller, share_s, now)
             if job.kind == "bulk":
                 tiers[BULK] += share_s
             elif job.due_s < now:
                 tiers[LATE] += share_s
-        self._callers.spent(sizes, now)
         for tier, seconds in tiers.items():
             if seconds:
                 self._patience[tier].ran(seconds, now)
-
-
-def _met(lot: Lot, now: float) -> float:
-    """The deadline that a batch with this lot must keep; none if it is too late anyway."""
-    return lot.due_s if now + lot.alone_s <= lot.due_s else inf

@@ -18,6 +18,7 @@ class Lot:
     came_s: float
     alone_s: float  # predicted, with nobody else
     due_s: float
+    owes_s: float = 0.0  # its caller, beyond its share, when it came forward
     apart: bool = False
 
     @property
@@ -36,13 +37,14 @@ Entry = tuple[float, int, Lot]  # rank; among equals, who came first
 class Waiting:
     """A heap for each tier. Who is cancelled is skipped when met; who fell to a later tier is moved when met."""
 
-    def __init__(self, key: Key, cost: Cost, place: Place, n_tiers: int) -> None:
+    def __init__(self, key: Key, cost: Cost, place: Place, n_tiers: int, owes_s: Callable[[str, float], float]) -> None:
         self.key = key
         self.cost = cost
         self.last_came_s = float("-inf")
         self.kinds: Counter[Class] = Counter()
         self.n_looked_at = 0  # lots inspected so far: the work that decisions did
         self._place = place
+        self._owes_s = owes_s
         self._tiers: list[list[Entry]] = [[] for _ in range(n_tiers)]
         self._lots: dict[Job, Lot | None] = {}  # every job that waits; no lot while one of its stream is before it
         self._came_s: dict[Job, float] = {}  # of those without a lot
@@ -122,7 +124,7 @@ class Waiting:
 
     def _put(self, jobs: tuple[Job, ...], came_s: float, now: float, *, apart: bool = False) -> None:
         alone_s = self.cost.predict([job.size for job in jobs])
-        lot = Lot(jobs, came_s, alone_s, min(job.due_s for job in jobs), apart)
+        lot = Lot(jobs, came_s, alone_s, min(job.due_s for job in jobs), self._owes_s(jobs[0].caller, now), apart)
         for job in jobs:
             self._lots[job] = lot
         self._push(lot, now)
