@@ -31,6 +31,13 @@ def test_names_that_are_paths_or_addresses_are_refused(house: House, evil: str) 
 
 
 @pytest.mark.parametrize(
+    "path", ["../kokoro", "a/..", "../../etc/passwd", "/kokoro", "http://evil/kokoro", "kokoro\0", ""]
+)
+def test_a_model_is_no_path(house: House, path: str) -> None:
+    shaped(house.speak(model=path), 400, "invalid_input", "model")
+
+
+@pytest.mark.parametrize(
     ("content", "status", "code"),
     [
         (b"", 400, "invalid_input"),

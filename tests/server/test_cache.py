@@ -37,18 +37,20 @@ def test_it_never_holds_more_than_its_room_and_never_mixes_keys(asks: list[tuple
 def test_asked_twice_at_once_it_is_made_once_and_who_leaves_harms_nobody() -> None:
     async def run() -> None:
         cache: Cache[Piece] = Cache(100)
-        go = asyncio.Event()
+        begun, go = asyncio.Event(), asyncio.Event()
         n_made = 0
 
         async def make() -> Piece:
             nonlocal n_made
             n_made += 1
+            begun.set()
             await go.wait()
             return Piece("x", 1)
 
         waiting = [asyncio.create_task(cache.get("x", make)) for _ in range(5)]
-        await asyncio.sleep(0)
+        await begun.wait()
         waiting[0].cancel()  # also the one who began it
+        await asyncio.gather(waiting[0], return_exceptions=True)
         go.set()
         assert [piece.name for piece in await asyncio.gather(*waiting[1:])] == ["x"] * 4
         assert (n_made, cache.n_joined) == (1, 4)
@@ -59,9 +61,10 @@ def test_asked_twice_at_once_it_is_made_once_and_who_leaves_harms_nobody() -> No
 def test_when_all_leave_the_making_ends_and_the_next_begins_anew() -> None:
     async def run() -> None:
         cache: Cache[Piece] = Cache(100)
-        ended = asyncio.Event()
+        begun, ended = asyncio.Event(), asyncio.Event()
 
         async def make_forever() -> Piece:
+            begun.set()
             try:
                 await asyncio.Event().wait()
             finally:
@@ -72,7 +75,7 @@ def test_when_all_leave_the_making_ends_and_the_next_begins_anew() -> None:
             return Piece("x", 1)
 
         waiting = [asyncio.create_task(cache.get("x", make_forever)) for _ in range(2)]
-        await asyncio.sleep(0)
+        await begun.wait()
         for task in waiting:
             task.cancel()
         await asyncio.gather(*waiting, return_exceptions=True)
