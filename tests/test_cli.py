@@ -211,8 +211,12 @@ def test_no_weights_and_no_network_is_one_message_with_the_cure(tmp_path: Path) 
 
 
 @pytest.mark.weights
-def test_the_real_thing_streams_speech_to_a_pipe(home: Path) -> None:
-    done = tutti("speak", "All voices, one pass.", "-o", "-", "-f", "pcm", "--offline", TUTTI_HOME=str(home))
+@pytest.mark.parametrize(
+    "flags", [(), ("--backend", "torch", "--device", "cpu", "--threads", "1")], ids=["auto", "torch"]
+)
+def test_the_real_thing_streams_speech_to_a_pipe(home: Path, flags: tuple[str, ...]) -> None:
+    said = ("speak", "All voices, one pass.", "-o", "-", "-f", "pcm", "--offline", *flags)
+    done = tutti(*said, TUTTI_HOME=str(home))
     assert done.returncode == 0, done.stderr
     samples = np.frombuffer(done.stdout, "<i2")
     assert 1.0 < len(samples) / 24_000 < 4.0

@@ -38,7 +38,16 @@ def test_a_typo_is_refused_with_the_right_name() -> None:
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("THREADS", "0"), ("THREADS", "many"), ("PRECISION", "fp64"), ("G2P_TIMEOUT_S", "-1"), ("OFFLINE", "perhaps")],
+    [
+        ("THREADS", "0"),
+        ("THREADS", "many"),
+        ("PRECISION", "fp64"),
+        ("BACKEND", "jax"),
+        ("DEVICE", "tpu"),
+        ("COMPILE", "most"),
+        ("G2P_TIMEOUT_S", "-1"),
+        ("OFFLINE", "perhaps"),
+    ],
 )
 def test_a_bad_value_names_the_setting_and_its_source(name: str, value: str) -> None:
     with pytest.raises(InvalidInput, match=rf"{name.lower()} from environment \(TUTTI_{name}\).*{value}"):

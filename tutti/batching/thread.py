@@ -51,6 +51,11 @@ class ThreadWorker(Face):
         self._errands.put(errand)
 
     def _run(self) -> None:
+        self._serve()
+        # The model is freed by now: while the interpreter ends, PyTorch would abort the process over it.
+        self._soon(self._ended.set)
+
+    def _serve(self) -> None:
         """The thread: loads, then runs errands until it finds None."""
         try:
             desk = Desk(self._make, self._tell)
@@ -64,7 +69,6 @@ class ThreadWorker(Face):
             while self._do_next(desk):
                 pass
             desk.close()
-        self._soon(self._ended.set)
 
     def _do_next(self, desk: Desk) -> bool:
         errand = self._errands.get()
