@@ -118,7 +118,7 @@ def test_a_whole_answer_that_is_too_large_is_refused_and_a_stream_is_not(stage: 
         body = {"input": LONG, "response_format": "wav"}
         shaped(house.speak(**body, stream=False), 413, "too_large", "stream")
         assert house.speak(**body).status_code == 200
-        shaped(house.post("/tts/batch", {"requests": [{"text": SHORT * 3}] * 5}), 413, "too_large")
+        shaped(house.post("/tts/batch", {"requests": [{"text": SHORT * 3}] * 5}), 413, "too_large", "requests")
 
 
 def test_unknown_routes_and_methods_have_the_same_shape(house: House) -> None:

@@ -8,7 +8,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import httpx2
@@ -17,15 +17,20 @@ import pytest
 
 from tests.server.house import LONG, House, Stage, serving, spoken
 from tests.toning import Spelling, silent_voices, tone_engine
+from tutti.errors import WeightsCorrupt
+from tutti.model.tone import ToneModel
+from tutti.server import run
+from tutti.server.run import bound
 from tutti.settings import Settings
 
 ROOT = Path(__file__).parents[2]
 
 
 @contextmanager
-def process(folder: Path, *flags: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
+def process(folder: Path, *flags: str, n_files: int = 1024) -> Iterator[tuple[subprocess.Popen[str], str]]:
     """A server in a process of its own, and its address."""
     command = [sys.executable, "-m", "tests.server.serve_tones", str(folder), "--port", "0", *flags]
+    command = ["sh", "-c", f'ulimit -n {n_files} && exec "$@"', "sh", *command]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=ROOT) as server:
         assert server.stderr is not None
         try:
@@ -85,6 +90,30 @@ def test_a_taken_port_is_one_line_before_anything_is_loaded(tmp_path: Path) -> N
     assert done.returncode == 2
     assert f"port {port}" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_an_engine_that_does_not_start_ends_the_server_with_its_error(tmp_path: Path) -> None:
+    class Broken(ToneModel):
+        def __init__(self) -> None:
+            raise WeightsCorrupt("the bytes are not the official ones")
+
+    engine = tone_engine(silent_voices(tmp_path), Broken)
+    settings = Settings(port=0)
+    with bound(settings) as sock, pytest.raises(WeightsCorrupt):
+        asyncio.run(run._serve(engine, settings, sock))
+
+
+def test_few_files_mean_few_connections_and_no_crash(tmp_path: Path) -> None:
+    with process(tmp_path, n_files=150) as (_, url), ExitStack() as crowd:
+        host, port = url.removeprefix("http://").split(":")
+        answers = [crowd.enter_context(socket.create_connection((host, int(port)))) for _ in range(200)]
+        answers[-1].settimeout(60)
+        assert answers[-1].recv(100).startswith(b"HTTP/1.1 503")
+        crowd.close()
+        with httpx2.Client(base_url=url, timeout=60) as client:
+            while client.get("/healthz").status_code != 200:
+                pass
+            assert client.post("/tts", json={"text": "deep"}).status_code == 200
 
 
 def test_every_setting_has_its_flag() -> None:

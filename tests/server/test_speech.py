@@ -12,6 +12,7 @@ import pytest
 from tests.audio.decoding import decode
 from tests.server.house import LONG, SHORT, House, Stage, serving, shaped, spoken
 from tutti.audio import FORMATS
+from tutti.errors import UnknownVoice
 from tutti.server.names import OPENAI_VOICES
 from tutti.speech import SAMPLE_RATE, Samples
 
@@ -117,6 +118,14 @@ def test_a_name_of_ones_own_is_a_voice(stage: Stage) -> None:
     with serving(stage, voice_names="Duo=af_sky(3)+am_echo, alloy=bf_emma") as house:
         assert house.speak(voice="duo").headers["x-voice-used"] == "af_sky(3)+am_echo"
         assert house.speak(voice="alloy").headers["x-voice-used"] == "bf_emma"
+
+
+def test_the_default_voice_may_have_a_name_of_ones_own_and_must_exist(stage: Stage) -> None:
+    with serving(stage, voice="alloy") as house:
+        assert house.speak().headers["x-voice-used"] == "af_alloy"
+        assert house.get("/v1/audio/voices").json()["default_voice"] == "af_alloy"
+    with pytest.raises(UnknownVoice, match="af_hart"), serving(stage, voice="af_hart"):
+        pass
 
 
 def test_a_name_of_a_model_is_its_checkpoint_and_any_other_the_first(house: House) -> None:

@@ -34,7 +34,7 @@ def discovery_routes(service: Service) -> APIRouter:
     async def voices(legacy: bool = False) -> dict[str, Any]:
         """Every voice; `legacy=true` for the bare names."""
         rows = list(NAMES) if legacy else [voice(name) for name in NAMES]
-        return {"voices": rows, "default_voice": service.settings.voice}
+        return {"voices": rows, "default_voice": service.cast.voice}
 
     @routes.get("/v1/test")
     async def test() -> dict[str, str]:

@@ -17,7 +17,7 @@ from tutti.errors import InvalidInput, TuttiError
 from tutti.server.ask import Ask
 from tutti.server.bodies import BatchBody, TtsBody
 from tutti.server.docs import AUDIO, ZIP, errors
-from tutti.server.errors import RateLimited, TooLarge, error_body, fields, internal
+from tutti.server.errors import RateLimited, error_body, fields, internal
 from tutti.server.gone import while_here
 from tutti.server.service import Service
 from tutti.server.sound import Sound
@@ -52,8 +52,8 @@ def legacy_routes(service: Service) -> APIRouter:
         caller = request.state.caller
         service.check_text(sum(len(item.text) for item in body.requests), caller, "requests")
         heard = await while_here(request.receive, all_of(service, body.requests, caller))
-        voices = [item.named(service.settings.voice) for item in body.requests]
-        packed = await asyncio.to_thread(pack, body.requests, voices, heard, service.max_whole_bytes)
+        voices = [item.named(service.cast.voice) for item in body.requests]
+        packed = await asyncio.to_thread(pack, body.requests, voices, heard)
         told = {"x-total-requests": str(len(heard)), "cache-control": "no-store"}
         told["content-disposition"] = 'attachment; filename="tts_batch.zip"'
         return Response(packed, headers=told, media_type="application/zip")
@@ -91,18 +91,20 @@ def legacy_routes(service: Service) -> APIRouter:
 
 async def all_of(service: Service, items: list[TtsBody], caller: str) -> list[Sound | BaseException]:
     """Every item spoken at once, each with its sound or with what went wrong."""
+    room = service.room()
 
     async def one(item: TtsBody) -> Sound:
         with fields(input="text"):
-            return await made(service, item.ask(service.cast), caller=caller, bulk=True)
+            return await made(service, item.ask(service.cast), caller=caller, room=room)
 
-    return await asyncio.gather(*(one(item) for item in items), return_exceptions=True)
+    heard = await asyncio.gather(*(one(item) for item in items), return_exceptions=True)
+    with fields(stream="requests"):
+        room.check()
+    return heard
 
 
-def pack(items: list[TtsBody], voices: list[str], heard: list[Sound | BaseException], max_bytes: float) -> bytes:
+def pack(items: list[TtsBody], voices: list[str], heard: list[Sound | BaseException]) -> bytes:
     """The ZIP. Sounds are stored as they are: they hardly shrink."""
-    if sum(sound.n_bytes for sound in heard if isinstance(sound, Sound)) > max_bytes:
-        raise TooLarge(f"the answer is over {max_bytes / 1e6:.0f} MB; send fewer items, or choose a smaller format")
     manifest = []
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
@@ -127,7 +129,7 @@ def entry(number: int, item: TtsBody, voice: str, sound: Sound | BaseException) 
 
 
 async def trial(service: Service, caller: str) -> dict[str, Any]:
-    asks = [Ask(text, service.settings.voice, find_format("pcm")) for text in TRIAL]
+    asks = [Ask(text, service.cast.voice, find_format("pcm")) for text in TRIAL]
     started = time.monotonic()
     for ask in asks:
         await made(service, ask, caller=caller)

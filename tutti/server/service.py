@@ -4,15 +4,15 @@ import os
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, field
 
-from tutti.errors import InvalidInput
 from tutti.server.cache import Cache
 from tutti.server.errors import TooLarge
 from tutti.server.gate import Gate
 from tutti.server.limits import Limits
-from tutti.server.names import Cast, own_names
-from tutti.server.sound import Sound
+from tutti.server.names import Cast, own_names, voice_expression
+from tutti.server.sound import Room, Sound
 from tutti.server.speaks import Speaks
 from tutti.settings import Settings
+from tutti.voices import parse
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,21 +32,21 @@ class Service:
     @classmethod
     def of(cls, engine: Speaks, settings: Settings) -> "Service":
         names = own_names(settings.voice_names)
-        if settings.voice.lower() in names:
-            raise InvalidInput(f"voice: {settings.voice!r} must be a voice or a blend", param="voice")
+        voice = voice_expression(settings.voice, names)
+        parse(voice)  # a default that does not exist shows at the start
         return cls(
             engine,
             settings,
             Gate(engine),
             Limits(settings.rate_requests, settings.rate_characters),
             Cache(round(settings.cache_mb * 1e6)),
-            Cast(engine.checkpoints, names, settings.voice),
+            Cast(engine.checkpoints, names, voice),
             settings.stream_bypass_chunks,
         )
 
-    @property
-    def max_whole_bytes(self) -> float:
-        return self.settings.max_whole_mb * 1e6
+    def room(self) -> Room:
+        """What one answer may take that is held back until it is whole."""
+        return Room(self.settings.max_whole_mb * 1e6)
 
     def streaming_mode(self) -> tuple[str, int]:
         """How a stream's chunks reach the model, and how many of its first ones go ahead of other work."""

@@ -37,7 +37,7 @@ def side_routes(service: Service) -> APIRouter:
         with_words = body.return_timestamps is not False
         stream = await opened(service, request, ask)
         if body.stream is False:
-            sound = await while_here(request.receive, whole(stream, service.encoding, service.max_whole_bytes))
+            sound = await while_here(request.receive, whole(stream, service.encoding, service.room()))
             kind = ask.format.content_type(ask.format.rate(ask.sample_rate))
             about = headers(service, ask, sound.first, sound.encode_s)
             return JSONResponse(caption(kind, sound.data, sound.words if with_words else None), headers=about)
@@ -59,7 +59,7 @@ def side_routes(service: Service) -> APIRouter:
     async def generate_from_phonemes(request: Request, body: PhonemesBody) -> Response:
         """Says phonemes as they are written; WAV."""
         asked = body.voice.id if isinstance(body.voice, VoiceId) else body.voice
-        voice = voice_expression(asked or service.settings.voice, service.cast.names)
+        voice = voice_expression(asked or service.cast.voice, service.cast.names)
         speed = 1.0 if body.speed is None else body.speed
         with fields(input="phonemes"):
             ask = Ask(spelled(body.phonemes), voice, find_format("wav"), speed=speed)

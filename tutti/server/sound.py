@@ -110,7 +110,27 @@ class Encoding:
         return await asyncio.get_running_loop().run_in_executor(self._pool, self._encoder.flush)
 
 
-async def whole(opened: Opened, pool: Executor, max_bytes: float) -> Sound:
+class Room:
+    """How many bytes may be held back for one answer, be it one sound or many."""
+
+    def __init__(self, max_bytes: float) -> None:
+        self._max_bytes = max_bytes
+        self._n_bytes = 0
+
+    def take(self, n_bytes: int) -> None:
+        self._n_bytes += n_bytes
+        self.check()
+
+    def check(self) -> None:
+        """Raises once more was taken than there is."""
+        if self._n_bytes > self._max_bytes:
+            raise TooLarge(
+                f"a whole answer may have {self._max_bytes / 1e6:g} MB; stream it, or choose a smaller format",
+                param="stream",
+            )
+
+
+async def whole(opened: Opened, pool: Executor, room: Room) -> Sound:
     """Everything, encoded as it comes, with the true lengths in its header."""
     ask = opened.ask
     encoding = Encoding(ask.encoder(len(opened.first.samples) if opened.ended else None), pool)
@@ -118,14 +138,11 @@ async def whole(opened: Opened, pool: Executor, max_bytes: float) -> Sound:
     try:
         await encoding.begin(opened.first)
         async for speech in opened.speeches():
-            data += b"".join([piece async for piece in encoding.pieces(speech)])
+            async for piece in encoding.pieces(speech):
+                room.take(len(piece))
+                data += piece
             words += speech.words
             n_samples += len(speech.samples)
-            if len(data) > max_bytes:
-                raise TooLarge(
-                    f"a whole answer may have {max_bytes / 1e6:.0f} MB; stream this text, or choose a smaller format",
-                    param="stream",
-                )
     finally:
         await opened.aclose()
     data += await encoding.flush()

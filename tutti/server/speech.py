@@ -11,7 +11,7 @@ from tutti.server.docs import AUDIO, errors
 from tutti.server.gone import while_here
 from tutti.server.replies import Chunked, audio, error_event, events, headers, stream_headers, told, whole_reply
 from tutti.server.service import Service
-from tutti.server.sound import Encoding, Opened, Sound, open_stream, whole
+from tutti.server.sound import Encoding, Opened, Room, Sound, open_stream, whole
 
 
 def speech_routes(service: Service) -> APIRouter:
@@ -43,7 +43,7 @@ async def streamed(service: Service, request: Request, ask: Ask) -> Response:
     stream = await opened(service, request, ask)
     await while_here(request.receive, stream.look_ahead())
     if stream.ended:
-        sound = await while_here(request.receive, whole(stream, service.encoding, service.max_whole_bytes))
+        sound = await while_here(request.receive, whole(stream, service.encoding, service.room()))
         return whole_reply(service, ask, sound)
     encoding = await begun(service, stream)
     return chunked(service, request, stream, encoding, audio(stream, encoding), encoding.content_type)
@@ -63,11 +63,11 @@ async def cached(service: Service, request: Request, ask: Ask) -> Response:
     return whole_reply(service, ask, sound, etag)
 
 
-async def made(service: Service, ask: Ask, *, caller: str, bulk: bool = False) -> Sound:
-    stream = ask.spoken(service.engine, caller=caller, bulk=bulk, whole=True)
-    return await whole(
-        await open_stream(ask, stream, service.settings.timeout_s), service.encoding, service.max_whole_bytes
-    )
+async def made(service: Service, ask: Ask, *, caller: str, room: Room | None = None) -> Sound:
+    """The whole sound. With a room of its own it is part of a larger answer, for which nobody listens yet."""
+    stream = ask.spoken(service.engine, caller=caller, bulk=room is not None, whole=True)
+    opened = await open_stream(ask, stream, service.settings.timeout_s)
+    return await whole(opened, service.encoding, room or service.room())
 
 
 async def as_events(service: Service, request: Request, ask: Ask, *, with_words: bool) -> Response:
