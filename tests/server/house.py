@@ -79,6 +79,17 @@ class Stage:
         assert self._go is not None
         self.loop.call_soon_threadsafe(self._go.set)
 
+    def reset(self) -> None:
+        """As after the start; what was held has been let go."""
+        assert self.loop is not None
+        assert self._go is not None
+        self.loop.call_soon_threadsafe(self._go.clear)
+        self.hold_from = self.break_at = None
+        self.asked.clear()
+        for told in (self.opened, self.closed):
+            while told.acquire(blocking=False):
+                pass
+
     async def stream(self, text: str, **asked: Any) -> AsyncGenerator[Speech]:
         self.asked.append({"text": text, **asked})
         self.opened.release()

@@ -29,7 +29,7 @@ def test_every_answer_is_one_that_the_document_promises(house: House) -> None:
         n_routes += 1
 
         @given(case=found.ok().as_strategy())
-        @settings(max_examples=10, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+        @settings(max_examples=6, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
         def check(case: schemathesis.Case) -> None:
             case.call_and_validate(checks=checks)
 

@@ -17,10 +17,9 @@ import pytest
 
 from tests.server.house import LONG, House, Stage, serving, spoken
 from tests.toning import Spelling, silent_voices, tone_engine
-from tutti.errors import WeightsCorrupt
+from tutti.errors import InvalidInput, WeightsCorrupt
 from tutti.model.tone import ToneModel
 from tutti.server import run
-from tutti.server.run import bound
 from tutti.settings import Settings
 
 ROOT = Path(__file__).parents[2]
@@ -92,15 +91,16 @@ def test_a_taken_port_is_one_line_before_anything_is_loaded(tmp_path: Path) -> N
     assert "Traceback" not in done.stderr
 
 
-def test_an_engine_that_does_not_start_ends_the_server_with_its_error(tmp_path: Path) -> None:
+def test_an_engine_that_does_not_start_ends_the_server_with_its_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     class Broken(ToneModel):
         def __init__(self) -> None:
             raise WeightsCorrupt("the bytes are not the official ones")
 
-    engine = tone_engine(silent_voices(tmp_path), Broken)
-    settings = Settings(port=0)
-    with bound(settings) as sock, pytest.raises(WeightsCorrupt):
-        asyncio.run(run._serve(engine, settings, sock))
+    monkeypatch.setattr(run, "open_engine", lambda *_, **__: tone_engine(silent_voices(tmp_path), Broken))
+    with pytest.raises(WeightsCorrupt):
+        run.serve(Settings(port=0))
 
 
 def test_few_files_mean_few_connections_and_no_crash(tmp_path: Path) -> None:
@@ -125,13 +125,16 @@ def test_every_setting_has_its_flag() -> None:
         assert f"--{name.replace('_', '-')} " in shown
 
 
-def test_a_wrong_flag_is_one_line(tmp_path: Path) -> None:
-    for flags in (["--port", "many"], ["--api-keys", "sha256:x"], ["--voice-names", "x"], ["--grace-s", "-1"]):
-        command = [sys.executable, "-m", "tests.server.serve_tones", str(tmp_path), *flags]
-        done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
-        assert done.returncode == 2, done.stderr
-        assert "Traceback" not in done.stderr
-        assert flags[0][2:].replace("-", "_") in done.stderr
+@pytest.mark.parametrize(
+    "wrong", [{"api_keys": "sha256:x"}, {"voice_names": "x"}, {"voice_names": "x=nobody"}, {"voice": "nobody"}]
+)
+def test_a_wrong_setting_shows_before_anything_is_loaded(
+    monkeypatch: pytest.MonkeyPatch, wrong: dict[str, str]
+) -> None:
+    monkeypatch.setattr(run, "open_engine", None)
+    with pytest.raises(InvalidInput) as caught:
+        run.serve(Settings(port=0, **wrong))  # type: ignore[arg-type]
+    assert caught.value.param in wrong
 
 
 def test_sixty_four_at_once_through_the_real_batcher_each_hear_their_own(tmp_path: Path, stage: Stage) -> None:

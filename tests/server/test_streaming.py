@@ -33,12 +33,15 @@ RAW = [("/v1/audio/speech", {"input": LONG, "response_format": "pcm"}), ("/tts/s
 
 
 @pytest.fixture
-def held(stage: Stage) -> Iterator[House]:
+def held(house: House) -> Iterator[House]:
     """A server whose engine says one chunk and then waits to be let go."""
-    with serving(stage) as house:
-        stage.hold_from = 1
-        yield house
-        stage.let_go()
+    house.stage.reset()
+    house.stage.hold_from = 1
+    yield house
+    house.stage.let_go()
+    while house.app.state.service.gate.n_inside:
+        assert house.get("/healthz").status_code == 200
+    house.stage.reset()
 
 
 @pytest.mark.parametrize(("path", "body"), STREAMS, ids=lambda value: str(value)[-40:])
@@ -87,35 +90,33 @@ def test_who_leaves_in_mid_stream_is_forgotten_at_once(held: House, path: str, b
     [*RAW, ("/tts", {"text": SHORT}), ("/tts/batch", {"requests": [{"text": SHORT}]})],
     ids=lambda value: str(value)[-40:],
 )
-def test_who_leaves_before_the_first_sound_is_forgotten_at_once(stage: Stage, path: str, body: dict[str, Any]) -> None:
-    with serving(stage) as house:
-        stage.hold_from = 0
-        with socket.create_connection(house.host_port) as sock:
-            sock.sendall(raw(path, body))
-            assert stage.opened.acquire(timeout=60)
-        assert stage.closed.acquire(timeout=60)
-        assert house.get("/healthz").status_code == 200
+def test_who_leaves_before_the_first_sound_is_forgotten_at_once(held: House, path: str, body: dict[str, Any]) -> None:
+    held.stage.hold_from = 0
+    with socket.create_connection(held.host_port) as sock:
+        sock.sendall(raw(path, body))
+        assert held.stage.opened.acquire(timeout=60)
+    assert held.stage.closed.acquire(timeout=60)
+    assert held.get("/healthz").status_code == 200
 
 
 @pytest.mark.parametrize(("path", "body"), RAW, ids=lambda value: str(value)[-40:])
 @pytest.mark.parametrize("error", [RuntimeError("a bug"), ModelFailed("row broke"), WorkerLost("gone")])
 def test_a_raw_stream_that_breaks_is_seen_to_break(
-    stage: Stage, path: str, body: dict[str, Any], error: Exception
+    house: House, path: str, body: dict[str, Any], error: Exception
 ) -> None:
-    with serving(stage) as house:
-        stage.break_at, stage.error = 1, error
-        got = b""
-        with house.client().stream("POST", path, json=body) as response:
-            assert response.status_code == 200
-            pieces = response.iter_raw()
-            with pytest.raises(httpx2.RemoteProtocolError, match="incomplete"):  # noqa: PT012 - the whole stream is it
-                for piece in pieces:
-                    got += piece
-        stage.break_at = None
-        whole = house.post(path, body).content
-        assert 0 < len(got) < len(whole)
-        assert got == whole[: len(got)]  # the good part, and not a byte of anything else
-        assert house.get("/healthz").status_code == 200
+    house.stage.break_at, house.stage.error = 1, error
+    got = b""
+    with house.client().stream("POST", path, json=body) as response:
+        assert response.status_code == 200
+        pieces = response.iter_raw()
+        with pytest.raises(httpx2.RemoteProtocolError, match="incomplete"):  # noqa: PT012 - the whole stream is it
+            for piece in pieces:
+                got += piece
+    house.stage.break_at = None
+    whole = house.post(path, body).content
+    assert 0 < len(got) < len(whole)
+    assert got == whole[: len(got)]  # the good part, and not a byte of anything else
+    assert house.get("/healthz").status_code == 200
 
 
 def test_events_and_captions_that_break_say_so_last(stage: Stage) -> None:

@@ -20,7 +20,9 @@ from tutti.opening import open_engine
 from tutti.server.app import app
 from tutti.server.connection import patient
 from tutti.server.gate import Gate
+from tutti.server.keys import Keys
 from tutti.server.logs import logging_aside
+from tutti.server.service import chosen_voices
 from tutti.settings import Settings
 
 KEEP_ALIVE_S = 75  # pooled clients come back within this time
@@ -67,6 +69,8 @@ class Server(uvicorn.Server):
 
 def serve(settings: Settings) -> None:
     """Serves until told to stop. A wrong setting or a taken port shows before anything is fetched or loaded."""
+    chosen_voices(settings)
+    Keys(settings.api_keys)
     with bound(settings) as sock, logging_aside(settings.log_format):
         asyncio.run(_serve(open_engine(settings, apart=True, progress=_show), settings, sock))
 

@@ -31,9 +31,7 @@ class Service:
 
     @classmethod
     def of(cls, engine: Speaks, settings: Settings) -> "Service":
-        names = own_names(settings.voice_names)
-        voice = voice_expression(settings.voice, names)
-        parse(voice)  # a default that does not exist shows at the start
+        names, voice = chosen_voices(settings)
         return cls(
             engine,
             settings,
@@ -61,3 +59,11 @@ class Service:
                 f"the text has {n_characters:,} characters; one request takes {self.settings.max_text:,}", param=param
             )
         self.limits.characters.take(caller, n_characters)
+
+
+def chosen_voices(settings: Settings) -> tuple[dict[str, str], str]:
+    """Every name for a voice, and the voice when none is asked for; raises where one does not exist."""
+    names = own_names(settings.voice_names)
+    voice = voice_expression(settings.voice, names)
+    parse(voice)
+    return names, voice
