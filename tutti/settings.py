@@ -79,6 +79,8 @@ class Settings(BaseModel):
     grace_s: float = Field(30, ge=0, description="how long streams may finish after SIGTERM")
     cache_mb: float = Field(64, ge=0, description="whole answers kept for the next who asks; 0 = none")
     log_format: Literal["text", "json"] = Field("text", description="how the server writes its log")
+    wyoming_port: int | None = Field(None, ge=0, le=65535, description="port for Home Assistant, 10200; none = off")
+    wyoming_host: str | None = Field(None, description="address for Home Assistant; none = host")
 
 
 # Values that go together. A value given by itself wins over its preset.

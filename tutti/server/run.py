@@ -8,7 +8,8 @@ import resource
 import signal
 import socket
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from threading import current_thread, main_thread
 
 import uvicorn
@@ -22,11 +23,12 @@ from tutti.server.connection import patient
 from tutti.server.gate import Gate
 from tutti.server.keys import Keys
 from tutti.server.logs import logging_aside
-from tutti.server.service import chosen_voices
+from tutti.server.service import Service, chosen_voices
 from tutti.settings import Settings
 
 KEEP_ALIVE_S = 75  # pooled clients come back within this time
 SPARE_FILES = 64  # descriptors that are not connections
+Beside = Callable[[Service], contextlib.AbstractAsyncContextManager[None]]
 log = logging.getLogger("tutti.server")
 
 
@@ -71,11 +73,11 @@ def serve(settings: Settings) -> None:
     """Serves until told to stop. A wrong setting or a taken port shows before anything is fetched or loaded."""
     chosen_voices(settings)
     Keys(settings.api_keys)
-    with bound(settings) as sock, logging_aside(settings.log_format):
-        asyncio.run(_serve(open_engine(settings, apart=True, progress=_show), settings, sock))
+    with bound(settings) as sock, wyoming(settings) as beside, logging_aside(settings.log_format):
+        asyncio.run(_serve(open_engine(settings, apart=True, progress=_show), settings, sock, beside))
 
 
-async def _serve(engine: Engine, settings: Settings, sock: socket.socket) -> None:
+async def _serve(engine: Engine, settings: Settings, sock: socket.socket, beside: Beside) -> None:
     failed: list[BaseException] = []
 
     def warm(warming: asyncio.Task[None]) -> None:
@@ -88,7 +90,8 @@ async def _serve(engine: Engine, settings: Settings, sock: socket.socket) -> Non
 
     application = app(engine, settings, engine.books.metrics.registry, on_warm=warm)
     server = Server(configured(application, settings), application.state.service.gate, settings.grace_s)
-    await server.serve(sockets=[sock])
+    async with beside(application.state.service):
+        await server.serve(sockets=[sock])
     if failed:
         raise failed[0]
 
@@ -117,6 +120,19 @@ def bound(settings: Settings) -> socket.socket:
             f"cannot listen on {settings.host} port {settings.port}: {exc.strerror}", param="port"
         ) from exc
     return sock
+
+
+@contextlib.contextmanager
+def wyoming(settings: Settings) -> Iterator[Beside]:
+    """What speaks to Home Assistant beside HTTP, where a port is set for it; what is missing or taken shows now."""
+    if settings.wyoming_port is None:
+        yield lambda _: contextlib.nullcontext()
+        return
+    from tutti.server.wyoming import speaking
+
+    place = {"host": settings.wyoming_host or settings.host, "port": settings.wyoming_port}
+    with bound(settings.model_copy(update=place)) as sock:
+        yield partial(speaking, sock=sock)
 
 
 def configured(application: FastAPI, settings: Settings) -> uvicorn.Config:
