@@ -13,9 +13,11 @@ import pytest
 from tests.server.house import LONG, SHORT, House, Stage, serving, shaped
 from tutti.audio import FORMATS
 from tutti.errors import (
+    DeadlineExceeded,
     DeviceFull,
     Draining,
     G2PUnavailable,
+    MissingExtra,
     ModelFailed,
     NotReady,
     QueueFull,
@@ -134,7 +136,9 @@ def test_events_and_captions_that_break_say_so_last(stage: Stage) -> None:
 @pytest.mark.parametrize(
     ("error", "status", "retry_after", "should_retry"),
     [
-        (QueueFull("full", retry_after_s=7.2), 429, "8", None),
+        (QueueFull("full", retry_after_s=7.2), 429, "8", "true"),
+        (DeadlineExceeded("late"), 504, None, None),
+        (MissingExtra("no voice of yours"), 501, None, "false"),
         (NotReady("cold"), 503, "2", "true"),
         (Draining("going"), 503, "5", "true"),
         (WorkerLost("gone"), 503, "1", "true"),

@@ -75,9 +75,9 @@ def headers(error: TuttiError) -> dict[str, str]:
     told = {"cache-control": "no-store"}
     if after_s:
         told["retry-after"] = str(max(1, math.ceil(after_s)))
-    if error.status >= 500:
-        # A row that broke the network breaks it again; a lost worker or a full device does not.
-        told["x-should-retry"] = "true" if after_s else "false"
+        told["x-should-retry"] = "true"
+    elif error.status in (500, 501):
+        told["x-should-retry"] = "false"  # a row that broke the network breaks it again
     if error.status == 401:
         told["www-authenticate"] = "Bearer"
     return told

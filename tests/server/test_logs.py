@@ -1,0 +1,51 @@
+"""The log: one line a fact, written by another thread, given back as it was."""
+
+import json
+import logging
+import threading
+
+import pytest
+
+from tutti.server.logs import CUT, logging_aside
+
+log = logging.getLogger("tutti.test")
+
+
+def test_lines_are_json_where_it_is_wished(capsys: pytest.CaptureFixture[str]) -> None:
+    with logging_aside("json"):
+        log.info('said "%s"', "two\nlines")
+        try:
+            raise ValueError("broken")
+        except ValueError:
+            log.exception("failed")
+    first, second = (json.loads(line) for line in capsys.readouterr().err.splitlines())
+    assert first["message"] == 'said "two\nlines"'
+    assert (first["level"], first["logger"]) == ("info", "tutti.test")
+    assert "ValueError: broken" in second["message"]
+
+
+def test_who_logs_does_not_write(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    writers: set[int] = set()
+    emit = logging.StreamHandler.emit
+
+    def noting(self: logging.StreamHandler, record: logging.LogRecord) -> None:  # type: ignore[type-arg]
+        writers.add(threading.get_ident())
+        emit(self, record)
+
+    monkeypatch.setattr(logging.StreamHandler, "emit", noting)
+    with logging_aside("text"):
+        log.info("a fact")
+    assert "tutti.test a fact" in capsys.readouterr().err
+    assert writers
+    assert threading.get_ident() not in writers
+
+
+def test_it_leaves_everything_as_it_was_and_keeps_one_line_out(capsys: pytest.CaptureFixture[str]) -> None:
+    root = logging.getLogger()
+    before = (root.handlers[:], root.level)
+    with logging_aside("text"):
+        logging.getLogger("uvicorn.error").error(CUT)
+        logging.getLogger("uvicorn.error").error("something else")
+    assert (root.handlers, root.level) == before
+    assert "something else" in (written := capsys.readouterr().err)
+    assert CUT not in written
