@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 FRAMES_PER_TOKEN = 2.9  # of speech at its own pace, before the durations are known
 MAX_LOST = 2  # workers that may die under a row before the row is taken for the cause
 HANG = 10.0  # times the predicted seconds: a batch that takes longer hangs
-HANG_S = 20.0  # but never less than this: a busy machine is no hang
+HANG_S = 30.0  # but never less than this: a busy machine is no hang
 
 
 @dataclass(frozen=True, slots=True, eq=False)
