@@ -8,6 +8,7 @@ SHARE = 0.05  # of the device in any window, for those who can wait
 SLACK = 1.1  # predictions err: aim a little above the share
 MEMORY_S = 30.0  # how long the use of the device is remembered
 GRACE = 0.25  # of the device beyond an even share: callers differ by chance
+HOLD_S = 0.5  # who has only just begun to wait lets the urgent go first
 GAP_S = 1.0  # gone for less than this is not gone
 
 
@@ -81,4 +82,4 @@ class Patience:
         had = sum(min(seconds, end - start) for end, seconds in self._runs if end > start)
         # The time before they came counts as if they had had their share, so that their turns come evenly.
         had += SHARE * SLACK * max(0.0, min(self._waits_since_s - start, WINDOW_S))
-        return had < SHARE * SLACK * WINDOW_S
+        return now - self._waits_since_s >= HOLD_S and had < SHARE * SLACK * WINDOW_S

@@ -68,6 +68,7 @@ class Policy(Protocol):
 FEASIBLE, LATE, BULK = range(3)
 URGENT = 2.0  # caps that a batch may take for rows that would be too late in the next one
 RIDE = 0.1  # of its cost alone: what a bulk row may add to a batch of others
+OWING = 0.3  # the same of a row whose caller owes, in a batch of one who does not
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,12 +98,13 @@ class Deadline:
         return (tier, *(other for other in (FEASIBLE, LATE, BULK) if other != tier))
 
     def refuses(self, draft: Draft, lot: Lot, then: Draft, now: float) -> Reason | None:
-        rides = lot.bulk and not draft.head.bulk
-        if then.predicted_s - draft.predicted_s > lot.alone_s * (RIDE if rides else 1.0):
+        stretch = RIDE if lot.bulk and not draft.head.bulk else OWING if lot.owes_s > draft.head.owes_s == 0.0 else 1.0
+        if then.predicted_s - draft.predicted_s > lot.alone_s * stretch:
             return "cost"
         if now + then.predicted_s > then.due_s:
             return "deadline"
-        urgent = now + lot.alone_s <= lot.due_s < now + draft.predicted_s + lot.alone_s  # in this batch or too late
+        in_time, in_time_later = now + lot.alone_s <= lot.due_s, now + draft.predicted_s + lot.alone_s <= lot.due_s
+        urgent = in_time and not in_time_later and lot.owes_s == 0.0
         return "cost" if then.predicted_s > self.cap_s * (URGENT if urgent else 1.0) else None
 
     def wake_at(self, rooms: Collection[Waiting], now: float) -> float | None:

@@ -52,7 +52,9 @@ class Scheduler:
         `cost_s`: device seconds to its first audio. Jobs of a stream that was let in are never refused.
         """
         self._callers.seen(caller, now)
-        waiting = sum(map(len, self._rooms.values()))
+        # A row that runs and has a stage to come will wait again: its place is taken.
+        running = sum(job.then_s > 0.0 for batch in self._free_at for job in batch.jobs)
+        waiting = sum(map(len, self._rooms.values())) + running
         bulk = sum(room.kinds["bulk"] for room in self._rooms.values())
         # A device that is too slow for the deadline even when idle still serves: then a short line is no reason.
         due_s = max(deadline_s, now + self.limits.patience * cost_s)

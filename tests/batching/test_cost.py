@@ -1,0 +1,128 @@
+"""What a cost promises: never negative, never falling when rows grow, close after a sweep, steady in a rut."""
+
+import random
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tutti.batching.cost import Cost, Padded, Shape, SideBySide, extent, file_name, load, save
+from tutti.batching.job import Key
+
+PRIOR = (0.01, 0.0, 1e-5, 1e-5)
+SHAPES: list[Shape] = [Padded(), Padded(lambda n: -(-n // 32) * 32, (1, 2, 4, 8, 16)), SideBySide(1), SideBySide(4)]
+sizes_st = st.lists(st.integers(1, 2000), min_size=1, max_size=20)
+batches_st = st.lists(st.tuples(sizes_st, st.floats(0, 30)), max_size=25)
+
+
+@settings(deadline=None)
+@given(st.sampled_from(SHAPES), batches_st, sizes_st, st.data())
+def test_more_is_never_cheaper_whatever_was_seen(shape: Shape, seen, sizes, data) -> None:
+    cost = Cost(shape, PRIOR)
+    for batch, took_s in seen:
+        assert cost.learn(batch, took_s) >= 0
+    row = data.draw(st.integers(0, len(sizes) - 1))
+    longer = [*sizes[:row], sizes[row] + data.draw(st.integers(1, 500)), *sizes[row + 1 :]]
+    assert 0 < cost.predict(sizes) <= cost.predict(longer) + 1e-12
+    assert cost.predict(sizes) <= cost.predict([*sizes, data.draw(st.integers(1, 2000))]) + 1e-12
+
+
+@given(st.sampled_from(SHAPES), sizes_st)
+def test_all_that_counts_is_the_extent(shape: Shape, sizes: list[int]) -> None:
+    grown = extent(sizes[:1])
+    for size in sizes[1:]:
+        grown = grown.with_row(size)
+    cost = Cost(shape, PRIOR)
+    assert cost.seconds(grown) == cost.predict(sizes) == cost.predict(sizes[::-1])
+    assert cost.padded(grown) >= sum(sizes)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_a_sweep_and_some_traffic_make_it_right(shape: Shape) -> None:
+    """Even if the device is nothing like the prior, and its times scatter by a tenth."""
+    rng = random.Random(1)
+    truth = Cost(shape, (0.003, 0.0005, 8e-4, 2e-3))
+    cost = Cost(shape, PRIOR)
+    cost.seed(([size] * rows, truth.predict([size] * rows)) for size in (20, 100, 600) for rows in (1, 2, 4, 8))
+    for _ in range(200):
+        sizes = [rng.randint(10, 1000) for _ in range(rng.randint(1, 16))]
+        cost.learn(sizes, truth.predict(sizes) * rng.uniform(0.9, 1.1))
+    for _ in range(50):
+        sizes = [rng.randint(10, 1000) for _ in range(rng.randint(1, 16))]
+        assert cost.predict(sizes) == pytest.approx(truth.predict(sizes), rel=0.1)
+    assert cost.error < 0.15
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_hours_of_one_shape_do_not_make_it_forget_the_others(shape: Shape) -> None:
+    rng = random.Random(2)
+    truth = Cost(shape, (0.010, 0.0005, 2e-4, 6e-4))
+    cost = Cost(shape, PRIOR)
+    cost.seed(([size] * rows, truth.predict([size] * rows)) for size in (20, 100, 600) for rows in (1, 2, 4, 8))
+    for _ in range(2000):
+        cost.learn([200], truth.predict([200]) * rng.uniform(0.95, 1.05))
+    for sizes in ([50], [600], [600] * 8, [30, 500, 900]):
+        assert cost.predict(sizes) == pytest.approx(truth.predict(sizes), rel=0.25)
+
+
+def test_a_stall_and_a_stopped_clock_move_it_little() -> None:
+    truth = Cost(Padded(), (0.01, 0.0, 2e-5, 0.0))
+    cost = Cost(Padded(), PRIOR)
+    cost.seed(([size] * rows, truth.predict([size] * rows)) for size in (20, 100, 600) for rows in (1, 2, 4, 8))
+    for i in range(60):
+        cost.learn([100] * (1 + i % 8), truth.predict([100] * (1 + i % 8)))
+    cost.learn([100] * 4, 20.0)
+    cost.learn([100] * 4, 0.0)
+    assert cost.predict([100] * 4) == pytest.approx(truth.predict([100] * 4), rel=0.2)
+
+
+def test_it_follows_a_device_that_became_slower() -> None:
+    cost = Cost(Padded(), (0.01, 0.0, 2e-5, 0.0))
+    for i in range(150):
+        sizes = [50 + 13 * i % 400] * (1 + i % 8)
+        cost.learn(sizes, 3 * (0.01 + 2e-5 * len(sizes) * sizes[0]))
+    assert cost.predict([200] * 4) == pytest.approx(3 * (0.01 + 2e-5 * 800), rel=0.1)
+
+
+def test_side_by_side_a_lone_row_has_all_lanes_and_equal_rows_share_them() -> None:
+    cost = Cost(SideBySide(4), (0.0, 0.0, 0.25e-3, 1e-3))
+    assert cost.predict([400]) == pytest.approx(0.1)
+    assert cost.predict([400] * 4) == pytest.approx(0.4)
+    assert cost.predict([400, 10]) == pytest.approx(0.4), "the company of a short row takes the long one's lanes away"
+
+
+def test_costs_are_kept_for_the_next_start(tmp_path: Path) -> None:
+    path = tmp_path / "below" / file_name("NVIDIA H200 / 1", "ab" * 32)
+    kept = {
+        Key("kokoro", "acoustic"): Cost(Padded(), PRIOR),
+        Key("kokoro", "vocoder"): Cost(SideBySide(2), (1.0, 2.0, 3.0, 4.0)),
+    }
+    save(kept, path)
+    assert load(path) == {key: cost.coefficients for key, cost in kept.items()}
+    assert [found.name for found in path.parent.iterdir()] == [path.name]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "{", "[]", "null", '{"costs": 3}', '{"costs": [["a", "vocoder", [1, 2]]]}', '{"costs": [["a", "x", "abcd"]]}'],
+)
+def test_a_broken_file_is_as_good_as_none(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "costs.json"
+    assert load(path) == {}
+    path.write_text(text)
+    assert load(path) == {}
+
+
+def test_coefficients_that_cannot_be_are_not_taken(tmp_path: Path) -> None:
+    path = tmp_path / "costs.json"
+    path.write_text(
+        '{"costs": [["a", "vocoder", [1, -2, 0, 0]], ["b", "vocoder", [NaN, 0, 0, 0]], ["c", "vocoder", [1, 0, 0, 0]]]}'
+    )
+    assert set(load(path)) == {Key("c", "vocoder")}
+
+
+def test_a_file_name_tells_devices_and_weights_apart() -> None:
+    names = {file_name(device, sha) for device in ("A 1", "A-1", "../../etc") for sha in ("x", "y")}
+    assert len(names) == 6
+    assert not any("/" in name or ".." in name for name in names)

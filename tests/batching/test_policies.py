@@ -1,0 +1,150 @@
+"""Each policy does what its name says, on a virtual clock."""
+
+import itertools
+from dataclasses import replace
+
+import pytest
+
+from tutti.batching.cost import Cost, Padded
+from tutti.batching.job import Class, Job, Key
+from tutti.batching.policies import Bypass, Deadline, Fifo, Policy, Window
+from tutti.batching.scheduler import Limits, Scheduler
+
+A, B = Key("a", "vocoder"), Key("b", "vocoder")
+WINDOW = Window(max_wait_s=0.05, min_wait_s=0.002, early_rows=4)
+BYPASS = Bypass(max_wait_s=0.05, min_wait_s=0.002, early_rows=4)
+numbers = itertools.count()
+
+
+def new_scheduler(policy: Policy, max_rows: int = 5) -> Scheduler:
+    return Scheduler(Limits(max_rows=max_rows), lambda key: Cost(Padded(), (0.01, 0.0, 2e-5, 0.0)), policy)
+
+
+def add(scheduler: Scheduler, now: float, kind: Class = "next", deadline_s: float = 100.0, key: Key = A) -> Job:
+    job = Job(key, next(numbers), kind, 100, deadline_s, arrived_s=now)
+    scheduler.add(job, now)
+    return job
+
+
+def batch_at(scheduler: Scheduler, now: float) -> tuple[str, tuple[Job, ...]] | None:
+    batch = scheduler.next_batch(now)
+    return batch and (batch.reason, batch.jobs)
+
+
+@pytest.mark.parametrize("policy", [Deadline(0.08), Fifo()])
+def test_a_lone_row_leaves_at_once(policy: Policy) -> None:
+    scheduler = new_scheduler(policy)
+    job = add(scheduler, 1.0)
+    assert scheduler.wake_at(1.0) is None
+    assert batch_at(scheduler, 1.0) == ("free", (job,))
+
+
+def test_fifo_is_the_order_of_arrival_over_all_keys() -> None:
+    scheduler = new_scheduler(Fifo())
+    jobs = [add(scheduler, float(i), deadline_s=50.0 - i, key=A if i in (0, 2) else B) for i in range(5)]
+    assert batch_at(scheduler, 9.0) == ("free", (jobs[0], jobs[2]))
+    assert batch_at(scheduler, 9.0) == ("free", (jobs[1], jobs[3], jobs[4]))
+
+
+def test_deadline_is_the_order_of_need_over_all_keys_and_stages() -> None:
+    scheduler = new_scheduler(Deadline(0.08))
+    later, sooner = add(scheduler, 0.0, deadline_s=5.0), add(scheduler, 0.0, deadline_s=4.0, key=B)
+    reads = Job(Key("b", "acoustic"), 99, "first", 10, 5.5, then_s=2.0)
+    scheduler.add(reads, 0.0)
+    assert [scheduler.next_batch(0.0).jobs for _ in range(3)] == [(reads,), (sooner,), (later,)]
+
+
+def test_deadline_serves_those_in_time_before_those_too_late() -> None:
+    scheduler = new_scheduler(Deadline(0.08))
+    late, in_time = add(scheduler, 0.0, deadline_s=9.0, key=B), add(scheduler, 0.0, deadline_s=20.0)
+    assert batch_at(scheduler, 10.0) == ("free", (in_time,))
+    assert batch_at(scheduler, 10.0) == ("free", (late,))
+
+
+def test_deadline_does_not_let_bulk_stretch_a_batch_of_the_urgent() -> None:
+    scheduler = new_scheduler(Deadline(0.08))
+    bulk, first = add(scheduler, 0.0, "bulk"), add(scheduler, 0.0, "first", 1.0)
+    assert batch_at(scheduler, 0.0) == ("cost", (first,))
+    assert batch_at(scheduler, 0.0) == ("free", (bulk,))
+
+
+def test_window_waits_for_company_until_the_oldest_waited_long_enough() -> None:
+    scheduler = new_scheduler(WINDOW)
+    jobs = (add(scheduler, 0.0), add(scheduler, 0.001))
+    assert batch_at(scheduler, 0.049) is None
+    assert scheduler.wake_at(0.049) == pytest.approx(0.05)
+    assert batch_at(scheduler, 0.05) == ("window", jobs)
+
+
+def test_window_fires_early_near_capacity() -> None:
+    scheduler = new_scheduler(WINDOW)
+    jobs = [add(scheduler, 0.0) for _ in range(3)]
+    assert batch_at(scheduler, 0.0) is None
+    jobs.append(add(scheduler, 0.001))
+    assert scheduler.wake_at(0.001) == 0.001
+    assert batch_at(scheduler, 0.001) == ("early", tuple(jobs))
+
+
+def test_window_lets_a_single_user_go_when_all_is_quiet() -> None:
+    scheduler = new_scheduler(WINDOW)
+    job = add(scheduler, 0.0)
+    assert batch_at(scheduler, 0.001) is None
+    assert scheduler.wake_at(0.001) == pytest.approx(0.002)
+    assert batch_at(scheduler, 0.002) == ("quiet", (job,))
+
+
+def test_window_counts_each_key_for_itself() -> None:
+    scheduler = new_scheduler(WINDOW)
+    for key in (A, B, A, B):
+        add(scheduler, 0.0, key=key)
+    assert batch_at(scheduler, 0.01) is None
+    assert {scheduler.next_batch(0.05).rows for _ in range(2)} == {2}
+
+
+def test_window_takes_no_more_than_fit() -> None:
+    scheduler = new_scheduler(WINDOW)
+    jobs = [add(scheduler, 0.0) for _ in range(7)]
+    assert batch_at(scheduler, 0.0) == ("early", tuple(jobs[:5]))
+    assert batch_at(scheduler, 0.0) is None
+
+
+def test_bypass_sends_first_chunks_at_once_and_alone() -> None:
+    scheduler = new_scheduler(BYPASS)
+    rest = [add(scheduler, 0.0), add(scheduler, 0.0)]
+    first = [add(scheduler, 0.001, "first"), add(scheduler, 0.002, "first")]
+    assert scheduler.wake_at(0.002) == 0.002
+    assert [batch_at(scheduler, 0.002) for _ in range(2)] == [("bypass", (job,)) for job in first]
+    assert batch_at(scheduler, 0.002) is None
+    assert batch_at(scheduler, 0.05) == ("window", tuple(rest))
+
+
+def test_bypass_does_not_count_first_chunks_as_company() -> None:
+    scheduler = new_scheduler(BYPASS)
+    for kind in ("next", "first", "next", "first"):
+        add(scheduler, 0.0, kind)
+    scheduler.next_batch(0.0)
+    scheduler.next_batch(0.0)
+    assert scheduler.next_batch(0.01) is None
+
+
+@pytest.mark.parametrize("policy", [Deadline(0.08), Fifo(), WINDOW, BYPASS])
+def test_the_halves_of_a_failed_batch_wait_for_no_window(policy: Policy) -> None:
+    scheduler = new_scheduler(replace(policy))
+    for _ in range(4):
+        add(scheduler, 0.0, "next")
+    failed = scheduler.next_batch(0.0)
+    assert failed is not None
+    assert failed.rows == 4
+    scheduler.failed(failed, 0.0)
+    assert [batch_at(scheduler, 0.0) for _ in range(2)] == [("retry", failed.jobs[:2]), ("retry", failed.jobs[2:])]
+
+
+def test_text_budget_and_memory_stop_a_batch_but_not_a_single_row() -> None:
+    limits = Limits(max_padded={"vocoder": 250}, max_text=30)
+    for size, text, rows in ((100, 0, 2), (10, 11, 2), (1000, 0, 1), (10, 500, 1)):
+        scheduler = Scheduler(limits, lambda key: Cost(Padded(), (0.01, 0.0, 2e-5, 0.0)), Fifo())
+        for _ in range(4):
+            scheduler.add(Job(A, next(numbers), "next", size, 9.0, n_characters=text), 0.0)
+        batch = scheduler.next_batch(0.0)
+        assert batch is not None
+        assert (batch.rows, batch.reason) == (rows, "full")

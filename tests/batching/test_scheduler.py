@@ -1,0 +1,322 @@
+"""What the scheduler promises beyond its laws: bisection, memory, shares, the door, and how little it looks at."""
+
+import itertools
+from contextlib import suppress
+from math import ceil, inf, log2
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tutti.batching.cost import Cost, Padded
+from tutti.batching.job import Batch, Class, Job, Key
+from tutti.batching.policies import Deadline, Fifo
+from tutti.batching.scheduler import Limits, Scheduler
+from tutti.errors import QueueFull
+
+VOCODER = Key("kokoro", "vocoder")
+CAP_S = 0.08
+numbers = itertools.count()
+
+
+def new_scheduler(cap_s: float = CAP_S, shape: Padded | None = None, **limits: object) -> Scheduler:
+    return Scheduler(
+        Limits(cap_s=cap_s, **limits), lambda key: Cost(shape or Padded(), (0.01, 0.0, 2e-5, 0.0)), Deadline(cap_s)
+    )
+
+
+def new_job(
+    size: int = 100, deadline_s: float = 1e6, kind: Class = "next", caller: str = "", key: Key = VOCODER
+) -> Job:
+    return Job(key, next(numbers), kind, size, deadline_s, caller=caller)
+
+
+def run(scheduler: Scheduler, now: float) -> tuple[Batch, float]:
+    batch = scheduler.next_batch(now)
+    assert batch is not None
+    scheduler.finished(batch, batch.predicted_s, now + batch.predicted_s)
+    return batch, now + batch.predicted_s
+
+
+@given(n=st.integers(2, 32), data=st.data())
+def test_bisection_finds_the_bad_row_and_spares_the_rest(n: int, data: st.DataObject) -> None:
+    scheduler = new_scheduler(cap_s=inf)
+    jobs = [new_job() for _ in range(n)]
+    bad = data.draw(st.sampled_from(jobs))
+    for job in jobs:
+        scheduler.add(job, 0.0)
+    reruns, good = -1, []
+    while (batch := scheduler.next_batch(0.0)) is not None:
+        reruns += bad in batch.jobs
+        if bad not in batch.jobs:
+            scheduler.finished(batch, batch.predicted_s, 0.0)
+            good += batch.jobs
+        elif batch.rows > 1:
+            scheduler.failed(batch, 0.0)
+            scheduler.add(newcomer := new_job(), 0.0)
+            jobs.append(newcomer)
+    assert reruns == pytest.approx(log2(n), abs=1)
+    assert reruns <= 2 * ceil(log2(n)) + 1
+    assert sorted(map(id, good)) == sorted(id(job) for job in jobs if job is not bad)
+
+
+def test_halves_of_a_failed_batch_meet_nobody_before_they_ran() -> None:
+    scheduler = new_scheduler(cap_s=inf)
+    jobs = [new_job() for _ in range(4)]
+    for job in jobs:
+        scheduler.add(job, 0.0)
+    failed = scheduler.next_batch(0.0)
+    assert failed is not None
+    scheduler.failed(failed, 0.0)
+    scheduler.add(new_job(deadline_s=1.0), 0.0)
+    batches = [run(scheduler, 0.0)[0] for _ in range(3)]
+    assert {batch.jobs for batch in batches if batch.reason == "retry"} == {failed.jobs[:2], failed.jobs[2:]}
+
+
+def test_one_row_can_neither_be_bisected_nor_made_smaller() -> None:
+    scheduler = new_scheduler()
+    scheduler.add(new_job(), 0.0)
+    batch = scheduler.next_batch(0.0)
+    assert batch is not None
+    for tell in (scheduler.failed, scheduler.device_full):
+        with pytest.raises(ValueError, match="batch of one"):
+            tell(batch, 0.0)
+
+
+def test_a_full_device_gets_half_as_much_and_slowly_more_again() -> None:
+    scheduler = new_scheduler(cap_s=inf, max_padded={"vocoder": 1600})
+    for _ in range(800):
+        scheduler.add(new_job(), 0.0)
+    full = scheduler.next_batch(0.0)
+    assert full is not None
+    assert full.padded == 1600
+    scheduler.device_full(full, 0.0)
+    sizes = [run(scheduler, 0.0)[0].padded for _ in range(39)]
+    assert sizes[0] == 800
+    assert sizes == sorted(sizes), "it recovers"
+    assert sizes[5] < 1000, "slowly"
+    assert sizes[-1] == 1600, "fully"
+
+
+@settings(max_examples=8, deadline=None)
+@given(
+    bulk_size=st.sampled_from([50, 500, 4000, 20_000]),
+    other_size=st.sampled_from([50, 1000, 4000]),
+    n_keys=st.integers(1, 2),
+)
+def test_bulk_gets_its_share_of_any_ten_seconds(bulk_size: int, other_size: int, n_keys: int) -> None:
+    """However much urgent work there is. Bulk rows of up to 0.4 s, other batches of up to the cap."""
+    scheduler = new_scheduler()
+    keys = [VOCODER, Key("kokoro", "acoustic")][:n_keys]
+    now, runs, waiting = 0.0, [], 0
+    while now < 25.0:
+        while scheduler.waiting()["first"] < 12:
+            for key in keys:
+                scheduler.add(new_job(other_size, now + 60.0, "first", key=key), now)
+        while waiting < 64:
+            scheduler.add(new_job(bulk_size, now + 3600, "bulk", key=keys[-1]), now)
+            waiting += 1
+        batch, end = run(scheduler, now)
+        bulk = [job for job in batch.jobs if job.kind == "bulk"]
+        waiting -= len(bulk)
+        runs.append((now, end, sum(job.size for job in bulk) / sum(job.size for job in batch.jobs)))
+        now = end
+    for start in range(15):
+        had = sum(max(0.0, min(end, start + 10) - max(begin, start)) * part for begin, end, part in runs)
+        assert had >= 0.05 * 10, f"{had:.2f} s from {start} s on"
+
+
+def test_the_late_are_served_though_others_are_in_time() -> None:
+    scheduler = new_scheduler()
+    late = [new_job(deadline_s=-1.0) for _ in range(20)]
+    for job in late:
+        scheduler.add(job, 0.0)
+    now = 0.0
+    while any(job.deadline_s < 0 for room in scheduler._rooms.values() for job in room):
+        for _ in range(8):
+            scheduler.add(new_job(1000, now + 0.5, "first"), now)
+        _, now = run(scheduler, now)
+        assert now < 60.0, "starved"
+
+
+def test_bulk_rides_along_where_it_costs_nothing() -> None:
+    """Five rows are padded to eight: three places are paid for."""
+    scheduler = new_scheduler(shape=Padded(rows=(1, 2, 4, 8, 16)))
+    for _ in range(5):
+        scheduler.add(new_job(100, 10.0, "first"), 0.0)
+    for _ in range(9):
+        scheduler.add(new_job(90, 3600.0, "bulk"), 0.0)
+    batch, _ = run(scheduler, 0.0)
+    assert [job.kind for job in batch.jobs] == ["first"] * 5 + ["bulk"] * 3
+
+
+def test_a_row_joins_only_if_that_is_cheaper_than_running_it_alone() -> None:
+    scheduler = new_scheduler(cap_s=inf)
+    long, short, like = new_job(2000), new_job(40), new_job(1900)
+    for job in (long, short, like):
+        scheduler.add(job, 0.0)
+    assert run(scheduler, 0.0)[0].jobs == (long, like)
+    assert run(scheduler, 0.0)[0].jobs == (short,)
+
+
+def test_no_deadline_that_can_be_kept_is_broken_for_company() -> None:
+    scheduler = new_scheduler(cap_s=inf)
+    tight = new_job(100, deadline_s=0.015)
+    for job in [tight, *(new_job(100, deadline_s=5.0) for _ in range(20))]:
+        scheduler.add(job, 0.0)
+    batch, end = run(scheduler, 0.0)
+    assert tight in batch.jobs
+    assert batch.rows > 1
+    assert end <= tight.deadline_s
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.data())
+def test_an_hour_more_or_less_on_the_clock_changes_nothing(data: st.DataObject) -> None:
+    """Only differences of times count, so a clock that starts elsewhere decides alike."""
+    jobs = data.draw(
+        st.lists(
+            st.tuples(st.integers(1, 500), st.integers(0, 40), st.sampled_from(["first", "next", "bulk"])), max_size=30
+        )
+    )
+
+    def decisions(start: float) -> list[tuple[int, ...]]:
+        scheduler, now = new_scheduler(), start
+        for size, due, kind in jobs:
+            scheduler.add(new_job(size, start + due / 16, kind), now)
+        found = []
+        while (batch := scheduler.next_batch(now)) is not None:
+            found.append(tuple(job.size for job in batch.jobs))
+            now += 0.0625  # exact in binary wherever the clock starts
+            scheduler.finished(batch, 0.0625, now)
+        return found
+
+    assert decisions(0.0) == decisions(4096.0)
+
+
+def test_a_decision_looks_at_few_jobs_however_many_wait() -> None:
+    """Amortised: a job that fell late is moved once; beyond that, rows of the batch and a fixed number passed over."""
+    looked = {}
+    for n in (500, 8000):
+        scheduler = new_scheduler(max_waiting=10_000)
+        for i in range(n):
+            scheduler.add(new_job(20 + 37 * i % 480, 60.0 + i % 91), 0.0)
+        before, now, most = scheduler.n_looked_at, 0.0, 0
+        for _ in range(20):
+            batch, now = run(scheduler, now)
+            most = max(most, scheduler.n_looked_at - before - batch.rows)
+            before = scheduler.n_looked_at
+        looked[n] = most
+    assert looked[8000] <= 2 * 24 + 16
+    assert looked[8000] <= looked[500] + 8
+
+
+def test_cancelled_jobs_do_not_pile_up() -> None:
+    scheduler = new_scheduler()
+    scheduler.add(new_job(deadline_s=0.5), 0.0)
+    for _ in range(5000):
+        scheduler.add(job := new_job(), 0.0)
+        scheduler.cancel(job)
+    (room,) = scheduler._rooms.values()
+    assert sum(map(len, room._tiers)) < 200
+    assert not room._behind
+
+
+# -- the door ----------------------------------------------------------------------------------------------------
+
+
+def test_a_burst_is_either_let_in_or_told_when_to_come_back() -> None:
+    scheduler = new_scheduler(max_waiting=30)
+    accepted, told = 0, []
+    for i in range(1000):
+        now = i * 1e-4
+        try:
+            scheduler.admit("first", str(i), 0.012, now + 5.0, now, stream=10_000 + i)
+        except QueueFull as full:
+            told.append(full.retry_after_s)
+        else:
+            accepted += 1
+            if i % 2:
+                scheduler.add(Job(VOCODER, 10_000 + i, "first", 100, now + 5.0), now)
+        assert sum(scheduler.waiting().values()) <= 30
+    assert (accepted, len(told)) == (30, 970)
+    assert min(told) > 0
+
+
+def test_who_cannot_be_in_time_is_refused_and_an_accepted_stream_never_is() -> None:
+    scheduler = new_scheduler()
+    for _ in range(40):
+        scheduler.add(new_job(1000, 0.1, "first"), 0.0)
+    with pytest.raises(QueueFull) as refused:
+        scheduler.admit("first", "", 0.02, 0.2, 0.0)
+    assert refused.value.status == 429
+    assert 0.1 <= refused.value.retry_after_s < 10
+    scheduler.admit("first", "", 0.02, 60.0, 0.0)
+    scheduler.add(new_job(1000, 0.1), 0.0)
+
+
+def test_bulk_is_turned_away_first() -> None:
+    scheduler = new_scheduler(max_waiting=20)
+    for _ in range(10):
+        scheduler.add(new_job(kind="bulk"), 0.0)
+    with pytest.raises(QueueFull):
+        scheduler.admit("bulk", "", 0.01, 3600.0, 0.0)
+    scheduler.admit("first", "", 0.01, 5.0, 0.0)
+
+
+def test_a_promise_that_nobody_came_for_ends_with_its_deadline_or_by_word() -> None:
+    scheduler = new_scheduler(max_waiting=1)
+    scheduler.admit("first", "", 0.01, 5.0, 0.0, stream=1)
+    with pytest.raises(QueueFull):
+        scheduler.admit("first", "", 0.01, 5.0, 0.0, stream=2)
+    scheduler.release(1)
+    scheduler.admit("first", "", 0.01, 5.0, 0.0, stream=2)
+    scheduler.admit("first", "", 0.01, 10.0, 5.1, stream=3)
+
+
+def test_who_owes_stands_behind_and_does_not_shut_the_door() -> None:
+    scheduler, now = new_scheduler(), 0.0
+
+    def greed(wait_s: float) -> None:
+        with suppress(QueueFull):
+            while True:
+                scheduler.admit("first", "greedy", 0.03, now + wait_s, now)
+                scheduler.add(new_job(1000, now + wait_s, "first", "greedy"), now)
+
+    for i in itertools.count():
+        if i % 20 == 0:
+            scheduler.add(new_job(100, now + 1.0, "first", "polite"), now)
+        greed(1.0)
+        _, now = run(scheduler, now)
+        if now > 30.0:
+            break
+    greed(0.3)
+    with pytest.raises(QueueFull):
+        scheduler.admit("first", "greedy", 0.03, now + 0.3, now)
+    scheduler.admit("first", "polite", 0.03, now + 0.3, now)
+    polite = new_job(100, now + 0.3, "first", "polite")
+    scheduler.add(polite, now)
+    assert run(scheduler, now)[0].jobs[0] is polite
+
+
+def test_equal_callers_keep_the_order_of_deadlines() -> None:
+    scheduler, now = new_scheduler(), 0.0
+    for i in itertools.count():
+        scheduler.add(new_job(1000, now + 1.0, "first", "ab"[i % 2]), now)
+        if i % 4 == 3:
+            _, now = run(scheduler, now)
+        if now > 30.0:
+            break
+    later, sooner = new_job(100, now + 0.4, "first", "a"), new_job(100, now + 0.3, "first", "b")
+    scheduler.add(later, now)
+    scheduler.add(sooner, now)
+    while sooner not in (batch := run(scheduler, now)[0]).jobs:
+        assert later not in batch.jobs
+    assert later not in batch.jobs or batch.jobs.index(sooner) < batch.jobs.index(later)
+
+
+def test_batching_switched_off_is_one_row_at_a_time() -> None:
+    scheduler = Scheduler(Limits(max_rows=1), lambda key: Cost(Padded(), (0.01, 0.0, 2e-5, 0.0)), Fifo())
+    for _ in range(3):
+        scheduler.add(new_job(), 0.0)
+    assert [run(scheduler, 0.0)[0].rows for _ in range(3)] == [1, 1, 1]

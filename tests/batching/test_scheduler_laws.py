@@ -1,0 +1,176 @@
+"""The laws of the scheduler, whatever happens in whatever order, under every policy, on a virtual clock."""
+
+from math import inf
+from typing import ClassVar
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
+
+from tutti.batching.cost import Cost, Padded, SideBySide
+from tutti.batching.job import Batch, Job, Key
+from tutti.batching.policies import Bypass, Deadline, Fifo, Policy, Window
+from tutti.batching.scheduler import Limits, Scheduler
+
+KEYS = [Key("a", "acoustic"), Key("a", "vocoder"), Key("b", "acoustic")]
+CAP_S = 0.08
+LIMITS = Limits(max_rows=6, max_padded={"acoustic": 900, "vocoder": 1200}, max_text=100, cap_s=CAP_S)
+
+
+class Laws(RuleBasedStateMachine):
+    policy: ClassVar[Policy]
+    eager: ClassVar[bool]  # never idle while somebody waits
+    shape: ClassVar[Padded | SideBySide] = Padded()
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.now = 100.0
+        self.scheduler = Scheduler(LIMITS, lambda key: Cost(self.shape, (0.01, 0.001, 5e-5, 5e-5)), self.policy)
+        self.waiting: dict[Job, None] = {}
+        self.running: list[Batch] = []
+        self.done: set[Job] = set()
+        self.cancelled: set[Job] = set()
+        self.left_once: set[Job] = set()
+        self.order: dict[tuple[Key, int], list[Job]] = {}  # as they came, of those who never left
+
+    @rule(
+        key=st.sampled_from(KEYS),
+        stream=st.integers(0, 5),
+        kind=st.sampled_from(["first", "next", "bulk"]),
+        size=st.sampled_from([1, 20, 21, 100, 300, 2000]),
+        due=st.floats(-1, 5),
+        then_s=st.sampled_from([0.0, 0.1]),
+        caller=st.sampled_from("xyz"),
+        text=st.sampled_from([0, 10, 60, 200]),
+    )
+    def add(self, key, stream, kind, size, due, then_s, caller, text) -> None:
+        job = Job(key, stream, kind, size, self.now + due, then_s, caller, text, self.now)
+        self.scheduler.add(job, self.now)
+        self.waiting[job] = None
+        self.order.setdefault((key, stream), []).append(job)
+
+    @precondition(lambda self: self.waiting)
+    @rule(data=st.data())
+    def cancel_one_who_waits(self, data) -> None:
+        job = data.draw(st.sampled_from(list(self.waiting)))
+        assert self.scheduler.cancel(job)
+        assert not self.scheduler.cancel(job), "nobody is cancelled twice"
+        del self.waiting[job]
+        self.cancelled.add(job)
+        if job not in self.left_once:
+            self.order[job.key, job.stream].remove(job)
+
+    @precondition(lambda self: self.running)
+    @rule(data=st.data())
+    def cancel_one_who_runs(self, data) -> None:
+        job = data.draw(st.sampled_from(data.draw(st.sampled_from(self.running)).jobs))
+        assert not self.scheduler.cancel(job), "who runs waits no more"
+
+    @rule(s=st.floats(0, 2))
+    def time_passes(self, s: float) -> None:
+        self.now += s
+
+    @precondition(lambda self: len(self.running) < 2)  # two devices
+    @rule()
+    def dispatch(self) -> None:
+        batch = self.scheduler.next_batch(self.now)
+        if batch is None:
+            wake = self.scheduler.wake_at(self.now)
+            assert not (self.eager and self.waiting), "idle with work waiting"
+            assert wake is None or wake > self.now, "whose time has come must go"
+            assert (wake is None) == (not self.waiting), "a timer is set for everyone who waits"
+            return
+        self.check(batch)
+        for job in batch.jobs:
+            del self.waiting[job]
+            if job not in self.left_once:
+                line = self.order[job.key, job.stream]
+                assert line.pop(0) is job, "order kept inside a stream and key"
+            self.left_once.add(job)
+        self.running.append(batch)
+
+    def check(self, batch: Batch) -> None:
+        assert batch.jobs
+        assert len(set(batch.jobs)) == batch.rows, "nobody is doubled"
+        assert set(batch.jobs) <= self.waiting.keys(), "neither lost ones nor cancelled ones come back"
+        assert {job.key for job in batch.jobs} == {batch.key}, "keys never mix"
+        assert batch.rows <= LIMITS.max_rows
+        if batch.rows > 1 and batch.reason != "retry":
+            assert batch.padded <= self.scheduler.max_padded(batch.key)
+            assert sum(job.n_characters for job in batch.jobs) <= LIMITS.max_text
+        if isinstance(self.policy, Deadline) and batch.rows > 1 and batch.reason != "retry":
+            assert batch.predicted_s <= 2 * CAP_S, "not even for urgent rows"
+            can_wait = all(self.now + 2 * batch.predicted_s <= job.due_s for job in batch.jobs)
+            assert batch.predicted_s <= CAP_S or not can_wait, "cost within the cap unless a row is urgent"
+
+    @precondition(lambda self: self.running)
+    @rule(data=st.data(), speed=st.sampled_from([0.5, 1.0, 3.0]))
+    def finish(self, data, speed: float) -> None:
+        batch = self.running.pop(data.draw(st.integers(0, len(self.running) - 1)))
+        self.now += batch.predicted_s * speed
+        self.scheduler.finished(batch, batch.predicted_s * speed, self.now)
+        assert not self.done & set(batch.jobs)
+        self.done |= set(batch.jobs)
+
+    @precondition(lambda self: any(batch.rows > 1 for batch in self.running))
+    @rule(data=st.data(), how=st.sampled_from(["failed", "device_full", "lost"]))
+    def break_down(self, data, how: str) -> None:
+        batch = data.draw(st.sampled_from([batch for batch in self.running if batch.rows > 1]))
+        self.running.remove(batch)
+        before = self.scheduler.max_padded(batch.key)
+        getattr(self.scheduler, how)(batch, self.now)
+        if how == "lost":
+            self.scheduler.again(batch.jobs, self.now)
+        if how == "device_full":
+            assert self.scheduler.max_padded(batch.key) <= before / 2
+        self.waiting |= dict.fromkeys(batch.jobs)
+
+    @invariant()
+    def the_books_are_right(self) -> None:
+        kinds = [job.kind for job in self.waiting]
+        assert self.scheduler.waiting() == {kind: kinds.count(kind) for kind in ("first", "next", "bulk")}
+        assert self.scheduler.backlog_s(self.now) >= -1e-9
+
+    def teardown(self) -> None:
+        """Everybody leaves in bounded time when batches keep finishing; then the books are empty."""
+        for batch in self.running:
+            self.scheduler.finished(batch, batch.predicted_s, self.now)
+        for _ in range(2 * len(self.waiting) + 1):  # a batch, or a timer that must then fire
+            if not self.waiting:
+                break
+            wake = self.scheduler.wake_at(self.now)
+            self.now = max(self.now, wake if wake is not None else self.now)
+            batch = self.scheduler.next_batch(self.now)
+            assert batch is not None
+            self.check(batch)
+            for job in batch.jobs:
+                del self.waiting[job]
+            self.now += batch.predicted_s
+            self.scheduler.finished(batch, batch.predicted_s, self.now)
+        assert not self.waiting
+        assert self.scheduler.next_batch(self.now) is None
+        assert self.scheduler.wake_at(self.now) is None
+        assert self.scheduler.backlog_s(self.now) == pytest.approx(0.0, abs=1e-9)
+
+
+@pytest.mark.parametrize("shape", [Padded(), Padded(lambda n: -(-n // 16) * 16, (1, 2, 4, 8)), SideBySide(4)])
+@pytest.mark.parametrize(
+    ("policy", "eager"),
+    [
+        (Deadline(CAP_S), True),
+        (Deadline(), True),
+        (Fifo(), True),
+        (Window(max_wait_s=0.05, early_rows=5), False),
+        (Bypass(max_wait_s=0.05, early_rows=5), False),
+    ],
+    ids=["deadline", "no cap", "fifo", "window", "bypass"],
+)
+def test_the_laws(policy: Policy, eager: bool, shape: Padded | SideBySide) -> None:
+    attributes = {"policy": policy, "eager": eager, "shape": shape}
+    if isinstance(policy, Deadline) and policy.cap_s == inf:
+        attributes["check"] = lambda self, batch: None
+    run_state_machine_as_test(
+        type("LawsOfOne", (Laws,), attributes),
+        settings=settings(max_examples=12, stateful_step_count=40, deadline=None),
+    )
