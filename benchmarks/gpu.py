@@ -1,20 +1,21 @@
 """Kokoro on a CUDA device: upstream's way, one row after the other, against padded batches in CUDA graphs.
 
 python -m benchmarks.gpu export --weights model.onnx --voices voices --to parts    three parts, some voices
-python -m benchmarks.gpu run --weights parts --out results                         about eight minutes on one H200
+python -m benchmarks.gpu run --weights parts --out results                         about three minutes on one H200
 python -m benchmarks.gpu run --weights parts --out results --device cpu --tiny     the same steps, small
+python -m benchmarks.gpu plot --results gpu.json --to docs/images/gpu.svg          needs matplotlib
 
-Needs torch and numpy alone. Each step writes what it found, so a run that is cut short loses only the rest.
+`run` needs torch and numpy alone. Each step writes what it found, so a run that is cut short loses only the rest.
 """
 
 import argparse
 import json
-import os
 import statistics
 import threading
 import time
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from queue import Queue
 from typing import Any
@@ -22,19 +23,21 @@ from typing import Any
 import numpy as np
 import torch
 
-from tests.model.mel import distance_db
-from tutti.model.buckets import groups
+from tutti.model.kokoro import rows as kokoro_rows
 from tutti.model.kokoro import weights
 from tutti.model.torch_model import TorchModel
 from tutti.speech import Frames, Samples, Utterance
 from tutti.text.vocab import encode
+from tutti.verify.mel import distance_db
 
 PHONEMES = json.loads((Path(__file__).parent / "data" / "phonemes.json").read_text(encoding="utf-8"))
-PHONEMES_PER_S = 13
+PHONEMES_PER_S = 16
 VOICES = ("af_heart", "am_michael", "bf_emma", "bm_george")
 PART_BYTES = 54 << 20
-BATCHES = (1, 4, 16, 32, 64, 128)
+BATCHES = (1, 2, 4, 8, 16, 32, 64, 128)
 HEAD = 64  # the batch of the headline numbers
+# Read and written between the generator's scales, in fp16: 112 passes over 20 x 256 and 120 x 128 values a frame.
+BYTES_PER_FRAME = 112 * 2 * (20 * 256 + 120 * 128)
 
 
 class Bench:
@@ -45,25 +48,18 @@ class Bench:
         self.started = time.perf_counter()
         self.report: dict[str, Any] = {"torch": torch.__version__, "device": args.device}
         args.out.mkdir(parents=True, exist_ok=True)
-        self.path = joined(args.weights, args.out)
+        self.path = joined(args.weights)
         self.styles = [np.fromfile(args.weights / f"{name}.bin", np.float32).reshape(510, 256) for name in VOICES]
         self.scale = 0.1 if args.tiny else 1.0
         self.batches = (1, 2) if args.tiny else BATCHES
         self.head = 2 if args.tiny else HEAD
-        self.reps = 1 if args.tiny else 5
-
-    @property
-    def left_s(self) -> float:
-        return float(self.args.budget - (time.perf_counter() - self.started))
+        self.reps = 1 if args.tiny else 15
 
     def say(self, text: str) -> None:
         print(f"[{time.perf_counter() - self.started:6.1f} s] {text}", flush=True)
 
-    def step(self, name: str, act: Callable[[], object], needs_s: float = 0) -> None:
-        """Runs one step; a step that fails, or for which no time is left, must not cost the others."""
-        if self.left_s < needs_s:
-            self.say(f"{name}: skipped, {self.left_s:.0f} s left")
-            return
+    def step(self, name: str, act: Callable[[], object]) -> Any:
+        """Runs one step; one that fails must not cost the others."""
         began = time.perf_counter()
         try:
             self.report[name] = act()
@@ -71,8 +67,9 @@ class Bench:
             self.report[name] = {"failed": traceback.format_exc()[-2000:]}
             self.say(f"{name}: FAILED\n{traceback.format_exc()[-900:]}")
         else:
-            self.say(f"{name}: {json.dumps(self.report[name])[:1500]}  ({time.perf_counter() - began:.1f} s)")
+            self.say(f"{name}: {json.dumps(self.report[name])[:900]}  ({time.perf_counter() - began:.1f} s)")
         (self.args.out / "gpu.json").write_text(json.dumps(self.report, indent=1))
+        return self.report[name]
 
     def row(self, seconds: float, seed: int) -> Utterance:
         """About this many seconds of speech, whole words, in some voice."""
@@ -91,6 +88,9 @@ class Bench:
     def mixed(self, n: int) -> list[Utterance]:
         lengths = np.random.default_rng(0).uniform(1, 15, size=128)
         return [self.row(float(seconds), seed) for seed, seconds in enumerate(lengths[:n])]
+
+    def first_chunk(self) -> list[Utterance]:
+        return [self.row(0.4, 0)]  # silence at both ends makes it one second
 
 
 def speak(model: TorchModel, rows: Sequence[Utterance]) -> tuple[list[Frames], list[Samples]]:
@@ -114,72 +114,78 @@ def seconds(frames: Sequence[Frames]) -> float:
 
 
 def ceilings() -> dict[str, float]:
-    """What the device can do at best: fp16 and tf32 matrix products, and copies within its memory."""
-    found = {}
-    for name, dtype in (("fp16_tflops", torch.float16), ("tf32_tflops", torch.float32)):
-        torch.set_float32_matmul_precision("high")
-        a = torch.randn(8192, 8192, device="cuda", dtype=dtype)
-        found[name] = 2 * 8192**3 / timed(lambda a=a: ((a @ a), torch.cuda.synchronize()), 10) / 1e12
+    """What the device can do at best: fp16 matrix products, and copies within its memory."""
+    a = torch.randn(8192, 8192, device="cuda", dtype=torch.float16)
+    product = timed(lambda: ((a @ a), torch.cuda.synchronize()), 10)
     big = torch.empty(1 << 31, dtype=torch.uint8, device="cuda")
     other = torch.empty_like(big)
-    found["copy_gb_s"] = 2 * big.nbytes / timed(lambda: (other.copy_(big), torch.cuda.synchronize()), 10) / 1e9
-    return found
+    copy = timed(lambda: (other.copy_(big), torch.cuda.synchronize()), 10)
+    return {"fp16_tflops": 2 * 8192**3 / product / 1e12, "copy_gb_s": 2 * big.nbytes / copy / 1e9}
 
 
-def one_by_one(bench: Bench, model: TorchModel) -> dict[str, float]:
-    """Upstream's way: eager, fp32, a row at a time."""
-    rows = bench.uniform(min(bench.head, 8))
-    frames, _ = speak(model, rows[:1])
-    took = timed(lambda: [speak(model, [row]) for row in rows], 1 if bench.args.tiny else 2)
-    lone = timed(lambda: speak(model, rows[:1]), bench.reps)
-    total = seconds(model.acoustic(rows))
-    return {"audio_s_per_s": total / took, "latency_ms": 1000 * lone, "row_s": seconds(frames)}
+@contextmanager
+def plain_pytorch() -> Iterator[None]:
+    """Without any kernel of ours."""
+    real = kokoro_rows.has_kernels
+    kokoro_rows.has_kernels = lambda _: False
+    try:
+        yield
+    finally:
+        kokoro_rows.has_kernels = real
 
 
-def gflop_per_second(model: TorchModel, rows: Sequence[Utterance]) -> float:
-    """Arithmetic of the vocoder for one second of audio."""
+def one_by_one(bench: Bench, exact: list[tuple[Frames, Samples]], judged: Sequence[Utterance]) -> dict[str, float]:
+    """Upstream's way: eager, fp32, a row at a time. The same model, with no tf32, is what fast ones are held to."""
     from torch.utils.flop_counter import FlopCounterMode
 
+    model = TorchModel(bench.path, bench.args.device, acoustic_precision="fp32", vocoder_precision="fp32")
+    for row in judged:
+        ((frames,), (samples,)) = speak(model, [row])
+        exact.append((Frames(frames.durations, frames.features, frames.f0, frames.energy, frames.style), samples))
+    torch.backends.cudnn.allow_tf32 = True  # as PyTorch comes
+    rows = bench.uniform(min(bench.head, 8))
+    took = timed(lambda: [speak(model, [row]) for row in rows], 1 if bench.args.tiny else 3)
     frames = model.acoustic(rows)
     with FlopCounterMode(display=False) as counter:
-        model.vocoder(frames)
-    (group,) = groups([frames[0].n_frames], model.plan.frames, model.max_padded_frames, model.plan.rows)
-    return counter.get_total_flops() / (group.padded / 40) / 1e9
+        model.vocoder(frames[:1])
+    (group,) = model.plan.frames.group([frames[0].n_frames], model.max_padded_frames)
+    return {
+        "audio_s_per_s": seconds(frames) / took,
+        "latency_ms": 1000 * timed(lambda: speak(model, rows[:1]), bench.reps),
+        "row_s": seconds(frames[:1]),
+        "vocoder_gflop_per_audio_s": counter.get_total_flops() / (group.padded / 40) / 1e9,
+    }
 
 
-def prepare(bench: Bench, model: TorchModel, batches: Sequence[Sequence[Utterance]]) -> dict[str, float]:
-    """Captures exactly the shapes that these batches need."""
-    if model.plan.longest_frames == 0:
-        return {"shapes": 0}
-    wanted: set[tuple[str, int, int]] = set()
-    plan, cap = model.plan, model.max_padded_frames
-    for rows in batches:
-        tokens = [len(row.tokens) for row in rows]
-        frames = [row.n_frames for row in model.acoustic(rows)]
-        for kind, lengths, ladder in (("tokens", tokens, plan.tokens), ("frames", frames, plan.frames)):
-            wanted |= {(kind, group.n_rows, group.length) for group in groups(lengths, ladder, cap, plan.rows)}
-    start = time.perf_counter()
-    for kind, n_rows, length in sorted(wanted, key=lambda shape: -shape[1] * shape[2]):
-        if bench.left_s < 40:
-            bench.say("  no time for more shapes; the rest runs eagerly")
-            break
-        began = time.perf_counter()
-        model.capture(kind, n_rows, length)
-        if (took := time.perf_counter() - began) > 2:
-            bench.say(f"  captured {kind} {n_rows} x {length} in {took:.1f} s")
-    return {"shapes": len(wanted), "took_s": time.perf_counter() - start}
+def warm(bench: Bench, model: TorchModel) -> dict[str, float]:
+    start = said = time.perf_counter()
+    shapes = 0
+
+    def progress(done: int, of: int) -> None:
+        nonlocal said, shapes
+        shapes = of
+        if time.perf_counter() - said > 10:
+            said = time.perf_counter()
+            bench.say(f"  {done} of {of} shapes")
+
+    model.warm_up(progress)
+    return {"shapes": shapes, "took_s": time.perf_counter() - start, "graphs_gb": reserved_gb(bench)}
+
+
+def reserved_gb(bench: Bench) -> float:
+    return torch.cuda.memory_reserved() / 1e9 if bench.args.device == "cuda" else 0.0
 
 
 def measure(bench: Bench, model: TorchModel, rows: Sequence[Utterance]) -> dict[str, float]:
     """Tokens on the host to samples on the host, one stage after the other."""
-    if bench.args.device == "cuda":
-        torch.cuda.reset_peak_memory_stats()
     frames, _ = speak(model, rows)
     acoustic = timed(lambda: model.acoustic(rows), bench.reps)
     vocoder = timed(lambda: model.vocoder(frames), bench.reps)
     whole = timed(lambda: speak(model, rows), bench.reps)
-    lengths = [row.n_frames for row in frames]
-    shapes = groups(lengths, model.plan.frames, model.max_padded_frames, model.plan.rows)
+    lengths, plan, cap = [row.n_frames for row in frames], model.plan, model.max_padded_frames
+    shapes = plan.frames.group(lengths, cap)
+    read, intoned = plan.tokens.group([len(row.tokens) for row in rows], cap), plan.curves.group(lengths, cap)
+    padded = sum(group.padded for group in shapes)
     return {
         "rows": len(rows),
         "audio_s": seconds(frames),
@@ -188,15 +194,19 @@ def measure(bench: Bench, model: TorchModel, rows: Sequence[Utterance]) -> dict[
         "acoustic_ms": 1000 * acoustic,
         "vocoder_ms": 1000 * vocoder,
         "groups": len(shapes),
-        "padded_frames": sum(group.padded for group in shapes),
-        "padding": sum(group.padded for group in shapes) / sum(lengths) - 1,
-        "peak_gb": torch.cuda.max_memory_allocated() / 1e9 if bench.args.device == "cuda" else 0.0,
-        "reserved_gb": torch.cuda.max_memory_reserved() / 1e9 if bench.args.device == "cuda" else 0.0,
+        "frames": sum(lengths),
+        "padded_frames": padded,
+        "padding": padded / sum(lengths) - 1,
+        "tokens": sum(len(row.tokens) for row in rows),
+        "reading_groups": len(read) + len(intoned),
+        "steps": sum(5 * group.length for group in read) + sum(group.length for group in intoned),  # of LSTMs
+        "pairs": sum(group.padded * group.length for group in read) / 1000,  # thousands of tokens that attend tokens
+        "reserved_gb": reserved_gb(bench),
     }
 
 
-def pipelined(model: TorchModel, rows: Sequence[Utterance], n_batches: int) -> float:
-    """Audio seconds a second when the next batch is read while this one sounds: each stage in a thread of its own."""
+def pipelined(model: TorchModel, rows: Sequence[Utterance], n_batches: int) -> dict[str, float]:
+    """When the next batch is read while this one sounds: each stage in a thread of its own."""
     between: Queue[list[Frames] | None] = Queue(maxsize=2)
 
     def read() -> None:
@@ -213,122 +223,116 @@ def pipelined(model: TorchModel, rows: Sequence[Utterance], n_batches: int) -> f
     while frames := between.get():
         total += len(model.vocoder(frames)) and seconds(frames)
     thread.join()
-    return total / (time.perf_counter() - start)
+    return {"audio_s_per_s": total / (time.perf_counter() - start)}
 
 
 def compared(ours: Sequence[tuple[Frames, Samples]], exact: Sequence[tuple[Frames, Samples]]) -> dict[str, float]:
     """Batched and fast against alone and exact."""
-    same = [np.array_equal(a.durations, b.durations) for (a, _), (b, _) in zip(ours, exact, strict=True)]
-    off = sum(int((a.durations != b.durations).sum()) for (a, _), (b, _) in zip(ours, exact, strict=True))
-    far = [distance_db(a, b) for (_, a), (_, b), equal in zip(ours, exact, same, strict=True) if equal]
+    pairs = list(zip(ours, exact, strict=True))
+    same = [(one, other) for one, other in pairs if np.array_equal(one[0].durations, other[0].durations)]
+    far = [distance_db(a, b) for (_, a), (_, b) in same]
     return {
-        "rows": len(same),
-        "rows_with_equal_durations": sum(same),
-        "tokens_off": off,
-        "tokens": sum(len(a.durations) for a, _ in ours),
-        "log_mel_db_median": float(np.median(far)) if far else -1.0,
-        "log_mel_db_max": max(far, default=-1.0),
-        "f0_hz_max": max(
-            (
-                float(np.abs(a.f0 - b.f0).max())
-                for (a, _), (b, _), equal in zip(ours, exact, same, strict=True)
-                if equal
-            ),
-            default=-1.0,
-        ),
+        "rows": len(pairs),
+        "rows_with_equal_durations": len(same),
+        "tokens": sum(len(a.durations) for (a, _), _ in pairs),
+        "tokens_off": sum(int((a.durations != b.durations).sum()) for (a, _), (b, _) in pairs),
+        "log_mel_db_median": float(np.median(far)),
+        "log_mel_db_max": max(far),
+        "f0_hz_max": max(float(np.abs(a.f0 - b.f0).max()) for (a, _), (b, _) in same),
     }
 
 
-def fit(measured: dict[str, dict[str, float]]) -> dict[str, float]:
-    """Vocoder milliseconds = fixed for each group + for each thousand padded frames."""
-    found = [row for row in measured.values() if "vocoder_ms" in row]
-    a = np.array([[row["groups"], row["padded_frames"] / 1000] for row in found])
-    b = np.array([row["vocoder_ms"] for row in found])
-    (fixed, slope), *_ = np.linalg.lstsq(a, b, rcond=None)
-    return {
-        "ms_per_group": float(fixed),
-        "ms_per_1000_frames": float(slope),
-        "worst_ms": float(np.abs(a @ (fixed, slope) - b).max()),
+def fit(measured: Sequence[dict[str, float]], what: str, causes: dict[str, str]) -> dict[str, float]:
+    """Milliseconds of a stage as a sum of causes, by least relative squares."""
+    a = np.array(
+        [[row[key] if key.endswith("groups") else row[key] / 1000 for key in causes.values()] for row in measured]
+    )
+    b = np.array([row[what] for row in measured])
+    found, *_ = np.linalg.lstsq(a / b[:, None], np.ones(len(b)), rcond=None)
+    off = np.abs(a @ found / b - 1)
+    return dict(zip(causes, found.tolist(), strict=True)) | {
+        "median_off": float(np.median(off)),
+        "worst_off": float(off.max()),
     }
 
 
 def run(args: argparse.Namespace) -> None:
-    os.environ.setdefault("CUDNN_CONV_WSCAP_DBG", "4096")  # MiB: unbounded, the search takes all memory there is
     bench = Bench(args)
     cuda = args.device == "cuda"
-    cache = Path(args.cache) if args.cache else None
     exact: list[tuple[Frames, Samples]] = []
-    judged = bench.mixed(2 if args.tiny else 16)
+    judged = bench.mixed(bench.head)
     if cuda:
         bench.report["device"] = torch.cuda.get_device_name()
         bench.step("ceilings", ceilings)
-        torch.backends.cudnn.benchmark = False
-
-    def reference() -> dict[str, float]:
-        model = TorchModel(bench.path, args.device, acoustic_precision="fp32", vocoder_precision="fp32")
-        for row in judged:
-            ((frames,), (samples,)) = speak(model, [row])
-            exact.append((Frames(frames.durations, frames.features, frames.f0, frames.energy, frames.style), samples))
-        bench.report["vocoder_gflop_per_audio_s"] = gflop_per_second(model, bench.uniform(1))
-        torch.backends.cudnn.allow_tf32 = True  # as PyTorch comes
-        return one_by_one(bench, model)
-
-    bench.step("upstreams_way", reference)
-
-    def variant(
-        name: str, compilation: str, search: bool, acoustic: str, batches: Sequence[Sequence[Utterance]]
-    ) -> None:
-        torch.compiler.reset()
-        torch.backends.cudnn.benchmark = search
-        graphs = "full" if cuda else "off"
-        model = TorchModel(
-            bench.path, args.device, graphs, compilation=compilation, acoustic_precision=acoustic, cache=cache
-        )  # type: ignore[arg-type]
-        bench.step(f"{name}: capture", lambda: prepare(bench, model, batches))
-        for rows in batches:
-            bench.step(f"{name}: {len(rows)} x 5 s", lambda rows=rows: measure(bench, model, rows))
-        if exact:
-            frames, samples = speak(model, judged)
-            bench.step(f"{name}: against fp32 alone", lambda: compared(list(zip(frames, samples, strict=True)), exact))
-
-    head = [bench.uniform(bench.head), bench.uniform(1)]
-    bench.step("plain kernels", lambda: variant("plain kernels", "off", False, "tf32", head))
-
-    def main() -> dict[str, float]:
-        torch.backends.cudnn.benchmark = False
-        model = TorchModel(bench.path, args.device, "full" if cuda else "off", cache=cache)
-        short = [bench.row(1, 0)]
-        kinds = {"uniform": bench.uniform, "mixed": bench.mixed}
-        batches = {f"{kind} {n}": make(n) for n in bench.batches for kind, make in kinds.items()} | {
-            "one 1 s row": short
-        }
-        bench.step("capture", lambda: prepare(bench, model, list(batches.values())))
-        measured: dict[str, dict[str, float]] = {}
-        for name, rows in batches.items():
-            bench.step(name, lambda rows=rows: measure(bench, model, rows))
-            measured[name] = bench.report[name]
-        bench.step("against fp32 alone", lambda: compared(list(zip(*speak(model, judged), strict=True)), exact))
-        bench.step("cost", lambda: fit(measured))
-        n_batches = 2 if args.tiny else 12
-        for kind, make in kinds.items():
-            bench.step(
-                f"pipelined {kind} {bench.head}", lambda make=make: pipelined(model, make(bench.head), n_batches)
-            )
-        if cuda:
-            top = measured[f"uniform {bench.head}"]
-            work = bench.report["vocoder_gflop_per_audio_s"] * top["padded_frames"] / 40 / 1000  # TFLOP
-            rate = work / (top["vocoder_ms"] / 1000)
-            bench.report["vocoder_tflops"] = rate
-            bench.report["share_of_matmul_ceiling"] = rate / bench.report["ceilings"]["fp16_tflops"]
-        return {"speedup_over_upstreams_way": measured[f"uniform {bench.head}"]["audio_s_per_s"]
-                / bench.report["upstreams_way"]["audio_s_per_s"]}  # fmt: skip
-
-    bench.step("main", main)
+    with plain_pytorch():
+        bench.step("upstreams_way", lambda: one_by_one(bench, exact, judged))
+    model = TorchModel(bench.path, args.device, "full" if cuda else "off", cache=args.cache)
+    bench.step("warm_up", lambda: warm(bench, model))
+    kinds = {"uniform": bench.uniform, "mixed": bench.mixed}
+    batches = {f"{kind} {n}": make(n) for n in bench.batches for kind, make in kinds.items()}
+    batches |= {"first chunk": bench.first_chunk()}
+    found = {name: bench.step(name, lambda rows=rows: measure(bench, model, rows)) for name, rows in batches.items()}
+    bench.step("against_fp32_alone", lambda: compared(list(zip(*speak(model, judged), strict=True)), exact))
+    points = [row for row in found.values() if "failed" not in row]
+    causes = {"ms_per_group": "groups", "ms_per_1000_frames": "frames", "ms_per_1000_padded": "padded_frames"}
+    bench.step("vocoder_cost", lambda: fit(points, "vocoder_ms", causes))
+    causes = {
+        "ms_per_group": "reading_groups",
+        "ms_per_1000_steps": "steps",
+        "ms_per_1000_tokens": "tokens",
+        "ms_per_million_pairs": "pairs",
+    }
+    bench.step("acoustic_cost", lambda: fit(points, "acoustic_ms", causes))
+    for kind, make in kinds.items():
+        name = f"pipelined {kind} {bench.head}"
+        bench.step(name, lambda make=make: pipelined(model, make(bench.head), 2 if args.tiny else 20))
     if cuda:
-        bench.step("searched", lambda: variant("cuDNN search", "once", True, "tf32", head), needs_s=120)
-        bench.step("exact", lambda: variant("acoustic in fp32", "once", False, "fp32", head), needs_s=100)
-        bench.step("each", lambda: variant("compiled for each shape", "each", False, "tf32", head), needs_s=200)
-    bench.say(f"done; {bench.args.out / 'gpu.json'}")
+        bench.step("shares", lambda: shares(bench.report, f"uniform {bench.head}"))
+    table(bench.report)
+
+
+def shares(report: dict[str, Any], name: str) -> dict[str, float]:
+    """How near the vocoder comes to what the device can do at best."""
+    top, best = report[name], report["ceilings"]
+    took_s = top["vocoder_ms"] / 1000
+    tflops = report["upstreams_way"]["vocoder_gflop_per_audio_s"] * top["audio_s"] / 1000 / took_s
+    gb_s = BYTES_PER_FRAME * top["frames"] / 1e9 / took_s
+    return {
+        "vocoder_tflops": tflops,
+        "of_matrix_ceiling": tflops / best["fp16_tflops"],
+        "vocoder_gb_s": gb_s,
+        "of_copy_ceiling": gb_s / best["copy_gb_s"],
+        "speedup_over_upstreams_way": top["audio_s_per_s"] / report["upstreams_way"]["audio_s_per_s"],
+    }
+
+
+def table(report: dict[str, Any]) -> None:
+    print("\n| rows | audio s | ms (acoustic + vocoder) | audio s per s | padding |\n|---|---|---|---|---|")
+    for name, row in report.items():
+        if isinstance(row, dict) and "acoustic_ms" in row:
+            parts = f"{row['latency_ms']:.1f} ({row['acoustic_ms']:.1f} + {row['vocoder_ms']:.1f})"
+            print(f"| {name} | {row['audio_s']:.1f} | {parts} | {row['audio_s_per_s']:,.0f} | {row['padding']:.0%} |")
+
+
+def plot(args: argparse.Namespace) -> None:
+    """Audio seconds a second by batch, beside upstream's way."""
+    import matplotlib.pyplot as plt
+
+    report = json.loads(args.results.read_text())
+    figure, axes = plt.subplots(figsize=(7, 3.6))
+    for kind, label in (("uniform", "rows of 5 s"), ("mixed", "rows of 1 to 15 s")):
+        shown = {n: report[f"{kind} {n}"]["audio_s_per_s"] for n in BATCHES if f"{kind} {n}" in report}
+        axes.plot(list(shown), list(shown.values()), marker="o", label=label)
+    axes.axhline(report["upstreams_way"]["audio_s_per_s"], color="gray", linestyle="--", label="upstream's way")
+    axes.set_xscale("log", base=2)
+    axes.set_xticks(BATCHES, [str(n) for n in BATCHES])
+    axes.set(xlabel="rows in a batch", ylabel="audio seconds a second", ylim=(0, None))
+    axes.set_title(f"Kokoro-82M on one {report['device']}, tokens to samples on the host", fontsize=10)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.legend(frameon=False)
+    args.to.parent.mkdir(parents=True, exist_ok=True)
+    figure.tight_layout()
+    figure.savefig(args.to, metadata={"Date": None})
 
 
 def export(args: argparse.Namespace) -> None:
@@ -344,7 +348,7 @@ def export(args: argparse.Namespace) -> None:
         (args.to / f"{name}.bin").write_bytes((args.voices / f"{name}.bin").read_bytes())
 
 
-def joined(folder: Path, to: Path) -> Path:
+def joined(folder: Path) -> Path:
     whole = folder / "kokoro.npz"
     if not whole.exists():
         whole.write_bytes(b"".join(part.read_bytes() for part in sorted(folder.glob("kokoro.npz.*"))))
@@ -365,8 +369,11 @@ def arguments() -> argparse.Namespace:
     two.add_argument("--out", type=Path, required=True)
     two.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
     two.add_argument("--tiny", action="store_true")
-    two.add_argument("--cache", help="folder for compiled kernels")
-    two.add_argument("--budget", type=float, default=520, help="seconds; steps that no longer fit are left out")
+    two.add_argument("--cache", type=Path, help="folder for compiled kernels")
+    three = verbs.add_parser("plot")
+    three.set_defaults(act=plot)
+    three.add_argument("--results", type=Path, required=True)
+    three.add_argument("--to", type=Path, required=True)
     return parser.parse_args()
 
 

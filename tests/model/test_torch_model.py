@@ -12,11 +12,15 @@ torch = pytest.importorskip("torch")
 
 from tests.model.mel import distance_db  # noqa: E402
 from tutti.errors import DeviceFull, InvalidInput, MissingExtra, ModelFailed, WeightsCorrupt, WeightsUnavailable  # noqa: E402
-from tutti.model.buckets import Ladder  # noqa: E402
+from tutti.model.buckets import Ladder, Shapes  # noqa: E402
 from tutti.model.graphs import Replays  # noqa: E402
 from tutti.model.kokoro import weights  # noqa: E402
 from tutti.model.kokoro.batches import DeviceFrames  # noqa: E402
-from tutti.model.kokoro.layers import AdaIN, BiLSTM, valid  # noqa: E402
+from tutti.model.kokoro.convs import Upsample  # noqa: E402
+from tutti.model.kokoro.linear import halves  # noqa: E402
+from tutti.model.kokoro.lstm import BiLSTM  # noqa: E402
+from tutti.model.kokoro.norms import bent, moments  # noqa: E402
+from tutti.model.kokoro.rows import Ends  # noqa: E402
 from tutti.model.kokoro.source import Fourier, Source  # noqa: E402
 from tutti.model.onnx_model import OnnxModel  # noqa: E402
 from tutti.model.torch_model import TorchModel  # noqa: E402
@@ -102,10 +106,11 @@ def test_a_row_does_not_hear_its_neighbours(ours: TorchModel, rows: list[Utteran
 def test_the_padded_pass_itself_keeps_rows_apart(ours: TorchModel, rows: list[Utterance]) -> None:
     """Not as the buckets would have it: the shortest row with the longest, in one shape."""
     plan = ours.plan
-    ours.plan = dataclasses.replace(plan, rows=(2,), frames=Ladder(128, 256))
+    shapes = Shapes((2,), Ladder(128, 256), 0, per_group=10_000)
+    ours.plan = dataclasses.replace(plan, frames=shapes)
     try:
         short, long = (ours.acoustic([row])[0] for row in (rows[2], rows[1]))
-        assert len(ours._frame_groups([short.n_frames, long.n_frames])) == 1
+        assert len(shapes.group([short.n_frames, long.n_frames], 2000)) == 1
         padded, _ = ours.vocoder([short, long])
     finally:
         ours.plan = plan
@@ -198,27 +203,49 @@ def test_the_bilstm_turns_round_at_each_rows_own_end() -> None:
     masked.load_state_dict(plain.state_dict())
     x, lengths = torch.randn(3, 9, 6), torch.tensor([9, 1, 5])
     with torch.no_grad():
-        found = masked(x, valid(lengths, 9))
+        found = masked(x, Ends.of(lengths, 9))
         for row, n, y in zip(x, lengths.tolist(), found, strict=True):
             assert torch.allclose(y[:n], plain(row[None, :n])[0][0], atol=1e-6)
 
 
-def test_padding_does_not_change_a_norm() -> None:
-    norm = AdaIN(5)
-    x, style = torch.randn(1, 7, 5), torch.randn(1, 128)
+@pytest.mark.parametrize("alpha", [None, torch.tensor([0.5, 1.0, 2.0, 3.0, 7.0])])
+def test_padding_does_not_change_a_norm(alpha: torch.Tensor | None) -> None:
+    x, manner, like = torch.randn(1, 7, 5), torch.randn(1, 10), torch.empty(1, 8, 3)
     padded = torch.cat([x, torch.full((1, 50, 5), 9.0)], dim=1)
-    with torch.no_grad():
-        alone, among = norm(x, style, valid(torch.tensor([7]), 7)), norm(padded, style, valid(torch.tensor([7]), 57))
+    alone, among = (
+        bent(part, moments(part, ends), manner, alpha, ends, like)
+        for part, ends in ((x, Ends.of(torch.tensor([7]), 7)), (padded, Ends.of(torch.tensor([7]), 57)))
+    )
     assert torch.allclose(alone, among[:, :7], atol=1e-5)
+    assert not among[:, 7:].any()
+    assert not among[:, :, 5:].any()
+
+
+def test_upsampling_is_a_transposed_convolution() -> None:
+    up = Upsample(4, 3, 12, 6)
+    torch.nn.init.normal_(up.weight)
+    up.lay_out()
+    x = torch.randn(2, 9, 4)
+    with torch.no_grad():
+        expected = torch.nn.functional.conv_transpose1d(x.transpose(1, 2), up.weight, stride=6, padding=3)
+        found = up(x, Ends.of(torch.tensor([9, 9]), 9), ahead=1)
+    assert torch.allclose(found[:, 1:], expected.transpose(1, 2), atol=1e-5)
+
+
+def test_two_halves_hold_what_durations_need() -> None:
+    x = torch.randn(64, 64) * torch.logspace(-4, 0, 64)
+    high, low, scale = halves(x)
+    assert high.isfinite().all()
+    assert ((high.double() + low.double()) * scale - x).abs().max() < 2**-21 * x.abs().max()
 
 
 def test_the_transform_is_undone_up_to_each_rows_own_end() -> None:
     fourier = Fourier()
     wave = torch.randn(2, 600)
     lengths = torch.tensor([600, 300])
-    hops = valid(lengths // 5 + 1, 121)
-    magnitude, angle = fourier.spectrum(wave, lengths).chunk(2, dim=-1)
-    again = fourier.wave(magnitude, angle, hops) / 1.5
+    hops = Ends.of(lengths // 5 + 1, 121)
+    magnitude, angle = fourier.spectrum(wave, hops, torch.empty(1, 24, 1))[:, :, :22].chunk(2, dim=-1)
+    again = fourier.inverse(magnitude, angle, hops) / 1.5
     for row, back, n in zip(wave, again, lengths.tolist(), strict=True):
         assert torch.allclose(back[:n], row[:n], atol=1e-4)
 
@@ -244,7 +271,7 @@ def test_a_captured_shape_is_replayed_and_any_other_runs_as_it_comes() -> None:
         captured.append(inputs[0].shape)
         return lambda: outputs[0].copy_(function(*inputs)[0]), outputs
 
-    replays = Replays(twice, twice, capture)
+    replays = Replays(twice, capture)
     replays.capture(torch.zeros(4))
     replays.capture(torch.ones(4))
     assert captured == [(4,)]

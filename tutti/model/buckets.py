@@ -3,9 +3,8 @@
 A graph is captured for each shape, so shapes are few; a row is padded to its shape, so shapes are close together.
 """
 
-from bisect import bisect_left
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,21 +62,23 @@ class Shapes:
         """
         order = sorted(range(len(lengths)), key=lengths.__getitem__)
         fits = [self.ladder.fit(lengths[i]) for i in order]
-        best: list[tuple[int, int]] = [(0, 0)]  # cheapest cost of the first i rows, and where its last group starts
-        for end in range(1, len(order) + 1):
-            length = fits[end - 1]
-            choices = []
-            for start in range(end - 1, max(-1, end - 1 - self.rows[-1]), -1):
-                n_rows = self.rows[bisect_left(self.rows, end - start)]
-                if n_rows * length > cap and end - start > 1:
-                    break
-                choices.append((best[start][0] + self.cost(n_rows, length), start))
-            best.append(min(choices))
+        # Of the first i rows: the least cost, and the start and the rows of its last group.
+        best: list[tuple[int, int, int]] = [(0, 0, 0)]
+        for end, length in enumerate(fits, 1):
+            # As many rows as a shape holds: fewer would cost the same, and leave more to the groups before.
+            best.append(
+                min(
+                    (best[start][0] + self.cost(n_rows, length), start, n_rows)
+                    for n_rows in self.rows
+                    if n_rows == self.rows[0] or n_rows * length <= cap
+                    for start in (max(0, end - n_rows),)
+                )
+            )
         found: list[Group] = []
         end = len(order)
         while end:
-            start = best[end][1]
-            found.append(Group(tuple(order[start:end]), self.rows[bisect_left(self.rows, end - start)], fits[end - 1]))
+            _, start, n_rows = best[end]
+            found.append(Group(tuple(order[start:end]), n_rows, fits[end - 1]))
             end = start
         return found[::-1]
 
@@ -98,21 +99,19 @@ class Plan:
 
 ROWS = (1, 2, 4, 8, 16, 32, 64)
 FEW = (1, 4, 16, 64)
-# Costs as fitted on one H200 by benchmarks/gpu.py.
+# Costs as fitted on one H200 by benchmarks/gpu.py: a group of frames takes as long as 4,400 padded frames, since our
+# kernels skip padding. A processor computes padding as it computes all else.
+TOKENS = Shapes(ROWS, Ladder(16, 128), 512, per_group=2000, per_step=100)
+CURVES = Shapes(FEW, Ladder(32, 128), 1024, per_group=4000, per_step=32)
+FRAMES = Shapes(ROWS, Ladder(32, 128), 1024, per_group=4400)
+ON_CPU = Shapes(ROWS, Ladder(16, 256), 0, per_group=50)
 PLANS = {
-    "full": Plan(
-        tokens=Shapes(ROWS, Ladder(16, 64), 512, per_group=400, per_step=16),
-        curves=Shapes(FEW, Ladder(32, 128), 1024, per_group=2000, per_step=32),
-        frames=Shapes(ROWS, Ladder(16, 128), 1024, per_group=330),
-    ),
+    "full": Plan(TOKENS, CURVES, FRAMES),
     "reduced": Plan(
-        tokens=Shapes(FEW, Ladder(32, 64), 256, per_group=400, per_step=16),
-        curves=Shapes(FEW, Ladder(64, 128), 512, per_group=2000, per_step=32),
-        frames=Shapes(FEW, Ladder(32, 128), 512, per_group=330),
+        replace(TOKENS, rows=FEW, ladder=Ladder(32, 64), longest=256),
+        replace(CURVES, ladder=Ladder(64, 128), longest=512),
+        replace(FRAMES, rows=FEW, ladder=Ladder(64, 128), longest=512),
     ),
-    "off": Plan(
-        tokens=Shapes(ROWS, Ladder(16, 64), 0, per_group=400, per_step=16),
-        curves=Shapes(ROWS, Ladder(16, 128), 0, per_group=2000, per_step=32),
-        frames=Shapes(ROWS, Ladder(16, 128), 0, per_group=330),
-    ),
+    "off": Plan(replace(TOKENS, longest=0), replace(CURVES, longest=0), replace(FRAMES, longest=0)),
+    "cpu": Plan(ON_CPU, ON_CPU, ON_CPU),
 }

@@ -16,7 +16,8 @@ from tutti.model.graphs import Function, Replays, cuda_capture, keep_kernels, no
 from tutti.model.kokoro import weights
 from tutti.model.kokoro.acoustic import PROSODY, Acoustic
 from tutti.model.kokoro.batches import FEATURES, DeviceFrames, Lane, frames_batch, tokens_batch
-from tutti.model.kokoro.layers import BiLSTM, Exact
+from tutti.model.kokoro.linear import Exact
+from tutti.model.kokoro.lstm import BiLSTM
 from tutti.model.kokoro.vocoder import Vocoder
 from tutti.speech import SAMPLES_PER_FRAME, STYLE_SIZE, Frames, Samples, Utterance
 
@@ -25,8 +26,8 @@ Device = Literal["cuda", "cpu"]
 Precision = Literal["fp32", "fp16"]
 Progress = Callable[[int, int], None]  # shapes ready, shapes in all
 
-BYTES_PER_FRAME = {"fp32": 800_000, "fp16": 400_000}  # that the vocoder holds while it runs
-MAX_PADDED_FRAMES = 16_384  # a device is full long before; more would only cost memory
+BYTES_PER_FRAME = {"fp32": 1_000_000, "fp16": 500_000}  # that the vocoder holds while it runs
+MAX_PADDED_FRAMES = 32_768  # a device is busy long before; more would only cost memory
 CPU_PADDED_FRAMES = 2_000
 LANES = {"cuda": 64, "cpu": 1}
 
@@ -49,9 +50,9 @@ class TorchModel:
         if device == "cuda" and not torch.cuda.is_available():
             raise MissingExtra("PyTorch finds no CUDA device here; install a CUDA build of torch, or choose device=cpu")
         if device == "cpu":
-            graphs, acoustic_precision, vocoder_precision = "off", "fp32", "fp32"
+            acoustic_precision = vocoder_precision = "fp32"
         self.lanes = LANES[device]
-        self.plan = PLANS[graphs]
+        self.plan = PLANS[graphs if device == "cuda" else "cpu"]
         self._device = torch.device(device)
         if device == "cuda":  # tf32 moves durations
             torch.set_float32_matmul_precision("highest")
@@ -64,10 +65,10 @@ class TorchModel:
         for module in acoustic.modules() if device == "cuda" else ():
             if isinstance(module, BiLSTM):
                 module.flatten()
-            elif isinstance(module, Exact):
+            elif isinstance(module, Exact) and module.weight.numel():
                 module.split()
         if acoustic_precision == "fp16":
-            acoustic.predictor.halve()
+            acoustic.halve()
         if vocoder_precision == "fp16":
             vocoder.halve()
         self.max_padded_frames = max_padded_frames or _cap(self._device, vocoder_precision)
@@ -129,6 +130,8 @@ class TorchModel:
         for done, (capture, n_rows, length) in enumerate(todo):
             capture(n_rows, length)
             progress(done + 1, len(todo))
+        if todo:
+            torch.cuda.empty_cache()  # what was needed outside the graphs
 
     def _capture_reading(self, n_rows: int, length: int) -> None:
         with self._read_stage.running(n_rows * length) as lane:

@@ -1,5 +1,6 @@
 """The acoustic half: how long each token sounds, what it sounds like, and the pitch and energy of every frame."""
 
+from functools import partial
 from itertools import chain
 from typing import cast
 
@@ -7,18 +8,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from tutti.model.kokoro.layers import (
-    STYLE,
-    BiLSTM,
-    Conv,
-    Ends,
-    Exact,
-    Manners,
-    ResBlock,
-    StyledNorm,
-    moments,
-    normed_sum,
-)
+from tutti.model.kokoro.branches import side_by_side
+from tutti.model.kokoro.convs import Conv, ResBlock
+from tutti.model.kokoro.linear import Exact, normed_sum
+from tutti.model.kokoro.lstm import BiLSTM
+from tutti.model.kokoro.norms import STYLE, Manners, StyledNorm, moments
+from tutti.model.kokoro.rows import Ends
 
 N_SYMBOLS, MAX_TOKENS = 178, 512
 TEXT = 512  # channels of the text features
@@ -58,10 +53,10 @@ class Attention(nn.Module):
         self.looks.gather(self.query, self.key, self.value)
         self.tells.gather(self.dense)
 
-    def forward(self, x: Tensor, bar: Tensor) -> Tensor:  # [B, N, 768]
-        q, k, v = self.looks(x).view(*x.shape[:2], 3, HEADS, HIDDEN // HEADS).permute(2, 0, 3, 1, 4)
+    def forward(self, x: Tensor, bar: Tensor, ends: Ends) -> Tensor:  # [B, N, 768]
+        q, k, v = self.looks(x, ends).view(*x.shape[:2], 3, HEADS, HIDDEN // HEADS).permute(2, 0, 3, 1, 4)
         seen = F.scaled_dot_product_attention(q, k, v, attn_mask=bar)  # [B, heads, N, 64]
-        return normed_sum(x, self.tells(seen.transpose(1, 2).flatten(2)), self.LayerNorm)
+        return normed_sum(x, self.tells(seen.transpose(1, 2).flatten(2), ends), self.LayerNorm)
 
 
 class AlbertLayer(nn.Module):
@@ -76,9 +71,9 @@ class AlbertLayer(nn.Module):
         self.wider.gather(self.ffn)
         self.back.gather(self.ffn_output)
 
-    def forward(self, x: Tensor, bar: Tensor) -> Tensor:
-        x = self.attention(x, bar)
-        return normed_sum(x, self.back(self.wider(x, gelu=True)), self.full_layer_layer_norm)
+    def forward(self, x: Tensor, bar: Tensor, ends: Ends) -> Tensor:
+        x = self.attention(x, bar, ends)
+        return normed_sum(x, self.back(self.wider(x, ends, gelu=True), ends), self.full_layer_layer_norm)
 
 
 class PLBert(nn.Module):
@@ -95,12 +90,12 @@ class PLBert(nn.Module):
             }
         )
 
-    def forward(self, tokens: Tensor, mask: Tensor) -> Tensor:  # [B, N] -> [B, N, 768]
+    def forward(self, tokens: Tensor, ends: Ends) -> Tensor:  # [B, N] -> [B, N, 768]
         layer = self.get_submodule("encoder.albert_layer_groups.0.albert_layers.0")
         x = self.encoder["embedding_hidden_mapping_in"](self.embeddings(tokens))
-        bar = torch.where(mask[:, None, None, :, 0], 0.0, float("-inf")).expand(-1, HEADS, tokens.shape[1], -1)
+        bar = torch.where(ends.mask[:, None, None, :, 0], 0.0, float("-inf")).expand(-1, HEADS, tokens.shape[1], -1)
         for _ in range(LAYERS):
-            x = layer(x, bar)
+            x = layer(x, bar, ends)
         return cast(Tensor, x)
 
 
@@ -146,12 +141,6 @@ class Predictor(nn.Module):
         self.F0_proj, self.N_proj = Conv(TEXT // 2, 1), Conv(TEXT // 2, 1)
         self.manners = Manners()
 
-    def halve(self) -> None:
-        """fp16 for the convolutions of pitch and energy; what lies between them, and all durations, stay fp32."""
-        for module in chain(self.F0.modules(), self.N.modules()):
-            if isinstance(module, Conv):
-                module.halve()
-
     def durations(self, prosody: Tensor, speed: Tensor, ends: Ends) -> Tensor:  # [B, N, 640] -> [B, N] frames
         chances = torch.sigmoid(self.duration_proj(self.lstm(prosody, ends)))  # [B, N, 50]
         frames = torch.round(chances.sum(-1) / speed[:, None]).clamp(min=1)
@@ -159,14 +148,17 @@ class Predictor(nn.Module):
 
     def curves(self, prosody: Tensor, style: Tensor, ends: Ends) -> Tensor:  # [B, T, 640] -> [B, 2T, 2] Hz and energy
         shared, manner = self.shared(prosody, ends), self.manners(style)
-        tiles, later = moments(shared, ends), ends.doubled()
-        found = []
-        for tower, last in ((self.F0, self.F0_proj), (self.N, self.N_proj)):
-            x, its = tower[0](shared, tiles, manner, ends, torch.float32)
+        first, later = moments(shared, ends), ends.doubled()
+
+        def climb(tower: nn.ModuleList, last: Conv) -> Tensor:  # [B, 2T, 1]
+            x, its = tower[0](shared, first, manner, ends, torch.float32)
             x, its = tower[1](x, its, manner, ends, torch.float32)
             x, _ = tower[2](x, its, manner, later, torch.float32)
-            found.append(last(x))
-        return torch.cat(found, dim=-1) * later.mask
+            return cast(Tensor, last(x, later))
+
+        acts = [partial(climb, self.F0, self.F0_proj), partial(climb, self.N, self.N_proj)]
+        found = side_by_side(acts, "towers", prosody.shape[0] * prosody.shape[1], prosody.device)
+        return torch.where(later.mask, torch.cat(found, dim=-1), 0)
 
 
 class ChannelNorm(nn.LayerNorm):
@@ -193,7 +185,7 @@ class TextEncoder(nn.Module):
         x = self.embedding(tokens) * ends.mask
         for layer in self.cnn:
             conv, norm = cast(nn.ModuleList, layer)
-            x = F.leaky_relu(norm(conv(x)), 0.2) * ends.mask
+            x = torch.where(ends.mask, F.leaky_relu(norm(conv(x, ends).float()), 0.2), 0)
         return cast(Tensor, self.lstm(x, ends))
 
 
@@ -216,11 +208,17 @@ class Acoustic(nn.Module):
         self.narrower.gather(self.bert_encoder)
         self.predictor.manners.gather(self)
 
+    def halve(self) -> None:
+        """fp16 for the convolutions of sounds, pitch and energy; what lies between, and all durations, stay fp32."""
+        for part in chain(self.text_encoder.modules(), self.predictor.F0.modules(), self.predictor.N.modules()):
+            if isinstance(part, Conv):
+                part.halve()
+
     def read(self, tokens: Tensor, n_tokens: Tensor, style: Tensor, speed: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """tokens [B, N], n_tokens [B], style [B, 256], speed [B]
         -> durations [B, N], prosody [B, N, 640], text [B, N, 512]."""
         ends = Ends.of(n_tokens, tokens.shape[1])
-        x = self.narrower(self.bert(tokens, ends.mask))
+        x = self.narrower(self.bert(tokens, ends), ends)
         prosody = self.predictor.text_encoder(x, style[:, STYLE:], ends)
         return self.predictor.durations(prosody, speed, ends), prosody, self.text_encoder(tokens, ends)
 

@@ -121,17 +121,18 @@ def frames_batch(rows: Sequence[Frames], group: Group, lane: Lane) -> tuple[Tens
     f0, energy = np.zeros((2, group.n_rows, 2 * group.length), np.float32)
     counts = np.ones(group.n_rows, np.int64)
     style = np.zeros((group.n_rows, STYLE_SIZE), np.float32)
-    places = np.zeros((group.n_rows, group.length), np.int64)
     parts = []
-    start = 0
     for i, row in enumerate(rows):
         n = row.n_frames
         counts[i], style[i] = n, row.style
         f0[i, : 2 * n], energy[i, : 2 * n] = row.f0, row.energy
-        places[i, :n] = np.arange(start, start + n)
-        start += n
-        here = row.resident if isinstance(row, DeviceFrames) else torch.from_numpy(np.ascontiguousarray(row.features.T))
-        parts.append(here.to(lane.device, non_blocking=True))
+        parts.append(
+            row.resident
+            if isinstance(row, DeviceFrames) and row.resident.device == lane.device
+            else torch.from_numpy(np.ascontiguousarray(row.features.T)).to(lane.device, non_blocking=True)
+        )
+    starts = np.append(np.cumsum(counts[: len(rows)]) - counts[: len(rows)], np.zeros(group.n_rows - len(rows), int))
+    places = starts[:, None] + np.minimum(np.arange(group.length), counts[:, None] - 1)  # [B, T] in all rows' frames
     f0_there, energy_there, counts_there, style_there, index = lane.upload(f0, energy, counts, style, places)
     features = torch.cat(parts).index_select(0, index.view(-1)).view(*places.shape, FEATURES)
     return features, f0_there, energy_there, counts_there, style_there

@@ -10,7 +10,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from tutti.model.kokoro.layers import Ends, has_kernels
+from tutti.model.kokoro import rows
+from tutti.model.kokoro.rows import Ends
 
 SAMPLE_RATE = 24_000
 HARMONICS = 9
@@ -52,7 +53,7 @@ class Source(nn.Module):
         ends = (turns - turns.floor()).cumsum(1) * SAMPLES_PER_PITCH
         # Between the middles of two pitch values the phase is a straight line; outside the first and the last it rests.
         steps = F.pad(ends.diff(dim=1), (0, 0, 1, 1)).float()  # [B, 2T + 1, 9]
-        if has_kernels(f0):
+        if rows.has_kernels(f0):
             from tutti.model.kokoro import kernels
 
             mix = self.l_linear.weight, self.l_linear.bias
@@ -96,7 +97,7 @@ class Fourier(nn.Module):
 
     def spectrum(self, wave: Tensor, hops: Ends, like: Tensor) -> Tensor:  # [B, S] -> [B, S / 5 + 1, 22 or more]
         """Eleven magnitudes and eleven angles a hop, in the dtype and width of the weight `like`."""
-        if has_kernels(wave):
+        if rows.has_kernels(wave):
             from tutti.model.kokoro import kernels
 
             return kernels.analysed(wave, self.analysis, self.lean, self.quiet, hops.n, like)
@@ -115,12 +116,14 @@ class Fourier(nn.Module):
 
     def wave(self, spectra: Tensor, hops: Ends) -> Tensor:  # [B, S / 5 + 1, 22] -> [B, S]
         """Logarithms of magnitudes, and angles before their sine."""
-        if has_kernels(spectra):
+        if rows.has_kernels(spectra):
             from tutti.model.kokoro import kernels
 
             return kernels.sound(spectra, self.power, self.synthesis, hops.n, LOUDNESS)
-        size, angle = spectra.float().chunk(2, dim=-1)
-        magnitude, angle = size.exp(), angle.sin()
+        size, angle = spectra[:, :, : 2 * BINS].float().chunk(2, dim=-1)
+        return self.inverse(size.exp(), angle.sin(), hops)
+
+    def inverse(self, magnitude: Tensor, angle: Tensor, hops: Ends) -> Tensor:  # [B, S / 5 + 1, 11] twice -> [B, S]
         parts = torch.cat([magnitude * angle.cos(), magnitude * angle.sin()], dim=-1) * hops.mask
         wave = overlap_add(parts @ self.synthesis)
         envelope = overlap_add(hops.mask * self.power)

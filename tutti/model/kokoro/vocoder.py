@@ -1,5 +1,7 @@
 """The vocoder half: an AdaIN decoder, then iSTFTNet, which shapes a harmonic source into speech."""
 
+from collections.abc import Sequence
+from functools import partial
 from typing import cast
 
 import torch
@@ -7,19 +9,10 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from tutti.model.kokoro.acoustic import TEXT
-from tutti.model.kokoro.layers import (
-    STYLE,
-    AdaIN,
-    Conv,
-    Ends,
-    Manners,
-    ResBlock,
-    Upsample,
-    blended,
-    joined,
-    moments,
-    valid,
-)
+from tutti.model.kokoro.branches import side_by_side
+from tutti.model.kokoro.convs import Conv, ResBlock, Upsample
+from tutti.model.kokoro.norms import STYLE, AdaIN, Manners, Moments, blended, moments
+from tutti.model.kokoro.rows import Ends, valid
 from tutti.model.kokoro.source import BINS, HOP, Fourier, Source
 
 WIDE = 1024  # channels of the decoder
@@ -39,16 +32,18 @@ class SnakeBlock(nn.Module):
             nn.ParameterList(nn.Parameter(torch.empty(1, channels, 1)) for _ in DILATIONS) for _ in range(2)
         )
 
-    def forward(self, x: Tensor, tiles: Tensor, manner: Tensor, ends: Ends) -> tuple[Tensor, Tensor]:
-        """[B, T, C] and its moments -> two tensors [B, T, C], whose sum (less `bias`) is the block's result."""
+    def forward(
+        self, x: Tensor, its: Moments, manner: Tensor, ends: Ends, beside: Sequence[Tensor] = ()
+    ) -> tuple[Tensor, Moments]:
+        """[B, T, C] and its moments -> the result, less `bias` and with what is `beside` it, and its moments."""
         for i in range(len(DILATIONS)):
-            y = self.adain1[i](x, tiles, manner, ends, self.convs1[i].weight, self.alpha1[i].view(-1))
-            y = self.convs1[i](y, unbiased=True)
-            y = self.adain2[i](y, moments(y, ends), manner, ends, self.convs2[i].weight, self.alpha2[i].view(-1))
-            y = self.convs2[i](y, unbiased=True)
-            if i + 1 < len(DILATIONS):
-                x, tiles = joined([x, y], ends)
-        return x, y
+            conv1, conv2 = cast(Conv, self.convs1[i]), cast(Conv, self.convs2[i])
+            y = self.adain1[i](x, its, manner, ends, conv1.weight, self.alpha1[i].view(-1))
+            y, its = conv1.joined(y, ends, unbiased=True)
+            y = self.adain2[i](y, its, manner, ends, conv2.weight, self.alpha2[i].view(-1))
+            others = beside if i + 1 == len(DILATIONS) else ()
+            x, its = conv2.joined(y, ends, [x, *others], unbiased=True)
+        return x, its
 
     def bias(self) -> Tensor:  # [C]
         return torch.stack([cast(Tensor, conv.bias) for conv in self.convs2]).sum(0)
@@ -88,16 +83,23 @@ class Generator(nn.Module):
         spectrum = self.fourier.spectrum(
             wave, hops, self.noise_convs[0].get_parameter("weight")
         )  # [B, 120T + 1, 22 or more]
-        x = F.leaky_relu(x, 0.1)
+        rough = Ends.of(2 * n_frames, x.shape[1])
+        x = torch.where(rough.mask, F.leaky_relu(x, 0.1), 0)
         for scale, ends in enumerate((Ends.of(20 * n_frames, 10 * x.shape[1]), hops)):
-            x = self.ups[scale](x)
+            x = self.ups[scale](x, rough, ahead=scale)
             if scale == 1:
-                x = torch.cat([x[:, 1:2], x], dim=1)  # mirrored by one, to as many values as there are hops
-            guide = self.noise_convs[scale](spectrum, unbiased=True)
-            x, tiles = joined([x, *self.noise_res[scale](guide, moments(guide, ends), manner, ends)], ends)
-            sums = [block(x, tiles, manner, ends) for block in self._blocks(scale)]
-            x = blended(sums, getattr(self, f"bias{scale}"), 0.01 if scale else 0.1, ends)
-        return self.fourier.wave(self.conv_post(x), hops)
+                x[:, 0] = x[:, 2]  # mirrored by one, to as many values as there are hops
+            guide, its = cast(Conv, self.noise_convs[scale]).joined(spectrum, ends, unbiased=True)
+            x, its = self.noise_res[scale](guide, its, manner, ends, [x])
+            acts = [partial(block, x, its, manner, ends) for block in self._blocks(scale)]
+            blocks = [y for y, _ in side_by_side(acts, "generator", f0.numel() // 2, x.device)]
+            x, rough = blended(blocks, getattr(self, f"bias{scale}"), 0.01 if scale else 0.1, ends), ends
+        return self.fourier.wave(self.conv_post(x, hops), hops)
+
+
+def halved(x: Tensor, conv: Conv) -> Tensor:  # [B, 2T] -> [B, T]
+    """A convolution of three taps and stride two on one channel, in fp32."""
+    return (F.pad(x, (1, 0)).unfold(1, 3, 2) * conv.weight[0, 0]).sum(-1) + cast(Tensor, conv.bias)
 
 
 class Vocoder(nn.Module):
@@ -127,16 +129,16 @@ class Vocoder(nn.Module):
         f0, energy = f0 * halves[:, :, 0], energy * halves[:, :, 0]
         dtype = self.encode.conv1.weight.dtype
         features = (features * ends.mask).to(dtype)
-        curves = torch.cat([self.F0_conv(f0[:, :, None]), self.N_conv(energy[:, :, None])], dim=-1).to(dtype)
+        curves = torch.stack([halved(f0, self.F0_conv), halved(energy, self.N_conv)], dim=-1).to(dtype)
         # As wide as the weights, which may have a few channels of zeros more.
         beside = F.pad(curves, (0, self.encode.conv1.weight.shape[1] - TEXT - 2))
         x = torch.cat([features, beside], dim=-1)  # [B, T, 514 or more]
-        x, tiles = self.encode(x, moments(x, ends), manner, ends, dtype)
-        hint = torch.cat([self.asr_res[0](features), curves], dim=-1)
+        x, its = self.encode(x, moments(x, ends), manner, ends, dtype)
+        hint = torch.cat([self.asr_res[0](features, ends), curves], dim=-1)
         wide = self.decode.get_parameter("0.conv1.weight").shape[1]
-        hint = F.pad(hint, (0, wide - WIDE - HINT - 2)) * ends.mask
-        its = moments(hint, ends)
+        hint = F.pad(hint, (0, wide - WIDE - HINT - 2))
+        of_hint = moments(hint, ends, its.size)
         for block in self.decode:
-            x, tiles = torch.cat([x, hint], dim=-1), torch.cat([tiles, its], dim=-1)  # [B, T, 1090 or more]
-            x, tiles = block(x, tiles, manner, ends, dtype)
+            x, its = torch.cat([x, hint], dim=-1), its.beside(of_hint)  # [B, T, 1090 or more]
+            x, its = block(x, its, manner, ends, dtype)
         return cast(Tensor, self.generator(x, f0, manner, n_frames))

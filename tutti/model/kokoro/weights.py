@@ -16,7 +16,7 @@ from torch import Tensor
 
 from tutti.errors import MissingExtra, WeightsCorrupt, WeightsUnavailable
 from tutti.model.kokoro.acoustic import Acoustic
-from tutti.model.kokoro.layers import lay_out
+from tutti.model.kokoro.convs import lay_out
 from tutti.model.kokoro.vocoder import Vocoder
 
 if TYPE_CHECKING:

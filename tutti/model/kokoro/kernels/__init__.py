@@ -1,0 +1,22 @@
+# mypy: ignore-errors
+"""What runs on a CUDA device beside cuBLAS, as Triton kernels that know where each row ends.
+
+    convs.py    convolutions, with the sum and the statistics that follow them
+    norms.py    sums, statistics, instance norm by style, Snake and LeakyReLU
+    lstm.py     the recurrent half of a BiLSTM
+    linear.py   linear layers as exact as fp32 on fp16 matrix units
+    waves.py    the harmonic source, its spectrum, and the sound of spectra
+
+A tensor is [B, T, C]; `ends` [B] int32 counts each row's own times. What lies far behind a row's end is neither read
+nor written, so padding costs next to nothing, and nothing is compiled anew for a new shape. `layers.py` and `source.py`
+say the same in plain PyTorch.
+"""
+
+from tutti.model.kokoro.kernels.convs import convolved, has_convs
+from tutti.model.kokoro.kernels.linear import linear, normed
+from tutti.model.kokoro.kernels.lstm import fits_lstm, lstm
+from tutti.model.kokoro.kernels.norms import bent, blended, joined
+from tutti.model.kokoro.kernels.waves import analysed, hum, sound
+
+__all__ = ["analysed", "bent", "blended", "convolved", "fits_lstm", "has_convs", "hum", "joined", "linear", "lstm",
+           "normed", "sound"]  # fmt: skip

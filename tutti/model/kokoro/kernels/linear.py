@@ -1,0 +1,73 @@
+# mypy: ignore-errors
+"""Linear layers that durations hang on, and the norms between them."""
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+
+@triton.jit(do_not_specialize=["M", "T"])
+def _linear(x, high, low, bias, y, ends, M, T, N, K, scale, GELU: tl.constexpr,
+            ROWS: tl.constexpr, COLUMNS: tl.constexpr, DEPTH: tl.constexpr):  # fmt: skip
+    """y = x w + bias as exact as fp32, by fp16 matrix units.
+
+    A number is the sum of two of fp16; three of the four products count. The units' own sums lose bits, so each holds
+    `DEPTH` products alone and the rest is added in true fp32.
+    """
+    m = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
+    n = tl.program_id(1) * COLUMNS + tl.arange(0, COLUMNS)
+    k = tl.arange(0, DEPTH)
+    place = y + m[:, None] * N + n[None, :]
+    inside = (m % T < tl.load(ends + m // T, mask=m < M, other=0)) & (m < M)
+    total = tl.zeros((ROWS, COLUMNS), tl.float32)
+    if tl.max(inside.to(tl.int32), 0) == 0:  # padding; attention must find numbers there
+        tl.store(place, total, mask=(m < M)[:, None])
+        return
+    for first in range(0, K, DEPTH):
+        value = tl.load(x + m[:, None] * K + (first + k)[None, :], mask=(m < M)[:, None], other=0.0)
+        coarse = value.to(tl.float16)
+        fine = (value - coarse.to(tl.float32)).to(tl.float16)
+        weight = (first + k)[:, None] * N + n[None, :]
+        w = tl.load(high + weight)
+        part = tl.dot(fine, w)
+        part = tl.dot(coarse, tl.load(low + weight), part)
+        part = tl.dot(coarse, w, part)
+        total += part * scale
+    total += tl.load(bias + n)[None, :]
+    if GELU:
+        inner = 0.7978845608028654 * (total + 0.044715 * total * total * total)
+        total = total * tl.sigmoid(2 * inner)
+    tl.store(place, total, mask=(m < M)[:, None])
+
+
+@triton.jit
+def _norm(x, y, weight, bias, z, C, eps, CHANNELS: tl.constexpr):
+    """Layer norm of a sum."""
+    row = tl.program_id(0).to(tl.int64) * C
+    c = tl.arange(0, CHANNELS)
+    value = tl.load(x + row + c, mask=c < C, other=0.0) + tl.load(y + row + c, mask=c < C, other=0.0)
+    mean = tl.sum(value, 0) / C
+    away = tl.where(c < C, value - mean, 0.0)
+    value = away * tl.rsqrt(tl.sum(away * away, 0) / C + eps)
+    value = value * tl.load(weight + c, mask=c < C) + tl.load(bias + c, mask=c < C)
+    tl.store(z + row + c, value, mask=c < C)
+
+
+def linear(x: Tensor, high: Tensor, low: Tensor, bias: Tensor, scale: float, ends: Tensor, gelu: bool) -> Tensor:
+    """x [B, T, K] fp32, weight [K, N] as fp16 / scale in two parts -> [B, T, N] fp32."""
+    depth, width = high.shape
+    n = x.numel() // depth
+    y = torch.empty(*x.shape[:-1], width, device=x.device)
+    rows, columns, warps = (64, 32, 4) if n <= 128 else (64, 64, 4) if n <= 1024 else (128, 64, 8)
+    grid = (triton.cdiv(n, rows), width // columns)
+    _linear[grid](x.contiguous(), high, low, bias, y, ends, n, x.shape[1], width, depth, scale, gelu, rows, columns, 64,
+                  num_warps=warps, num_stages=3)  # fmt: skip
+    return y
+
+
+def normed(x: Tensor, y: Tensor, weight: Tensor, bias: Tensor, eps: float) -> Tensor:
+    """The layer norm of x + y [..., C]."""
+    z, channels = torch.empty_like(x), x.shape[-1]
+    _norm[(x.numel() // channels,)](x, y, weight, bias, z, channels, eps, triton.next_power_of_2(channels))
+    return z
