@@ -2,13 +2,17 @@
 
 import asyncio
 import json
+import signal
 import socket
+import subprocess
+import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -28,6 +32,7 @@ from wyoming.tts import (
     SynthesizeVoice,
 )
 
+from tests.clients.process import tone_server
 from tests.server.house import LONG, SHORT, Stage, make_stage, tones
 from tutti.errors import ModelFailed, QueueFull
 from tutti.server.arriving import Arriving, complete
@@ -412,3 +417,36 @@ def test_one_who_never_reads_is_cut(stage: Stage) -> None:
                 await asyncio.sleep(0)
 
     asyncio.run(run())
+
+
+def test_tutti_serve_speaks_both_and_ends_cleanly(stage: Stage) -> None:
+    async def say(port: int) -> bytes:
+        async with asyncio.timeout(60), AsyncTcpClient("127.0.0.1", port) as client:
+            await client.write_event(Synthesize(LONG).event())
+            return await heard(client)
+
+    with tone_server("--wyoming-port", "0") as server:
+        assert server.wyoming_port is not None
+        body = {"input": LONG, "response_format": "pcm"}
+        assert asyncio.run(say(server.wyoming_port)) == httpx2.post(f"{server.url}/v1/audio/speech", json=body).content
+        server.process.send_signal(signal.SIGTERM)
+        assert server.process.wait(60) == 0
+
+
+def test_a_taken_port_is_one_line_before_anything_is_loaded(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        command = [sys.executable, "-m", "tutti", "serve", "--port", "0", "--wyoming-port", port]
+        done = subprocess.run([*command, "--home", str(tmp_path), "--offline"], capture_output=True, text=True)
+    assert done.returncode == 2
+    assert f"port {port}" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_missing_package_is_one_line_that_names_the_cure() -> None:
+    code = "import sys; sys.modules['wyoming'] = None; from tutti import cli; cli.main()"
+    command = [sys.executable, "-c", code, "serve", "--port", "0", "--wyoming-port", "0", "--offline"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 3
+    assert "tutti-tts[wyoming]" in done.stderr
+    assert "Traceback" not in done.stderr
