@@ -5,13 +5,6 @@ from typing import Any, Protocol
 
 from tutti.speech import Speech
 from tutti.text.chunk import Chunk
-from tutti.voices import Voice
-
-
-class FindsVoices(Protocol):
-    """Voices by name or blend."""
-
-    def get(self, name: str, style: str | None = None) -> Voice: ...
 
 
 class Speaks(Protocol):
@@ -19,9 +12,6 @@ class Speaks(Protocol):
 
     @property
     def ready(self) -> bool: ...
-
-    @property
-    def voices(self) -> FindsVoices: ...
 
     @property
     def checkpoints(self) -> tuple[str, ...]:
