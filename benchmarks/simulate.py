@@ -230,12 +230,12 @@ def scheduler(device: Device, policy: Policy, max_rows: int | None = None, max_w
 
 def policies(device: Device) -> Iterator[tuple[str, Policy, int]]:
     """Every rule with every setting that somebody might choose: name, policy, rows."""
-    for rows in (4, device.max_rows):
+    for rows, so_many in ((4, "4 rows"), (device.max_rows, "most rows")):
         for wait_ms in (10, 50):
             window = {"max_wait_s": wait_ms / 1000, "early_rows": max(1, int(0.8 * rows))}
-            yield f"window {wait_ms} ms, {rows} rows", Window(**window), rows
-            yield f"bypass, window {wait_ms} ms, {rows} rows", Bypass(**window), rows
-        yield f"fifo, {rows} rows", Fifo(), rows
+            yield f"window {wait_ms} ms, {so_many}", Window(**window), rows
+            yield f"bypass, window {wait_ms} ms, {so_many}", Bypass(**window), rows
+        yield f"fifo, {so_many}", Fifo(), rows
     yield "deadline without cap", Deadline(), device.max_rows
     yield "deadline", Deadline(0.4 * device.target_s), device.max_rows
 

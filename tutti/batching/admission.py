@@ -10,7 +10,7 @@ from tutti.errors import QueueFull
 
 BULK_ROOM = 0.5  # of the queue: bulk is turned away first
 PROMISE = 0.3  # of the time until a deadline: an accepted stream will ask for more
-OWN = 0.8
+OWN = 0.8  # of the time until its first audio is due: a newcomer is not the last to come
 HEADROOM = 1.1  # what the batches took against what was needed at best, to begin with
 
 
