@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from math import ceil, inf
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -165,7 +165,7 @@ def _device(choices: Iterable[tuple[str, Choice]]) -> str:
 
 
 def _policy(settings: "Settings", limits: Limits) -> Policy:
-    early_rows = max(1, ceil(settings.early_fire * limits.max_rows))
+    early_rows = max(1, int(settings.early_fire * limits.max_rows))
     max_wait_s, min_wait_s = settings.max_wait_ms / 1000, settings.min_wait_ms / 1000
     match settings.policy:
         case "deadline":
