@@ -160,8 +160,15 @@ def test_a_tensor_too_many_or_too_few_is_named(state: weights.State) -> None:
 @pytest.mark.weights
 def test_rows_that_nobody_can_say_are_refused(ours: TorchModel, rows: list[Utterance]) -> None:
     assert ours.acoustic([]) == ours.vocoder([]) == []
-    with pytest.raises(InvalidInput, match="speed"):
-        ours.acoustic([dataclasses.replace(rows[0], speed=9)])
+    wrong = [
+        ({"speed": 9}, "speed"),
+        ({"style": np.full(256, np.nan, np.float32)}, "finite"),
+        ({"tokens": np.zeros(2, np.int64)}, "phonemes, not 0"),
+        ({"tokens": np.ones(513, np.int64)}, "phonemes, not 511"),
+    ]
+    for change, why in wrong:
+        with pytest.raises(InvalidInput, match=why):
+            ours.acoustic([rows[0], dataclasses.replace(rows[0], **change)])
 
 
 @pytest.mark.weights

@@ -99,8 +99,8 @@ class Plan:
 
 ROWS = (1, 2, 4, 8, 16, 32, 64)
 FEW = (1, 4, 16, 64)
-# Costs as fitted on one H200 by benchmarks/gpu.py: a group of frames takes as long as 4,400 padded frames, since our
-# kernels skip padding. A processor computes padding as it computes all else.
+# Costs as fitted on one H200 by benchmarks/gpu.py: a group of frames takes about as long as 4,000 padded ones, since
+# our kernels skip padding. A processor computes padding as it computes all else.
 TOKENS = Shapes(ROWS, Ladder(16, 128), 512, per_group=2000, per_step=100)
 CURVES = Shapes(FEW, Ladder(32, 128), 1024, per_group=4000, per_step=32)
 FRAMES = Shapes(ROWS, Ladder(32, 128), 1024, per_group=4400)

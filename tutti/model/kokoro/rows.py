@@ -32,5 +32,8 @@ class Ends(NamedTuple):
 
 
 def has_kernels(x: Tensor) -> bool:
-    """Whether the folder `kernels` runs here; everything that it does is written in plain PyTorch too."""
-    return x.is_cuda and find_spec("triton") is not None
+    """Whether the folder `kernels` runs here; everything that it does is written in plain PyTorch too.
+
+    It needs the copy engine and the shared memory of Hopper, or of what came after it for data centres.
+    """
+    return x.is_cuda and find_spec("triton") is not None and torch.cuda.get_device_capability(x.device)[0] in (9, 10)

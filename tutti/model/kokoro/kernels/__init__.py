@@ -8,15 +8,15 @@
     waves.py    the harmonic source, its spectrum, and the sound of spectra
 
 A tensor is [B, T, C]; `ends` [B] int32 counts each row's own times. What lies far behind a row's end is neither read
-nor written, so padding costs next to nothing, and nothing is compiled anew for a new shape. `layers.py` and `source.py`
-say the same in plain PyTorch.
+nor written, so padding costs next to nothing, and nothing is compiled anew for a new shape. The files beside this
+folder say the same in plain PyTorch.
 """
 
-from tutti.model.kokoro.kernels.convs import convolved, has_convs
+from tutti.model.kokoro.kernels.convs import convolved
 from tutti.model.kokoro.kernels.linear import linear, normed
 from tutti.model.kokoro.kernels.lstm import fits_lstm, lstm
 from tutti.model.kokoro.kernels.norms import bent, blended, joined
 from tutti.model.kokoro.kernels.waves import analysed, hum, sound
 
-__all__ = ["analysed", "bent", "blended", "convolved", "fits_lstm", "has_convs", "hum", "joined", "linear", "lstm",
+__all__ = ["analysed", "bent", "blended", "convolved", "fits_lstm", "hum", "joined", "linear", "lstm",
            "normed", "sound"]  # fmt: skip

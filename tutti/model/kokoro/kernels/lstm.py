@@ -3,7 +3,7 @@
 
 The units of a direction are spread over sixteen programs, each with its weights at hand. `out` is full of a pattern
 that no state has: a value that still shows it has not been computed, and is asked for again. So the data are the
-barrier, and a step takes 1.6 microseconds for few rows, 6 for many; a kernel for each step takes 5 and 19.
+barrier, and a step takes 1.6 microseconds for few rows, 6 for many; kernels for each step take 5, and 10 to 19.
 
 Gates are [B, T, 2, H, 4], the last axis i, f, g, o. Weights are [2, 4, H, H] for one row in a program, and in two parts
 of fp16 [2, H, H * 4] for several.
