@@ -17,6 +17,9 @@ install: .venv/.tutti  ## tutti in .venv, without PyTorch
 test: .venv/.dev  ## lint, types and the whole suite, with the real model
 	.venv/bin/ruff check . && .venv/bin/ruff format --check . && .venv/bin/mypy && .venv/bin/pytest $(ARGS)
 
+test-clients: .venv/.dev  ## the code of docs/integrations with the real clients: make test-clients ARGS="--only livekit"
+	.venv/bin/python -m scripts.test_clients $(ARGS)
+
 fmt: .venv/.dev  ## format the code
 	.venv/bin/ruff check --fix . ; .venv/bin/ruff format .
 
@@ -35,4 +38,4 @@ clean:  ## forget the virtual environment and all caches of tools
 # As it was typed: "$5" is money here, not a variable.
 override export TEXT := $(value TEXT)
 export OUT
-.PHONY: help serve speak install test fmt clean
+.PHONY: help serve speak install test test-clients fmt clean

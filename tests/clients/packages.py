@@ -1,6 +1,7 @@
 """Other people's clients, each with its own dependencies in a folder of its own, fetched once."""
 
 import hashlib
+import json
 import shutil
 import subprocess
 import sys
@@ -28,8 +29,8 @@ def pip(*requirements: str, python: str | None = None) -> Path:
 
 def _pip(folder: Path, requirements: tuple[str, ...], python: str) -> Path:
     part = _empty(folder)
-    (part.parent / f"{part.name}.txt").write_text(NEVER)
-    constraint = ["--constraint", str(part.parent / f"{part.name}.txt")]
+    constraint = ["--constraint", str(CACHE / "never.txt")]
+    Path(constraint[1]).write_text(NEVER)
     quick = ["--quiet", "--disable-pip-version-check", "--retries", "1", "--timeout", "20"]
     pip_here = [sys.executable, "-m", "pip", "--python", python, "install"]
     _run([*pip_here, *quick, *constraint, "--target", str(part), *requirements])
@@ -55,8 +56,6 @@ def base_python() -> str:
 def version(folder: Path, package: str) -> str:
     """Of a package that lies there."""
     if (folder / "node_modules").exists():
-        import json
-
         return str(json.loads((folder / "node_modules" / package / "package.json").read_text())["version"])
     prefix = package.replace("-", "_").lower()
     (info,) = (path for path in folder.glob("*.dist-info") if path.name.lower().startswith(f"{prefix}-"))
