@@ -15,10 +15,11 @@ from tutti.batching.job import Class
 from tutti.batching.playback import Playback
 from tutti.batching.stats import Stats
 from tutti.errors import DeadlineExceeded, Draining, InvalidInput, NothingToSpeak
-from tutti.joining import join, later, silence, word_times
+from tutti.joining import join, later, placed, silence, word_times
 from tutti.model.contract import check_speed
 from tutti.speech import MAX_PHONEMES, SAMPLE_RATE, SAMPLES_PER_FRAME, Speech, Utterance
 from tutti.text import vocab
+from tutti.text.arriving import Stretch, Text, stretches
 from tutti.text.chunk import Chunk
 from tutti.text.language import language as find_language
 from tutti.text.pool import Reader
@@ -46,7 +47,8 @@ class Pace:
 class Order:
     """A request that has been checked."""
 
-    text: str
+    text: Text
+    pause_s: float | None
     voice: Voice
     code: str
     speed: float
@@ -109,7 +111,7 @@ class Engine:
 
     async def stream(
         self,
-        text: str,
+        text: Text,
         *,
         voice: str,
         style: str | None = None,
@@ -121,19 +123,23 @@ class Engine:
         timeout_s: float | None = None,
         bulk: bool = False,
         whole: bool = False,
+        pause_s: float | None = None,
     ) -> AsyncGenerator[Speech]:
         """Speech chunk by chunk, the next ones under way while the caller plays this one.
 
+        The text may still be being written: an iterator of pieces of any size, spoken along as soon as a sentence is
+        sure; a piece that is None, or `pause_s` without any, says what has come so far. Places count from its start.
         `style` names a second voice whose prosody is spoken with the timbre of the first; `language` is the voice's own
         unless given; `caller` is whoever shares fairly with others; `bulk` waits behind all listeners; `whole`
         says that the end matters and not the beginning. Closing the stream forgets all that was not yet spoken.
         """
-        if len(text) > MAX_TEXT:
+        if isinstance(text, str) and len(text) > MAX_TEXT:
             raise InvalidInput(f"the text has {len(text)} characters; at most {MAX_TEXT} fit in one go", param="input")
         check_speed(speed)
         speaker = self.voices.get(voice, style)
         order = Order(
             text=text,
+            pause_s=pause_s,
             voice=speaker,
             code=find_language(language or speaker.language).code,
             speed=speed,
@@ -168,8 +174,7 @@ class Engine:
 
     async def _speeches(self, order: Order) -> AsyncGenerator[Speech]:
         """Chunks are submitted ahead of the caller, and handed over in their order."""
-        asked_s = time.monotonic()
-        playback = Playback(asked_s, self.pace.bulk_target_s if order.bulk else self.pace.target_s, SAFETY_S)
+        playback = Playback(time.monotonic(), self.pace.bulk_target_s if order.bulk else self.pace.target_s, SAFETY_S)
         coming: asyncio.Queue[tuple[asyncio.Task[Speech], float] | None] = asyncio.Queue()
         room = asyncio.Semaphore(1 + order.ahead)
         tasks: set[asyncio.Task[Any]] = set()
@@ -184,7 +189,7 @@ class Engine:
                 now = time.monotonic()
                 if not heard_first and speech.words:
                     heard_first = True
-                    self.books.first_audio(now - asked_s)
+                    self.books.first_audio(now - playback.asked_s)
                 in_time = playback.sent(now, speech.duration_s, likely_s)
                 self.books.heard(speech.duration_s, in_time=in_time or order.bulk)
                 yield speech
@@ -207,18 +212,29 @@ class Engine:
         batcher = min(self.batchers, key=lambda batcher: batcher.backlog_s)
         n_sent = 0
         try:
-            async with aclosing(_timed(self.reader.chunks(order.text, order.code))) as chunks:
-                async for chunk, g2p_s in chunks:
+            async with aclosing(self._chunks(order, playback)) as chunks:
+                async for stretch, chunk, g2p_s in chunks:
                     await room.acquire()
                     ask, likely_s = self._ask(order, chunk, playback, n_sent)
                     if ask is not None and n_sent == 0:
                         batcher.admit(ask)
                     n_sent += ask is not None
-                    task = asyncio.create_task(self._say(order, chunk, ask, batcher, g2p_s))
+                    task = asyncio.create_task(self._say(stretch, chunk, ask, batcher, g2p_s))
                     tasks.add(task)
                     coming.put_nowait((task, likely_s))
         finally:
             coming.put_nowait(None)
+
+    async def _chunks(self, order: Order, playback: Playback) -> AsyncGenerator[tuple[Stretch, Chunk, float]]:
+        """The text as it comes, in chunks; each with the stretch it is read from and the seconds that took."""
+        async with aclosing(stretches(order.text, MAX_TEXT, order.pause_s)) as texts:
+            async for stretch in texts:
+                playback.text_came(time.monotonic())
+                if stretch.pause_s:
+                    yield stretch, Chunk((), stretch.pause_s), 0.0
+                async with aclosing(_timed(self.reader.chunks(stretch.said, order.code))) as chunks:
+                    async for chunk, g2p_s in chunks:
+                        yield stretch, chunk, g2p_s
 
     def _ask(self, order: Order, chunk: Chunk, playback: Playback, n_sent: int) -> tuple[Ask | None, float]:
         """The chunk as a row with its deadline, none for a bare pause; and how long it will sound, by estimate."""
@@ -232,15 +248,16 @@ class Engine:
         likely_s = ask.likely_frames * FRAME_S + chunk.pause_s
         return replace(ask, deadline_s=playback.due_s(likely_s)), likely_s
 
-    async def _say(self, order: Order, chunk: Chunk, ask: Ask | None, batcher: Batcher, g2p_s: float) -> Speech:
+    async def _say(self, stretch: Stretch, chunk: Chunk, ask: Ask | None, batcher: Batcher, g2p_s: float) -> Speech:
         """One chunk through the model."""
         pause = silence(chunk.pause_s)
         if ask is None:
             return Speech(pause, (), chunk.span, chunk.dropped)
         take = await batcher.say(ask)
         samples = np.concatenate([take.samples, pause])
-        words = word_times(order.text, chunk, take.durations)
-        return Speech(samples, words, chunk.span, chunk.dropped, replace(take.timing, g2p_s=g2p_s))
+        words = word_times(stretch.said, chunk, take.durations)
+        speech = Speech(samples, words, chunk.span, chunk.dropped, replace(take.timing, g2p_s=g2p_s))
+        return placed(speech, stretch.shift)
 
     # -- the books -----------------------------------------------------------------------------------------------
 

@@ -38,6 +38,13 @@ def later(speech: Speech, by_s: float) -> Speech:
     return replace(speech, words=tuple(words))
 
 
+def placed(speech: Speech, shift: int) -> Speech:
+    """The same speech, its places counted from where the whole text begins."""
+    words = (replace(word, span=(word.span[0] + shift, word.span[1] + shift)) for word in speech.words)
+    start, end = speech.span
+    return replace(speech, words=tuple(words), span=(start + shift, end + shift) if end else speech.span)
+
+
 def silence(length_s: float) -> Samples:
     return np.zeros(round(length_s * SAMPLE_RATE), np.float32)
 

@@ -22,6 +22,13 @@ class Playback:
         self.coming_s += likely_s
         return due_s
 
+    def text_came(self, now: float) -> None:
+        """Where the listener waited for the author, our time begins only now."""
+        if self.dry_at_s is None and self.coming_s == 0:
+            self.asked_s = now
+        elif self.dry_at_s is not None and self.coming_s == 0:
+            self.dry_at_s = max(self.dry_at_s, now + self.target_s)
+
     def sent(self, now: float, duration_s: float, likely_s: float) -> bool:
         """A chunk has been handed over; False if the listener had to wait for it in mid-speech."""
         in_time = self.dry_at_s is None or now <= self.dry_at_s
