@@ -20,11 +20,12 @@ import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
-from tutti.batching.worker import ProcessWorker
+from tutti.batching.worker import ProcessWorker, Worker
 from tutti.engine import Engine
 from tutti.errors import QueueFull, TuttiError
 from tutti.model import Choice, choose, load
@@ -82,12 +83,12 @@ class Heard:
         return not (self.refused or self.failed or self.gaps) and self.first_s <= target_s
 
 
-async def listen(engine: Engine, text: str) -> Heard:
+async def listen(engine: Engine, text: str, *, whole: bool = False) -> Heard:
     """A player: starts at the first audio, counts how often it runs dry."""
     asked_s = time.monotonic()
     first_s, dry_s, gaps, audio_s = 0.0, 0.0, 0, 0.0
     try:
-        async for speech in engine.stream(text, voice="af_heart"):
+        async for speech in engine.stream(text, voice="af_heart", whole=whole):
             now = time.monotonic()
             if not first_s:
                 first_s, dry_s = now - asked_s, now
@@ -128,7 +129,23 @@ def one(path: Path, choice: Choice, threads: int) -> Mapping[str, Model]:
     return {CHECKPOINT: load(path, choice, threads)}
 
 
-def open_with(policy: str, path: Path, choice: Choice, args: argparse.Namespace) -> Engine:
+class Lent:
+    """A worker that others use too: it is started and closed by its owner."""
+
+    def __init__(self, worker: Worker) -> None:
+        self._worker = worker
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._worker, name)
+
+    async def start(self) -> None:
+        pass
+
+    async def close(self) -> None:
+        pass
+
+
+def open_with(policy: str, worker: Worker, choice: Choice, args: argparse.Namespace) -> Engine:
     rules = SimpleNamespace(
         policy=policy,
         batching=True,
@@ -144,15 +161,15 @@ def open_with(policy: str, path: Path, choice: Choice, args: argparse.Namespace)
         threads=args.threads,
         voice="af_heart",
     )
-    worker = ProcessWorker(partial(one, path, choice, args.threads), progress=lambda *step: print(*step, flush=True))
+    lent = cast(Worker, Lent(worker))
     voices = Voices(args.voices)
-    return assemble([worker], {CHECKPOINT: choice}, voices, Prepared(), rules, capped=True, kept=args.costs)  # type: ignore[arg-type]
+    return assemble([lent], {CHECKPOINT: choice}, voices, Prepared(), rules, capped=True, kept=args.costs)  # type: ignore[arg-type]
 
 
-async def measured(policy: str, path: Path, choice: Choice, args: argparse.Namespace) -> list[dict[str, Any]]:
+async def measured(policy: str, worker: Worker, choice: Choice, args: argparse.Namespace) -> list[dict[str, Any]]:
     """One policy at rising rates, until it has failed twice."""
     found: list[dict[str, Any]] = []
-    async with open_with(policy, path, choice, args) as engine:
+    async with open_with(policy, worker, choice, args) as engine:
         target_s = engine.pace.target_s
         for rate in args.rates:
             engine.books.reset()
@@ -216,12 +233,21 @@ def plot(found: Mapping[str, Sequence[Mapping[str, Any]]], to: Path, title: str)
     figure.savefig(to)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+async def compared(worker: Worker, choice: Choice, args: argparse.Namespace) -> dict[str, list[dict[str, Any]]]:
+    """All policies, one after the other, on the same worker."""
+    return {policy: await measured(policy, worker, choice, args) for policy in args.policies.split(",")}
+
+
+def worker_for(path: Path, choice: Choice, args: argparse.Namespace) -> ProcessWorker:
+    return ProcessWorker(partial(one, path, choice, args.threads))
+
+
+def arguments(about: str | None) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--weights", type=Path, help="model.onnx, or the folder of its parts; none = of the settings")
     parser.add_argument("--voices", type=Path)
     parser.add_argument("--policies", default=",".join(POLICIES))
-    parser.add_argument("--rates", default="0.2,0.4,0.6,0.8,1.0")
+    parser.add_argument("--rates", default="0.1,0.2,0.3,0.4,0.5,0.6")
     parser.add_argument("--seconds", type=float, default=60.0)
     parser.add_argument("--target-ms", type=float, default=None)
     parser.add_argument("--threads", type=int, default=2)
@@ -229,10 +255,16 @@ def main() -> None:
     parser.add_argument("--compile", default="off")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--out", type=Path, default=HERE / "results")
-    parser.add_argument("--costs", type=Path, default=Path("/tmp/tutti-policies-costs.json"))
+    return parser
+
+
+def parsed(parser: argparse.ArgumentParser) -> tuple[argparse.Namespace, Path, Choice]:
+    """What was asked for, the model file, and who runs it."""
     args = parser.parse_args()
-    args.rates = [float(rate) for rate in args.rates.split(",")]
+    args.rates = [float(rate) for rate in args.rates.split(",") if rate]
+    args.out.mkdir(parents=True, exist_ok=True)
     choice = choose(args.backend, "auto", "auto", args.compile)
+    args.costs = args.out / f"costs-{choice.device}.json"
     path = args.weights
     if path is None:
         from tutti import settings
@@ -246,13 +278,32 @@ def main() -> None:
 
         args.voices = args.voices or path
         path = joined(path, args.out)
-    found = {policy: asyncio.run(measured(policy, path, choice, args)) for policy in args.policies.split(",")}
+    return args, path, choice
+
+
+def kept(found: Mapping[str, Sequence[Mapping[str, Any]]], choice: Choice, args: argparse.Namespace) -> None:
+    """The capacities in one line, and everything as JSON and as a picture."""
     best = {policy: capacity(rows) for policy, rows in found.items()}
     print("\nstreams a second at 99 % good: " + ", ".join(f"{policy} {rate:g}" for policy, rate in best.items()))
-    args.out.mkdir(parents=True, exist_ok=True)
-    name = f"policies-{choice.device}-{platform.machine()}"
+    path = args.out / f"policies-{choice.device}-{platform.machine()}.json"
     report = {"choice": asdict(choice), "capacity": best, "seconds": args.seconds, "runs": found}
-    (args.out / f"{name}.json").write_text(json.dumps(report, indent=1) + "\n")
+    path.write_text(json.dumps(report, indent=1) + "\n")
+    if find_spec("matplotlib"):
+        plot(found, path.with_suffix(".svg"), f"goodput by policy, {choice.device}")
+
+
+def main() -> None:
+    args, path, choice = parsed(arguments(__doc__))
+
+    async def run() -> dict[str, list[dict[str, Any]]]:
+        worker = worker_for(path, choice, args)
+        await worker.start()
+        try:
+            return await compared(worker, choice, args)
+        finally:
+            await worker.close()
+
+    kept(asyncio.run(run()), choice, args)
 
 
 if __name__ == "__main__":

@@ -24,6 +24,7 @@ from tutti.speech import Model, Utterance
 from tutti.text import vocab
 from tutti.text.g2p import G2P
 from tutti.text.pool import G2PPool, G2PThread, Reader
+from tutti.text.wordfile import WordFile
 from tutti.voices import Voices
 from tutti.weights import FP32_MODEL, INT8_MODEL, Store, shown, sources, wanted
 
@@ -48,8 +49,8 @@ PRIORS: dict[tuple[str, str, str], Coefficients] = {
     ("onnx", "cpu", "vocoder"): (0.01, 0.002, 0.0095, 0.017),
     ("torch", "cpu", "acoustic"): (0.02, 0.005, 0.002, 0.0),
     ("torch", "cpu", "vocoder"): (0.05, 0.01, 0.03, 0.0),
-    ("torch", "cuda", "acoustic"): (0.003, 0.0, 3e-6, 0.0),
-    ("torch", "cuda", "vocoder"): (0.002, 0.0, 6e-6, 0.0),
+    ("torch", "cuda", "acoustic"): (0.002, 0.0, 4e-6, 2.2e-5),
+    ("torch", "cuda", "vocoder"): (0.002, 0.0, 4.8e-6, 0.0),
 }
 
 
@@ -119,8 +120,9 @@ def assemble(
         scheduler = Scheduler(limits, costs.__getitem__, _policy(settings, limits))
         warm_up = WarmUp(kept, costs, _sentences(voices, settings.voice), SWEEPS[first.device]) if kept else None
         batchers.append(Batcher(worker, scheduler, books, warm_up))
+    own = WordFile(settings.lexicon).words if settings.lexicon else None
     pace = Pace(target_s=target_s, whole_ahead=max(2, limits.max_rows), first_chunks=settings.stream_bypass_chunks)
-    return Engine(batchers, voices, reader, books, checkpoints=tuple(choices), pace=pace)
+    return Engine(batchers, voices, reader, books, checkpoints=tuple(choices), pace=pace, own=own)
 
 
 def _choices(settings: "Settings") -> tuple[tuple[str, Choice], ...]:
@@ -143,7 +145,7 @@ def _shape(choice: Choice, stage: StageName, threads: int) -> Shape:
     """How this backend lays rows out."""
     if choice.backend == "onnx":
         return SideBySide(threads)
-    plan = buckets.PLANS[choice.compile]
+    plan = buckets.PLANS[choice.compile if choice.device == "cuda" else "cpu"]
     shapes = plan.tokens if stage == "acoustic" else plan.frames
     return Regrouped(lambda sizes: [group.padded for group in shapes.group(sizes, MAX_PADDED)])
 

@@ -1,0 +1,180 @@
+"""Many listeners on one device: first audio, gaps, what the batcher costs, and how much of the bare speed is left.
+
+python -m benchmarks.crowd --weights parts --compile full       one CUDA device; parts as of benchmarks.gpu export
+python -m benchmarks.crowd --listeners 2 --seconds 60           this processor
+
+The same model runs bare in this process and behind the batcher in a process of its own, in turns. With --rates, the
+policies are compared on the same worker afterwards (benchmarks.policies).
+"""
+
+import argparse
+import asyncio
+import json
+import platform
+import random
+import statistics
+import time
+from collections.abc import Sequence
+from math import inf
+from typing import Any
+
+import numpy as np
+
+from benchmarks import policies
+from benchmarks.policies import Heard, listen, said
+from tutti.batching.batcher import Ask, Batcher
+from tutti.batching.worker import Worker
+from tutti.engine import Engine
+from tutti.model import Choice, load
+from tutti.opening import CHECKPOINT
+from tutti.speech import Frames, Model, Utterance
+from tutti.text.vocab import encode
+
+ROWS = 64
+
+
+def row(styles: np.ndarray, seconds: float, salt: int) -> Utterance:
+    tokens = encode(said(seconds, salt))
+    return Utterance(tokens, styles[len(tokens) - 3])
+
+
+def bare(model: Model, rows: Sequence[Utterance]) -> tuple[float, Sequence[Frames]]:
+    """Seconds of a bare call, and its frames."""
+    started_s = time.perf_counter()
+    frames = model.acoustic(rows)
+    model.vocoder(frames)
+    return time.perf_counter() - started_s, frames
+
+
+async def batched(line: Batcher, rows: Sequence[Utterance]) -> float:
+    started_s = time.perf_counter()
+    await asyncio.gather(*(line.say(Ask(one, CHECKPOINT, i, "first", inf)) for i, one in enumerate(rows)))
+    return time.perf_counter() - started_s
+
+
+async def overhead(line: Batcher, model: Model, styles: np.ndarray, rounds: int) -> dict[str, Any]:
+    """One user: the batcher and its process against a bare call; and four at once against four in turn."""
+    found = {}
+    for seconds in (1.0, 5.0):
+        one = row(styles, seconds, 3)
+        plain, through, four, turns = [], [], [], []
+        for turn in range(rounds + 1):
+            took = (await asyncio.to_thread(bare, model, [one]))[0]
+            values = (
+                took,
+                await batched(line, [one]),
+                await batched(line, [one] * 4),
+                sum([await batched(line, [one]) for _ in range(4)]),
+            )
+            for kept, value in zip((plain, through, four, turns), values, strict=True):
+                kept += [value] * bool(turn)
+        found[f"{seconds:g} s"] = {
+            "bare_ms": 1000 * statistics.median(plain),
+            "batched_ms": 1000 * statistics.median(through),
+            "added_ms": 1000 * statistics.median(b - a for a, b in zip(plain, through, strict=True)),
+            "ratio": statistics.median(b / a for a, b in zip(plain, through, strict=True)),
+            "four_at_once_of_four_in_turn": statistics.median(a / b for a, b in zip(four, turns, strict=True)),
+        }
+    return found
+
+
+async def bare_speed(model: Model, styles: np.ndarray, seconds: float) -> float:
+    """Audio seconds a second of the model alone, rows of the lengths that the listeners ask for."""
+    lengths = [float(part) for text in policies.texts(ROWS, 7) for part in text.split()][:ROWS]
+    rows = [row(styles, length, i) for i, length in enumerate(lengths)]
+    await asyncio.to_thread(bare, model, rows)
+    audio_s, started_s = 0.0, time.perf_counter()
+    while time.perf_counter() < started_s + seconds:
+        _, frames = await asyncio.to_thread(bare, model, rows)
+        audio_s += sum(one.n_frames for one in frames) / 40
+    return audio_s / (time.perf_counter() - started_s)
+
+
+async def crowd(engine: Engine, n_listeners: int, seconds: float, *, plays: bool) -> tuple[list[Heard], float]:
+    """Listeners who each ask again when they have heard (or only received) what they asked for; and the seconds."""
+    heard: list[Heard] = []
+    started_s = time.monotonic()
+
+    async def listener(seed: int) -> None:
+        rng = random.Random(seed)
+        if plays:
+            await asyncio.sleep(rng.uniform(0, 3))
+        for text in policies.texts(10_000, seed):
+            if time.monotonic() > started_s + seconds:
+                return
+            asked_s = time.monotonic()
+            one = await listen(engine, text, whole=not plays)
+            heard.append(one)
+            if plays:
+                done_s = asked_s + one.first_s + one.audio_s
+                await asyncio.sleep(max(0.0, done_s - time.monotonic()) + rng.uniform(0, 1))
+
+    await asyncio.gather(*map(listener, range(n_listeners)))
+    return heard, time.monotonic() - started_s
+
+
+async def measured(model: Model, worker: Worker, choice: Choice, args: argparse.Namespace) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+
+    def step(name: str, value: Any) -> None:
+        found[name] = value
+        print(f"[{time.monotonic() - args.began_s:6.1f} s] {name}: {json.dumps(value)}", flush=True)
+        (args.out / f"crowd-{choice.device}-{platform.machine()}.json").write_text(json.dumps(found, indent=1) + "\n")
+
+    styles = np.fromfile(args.voices / "af_heart.bin", np.float32).reshape(510, 256)
+    async with policies.open_with("deadline", worker, choice, args) as engine:
+        step("overhead", await overhead(engine.batchers[0], model, styles, args.rounds))
+        heard, _ = await crowd(engine, args.listeners, args.seconds, plays=True)
+        first = sorted(one.first_s for one in heard if one.first_s)
+        step("listeners", {
+            "listeners": args.listeners,
+            "streams": len(heard),
+            "refused": sum(one.refused for one in heard),
+            "dry": sum(one.gaps > 0 for one in heard),
+            "first_p50_ms": 1000 * statistics.median(first),
+            "first_p95_ms": 1000 * first[int(0.95 * (len(first) - 1))],
+        })  # fmt: skip
+        for turn in (1, 2):
+            engine.books.reset()
+            alone = await bare_speed(model, styles, args.seconds / 3)
+            heard, took_s = await crowd(engine, 2 * args.listeners, args.seconds / 3, plays=False)
+            sustained = sum(one.audio_s for one in heard) / took_s
+            step(f"sustained {turn}", {
+                "bare_audio_s_per_s": alone,
+                "batcher_audio_s_per_s": sustained,
+                "ratio": sustained / alone,
+                "rows_a_batch": engine.stats()["performance"]["avg_batch_size"],
+                "busy_s": engine.stats()["performance"]["busy_s_by_stage"],
+                "took_s": took_s,
+            })  # fmt: skip
+    return found
+
+
+def main() -> None:
+    parser = policies.arguments(__doc__)
+    parser.set_defaults(rates="", seconds=15.0)
+    parser.add_argument("--listeners", type=int, default=64)
+    parser.add_argument("--rounds", type=int, default=15)
+    args, path, choice = policies.parsed(parser)
+    args.began_s = time.monotonic()
+
+    async def run() -> None:
+        worker = policies.worker_for(path, choice, args)
+        await worker.start()
+        print(f"[{time.monotonic() - args.began_s:6.1f} s] worker ready", flush=True)
+        model = await asyncio.to_thread(load, path, choice, args.threads)
+        if warm_up := getattr(model, "warm_up", None):
+            await asyncio.to_thread(warm_up)
+        try:
+            await measured(model, worker, choice, args)
+            if args.rates:
+                args.seconds = args.seconds / 3
+                policies.kept(await policies.compared(worker, choice, args), choice, args)
+        finally:
+            await worker.close()
+
+    asyncio.run(run())
+
+
+if __name__ == "__main__":
+    main()
