@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from itertools import count
@@ -17,12 +17,16 @@ from tutti.batching.stats import Stats
 from tutti.errors import DeadlineExceeded, Draining, InvalidInput, NothingToSpeak
 from tutti.joining import join, later, placed, silence, word_times
 from tutti.model.contract import check_speed
-from tutti.speech import MAX_PHONEMES, SAMPLE_RATE, SAMPLES_PER_FRAME, Speech, Utterance
+from tutti.model.prosody import check_prosody, held_speed, together
+from tutti.model.prosody import emotion as find_emotion
+from tutti.speech import MAX_PHONEMES, SAMPLE_RATE, SAMPLES_PER_FRAME, Prosody, Speech, Utterance
 from tutti.text import vocab
 from tutti.text.arriving import Stretch, Text, stretches
 from tutti.text.chunk import Chunk
 from tutti.text.language import language as find_language
+from tutti.text.marks import voices_named
 from tutti.text.pool import Reader
+from tutti.text.wordlist import WordList
 from tutti.voices import Voice, Voices
 
 MAX_TEXT = 2_000_000  # characters; a long novel has about one million
@@ -52,6 +56,8 @@ class Order:
     voice: Voice
     code: str
     speed: float
+    prosody: Prosody
+    own: WordList | None
     seed: int | None
     checkpoint: str
     caller: str
@@ -73,13 +79,16 @@ class Engine:
         *,
         checkpoints: Sequence[str],
         pace: Pace,
+        own: Callable[[], WordList] | None = None,
     ) -> None:
+        """`own` gives the operator's pronunciations as they stand now."""
         self.voices = voices
         self.reader = reader
         self.books = books
         self.pace = pace
         self.checkpoints = tuple(checkpoints)  # the first is the one when none is asked for
         self.batchers = tuple(batchers)
+        self._own = own
         self.ready = False
         self.draining = False
         self._streams = count()
@@ -116,7 +125,12 @@ class Engine:
         voice: str,
         style: str | None = None,
         speed: float = 1.0,
+        pitch: float = 0.0,
+        pitch_range: float = 1.0,
+        energy: float = 0.0,
+        emotion: str | None = None,
         language: str | None = None,
+        lexicon: Mapping[str, str] | None = None,
         seed: int | None = None,
         model: str | None = None,
         caller: str = "",
@@ -129,20 +143,31 @@ class Engine:
 
         The text may still be being written: an iterator of pieces of any size, spoken along as soon as a sentence is
         sure; a piece that is None, or `pause_s` without any, says what has come so far. Places count from its start.
-        `style` names a second voice whose prosody is spoken with the timbre of the first; `language` is the voice's own
-        unless given; `caller` is whoever shares fairly with others; `bulk` waits behind all listeners; `whole`
-        says that the end matters and not the beginning. Closing the stream forgets all that was not yet spoken.
+        `style` names a second voice whose prosody is spoken with the timbre of the first; `pitch` is in semitones,
+        `pitch_range` a factor, `energy` in decibels, `emotion` a preset of these and of speed; `language` is the
+        voice's own unless given; `lexicon` says how words sound; `caller` is whoever shares fairly with others; `bulk`
+        waits behind all listeners; `whole` says that the end matters and not the beginning. Closing the stream
+        forgets all that was not yet spoken.
         """
         if isinstance(text, str) and len(text) > MAX_TEXT:
             raise InvalidInput(f"the text has {len(text)} characters; at most {MAX_TEXT} fit in one go", param="input")
         check_speed(speed)
+        prosody = Prosody(pitch, pitch_range, energy)
+        check_prosody(prosody)
+        if emotion is not None:
+            preset = find_emotion(emotion)
+            speed, prosody = held_speed(speed * preset.speed), together(prosody, preset.prosody)
         speaker = self.voices.get(voice, style)
+        for name in voices_named(text) if isinstance(text, str) else ():
+            self.voices.get(name)
         order = Order(
             text=text,
             pause_s=pause_s,
             voice=speaker,
             code=find_language(language or speaker.language).code,
             speed=speed,
+            prosody=prosody,
+            own=self._words(lexicon),
             seed=seed,
             checkpoint=self._checkpoint(model),
             caller=caller,
@@ -166,9 +191,9 @@ class Engine:
         """The whole text as one speech; asked as `stream` is."""
         return join([speech async for speech in self.stream(text, voice=voice, whole=True, **asked)])
 
-    def phonemize(self, text: str, language: str) -> AsyncIterator[Chunk]:
+    def phonemize(self, text: str, language: str, lexicon: Mapping[str, str] | None = None) -> AsyncIterator[Chunk]:
         """The text as the model will read it, chunk by chunk."""
-        return self.reader.chunks(text, find_language(language).code)
+        return self.reader.chunks(text, find_language(language).code, self._words(lexicon))
 
     # -- the way of one request ----------------------------------------------------------------------------------
 
@@ -232,7 +257,7 @@ class Engine:
                 playback.text_came(time.monotonic())
                 if stretch.pause_s:
                     yield stretch, Chunk((), stretch.pause_s), 0.0
-                async with aclosing(_timed(self.reader.chunks(stretch.said, order.code))) as chunks:
+                async with aclosing(_timed(self.reader.chunks(stretch.said, order.code, order.own))) as chunks:
                     async for chunk, g2p_s in chunks:
                         yield stretch, chunk, g2p_s
 
@@ -242,11 +267,24 @@ class Engine:
             playback.due_s(chunk.pause_s)
             return None, chunk.pause_s
         kind: Class = "bulk" if order.bulk else "first" if n_sent < self.pace.first_chunks else "next"
-        row = utterance(chunk, order.voice, order.speed, order.seed)
+        row = self._utterance(order, chunk)
         start, end = chunk.span
         ask = Ask(row, order.checkpoint, order.stream, kind, 0.0, order.caller, end - start)
         likely_s = ask.likely_frames * FRAME_S + chunk.pause_s
         return replace(ask, deadline_s=playback.due_s(likely_s)), likely_s
+
+    def _utterance(self, order: Order, chunk: Chunk) -> Utterance:
+        """The chunk as a row, in the order's manner and what its marks change of it."""
+        tokens = vocab.encode(chunk.phonemes)
+        manner = chunk.manner
+        voice = order.voice if manner.voice is None else self.voices.get(manner.voice)
+        return Utterance(
+            tokens,
+            voice.style(min(len(tokens) - 2, MAX_PHONEMES)),
+            held_speed(order.speed * manner.rate),
+            order.seed,
+            together(order.prosody, Prosody(pitch=manner.pitch)),
+        )
 
     async def _say(self, stretch: Stretch, chunk: Chunk, ask: Ask | None, batcher: Batcher, g2p_s: float) -> Speech:
         """One chunk through the model."""
@@ -254,7 +292,7 @@ class Engine:
         if ask is None:
             return Speech(pause, (), chunk.span, chunk.dropped)
         take = await batcher.say(ask)
-        samples = np.concatenate([take.samples, pause])
+        samples = np.concatenate([take.samples, pause]) if len(pause) else take.samples
         words = word_times(stretch.said, chunk, take.durations)
         speech = Speech(samples, words, chunk.span, chunk.dropped, replace(take.timing, g2p_s=g2p_s))
         return placed(speech, stretch.shift)
@@ -293,6 +331,14 @@ class Engine:
             "batchingEnabled": self.batchers[0].scheduler.limits.max_rows > 1,
         }
 
+    def _words(self, lexicon: Mapping[str, str] | None) -> WordList | None:
+        """The operator's pronunciations, under those of the request."""
+        own = self._own() if self._own else None
+        if not lexicon:
+            return own
+        asked = WordList.of(lexicon)
+        return own | asked if own else asked
+
     def _checkpoint(self, name: str | None) -> str:
         if name is None:
             return self.checkpoints[0]
@@ -310,11 +356,6 @@ class Engine:
         finally:
             self._n_running -= 1
             self._quiet.set()
-
-
-def utterance(chunk: Chunk, voice: Voice, speed: float, seed: int | None = None) -> Utterance:
-    tokens = vocab.encode(chunk.phonemes)
-    return Utterance(tokens, voice.style(min(len(tokens) - 2, MAX_PHONEMES)), speed, seed)
 
 
 async def _timed(chunks: AsyncIterator[Chunk]) -> AsyncGenerator[tuple[Chunk, float]]:

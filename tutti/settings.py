@@ -38,6 +38,7 @@ class Settings(BaseModel):
     threads: int = Field(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1,
                          ge=1, le=256, description="cores the model may use")  # fmt: skip
     voice: str = Field("af_heart", description="the voice when none is asked for")
+    lexicon: Path | None = Field(None, description="pronunciations of your own: a .tsv, .json or .toml file")
     g2p_url: str | None = Field(None, description="a G2P service; none = pronounce in this process")
     g2p_timeout_s: float = Field(5.0, gt=0, le=600, description="how long to wait for that service")
 

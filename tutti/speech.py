@@ -15,6 +15,15 @@ STYLE_SIZE = 256  # the first half steers timbre, the second half prosody
 Samples = NDArray[np.float32]
 
 
+@dataclass(frozen=True, slots=True)
+class Prosody:
+    """How a row is intoned. As it stands, as the voice does by itself."""
+
+    pitch: float = 0.0  # semitones up or down
+    pitch_range: float = 1.0  # how far the pitch moves: 0 is a monotone, 2 twice the intervals
+    energy: float = 0.0  # decibels of effort, through the model and not by turning up the volume
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Utterance:
     """One row for the acoustic stage."""
@@ -23,6 +32,7 @@ class Utterance:
     style: NDArray[np.float32]  # [256]
     speed: float = 1.0
     seed: int | None = None  # for models that draw numbers; Kokoro as released draws none, so every seed sounds alike
+    prosody: Prosody = Prosody()  # applied between the stages
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from tutti.batching.orders import Make, Progress
 from tutti.errors import DeviceFull, InvalidInput, ModelFailed, TuttiError, WorkerLost
+from tutti.model.prosody import intone
 from tutti.speech import Frames, Model, Samples, Utterance
 
 log = logging.getLogger(__name__)
@@ -29,6 +30,8 @@ class Desk:
         """Frames for each token of each row; the frames themselves stay here under the row's id."""
         found = self._model(checkpoint).acoustic([row for _, row in rows])
         _check_length(len(rows), len(found))
+        for (_, row), frames in zip(rows, found, strict=True):
+            intone(frames, row.prosody)
         self._frames.update((id, frames) for (id, _), frames in zip(rows, found, strict=True))
         return [frames.durations for frames in found]
 

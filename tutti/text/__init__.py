@@ -1,40 +1,56 @@
 """From any text to chunks of phonemes, each tied to its place in the original."""
 
 from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING
 
 from tutti.text.chunk import Chunk, Reading
 from tutti.text.spoken import Spoken
 
+if TYPE_CHECKING:
+    from tutti.text.wordlist import WordList
+
 Pronounce = Callable[[Spoken, str, Mapping[int, str]], Reading]
 
 
-def chunks(text: str, code: str, pronounce: Pronounce) -> Iterator[Chunk]:
-    """The chunks of a text in order, each made only when it is asked for.
+def chunks(text: str, code: str, pronounce: Pronounce, own: "WordList | None" = None) -> Iterator[Chunk]:
+    """The chunks of a text in order, each made only when it is asked for; `own` words sound as their author says.
 
     A mark that is wrong raises InvalidInput with the first chunk, before anything was pronounced.
     """
     from tutti.text.pack import pack
 
-    return pack(_readings(text, code, pronounce))
+    return pack(_readings(text, code, pronounce, own))
 
 
-def _readings(text: str, code: str, pronounce: Pronounce) -> Iterator[tuple[Reading, float]]:
+def _readings(text: str, code: str, pronounce: Pronounce, own: "WordList | None") -> Iterator[tuple[Reading, float]]:
     """Sentences as they will be said, each with the pause after it in seconds."""
+    from dataclasses import replace
+
+    from tutti.text import ssml
     from tutti.text.clean import clean
-    from tutti.text.marks import parse
+    from tutti.text.marks import Passage, parse
     from tutti.text.normalize import normalize
     from tutti.text.pack import PARAGRAPH_PAUSE_S
-    from tutti.text.split import Sentence, sentences
+    from tutti.text.split import Sentence, ends_paragraph, sentences
 
-    def said(sentence: Sentence, given: Mapping[int, str]) -> Reading:
-        return pronounce(normalize(sentence.spoken, code), code, given)
+    def said(sentence: Sentence, passage: Passage) -> Reading:
+        spoken, given = sentence.spoken, passage.given
+        if own is not None:
+            spoken, found = own.put(spoken)
+            given = {**given, **found}
+        language = passage.manner.language or code
+        return replace(pronounce(normalize(spoken, language), language, given), manner=passage.manner)
 
-    cleaned = clean(text)
+    cleaned = clean(ssml.marked(text) if ssml.is_ssml(text) else text)
     yield Reading((), cleaned.dropped), 0.0
-    for passage in parse(cleaned.spoken):
+    passages = parse(cleaned.spoken)
+    for passage in passages:
         last: Sentence | None = None
         for sentence in sentences(passage.spoken):
             if last:
-                yield said(last, passage.given), PARAGRAPH_PAUSE_S if last.paragraph_end else 0.0
+                yield said(last, passage), PARAGRAPH_PAUSE_S if last.paragraph_end else 0.0
             last = sentence
-        yield said(last, passage.given) if last else Reading(()), passage.pause_s
+        pause_s = passage.pause_s
+        if not pause_s and passage is not passages[-1] and ends_paragraph(passage.spoken):
+            pause_s = PARAGRAPH_PAUSE_S
+        yield said(last, passage) if last else Reading(()), pause_s

@@ -23,11 +23,22 @@ class Word:
 
 
 @dataclass(frozen=True, slots=True)
+class Manner:
+    """What marks in the text ask for, on top of what the request asks for."""
+
+    voice: str | None = None  # instead of the request's
+    language: str | None = None  # instead of the request's
+    rate: float = 1.0  # times the request's speed
+    pitch: float = 0.0  # semitones added to the request's
+
+
+@dataclass(frozen=True, slots=True)
 class Reading:
     """A sentence as it will be said, and the symbols in it that nobody could say."""
 
     words: tuple[Word, ...]
     dropped: tuple[str, ...] = ()
+    manner: Manner = Manner()
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +48,7 @@ class Chunk:
     words: tuple[Word, ...]
     pause_s: float = 0.0
     dropped: tuple[str, ...] = ()
+    manner: Manner = Manner()
 
     @property
     def phonemes(self) -> str:

@@ -20,11 +20,11 @@ class Cleaned:
     dropped: tuple[str, ...] = ()
 
 
-def clean(text: str) -> Cleaned:
+def clean(text: str | Spoken) -> Cleaned:
     """The text without what has no sound: emoji are counted as dropped, invisible characters and markup just go."""
-    spoken = Spoken.of(text)
+    spoken = Spoken.of(text) if isinstance(text, str) else text
     dropped: tuple[str, ...] = ()
-    if not text.isascii():
+    if not spoken.text.isascii():
         spoken, dropped = _without_symbols(_composed(spoken))
         spoken = spoken.sub(_FANCY, lambda match: normalize("NFKC", match[0]))
         spoken = _translated(spoken, _SAME_LENGTH).sub(_EN_DASH, _dash)
@@ -88,11 +88,12 @@ def _composed(spoken: Spoken) -> Spoken:
         new = normalize("NFC", text[a:b])
         pieces.append(new)
         if new == text[a:b]:
-            starts += range(a, b)
-            ends += range(a + 1, b + 1)
+            starts += spoken.starts[a:b]
+            ends += spoken.ends[a:b]
         else:
-            starts += [a] * len(new)
-            ends += [b] * len(new)
+            start, end = spoken.span(a, b)
+            starts += [start] * len(new)
+            ends += [end] * len(new)
     composed = "".join(pieces)
     return spoken if composed == text else Spoken(composed, tuple(starts), tuple(ends))
 

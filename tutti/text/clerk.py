@@ -19,6 +19,7 @@ from multiprocessing.process import BaseProcess
 from tutti import text as front
 from tutti.errors import G2PUnavailable, TuttiError
 from tutti.text.chunk import Chunk
+from tutti.text.wordlist import WordList
 
 NICE = 5
 GRACE_S = 5.0
@@ -29,11 +30,19 @@ _SIGNALS = {signal.SIGINT, signal.SIGTERM}
 
 @dataclass(frozen=True, slots=True)
 class Pull:
-    """The next chunks of a stream; `opens` says text, language and how many chunks to pass over, when it is new."""
+    """The next chunks of a stream; `opens` says what is read and how many chunks to pass over, when it is new."""
 
     stream: int
     n_chunks: int
-    opens: tuple[str, str, int] | None
+    opens: "Opens | None"
+
+
+@dataclass(frozen=True, slots=True)
+class Opens:
+    text: str
+    code: str
+    own: WordList | None = None
+    n_done: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +90,7 @@ class Clerk:
         self._loop = asyncio.get_running_loop()
         self._thread.start()
         try:
-            await self.ask(Pull(-1, 0, ("", "en-us", 0)))
+            await self.ask(Pull(-1, 0, Opens("", "en-us")))
         except Lost as lost:
             raise G2PUnavailable(f"the G2P process does not start: {lost}") from None
 
@@ -216,8 +225,8 @@ def _inside(line: Connection, pronounce: front.Pronounce, warm: tuple[str, ...])
 def _pulled(pull: Pull, streams: dict[int, Iterator[Chunk]], pronounce: front.Pronounce) -> Answer:
     try:
         if pull.opens:
-            text, code, n_done = pull.opens
-            streams[pull.stream] = itertools.islice(front.chunks(text, code, pronounce), n_done, None)
+            made = front.chunks(pull.opens.text, pull.opens.code, pronounce, pull.opens.own)
+            streams[pull.stream] = itertools.islice(made, pull.opens.n_done, None)
         if pull.stream not in streams:
             return None
         return list(itertools.islice(streams[pull.stream], pull.n_chunks))

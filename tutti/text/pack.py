@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from tutti.speech import MAX_PHONEMES
-from tutti.text.chunk import Chunk, Reading, Word
+from tutti.text.chunk import Chunk, Manner, Reading, Word
 
 PARAGRAPH_PAUSE_S = 0.35
 FIRST_SYMBOLS = 100
@@ -22,18 +22,19 @@ def pack(
     """Chunks of sentences, each given with the pause in seconds after it, as soon as they are full.
 
     A chunk is full at ENOUGH_SYMBOLS or before a pause, and takes no sentence that would carry it past
-    `target_symbols`; only a clause that cannot be cut may be longer, up to `max_symbols`. Every word and every
-    dropped symbol is in exactly one chunk; a pause after nothing is a chunk without words.
+    `target_symbols`; only a clause that cannot be cut may be longer, up to `max_symbols`. A chunk has one manner.
+    Every word and every dropped symbol is in exactly one chunk; a pause after nothing is a chunk without words.
     """
     first_symbols, target_symbols = min(first_symbols, max_symbols), min(target_symbols, max_symbols)
     words: list[Word] = []
     dropped: list[str] = []
     first = True
+    manner = Manner()
 
     def chunk(pause_s: float = 0.0) -> Chunk:
         nonlocal first
         first = first and not words
-        made = Chunk(tuple(words), pause_s, tuple(dropped))
+        made = Chunk(tuple(words), pause_s, tuple(dropped), manner)
         words.clear()
         dropped.clear()
         return made
@@ -42,6 +43,10 @@ def pack(
         return bool(words) and (first or _n_symbols(words) >= ENOUGH_SYMBOLS)
 
     for reading, pause_s in readings:
+        if words and reading.words and reading.manner != manner:
+            yield chunk()
+        if reading.words:
+            manner = reading.manner
         limit = first_symbols if first else target_symbols
         for piece in _pieces(reading.words, limit, target_symbols, max_symbols):
             if full():

@@ -13,7 +13,8 @@ from typing import Protocol
 from tutti import text as front
 from tutti.errors import G2PUnavailable
 from tutti.text.chunk import Chunk
-from tutti.text.clerk import Clerk, Lost, Pull
+from tutti.text.clerk import Clerk, Lost, Opens, Pull
+from tutti.text.wordlist import WordList
 
 MAX_CHUNKS_AT_ONCE = 4  # a new text waits for at most so many chunks of another
 
@@ -23,7 +24,7 @@ class Reader(Protocol):
 
     async def start(self) -> None: ...
 
-    def chunks(self, text: str, code: str) -> AsyncIterator[Chunk]:
+    def chunks(self, text: str, code: str, own: WordList | None = None) -> AsyncIterator[Chunk]:
         """The chunks in order, made as they are asked for, some ahead. Raises InvalidInput with the first."""
 
     async def close(self) -> None: ...
@@ -47,7 +48,7 @@ class G2PPool:
         atexit.register(self._kill)
         await asyncio.gather(*(clerk.start() for clerk in self._clerks))
 
-    async def chunks(self, text: str, code: str) -> AsyncIterator[Chunk]:
+    async def chunks(self, text: str, code: str, own: WordList | None = None) -> AsyncIterator[Chunk]:
         clerk = min(self._clerks, key=lambda clerk: clerk.n_streams)
         stream, n_done, open_ = next(self._streams), 0, False
         clerk.n_streams += 1
@@ -56,7 +57,9 @@ class G2PPool:
                 deaths = 0
                 while True:
                     try:
-                        made = await clerk.ask(Pull(stream, n_chunks, None if open_ else (text, code, n_done)))
+                        made = await clerk.ask(
+                            Pull(stream, n_chunks, None if open_ else Opens(text, code, own, n_done))
+                        )
                         break
                     except Lost as lost:
                         open_ = False
@@ -92,8 +95,8 @@ class G2PThread:
     async def start(self) -> None:
         pass
 
-    async def chunks(self, text: str, code: str) -> AsyncIterator[Chunk]:
-        made = front.chunks(text, code, self._pronounce)
+    async def chunks(self, text: str, code: str, own: WordList | None = None) -> AsyncIterator[Chunk]:
+        made = front.chunks(text, code, self._pronounce, own)
         loop = asyncio.get_running_loop()
         for n_chunks in sizes():
             batch = await loop.run_in_executor(self._threads, take, made, n_chunks)

@@ -33,6 +33,12 @@ def sentences(spoken: Spoken) -> Iterator[Sentence]:
         yield Sentence(last)
 
 
+def ends_paragraph(spoken: Spoken) -> bool:
+    """Whether a blank line stands at the end."""
+    text = spoken.text
+    return text[len(text.rstrip()) :].count("\n") > 1
+
+
 _PARAGRAPH_END = re.compile(r"\n(?:[ \t]*+\n)++")
 _NEWLINE = re.compile(rf"\n[ \t]*+{HARD_BREAK}?|{HARD_BREAK}")
 _LIST_NUMBER = re.compile(r"[ \t]*+\(?(?:\d{1,3}|[a-zA-Z]|[ivxIVX]{1,5})[.)][ \t]")

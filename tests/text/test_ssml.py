@@ -1,0 +1,170 @@
+"""SSML: what it says is heard, what it says wrong is named, and nothing else ever happens."""
+
+from contextlib import suppress
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.toning import Spelling
+from tutti.errors import InvalidInput
+from tutti.text import chunks
+from tutti.text.chunk import Chunk, Manner
+from tutti.text.ssml import is_ssml, marked
+
+
+def read(text: str) -> list[Chunk]:
+    return list(chunks(text, "en-us", Spelling().pronounce))
+
+
+def words(text: str) -> list[str]:
+    return [text[slice(*word.span)] for chunk in read(text) for word in chunk.words]
+
+
+@pytest.mark.parametrize(
+    "text", ["a < b", "<3 you", "I say <speak up", "<speaker>x</speaker>", "1 <speak> 2", "<b>x</b>", ""]
+)
+def test_a_stray_sign_is_not_ssml(text: str) -> None:
+    assert not is_ssml(text)
+    read(text)
+
+
+@pytest.mark.parametrize("head", ["", "\ufeff", " \n", '<?xml version="1.0"?>\n', "<!-- a - b -->"])
+def test_a_document_may_begin_in_several_ways(head: str) -> None:
+    text = f'{head}<speak version="1.1" xml:lang="en-US">deep water</speak>\n'
+    assert is_ssml(text)
+    assert words(text) == ["deep", "water"]
+
+
+def test_a_break_is_a_pause() -> None:
+    text = (
+        '<speak>one<break time="300ms"/>two<break time="1.5s"/>three<break strength="strong"/>four<break/>five</speak>'
+    )
+    assert [chunk.pause_s for chunk in read(text)] == [0.3, 1.5, 1.0, 0.5, 0.0]
+
+
+def test_manners_nest_and_end() -> None:
+    text = (
+        '<speak>a <prosody rate="fast" pitch="+2st">b <prosody rate="80%" pitch="-1st">c</prosody> d</prosody>'
+        ' <voice name="bf_emma">e <lang xml:lang="fr">f</lang></voice> g</speak>'
+    )
+    fast, plain = Manner(rate=1.25, pitch=2.0), Manner()
+    assert [(chunk.phonemes, chunk.manner) for chunk in read(text)] == [
+        ("a", plain),
+        ("b", fast),
+        ("c", Manner(rate=1.0, pitch=1.0)),
+        ("d", fast),
+        ("e", Manner("bf_emma", "en-gb")),
+        ("f", Manner("bf_emma", "fr")),
+        ("ɡ", plain),
+    ]
+
+
+def test_words_are_tied_to_what_a_reader_sees() -> None:
+    text = (
+        '<speak>Say <phoneme alphabet="ipa" ph="təmˈɑtO">tomato</phoneme> on the'
+        ' <sub alias="world wide web">WWW</sub> <!-- not this --> <![CDATA[a < b]]></speak>'
+    )
+    assert words(text)[:2] == ["Say", "tomato"]
+    assert words(text)[4:7] == ["WWW"] * 3
+    assert "təmˈɑtO" in read(text)[0].phonemes
+    assert "not" not in words(text)
+
+
+def test_paragraphs_pause_and_sentences_end() -> None:
+    first, second = read("<speak>\n <p>one\n two</p>\n <p><s>three</s><s>four</s></p>\n</speak>")
+    assert (first.phonemes, first.pause_s > 0) == ("one two", True)
+    assert (second.phonemes, second.pause_s) == ("three, four", 0.0)
+
+
+@pytest.mark.parametrize(
+    ("text", "where"),
+    [
+        ("<speak>a", "line 1, column 1"),
+        ("<speak>\n<p>a</speak>", "line 2, column 5"),
+        ("<speak>a & b</speak>", "line 1, column 10"),
+        ("<speak>a < b</speak>", "line 1, column 10"),
+        ("<speak>&nbsp;</speak>", "line 1, column 8"),
+        ("<speak>&#0;</speak>", "no character"),
+        ("<speak>&#xD800;</speak>", "no character"),
+        ("<speak><speak/></speak>", "inside of another"),
+        ("<speak/>more", "outside"),
+        ("<speak/><speak/>", "one <speak>"),
+        ("<speak><audio src='x'/></speak>", "<audio> is not understood"),
+        ("<speak><prosody volume='loud'>x</prosody></speak>", "volume"),
+        ("<speak><prosody rate='9'>x</prosody></speak>", "rate"),
+        ("<speak><prosody rate='-200%'>x</prosody></speak>", "rate"),
+        ("<speak><prosody pitch='+99st'>x</prosody></speak>", "pitch"),
+        ("<speak><prosody pitch='+20Hz'>x</prosody></speak>", "pitch"),
+        ("<speak><break time='2h'/></speak>", "break"),
+        ("<speak><break>x</break></speak>", "holds nothing"),
+        ("<speak><break time='61s'/></speak>", "60s"),
+        ("<speak><voice>x</voice></speak>", "needs name"),
+        ("<speak><voice name='a]b'>x</voice></speak>", "no name"),
+        ("<speak><phoneme ph='x'/></speak>", "needs the word"),
+        ("<speak><phoneme ph='a/b'>x</phoneme></speak>", "IPA"),
+        ("<speak><phoneme alphabet='x-sampa' ph='a'>x</phoneme></speak>", "ipa"),
+        ("<speak><sub alias='a'>x<p/></sub></speak>", "only text"),
+        ("<speak a='1' a='2'/>", "twice"),
+        ("<speak>" + "<p>" * 40, "deep"),
+        ('<speak><!DOCTYPE x [<!ENTITY a "b">]></speak>', "declarations"),
+        ("<speak><!-- a", "no tag"),
+    ],
+)
+def test_what_is_wrong_is_named_with_its_place(text: str, where: str) -> None:
+    with pytest.raises(InvalidInput) as error:
+        read(text)
+    assert where in error.value.message
+    assert error.value.message.startswith("SSML, line ")
+    assert error.value.param == "input"
+
+
+def test_entities_cannot_grow() -> None:
+    bomb = '<!DOCTYPE lolz [<!ENTITY a "ha"><!ENTITY b "&a;&a;">]><speak>&b;</speak>'
+    assert not is_ssml(bomb)
+    with pytest.raises(InvalidInput):
+        marked("<speak>&a;</speak>")
+
+
+PIECES = (
+    "<speak>",
+    "</speak>",
+    "<p>",
+    "</p>",
+    "<s>",
+    "</s>",
+    "<break/>",
+    '<break time="1s"/>',
+    '<voice name="af_sky">',
+)
+PIECES += ("</voice>", '<prosody rate="fast">', "</prosody>", "<sub alias='b c'>", "</sub>", '<phoneme ph="a">', "&")
+PIECES += (
+    "</phoneme>",
+    "word ",
+    "&amp;",
+    "&#65;",
+    "<",
+    ">",
+    "<!--",
+    "-->",
+    "<![CDATA[",
+    "]]>",
+    "é",
+    "[pause:1s]",
+    "'",
+    '"',
+)
+
+
+@given(st.lists(st.sampled_from(PIECES), max_size=30).map("".join))
+def test_any_ssml_is_read_or_refused(body: str) -> None:
+    with suppress(InvalidInput):
+        read(f"<speak>{body}</speak>")
+
+
+@given(st.lists(st.sampled_from(["alpha", "beta", "gamma"]), min_size=1, max_size=12), st.data())
+def test_no_word_is_lost_and_every_span_is_right(said: list[str], data: st.DataObject) -> None:
+    wraps = [("", ""), ("<s>", "</s>"), ("<p>", "</p>"), ('<voice name="am_adam">', "</voice>")]
+    wraps += [('<prosody rate="120%" pitch="-2st">', "</prosody>"), ("<!-- x -->", "<break time='100ms'/>")]
+    parts = [f"{a}{word}{b} " for word in said for a, b in [data.draw(st.sampled_from(wraps))]]
+    assert words(f"<speak>{''.join(parts)}</speak>") == said
