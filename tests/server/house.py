@@ -25,6 +25,7 @@ from tutti.text.language import language as find_language
 from tutti.text.pool import G2PThread
 from tutti.text.spoken import Spoken
 from tutti.text.vocab import SYMBOLS
+from tutti.text.wordlist import WordList
 from tutti.voices import NAMES, Voices
 
 SHORT = "deep water"
@@ -108,8 +109,8 @@ class Stage:
             if not whole:
                 self.closed.release()
 
-    def phonemize(self, text: str, language: str) -> AsyncIterator[Chunk]:
-        return G2PThread(Spelling().pronounce).chunks(text, language)
+    def phonemize(self, text: str, language: str, lexicon: Mapping[str, str] | None = None) -> AsyncIterator[Chunk]:
+        return G2PThread(Spelling().pronounce).chunks(text, language, WordList.of(lexicon or {}))
 
     def stats(self) -> dict[str, Any]:
         return {

@@ -40,6 +40,20 @@ def test_phonemes_come_with_their_numbers(house: House) -> None:
     assert house.post("/dev/phonemize", {"text": ""}).json()["phonemes"] == ""
 
 
+def test_phonemes_show_their_place_in_the_text(house: House) -> None:
+    text = "[rate:2]deep[/rate] water. [pause:1s] It is [so](/sO/) nginx. " + LONG
+    answer = house.post("/dev/phonemize", {"text": text, "lexicon": {"nginx": "/ˈɛnʤɪn/"}}).json()
+    symbols = {number: symbol for symbol, number in SYMBOLS.items()}
+    for word in answer["words"]:
+        first, last = word["tokens"]
+        assert "".join(symbols[token] for token in answer["tokens"][first:last]) == word["phonemes"]
+    written = [text[word["start"] : word["end"]] for word in answer["words"]]
+    assert written == ["deep", "water.", "It", "is", "[so](/sO/)", "nginx.", *LONG.split()]
+    assert [word["phonemes"] for word in answer["words"][4:6]] == ["sO", "ˈɛnʤɪn"]
+    assert answer["words"][4]["word"] == "so"
+    shaped(house.post("/dev/phonemize", {"text": "x", "lexicon": {"x": "/日/"}}), 400, "invalid_input", "lexicon")
+
+
 def test_phonemes_are_said_as_written(house: House) -> None:
     response = house.post("/dev/generate_from_phonemes", {"phonemes": "dip wˈɔtɚ", "voice": "alloy"})
     assert response.headers["content-type"] == "audio/wav"

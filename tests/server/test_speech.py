@@ -141,7 +141,7 @@ def test_accept_does_not_decide(house: House) -> None:
 
 
 def test_headers_tell_of_the_sound(house: House) -> None:
-    response = house.post("/v1/audio/speech", {"input": LONG, "pitch": 2}, headers={"x-request-id": "abc-1.2"})
+    response = house.post("/v1/audio/speech", {"input": LONG, "instructions": "x"}, headers={"x-request-id": "abc-1.2"})
     told = response.headers
     assert told["x-request-id"] == told["x-stream-id"] == "abc-1.2"
     assert told["cache-control"] == "no-store"
@@ -153,7 +153,20 @@ def test_headers_tell_of_the_sound(house: House) -> None:
     assert told["x-batch-size"] == "3"
     assert told["x-streaming-mode"]
     assert int(told["x-bypass-chunks"]) >= 0
-    assert told["x-ignored"] == "pitch"
+    assert told["x-ignored"] == "instructions"
+
+
+def test_prosody_and_pronunciations_reach_the_engine(house: House) -> None:
+    wishes = {"pitch": 2, "pitch_range": 0, "energy": -1.5, "emotion": "calm", "lexicon": {"deep": "/dip/"}}
+    assert "x-ignored" not in house.speak(**wishes).headers
+    assert house.post("/tts", {"text": SHORT, **wishes}).status_code == 200
+    assert house.speak(**dict.fromkeys(wishes)).status_code == 200
+    *met, absent = house.stage.asked[-3:]
+    assert all(asked.items() >= wishes.items() for asked in met)
+    neutral = {"pitch": 0, "pitch_range": 1, "energy": 0, "emotion": None, "lexicon": {}}
+    assert absent.items() >= neutral.items()
+    shaped(house.speak(pitch="high"), 400, "invalid_input", "pitch")
+    shaped(house.speak(lexicon={"a": 1}), 400, "invalid_input", "lexicon")
 
 
 @pytest.mark.parametrize("wild", ["x" * 65, "a b", "a\tb", "ü", "a;b"])

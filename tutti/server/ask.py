@@ -1,7 +1,7 @@
 """What a caller wants to hear, whichever route it came by."""
 
-from collections.abc import AsyncGenerator
-from dataclasses import astuple, dataclass, replace
+from collections.abc import AsyncGenerator, AsyncIterable
+from dataclasses import astuple, dataclass, field, replace
 from hashlib import sha256
 
 import numpy as np
@@ -9,7 +9,8 @@ import numpy as np
 from tutti import __version__
 from tutti.audio import Encoder, Format, encoder
 from tutti.server.speaks import Speaks
-from tutti.speech import Samples, Speech
+from tutti.speech import Prosody, Samples, Speech
+from tutti.text.arriving import Delta
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,22 +28,41 @@ class Ask:
     model: str | None = None  # a checkpoint of the engine; none = its first
     volume: float = 1.0
     ignored: tuple[str, ...] = ()  # wishes that were understood but cannot be met
+    prosody: Prosody = field(default_factory=Prosody)
+    emotion: str | None = None
+    lexicon: tuple[tuple[str, str], ...] = ()  # words and how they are said
 
     async def spoken(
-        self, engine: Speaks, *, caller: str, bulk: bool = False, whole: bool = False
+        self,
+        engine: Speaks,
+        *,
+        caller: str,
+        bulk: bool = False,
+        whole: bool = False,
+        live: AsyncIterable[Delta] | None = None,
+        pause_s: float | None = None,
     ) -> AsyncGenerator[Speech]:
-        """The speech in pieces, at the loudness asked for. Closing this closes the engine's stream."""
+        """The speech in pieces, at the loudness asked for, of the text or of one that comes `live` in its place.
+
+        Closing this closes the engine's stream.
+        """
         stream = engine.stream(
-            self.text,
+            self.text if live is None else live,
             voice=self.voice,
             style=self.style,
             speed=self.speed,
+            pitch=self.prosody.pitch,
+            pitch_range=self.prosody.pitch_range,
+            energy=self.prosody.energy,
+            emotion=self.emotion,
             language=self.language,
+            lexicon=dict(self.lexicon),
             seed=self.seed,
             model=self.model,
             caller=caller,
             bulk=bulk,
             whole=whole,
+            pause_s=pause_s,
         )
         try:
             async for speech in stream:

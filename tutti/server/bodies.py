@@ -6,9 +6,11 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from tutti.audio import find_format
+from tutti.model.prosody import EMOTIONS
 from tutti.server.ask import Ask
 from tutti.server.errors import fields
 from tutti.server.names import Cast, checkpoint, voice_expression
+from tutti.speech import Prosody
 
 MAX_SEED = 2**63 - 1
 
@@ -31,6 +33,13 @@ class Wishes(BaseModel):
     language: str | None = Field(None, description="of the text; else that of the voice", examples=["en-gb"])
     sample_rate: int | None = Field(None, description="samples a second; else what the format is used to")
     style: str | None = Field(None, description="speak with the prosody of this other voice", examples=["am_puck"])
+    pitch: float | None = Field(None, description="semitones up or down, -12 to 12")
+    pitch_range: float | None = Field(None, description="how far the pitch moves: 0 monotone, 1 as it is, up to 2")
+    energy: float | None = Field(None, description="decibels of effort, -3 to 3")
+    emotion: str | None = Field(None, description=f"a preset of the four: {' '.join(EMOTIONS)}", examples=["calm"])
+    lexicon: dict[str, str] | None = Field(
+        None, description="how words are said: /IPA/ or other words", examples=[{"nginx": "/ˈɛnʤɪnˈɛks/"}]
+    )
     seed: int | None = Field(None, ge=0, le=MAX_SEED)
     volume_multiplier: float | None = Field(None, ge=0, le=4)
 
@@ -51,6 +60,13 @@ class Wishes(BaseModel):
             voice_expression(self.style, cast.names) if self.style else None,
             self.seed,
             volume=1.0 if self.volume_multiplier is None else self.volume_multiplier,
+            prosody=Prosody(
+                0.0 if self.pitch is None else self.pitch,
+                1.0 if self.pitch_range is None else self.pitch_range,
+                0.0 if self.energy is None else self.energy,
+            ),
+            emotion=self.emotion,
+            lexicon=tuple((self.lexicon or {}).items()),
         )
 
 
@@ -63,7 +79,7 @@ class SpeechBody(Wishes):
         }
     )
 
-    input: str = Field(description="what to say; [pause:1.5s] and [word](/ipa/) are heard")
+    input: str = Field(description="what to say; marks such as [pause:1.5s] and SSML are heard")
     model: str | None = Field(None, description="kokoro, or OpenAI's names for speech models", examples=["kokoro"])
     response_format: str | None = Field(None, description="mp3 opus aac flac wav pcm mulaw alaw; mp3 unless told")
     stream_format: Literal["audio", "sse"] | None = Field(None, description="sse: JSON events with base64 audio")
@@ -73,11 +89,6 @@ class SpeechBody(Wishes):
 
     # Understood, and not met: the answer names them in X-Ignored.
     instructions: Any = None
-    pitch: Any = None
-    pitch_range: Any = None
-    energy: Any = None
-    emotion: Any = None
-    lexicon: Any = None
     normalization_options: Any = None
 
     def ask(self, cast: Cast) -> Ask:
@@ -88,7 +99,7 @@ class SpeechBody(Wishes):
         return replace(ask, model=model, ignored=tuple(name for name in UNMET if getattr(self, name) is not None))
 
 
-UNMET = ("instructions", "pitch", "pitch_range", "energy", "emotion", "lexicon", "normalization_options")
+UNMET = ("instructions", "normalization_options")
 
 
 class CaptionBody(SpeechBody):
@@ -129,6 +140,7 @@ class PhonemizeBody(BaseModel):
 
     text: str
     language: str | None = Field(None, description="a code or the letter of a voice; American English unless told")
+    lexicon: dict[str, str] | None = Field(None, description="how words are said: /IPA/ or other words")
 
 
 class PhonemesBody(BaseModel):

@@ -1,6 +1,7 @@
 """Side routes that users' configurations name: captions, phonemes, blends."""
 
 import re
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Request
@@ -21,6 +22,7 @@ from tutti.server.speech import begun, cached, chunked, opened
 from tutti.text import vocab
 from tutti.text.chunk import Chunk
 from tutti.text.language import language
+from tutti.text.marks import bare
 from tutti.voices import parse
 
 _SAID = re.compile(r"[^\s" + re.escape("".join(vocab.PUNCTUATION)) + "]+")
@@ -47,13 +49,15 @@ def side_routes(service: Service) -> APIRouter:
 
     @routes.post("/dev/phonemize", responses=errors())
     async def phonemize(request: Request, body: PhonemizeBody) -> dict[str, Any]:
-        """How a text will be said: Kokoro's symbols and their numbers."""
+        """How a text will be said: Kokoro's symbols and their numbers, and the place of each word in the text."""
         with fields(input="text"):
             service.check_text(len(body.text), request.state.caller)
             code = language(body.language or "a").code
-            chunks = await while_here(request.receive, read(service, body.text, code))
+            chunks = await while_here(request.receive, read(service, body.text, code, body.lexicon))
         phonemes = " ".join(chunk.phonemes for chunk in chunks if chunk.words)
-        return {"phonemes": phonemes, "tokens": vocab.encode(phonemes).tolist()}
+        tokens = vocab.encode(phonemes).tolist()
+        dropped = [symbol for chunk in chunks for symbol in chunk.dropped]
+        return {"phonemes": phonemes, "tokens": tokens, "words": placed(body.text, chunks), "dropped": dropped}
 
     @routes.post("/dev/generate_from_phonemes", response_class=Response, responses={**AUDIO, **errors()})
     async def generate_from_phonemes(request: Request, body: PhonemesBody) -> Response:
@@ -76,8 +80,25 @@ def side_routes(service: Service) -> APIRouter:
     return routes
 
 
-async def read(service: Service, text: str, code: str) -> list[Chunk]:
-    return [chunk async for chunk in service.engine.phonemize(text, code)]
+async def read(service: Service, text: str, code: str, lexicon: Mapping[str, str] | None) -> list[Chunk]:
+    return [chunk async for chunk in service.engine.phonemize(text, code, lexicon)]
+
+
+def placed(text: str, chunks: Iterable[Chunk]) -> list[dict[str, Any]]:
+    """Each word with its place in the text and its tokens' places among all tokens, which begin with a pad."""
+    words: list[dict[str, Any]] = []
+    at = 1
+    for chunk in chunks:
+        first = at
+        for word in chunk.words:
+            first += len(word.before)
+            last = first + len(word.phonemes)
+            start, end = word.span
+            words.append({"word": bare(text[start:end]), "phonemes": word.phonemes, "start": start, "end": end,
+                          "tokens": [first, last]})  # fmt: skip
+            first = last + len(word.after)
+        at += len(chunk.phonemes) + 1 if chunk.words else 0
+    return words
 
 
 def spelled(phonemes: str) -> str:

@@ -1,9 +1,10 @@
 """What the server needs of an engine, and nothing more."""
 
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from typing import Any, Protocol
 
 from tutti.speech import Speech
+from tutti.text.arriving import Text
 from tutti.text.chunk import Chunk
 
 
@@ -24,22 +25,28 @@ class Speaks(Protocol):
 
     def stream(
         self,
-        text: str,
+        text: Text,
         *,
         voice: str,
         style: str | None = None,
         speed: float = 1.0,
+        pitch: float = 0.0,
+        pitch_range: float = 1.0,
+        energy: float = 0.0,
+        emotion: str | None = None,
         language: str | None = None,
+        lexicon: Mapping[str, str] | None = None,
         seed: int | None = None,
         model: str | None = None,
         caller: str = "",
         bulk: bool = False,
         whole: bool = False,
+        pause_s: float | None = None,
     ) -> AsyncGenerator[Speech]:
         """Speech chunk by chunk; closing the generator ends all work for it."""
         ...
 
-    def phonemize(self, text: str, language: str) -> AsyncIterator[Chunk]:
+    def phonemize(self, text: str, language: str, lexicon: Mapping[str, str] | None = None) -> AsyncIterator[Chunk]:
         """The text as the model will read it, chunk by chunk."""
         ...
 

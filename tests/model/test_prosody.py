@@ -1,0 +1,169 @@
+"""Prosody: neutral is nothing, each control moves what it names, and no row hears its neighbours."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from tests.listening import heard, word_error_rate
+from tests.pitching import pitch_hz, semitones
+from tests.toning import running, silent_voices, tone_engine
+from tutti.batching.desk import Desk
+from tutti.errors import InvalidInput
+from tutti.model.prosody import EMOTIONS, LIMITS, VOICED_HZ, check_prosody, emotion, intone, together
+from tutti.model.tone import ToneModel
+from tutti.opening import open_engine
+from tutti.settings import Settings
+from tutti.speech import SAMPLE_RATE, Frames, Prosody, Samples, Utterance
+
+curves = arrays(np.float32, st.integers(1, 40), elements=st.floats(-5, 400, width=32))
+prosodies = st.builds(Prosody, *(st.floats(low, high) for low, high in LIMITS.values()))
+
+
+def frames(f0: np.ndarray) -> Frames:
+    n = len(f0)
+    return Frames(
+        np.ones(n, np.int64), np.zeros((512, n), np.float32), f0.copy(), np.ones(n, np.float32), np.zeros(256)
+    )
+
+
+@given(curves)
+def test_neutral_is_nothing(f0: np.ndarray) -> None:
+    row = frames(f0)
+    intone(row, Prosody())
+    assert row.f0.tobytes() == f0.tobytes()
+    assert (row.energy == 1).all()
+
+
+@given(curves, prosodies)
+def test_silence_stays_silent_and_sound_stays_sound(f0: np.ndarray, prosody: Prosody) -> None:
+    row = frames(f0)
+    intone(row, prosody)
+    assert ((row.f0 > VOICED_HZ) == (f0 > VOICED_HZ)).all()
+    assert (row.f0[f0 <= VOICED_HZ] == f0[f0 <= VOICED_HZ]).all()
+    assert np.isfinite(row.f0).all()
+
+
+@given(st.floats(-12, 12))
+def test_pitch_is_semitones(pitch: float) -> None:
+    f0 = np.array([0, 110, 150, 220, 3], np.float32)
+    row = frames(f0)
+    intone(row, Prosody(pitch))
+    assert row.f0 == pytest.approx(f0 * np.where(f0 > VOICED_HZ, 2 ** (pitch / 12), 1), rel=1e-5)
+
+
+@given(st.floats(0, 2))
+def test_range_widens_intervals_around_the_median(pitch_range: float) -> None:
+    row = frames(np.array([0, 100, 150, 225], np.float32))
+    intone(row, Prosody(pitch_range=pitch_range))
+    assert row.f0[2] == pytest.approx(150, rel=1e-5)
+    for before, after in ((100, row.f0[1]), (225, row.f0[3])):
+        assert semitones(150, after) == pytest.approx(pitch_range * semitones(150, before), abs=1e-3)
+
+
+def test_energy_moves_energy_alone() -> None:
+    row = frames(np.array([0, 100], np.float32))
+    intone(row, Prosody(energy=2))
+    assert (row.f0 == [0, 100]).all()
+    assert np.ptp(row.energy) == 0
+    assert row.energy[0] > 1
+
+
+def test_a_row_without_any_pitch_is_left_alone() -> None:
+    row = frames(np.zeros(3, np.float32))
+    intone(row, Prosody(5, 2, 0))
+    assert not row.f0.any()
+
+
+@pytest.mark.parametrize("name", LIMITS)
+@pytest.mark.parametrize("value", [-13, 13, float("nan"), float("inf")])
+def test_limits_name_the_field(name: str, value: float) -> None:
+    with pytest.raises(InvalidInput, match=f"{name} must be a number from") as error:
+        check_prosody(replace(Prosody(), **{name: value}))
+    assert error.value.param == name
+
+
+def test_emotions_keep_the_limits_and_have_names() -> None:
+    for name, preset in EMOTIONS.items():
+        check_prosody(preset.prosody)
+        assert emotion(f" {name.upper()} ") is preset
+    with pytest.raises(InvalidInput, match="did you mean excited") as error:
+        emotion("exited")
+    assert error.value.param == "emotion"
+
+
+@given(prosodies, prosodies)
+def test_what_adds_up_keeps_the_limits(first: Prosody, then: Prosody) -> None:
+    check_prosody(together(first, then))
+    assert together(first, Prosody()) == first
+
+
+@given(st.lists(st.tuples(st.integers(1, 9), prosodies), min_size=1, max_size=6))
+def test_a_row_does_not_hear_its_neighbours(asked: list[tuple[int, Prosody]]) -> None:
+    rows = [
+        Utterance(np.array([0, *range(5, 5 + n), 0]), np.zeros(256, np.float32), prosody=prosody)
+        for n, prosody in asked
+    ]
+    together_ = spoken(rows)
+    for row, samples in zip(rows, together_, strict=True):
+        (alone,) = spoken([row])
+        assert np.array_equal(samples, alone)
+
+
+def spoken(rows: list[Utterance]) -> list[Samples]:
+    desk = Desk(lambda: {"tone": ToneModel()}, lambda *_: None)
+    desk.acoustic("tone", list(enumerate(rows)))
+    return desk.vocoder("tone", range(len(rows)))
+
+
+def test_an_engine_speaks_as_asked(tmp_path: Path) -> None:
+    def cycles(samples: Samples) -> int:
+        return int(np.count_nonzero(np.diff(np.signbit(samples))))
+
+    with running(tone_engine(silent_voices(tmp_path))) as engine:
+        plain = engine.speak("deep water runs")
+        assert engine.speak("deep water runs", pitch=0, emotion="neutral").samples.tobytes() == plain.samples.tobytes()
+        low = engine.speak("deep water runs", pitch=-12)
+        assert len(low.samples) == len(plain.samples)
+        assert cycles(low.samples) == pytest.approx(cycles(plain.samples) / 2, rel=0.02)
+        marked = engine.stream("deep [pitch:-12][rate:2]water[/pitch][/rate] runs")
+        slow, quick = engine.speak("water"), marked[1]
+        assert [text_of(speech.words) for speech in marked] == ["deep", "water", "runs"]
+        assert len(quick.samples) == pytest.approx(len(slow.samples) / 2, rel=0.1)
+        assert cycles(quick.samples) == pytest.approx(cycles(slow.samples) / 4, rel=0.1)
+        for wrong, param in (({"pitch": 13}, "pitch"), ({"energy": -9}, "energy"), ({"emotion": "odd"}, "emotion")):
+            with pytest.raises(InvalidInput) as error:
+                engine.speak("x", **wrong)
+            assert error.value.param == param
+        with pytest.raises(InvalidInput, match="af_hart"):
+            engine.stream("one [voice:af_hart]two")
+
+
+def text_of(words: tuple[object, ...]) -> str:
+    return " ".join(word.word for word in words)  # type: ignore[attr-defined]
+
+
+TEXT = "The old bridge stands over the river."
+
+
+@pytest.mark.weights
+def test_the_voice_itself_moves(home: Path) -> None:
+    """Three semitones are three semitones in the sound; length and words stay."""
+    with running(open_engine(Settings(home=home, precision="fp32", offline=True))) as engine:
+        plain = engine.speak(TEXT)
+        for asked in ({"pitch": 3.0}, {"pitch": -3.0}, {"emotion": "excited"}, {"energy": 3.0}, {"energy": -3.0}):
+            said = engine.speak(TEXT, **asked)
+            moved = semitones(pitch_hz(plain.samples), pitch_hz(said.samples))
+            louder_db = 10 * np.log10(np.mean(said.samples**2) / np.mean(plain.samples**2))
+            print(asked, f"{moved:+.2f} semitones, {louder_db:+.2f} dB, {said.duration_s:.2f} s", flush=True)
+            assert word_error_rate(TEXT, heard(said.samples, SAMPLE_RATE)) == 0
+            if "pitch" in asked:
+                assert moved == pytest.approx(asked["pitch"], abs=0.2)
+            if "emotion" not in asked:
+                assert len(said.samples) == len(plain.samples)
+            if "energy" in asked:
+                assert louder_db == pytest.approx(asked["energy"], abs=1.0)
