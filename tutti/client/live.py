@@ -1,17 +1,18 @@
 """Speech for a text that is still being written: WS /v1/audio/speech/stream, in both faces."""
 
+import asyncio
 import json
 from collections.abc import Iterable, Mapping
-from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Any, Self
 
 import httpx2
 
 from tutti.client.audio import SAMPLE_RATE, Piece, words_from
-from tutti.client.errors import ClientClosed, CutShort, Refusal, Unreachable, named, refusal, worded
+from tutti.client.errors import ClientClosed, CutShort, Unreachable, named, refusal, worded
 from tutti.client.loop import LoopThread
 from tutti.client.readers import Cutter
 from tutti.client.wire import Wire
+from tutti.client.wish import NAMES
 from tutti.errors import MissingExtra, TuttiError
 
 if TYPE_CHECKING:
@@ -22,107 +23,154 @@ MAX_MESSAGE_BYTES = 4 << 20
 
 
 class AsyncLive:
-    """Send text as it comes, `finish`, and iterate over the pieces; `cancel` drops what is not yet spoken."""
+    """Send text as it comes, `finish`, and iterate: the pieces end with the text. Then the next text may begin."""
 
     def __init__(self, wire: Wire, wishes: Mapping[str, object], chunk_bytes: int) -> None:
+        told = {NAMES.get(name, name): value for name, value in wishes.items() if value is not None}
+        self._config = {"type": "session.config", "response_format": "pcm", "word_timestamps": True, **told}
         self._wire = wire
-        config = {name: value for name, value in wishes.items() if value is not None}
-        config["response_format"] = config.pop("format", "pcm")
-        self._config = {"type": "session.config", **config}
-        rate = config.get("sample_rate")
-        self._cutter = Cutter(chunk_bytes, rate if isinstance(rate, int) else SAMPLE_RATE)
-        self._stack = AsyncExitStack()
-        self._socket: AsyncWebSocketSession | None = None
+        self._chunk_bytes = chunk_bytes
+        self._cutter = self._cutter_for("pcm", SAMPLE_RATE)
+        self._turn = 0  # a cancelled turn may still sound for a moment: its messages have another name
+        self._sounding: object = None
+        self._n_sent = 0
         self._ready: list[Piece] = []
-        self._over = False
-
-    async def __aenter__(self) -> Self:
-        try:
-            from httpx2.websockets import HTTPXWSException, WebSocketUpgradeError
-        except ImportError:
-            raise MissingExtra('live speech needs WebSockets: pip install "httpx2[ws]"') from None
-        address = self._wire.url.replace("http", "ws", 1) + PATH
-        try:
-            self._socket = await self._stack.enter_async_context(
-                self._wire.http.websocket(address, max_message_size_bytes=MAX_MESSAGE_BYTES)
-            )
-            await self._send(self._config)
-        except WebSocketUpgradeError as error:
-            raise _refused(error.response).error from error
-        except (HTTPXWSException, httpx2.TransportError) as error:
-            raise Unreachable(f"{address} did not answer: {error or type(error).__name__}") from error
-        return self
+        self._socket: asyncio.Future[AsyncWebSocketSession] | None = None
+        self._leave = asyncio.Event()
+        self._owner: asyncio.Task[None] | None = None
 
     async def send(self, text: str) -> None:
         """The next words, in whatever bits they come."""
         if text:
-            await self._send({"type": "input.text", "text": text})
+            self._n_sent += 1
+            await self._tell({"type": "input.text", "text": text})
 
     async def finish(self) -> None:
-        """That was all: what is left is spoken, then the pieces end."""
-        await self._send({"type": "input.done"})
+        """That was all of this text: what is left is spoken, then the pieces end."""
+        await self._tell({"type": "input.done"})
 
     async def cancel(self) -> None:
-        """The listener spoke: whatever was not yet said is dropped, here and on the server."""
+        """The listener spoke: whatever was not yet heard is dropped, here and there. Go on with new text."""
+        await self._tell({"type": "input.cancel"})
+        self._turn += 1
+        self._n_sent = 0
         self._ready = []
-        await self._send({"type": "input.cancel"})
 
     def __aiter__(self) -> Self:
         return self
 
     async def __anext__(self) -> Piece:
-        while not self._ready:
-            if not (pieces := await self.batch()):
-                raise StopAsyncIteration
-            self._ready = pieces[::-1]
+        if not self._ready:
+            self._ready = (await self.batch())[::-1]
+        if not self._ready:
+            raise StopAsyncIteration
         return self._ready.pop()
 
     async def batch(self) -> list[Piece]:
-        """The pieces of the next message, or none at the end."""
+        """The pieces of the next message, or none at the end of the text."""
         from httpx2.websockets import WebSocketDisconnect, WebSocketNetworkError
         from wsproto.events import BytesMessage, TextMessage
 
-        while not self._over:
+        while True:
             try:
-                message = await self._opened().receive()
+                message = await (await self._opened()).receive()
             except (WebSocketDisconnect, WebSocketNetworkError) as error:
-                self._over = True
+                if self._leave.is_set():
+                    return []
                 n_bytes = self._cutter.n_bytes
                 raise CutShort(f"the server hung up after {n_bytes} bytes of audio", n_bytes=n_bytes) from error
-            pieces: list[Piece] = []
             if isinstance(message, BytesMessage):
-                pieces = self._cutter.feed(bytes(message.data))
+                pieces = self._cutter.feed(bytes(message.data)) if self._sounding == self._name else []
             elif isinstance(message, TextMessage):
-                pieces = self._told(json.loads(message.data))
+                event = json.loads(message.data)
+                if self._ends(event):
+                    return []
+                pieces = self._told(event)
             if pieces:
                 return pieces
-        return []
 
-    async def aclose(self) -> None:
-        self._over = True
-        await self._stack.aclose()
+    async def __aenter__(self) -> Self:
+        self._socket = asyncio.get_running_loop().create_future()
+        self._owner = asyncio.create_task(self._own(self._socket))
+        await self._opened()
+        await self._send(self._config)
+        return self
 
     async def __aexit__(self, *_: object) -> None:
         await self.aclose()
 
-    def _told(self, event: dict[str, Any]) -> list[Piece]:
+    async def aclose(self) -> None:
+        self._leave.set()
+        if self._owner:
+            await self._owner
+
+    async def _own(self, opened: "asyncio.Future[AsyncWebSocketSession]") -> None:
+        """Holds the socket: who opened it must close it, whichever task asks for that."""
+        address = self._wire.url.replace("http", "ws", 1) + PATH
+        try:
+            from httpx2.websockets import HTTPXWSException, WebSocketUpgradeError
+        except ImportError:
+            opened.set_exception(MissingExtra('live speech needs WebSockets: pip install "httpx2[ws]"'))
+            return
+        try:
+            async with self._wire.http.websocket(address, max_message_size_bytes=MAX_MESSAGE_BYTES) as socket:
+                opened.set_result(socket)
+                await self._leave.wait()
+        except WebSocketUpgradeError as error:
+            opened.set_exception(refusal(error.response.status_code, error.response.headers, b"").error)
+        except (HTTPXWSException, httpx2.TransportError) as error:
+            if not opened.done():
+                opened.set_exception(Unreachable(f"{address} did not answer: {error or type(error).__name__}"))
+
+    def _ends(self, event: Mapping[str, Any]) -> bool:
         match event.get("type"):
-            case "audio.words":
+            case "audio.done":
+                ended = event.get("context") in (None, self._name) and not event.get("cancelled")
+                self._n_sent = 0 if ended else self._n_sent
+                return ended
+            case "session.done":
+                return self._n_sent == 0 and self._turn == 0  # a text without words has no audio.done
+        return False
+
+    def _told(self, event: Mapping[str, Any]) -> list[Piece]:
+        mine = event.get("context") in (None, self._name)
+        match event.get("type"):
+            case "audio.start":
+                self._sounding = event.get("context") or self._name
+                self._cutter = self._cutter_for(event.get("format", "pcm"), event.get("sample_rate", SAMPLE_RATE))
+            case "audio.next":
+                self._sounding = event.get("context")
+            case "audio.words" if mine:
                 words = words_from(event.get("words"))
                 return [Piece(b"", words)] if words else []
-            case "session.done":
-                self._over = True
-            case "error":
+            case "error" if mine:
                 raise _error(event)
         return []
 
-    async def _send(self, event: Mapping[str, object]) -> None:
-        await self._opened().send_text(json.dumps(event))
+    @property
+    def _name(self) -> str:
+        return f"turn-{self._turn}"
 
-    def _opened(self) -> "AsyncWebSocketSession":
+    def _cutter_for(self, format: str, sample_rate: int) -> Cutter:
+        return Cutter(self._chunk_bytes, sample_rate if format == "pcm" else None)
+
+    async def _tell(self, event: dict[str, str]) -> None:
+        await self._send({**event, "context": self._name})
+
+    async def _send(self, event: Mapping[str, object]) -> None:
+        from httpx2.websockets import HTTPXWSException
+
+        try:
+            await (await self._opened()).send_text(json.dumps(event))
+        except HTTPXWSException as error:
+            raise Unreachable("the server hung up") from error
+
+    async def _opened(self) -> "AsyncWebSocketSession":
         if self._socket is None:
             raise ClientClosed("enter it first: async with client.live() as live")
-        return self._socket
+        if self._leave.is_set():
+            raise ClientClosed("this live session is over")
+        return await asyncio.shield(self._socket)
 
 
 class Live:
@@ -153,8 +201,8 @@ class Live:
         self._loop.run(self._live.finish())
 
     def cancel(self) -> None:
-        self._ready = []
         self._loop.run(self._live.cancel())
+        self._ready = []
 
     def __iter__(self) -> Self:
         return self
@@ -167,11 +215,6 @@ class Live:
         return self._ready.pop()
 
 
-def _error(event: dict[str, Any]) -> TuttiError:
-    status = event.get("status")
-    message, code, param = worded(json.dumps(event).encode(), 500)
-    return named(message, code, param, status if isinstance(status, int) else 500)
-
-
-def _refused(response: httpx2.Response) -> Refusal:
-    return refusal(response.status_code, response.headers, b"")
+def _error(event: Mapping[str, Any]) -> TuttiError:
+    message, code, param = worded(json.dumps({"error": event.get("error")}).encode(), 500)
+    return named(message, code, param, 500)

@@ -1,0 +1,34 @@
+"""A tone server and a server of faults for the client's tests."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.client.faults import FaultServer, fault_server
+from tests.server.house import House, make_stage, serving
+from tutti.client import Client
+
+
+@pytest.fixture(scope="module")
+def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
+    with serving(make_stage(tmp_path_factory.mktemp("voices"))) as running:
+        yield running
+
+
+@pytest.fixture
+def faults() -> Iterator[FaultServer]:
+    with fault_server() as server:
+        yield server
+
+
+@pytest.fixture
+def client(house: House) -> Iterator[Client]:
+    """Without a cache and without warming, so that every call is one request."""
+    with Client(house.url, memory_cache_bytes=0, prewarm=False) as client:
+        yield client
+
+
+@pytest.fixture(autouse=True)
+def no_cache_of_the_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
