@@ -106,8 +106,8 @@ async def crowd(engine: Engine, n_listeners: int, seconds: float, *, plays: bool
             one = await listen(engine, text, whole=not plays)
             heard.append(one)
             if plays:
-                done_s = asked_s + one.first_s + one.audio_s
-                await asyncio.sleep(max(0.0, done_s - time.monotonic()) + rng.uniform(0, 1))
+                done_s = min(asked_s + one.first_s + one.audio_s + rng.uniform(0, 1), started_s + seconds)
+                await asyncio.sleep(max(0.0, done_s - time.monotonic()))
 
     await asyncio.gather(*map(listener, range(n_listeners)))
     return heard, time.monotonic() - started_s

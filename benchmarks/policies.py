@@ -277,7 +277,7 @@ def parsed(parser: argparse.ArgumentParser) -> tuple[argparse.Namespace, Path, C
         from benchmarks.gpu import joined
 
         args.voices = args.voices or path
-        path = joined(path, args.out)
+        path = joined(path)
     return args, path, choice
 
 
