@@ -3,17 +3,15 @@
 import asyncio
 import json
 import logging
+import math
 import socket
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing, asynccontextmanager, suppress
-from dataclasses import dataclass
 from typing import Any
 
 from tutti import __version__
 from tutti.audio import find_format
-from tutti.errors import InvalidInput, MissingExtra, NothingToSpeak, TuttiError
-from tutti.joining import silence
-from tutti.server.arriving import Arriving
+from tutti.errors import InvalidInput, MissingExtra, QueueFull, TuttiError
 from tutti.server.ask import Ask
 from tutti.server.errors import TooLarge
 from tutti.server.names import voice_expression
@@ -21,7 +19,6 @@ from tutti.server.service import Service
 from tutti.server.sound import Encoding, open_stream
 from tutti.speech import SAMPLE_RATE
 from tutti.text.language import language
-from tutti.text.pack import PARAGRAPH_PAUSE_S
 from tutti.voices import GRADES, NAMES, gender, parse
 
 try:
@@ -43,18 +40,32 @@ except ModuleNotFoundError as exc:
 
 STALLED = 6  # times idle_s that a client may leave its audio unread
 MAX_LINE = 1 << 16
+MAX_WAITING = 16  # texts of one connection that wait for the one before them
 PCM = find_format("pcm")
 SOUND = {"rate": SAMPLE_RATE, "width": 2, "channels": 1}
 log = logging.getLogger("tutti.wyoming")
 
 
-@dataclass(frozen=True, slots=True)
 class Order:
-    """A text to say, by whom, and whether its end must be told."""
+    """A text to say: whole, or in pieces as they come, to its end."""
 
-    voice: str
-    text: Arriving
-    streamed: bool
+    def __init__(self, voice: str, text: str | None = None) -> None:
+        self.voice = voice
+        self.text = text
+        self.n_characters = 0
+        self._pieces: asyncio.Queue[str | None] = asyncio.Queue()
+
+    def add(self, piece: str) -> None:
+        self.n_characters += len(piece)
+        if piece:
+            self._pieces.put_nowait(piece)
+
+    def end(self) -> None:
+        self._pieces.put_nowait(None)
+
+    async def pieces(self) -> AsyncIterator[str]:
+        while (piece := await self._pieces.get()) is not None:
+            yield piece
 
 
 @asynccontextmanager
@@ -140,25 +151,26 @@ class Talk:
         """An event of the text: a whole one, or one piece after the other. Others are not for us."""
         if Synthesize.is_type(event.type):
             if self._open is None:  # else it repeats the pieces, for servers that cannot stream
-                order = self._order(event, streamed=False)
-                self._add(order, _text(event))
-                order.text.end()
+                text = _text(event)
+                self._add(self._order(event, text), text)
         elif SynthesizeStart.is_type(event.type):
             if self._open is not None:
                 raise InvalidInput("a text is still open; end it with synthesize-stop before the next")
-            self._open = self._order(event, streamed=True)
+            self._open = self._order(event)
         elif SynthesizeChunk.is_type(event.type) and self._open is not None:
             self._add(self._open, _text(event))
         elif SynthesizeStop.is_type(event.type) and self._open is not None:
-            self._open.text.end()
+            self._open.end()
             self._open = None
 
-    def _order(self, event: Event, *, streamed: bool) -> Order:
+    def _order(self, event: Event, text: str | None = None) -> Order:
         if event.data.get("text_format") not in (None, "text"):
             raise InvalidInput("text_format: only plain text is understood", param="text_format")
+        if self._orders.qsize() >= MAX_WAITING:
+            raise QueueFull(f"{MAX_WAITING} texts wait already on this connection", retry_after_s=1)
         self._service.gate.check()
         self._service.limits.requests.take(self._caller)
-        order = Order(self._voice(event.data.get("voice")), Arriving(), streamed)
+        order = Order(self._voice(event.data.get("voice")), text)
         self._orders.put_nowait(order)
         return order
 
@@ -171,10 +183,10 @@ class Talk:
 
     def _add(self, order: Order, piece: str) -> None:
         max_text = self._service.settings.max_text
-        if order.text.n_characters + len(piece) > max_text:
+        if order.n_characters + len(piece) > max_text:
             raise TooLarge(f"the text has more than {max_text:,} characters", param="text")
         self._service.limits.characters.take(self._caller, len(piece))
-        order.text.add(piece)
+        order.add(piece)
 
     async def _say_all(self) -> None:
         while True:
@@ -186,10 +198,10 @@ class Talk:
             finally:
                 gate.leave()
             log.info("said caller=%s voice=%s characters=%d seconds=%.1f", self._caller, order.voice,
-                     order.text.n_characters, n_samples / SAMPLE_RATE)  # fmt: skip
+                     order.n_characters, n_samples / SAMPLE_RATE)  # fmt: skip
 
     async def _say(self, order: Order) -> int:
-        """The text as far as it has come, then what has come meanwhile, to its end."""
+        """The text, its end and, where it came in pieces, that nothing more follows."""
         n_samples = 0
         async with aclosing(self._sound(order)) as sound:
             async for piece in sound:
@@ -197,32 +209,23 @@ class Talk:
                     await self._tell(AudioStart(**SOUND))
                 n_samples += len(piece) // 2
                 await self._tell(AudioChunk(**SOUND, audio=piece))
-        if n_samples == 0:
-            raise NothingToSpeak("the text has nothing that can be said; give some words", param="text")
         await self._tell(AudioStop())
-        if order.streamed:
+        if order.text is None:
             await self._tell(SynthesizeStopped())
         return n_samples
 
     async def _sound(self, order: Order) -> AsyncGenerator[bytes]:
-        """Half seconds of s16le. A sentence that holds no word is passed over; the next may hold some."""
-        pause = b""
-        async for text in order.text.texts():
-            ask = Ask(text, order.voice, PCM)
-            encoding = Encoding(ask.encoder(), self._service.encoding)
-            try:
-                opened = await open_stream(
-                    ask, ask.spoken(self._service.engine, caller=self._caller), self._service.settings.timeout_s
-                )
-            except NothingToSpeak:
-                continue
-            async with aclosing(opened):
-                async for speech in opened.speeches():
-                    async for piece in encoding.pieces(speech):
-                        yield pause + piece
-                        pause = b""
-            # Between texts the engine cannot know that a paragraph ended.
-            pause = b"\0\0" * len(silence(PARAGRAPH_PAUSE_S)) if "\n\n" in text[len(text.rstrip()) :] else b""
+        """Half seconds of s16le."""
+        service, ask = self._service, Ask(order.text or "", order.voice, PCM)
+        live = order.pieces() if order.text is None else None
+        stream = ask.spoken(service.engine, caller=self._caller, live=live)
+        # How long its author takes over the first words is nobody's fault.
+        opened = await open_stream(ask, stream, service.settings.timeout_s if live is None else math.inf)
+        encoding = Encoding(ask.encoder(), service.encoding)
+        async with aclosing(opened):
+            async for speech in opened.speeches():
+                async for piece in encoding.pieces(speech):
+                    yield piece
 
     async def _tell(self, what: Eventable) -> None:
         async with asyncio.timeout(STALLED * self._service.settings.idle_s):
