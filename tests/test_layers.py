@@ -9,10 +9,10 @@ PACKAGE = Path(__file__).parent.parent / "tutti"
 LAYERS = {
     **dict.fromkeys(("errors", "settings", "speech", "metrics"), 0),
     **dict.fromkeys(("text", "audio", "model", "voices", "weights"), 1),
-    **dict.fromkeys(("batching", "joining", "verify"), 2),
+    **dict.fromkeys(("batching", "captions", "joining", "verify"), 2),
     "engine": 3,
     "opening": 4,
-    **dict.fromkeys(("server", "cluster", "recording"), 5),
+    **dict.fromkeys(("server", "cluster", "recording", "client"), 5),
     **dict.fromkeys(("cli", "__main__"), 6),
 }
 ONLY_IN = {
@@ -55,6 +55,12 @@ def test_a_file_imports_only_what_lies_below_it(path: Path) -> None:
             )
         if top in ONLY_IN:
             assert here == ONLY_IN[top], f"{top} belongs in {ONLY_IN[top]}/, not in {here}"
+
+
+@pytest.mark.parametrize("path", sorted((PACKAGE / "client").glob("*.py")), ids=lambda path: path.stem)
+def test_the_client_stands_aside(path: Path) -> None:
+    ours = {name for name in imports(path) if name.split(".")[0] == "tutti"}
+    assert all(name.split(".")[1] in ("client", "errors") for name in ours), ours
 
 
 def test_every_part_has_its_layer() -> None:

@@ -1,4 +1,4 @@
-"""The command line: `tutti serve`, `speak`, `voices`, `pull`, `verify`, `config`, `g2p-serve`."""
+"""The command line: `tutti serve`, `speak`, `voices`, `pull`, `verify`, `config`, `g2p-serve`, `say`, `bench`."""
 
 import asyncio
 import json
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, get_origin
 import typer
 
 from tutti import __version__, settings
+from tutti.client.commands import register
 from tutti.errors import InvalidInput, TuttiError
 
 if TYPE_CHECKING:
@@ -92,12 +93,19 @@ def speak(
     ] = None,
     style: Annotated[str | None, typer.Option(help="Speak with the prosody of this other voice.")] = None,
     speed: Annotated[float, typer.Option(help="0.25 to 4.")] = 1.0,
+    pitch: Annotated[float, typer.Option(help="Semitones up or down, -12 to 12.")] = 0.0,
+    pitch_range: Annotated[float, typer.Option(help="How far the pitch moves: 0 is a monotone, 2 twice as far.")] = 1.0,
+    energy: Annotated[float, typer.Option(help="Decibels of effort, -3 to 3.")] = 0.0,
+    emotion: Annotated[str | None, typer.Option(help="A preset: calm happy excited sad angry serious gentle.")] = None,
     language: Annotated[
         str | None, typer.Option("--language", "-l", help="Of the text; else that of the voice.")
     ] = None,
     format: Annotated[str | None, typer.Option("--format", "-f", help="wav mp3 opus flac aac pcm mulaw alaw.")] = None,
     sample_rate: Annotated[int | None, typer.Option(help="Samples a second; else what the format is used to.")] = None,
     words: Annotated[Path | None, typer.Option(help="Write when each word is heard, as JSON.")] = None,
+    captions: Annotated[Path | None, typer.Option(help="Write captions: a .srt, .vtt or .json file.")] = None,
+    captions_by_word: Annotated[bool, typer.Option("--captions-by-word", help="Time each word in .vtt.")] = False,
+    lexicon: Annotated[Path | None, typer.Option(help="Pronunciations of your own: .tsv, .json, .toml.")] = None,
     home: Home = None,
     offline: Offline = None,
     backend: BackendFlag = None,
@@ -109,8 +117,9 @@ def speak(
 ) -> None:
     """Say a text: [bold]tutti speak "Hello there" -o hello.mp3[/]"""
     from tutti.audio import find_format, format_of_file
+    from tutti.captions import cues, kind_of_file, written
     from tutti.opening import open_engine
-    from tutti.recording import record, record_file, save_words
+    from tutti.recording import record, record_file, save_text, save_words
 
     chosen, _ = settings.load(
         {
@@ -122,12 +131,14 @@ def speak(
             "compile": compile,
             "threads": threads,
             "g2p_url": g2p_url,
+            "lexicon": lexicon,
             "voice": voice,
         }
     )
     to_stdout = out == "-"
     audio = find_format(format) if format else find_format("wav") if to_stdout else format_of_file(out)
     audio.rate(sample_rate)
+    kind = kind_of_file(captions.name) if captions else None
     if to_stdout and sys.stdout.isatty():
         raise InvalidInput("audio does not go to a terminal; send it on: tutti speak … -o - | aplay", param="out")
     said = _text(text)
@@ -137,7 +148,16 @@ def speak(
         async with opened as engine:
             started_s = time.monotonic()
             stream = engine.stream(
-                said, voice=chosen.voice, style=style, speed=speed, language=language, whole=not to_stdout
+                said,
+                voice=chosen.voice,
+                style=style,
+                speed=speed,
+                pitch=pitch,
+                pitch_range=pitch_range,
+                energy=energy,
+                emotion=emotion,
+                language=language,
+                whole=not to_stdout,
             )
             with _progress(len(said)) as show:
                 if to_stdout:
@@ -149,6 +169,8 @@ def speak(
     heard, took_s = asyncio.run(said_and_heard())
     if words is not None:
         save_words(words, heard.words)
+    if captions is not None and kind is not None:
+        save_text(captions, written(cues(said, heard.words), kind, by_word=captions_by_word))
     _report(out, heard, took_s)
 
 
@@ -313,6 +335,9 @@ def serve(**flags: str | bool | None) -> None:
 
     chosen, _ = settings.load(flags)
     serve(chosen)
+
+
+register(app)  # say, bench
 
 
 def _text(argument: str) -> str:
