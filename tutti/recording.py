@@ -79,8 +79,12 @@ def save_words(path: Path, words: Sequence[WordTime]) -> None:
         }
         for word in words
     ]
+    save_text(path, json.dumps(rows, ensure_ascii=False, indent=1) + "\n")
+
+
+def save_text(path: Path, text: str) -> None:
     try:
-        path.write_text(json.dumps(rows, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+        path.write_text(text, encoding="utf-8")
     except OSError as exc:
         raise _cannot_write(path, exc) from exc
 
