@@ -15,7 +15,8 @@ from tutti.metrics import SECONDS
 from tutti.server.errors import answer, internal
 
 SAFE_ID = re.compile(r"[A-Za-z0-9._:-]{1,64}\Z")
-METHODS = frozenset(("GET", "HEAD", "POST", "OPTIONS"))
+METHODS = frozenset(("GET", "HEAD", "POST", "OPTIONS", "WS"))
+BEGINS = ("http.response.start", "websocket.accept", "websocket.http.response.start")
 log = logging.getLogger("tutti.access")
 
 
@@ -33,7 +34,7 @@ class Access:
         self._inside = Gauge("tutti_http_requests", "Requests under way.", registry=registry)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
+        if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
             return
         given = Headers(scope=scope).get("x-request-id", "")
@@ -46,11 +47,11 @@ class Access:
 
         async def told(message: Message) -> None:
             nonlocal status, n_bytes, first_s
-            if message["type"] == "http.response.start":
-                status, first_s = message["status"], time.monotonic() - started
+            if message["type"] in BEGINS:
+                status, first_s = message.get("status", 101), time.monotonic() - started
                 MutableHeaders(scope=message)["x-request-id"] = request_id
             else:
-                n_bytes += len(message.get("body", b""))
+                n_bytes += sum(len(message.get(part) or b"") for part in ("body", "bytes", "text"))
             await send(message)
 
         self._inside.inc()
@@ -68,7 +69,8 @@ class Access:
         finally:
             # Path and method may hold anything; what is logged and counted may not.
             route = getattr(scope.get("route"), "path", "-")
-            method = scope["method"] if scope["method"] in METHODS else "-"
+            method = scope.get("method", "WS")
+            method = method if method in METHODS else "-"
             outcome = "left" if status == 499 else state["outcome"]
             self._inside.dec()
             self._answers.labels(method, route, status, outcome.partition(":")[0]).inc()

@@ -16,7 +16,9 @@ from tutti.server.discovery import discovery_routes
 from tutti.server.door import Door
 from tutti.server.keys import Keys
 from tutti.server.legacy import legacy_routes
+from tutti.server.live import live_routes
 from tutti.server.probes import probe_routes
+from tutti.server.realtime import realtime_routes
 from tutti.server.service import Service
 from tutti.server.side import side_routes
 from tutti.server.speaks import Speaks
@@ -62,6 +64,8 @@ def app(
         legacy_routes(service),
         side_routes(service),
         probe_routes(service, registry),
+        live_routes(service),
+        realtime_routes(service),
     ):
         made.include_router(routes)
     errors.install(made)

@@ -1,5 +1,7 @@
 """The way in: who may ask for work, how often, and how much of a body is read."""
 
+from collections.abc import Sequence
+
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -8,11 +10,16 @@ from tutti.server.errors import NotJson, TooLarge, answer
 from tutti.server.keys import Keys
 from tutti.server.service import Service
 
+KEY = "openai-insecure-api-key."  # a subprotocol with the key in it: browsers cannot send headers with a WebSocket
 DISCARD_BYTES = 1 << 25  # a refused body up to here is read and dropped, so that its sender can read why
 
 
+class WrongOrigin(TuttiError):
+    status, code = 403, "origin_not_allowed"
+
+
 class Door:
-    """Stops a POST at the door where it cannot be served; GET is open to all and costs nothing."""
+    """Stops a POST or a WebSocket at the door where it cannot be served; GET is open to all and costs nothing."""
 
     def __init__(self, app: ASGIApp, service: Service, keys: Keys) -> None:
         self._app = app
@@ -20,6 +27,9 @@ class Door:
         self._keys = keys
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "websocket":
+            await self._socket(scope, receive, send)
+            return
         if scope["type"] != "http" or scope["method"] != "POST":
             await self._app(scope, receive, send)
             return
@@ -39,11 +49,29 @@ class Door:
 
     def _admit(self, scope: Scope, headers: Headers) -> None:
         """Notes who calls, or raises where the key, the server's state or the rate forbid it."""
-        key = self._keys.caller(headers.get("authorization", ""))
-        caller = key or (scope["client"] or ("",))[0]
-        scope["state"] |= {"key": key, "caller": caller}
+        caller = self._known(scope, headers.get("authorization", ""))
         self._service.gate.check()
         self._service.limits.requests.take(caller)
+
+    def _known(self, scope: Scope, authorization: str) -> str:
+        """Whoever this is, for the log and for fair shares; raises where nobody knows the key."""
+        key = self._keys.caller(authorization)
+        caller: str = key or (scope["client"] or ("",))[0]
+        scope["state"] |= {"key": key, "caller": caller}
+        return caller
+
+    async def _socket(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """A session costs nothing; each text that is said in it counts as a request."""
+        headers = Headers(scope=scope)
+        try:
+            check_origin(headers, self._service.settings.cors_origins)
+            offered = (name.removeprefix(KEY) for name in scope["subprotocols"] if name.startswith(KEY))
+            self._known(scope, headers.get("authorization") or f"Bearer {next(offered, '')}")
+            self._service.gate.check()
+        except TuttiError as error:
+            await answer(error)(scope, receive, send)
+        else:
+            await self._app(scope, receive, send)
 
     async def _read(self, headers: Headers, receive: Receive) -> bytes | None:
         """The body, or nothing where the client hung up."""
@@ -64,6 +92,15 @@ class Door:
         if max(int(length), len(body)) > max_body:
             raise TooLarge(f"the body is over {max_body:,} bytes")
         return bytes(body)
+
+
+def check_origin(headers: Headers, allowed: Sequence[str]) -> None:
+    """Browsers let any page open a WebSocket to anyone; only the server can tell that a page may not."""
+    origin = headers.get("origin")
+    if origin is None or "*" in allowed or origin in allowed:
+        return
+    if origin.partition("://")[2] != headers.get("host", ""):
+        raise WrongOrigin(f"pages of {origin[:100]} may not speak here; list it in TUTTI_CORS_ORIGINS")
 
 
 def _replay(body: bytes, receive: Receive) -> Receive:

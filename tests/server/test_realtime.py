@@ -1,0 +1,191 @@
+"""WS /v1/realtime with OpenAI's own library."""
+
+import asyncio
+import base64
+import threading
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from openai import AsyncOpenAI
+from openai.resources.realtime.realtime import AsyncRealtimeConnection
+
+from tests.server.house import House, serving
+from tests.server.test_live import Held, pcm
+from tests.toning import Running, running, silent_voices, tone_engine
+from tutti.voices import Voices
+
+TEXT = "The old bridge stands still. It runs deep under the water tonight."
+Test = Callable[[AsyncRealtimeConnection], Awaitable[None]]
+
+
+@pytest.fixture(scope="module")
+def voices(tmp_path_factory: pytest.TempPathFactory) -> Voices:
+    return silent_voices(tmp_path_factory.mktemp("voices"))
+
+
+@pytest.fixture
+def model() -> Held:
+    return Held()
+
+
+@pytest.fixture
+def house(voices: Voices, model: Held) -> Iterator[House]:
+    with serving(tone_engine(voices, lambda: model), api_keys="right") as house:
+        yield house
+
+
+@pytest.fixture(scope="module")
+def engine(voices: Voices) -> Iterator[Running]:
+    with running(tone_engine(voices)) as engine:
+        yield engine
+
+
+@asynccontextmanager
+async def connected(
+    house: House, model: str = "gpt-realtime", key: str = "right"
+) -> AsyncIterator[AsyncRealtimeConnection]:
+    base = house.url + "/v1"
+    async with (
+        AsyncOpenAI(base_url=base, api_key=key, websocket_base_url=base.replace("http", "ws")) as client,
+        client.realtime.connect(model=model) as connection,
+    ):
+        yield connection
+
+
+def talk(house: House, test: Test, **options: Any) -> None:
+    async def run() -> None:
+        async with connected(house, **options) as connection:
+            await test(connection)
+
+    asyncio.run(run())
+
+
+def message(text: str) -> Any:
+    return {"type": "message", "role": "user", "content": [{"type": "input_text", "text": text}]}
+
+
+async def until(connection: AsyncRealtimeConnection, *types: str) -> list[Any]:
+    events: list[Any] = []
+    while not events or events[-1].type not in types:
+        events.append(await connection.recv())
+    return events
+
+
+def heard(events: list[Any]) -> bytes:
+    return b"".join(base64.b64decode(event.delta) for event in events if event.type == "response.output_audio.delta")
+
+
+def test_a_text_is_said(house: House, engine: Running) -> None:
+    async def test(connection: AsyncRealtimeConnection) -> None:
+        created = (await until(connection, "session.created"))[-1]
+        assert created.session.audio.output.voice == "af_heart"
+        output: Any = {"voice": "cedar", "format": {"type": "audio/pcm", "rate": 24000}, "speed": 1.5}
+        await connection.session.update(session={"type": "realtime", "audio": {"output": output}})
+        updated = (await until(connection, "session.updated"))[-1]
+        assert updated.session.audio.output.voice == "am_fenrir"
+        assert updated.session.audio.output.speed == 1.5
+        await connection.response.create(response={"input": [message(TEXT)], "metadata": {"of": "mine"}})
+        events = await until(connection, "response.done")
+        assert heard(events) == pcm(engine.speak(TEXT, speed=1.5, voice="am_fenrir").samples)
+        kinds = [event.type for event in events]
+        assert list(dict.fromkeys(kind for kind in kinds if "transcript" not in kind)) == [
+            "response.created", "response.output_item.added", "response.content_part.added",
+            "response.output_audio.delta", "response.output_audio.done", "response.content_part.done",
+            "response.output_item.done", "response.done",
+        ]  # fmt: skip
+        assert len({event.response_id for event in events if hasattr(event, "response_id")}) == 1
+        done = events[-1].response
+        assert (done.status, done.metadata) == ("completed", {"of": "mine"})
+        assert done.output[0].content[0].transcript == TEXT
+
+    talk(house, test)
+
+
+def test_items_of_the_conversation_are_said_once(house: House, engine: Running) -> None:
+    async def test(connection: AsyncRealtimeConnection) -> None:
+        await connection.conversation.item.create(item=message("deep water"))
+        await connection.response.create()
+        assert heard(await until(connection, "response.done")) == pcm(engine.speak("deep water").samples)
+        await connection.response.create()
+        failed = (await until(connection, "response.done"))[-1].response
+        assert failed.status == "failed"
+        assert failed.status_details.error.code == "nothing_to_speak"
+
+    talk(house, test, model="kokoro")
+
+
+def test_a_cancel_ends_a_response_and_the_next_is_whole(house: House, model: Held, engine: Running) -> None:
+    async def test(connection: AsyncRealtimeConnection) -> None:
+        model.turns = threading.Semaphore(1)
+        await connection.response.create(response={"input": [message(TEXT * 40)]})
+        await until(connection, "response.output_audio.delta")
+        await connection.response.create(response={"input": [message(TEXT)]})
+        assert (await until(connection, "error"))[-1].error.code == "conversation_already_has_active_response"
+        n_before = model.n_batches
+        await connection.response.cancel()
+        assert (await until(connection, "response.done"))[-1].response.status == "cancelled"
+        model.turns.release(100)
+        await connection.response.create(response={"input": [message("deep water")]})
+        events = await until(connection, "response.done")
+        assert heard(events) == pcm(engine.speak("deep water").samples)
+        assert model.n_batches <= n_before + 2
+        await connection.response.cancel()
+        assert (await until(connection, "error"))[-1].error.code == "response_cancel_not_active"
+
+    talk(house, test)
+
+
+def test_responses_beside_the_conversation_sound_at_once(house: House, engine: Running) -> None:
+    async def test(connection: AsyncRealtimeConnection) -> None:
+        texts = ["deep water", "old stone bridge", "still tonight"]
+        for text in texts:
+            await connection.response.create(response={"input": [message(text)], "conversation": "none"})
+        events: list[Any] = []
+        for _ in texts:
+            events += await until(connection, "response.done")
+        names = [event.response.id for event in events if event.type == "response.created"]
+        for name, text in zip(names, texts, strict=True):
+            mine = [event for event in events if getattr(event, "response_id", None) == name]
+            assert heard(mine) == pcm(engine.speak(text).samples)
+
+    talk(house, test)
+
+
+@pytest.mark.parametrize(
+    ("sent", "param"),
+    [
+        ({"type": "input_audio_buffer.append", "audio": "AAAA"}, "type"),
+        ({"type": "session.update", "session": {"audio": {"output": {"voice": "af_hart"}}}}, "voice"),
+        ({"type": "session.update", "session": {"audio": {"output": {"speed": 9}}}}, "session.audio.output.speed"),
+        ({"type": "session.update", "session": {"audio": {"output": {"format": {"type": "audio/x"}}}}},
+         "session.audio.output.format"),
+        ({"type": "response.create", "response": {"input": [{"type": "message", "content": [{"audio": ""}]}]}},
+         "response.input"),
+        ({"type": "response.create", "response": 5}, "response"),
+        ({"type": "conversation.item.create"}, "item"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_an_event_and_the_session_goes_on(house: House, sent: Any, param: str) -> None:
+    async def test(connection: AsyncRealtimeConnection) -> None:
+        await connection.send({**sent, "event_id": "mine"})
+        error = (await until(connection, "error"))[-1].error
+        assert (error.param, error.event_id) == (param, "mine")
+        await connection.response.create(response={"input": [message("deep water")]})
+        assert (await until(connection, "response.done"))[-1].response.status == "completed"
+
+    talk(house, test)
+
+
+def test_a_model_that_is_not_here_and_a_wrong_key(house: House) -> None:
+    from websockets.exceptions import ConnectionClosedError, InvalidStatus
+
+    async def test(connection: AsyncRealtimeConnection) -> None:
+        assert (await until(connection, "error"))[-1].error.code == "model_not_found"
+        with pytest.raises(ConnectionClosedError):
+            await connection.recv()
+
+    talk(house, test, model="whale")
+    with pytest.raises(InvalidStatus, match="401"):
+        talk(house, test, key="wrong")
