@@ -7,6 +7,7 @@ import pytest
 
 from tests.client.faults import FaultServer, fault_server
 from tests.server.house import House, make_stage, serving
+from tests.toning import silent_voices, tone_engine
 from tutti.client import Client
 
 
@@ -32,3 +33,10 @@ def client(house: House) -> Iterator[Client]:
 @pytest.fixture(autouse=True)
 def no_cache_of_the_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+
+@pytest.fixture(scope="module")
+def engine_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A server on the tone model behind the real engine and batcher."""
+    with serving(tone_engine(silent_voices(tmp_path_factory.mktemp("tones")))) as running:
+        yield running.url

@@ -38,6 +38,7 @@ class AsyncLive:
         self._socket: asyncio.Future[AsyncWebSocketSession] | None = None
         self._leave = asyncio.Event()
         self._owner: asyncio.Task[None] | None = None
+        self._receiving: asyncio.Task[object] | None = None
 
     async def send(self, text: str) -> None:
         """The next words, in whatever bits they come."""
@@ -73,7 +74,12 @@ class AsyncLive:
 
         while True:
             try:
-                message = await (await self._opened()).receive()
+                self._receiving = asyncio.create_task((await self._opened()).receive())
+                message = await self._receiving
+            except asyncio.CancelledError:
+                if self._leave.is_set():
+                    return []
+                raise
             except (WebSocketDisconnect, WebSocketNetworkError) as error:
                 if self._leave.is_set():
                     return []
@@ -101,6 +107,8 @@ class AsyncLive:
 
     async def aclose(self) -> None:
         self._leave.set()
+        if self._receiving:
+            self._receiving.cancel()  # who listens in another task has heard the last
         if self._owner:
             await self._owner
 

@@ -1,0 +1,104 @@
+"""live(): text in as it is written, the right sound out, and nothing of what was cancelled."""
+
+import asyncio
+import threading
+from contextlib import suppress
+
+import pytest
+
+from tests.server.house import House
+from tutti.client import AsyncClient, Client, ClientClosed, Piece, Unreachable
+from tutti.errors import TuttiError, UnknownVoice
+
+TEXT = "The old bridge stands still. Under it the water runs deep. Nobody knows how deep it is."
+
+
+def bits(text: str) -> list[str]:
+    return [text[at : at + 5] for at in range(0, len(text), 5)]
+
+
+def joined(pieces: list[Piece]) -> tuple[bytes, list[str]]:
+    return b"".join(piece.audio for piece in pieces), [word.word for piece in pieces for word in piece.words]
+
+
+def test_text_in_bits_is_heard_whole_with_its_words(engine_url: str) -> None:
+    with Client(engine_url, prewarm=False) as client, client.live(voice="af_heart") as live:
+        live.say(bits(TEXT))
+        audio, words = joined(list(live))
+    assert [word.strip(".") for word in words] == TEXT.replace(".", "").split()
+    assert len(audio) > 24_000
+    assert len(audio) % 2 == 0
+
+
+def test_one_text_after_the_other_on_one_socket(engine_url: str) -> None:
+    with Client(engine_url, prewarm=False) as client, client.live() as live:
+        heard = []
+        for _ in range(2):
+            live.say(bits(TEXT))
+            heard.append(joined(list(live)))
+    assert heard[0] == heard[1]
+
+
+def test_after_a_cancel_only_the_new_text_is_heard(engine_url: str) -> None:
+    with Client(engine_url, prewarm=False) as client, client.live() as live:
+        live.say(bits("Deep water."))
+        expected = joined(list(live))
+        live.say(bits(TEXT * 20))
+        next(live)
+        live.cancel()
+        live.say(bits("Deep water."))
+        assert joined(list(live)) == expected
+
+
+def test_awaited_it_sends_and_listens_at_once(engine_url: str) -> None:
+    async def talk() -> tuple[bytes, list[str]]:
+        async with AsyncClient(engine_url, prewarm=False) as client, client.live() as live:
+
+            async def write() -> None:
+                for bit in bits(TEXT):
+                    await live.send(bit)
+                    await asyncio.sleep(0)
+                await live.finish()
+
+            writing = asyncio.create_task(write())
+            pieces = [piece async for piece in live]
+            await writing
+            return joined(pieces)
+
+    _, words = asyncio.run(talk())
+    assert len(words) == len(TEXT.split())
+
+
+def test_leaving_while_a_thread_listens_ends_its_wait(engine_url: str) -> None:
+    ended = threading.Event()
+    with Client(engine_url, prewarm=False) as client:
+        with client.live() as live:
+
+            def listen() -> None:
+                with suppress(TuttiError):
+                    list(live)
+                ended.set()
+
+            threading.Thread(target=listen, daemon=True).start()
+            live.send("Deep water. ")
+        assert ended.wait(60)
+        with pytest.raises(ClientClosed):
+            live.send("more")
+
+
+def test_a_wrong_wish_is_the_server_s_error(engine_url: str) -> None:
+    with Client(engine_url, prewarm=False) as client, client.live(voice="af_hart") as live:
+        live.say(["Hello."])
+        with pytest.raises(UnknownVoice, match="af_heart"):
+            list(live)
+
+
+def test_a_text_without_words_ends(engine_url: str) -> None:
+    with Client(engine_url, prewarm=False) as client, client.live() as live:
+        live.finish()
+        assert list(live) == []
+
+
+def test_nobody_there_is_said(house: House) -> None:
+    with Client("http://127.0.0.1:9", prewarm=False) as client, pytest.raises(Unreachable), client.live():
+        pass
