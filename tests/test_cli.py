@@ -112,6 +112,26 @@ def test_word_times_point_at_the_original_words(run: Run) -> None:
     assert all(a["start"] < a["end"] <= b["start"] for a, b in pairwise(words))
 
 
+def test_captions_are_written_in_the_form_of_their_suffix(run: Run) -> None:
+    for name in ("x.srt", "x.vtt", "x.json"):
+        assert run("speak", "deep [rate:2]water[/rate] runs", "-o", "x.wav", "--captions", name)[0] == 0
+    assert "deep water runs" in Path("x.srt").read_text()
+    assert Path("x.vtt").read_text().startswith("WEBVTT\n\n00:00:00.")
+    assert json.loads(Path("x.json").read_text())["cues"][0]["text"] == "deep water runs"
+    code, _, err = run("speak", "deep", "-o", "y.wav", "--captions", "x.txt")
+    assert (code, ".srt, .vtt or .json" in err, Path("y.wav").exists()) == (2, True, False)
+
+
+def test_prosody_is_asked_for_by_flags(run: Run) -> None:
+    plain, low = (run("speak", "deep water", "-o", "-", "-f", "pcm", *flags)[1] for flags in ((), ("--pitch", "-12")))
+    assert len(plain) == len(low)
+    assert plain != low
+    assert run("speak", "deep", "--emotion", "clam")[2] == (
+        "tutti: unknown emotion 'clam'; did you mean calm?; known: "
+        "neutral, calm, happy, excited, sad, angry, serious, gentle\n"
+    )
+
+
 def test_other_rates_and_speeds(run: Run) -> None:
     lengths = {}
     for flags in ((), ("--sample-rate", "8000"), ("--speed", "2")):

@@ -103,6 +103,7 @@ class WordList:
 _WORD = re.compile(r"[^\W_]+(?:['-][^\W_]+)*+")
 _SPACELESS = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u9fff]")
 _ESCAPED = re.compile(r"\\(.)", re.DOTALL)
+_NESTED = re.compile(r"\[\^?\[|--|&&|~~|\|\|")  # Python will read these otherwise one day, and warns
 _CLASS = re.compile(r"\[\^?\]?[^\]]*\]")
 
 
@@ -131,6 +132,8 @@ def _pattern(word: str) -> str | None:
     if not (len(word) > 2 and word[0] == word[-1] == "/"):
         return None
     source = word[1:-1]
+    if _NESTED.search(source):
+        raise _wrong(f"{word!r} is no regular expression: sets of sets are not known")
     try:
         compiled = re.compile(source)
     except (re.error, OverflowError, RecursionError) as exc:
