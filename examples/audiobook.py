@@ -1,0 +1,29 @@
+"""A book, paragraph by paragraph: several at a time, put together in order, and nothing lost without a word."""
+
+import os
+import sys
+from pathlib import Path
+
+from tutti.client import Audio, Client, wav
+
+BOOK = """It was the third winter without snow.
+
+The children had begun to ask what sleds were for, and the old men by the stove told them of roads
+that vanished overnight, of doors that opened into white walls.
+
+Then, on a Tuesday, it began to fall."""
+
+PAUSE = bytes(2 * 24_000 * 7 // 10)  # 0.7 s of silence between paragraphs
+
+text = Path(sys.argv[1]).read_text("utf-8") if len(sys.argv) > 1 else BOOK
+paragraphs = [" ".join(part.split()) for part in text.split("\n\n") if part.strip()]
+with Client(os.environ.get("TUTTI_URL", "http://127.0.0.1:8880"), retries=5) as client:
+    heard = client.speak_many(paragraphs, voice="bm_george", format="pcm", max_concurrency=8)
+
+failed = [(n, spoken) for n, spoken in enumerate(heard, start=1) if not isinstance(spoken, Audio)]
+for n, error in failed:
+    print(f"paragraph {n}: {error}", file=sys.stderr)
+if failed:
+    sys.exit(1)
+book = Audio(wav(PAUSE.join(audio.data for audio in heard if isinstance(audio, Audio))), "wav")
+print(book.save("book.wav"), f"{len(paragraphs)} paragraphs")

@@ -1,0 +1,65 @@
+"""Every example runs as it stands, and the page about the client too."""
+
+import os
+import re
+import subprocess
+import sys
+import wave
+from pathlib import Path
+
+import pytest
+
+from tutti.client.options import Choices, Options
+from tutti.client.wish import Wishes
+
+ROOT = Path(__file__).parents[2]
+EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+PAGE = (ROOT / "docs/client.md").read_text(encoding="utf-8")
+SNIPPETS = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+
+
+def ran(code: list[str], url: str, folder: Path) -> str:
+    done = subprocess.run(
+        [sys.executable, "-W", "error", *code],
+        cwd=folder,
+        env={**os.environ, "TUTTI_URL": url, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    return done.stdout
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_an_example_runs(engine_url: str, tmp_path: Path, path: Path) -> None:
+    said = ran([str(path)], engine_url, tmp_path)
+    match path.stem:
+        case "quick_start" | "audiobook" | "captions":
+            (sound,) = tmp_path.glob("*.wav")
+            with wave.open(str(sound)) as file:
+                assert file.getnframes() > 12_000
+        case "stream_to_file":
+            assert (tmp_path / "lighthouse.mp3").stat().st_size > 1000
+        case "llm_to_speech":
+            assert "far side of the earth." in said
+        case "async_agent":
+            assert "(from the cache)" in said
+        case _:
+            pytest.fail("say here what this example must show")
+    if path.stem == "captions":
+        assert "00:00:00," in (tmp_path / "captions.srt").read_text()
+
+
+@pytest.mark.parametrize("number", range(len(SNIPPETS)))
+def test_what_the_page_shows_runs(engine_url: str, tmp_path: Path, number: int) -> None:
+    ran(["-c", SNIPPETS[number].replace("http://127.0.0.1:8880", engine_url)], engine_url, tmp_path)
+
+
+def test_the_page_names_every_option_and_wish() -> None:
+    assert SNIPPETS
+    assert set(Choices.__annotations__) == set(Options.__dataclass_fields__)
+    missing = [name for name in (*Choices.__annotations__, *Wishes.__annotations__) if f"`{name}`" not in PAGE]
+    assert not missing
