@@ -27,7 +27,7 @@ from tutti.text.language import language as find_language
 from tutti.text.marks import voices_named
 from tutti.text.pool import Reader
 from tutti.text.wordlist import WordList
-from tutti.voices import Voice, Voices
+from tutti.voices import Voice, Voices, renamed
 
 MAX_TEXT = 2_000_000  # characters; a long novel has about one million
 FRAME_S = SAMPLES_PER_FRAME / SAMPLE_RATE
@@ -58,6 +58,7 @@ class Order:
     speed: float
     prosody: Prosody
     own: WordList | None
+    names: Mapping[str, str]
     seed: int | None
     checkpoint: str
     caller: str
@@ -131,6 +132,7 @@ class Engine:
         emotion: str | None = None,
         language: str | None = None,
         lexicon: Mapping[str, str] | None = None,
+        names: Mapping[str, str] | None = None,
         seed: int | None = None,
         model: str | None = None,
         caller: str = "",
@@ -145,9 +147,9 @@ class Engine:
         sure; a piece that is None, or `pause_s` without any, says what has come so far. Places count from its start.
         `style` names a second voice whose prosody is spoken with the timbre of the first; `pitch` is in semitones,
         `pitch_range` a factor, `energy` in decibels, `emotion` a preset of these and of speed; `language` is the
-        voice's own unless given; `lexicon` says how words sound; `caller` is whoever shares fairly with others; `bulk`
-        waits behind all listeners; `whole` says that the end matters and not the beginning. Closing the stream
-        forgets all that was not yet spoken.
+        voice's own unless given; `lexicon` says how words sound; `names` are other names for voices, for marks in the
+        text; `caller` is whoever shares fairly with others; `bulk` waits behind all listeners; `whole` says that the
+        end matters and not the beginning. Closing the stream forgets all that was not yet spoken.
         """
         if isinstance(text, str) and len(text) > MAX_TEXT:
             raise InvalidInput(f"the text has {len(text)} characters; at most {MAX_TEXT} fit in one go", param="input")
@@ -159,7 +161,7 @@ class Engine:
             speed, prosody = held_speed(speed * preset.speed), together(prosody, preset.prosody)
         speaker = self.voices.get(voice, style)
         for name in voices_named(text) if isinstance(text, str) else ():
-            self.voices.get(name)
+            self.voices.get(renamed(name, names or {}))
         order = Order(
             text=text,
             pause_s=pause_s,
@@ -168,6 +170,7 @@ class Engine:
             speed=speed,
             prosody=prosody,
             own=self._words(lexicon),
+            names=names or {},
             seed=seed,
             checkpoint=self._checkpoint(model),
             caller=caller,
@@ -277,7 +280,7 @@ class Engine:
         """The chunk as a row, in the order's manner and what its marks change of it."""
         tokens = vocab.encode(chunk.phonemes)
         manner = chunk.manner
-        voice = order.voice if manner.voice is None else self.voices.get(manner.voice)
+        voice = order.voice if manner.voice is None else self.voices.get(renamed(manner.voice, order.names))
         return Utterance(
             tokens,
             voice.style(min(len(tokens) - 2, MAX_PHONEMES)),

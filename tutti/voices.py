@@ -1,7 +1,7 @@
 """Kokoro's 54 voices, and the voices that can be made of them by blending and by crossing styles."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -31,6 +31,7 @@ NAMES = tuple(GRADES)
 
 # A weighted name with the sign in front of it: "af_bella(2)", "+ af_sky", "-am_adam(0.5)".
 _TERM = re.compile(r"\s*([+-]?)\s*(\w{1,40})\s*(?:\(\s*([^()\s]{1,20})\s*\))?\s*", re.ASCII)
+_NAME = re.compile(r"[A-Za-z]\w*", re.ASCII)
 MAX_BLEND = 8
 
 
@@ -120,6 +121,11 @@ def parse(expression: str) -> list[tuple[str, float]]:
     if len(terms) > MAX_BLEND:
         raise InvalidInput(f"a blend takes at most {MAX_BLEND} voices, got {len(terms)}", param="voice")
     return terms
+
+
+def renamed(expression: str, names: Mapping[str, str]) -> str:
+    """A voice or a blend in Kokoro's own names, where it uses others; what is unknown stays as it is."""
+    return _NAME.sub(lambda match: names.get(match[0].lower(), match[0]), "".join(expression.split()))
 
 
 def _known(name: str) -> str:

@@ -141,6 +141,7 @@ def test_an_engine_speaks_as_asked(tmp_path: Path) -> None:
             assert error.value.param == param
         with pytest.raises(InvalidInput, match="af_hart"):
             engine.stream("one [voice:af_hart]two")
+        assert engine.speak("one [voice:ann]two", names={"ann": "af_sky"}).samples.any()
 
 
 def text_of(words: tuple[object, ...]) -> str:

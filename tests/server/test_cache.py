@@ -3,6 +3,7 @@
 import asyncio
 import threading
 from dataclasses import dataclass
+from pathlib import Path
 
 import httpx2
 import pytest
@@ -124,11 +125,23 @@ def test_the_same_whole_answer_twice_is_one_synthesis_and_a_tag_spares_the_bytes
 @pytest.mark.parametrize(
     "change",
     [{"input": "x"}, {"voice": "am_adam"}, {"speed": 1.5}, {"response_format": "wav"}, {"sample_rate": 16000},
-     {"seed": 1}, {"style": "am_puck"}, {"language": "en-gb"}, {"volume_multiplier": 0.5}],
+     {"seed": 1}, {"style": "am_puck"}, {"language": "en-gb"}, {"volume_multiplier": 0.5}, {"pitch": 1},
+     {"pitch_range": 0.5}, {"energy": 1}, {"emotion": "sad"}, {"lexicon": {"deep": "/dip/"}}],
 )  # fmt: skip
 def test_every_wish_makes_another_answer(house: House, change: dict[str, object]) -> None:
     body = {"input": "deep water", "stream": False, "response_format": "pcm"}
     assert house.speak(**body).headers["etag"] != house.speak(**{**body, **change}).headers["etag"]
+
+
+def test_another_lexicon_makes_another_answer(stage: Stage, tmp_path: Path) -> None:
+    path = tmp_path / "words.tsv"
+    path.write_text("a\tb\n")
+    with serving(stage, lexicon=path) as house:
+        body = {"input": "deep water", "stream": False, "response_format": "pcm"}
+        before = house.speak(**body).headers["etag"]
+        assert house.speak(**body).headers["etag"] == before
+        path.write_text("deep\t/dip/\n")
+        assert house.speak(**body).headers["etag"] != before
 
 
 def test_streams_are_always_spoken_anew_and_keys_do_not_share(stage: Stage) -> None:

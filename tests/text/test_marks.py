@@ -90,13 +90,14 @@ def test_a_manner_lasts_until_its_end_or_the_next() -> None:
 
 
 def test_a_voice_reads_in_its_own_language_unless_told() -> None:
-    text = "a [voice:bf_emma]b [lang:it]c [voice:am_adam]d[/voice] e"
+    text = "a [voice:bf_emma]b [lang:it]c [voice:am_adam]d[/voice] e [voice:fable]f"
     assert [(chunk.phonemes, chunk.manner.voice, chunk.manner.language) for chunk in read(text)] == [
         ("a", None, None),
         ("b", "bf_emma", "en-gb"),
         ("c", "bf_emma", "it"),
         ("d", "am_adam", "en-us"),
         ("e", None, None),
+        ("f", "fable", None),
     ]
 
 

@@ -1,6 +1,6 @@
 """What a caller wants to hear, whichever route it came by."""
 
-from collections.abc import AsyncGenerator, AsyncIterable
+from collections.abc import AsyncGenerator, AsyncIterable, Mapping
 from dataclasses import astuple, dataclass, field, replace
 from hashlib import sha256
 
@@ -31,6 +31,7 @@ class Ask:
     prosody: Prosody = field(default_factory=Prosody)
     emotion: str | None = None
     lexicon: tuple[tuple[str, str], ...] = ()  # words and how they are said
+    names: Mapping[str, str] = field(default_factory=dict)  # of voices, for marks in the text
 
     async def spoken(
         self,
@@ -57,6 +58,7 @@ class Ask:
             emotion=self.emotion,
             language=self.language,
             lexicon=dict(self.lexicon),
+            names=self.names,
             seed=self.seed,
             model=self.model,
             caller=caller,
@@ -77,9 +79,12 @@ class Ask:
         """The same, but the answer will say that this wish was not met."""
         return replace(self, ignored=(*self.ignored, wish))
 
-    def etag(self) -> str:
-        """Weak, since batches may differ in the last bit: the same wish to the same version sounds the same."""
-        wish = repr((__version__, self.format.name, astuple(replace(self, ignored=()))))
+    def etag(self, lexicon: object = None) -> str:
+        """Weak, since batches may differ in the last bit: the same wish to the same version sounds the same.
+
+        `lexicon` is the state of the operator's pronunciations.
+        """
+        wish = repr((__version__, lexicon, self.format.name, astuple(replace(self, ignored=()))))
         return f'W/"{sha256(wish.encode("utf-8", "surrogatepass")).hexdigest()[:32]}"'
 
 

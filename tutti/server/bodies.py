@@ -67,6 +67,7 @@ class Wishes(BaseModel):
             ),
             emotion=self.emotion,
             lexicon=tuple((self.lexicon or {}).items()),
+            names=cast.names,
         )
 
 

@@ -12,6 +12,7 @@ from tutti.server.names import Cast, own_names, voice_expression
 from tutti.server.sound import Room, Sound
 from tutti.server.speaks import Speaks
 from tutti.settings import Settings
+from tutti.text.wordfile import stamp
 from tutti.voices import parse
 
 
@@ -51,6 +52,10 @@ class Service:
         if not self.engine.workers()["batchingEnabled"]:
             return "direct", self.n_ahead
         return ("first-chunks-ahead" if self.n_ahead else "batched"), self.n_ahead
+
+    def lexicon_stamp(self) -> object:
+        """What changes with the operator's pronunciations."""
+        return stamp(self.settings.lexicon) if self.settings.lexicon else None
 
     def check_text(self, n_characters: int, caller: str, param: str = "input") -> None:
         """Raises where a text is too long for one request or for what this caller may still ask."""

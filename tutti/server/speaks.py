@@ -36,6 +36,7 @@ class Speaks(Protocol):
         emotion: str | None = None,
         language: str | None = None,
         lexicon: Mapping[str, str] | None = None,
+        names: Mapping[str, str] | None = None,
         seed: int | None = None,
         model: str | None = None,
         caller: str = "",

@@ -51,7 +51,7 @@ async def streamed(service: Service, request: Request, ask: Ask) -> Response:
 
 async def cached(service: Service, request: Request, ask: Ask) -> Response:
     """The whole audio with its length, made once for all who ask the same at once or soon after."""
-    etag = ask.etag()
+    etag = ask.etag(service.lexicon_stamp())
     if etag in [tag.strip() for tag in request.headers.get("if-none-match", "").split(",")]:
         # By the letter 304 belongs to GET; but this POST changes nothing, and the caller has the bytes.
         return Response(status_code=304, headers={"etag": etag})

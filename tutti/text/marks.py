@@ -66,6 +66,7 @@ _VOICES = re.compile(
     r"\[voice:(?P<mark>[^\[\]\n]{1,120})\]|<voice\s[^<>]{0,200}?\bname\s?=\s?[\"'](?P<tag>[^\"'<>&]{1,120})[\"']",
     re.IGNORECASE,
 )
+_OWN_NAME = re.compile("[a-z][fm]_", re.IGNORECASE | re.ASCII)
 _CLOSING = re.compile("[,.;:!?…。！？、，；：”’\"')）」』]*+(?=\\s|$|\\[)")
 _LENGTH = re.compile(r"\s*(\d{1,9}(?:\.\d{0,9})?|\.\d{1,9})\s*(ms|s)\s*", re.IGNORECASE | re.ASCII)
 _RATE = re.compile(r"\s*(\d{1,4}(?:\.\d{0,9})?|\.\d{1,9})\s*(%?)\s*", re.ASCII)
@@ -112,11 +113,12 @@ def _changed(manner: Manner, mark: re.Match[str]) -> Manner:
 
 
 def _with_voice(manner: Manner, mark: re.Match[str]) -> Manner:
-    """A voice reads in its own language, which is the letter that its name begins with."""
+    """A voice reads in its own language, which its name begins with: af_heart; other names say nothing of theirs."""
     name = mark["value"].strip()
     if not name:
         raise InvalidInput(f"{mark[0]} names no voice: write one, such as [voice:af_heart]", param="input")
-    own = next((language.code for language in LANGUAGES if language.letter == name[0].lower()), None)
+    letter = name[0].lower() if _OWN_NAME.match(name) else ""
+    own = next((language.code for language in LANGUAGES if language.letter == letter), None)
     return replace(manner, voice=name, language=own)
 
 

@@ -20,28 +20,21 @@ class WordFile:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._changing = threading.Lock()
-        self._seen = self._stamp()
+        self._seen = stamp(self.path)
         self._words = self._read()
 
     def words(self) -> WordList:
         """As the file stands now."""
         with self._changing:
-            stamp = self._stamp()
-            if stamp != self._seen:
-                self._seen = stamp
+            now = stamp(self.path)
+            if now != self._seen:
+                self._seen = now
                 try:
                     self._words = self._read()
                     log.info("lexicon read again: %s", self.path)
                 except InvalidInput as exc:
                     log.error("%s; the last good one stays", exc.message)
             return self._words
-
-    def _stamp(self) -> tuple[int, int]:
-        try:
-            about = self.path.stat()
-        except OSError:
-            return 0, 0
-        return about.st_mtime_ns, about.st_size
 
     def _read(self) -> WordList:
         kind = self.path.suffix.lower().removeprefix(".")
@@ -52,3 +45,12 @@ class WordFile:
         except (OSError, ValueError, RecursionError, InvalidInput) as exc:
             why = exc.strerror if isinstance(exc, OSError) else exc
             raise InvalidInput(f"cannot read {self.path}: {why}", param="lexicon") from exc
+
+
+def stamp(path: Path) -> tuple[int, int]:
+    """When the file was written and how long it is; zeros where it is not there."""
+    try:
+        about = path.stat()
+    except OSError:
+        return 0, 0
+    return about.st_mtime_ns, about.st_size
