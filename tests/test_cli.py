@@ -251,3 +251,15 @@ def test_who_closes_the_pipe_ends_the_work_quietly(home: Path) -> None:
     )
     assert b"Traceback" not in done.stderr
     assert b"Error" not in done.stderr
+
+
+def test_standard_input_is_spoken_along(run: Run, tmp_path: Path) -> None:
+    text = "The bridge is old. Deep water runs under it. And more."
+    code, _, _ = run("speak", "--live", "-", "-o", "x.wav", "--words", "words.json", stdin=text.encode())
+    assert code == 0
+    with wave.open(str(tmp_path / "x.wav")) as file:
+        assert file.getnframes() > 0
+    words = json.loads((tmp_path / "words.json").read_text())
+    assert [text[word["from"] : word["to"]] for word in words] == text.split()
+    assert "not UTF-8" in run("speak", "--live", "-", stdin=b"caf\xe9")[2]
+    assert "standard input" in run("speak", "--live", "hello")[2]

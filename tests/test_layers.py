@@ -12,7 +12,7 @@ LAYERS = {
     **dict.fromkeys(("batching", "captions", "joining", "verify"), 2),
     "engine": 3,
     "opening": 4,
-    **dict.fromkeys(("server", "cluster", "recording", "client"), 5),
+    **dict.fromkeys(("server", "cluster", "recording", "piped", "client"), 5),
     **dict.fromkeys(("cli", "__main__"), 6),
 }
 ONLY_IN = {

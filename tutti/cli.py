@@ -88,18 +88,15 @@ def options(
 def speak(
     text: Annotated[str, typer.Argument(help="What to say; a file to read from; or - for standard input.")],
     out: Annotated[str, typer.Option("--out", "-o", help="A file, or - to stream to standard output.")] = "speech.wav",
-    voice: Annotated[
-        str | None, typer.Option("--voice", "-v", help="A name or a blend: af_bella(2)+af_sky(1).")
-    ] = None,
+    live: Annotated[bool, typer.Option("--live", help="With -: speak along while it is being written.")] = False,
+    voice: Annotated[str | None, typer.Option("--voice", "-v", help="A name, or af_bella(2)+af_sky(1).")] = None,
     style: Annotated[str | None, typer.Option(help="Speak with the prosody of this other voice.")] = None,
     speed: Annotated[float, typer.Option(help="0.25 to 4.")] = 1.0,
     pitch: Annotated[float, typer.Option(help="Semitones up or down, -12 to 12.")] = 0.0,
     pitch_range: Annotated[float, typer.Option(help="How far the pitch moves: 0 is a monotone, 2 twice as far.")] = 1.0,
     energy: Annotated[float, typer.Option(help="Decibels of effort, -3 to 3.")] = 0.0,
     emotion: Annotated[str | None, typer.Option(help="A preset: calm happy excited sad angry serious gentle.")] = None,
-    language: Annotated[
-        str | None, typer.Option("--language", "-l", help="Of the text; else that of the voice.")
-    ] = None,
+    language: Annotated[str | None, typer.Option("--language", "-l", help="Of the text; else the voice's.")] = None,
     format: Annotated[str | None, typer.Option("--format", "-f", help="wav mp3 opus flac aac pcm mulaw alaw.")] = None,
     sample_rate: Annotated[int | None, typer.Option(help="Samples a second; else what the format is used to.")] = None,
     words: Annotated[Path | None, typer.Option(help="Write when each word is heard, as JSON.")] = None,
@@ -119,6 +116,7 @@ def speak(
     from tutti.audio import find_format, format_of_file
     from tutti.captions import cues, kind_of_file, written
     from tutti.opening import open_engine
+    from tutti.piped import Piped
     from tutti.recording import record, record_file, save_text, save_words
 
     chosen, _ = settings.load(
@@ -141,14 +139,15 @@ def speak(
     kind = kind_of_file(captions.name) if captions else None
     if to_stdout and sys.stdout.isatty():
         raise InvalidInput("audio does not go to a terminal; send it on: tutti speak … -o - | aplay", param="out")
-    said = _text(text)
+    piped = Piped.of(text) if live else None
+    said = "" if live else _text(text)
     opened = open_engine(chosen)
 
     async def said_and_heard() -> "tuple[Heard, float]":
         async with opened as engine:
             started_s = time.monotonic()
             stream = engine.stream(
-                said,
+                piped.pieces() if piped else said,
                 voice=chosen.voice,
                 style=style,
                 speed=speed,
@@ -157,7 +156,7 @@ def speak(
                 energy=energy,
                 emotion=emotion,
                 language=language,
-                whole=not to_stdout,
+                whole=not to_stdout and not live,
             )
             with _progress(len(said)) as show:
                 if to_stdout:
@@ -170,7 +169,7 @@ def speak(
     if words is not None:
         save_words(words, heard.words)
     if captions is not None and kind is not None:
-        save_text(captions, written(cues(said, heard.words), kind, by_word=captions_by_word))
+        save_text(captions, written(cues(piped.text if piped else said, heard.words), kind, by_word=captions_by_word))
     _report(out, heard, took_s)
 
 

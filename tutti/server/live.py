@@ -3,7 +3,7 @@
 import asyncio
 from collections import deque
 from collections.abc import AsyncIterator
-from contextlib import suppress
+from contextlib import aclosing, suppress
 from typing import Any, ClassVar
 
 from fastapi import APIRouter
@@ -246,19 +246,22 @@ class Live:
         speeches = ask.spoken(self._service.engine, caller=self._caller, live=written.pieces(), pause_s=written.pause_s)
         last: Speech | None = None
         n_samples = 0
-        async for speech, piece in sound(self._service, ask, speeches):
-            events: list[Message] = []
-            if last is None:
-                rate = ask.format.rate(ask.sample_rate)
-                events.append({"type": "audio.start", "context": name, "format": ask.format.name, "sample_rate": rate})
-            elif self._sounding != name:
-                events.append({"type": "audio.next", "context": name})
-            if speech is not last and speech.words and written.with_words:
-                events.append({"type": "audio.words", "context": name, "words": _words(speech)})
-            if speech is not last:
-                n_samples += len(speech.samples)
-            last, self._sounding = speech, name
-            await self._talk.tell(*events, sound=piece)
+        async with aclosing(sound(self._service, ask, speeches)) as pieces:
+            async for speech, piece in pieces:
+                events: list[Message] = []
+                if last is None:
+                    rate = ask.format.rate(ask.sample_rate)
+                    events.append(
+                        {"type": "audio.start", "context": name, "format": ask.format.name, "sample_rate": rate}
+                    )
+                elif self._sounding != name:
+                    events.append({"type": "audio.next", "context": name})
+                if speech is not last and speech.words and written.with_words:
+                    events.append({"type": "audio.words", "context": name, "words": _words(speech)})
+                if speech is not last:
+                    n_samples += len(speech.samples)
+                last, self._sounding = speech, name
+                await self._talk.tell(*events, sound=piece)
         duration_s = round(n_samples / SAMPLE_RATE, 3)
         await self._talk.tell({"type": "audio.done", "context": name, "cancelled": False, "duration": duration_s})
 

@@ -1,7 +1,7 @@
 """WS /v1/realtime: the part of OpenAI's Realtime API that says given texts (docs/live.md)."""
 
 import asyncio
-from contextlib import suppress
+from contextlib import aclosing, suppress
 from dataclasses import replace
 from typing import Any, ClassVar
 from uuid import uuid4
@@ -239,15 +239,17 @@ class Response:
         await session.tell("response.content_part.added", **part, part={"type": "audio", "transcript": ""})
         speeches = self._ask.spoken(session.service.engine, caller=session.caller)
         last: Speech | None = None
-        async for speech, piece in sound(session.service, self._ask, speeches):
-            if speech is not last:
-                last = speech
-                self._n_samples += len(speech.samples)
-                if words := self._ask.text[slice(*speech.span)]:
-                    self._said.append(words)
-                    await session.tell("response.output_audio_transcript.delta", **part, delta=words + " ")
-            for data in cut(piece, EVENT_BYTES):
-                await session.tell("response.output_audio.delta", **part, delta=b64(data))
+        timeout_s = session.service.settings.timeout_s
+        async with aclosing(sound(session.service, self._ask, speeches, timeout_s)) as pieces:
+            async for speech, piece in pieces:
+                if speech is not last:
+                    last = speech
+                    self._n_samples += len(speech.samples)
+                    if words := self._ask.text[slice(*speech.span)]:
+                        self._said.append(words)
+                        await session.tell("response.output_audio_transcript.delta", **part, delta=words + " ")
+                for data in cut(piece, EVENT_BYTES):
+                    await session.tell("response.output_audio.delta", **part, delta=b64(data))
         await session.tell("response.output_audio.done", **part)
         await session.tell("response.output_audio_transcript.done", **part, transcript=" ".join(self._said))
         done = {"type": "audio", "transcript": " ".join(self._said)}

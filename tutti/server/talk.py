@@ -3,7 +3,8 @@
 import asyncio
 import json
 import logging
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+import math
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 from typing import Any
 
@@ -15,7 +16,7 @@ from tutti.server.door import KEY
 from tutti.server.errors import error_body, internal
 from tutti.server.replies import SEND_BYTES, cut
 from tutti.server.service import Service
-from tutti.server.sound import Encoding
+from tutti.server.sound import Encoding, open_stream
 from tutti.speech import Speech
 
 Message = dict[str, Any]
@@ -77,12 +78,18 @@ def fault(error: Exception, request_id: str) -> Message:
     return found
 
 
-async def sound(service: Service, ask: Ask, speeches: AsyncGenerator[Speech]) -> AsyncIterator[tuple[Speech, bytes]]:
-    """Speech with its bytes, piece by piece: a speech comes as often as it has pieces. Ends with the encoder's rest."""
+async def sound(
+    service: Service, ask: Ask, speeches: AsyncGenerator[Speech], timeout_s: float = math.inf
+) -> AsyncGenerator[tuple[Speech, bytes]]:
+    """Speech with its bytes, piece by piece: a speech comes as often as it has pieces. Ends with the encoder's rest.
+
+    Raises DeadlineExceeded where the first sound does not come in time.
+    """
     encoding = Encoding(ask.encoder(), service.encoding)
     last: Speech | None = None
     async with aclosing(speeches):
-        async for speech in speeches:
+        opened = await open_stream(ask, speeches, timeout_s)
+        async for speech in opened.speeches():
             last = speech
             async for piece in encoding.pieces(speech):
                 yield speech, piece
