@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from filelock import FileLock
 from platformdirs import user_cache_path
 
 CACHE = user_cache_path("tutti-clients")
@@ -24,7 +25,8 @@ def pip(*requirements: str, python: str | None = None) -> Path:
     """The folder with these packages, for PYTHONPATH of `python`, which is this interpreter's own unless told."""
     version = _run([python or base_python(), "-c", "import sys; print(*sys.version_info[:2], sep='.')"]).strip()
     folder = CACHE / f"python{version}-{_name(requirements)}"
-    return folder if folder.exists() else _pip(folder, requirements, python or base_python())
+    with _alone(folder):
+        return folder if folder.exists() else _pip(folder, requirements, python or base_python())
 
 
 def _pip(folder: Path, requirements: tuple[str, ...], python: str) -> Path:
@@ -34,18 +36,21 @@ def _pip(folder: Path, requirements: tuple[str, ...], python: str) -> Path:
     quick = ["--quiet", "--disable-pip-version-check", "--retries", "1", "--timeout", "20"]
     pip_here = [sys.executable, "-m", "pip", "--python", python, "install"]
     _run([*pip_here, *quick, *constraint, "--target", str(part), *requirements])
-    return _done(part, folder)
+    return part.rename(folder)
 
 
 def npm(*requirements: str) -> Path:
     """The folder whose node_modules has these packages."""
     folder = CACHE / f"npm-{_name(requirements)}"
-    if folder.exists():
-        return folder
+    with _alone(folder):
+        return folder if folder.exists() else _npm(folder, requirements)
+
+
+def _npm(folder: Path, requirements: tuple[str, ...]) -> Path:
     part = _empty(folder)
     (part / "package.json").write_text("{}")
     _run(["npm", "install", "--silent", "--no-audit", "--no-fund", *requirements], cwd=part)
-    return _done(part, folder)
+    return part.rename(folder)
 
 
 def base_python() -> str:
@@ -75,9 +80,10 @@ def _empty(folder: Path) -> Path:
     return part
 
 
-def _done(part: Path, folder: Path) -> Path:
-    part.rename(folder)
-    return folder
+def _alone(folder: Path) -> FileLock:
+    """Two runs at once fetch once."""
+    CACHE.mkdir(parents=True, exist_ok=True)
+    return FileLock(f"{folder}.lock")
 
 
 def _run(command: list[str], cwd: Path | None = None) -> str:
