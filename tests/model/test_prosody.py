@@ -144,6 +144,18 @@ def test_an_engine_speaks_as_asked(tmp_path: Path) -> None:
         assert engine.speak("one [voice:ann]two", names={"ann": "af_sky"}).samples.any()
 
 
+def test_features_on_a_device_stay_there() -> None:
+    torch = pytest.importorskip("torch")
+    from tutti.model.kokoro.batches import DeviceFrames
+
+    resident, f0 = torch.zeros(4, 512), np.full(8, 100, np.float32)
+    row = DeviceFrames(np.ones(4, np.int64), resident, f0, np.zeros(8, np.float32), np.zeros(256, np.float32))
+    intone(row, Prosody(12, 1, 1))
+    assert row.resident is resident
+    assert row.f0 == pytest.approx(200)
+    assert (row.energy > 0).all()
+
+
 def text_of(words: tuple[object, ...]) -> str:
     return " ".join(word.word for word in words)  # type: ignore[attr-defined]
 
