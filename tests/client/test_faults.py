@@ -1,5 +1,6 @@
 """Servers that refuse, break, stall and die: nothing is doubled, nothing is lost without a word."""
 
+import os
 import subprocess
 import sys
 import threading
@@ -8,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.client.faults import FaultServer, delta, events, refuse, reset, say, stream
-from tutti.client import Client, CutShort, TimedOut, Unreachable
+from tutti.client import Client, ClientClosed, CutShort, Refused, TimedOut, Unreachable
 from tutti.client.errors import refusal, retry_after_s
 from tutti.client.retries import Retries
 from tutti.errors import DeadlineExceeded, InvalidInput, ModelFailed, NotReady, QueueFull
@@ -237,3 +238,42 @@ def test_the_client_alone_is_light() -> None:
     code = f"import sys, tutti.client; print(*(name for name in {heavy} if name in sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == []
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        say(b"<html>hello</html>", content_type="text/html"),
+        say(b'{"ok": true}', content_type="application/json"),
+        say(b"", content_type="audio/pcm"),
+        say(b"", 307, location="/elsewhere"),
+    ],
+    ids=["page", "json", "nothing", "elsewhere"],
+)
+def test_what_is_no_sound_is_never_taken_for_one(faults: FaultServer, client: Client, answer: object) -> None:
+    faults.script = [answer] * 2  # type: ignore[list-item]
+    with pytest.raises(Refused):
+        speak(client)
+    with pytest.raises(Refused):
+        next(client.stream("deep water", words=False))
+    assert client.stats().errors == 2
+
+
+def test_a_client_does_not_hang_after_a_fork(
+    faults: FaultServer, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = os.getpid()
+    with monkeypatch.context() as child:
+        child.setattr(os, "getpid", lambda: here + 1)
+        with pytest.raises(ClientClosed, match="fork"):
+            speak(client)
+
+
+def test_a_dropped_client_ends_its_thread_whoever_drops_it(faults: FaultServer) -> None:
+    client = Client(faults.url, prewarm=False)
+    thread, loop = client._loop._thread, client._loop._loop
+    loop.call_soon_threadsafe(client._close)  # as if the garbage collector had come by in the loop's own thread
+    thread.join(60)
+    assert not thread.is_alive()
+    with pytest.raises(ClientClosed):
+        speak(client)

@@ -11,7 +11,7 @@ from typing import Any, Self, TypeVar, Unpack
 import httpx2
 
 from tutti.client.audio import Audio, Piece, Word, described, rate_of
-from tutti.client.cache import FileCache, MemoryCache, user_folder
+from tutti.client.cache import Cache, FileCache, MemoryCache, user_folder
 from tutti.client.calls import Call, Ledger, Stats, Watch
 from tutti.client.errors import ClientClosed
 from tutti.client.live import AsyncLive
@@ -49,10 +49,9 @@ class AsyncClient:
             retries=Retries(options.retries),
             sleep=asyncio.sleep,
         )
-        self._memory = MemoryCache(options.memory_cache_bytes)
         folder = options.cache_folder or user_folder()
-        self._files = FileCache(folder, options.file_cache_bytes) if options.file_cache_bytes else None
-        self._worth_keeping = max(options.memory_cache_bytes, options.file_cache_bytes)
+        files = FileCache(folder, options.file_cache_bytes) if options.file_cache_bytes else None
+        self._cache = Cache(MemoryCache(options.memory_cache_bytes), files)
         self._ledger = Ledger()
         self._behind: set[asyncio.Task[Any]] = set()  # what runs in the background
         self._closed = False
@@ -65,7 +64,7 @@ class AsyncClient:
         """The whole sound. Long texts are fetched as a stream unless told, so that no text is too long for its time."""
         asked = wish(text, wishes, format="wav", voice=self._options.voice)
         watch = self._watch("speak")
-        if kept := await self._kept(asked):
+        if kept := await self._cache.get(asked.key(self.url)):
             return self._from_cache(kept, watch)
         streamed = len(text) > STREAMED_FROM if stream is None else stream
         try:
@@ -76,7 +75,7 @@ class AsyncClient:
         call = watch.call()
         self._told(call)
         audio = described(data, asked.format, headers.get("content-type", ""), headers.get("x-audio-duration"))
-        await self._keep(asked, audio)
+        await self._cache.put(asked.key(self.url), audio)
         return replace(audio, call=call)
 
     def stream(
@@ -179,7 +178,7 @@ class AsyncClient:
     # Behind the scenes
 
     async def _pieces(self, asked: Wish, watch: Watch, deadline_s: float | None) -> AsyncGenerator[list[Piece]]:
-        if kept := await self._kept(asked):
+        if kept := await self._cache.get(asked.key(self.url)):
             self._from_cache(kept, watch)
             yield [
                 *self._cutter(asked, kept.sample_rate).feed(kept.data),
@@ -200,7 +199,7 @@ class AsyncClient:
                     pieces = reader.feed(chunk)
                     for piece in pieces:
                         watch.n_bytes += len(piece.audio)
-                        said += piece.audio if watch.n_bytes <= self._worth_keeping else b""
+                        said += piece.audio if watch.n_bytes <= self._cache.max_bytes else b""
                         words += piece.words
                     if pieces:
                         yield pieces
@@ -219,7 +218,8 @@ class AsyncClient:
                 await opened.aclose()
         self._told(watch.call())
         if len(said) == watch.n_bytes:
-            await self._keep(asked, Audio(bytes(said), asked.format, rate, None, tuple(words)))
+            whole = Audio(bytes(said), asked.format, rate, None, tuple(words))
+            await self._cache.put(asked.key(self.url), whole)
 
     def _cutter(self, asked: Wish, sample_rate: int) -> Cutter:
         return Cutter(self._options.chunk_bytes, sample_rate if asked.format == "pcm" else None)
@@ -231,20 +231,6 @@ class AsyncClient:
         until = None if deadline_s is None else asyncio.get_running_loop().time() + deadline_s
         gap_s = self._timeouts.streaming_s if streamed else max(self._timeouts.synthesis_s, deadline_s or 0)
         return Ask(asked.body(whole=not streamed), gap_s, until)
-
-    async def _kept(self, asked: Wish) -> Audio | None:
-        key = asked.key(self.url)
-        if (kept := self._memory.get(key)) or self._files is None:
-            return kept
-        if kept := await asyncio.to_thread(self._files.get, key):
-            self._memory.put(key, kept)
-        return kept
-
-    async def _keep(self, asked: Wish, audio: Audio) -> None:
-        key = asked.key(self.url)
-        self._memory.put(key, audio)
-        if self._files is not None:
-            await asyncio.to_thread(self._files.put, key, audio)
 
     def _from_cache(self, kept: Audio, watch: Watch) -> Audio:
         watch.n_bytes = len(kept.data)

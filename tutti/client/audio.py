@@ -1,6 +1,7 @@
 """What a caller gets: a whole sound, or pieces of one."""
 
 import json
+from base64 import b64encode
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -43,6 +44,12 @@ class Audio:
     def save(self, path: str | Path) -> Path:
         """Writes the sound so that the file is either all there or not there."""
         return save(Path(path), self.data)
+
+    def _repr_html_(self) -> str:
+        """A player, where a notebook shows it."""
+        kind = {"mp3": "mpeg", "opus": "ogg", "pcm": "wav"}.get(self.format, self.format)
+        shown = wav(self.data, self.sample_rate) if self.format == "pcm" else self.data
+        return f'<audio controls src="data:audio/{kind};base64,{b64encode(shown).decode()}"></audio>'
 
 
 def with_true_sizes(wav: bytes) -> bytes:

@@ -1,5 +1,6 @@
 """Audio kept by content: the latest in memory, more of it in files that several processes may share."""
 
+import asyncio
 import json
 import os
 import sys
@@ -29,7 +30,7 @@ class MemoryCache:
     """The latest sounds, up to so many bytes."""
 
     def __init__(self, max_bytes: int) -> None:
-        self._max_bytes = max_bytes
+        self.max_bytes = max_bytes
         self._n_bytes = 0
         self._kept: OrderedDict[str, Audio] = OrderedDict()
 
@@ -39,13 +40,13 @@ class MemoryCache:
         return self._kept.get(key)
 
     def put(self, key: str, audio: Audio) -> None:
-        if len(audio.data) > self._max_bytes:
+        if len(audio.data) > self.max_bytes:
             return
         if old := self._kept.pop(key, None):
             self._n_bytes -= len(old.data)
         self._kept[key] = audio
         self._n_bytes += len(audio.data)
-        while self._n_bytes > self._max_bytes:
+        while self._n_bytes > self.max_bytes:
             _, dropped = self._kept.popitem(last=False)
             self._n_bytes -= len(dropped.data)
 
@@ -103,6 +104,27 @@ class FileCache:
             with suppress(OSError):  # another process was faster
                 os.unlink(path)
             n_bytes -= size
+
+
+class Cache:
+    """Both, asked from an event loop: memory first, files beside the loop."""
+
+    def __init__(self, memory: MemoryCache, files: FileCache | None) -> None:
+        self._memory = memory
+        self._files = files
+        self.max_bytes = max(memory.max_bytes, files.max_bytes if files else 0)
+
+    async def get(self, key: str) -> Audio | None:
+        if (kept := self._memory.get(key)) or self._files is None:
+            return kept
+        if kept := await asyncio.to_thread(self._files.get, key):
+            self._memory.put(key, kept)
+        return kept
+
+    async def put(self, key: str, audio: Audio) -> None:
+        self._memory.put(key, audio)
+        if self._files is not None:
+            await asyncio.to_thread(self._files.put, key, audio)
 
 
 def packed(audio: Audio) -> bytes:

@@ -1,5 +1,6 @@
 """The client for code that waits: the calls of `AsyncClient`, run in an event loop of its own thread."""
 
+import asyncio
 import weakref
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -26,7 +27,7 @@ class Client:
         try:
             self._client = self._loop.run(_entered(url, choices))
         except BaseException:
-            self._loop.close()
+            self._loop.close(asyncio.sleep(0))
             raise
         # Also at the interpreter's end, for clients that nobody closed.
         self._close = weakref.finalize(self, _closed, self._client, self._loop)

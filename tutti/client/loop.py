@@ -18,17 +18,20 @@ class LoopThread:
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
         self._pid = os.getpid()
-        self._thread = threading.Thread(target=self._loop.run_forever, name="tutti-client", daemon=True)
+        self._turn = threading.Lock()
+        self._closing = False
+        self._thread = threading.Thread(target=self._serve, name="tutti-client", daemon=True)
         self._thread.start()
 
     def submit(self, work: Coroutine[Any, Any, T]) -> Future[T]:
         if os.getpid() != self._pid:
             work.close()
             raise ClientClosed("this client was made before a fork; make one in each process")
-        if self._loop.is_closed() or not self._thread.is_alive():
-            work.close()
-            raise ClientClosed("this client is closed")
-        return asyncio.run_coroutine_threadsafe(work, self._loop)
+        with self._turn:  # what is submitted is either ended by `close` or refused here, never left waiting
+            if not self._closing:
+                return asyncio.run_coroutine_threadsafe(work, self._loop)
+        work.close()
+        raise ClientClosed("this client is closed")
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """The result. Who stops waiting stops the work."""
@@ -48,26 +51,32 @@ class LoopThread:
         except ClientClosed:
             return  # what it would close is closed
 
-    def close(self, last: Coroutine[Any, Any, None] | None = None) -> None:
+    def close(self, last: Coroutine[Any, Any, None]) -> None:
         """Ends what runs, does the last thing, then ends the thread."""
-        if self._loop.is_closed() or os.getpid() != self._pid:
-            if last:
+        with self._turn:
+            if self._closing or os.getpid() != self._pid:
                 last.close()
-            return
-        if self._thread.is_alive():
-            asyncio.run_coroutine_threadsafe(_end_all(last), self._loop).result()
-            self._loop.call_soon_threadsafe(self._loop.stop)
+                return
+            self._closing = True
+            ended = asyncio.run_coroutine_threadsafe(_end_all(last), self._loop)
+            ended.add_done_callback(lambda _: self._loop.call_soon_threadsafe(self._loop.stop))
+        if threading.current_thread() is not self._thread:  # the garbage collector may come by in any thread
             self._thread.join()
-        self._loop.close()
+            ended.result()
+
+    def _serve(self) -> None:
+        try:
+            self._loop.run_forever()
+        finally:
+            self._loop.close()
 
 
-async def _end_all(last: Coroutine[Any, Any, None] | None) -> None:
+async def _end_all(last: Coroutine[Any, Any, None]) -> None:
     tasks = asyncio.all_tasks() - {asyncio.current_task()}
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
     await asyncio.get_running_loop().shutdown_asyncgens()
-    if last:
-        await last
-        await asyncio.sleep(0)  # transports close in the loop's next round
+    await last
+    await asyncio.sleep(0)  # transports close in the loop's next round
     await asyncio.get_running_loop().shutdown_default_executor()

@@ -9,7 +9,7 @@ from typing import TypeVar
 import httpx2
 
 from tutti.client.calls import Watch
-from tutti.client.errors import CutShort, TimedOut, Unreachable, refusal
+from tutti.client.errors import CutShort, Refused, TimedOut, Unreachable, refusal
 from tutti.client.retries import Retries
 from tutti.errors import TuttiError
 
@@ -62,7 +62,11 @@ class Opened:
         self._first: bytes | None = None
 
     async def begin(self) -> None:
+        """Waits for the first bytes; an answer that has none, or that is a page, is no sound."""
         self._first = await self._next()
+        kind = self.headers.get("content-type", "")
+        if self._first is None or kind.startswith(("text/html", "application/json")):
+            raise Refused(f"the server answered without audio ({kind or 'no content type'}); is it a speech server?")
         self._watch.answered(self.headers.get("server-timing", ""))
 
     async def chunks(self) -> AsyncIterator[bytes]:
@@ -137,7 +141,7 @@ class Wire:
             raise TimedOut(f"{self.url}{path} did not answer within {timeout_s:g} s") from error
         except httpx2.TransportError as error:
             raise self._worded(error) from error
-        if response.is_error:
+        if not response.is_success:
             raise refusal(response.status_code, response.headers, response.content).error
         try:
             return response.json()
@@ -178,7 +182,7 @@ class Wire:
         except httpx2.TransportError as error:
             raise Failed(self._worded(error)) from error
         try:
-            if response.is_error:
+            if not response.is_success:
                 refused = refusal(response.status_code, response.headers, await response.aread())
                 raise Failed(refused.error, refused.retry_after_s) if refused.may_retry else refused.error
             opened = Opened(response, ask, watch)
