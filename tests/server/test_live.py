@@ -353,6 +353,29 @@ def test_draining_lets_what_was_begun_end_and_nothing_begin(voices: Voices, mode
         asyncio.run(run(house))
 
 
+def test_a_server_that_goes_closes_idle_sockets(voices: Voices) -> None:
+    async def run(house: House) -> None:
+        async with client(house) as idle:
+            house.server.should_exit = True
+            with pytest.raises(ConnectionClosed) as closed:
+                await idle.until("session.done")
+            assert closed.value.rcvd
+            assert closed.value.rcvd.code == 1012
+
+    with serving(tone_engine(voices)) as house:
+        asyncio.run(run(house))
+
+
+def test_wishes_that_cannot_be_met_are_named(house: House) -> None:
+    async def test(client: Client) -> None:
+        await client.say("session.config", instructions="like a pirate")
+        await client.say("input.text", text=FIRST)
+        await client.say("input.done")
+        assert (await client.until("audio.start"))["ignored"] == ["instructions"]
+
+    talk(house, test)
+
+
 def test_one_socket_cannot_open_contexts_without_end(house: House, model: Held) -> None:
     async def test(client: Client) -> None:
         model.turns = threading.Semaphore(0)

@@ -50,6 +50,8 @@ class Access:
             if message["type"] in BEGINS:
                 status, first_s = message.get("status", 101), time.monotonic() - started
                 MutableHeaders(scope=message)["x-request-id"] = request_id
+            elif message["type"] == "websocket.close" and status == 0:
+                status = 403  # as uvicorn answers where no route accepts
             else:
                 n_bytes += sum(len(message.get(part) or b"") for part in ("body", "bytes", "text"))
             await send(message)

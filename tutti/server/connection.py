@@ -7,6 +7,7 @@ from typing import Any
 
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
 from tutti.errors import InvalidInput, TuttiError
 from tutti.server.errors import error_body
@@ -98,6 +99,14 @@ class Connection(H11Protocol):
         head = f"HTTP/1.1 {status} \r\ncontent-type: application/json\r\ncontent-length: {len(body)}\r\n".encode()
         self.transport.write(head + more + b"connection: close\r\n\r\n" + body)
         self.transport.close()
+
+
+class Socket(WebSocketsSansIOProtocol):
+    """Uvicorn's WebSocket, which would wait for a reader that is gone to take what lies ready for it."""
+
+    def keepalive_timeout(self) -> None:
+        super().keepalive_timeout()
+        self.transport.abort()
 
 
 class _Crowded(TuttiError):

@@ -46,6 +46,8 @@ class Written:
         self._changed = asyncio.Event()
 
     def add(self, piece: Delta) -> None:
+        if piece == "" or (piece is None and self._pieces and self._pieces[-1] is None):
+            return  # says nothing that was not said
         self.n_characters += len(piece or "")
         self._pieces.append(piece)
         self._changed.set()
@@ -250,10 +252,7 @@ class Live:
             async for speech, piece in pieces:
                 events: list[Message] = []
                 if last is None:
-                    rate = ask.format.rate(ask.sample_rate)
-                    events.append(
-                        {"type": "audio.start", "context": name, "format": ask.format.name, "sample_rate": rate}
-                    )
+                    events.append({"type": "audio.start", "context": name, **_about(ask)})
                 elif self._sounding != name:
                     events.append({"type": "audio.next", "context": name})
                 if speech is not last and speech.words and written.with_words:
@@ -274,6 +273,11 @@ def _name(message: Message) -> str | None:
     if name is not None and (not isinstance(name, str) or not 0 < len(name) <= MAX_NAME):
         raise InvalidInput(f"a context is named by 1 to {MAX_NAME} characters", param="context")
     return name
+
+
+def _about(ask: Ask) -> Message:
+    about: Message = {"format": ask.format.name, "sample_rate": ask.format.rate(ask.sample_rate)}
+    return about | ({"ignored": list(ask.ignored)} if ask.ignored else {})
 
 
 def _words(speech: Speech) -> list[Message]:

@@ -19,7 +19,7 @@ from tutti.engine import Engine
 from tutti.errors import InvalidInput
 from tutti.opening import open_engine
 from tutti.server.app import app
-from tutti.server.connection import STALLED, patient
+from tutti.server.connection import STALLED, Socket, patient
 from tutti.server.gate import Gate
 from tutti.server.keys import Keys
 from tutti.server.logs import logging_aside
@@ -139,7 +139,7 @@ def configured(application: FastAPI, settings: Settings) -> uvicorn.Config:
     return uvicorn.Config(
         application,
         http=patient(settings.idle_s),
-        ws="websockets-sansio",
+        ws=Socket,
         ws_max_size=settings.max_body,
         ws_ping_timeout=STALLED * settings.idle_s,  # a reader that is full answers no ping either
         ws_per_message_deflate=False,  # sound does not shrink
