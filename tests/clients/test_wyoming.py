@@ -236,7 +236,7 @@ def test_a_text_that_arrives_in_pieces_is_said_before_its_end_and_whole(engine: 
         ([Synthesize(SHORT, SynthesizeVoice(name="af_hart")).event()], "voice_not_found"),
         ([Synthesize(SHORT, SynthesizeVoice(language="tlh")).event()], "unknown_language"),
         ([Synthesize("  ").event()], "nothing_to_speak"),
-        ([Synthesize(SHORT, text_format="ssml").event()], "invalid_input"),
+        ([Event("synthesize", {"text": SHORT, "text_format": "ssml"})], "invalid_input"),
         ([Synthesize("a" * 301).event()], "too_large"),
         ([SynthesizeStart().event(), SynthesizeStart().event()], "invalid_input"),
         ([SynthesizeStart().event(), *[SynthesizeChunk("a" * 100).event()] * 4], "too_large"),
