@@ -41,6 +41,7 @@ class Pace:
     """How soon speech should come, and how far ahead of its listener it may be made."""
 
     target_s: float = 1.5  # to the first audio
+    whole_target_s: float = 20.0  # to the first chunk where the caller waits for the last; clients give up after 30 s
     bulk_target_s: float = 60.0  # to each chunk of work for which nobody waits
     ahead: int = 2  # chunks beyond the one that the caller waits for
     whole_ahead: int = 4  # the same where the caller wants the whole text, not its beginning
@@ -64,6 +65,7 @@ class Order:
     caller: str
     until_s: float | None
     bulk: bool
+    target_s: float
     ahead: int
     stream: int
 
@@ -176,6 +178,7 @@ class Engine:
             caller=caller,
             until_s=None if timeout_s is None else time.monotonic() + timeout_s,
             bulk=bulk,
+            target_s=self.pace.bulk_target_s if bulk else self.pace.whole_target_s if whole else self.pace.target_s,
             ahead=self.pace.whole_ahead if bulk or whole else self.pace.ahead,
             stream=next(self._streams),
         )
@@ -202,7 +205,7 @@ class Engine:
 
     async def _speeches(self, order: Order) -> AsyncGenerator[Speech]:
         """Chunks are submitted ahead of the caller, and handed over in their order."""
-        playback = Playback(time.monotonic(), self.pace.bulk_target_s if order.bulk else self.pace.target_s, SAFETY_S)
+        playback = Playback(time.monotonic(), order.target_s, SAFETY_S)
         coming: asyncio.Queue[tuple[asyncio.Task[Speech], float] | None] = asyncio.Queue()
         room = asyncio.Semaphore(1 + order.ahead)
         tasks: set[asyncio.Task[Any]] = set()

@@ -74,6 +74,8 @@ def cuda_capture() -> Capture:
             outputs = function(*inputs)
         finally:
             graph.capture_end()
+        graph.replay()  # the first launch of a graph takes far longer: no listener shall wait for it
+        torch.cuda.current_stream().synchronize()
         return graph.replay, outputs
 
     return capture

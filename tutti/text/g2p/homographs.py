@@ -53,13 +53,15 @@ RULES: dict[str, tuple[Rule, ...]] = {
         ),
     ),
     "tear": (
-        _rule("tˈɪɹ", "tˈɪə", near="eye eyes cheek cheeks"),
+        _rule("tˈɪɹ", "tˈɪə", after="ran rolled fell trickled slid ducts drop drops gas"),
         _rule(
             "tˈɛɹ",
             "tˈɛː",
-            after="apart up down off open it them along away gas-proof in",
-            near="fabric muscle ligament cloth shirt jeans sleeve meniscus cartilage tendon wear paper sail",
+            near="fabric muscle ligament cloth shirt jeans sleeve meniscus cartilage tendon wear paper sail dress "
+            "gown coat",
         ),
+        _rule("tˈɪɹ", "tˈɪə", near="eye eyes cheek cheeks"),
+        _rule("tˈɛɹ", "tˈɛː", after="apart up down off open it them along away gas-proof in"),
     ),
     "wind": (_rule("wˈInd", "wˈInd", after="up down your", never_after="the a strong cold this that of"),),
     "winds": (
