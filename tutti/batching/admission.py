@@ -88,7 +88,8 @@ class Door:
         late_s = done_s - (start_s + OWN * (due_s - start_s))
         for need in self._needs[at:]:
             done_s += self._headroom * need.seconds
-            if owes_s > 0.0 or need.rank_s == need.due_s:  # who owes cannot shut the door to who does not
+            late_anyway = need.due_s < start_s  # and who owes cannot shut the door to who does not
+            if not late_anyway and (owes_s > 0.0 or need.rank_s == need.due_s):
                 late_s = max(late_s, done_s - (start_s + PROMISE * (need.due_s - start_s)))
         return late_s
 
