@@ -5,21 +5,26 @@ from numpy.typing import NDArray
 
 from tutti.speech import SAMPLE_RATE
 
-LOWEST_HZ, HIGHEST_HZ = 60.0, 500.0
+LOWEST_HZ, HIGHEST_HZ = 45.0, 500.0
 WINDOW = 1200  # samples: 50 ms
 HOP = 240
 CLEAR = 0.15  # how little of a period may differ from the next
 
 
-def pitch_hz(samples: NDArray[np.float32]) -> float:
-    """The median fundamental over all windows that are clearly periodic (de Cheveigné and Kawahara's YIN)."""
-    found = [hz for start in range(0, len(samples) - 2 * WINDOW, HOP) if (hz := _window(samples[start:][: 2 * WINDOW]))]
-    return float(np.median(found))
+def pitches_hz(samples: NDArray[np.float32]) -> NDArray[np.float64]:
+    """The fundamental in each window, by YIN (de Cheveigné and Kawahara); nan where it is not clearly periodic."""
+    starts = range(0, len(samples) - 2 * WINDOW, HOP)
+    return np.array([_window(samples[start:][: 2 * WINDOW]) for start in starts])
 
 
-def _window(samples: NDArray[np.float32]) -> float | None:
+def moved_semitones(before: NDArray[np.float32], after: NDArray[np.float32]) -> float:
+    """How far the median window moved, of those that are clear in both: which are clear depends on the pitch itself."""
+    return float(np.nanmedian(12 * np.log2(pitches_hz(after) / pitches_hz(before))))
+
+
+def _window(samples: NDArray[np.float32]) -> float:
     if np.sqrt(np.mean(samples**2)) < 0.01:
-        return None
+        return np.nan
     longest = int(SAMPLE_RATE / LOWEST_HZ)
     shortest = int(SAMPLE_RATE / HIGHEST_HZ)
     wave = samples.astype(np.float64)
@@ -32,7 +37,7 @@ def _window(samples: NDArray[np.float32]) -> float | None:
     normal = np.concatenate([[1.0], differs[1:] / np.maximum(mean, 1e-12)])
     below = np.flatnonzero(normal[shortest:longest] < CLEAR)
     if not len(below):
-        return None
+        return np.nan
     lag = shortest + int(below[0])
     while lag + 1 < longest and normal[lag + 1] < normal[lag]:
         lag += 1
