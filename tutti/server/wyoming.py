@@ -33,7 +33,6 @@ try:
         SynthesizeStart,
         SynthesizeStop,
         SynthesizeStopped,
-        SynthesizeVoice,
     )
 except ModuleNotFoundError as exc:
     raise MissingExtra('wyoming_port needs the wyoming package; run: pip install "tutti-tts[wyoming]"') from exc
@@ -176,10 +175,11 @@ class Talk:
 
     def _voice(self, wanted: object) -> str:
         cast = self._service.cast
-        asked = SynthesizeVoice.from_dict(wanted) if isinstance(wanted, dict) else None
-        if asked is not None and asked.name:
-            return voice_expression(str(asked.name), cast.names)
-        return speaker(str(asked.language), cast.voice) if asked is not None and asked.language else cast.voice
+        # By hand: older versions of the library lose the language where there is no name.
+        asked = wanted if isinstance(wanted, dict) else {}
+        if asked.get("name"):
+            return voice_expression(str(asked["name"]), cast.names)
+        return speaker(str(asked["language"]), cast.voice) if asked.get("language") else cast.voice
 
     def _add(self, order: Order, piece: str) -> None:
         max_text = self._service.settings.max_text
