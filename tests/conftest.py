@@ -4,9 +4,15 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck
+from hypothesis import settings as hypothesis
 
 from tutti import settings
 from tutti.weights import FP32_MODEL, INT8_MODEL, Store, shown, sources, wanted
+
+# Machines are shared and noisy: how long an example takes says nothing about the law it shows.
+hypothesis.register_profile("calm", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+hypothesis.load_profile("calm")
 
 
 @pytest.fixture(scope="session")
