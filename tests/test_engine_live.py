@@ -158,3 +158,10 @@ def test_after_a_cancel_only_the_running_batch_ends(voices: Voices) -> None:
             assert model.n_batches == n_before + 2  # both stages of the new text, nothing of the old
 
     asyncio.run(run())
+
+
+def test_a_mark_holds_for_what_is_written_later(engine: Running) -> None:
+    text = "[rate:2]The bridge is old. It stands. [/rate]It runs."
+    n_samples = sum(len(speech.samples) for speech in heard(engine, list(text)))
+    fast = sum(len(engine.speak(part, speed=2).samples) for part in ("The bridge is old.", "It stands."))
+    assert n_samples == fast + len(engine.speak("It runs.").samples)

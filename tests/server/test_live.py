@@ -177,6 +177,21 @@ def test_a_cancel_drops_what_was_not_yet_said(house: House, model: Held, engine:
     talk(house, test)
 
 
+def test_what_was_cancelled_says_so_before_its_name_sounds_again(house: House, engine: Running) -> None:
+    async def test(client: Client) -> None:
+        await client.say("input.text", text=FIRST * 20, context="a")
+        await client.until("audio.start")
+        await client.say("input.cancel", context="a")
+        await client.say("input.text", text=SECOND, context="a")
+        await client.say("input.done", context="a")
+        assert (await client.until("audio.done", "session.done"))["cancelled"]
+        client.sound.clear()
+        await client.until("audio.done")
+        assert client.sound["a"] == pcm(engine.speak(SECOND).samples)
+
+    talk(house, test)
+
+
 def test_who_hangs_up_is_forgotten(house: House, model: Held) -> None:
     async def test(client: Client) -> None:
         model.turns = threading.Semaphore(1)
