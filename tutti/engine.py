@@ -1,10 +1,11 @@
 """The straight line from text to speech, and the one door for everything above it."""
 
 import asyncio
+import logging
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from itertools import count
 from typing import Any, Self, TypeVar
 
@@ -28,6 +29,8 @@ from tutti.text.marks import voices_named
 from tutti.text.pool import Reader
 from tutti.text.wordlist import WordList
 from tutti.voices import Voice, Voices, renamed
+
+log = logging.getLogger(__name__)
 
 MAX_TEXT = 2_000_000  # characters; a long novel has about one million
 FRAME_S = SAMPLES_PER_FRAME / SAMPLE_RATE
@@ -298,6 +301,10 @@ class Engine:
         if ask is None:
             return Speech(pause, (), chunk.span, chunk.dropped)
         take = await batcher.say(ask)
+        log.info(
+            "chunk spoken stream=%d class=%s rows=%d queue=%.1fms acoustic=%.1fms vocoder=%.1fms",
+            ask.stream, ask.kind, take.timing.batch_rows, *(1000 * s for s in astuple(take.timing)[1:4]),
+        )  # fmt: skip
         samples = np.concatenate([take.samples, pause]) if len(pause) else take.samples
         words = word_times(stretch.said, chunk, take.durations)
         speech = Speech(samples, words, chunk.span, chunk.dropped, replace(take.timing, g2p_s=g2p_s))

@@ -115,11 +115,11 @@ def assemble(
     )
     books = Stats()
     batchers = []
-    for worker in workers:
+    for number, worker in enumerate(workers):
         costs = _costs(choices, settings.threads)
         scheduler = Scheduler(limits, costs.__getitem__, _policy(settings, limits))
         warm_up = WarmUp(kept, costs, _sentences(voices, settings.voice), SWEEPS[first.device]) if kept else None
-        batchers.append(Batcher(worker, scheduler, books, warm_up))
+        batchers.append(Batcher(worker, scheduler, books, warm_up, str(number)))
     own = WordFile(settings.lexicon).words if settings.lexicon else None
     pace = Pace(target_s=target_s, whole_ahead=max(2, limits.max_rows), first_chunks=settings.stream_bypass_chunks)
     return Engine(batchers, voices, reader, books, checkpoints=tuple(choices), pace=pace, own=own)

@@ -29,7 +29,7 @@ class Settings(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    home: Path = Field(user_cache_path("tutti"), description="folder of the model files")
+    home: Path = Field(default_factory=lambda: user_cache_path("tutti"), description="folder of the model files")
     offline: bool = Field(False, description="never touch the network")
     backend: Literal["auto", "onnx", "torch"] = Field("auto", description="who runs the model; auto = torch on CUDA")
     device: Literal["auto", "cpu", "cuda"] = Field("auto", description="where the model runs")

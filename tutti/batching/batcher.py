@@ -76,12 +76,14 @@ class Batcher:
         scheduler: Scheduler,
         stats: Stats,
         warm_up: WarmUp | None = None,
+        name: str = "0",
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.worker = worker
         self.scheduler = scheduler
         self._stats = stats
         self._warm_up = warm_up
+        self._name = name
         self._clock = clock
         self._ids = count()
         self._rows: dict[Job, Row] = {}  # that wait
@@ -185,7 +187,7 @@ class Batcher:
         rows = self._running = [self._rows.pop(job) for job in batch.jobs]
         for job, row in zip(batch.jobs, rows, strict=True):
             row.queue_s += started_s - job.arrived_s
-        self._stats.started(batch, started_s)
+        self._stats.started(self._name, batch, started_s)
         try:
             took_s = await self._pass(batch, rows)
         except WorkerLost as exc:
@@ -194,7 +196,8 @@ class Batcher:
             self._broke(batch, rows, exc)
         else:
             self.scheduler.finished(batch, took_s, self._clock())
-            self._stats.finished(batch, took_s, self.scheduler.cost_error(batch.key))
+            self._stats.finished(self._name, batch, took_s, self.scheduler.cost_error(batch.key))
+        self._stats.worker(self._name, self.worker.status)
 
     async def _pass(self, batch: Batch, rows: Sequence[Row]) -> float:
         """The seconds it took; the rows go on."""

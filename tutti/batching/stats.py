@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tutti.batching.job import Batch, Class
+from tutti.batching.orders import Status
 from tutti.metrics import Metrics
 
 log = logging.getLogger(__name__)
@@ -28,9 +29,9 @@ class Stats:
         self._waits_s, self._n_waits, self._longest_wait_s = 0.0, 0, 0.0
         self._used, self._padded = 0, 0
 
-    def started(self, batch: Batch, now: float) -> None:
+    def started(self, worker: str, batch: Batch, now: float) -> None:
         stage = batch.key.stage
-        log.info("batch started stage=%s rows=%d reason=%s", stage, batch.rows, batch.reason)
+        log.info("batch started worker=%s stage=%s rows=%d reason=%s", worker, stage, batch.rows, batch.reason)
         self._batches[stage] += 1
         self._reasons[batch.reason] += 1
         if stage == "vocoder":
@@ -48,11 +49,11 @@ class Stats:
         self.metrics.padding.labels(stage).observe(batch.waste)
         self.metrics.fires.labels(stage, batch.reason).inc()
 
-    def finished(self, batch: Batch, took_s: float, cost_error: float) -> None:
+    def finished(self, worker: str, batch: Batch, took_s: float, cost_error: float) -> None:
         stage = batch.key.stage
         log.info(
-            "batch completed stage=%s rows=%d padded=%d waste=%.0f%% took=%.1fms",
-            stage, batch.rows, batch.padded, 100 * batch.waste, 1000 * took_s,
+            "batch completed worker=%s stage=%s rows=%d padded=%d waste=%.0f%% took=%.1fms",
+            worker, stage, batch.rows, batch.padded, 100 * batch.waste, 1000 * took_s,
         )  # fmt: skip
         self._busy_s[stage] += took_s
         self.metrics.batch_seconds.labels(stage).observe(took_s)
@@ -62,6 +63,12 @@ class Stats:
         for kind, n in waiting.items():
             self.metrics.waiting.labels(kind).set(n)
         self.metrics.backlog.set(backlog_s)
+
+    def worker(self, name: str, status: Status) -> None:
+        """How much it holds, and how often it had to be started again."""
+        self.metrics.worker_bytes.labels(name, "resident").set(status.memory.resident_bytes)
+        self.metrics.worker_bytes.labels(name, "device").set(status.memory.device_bytes)
+        self.metrics.worker_restarts.labels(name).set(status.restarts)
 
     def ended(self, outcome: str) -> None:
         self._outcomes[outcome] += 1
