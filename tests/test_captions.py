@@ -2,6 +2,7 @@
 
 import json
 import re
+from bisect import bisect
 from itertools import pairwise
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from tests.toning import running, silent_voices, tone_engine
 from tutti.captions import LINE, LINES, LONGEST_S, SHORTEST_S, Cue, cues, kind_of_file, written
 from tutti.errors import InvalidInput
 from tutti.model.tone import pitch_hz
-from tutti.speech import SAMPLE_RATE, WordTime
+from tutti.speech import SAMPLE_RATE, SAMPLES_PER_FRAME, WordTime
 from tutti.text.vocab import SYMBOLS
 
 FRAME_S = 0.025
@@ -130,20 +131,22 @@ def hz(samples: np.ndarray) -> float:
 def test_half_an_hour_drifts_by_no_sample(tmp_path: Path) -> None:
     """Where a cue says that a word begins, the tone of its first letter begins in the samples themselves."""
     text = "The old bridge stands under deep water tonight. [pause:333ms] Nobody knows it, or says so. " * 440
-    words, n_samples = [], 0
+    words: list[WordTime] = []
+    n_samples, chunk_starts = 0, []
     with running(tone_engine(silent_voices(tmp_path))) as engine:
         for speech in engine.stream(text, whole=True):
             words += speech.words
-            last, at = speech, n_samples
+            chunk_starts.append(n_samples)
             n_samples += len(speech.samples)
+            last = speech.samples
     assert n_samples > 1800 * SAMPLE_RATE
-    found = [cue for cue in cues(text, words) if cue.start_s >= at / SAMPLE_RATE]
-    assert found
-    for cue in found:
-        start = cue.start_s * SAMPLE_RATE
-        assert abs(start - round(start)) < 1e-4
-        letter = cue.text[0].lower()
-        sound = last.samples[round(start) - at :][:1200]
-        assert hz(sound) == pytest.approx(pitch_hz(SYMBOLS[letter]), abs=25)
-        before = last.samples[: round(start) - at][-600:]
-        assert hz(before) != pytest.approx(pitch_hz(SYMBOLS[letter]), abs=25)
+    made = cues(text, words)
+    assert len(made) > 800
+    for cue in made:
+        start = round(cue.start_s * SAMPLE_RATE)
+        assert abs(cue.start_s * SAMPLE_RATE - start) < 1e-4
+        at = chunk_starts[bisect(chunk_starts, start) - 1]
+        assert (start - at) % SAMPLES_PER_FRAME == 0  # a word begins with a frame of its chunk
+    note = pitch_hz(SYMBOLS[made[-1].text[0].lower()])
+    assert hz(last[start - at :][:1200]) == pytest.approx(note, abs=25)
+    assert hz(last[: start - at][-600:]) != pytest.approx(note, abs=25)

@@ -75,9 +75,10 @@ def test_marks_are_not_touched_and_later_entries_do_not_change_earlier_ones() ->
 
 
 def test_the_request_is_over_the_file() -> None:
-    both = WordList.of({"a": "/b/", "c": "/d/"}) | WordList.of({"a": "/e/"})
-    words: tuple[Word, ...] = next(iter(chunks("a c", "en-us", Spelling().pronounce, both))).words
-    assert [word.phonemes for word in words] == ["e", "d"]
+    file = WordList.of({"a": "/b/", "c": "/d/", "x y": "/f/", "i j": "/h/", "/o+/": "/k/", "/u+/": "/m/", "E": "/p/"})
+    both = file | WordList.of({"a": "/e/", "x y": "/ɡ/", "/o+/": "/l/"})
+    words: tuple[Word, ...] = next(iter(chunks("a c x y i j oo uu E", "en-us", Spelling().pronounce, both))).words
+    assert [word.phonemes for word in words] == ["e", "d", "ɡ", "h", "l", "m", "p"]
 
 
 @pytest.mark.parametrize(
