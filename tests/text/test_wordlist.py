@@ -7,11 +7,12 @@ import pickle
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.toning import Spelling
+from tests.toning import Spelling, running, silent_voices, tone_engine
 from tutti.errors import InvalidInput
 from tutti.text import chunks
 from tutti.text.chunk import Chunk, Word
@@ -186,3 +187,14 @@ def test_a_file_is_read_again_when_it_changes_and_the_last_good_one_stays(
 def rewrite(path: Path, text: str, second: int) -> None:
     path.write_text(text, "utf-8")
     os.utime(path, (second, second))
+
+
+def test_an_engine_knows_the_operators_words_and_the_requests(tmp_path: Path) -> None:
+    (tmp_path / "words.tsv").write_text("deep\twide\nwater\tsand\n")
+    with running(tone_engine(silent_voices(tmp_path), lexicon=tmp_path / "words.tsv")) as engine:
+        said = engine.speak("deep water", lexicon={"water": "stone"})
+        assert [word.word for word in said.words] == ["deep", "water"]
+    with running(tone_engine(silent_voices(tmp_path))) as engine:
+        assert np.array_equal(said.samples, engine.speak("wide stone").samples)
+        with pytest.raises(InvalidInput, match="no symbol"):
+            engine.speak("deep", lexicon={"deep": "/日/"})
