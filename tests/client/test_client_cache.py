@@ -62,6 +62,13 @@ def test_half_a_stream_is_not_kept(house: House) -> None:
         assert len(whole) > 10_000
 
 
+def test_what_is_too_long_to_keep_is_heard_whole_again(house: House) -> None:
+    with Client(house.url, prewarm=False, memory_cache_bytes=5000) as client:
+        first, again = (b"".join(piece.audio for piece in client.stream(LONG)) for _ in range(2))
+        assert first == again
+        assert client.stats().cached == 0
+
+
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 60)), max_size=40))
 def test_memory_never_holds_more_than_it_may(steps: list[tuple[int, int]]) -> None:
     cache = MemoryCache(100)
@@ -99,6 +106,7 @@ def test_files_stay_within_bounds_and_the_latest_used_stay(tmp_path: Path) -> No
     cache = FileCache(tmp_path, 50_000)
     for n in range(40):
         cache.put(f"k{n}", Audio(bytes(4000), "pcm"))
+        assert cache.get(f"k{n}")
         for entry in tmp_path.iterdir():
             if entry.name != "k0.tutti":
                 os.utime(entry, (n, n))  # the clock of the disk is too coarse for a test

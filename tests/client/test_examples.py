@@ -1,5 +1,6 @@
 """Every example runs as it stands, and the page about the client too."""
 
+import json
 import os
 import re
 import subprocess
@@ -51,6 +52,33 @@ def test_an_example_runs(engine_url: str, tmp_path: Path, path: Path) -> None:
             pytest.fail("say here what this example must show")
     if path.stem == "captions":
         assert "00:00:00," in (tmp_path / "captions.srt").read_text()
+
+
+def test_the_notebook_runs(engine_url: str, tmp_path: Path) -> None:
+    """Cell by cell, each last value shown as a notebook shows it."""
+    notebook = json.loads((ROOT / "examples/tour.ipynb").read_text("utf-8"))
+    cells = ["".join(cell["source"]) for cell in notebook["cells"] if cell["cell_type"] == "code"]
+    assert all(cell["outputs"] == [] for cell in notebook["cells"] if cell["cell_type"] == "code")
+    runner = tmp_path / "run.py"
+    runner.write_text(SHOWING.format(cells=cells), "utf-8")
+    said = ran([str(runner)], engine_url, tmp_path)
+    assert said.count("<audio controls src=") == 2
+    assert "heard." in said
+    assert "error: the text is empty" in said
+
+
+SHOWING = """
+import ast
+names = {{}}
+for cell in {cells!r}:
+    *steps, last = ast.parse(cell).body
+    exec(compile(ast.Module(steps, []), "cell", "exec"), names)
+    if isinstance(last, ast.Expr):
+        value = eval(compile(ast.Expression(last.value), "cell", "eval"), names)
+        print(value._repr_html_() if hasattr(value, "_repr_html_") else value)
+    else:
+        exec(compile(ast.Module([last], []), "cell", "exec"), names)
+"""
 
 
 @pytest.mark.parametrize("number", range(len(SNIPPETS)))

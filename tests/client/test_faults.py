@@ -133,7 +133,9 @@ def test_events_may_be_torn_anywhere(faults: FaultServer, client: Client, size: 
 
 def test_a_server_without_events_is_heard_all_the_same(faults: FaultServer, client: Client) -> None:
     faults.script = [stream(PCM[:101], PCM[101:])]
-    assert b"".join(piece.audio for piece in client.stream("deep water")) == PCM
+    pieces = list(client.stream("deep water"))
+    assert b"".join(piece.audio for piece in pieces) == PCM
+    assert all(len(piece.audio) % 2 == 0 for piece in pieces)  # no sample is torn
 
 
 def test_a_silent_server_runs_out_of_time(faults: FaultServer) -> None:
@@ -211,6 +213,8 @@ def test_waits_grow_and_end(luck: float) -> None:
     assert known == sorted(known)
     assert waits[4] is None
     assert rule.wait_s(1, 5.0, 4.0, luck) is None
+    assert rule.wait_s(1, rule.patience_s + 1, None, luck) is None
+    assert rule.wait_s(1, 5.0, None, luck) == 5.0
 
 
 def test_a_date_is_a_time_to_come_again_too() -> None:

@@ -44,13 +44,6 @@ class LoopThread:
             future.cancel()
             raise
 
-    def forget(self, work: Coroutine[Any, Any, object]) -> None:
-        """Runs it where that is still possible; nobody waits for it."""
-        try:
-            self.submit(work)
-        except ClientClosed:
-            return  # what it would close is closed
-
     def close(self, last: Coroutine[Any, Any, None]) -> None:
         """Ends what runs, does the last thing, then ends the thread."""
         with self._turn:

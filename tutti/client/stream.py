@@ -83,8 +83,3 @@ class Stream:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
         self.close()
-
-    def __del__(self) -> None:
-        if self._open:
-            self._open = False
-            self._loop.forget(self._stream.aclose())
