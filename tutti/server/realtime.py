@@ -68,7 +68,9 @@ class Realtime:
         self.caller: str = talk.state.caller
         self._id = _id("sess")
         self._model = model
-        self._ask = Ask("", service.cast.voice, find_format("pcm"), model=_checkpoint(model, service))
+        self._ask = Ask(
+            "", service.cast.voice, find_format("pcm"), model=_checkpoint(model, service), names=service.cast.names
+        )
         self._items: list[str] = []
         self._responses: dict[str, asyncio.Task[None]] = {}
         self._main: str | None = None  # the response of the conversation; others stand beside it

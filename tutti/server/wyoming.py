@@ -216,7 +216,7 @@ class Talk:
 
     async def _sound(self, order: Order) -> AsyncGenerator[bytes]:
         """Half seconds of s16le."""
-        service, ask = self._service, Ask(order.text or "", order.voice, PCM)
+        service, ask = self._service, Ask(order.text or "", order.voice, PCM, names=self._service.cast.names)
         live = order.pieces() if order.text is None else None
         stream = ask.spoken(service.engine, caller=self._caller, live=live)
         # How long its author takes over the first words is nobody's fault.
