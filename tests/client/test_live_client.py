@@ -36,7 +36,9 @@ def test_one_text_after_the_other_on_one_socket(engine_url: str) -> None:
         for _ in range(2):
             live.say(bits(TEXT))
             heard.append(joined(list(live)))
+        stats = client.stats()
     assert heard[0] == heard[1]
+    assert (stats.count, stats.errors, stats.first_byte_s.count) == (2, 0, 2)
 
 
 def test_after_a_cancel_only_the_new_text_is_heard(engine_url: str) -> None:

@@ -124,7 +124,8 @@ class AsyncClient:
     def live(self, **wishes: Unpack[Wishes]) -> AsyncLive:
         """Text in as it is written, audio out as it is spoken: `async with client.live() as live`."""
         self._check_open()
-        return AsyncLive(self._wire, {"voice": self._options.voice, **wishes}, self._options.chunk_bytes)
+        told = {"voice": self._options.voice, **wishes}
+        return AsyncLive(self._wire, told, self._options.chunk_bytes, lambda: self._watch("live"), self._told)
 
     # The server
 

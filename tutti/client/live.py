@@ -2,12 +2,13 @@
 
 import asyncio
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Self
 
 import httpx2
 
 from tutti.client.audio import SAMPLE_RATE, Piece, words_from
+from tutti.client.calls import Call, Watch
 from tutti.client.errors import ClientClosed, CutShort, Unreachable, named, refusal, worded
 from tutti.client.loop import LoopThread
 from tutti.client.readers import Cutter
@@ -25,15 +26,25 @@ MAX_MESSAGE_BYTES = 4 << 20
 class AsyncLive:
     """Send text as it comes, `finish`, and iterate: the pieces end with the text. Then the next text may begin."""
 
-    def __init__(self, wire: Wire, wishes: Mapping[str, object], chunk_bytes: int) -> None:
-        told = {NAMES.get(name, name): value for name, value in wishes.items() if value is not None}
-        self._config = {"type": "session.config", "response_format": "pcm", "word_timestamps": True, **told}
+    def __init__(
+        self,
+        wire: Wire,
+        wishes: Mapping[str, object],
+        chunk_bytes: int,
+        watch: Callable[[], Watch],
+        told: Callable[[Call], None],
+    ) -> None:
+        asked = {NAMES.get(name, name): value for name, value in wishes.items() if value is not None}
+        self._config = {"type": "session.config", "response_format": "pcm", "word_timestamps": True, **asked}
         self._wire = wire
         self._chunk_bytes = chunk_bytes
         self._cutter = self._cutter_for("pcm", SAMPLE_RATE)
         self._turn = 0  # a cancelled turn may still sound for a moment: its messages have another name
         self._sounding: object = None
         self._n_sent = 0
+        self._new_watch = watch
+        self._tell_call = told
+        self._watch: Watch | None = None  # of the text that is being said, from its first bit
         self._ready: list[Piece] = []
         self._socket: asyncio.Future[AsyncWebSocketSession] | None = None
         self._leave = asyncio.Event()
@@ -43,6 +54,7 @@ class AsyncLive:
     async def send(self, text: str) -> None:
         """The next words, in whatever bits they come."""
         if text:
+            self._watch = self._watch or self._new_watch()
             self._n_sent += 1
             await self._tell({"type": "input.text", "text": text})
 
@@ -55,6 +67,7 @@ class AsyncLive:
         await self._tell({"type": "input.cancel"})
         self._turn += 1
         self._n_sent = 0
+        self._watch = None
         self._ready = []
 
     def __aiter__(self) -> Self:
@@ -86,7 +99,7 @@ class AsyncLive:
                 n_bytes = self._cutter.n_bytes
                 raise CutShort(f"the server hung up after {n_bytes} bytes of audio", n_bytes=n_bytes) from error
             if isinstance(message, BytesMessage):
-                pieces = self._cutter.feed(bytes(message.data)) if self._sounding == self._name else []
+                pieces = self._heard(bytes(message.data)) if self._sounding == self._name else []
             elif isinstance(message, TextMessage):
                 event = json.loads(message.data)
                 if self._ends(event):
@@ -134,11 +147,21 @@ class AsyncLive:
         match event.get("type"):
             case "audio.done":
                 ended = event.get("context") in (None, self._name) and not event.get("cancelled")
+                if ended and self._watch:
+                    self._tell_call(self._watch.call())
+                    self._watch = None
                 self._n_sent = 0 if ended else self._n_sent
                 return ended
             case "session.done":
                 return self._n_sent == 0 and self._turn == 0  # a text without words has no audio.done
         return False
+
+    def _heard(self, data: bytes) -> list[Piece]:
+        if self._watch:
+            if not self._watch.n_bytes:
+                self._watch.answered("")
+            self._watch.n_bytes += len(data)
+        return self._cutter.feed(data)
 
     def _told(self, event: Mapping[str, Any]) -> list[Piece]:
         mine = event.get("context") in (None, self._name)
