@@ -91,7 +91,9 @@ def _pieces(text: str, words: Sequence[WordTime]) -> Iterator[Piece]:
     words = list(_once(words))
     ends = [0, *(word.span[1] for word in words)]
     starts = [*(word.span[0] for word in words), len(text)]
-    gaps = [_parted(text[end:start] if end <= start <= len(text) else " ") for end, start in zip(ends, starts, strict=True)]
+    gaps = [
+        _parted(text[end:start] if end <= start <= len(text) else " ") for end, start in zip(ends, starts, strict=True)
+    ]
     for word, (before, after) in zip(words, pairwise(gaps), strict=True):
         seen = f"{before.opening}{word.word}{after.closing}"
         yield from _short(Piece(seen, word.start_s, word.end_s, word, before.space, after.paragraph_end))
