@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from tests.toning import Spelling
 from tutti.errors import InvalidInput
-from tutti.text import chunks
+from tutti.text import arriving, chunks
 from tutti.text.arriving import MOST_WAITING, Intake, Stretch, stretches
+from tutti.text.clean import clean
 from tutti.text.spoken import Span
 
 MEAN = "aB. ,;:!?\n\r\"'[](){}<>/*_`~#-=1350$%&|。、は\u200b\u0301\ud83d\ude00…–—é"
@@ -171,7 +172,7 @@ def test_a_pause_lets_whole_words_go(come: str, gone: str) -> None:
 
 def test_a_text_without_end_does_not_wait_forever() -> None:
     made = released(["on and on "] * 1000)
-    assert max(len(stretch.text) for stretch in made) <= MOST_WAITING + 10
+    assert max(len(stretch.text) for stretch in made) <= MOST_WAITING * 1.1
 
 
 def test_a_sentence_leaves_before_the_next_piece_is_written() -> None:
@@ -213,3 +214,11 @@ def test_what_the_author_breaks_at_is_raised() -> None:
         asyncio.run(run(broken()))
     with pytest.raises(InvalidInput, match="100"):
         asyncio.run(run(endless()))
+
+
+def test_pieces_of_one_character_are_not_read_over_and_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks: list[int] = []
+    monkeypatch.setattr(arriving, "clean", lambda text: looks.append(len(text)) or clean(text))
+    text = "[a. B " * 300  # a border in every piece, and none of them sure
+    assert "".join(stretch.text for stretch in released(list(text))) == text
+    assert sum(looks) < 200 * len(text)

@@ -16,7 +16,8 @@ Delta = str | None  # a piece of text; none: say all that has come, the author w
 Text = str | AsyncIterable[Delta]
 FIRST_WORDS = 5  # a clause of so many is worth an early beginning
 FIRST_WIDE = 10  # the same in characters, where words are not parted
-MOST_WAITING = 4 * LONGEST_SENTENCE
+MOST_WAITING = 2 * LONGEST_SENTENCE
+GROWTH = 32  # after a look in vain the text grows by this part before the next: many small pieces cost no more than few
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +50,8 @@ class Intake:
         self.n_characters = 0
         self._pause_s = pause_s
         self._waiting = ""
-        self._looked = 0  # so far no border was found
+        self._seen = 0  # so far no word ended that was not looked at
+        self._look_from = 0  # a shorter text has been looked at in vain
         self._flushed = 0  # so far everything may go
         self._came_s: float | None = None  # since when the text pauses
         self._gap_s = 0.0
@@ -85,19 +87,24 @@ class Intake:
         if text.strip():
             self._gap_s = PARAGRAPH_PAUSE_S if _PARAGRAPH_END.search(text) else 0.0
         self._remember(text)
-        self._looked = self._flushed = 0
+        self._seen = self._look_from = self._flushed = 0
         return stretch
 
     def _safe_end(self) -> int:
-        # A border shows where a word ends; nothing else is worth another look.
-        if not _WORD_END.search(self._waiting, self._looked) or _DOCUMENT.match(self._waiting):
+        text, n = self._waiting, len(self._waiting)
+        if n < self._look_from or _DOCUMENT.match(text):
             return 0
-        self._looked = len(self._waiting) - 1
-        end = next(_sentence_ends(self._waiting), 0)
-        if end == 0 and self.n_characters == len(self._waiting):
-            end = _first_clause(self._waiting)
-        if end == 0 and len(self._waiting) > MOST_WAITING:
-            end = _whole_words(self._waiting, open_too=True)
+        # A border shows where a word ends; nothing else is worth another look.
+        ended = _WORD_END.search(text, self._seen)
+        self._seen = n - 1 if ended else n
+        if not ended:
+            return 0
+        end = next(_sentence_ends(text), 0) if _BORDER.search(text) else 0
+        if end == 0 and self.n_characters == n:
+            end = _first_clause(text)
+        if end == 0 and n > MOST_WAITING:
+            end = _whole_words(text, open_too=True)
+        self._look_from = n + n // GROWTH
         return end
 
     def _remember(self, text: str) -> None:
@@ -156,6 +163,7 @@ _DOCUMENT = re.compile(r"\ufeff?\s*<(?:speak|\?xml|!--)")  # SSML is read as a w
 _LASTING = re.compile(r"(?i)\[(?:(?P<name>rate|pitch|voice|lang):[^\[\]\n]{0,120}|/(?P<end>rate|pitch|voice|lang))\]")
 _STOPS = ".!?…‽。！？｡।॥"
 _PARAGRAPH_END = re.compile(r"\n[ \t]*\n\s*\Z|\r\n[ \t]*\r\n\s*\Z")
+_BORDER = re.compile(rf"[{_STOPS}][^\w\s]*\s|[。！？｡।॥]|\n\s*\n|\n[ \t]*(?:[-*+•]|\d{{1,3}}[.)])[ \t]|<")  # or none
 _WORD_END = re.compile(rf"[\s{_STOPS}、，；：]")
 # What may begin a stretch in the middle of a line, where a sign would turn into one that begins a line.
 _PLAIN_START = re.compile(r"(?:\[[^\[\]\n]{0,200}\]\s*+)*+[*_]{0,3}[\"'“‘(¿¡«「『]*[*_]{0,3}[^\W_]")
