@@ -193,6 +193,15 @@ def test_a_request_that_hears_nothing_in_time_is_told_so(stage: Stage) -> None:
         assert stage.closed.acquire(timeout=60)
 
 
+def test_a_caller_may_wait_less_than_the_server_would(stage: Stage) -> None:
+    with serving(stage) as house:
+        stage.hold_from = 0
+        body = {"input": SHORT}
+        shaped(house.post("/v1/audio/speech", body, headers={"x-request-timeout": "0.01"}), 504, "deadline_exceeded")
+        assert stage.closed.acquire(timeout=60)
+        shaped(house.post("/v1/audio/speech", body, headers={"x-request-timeout": "soon"}), 400, "invalid_input")
+
+
 def test_a_slow_reader_holds_a_bounded_buffer_and_harms_nobody(stage: Stage) -> None:
     n_made = 0
     made_enough = threading.Event()

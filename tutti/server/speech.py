@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
+from tutti.errors import InvalidInput
 from tutti.server.ask import Ask
 from tutti.server.bodies import SpeechBody
 from tutti.server.docs import AUDIO, errors
@@ -35,7 +36,16 @@ async def opened(service: Service, request: Request, ask: Ask) -> Opened:
     caller = request.state.caller
     service.check_text(len(ask.text), caller)
     stream = ask.spoken(service.engine, caller=caller)
-    return await while_here(request.receive, open_stream(ask, stream, service.settings.timeout_s))
+    return await while_here(request.receive, open_stream(ask, stream, patience_s(service, request)))
+
+
+def patience_s(service: Service, request: Request) -> float:
+    """How long this caller waits for the first sound: what its X-Request-Timeout says, if that is less than ours."""
+    told = request.headers.get("x-request-timeout", "inf")
+    try:
+        return min(service.settings.timeout_s, max(0.0, float(told)))
+    except ValueError:
+        raise InvalidInput(f"X-Request-Timeout is a number of seconds, not {told[:40]!r}", param=None) from None
 
 
 async def streamed(service: Service, request: Request, ask: Ask) -> Response:
