@@ -19,6 +19,8 @@ SENTENCES = {
     "zf_xiaoxiao": "ni↓xau↓",
 }
 
+FP32 = Choice("onnx", "cpu", "fp32")
+
 
 @pytest.mark.weights
 @pytest.mark.parametrize("precision", ["fp32", "int8"])
@@ -28,7 +30,7 @@ def test_cutting_does_not_change_a_sample(home: Path, official: dict[str, Path],
     options.intra_op_num_threads = threads
     whole = ort.InferenceSession(official[precision], options, providers=["CPUExecutionProvider"])
     names = [value.name for value in whole.get_inputs()]
-    model = load(official[precision], precision, threads)  # type: ignore[arg-type]
+    model = load(official[precision], Choice("onnx", "cpu", precision), threads)  # type: ignore[arg-type]
     for name, phonemes in SENTENCES.items():
         row = Utterance(encode(phonemes), Voices(home / "voices").get(name).style(len(phonemes)), 1.1)
         (ours,) = model.vocoder(model.acoustic([row]))
@@ -52,14 +54,14 @@ def test_rows_sound_side_by_side_only_while_memory_allows() -> None:
 
 def test_a_missing_model_names_the_cure(tmp_path: Path) -> None:
     with pytest.raises(WeightsUnavailable, match="tutti pull"):
-        load(tmp_path / "model.onnx", "fp32", 1)
+        load(tmp_path / "model.onnx", FP32, 1)
 
 
 @pytest.mark.parametrize("content", [b"", b"not a graph at all", b"\x08\x09" * 50])
 def test_a_file_that_is_not_kokoro_is_named(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "model.onnx").write_bytes(content)
     with pytest.raises(WeightsCorrupt, match=r"model\.onnx"):
-        load(tmp_path / "model.onnx", "fp32", 1)
+        load(tmp_path / "model.onnx", FP32, 1)
     assert not list(tmp_path.glob("*.partial"))
 
 
@@ -68,7 +70,7 @@ def test_a_broken_half_is_named(tmp_path: Path) -> None:
     for name in (official, *(official.with_suffix(f".{half}.onnx") for half in ("acoustic", "vocoder"))):
         name.write_bytes(b"rubbish")
     with pytest.raises(WeightsCorrupt, match=r"model\.acoustic\.onnx"):
-        load(official, "fp32", 1)
+        load(official, FP32, 1)
 
 
 def test_a_full_disk_leaves_no_half_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
