@@ -29,11 +29,13 @@ from rich.table import Table
 
 from tutti import open_engine, settings
 from tutti import text as front
-from tutti.engine import Engine, utterance
+from tutti.engine import Engine
 from tutti.model import resolve
 from tutti.speech import SAMPLE_RATE, Utterance
+from tutti.text.chunk import Chunk
 from tutti.text.g2p import G2P
-from tutti.voices import Voices
+from tutti.text.vocab import encode
+from tutti.voices import Voice, Voices
 from tutti.weights import FP32_MODEL, INT8_MODEL, Store
 
 HERE = Path(__file__).parent
@@ -68,6 +70,11 @@ class Bare:
         return float(audio.size) / SAMPLE_RATE
 
 
+def row(chunk: Chunk, voice: Voice) -> Utterance:
+    tokens = encode(chunk.phonemes)
+    return Utterance(tokens, voice.style(len(tokens) - 2))
+
+
 async def first_and_whole(engine: Engine, text: str, *, whole: bool) -> tuple[float, float, float]:
     """Seconds to the first sound, to the end, and of audio."""
     started = time.perf_counter()
@@ -90,9 +97,7 @@ async def against_bare(
     ours, theirs, firsts = [], [], []
     for turn in range(rounds + 1):  # the first turn warms up
         started = time.perf_counter()
-        audio_s = sum(
-            bare(utterance(chunk, voice, 1.0)) for chunk in front.chunks(PROSE, "en-us", g2p.pronounce) if chunk.words
-        )
+        audio_s = sum(bare(row(chunk, voice)) for chunk in front.chunks(PROSE, "en-us", g2p.pronounce) if chunk.words)
         if turn:
             theirs.append((time.perf_counter() - started) / audio_s)
             progress.advance(task)

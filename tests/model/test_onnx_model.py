@@ -7,7 +7,7 @@ import onnxruntime as ort
 import pytest
 
 from tutti.errors import StorageFull, WeightsCorrupt, WeightsUnavailable
-from tutti.model import cut, load
+from tutti.model import Choice, cut, load
 from tutti.model.onnx_model import MAX_FRAMES_SIDE_BY_SIDE, side_by_side
 from tutti.speech import Frames, Utterance
 from tutti.text.vocab import encode
