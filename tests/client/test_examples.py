@@ -15,8 +15,10 @@ from tutti.client.wish import Wishes
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
-PAGE = (ROOT / "docs/client.md").read_text(encoding="utf-8")
-SNIPPETS = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+PAGES = [(ROOT / name).read_text(encoding="utf-8") for name in ("docs/client.md", "README.md")]
+SNIPPETS = [
+    code for page in PAGES for code in re.findall(r"```python\n(.*?)```", page, re.DOTALL) if "tutti.client" in code
+]
 
 
 def ran(code: list[str], url: str, folder: Path) -> str:
@@ -89,5 +91,5 @@ def test_what_the_page_shows_runs(engine_url: str, tmp_path: Path, number: int) 
 def test_the_page_names_every_option_and_wish() -> None:
     assert SNIPPETS
     assert set(Choices.__annotations__) == set(Options.__dataclass_fields__)
-    missing = [name for name in (*Choices.__annotations__, *Wishes.__annotations__) if f"`{name}`" not in PAGE]
+    missing = [name for name in (*Choices.__annotations__, *Wishes.__annotations__) if f"`{name}`" not in PAGES[0]]
     assert not missing
