@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from math import inf
+from math import inf, isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -121,7 +121,7 @@ def assemble(
         warm_up = WarmUp(kept, costs, _sentences(voices, settings.voice), SWEEPS[first.device]) if kept else None
         batchers.append(Batcher(worker, scheduler, books, warm_up, str(number)))
     own = WordFile(settings.lexicon).words if settings.lexicon else None
-    pace = Pace(target_s=target_s, whole_ahead=max(2, limits.max_rows), first_chunks=settings.stream_bypass_chunks)
+    pace = Pace(target_s=target_s, whole_ahead=max(2, 2 * limits.max_rows), first_chunks=settings.stream_bypass_chunks)
     return Engine(batchers, voices, reader, books, checkpoints=tuple(choices), pace=pace, own=own)
 
 
@@ -171,7 +171,8 @@ def _policy(settings: "Settings", limits: Limits) -> Policy:
     max_wait_s, min_wait_s = settings.max_wait_ms / 1000, settings.min_wait_ms / 1000
     match settings.policy:
         case "deadline":
-            return Deadline(limits.cap_s)
+            # Where only the end counts, full batches do: what they cost is not learned from a few of them.
+            return Deadline(limits.cap_s, thrift=1.0 if isfinite(limits.cap_s) else inf)
         case "fifo":
             return Fifo()
         case "window":

@@ -76,6 +76,7 @@ class Deadline:
     """Earliest deadline first, and no batch longer than `cap_s`, so that nobody new waits longer than that."""
 
     cap_s: float = inf
+    thrift: float = 1.0  # of its cost alone: what a row may add to a batch
     n_tiers: int = 3
     passes_over: bool = True
 
@@ -98,7 +99,8 @@ class Deadline:
         return (tier, *(other for other in (FEASIBLE, LATE, BULK) if other != tier))
 
     def refuses(self, draft: Draft, lot: Lot, then: Draft, now: float) -> Reason | None:
-        stretch = RIDE if lot.bulk and not draft.head.bulk else OWING if lot.owes_s > draft.head.owes_s == 0.0 else 1.0
+        owing = lot.owes_s > draft.head.owes_s == 0.0
+        stretch = RIDE if lot.bulk and not draft.head.bulk else OWING if owing else self.thrift
         if then.predicted_s - draft.predicted_s > lot.alone_s * stretch:
             return "cost"
         if now + then.predicted_s > then.due_s:

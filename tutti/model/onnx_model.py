@@ -2,8 +2,7 @@
 
 import ctypes
 import platform
-import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -35,8 +34,9 @@ class OnnxModel:
         self.lanes = threads
         self._acoustic = _session(acoustic, threads)
         self._wide = _session(vocoder, threads)
-        self._narrow = _Later(lambda: _session(vocoder, 1)) if threads > 1 else _Later(lambda: self._wide)
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="lane")
+        # Made while the first row, which is alone, is read and spoken: nobody waits for it.
+        self._narrow = self._pool.submit(lambda: _session(vocoder, 1) if threads > 1 else self._wide)
 
     def acoustic(self, rows: Sequence[Utterance]) -> list[Frames]:
         check_utterances(rows)
@@ -45,7 +45,7 @@ class OnnxModel:
     def vocoder(self, rows: Sequence[Frames]) -> list[Samples]:
         spoken: list[Samples] = []
         for group in side_by_side(rows, MAX_FRAMES_SIDE_BY_SIDE):
-            session = self._wide if len(group) == 1 else self._narrow()
+            session = self._wide if len(group) == 1 else self._narrow.result()
             spoken += self._pool.map(lambda row, session=session: self._samples(row, session), group)
         return spoken
 
@@ -74,21 +74,6 @@ def side_by_side(rows: Sequence[Frames], max_frames: int) -> list[list[Frames]]:
         else:
             groups.append([row])
     return groups
-
-
-class _Later:
-    """A session made at its first use, once, whoever asks first."""
-
-    def __init__(self, make: Callable[[], ort.InferenceSession]) -> None:
-        self._make = make
-        self._lock = threading.Lock()
-        self._made: ort.InferenceSession | None = None
-
-    def __call__(self) -> ort.InferenceSession:
-        with self._lock:
-            if self._made is None:
-                self._made = self._make()
-            return self._made
 
 
 def _give_back_at_once() -> None:
