@@ -225,10 +225,11 @@ class Live:
         except Exception as error:  # noqa: BLE001 - told to the client, and logged where it is a bug
             last.append(self._error(name, error))
         finally:
-            context.cancel()
-            await asyncio.gather(*filter(None, [context.saying]), return_exceptions=True)
+            # Before anything is awaited: a text that comes now must find no context that has said its last.
             if self._contexts.get(name) is context:
                 del self._contexts[name]
+            context.cancel()
+            await asyncio.gather(*filter(None, [context.saying]), return_exceptions=True)
             gate.leave()
         with suppress(WebSocketDisconnect):
             await self._farewell(last)
