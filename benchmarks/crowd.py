@@ -14,7 +14,7 @@ import platform
 import random
 import statistics
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import inf
 from typing import Any
 
@@ -52,11 +52,10 @@ async def batched(line: Batcher, rows: Sequence[Utterance]) -> float:
     return time.perf_counter() - started_s
 
 
-async def overhead(line: Batcher, model: Model, styles: np.ndarray, rounds: int) -> dict[str, Any]:
+async def overhead(line: Batcher, model: Model, rows: Mapping[str, Utterance], rounds: int) -> dict[str, Any]:
     """One user: the batcher and its process against a bare call; and four at once against four in turn."""
     found = {}
-    for seconds in (1.0, 5.0):
-        one = row(styles, seconds, 3)
+    for name, one in rows.items():
         plain, through, four, turns = [], [], [], []
         for turn in range(rounds + 1):
             took = (await asyncio.to_thread(bare, model, [one]))[0]
@@ -68,7 +67,7 @@ async def overhead(line: Batcher, model: Model, styles: np.ndarray, rounds: int)
             )
             for kept, value in zip((plain, through, four, turns), values, strict=True):
                 kept += [value] * bool(turn)
-        found[f"{seconds:g} s"] = {
+        found[name] = {
             "bare_ms": 1000 * statistics.median(plain),
             "batched_ms": 1000 * statistics.median(through),
             "added_ms": 1000 * statistics.median(b - a for a, b in zip(plain, through, strict=True)),
@@ -123,7 +122,8 @@ async def measured(model: Model, worker: Worker, choice: Choice, args: argparse.
 
     styles = np.fromfile(args.voices / "af_heart.bin", np.float32).reshape(510, 256)
     async with policies.open_with("deadline", worker, choice, args) as engine:
-        step("overhead", await overhead(engine.batchers[0], model, styles, args.rounds))
+        rows = {f"{seconds:g} s": row(styles, seconds, 3) for seconds in (1.0, 5.0)}
+        step("overhead", await overhead(engine.batchers[0], model, rows, args.rounds))
         heard, _ = await crowd(engine, args.listeners, args.seconds, plays=True)
         first = sorted(one.first_s for one in heard if one.first_s)
         step("listeners", {

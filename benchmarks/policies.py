@@ -268,11 +268,11 @@ def parsed(parser: argparse.ArgumentParser) -> tuple[argparse.Namespace, Path, C
     path = args.weights
     if path is None:
         from tutti import settings
-        from tutti.weights import FP32_MODEL, INT8_MODEL, Store
+        from tutti.weights import MODELS, Store
 
         home = settings.load({})[0].home
         args.voices = args.voices or home / "voices"
-        path = Store(home).path(FP32_MODEL if choice.weights == "fp32" else INT8_MODEL)
+        path = Store(home).path(MODELS[choice.weights])
     elif path.is_dir():
         from benchmarks.gpu import joined
 

@@ -36,7 +36,7 @@ from tutti.text.chunk import Chunk
 from tutti.text.g2p import G2P
 from tutti.text.vocab import encode
 from tutti.voices import Voice, Voices
-from tutti.weights import FP32_MODEL, INT8_MODEL, Store
+from tutti.weights import MODELS, Store
 
 HERE = Path(__file__).parent
 PROSE = (HERE / "data" / "prose.txt").read_text(encoding="utf-8")
@@ -185,7 +185,7 @@ def main(
             if words:
                 results |= await memory(engine, words, progress)
             if rounds:
-                bare = Bare(Store(chosen.home).path(FP32_MODEL if which == "fp32" else INT8_MODEL), chosen.threads)
+                bare = Bare(Store(chosen.home).path(MODELS[which]), chosen.threads)
                 results |= await against_bare(engine, bare, chosen, rounds, progress)
         return results
 

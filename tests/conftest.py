@@ -7,7 +7,9 @@ import pytest
 from hypothesis import HealthCheck
 from hypothesis import settings as hypothesis
 
+from tests.toning import silent_voices
 from tutti import settings
+from tutti.voices import Voices
 from tutti.weights import FP32_MODEL, INT8_MODEL, Store, shown, sources, wanted
 
 # Machines are shared and noisy: how long an example takes says nothing about the law it shows.
@@ -30,3 +32,9 @@ def official(home: Path) -> dict[str, Path]:
     """The official graphs by precision."""
     store = Store(home)
     return {"fp32": store.path(FP32_MODEL), "int8": store.path(INT8_MODEL)}
+
+
+@pytest.fixture(scope="module")
+def voices(tmp_path_factory: pytest.TempPathFactory) -> Voices:
+    """Every voice, none with a style: enough for the tone model."""
+    return silent_voices(tmp_path_factory.mktemp("voices"))

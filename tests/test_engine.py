@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.toning import Running, Spelling, running, silent_voices, tone_engine
+from tests.toning import Running, Spelling, running, tone_engine
 from tutti.engine import MAX_TEXT
 from tutti.errors import InvalidInput, ModelFailed, NothingToSpeak, TuttiError, UnknownLanguage, UnknownVoice
 from tutti.joining import join
@@ -22,11 +22,6 @@ from tutti.text.vocab import SYMBOLS
 from tutti.voices import Voices
 
 TOKEN_S = FRAMES_PER_TOKEN * SAMPLES_PER_FRAME / SAMPLE_RATE
-
-
-@pytest.fixture(scope="module")
-def voices(tmp_path_factory: pytest.TempPathFactory) -> Voices:
-    return silent_voices(tmp_path_factory.mktemp("voices"))
 
 
 @pytest.fixture(scope="module")

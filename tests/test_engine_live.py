@@ -9,17 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.toning import Running, running, silent_voices, tone_engine
+from tests.toning import Running, running, tone_engine
 from tutti.errors import NothingToSpeak
 from tutti.model.tone import ToneModel
 from tutti.speech import Frames, Samples, Speech, Utterance
 from tutti.text.arriving import Delta
 from tutti.voices import Voices
-
-
-@pytest.fixture(scope="module")
-def voices(tmp_path_factory: pytest.TempPathFactory) -> Voices:
-    return silent_voices(tmp_path_factory.mktemp("voices"))
 
 
 @pytest.fixture(scope="module")

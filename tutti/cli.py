@@ -243,7 +243,7 @@ def verify(
     from tutti.verify import verify as measured
     from tutti.verify.report import HEAD, Report, outcome
     from tutti.voices import Voices
-    from tutti.weights import EARS, FP32_MODEL, INT8_MODEL, Store, shown, sources, wanted
+    from tutti.weights import EARS, MODELS, Store, shown, sources, wanted
 
     chosen, _ = settings.load(
         {
@@ -263,7 +263,7 @@ def verify(
     files = [*wanted(choice.weights), *(EARS if listen else ())]
     with shown() as progress:
         store.ensure(files, sources=sources(offline=chosen.offline), progress=progress)
-    path = store.path(FP32_MODEL if choice.weights == "fp32" else INT8_MODEL)
+    path = store.path(MODELS[choice.weights])
     ears = None if store.missing(EARS) else Moonshine(*map(store.path, EARS))
     rows = said.sentences(Voices(chosen.home / "voices"), sentences)
     with _steps() as show, closing(load(path, choice, chosen.threads)) as model:

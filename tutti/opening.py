@@ -26,7 +26,7 @@ from tutti.text.g2p import G2P
 from tutti.text.pool import G2PPool, G2PThread, Reader
 from tutti.text.wordfile import WordFile
 from tutti.voices import Voices
-from tutti.weights import FP32_MODEL, INT8_MODEL, Store, shown, sources, wanted
+from tutti.weights import FP32_MODEL, MODELS, Store, shown, sources, wanted
 
 if TYPE_CHECKING:
     from tutti.settings import Settings
@@ -64,10 +64,7 @@ class Checkpoints:
 
     def __call__(self) -> Mapping[str, Model]:
         store = Store(self.home)
-        return {
-            name: load(store.path(FP32_MODEL if choice.weights == "fp32" else INT8_MODEL), choice, self.threads)
-            for name, choice in self.choices
-        }
+        return {name: load(store.path(MODELS[choice.weights]), choice, self.threads) for name, choice in self.choices}
 
 
 def open_engine(

@@ -22,6 +22,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.batching.troubled import Trouble, Troubled, row
+from tests.living import alive
 from tutti.batching import shelf
 from tutti.batching.process import LONGEST_WAIT_S, ProcessWorker, backoff_s
 from tutti.errors import WorkerLost
@@ -272,13 +273,6 @@ def test_without_a_free_descriptor_a_call_is_lost_but_not_the_worker(tmp_path: P
         assert worker.restarts == 0
 
     play(scene, ProcessWorker(Troubled(tmp_path)))
-
-
-def alive(pid: int) -> bool:
-    try:
-        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return False
 
 
 PARENT = """

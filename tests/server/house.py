@@ -13,6 +13,7 @@ import numpy as np
 from fastapi import FastAPI
 from prometheus_client import CollectorRegistry
 
+from tests.toning import Spelling, silent_voices
 from tutti.errors import NothingToSpeak
 from tutti.model.tone import ToneModel
 from tutti.server.app import app
@@ -20,31 +21,14 @@ from tutti.server.run import Server, address, bound, configured
 from tutti.settings import Settings
 from tutti.speech import SAMPLE_RATE, Samples, Speech, Timing, Utterance, WordTime
 from tutti.text import chunks, vocab
-from tutti.text.chunk import Chunk, Reading, Word
+from tutti.text.chunk import Chunk
 from tutti.text.language import language as find_language
 from tutti.text.pool import G2PThread
-from tutti.text.spoken import Spoken
-from tutti.text.vocab import SYMBOLS
 from tutti.text.wordlist import WordList
-from tutti.voices import NAMES, Voices
+from tutti.voices import Voices
 
 SHORT = "deep water"
 LONG = "The old bridge stands still under the water tonight and runs deep. " * 4
-
-
-class Spelling:
-    """G2P that needs no lexicon: a word sounds as it is spelled."""
-
-    def pronounce(self, spoken: Spoken, code: str, given: Mapping[int, str] = {}) -> Reading:
-        words, at = [], 0
-        for written in spoken.text.split():
-            start = spoken.text.index(written, at)
-            at = start + len(written)
-            letters = "".join(char for char in written.lower().replace("g", "ɡ") if char.isalpha() and char in SYMBOLS)
-            span = spoken.span(start, at)
-            if said := given.get(span[0], letters):
-                words.append(Word(said, span, after=". " if written.endswith(".") else " "))
-        return Reading(tuple(words))
 
 
 class Stage:
@@ -160,10 +144,7 @@ def spoken(house: "House", text: str, **asked: Any) -> Samples:
 
 
 def make_stage(folder: Path) -> Stage:
-    for name in NAMES:
-        if not (folder / f"{name}.bin").exists():
-            np.zeros((510, 256), "<f4").tofile(folder / f"{name}.bin")
-    return Stage(Voices(folder))
+    return Stage(silent_voices(folder))
 
 
 @dataclass

@@ -14,7 +14,7 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from tests.server.house import House, serving
-from tests.toning import Running, running, silent_voices, tone_engine
+from tests.toning import Running, running, tone_engine
 from tutti.audio import FORMATS
 from tutti.model.tone import ToneModel
 from tutti.server.live import Live
@@ -38,11 +38,6 @@ class Held(ToneModel):
             self.turns.acquire()
         self.n_batches += 1
         return super().vocoder(rows)
-
-
-@pytest.fixture(scope="module")
-def voices(tmp_path_factory: pytest.TempPathFactory) -> Voices:
-    return silent_voices(tmp_path_factory.mktemp("voices"))
 
 
 @pytest.fixture

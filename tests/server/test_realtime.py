@@ -13,16 +13,11 @@ from openai.resources.realtime.realtime import AsyncRealtimeConnection
 
 from tests.server.house import House, serving
 from tests.server.test_live import Held, pcm
-from tests.toning import Running, running, silent_voices, tone_engine
+from tests.toning import Running, running, tone_engine
 from tutti.voices import Voices
 
 TEXT = "The old bridge stands still. It runs deep under the water tonight."
 Test = Callable[[AsyncRealtimeConnection], Awaitable[None]]
-
-
-@pytest.fixture(scope="module")
-def voices(tmp_path_factory: pytest.TempPathFactory) -> Voices:
-    return silent_voices(tmp_path_factory.mktemp("voices"))
 
 
 @pytest.fixture

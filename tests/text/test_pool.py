@@ -14,6 +14,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from tests.living import alive
 from tests.text.reciting import Reciter
 from tutti import text as front
 from tutti.errors import G2PUnavailable, InvalidInput, TuttiError
@@ -215,13 +216,6 @@ def test_the_real_front_end_reads_the_same_there(small_home: Path) -> None:
         assert await read(pool, text, "en-gb") == list(front.chunks(text, "en-gb", g2p.pronounce))
 
     play(scene, G2PPool(g2p.pronounce, 1, warm=("en-us", "en-gb")))
-
-
-def alive(pid: int) -> bool:
-    try:
-        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return False
 
 
 PARENT = """

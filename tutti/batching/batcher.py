@@ -155,10 +155,13 @@ class Batcher:
         self._work.set()
 
     def _forget(self, row: Row) -> None:
+        self._unqueue(row)
+        self._stats.ended("cancelled")
+
+    def _unqueue(self, row: Row) -> None:
         if row.job is not None and self.scheduler.cancel(row.job):
             del self._rows[row.job]
         self.worker.forget([row.id])
-        self._stats.ended("cancelled")
 
     def _fail(self, row: Row, exc: TuttiError) -> None:
         if not row.answer.done():
@@ -237,7 +240,9 @@ class Batcher:
             self.scheduler.device_full(batch, now)
         else:
             self.scheduler.failed(batch, now)
-        self._drop_abandoned()
+        for row in rows:
+            if row.answer.done():  # its caller left while the batch ran
+                self._unqueue(row)
 
     def _lost(self, batch: Batch, rows: Sequence[Row], exc: WorkerLost) -> None:
         """The worker died with all it held: every row starts again, those of this batch once."""
@@ -254,13 +259,6 @@ class Batcher:
         self._stats.retried("worker_lost", len(again))
         for row in again:
             self._read(row)
-
-    def _drop_abandoned(self) -> None:
-        """Rows whose caller left while their batch ran and failed."""
-        for job, row in list(self._rows.items()):
-            if row.answer.done() and self.scheduler.cancel(job):
-                del self._rows[job]
-                self.worker.forget([row.id])
 
     def _then_s(self, ask: Ask) -> float:
         """What the vocoder will take for this row, as far as anyone knows before its durations are there."""

@@ -111,6 +111,11 @@ def internal() -> TuttiError:
     return TuttiError("the server failed on this request; its log says more under the request's id")
 
 
+def as_known(error: Exception) -> TuttiError:
+    """The error itself if it is one of ours, else what a caller hears of a bug."""
+    return error if isinstance(error, TuttiError) else internal()
+
+
 async def _tutti_error(_: Request, error: Exception) -> Response:
     assert isinstance(error, TuttiError)
     return answer(error)

