@@ -14,6 +14,8 @@ import numpy as np
 from tutti.batching.batcher import Ask, Batcher
 from tutti.batching.job import Class
 from tutti.batching.playback import Playback
+from tutti.batching.podium import Podium
+from tutti.batching.policies import Policy
 from tutti.batching.stats import Stats
 from tutti.errors import DeadlineExceeded, Draining, InvalidInput, NothingToSpeak
 from tutti.joining import join, later, placed, silence, word_times
@@ -86,14 +88,16 @@ class Engine:
         checkpoints: Sequence[str],
         pace: Pace,
         own: Callable[[], WordList] | None = None,
+        policies: Mapping[str, Policy] | None = None,
     ) -> None:
-        """`own` gives the operator's pronunciations as they stand now."""
+        """`own` gives the operator's pronunciations as they stand now; `policies` can be tried beside the one set."""
         self.voices = voices
         self.reader = reader
         self.books = books
         self.pace = pace
         self.checkpoints = tuple(checkpoints)  # the first is the one when none is asked for
         self.batchers = tuple(batchers)
+        self.podium = Podium(self.batchers, books, policies or {}, pace.target_s, pace.first_chunks)
         self._own = own
         self.ready = False
         self.draining = False
@@ -221,11 +225,13 @@ class Engine:
                 speech = await _before(order.until_s, task)
                 tasks.discard(task)
                 now = time.monotonic()
+                soon = True
                 if not heard_first and speech.words:
                     heard_first = True
-                    self.books.first_audio(now - playback.asked_s)
+                    soon = now - playback.asked_s <= order.target_s
+                    self.books.first_audio(now - playback.asked_s, in_time=soon)
                 in_time = playback.sent(now, speech.duration_s, likely_s)
-                self.books.heard(speech.duration_s, in_time=in_time or order.bulk)
+                self.books.heard(speech.duration_s, in_time=in_time or order.bulk, soon=soon)
                 yield speech
                 room.release()
             await submitting  # raises what stopped it
@@ -325,7 +331,7 @@ class Engine:
             },
             "performance": self.books.as_dict(),
             "config": {
-                "policy": type(self.batchers[0].scheduler.policy).__name__.lower(),
+                "policy": self.podium.policy,
                 "max_batch_size": limits.max_rows,
                 "max_queue_size": limits.max_waiting,
                 "first_audio_ms": 1000 * self.pace.target_s,

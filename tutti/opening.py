@@ -110,16 +110,17 @@ def assemble(
         cap_s=CAP * target_s if capped else inf,
         patience=PATIENCE if capped else inf,
     )
+    policies = _policies(settings, limits)
     books = Stats()
     batchers = []
     for number, worker in enumerate(workers):
         costs = _costs(choices, settings.threads)
-        scheduler = Scheduler(limits, costs.__getitem__, _policy(settings, limits))
+        scheduler = Scheduler(limits, costs.__getitem__, policies[settings.policy])
         warm_up = WarmUp(kept, costs, _sentences(voices, settings.voice), SWEEPS[first.device]) if kept else None
         batchers.append(Batcher(worker, scheduler, books, warm_up, str(number)))
     own = WordFile(settings.lexicon).words if settings.lexicon else None
     pace = Pace(target_s=target_s, whole_ahead=max(2, 2 * limits.max_rows), first_chunks=settings.stream_bypass_chunks)
-    return Engine(batchers, voices, reader, books, checkpoints=tuple(choices), pace=pace, own=own)
+    return Engine(batchers, voices, reader, books, checkpoints=tuple(choices), pace=pace, own=own, policies=policies)
 
 
 def _choices(settings: "Settings") -> tuple[tuple[str, Choice], ...]:
@@ -144,7 +145,7 @@ def _shape(choice: Choice, stage: StageName, threads: int) -> Shape:
         return SideBySide(threads)
     plan = buckets.PLANS[choice.compile if choice.device == "cuda" else "cpu"]
     shapes = plan.tokens if stage == "acoustic" else plan.frames
-    return Regrouped(lambda sizes: [group.padded for group in shapes.group(sizes, MAX_PADDED)])
+    return Regrouped(lambda sizes: shapes.group(sizes, MAX_PADDED))
 
 
 def _sentences(voices: Voices, voice: str) -> tuple[Utterance, ...]:
@@ -163,19 +164,16 @@ def _device(choices: Iterable[tuple[str, Choice]]) -> str:
     return f"{platform.machine()} {os.cpu_count()} {' '.join(sorted(set(described)))}"
 
 
-def _policy(settings: "Settings", limits: Limits) -> Policy:
+def _policies(settings: "Settings", limits: Limits) -> dict[str, Policy]:
     early_rows = max(1, int(settings.early_fire * limits.max_rows))
     max_wait_s, min_wait_s = settings.max_wait_ms / 1000, settings.min_wait_ms / 1000
-    match settings.policy:
-        case "deadline":
-            # Where only the end counts, full batches do: what they cost is not learned from a few of them.
-            return Deadline(limits.cap_s, thrift=1.0 if isfinite(limits.cap_s) else inf)
-        case "fifo":
-            return Fifo()
-        case "window":
-            return Window(max_wait_s=max_wait_s, min_wait_s=min_wait_s, early_rows=early_rows)
-        case "bypass":
-            return Bypass(max_wait_s=max_wait_s, min_wait_s=min_wait_s, early_rows=early_rows)
+    return {
+        # Where only the end counts, full batches do: what they cost is not learned from a few of them.
+        "deadline": Deadline(limits.cap_s, thrift=1.0 if isfinite(limits.cap_s) else inf),
+        "fifo": Fifo(),
+        "window": Window(max_wait_s=max_wait_s, min_wait_s=min_wait_s, early_rows=early_rows),
+        "bypass": Bypass(max_wait_s=max_wait_s, min_wait_s=min_wait_s, early_rows=early_rows),
+    }
 
 
 def _reader(settings: "Settings", apart: bool) -> Reader:

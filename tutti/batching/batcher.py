@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tutti.batching.job import Batch, Class, Job, Key, StageName
+from tutti.batching.policies import Policy
 from tutti.batching.scheduler import Scheduler
 from tutti.batching.stats import Stats
 from tutti.batching.warmup import WarmUp
@@ -83,7 +84,7 @@ class Batcher:
         self.scheduler = scheduler
         self._stats = stats
         self._warm_up = warm_up
-        self._name = name
+        self.name = name
         self._clock = clock
         self._ids = count()
         self._rows: dict[Job, Row] = {}  # that wait
@@ -134,6 +135,11 @@ class Batcher:
         except asyncio.CancelledError:
             self._forget(row)
             raise
+
+    def use(self, policy: Policy) -> None:
+        """Form batches by this policy from the next one on."""
+        self.scheduler.use(policy, self._clock())
+        self._work.set()  # somebody's turn may have come with it
 
     # -- from arrival to answer ----------------------------------------------------------------------------------
 
@@ -190,17 +196,19 @@ class Batcher:
         rows = self._running = [self._rows.pop(job) for job in batch.jobs]
         for job, row in zip(batch.jobs, rows, strict=True):
             row.queue_s += started_s - job.arrived_s
-        self._stats.started(self._name, batch, started_s)
+        self._stats.started(self.name, batch, started_s)
         try:
             took_s = await self._pass(batch, rows)
         except WorkerLost as exc:
+            self._stats.broke(self.name, "lost")
             self._lost(batch, rows, exc)
         except TuttiError as exc:
+            self._stats.broke(self.name, "failed")
             self._broke(batch, rows, exc)
         else:
             self.scheduler.finished(batch, took_s, self._clock())
-            self._stats.finished(self._name, batch, took_s, self.scheduler.cost_error(batch.key))
-        self._stats.worker(self._name, self.worker.status)
+            self._stats.finished(self.name, batch, took_s, self.scheduler.cost_error(batch.key))
+        self._stats.worker(self.name, self.worker.status)
 
     async def _pass(self, batch: Batch, rows: Sequence[Row]) -> float:
         """The seconds it took; the rows go on."""

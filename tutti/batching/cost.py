@@ -53,6 +53,9 @@ class Shape(Protocol):
     def laid_out(self, sizes: Sequence[int]) -> int:
         """Tokens or frames that these rows become, padding included."""
 
+    def lengths(self, sizes: Sequence[int]) -> list[int]:
+        """What each of these rows takes in its pass, padding included."""
+
     def features(self, rows: Extent) -> Coefficients:
         """What the seconds are linear in."""
 
@@ -81,6 +84,9 @@ class Padded:
     def laid_out(self, sizes: Sequence[int]) -> int:
         return self.padded(extent(sizes))
 
+    def lengths(self, sizes: Sequence[int]) -> list[int]:
+        return [self.fit(max(sizes, default=0))] * len(sizes)
+
     def features(self, rows: Extent) -> Coefficients:
         n, length = self._rows(rows.rows), self.fit(rows.longest)
         return (1.0, n, n * length, length)
@@ -89,20 +95,34 @@ class Padded:
         return None
 
 
+class Pass(Protocol):
+    """Rows, by their place in the batch, that run together, each as long as the longest of them is padded to."""
+
+    @property
+    def members(self) -> tuple[int, ...]: ...
+
+    @property
+    def length(self) -> int: ...
+
+    @property
+    def padded(self) -> int: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Regrouped:
-    """The backend cuts a batch into passes of like lengths itself, so a long row hardly pads a short one.
+    """The backend cuts a batch into passes of like lengths itself, so a long row hardly pads a short one."""
 
-    `cut` says into what: the padded size of each pass.
-    """
-
-    cut: Callable[[Sequence[int]], Sequence[int]]
+    cut: Callable[[Sequence[int]], Sequence[Pass]]
 
     def padded(self, rows: Extent) -> int:
         return rows.total
 
     def laid_out(self, sizes: Sequence[int]) -> int:
-        return sum(self.cut(sizes))
+        return sum(part.padded for part in self.cut(sizes))
+
+    def lengths(self, sizes: Sequence[int]) -> list[int]:
+        found = {row: part.length for part in self.cut(sizes) for row in part.members}
+        return [found[row] for row in range(len(sizes))]
 
     def features(self, rows: Extent) -> Coefficients:
         return (1.0, rows.rows, rows.total, rows.longest)
@@ -122,6 +142,9 @@ class SideBySide:
 
     def laid_out(self, sizes: Sequence[int]) -> int:
         return sum(sizes)
+
+    def lengths(self, sizes: Sequence[int]) -> list[int]:
+        return list(sizes)
 
     def features(self, rows: Extent) -> Coefficients:
         if rows.rows == 1:

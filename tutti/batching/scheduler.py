@@ -1,6 +1,6 @@
 """Which batch runs next. Pure: no asyncio, no tensors, and the time is an argument."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from math import inf, isfinite
 
@@ -114,6 +114,12 @@ class Scheduler:
         """When to ask again though nothing new came; none if only an event can change the answer."""
         return self.policy.wake_at(self._rooms.values(), now)
 
+    def use(self, policy: Policy, now: float) -> None:
+        """Decide by this policy from the next batch on; whoever waits keeps waiting, under its rules."""
+        self.policy = policy
+        for room in self._rooms.values():
+            room.reorder(policy.place, policy.n_tiers, now)
+
     # -- what became of a batch ----------------------------------------------------------------------------------
 
     def finished(self, batch: Batch, took_s: float, now: float) -> None:
@@ -176,6 +182,20 @@ class Scheduler:
     def cost_error(self, key: Key) -> float:
         """How far the predictions for this stage have been off of late, as a share."""
         return self._room(key).cost.error
+
+    @property
+    def rooms(self) -> Collection[Waiting]:
+        """Those who wait, by key."""
+        return self._rooms.values()
+
+    def callers(self) -> set[str]:
+        """Whose work waits or runs."""
+        running = {job.caller for batch in self._free_at for job in batch.jobs}
+        return running | {job.caller for room in self._rooms.values() for job in room}
+
+    def lengths(self, batch: Batch) -> list[int]:
+        """What each of its rows takes in the pass, padding included."""
+        return self._room(batch.key).cost.shape.lengths([job.size for job in batch.jobs])
 
     @property
     def n_looked_at(self) -> int:

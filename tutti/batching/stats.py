@@ -3,10 +3,11 @@
 import logging
 from collections import Counter, defaultdict
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 from tutti.batching.job import Batch, Class
 from tutti.batching.orders import Status
+from tutti.batching.tape import Began, Ended, Event, First, Happened, Heard, Outcome, Tape
 from tutti.metrics import Metrics
 
 log = logging.getLogger(__name__)
@@ -15,8 +16,11 @@ log = logging.getLogger(__name__)
 class Stats:
     """The books of one engine."""
 
-    def __init__(self, metrics: Metrics | None = None) -> None:
+    def __init__(self, metrics: Metrics | None = None, tape: Tape | None = None) -> None:
         self.metrics = metrics or Metrics()
+        self.tape = tape or Tape()
+        self._n_begun = 0
+        self._running: dict[str, int] = {}  # the number of the batch, by worker
         self.reset()
 
     def reset(self) -> None:
@@ -28,10 +32,14 @@ class Stats:
         self._busy_s: defaultdict[str, float] = defaultdict(float)
         self._waits_s, self._n_waits, self._longest_wait_s = 0.0, 0, 0.0
         self._used, self._padded = 0, 0
+        self._audio_s = 0.0
 
     def started(self, worker: str, batch: Batch, now: float) -> None:
         stage = batch.key.stage
         log.info("batch started worker=%s stage=%s rows=%d reason=%s", worker, stage, batch.rows, batch.reason)
+        self._n_begun += 1
+        self._running[worker] = self._n_begun
+        self.tape.note(Began(now, self._n_begun, worker, batch))
         self._batches[stage] += 1
         self._reasons[batch.reason] += 1
         if stage == "vocoder":
@@ -55,9 +63,14 @@ class Stats:
             "batch completed worker=%s stage=%s rows=%d padded=%d waste=%.0f%% took=%.1fms",
             worker, stage, batch.rows, batch.padded, 100 * batch.waste, 1000 * took_s,
         )  # fmt: skip
+        self._over(worker, took_s, "done")
         self._busy_s[stage] += took_s
         self.metrics.batch_seconds.labels(stage).observe(took_s)
         self.metrics.cost_error.labels(*batch.key).set(cost_error)
+
+    def broke(self, worker: str, outcome: Outcome) -> None:
+        """The batch of this worker brought no result."""
+        self._over(worker, None, outcome)
 
     def queue(self, waiting: Mapping[Class, int], backlog_s: float) -> None:
         for kind, n in waiting.items():
@@ -70,26 +83,29 @@ class Stats:
         self.metrics.worker_bytes.labels(name, "device").set(status.memory.device_bytes)
         self.metrics.worker_restarts.labels(name).set(status.restarts)
 
-    def ended(self, outcome: str) -> None:
-        self._outcomes[outcome] += 1
+    def ended(self, outcome: Literal["spoken", "failed", "cancelled"]) -> None:
+        self._happened(outcome)
         self.metrics.rows.labels(outcome).inc()
 
     def rejected(self, kind: Class) -> None:
-        self._outcomes["rejected"] += 1
+        self._happened("rejected")
         self.metrics.rejected.labels(kind).inc()
 
-    def first_audio(self, after_s: float) -> None:
+    def first_audio(self, after_s: float, *, in_time: bool = True) -> None:
+        self.tape.note(First(self.tape.clock(), after_s, in_time))
         self.metrics.first_audio.observe(after_s)
 
-    def heard(self, audio_s: float, *, in_time: bool) -> None:
-        """A chunk was handed to its caller."""
+    def heard(self, audio_s: float, *, in_time: bool, soon: bool = True) -> None:
+        """A chunk was handed to its caller; a first one may be in time and yet not as soon as it should."""
+        self.tape.note(Heard(self.tape.clock(), audio_s, in_time and soon))
+        self._audio_s += audio_s
         self.metrics.audio.inc(audio_s)
         if not in_time:
-            self._outcomes["underrun"] += 1
+            self._happened("underrun")
             self.metrics.underruns.inc()
 
     def retried(self, why: str, n_rows: int) -> None:
-        self._outcomes["retried"] += n_rows
+        self._happened("retried", n_rows)
         self.metrics.retried.labels(why).inc(n_rows)
 
     def as_dict(self) -> dict[str, Any]:
@@ -110,4 +126,12 @@ class Stats:
             "max_queue_wait_ms": 1000 * self._longest_wait_s,
             "padding_ratio": 1 - self._used / self._padded if self._padded else 0.0,
             "outcomes": dict(self._outcomes),
+            "audio_s": self._audio_s,
         }
+
+    def _over(self, worker: str, took_s: float | None, outcome: Outcome) -> None:
+        self.tape.note(Ended(self.tape.clock(), self._running.pop(worker, 0), took_s, outcome))
+
+    def _happened(self, event: Event, n: int = 1) -> None:
+        self._outcomes[event] += n
+        self.tape.note(Happened(self.tape.clock(), event, n))

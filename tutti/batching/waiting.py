@@ -88,6 +88,14 @@ class Waiting:
             self._sweep()
         return True
 
+    def reorder(self, place: Place, n_tiers: int, now: float) -> None:
+        """As another policy would take them; who came before whom in a stream stays."""
+        entries = sorted((serial, lot) for heap in self._tiers for _, serial, lot in heap if self.alive(lot))
+        self._place = place
+        self._tiers = [[] for _ in range(n_tiers)]
+        for _, lot in entries:
+            self._push(lot, now)
+
     def head(self, tier: int, now: float) -> tuple[float, Lot] | None:
         """Who is next in this tier, and its rank."""
         heap = self._tiers[tier]

@@ -3,6 +3,7 @@
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from typing import Any, Protocol
 
+from tutti.batching.podium import Podium
 from tutti.speech import Speech
 from tutti.text.arriving import Text
 from tutti.text.chunk import Chunk
@@ -17,6 +18,11 @@ class Speaks(Protocol):
     @property
     def checkpoints(self) -> tuple[str, ...]:
         """The models it runs; the first is the one when none is asked for."""
+        ...
+
+    @property
+    def podium(self) -> Podium:
+        """From where its batching is seen and led."""
         ...
 
     async def start(self) -> None: ...
