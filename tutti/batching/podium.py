@@ -100,7 +100,7 @@ class Podium:
             "max_batch_size": limits.max_rows,
             "max_queue": limits.max_waiting,
             "first_audio_ms": 1000 * self._target_s,
-            "cap_ms": 1000 * limits.cap_s if isfinite(limits.cap_s) else None,
+            "cap_ms": round(1000 * limits.cap_s, 3) if isfinite(limits.cap_s) else None,
             "first_chunks": self._first_chunks,
             "max_wait_ms": 1000 * window.max_wait_s,
             "min_wait_ms": 1000 * window.min_wait_s,

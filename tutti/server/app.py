@@ -17,12 +17,15 @@ from tutti.server.door import Door
 from tutti.server.keys import Keys
 from tutti.server.legacy import legacy_routes
 from tutti.server.live import live_routes
+from tutti.server.page import page_routes
 from tutti.server.probes import probe_routes
 from tutti.server.realtime import realtime_routes
 from tutti.server.service import Service
 from tutti.server.side import side_routes
 from tutti.server.speaks import Speaks
 from tutti.server.speech import speech_routes
+from tutti.server.trial import Trials, trial_routes
+from tutti.server.watching import watching_routes
 from tutti.settings import Settings
 
 log = logging.getLogger("tutti.server")
@@ -58,14 +61,18 @@ def app(
         redoc_url=None,
     )
     made.state.service = service
+    trials = Trials(service)
     for routes in (
         speech_routes(service),
         discovery_routes(service),
         legacy_routes(service),
         side_routes(service),
         probe_routes(service, registry),
+        watching_routes(service, trials.told),
+        trial_routes(service, trials),
         live_routes(service),
         realtime_routes(service),
+        page_routes(),
     ):
         made.include_router(routes)
     errors.install(made)
