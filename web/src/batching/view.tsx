@@ -1,0 +1,3 @@
+export function BatchingView() {
+  return <p class="empty">soon</p>;
+}
