@@ -159,6 +159,7 @@ def open_with(policy: str, worker: Worker, choice: Choice, args: argparse.Namesp
         stream_bypass_chunks=2,
         first_audio_ms=args.target_ms,
         threads=args.threads,
+        lexicon=None,
         voice="af_heart",
     )
     lent = cast(Worker, Lent(worker))
