@@ -51,7 +51,7 @@ class Prepared:
     async def close(self) -> None:
         pass
 
-    async def chunks(self, text: str, code: str) -> AsyncIterator[Chunk]:
+    async def chunks(self, text: str, code: str, own: object = None) -> AsyncIterator[Chunk]:
         at = 0
         for part in text.split():
             yield Chunk((Word(said(float(part), len(text)), (at, at + len(part))),))
