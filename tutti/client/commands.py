@@ -1,4 +1,4 @@
-"""`tutti say` and `tutti bench`: the client on the command line."""
+"""`tutti say`, `tutti bench` and `tutti top`: the client on the command line."""
 
 import asyncio
 import json
@@ -24,6 +24,7 @@ Voice = Annotated[str | None, typer.Option("--voice", "-v", help="A name or a bl
 def register(app: typer.Typer) -> None:
     app.command()(say)
     app.command()(bench)
+    app.command()(top)
 
 
 def say(
@@ -116,6 +117,18 @@ def bench(
         save(out, json.dumps({"url": url, "load": how, **asdict(result)}, indent=1).encode())
     if sum(result.errors.values()) == result.requests:
         raise typer.Exit(1)
+
+
+def top(
+    url: Annotated[str, typer.Argument(envvar="TUTTI_URL", help="The server.")] = URL,
+    once: Annotated[bool, typer.Option("--once", help="One picture, then go.")] = False,
+    api_key: ApiKey = None,
+) -> None:
+    """Watch a server's batching live: [bold]tutti top http://localhost:8880[/]"""
+    from tutti.client.options import server_of
+    from tutti.client.top import watch
+
+    watch(server_of(url), api_key, one=once)
 
 
 def _lines(path: Path) -> list[str]:
