@@ -1,4 +1,4 @@
-"""The command line: `tutti serve`, `speak`, `voices`, `pull`, `verify`, `config`, `g2p-serve`, `say`, `bench`."""
+"""The `tutti` command: `serve`, `speak`, `read`, `voices`, `pull`, `verify`, `config`, `g2p-serve`, `say`, `bench`."""
 
 import asyncio
 import json
@@ -17,6 +17,7 @@ import typer
 from tutti import __version__, settings
 from tutti.client.commands import register
 from tutti.errors import InvalidInput, TuttiError
+from tutti.reading_command import register as register_read
 
 if TYPE_CHECKING:
     from pydantic.fields import FieldInfo
@@ -337,6 +338,7 @@ def serve(**flags: str | bool | None) -> None:
 
 
 register(app)  # say, bench
+register_read(app)
 
 
 def _text(argument: str) -> str:

@@ -1,0 +1,240 @@
+"""Files that hold more than sound: chapters, a cover, who wrote it. FFmpeg's muxers write them around its encoders."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import nullcontext, suppress
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, BinaryIO, Literal, Protocol
+
+import numpy as np
+
+from tutti.audio.encoder import encoder
+from tutti.audio.formats import BY_SUFFIX
+from tutti.audio.pcm import to_int16
+from tutti.errors import ModelFailed, UnknownFormat, did_you_mean
+from tutti.speech import SAMPLE_RATE, Samples
+
+MS = Fraction(1, 1000)
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A place to jump to."""
+
+    title: str
+    start_s: float
+    end_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """A cover as it lies in its file."""
+
+    data: bytes
+    kind: Literal["jpeg", "png"]
+    width: int
+    height: int
+
+
+@dataclass(frozen=True, slots=True)
+class Tags:
+    """What a player shows."""
+
+    title: str = ""
+    author: str = ""
+    marks: Sequence[Mark] = ()
+    cover: Picture | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Container:
+    """A kind of file by its suffix, and what it can hold besides sound."""
+
+    suffix: str
+    media_type: str
+    muxer: str = ""  # none: our own encoder, which writes sound alone
+    codec: str = ""
+    chapters: bool = False
+    cover: bool = False
+
+
+CONTAINERS = {
+    each.suffix: each
+    for each in (
+        Container(".m4b", "audio/mp4", "mp4", "aac", chapters=True, cover=True),
+        Container(".m4a", "audio/mp4", "mp4", "aac", chapters=True, cover=True),
+        Container(".mp3", "audio/mpeg", "mp3", "libmp3lame", chapters=True, cover=True),
+        Container(".opus", "audio/ogg", "opus", "libopus", chapters=True),
+        Container(".ogg", "audio/ogg", "opus", "libopus", chapters=True),
+        Container(".flac", "audio/flac", "flac", "flac", chapters=True, cover=True),
+        *(
+            Container(suffix, each.media_type)
+            for suffix, each in BY_SUFFIX.items()
+            if suffix not in (".mp3", ".opus", ".ogg", ".flac")
+        ),
+    )
+}
+BIT_RATE = 64_000  # one voice
+SAMPLE_FORMAT = {"aac": "fltp", "libmp3lame": "fltp", "libopus": "flt", "flac": "s16"}
+
+
+def container(suffix: str) -> Container:
+    """The kind of file that a suffix names."""
+    found = CONTAINERS.get(suffix.lower())
+    if found is None:
+        hint = did_you_mean(suffix, CONTAINERS) or ";"
+        raise UnknownFormat(
+            f"{suffix or 'no suffix'!r} names no audio file{hint} use {' '.join(CONTAINERS)}", param="out"
+        )
+    return found
+
+
+class Writer(Protocol):
+    """Samples at 24 kHz in, in order; `close` ends the file."""
+
+    def write(self, samples: Samples) -> None: ...
+
+    def close(self) -> None: ...
+
+    def abandon(self) -> None:
+        """Lets go of a file that will not be finished."""
+
+
+def writer(kind: Container, file: BinaryIO, tags: Tags, n_samples: int) -> Writer:
+    """Writes one file of `n_samples` in all; what the container cannot hold of the tags is left out."""
+    return Muxed(kind, file, tags) if kind.muxer else Bare(kind, file, n_samples)
+
+
+class Bare:
+    """Sound and nothing else."""
+
+    def __init__(self, kind: Container, file: BinaryIO, n_samples: int) -> None:
+        name = BY_SUFFIX[kind.suffix].name
+        self._encoder = encoder(name, n_samples=n_samples)
+        self._file = _Watched(file)
+
+    def write(self, samples: Samples) -> None:
+        self._file.write(self._encoder.encode(samples))
+
+    def close(self) -> None:
+        self._file.write(self._encoder.flush())
+
+    def abandon(self) -> None:
+        pass
+
+
+class Muxed:
+    """Sound, chapters, tags and a cover."""
+
+    def __init__(self, kind: Container, file: BinaryIO, tags: Tags) -> None:
+        import av
+
+        self._av = av
+        self._file = _Watched(file)
+        self._format = SAMPLE_FORMAT[kind.codec]
+        self._n_samples = 0
+        brand = {"brand": f"{kind.suffix[1:].upper()} ", "movflags": "+faststart"}
+        self._out = av.open(self._file, "w", format=kind.muxer, options=brand if kind.muxer == "mp4" else {})
+        about = {"title": tags.title, "album": tags.title, "artist": tags.author, "genre": "Audiobook"}
+        self._out.metadata.update({key: text for key, text in about.items() if text})
+        stream = self._out.add_stream(kind.codec, rate=SAMPLE_RATE)
+        assert isinstance(stream, av.AudioStream)
+        self._stream = stream
+        self._stream.layout, self._stream.format = "mono", self._format
+        if kind.codec != "flac":
+            self._stream.bit_rate = BIT_RATE
+        if kind.codec in ("libopus", "flac"):
+            # FFmpeg's own way rounds these up by a second where half of one has passed.
+            self._out.metadata.update(pair for n, mark in enumerate(tags.marks) for pair in _comments(n, mark))
+        else:
+            self._out.set_chapters([_chapter(n, mark) for n, mark in enumerate(tags.marks)])
+        if kind.cover and tags.cover:
+            self._mux([self._picture(tags.cover)])
+
+    def write(self, samples: Samples) -> None:
+        if not np.isfinite(samples).all():
+            raise ModelFailed("the model made samples that are not numbers; no audio can be written from them")
+        if not len(samples):
+            return
+        clipped = np.clip(samples, -1, 1)
+        data = to_int16(clipped) if self._format == "s16" else clipped
+        frame = self._av.AudioFrame.from_ndarray(data.reshape(1, -1), format=self._format, layout="mono")
+        frame.sample_rate = SAMPLE_RATE
+        frame.pts = self._n_samples
+        frame.time_base = Fraction(1, SAMPLE_RATE)
+        from tutti.audio.compressed import one_cpu_in_sight
+
+        first = self._n_samples == 0
+        self._n_samples += len(samples)
+        with one_cpu_in_sight() if first else nullcontext():
+            self._mux(self._stream.encode(frame))
+
+    def close(self) -> None:
+        try:
+            self._mux(self._stream.encode(None))
+            self._out.close()
+        except self._av.FFmpegError as exc:
+            raise self._file.error or exc from None
+
+    def abandon(self) -> None:
+        """Lets go of a file that will not be finished."""
+        with suppress(self._av.FFmpegError, OSError):
+            self._out.close()
+
+    def _mux(self, packets: Sequence[Any]) -> None:
+        try:
+            for packet in packets:
+                self._out.mux(packet)
+        except self._av.FFmpegError as exc:
+            raise self._file.error or exc from None
+
+    def _picture(self, cover: Picture) -> Any:
+        """The cover is a film of one picture, whose bytes go in as they are: it is never decoded."""
+        from av.stream import Disposition
+
+        stream = self._out.add_stream("mjpeg" if cover.kind == "jpeg" else "png", rate=1)
+        stream.width, stream.height = cover.width, cover.height
+        stream.pix_fmt = "yuvj420p" if cover.kind == "jpeg" else "rgb24"
+        stream.disposition = Disposition.attached_pic.value  # type: ignore[assignment]
+        stream.metadata["comment"] = "Cover (front)"
+        packet = self._av.Packet(cover.data)
+        packet.stream, packet.pts, packet.dts, packet.time_base = stream, 0, 0, MS
+        return packet
+
+
+class _Watched:
+    """A file as FFmpeg calls it; remembers what broke, since FFmpeg itself only knows that something did."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self.name = str(getattr(file, "name", ""))
+        self.error: OSError | None = None
+
+    def write(self, data: bytes) -> int:
+        try:
+            rest = memoryview(data)
+            while rest:  # an unbuffered file may take less than it is given
+                rest = rest[self._file.write(rest) :]
+        except OSError as exc:
+            self.error = exc
+            raise
+        return len(data)
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        return self._file.seek(offset, whence)
+
+    def tell(self) -> int:
+        return self._file.tell()
+
+
+def _chapter(n: int, mark: Mark) -> Any:
+    start, end = round(1000 * mark.start_s), round(1000 * mark.end_s)
+    return {"id": n, "start": start, "end": end, "time_base": MS, "metadata": {"title": mark.title}}
+
+
+def _comments(n: int, mark: Mark) -> Iterator[tuple[str, str]]:
+    """The mark as Vorbis comments."""
+    ms = round(1000 * mark.start_s)
+    clock = f"{ms // 3_600_000:02}:{ms // 60_000 % 60:02}:{ms // 1000 % 60:02}.{ms % 1000:03}"
+    yield f"CHAPTER{n:03}", clock
+    yield f"CHAPTER{n:03}NAME", mark.title
