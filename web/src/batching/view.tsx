@@ -1,3 +1,32 @@
+// Batching, live: who waits, which rows leave together and why, how early everyone hears.
+import { useEffect } from "preact/hooks";
+import "./batching.css";
+import { Charts } from "./charts";
+import { watch } from "./feed";
+import { Lanes } from "./lanes";
+import { Last } from "./last";
+import { Load } from "./load";
+import { Queue } from "./queue";
+import { Rules, Standing } from "./rules";
+
 export function BatchingView() {
-  return <p class="empty">soon</p>;
+  useEffect(watch, []);
+  return (
+    <div class="batching">
+      <div class="lead">
+        <h1>Whoever is ready comes in.</h1>
+        <p>
+          Everyone who asks for speech meets in one queue. Whenever the device is free, the most urgent rows leave together as one batch, first through the
+          acoustic stage, then, cut afresh, through the vocoder.
+        </p>
+        <Standing />
+      </div>
+      <Load />
+      <Lanes />
+      <Last />
+      <Queue />
+      <Rules />
+      <Charts />
+    </div>
+  );
 }

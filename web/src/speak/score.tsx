@@ -118,6 +118,7 @@ function Lyrics({ clip }: { clip: Clip }) {
   useSignalEffect(() => {
     const n = lit.value;
     clip.words.value;
+    if (here.current && player.clip.value === clip) here.current.dataset.at = String(player.at_s.value);
     here.current?.querySelector("[aria-current]")?.removeAttribute("aria-current");
     here.current?.querySelector(`[data-n="${n}"]`)?.setAttribute("aria-current", "true");
   });

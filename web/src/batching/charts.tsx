@@ -1,0 +1,138 @@
+// The last minute in five charts.
+import { effect } from "@preact/signals";
+import { useEffect, useRef } from "preact/hooks";
+import uPlot from "uplot";
+import "uplot/dist/uPlot.min.css";
+import { colour, theme } from "../theme";
+import { KEPT_S, type Point, points } from "./feed";
+
+interface Chart {
+  title: string;
+  unit: string;
+  lines: { name: string; ink: string; of: (point: Point) => number | null }[];
+  least: number; // the top of an empty chart
+}
+
+const CHARTS: Chart[] = [
+  { title: "Queue depth", unit: "jobs", least: 4, lines: [{ name: "waiting", ink: "ink", of: (point) => point.waiting }] },
+  {
+    title: "Batch size",
+    unit: "rows",
+    least: 4,
+    lines: [
+      { name: "acoustic", ink: "c-next", of: (point) => point.rows[0]! },
+      { name: "vocoder", ink: "c-first", of: (point) => point.rows[1]! },
+    ],
+  },
+  {
+    title: "Padding",
+    unit: "%",
+    least: 20,
+    lines: [
+      { name: "acoustic", ink: "c-next", of: (point) => point.padding[0]! },
+      { name: "vocoder", ink: "c-first", of: (point) => point.padding[1]! },
+    ],
+  },
+  {
+    title: "First audio",
+    unit: "ms",
+    least: 200,
+    lines: [
+      { name: "p50", ink: "c-first", of: (point) => point.first_ms[0]! },
+      { name: "p95", ink: "c-bulk", of: (point) => point.first_ms[1]! },
+    ],
+  },
+  {
+    title: "Goodput",
+    unit: "s of speech a second",
+    least: 2,
+    lines: [
+      { name: "all", ink: "c-6", of: (point) => point.speech[0]! },
+      { name: "in time", ink: "c-4", of: (point) => point.speech[1]! },
+    ],
+  },
+];
+
+export function Charts() {
+  return (
+    <section class="charts" aria-labelledby="charts-title">
+      <h2 id="charts-title">The last minute</h2>
+      <div>
+        {CHARTS.map((chart) => (
+          <Plot key={chart.title} chart={chart} />
+        ))}
+      </div>
+    </section>
+  );
+}
+
+function Plot({ chart }: { chart: Chart }) {
+  const here = useRef<HTMLDivElement>(null);
+  useEffect(() => {
+    const box = here.current!;
+    // Colours are drawn in, so another theme is another plot.
+    let plot: uPlot | null = null;
+    const stop = effect(() => {
+      theme.value;
+      plot?.destroy();
+      plot = new uPlot(options(chart, box.clientWidth), data(chart, points.peek()), box);
+    });
+    const follow = effect(() => plot?.setData(data(chart, points.value)));
+    const grown = new ResizeObserver(() => plot?.setSize({ width: box.clientWidth, height: HEIGHT }));
+    grown.observe(box);
+    return () => {
+      stop();
+      follow();
+      grown.disconnect();
+      plot?.destroy();
+    };
+  }, []);
+  const now = points.value.at(-1);
+  return (
+    <figure>
+      <figcaption>
+        <b>{chart.title}</b> <span class="faint">{chart.unit}</span>
+        <span class="values">
+          {chart.lines.map(({ name, ink, of }) => (
+            <span key={name} data-ink={ink}>
+              {name} <b>{shown(now ? of(now) : null)}</b>
+            </span>
+          ))}
+        </span>
+      </figcaption>
+      <div ref={here} aria-hidden="true" />
+    </figure>
+  );
+}
+
+const HEIGHT = 120;
+
+function shown(value: number | null): string {
+  if (value === null) return "–";
+  return value >= 100 || Number.isInteger(value) ? String(Math.round(value)) : value.toFixed(1);
+}
+
+function data(chart: Chart, kept: Point[]): uPlot.AlignedData {
+  const now = kept.at(-1)?.t ?? 0;
+  return [kept.map(({ t }) => t - now), ...chart.lines.map(({ of }) => kept.map(of))];
+}
+
+function options(chart: Chart, width: number): uPlot.Options {
+  const axis: uPlot.Axis = { stroke: colour("ink-2"), grid: { stroke: colour("rule"), width: 1 }, ticks: { show: false }, font: `11px ${colour("sans")}` };
+  return {
+    width,
+    height: HEIGHT,
+    legend: { show: false },
+    cursor: { show: false },
+    padding: [8, 8, 0, 0],
+    scales: {
+      x: { time: false, range: [-KEPT_S, 0] },
+      y: { range: (_, __, high) => [0, Math.max(chart.least, (high ?? 0) * 1.1)] },
+    },
+    axes: [
+      { ...axis, size: 22, values: (_, ticks) => ticks.map((t) => (t === 0 ? "now" : `${t} s`)), space: 60 },
+      { ...axis, size: 40, space: 28 },
+    ],
+    series: [{}, ...chart.lines.map(({ ink }) => ({ stroke: colour(ink), width: 1.6, points: { show: false }, spanGaps: false }))],
+  };
+}
