@@ -5,6 +5,7 @@ import threading
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,8 @@ import numpy as np
 from fastapi import FastAPI
 from prometheus_client import CollectorRegistry
 
-from tests.toning import Spelling, silent_voices
+from tests.toning import Spelling, silent_voices, tone_engine
+from tutti.batching.podium import Podium
 from tutti.errors import NothingToSpeak
 from tutti.model.tone import ToneModel
 from tutti.server.app import app
@@ -49,6 +51,11 @@ class Stage:
         self.opened = threading.Semaphore(0)  # one for each stream
         self.closed = threading.Semaphore(0)  # one for each that ended before its last chunk
         self._go: asyncio.Event | None = None
+
+    @cached_property
+    def podium(self) -> Podium:
+        """Of an engine that never runs: nobody waits there."""
+        return tone_engine(self.voices).podium
 
     async def start(self) -> None:
         self.loop = asyncio.get_running_loop()
@@ -156,6 +163,7 @@ class House:
     app: FastAPI
     server: Server
     thread: threading.Thread
+    loop: asyncio.AbstractEventLoop
     clients: list[httpx2.Client] = field(default_factory=list)
 
     def client(self, **options: Any) -> httpx2.Client:
@@ -177,6 +185,17 @@ class House:
         host, port = self.url.removeprefix("http://").split(":")
         return host, int(port)
 
+    @contextmanager
+    def asleep(self) -> Iterator[None]:
+        """The server stands still meanwhile: what is sent now is all there when it wakes, however slow the sender."""
+        held, go = threading.Event(), threading.Event()
+        self.loop.call_soon_threadsafe(lambda: (held.set(), go.wait()))
+        assert held.wait(60)
+        try:
+            yield
+        finally:
+            go.set()
+
 
 @contextmanager
 def serving(stage: Any, **chosen: Any) -> Iterator[House]:
@@ -187,8 +206,10 @@ def serving(stage: Any, **chosen: Any) -> Iterator[House]:
         application = app(stage, settings, CollectorRegistry(), on_warm=lambda _: warm.set())
         server = Server(configured(application, settings), application.state.service.gate, settings.grace_s)
         started = threading.Event()
+        loops: list[asyncio.AbstractEventLoop] = []
 
         async def run() -> None:
+            loops.append(asyncio.get_running_loop())
             serve = asyncio.create_task(server.serve(sockets=[sock]))
             while not server.started:
                 await asyncio.sleep(0)
@@ -200,7 +221,7 @@ def serving(stage: Any, **chosen: Any) -> Iterator[House]:
         assert started.wait(60)
         if not isinstance(stage, Stage) or stage.may_start.is_set():
             assert warm.wait(60)
-        house = House(address(sock), stage, application, server, thread)
+        house = House(address(sock), stage, application, server, thread, loops[0])
         house.client()
         try:
             yield house
