@@ -10,6 +10,10 @@ PADDED = (64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768, 65536)
 RATIOS = (0.01, 0.05, 0.1, 0.2, 0.3, 0.5, 0.75)
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 
+CLASSES = ("first", "next", "bulk")
+OUTCOMES = ("spoken", "failed", "cancelled")
+WHYS = ("bisected", "device_full", "worker_lost")
+
 
 class Metrics:
     """Every number of one engine."""
@@ -44,7 +48,16 @@ class Metrics:
         self.rejected = counter("tutti_rejected", "Streams refused at the door.", kind)
         self.retried = counter("tutti_retried", "Rows run again after a failed batch or a lost worker.", ("why",))
         self.first_audio = histogram("tutti_first_audio_seconds", "From arrival to the first samples.", (), SECONDS)
+        self.first_late = counter("tutti_first_audio_late", "Streams whose first samples came after their target.")
         self.underruns = counter("tutti_underruns", "Chunks that came after the listener's buffer had run dry.")
         self.audio = counter("tutti_audio_seconds", "Audio handed to callers.")
+        self.good_audio = counter("tutti_good_audio_seconds", "Audio that was there when its listener needed it.")
         self.worker_bytes = gauge("tutti_worker_bytes", "Memory a worker holds.", ("worker", "memory"))
         self.worker_restarts = gauge("tutti_worker_restarts", "Starts after the first, of each worker.", ("worker",))
+        # A rate needs a zero to rise from: what has not happened yet is told as such.
+        for name in CLASSES:
+            self.rejected.labels(name)
+        for name in OUTCOMES:
+            self.rows.labels(name)
+        for name in WHYS:
+            self.retried.labels(name)

@@ -94,12 +94,14 @@ class Stats:
     def first_audio(self, after_s: float, *, in_time: bool = True) -> None:
         self.tape.note(First(self.tape.clock(), after_s, in_time))
         self.metrics.first_audio.observe(after_s)
+        self.metrics.first_late.inc(not in_time)
 
     def heard(self, audio_s: float, *, in_time: bool, soon: bool = True) -> None:
         """A chunk was handed to its caller; a first one may be in time and yet not as soon as it should."""
         self.tape.note(Heard(self.tape.clock(), audio_s, in_time and soon))
         self._audio_s += audio_s
         self.metrics.audio.inc(audio_s)
+        self.metrics.good_audio.inc(audio_s if in_time and soon else 0.0)
         if not in_time:
             self._happened("underrun")
             self.metrics.underruns.inc()
