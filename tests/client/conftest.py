@@ -26,7 +26,7 @@ def faults() -> Iterator[FaultServer]:
 @pytest.fixture
 def client(house: House) -> Iterator[Client]:
     """Without a cache and without warming, so that every call is one request."""
-    with Client(house.url, memory_cache_bytes=0, prewarm=False) as client:
+    with Client(house.url, memory_cache_bytes=0, prewarm=False, health_timeout_s=60) as client:
         yield client
 
 

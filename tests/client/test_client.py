@@ -130,7 +130,7 @@ def test_every_request_after_the_first_finds_a_connection(client: Client) -> Non
 
 
 def test_a_warm_client_needs_no_connection_for_its_first_call(house: House) -> None:
-    with Client(house.url, prewarm=False) as client:
+    with Client(house.url, prewarm=False, health_timeout_s=60) as client:
         assert client.warm()
         client.speak(SHORT)
         assert client.stats().connections == 0

@@ -41,11 +41,12 @@ def test_who_logs_does_not_write(capsys: pytest.CaptureFixture[str], monkeypatch
 
 
 def test_it_leaves_everything_as_it_was_and_keeps_one_line_out(capsys: pytest.CaptureFixture[str]) -> None:
-    root = logging.getLogger()
-    before = (root.handlers[:], root.level)
+    root, ours = logging.getLogger(), logging.getLogger("tutti")
+    before = (root.handlers[:], root.level, ours.level, log.isEnabledFor(logging.INFO))
     with logging_aside("text"):
+        assert log.isEnabledFor(logging.INFO)
         logging.getLogger("uvicorn.error").error(CUT)
         logging.getLogger("uvicorn.error").error("something else")
-    assert (root.handlers, root.level) == before
+    assert (root.handlers, root.level, ours.level, log.isEnabledFor(logging.INFO)) == before
     assert "something else" in (written := capsys.readouterr().err)
     assert CUT not in written

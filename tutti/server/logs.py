@@ -33,11 +33,11 @@ def logging_aside(format: Literal["text", "json"], level: int = logging.INFO) ->
     writer.setFormatter(Json() if format == "json" else logging.Formatter("%(asctime)s %(name)s %(message)s"))
     queue: SimpleQueue[logging.LogRecord] = SimpleQueue()
     listener = QueueListener(queue, writer)
-    root = logging.getLogger()
-    before = root.handlers[:], root.level
+    root, ours = logging.getLogger(), logging.getLogger("tutti")
+    before = root.handlers[:], root.level, ours.level
     root.handlers[:] = [QueueHandler(queue)]
     root.setLevel(logging.WARNING)
-    logging.getLogger("tutti").setLevel(level)
+    ours.setLevel(level)
     uvicorn = logging.getLogger("uvicorn.error")
     uvicorn.addFilter(_not_cut)
     listener.start()
@@ -46,7 +46,9 @@ def logging_aside(format: Literal["text", "json"], level: int = logging.INFO) ->
     finally:
         listener.stop()
         uvicorn.removeFilter(_not_cut)
-        root.handlers[:], root.level = before
+        root.handlers[:] = before[0]
+        root.setLevel(before[1])  # not the bare attribute: loggers remember what they may say
+        ours.setLevel(before[2])
 
 
 def _not_cut(record: logging.LogRecord) -> bool:
