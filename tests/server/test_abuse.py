@@ -89,15 +89,18 @@ def test_what_is_not_json_is_told_so(house: House) -> None:
     shaped(house.post("/v1/audio/speech", content=bomb, headers=JSON), 400, "invalid_input")
 
 
-def test_a_body_or_a_text_that_is_too_long_is_refused(house: House) -> None:
-    shaped(house.speak(input="a" * 10_000_000), 413, "too_large")
-    shaped(house.speak(input="a. " * 40_000), 413, "too_large", "input")
-    for path, body, field in (
-        ("/tts", {"text": "a" * 100_001}, "text"),
-        ("/dev/phonemize", {"text": "a" * 100_001}, "text"),
-    ):
-        shaped(house.post(path, body), 413, "too_large", field)
-    assert house.speak().status_code == 200
+def test_a_body_or_a_text_that_is_too_long_is_refused_and_told_what_to_change(stage: Stage) -> None:
+    with serving(stage, max_text=1000) as house:
+        refused = house.speak(input="a" * 10_000_000)
+        shaped(refused, 413, "too_large")
+        assert "TUTTI_MAX_BODY" in refused.json()["detail"]
+        refused = house.speak(input="a. " * 400)
+        shaped(refused, 413, "too_large", "input")
+        assert "TUTTI_MAX_TEXT" in refused.json()["detail"]
+        for path in ("/tts", "/tts/stream", "/dev/phonemize"):
+            shaped(house.post(path, {"text": "a" * 1001}), 413, "too_large", "text")
+        shaped(house.post("/tts/batch", {"requests": [{"text": "a" * 501}] * 2}), 413, "too_large", "requests")
+        assert house.speak().status_code == 200
 
 
 def test_a_body_of_unknown_length_is_read_no_further_than_allowed(stage: Stage) -> None:

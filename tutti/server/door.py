@@ -90,7 +90,7 @@ class Door:
             body += message.get("body", b"")
             more = message.get("more_body", False)
         if max(int(length), len(body)) > max_body:
-            raise TooLarge(f"the body is over {max_body:,} bytes")
+            raise TooLarge(f"the body is over {max_body:,} bytes (TUTTI_MAX_BODY)")
         return bytes(body)
 
 

@@ -59,9 +59,11 @@ class Service:
 
     def check_text(self, n_characters: int, caller: str, param: str = "input") -> None:
         """Raises where a text is too long for one request or for what this caller may still ask."""
-        if n_characters > self.settings.max_text:
+        max_text = self.settings.max_text
+        if n_characters > max_text:
             raise TooLarge(
-                f"the text has {n_characters:,} characters; one request takes {self.settings.max_text:,}", param=param
+                f"the text has {n_characters:,} characters; one request takes {max_text:,} (TUTTI_MAX_TEXT)",
+                param=param,
             )
         self.limits.characters.take(caller, n_characters)
 

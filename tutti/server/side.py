@@ -1,5 +1,6 @@
 """Side routes that users' configurations name: captions, phonemes, blends."""
 
+import asyncio
 import re
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Any
@@ -12,7 +13,7 @@ from tutti.errors import InvalidInput
 from tutti.server.ask import Ask
 from tutti.server.bodies import CaptionBody, PhonemesBody, PhonemizeBody, VoiceId
 from tutti.server.docs import AUDIO, CAPTIONS, errors
-from tutti.server.errors import fields
+from tutti.server.errors import TooLarge, fields
 from tutti.server.gone import while_here
 from tutti.server.names import voice_expression
 from tutti.server.replies import caption, captions, headers, line, told
@@ -27,6 +28,7 @@ from tutti.voices import parse
 
 _SAID = re.compile(r"[^\s" + re.escape("".join(vocab.PUNCTUATION)) + "]+")
 LONGEST_WORD = 200  # symbols; more cannot be one word
+MAX_PHONEMIZED = 100_000  # characters: the answer, many times as long, is held in memory
 
 
 def side_routes(service: Service) -> APIRouter:
@@ -48,16 +50,15 @@ def side_routes(service: Service) -> APIRouter:
         return chunked(service, request, stream, encoding, pieces, "application/x-ndjson")
 
     @routes.post("/dev/phonemize", responses=errors())
-    async def phonemize(request: Request, body: PhonemizeBody) -> dict[str, Any]:
+    async def phonemize(request: Request, body: PhonemizeBody) -> JSONResponse:
         """How a text will be said: Kokoro's symbols and their numbers, and the place of each word in the text."""
         with fields(input="text"):
+            if len(body.text) > MAX_PHONEMIZED:
+                raise TooLarge(f"phonemes are shown for up to {MAX_PHONEMIZED:,} characters at a time", param="input")
             service.check_text(len(body.text), request.state.caller)
             code = language(body.language or "a").code
             chunks = await while_here(request.receive, read(service, body.text, code, body.lexicon))
-        phonemes = " ".join(chunk.phonemes for chunk in chunks if chunk.words)
-        tokens = vocab.encode(phonemes).tolist()
-        dropped = [symbol for chunk in chunks for symbol in chunk.dropped]
-        return {"phonemes": phonemes, "tokens": tokens, "words": placed(body.text, chunks), "dropped": dropped}
+        return await asyncio.to_thread(shown, body.text, chunks)  # thousands of words: not on the event loop
 
     @routes.post("/dev/generate_from_phonemes", response_class=Response, responses={**AUDIO, **errors()})
     async def generate_from_phonemes(request: Request, body: PhonemesBody) -> Response:
@@ -82,6 +83,13 @@ def side_routes(service: Service) -> APIRouter:
 
 async def read(service: Service, text: str, code: str, lexicon: Mapping[str, str] | None) -> list[Chunk]:
     return [chunk async for chunk in service.engine.phonemize(text, code, lexicon)]
+
+
+def shown(text: str, chunks: list[Chunk]) -> JSONResponse:
+    phonemes = " ".join(chunk.phonemes for chunk in chunks if chunk.words)
+    tokens = vocab.encode(phonemes).tolist()
+    dropped = [symbol for chunk in chunks for symbol in chunk.dropped]
+    return JSONResponse({"phonemes": phonemes, "tokens": tokens, "words": placed(text, chunks), "dropped": dropped})
 
 
 def placed(text: str, chunks: Iterable[Chunk]) -> list[dict[str, Any]]:

@@ -15,7 +15,8 @@ Pronounce = Callable[[Spoken, str, Mapping[int, str]], Reading]
 def chunks(text: str, code: str, pronounce: Pronounce, own: "WordList | None" = None) -> Iterator[Chunk]:
     """The chunks of a text in order, each made only when it is asked for; `own` words sound as their author says.
 
-    A mark that is wrong raises InvalidInput with the first chunk, before anything was pronounced.
+    A mark that is wrong raises InvalidInput with the first chunk, before anything was pronounced. A book is read
+    stretch by stretch, so that it takes no more memory, and its first chunk no more time, than a few pages.
     """
     from tutti.text.pack import pack
 
@@ -27,6 +28,7 @@ def _readings(text: str, code: str, pronounce: Pronounce, own: "WordList | None"
     from dataclasses import replace
 
     from tutti.text import ssml
+    from tutti.text.arriving import parted
     from tutti.text.clean import clean
     from tutti.text.marks import Passage, parse
     from tutti.text.normalize import normalize
@@ -41,16 +43,18 @@ def _readings(text: str, code: str, pronounce: Pronounce, own: "WordList | None"
         language = passage.manner.language or code
         return replace(pronounce(normalize(spoken, language), language, given), manner=passage.manner)
 
-    cleaned = clean(ssml.marked(text) if ssml.is_ssml(text) else text)
-    yield Reading((), cleaned.dropped), 0.0
-    passages = parse(cleaned.spoken)
-    for passage in passages:
-        last: Sentence | None = None
-        for sentence in sentences(passage.spoken):
-            if last:
-                yield said(last, passage), PARAGRAPH_PAUSE_S if last.paragraph_end else 0.0
-            last = sentence
-        pause_s = passage.pause_s
-        if not pause_s and passage is not passages[-1] and ends_paragraph(passage.spoken):
-            pause_s = PARAGRAPH_PAUSE_S
-        yield said(last, passage) if last else Reading(()), pause_s
+    for stretch in parted(text):
+        cleaned = clean(ssml.marked(text) if ssml.is_ssml(text) else Spoken.of(stretch.said, stretch.shift))
+        yield Reading((), cleaned.dropped), 0.0
+        passages = parse(cleaned.spoken)
+        for passage in passages:
+            last: Sentence | None = None
+            for sentence in sentences(passage.spoken):
+                if last:
+                    yield said(last, passage), PARAGRAPH_PAUSE_S if last.paragraph_end else 0.0
+                last = sentence
+            pause_s = passage.pause_s
+            more = stretch.more or passage is not passages[-1]
+            if not pause_s and more and ends_paragraph(passage.spoken):
+                pause_s = PARAGRAPH_PAUSE_S
+            yield said(last, passage) if last else Reading(()), pause_s

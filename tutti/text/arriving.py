@@ -9,14 +9,17 @@ from itertools import pairwise
 
 from tutti.errors import InvalidInput
 from tutti.text.clean import clean
+from tutti.text.marks import check
 from tutti.text.pack import PARAGRAPH_PAUSE_S
 from tutti.text.split import LONGEST_SENTENCE, LONGEST_WORD, sentences
+from tutti.text.ssml import is_ssml
 
 Delta = str | None  # a piece of text; none: say all that has come, the author will be a while
 Text = str | AsyncIterable[Delta]
 FIRST_WORDS = 5  # a clause of so many is worth an early beginning
 FIRST_WIDE = 10  # the same in characters, where words are not parted
 MOST_WAITING = 2 * LONGEST_SENTENCE
+WINDOW = 16_000  # characters of a whole text that are looked at together
 GROWTH = 32  # after a look in vain the text grows by this part before the next: many small pieces cost no more than few
 
 
@@ -28,6 +31,7 @@ class Stretch:
     at: int = 0
     pause_s: float = 0.0
     marks: str = ""  # of earlier stretches, still in force: [rate:1.2]
+    more: bool = False  # of the same text follows
 
     @property
     def said(self) -> str:
@@ -86,7 +90,7 @@ class Intake:
         stretch = Stretch(text, at, self._gap_s if text.strip() else 0.0, "".join(self._marks.values()))
         if text.strip():
             self._gap_s = PARAGRAPH_PAUSE_S if _PARAGRAPH_END.search(text) else 0.0
-        self._remember(text)
+        _remember(self._marks, text)
         self._seen = self._look_from = self._flushed = 0
         return stretch
 
@@ -107,14 +111,48 @@ class Intake:
         self._look_from = n + n // GROWTH
         return end
 
-    def _remember(self, text: str) -> None:
-        """A mark holds until another or its end, also in the stretches to come."""
-        for match in _LASTING.finditer(text):
-            name = (match["name"] or match["end"]).lower()
-            for ended in ("voice", "lang") if name == "voice" else (name,):
-                self._marks.pop(ended, None)
-            if match["name"]:
-                self._marks[name] = match[0]
+
+def _remember(marks: dict[str, str], text: str) -> None:
+    """A mark holds until another or its end, also in the stretches to come."""
+    for match in _LASTING.finditer(text):
+        name = (match["name"] or match["end"]).lower()
+        for ended in ("voice", "lang") if name == "voice" else (name,):
+            marks.pop(ended, None)
+        if match["name"]:
+            marks[name] = match[0]
+
+
+def parted(text: str) -> Iterator[Stretch]:
+    """A whole text in stretches, each as long as a few pages; joined, they are the text. A wrong mark raises at once.
+
+    Cut between paragraphs where there are any, else between sentences, else between words.
+    """
+    if len(text) <= WINDOW or is_ssml(text):
+        yield Stretch(text)
+        return
+    check(text)
+    marks: dict[str, str] = {}
+    at = 0
+    while at < len(text):
+        end = at + _window(text[at : at + WINDOW]) if len(text) - at > WINDOW else len(text)
+        yield Stretch(text[at:end], at, marks="".join(marks.values()), more=_WORD.search(text, end) is not None)
+        _remember(marks, text[at:end])
+        at = end
+
+
+def _window(text: str) -> int:
+    """How much of a window may be read by itself."""
+    if text.isspace():
+        return len(text)
+    # Not before a mark: a pause takes the place of the one between paragraphs.
+    for match in reversed(list(_BLANK_LINE.finditer(text, len(text) // 2))):
+        if text[match.end() : match.end() + 1] not in ("", "[") and _safe(text, match.end()):
+            return match.end()
+    end = next((end for end in _sentence_ends(text) if text[end] != "["), 0) or _whole_words(text)
+    if end == 0:
+        open_ = _OPEN.search(text, max(0, len(text) - 2000))
+        end = open_.start() if open_ else len(text.rstrip("<[&"))
+    return end or _whole_words(text, open_too=True) or len(text)
 
 
 async def stretches(text: Text, most: int, pause_s: float | None = None) -> AsyncGenerator[Stretch]:
@@ -161,6 +199,8 @@ async def stretches(text: Text, most: int, pause_s: float | None = None) -> Asyn
 
 _DOCUMENT = re.compile(r"\ufeff?\s*<(?:speak|\?xml|!--)")  # SSML is read as a whole
 _LASTING = re.compile(r"(?i)\[(?:(?P<name>rate|pitch|voice|lang):[^\[\]\n]{0,120}|/(?P<end>rate|pitch|voice|lang))\]")
+_BLANK_LINE = re.compile(r"(?:\r\n?|\n)[ \t]*(?:\r\n?|\n)\s*")
+_WORD = re.compile(r"\w")
 _STOPS = ".!?…‽。！？｡।॥"
 _PARAGRAPH_END = re.compile(r"\n[ \t]*\n\s*\Z|\r\n[ \t]*\r\n\s*\Z")
 _BORDER = re.compile(rf"[{_STOPS}][^\w\s]*\s|[。！？｡।॥]|\n\s*\n|\n[ \t]*(?:[-*+•]|\d{{1,3}}[.)])[ \t]|<")  # or none

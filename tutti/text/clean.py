@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from unicodedata import category, combining, is_normalized, normalize
 
 from tutti.text import markdown
@@ -28,7 +29,8 @@ def clean(text: str | Spoken) -> Cleaned:
         spoken, dropped = _without_symbols(_composed(spoken))
         spoken = spoken.sub(_FANCY, lambda match: normalize("NFKC", match[0]))
         spoken = _translated(spoken, _SAME_LENGTH).sub(_EN_DASH, _dash)
-    spoken = spoken.sub(_LINE_END, "\n").sub(_INVISIBLE, "").sub(_DOTS, "…").sub(_DOUBLE_HYPHEN, "—")
+    spoken = _translated(spoken.sub(_TWO_LINE_ENDS, "\n"), _LINE_ENDS)
+    spoken = spoken.sub(_INVISIBLE, "").sub(_DOTS, "…").sub(_DOUBLE_HYPHEN, "—")
     return Cleaned(markdown.plain(_translated(spoken, _BLANKS)), dropped)
 
 
@@ -42,6 +44,7 @@ _SYMBOL = re.compile(
     f"|{_EMOJI_PART}(?:\u200d{_EMOJI_PART})*+[\U000e0020-\U000e007f]*+"  # one emoji, however many parts make it
     "|[\ud800-\udfff\ue000-\uf8ff\ufffd\U000f0000-\U0010ffff]"  # no character at all, or a private one
 )
+_SYMBOLS = re.compile(f"(?:{_SYMBOL.pattern})++")
 _BULLET = re.compile("(?m)^([ \t]*)[▪▫■□●○◦▶►➤➢❖✦]\ufe0f?(?=[ \t])")
 # Letters in costume: full width, mathematical, ligatures, Roman numerals of one character.
 _FANCY = re.compile(
@@ -62,7 +65,8 @@ _SAME_LENGTH = str.maketrans(
     }
 )
 _EN_DASH = re.compile("–")
-_LINE_END = re.compile("\r\n?|[\x0b\x0c\x85\u2028\u2029]")
+_TWO_LINE_ENDS = re.compile("\r\n")
+_LINE_ENDS = str.maketrans(dict.fromkeys("\r\x0b\x0c\x85\u2028\u2029", "\n"))
 # White space survives; soft hyphens, joiners, bidi controls, byte order marks and tags are silent anyway.
 _INVISIBLE = re.compile(
     "[\x00-\x08\x0e-\x1f\x7f-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e"
@@ -114,13 +118,18 @@ def _without_symbols(spoken: Spoken) -> tuple[Spoken, tuple[str, ...]]:
     dropped: list[str] = []
 
     def drop(match: re.Match[str]) -> str:
-        symbol = match[0]
-        dropped.append("\ufffd" if category(symbol[0]) in ("Cs", "Co", "Cn") else symbol)
+        dropped.extend(map(_shown, _SYMBOL.findall(match[0])))
         before, after = spoken.text[match.start() - 1 : match.start()], spoken.text[match.end() : match.end() + 1]
         return " " if before.isalnum() and after.isalnum() else ""
 
     spoken = spoken.sub(_BULLET, lambda match: f"{match[1]}•")
-    return spoken.sub(_SYMBOL, drop), tuple(dropped)
+    return spoken.sub(_SYMBOLS, drop), tuple(dropped)
+
+
+@lru_cache(4096)
+def _shown(symbol: str) -> str:
+    """A symbol as people can be told of it: half a pair and private characters have no face."""
+    return "\ufffd" if category(symbol[0]) in ("Cs", "Co", "Cn") else symbol
 
 
 def _dash(match: re.Match[str]) -> str:

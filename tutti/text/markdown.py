@@ -12,7 +12,7 @@ def plain(spoken: Spoken) -> Spoken:
     """Text without emphasis, fences, rules, tags, link targets and table lines; the words keep their ties."""
     if not _ANY.search(spoken.text):
         return spoken
-    spoken = spoken.sub(_FENCE, "").sub(_RULE, "\n").sub(_TAG, _untagged).sub(_ENTITY, _character)
+    spoken = spoken.sub(_FENCE, "").sub(_RULE, "\n").sub(_TAGS, _untagged).sub(_ENTITY, _character)
     if "|" in spoken.text:
         table = _TABLE_LINE.search(spoken.text) is not None
         spoken = spoken.sub(_TABLE_LINE, "").sub(_ROW_START, HARD_BREAK).sub(_ROW_END, "")
@@ -32,6 +32,7 @@ _TAG = re.compile(
     r"|thead|tbody|blockquote|details|summary)(?:\s[^<>\n=]{1,60}=[^<>\n]{1,300})?\s?/?>",
     re.IGNORECASE,
 )
+_TAGS = re.compile(f"(?:{_TAG.pattern})++", re.IGNORECASE)
 _ENTITY = re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,30});")
 _TABLE_LINE = re.compile(r"(?m)^[ \t]*+\|?(?:[ \t]*+:?-++:?[ \t]*+\|)++(?:[ \t]*+:?-++:?[ \t]*+)?$")
 _ROW_START = re.compile(r"(?m)^[ \t]*+\|[ \t]*+(?=[^\n]*\|)")
@@ -57,8 +58,8 @@ _LINE_TAG = re.compile("div|p|br|hr|[uo]l|li|h[1-6]|table|tr|thead|tbody|blockqu
 
 
 def _untagged(match: re.Match[str]) -> str:
-    tag = match["tag"].lower()
-    return HARD_BREAK if _LINE_TAG.fullmatch(tag) else " " if tag in ("td", "th") else ""
+    tags = {tag.lower() for tag in _TAG.findall(match[0])}
+    return HARD_BREAK if any(map(_LINE_TAG.fullmatch, tags)) else " " if tags & {"td", "th"} else ""
 
 
 def _character(match: re.Match[str]) -> str | None:

@@ -51,9 +51,18 @@ def parse(spoken: Spoken) -> list[Passage]:
     return passages
 
 
+def check(text: str) -> None:
+    """Raises InvalidInput for the first mark that `parse` would not understand."""
+    for mark in _MARK.finditer(text) if "[" in text else ():
+        if mark["pause"] is not None:
+            _seconds(mark)
+        else:
+            _changed(AS_ASKED, mark)
+
+
 def voices_named(text: str) -> Iterator[str]:
     """The voices that marks in a text ask for, so that a wrong name is refused before anything is said."""
-    for match in _VOICES.finditer(text):
+    for match in _VOICES.finditer(text) if "[" in text or "<" in text else ():
         yield (match["mark"] or match["tag"]).strip()
 
 

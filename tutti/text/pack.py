@@ -10,6 +10,7 @@ PARAGRAPH_PAUSE_S = 0.35
 FIRST_SYMBOLS = 100
 ENOUGH_SYMBOLS = 100
 TARGET_SYMBOLS = 250
+MUTE = 2  # readings without a word, after which others may have their turn
 
 
 def pack(
@@ -23,12 +24,14 @@ def pack(
 
     A chunk is full at ENOUGH_SYMBOLS or before a pause, and takes no sentence that would carry it past
     `target_symbols`; only a clause that cannot be cut may be longer, up to `max_symbols`. A chunk has one manner.
-    Every word and every dropped symbol is in exactly one chunk; a pause after nothing is a chunk without words.
+    Every word and every dropped symbol is in exactly one chunk; a pause after nothing is a chunk without words, and so
+    is, now and then, a long stretch of nothing: whoever waits for chunks must not wait for all of it.
     """
     first_symbols, target_symbols = min(first_symbols, max_symbols), min(target_symbols, max_symbols)
     words: list[Word] = []
     dropped: list[str] = []
     first = True
+    n_mute = 0
     manner = Manner()
 
     def chunk(pause_s: float = 0.0) -> Chunk:
@@ -57,7 +60,9 @@ def pack(
                 words[-1] = _apart(words[-1])
             words += piece
         dropped += reading.dropped
-        if pause_s or full():
+        n_mute = 0 if reading.words else n_mute + 1
+        if pause_s or full() or n_mute >= MUTE:
+            n_mute = 0
             yield chunk(pause_s)
     if words or dropped:
         yield chunk()

@@ -12,6 +12,7 @@ from tutti.text.marks import LONGEST_PAUSE_S, MAX_PITCH, MAX_RATE, MIN_RATE
 from tutti.text.spoken import Span, Spoken
 
 MAX_DEPTH = 32
+MAX_DOCUMENT = 100_000  # characters: a document is read as a whole, plain text piece by piece
 RATES = {"x-slow": 0.5, "slow": 0.75, "medium": 1.0, "default": 1.0, "fast": 1.25, "x-fast": 1.5}
 PITCHES = {"x-low": -6.0, "low": -3.0, "medium": 0.0, "default": 0.0, "high": 3.0, "x-high": 6.0}
 BREAKS_S = {"none": 0.0, "x-weak": 0.1, "weak": 0.25, "medium": 0.5, "strong": 1.0, "x-strong": 1.5}
@@ -25,6 +26,11 @@ def is_ssml(text: str) -> bool:
 
 def marked(text: str) -> Spoken:
     """The same in plain text and marks. Raises InvalidInput with line and column where it is not well formed."""
+    if len(text) > MAX_DOCUMENT:
+        raise InvalidInput(
+            f"SSML of {len(text):,} characters is too long: send documents of up to {MAX_DOCUMENT:,}, or plain text",
+            param="input",
+        )
     return _Document(text).read()
 
 
