@@ -45,6 +45,7 @@ class AsyncClient:
             headers=options.headers,
             pool_size=options.pool_size,
             http2=bool(find_spec("h2")) and self.url.startswith("https") if options.http2 is None else options.http2,
+            verify=options.verify,
             timeouts=self._timeouts,
             retries=Retries(options.retries),
             sleep=asyncio.sleep,

@@ -134,7 +134,7 @@ class AsyncLive:
             opened.set_exception(MissingExtra('live speech needs WebSockets: pip install "httpx2[ws]"'))
             return
         try:
-            async with self._wire.http.websocket(address, max_message_size_bytes=MAX_MESSAGE_BYTES) as socket:
+            async with self._wire.sockets.websocket(address, max_message_size_bytes=MAX_MESSAGE_BYTES) as socket:
                 opened.set_result(socket)
                 await self._leave.wait()
         except WebSocketUpgradeError as error:

@@ -1,5 +1,6 @@
 """How a client is set up: the same for both faces."""
 
+import ssl
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -22,6 +23,7 @@ class Choices(TypedDict, total=False):
     max_workers: int
     chunk_bytes: int
     http2: bool | None
+    verify: ssl.SSLContext | bool
     prewarm: bool
     connect_timeout_s: float
     health_timeout_s: float
@@ -46,6 +48,7 @@ class Options:
     max_workers: int = 4  # texts of one `speak_many` at a time, and threads for callbacks
     chunk_bytes: int = 512
     http2: bool | None = None  # none: over TLS where the h2 package is there
+    verify: ssl.SSLContext | bool = True  # true: the system's certificates
     prewarm: bool = True
     connect_timeout_s: float = 3.0
     health_timeout_s: float = 0.5

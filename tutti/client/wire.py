@@ -2,8 +2,10 @@
 
 import asyncio
 import random
+import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeVar
 
 import httpx2
@@ -98,6 +100,7 @@ class Wire:
         headers: Mapping[str, str],
         pool_size: int,
         http2: bool,
+        verify: ssl.SSLContext | bool,
         timeouts: Timeouts,
         retries: Retries,
         sleep: Sleep,
@@ -108,7 +111,9 @@ class Wire:
         )
         self.url = url
         self.timeouts = timeouts
-        self.http = httpx2.AsyncClient(base_url=url, headers=known, limits=limits, http2=http2)
+        make = partial(httpx2.AsyncClient, base_url=url, headers=known, limits=limits, verify=verify)
+        self.http = make(http2=http2)
+        self.sockets = make() if http2 else self.http  # a WebSocket begins as HTTP/1.1
         self._retries = retries
         self._sleep = sleep
 
@@ -152,6 +157,7 @@ class Wire:
 
     async def aclose(self) -> None:
         await self.http.aclose()
+        await self.sockets.aclose()
 
     async def _attempts(self, once: Callable[[], Awaitable[T]], ask: Ask, watch: Watch) -> T:
         while True:
