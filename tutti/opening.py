@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import lru_cache
 from math import inf, isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -145,7 +146,9 @@ def _shape(choice: Choice, stage: StageName, threads: int) -> Shape:
         return SideBySide(threads)
     plan = buckets.PLANS[choice.compile if choice.device == "cuda" else "cpu"]
     shapes = plan.tokens if stage == "acoustic" else plan.frames
-    return Regrouped(lambda sizes: shapes.group(sizes, MAX_PADDED))
+    # Who watches asks again for what was just found for the scheduler.
+    group = lru_cache(128)(lambda sizes: shapes.group(sizes, MAX_PADDED))
+    return Regrouped(lambda sizes: group(tuple(sizes)))
 
 
 def _sentences(voices: Voices, voice: str) -> tuple[Utterance, ...]:

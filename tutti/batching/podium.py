@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from heapq import nsmallest
 from itertools import islice
 from math import isfinite
 from typing import get_args
@@ -78,8 +77,9 @@ class Podium:
         for stage in STAGES:
             here = [room for room in rooms if room.key.stage == stage]
             kinds: Counter[Class] = sum((room.kinds for room in here), Counter())
-            # Each room keeps the order in which they came.
-            oldest = nsmallest(SHOWN, (job for room in here for job in islice(room, SHOWN)), key=_arrived)
+            oldest = [job for room in here for job in islice(room, SHOWN)]  # a room keeps the order of arrival
+            if len(here) > 1:
+                oldest = sorted(oldest, key=_arrived)[:SHOWN]
             found[stage] = Queue({kind: kinds[kind] for kind in CLASSES}, oldest)
         return found
 
