@@ -2,11 +2,12 @@ PYTHON ?= python3
 TEXT ?= All voices, one pass.
 OUT ?= tutti.wav
 ARGS ?=
+PAGE = tutti/server/page/index.html
 
 help:  ## what can be done here
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
-serve: .venv/.tutti  ## speech over HTTP, the model fetched first: make serve ARGS="--port 8880 --preset latency"
+serve: .venv/.tutti page-if-possible  ## speech over HTTP, the model fetched first: make serve ARGS="--port 8880 --preset latency"
 	.venv/bin/tutti serve $(ARGS)
 
 speak: .venv/.tutti  ## say TEXT into OUT: make speak TEXT="Hello" OUT=hello.wav ARGS="--voice am_adam"
@@ -14,17 +15,22 @@ speak: .venv/.tutti  ## say TEXT into OUT: make speak TEXT="Hello" OUT=hello.wav
 
 install: .venv/.tutti  ## tutti in .venv, without PyTorch
 
-test: .venv/.dev  ## lint, types and the whole suite, with the real model
+test: .venv/.dev page-if-possible  ## lint, types and the whole suite, with the real model
 	.venv/bin/ruff check . && .venv/bin/ruff format --check . && .venv/bin/mypy && .venv/bin/pytest $(ARGS)
 
 test-clients: .venv/.dev  ## the code of docs/integrations with the real clients: make test-clients ARGS="--only livekit"
 	.venv/bin/python -m scripts.test_clients $(ARGS)
 
+page: $(PAGE)  ## the page at /, built from web/ into the package (needs npm)
+
+pictures: .venv/.dev page  ## the pictures of the page, taken with the real model (needs Chromium)
+	.venv/bin/python -m scripts.pictures $(ARGS)
+
 fmt: .venv/.dev  ## format the code
 	.venv/bin/ruff check --fix . ; .venv/bin/ruff format .
 
 clean:  ## forget the virtual environment and all caches of tools
-	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis web/node_modules $(dir $(PAGE))
 
 .venv/bin/pip:
 	$(PYTHON) -m venv .venv
@@ -35,7 +41,18 @@ clean:  ## forget the virtual environment and all caches of tools
 .venv/.dev: pyproject.toml | .venv/bin/pip
 	.venv/bin/pip install --quiet --editable ".[dev]" && touch $@ .venv/.tutti
 
+$(PAGE): $(shell find web/src web/public -type f) web/index.html web/vite.config.ts web/tsconfig.json web/node_modules/.package-lock.json
+	cd web && npm run --silent build
+
+web/node_modules/.package-lock.json: web/package-lock.json
+	cd web && npm ci --silent && touch node_modules/.package-lock.json
+
+# A server speaks without its page, too.
+page-if-possible:
+	@if command -v npm >/dev/null; then $(MAKE) --no-print-directory page || echo "the page could not be built; going on without" >&2; \
+	else echo "no npm here, so no page; going on without" >&2; fi
+
 # As it was typed: "$5" is money here, not a variable.
 override export TEXT := $(value TEXT)
 export OUT
-.PHONY: help serve speak install test test-clients fmt clean
+.PHONY: help serve speak install test test-clients page page-if-possible pictures fmt clean

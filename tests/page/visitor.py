@@ -9,9 +9,10 @@ import httpx2
 import numpy as np
 
 CHROMIUM_FLAGS = [
-    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
-    "--disable-component-update", "--disable-sync", "--autoplay-policy=no-user-gesture-required",
-]  # fmt: skip
+    *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
+    *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
+    "--autoplay-policy=no-user-gesture-required",
+]
 PATIENCE_MS = 120_000  # machines are shared and slow; nothing here waits for time to pass
 
 
@@ -76,7 +77,8 @@ class Visitor:
                 const lit = words?.querySelector("[aria-current]");
                 if (words?.dataset.at) window.seen.push([Number(words.dataset.at), lit ? Number(lit.dataset.n) : -1]);
               });
-              window.watcher.observe(document.body, {subtree: true, attributes: true, attributeFilter: ["data-at", "aria-current"]});
+              const attributeFilter = ["data-at", "aria-current"];
+              window.watcher.observe(document.body, {subtree: true, attributes: true, attributeFilter});
             }"""
         )
         seen: list[tuple[float, int]] = []

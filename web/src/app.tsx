@@ -43,10 +43,10 @@ export function App() {
   const Batching = batching.value;
   return (
     <>
-      <a class="skip" href={`#${view.value}`} onClick={skip}>
-        Skip to the view
-      </a>
       <header class="masthead">
+        <a class="skip" href="#view" onClick={skip}>
+          Skip to the view
+        </a>
         <a class="mark" href="#speak" aria-label="tutti, the first view">
           <span aria-hidden="true">tutti</span>
         </a>

@@ -67,7 +67,9 @@ class Player {
   }
 
   seek(s: number): void {
-    if (this.clip.value) this.send({ type: "seek", at: Math.max(0, Math.round(s * RATE)) });
+    if (!this.clip.value) return;
+    this.at_s.value = Math.max(0, s);
+    this.send({ type: "seek", at: Math.round(this.at_s.value * RATE) });
   }
 
   private send(message: FromPlayer): void {

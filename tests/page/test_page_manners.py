@@ -1,0 +1,88 @@
+"""Good manners of both views: for every reader, every width, every theme, with or without a key."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.page.visitor import Visitor
+from tests.server.house import House, serving
+from tests.toning import silent_voices, tone_engine
+
+Visit = Callable[..., Visitor]
+AXE = Path(__file__).parents[2] / "web/node_modules/axe-core/axe.min.js"
+KEY = "a-key-of-ours"
+FAULTS = "axe.run().then(({violations}) => violations.map(({id, nodes}) => [id, nodes.map(({html}) => html)]))"
+
+
+@pytest.fixture(scope="module")
+def house(voice_folder: Path) -> Iterator[House]:
+    with serving(tone_engine(silent_voices(voice_folder)), api_keys=(KEY,)) as running:
+        yield running
+
+
+def test_a_key_is_asked_for_once_and_is_in_no_link(house: House, visit: Visit) -> None:
+    visitor = visit(house)
+    visitor.expected = ["401 (Unauthorized)"]
+    visitor.write("One.")
+    visitor.press("Speak")
+    visitor.page.get_by_label("Key", exact=True).fill(KEY)
+    visitor.press("Keep it")
+    visitor.press("Speak")
+    visitor.hear_out()
+    visitor.page.locator("#link").click()
+    visitor.page.wait_for_url("**/#speak?*")
+    assert KEY not in visitor.page.url
+    assert KEY not in visitor.text("#code")
+    visitor.page.goto(house.url + "/#batching")
+    visitor.page.reload()
+    visitor.wait("[data-standing=live]")
+    visitor.slide("size", 3)
+    visitor.press("All together")
+    visitor.wait(".run[data-done='3']")
+    assert house.get("/v1/stats").status_code == 401
+
+
+def seated(visit: Visit, house: House, fragment: str, **options: object) -> Visitor:
+    """A visitor who holds the key, with something to see in either view."""
+    visitor = visit(house, **options)
+    visitor.page.evaluate(f"localStorage.setItem('tutti.key', '{KEY}')")
+    visitor.page.reload()
+    visitor.wait(".card")
+    visitor.press("Add Sky to the blend")
+    for text in ("One.", "Two."):
+        visitor.write(text)
+        visitor.press("Speak")
+        visitor.hear_out()
+    if fragment == "#batching":
+        visitor.page.goto(house.url + "/#batching")
+        visitor.wait("[data-standing=live]")
+        visitor.slide("size", 2)
+        visitor.press("deadline against window")
+        visitor.wait("#speedup")
+    return visitor
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("fragment", ["#speak", "#batching"])
+def test_axe_finds_nothing_wrong_and_nothing_sticks_out(house: House, visit: Visit, fragment: str, scheme: str) -> None:
+    if not AXE.exists():
+        pytest.skip("axe-core is not installed: make page (needs npm)")
+    visitor = seated(visit, house, fragment, color_scheme=scheme, reduced_motion="reduce")
+    assert visitor.page.evaluate("document.documentElement.dataset.theme") == scheme
+    visitor.page.evaluate(AXE.read_text(encoding="utf-8"))
+    for width in (360, 1024, 1600):
+        visitor.page.set_viewport_size({"width": width, "height": 900})
+        over = visitor.page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+        assert over <= 0, f"{over} pixels too wide at {width}"
+        found = visitor.page.evaluate(FAULTS)
+        assert not found, (width, found)
+
+
+def test_the_theme_can_be_turned_and_stays_turned(house: House, visit: Visit) -> None:
+    visitor = visit(house, color_scheme="light")
+    visitor.press("Dark colours")
+    visitor.page.reload()
+    visitor.wait("html[data-theme=dark]")
+    visitor.press("Light colours")
+    visitor.wait("html[data-theme=light]")

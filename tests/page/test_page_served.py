@@ -1,0 +1,96 @@
+"""How the page is served: to browsers only, with nothing from elsewhere, light, and with a word where it is missing."""
+
+import gzip
+import re
+from pathlib import Path
+
+import pytest
+from fastapi import FastAPI
+from fastapi.testclient import TestClient
+
+from tests.server.house import House
+from tutti.server.page import page_routes
+
+HTML = {"accept": "text/html,application/xhtml+xml"}
+LIGHT_BYTES = 100_000
+
+
+def client(folder: Path) -> TestClient:
+    app = FastAPI()
+    app.include_router(page_routes(folder))
+    return TestClient(app)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "assets").mkdir()
+    (tmp_path / "index.html").write_text("<!doctype html><title>tutti</title>" + " " * 500)
+    (tmp_path / "assets/index-abc.js").write_text("export {};")
+    return tmp_path
+
+
+def test_browsers_get_the_page_and_programs_a_line_of_json(folder: Path) -> None:
+    page = client(folder)
+    assert page.get("/", headers=HTML).text.startswith("<!doctype html>")
+    assert page.get("/", headers={"accept": "*/*"}).json()["object"] == "tutti"
+    assert page.head("/", headers=HTML).status_code == 200
+
+
+def test_a_server_without_a_page_says_how_to_build_it(tmp_path: Path) -> None:
+    reply = client(tmp_path / "missing").get("/", headers=HTML)
+    assert reply.status_code == 200
+    assert "make page" in reply.text
+
+
+def test_nothing_may_come_from_elsewhere_and_nothing_inline_may_run(folder: Path) -> None:
+    policy = client(folder).get("/", headers=HTML).headers["content-security-policy"]
+    rules = dict(rule.split(" ", 1) for rule in policy.split("; "))
+    assert rules["default-src"] == "'none'"
+    assert {value for name, value in rules.items() if name.endswith("-src")} == {"'none'", "'self'"}
+    assert rules["frame-ancestors"] == "'none'"
+
+
+def test_what_has_a_hash_in_its_name_is_kept_and_the_rest_is_asked_for_again(folder: Path) -> None:
+    page = client(folder)
+    assert "immutable" in page.get("/assets/index-abc.js").headers["cache-control"]
+    first = page.get("/", headers=HTML)
+    assert first.headers["cache-control"] == "no-cache"
+    again = page.get("/", headers=HTML | {"if-none-match": first.headers["etag"]})
+    assert (again.status_code, again.content) == (304, b"")
+
+
+def test_it_is_packed_for_whoever_can_unpack_it(folder: Path) -> None:
+    page = client(folder)
+    packed = page.get("/", headers=HTML | {"accept-encoding": "gzip"})
+    plain = page.get("/", headers=HTML | {"accept-encoding": "identity"})
+    assert packed.headers["content-encoding"] == "gzip"
+    assert int(packed.headers["content-length"]) < int(plain.headers["content-length"])
+    assert packed.text == plain.text
+
+
+@pytest.mark.parametrize("path", ["/assets/../page.py", "/assets/%2e%2e/index.html", "/page.py", "/assets/", "/assets"])
+def test_no_other_file_can_be_named(folder: Path, path: str) -> None:
+    (folder.parent / "page.py").write_text("secret")
+    assert client(folder).get(path).status_code == 404
+
+
+def test_the_first_interaction_is_light(built: Path) -> None:
+    index = (built / "index.html").read_text(encoding="utf-8")
+    scripts = re.findall(r'(?:src|href)="/(assets/[^"]+\.js)"', index)
+    assert scripts
+    worklets = [path.relative_to(built).as_posix() for path in (built / "assets").glob("worklet-*.js")]
+    assert len(worklets) == 1
+    size = sum(len(gzip.compress((built / name).read_bytes())) for name in [*scripts, *worklets])
+    assert size < LIGHT_BYTES
+
+
+def test_the_built_page_names_no_other_host(built: Path) -> None:
+    index = (built / "index.html").read_text(encoding="utf-8")
+    assert not re.findall(r'(?:src|href)="(?!/)[^"]*"', index.replace('href="/docs"', ""))
+    assert "<style" not in index
+    assert "<script>" not in index
+
+
+def test_the_server_itself_serves_it(house: House, built: Path) -> None:
+    reply = house.get("/", headers=HTML)
+    assert reply.content == (built / "index.html").read_bytes()
