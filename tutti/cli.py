@@ -337,7 +337,7 @@ def serve(**flags: str | bool | None) -> None:
     serve(chosen)
 
 
-register(app)  # say, bench
+register(app)  # say, bench, top
 register_read(app)
 
 
