@@ -109,7 +109,7 @@ class Gallery:
     def _seated(self) -> Iterator[tuple[Seat, Picture]]:
         if len(self._seats) >= MAX_SEATS:
             raise QueueFull(f"{MAX_SEATS} watch already; ask for /v1/stats now and then", retry_after_s=5)
-        if self._picture is None:
+        if self._picture is None or self._showing is None or self._showing.done():
             self._picture = self.picture()
             self._showing = asyncio.create_task(self._show(self._picture), name="tutti-gallery")
         seat = Seat()
