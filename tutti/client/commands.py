@@ -37,12 +37,17 @@ def say(
 ) -> None:
     """Let a server say a text, through the sound card or into a file: [bold]tutti say "Hello there"[/]"""
     from tutti.client.client import Client
-    from tutti.client.playing import play, sound_card
+    from tutti.client.playing import NoSoundCard, play, sound_card
     from tutti.client.wish import Wishes
 
     said = sys.stdin.read() if text == "-" else text
     wishes: Wishes = {} if speed is None else {"speed": speed}
-    card = None if out else sound_card()
+    card, why = None, ""
+    if out is None:
+        try:
+            card = sound_card()
+        except NoSoundCard as missing:
+            why = f" ({missing.message})"
     with Client(url, api_key=api_key, voice=voice, prewarm=False) as client:
         if card:
             with client.stream(said, words=False, **wishes) as pieces:
@@ -54,7 +59,6 @@ def say(
         wishes["format"] = FORMATS[path.suffix.lower()]
         audio = client.speak(said, **wishes)
         audio.save(path)
-    why = "" if out else ' (no sound card here, or not: pip install "tutti-tts[play]")'
     length = f"{audio.duration_s:.1f} s" if audio.duration_s else f"{len(audio.data)} bytes"
     print(f"{path}: {length} of speech{why}", file=sys.stderr)
 
