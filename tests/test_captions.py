@@ -129,7 +129,7 @@ def hz(samples: np.ndarray) -> float:
 
 
 def test_half_an_hour_drifts_by_no_sample(tmp_path: Path) -> None:
-    """Where a cue says that a word begins, the tone of its first letter begins in the samples themselves."""
+    """After the onset that a cue grants to a word, the tone of its first letter begins in the samples themselves."""
     text = "The old bridge stands under deep water tonight. [pause:333ms] Nobody knows it, or says so. " * 440
     words: list[WordTime] = []
     n_samples, chunk_starts = 0, []
@@ -148,5 +148,6 @@ def test_half_an_hour_drifts_by_no_sample(tmp_path: Path) -> None:
         at = chunk_starts[bisect(chunk_starts, start) - 1]
         assert (start - at) % SAMPLES_PER_FRAME == 0  # a word begins with a frame of its chunk
     note = pitch_hz(SYMBOLS[made[-1].text[0].lower()])
-    assert hz(last[start - at :][:1200]) == pytest.approx(note, abs=25)
-    assert hz(last[: start - at][-600:]) != pytest.approx(note, abs=25)
+    onset, letter = (last[start - at + frames * SAMPLES_PER_FRAME :][:SAMPLES_PER_FRAME] for frames in (0, 3))
+    assert hz(letter) == pytest.approx(note, abs=25)
+    assert hz(onset) != pytest.approx(note, abs=25)

@@ -21,7 +21,9 @@ from tutti.text.spoken import Spoken
 from tutti.text.vocab import SYMBOLS
 from tutti.voices import Voices
 
-TOKEN_S = FRAMES_PER_TOKEN * SAMPLES_PER_FRAME / SAMPLE_RATE
+FRAME_S = SAMPLES_PER_FRAME / SAMPLE_RATE
+TOKEN_S = FRAMES_PER_TOKEN * FRAME_S
+AHEAD_S = FRAME_S + TOKEN_S  # words are timed as Kokoro's are heard: a frame early, with the space before them
 
 
 @pytest.fixture(scope="module")
@@ -58,8 +60,9 @@ def test_every_word_is_timed_once_and_in_order_and_sounds_at_its_time(
         assert clock <= word.start_s < word.end_s <= speech.duration_s
         clock = word.end_s
         first = word.word[0]
-        assert word.end_s - word.start_s == pytest.approx(TOKEN_S * len(word.word.rstrip(".")))
-        assert note_at(speech, word.start_s + TOKEN_S / 4) == pytest.approx(pitch_hz(SYMBOLS[first]), abs=25)
+        onset_s = word.end_s - word.start_s - TOKEN_S * len(word.word.rstrip("."))
+        assert 0 < onset_s < 1.01 * TOKEN_S
+        assert note_at(speech, word.start_s + AHEAD_S) == pytest.approx(pitch_hz(SYMBOLS[first]), abs=25)
 
 
 def test_a_stream_is_the_speech_in_pieces(engine: Running) -> None:
@@ -77,13 +80,13 @@ def test_a_pause_is_silence_of_its_length_and_moves_what_follows(engine: Running
     assert len(paused.samples) - len(plain.samples) == pytest.approx(1.5 * SAMPLE_RATE, abs=2 * TOKEN_S * SAMPLE_RATE)
     gap = paused.samples[round((paused.words[0].end_s + 3 * TOKEN_S) * SAMPLE_RATE) :][:SAMPLE_RATE]
     assert not gap.any()
-    assert note_at(paused, paused.words[1].start_s + TOKEN_S / 4) == pytest.approx(pitch_hz(SYMBOLS["w"]), abs=25)
+    assert note_at(paused, paused.words[1].start_s + AHEAD_S) == pytest.approx(pitch_hz(SYMBOLS["w"]), abs=25)
 
 
 def test_given_phonemes_are_said_and_the_word_is_shown(engine: Running) -> None:
     speech = engine.speak("deep [tomato](/zz/) water")
     assert [word.word for word in speech.words] == ["deep", "tomato", "water"]
-    assert speech.words[1].end_s - speech.words[1].start_s == pytest.approx(2 * TOKEN_S)
+    assert speech.words[1].end_s - speech.words[1].start_s == pytest.approx(len(" zz") * TOKEN_S)
 
 
 def test_several_words_that_read_one_are_one_to_the_listener(engine: Running) -> None:
@@ -95,7 +98,7 @@ def test_several_words_that_read_one_are_one_to_the_listener(engine: Running) ->
 def test_speed_makes_speech_shorter_and_its_words_earlier(engine: Running) -> None:
     slow, fast = engine.speak("deep water runs", speed=1.0), engine.speak("deep water runs", speed=2.0)
     assert len(fast.samples) * 2 == len(slow.samples)
-    assert fast.words[2].start_s * 2 == pytest.approx(slow.words[2].start_s)
+    assert fast.words[2].start_s * 2 == pytest.approx(slow.words[2].start_s, abs=1.01 * FRAME_S)
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ LINES = 2
 SHORTEST_S = 1.0
 LONGEST_S = 7.0
 PAUSE_S = 1.2  # of the speaker, over which no cue stays
-BREATH_S = 0.05  # less silence behind a full stop, and it is an abbreviation
+BREATH_S = 0.03  # less silence behind a full stop, and it is an abbreviation
 BALANCE = 15  # characters of unevenness that a clause border between the lines is worth
 
 

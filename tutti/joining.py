@@ -6,16 +6,26 @@ from dataclasses import replace
 import numpy as np
 
 from tutti.speech import SAMPLE_RATE, SAMPLES_PER_FRAME, Samples, Speech, WordTime
+from tutti.text import vocab
 from tutti.text.chunk import Chunk
 from tutti.text.marks import bare
 
+# What Kokoro's durations mean to an ear, measured against forced alignments (benchmarks/words.py): a sound is heard a
+# frame before its own frames; a word begins in the space before it; the last sound before a pause has the pause in it.
+LAG_FRAMES = 1
+ONSET_FRAMES = 2  # of the silence or the punctuation before a word; a space is onset as a whole
+LAST_SOUND = 2  # usual lengths of a sound that the last one is heard; the rest of its frames is silence
+BREATH = 4  # usual lengths of a sound beyond which it is the last before a breath, also without punctuation
+
 
 def word_times(text: str, chunk: Chunk, durations: np.ndarray) -> tuple[WordTime, ...]:
-    """When each word of the original is heard: the frames of its symbols, added up.
+    """When each word of the original is heard, from the frames of its symbols.
 
     Words that read the same stretch of the original ("five dollars" for "$5") are one word to the listener.
     """
-    ends = np.cumsum(durations) * (SAMPLES_PER_FRAME / SAMPLE_RATE)  # ends[0]: the pad before the first symbol
+    ends = np.cumsum(durations)  # ends[0]: the pad before the first symbol, ends[n]: the n-th symbol
+    symbols = chunk.phonemes
+    usual = float(np.median(durations[1:-1]))
     times: list[WordTime] = []
     at = 0
     for word in chunk.words:
@@ -24,12 +34,31 @@ def word_times(text: str, chunk: Chunk, durations: np.ndarray) -> tuple[WordTime
         at += len(word.symbols)
         if not word.phonemes:
             continue
-        start_s, end_s = float(ends[first]), float(ends[last])
+        start_s = _seconds(ends[first] - _onset(symbols[first - 1] if first else "", int(durations[first])))
+        end_s = _seconds(ends[last] - _silence_in(symbols[last : last + 1], int(durations[last]), usual))
         if times and times[-1].span == word.span:
             times[-1] = replace(times[-1], end_s=end_s)
         else:
             times.append(WordTime(bare(text[slice(*word.span)]), start_s, end_s, word.span))
     return tuple(times)
+
+
+def _onset(before: str, n_frames: int) -> int:
+    """Frames of the symbol before a word in which the word is heard already."""
+    if before == " ":
+        return n_frames
+    return min(n_frames, ONSET_FRAMES) if before == "" or before in vocab.PUNCTUATION else 0
+
+
+def _silence_in(after: str, n_frames: int, usual: float) -> int:
+    """Frames of a word's last symbol in which nothing is heard, by the symbol after it."""
+    if after == "" or after in vocab.PUNCTUATION or (after == " " and n_frames > BREATH * usual):
+        return max(0, n_frames - round(LAST_SOUND * usual))
+    return 0
+
+
+def _seconds(frame: int) -> float:
+    return max(0, int(frame) - LAG_FRAMES) * SAMPLES_PER_FRAME / SAMPLE_RATE
 
 
 def later(speech: Speech, by_s: float) -> Speech:
