@@ -33,7 +33,7 @@ from tutti.batching.worker import ThreadWorker
 from tutti.model import Choice
 from tutti.opening import assemble
 from tutti.server.picture import Picture
-from tutti.server.replies import event
+from tutti.server.watching import event
 from tutti.settings import Settings
 from tutti.text.pool import G2PThread
 

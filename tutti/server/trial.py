@@ -12,9 +12,8 @@ from pydantic import BaseModel
 
 from tutti.errors import TuttiError
 from tutti.server.door import check_origin
-from tutti.server.replies import event
 from tutti.server.service import Service
-from tutti.server.watching import Events
+from tutti.server.watching import Events, event
 
 MAX_S = 120.0
 TOLD_EVERY_S = 1.0

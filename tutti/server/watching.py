@@ -9,6 +9,7 @@ from typing import Any
 
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
+from pydantic_core import to_json
 from starlette.types import Receive, Scope, Send
 
 from tutti.errors import QueueFull
@@ -16,7 +17,6 @@ from tutti.server.docs import only
 from tutti.server.gone import ClientGone, while_here
 from tutti.server.keys import Keys
 from tutti.server.picture import UPDATES_PER_S, Picture
-from tutti.server.replies import event
 from tutti.server.service import Service
 
 MAX_SEATS = 64  # who watch at once
@@ -24,6 +24,11 @@ MAX_TICKS = 30  # that wait for a slow one, then the oldest are dropped
 HEADERS = {"cache-control": "no-store", "x-accel-buffering": "no"}
 Trial = Callable[[], dict[str, Any] | None]  # the one under way, in words
 log = logging.getLogger("tutti.server")
+
+
+def event(content: dict[str, Any]) -> bytes:
+    """One event; in a quarter of the time that the standard library takes."""
+    return b"data: " + to_json(content) + b"\n\n"
 
 
 class Events(Response):
