@@ -28,7 +28,15 @@ export function turn(): void {
 dark.addEventListener("change", () => localStorage.getItem(KEPT) === null && show(system()));
 show(theme.value);
 
+const known = new Map<string, string>();
+
 /** A colour of the style sheet, for what is drawn on a canvas. */
 export function colour(name: string): string {
-  return getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
+  const at = `${theme.peek()} ${name}`;
+  let found = known.get(at);
+  if (!found) {
+    found = getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
+    if (found) known.set(at, found);
+  }
+  return found;
 }

@@ -124,7 +124,7 @@ function options(chart: Chart, width: number): uPlot.Options {
     height: HEIGHT,
     legend: { show: false },
     cursor: { show: false },
-    padding: [8, 8, 0, 0],
+    padding: [8, 16, 0, 0],
     scales: {
       x: { time: false, range: [-KEPT_S, 0] },
       y: { range: (_, __, high) => [0, Math.max(chart.least, (high ?? 0) * 1.1)] },

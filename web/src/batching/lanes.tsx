@@ -39,21 +39,30 @@ export function Lanes() {
           </label>
         </div>
       </div>
-      <Canvas height={HEIGHT} draw={drawn} label="Batches of both stages over time; the list of the last batches tells the same in words" />
+      <div class="staff">
+        <Canvas height={HEIGHT} draw={drawn} label="Batches of both stages over time; the list of the last batches tells the same in words" />
+        {recent.value.length === 0 ? <p class="empty over">Silence. Let a crowd in, and its batches are drawn here as they run.</p> : null}
+      </div>
     </section>
   );
 }
 
+const FRAME_MS = 50; // the model may need the same cores
+
 /** The picture moves by itself while there is anything in it to move. */
 function beating(): () => void {
   let frame = 0;
-  const step = () => {
+  let drawn_ms = 0;
+  const step = (at_ms: number) => {
     const last = recent.value.at(-1);
     const still = calm.matches || !last || last.start + (last.ms ?? 1e9) / 1000 < now_s() - span_s.value - 1;
-    if (!still) beat.value += 1;
+    if (!still && at_ms - drawn_ms >= FRAME_MS) {
+      drawn_ms = at_ms;
+      beat.value += 1;
+    }
     frame = requestAnimationFrame(step);
   };
-  step();
+  frame = requestAnimationFrame(step);
   return () => cancelAnimationFrame(frame);
 }
 

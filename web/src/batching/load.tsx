@@ -71,9 +71,9 @@ function Seats({ run }: { run: Run }) {
         ))}
       </div>
       <dl>
-        <dt>first audio, median</dt>
+        <dt>first audio, p50</dt>
         <dd>{first(0.5)}</dd>
-        <dt>first audio, one in twenty</dt>
+        <dt>first audio, p95</dt>
         <dd>{first(0.95)}</dd>
         <dt>everyone served</dt>
         <dd>{run.total_ms.value === null ? "…" : `${total_s.toFixed(1)} s`}</dd>

@@ -1,4 +1,5 @@
 // The policy in force and what it goes by.
+import { Figure } from "../figure";
 import { hello, standing, tick, why } from "./feed";
 
 const POLICIES: Record<string, string> = {
@@ -40,6 +41,23 @@ export function Standing() {
       <p>
         <b>{now?.totals.batches.toLocaleString("en") ?? "…"}</b> batches, <b>{Math.round(now?.totals.audio_s ?? 0).toLocaleString("en")}</b> s of speech so far
       </p>
+    </div>
+  );
+}
+
+/** The last ten seconds in four numbers. */
+export function Lately() {
+  const lately = tick.value?.lately;
+  const rows = lately?.rows_per_batch.vocoder;
+  const first_ms = lately?.first_audio_ms.p50;
+  return (
+    <div class="figures">
+      <dl>
+        <Figure name="wait now" value={String(tick.value?.waiting ?? "–")} />
+        <Figure name="rows in a batch" value={rows?.toFixed(1) ?? "–"} />
+        <Figure name="first audio, p50" value={first_ms == null ? "–" : String(Math.round(first_ms))} unit="ms" />
+        <Figure name="of speech a second" value={lately?.audio_per_s.toFixed(1) ?? "–"} unit="s" />
+      </dl>
     </div>
   );
 }

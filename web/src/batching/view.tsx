@@ -7,7 +7,7 @@ import { Lanes } from "./lanes";
 import { Last } from "./last";
 import { Load } from "./load";
 import { Queue } from "./queue";
-import { Rules, Standing } from "./rules";
+import { Lately, Rules, Standing } from "./rules";
 
 export function BatchingView() {
   useEffect(watch, []);
@@ -20,6 +20,7 @@ export function BatchingView() {
           acoustic stage, then, cut afresh, through the vocoder.
         </p>
         <Standing />
+        <Lately />
       </div>
       <Load />
       <Lanes />

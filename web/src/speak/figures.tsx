@@ -1,5 +1,6 @@
 // How the last answer was made: the numbers, and where the time went before the first sound.
 import { shown } from "../desk";
+import { Figure } from "../figure";
 
 const STEPS = { g2p: "reading", queue: "queue", acoustic: "acoustic", vocoder: "vocoder", encode: "encoding", way: "network and page" };
 
@@ -37,17 +38,5 @@ export function Figures() {
         </figure>
       )}
     </section>
-  );
-}
-
-function Figure({ name, value, unit, id }: { name: string; value: string; unit?: string; id: string }) {
-  return (
-    <div>
-      <dt>{name}</dt>
-      <dd>
-        <b id={id}>{value}</b>
-        {unit ? <span> {unit}</span> : null}
-      </dd>
-    </div>
   );
 }
