@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -11,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.client.faults import FaultServer, refuse, stream
+from tests.client.oneatatime import one_at_a_time
 from tests.server.house import House
 from tutti import cli
 from tutti.client import load
@@ -112,6 +114,35 @@ def test_bench_measures_a_server(
     assert (told["requests"], told["errors"], told["first_s"]["count"]) == (12, {}, 12)
     assert "first audio" in out
     assert "█" in out
+
+
+HISTOGRAM = re.compile(r"^ *[\d.]+ ms (█*) (\d+)$", re.MULTILINE)
+
+
+def test_bench_compares_any_two_servers_in_a_small_terminal(
+    run: Callable[..., tuple[int, str, str]], house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    with one_at_a_time() as other:
+        for url in (house.url, other):
+            code, out, _ = run("bench", url, "-n", "9", "-c", "3", "--json", "x.json")
+            told = json.loads(Path("x.json").read_text())
+            assert (code, told["errors"], told["first_s"]["count"]) == (0, {}, 9)
+            assert told["audio_per_s"] * told["took_s"] > 9
+            assert max(map(len, out.splitlines())) <= 80
+            bars = [(len(bar), int(n)) for bar, n in HISTOGRAM.findall(out)]
+            assert sum(n for _, n in bars) == 9
+            assert all(length == round(40 * n / max(n for _, n in bars)) for length, n in bars)
+
+
+@pytest.mark.parametrize("format", ["wav", "mp3"])
+def test_bench_asks_for_the_format_that_a_server_has(
+    run: Callable[..., tuple[int, str, str]], house: House, format: str
+) -> None:
+    code, out, _ = run("bench", house.url, "-n", "4", "--format", format, "--json", "x.json")
+    told = json.loads(Path("x.json").read_text())
+    assert (code, told["errors"], told["first_s"]["count"]) == (0, {}, 4)
+    assert ("heard a gap" in out) == (told["audio_per_s"] > 0) == (format == "wav")
 
 
 def test_bench_of_a_server_that_refuses_says_so(run: Callable[..., tuple[int, str, str]], faults: FaultServer) -> None:

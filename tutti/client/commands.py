@@ -72,6 +72,7 @@ def bench(
     ] = None,
     voice: Voice = None,
     model: Annotated[str | None, typer.Option(help="As the server calls it; kokoro unless told.")] = None,
+    format: Annotated[str, typer.Option(help="To ask for; gaps are seen in pcm and wav alone.")] = "pcm",
     texts: Annotated[Path | None, typer.Option(help="A file with a text in each line.")] = None,
     timeout: Annotated[float, typer.Option(help="Seconds that a server may be silent.")] = 60.0,
     seed: Annotated[int, typer.Option(help="Of the chance by which listeners come.")] = 0,
@@ -87,7 +88,9 @@ def bench(
     said = load.TEXTS if texts is None else tuple(line for line in _lines(texts) if line.strip())
     if not said:
         raise InvalidInput(f"{texts} has no text", param="texts")
-    wishes: Wishes = {"model": model} if model else {}
+    wishes: Wishes = {"format": format}
+    if model:
+        wishes["model"] = model
     choices: Choices = {
         "api_key": api_key,
         "voice": voice or "af_heart",  # OpenAI's route wants one
@@ -154,8 +157,10 @@ def _show(url: str, how: str, result: "Load") -> None:
     for name, row in (("first audio", result.first_s), ("whole answer", result.total_s)):
         table.add_row(name, *(f"{1000 * s:.1f}" for s in (row.avg, row.min, row.p50, row.p95, row.p99, row.max)))
     console.print(table)
-    console.print(f"{result.requests_per_s:.1f} requests/s, {result.audio_per_s:.1f} s of speech each second")
-    console.print(f"{result.listeners_stalled} listeners heard a gap, {result.stalled_s:.2f} s in all")
+    speech = f", {result.audio_per_s:.1f} s of speech each second" if result.audio_per_s else ""
+    console.print(f"{result.requests_per_s:.1f} requests/s{speech}")
+    if speech:
+        console.print(f"{result.listeners_stalled} listeners heard a gap, {result.stalled_s:.2f} s in all")
     if result.errors:
         console.print("errors: " + ", ".join(f"{code} {n}" for code, n in result.errors.items()))
     if steps := bins(result.firsts, 12):

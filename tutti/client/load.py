@@ -71,18 +71,21 @@ Speak = Callable[[str, float], Awaitable[Heard]]  # a text, and when it was due
 
 
 def listener(client: "AsyncClient", clock: Clock, **wishes: Unpack["Wishes"]) -> Speak:
+    """A player for each text. Only where bytes are samples does it know how much it has and when it stands still."""
+    samples = wishes.get("format", "pcm") in ("pcm", "wav")
+
     async def speak(text: str, due: float) -> Heard:
         arrivals: list[tuple[float, float]] = []
         try:
             async with client.stream(text, words=False, **wishes) as stream:
                 while pieces := await stream.batch():
                     n_bytes = sum(len(piece.audio) for piece in pieces)
-                    arrivals.append((clock() - due, n_bytes / SAMPLE_BYTES / SAMPLE_RATE))
+                    arrivals.append((clock() - due, samples * n_bytes / SAMPLE_BYTES / SAMPLE_RATE))
         except TuttiError as error:
             return Heard(error=error.code)
         if not arrivals:
             return Heard(error="no_audio")
-        stalls, stalled_s = played(arrivals)
+        stalls, stalled_s = played(arrivals) if samples else (0, 0.0)
         return Heard(arrivals[0][0], clock() - due, sum(s for _, s in arrivals), stalls, stalled_s)
 
     return speak
