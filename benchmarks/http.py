@@ -61,6 +61,9 @@ class Canned:
     def workers(self) -> dict[str, Any]:
         return {"batchingEnabled": True}
 
+    def stats(self) -> dict[str, Any]:
+        return {"config": {"max_batch_size": 1}}
+
 
 def hum(seconds: float) -> Samples:
     """Something a codec has to work for: a voice's fundamental, its harmonics, some breath."""

@@ -14,6 +14,7 @@ from tutti.model.tone import ToneModel
 from tutti.server import run
 from tutti.settings import Settings
 from tutti.speech import Frames, Samples
+from tutti.voices import Voices
 
 go = threading.Event()
 
@@ -35,7 +36,8 @@ if __name__ == "__main__":
     signal.signal(signal.SIGUSR1, lambda *_: go.set())
 
     def open_engine(settings: Settings, **_: Any) -> Engine:
-        return tone_engine(silent_voices(Path(folder)), Holding)
+        voices = Voices(Path(folder)) if any(Path(folder).iterdir()) else silent_voices(Path(folder))
+        return tone_engine(voices, Holding)
 
     run.open_engine = open_engine  # type: ignore[assignment]
     sys.argv = ["tutti", "serve", *flags]

@@ -26,10 +26,10 @@ ROOT = Path(__file__).parents[2]
 
 
 @contextmanager
-def process(folder: Path, *flags: str, n_files: int = 1024) -> Iterator[tuple[subprocess.Popen[str], str]]:
+def process(folder: Path, *flags: str, limit: str = "-n 1024") -> Iterator[tuple[subprocess.Popen[str], str]]:
     """A server in a process of its own, and its address."""
     command = [sys.executable, "-m", "tests.server.serve_tones", str(folder), "--port", "0", *flags]
-    command = ["sh", "-c", f'ulimit -n {n_files} && exec "$@"', "sh", *command]
+    command = ["sh", "-c", f'ulimit {limit} && exec "$@"', "sh", *command]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=ROOT) as server:
         assert server.stderr is not None
         try:
@@ -104,7 +104,7 @@ def test_an_engine_that_does_not_start_ends_the_server_with_its_error(
 
 
 def test_few_files_mean_few_connections_and_no_crash(tmp_path: Path) -> None:
-    with process(tmp_path, n_files=150) as (_, url), ExitStack() as crowd:
+    with process(tmp_path, limit="-n 150") as (_, url), ExitStack() as crowd:
         host, port = url.removeprefix("http://").split(":")
         answers = [crowd.enter_context(socket.create_connection((host, int(port)))) for _ in range(200)]
         answers[-1].settimeout(60)

@@ -1,5 +1,6 @@
 """The way in: who may ask for work, how often, and how much of a body is read."""
 
+import asyncio
 from collections.abc import Sequence
 
 from starlette.datastructures import Headers
@@ -11,7 +12,11 @@ from tutti.server.keys import Keys
 from tutti.server.service import Service
 
 KEY = "openai-insecure-api-key."  # a subprotocol with the key in it: browsers cannot send headers with a WebSocket
+AT_ONCE = 8  # requests that begin in one turn of the event loop
 DISCARD_BYTES = 1 << 25  # a refused body up to here is read and dropped, so that its sender can read why
+
+
+STREAMED = "/v1/jobs"  # a book is larger than other bodies; its route reads it piece by piece and keeps count
 
 
 class WrongOrigin(TuttiError):
@@ -25,6 +30,7 @@ class Door:
         self._app = app
         self._service = service
         self._keys = keys
+        self._beginning = asyncio.Semaphore(AT_ONCE)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "websocket":
@@ -38,7 +44,12 @@ class Door:
         gate.enter()
         try:
             self._admit(scope, headers)
+            if scope["path"] == STREAMED:
+                await self._app(scope, receive, send)
+                return
             body = await self._read(headers, receive)
+            async with self._beginning:  # a crowd that comes at once must not hold up those who listen
+                await asyncio.sleep(0)
             if body is not None:
                 await self._app(scope, _replay(body, receive), send)
         except TuttiError as error:
