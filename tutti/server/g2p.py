@@ -2,15 +2,13 @@
 
 import logging
 from collections.abc import Callable, Mapping
-from typing import Any
 
 from fastapi import FastAPI, Request
-from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse
-from starlette.exceptions import HTTPException
+from fastapi.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from tutti.errors import TuttiError
+from tutti.server.errors import TooLarge, answer, install
 from tutti.text.chunk import Reading
 from tutti.text.g2p.wire import MAX_CHARACTERS, Answer, Ask, SaidWord
 from tutti.text.language import language
@@ -27,9 +25,7 @@ def g2p_app(pronounce: Pronounce) -> FastAPI:
     """The service around one `pronounce`, which must be callable from any thread."""
     app = FastAPI(title="tutti G2P", openapi_url="/openapi.json", redoc_url=None)
     app.add_middleware(_SmallBody)
-    app.add_exception_handler(TuttiError, _tutti_error)
-    app.add_exception_handler(RequestValidationError, _invalid)
-    app.add_exception_handler(HTTPException, _http_error)
+    install(app)
     app.add_exception_handler(Exception, _unexpected)
 
     @app.get("/healthz")
@@ -56,36 +52,9 @@ def g2p_app(pronounce: Pronounce) -> FastAPI:
     return app
 
 
-def error_body(message: str, status: int, code: str, param: str | None = None) -> dict[str, Any]:
-    """An error as every tutti service words it; `detail` is for older clients."""
-    kind = "invalid_request_error" if status < 500 else "server_error"
-    return {"error": {"message": message, "type": kind, "param": param, "code": code}, "detail": message}
-
-
-def _answer(message: str, status: int, code: str, param: str | None = None) -> JSONResponse:
-    return JSONResponse(error_body(message, status, code, param), status)
-
-
-async def _tutti_error(_: Request, error: Exception) -> JSONResponse:
-    assert isinstance(error, TuttiError)
-    return _answer(error.message, error.status, error.code, error.param)
-
-
-async def _invalid(_: Request, error: Exception) -> JSONResponse:
-    assert isinstance(error, RequestValidationError)
-    first = error.errors()[0]
-    field = next((str(part) for part in first["loc"][1:] if isinstance(part, str)), None)
-    return _answer(f"{field or 'body'}: {first['msg']}", 400, "invalid_input", field)
-
-
-async def _http_error(_: Request, error: Exception) -> JSONResponse:
-    assert isinstance(error, HTTPException)
-    return _answer(str(error.detail), error.status_code, "not_found" if error.status_code == 404 else "http_error")
-
-
-async def _unexpected(_: Request, error: Exception) -> JSONResponse:
+async def _unexpected(_: Request, error: Exception) -> Response:
     log.error("g2p failed: %s", type(error).__name__)
-    return _answer("the G2P service failed on this text", 500, "internal_error")
+    return answer(TuttiError("the G2P service failed on this text"))
 
 
 class _SmallBody:
@@ -107,9 +76,8 @@ class _SmallBody:
             body += message.get("body", b"")
             more = message.get("more_body", False)
             if len(body) > MAX_BODY:
-                reply = _answer(f"the body is over {MAX_BODY:,} bytes", 413, "too_large", "text")
-                reply.headers["connection"] = "close"
-                await reply(scope, receive, send)
+                error = TooLarge(f"the body is over {MAX_BODY:,} bytes", param="text")
+                await answer(error, {"connection": "close"})(scope, receive, send)
                 return
         pending: list[Message] = [{"type": "http.request", "body": bytes(body), "more_body": False}]
 

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator
 from contextlib import aclosing, suppress
 from typing import Any, ClassVar
 
@@ -16,8 +15,8 @@ from tutti.server.bodies import SpeechBody
 from tutti.server.errors import TooLarge
 from tutti.server.service import Service
 from tutti.server.talk import Message, Talk, fault, sound
+from tutti.server.written import Written
 from tutti.speech import SAMPLE_RATE, Speech
-from tutti.text.arriving import Delta
 from tutti.text.language import language as find_language
 from tutti.voices import parse
 
@@ -31,39 +30,6 @@ class Config(SpeechBody):
 
     input: str = ""
     flush_after_ms: float | None = Field(None, ge=50, le=60_000, description="a pause in the text says what has come")
-
-
-class Written:
-    """One text: its pieces as they come, to its end."""
-
-    def __init__(self, ask: Ask, pause_s: float | None, *, with_words: bool) -> None:
-        self.ask = ask
-        self.pause_s = pause_s
-        self.with_words = with_words
-        self.n_characters = 0
-        self.ended = False
-        self._pieces: deque[Delta] = deque()
-        self._changed = asyncio.Event()
-
-    def add(self, piece: Delta) -> None:
-        if piece == "" or (piece is None and self._pieces and self._pieces[-1] is None):
-            return  # says nothing that was not said
-        self.n_characters += len(piece or "")
-        self._pieces.append(piece)
-        self._changed.set()
-
-    def end(self) -> None:
-        self.ended = True
-        self._changed.set()
-
-    async def pieces(self) -> AsyncIterator[Delta]:
-        while True:
-            while self._pieces:
-                yield self._pieces.popleft()
-            if self.ended:
-                return
-            self._changed.clear()
-            await self._changed.wait()
 
 
 class Context:

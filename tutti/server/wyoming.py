@@ -17,7 +17,9 @@ from tutti.server.errors import TooLarge
 from tutti.server.names import voice_expression
 from tutti.server.service import Service
 from tutti.server.sound import Encoding, open_stream
+from tutti.server.written import Written
 from tutti.speech import SAMPLE_RATE
+from tutti.text.arriving import Delta
 from tutti.text.language import language
 from tutti.voices import GRADES, NAMES, gender, parse
 
@@ -43,28 +45,6 @@ MAX_WAITING = 16  # texts of one connection that wait for the one before them
 PCM = find_format("pcm")
 SOUND = {"rate": SAMPLE_RATE, "width": 2, "channels": 1}
 log = logging.getLogger("tutti.wyoming")
-
-
-class Order:
-    """A text to say: whole, or in pieces as they come, to its end."""
-
-    def __init__(self, voice: str, text: str | None = None) -> None:
-        self.voice = voice
-        self.text = text
-        self.n_characters = 0
-        self._pieces: asyncio.Queue[str | None] = asyncio.Queue()
-
-    def add(self, piece: str) -> None:
-        self.n_characters += len(piece)
-        if piece:
-            self._pieces.put_nowait(piece)
-
-    def end(self) -> None:
-        self._pieces.put_nowait(None)
-
-    async def pieces(self) -> AsyncIterator[str]:
-        while (piece := await self._pieces.get()) is not None:
-            yield piece
 
 
 @asynccontextmanager
@@ -105,8 +85,8 @@ class Talk:
         self._reader = reader
         self._writer = writer
         self._caller = str((writer.get_extra_info("peername") or ("",))[0])
-        self._orders: asyncio.Queue[Order] = asyncio.Queue()
-        self._open: Order | None = None  # its text is still arriving
+        self._orders: asyncio.Queue[tuple[Written, bool]] = asyncio.Queue()  # texts, and whether they came in pieces
+        self._open: Written | None = None  # its text is still arriving
 
     async def run(self) -> None:
         tasks = [asyncio.ensure_future(self._hear()), asyncio.ensure_future(self._say_all())]
@@ -117,15 +97,20 @@ class Talk:
         except (ConnectionError, TimeoutError, asyncio.IncompleteReadError):
             self._writer.transport.abort()  # it hung up, or reads no more
         except TuttiError as error:
+            await self._stop(tasks)
             await self._fail(error)
         except Exception:
             log.exception("failed caller=%s", self._caller)
+            await self._stop(tasks)
             await self._fail(TuttiError("something broke in the server; its log says more"))
         finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+            await self._stop(tasks)
             await self._hang_up()
+
+    async def _stop(self, tasks: list[asyncio.Task[None]]) -> None:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _hang_up(self) -> None:
         """Closes once the last bytes are sent, or will never be."""
@@ -162,15 +147,16 @@ class Talk:
             self._open.end()
             self._open = None
 
-    def _order(self, event: Event, text: str | None = None) -> Order:
+    def _order(self, event: Event, text: str | None = None) -> Written:
         if event.data.get("text_format") not in (None, "text"):
             raise InvalidInput("text_format: only plain text is understood", param="text_format")
         if self._orders.qsize() >= MAX_WAITING:
             raise QueueFull(f"{MAX_WAITING} texts wait already on this connection", retry_after_s=1)
         self._service.gate.check()
         self._service.limits.requests.take(self._caller)
-        order = Order(self._voice(event.data.get("voice")), text)
-        self._orders.put_nowait(order)
+        voice = self._voice(event.data.get("voice"))
+        order = Written(Ask(text or "", voice, PCM, names=self._service.cast.names))
+        self._orders.put_nowait((order, text is None))
         return order
 
     def _voice(self, wanted: object) -> str:
@@ -181,7 +167,7 @@ class Talk:
             return voice_expression(str(asked["name"]), cast.names)
         return speaker(str(asked["language"]), cast.voice) if asked.get("language") else cast.voice
 
-    def _add(self, order: Order, piece: str) -> None:
+    def _add(self, order: Written, piece: str) -> None:
         max_text = self._service.settings.max_text
         if order.n_characters + len(piece) > max_text:
             raise TooLarge(f"the text has more than {max_text:,} characters", param="text")
@@ -190,34 +176,34 @@ class Talk:
 
     async def _say_all(self) -> None:
         while True:
-            order = await self._orders.get()
+            order, in_pieces = await self._orders.get()
             gate = self._service.gate
             gate.enter()
             try:
-                n_samples = await self._say(order)
+                n_samples = await self._say(order, in_pieces=in_pieces)
             finally:
                 gate.leave()
-            log.info("said caller=%s voice=%s characters=%d seconds=%.1f", self._caller, order.voice,
+            log.info("said caller=%s voice=%s characters=%d seconds=%.1f", self._caller, order.ask.voice,
                      order.n_characters, n_samples / SAMPLE_RATE)  # fmt: skip
 
-    async def _say(self, order: Order) -> int:
+    async def _say(self, order: Written, *, in_pieces: bool) -> int:
         """The text, its end and, where it came in pieces, that nothing more follows."""
         n_samples = 0
-        async with aclosing(self._sound(order)) as sound:
+        live = order.pieces() if in_pieces else None
+        async with aclosing(self._sound(order.ask, live)) as sound:
             async for piece in sound:
                 if n_samples == 0:
                     await self._tell(AudioStart(**SOUND))
                 n_samples += len(piece) // 2
                 await self._tell(AudioChunk(**SOUND, audio=piece))
         await self._tell(AudioStop())
-        if order.text is None:
+        if in_pieces:
             await self._tell(SynthesizeStopped())
         return n_samples
 
-    async def _sound(self, order: Order) -> AsyncGenerator[bytes]:
+    async def _sound(self, ask: Ask, live: AsyncIterator[Delta] | None) -> AsyncGenerator[bytes]:
         """Half seconds of s16le."""
-        service, ask = self._service, Ask(order.text or "", order.voice, PCM, names=self._service.cast.names)
-        live = order.pieces() if order.text is None else None
+        service = self._service
         stream = ask.spoken(service.engine, caller=self._caller, live=live)
         # How long its author takes over the first words is nobody's fault.
         opened = await open_stream(ask, stream, service.settings.timeout_s if live is None else math.inf)
@@ -236,6 +222,11 @@ class Talk:
         log.info("refused caller=%s code=%s", self._caller, error.code)
         with suppress(OSError, TimeoutError):
             await self._tell(Error(text=error.message.encode("utf-8", "replace").decode(), code=error.code))
+            # What it still sends must be read, or closing would reset the connection and take these words along.
+            self._writer.write_eof()
+            async with asyncio.timeout(self._service.settings.idle_s):
+                while await self._reader.read(MAX_LINE):
+                    pass
 
 
 async def read_event(reader: asyncio.StreamReader, max_bytes: int) -> Event | None:
