@@ -88,7 +88,9 @@ def served(url: str | None) -> Iterator[str]:
     command = [sys.executable, "-m", "tutti", "serve", "--port", str(PORT)]
     with subprocess.Popen(command, stderr=subprocess.DEVNULL) as server:
         try:
-            while not ready(f"http://127.0.0.1:{PORT}") and server.poll() is None:
+            while not ready(f"http://127.0.0.1:{PORT}"):
+                if server.poll() is not None:
+                    raise SystemExit("the server did not start: tutti serve")
                 time.sleep(0.2)
             yield f"http://127.0.0.1:{PORT}"
         finally:

@@ -71,15 +71,17 @@ function changed(tried: string, stop: AbortSignal): Promise<void> {
 export function until(met: (now: Tick) => boolean, stop: AbortSignal): Promise<void> {
   const since = tick.value;
   return new Promise((resume) => {
-    const patience = setTimeout(resume, PATIENCE_MS);
-    stop.addEventListener("abort", () => resume());
-    let done = false;
-    const unsubscribe = tick.subscribe((now) => {
-      if (done || now === since || !now || !met(now)) return;
-      done = true;
+    let over = false;
+    const end = () => {
+      over = true;
       clearTimeout(patience);
       queueMicrotask(() => unsubscribe());
       resume();
+    };
+    const patience = setTimeout(end, PATIENCE_MS);
+    stop.addEventListener("abort", end);
+    const unsubscribe = tick.subscribe((now) => {
+      if (!over && now && now !== since && met(now)) end();
     });
   });
 }

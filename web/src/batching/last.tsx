@@ -4,7 +4,8 @@ import type { Batch } from "./events";
 import { hello, recent } from "./feed";
 
 const SHOWN = 8;
-const MOST_ROWS = 16;
+const MOST_ROWS = 64; // drawn; the number beneath is always the true one
+const TALL = 144; // pixels of a full block
 
 export function Last() {
   const last = useComputed(() => recent.value.filter((batch) => batch.outcome !== "running").slice(-SHOWN).reverse());
@@ -27,15 +28,17 @@ export function Last() {
 function Card({ batch }: { batch: Batch }) {
   const longest = Math.max(...batch.rows.map((row) => row.padded));
   const rows = batch.rows.slice(0, MOST_ROWS);
+  const tall = Math.min(9, Math.max(2, TALL / rows.length - 2));
   const unit = hello.value?.units[batch.stage] ?? "";
   return (
     <li data-rows={batch.rows.length} data-stage={batch.stage} data-reason={batch.reason}>
       <div class="block" aria-hidden="true">
         {rows.map((row, n) => (
-          <span key={n} style={{ width: `${(100 * row.padded) / longest}%` }}>
+          <span key={n} style={{ width: `${(100 * row.padded) / longest}%`, height: `${tall}px` }}>
             <b data-class={row.class} style={{ width: `${(100 * row.size) / row.padded}%` }} />
           </span>
         ))}
+        {batch.rows.length > MOST_ROWS ? <small>and {batch.rows.length - MOST_ROWS} more</small> : null}
       </div>
       <p>
         <i>{batch.stage}</i> {batch.rows.length} {batch.rows.length === 1 ? "row" : "rows"}
