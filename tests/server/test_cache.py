@@ -122,6 +122,16 @@ def test_the_same_whole_answer_twice_is_one_synthesis_and_a_tag_spares_the_bytes
         assert other.headers["etag"] != first.headers["etag"]
 
 
+def test_a_tag_comes_with_every_known_length_and_is_the_same_either_way(house: House) -> None:
+    short = {"input": "deep water", "response_format": "wav"}
+    streamed, whole = house.speak(**short), house.speak(**short, stream=False)
+    assert streamed.headers["etag"] == whole.headers["etag"]
+    for more in ({}, {"stream": False}):
+        held = {"if-none-match": f'W/"other", {whole.headers["etag"]}'}
+        assert house.post("/v1/audio/speech", {**short, **more}, headers=held).status_code == 304
+    assert "etag" not in house.speak(input=LONG, response_format="wav").headers
+
+
 @pytest.mark.parametrize(
     "change",
     [{"input": "x"}, {"voice": "am_adam"}, {"speed": 1.5}, {"response_format": "wav"}, {"sample_rate": 16000},

@@ -83,6 +83,30 @@ def test_a_streamed_mp3_is_bare_frames(house: House) -> None:
     assert b"ID3" not in data
 
 
+@pytest.mark.parametrize(("text", "stream"), [(SHORT, None), (LONG, False), (LONG, None)])
+def test_a_flac_header_tells_the_length_where_it_is_known(house: House, text: str, stream: bool | None) -> None:
+    data = house.speak(input=text, response_format="flac", stream=stream).content
+    told = int.from_bytes(data[18:26], "big") & (1 << 36) - 1
+    assert told == (0 if text is LONG and stream is None else len(spoken(house, text)))
+
+
+def test_marks_and_ssml_are_heard(house: House) -> None:
+    marked = house.speak(input="deep [pause:1.5s] [water](/wˈɔtɚ/)", response_format="pcm").content
+    document = '<speak>deep <break time="1500ms"/> <phoneme ph="wˈɔtɚ">water</phoneme></speak>'
+    assert house.speak(input=document, response_format="pcm").content == marked
+    assert b"\0" * 3 * 24_000 in marked
+    shaped(house.speak(input="<speak>deep"), 400, "invalid_input", "input")
+    shaped(house.speak(input="deep [rate:99] water"), 400, "invalid_input", "input")
+
+
+def test_blends_and_the_other_name_of_language_reach_the_voice(house: House) -> None:
+    house.stage.asked.clear()
+    for blend in ("af_bella-af_sky", "af_bella(2)+af_sky(1)", "coral+am_adam"):
+        assert house.speak(voice=blend, lang_code="b").status_code == 200
+    told = [(asked["voice"], asked["language"]) for asked in house.stage.asked]
+    assert told == [("af_bella-af_sky", "b"), ("af_bella(2)+af_sky(1)", "b"), ("af_bella+am_adam", "b")]
+
+
 def test_a_sample_rate_is_heeded(house: House) -> None:
     response = house.speak(response_format="pcm", sample_rate=16_000)
     assert response.headers["content-type"] == "audio/pcm;rate=16000;channels=1"

@@ -49,28 +49,37 @@ def patience_s(service: Service, request: Request) -> float:
 
 
 async def streamed(service: Service, request: Request, ask: Ask) -> Response:
-    """Raw audio as it is made; where one chunk is all there is, with its true length."""
+    """Raw audio as it is made; where one chunk is all there is, with its true length and a tag."""
+    if known := has_already(service, request, ask):
+        return known
     stream = await opened(service, request, ask)
     await while_here(request.receive, stream.look_ahead())
     if stream.ended:
         sound = await while_here(request.receive, whole(stream, service.encoding, service.room()))
-        return whole_reply(service, ask, sound)
+        return whole_reply(service, ask, sound, ask.etag(service.lexicon_stamp()))
     encoding = await begun(service, stream)
     return chunked(service, request, stream, encoding, audio(stream, encoding), encoding.content_type)
 
 
 async def cached(service: Service, request: Request, ask: Ask) -> Response:
     """The whole audio with its length, made once for all who ask the same at once or soon after."""
+    if known := has_already(service, request, ask):
+        return known
     etag = ask.etag(service.lexicon_stamp())
-    if etag in [tag.strip() for tag in request.headers.get("if-none-match", "").split(",")]:
-        # By the letter 304 belongs to GET; but this POST changes nothing, and the caller has the bytes.
-        return Response(status_code=304, headers={"etag": etag})
     caller = request.state.caller
     service.check_text(len(ask.text), caller)
     sound = await while_here(
         request.receive, service.cache.get((request.state.key, etag), lambda: made(service, ask, caller=caller))
     )
     return whole_reply(service, ask, sound, etag)
+
+
+def has_already(service: Service, request: Request, ask: Ask) -> Response | None:
+    """304 where the caller holds the very answer; by the letter it belongs to GET, but this POST changes nothing."""
+    held = request.headers.get("if-none-match")
+    if held is None or (etag := ask.etag(service.lexicon_stamp())) not in map(str.strip, held.split(",")):
+        return None
+    return Response(status_code=304, headers={"etag": etag})
 
 
 async def made(service: Service, ask: Ask, *, caller: str, room: Room | None = None) -> Sound:
