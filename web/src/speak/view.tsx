@@ -21,6 +21,7 @@ export function SpeakView() {
         </p>
         <Score />
         <Figures />
+        <Compare />
         <Take />
         <History />
       </div>
@@ -28,7 +29,6 @@ export function SpeakView() {
         <Voices />
         <Mixer />
         <Prosody />
-        <Compare />
       </div>
     </div>
   );

@@ -1,0 +1,12 @@
+// A number with its name beneath.
+export function Figure({ name, value, unit, id }: { name: string; value: string; unit?: string; id?: string }) {
+  return (
+    <div>
+      <dt>{name}</dt>
+      <dd>
+        <b id={id}>{value}</b>
+        {unit ? <span> {unit}</span> : null}
+      </dd>
+    </div>
+  );
+}
