@@ -5,11 +5,14 @@ TuttiError
 │   ├── NothingToSpeak      400
 │   ├── UnknownVoice        400
 │   ├── UnknownLanguage     400
-│   └── UnknownFormat       400
+│   ├── UnknownFormat       400
+│   └── UnknownJob          404
 ├── MissingExtra            501  an optional part is not installed; the message says which
 ├── WeightsUnavailable      503  no source had the file
 ├── WeightsCorrupt          503  the bytes are not the official ones
 ├── StorageFull             507
+├── WrongState              409  the job is not in a state for that
+├── TooManyJobs             429  so many are kept already that some must be deleted first
 ├── G2PUnavailable          502  the remote G2P service did not answer
 ├── QueueFull               429  more work waits than can be done in time; `retry_after_s` says when to come again
 ├── DeadlineExceeded        504  the request's own time limit passed
@@ -57,6 +60,10 @@ class UnknownFormat(InvalidInput):
     code = "unknown_format"
 
 
+class UnknownJob(InvalidInput):
+    status, code = 404, "job_not_found"
+
+
 class MissingExtra(TuttiError):
     status, code, exit_code = 501, "missing_extra", 3
 
@@ -71,6 +78,14 @@ class WeightsCorrupt(TuttiError):
 
 class StorageFull(TuttiError):
     status, code, exit_code = 507, "storage_full", 4
+
+
+class WrongState(TuttiError):
+    status, code = 409, "wrong_state"
+
+
+class TooManyJobs(TuttiError):
+    status, code = 429, "too_many_jobs"
 
 
 class G2PUnavailable(TuttiError):

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from dotenv import dotenv_values
-from platformdirs import user_cache_path
+from platformdirs import user_cache_path, user_data_path
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, ValidationError
 
 from tutti.errors import InvalidInput, did_you_mean
@@ -79,6 +79,12 @@ class Settings(BaseModel):
     idle_s: float = Field(10, gt=0, description="a client that neither sends nor reads for this long is cut")
     grace_s: float = Field(30, ge=0, description="how long streams may finish after SIGTERM")
     cache_mb: float = Field(64, ge=0, description="whole answers kept for the next who asks; 0 = none")
+    data: Path = Field(
+        default_factory=lambda: user_data_path("tutti"), description="folder where the server keeps its jobs"
+    )
+    max_job_mb: float = Field(100, gt=0, description="size of a book that is sent to be read")
+    max_jobs: int = Field(100, ge=0, description="jobs kept for each key; 0 = take none")
+    max_jobs_gb: float = Field(20, gt=0, description="what all jobs may hold of the disk")
     log_format: Literal["text", "json"] = Field("text", description="how the server writes its log")
     wyoming_port: int | None = Field(None, ge=0, le=65535, description="port for Home Assistant, 10200; none = off")
     wyoming_host: str | None = Field(None, description="address for Home Assistant; none = host")

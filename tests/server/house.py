@@ -1,6 +1,7 @@
 """What server tests share: a tone engine whose pace a test can hold, and a real server on a free port."""
 
 import asyncio
+import tempfile
 import threading
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
 from contextlib import contextmanager
@@ -200,7 +201,7 @@ class House:
 @contextmanager
 def serving(stage: Any, **chosen: Any) -> Iterator[House]:
     """The application behind a real uvicorn, as `tutti serve` runs it."""
-    settings = Settings(**{"port": 0, "grace_s": 0, **chosen})
+    settings = Settings(**{"port": 0, "grace_s": 0, "data": Path(tempfile.mkdtemp(prefix="tutti-")), **chosen})
     warm = threading.Event()
     with bound(settings) as sock:
         application = app(stage, settings, CollectorRegistry(), on_warm=lambda _: warm.set())

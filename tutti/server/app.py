@@ -14,6 +14,7 @@ from tutti.server import docs, errors
 from tutti.server.access import Access
 from tutti.server.discovery import discovery_routes
 from tutti.server.door import Door
+from tutti.server.jobs import jobs_of, jobs_routes
 from tutti.server.keys import Keys
 from tutti.server.legacy import legacy_routes
 from tutti.server.live import live_routes
@@ -40,16 +41,23 @@ def app(
     """The application. It answers probes at once, and takes work as soon as the engine is warm."""
     registry = registry or CollectorRegistry()
     service = Service.of(engine, settings)
+    keys = Keys(settings.api_keys)
+    jobs = jobs_of(service)
+
+    async def warm() -> None:
+        await engine.start()
+        await jobs.start()
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        warming = asyncio.create_task(engine.start())
+        warming = asyncio.create_task(warm())
         warming.add_done_callback(on_warm or _log_failure)
         try:
             yield
         finally:
             warming.cancel()
             await asyncio.gather(warming, return_exceptions=True)
+            await jobs.close()
             await engine.close(grace_s=0)
             service.encoding.shutdown(wait=False, cancel_futures=True)
 
@@ -72,18 +80,19 @@ def app(
         trial_routes(service, trials),
         live_routes(service),
         realtime_routes(service),
+        jobs_routes(service, jobs, keys),
         page_routes(),
     ):
         made.include_router(routes)
     errors.install(made)
     made.openapi = lambda: docs.document(made)  # type: ignore[method-assign]
     # Each goes around those before it.
-    made.add_middleware(Door, service=service, keys=Keys(settings.api_keys))
+    made.add_middleware(Door, service=service, keys=keys)
     if settings.cors_origins:
         made.add_middleware(
             CORSMiddleware,
             allow_origins=list(settings.cors_origins),
-            allow_methods=["GET", "POST"],
+            allow_methods=["GET", "POST", "DELETE"],
             allow_headers=["*"],
             expose_headers=["*"],
         )

@@ -1,0 +1,28 @@
+"""`tutti serve` on the tone model: `serve_jobs.py FOLDER FLAG...`. Notes what it says in FOLDER/said, and dies as
+`kill -9` would when READ_TONES_DIE_AFTER passages of a job are kept.
+"""
+
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+from tests.read_tones import mortal, noted
+from tests.toning import silent_voices, tone_engine
+from tutti import cli
+from tutti.engine import Engine
+from tutti.server import run
+from tutti.settings import Settings
+
+if __name__ == "__main__":
+    folder, *flags = sys.argv[1:]
+    (Path(folder) / "voices").mkdir(exist_ok=True)
+
+    def open_engine(settings: Settings, **_: Any) -> Engine:
+        return noted(tone_engine(silent_voices(Path(folder) / "voices")), Path(folder) / "said")
+
+    if after := int(os.environ.get("READ_TONES_DIE_AFTER", "0")):
+        mortal(after)
+    run.open_engine = open_engine  # type: ignore[assignment]
+    sys.argv = ["tutti", "serve", *flags]
+    cli.main()
