@@ -8,8 +8,9 @@ import signal
 import socket
 import struct
 import threading
+from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from select import select
 
@@ -22,6 +23,9 @@ from tests.server.test_serve import process
 from tests.server.test_streaming import raw
 from tests.toning import silent_voices, tone_engine
 from tutti.audio import FORMATS
+from tutti.errors import QueueFull
+from tutti.server.door import AT_ONCE
+from tutti.server.sound import Opened
 
 
 def test_of_a_flood_some_are_served_right_and_the_rest_told_when_to_come_again(tmp_path: Path) -> None:
@@ -59,6 +63,33 @@ def test_of_a_flood_some_are_served_right_and_the_rest_told_when_to_come_again(t
         alone = house.speak(response_format="pcm")  # and it goes on as if nothing had been
         assert {answer.content for answer in served} == {alone.content}
         assert house.get("/readyz").status_code == 200
+
+
+def test_a_crowd_that_comes_at_once_is_let_in_a_few_at_a_time(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    turn, begun = 0, Counter[int]()
+
+    async def count() -> None:
+        nonlocal turn
+        while True:
+            turn += 1
+            await asyncio.sleep(0)
+
+    async def beginning(*_: object) -> Opened:
+        begun[turn] += 1
+        raise QueueFull("full", retry_after_s=1)
+
+    monkeypatch.setattr("tutti.server.speech.opened", beginning)
+    with serving(stage) as house, ExitStack() as crowd:
+        counting = asyncio.run_coroutine_threadsafe(count(), house.loop)
+        with house.asleep():
+            socks = [crowd.enter_context(socket.create_connection(house.host_port)) for _ in range(64)]
+            for sock in socks:
+                sock.sendall(raw("/v1/audio/speech", {"input": SHORT}))
+        for sock in socks:
+            assert sock.recv(100).startswith(b"HTTP/1.1 429")
+        counting.cancel()
+    assert begun.total() == 64
+    assert max(begun.values()) <= AT_ONCE
 
 
 def test_a_server_that_cannot_write_a_byte_to_any_disk_serves_all_the_same(
