@@ -61,7 +61,7 @@ class Jobs:
     """Owns the ledger and the jobs under way. Start it when the engine is warm, close it before the engine."""
 
     def __init__(
-        self, engine: Speaker, folder: Path, limits: Limits, *, passages_at_once: int, sound: Sound = dict
+        self, engine: Speaker, folder: Path, limits: Limits, *, passages_at_once: Callable[[], int], sound: Sound = dict
     ) -> None:
         """`sound` tells what else makes the sound: when it changes, a job that was begun starts over."""
         self._engine = engine
@@ -240,7 +240,7 @@ class Jobs:
         async with self._journal(place / "reading", kept) as journal:
             await read(
                 self._engine, book, plan, job.voicing, journal,
-                at_once=self._passages_at_once, told=told, caller=job.caller,
+                at_once=self._passages_at_once(), told=told, caller=job.caller,
             )  # fmt: skip
             run.writing = True
             self._tell(job.id)

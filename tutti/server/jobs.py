@@ -121,7 +121,7 @@ def jobs_of(service: Service) -> Jobs:
         service.engine,
         settings.data / "jobs",
         Limits(settings.max_jobs, settings.max_jobs_gb * 1e9),
-        passages_at_once=max(2, int(service.engine.stats()["config"]["max_batch_size"])),
+        passages_at_once=lambda: max(2, int(service.engine.stats()["config"]["max_batch_size"])),
         sound=lambda: {
             "model": (settings.backend, settings.device, settings.precision),
             "lexicon": service.lexicon_stamp(),
@@ -188,7 +188,7 @@ def jobs_routes(service: Service, jobs: Jobs, keys: Keys) -> APIRouter:
         path = jobs.file(owner, id, "captions")
         return FileResponse(path, filename=_named(jobs.get(owner, id), path.suffix))
 
-    @routes.delete("/{id}", responses={**UNKNOWN, 507: CHANGED[507]})
+    @routes.delete("/{id}", responses=CHANGED)
     async def delete(id: str, owner: str = whose) -> Deleted:
         """Stop a job, and forget it with all its files."""
         await jobs.delete(owner, id)
