@@ -92,6 +92,15 @@ def test_a_crowd_that_comes_at_once_is_let_in_a_few_at_a_time(stage: Stage, monk
     assert max(begun.values()) <= AT_ONCE
 
 
+def test_five_hundred_who_never_finish_their_sentence_hold_up_nobody(stage: Stage) -> None:
+    with serving(stage, idle_s=600) as house, ExitStack() as crowd:
+        for n in range(500):
+            sock = crowd.enter_context(socket.create_connection(house.host_port))
+            sock.sendall(raw("/v1/audio/speech", {"input": SHORT})[: 1 + n % 150])
+        assert house.speak().status_code == 200
+        assert house.get("/readyz").status_code == 200
+
+
 def test_a_server_that_cannot_write_a_byte_to_any_disk_serves_all_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
