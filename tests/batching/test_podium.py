@@ -86,6 +86,8 @@ def test_who_waits_for_a_window_goes_at_once_when_no_window_is_left(tmp_path: Pa
             speaking = asyncio.create_task(engine.speak("deep water", voice="af_heart"))
             while not sum(engine.batchers[0].scheduler.waiting().values()):
                 await asyncio.sleep(0)
+            for _ in range(100):  # until the loop has looked, and sleeps again
+                await asyncio.sleep(0)
             engine.podium.use("deadline")
             await asyncio.wait_for(speaking, 60)
 
