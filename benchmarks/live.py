@@ -1,10 +1,12 @@
 """A language model writes, tutti speaks along: how soon after the first clause sound comes, and who keeps whom waiting.
 
 python -m benchmarks.live --tone                          the engine and the wire alone
-python -m benchmarks.live --listeners 1,4 --tokens 30     the real model on this machine
+python -m benchmarks.live --listeners 1,2 --precision int8   the real model on this machine
 
 A fake author writes one text for each listener at a steady pace, a token at a time; an engine speaks along. A player
 starts at the first sound. A gap is ours where the text for it had come before the player ran dry, else the author's.
+Before that, one listener hears the first clause alone, as a text that is known: what the engine needs for it. After
+it, listeners leave in the middle of a long text, and what the device still does for them is counted.
 """
 
 import argparse
@@ -108,7 +110,47 @@ async def crowd(engine: Engine, voices: Sequence[str], n: int, pace: float) -> l
     return await asyncio.gather(*(one(i) for i in range(n)))
 
 
-def summed(listeners: int, pace: float, heard: Sequence[Heard]) -> dict[str, Any]:
+def first_clause() -> str:
+    """What is sure enough to be spoken first, as the author writes."""
+    intake = Intake()
+    for token in tokens(TEXT):
+        intake.add(token)
+        if stretch := intake.take():
+            return stretch.text
+    return TEXT
+
+
+async def alone(engine: Engine, voice: str) -> float:
+    """Seconds until the first clause sounds where nothing has to be waited for."""
+    started_s = time.monotonic()
+    async with aclosing(engine.stream(first_clause(), voice=voice)) as speeches:
+        await anext(speeches)
+        return time.monotonic() - started_s
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """What was done for a listener who had left."""
+
+    batches: int  # begun after that
+    busy_s: float  # until the device was free
+
+
+async def leave(engine: Engine, voice: str) -> Left:
+    """Hears the first sound of a long text, and leaves."""
+    async with aclosing(engine.stream(TEXT * 3, voice=voice)) as speeches:
+        await anext(speeches)
+    before, left_s = _n_batches(engine), time.monotonic()
+    while engine.workers()["busyWorkers"] or engine.workers()["queueSize"]:
+        await asyncio.sleep(0.001)
+    return Left(_n_batches(engine) - before, time.monotonic() - left_s)
+
+
+def _n_batches(engine: Engine) -> int:
+    return int(engine.stats()["performance"]["total_batches"])
+
+
+def summed(listeners: int, pace: float, heard: Sequence[Heard], alone_s: float) -> dict[str, Any]:
     def ms(values: Sequence[float]) -> dict[str, float]:
         return {"p50": round(1000 * statistics.median(values), 1), "max": round(1000 * max(values), 1)}
 
@@ -117,6 +159,8 @@ def summed(listeners: int, pace: float, heard: Sequence[Heard]) -> dict[str, Any
         "tokens_s": pace,
         "first_clause_ms": ms([one.clause_s for one in heard]),
         "clause_to_sound_ms": ms([one.first_s - one.clause_s for one in heard]),
+        "clause_alone_ms": round(1000 * alone_s, 1),
+        "times_alone": round(statistics.median(one.first_s - one.clause_s for one in heard) / alone_s, 2),
         "first_sound_ms": ms([one.first_s for one in heard]),
         "text_written_ms": ms([one.written_s for one in heard]),
         "audio_s": round(sum(one.sounding_s for one in heard), 1),
@@ -132,6 +176,7 @@ def shown(rows: Sequence[dict[str, Any]]) -> str:
         "listeners",
         "first clause ms",
         "clause to sound ms",
+        "of it alone",
         "first sound ms",
         "text written ms",
         "gaps ours/author",
@@ -140,6 +185,7 @@ def shown(rows: Sequence[dict[str, Any]]) -> str:
     for row in rows:
         times = ("first_clause_ms", "clause_to_sound_ms", "first_sound_ms", "text_written_ms")
         cells = [f"{row[name]['p50']:.0f} (max {row[name]['max']:.0f})" for name in times]
+        cells.insert(2, f"{row['times_alone']:.2f} x {row['clause_alone_ms']:.0f}")
         gaps = f"{row['our_gaps']} ({row['our_gaps_s']:.2f} s) / {row['author_gaps']} ({row['author_gaps_s']:.2f} s)"
         lines.append(f"| {row['listeners']} | {' | '.join(cells)} | {gaps} |")
     return "\n".join(lines)
@@ -164,14 +210,20 @@ def tone_engine(folder: Path, settings: Settings) -> Engine:
     return assemble([worker], choices, Voices(folder), G2PThread(spelled), settings, capped=False)
 
 
-async def measured(engine: Engine, args: argparse.Namespace) -> list[dict[str, Any]]:
+async def measured(engine: Engine, args: argparse.Namespace) -> dict[str, Any]:
     rows = []
     async with engine:
         await crowd(engine, NAMES[:1], 1, 1000)  # once for the lexicon and the caches
+        alone_s = statistics.median([await alone(engine, NAMES[0]) for _ in range(5)])
         for listeners in map(int, args.listeners.split(",")):
             heard = await crowd(engine, NAMES[:8], listeners, args.tokens)
-            rows.append(summed(listeners, args.tokens, heard))
-    return rows
+            rows.append(summed(listeners, args.tokens, heard, alone_s))
+        left = [await leave(engine, NAMES[0]) for _ in range(5)]
+    cancelled = {
+        "batches_begun": [one.batches for one in left],
+        "device_busy_ms": [round(1000 * one.busy_s, 1) for one in left],
+    }
+    return {"rows": rows, "cancelled": cancelled}
 
 
 def main() -> None:
@@ -179,15 +231,18 @@ def main() -> None:
     parser.add_argument("--tone", action="store_true", help="tones instead of the model")
     parser.add_argument("--listeners", default="1,4,16", help="at once")
     parser.add_argument("--tokens", type=float, default=30.0, help="that the author writes in a second")
+    parser.add_argument("--precision", default="fp32", choices=("fp32", "int8"))
     parser.add_argument("--out", type=Path, default=HERE / "results")
     args = parser.parse_args()
-    settings, _ = load({})
+    settings, _ = load({"precision": args.precision})
     with tempfile.TemporaryDirectory() as folder:
         engine = tone_engine(Path(folder), settings) if args.tone else open_engine(settings, apart=True)
-        rows = asyncio.run(measured(engine, args))
-    print(shown(rows))
-    name = f"live-{'tone' if args.tone else 'model'}-{platform.machine()}.json"
-    (args.out / name).write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
+        found = asyncio.run(measured(engine, args))
+    print(shown(found["rows"]))
+    print("after a listener left: batches begun", *found["cancelled"]["batches_begun"], end="; ")
+    print("device busy for ms", *found["cancelled"]["device_busy_ms"])
+    name = f"live-{'tone' if args.tone else args.precision}-{platform.machine()}.json"
+    (args.out / name).write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

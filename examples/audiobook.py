@@ -17,7 +17,9 @@ PAUSE = bytes(2 * 24_000 * 7 // 10)  # 0.7 s of silence between paragraphs
 
 text = Path(sys.argv[1]).read_text("utf-8") if len(sys.argv) > 1 else BOOK
 paragraphs = [" ".join(part.split()) for part in text.split("\n\n") if part.strip()]
-with Client(os.environ.get("TUTTI_URL", "http://127.0.0.1:8880"), retries=5) as client:
+# Nobody listens yet: a slow machine may take its time.
+url = os.environ.get("TUTTI_URL", "http://127.0.0.1:8880")
+with Client(url, retries=9, synthesis_timeout_s=600, streaming_timeout_s=600) as client:
     heard = client.speak_many(paragraphs, voice="bm_george", format="pcm", max_concurrency=8)
 
 failed = [(n, spoken) for n, spoken in enumerate(heard, start=1) if not isinstance(spoken, Audio)]

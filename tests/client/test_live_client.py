@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+from collections.abc import AsyncIterator
 from contextlib import suppress
 
 import pytest
@@ -56,13 +57,12 @@ def test_awaited_it_sends_and_listens_at_once(engine_url: str) -> None:
     async def talk() -> tuple[bytes, list[str]]:
         async with AsyncClient(engine_url, prewarm=False) as client, client.live() as live:
 
-            async def write() -> None:
+            async def tokens() -> AsyncIterator[str]:
                 for bit in bits(TEXT):
-                    await live.send(bit)
                     await asyncio.sleep(0)
-                await live.finish()
+                    yield bit
 
-            writing = asyncio.create_task(write())
+            writing = asyncio.create_task(live.say(tokens()))
             pieces = [piece async for piece in live]
             await writing
             return joined(pieces)

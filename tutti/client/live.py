@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import AsyncIterable, Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Self
 
 import httpx2
@@ -57,6 +57,12 @@ class AsyncLive:
             self._watch = self._watch or self._new_watch()
             self._n_sent += 1
             await self._tell({"type": "input.text", "text": text})
+
+    async def say(self, words: AsyncIterable[str]) -> None:
+        """Everything an LLM writes, bit by bit, and then the end."""
+        async for bit in words:
+            await self.send(bit)
+        await self.finish()
 
     async def finish(self) -> None:
         """That was all of this text: what is left is spoken, then the pieces end."""
@@ -217,6 +223,9 @@ class Live:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
         self._loop.run(self._live.aclose())
 
     def send(self, text: str) -> None:
