@@ -24,7 +24,7 @@ def srt(words: Sequence[Word]) -> str:
 
 
 with Client(os.environ.get("TUTTI_URL", "http://127.0.0.1:8880")) as client:
-    pcm, words = bytearray(), []
+    pcm, words = bytearray(), list[Word]()
     for piece in client.stream(TEXT):
         pcm += piece.audio
         words += piece.words

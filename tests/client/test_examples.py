@@ -56,6 +56,13 @@ def test_an_example_runs(engine_url: str, tmp_path: Path, path: Path) -> None:
         assert "00:00:00," in (tmp_path / "captions.srt").read_text()
 
 
+def test_the_examples_are_typed_for_those_who_check() -> None:
+    """As a user's checker sees them: the client's types and nothing ignored."""
+    command = [sys.executable, "-m", "mypy", "--strict", *map(str, EXAMPLES)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stdout
+
+
 def test_the_notebook_runs(engine_url: str, tmp_path: Path) -> None:
     """Cell by cell, each last value shown as a notebook shows it."""
     notebook = json.loads((ROOT / "examples/tour.ipynb").read_text("utf-8"))
