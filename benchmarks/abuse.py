@@ -8,19 +8,16 @@ the last byte sent to the whole answer.
 
 import gzip
 import json
-import multiprocessing
 import statistics
-import tempfile
 import time
 from pathlib import Path
 from typing import Any
 
 import httpx2
-import psutil
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.book import held_mb, serve
+from benchmarks.book import held_mb, served
 
 HERE = Path(__file__).parent
 N = 90_000
@@ -50,28 +47,21 @@ CASES: dict[str, tuple[bytes, dict[str, str]]] = {
 
 
 def main() -> None:
-    here, there = multiprocessing.Pipe()
     found: dict[str, Any] = {}
-    with tempfile.TemporaryDirectory() as folder:
-        process = multiprocessing.get_context("spawn").Process(target=serve, args=(there, Path(folder)))
-        process.start()
-        url, seen = f"http://127.0.0.1:{here.recv()}/v1/audio/speech", psutil.Process(process.pid)
-        with httpx2.Client(timeout=60, headers={"content-type": "application/json"}) as client:
-            client.post(url, content=said("Hello."))
-            for name, (body, headers) in CASES.items():
-                before, took_ms = sum(held_mb(seen)), []
-                for _ in range(ROUNDS):
-                    started_s = time.perf_counter()
-                    answer = client.post(url, content=body, headers=headers)
-                    took_ms.append(1000 * (time.perf_counter() - started_s))
-                found[name] = {
-                    "status": answer.status_code,
-                    "code": answer.json()["error"]["code"],
-                    "ms": round(statistics.median(took_ms), 1),
-                    "grown_mb": round(sum(held_mb(seen)) - before, 1),
-                }
-        here.send(None)
-        process.join()
+    with served() as (url, seen), httpx2.Client(timeout=60, headers={"content-type": "application/json"}) as client:
+        client.post(url, content=said("Hello."))
+        for name, (body, headers) in CASES.items():
+            before, took_ms = sum(held_mb(seen)), []
+            for _ in range(ROUNDS):
+                started_s = time.perf_counter()
+                answer = client.post(url, content=body, headers=headers)
+                took_ms.append(1000 * (time.perf_counter() - started_s))
+            found[name] = {
+                "status": answer.status_code,
+                "code": answer.json()["error"]["code"] if answer.is_error else "",
+                "ms": round(statistics.median(took_ms), 1),
+                "grown_mb": round(sum(held_mb(seen)) - before, 1),
+            }
     table = Table("body", "status", "code", "ms", "MB more")
     for name, row in found.items():
         table.add_row(name, *(str(value) for value in row.values()))

@@ -13,6 +13,8 @@ import os
 import random
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Annotated
@@ -57,6 +59,20 @@ def serve(there: Connection, folder: Path) -> None:
     asyncio.run(run())
 
 
+@contextmanager
+def served() -> Iterator[tuple[str, psutil.Process]]:
+    """The address of the route, and the process behind it."""
+    here, there = multiprocessing.Pipe()
+    with tempfile.TemporaryDirectory() as folder:
+        process = multiprocessing.get_context("spawn").Process(target=serve, args=(there, Path(folder)))
+        process.start()
+        try:
+            yield f"http://127.0.0.1:{here.recv()}/v1/audio/speech", psutil.Process(process.pid)
+        finally:
+            here.send(None)
+            process.join()
+
+
 def book(n_words: int) -> str:
     """Paragraphs of sentences, numbered so that no two are alike, with the quotes and dashes of print."""
     draw, paragraphs, n = random.Random(3), [], 0
@@ -75,12 +91,8 @@ def held_mb(process: psutil.Process) -> tuple[float, float]:
 
 
 def main(words: Annotated[int, typer.Option(help="of the book")] = 100_000) -> None:
-    here, there = multiprocessing.Pipe()
     rows: list[dict[str, float]] = []
-    with tempfile.TemporaryDirectory() as folder:
-        process = multiprocessing.get_context("spawn").Process(target=serve, args=(there, Path(folder)))
-        process.start()
-        url, seen = f"http://127.0.0.1:{here.recv()}/v1/audio/speech", psutil.Process(process.pid)
+    with served() as (url, seen):
         httpx2.post(url, json={"input": book(200), "response_format": "pcm"}, timeout=60)  # what is loaded once
         text = book(words)
         started_s, first_s, n_bytes = time.perf_counter(), 0.0, 0
@@ -95,8 +107,6 @@ def main(words: Annotated[int, typer.Option(help="of the book")] = 100_000) -> N
                     rows.append({"sent_mb": n_bytes / 1e6, "server_mb": server_mb, "g2p_mb": g2p_mb})
         took_s = time.perf_counter() - started_s
         after = held_mb(seen)
-        here.send(None)
-        process.join()
     found = {
         "words": len(text.split()), "characters": len(text), "first_byte_ms": 1000 * first_s, "took_s": took_s,
         "audio_h": n_bytes / 48_000 / 3600,
