@@ -234,6 +234,14 @@ def test_what_is_wrong_shows_before_anything_is_spoken(here: Here, book: Path, t
     assert not said(tmp_path)
 
 
+def test_a_book_in_another_language_is_read_with_a_warning(here: Here, tmp_path: Path) -> None:
+    text = tmp_path / "x.html"
+    text.write_text("<html lang='fr'><p>bonjour</p></html>")
+    assert "in 'fr', and is read as en-us" in here(text, "-o", tmp_path / "x.wav")[1]
+    text.write_text("<html lang='en-GB'><p>hello</p></html>")
+    assert "read as" not in here(text, "-o", tmp_path / "x.wav")[1]
+
+
 def test_a_passage_with_nothing_to_say_is_silent_and_told(here: Here, tmp_path: Path) -> None:
     text = tmp_path / "x.md"
     text.write_text("# One\n\nwords\n\n# Two\n\n* * *\n\n# Three\n\n🚀🚀")

@@ -65,7 +65,7 @@ def read(
     from tutti.reading import Captions, Journal, Voicing, finish, passages
     from tutti.reading import read as read_aloud
     from tutti.reading.passages import check_marks
-    from tutti.reading.voicing import fingerprint
+    from tutti.reading.voicing import fingerprint, other_language
 
     flags = {
         "home": home, "offline": offline, "backend": backend, "device": device, "precision": precision,
@@ -92,6 +92,8 @@ def read(
     if restart:
         kept.unlink(missing_ok=True)
     _tell(text)
+    if warning := other_language(text, voicing):
+        print(warning, file=sys.stderr)
     with Journal(kept, fingerprint(voicing, text.chapters, plan, sound)) as journal:
         _tell_kept(journal, len(plan))
         opened = open_engine(chosen)

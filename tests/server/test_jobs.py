@@ -308,6 +308,13 @@ def test_a_caller_keeps_so_many_jobs_and_no_more(voice_folder: Path, tmp_path: P
         made(house)
 
 
+def test_a_book_counts_against_the_characters_of_its_caller(voice_folder: Path, tmp_path: Path) -> None:
+    with paced(voice_folder, tmp_path, rate_characters=100) as (house, _):
+        made(house)
+        shaped(house.post("/v1/jobs", {"text": "words"}), 429, "rate_limited")
+        assert len(list((tmp_path / "jobs").glob("*/book.md"))) == 1
+
+
 def test_jobs_hold_so_much_of_the_disk_and_no_more(voice_folder: Path, tmp_path: Path) -> None:
     with paced(voice_folder, tmp_path, max_jobs_gb=1e-4) as (house, stage):
         stage.let_all()

@@ -2,34 +2,28 @@
 
 import asyncio
 import logging
-import os
 import shutil
-import threading
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import BinaryIO, TypeVar
 from uuid import uuid4
 
 from tutti.audio.tagged import container
-from tutti.books import Book, read_book
-from tutti.captions import Kind
 from tutti.errors import Draining, StorageFull, TooManyJobs, TuttiError, UnknownJob, WrongState
 from tutti.jobs.job import ENDED, Job, Run
 from tutti.jobs.ledger import Ledger
-from tutti.reading import Captions, Finished, Journal, Passage, Progress, Speaker, Voicing, finish, passages, read
-from tutti.reading.passages import check_marks
-from tutti.reading.voicing import fingerprint
+from tutti.jobs.studio import Sound, Studio, Wish, file_of, kept_name
+from tutti.reading import Speaker
+from tutti.reading.voicing import other_language
 
 AT_ONCE = 4  # jobs
 BYTES_A_CHARACTER = 4_500  # of the journal and the audio: about 15 characters are said in a second of 48 kB
 log = logging.getLogger(__name__)
 Value = TypeVar("Value")
-Sound = Callable[[], Mapping[str, object]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,45 +34,23 @@ class Limits:
     max_bytes: float  # of all
 
 
-@dataclass(frozen=True, slots=True)
-class Wish:
-    """What a caller wants of a book."""
-
-    voicing: Voicing
-    suffix: str
-    captions: Kind | None = None
-    captions_by_word: bool = False
-    encoding: str | None = None
-    title: str | None = None
-    author: str | None = None
-
-
-class Stopped(Exception):
-    """A thread was told to leave its work."""
-
-
 class Jobs:
     """Owns the ledger and the jobs under way. Start it when the engine is warm, close it before the engine."""
 
     def __init__(
         self, engine: Speaker, folder: Path, limits: Limits, *, passages_at_once: Callable[[], int], sound: Sound = dict
     ) -> None:
-        """`sound` tells what else makes the sound: when it changes, a job that was begun starts over."""
-        self._engine = engine
         self._folder = folder
         self._limits = limits
-        self._passages_at_once = passages_at_once
+        self._studio = Studio(engine, AT_ONCE, passages_at_once, sound)
         self._ledger: Ledger | None = None
         self._opening = asyncio.Lock()
         self._jobs: dict[str, Job] = {}
         self._runs: dict[str, Run] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._news: dict[str, asyncio.Event] = {}
-        self._sound = sound
         self._closing = False
-        # One thread for the ledger, so that its calls keep their order; others for books and audio files.
-        self._desk = ThreadPoolExecutor(1, "jobs")
-        self._makers = ThreadPoolExecutor(AT_ONCE, "books", initializer=_step_back)
+        self._desk = ThreadPoolExecutor(1, "jobs")  # the ledger's calls keep their order
 
     async def start(self) -> None:
         """Goes on with what was under way when the server last went down."""
@@ -97,15 +69,20 @@ class Jobs:
         for task in self._tasks.values():
             task.cancel()
         await asyncio.gather(*self._tasks.values(), return_exceptions=True)
-        self._makers.shutdown(cancel_futures=True)
+        self._studio.close()
         if self._ledger is not None:
             await self._at_desk(self._ledger.close)
         self._desk.shutdown()
 
     # -- what callers ask ----------------------------------------------------------------------------------------
 
-    async def create(self, owner: str, caller: str, source: BinaryIO, name: str, wish: Wish) -> Job:
-        """Takes a book in. Whatever is wrong with it shows now, not in the middle of the night."""
+    async def create(
+        self, owner: str, caller: str, source: BinaryIO, name: str, wish: Wish, admit: Callable[[int], None]
+    ) -> Job:
+        """Takes a book in. Whatever is wrong with it shows now, not in the middle of the night.
+
+        `admit` is told how many characters it has, and raises where its caller may not ask for so many.
+        """
         if self._closing:
             raise Draining("the server is going down and takes no new work")
         ledger = await self._opened()
@@ -113,13 +90,15 @@ class Jobs:
         wish.voicing.check()
         await self._check_room(ledger, owner)
         id = uuid4().hex
-        book = await self._made(partial(_taken, ledger.place(id), source, name, wish))
+        book = await self._studio.take(ledger.place(id), source, name, wish)
         try:
+            admit(book.n_characters)
             await self._check_disk(ledger, book.n_characters)
+            warning = other_language(book, wish.voicing)
             job = Job(
-                id, owner, caller, time.time(), _file_name(name), wish.encoding, wish.suffix, wish.captions,
+                id, owner, caller, time.time(), kept_name(name), wish.encoding, wish.suffix, wish.captions,
                 wish.captions_by_word, wish.voicing, wish.title or book.title, wish.author or book.author,
-                len(book.chapters), book.n_characters, book.notes,
+                len(book.chapters), book.n_characters, (*book.notes, *([warning] if warning else [])),
             )  # fmt: skip
             await self._save(job)
         except BaseException:
@@ -179,7 +158,7 @@ class Jobs:
         if what == "captions" and job.captions is None:
             raise UnknownJob("this job was asked for no captions; ask with captions=srt, vtt or json", param="id")
         assert self._ledger is not None
-        return _file(self._ledger.place(id), job, what)
+        return file_of(job, self._ledger.place(id), what)
 
     async def watch(self, owner: str, id: str) -> AsyncGenerator[Job]:
         """The job now and after each change, until it has ended, is deleted, or the server goes down."""
@@ -207,12 +186,11 @@ class Jobs:
         run = self._runs[id] = Run(time.monotonic())
         try:
             job = await self._save(replace(self._jobs[id], state="running", error=None))
-            duration_s = await self._work(job, run)
-            await self._save(replace(self._jobs[id], state="done", duration_s=duration_s))
-        except StorageFull as exc:
+            place = (await self._opened()).place(id)
+            made = await self._studio.make(job, place, run, partial(self._tell, id))
+            await self._save(replace(job, state="done", duration_s=made.duration_s, notes=made.notes))
+        except (StorageFull, Draining) as exc:
             await self._ended(replace(self._jobs[id], state="paused", error=(exc.code, exc.message)))
-        except Draining:
-            pass  # under way again at the next start
         except TuttiError as exc:
             await self._ended(replace(self._jobs[id], state="failed", error=(exc.code, exc.message)))
         except Exception:
@@ -224,73 +202,6 @@ class Jobs:
             self._runs.pop(id, None)
             self._tell(id)
             self._pump()
-
-    async def _work(self, job: Job, run: Run) -> float:
-        """Reads the book and writes its files; returns how long it sounds."""
-        assert self._ledger is not None
-        place = self._ledger.place(job.id)
-        book = await self._made(partial(_book, place, job))
-        plan = list(passages(book.chapters))
-        kept = fingerprint(job.voicing, book.chapters, plan, self._sound())
-
-        def told(progress: Progress) -> None:
-            run.told(progress)
-            self._tell(job.id)
-
-        async with self._journal(place / "reading", kept) as journal:
-            await read(
-                self._engine, book, plan, job.voicing, journal,
-                at_once=self._passages_at_once(), told=told, caller=job.caller,
-            )  # fmt: skip
-            run.writing = True
-            self._tell(job.id)
-            finished = await self._written(job, book, plan, journal)
-            notes = [*job.notes, *finished.notes]
-            if journal.started_over:
-                notes.append(f"started over: {journal.started_over}")
-            if dropped := await self._made(journal.dropped):
-                shown = ", ".join(f"{symbol} ×{n}" for symbol, n in dropped.most_common(12))
-                notes.append(f"{dropped.total()} symbols could not be said: {shown}")
-            self._jobs[job.id] = replace(self._jobs[job.id], notes=tuple(notes))
-            await self._made(journal.remove)
-        return finished.duration_s
-
-    @asynccontextmanager
-    async def _journal(self, path: Path, kept: str) -> AsyncIterator[Journal]:
-        opening = asyncio.ensure_future(self._made(partial(Journal, path, kept)))
-        try:
-            journal = await asyncio.shield(opening)
-        except asyncio.CancelledError:  # a thread cannot be stopped from outside
-            (await opening).close()
-            raise
-        try:
-            yield journal
-        finally:
-            journal.close()
-
-    async def _written(self, job: Job, book: Book, plan: Sequence[Passage], journal: Journal) -> Finished:
-        """The files; a thread that writes them asks after each passage whether it shall go on."""
-        assert self._ledger is not None
-        place = self._ledger.place(job.id)
-        leave = threading.Event()
-        captions = None
-        if job.captions:
-            captions = Captions(_file(place, job, "captions"), job.captions, job.captions_by_word)
-
-        def check(_: int) -> None:
-            if leave.is_set():
-                raise Stopped
-
-        write = partial(
-            finish, book, plan, journal, _file(place, job, "audio"), container(job.suffix), captions, told=check
-        )
-        writing = asyncio.ensure_future(self._made(write))
-        try:
-            return await asyncio.shield(writing)
-        except asyncio.CancelledError:
-            leave.set()
-            await asyncio.gather(writing, return_exceptions=True)
-            raise
 
     async def _stop(self, id: str) -> None:
         task = self._tasks.get(id)
@@ -342,47 +253,6 @@ class Jobs:
     async def _at_desk(self, act: Callable[[], Value]) -> Value:
         return await asyncio.get_running_loop().run_in_executor(self._desk, act)
 
-    async def _made(self, act: Callable[[], Value]) -> Value:
-        return await asyncio.get_running_loop().run_in_executor(self._makers, act)
-
     def _tell(self, id: str) -> None:
         if event := self._news.pop(id, None):
             event.set()
-
-
-def _taken(place: Path, source: BinaryIO, name: str, wish: Wish) -> Book:
-    """The book, checked and copied into its job's folder."""
-    book = read_book(source, name, wish.encoding)
-    check_marks(book.chapters, wish.voicing.names)
-    source.seek(0)
-    try:
-        place.mkdir()
-        with (place / _file_name(name)).open("wb") as file:
-            shutil.copyfileobj(source, file)
-            file.flush()
-            os.fsync(file.fileno())
-    except OSError as exc:
-        shutil.rmtree(place, ignore_errors=True)
-        raise StorageFull(f"the server cannot keep this book: {exc.strerror}") from exc
-    return book
-
-
-def _book(place: Path, job: Job) -> Book:
-    with (place / job.name).open("rb") as file:
-        book = read_book(file, job.name, job.encoding)
-    return replace(book, title=job.title, author=job.author)
-
-
-def _file_name(name: str) -> str:
-    """What a book is kept under: nothing of a caller's name but its suffix."""
-    return f"book{PurePath(name).suffix.lower()}"
-
-
-def _file(place: Path, job: Job, what: str) -> Path:
-    return place / (f"captions.{job.captions}" if what == "captions" else f"audio{job.suffix}")
-
-
-def _step_back() -> None:
-    """Encoding a book is work for hours that nobody waits for: on Linux a thread can have a low priority of its own."""
-    if hasattr(os, "sched_setaffinity"):
-        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), 10)

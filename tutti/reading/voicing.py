@@ -2,12 +2,14 @@
 
 import json
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from hashlib import sha256
 from typing import Any
 
 from tutti import __version__
-from tutti.books.book import Chapter
+from tutti.books.book import Book, Chapter
+from tutti.errors import UnknownLanguage
 from tutti.model.contract import check_speed
 from tutti.model.prosody import check_prosody, emotion
 from tutti.reading.passages import Passage
@@ -49,6 +51,19 @@ class Voicing:
         if self.language is not None:
             language(self.language)
         WordList.of(self.lexicon)
+
+
+def other_language(book: Book, voicing: Voicing) -> str:
+    """A word of warning where the book says that it is in a language which nobody here was asked to read."""
+    if not book.language:
+        return ""
+    asked = language(voicing.language or parse(voicing.voice)[0][0][0])
+    said = book.language.lower()
+    with suppress(UnknownLanguage):
+        said = language(said).code
+    if said[:2] == asked.code[:2]:
+        return ""
+    return f"the book says it is in {book.language[:20]!r}, and is read as {asked.code}; voice or language change that"
 
 
 def fingerprint(
