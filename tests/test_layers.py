@@ -9,7 +9,7 @@ PACKAGE = Path(__file__).parent.parent / "tutti"
 LAYERS = {
     **dict.fromkeys(("errors", "settings", "speech", "metrics"), 0),
     **dict.fromkeys(("text", "audio", "model", "voices", "weights"), 1),
-    **dict.fromkeys(("batching", "books", "captions", "joining", "verify"), 2),
+    **dict.fromkeys(("batching", "books", "captions", "joining", "order", "verify"), 2),
     **dict.fromkeys(("engine", "reading"), 3),
     **dict.fromkeys(("opening", "jobs"), 4),
     **dict.fromkeys(("server", "cluster", "recording", "piped", "client", "reading_command"), 5),

@@ -3,25 +3,27 @@
 import asyncio
 import logging
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import astuple, dataclass, replace
 from itertools import count
-from typing import Any, Self, TypeVar
+from math import inf
+from typing import Any, Self
 
 import numpy as np
 
-from tutti.batching.batcher import Ask, Batcher
+from tutti.batching.batcher import Ask, Batcher, Take
 from tutti.batching.job import Class
 from tutti.batching.playback import Playback
 from tutti.batching.podium import Podium
 from tutti.batching.policies import Policy
 from tutti.batching.stats import Stats
-from tutti.errors import DeadlineExceeded, Draining, InvalidInput, NothingToSpeak
-from tutti.joining import join, later, placed, silence, word_times
+from tutti.errors import Draining, InvalidInput, NothingToSpeak
+from tutti.joining import begun_within, join, later, placed, silence, span_of, word_times
 from tutti.model.contract import check_speed
 from tutti.model.prosody import check_prosody, held_speed, together
 from tutti.model.prosody import emotion as find_emotion
+from tutti.order import Order, Pace, before, nothing
 from tutti.speech import MAX_PHONEMES, SAMPLE_RATE, SAMPLES_PER_FRAME, Prosody, Speech, Utterance
 from tutti.text import vocab
 from tutti.text.arriving import Stretch, Text, stretches
@@ -30,7 +32,7 @@ from tutti.text.language import language as find_language
 from tutti.text.marks import voices_named
 from tutti.text.pool import Reader
 from tutti.text.wordlist import WordList
-from tutti.voices import Voice, Voices, renamed
+from tutti.voices import Voices, renamed
 
 log = logging.getLogger(__name__)
 
@@ -38,41 +40,40 @@ MAX_TEXT = 2_000_000  # characters; a long novel has about one million
 FRAME_S = SAMPLES_PER_FRAME / SAMPLE_RATE
 SAFETY_S = 0.1  # how much before its turn a chunk should be there
 
-Value = TypeVar("Value")
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Said:
+    """A chunk as far as it has been spoken: its latest stretch, which may be all of it."""
 
-@dataclass(frozen=True, slots=True)
-class Pace:
-    """How soon speech should come, and how far ahead of its listener it may be made."""
+    stretch: Stretch
+    chunk: Chunk
+    take: Take | None  # none for a bare pause
+    g2p_s: float = 0.0
+    begins_s: float = 0.0  # where in the chunk this stretch begins
 
-    target_s: float = 1.5  # to the first audio
-    whole_target_s: float = 20.0  # to the first chunk where the caller waits for the last; clients give up after 30 s
-    bulk_target_s: float = 60.0  # to each chunk of work for which nobody waits
-    ahead: int = 2  # chunks beyond the one that the caller waits for
-    whole_ahead: int = 4  # the same where the caller wants the whole text, not its beginning
-    first_chunks: int = 2  # chunks of a stream that count as its beginning
+    @property
+    def then(self) -> asyncio.Future[Take] | None:
+        return self.take.then if self.take else None
 
+    @property
+    def ends_s(self) -> float:
+        return self.begins_s + (len(self.take.samples) / SAMPLE_RATE if self.take else 0.0)
 
-@dataclass(frozen=True, slots=True)
-class Order:
-    """A request that has been checked."""
+    def following(self, take: Take) -> "Said":
+        return Said(self.stretch, self.chunk, take, 0.0, self.ends_s)
 
-    text: Text
-    pause_s: float | None
-    voice: Voice
-    code: str
-    speed: float
-    prosody: Prosody
-    own: WordList | None
-    names: Mapping[str, str]
-    seed: int | None
-    checkpoint: str
-    caller: str
-    until_s: float | None
-    bulk: bool
-    target_s: float
-    ahead: int
-    stream: int
+    def speech(self) -> Speech:
+        """The stretch with the words that begin in it, timed from where the chunk begins; the pause after the last."""
+        chunk, take, pause = self.chunk, self.take, silence(0.0 if self.then else self.chunk.pause_s)
+        if take is None:
+            return Speech(pause, (), chunk.span, chunk.dropped)
+        samples = np.concatenate([take.samples, pause]) if len(pause) else take.samples
+        words, span = word_times(self.stretch.said, chunk, take.durations), chunk.span
+        if self.then or self.begins_s:
+            words = begun_within(words, self.begins_s, self.ends_s if self.then else inf)
+            span = span_of(words)
+        timing = replace(take.timing, g2p_s=self.g2p_s)
+        return placed(Speech(samples, words, span, () if self.begins_s else chunk.dropped, timing), self.stretch.shift)
 
 
 class Engine:
@@ -185,20 +186,21 @@ class Engine:
             caller=caller,
             until_s=None if timeout_s is None else time.monotonic() + timeout_s,
             bulk=bulk,
+            early=not (bulk or whole) and self._checkpoint(model) in self.pace.early,
             target_s=self.pace.bulk_target_s if bulk else self.pace.whole_target_s if whole else self.pace.target_s,
             ahead=self.pace.whole_ahead if bulk or whole else self.pace.ahead,
             stream=next(self._streams),
         )
-        n_samples = 0
+        silent = True
         dropped: list[str] = []
         async with self._counted(), aclosing(self._speeches(order)) as speeches:
             async for speech in speeches:
                 dropped += speech.dropped
                 if len(speech.samples):
-                    yield later(speech, n_samples / SAMPLE_RATE)
-                    n_samples += len(speech.samples)
-        if n_samples == 0:
-            raise NothingToSpeak(_nothing(dropped), param="input")
+                    silent = False
+                    yield speech
+        if silent:
+            raise NothingToSpeak(nothing(dropped), param="input")
 
     async def speak(self, text: str, *, voice: str, **asked: Any) -> Speech:
         """The whole text as one speech; asked as `stream` is."""
@@ -213,26 +215,38 @@ class Engine:
     async def _speeches(self, order: Order) -> AsyncGenerator[Speech]:
         """Chunks are submitted ahead of the caller, and handed over in their order."""
         playback = Playback(time.monotonic(), order.target_s, SAFETY_S)
-        coming: asyncio.Queue[tuple[asyncio.Task[Speech], float] | None] = asyncio.Queue()
+        coming: asyncio.Queue[tuple[asyncio.Task[Said], float] | None] = asyncio.Queue()
         room = asyncio.Semaphore(1 + order.ahead)
-        tasks: set[asyncio.Task[Any]] = set()
+        tasks: set[asyncio.Future[Any]] = set()
         submitting = asyncio.create_task(self._submit(order, playback, coming, room, tasks))
         tasks.add(submitting)
         heard_first = False
+        n_samples = 0
         try:
-            while (next_one := await _before(order.until_s, coming.get())) is not None:
+            while (next_one := await before(order.until_s, coming.get())) is not None:
                 task, likely_s = next_one
-                speech = await _before(order.until_s, task)
+                said = await before(order.until_s, task)
                 tasks.discard(task)
-                now = time.monotonic()
-                soon = True
-                if not heard_first and speech.words:
-                    heard_first = True
-                    soon = now - playback.asked_s <= order.target_s
-                    self.books.first_audio(now - playback.asked_s, in_time=soon)
-                in_time = playback.sent(now, speech.duration_s, likely_s)
-                self.books.heard(speech.duration_s, in_time=in_time or order.bulk, soon=soon)
-                yield speech
+                chunk_s = n_samples / SAMPLE_RATE
+                while True:
+                    speech, then = said.speech(), said.then
+                    now = time.monotonic()
+                    soon = True
+                    if not heard_first and said.take:
+                        heard_first = True
+                        soon = now - playback.asked_s <= order.target_s
+                        self.books.first_audio(now - playback.asked_s, in_time=soon)
+                    in_time = playback.sent(now, speech.duration_s, speech.duration_s if then else likely_s)
+                    self.books.heard(speech.duration_s, in_time=in_time or order.bulk, soon=soon)
+                    n_samples += len(speech.samples)
+                    if then is not None:
+                        tasks.add(then)
+                    yield later(speech, chunk_s)
+                    if then is None:
+                        break
+                    likely_s -= speech.duration_s
+                    said = said.following(await before(order.until_s, then))
+                    tasks.discard(then)
                 room.release()
             await submitting  # raises what stopped it
         finally:
@@ -244,9 +258,9 @@ class Engine:
         self,
         order: Order,
         playback: Playback,
-        coming: "asyncio.Queue[tuple[asyncio.Task[Speech], float] | None]",
+        coming: "asyncio.Queue[tuple[asyncio.Task[Said], float] | None]",
         room: asyncio.Semaphore,
-        tasks: set[asyncio.Task[Any]],
+        tasks: set[asyncio.Future[Any]],
     ) -> None:
         """Reads on as long as there is room, and sends each chunk on its way."""
         batcher = min(self.batchers, key=lambda batcher: batcher.backlog_s)
@@ -284,7 +298,9 @@ class Engine:
         kind: Class = "bulk" if order.bulk else "first" if n_sent < self.pace.first_chunks else "next"
         row = self._utterance(order, chunk)
         start, end = chunk.span
-        ask = Ask(row, order.checkpoint, order.stream, kind, 0.0, order.caller, end - start)
+        ask = Ask(
+            row, order.checkpoint, order.stream, kind, 0.0, order.caller, end - start, order.early and n_sent == 0
+        )
         likely_s = ask.likely_frames * FRAME_S + chunk.pause_s
         return replace(ask, deadline_s=playback.due_s(likely_s)), likely_s
 
@@ -301,20 +317,16 @@ class Engine:
             together(order.prosody, Prosody(pitch=manner.pitch)),
         )
 
-    async def _say(self, stretch: Stretch, chunk: Chunk, ask: Ask | None, batcher: Batcher, g2p_s: float) -> Speech:
-        """One chunk through the model."""
-        pause = silence(chunk.pause_s)
+    async def _say(self, stretch: Stretch, chunk: Chunk, ask: Ask | None, batcher: Batcher, g2p_s: float) -> Said:
+        """One chunk through the model, or its first stretch."""
         if ask is None:
-            return Speech(pause, (), chunk.span, chunk.dropped)
+            return Said(stretch, chunk, None)
         take = await batcher.say(ask)
         log.info(
             "chunk spoken stream=%d class=%s rows=%d queue=%.1fms acoustic=%.1fms vocoder=%.1fms",
             ask.stream, ask.kind, take.timing.batch_rows, *(1000 * s for s in astuple(take.timing)[1:4]),
         )  # fmt: skip
-        samples = np.concatenate([take.samples, pause]) if len(pause) else take.samples
-        words = word_times(stretch.said, chunk, take.durations)
-        speech = Speech(samples, words, chunk.span, chunk.dropped, replace(take.timing, g2p_s=g2p_s))
-        return placed(speech, stretch.shift)
+        return Said(stretch, chunk, take, g2p_s)
 
     # -- the books -----------------------------------------------------------------------------------------------
 
@@ -383,19 +395,3 @@ async def _timed(chunks: AsyncIterator[Chunk]) -> AsyncGenerator[tuple[Chunk, fl
     async for chunk in chunks:
         yield chunk, time.monotonic() - started_s
         started_s = time.monotonic()
-
-
-async def _before(until_s: float | None, awaited: Awaitable[Value]) -> Value:
-    """What is awaited, or DeadlineExceeded."""
-    try:
-        async with asyncio.timeout(None if until_s is None else max(0.0, until_s - time.monotonic())):
-            return await awaited
-    except TimeoutError:
-        raise DeadlineExceeded("the request's time limit passed before its audio was ready") from None
-
-
-def _nothing(dropped: Sequence[str]) -> str:
-    if not dropped:
-        return "the text is empty; give some words to say"
-    shown = " ".join(dict.fromkeys(dropped[:20]))
-    return f"the text has nothing that can be said, only: {shown}; give some words"

@@ -61,6 +61,16 @@ def _seconds(frame: int) -> float:
     return max(0, int(frame) - LAG_FRAMES) * SAMPLES_PER_FRAME / SAMPLE_RATE
 
 
+def begun_within(words: Sequence[WordTime], from_s: float, to_s: float) -> tuple[WordTime, ...]:
+    """The words that begin in this time; a word belongs to the stretch where it begins."""
+    return tuple(word for word in words if from_s <= word.start_s < to_s)
+
+
+def span_of(words: Sequence[WordTime]) -> tuple[int, int]:
+    """The stretch of the original text that these words read."""
+    return min((word.span[0] for word in words), default=0), max((word.span[1] for word in words), default=0)
+
+
 def later(speech: Speech, by_s: float) -> Speech:
     """The same speech, its words timed from the start of the whole audio."""
     words = (replace(word, start_s=word.start_s + by_s, end_s=word.end_s + by_s) for word in speech.words)

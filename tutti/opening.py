@@ -19,8 +19,10 @@ from tutti.batching.scheduler import Limits, Scheduler
 from tutti.batching.stats import Stats
 from tutti.batching.warmup import WarmUp
 from tutti.batching.worker import ProcessWorker, Progress, ThreadWorker, Worker
-from tutti.engine import Engine, Pace
+from tutti.engine import Engine
 from tutti.model import Choice, buckets, choose, load
+from tutti.model.stretch import EARLY
+from tutti.order import Pace
 from tutti.speech import Model, Utterance
 from tutti.text import vocab
 from tutti.text.g2p import G2P
@@ -120,7 +122,13 @@ def assemble(
         warm_up = WarmUp(kept, costs, _sentences(voices, settings.voice), SWEEPS[first.device]) if kept else None
         batchers.append(Batcher(worker, scheduler, books, warm_up, str(number)))
     own = WordFile(settings.lexicon).words if settings.lexicon else None
-    pace = Pace(target_s=target_s, whole_ahead=max(2, 2 * limits.max_rows), first_chunks=settings.stream_bypass_chunks)
+    # A CUDA device makes a whole chunk sooner than anyone notices; stretches would only cost it time.
+    pace = Pace(
+        target_s=target_s,
+        whole_ahead=max(2, 2 * limits.max_rows),
+        first_chunks=settings.stream_bypass_chunks,
+        early=frozenset(name for name, one in choices.items() if one.backend == "onnx" and one.precision in EARLY),
+    )
     return Engine(batchers, voices, reader, books, checkpoints=tuple(choices), pace=pace, own=own, policies=policies)
 
 

@@ -1,7 +1,7 @@
 """What goes into Kokoro and what comes out: the values that every layer passes on, and no code."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
 
 import numpy as np
@@ -48,6 +48,19 @@ class Frames:
     @property
     def n_frames(self) -> int:
         return int(self.features.shape[1])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Part(Frames):
+    """A stretch of a row for the vocoder, which answers with the samples of these frames alone."""
+
+    start: int = 0  # frames
+    end: int = 0
+    kept: dict[str, NDArray[np.float32]] = field(default_factory=dict)  # the model's own, one for all parts of a row
+
+    @staticmethod
+    def of(row: Frames, span: tuple[int, int], kept: dict[str, NDArray[np.float32]]) -> "Part":
+        return Part(row.durations, row.features, row.f0, row.energy, row.style, *span, kept)
 
 
 Row = TypeVar("Row", contravariant=True)

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -12,18 +13,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tutti.batching.job import Batch, Class, Job, Key, StageName
+from tutti.batching.orders import Span
 from tutti.batching.policies import Policy
 from tutti.batching.scheduler import Scheduler
 from tutti.batching.stats import Stats
 from tutti.batching.warmup import WarmUp
 from tutti.batching.worker import Worker
 from tutti.errors import DeviceFull, TuttiError, WorkerLost
-from tutti.speech import Samples, Timing, Utterance
+from tutti.model.stretch import CONTEXT, FIRST, WORTH, n_heard, stretches
+from tutti.speech import SAMPLE_RATE, SAMPLES_PER_FRAME, Samples, Timing, Utterance
 
 log = logging.getLogger(__name__)
 
 FRAMES_PER_TOKEN = 2.9  # of speech at its own pace, before the durations are known
 MAX_LOST = 2  # workers that may die under a row before the row is taken for the cause
+LEAST_GROWTH, MOST_GROWTH = 1.5, 3.0  # of stretches: each costs a little more than its frames, so they stay few
+FRAME_S = SAMPLES_PER_FRAME / SAMPLE_RATE
 HANG = 10.0  # times the predicted seconds: a batch that takes longer hangs
 HANG_S = 30.0  # but never less than this: a busy machine is no hang
 
@@ -39,6 +44,7 @@ class Ask:
     deadline_s: float
     caller: str = ""
     n_characters: int = 0
+    early: bool = False  # its beginning may sound before its end is made
 
     @property
     def likely_frames(self) -> int:
@@ -47,11 +53,12 @@ class Ask:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Take:
-    """What came of one row: a take, as it is called in a studio."""
+    """What came of one row, or of its next stretch: a take, as it is called in a studio."""
 
     samples: Samples
-    durations: NDArray[np.int64]
+    durations: NDArray[np.int64]  # of the whole row
     timing: Timing
+    then: "asyncio.Future[Take] | None" = None  # the stretch that follows; cancelled, the rest is forgotten
 
 
 @dataclass(slots=True, eq=False)
@@ -66,6 +73,17 @@ class Row:
     queue_s: float = 0.0
     acoustic_s: float = 0.0
     n_lost: int = 0
+    spans: deque[Span] = field(default_factory=deque)  # stretches that have not sounded
+    began_s: float = 0.0  # when the first of them was there
+
+    @property
+    def span(self) -> Span | None:
+        """The stretch that sounds next; none where that is the whole row."""
+        return None if self.spans[0] == (0, self.n_frames) else self.spans[0]
+
+    @property
+    def n_frames(self) -> int:
+        return int(self.durations.sum())
 
 
 class Batcher:
@@ -148,13 +166,24 @@ class Batcher:
         self._add(row, "acoustic", len(row.ask.utterance.tokens), self._then_s(row.ask))
 
     def _sound(self, row: Row) -> None:
-        """The row waits for the vocoder, its true length known."""
-        self._add(row, "vocoder", int(row.durations.sum()), 0.0)
+        """The row waits for the vocoder, its true length known; if it may, stretch by stretch."""
+        n_frames, early = row.n_frames, row.ask.early
+        if not row.spans:
+            row.spans.extend(stretches(n_frames, self._growth(row.ask.checkpoint)) if early else [(0, n_frames)])
+        start, end = row.spans[0]
+        if row.span is None:
+            self._add(row, "vocoder", n_frames, 0.0)
+        elif start == 0:
+            self._add(row, "vocoder", end + n_heard(n_frames), 0.0)
+        else:
+            self._add(row, "vocoder", end - start + 2 * CONTEXT, 0.0, row.began_s + start * FRAME_S)
 
-    def _add(self, row: Row, stage: StageName, size: int, then_s: float) -> None:
+    def _add(self, row: Row, stage: StageName, size: int, then_s: float, due_s: float | None = None) -> None:
         now, ask = self._clock(), row.ask
         key = Key(ask.checkpoint, stage)
-        job = Job(key, ask.stream, ask.kind, size, ask.deadline_s, then_s, ask.caller, ask.n_characters, now)
+        # A later stretch must not wait behind the next chunk of its own stream: its deadline alone says when.
+        stream, deadline_s = (ask.stream, ask.deadline_s) if due_s is None else (-1 - row.id, due_s)
+        job = Job(key, stream, ask.kind, size, deadline_s, then_s, ask.caller, ask.n_characters, now)
         row.job = job
         self._rows[job] = row
         self.scheduler.add(job, now)
@@ -225,14 +254,29 @@ class Batcher:
                 row.durations, row.acoustic_s = frames, took_s
                 self._sound(row)
         else:
-            sounds = await self.worker.vocoder(batch.key.checkpoint, [row.id for row in rows], timeout_s)
+            ids, spans = [row.id for row in rows], {row.id: row.span for row in rows if row.span}
+            sounds = await self.worker.vocoder(batch.key.checkpoint, ids, timeout_s, spans)
             took_s = self._clock() - started_s
             for row, samples in zip(rows, sounds, strict=True):
                 if not row.answer.done():
-                    timing = Timing(0.0, row.queue_s, row.acoustic_s, took_s, batch.rows)
-                    row.answer.set_result(Take(samples, row.durations, timing))
-                    self._stats.ended("spoken")
+                    self._heard(row, samples, Timing(0.0, row.queue_s, row.acoustic_s, took_s, batch.rows))
         return took_s
+
+    def _heard(self, row: Row, samples: Samples, timing: Timing) -> None:
+        """Answers whoever waits; a row with stretches left goes on."""
+        answer = row.answer
+        first, _ = row.spans.popleft()
+        if not row.spans:
+            answer.set_result(Take(samples, row.durations, timing))
+            self._stats.ended("spoken")
+            return
+        if first == 0:
+            row.began_s = self._clock()
+        row.queue_s = row.acoustic_s = 0.0
+        row.answer = asyncio.get_running_loop().create_future()
+        row.answer.add_done_callback(lambda then: self._forget(row) if then.cancelled() else then.exception())
+        answer.set_result(Take(samples, row.durations, timing, row.answer))
+        self._sound(row)
 
     def _broke(self, batch: Batch, rows: Sequence[Row], exc: TuttiError) -> None:
         """One bad row must not cost the others: halves run again, down to the row that is to blame."""
@@ -270,4 +314,12 @@ class Batcher:
 
     def _then_s(self, ask: Ask) -> float:
         """What the vocoder will take for this row, as far as anyone knows before its durations are there."""
-        return self.scheduler.allow_s(Key(ask.checkpoint, "vocoder"), ask.likely_frames)
+        n_frames = ask.likely_frames
+        if ask.early and n_frames >= WORTH:
+            n_frames = FIRST + n_heard(n_frames)
+        return self.scheduler.allow_s(Key(ask.checkpoint, "vocoder"), n_frames)
+
+    def _growth(self, checkpoint: str) -> float:
+        """How much longer than the last a stretch may be, so as to be ready when the last has been played."""
+        a_second_s = self.scheduler.predict(Key(checkpoint, "vocoder"), WORTH) / (WORTH * FRAME_S)
+        return min(max(1 / a_second_s, LEAST_GROWTH), MOST_GROWTH)

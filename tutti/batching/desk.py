@@ -1,15 +1,16 @@
 """Where the stages are run: the checkpoints of one device, and the frames of each row between its two stages."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tutti.batching.orders import Make, Progress
+from tutti.batching.orders import Make, Progress, Span
 from tutti.errors import DeviceFull, InvalidInput, ModelFailed, TuttiError, WorkerLost
+from tutti.model.contract import check_samples
 from tutti.model.prosody import intone
-from tutti.speech import Frames, Model, Samples, Utterance
+from tutti.speech import Frames, Model, Part, Samples, Utterance
 
 log = logging.getLogger(__name__)
 
@@ -22,6 +23,7 @@ class Desk:
         progress("loading", 0, 0)
         self._models = make()
         self._frames: dict[int, Frames] = {}
+        self._kept: dict[int, dict[str, NDArray[np.float32]]] = {}  # of rows that sound stretch by stretch
         for name, model in self._models.items():
             if warm_up := getattr(model, "warm_up", None):
                 warm_up(lambda done, shapes, name=name: progress(f"warming up {name}", done, shapes))
@@ -35,23 +37,40 @@ class Desk:
         self._frames.update((id, frames) for (id, _), frames in zip(rows, found, strict=True))
         return [frames.durations for frames in found]
 
-    def vocoder(self, checkpoint: str, ids: Sequence[int]) -> list[Samples]:
-        """The samples of rows that went through `acoustic` here; kept until `forget`, so that halves can be tried."""
+    def vocoder(self, checkpoint: str, ids: Sequence[int], spans: Mapping[int, Span] = {}) -> list[Samples]:
+        """The samples of rows that went through `acoustic` here, all of them or a span of frames.
+
+        The frames are kept until `forget` or `spoken`, so that halves can be tried.
+        """
         for id in ids:
             if id not in self._frames:
                 raise WorkerLost(f"row {id} is not here: the worker was started again since its first stage")
-        found = self._model(checkpoint).vocoder([self._frames[id] for id in ids])
+        rows = [self._row(id, spans.get(id)) for id in ids]
+        found = self._model(checkpoint).vocoder(rows)
         _check_length(len(ids), len(found))
+        for row, samples in zip(rows, found, strict=True):
+            if isinstance(row, Part):  # a model that knows no parts would answer with the whole row
+                check_samples(row, samples)
         return list(found)
+
+    def spoken(self, ids: Sequence[int], spans: Mapping[int, Span]) -> None:
+        """Forgets the rows that have been heard to their end."""
+        self.forget([id for id in ids if id not in spans or spans[id][1] == self._frames[id].n_frames])
 
     def forget(self, ids: Sequence[int]) -> None:
         for id in ids:
             self._frames.pop(id, None)
+            self._kept.pop(id, None)
 
     def close(self) -> None:
         self._frames.clear()
+        self._kept.clear()
         for model in self._models.values():
             model.close()
+
+    def _row(self, id: int, span: Span | None) -> Frames:
+        row = self._frames[id]
+        return row if span is None else Part.of(row, span, self._kept.setdefault(id, {}))
 
     def _model(self, checkpoint: str) -> Model:
         if checkpoint not in self._models:

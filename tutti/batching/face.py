@@ -2,7 +2,7 @@
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import cast
@@ -10,7 +10,7 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
-from tutti.batching.orders import Acoustic, Forget, Memory, Progress, State, Status, Vocoder
+from tutti.batching.orders import Acoustic, Forget, Memory, Progress, Span, State, Status, Vocoder
 from tutti.errors import WorkerLost
 from tutti.speech import Samples, Utterance
 
@@ -51,8 +51,10 @@ class Face(ABC):
         found = await self._ask(Acoustic(checkpoint, tuple(rows)), timeout_s)
         return cast(list[NDArray[np.int64]], found)
 
-    async def vocoder(self, checkpoint: str, ids: Sequence[int], timeout_s: float) -> list[Samples]:
-        return cast(list[Samples], await self._ask(Vocoder(checkpoint, tuple(ids)), timeout_s))
+    async def vocoder(
+        self, checkpoint: str, ids: Sequence[int], timeout_s: float, spans: Mapping[int, Span] = {}
+    ) -> list[Samples]:
+        return cast(list[Samples], await self._ask(Vocoder(checkpoint, tuple(ids), dict(spans)), timeout_s))
 
     def forget(self, ids: Sequence[int]) -> None:
         if ids and self.status.state not in ("closed", "failed"):

@@ -60,9 +60,9 @@ def _reply(desk: Desk, order: Acoustic | Vocoder) -> tuple[Reply, int | None]:
         if isinstance(order, Acoustic):
             durations = desk.acoustic(order.checkpoint, order.rows)
             return Durations(tuple(durations), memory.held()), None
-        samples = desk.vocoder(order.checkpoint, order.ids)
+        samples = desk.vocoder(order.checkpoint, order.ids, order.spans)
         sound = _put(samples)
-        desk.forget(order.ids)
+        desk.spoken(order.ids, order.spans)
         return Sound(tuple(map(len, samples)), memory.held()), sound
     except Exception as exc:  # noqa: BLE001 - raised by the parent, to the caller
         return _failed(exc), None

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
@@ -13,6 +13,7 @@ from tutti.speech import Model, Utterance
 
 Make = Callable[[], Mapping[str, Model]]  # checkpoints by name; picklable when another process shall call it
 Progress = Callable[[str, int, int], None]  # what is being done, steps done, steps in all (0: not known)
+Span = tuple[int, int]  # frames: from, and up to
 State = Literal["starting", "ready", "busy", "restarting", "failed", "closed"]
 
 
@@ -26,10 +27,11 @@ class Acoustic:
 
 @dataclass(frozen=True, slots=True)
 class Vocoder:
-    """The frames kept under these ids become samples; answered by Sound."""
+    """The frames kept under these ids become samples; answered by Sound. Of rows with a span, that stretch alone."""
 
     checkpoint: str
     ids: tuple[int, ...]
+    spans: Mapping[int, Span] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -92,6 +92,6 @@ class ThreadWorker(Face):
 def perform(desk: Desk, order: Acoustic | Vocoder) -> object:
     if isinstance(order, Acoustic):
         return desk.acoustic(order.checkpoint, order.rows)
-    samples = desk.vocoder(order.checkpoint, order.ids)
-    desk.forget(order.ids)
+    samples = desk.vocoder(order.checkpoint, order.ids, order.spans)
+    desk.spoken(order.ids, order.spans)
     return samples

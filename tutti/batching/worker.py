@@ -1,12 +1,12 @@
 """A worker owns one device: it runs one batch at a time, and keeps each row's frames between the two stages."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tutti.batching.orders import Make, Memory, Progress, State, Status
+from tutti.batching.orders import Make, Memory, Progress, Span, State, Status
 from tutti.batching.process import ProcessWorker
 from tutti.batching.thread import ThreadWorker
 from tutti.speech import Samples, Utterance
@@ -38,9 +38,12 @@ class Worker(Protocol):
         While the worker is being started again, calls wait.
         """
 
-    async def vocoder(self, checkpoint: str, ids: Sequence[int], timeout_s: float) -> list[Samples]:
+    async def vocoder(
+        self, checkpoint: str, ids: Sequence[int], timeout_s: float, spans: Mapping[int, Span] = {}
+    ) -> list[Samples]:
         """The samples of rows that went through `acoustic`; the worker then forgets the rows.
 
+        Of a row with a span only those frames sound; it is forgotten when its last frame has.
         After a model's error the rows are still there, to be tried in halves. WorkerLost also when a row is not there.
         """
 

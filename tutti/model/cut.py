@@ -1,49 +1,70 @@
-"""Cuts the official ONNX graph in two at the frames, so that durations, pitch and energy can be read and changed."""
+"""Cuts the official ONNX graph: at the frames, so that durations, pitch and energy can be read and changed, and before
+its generator, so that a row can sound stretch by stretch.
+
+The names are the same in the fp32 and the int8 file.
+"""
 
 import os
 from pathlib import Path
+from typing import NamedTuple
 
 from filelock import FileLock
 
 from tutti.errors import StorageFull, WeightsCorrupt
 
-# What the acoustic half hands over. The names are the same in the fp32 and the int8 file.
+# What the acoustic half hands over.
 FEATURES = "/encoder/MatMul_1_output_0"  # [1, 512, T]
 F0 = "/encoder/Reshape_output_0"  # [1, 2T]
 ENERGY = "/encoder/Reshape_1_output_0"  # [1, 2T]
 DURATIONS = "/encoder/Clip_output_0"  # [1, n]
+# What the generator is fed with. The rest of the vocoder is cheap, so that it can see the whole row before any sound.
+DECODED = "/decoder/decoder/decode.3/Div_4_output_0"  # [1, 512, 2T]
+SOURCE = "/decoder/decoder/generator/Concat_3_output_0"  # [1, 22, 120T + 1] harmonics: magnitudes, then angles
 
 
-def halves(official: Path) -> tuple[Path, Path]:
-    """The acoustic and the vocoder half, kept beside the official file; cut at first use."""
-    acoustic = official.with_suffix(".acoustic.onnx")
-    vocoder = official.with_suffix(".vocoder.onnx")
-    if acoustic.exists() and vocoder.exists():
-        return acoustic, vocoder
+class Graphs(NamedTuple):
+    """The three parts of the official graph, and its last part once more with norms that can be told."""
+
+    acoustic: Path  # token ids, style, speed -> features, pitch, energy, durations
+    decoder: Path  # features, pitch, energy, style -> decoded, source
+    generator: Path  # decoded, source, style -> samples
+    stretch: Path  # see `stretching`
+
+
+def graphs(official: Path) -> Graphs:
+    """The parts, kept beside the official file; cut at first use."""
+    found = Graphs(*(official.with_suffix(f".{name}.onnx") for name in Graphs._fields))
+    if all(path.exists() for path in found):
+        return found
     with FileLock(official.with_suffix(".cut.lock")):
-        if not (acoustic.exists() and vocoder.exists()):
-            _cut(official, acoustic, vocoder)
-    return acoustic, vocoder
+        if not all(path.exists() for path in found):
+            _cut(official, found)
+    return found
 
 
-def _cut(official: Path, acoustic: Path, vocoder: Path) -> None:
+def _cut(official: Path, paths: Graphs) -> None:
     import onnx
     from google.protobuf.message import DecodeError
     from onnx.utils import Extractor
 
+    from tutti.model.stretching import stretching
+
     try:
-        graph = onnx.load(official)
-        inputs = [value.name for value in graph.graph.input]  # token ids, style, speed
-        outputs = [value.name for value in graph.graph.output]
-        extractor = Extractor(graph)
-        halves = {
-            acoustic: extractor.extract_model(inputs, [FEATURES, F0, ENERGY, DURATIONS]),
-            vocoder: extractor.extract_model([FEATURES, F0, ENERGY, inputs[1]], outputs),
-        }
+        whole = onnx.load(official)
+        inputs = [value.name for value in whole.graph.input]  # token ids, style, speed
+        outputs = [value.name for value in whole.graph.output]
+        style = inputs[1]
+        extractor = Extractor(whole)
+        for name in (DECODED, SOURCE):
+            extractor.value_infos[name] = onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, None)
+        acoustic = extractor.extract_model(inputs, [FEATURES, F0, ENERGY, DURATIONS])
+        decoder = extractor.extract_model([FEATURES, F0, ENERGY, style], [DECODED, SOURCE])
+        generator = extractor.extract_model([DECODED, SOURCE, style], outputs)
+        parts = (acoustic, decoder, generator, stretching(generator))
     except (DecodeError, IndexError, KeyError, ValueError) as exc:
         raise WeightsCorrupt(f"{official} is not Kokoro's official graph ({exc}); run: tutti pull --verify") from exc
-    for path, half in halves.items():
-        _write(half.SerializeToString(), path)
+    for path, part in zip(paths, parts, strict=True):
+        _write(part.SerializeToString(), path)
 
 
 def _write(data: bytes, path: Path) -> None:

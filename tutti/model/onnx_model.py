@@ -1,9 +1,10 @@
-"""Kokoro on the processor: ONNX Runtime over the two halves of the official graph."""
+"""Kokoro on the processor: ONNX Runtime over the parts of the official graph."""
 
 import ctypes
 import platform
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,9 @@ import onnxruntime as ort
 from tutti.errors import ModelFailed, WeightsCorrupt, WeightsUnavailable
 from tutti.model import cut
 from tutti.model.contract import check_samples, check_utterances
-from tutti.speech import Frames, Samples, Utterance
+from tutti.model.stretch import EARLY, n_heard
+from tutti.model.stretcher import Stretcher
+from tutti.speech import Frames, Part, Samples, Utterance
 
 # The vocoder needs about half a megabyte for each frame in flight; 14 s side by side keep the process below 1.2 GB.
 MAX_FRAMES_SIDE_BY_SIDE = 560
@@ -30,13 +33,16 @@ class OnnxModel:
         if not official.exists():
             raise WeightsUnavailable(f"the model file is not at {official}; run: tutti pull --precision {precision}")
         _give_back_at_once()
-        acoustic, vocoder = cut.halves(official)
+        graphs = cut.graphs(official)
         self.lanes = threads
-        self._acoustic = _session(acoustic, threads)
-        self._wide = _session(vocoder, threads)
+        self._acoustic = _session(graphs.acoustic, threads)
+        self._wide = _Vocoder(graphs, threads)
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="lane")
+        self._stretcher = lru_cache(1)(lambda: Stretcher(_session(graphs.stretch, threads), _run))
+        if precision in EARLY:
+            self._stretcher()
         # Made while the first row, which is alone, is read and spoken: nobody waits for it.
-        self._narrow = self._pool.submit(lambda: _session(vocoder, 1) if threads > 1 else self._wide)
+        self._narrow = self._pool.submit(lambda: _Vocoder(graphs, 1) if threads > 1 else self._wide)
 
     def acoustic(self, rows: Sequence[Utterance]) -> list[Frames]:
         check_utterances(rows)
@@ -45,8 +51,8 @@ class OnnxModel:
     def vocoder(self, rows: Sequence[Frames]) -> list[Samples]:
         spoken: list[Samples] = []
         for group in side_by_side(rows, MAX_FRAMES_SIDE_BY_SIDE):
-            session = self._wide if len(group) == 1 else self._narrow.result()
-            spoken += self._pool.map(lambda row, session=session: self._samples(row, session), group)
+            vocoder = self._wide if len(group) == 1 else self._narrow.result()
+            spoken += self._pool.map(lambda row, vocoder=vocoder: self._samples(row, vocoder), group)
         return spoken
 
     def close(self) -> None:
@@ -59,21 +65,48 @@ class OnnxModel:
         features, f0, energy, durations = _run(self._acoustic, wanted, dict(zip(names, inputs, strict=True)))
         return Frames(durations[0].astype(np.int64), features[0], f0[0], energy[0], row.style)
 
-    def _samples(self, row: Frames, session: ort.InferenceSession) -> Samples:
+    def _samples(self, row: Frames, vocoder: "_Vocoder") -> Samples:
+        if isinstance(row, Part):
+            return check_samples(row, self._stretcher().sound(row, vocoder.decode))
+        return check_samples(row, vocoder.generate(row, *vocoder.decode(row)))
+
+
+class _Vocoder:
+    """The vocoder in its two parts, one after the other: what the official graph does at once."""
+
+    def __init__(self, graphs: cut.Graphs, threads: int) -> None:
+        self._decoder = _session(graphs.decoder, threads)
+        self._generator = _session(graphs.generator, threads)
+
+    def decode(self, row: Frames) -> tuple[np.ndarray, np.ndarray]:
+        """What the generator reads."""
         inputs = {cut.FEATURES: row.features[None], cut.F0: row.f0[None], cut.ENERGY: row.energy[None]}
-        (audio,) = _run(session, None, {**inputs, "style": row.style[None]})
-        return check_samples(row, audio.reshape(-1))
+        decoded, source = _run(self._decoder, [cut.DECODED, cut.SOURCE], {**inputs, "style": row.style[None]})
+        return decoded, source
+
+    def generate(self, row: Frames, decoded: np.ndarray, source: np.ndarray) -> Samples:
+        inputs = {cut.DECODED: decoded, cut.SOURCE: source, "style": row.style[None]}
+        (audio,) = _run(self._generator, None, inputs)
+        samples: Samples = audio.reshape(-1)
+        return samples
 
 
 def side_by_side(rows: Sequence[Frames], max_frames: int) -> list[list[Frames]]:
     """Consecutive rows in groups that may sound at the same time without passing the memory cap."""
     groups: list[list[Frames]] = []
     for row in rows:
-        if groups and sum(other.n_frames for other in groups[-1]) + row.n_frames <= max_frames:
+        if groups and sum(map(_n_sounding, groups[-1])) + _n_sounding(row) <= max_frames:
             groups[-1].append(row)
         else:
             groups.append([row])
     return groups
+
+
+def _n_sounding(row: Frames) -> int:
+    """Frames in flight, less those that only give context."""
+    if isinstance(row, Part):
+        return row.end - row.start + (n_heard(row.n_frames) if row.start == 0 else 0)
+    return row.n_frames
 
 
 def _give_back_at_once() -> None:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from tutti.model.contract import check_samples, check_utterances
-from tutti.speech import SAMPLE_RATE, SAMPLES_PER_FRAME, Frames, Samples, Utterance
+from tutti.speech import SAMPLE_RATE, SAMPLES_PER_FRAME, Frames, Part, Samples, Utterance
 
 FRAMES_PER_TOKEN = 2
 
@@ -43,4 +43,7 @@ def _frames(row: Utterance) -> Frames:
 def _samples(row: Frames) -> Samples:
     hz = np.repeat(row.f0[::2], SAMPLES_PER_FRAME)
     phase = 2 * np.pi * np.cumsum(hz) / SAMPLE_RATE
-    return (0.5 * np.sin(phase)).astype(np.float32)
+    whole: Samples = (0.5 * np.sin(phase)).astype(np.float32)
+    if isinstance(row, Part):
+        return whole[row.start * SAMPLES_PER_FRAME : row.end * SAMPLES_PER_FRAME]
+    return whole

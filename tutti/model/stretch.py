@@ -1,0 +1,123 @@
+"""A row that sounds stretch by stretch: where it may be cut, and which of its frames speak for all of them.
+
+The generator's norms look at the whole row. Before the whole row has sounded, a few frames stand for it, chosen and
+weighed so that what goes into the generator has, over them, the same means and spreads as over the row.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+# Numbers in which stretches are as good as the whole. In int8 each has its own range of numbers: a join is heard.
+EARLY = frozenset(("fp32",))
+FIRST = 40  # frames that sound at once, one second, of which Kokoro is silent for about a third
+CONTEXT = 4  # frames on each side that the generator hears; further away nothing changes a sample by 1e-4
+WORTH = 200  # frames: a shorter row is nearly done when its first stretch is
+SHARE = 0.15  # of a row's frames that are heard to know the rest
+AT_LEAST = 8  # pieces
+PIECE, EDGE = 6, 1  # frames of each piece; those at its edges hear a wrong neighbour, so they do not count
+DECODER = 0.09  # what the part before the generator costs, as a share of the vocoder
+
+ANGLES = 64  # directions in which the row is looked at
+PULL = 0.1  # towards equal weights
+STEPS = 400
+
+Floats = NDArray[np.float64]
+
+
+def n_heard(n_frames: int) -> int:
+    """Frames that the first stretch costs beside its own: those that speak for the row, and the decoder over all."""
+    pieces = max(AT_LEAST, round(SHARE * n_frames / PIECE))
+    return CONTEXT + PIECE * pieces + round(DECODER * n_frames)
+
+
+def stretches(n_frames: int, growth: float) -> list[tuple[int, int]]:
+    """Where a row of so many frames is cut: a short first stretch, then each longer than the one before by `growth`.
+
+    Frames from, and up to; together all of them. A row that is not worth it stays whole.
+    """
+    if n_frames < WORTH:
+        return [(0, n_frames)]
+    ends = [FIRST]
+    length = FIRST * growth
+    while n_frames - ends[-1] > 1.5 * length:
+        ends.append(ends[-1] + round(length))
+        length *= growth
+    return list(zip([0, *ends], [*ends, n_frames], strict=True))
+
+
+def representatives(
+    decoded: NDArray[np.float32], source: NDArray[np.float32]
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Frames, the first stretch and its context in front, and how much of the row each of them stands for.
+
+    decoded [1, 512, 2T], source [1, 22, 120T + 1].
+    """
+    views = _views(decoded, source)  # [T, 2 * (ANGLES + 11)]
+    n_frames, whole = len(views), views.mean(0)
+    first = np.arange(FIRST + CONTEXT)
+    weights = [np.full(len(first), FIRST / n_frames / len(first))]
+    starts = _pieces(views, whole, max(AT_LEAST, round(SHARE * n_frames / PIECE)))
+    piece = np.r_[np.zeros(EDGE), np.ones(PIECE - 2 * EDGE), np.zeros(EDGE)]
+    weights += [piece * ((1 - FIRST / n_frames) / len(starts) / piece.sum())] * len(starts)
+    index = np.concatenate([first, *(np.arange(start, start + PIECE) for start in starts)])
+    return index, _matched(views[index], whole, np.concatenate(weights))
+
+
+def cut_out(
+    decoded: NDArray[np.float32], source: NDArray[np.float32], frames: NDArray[np.int64]
+) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """What the generator reads at these frames, one after the other."""
+    twice = (2 * frames[:, None] + np.arange(2)).ravel()
+    hops = np.append((120 * frames[:, None] + np.arange(120)).ravel(), 120 * frames[-1] + 120)
+    return np.ascontiguousarray(decoded[:, :, twice]), np.ascontiguousarray(source[:, :, hops])
+
+
+def _views(decoded: NDArray[np.float32], source: NDArray[np.float32]) -> Floats:
+    """Each frame from its most telling sides, and the squares of that: means of these are means and spreads."""
+    n_frames = decoded.shape[2] // 2
+    frames = _standard(decoded[0].T.reshape(n_frames, -1).astype(np.float64))  # [T, 1024]
+    frames = (frames[:, :512] + frames[:, 512:]) / 2
+    _, sides = np.linalg.eigh(frames.T @ frames)
+    seen = frames @ sides[:, -ANGLES:]
+    seen /= np.sqrt((seen[:, -1] ** 2).mean())
+    loud = source[0, :11, : 120 * n_frames].reshape(11, n_frames, 120).mean(2).T
+    both = np.hstack([seen, _standard(np.log(loud + 1e-3).astype(np.float64))])
+    views: Floats = np.hstack([both, 0.5 * both**2])
+    return views
+
+
+def _standard(values: Floats) -> Floats:
+    standard: Floats = (values - values.mean(0)) / (values.std(0) + 1e-3)
+    return standard
+
+
+def _pieces(views: Floats, whole: Floats, n: int) -> list[int]:
+    """Where the pieces start: each is the one that brings the mean of all nearest to the row's."""
+    n_frames = len(views)
+    sums = np.vstack([np.zeros(views.shape[1]), np.cumsum(views, 0)])
+    starts = np.arange(FIRST + CONTEXT, n_frames - PIECE + 1)
+    means = (sums[starts + PIECE - EDGE] - sums[starts + EDGE]) / (PIECE - 2 * EDGE)
+    share = FIRST / n_frames
+    wanted = (whole - share * views[:FIRST].mean(0)) / (1 - share)
+    free = np.ones(len(starts), bool)
+    total = np.zeros(views.shape[1])
+    found: list[int] = []
+    while len(found) < n and free.any():
+        far = (((total + means) / (len(found) + 1) - wanted) ** 2).sum(1)
+        best = int(np.where(free, far, np.inf).argmin())
+        total += means[best]
+        found.append(int(starts[best]))
+        free &= np.abs(starts - starts[best]) >= PIECE
+    return sorted(found)
+
+
+def _matched(views: Floats, whole: Floats, weights: Floats) -> Floats:
+    """Weights near the given ones, none negative, by which the mean of the views is the row's; they sum to one."""
+    found = start = weights / weights.sum()
+    pull = PULL * len(start)
+    step = 1 / (np.linalg.norm(views, 2) ** 2 + pull)
+    for _ in range(STEPS):
+        slope = views @ (found @ views - whole) + pull * (found - start)
+        found = np.maximum(0, found - step * slope) * (start > 0)
+    weighed: Floats = found / found.sum()
+    return weighed
