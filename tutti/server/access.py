@@ -15,7 +15,7 @@ from tutti.metrics import SECONDS
 from tutti.server.errors import answer, internal
 
 SAFE_ID = re.compile(r"[A-Za-z0-9._:-]{1,64}\Z")
-METHODS = frozenset(("GET", "HEAD", "POST", "OPTIONS", "WS"))
+METHODS = frozenset(("GET", "HEAD", "POST", "DELETE", "OPTIONS", "WS"))
 BEGINS = ("http.response.start", "websocket.accept", "websocket.http.response.start")
 log = logging.getLogger("tutti.access")
 
