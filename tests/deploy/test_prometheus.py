@@ -80,7 +80,7 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """`tutti serve` in a process of its own, on tones."""
     folder = tmp_path_factory.mktemp("voices")
     command = [sys.executable, "-m", "tests.server.serve_tones", str(folder), "--port", "0", "--cache-mb", "0"]
-    log = folder / "log"
+    log = tmp_path_factory.mktemp("server") / "log"
     with log.open("w") as errors, subprocess.Popen(command, stderr=errors, cwd=ROOT) as server:
         try:
             while not (ready := re.search(r"tutti is ready: (http://\S+)", log.read_text())):
