@@ -83,7 +83,7 @@ def noting() -> dict[str, float]:
     job = Job(Key("kokoro", "vocoder"), 1, "first", 100, 1.0)
     batch = Batch(job.key, (job,) * 4, "free", 0.1, 400)
     kinds = {
-        "a batch begins": lambda: tape.note(Began(1.0, 1, "0", batch)),
+        "a batch begins": lambda: tape.note(Began(1.0, 1, "0", batch, (1, 2, 3, 4))),
         "a batch ends": lambda: tape.note(Ended(tape.clock(), 1, 0.1, "done")),
         "a chunk is heard": lambda: tape.note(Heard(tape.clock(), 1.0, True)),
     }
@@ -105,7 +105,7 @@ def drawing(n_batches: int, n_rows: int, device: Literal["cpu", "cuda"]) -> tupl
     picture, took_s = Picture(engine.podium, ["kokoro"]), list[float]()
     for _ in range(30):
         for number in range(n_batches):
-            engine.books.started(str(number), batch, tape.clock())
+            engine.books.started(str(number), batch, tape.clock(), range(n_rows))
             engine.books.finished(str(number), batch, 0.01, 0.1)
         for _ in range(n_batches * n_rows):
             engine.books.heard(1.0, in_time=True)

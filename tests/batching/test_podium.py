@@ -111,8 +111,8 @@ def test_queues_name_everybody_by_class_and_the_oldest_first(tmp_path: Path) -> 
         scheduler.add(Job(key, n, kind, 10, 1e9, caller=f"caller {n % 2}", arrived_s=float(n)), float(n))  # type: ignore[arg-type]
     queues = engine.podium.queues()
     assert [sum(queues[stage].kinds.values()) for stage in ("acoustic", "vocoder")] == [50, 10]
-    assert [job.stream for job in queues["acoustic"].oldest] == list(range(40))
-    assert [job.stream for job in queues["vocoder"].oldest] == list(range(50, 60))
+    assert [job.stream for job, _ in queues["acoustic"].oldest] == list(range(40))
+    assert [job.stream for job, _ in queues["vocoder"].oldest] == list(range(50, 60))
     assert engine.podium.others("caller 0")
     batch = scheduler.next_batch(60.0)
     assert batch is not None

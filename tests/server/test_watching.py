@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.server.house import House, serving, shaped
+from tests.server.house import LONG, House, serving, shaped
 from tests.server.watcher import Event, watching
 from tests.toning import silent_voices, tone_engine
 from tutti.model.tone import ToneModel
@@ -154,6 +154,21 @@ def test_those_who_wait_are_told_by_class_and_age(house: House, held: Holding) -
         watcher.until(lambda event: event["waiting"] == 0 and not event["running"])
 
 
+def test_all_rows_of_a_request_are_told_as_its_own(house: House) -> None:
+    """Also where its first chunk sounds stretch by stretch."""
+    with watching(house) as watcher:
+        seen_before = {batch["id"] for batch in watcher.next()["batches"]}
+        n_before = house.get("/v1/stats").json()["totals"]["rows"]
+        with house.clients[0].stream(
+            "POST", "/v1/audio/speech", json={"input": LONG, "response_format": "pcm"}
+        ) as answer:
+            assert len(answer.read())
+        watcher.until(lambda event: event.get("totals", {}).get("rows", 0) > n_before and not event["running"])
+        told = [batch for event in watcher.seen for batch in event["batches"] if batch["id"] not in seen_before]
+    assert {batch["stage"] for batch in told} == {"acoustic", "vocoder"}
+    assert len({row["stream"] for batch in told for row in batch["rows"]}) == 1
+
+
 def test_no_more_than_ten_updates_a_second(house: House) -> None:
     with watching(house) as watcher:
         watcher.next()
@@ -239,13 +254,14 @@ def test_a_slow_watcher_loses_the_oldest_and_is_told_how_many(bursts: list[int])
         reading = seat.seen()
         for burst in bursts:
             for number in range(n, n + burst):
-                seat.show(b'data: {"type": "tick", "n": %d}' % number)
+                seat.show(b'data: {"type": "tick", "n": %d}\n\n' % number)
             n += burst
             if burst:  # so there is one to be read; the rest keeps it waiting
                 seen.append(await anext(reading))
         seat.end()
         seen += [told async for told in reading]
-        return [json.loads(told.removeprefix(b"data: ")) for told in seen]
+        told = b"".join(seen).split(b"\n\n")[:-1]
+        return [json.loads(one.removeprefix(b"data: ")) for one in told]
 
     expected = 0
     for event in asyncio.run(run()):

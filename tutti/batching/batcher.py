@@ -159,6 +159,10 @@ class Batcher:
         self.scheduler.use(policy, self._clock())
         self._work.set()  # somebody's turn may have come with it
 
+    def stream_of(self, job: Job) -> int:
+        """Whose a job that waits is; its own number differs where it is a later stretch of a row."""
+        return self._rows[job].ask.stream if job in self._rows else job.stream
+
     # -- from arrival to answer ----------------------------------------------------------------------------------
 
     def _read(self, row: Row) -> None:
@@ -225,7 +229,7 @@ class Batcher:
         rows = self._running = [self._rows.pop(job) for job in batch.jobs]
         for job, row in zip(batch.jobs, rows, strict=True):
             row.queue_s += started_s - job.arrived_s
-        self._stats.started(self.name, batch, started_s)
+        self._stats.started(self.name, batch, started_s, [row.ask.stream for row in rows])
         try:
             took_s = await self._pass(batch, rows)
         except WorkerLost as exc:

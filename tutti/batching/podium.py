@@ -21,10 +21,10 @@ SHOWN = 40  # jobs of each stage's queue
 
 @dataclass(frozen=True, slots=True)
 class Queue:
-    """Who waits for one stage: how many of each class, and the oldest of them."""
+    """Who waits for one stage: how many of each class, and the oldest of them, each with its stream."""
 
     kinds: Mapping[Class, int]
-    oldest: Sequence[Job]
+    oldest: Sequence[tuple[Job, int]]
 
 
 class Podium:
@@ -72,13 +72,12 @@ class Podium:
         return any(batcher.scheduler.callers() - {caller} for batcher in self._batchers)
 
     def queues(self) -> dict[StageName, Queue]:
-        rooms = [room for batcher in self._batchers for room in batcher.scheduler.rooms]
         found: dict[StageName, Queue] = {}
         for stage in STAGES:
-            here = [room for room in rooms if room.key.stage == stage]
-            kinds: Counter[Class] = sum((room.kinds for room in here), Counter())
-            oldest = [job for room in here for job in islice(room, SHOWN)]  # a room keeps the order of arrival
-            if len(here) > 1:
+            here = [(b, room) for b in self._batchers for room in b.scheduler.rooms if room.key.stage == stage]
+            kinds: Counter[Class] = sum((room.kinds for _, room in here), Counter())
+            oldest = [(job, b.stream_of(job)) for b, room in here for job in islice(room, SHOWN)]
+            if len(here) > 1:  # each room keeps the order of arrival, but only its own
                 oldest = sorted(oldest, key=_arrived)[:SHOWN]
             found[stage] = Queue({kind: kinds[kind] for kind in CLASSES}, oldest)
         return found
@@ -110,5 +109,5 @@ class Podium:
         }
 
 
-def _arrived(job: Job) -> float:
-    return job.arrived_s
+def _arrived(waits: tuple[Job, int]) -> float:
+    return waits[0].arrived_s

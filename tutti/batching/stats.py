@@ -2,7 +2,7 @@
 
 import logging
 from collections import Counter, defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from tutti.batching.job import Batch, Class
@@ -34,12 +34,13 @@ class Stats:
         self._used, self._padded = 0, 0
         self._audio_s = 0.0
 
-    def started(self, worker: str, batch: Batch, now: float) -> None:
+    def started(self, worker: str, batch: Batch, now: float, streams: Sequence[int]) -> None:
+        """`streams` says whose each row is."""
         stage = batch.key.stage
         log.info("batch started worker=%s stage=%s rows=%d reason=%s", worker, stage, batch.rows, batch.reason)
         self._n_begun += 1
         self._running[worker] = self._n_begun
-        self.tape.note(Began(now, self._n_begun, worker, batch))
+        self.tape.note(Began(now, self._n_begun, worker, batch, streams))
         self._batches[stage] += 1
         self._reasons[batch.reason] += 1
         if stage == "vocoder":

@@ -1,7 +1,7 @@
 """The last moments of the batching, each noted as a small tuple where it happens, told only to those who watch."""
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import islice
 from time import monotonic
 from typing import Literal, NamedTuple
@@ -20,6 +20,7 @@ class Began(NamedTuple):
     number: int
     worker: str
     batch: Batch
+    streams: Sequence[int]  # whose each of its rows is
 
 
 class Ended(NamedTuple):

@@ -98,7 +98,7 @@ class Picture:
 
     def _take(self, moment: Moment, policy: str) -> None:
         match moment:
-            case Began(at_s, number, _, batch):
+            case Began(at_s, number, _, batch, _):
                 self._batches[number] = Told(moment, policy)
                 self._fresh[number] = None
                 for job in batch.jobs:
@@ -158,7 +158,7 @@ class Picture:
             "policy": self._podium.policy,
             "trial": trial,
             "queue": {
-                stage: {**queue.kinds, "jobs": [_job(job, now) for job in queue.oldest]}
+                stage: {**queue.kinds, "jobs": [_job(job, stream, now) for job, stream in queue.oldest]}
                 for stage, queue in queues.items()
             },
             "waiting": sum(n for queue in queues.values() for n in queue.kinds.values()),
@@ -189,13 +189,13 @@ class Picture:
             "padding": round(batch.waste, 4),
             "rows": [
                 {
-                    "stream": job.stream,
+                    "stream": stream,
                     "class": job.kind,
                     "size": job.size,
                     "padded": padded,
                     "waited_ms": _ms(began.at_s - job.arrived_s),
                 }
-                for job, padded in zip(batch.jobs, self._podium.lengths(batch), strict=True)
+                for job, stream, padded in zip(batch.jobs, began.streams, self._podium.lengths(batch), strict=True)
             ],
         }
 
@@ -234,9 +234,9 @@ class Picture:
         return round(at_s - self._tape.began_s, 4)
 
 
-def _job(job: Job, now: float) -> Drawn:
+def _job(job: Job, stream: int, now: float) -> Drawn:
     return {
-        "stream": job.stream,
+        "stream": stream,
         "class": job.kind,
         "size": job.size,
         "age_ms": int(1000 * (now - job.arrived_s)),

@@ -79,10 +79,10 @@ class Seat:
     async def seen(self) -> AsyncGenerator[bytes]:
         while True:
             while self._ticks:
-                if self._n_lost:
-                    n_lost, self._n_lost = self._n_lost, 0
-                    yield event({"type": "lost", "ticks": n_lost})
-                yield self._ticks.popleft()
+                # In one go: what is lost while this is being sent comes after the tick that is taken now.
+                lost = event({"type": "lost", "ticks": self._n_lost}) if self._n_lost else b""
+                self._n_lost = 0
+                yield lost + self._ticks.popleft()
             if self._over:
                 return
             self._changed.clear()
