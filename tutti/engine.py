@@ -70,7 +70,7 @@ class Said:
         samples = np.concatenate([take.samples, pause]) if len(pause) else take.samples
         words, span = word_times(self.stretch.said, chunk, take.durations), chunk.span
         if self.then or self.begins_s:
-            words = begun_within(words, self.begins_s, self.ends_s if self.then else inf)
+            words = begun_within(words, self.begins_s or -inf, self.ends_s if self.then else inf)
             span = span_of(words)
         timing = replace(take.timing, g2p_s=self.g2p_s)
         return placed(Speech(samples, words, span, () if self.begins_s else chunk.dropped, timing), self.stretch.shift)
