@@ -23,7 +23,7 @@ PORT = 18_893
 WIDTHS = (360, 1024, 1600)
 THEMES = ("light", "dark")
 SIZE = ViewportSize(width=1280, height=1040)
-CALLERS = "12"
+CALLERS = "8"
 
 
 def main() -> None:
@@ -47,10 +47,12 @@ def speak(page: Page, url: str) -> None:
     """A sentence has been said in a blend of two voices, and is being heard again."""
     page.goto(url)
     page.get_by_role("button", name="Add Bella to the blend").click()
-    page.get_by_role("button", name="Speak", exact=True).click()
-    page.wait_for_selector(".transport[data-state=whole][data-playing=false]", timeout=300_000)
-    page.get_by_role("button", name="Play", exact=True).click()
-    page.wait_for_selector(".lyrics [data-n='9'][aria-current]", timeout=60_000)
+    for turn in (1, 2):  # the first warms up what a server in use has warm
+        page.get_by_role("button", name="Speak", exact=True).click()
+        # Each speaking is a stop and a start, but for the very first.
+        started = f".transport[data-turn='{2 * turn - 1}']"
+        page.wait_for_selector(f"{started}[data-state=whole][data-playing=false][data-heard]", timeout=300_000)
+    page.locator(".lyrics [data-n='9']").click()
     page.get_by_role("button", name="Pause").click()
     page.wait_for_selector(".transport[data-playing=false]")
 
@@ -62,6 +64,7 @@ def batching(page: Page, url: str) -> None:
     page.locator("#size").fill(CALLERS)
     page.get_by_role("button", name="deadline against window").click()
     page.wait_for_selector("#speedup", timeout=300_000)
+    page.wait_for_selector(".load button:has-text('All together')")
 
 
 def taken(page: Page, theme: str, path: Path, *, whole: bool = False) -> None:

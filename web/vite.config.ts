@@ -2,14 +2,23 @@
 import { readFileSync } from "node:fs";
 import { defineConfig, type Plugin } from "vite";
 
-const SHIPPED = ["preact", "@preact/signals", "@preact/signals-core", "uplot", "@fontsource/newsreader", "@fontsource-variable/inter"];
+const SHIPPED = [
+  "preact",
+  "@preact/signals",
+  "@preact/signals-core",
+  "uplot",
+  "@fontsource/newsreader",
+  "@fontsource-variable/inter",
+];
 
 /** The licences of what is inside, beside it. */
 function licences(): Plugin {
   return {
     name: "licences",
     generateBundle() {
-      const texts = SHIPPED.map((name) => `${name}\n\n${readFileSync(`node_modules/${name}/LICENSE`, "utf8").trim()}\n`);
+      const texts = SHIPPED.map(
+        (name) => `${name}\n\n${readFileSync(`node_modules/${name}/LICENSE`, "utf8").trim()}\n`,
+      );
       this.emitFile({ type: "asset", fileName: "licences.txt", source: texts.join(`\n${"-".repeat(80)}\n\n`) });
     },
   };

@@ -85,9 +85,9 @@ def test_a_crowd_of_sixteen_is_seen_waiting_and_then_served_in_batches(
     assert card.get_attribute("data-stage") == last["stage"]
     assert card.get_attribute("data-reason") == last["reason"]
     assert int(card.get_attribute("data-rows")) == len(last["rows"])
-    visitor.press("Hear them all at once")
-    visitor.wait(".transport[data-heard][data-playing=true]")
-    visitor.press("Stop")
+    with visitor.starting():
+        visitor.press("Hear them all at once")
+    visitor.wait(".transport[data-heard][data-state=whole]")
 
 
 def test_two_policies_are_held_against_each_other_and_the_servers_own_comes_back(house: House, visit: Visit) -> None:

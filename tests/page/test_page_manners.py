@@ -29,8 +29,7 @@ def test_a_key_is_asked_for_once_and_is_in_no_link(house: House, visit: Visit) -
     visitor.press("Speak")
     visitor.page.get_by_label("Key", exact=True).fill(KEY)
     visitor.press("Keep it")
-    visitor.press("Speak")
-    visitor.hear_out()
+    visitor.say()
     visitor.page.locator("#link").click()
     visitor.page.wait_for_url("**/#speak?*")
     assert KEY not in visitor.page.url
@@ -52,9 +51,7 @@ def seated(visit: Visit, house: House, fragment: str, **options: object) -> Visi
     visitor.wait(".card")
     visitor.press("Add Sky to the blend")
     for text in ("One.", "Two."):
-        visitor.write(text)
-        visitor.press("Speak")
-        visitor.hear_out()
+        visitor.say(text)
     if fragment == "#batching":
         visitor.page.goto(house.url + "/#batching")
         visitor.wait("[data-standing=live]")

@@ -40,9 +40,7 @@ def timed(house: House, text: str) -> list[dict[str, Any]]:
 
 def test_every_sample_that_was_sent_is_played_once_and_in_order(house: House, visit: Visit) -> None:
     visitor = visit(house)
-    visitor.write(SHORT)
-    visitor.press("Speak")
-    visitor.hear_out()
+    visitor.say(SHORT)
     pcm = sent(house, SHORT)
     assert int(visitor.told("heard")) == len(pcm) // 2
     assert int(visitor.told("digest")) == digest(pcm)
@@ -51,17 +49,15 @@ def test_every_sample_that_was_sent_is_played_once_and_in_order(house: House, vi
 def test_the_lit_word_is_the_one_that_is_heard(house: House, visit: Visit) -> None:
     visitor = visit(house)
     words = timed(house, SHORT)
-    visitor.write(SHORT)
     with visitor.watching_words() as seen:
-        visitor.press("Speak")
-        visitor.hear_out()
+        visitor.say(SHORT)
     starts = np.array([word["start"] for word in words])
     # The words of a chunk are told behind its samples, so a word may be lit late, but never a wrong one.
     assert all(n == -1 or n == np.searchsorted(starts, at, "right") - 1 for at, n in seen)
     assert [visitor.text(f"[data-n='{n}']") for n in range(len(words))] == [word["word"] for word in words]
     with visitor.watching_words() as seen:
-        visitor.press("Play")  # all is known now: no word may be missed
-        visitor.wait(".transport[data-playing=true]")
+        with visitor.starting():
+            visitor.press("Play")  # all is known now: no word may be missed
         visitor.hear_out()
     assert all(n == np.searchsorted(starts, at, "right") - 1 for at, n in seen)
     assert {n for _, n in seen} >= set(range(len(words)))
@@ -69,13 +65,12 @@ def test_the_lit_word_is_the_one_that_is_heard(house: House, visit: Visit) -> No
 
 def test_a_word_that_is_pressed_is_heard_from_its_beginning(house: House, visit: Visit) -> None:
     visitor = visit(house)
-    visitor.write(SHORT)
-    visitor.press("Speak")
-    visitor.hear_out()
+    visitor.say(SHORT)
     start = timed(house, SHORT)[2]["start"]
     n_all = int(visitor.told("heard"))
-    visitor.page.locator(".lyrics [data-n='2']").click()
-    visitor.wait(f".transport[data-playing=false]:not([data-heard='{n_all}'])")
+    with visitor.starting():
+        visitor.page.locator(".lyrics [data-n='2']").click()
+    visitor.hear_out()
     assert int(visitor.told("heard")) - n_all == n_all - round(start * 24_000)
 
 
@@ -99,8 +94,7 @@ def test_a_blend_is_asked_for_as_it_is_mixed(house: House, visit: Visit) -> None
     visitor.slide("weight-am_adam", -1)
     assert visitor.text("#blend") == f"{BLEND}-am_adam(1)"
     visitor.press("Take Adam out")
-    visitor.press("Speak")
-    visitor.hear_out()
+    visitor.say()
     assert house.stage.asked[-1]["voice"] == BLEND
 
 
@@ -131,8 +125,7 @@ def assert_shaped(asked: dict[str, Any]) -> None:
 def test_every_wish_is_asked_for_and_a_link_restores_them_all(house: House, visit: Visit) -> None:
     visitor = visit(house)
     shaped(visitor)
-    visitor.press("Speak")
-    visitor.hear_out()
+    visitor.say()
     assert_shaped(house.stage.asked[-1])
     visitor.page.locator("#link").click()
     visitor.page.wait_for_url("**/#speak?*")
@@ -142,8 +135,7 @@ def test_every_wish_is_asked_for_and_a_link_restores_them_all(house: House, visi
     assert friend.page.locator("#text").input_value() == SHORT
     friend.wait("#code")
     assert friend.text("#code") == visitor.text("#code")
-    friend.press("Speak")
-    friend.hear_out()
+    friend.say()
     assert_shaped(house.stage.asked[-1])
 
 
@@ -191,9 +183,7 @@ def test_every_format_can_be_saved_and_holds_the_whole_sound(house: House, visit
 
 def test_captions_have_the_words_and_their_times(house: House, visit: Visit) -> None:
     visitor = visit(house)
-    visitor.write(SHORT)
-    visitor.press("Speak")
-    visitor.hear_out()
+    visitor.say(SHORT)
     words = timed(house, SHORT)
     saved = {}
     for kind in ("srt", "vtt", "json"):
@@ -215,10 +205,12 @@ def clock(s: float, dot: str) -> str:
 
 def test_a_voice_is_greeted_once_and_then_remembered(house: House, visit: Visit) -> None:
     visitor = visit(house)
-    visitor.press("Hear Bella")
+    with visitor.starting():
+        visitor.press("Hear Bella")
     visitor.hear_out()
     assert [asked["voice"] for asked in house.stage.asked] == ["af_bella"]
-    visitor.press("Hear Bella")
+    with visitor.starting():
+        visitor.press("Hear Bella")
     visitor.hear_out()
     assert len(house.stage.asked) == 1
 
@@ -226,11 +218,12 @@ def test_a_voice_is_greeted_once_and_then_remembered(house: House, visit: Visit)
 def test_two_voices_say_the_same_and_either_can_be_heard(house: House, visit: Visit) -> None:
     visitor = visit(house)
     visitor.write(SHORT)
-    visitor.press("Speak both")
+    with visitor.starting():
+        visitor.press("Speak both")
     visitor.hear_out()
     assert [asked["voice"] for asked in house.stage.asked] == ["af_heart", "am_michael"]
-    visitor.page.get_by_role("button", name="B Michael").click()
-    visitor.wait("[aria-pressed=true]:has-text('Michael')")
+    with visitor.starting():
+        visitor.page.get_by_role("button", name="B Michael").click()
     visitor.hear_out()
     assert int(visitor.told("digest")) == digest(sent(house, SHORT, voice="am_michael"))
 
@@ -238,13 +231,11 @@ def test_two_voices_say_the_same_and_either_can_be_heard(house: House, visit: Vi
 def test_what_was_said_can_be_heard_again_without_asking(house: House, visit: Visit) -> None:
     visitor = visit(house)
     for text in ("One.", "Two."):
-        visitor.write(text)
-        visitor.press("Speak")
-        visitor.hear_out()
+        visitor.say(text)
     assert visitor.page.locator(".history .said").all_inner_texts() == ["Two.", "One."]
     n_asked = len(house.stage.asked)
-    visitor.press("Play again: One.")
-    visitor.wait(".lyrics:has-text('One.')")
+    with visitor.starting():
+        visitor.press("Play again: One.")
     visitor.hear_out()
     assert len(house.stage.asked) == n_asked
     assert int(visitor.told("digest")) == digest(sent(house, "One."))
@@ -275,12 +266,12 @@ def test_its_choices_are_those_of_the_server(house: House, visit: Visit) -> None
 def test_it_can_be_worked_by_keys_alone(house: House, visit: Visit) -> None:
     visitor = visit(house)
     visitor.write(SHORT)
-    visitor.page.locator("#text").press("Control+Enter")
+    with visitor.starting():
+        visitor.page.locator("#text").press("Control+Enter")
     visitor.hear_out()
     visitor.page.locator(".lyrics [data-n='0']").focus()
     visitor.page.keyboard.press("ArrowRight")
     assert visitor.page.evaluate("document.activeElement.dataset.n") == "1"
-    n_all = int(visitor.told("heard"))
-    visitor.page.keyboard.press("Enter")
-    visitor.wait(f".transport:not([data-heard='{n_all}'])")
+    with visitor.starting():
+        visitor.page.keyboard.press("Enter")
     visitor.hear_out()

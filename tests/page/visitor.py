@@ -62,6 +62,22 @@ class Visitor:
     def wait(self, place: str) -> None:
         self.page.wait_for_selector(place)
 
+    @contextmanager
+    def starting(self) -> Iterator[None]:
+        """What is pressed inside makes the player begin anew; afterwards it tells of that, and of nothing before."""
+        strip = self.page.locator(".transport")
+        before = strip.get_attribute("data-turn") if strip.count() else ""
+        yield
+        self.wait(f".transport:not([data-turn='{before}'])")
+
+    def say(self, text: str | None = None) -> None:
+        """Speaks what is written, and hears it out."""
+        if text is not None:
+            self.write(text)
+        with self.starting():
+            self.press("Speak")
+        self.hear_out()
+
     def hear_out(self) -> None:
         """Until all has come and the last sample was played."""
         self.wait(".transport[data-state=whole][data-playing=false][data-heard]")

@@ -62,10 +62,22 @@ export function App() {
           <a class="quiet" href="/docs">
             Reference
           </a>
-          <button type="button" class="icon" aria-label={key.value ? "Change the API key" : "Enter an API key"} title="API key" onClick={() => (keyWanted.value = true)}>
+          <button
+            type="button"
+            class="icon"
+            aria-label={key.value ? "Change the API key" : "Enter an API key"}
+            title="API key"
+            onClick={() => (keyWanted.value = true)}
+          >
             <Icon name="key" />
           </button>
-          <button type="button" class="icon" aria-label={theme.value === "dark" ? "Light colours" : "Dark colours"} title="Light or dark" onClick={turn}>
+          <button
+            type="button"
+            class="icon"
+            aria-label={theme.value === "dark" ? "Light colours" : "Dark colours"}
+            title="Light or dark"
+            onClick={turn}
+          >
             <Icon name={theme.value === "dark" ? "sun" : "moon"} />
           </button>
         </div>

@@ -12,9 +12,7 @@ export function writeBlend(parts: Part[]): string {
   const heard = parts.filter((part) => part.weight !== 0);
   heard.sort((one, other) => Number(one.weight < 0) - Number(other.weight < 0));
   if (heard.length < 2 || heard[0]!.weight < 0) return (heard.find((part) => part.weight > 0) ?? parts[0])!.name;
-  return heard
-    .map(({ name, weight }, n) => `${weight < 0 ? "-" : n ? "+" : ""}${name}(${Math.abs(weight)})`)
-    .join("");
+  return heard.map(({ name, weight }, n) => `${weight < 0 ? "-" : n ? "+" : ""}${name}(${Math.abs(weight)})`).join("");
 }
 
 /** The parts of a blend, none where it cannot be read. */

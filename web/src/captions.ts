@@ -47,6 +47,8 @@ export function captions(kind: string, text: string, words: Placed[]): string {
 
 function clock(s: number, dot: string): string {
   const ms = Math.round(s * 1000);
-  const parts = [ms / 3_600_000, (ms / 60_000) % 60, (ms / 1000) % 60].map((part) => String(Math.floor(part)).padStart(2, "0"));
+  const parts = [ms / 3_600_000, (ms / 60_000) % 60, (ms / 1000) % 60].map((part) =>
+    String(Math.floor(part)).padStart(2, "0"),
+  );
   return `${parts.join(":")}${dot}${String(ms % 1000).padStart(3, "0")}`;
 }

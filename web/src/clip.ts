@@ -26,6 +26,7 @@ export class Clip {
   readonly batch = signal<number | null>(null);
   readonly steps = signal<Steps>({});
   readonly voice = signal("");
+  readonly coming = computed(() => this.state.value === "waiting" || this.state.value === "arriving");
   readonly duration_s = computed(() => this.count.value / RATE);
   readonly faster = computed(() => (this.made_ms.value ? (1000 * this.duration_s.value) / this.made_ms.value : null));
   readonly peaks: number[] = [];

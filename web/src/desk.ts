@@ -14,7 +14,7 @@ export const cast = signal<Voice[]>([]);
 export const shown = signal<Clip | null>(null);
 export const past = signal<Clip[]>([]);
 export const trouble = signal("");
-export const busy = computed(() => ["waiting", "arriving"].includes(shown.value?.state.value ?? ""));
+export const busy = computed(() => shown.value?.coming.value ?? false);
 
 let underWay = new AbortController();
 const previews = new Map<string, Clip>();
@@ -94,13 +94,13 @@ export function takeOut(name: string): void {
 }
 
 const GREETINGS: Record<string, (name: string) => string> = {
-  "es": (name) => `Hola, me llamo ${name}.`,
-  "fr": (name) => `Bonjour, je m'appelle ${name}.`,
-  "hi": () => "नमस्ते, आप कैसे हैं?",
-  "it": (name) => `Ciao, mi chiamo ${name}.`,
-  "ja": () => "こんにちは、はじめまして。",
+  es: (name) => `Hola, me llamo ${name}.`,
+  fr: (name) => `Bonjour, je m'appelle ${name}.`,
+  hi: () => "नमस्ते, आप कैसे हैं?",
+  it: (name) => `Ciao, mi chiamo ${name}.`,
+  ja: () => "こんにちは、はじめまして。",
   "pt-br": (name) => `Olá, eu me chamo ${name}.`,
-  "zh": () => "你好，很高兴认识你。",
+  zh: () => "你好，很高兴认识你。",
 };
 
 /** A greeting in a voice: made once, then kept. */

@@ -19,7 +19,10 @@ export function KeyDialog() {
         }}
       >
         <h2 id="key-title">API key</h2>
-        <p>Where a server has keys, it speaks for those who hold one. Yours stays in this browser and is sent to this server alone.</p>
+        <p>
+          Where a server has keys, it speaks for those who hold one. Yours stays in this browser and is sent to this
+          server alone.
+        </p>
         <label for="key">Key</label>
         <input id="key" ref={field} type="password" autocomplete="off" defaultValue={key.value} />
         <div class="row end">

@@ -1,5 +1,5 @@
 // One player for the whole page: it plays a clip while it arrives, from any place.
-import { signal } from "@preact/signals";
+import { batch, signal } from "@preact/signals";
 import { type Clip, RATE } from "./clip";
 import type { FromPlayer, FromWorklet } from "./messages";
 import worklet from "./worklet?worker&url";
@@ -9,6 +9,7 @@ class Player {
   readonly playing = signal(false);
   readonly at_s = signal(0);
   readonly heard = signal<FromWorklet | null>(null);
+  readonly turn = signal(0);
   private context: AudioContext | null = null;
   private node: Promise<AudioWorkletNode> | null = null;
 
@@ -30,46 +31,45 @@ class Player {
   }
 
   private told(heard: FromWorklet): void {
-    if (heard.clip !== this.clip.value?.id) return;
-    this.heard.value = heard;
-    this.playing.value = heard.playing;
-    this.at_s.value = heard.at / RATE;
+    if (heard.turn !== this.turn.value) return;
+    batch(() => {
+      this.heard.value = heard;
+      this.playing.value = heard.playing;
+      this.at_s.value = heard.at / RATE;
+    });
   }
 
   /** Plays this clip from `from_s`, and goes on as more of it arrives. */
-  open(clip: Clip, { playing = true, from_s = 0 } = {}): void {
+  open(clip: Clip, from_s = 0): void {
     this.wake();
-    this.leave();
-    this.clip.value = clip;
-    this.playing.value = playing;
-    this.at_s.value = from_s;
-    this.heard.value = null;
-    this.send({ type: "open", clip: clip.id, playing });
-    for (const samples of clip.pieces) this.send({ type: "piece", samples });
-    if (from_s) this.send({ type: "seek", at: Math.round(from_s * RATE) });
-    clip.onPiece = (samples) => this.send({ type: "piece", samples });
-    clip.onEnd = () => this.send({ type: "whole" });
-    if (clip.state.value !== "waiting" && clip.state.value !== "arriving") clip.onEnd();
-  }
-
-  private leave(): void {
     const before = this.clip.value;
     if (before) before.onPiece = before.onEnd = null;
+    this.clip.value = clip;
+    this.heard.value = null;
+    this.send({ type: "open", clip: clip.id });
+    for (const samples of clip.pieces) this.send({ type: "piece", samples });
+    clip.onPiece = (samples) => this.send({ type: "piece", samples });
+    clip.onEnd = () => this.send({ type: "whole" });
+    if (!clip.coming.value) clip.onEnd();
+    this.play(true, from_s);
   }
 
-  play(playing: boolean): void {
+  /** Goes on or pauses, here or elsewhere; what has ended begins again. */
+  play(playing: boolean, from_s: number | null = null): void {
     const clip = this.clip.value;
     if (!clip) return;
     this.wake();
-    const ended = clip.state.value !== "arriving" && this.at_s.value >= clip.duration_s.value;
-    if (playing && ended) this.send({ type: "seek", at: 0 });
-    this.send({ type: "play", playing });
+    const ended = !clip.coming.value && this.at_s.value >= clip.duration_s.value;
+    const at_s = from_s ?? (playing && ended ? 0 : null);
+    this.turn.value += 1;
+    this.playing.value = playing;
+    if (at_s !== null) this.at_s.value = at_s;
+    const at = at_s === null ? null : Math.round(Math.max(0, at_s) * RATE);
+    this.send({ type: "play", playing, at, turn: this.turn.value });
   }
 
   seek(s: number): void {
-    if (!this.clip.value) return;
-    this.at_s.value = Math.max(0, s);
-    this.send({ type: "seek", at: Math.round(this.at_s.value * RATE) });
+    this.play(this.playing.value, s);
   }
 
   private send(message: FromPlayer): void {

@@ -48,7 +48,11 @@ async function call(path: string, how: RequestInit): Promise<Response> {
   if (reply.ok) return reply;
   if (reply.status === 401) keyWanted.value = true;
   const told = await reply.json().catch(() => null);
-  throw new Refused(reply.status, told?.error?.code ?? "", told?.error?.message ?? `the server answered ${reply.status}`);
+  throw new Refused(
+    reply.status,
+    told?.error?.code ?? "",
+    told?.error?.message ?? `the server answered ${reply.status}`,
+  );
 }
 
 export async function voices(): Promise<{ voices: Voice[]; default_voice: string }> {

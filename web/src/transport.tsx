@@ -16,8 +16,22 @@ export function Transport() {
   const heard = player.heard.value;
   const playing = player.playing.value;
   return (
-    <aside class="transport" aria-label="Player" data-heard={heard?.heard} data-digest={heard?.digest} data-gaps={heard?.gaps} data-playing={playing} data-state={clip.state.value}>
-      <button type="button" class="icon primary" aria-label={playing ? "Pause" : "Play"} onClick={() => player.play(!playing)}>
+    <aside
+      class="transport"
+      aria-label="Player"
+      data-turn={player.turn.value}
+      data-heard={heard?.heard}
+      data-digest={heard?.digest}
+      data-gaps={heard?.gaps}
+      data-playing={playing}
+      data-state={clip.state.value}
+    >
+      <button
+        type="button"
+        class="icon primary"
+        aria-label={playing ? "Pause" : "Play"}
+        onClick={() => player.play(!playing)}
+      >
         <Icon name={playing ? "pause" : "play"} />
       </button>
       <button type="button" class="icon" aria-label="Stop" onClick={stop}>

@@ -6,11 +6,12 @@ declare class AudioWorkletProcessor {
   readonly port: MessagePort;
 }
 
-const TELL_EVERY = 4; // blocks of 128 samples: 21 ms
+const TELL_EVERY = 8; // blocks of 128 samples: 43 ms
 
 class Speaker extends AudioWorkletProcessor {
   private pieces: Float32Array[] = [];
   private clip = 0;
+  private turn = 0;
   private whole = false;
   private playing = false;
   private at = 0; // the next sample
@@ -31,24 +32,22 @@ class Speaker extends AudioWorkletProcessor {
       case "open":
         this.pieces = [];
         this.clip = message.clip;
-        this.whole = false;
-        this.playing = message.playing;
+        this.whole = this.playing = false;
         this.heard = this.digest = this.gaps = 0;
         this.move(0);
-        break;
+        return;
       case "piece":
         this.pieces.push(message.samples);
-        break;
+        return;
       case "whole":
         this.whole = true;
-        break;
+        return;
       case "play":
         this.playing = message.playing;
-        break;
-      case "seek":
-        this.move(message.at);
+        this.turn = message.turn;
+        if (message.at !== null) this.move(message.at);
+        this.tell();
     }
-    this.tell();
   }
 
   private move(at: number): void {
@@ -91,8 +90,8 @@ class Speaker extends AudioWorkletProcessor {
   }
 
   private tell(): void {
-    const { clip, at, heard, digest, gaps, playing } = this;
-    this.port.postMessage({ clip, at, heard, digest, gaps, playing } satisfies FromWorklet);
+    const { clip, turn, at, heard, digest, gaps, playing } = this;
+    this.port.postMessage({ clip, turn, at, heard, digest, gaps, playing } satisfies FromWorklet);
   }
 }
 

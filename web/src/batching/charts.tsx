@@ -14,7 +14,12 @@ interface Chart {
 }
 
 const CHARTS: Chart[] = [
-  { title: "Queue depth", unit: "jobs", least: 4, lines: [{ name: "waiting", ink: "ink", of: (point) => point.waiting }] },
+  {
+    title: "Queue depth",
+    unit: "jobs",
+    least: 4,
+    lines: [{ name: "waiting", ink: "ink", of: (point) => point.waiting }],
+  },
   {
     title: "Batch size",
     unit: "rows",
@@ -118,7 +123,12 @@ function data(chart: Chart, kept: Point[]): uPlot.AlignedData {
 }
 
 function options(chart: Chart, width: number): uPlot.Options {
-  const axis: uPlot.Axis = { stroke: colour("ink-2"), grid: { stroke: colour("rule"), width: 1 }, ticks: { show: false }, font: `11px ${colour("sans")}` };
+  const axis: uPlot.Axis = {
+    stroke: colour("ink-2"),
+    grid: { stroke: colour("rule"), width: 1 },
+    ticks: { show: false },
+    font: `11px ${colour("sans")}`,
+  };
   return {
     width,
     height: HEIGHT,
@@ -133,6 +143,9 @@ function options(chart: Chart, width: number): uPlot.Options {
       { ...axis, size: 22, values: (_, ticks) => ticks.map((t) => (t === 0 ? "now" : `${t} s`)), space: 60 },
       { ...axis, size: 40, space: 28 },
     ],
-    series: [{}, ...chart.lines.map(({ ink }) => ({ stroke: colour(ink), width: 1.6, points: { show: false }, spanGaps: false }))],
+    series: [
+      {},
+      ...chart.lines.map(({ ink }) => ({ stroke: colour(ink), width: 1.6, points: { show: false }, spanGaps: false })),
+    ],
   };
 }

@@ -5,7 +5,9 @@ import { events } from "../sse";
 import { key, post } from "../server";
 import { now_s, recent, until } from "./feed";
 
-export type Seat = "waiting" | "sounding" | "done" | "failed";
+export type Seat = "waiting" | "turned" | "sounding" | "done" | "failed";
+
+const AGAIN_MS = 400; // whoever is turned away comes again, as any client of an honest server does
 
 /** One run of the whole crowd under one policy. */
 export class Run {
@@ -14,6 +16,7 @@ export class Run {
   readonly clips: Float32Array[][] = [];
   readonly error = signal("");
   readonly total_ms = signal<number | null>(null);
+  readonly turned = new Set<number>(); // callers who were told to come again
   speech_s = 0;
   batches: number[] = []; // rows of each that left while the crowd was served
 
@@ -47,7 +50,7 @@ export async function play(run: Run, size: number, trial: boolean, stop: AbortSi
   const over = new AbortController();
   stop.addEventListener("abort", () => over.abort());
   try {
-    if (trial) await begin(run.policy, over.signal);
+    if (trial) await begin(run, over.signal);
     const before = new Set(recent.value.map(({ id }) => id));
     run.seats.value = Array<Seat>(size).fill("waiting");
     const began = performance.now();
@@ -65,17 +68,24 @@ export async function play(run: Run, size: number, trial: boolean, stop: AbortSi
 }
 
 /** Puts the policy in force for as long as the connection stays open. */
-async function begin(policy: string, over: AbortSignal): Promise<void> {
-  const told = events<{ type: string; reason?: string }>(await post("/v1/stats/trial", { policy }, over));
+async function begin(run: Run, over: AbortSignal): Promise<void> {
+  const told = events<Told>(await post("/v1/stats/trial", { policy: run.policy }, over));
   await told.next();
-  void drain(told);
+  void hold(run, told);
 }
 
-async function drain(told: AsyncGenerator<unknown>): Promise<void> {
+interface Told {
+  type: string;
+  reason?: string;
+}
+
+/** Reads on, so that the trial stays; one that the server ends was no fair one. */
+async function hold(run: Run, told: AsyncGenerator<Told>): Promise<void> {
   try {
-    for await (const _ of told);
+    for await (const { type, reason } of told)
+      if (type === "end") run.error.value = `The trial ended early: ${reason}.`;
   } catch {
-    // Hung up: the trial is over.
+    // We hung up.
   }
 }
 
@@ -89,16 +99,19 @@ function caller(run: Run, n: number, stop: AbortSignal): Promise<void> {
     stop.addEventListener("abort", hangUp);
     let asked = 0;
     run.clips[n] = [];
-    socket.onopen = () => {
-      asked = performance.now();
-      const say = (message: object) => socket.send(JSON.stringify(message));
-      say({ type: "session.config", voice: VOICES[n % VOICES.length], response_format: "pcm", word_timestamps: false });
+    const say = (message: object) => socket.readyState === WebSocket.OPEN && socket.send(JSON.stringify(message));
+    const ask = () => {
       say({ type: "input.text", text: TEXTS[n % TEXTS.length] });
       say({ type: "input.done" });
     };
+    socket.onopen = () => {
+      asked = performance.now();
+      say({ type: "session.config", voice: VOICES[n % VOICES.length], response_format: "pcm", word_timestamps: false });
+      ask();
+    };
     socket.onmessage = ({ data }: MessageEvent<ArrayBuffer | string>) => {
       if (typeof data !== "string") {
-        if (run.seats.value[n] === "waiting") {
+        if (run.seats.value[n] !== "sounding") {
           run.first_ms.push(performance.now() - asked);
           run.sit(n, "sounding");
         }
@@ -108,8 +121,12 @@ function caller(run: Run, n: number, stop: AbortSignal): Promise<void> {
         return;
       }
       const told = JSON.parse(data);
-      if (told.type === "error") run.error.value = told.error.message;
-      if (told.type === "error" || told.type === "audio.done") {
+      if (told.type === "error" && told.error.code === "queue_full") {
+        run.turned.add(n);
+        run.sit(n, "turned");
+        setTimeout(ask, AGAIN_MS);
+      } else if (told.type === "error" || told.type === "audio.done") {
+        if (told.type === "error") run.error.value = told.error.message;
         run.sit(n, told.type === "error" ? "failed" : "done");
         socket.close();
       }

@@ -40,8 +40,14 @@ export function Lanes() {
         </div>
       </div>
       <div class="staff">
-        <Canvas height={HEIGHT} draw={drawn} label="Batches of both stages over time; the list of the last batches tells the same in words" />
-        {recent.value.length === 0 ? <p class="empty over">Silence. Let a crowd in, and its batches are drawn here as they run.</p> : null}
+        <Canvas
+          height={HEIGHT}
+          draw={drawn}
+          label="Batches of both stages over time; the list of the last batches tells the same in words"
+        />
+        {recent.value.length === 0 ? (
+          <p class="empty over">Silence. Let a crowd in, and its batches are drawn here as they run.</p>
+        ) : null}
       </div>
     </section>
   );
@@ -71,7 +77,11 @@ function drawn(pen: CanvasRenderingContext2D, width: number): void {
   if (calm.matches) tick.value;
   const now = now_s();
   const scale = width / span_s.value;
-  const most = Math.max(4, Number(hello.value?.settings.max_batch_size ?? 4), ...recent.value.map((batch) => batch.rows.length));
+  const most = Math.max(
+    4,
+    Number(hello.value?.settings.max_batch_size ?? 4),
+    ...recent.value.map((batch) => batch.rows.length),
+  );
   seconds(pen, width, now, scale);
   STAGES.forEach((stage, n) => {
     const top = n * LANE + HEAD;
@@ -97,7 +107,15 @@ function seconds(pen: CanvasRenderingContext2D, width: number, now: number, scal
   pen.textAlign = "left";
 }
 
-function block(pen: CanvasRenderingContext2D, batch: Batch, now: number, scale: number, width: number, bottom: number, tall: number): void {
+function block(
+  pen: CanvasRenderingContext2D,
+  batch: Batch,
+  now: number,
+  scale: number,
+  width: number,
+  bottom: number,
+  tall: number,
+): void {
   const until = batch.ms === null ? now : batch.start + batch.ms / 1000;
   const x = width - (now - batch.start) * scale;
   const right = Math.min(width, width - (now - until) * scale);
@@ -120,7 +138,8 @@ function block(pen: CanvasRenderingContext2D, batch: Batch, now: number, scale: 
   pen.strokeStyle = colour("ink");
   pen.lineWidth = 1;
   pen.strokeRect(x - 0.5, top - 1.5, wide + 1, batch.rows.length * tall + 2);
-  if (batch.outcome === "failed" || batch.outcome === "lost") written(pen, "×", x + wide / 2 - 4, top - 4, "accent", 16);
+  if (batch.outcome === "failed" || batch.outcome === "lost")
+    written(pen, "×", x + wide / 2 - 4, top - 4, "accent", 16);
   label(pen, batch, x, wide, top);
 }
 

@@ -8,7 +8,12 @@ const MOST_ROWS = 64; // drawn; the number beneath is always the true one
 const TALL = 144; // pixels of a full block
 
 export function Last() {
-  const last = useComputed(() => recent.value.filter((batch) => batch.outcome !== "running").slice(-SHOWN).reverse());
+  const last = useComputed(() =>
+    recent.value
+      .filter((batch) => batch.outcome !== "running")
+      .slice(-SHOWN)
+      .reverse(),
+  );
   return (
     <section class="last" aria-labelledby="last-title">
       <h2 id="last-title">Last batches</h2>
@@ -19,7 +24,9 @@ export function Last() {
         ))}
       </ol>
       {last.value.length && last.value.every((batch) => batch.padding === 0) ? (
-        <p class="faint">This device runs rows side by side and pads nothing. On a GPU, the hatched part of a row would be padding.</p>
+        <p class="faint">
+          This device runs rows side by side and pads nothing. On a GPU, the hatched part of a row would be padding.
+        </p>
       ) : null}
     </section>
   );
@@ -44,7 +51,8 @@ function Card({ batch }: { batch: Batch }) {
         <i>{batch.stage}</i> {batch.rows.length} {batch.rows.length === 1 ? "row" : "rows"}
       </p>
       <p class="faint">
-        {batch.outcome === "done" ? batch.reason : batch.outcome}, <b>{(batch.ms ?? 0).toFixed((batch.ms ?? 0) < 10 ? 1 : 0)}</b> ms
+        {batch.outcome === "done" ? batch.reason : batch.outcome},{" "}
+        <b>{(batch.ms ?? 0).toFixed((batch.ms ?? 0) < 10 ? 1 : 0)}</b> ms
         <span class="hidden">
           , {batch.padded} {unit} in all, {Math.round(100 * batch.padding)} % padding
         </span>

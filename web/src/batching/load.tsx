@@ -21,7 +21,15 @@ export function Load() {
       <h2 id="load-title">Let a crowd in</h2>
       <div class="row">
         <label for="size">Callers</label>
-        <input id="size" type="range" min={1} max={64} value={size.value} disabled={busy} onInput={(event) => (size.value = event.currentTarget.valueAsNumber)} />
+        <input
+          id="size"
+          type="range"
+          min={1}
+          max={64}
+          value={size.value}
+          disabled={busy}
+          onInput={(event) => (size.value = event.currentTarget.valueAsNumber)}
+        />
         <output for="size">{size.value}</output>
         {busy ? (
           <button key="stop" type="button" class="primary" onClick={() => stopper.value?.abort()}>
@@ -43,8 +51,10 @@ export function Load() {
       </p>
       {runs.value.length === 0 ? (
         <p class="empty">
-          Each caller opens a connection of its own from this browser and asks for a word, a sentence or more, all at the same moment. The second button does it
-          twice: with batches formed whenever the device is free, and with batches that wait {String(hello.value?.settings.max_wait_ms ?? 50)} ms for company.
+          Each caller opens a connection of its own from this browser and asks for a word, a sentence or more, all at
+          the same moment. Whoever could not be served in time is told so at once, and comes again. The second button
+          does it twice: with batches formed whenever the device is free, and with batches that wait{" "}
+          {String(hello.value?.settings.max_wait_ms ?? 50)} ms for company.
         </p>
       ) : (
         <div class="runs" data-busy={busy}>
@@ -63,7 +73,13 @@ function Seats({ run }: { run: Run }) {
   const total_s = (run.total_ms.value ?? 0) / 1000;
   const first = (share: number) => (run.percentile(share) === null ? "…" : `${Math.round(run.percentile(share)!)} ms`);
   return (
-    <div class="run" data-policy={run.policy} data-done={done} data-total-ms={run.total_ms.value ?? ""} data-most-rows={Math.max(0, ...run.batches)}>
+    <div
+      class="run"
+      data-policy={run.policy}
+      data-done={done}
+      data-total-ms={run.total_ms.value ?? ""}
+      data-most-rows={Math.max(0, ...run.batches)}
+    >
       <h3>{run.policy}</h3>
       <div class="seats" role="img" aria-label={`${done} of ${run.seats.value.length} callers served`}>
         {run.seats.value.map((seat, n) => (
@@ -79,6 +95,8 @@ function Seats({ run }: { run: Run }) {
         <dd>{run.total_ms.value === null ? "…" : `${total_s.toFixed(1)} s`}</dd>
         <dt>speech a second</dt>
         <dd>{run.total_ms.value === null ? "…" : `${(run.speech_s / total_s).toFixed(1)} s`}</dd>
+        <dt>told to come again</dt>
+        <dd>{run.turned.size}</dd>
         <dt>rows in a batch</dt>
         <dd>{run.batches.length ? `${mean(run.batches).toFixed(1)}, at most ${Math.max(...run.batches)}` : "…"}</dd>
       </dl>
@@ -100,8 +118,8 @@ function Verdict() {
   const soon = told[1]!.total_ms.value! / told[0]!.total_ms.value!;
   return (
     <p class="verdict" role="status">
-      With <i>{told[0]!.policy}</i> the median caller hears the first word <b id="speedup">{times(early)}</b>, and everyone is served <b>{times(soon)}</b>, than with{" "}
-      <i>{told[1]!.policy}</i>.
+      With <i>{told[0]!.policy}</i> the median caller hears the first word <b id="speedup">{times(early)}</b>, and
+      everyone is served <b>{times(soon)}</b>, than with <i>{told[1]!.policy}</i>.
     </p>
   );
 }

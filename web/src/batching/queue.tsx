@@ -25,11 +25,17 @@ export function Queue() {
               ))}
             </span>
           </p>
-          <Canvas height={HEIGHT} draw={(pen, width) => drawn(pen, width, stage)} label={`Jobs that wait for the ${stage} stage, by class and age`} />
+          <Canvas
+            height={HEIGHT}
+            draw={(pen, width) => drawn(pen, width, stage)}
+            label={`Jobs that wait for the ${stage} stage, by class and age`}
+          />
         </div>
       ))}
       <p class="faint">
-        {now?.waiting ? `${now.waiting} wait; the device needs ${(now.backlog_ms / 1000).toFixed(1)} s for all of them.` : "Nobody waits."}
+        {now?.waiting
+          ? `${now.waiting} wait; the device needs ${(now.backlog_ms / 1000).toFixed(1)} s for all of them.`
+          : "Nobody waits."}
       </p>
     </section>
   );
@@ -46,7 +52,8 @@ function drawn(pen: CanvasRenderingContext2D, width: number, stage: Stage): void
     pen.fillStyle = colour("ink-2");
     pen.fillText(name, 0, y + 4);
   }
-  for (const job of jobs) note(pen, job, names + 8 + (width - names - 20) * (1 - job.age_ms / oldest_ms), LINES[job.class]!);
+  for (const job of jobs)
+    note(pen, job, names + 8 + (width - names - 20) * (1 - job.age_ms / oldest_ms), LINES[job.class]!);
   pen.fillStyle = colour("ink-2");
   pen.fillText(`${(oldest_ms / 1000).toFixed(1)} s old`, names, HEIGHT - 4);
   pen.textAlign = "right";

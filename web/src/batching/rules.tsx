@@ -3,7 +3,8 @@ import { Figure } from "../figure";
 import { hello, standing, tick, why } from "./feed";
 
 const POLICIES: Record<string, string> = {
-  deadline: "A batch leaves when the device is free: the most urgent first, others join while they cost less than alone and make nobody late.",
+  deadline:
+    "A batch leaves when the device is free: the most urgent first, others join while they cost less than alone and make nobody late.",
   fifo: "A batch leaves when the device is free, in the order of arrival.",
   window: "A batch waits for company until its time is over or enough rows are there.",
   bypass: "First chunks go alone and at once; the others wait for company.",
@@ -39,7 +40,8 @@ export function Standing() {
         busy <b>{percent(Object.values(now?.lately.busy ?? {}))}</b>
       </p>
       <p>
-        <b>{now?.totals.batches.toLocaleString("en") ?? "…"}</b> batches, <b>{Math.round(now?.totals.audio_s ?? 0).toLocaleString("en")}</b> s of speech so far
+        <b>{now?.totals.batches.toLocaleString("en") ?? "…"}</b> batches,{" "}
+        <b>{Math.round(now?.totals.audio_s ?? 0).toLocaleString("en")}</b> s of speech so far
       </p>
     </div>
   );

@@ -16,8 +16,8 @@ export function BatchingView() {
       <div class="lead">
         <h1>Whoever is ready comes in.</h1>
         <p>
-          Everyone who asks for speech meets in one queue. Whenever the device is free, the most urgent rows leave together as one batch, first through the
-          acoustic stage, then, cut afresh, through the vocoder.
+          Everyone who asks for speech meets in one queue. Whenever the device is free, the most urgent rows leave
+          together as one batch, first through the acoustic stage, then, cut afresh, through the vocoder.
         </p>
         <Standing />
         <Lately />

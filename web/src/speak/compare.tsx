@@ -30,7 +30,13 @@ export function Compare() {
         </button>
         <div class="switch" role="group" aria-label="Which of the two is heard">
           {(["A", "B"] as const).map((letter, n) => (
-            <button key={letter} type="button" disabled={!two} aria-pressed={two !== null && heard === two[n]} onClick={() => hear(n)}>
+            <button
+              key={letter}
+              type="button"
+              disabled={!two}
+              aria-pressed={two !== null && heard === two[n]}
+              onClick={() => hear(n)}
+            >
               <b>{letter}</b> {two ? name(two[n]!) : ""}
             </button>
           ))}
@@ -38,10 +44,13 @@ export function Compare() {
       </div>
       {two ? (
         <p class="faint">
-          First audio after {ms(two[0])} and {ms(two[1])}; rows in their batches: {two[0].batch.value ?? "…"} and {two[1].batch.value ?? "…"}.
+          First audio after {ms(two[0])} and {ms(two[1])}; rows in their batches: {two[0].batch.value ?? "…"} and{" "}
+          {two[1].batch.value ?? "…"}.
         </p>
       ) : (
-        <p class="empty">Both are asked for at once, so they may share a batch. Changing over goes on at the same word.</p>
+        <p class="empty">
+          Both are asked for at once, so they may share a batch. Changing over goes on at the same word.
+        </p>
       )}
     </section>
   );
@@ -63,7 +72,7 @@ function hear(n: number): void {
   const word = now ? wordAt(now.words.value, player.at_s.value) : -1;
   const from_s = player.playing.value && now !== clip ? (clip.words.value[word]?.start ?? 0) : 0;
   shown.value = clip;
-  player.open(clip, { from_s });
+  player.open(clip, from_s);
 }
 
 const name = (clip: Clip) => clip.ask.voice.map((part) => titled(part.name)).join(" + ");

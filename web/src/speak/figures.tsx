@@ -2,7 +2,14 @@
 import { shown } from "../desk";
 import { Figure } from "../figure";
 
-const STEPS = { g2p: "reading", queue: "queue", acoustic: "acoustic", vocoder: "vocoder", encode: "encoding", way: "network and page" };
+const STEPS = {
+  g2p: "reading",
+  queue: "queue",
+  acoustic: "acoustic",
+  vocoder: "vocoder",
+  encode: "encoding",
+  way: "network and page",
+};
 
 export function Figures() {
   const clip = shown.value;
@@ -15,7 +22,12 @@ export function Figures() {
   return (
     <section class="figures" aria-label="How it was made">
       <dl>
-        <Figure name="first audio" value={first_ms === null ? "…" : `${Math.round(first_ms)}`} unit="ms" id="first-audio" />
+        <Figure
+          name="first audio"
+          value={first_ms === null ? "…" : `${Math.round(first_ms)}`}
+          unit="ms"
+          id="first-audio"
+        />
         <Figure name="times real time" value={clip.faster.value?.toFixed(1) ?? "…"} unit="×" id="faster" />
         <Figure name="rows in its first batch" value={String(clip.batch.value ?? "…")} id="batch" />
         <Figure name="of speech" value={clip.duration_s.value.toFixed(1)} unit="s" id="duration" />

@@ -11,14 +11,25 @@ export function History() {
       <ol>
         {past.value.map((clip) => (
           <li key={clip.id} data-shown={clip === shown.value}>
-            <button type="button" class="icon small" aria-label={`Play again: ${clip.ask.text.slice(0, 60)}`} onClick={() => again(clip)}>
+            <button
+              type="button"
+              class="icon small"
+              aria-label={`Play again: ${clip.ask.text.slice(0, 60)}`}
+              onClick={() => again(clip)}
+            >
               <Icon name="play" />
             </button>
             <span class="said">{clip.ask.text}</span>
             <span class="faint">
-              <code>{clip.title}</code> {clip.state.value === "whole" ? seconds(clip.duration_s.value) : clip.state.value}
+              <code>{clip.title}</code>{" "}
+              {clip.state.value === "whole" ? seconds(clip.duration_s.value) : clip.state.value}
             </span>
-            <button type="button" class="plain" onClick={() => (ask.value = clip.ask)} aria-label={`Edit: ${clip.ask.text.slice(0, 60)}`}>
+            <button
+              type="button"
+              class="plain"
+              onClick={() => (ask.value = clip.ask)}
+              aria-label={`Edit: ${clip.ask.text.slice(0, 60)}`}
+            >
               Edit
             </button>
           </li>

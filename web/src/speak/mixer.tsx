@@ -17,9 +17,22 @@ export function Mixer() {
           {voice.map(({ name, weight }) => (
             <li key={name}>
               <label for={`weight-${name}`}>{titled(name)}</label>
-              <input id={`weight-${name}`} type="range" min={-2} max={4} step={0.5} value={weight} onInput={(event) => weigh(name, event.currentTarget.valueAsNumber)} />
+              <input
+                id={`weight-${name}`}
+                type="range"
+                min={-2}
+                max={4}
+                step={0.5}
+                value={weight}
+                onInput={(event) => weigh(name, event.currentTarget.valueAsNumber)}
+              />
               <output for={`weight-${name}`}>{weight < 0 ? `away ${-weight}` : weight}</output>
-              <button type="button" class="icon small" aria-label={`Take ${titled(name)} out`} onClick={() => takeOut(name)}>
+              <button
+                type="button"
+                class="icon small"
+                aria-label={`Take ${titled(name)} out`}
+                onClick={() => takeOut(name)}
+              >
                 <Icon name="cross" />
               </button>
             </li>

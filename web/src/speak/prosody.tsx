@@ -16,7 +16,12 @@ export function Prosody() {
     <section class="prosody" aria-labelledby="prosody-title">
       <div class="row spread">
         <h2 id="prosody-title">Expression</h2>
-        <button type="button" class="plain" disabled={usual} onClick={() => change({ ...OPENING, text: ask.value.text, voice: ask.value.voice, style: ask.value.style })}>
+        <button
+          type="button"
+          class="plain"
+          disabled={usual}
+          onClick={() => change({ ...OPENING, text: ask.value.text, voice: ask.value.voice, style: ask.value.style })}
+        >
           As usual
         </button>
       </div>
@@ -42,7 +47,13 @@ export function Prosody() {
         <legend>Emotion</legend>
         {EMOTIONS.map((name) => (
           <label key={name} class="chip">
-            <input type="radio" name="emotion" value={name} checked={emotion === name} onChange={() => change({ emotion: name })} />
+            <input
+              type="radio"
+              name="emotion"
+              value={name}
+              checked={emotion === name}
+              onChange={() => change({ emotion: name })}
+            />
             <span>{name}</span>
           </label>
         ))}

@@ -32,8 +32,7 @@ export function Score() {
 
 /** How many seconds the staff is wide. */
 function span_s(clip: Clip): number {
-  const arriving = clip.state.value === "waiting" || clip.state.value === "arriving";
-  return Math.max(clip.duration_s.value, arriving ? 1.1 * estimate(clip.ask).speech_s : 0, 0.5);
+  return Math.max(clip.duration_s.value, clip.coming.value ? 1.1 * estimate(clip.ask).speech_s : 0, 0.5);
 }
 
 function at_s(clip: Clip): number {
@@ -44,7 +43,7 @@ function Seek({ clip }: { clip: Clip }) {
   const seek = (event: { currentTarget: HTMLInputElement }) => {
     const s = event.currentTarget.valueAsNumber;
     if (player.clip.value === clip) player.seek(Math.min(s, clip.duration_s.value));
-    else player.open(clip, { from_s: s });
+    else player.open(clip, s);
   };
   return (
     <input
@@ -77,7 +76,14 @@ function drawn(pen: CanvasRenderingContext2D, width: number): void {
   }
 }
 
-function strokes(pen: CanvasRenderingContext2D, peaks: number[], n: number, scale: number, heard_s: number, middle: number): void {
+function strokes(
+  pen: CanvasRenderingContext2D,
+  peaks: number[],
+  n: number,
+  scale: number,
+  heard_s: number,
+  middle: number,
+): void {
   const reach = (HEIGHT - TOP) / 2 - 8;
   const perStroke = (STROKE / scale) * (RATE / PEAK); // peaks
   const end = (n / RATE) * scale;
@@ -126,10 +132,8 @@ function Lyrics({ clip }: { clip: Clip }) {
     const n = (event.target as HTMLElement).dataset.n;
     if (n === undefined) return;
     const from_s = clip.words.value[Number(n)]!.start;
-    if (player.clip.value === clip) {
-      player.seek(from_s);
-      player.play(true);
-    } else player.open(clip, { from_s });
+    if (player.clip.value === clip) player.play(true, from_s);
+    else player.open(clip, from_s);
   };
   const onKey = (event: KeyboardEvent) => {
     const target = event.target as HTMLElement;
@@ -141,7 +145,14 @@ function Lyrics({ clip }: { clip: Clip }) {
     if (step) here.current?.querySelector<HTMLElement>(`[data-n="${Number(target.dataset.n) + step}"]`)?.focus();
   };
   return (
-    <p class="lyrics" ref={here} role="group" aria-label="Text; press a word to hear it from there, arrows to move" onClick={jump} onKeyDown={onKey}>
+    <p
+      class="lyrics"
+      ref={here}
+      role="group"
+      aria-label="Text; press a word to hear it from there, arrows to move"
+      onClick={jump}
+      onKeyDown={onKey}
+    >
       {pieces(clip)}
     </p>
   );
@@ -160,5 +171,10 @@ function pieces(clip: Clip) {
       </span>,
     ];
   });
-  return [...made, <span key="rest" class={clip.state.value === "whole" ? "" : "faint"}>{text.slice(at)}</span>];
+  return [
+    ...made,
+    <span key="rest" class={clip.state.value === "whole" ? "" : "faint"}>
+      {text.slice(at)}
+    </span>,
+  ];
 }

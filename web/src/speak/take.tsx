@@ -33,11 +33,24 @@ export function Take() {
             ))}
           </select>
         </label>
-        <button type="button" class="plain framed" id="download" disabled={saving.value || !ask.value.text.trim()} onClick={() => void download()}>
+        <button
+          type="button"
+          class="plain framed"
+          id="download"
+          disabled={saving.value || !ask.value.text.trim()}
+          onClick={() => void download()}
+        >
           <Icon name="save" /> Sound
         </button>
         {["srt", "vtt", "json"].map((kind) => (
-          <button key={kind} type="button" class="plain framed" disabled={!words} aria-label={`Captions as ${kind}`} onClick={() => caption(kind)}>
+          <button
+            key={kind}
+            type="button"
+            class="plain framed"
+            disabled={!words}
+            aria-label={`Captions as ${kind}`}
+            onClick={() => caption(kind)}
+          >
             .{kind}
           </button>
         ))}
@@ -48,11 +61,22 @@ export function Take() {
       <div class="code">
         <div class="tabs" role="group" aria-label="Code for this request">
           {code.map(({ name }) => (
-            <button key={name} type="button" aria-pressed={name === language.value} onClick={() => (language.value = name)}>
+            <button
+              key={name}
+              type="button"
+              aria-pressed={name === language.value}
+              onClick={() => (language.value = name)}
+            >
               {name}
             </button>
           ))}
-          <button type="button" class="icon small" aria-label="Copy the code" title="Copy" onClick={() => void copy(shownCode.code, "The code is copied.")}>
+          <button
+            type="button"
+            class="icon small"
+            aria-label="Copy the code"
+            title="Copy"
+            onClick={() => void copy(shownCode.code, "The code is copied.")}
+          >
             <Icon name="copy" />
           </button>
         </div>

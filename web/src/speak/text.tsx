@@ -7,14 +7,18 @@ import { OPENING } from "../ask";
 
 const EXAMPLES = {
   "A sentence": OPENING.text,
-  "Numbers": "On Jan 5th at 3:30 pm, Dr. Smith paid $5.20 for 3 lbs of apples, 10-15 % less than in v2.0.1 of the plan.",
-  "Two voices": "[voice:af_heart]Did you hear that? [voice:am_michael]No. [pause:600ms] What was it? [voice:af_heart][rate:0.85]All voices, one pass.",
-  "A page": "The orchestra tunes to a single note. One oboe holds it, alone, and for a moment nobody else makes a sound. Then the strings take it up, desk by desk, and the brass, and the drums, until the hall is full. Nobody waited for the last player to find a chair. Whoever was ready came in, and whoever came late was given room. That is how a crowd of listeners is served here: each hears the first word early, and none of them hears a gap.",
+  Numbers: "On Jan 5th at 3:30 pm, Dr. Smith paid $5.20 for 3 lbs of apples, 10-15 % less than in v2.0.1 of the plan.",
+  "Two voices":
+    "[voice:af_heart]Did you hear that? [voice:am_michael]No. [pause:600ms] What was it? [voice:af_heart][rate:0.85]All voices, one pass.",
+  "A page":
+    "The orchestra tunes to a single note. One oboe holds it, alone, and for a moment nobody else makes a sound. Then the strings take it up, desk by desk, and the brass, and the drums, until the hall is full. Nobody waited for the last player to find a chair. Whoever was ready came in, and whoever came late was given room. That is how a crowd of listeners is served here: each hears the first word early, and none of them hears a gap.",
 };
 
 export function Text() {
   const guess = useComputed(() => estimate(ask.value));
-  const pace = useComputed(() => past.value.map((clip) => (clip.state.value === "whole" ? clip.faster.value : null)).find((faster) => faster));
+  const pace = useComputed(() =>
+    past.value.map((clip) => (clip.state.value === "whole" ? clip.faster.value : null)).find((faster) => faster),
+  );
   const { characters, words, speech_s } = guess.value;
   const onKey = (event: KeyboardEvent) => {
     if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) speakNow();
@@ -35,10 +39,19 @@ export function Text() {
           ))}
         </ul>
       </div>
-      <textarea id="text" rows={4} spellcheck={false} aria-describedby="estimate" value={ask.value.text} onInput={(event) => change({ text: event.currentTarget.value })} onKeyDown={onKey} />
+      <textarea
+        id="text"
+        rows={4}
+        spellcheck={false}
+        aria-describedby="estimate"
+        value={ask.value.text}
+        onInput={(event) => change({ text: event.currentTarget.value })}
+        onKeyDown={onKey}
+      />
       <div class="row spread">
         <p id="estimate" class="faint">
-          {words} {words === 1 ? "word" : "words"}, {characters.toLocaleString("en")} characters, about <b>{seconds(speech_s)}</b> of speech
+          {words} {words === 1 ? "word" : "words"}, {characters.toLocaleString("en")} characters, about{" "}
+          <b>{seconds(speech_s)}</b> of speech
           {pace.value && words > 0 ? <>, made in {seconds(speech_s / pace.value)}</> : null}
         </p>
         {busy.value ? (
@@ -46,7 +59,14 @@ export function Text() {
             <Icon name="stop" /> Stop
           </button>
         ) : (
-          <button key="speak" type="button" class="primary large" disabled={!ask.value.text.trim()} onClick={speakNow} title="Ctrl + Enter">
+          <button
+            key="speak"
+            type="button"
+            class="primary large"
+            disabled={!ask.value.text.trim()}
+            onClick={speakNow}
+            title="Ctrl + Enter"
+          >
             <Icon name="play" /> Speak
           </button>
         )}

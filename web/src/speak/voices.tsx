@@ -58,15 +58,34 @@ function Card({ voice }: { voice: Voice }) {
           </small>
         )}
       </button>
-      <button type="button" class="icon small" aria-label={`Hear ${name}`} title="Hear" onClick={() => void preview(voice)}>
+      <button
+        type="button"
+        class="icon small"
+        aria-label={`Hear ${name}`}
+        title="Hear"
+        onClick={() => void preview(voice)}
+      >
         <Icon name="play" />
       </button>
       {blended ? (
-        <button type="button" class="icon small" aria-label={`Take ${name} out of the blend`} title="Take out of the blend" onClick={() => takeOut(voice.id)}>
+        <button
+          type="button"
+          class="icon small"
+          aria-label={`Take ${name} out of the blend`}
+          title="Take out of the blend"
+          onClick={() => takeOut(voice.id)}
+        >
           <Icon name="cross" />
         </button>
       ) : (
-        <button type="button" class="icon small" aria-label={`Add ${name} to the blend`} title="Add to the blend" disabled={chosen} onClick={() => blendIn(voice.id)}>
+        <button
+          type="button"
+          class="icon small"
+          aria-label={`Add ${name} to the blend`}
+          title="Add to the blend"
+          disabled={chosen}
+          onClick={() => blendIn(voice.id)}
+        >
           <Icon name="plus" />
         </button>
       )}
