@@ -85,6 +85,7 @@ def test_lists_tables_pictures_and_lines_are_read_as_a_person_would() -> None:
     assert text(table) == "• name, age.\n• Ada, 36."
     assert text("<p>a road<img alt='A map of the island'>ends</p>") == "a road\n\nA map of the island.\n\nends"
     assert text("<p><img alt='T'>he king</p>") == "The king"
+    assert text("<p>a<![CDATA[ <b> ]]>c</p><?x y?><!DOCTYPE z>") == "a <b> c"
     assert text("<p>roses<br>violets</p>") == "roses\nviolets"
     assert text("<p>one  \n two</p><p> </p><p>&amp; &lt;three&gt;</p>") == "one two\n\n& <three>"
 
