@@ -201,7 +201,14 @@ class House:
 @contextmanager
 def serving(stage: Any, **chosen: Any) -> Iterator[House]:
     """The application behind a real uvicorn, as `tutti serve` runs it."""
-    settings = Settings(**{"port": 0, "grace_s": 0, "data": Path(tempfile.mkdtemp(prefix="tutti-")), **chosen})
+    with tempfile.TemporaryDirectory(prefix="tutti-") as data:
+        settings = Settings(**{"port": 0, "grace_s": 0, "data": Path(data), **chosen})
+        with _served(stage, settings) as house:
+            yield house
+
+
+@contextmanager
+def _served(stage: Any, settings: Settings) -> Iterator[House]:
     warm = threading.Event()
     with bound(settings) as sock:
         application = app(stage, settings, CollectorRegistry(), on_warm=lambda _: warm.set())

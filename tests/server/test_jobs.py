@@ -233,6 +233,21 @@ def test_killed_with_the_server_it_goes_on_by_itself(tmp_path: Path) -> None:
         assert first == second
 
 
+def test_a_caller_has_one_job_under_way_and_the_next_waits_for_it(voice_folder: Path, tmp_path: Path) -> None:
+    with paced(voice_folder, tmp_path) as (house, stage):
+        first, second = made(house)["id"], made(house)["id"]
+        until_step(events(house, first), "reading")
+        waiting = house.get(f"/v1/jobs/{second}").json()
+        assert (waiting["state"], waiting["progress"]["step"]) == ("queued", "waiting")
+        stage.let_all()
+        assert ended(house, second)["state"] == "done"
+        assert house.get(f"/v1/jobs/{first}").json()["state"] == "done"
+
+
+def until_step(watching: Iterator[dict[str, Any]], step: str) -> None:
+    assert any(event["job"]["progress"]["step"] == step for event in watching)
+
+
 def test_a_second_server_in_the_same_folder_takes_no_jobs(voice_folder: Path, tmp_path: Path) -> None:
     with paced(voice_folder, tmp_path) as (first, _), paced(voice_folder, tmp_path) as (second, _):
         made(first)
