@@ -169,7 +169,7 @@ def test_what_fails_before_the_first_sound_has_a_status(
     assert response.headers["x-request-id"]
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def failing(house: House) -> Iterator[Callable[[Exception], House]]:
     def fail_with(error: Exception) -> House:
         house.stage.break_at, house.stage.error = 0, error

@@ -61,7 +61,7 @@ def url() -> Iterator[str]:
             await super().startup(sockets)
             started.set()
 
-    server = Server(uvicorn.Config(g2p_app(pronounce), log_level="critical", lifespan="off"))
+    server = Server(uvicorn.Config(g2p_app(pronounce), log_config=None, access_log=False, lifespan="off"))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
     thread.start()
     assert started.wait(20)
@@ -73,7 +73,7 @@ def url() -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def remote(url: str) -> Iterator[RemoteG2P]:
-    service = RemoteG2P(url)
+    service = RemoteG2P(url, timeout_s=60)  # a first text loads its dictionaries
     yield service
     service.close()
 
