@@ -44,7 +44,8 @@ SENTENCES = (
     "Would you please tell the manager of the hotel that the guests who arrived late last night from Barcelona would "
     "like to have their breakfast served upstairs on the terrace instead of downstairs in the crowded dining room?",
 )
-BESIDE = SAMPLE_RATE // 50  # samples on each side of a join whose levels are compared
+BESIDE = SAMPLE_RATE // 20  # samples on each side of a join whose levels are compared
+SILENT = 1e-5  # 50 dB below the loudest that there is: below, nobody hears a step
 GROWTH = 2.0
 GATES = {"first": 0.35, "total": 1.1, "mel_db": 1.5, "step_db": 1.0}
 
@@ -59,7 +60,7 @@ def timed(act: Callable[[], Value]) -> tuple[Value, float]:
 def step_db(samples: Samples, at: int) -> float:
     """How much louder it is behind this sample than before it."""
     before, behind = samples[at - BESIDE : at], samples[at : at + BESIDE]
-    return float(10 * np.log10((np.mean(behind**2) + 1e-7) / (np.mean(before**2) + 1e-7)))
+    return float(10 * np.log10((np.mean(behind**2) + SILENT) / (np.mean(before**2) + SILENT)))
 
 
 def main() -> None:
