@@ -148,7 +148,9 @@ def _window(text: str) -> int:
     for match in reversed(list(_BLANK_LINE.finditer(text, len(text) // 2))):
         if text[match.end() : match.end() + 1] not in ("", "[") and _safe(text, match.end()):
             return match.end()
-    end = next((end for end in _sentence_ends(text) if text[end] != "["), 0) or _whole_words(text)
+    end = 0
+    if _MAY_END.search(text):
+        end = next((end for end in _sentence_ends(text) if text[end] != "["), 0) or _whole_words(text)
     if end == 0:
         open_ = _OPEN.search(text, max(0, len(text) - 2000))
         end = open_.start() if open_ else len(text.rstrip("<[&"))
@@ -201,6 +203,7 @@ _DOCUMENT = re.compile(r"\ufeff?\s*<(?:speak|\?xml|!--)")  # SSML is read as a w
 _LASTING = re.compile(r"(?i)\[(?:(?P<name>rate|pitch|voice|lang):[^\[\]\n]{0,120}|/(?P<end>rate|pitch|voice|lang))\]")
 _BLANK_LINE = re.compile(r"(?:\r\n?|\n)[ \t]*(?:\r\n?|\n)\s*")
 _WORD = re.compile(r"\w")
+_MAY_END = re.compile(r"\s|[。！？｡।॥]")  # without these no sentence and no word ends
 _STOPS = ".!?…‽。！？｡।॥"
 _PARAGRAPH_END = re.compile(r"\n[ \t]*\n\s*\Z|\r\n[ \t]*\r\n\s*\Z")
 _BORDER = re.compile(rf"[{_STOPS}][^\w\s]*\s|[。！？｡।॥]|\n\s*\n|\n[ \t]*(?:[-*+•]|\d{{1,3}}[.)])[ \t]|<")  # or none
