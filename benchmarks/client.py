@@ -8,9 +8,11 @@ Each round asks by all three ways in turn, so that the machine's noise falls on 
 
 import argparse
 import asyncio
+import itertools
 import json
 import multiprocessing
 import platform
+import re
 import socket
 import statistics
 import tempfile
@@ -27,8 +29,13 @@ from tutti.client import AsyncClient, Audio, Client
 from tutti.settings import Settings
 
 HERE = Path(__file__).parent
-TEXT = "Yes, of course."
+NUMBERS = itertools.count(1)
 OPTIONS = {"memory_cache_bytes": 0, "prewarm": False, "voice": "af_heart"}
+
+
+def text() -> str:
+    """Never the same twice, so that no cache answers."""
+    return f"Yes, number {next(NUMBERS)}."
 
 
 class Bare:
@@ -41,16 +48,18 @@ class Bare:
 
     def first_s(self) -> float:
         """Seconds until the first byte of sound; the rest is read to its end."""
-        body = json.dumps({"model": "kokoro", "input": TEXT, "voice": "af_heart", "response_format": "pcm"}).encode()
+        body = json.dumps({"model": "kokoro", "input": text(), "voice": "af_heart", "response_format": "pcm"}).encode()
         told = f"Host: x\r\nContent-Type: application/json\r\nContent-Length: {len(body)}"
         started_s = time.perf_counter()
         self._sock.sendall(f"POST /v1/audio/speech HTTP/1.1\r\n{told}\r\n\r\n".encode() + body)
         got = b""
-        while len(got.partition(b"\r\n\r\n")[2].partition(b"\r\n")[2]) == 0:
+        while b"\r\n\r\n" not in got or got.endswith(b"\r\n\r\n"):
             got += self._sock.recv(1 << 16)
         first_s = time.perf_counter() - started_s
-        while not got.endswith(b"0\r\n\r\n"):
-            got += self._sock.recv(1 << 16)
+        head, _, body = got.partition(b"\r\n\r\n")
+        length = re.search(rb"(?i)content-length: (\d+)", head)
+        while len(body) < int(length[1]) if length else not body.endswith(b"0\r\n\r\n"):
+            body += self._sock.recv(1 << 16)
         return first_s
 
     def close(self) -> None:
@@ -59,7 +68,7 @@ class Bare:
 
 def waited(client: Client) -> float:
     started_s = time.perf_counter()
-    with client.stream(TEXT, words=False) as stream:
+    with client.stream(text(), words=False) as stream:
         next(stream)
         first_s = time.perf_counter() - started_s
         for _ in stream:
@@ -69,7 +78,7 @@ def waited(client: Client) -> float:
 
 async def awaited(client: AsyncClient) -> float:
     started_s = time.perf_counter()
-    async with client.stream(TEXT, words=False) as stream:
+    async with client.stream(text(), words=False) as stream:
         await anext(stream)
         first_s = time.perf_counter() - started_s
         async for _ in stream:
@@ -98,10 +107,10 @@ def firsts(url: str, rounds: int) -> dict[str, list[float]]:
 def many(url: str, n: int, at_once: int) -> dict[str, Any]:
     """Texts in one go, after a first one: how many a second, how long each took, how many connections were made."""
     with Client(url, pool_size=at_once, **OPTIONS) as client:  # type: ignore[arg-type]
-        client.speak_many([TEXT] * at_once, max_concurrency=at_once)
+        client.speak_many([text() for _ in range(at_once)], max_concurrency=at_once)
         client.reset_stats()
         started_s = time.perf_counter()
-        heard = client.speak_many([TEXT] * n, max_concurrency=at_once)
+        heard = client.speak_many([text() for _ in range(n)], max_concurrency=at_once)
         took_s = time.perf_counter() - started_s
         stats = client.stats()
     assert all(isinstance(audio, Audio) for audio in heard), [one for one in heard if not isinstance(one, Audio)][:1]
