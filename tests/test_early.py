@@ -1,6 +1,7 @@
 """Sound before the sentence is finished, on the tone model: the same samples and words, only sooner."""
 
 import asyncio
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import aclosing
 from itertools import pairwise
@@ -91,9 +92,9 @@ def test_only_the_first_chunk_is_cut(engine: Running, model: Noting) -> None:
     assert len(cut) == 1
 
 
-def test_stretches_of_many_streams_share_batches_and_nobody_hears_another(voices: Voices, model: Noting) -> None:
+def test_among_stretches_of_many_streams_nobody_hears_another(voices: Voices) -> None:
     texts = [f"{word} {LONG}" for word in ("deep", "still", "tonight", "old", "water", "stone")]
-    with running(tone_engine(voices, lambda: model)) as engine:
+    with running(tone_engine(voices)) as engine:
         expected = [engine.speak(text).samples for text in texts]
 
         async def all_at_once() -> list[list[Speech]]:
@@ -106,19 +107,36 @@ def test_stretches_of_many_streams_share_batches_and_nobody_hears_another(voices
     for streamed, samples in zip(streams, expected, strict=True):
         assert len(streamed) > 2
         assert np.array_equal(np.concatenate([speech.samples for speech in streamed]), samples)
-    assert any(len(batch) > 1 and any(isinstance(row, Part) for row in batch) for batch in model.asked)
 
 
-def test_who_leaves_after_the_first_stretch_is_forgotten(engine: Running, model: Noting) -> None:
-    async def first_only() -> None:
-        async with aclosing(engine.engine.stream(LONG, voice="af_heart")) as speeches:
-            await anext(speeches)
+class Held(Noting):
+    """Stops in its second stretch until it is let go."""
 
-    for _ in range(3):
+    def __init__(self) -> None:
+        super().__init__()
+        self.go = threading.Event()
+
+    def vocoder(self, rows: Sequence[Frames]) -> list[Samples]:
+        if any(isinstance(row, Part) and row.start > 0 for row in rows):
+            assert self.go.wait(60)
+        return super().vocoder(rows)
+
+
+def test_who_leaves_after_the_first_stretch_is_forgotten(voices: Voices) -> None:
+    model = Held()
+    with running(tone_engine(voices, lambda: model)) as engine:
+
+        async def first_only() -> None:
+            async with aclosing(engine.engine.stream(LONG, voice="af_heart")) as speeches:
+                await anext(speeches)
+
         engine.portal.call(first_only)
-    engine.stream(LONG)  # passes everything that was still on its way
-    assert sum(engine.engine.batchers[0].scheduler.waiting().values()) == 0
-    assert not engine.engine.batchers[0]._rows
+        model.go.set()
+        engine.speak("deep water")
+        later = [row for batch in model.asked for row in batch if isinstance(row, Part) and row.start > FIRST]
+        assert not later, "a stretch was made that nobody waited for"
+        assert engine.engine.books.as_dict()["outcomes"]["cancelled"] == 1
+        assert not engine.engine.batchers[0]._rows
 
 
 class Tired(ToneModel):
