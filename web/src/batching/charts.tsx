@@ -141,7 +141,7 @@ function options(chart: Chart, width: number): uPlot.Options {
     },
     axes: [
       { ...axis, size: 22, values: (_, ticks) => ticks.map((t) => (t === 0 ? "now" : `${t} s`)), space: 60 },
-      { ...axis, size: 40, space: 28 },
+      { ...axis, size: 48, space: 28 },
     ],
     series: [
       {},

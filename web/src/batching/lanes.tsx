@@ -140,7 +140,7 @@ function block(
   pen.strokeRect(x - 0.5, top - 1.5, wide + 1, batch.rows.length * tall + 2);
   if (batch.outcome === "failed" || batch.outcome === "lost")
     written(pen, "×", x + wide / 2 - 4, top - 4, "accent", 16);
-  label(pen, batch, x, wide, top);
+  label(pen, batch, Math.max(0, x), Math.min(wide, right), top);
 }
 
 function label(pen: CanvasRenderingContext2D, batch: Batch, x: number, wide: number, top: number): void {
