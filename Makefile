@@ -41,11 +41,12 @@ clean:  ## forget the virtual environment and all caches of tools
 .venv/.dev: pyproject.toml | .venv/bin/pip
 	.venv/bin/pip install --quiet --editable ".[dev]" && touch $@ .venv/.tutti
 
-$(PAGE): $(shell find web/src web/public -type f) web/index.html web/vite.config.ts web/tsconfig.json web/node_modules/.package-lock.json
+$(PAGE): $(shell find web/src web/public -type f) web/index.html web/vite.config.ts web/tsconfig.json web/node_modules/.tutti
 	cd web && npm run --silent build
 
-web/node_modules/.package-lock.json: web/package-lock.json
-	cd web && npm ci --silent && touch node_modules/.package-lock.json
+# A lock file made on one platform may lack the native parts of another; the versions in package.json are exact, too.
+web/node_modules/.tutti: web/package.json web/package-lock.json
+	cd web && { npm ci --silent 2>/dev/null || npm install --no-package-lock --silent; } && touch node_modules/.tutti
 
 # A server speaks without its page, too.
 page-if-possible:
