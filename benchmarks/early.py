@@ -13,7 +13,7 @@ import platform
 import time
 from collections.abc import Callable
 from pathlib import Path
-from statistics import mean
+from statistics import mean, median
 from typing import TypeVar
 
 import numpy as np
@@ -22,8 +22,8 @@ from benchmarks.listen import hear, recogniser
 from benchmarks.score import word_errors
 from tutti import settings
 from tutti.model import Choice, load
-from tutti.model.stretch import stretches
-from tutti.speech import SAMPLE_RATE, SAMPLES_PER_FRAME, Part, Samples, Utterance
+from tutti.model.stretch import quiet_end, stretches
+from tutti.speech import SAMPLE_RATE, SAMPLES_PER_FRAME, Frames, Model, Part, Samples, Utterance
 from tutti.text import vocab
 from tutti.text.g2p import G2P
 from tutti.text.spoken import Spoken
@@ -63,11 +63,26 @@ def step_db(samples: Samples, at: int) -> float:
     return float(10 * np.log10((np.mean(behind**2) + SILENT) / (np.mean(before**2) + SILENT)))
 
 
+def vocoded_early(model: Model, frames: Frames) -> tuple[list[Samples], list[float]]:
+    """Each stretch, as a worker cuts them, and what it took."""
+    kept: dict[str, np.ndarray] = {}
+    pieces, took, start = [], [], 0
+    for _, end in stretches(frames.n_frames, GROWTH):
+        end = end if end == frames.n_frames else quiet_end(frames.energy, start, end)
+        part = Part.of(frames, (start, end), kept)
+        (samples,), seconds = timed(lambda part=part: model.vocoder([part]))  # type: ignore[misc]
+        pieces.append(samples)
+        took.append(seconds)
+        start = end
+    return pieces, took
+
+
 def main() -> None:
     asked = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     asked.add_argument("--precision", choices=["fp32", "int8"], default="fp32")
     asked.add_argument("--threads", type=int, default=2)
     asked.add_argument("--sentences", type=int, default=len(SENTENCES))
+    asked.add_argument("--rounds", type=int, default=3)
     asked.add_argument("--deaf", action="store_true", help="no recogniser")
     asked.add_argument("--out", type=Path)
     given = asked.parse_args()
@@ -83,23 +98,24 @@ def main() -> None:
         row = Utterance(vocab.encode(phonemes), voices.get(voice).style(len(phonemes)))
         model.acoustic([row])  # awake
         (frames,), read_s = timed(lambda row=row: model.acoustic([row]))  # type: ignore[misc]
-        (whole,), whole_s = timed(lambda frames=frames: model.vocoder([frames]))  # type: ignore[misc]
-        kept: dict[str, np.ndarray] = {}
-        pieces, took = [], []
-        for span in stretches(frames.n_frames, GROWTH):
-            part = Part.of(frames, span, kept)
-            (samples,), seconds = timed(lambda part=part: model.vocoder([part]))  # type: ignore[misc]
-            pieces.append(samples)
-            took.append(seconds)
+        wholes, firsts, totals = [], [], []
+        for _ in range(given.rounds):
+            (whole,), whole_s = timed(lambda frames=frames: model.vocoder([frames]))  # type: ignore[misc]
+            pieces, took = vocoded_early(model, frames)
+            wholes.append(read_s + whole_s)
+            firsts.append(read_s + took[0])
+            totals.append(read_s + sum(took))
         early = np.concatenate(pieces)
         joins = np.cumsum([len(piece) for piece in pieces])[:-1].tolist()
         n_first = joins[0]
         line = {
             "voice": voice,
             "audio_s": frames.n_frames * SAMPLES_PER_FRAME / SAMPLE_RATE,
-            "whole_s": read_s + whole_s,
-            "first_s": read_s + took[0],
-            "total_s": read_s + sum(took),
+            "whole_s": median(wholes),
+            "first_s": median(firsts),
+            "total_s": median(totals),
+            "first": median(first / whole for first, whole in zip(firsts, wholes, strict=True)),
+            "total": median(total / whole for total, whole in zip(totals, wholes, strict=True)),
             "stretches": [len(piece) // SAMPLES_PER_FRAME for piece in pieces],
             "mel_db": distance_db(early, whole),
             "first_mel_db": distance_db(early[:n_first], whole[:n_first]),
@@ -108,7 +124,6 @@ def main() -> None:
         if ears is not None:
             missed = [word_errors([text], hear(ears, samples, SAMPLE_RATE)) for samples in (whole, early)]
             line |= {"wrong_whole": missed[0].wrong, "wrong_early": missed[1].wrong, "words": missed[0].total}
-        line |= {"first": line["first_s"] / line["whole_s"], "total": line["total_s"] / line["whole_s"]}
         line["step_db"] = max(map(abs, line["steps_db"]))
         found.append(line)
         wrong = f"{line['wrong_whole']} and {line['wrong_early']} of {line['words']}" if ears else ""

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tests.toning import Running, running, tone_engine
 from tutti.errors import ModelFailed
 from tutti.joining import join
-from tutti.model.stretch import FIRST, WORTH, representatives, stretches
+from tutti.model.stretch import FIRST, LOOK_BACK, WORTH, quiet_end, representatives, stretches
 from tutti.model.tone import FRAMES_PER_TOKEN, ToneModel
 from tutti.speech import SAMPLES_PER_FRAME, Frames, Part, Samples, Speech
 from tutti.voices import Voices
@@ -57,12 +57,22 @@ def test_stretches_are_the_row_and_grow(n_frames: int, growth: float) -> None:
     assert len(found) == 1 if n_frames < WORTH else lengths[0] == FIRST
 
 
+@given(st.lists(st.floats(-10, 10, width=32), min_size=4, max_size=200), st.data())
+def test_a_stretch_ends_no_louder_and_little_sooner_than_it_should(values: list[float], data: st.DataObject) -> None:
+    energy = np.repeat(np.array(values, np.float32), 2)
+    end = data.draw(st.integers(2, len(values)))
+    start = data.draw(st.integers(0, end - 1))
+    found = quiet_end(energy, start, end)
+    assert max(start, end - LOOK_BACK - 1) < found <= end
+    assert energy[2 * found - 2 : 2 * found + 1].max() <= energy[max(0, 2 * end - 3) : 2 * end + 3].max()
+
+
 def test_a_stream_begins_with_a_stretch_and_is_the_whole_speech_sample_for_sample(
     engine: Running, model: Noting
 ) -> None:
     text = f"{LONG}. {LONG}."
     streamed = engine.stream(text)
-    assert len(streamed[0].samples) == FIRST * SAMPLES_PER_FRAME
+    assert 0 < len(streamed[0].samples) <= FIRST * SAMPLES_PER_FRAME
     parts = [row for batch in model.asked for row in batch if isinstance(row, Part)]
     assert len(parts) > 2, "nothing was cut"
     whole = engine.speak(text)

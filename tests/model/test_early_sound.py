@@ -8,7 +8,7 @@ import pytest
 
 from tests.model.mel import distance_db
 from tutti.model import Choice, load
-from tutti.model.stretch import FIRST, stretches
+from tutti.model.stretch import FIRST, quiet_end, stretches
 from tutti.speech import SAMPLE_RATE, SAMPLES_PER_FRAME, Frames, Model, Part, Samples, Utterance
 from tutti.text.vocab import encode
 from tutti.voices import Voices
@@ -20,6 +20,7 @@ PHONEMES = (
     "ænd ˈɛvɹibədi sˈæt ˌWtsˈId əɡˈɛn."
 )
 BESIDE = SAMPLE_RATE // 50
+SILENT = 1e-5  # the power of what nobody hears beside speech
 
 
 @pytest.fixture(scope="module")
@@ -45,8 +46,17 @@ def in_stretches(model: Model, row: Frames, spans: list[tuple[int, int]]) -> lis
 
 
 @pytest.fixture(scope="module")
-def early(model: Model, row: Frames) -> list[Samples]:
-    return in_stretches(model, row, stretches(row.n_frames, 1.5))
+def spans(row: Frames) -> list[tuple[int, int]]:
+    """Where a worker cuts."""
+    ends = [0]
+    for _, end in stretches(row.n_frames, 1.5):
+        ends.append(end if end == row.n_frames else quiet_end(row.energy, ends[-1], end))
+    return list(pairwise(ends))
+
+
+@pytest.fixture(scope="module")
+def early(model: Model, row: Frames, spans: list[tuple[int, int]]) -> list[Samples]:
+    return in_stretches(model, row, spans)
 
 
 def test_stretches_sound_as_the_whole_does(early: list[Samples], whole: Samples) -> None:
@@ -57,7 +67,7 @@ def test_stretches_sound_as_the_whole_does(early: list[Samples], whole: Samples)
 def test_no_join_is_a_step_in_level_or_a_click(early: list[Samples], whole: Samples) -> None:
     def step_db(samples: Samples, at: int) -> float:
         before, behind = samples[at - BESIDE : at], samples[at : at + BESIDE]
-        return float(10 * np.log10((np.mean(behind**2) + 1e-7) / (np.mean(before**2) + 1e-7)))
+        return float(10 * np.log10((np.mean(behind**2) + SILENT) / (np.mean(before**2) + SILENT)))
 
     joined = np.concatenate(early)
     usual = np.abs(np.diff(joined)).max()
@@ -71,14 +81,16 @@ def test_where_a_row_is_cut_is_not_heard(model: Model, row: Frames, early: list[
     assert np.abs(np.concatenate(others) - np.concatenate(early)).max() < 1e-3
 
 
-def test_a_worker_that_was_lost_goes_on_where_it_was(model: Model, row: Frames, early: list[Samples]) -> None:
-    span = stretches(row.n_frames, 1.5)[1]
-    (again,) = in_stretches(model, row, [span])
+def test_a_worker_that_was_lost_goes_on_where_it_was(
+    model: Model, row: Frames, spans: list[tuple[int, int]], early: list[Samples]
+) -> None:
+    (again,) = in_stretches(model, row, [spans[1]])
     assert np.abs(again - early[1]).max() < 1e-5
 
 
-def test_a_stretch_does_not_hear_its_mates(model: Model, row: Frames, early: list[Samples], whole: Samples) -> None:
-    spans = stretches(row.n_frames, 1.5)
+def test_a_stretch_does_not_hear_its_mates(
+    model: Model, row: Frames, spans: list[tuple[int, int]], early: list[Samples], whole: Samples
+) -> None:
     kept: dict[str, np.ndarray] = {}
     beside = [model.vocoder([row, Part.of(row, span, kept)]) for span in spans[:2]]
     for (mate, stretch), alone in zip(beside, early, strict=False):

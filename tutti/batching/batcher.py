@@ -269,13 +269,14 @@ class Batcher:
     def _heard(self, row: Row, samples: Samples, timing: Timing) -> None:
         """Answers whoever waits; a row with stretches left goes on."""
         answer = row.answer
-        first, _ = row.spans.popleft()
+        start, _ = row.spans.popleft()
         if not row.spans:
             answer.set_result(Take(samples, row.durations, timing))
             self._stats.ended("spoken")
             return
-        if first == 0:
+        if start == 0:
             row.began_s = self._clock()
+        row.spans[0] = (start + len(samples) // SAMPLES_PER_FRAME, row.spans[0][1])  # on from where it really ended
         row.queue_s = row.acoustic_s = 0.0
         row.answer = asyncio.get_running_loop().create_future()
         row.answer.add_done_callback(lambda then: self._forget(row) if then.cancelled() else then.exception())

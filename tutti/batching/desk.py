@@ -10,6 +10,7 @@ from tutti.batching.orders import Make, Progress, Span
 from tutti.errors import DeviceFull, InvalidInput, ModelFailed, TuttiError, WorkerLost
 from tutti.model.contract import check_samples
 from tutti.model.prosody import intone
+from tutti.model.stretch import quiet_end
 from tutti.speech import Frames, Model, Part, Samples, Utterance
 
 log = logging.getLogger(__name__)
@@ -40,7 +41,8 @@ class Desk:
     def vocoder(self, checkpoint: str, ids: Sequence[int], spans: Mapping[int, Span] = {}) -> list[Samples]:
         """The samples of rows that went through `acoustic` here, all of them or a span of frames.
 
-        The frames are kept until `forget` or `spoken`, so that halves can be tried.
+        A span that is not the last of its row may end a little sooner, where it is quieter. The frames are kept until
+        `forget` or `spoken`, so that halves can be tried.
         """
         for id in ids:
             if id not in self._frames:
@@ -70,7 +72,11 @@ class Desk:
 
     def _row(self, id: int, span: Span | None) -> Frames:
         row = self._frames[id]
-        return row if span is None else Part.of(row, span, self._kept.setdefault(id, {}))
+        if span is None:
+            return row
+        start, end = span
+        end = end if end == row.n_frames else quiet_end(row.energy, start, end)
+        return Part.of(row, (start, end), self._kept.setdefault(id, {}))
 
     def _model(self, checkpoint: str) -> Model:
         if checkpoint not in self._models:

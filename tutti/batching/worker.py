@@ -43,7 +43,8 @@ class Worker(Protocol):
     ) -> list[Samples]:
         """The samples of rows that went through `acoustic`; the worker then forgets the rows.
 
-        Of a row with a span only those frames sound; it is forgotten when its last frame has.
+        Of a row with a span only those frames sound, or some less at its end, where it is quieter there; the row is
+        forgotten when its last frame has sounded.
         After a model's error the rows are still there, to be tried in halves. WorkerLost also when a row is not there.
         """
 

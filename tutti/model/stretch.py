@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 EARLY = frozenset(("fp32",))
 FIRST = 40  # frames that sound at once, one second, of which Kokoro is silent for about a third
 CONTEXT = 4  # frames on each side that the generator hears; further away nothing changes a sample by 1e-4
+LOOK_BACK = 14  # frames in which a stretch may end sooner, where it is quieter
 WORTH = 200  # frames: a shorter row is nearly done when its first stretch is
 SHARE = 0.15  # of a row's frames that are heard to know the rest
 AT_LEAST = 8  # pieces
@@ -18,6 +19,7 @@ PIECE, EDGE = 6, 1  # frames of each piece; those at its edges hear a wrong neig
 DECODER = 0.09  # what the part before the generator costs, as a share of the vocoder
 
 ANGLES = 64  # directions in which the row is looked at
+SPARE, TURNS = 16, 2  # directions more, and looks, to find them
 PULL = 0.1  # towards equal weights
 STEPS = 400
 
@@ -43,6 +45,12 @@ def stretches(n_frames: int, growth: float) -> list[tuple[int, int]]:
         ends.append(ends[-1] + round(length))
         length *= growth
     return list(zip([0, *ends], [*ends, n_frames], strict=True))
+
+
+def quiet_end(energy: NDArray[np.float32], start: int, end: int) -> int:
+    """Where a stretch that should end here had better end: at the quietest place a little before. energy [2T]."""
+    places = range(end, max(start, end - LOOK_BACK - 1), -1)
+    return min(places, key=lambda place: float(energy[max(0, 2 * place - 3) : 2 * place + 3].max()))
 
 
 def representatives(
@@ -77,13 +85,23 @@ def _views(decoded: NDArray[np.float32], source: NDArray[np.float32]) -> Floats:
     n_frames = decoded.shape[2] // 2
     frames = _standard(decoded[0].T.reshape(n_frames, -1).astype(np.float64))  # [T, 1024]
     frames = (frames[:, :512] + frames[:, 512:]) / 2
-    _, sides = np.linalg.eigh(frames.T @ frames)
-    seen = frames @ sides[:, -ANGLES:]
+    seen = frames @ _sides(frames)
     seen /= np.sqrt((seen[:, -1] ** 2).mean())
     loud = source[0, :11, : 120 * n_frames].reshape(11, n_frames, 120).mean(2).T
     both = np.hstack([seen, _standard(np.log(loud + 1e-3).astype(np.float64))])
     views: Floats = np.hstack([both, 0.5 * both**2])
     return views
+
+
+def _sides(frames: Floats) -> Floats:
+    """The directions in which frames differ most, the last the most telling: found by turning random ones to them."""
+    sides = np.random.default_rng(0).standard_normal((frames.shape[1], ANGLES + SPARE))
+    for _ in range(TURNS):
+        sides, _ = np.linalg.qr(frames.T @ (frames @ sides))
+    seen = frames @ sides
+    _, turned = np.linalg.eigh(seen.T @ seen)
+    found: Floats = sides @ turned[:, -ANGLES:]
+    return found
 
 
 def _standard(values: Floats) -> Floats:
