@@ -95,7 +95,11 @@ function caller(run: Run, n: number, stop: AbortSignal): Promise<void> {
     address.protocol = address.protocol.replace("http", "ws");
     const socket = new WebSocket(address, key.value ? ["realtime", `openai-insecure-api-key.${key.value}`] : []);
     socket.binaryType = "arraybuffer";
-    const hangUp = () => socket.close();
+    const hangUp = () => {
+      // Closed while it opens, a socket makes the browser complain.
+      if (socket.readyState === WebSocket.CONNECTING) socket.onopen = () => socket.close();
+      else socket.close();
+    };
     stop.addEventListener("abort", hangUp);
     let asked = 0;
     run.clips[n] = [];
