@@ -148,7 +148,8 @@ def test_after_a_cancel_only_the_running_batch_ends(voices: Voices) -> None:
                 model.go.release()
             await stream.aclose()
             n_before = model.n_batches
-            assert written.is_set()  # nobody writes on
+            async with asyncio.timeout(60):
+                await written.wait()  # nobody writes on
             model.go.release(1000)
             spoken = await engine.speak("deep", voice="af_heart")
             assert len(spoken.samples)
