@@ -1,6 +1,7 @@
 """A text that is still being written, on the tone model: spoken along, word for word, and dropped at once."""
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator, Iterator, Sequence
 from itertools import pairwise
 
@@ -10,7 +11,8 @@ from hypothesis import strategies as st
 
 from tests.toning import Running, running, tone_engine
 from tutti.errors import NothingToSpeak
-from tutti.speech import Speech
+from tutti.model.tone import ToneModel
+from tutti.speech import Frames, Samples, Speech, Utterance
 from tutti.text.arriving import Delta
 from tutti.voices import Voices
 
@@ -97,6 +99,61 @@ def test_what_breaks_the_author_reaches_the_listener(engine: Running) -> None:
 
     with pytest.raises(ConnectionError):
         engine.portal.call(run)
+
+
+class Gated(ToneModel):
+    """Each batch tells that it began and waits to be let go."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.begun = threading.Semaphore(0)
+        self.go = threading.Semaphore(0)
+        self.n_batches = 0
+
+    def acoustic(self, rows: Sequence[Utterance]) -> list[Frames]:
+        self._pass()
+        return super().acoustic(rows)
+
+    def vocoder(self, rows: Sequence[Frames]) -> list[Samples]:
+        self._pass()
+        return super().vocoder(rows)
+
+    def _pass(self) -> None:
+        self.n_batches += 1
+        self.begun.release()
+        assert self.go.acquire(timeout=60)
+
+
+def test_after_a_cancel_only_the_running_batch_ends(voices: Voices) -> None:
+    model = Gated()
+
+    async def run() -> None:
+        async with tone_engine(voices, lambda: model) as engine:
+            written = asyncio.Event()
+
+            async def author() -> AsyncIterator[str]:
+                try:
+                    for _ in range(100):  # more than is taken ahead, less than a text may have
+                        yield "The old bridge stands still under the deep water tonight. "
+                        await asyncio.sleep(0)
+                    await asyncio.Event().wait()
+                finally:
+                    written.set()
+
+            stream = engine.stream(author(), voice="af_heart")
+            first = asyncio.ensure_future(anext(stream))
+            await asyncio.to_thread(model.begun.acquire)  # the first batch runs, and is held
+            first.cancel()
+            await asyncio.gather(first, return_exceptions=True)
+            await stream.aclose()
+            n_before = model.n_batches
+            assert written.is_set()  # nobody writes on
+            model.go.release(1000)
+            spoken = await engine.speak("deep", voice="af_heart")
+            assert len(spoken.samples)
+            assert model.n_batches == n_before + 2  # both stages of the new text, nothing of the old
+
+    asyncio.run(run())
 
 
 def test_a_mark_holds_for_what_is_written_later(engine: Running) -> None:

@@ -11,7 +11,7 @@ LAYERS = {
     **dict.fromkeys(("text", "audio", "model", "voices", "weights"), 1),
     **dict.fromkeys(("batching", "books", "captions", "joining", "order", "verify"), 2),
     **dict.fromkeys(("engine", "reading"), 3),
-    **dict.fromkeys(("opening", "jobs"), 4),
+    **dict.fromkeys(("opening", "jobs", "flags"), 4),
     **dict.fromkeys(("server", "cluster", "recording", "piped", "client", "reading_command"), 5),
     **dict.fromkeys(("cli", "__main__"), 6),
 }

@@ -1,6 +1,7 @@
 """Engines without weights: the tone model behind the real batcher, in a thread of this process."""
 
-from collections.abc import Callable, Iterator, Mapping
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -15,7 +16,7 @@ from tutti.model import Choice
 from tutti.model.tone import ToneModel
 from tutti.opening import CHECKPOINT, assemble
 from tutti.settings import Settings
-from tutti.speech import Model, Speech
+from tutti.speech import Frames, Model, Samples, Speech
 from tutti.text import Pronounce
 from tutti.text.chunk import Reading, Word
 from tutti.text.pool import G2PThread
@@ -37,6 +38,27 @@ class Spelling:
             if said := given.get(span[0], letters):
                 words.append(Word(said, span, after=". " if written.endswith(".") else " "))
         return Reading(tuple(words))
+
+
+class Holding(ToneModel):
+    """Sounds nothing until it is let go."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.go = threading.Event()
+        self.go.set()
+
+    def vocoder(self, rows: Sequence[Frames]) -> list[Samples]:
+        assert self.go.wait(300)
+        return super().vocoder(rows)
+
+    @contextmanager
+    def held(self) -> Iterator["Holding"]:
+        self.go.clear()
+        try:
+            yield self
+        finally:
+            self.go.set()
 
 
 def silent_voices(folder: Path) -> Voices:

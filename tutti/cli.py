@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, get_origin
 
 import typer
 
-from tutti import __version__, settings
+from tutti import __version__, flags, settings
 from tutti.client.commands import register
 from tutti.errors import InvalidInput, TuttiError
 from tutti.reading_command import register as register_read
@@ -36,14 +36,10 @@ Backend = Literal["auto", "onnx", "torch"]
 Device = Literal["auto", "cpu", "cuda"]
 Precision = Literal["auto", "fp32", "int8", "fp16"]
 Compile = Literal["off", "reduced", "full"]
-Home = Annotated[Path | None, typer.Option(help="Folder of the model files.")]
-Offline = Annotated[bool | None, typer.Option("--offline", help="Never touch the network.")]
 BackendFlag = Annotated[Backend | None, typer.Option(help="Who runs the model.")]
 DeviceFlag = Annotated[Device | None, typer.Option(help="Where the model runs.")]
 PrecisionFlag = Annotated[Precision | None, typer.Option(help="Numbers the model computes with.")]
 CompileFlag = Annotated[Compile | None, typer.Option(help="Shapes made fast at start, on CUDA.")]
-Threads = Annotated[int | None, typer.Option(help="Cores the model may use.")]
-G2PUrl = Annotated[str | None, typer.Option(help="Ask this G2P service how words sound.")]
 
 
 def main() -> None:
@@ -90,28 +86,28 @@ def speak(
     text: Annotated[str, typer.Argument(help="What to say; a file to read from; or - for standard input.")],
     out: Annotated[str, typer.Option("--out", "-o", help="A file, or - to stream to standard output.")] = "speech.wav",
     live: Annotated[bool, typer.Option("--live", help="With -: speak along while it is being written.")] = False,
-    voice: Annotated[str | None, typer.Option("--voice", "-v", help="A name, or af_bella(2)+af_sky(1).")] = None,
+    voice: flags.Voice = None,
     style: Annotated[str | None, typer.Option(help="Speak with the prosody of this other voice.")] = None,
-    speed: Annotated[float, typer.Option(help="0.25 to 4.")] = 1.0,
-    pitch: Annotated[float, typer.Option(help="Semitones up or down, -12 to 12.")] = 0.0,
-    pitch_range: Annotated[float, typer.Option(help="How far the pitch moves: 0 is a monotone, 2 twice as far.")] = 1.0,
-    energy: Annotated[float, typer.Option(help="Decibels of effort, -3 to 3.")] = 0.0,
-    emotion: Annotated[str | None, typer.Option(help="A preset: calm happy excited sad angry serious gentle.")] = None,
-    language: Annotated[str | None, typer.Option("--language", "-l", help="Of the text; else the voice's.")] = None,
+    speed: flags.Speed = 1.0,
+    pitch: flags.Pitch = 0.0,
+    pitch_range: flags.PitchRange = 1.0,
+    energy: flags.Energy = 0.0,
+    emotion: flags.Emotion = None,
+    language: flags.Language = None,
     format: Annotated[str | None, typer.Option("--format", "-f", help="wav mp3 opus flac aac pcm mulaw alaw.")] = None,
     sample_rate: Annotated[int | None, typer.Option(help="Samples a second; else what the format is used to.")] = None,
     words: Annotated[Path | None, typer.Option(help="Write when each word is heard, as JSON.")] = None,
-    captions: Annotated[Path | None, typer.Option(help="Write captions: a .srt, .vtt or .json file.")] = None,
-    captions_by_word: Annotated[bool, typer.Option("--captions-by-word", help="Time each word in .vtt.")] = False,
-    lexicon: Annotated[Path | None, typer.Option(help="Pronunciations of your own: .tsv, .json, .toml.")] = None,
-    home: Home = None,
-    offline: Offline = None,
+    captions: flags.Captions = None,
+    captions_by_word: flags.CaptionsByWord = False,
+    lexicon: flags.Lexicon = None,
+    home: flags.Home = None,
+    offline: flags.Offline = None,
     backend: BackendFlag = None,
     device: DeviceFlag = None,
     precision: PrecisionFlag = None,
     compile: CompileFlag = None,
-    threads: Threads = None,
-    g2p_url: G2PUrl = None,
+    threads: flags.Threads = None,
+    g2p_url: flags.G2PUrl = None,
 ) -> None:
     """Say a text: [bold]tutti speak "Hello there" -o hello.mp3[/]"""
     from tutti.audio import find_format, format_of_file
@@ -199,8 +195,8 @@ def voices(
 def pull(
     folder: Annotated[Path | None, typer.Option("--from", help="Take the files from this folder.")] = None,
     verify: Annotated[bool, typer.Option("--verify", help="Check every byte of what is there.")] = False,
-    home: Home = None,
-    offline: Offline = None,
+    home: flags.Home = None,
+    offline: flags.Offline = None,
     precision: PrecisionFlag = None,
 ) -> None:
     """Fetch the model, the voices and the lexicons, once."""
@@ -227,13 +223,13 @@ def verify(
     listen: Annotated[
         bool, typer.Option("--listen", help="Fetch the recogniser (73 MB) that counts wrong words.")
     ] = False,
-    home: Home = None,
-    offline: Offline = None,
+    home: flags.Home = None,
+    offline: flags.Offline = None,
     backend: BackendFlag = None,
     device: DeviceFlag = None,
     precision: PrecisionFlag = None,
     compile: CompileFlag = None,
-    threads: Threads = None,
+    threads: flags.Threads = None,
 ) -> None:
     """Measure a backend against the official graph, and each row against itself among others."""
     from tutti.model import choose, load, named
@@ -295,8 +291,8 @@ def config() -> None:
 def g2p_serve(
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="Port to listen on.")] = 8881,
-    home: Home = None,
-    offline: Offline = None,
+    home: flags.Home = None,
+    offline: flags.Offline = None,
 ) -> None:
     """Serve G2P over HTTP, for engines that are told [bold]--g2p-url http://host:8881[/]."""
     import uvicorn

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tutti import settings
+from tutti import flags, settings
 from tutti.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -30,29 +30,29 @@ def register(app: typer.Typer) -> None:
 def read(
     book: Annotated[Path, typer.Argument(help="An .epub, .html, .md or .txt file.")],
     out: Annotated[Path | None, typer.Option("--out", "-o", help="The audiobook: .m4b .mp3 .opus .flac .wav …")] = None,
-    voice: Annotated[str | None, typer.Option("--voice", "-v", help="A name, or af_bella(2)+af_sky(1).")] = None,
+    voice: flags.Voice = None,
     style: Annotated[str | None, typer.Option(help="Read with the prosody of this other voice.")] = None,
-    speed: Annotated[float, typer.Option(help="0.25 to 4.")] = 1.0,
-    pitch: Annotated[float, typer.Option(help="Semitones up or down, -12 to 12.")] = 0.0,
-    pitch_range: Annotated[float, typer.Option(help="How far the pitch moves: 0 is a monotone, 2 twice as far.")] = 1.0,
-    energy: Annotated[float, typer.Option(help="Decibels of effort, -3 to 3.")] = 0.0,
-    emotion: Annotated[str | None, typer.Option(help="A preset: calm happy excited sad angry serious gentle.")] = None,
-    language: Annotated[str | None, typer.Option("--language", "-l", help="Of the text; else the voice's.")] = None,
-    captions: Annotated[Path | None, typer.Option(help="Write captions: a .srt, .vtt or .json file.")] = None,
-    captions_by_word: Annotated[bool, typer.Option("--captions-by-word", help="Time each word in .vtt.")] = False,
+    speed: flags.Speed = 1.0,
+    pitch: flags.Pitch = 0.0,
+    pitch_range: flags.PitchRange = 1.0,
+    energy: flags.Energy = 0.0,
+    emotion: flags.Emotion = None,
+    language: flags.Language = None,
+    captions: flags.Captions = None,
+    captions_by_word: flags.CaptionsByWord = False,
     title: Annotated[str | None, typer.Option(help="Instead of the book's own.")] = None,
     author: Annotated[str | None, typer.Option(help="Instead of the book's own.")] = None,
     cover: Annotated[Path | None, typer.Option(help="A JPEG or PNG instead of the book's own.")] = None,
     encoding: Annotated[str | None, typer.Option(help="Of the text, where it is not UTF-8: latin-1, cp1252.")] = None,
     restart: Annotated[bool, typer.Option("--restart", help="Forget what an earlier run has kept.")] = False,
-    lexicon: Annotated[Path | None, typer.Option(help="Pronunciations of your own: .tsv, .json, .toml.")] = None,
-    home: Annotated[Path | None, typer.Option(help="Folder of the model files.")] = None,
-    offline: Annotated[bool | None, typer.Option("--offline", help="Never touch the network.")] = None,
+    lexicon: flags.Lexicon = None,
+    home: flags.Home = None,
+    offline: flags.Offline = None,
     backend: Annotated[str | None, typer.Option(help="Who runs the model: auto onnx torch.")] = None,
     device: Annotated[str | None, typer.Option(help="Where the model runs: auto cpu cuda.")] = None,
     precision: Annotated[str | None, typer.Option(help="auto fp32 int8 fp16.")] = None,
-    threads: Annotated[int | None, typer.Option(help="Cores the model may use.")] = None,
-    g2p_url: Annotated[str | None, typer.Option(help="Ask this G2P service how words sound.")] = None,
+    threads: flags.Threads = None,
+    g2p_url: flags.G2PUrl = None,
 ) -> None:
     """Read a book aloud, with chapters and cover: [bold]tutti read book.epub -o book.m4b[/]
 
@@ -67,11 +67,11 @@ def read(
     from tutti.reading.passages import check_marks
     from tutti.reading.voicing import fingerprint, other_language
 
-    flags = {
+    given = {
         "home": home, "offline": offline, "backend": backend, "device": device, "precision": precision,
         "threads": threads, "g2p_url": g2p_url, "lexicon": lexicon, "voice": voice,
     }  # fmt: skip
-    chosen, _ = settings.load(flags)
+    chosen, _ = settings.load(given)
     path = out or Path(f"{book.stem}.m4b")
     kind = container(path.suffix)
     beside = Captions(captions, kind_of_file(captions.name), captions_by_word) if captions else None

@@ -2,17 +2,14 @@
 
 import json
 import re
-import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.page.visitor import Visitor, until
 from tests.server.house import House, serving
-from tests.toning import silent_voices, tone_engine
-from tutti.model.tone import ToneModel
-from tutti.speech import Frames, Samples
+from tests.toning import Holding, silent_voices, tone_engine
 
 Visit = Callable[..., Visitor]
 STATS = (Path(__file__).parents[2] / "docs/stats.md").read_text(encoding="utf-8")
@@ -20,19 +17,6 @@ COUNTS = """() => [
   parseInt(document.querySelector(".queue > .faint").textContent),
   [...document.querySelectorAll(".queue .count b")].reduce((sum, count) => sum + Number(count.textContent), 0),
 ]"""  # the sentence, and the sum over classes and stages
-
-
-class Holding(ToneModel):
-    """Sounds nothing until it is let go."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.go = threading.Event()
-        self.go.set()
-
-    def vocoder(self, rows: Sequence[Frames]) -> list[Samples]:
-        assert self.go.wait(300)
-        return super().vocoder(rows)
 
 
 @pytest.fixture(scope="module")
@@ -50,9 +34,8 @@ def house(voice_folder: Path, model: Holding) -> Iterator[House]:
 
 @pytest.fixture
 def held(model: Holding) -> Iterator[Holding]:
-    model.go.clear()
-    yield model
-    model.go.set()
+    with model.held():
+        yield model
 
 
 def waiting(house: House) -> int:

@@ -3,9 +3,8 @@
 import asyncio
 import json
 import re
-import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from pathlib import Path
@@ -17,29 +16,14 @@ from hypothesis import strategies as st
 
 from tests.server.house import LONG, House, serving, shaped
 from tests.server.watcher import Event, watching
-from tests.toning import silent_voices, tone_engine
-from tutti.model.tone import ToneModel
+from tests.toning import Holding, silent_voices, tone_engine
 from tutti.server import watching as module
 from tutti.server.picture import Picture
 from tutti.server.watching import MAX_TICKS, Seat
-from tutti.speech import Frames, Samples
 
 PAGE = (Path(__file__).parents[2] / "docs/stats.md").read_text(encoding="utf-8")
 TEXT = "The old bridge stands still under the water tonight and runs deep."
 NULLABLE = {"ms", "cap_ms", "max_batch_frames", "max_batch_text", "trial", "p50", "p95", "p99", "first_in_time"}
-
-
-class Holding(ToneModel):
-    """Sounds nothing until it is let go."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.go = threading.Event()
-        self.go.set()
-
-    def vocoder(self, rows: Sequence[Frames]) -> list[Samples]:
-        assert self.go.wait(300)
-        return super().vocoder(rows)
 
 
 @pytest.fixture(scope="module")
@@ -55,9 +39,8 @@ def house(voice_folder: Path, model: Holding) -> Iterator[House]:
 
 @pytest.fixture
 def held(model: Holding) -> Iterator[Holding]:
-    model.go.clear()
-    yield model
-    model.go.set()
+    with model.held():
+        yield model
 
 
 def shown(kind: str) -> Event:

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from tests.server.house import House, serving, shaped
-from tests.server.test_watching import TEXT, Holding
+from tests.server.test_watching import TEXT
 from tests.server.watcher import trying, watching
-from tests.toning import silent_voices, tone_engine
+from tests.toning import Holding, silent_voices, tone_engine
 from tutti.server import trial as module
 
 ALICE, BOB = ({"authorization": f"Bearer {name}"} for name in ("alice", "bob"))
@@ -30,9 +30,8 @@ def house(voice_folder: Path, model: Holding) -> Iterator[House]:
 
 @pytest.fixture
 def held(model: Holding) -> Iterator[Holding]:
-    model.go.clear()
-    yield model
-    model.go.set()
+    with model.held():
+        yield model
 
 
 @pytest.fixture(autouse=True)
