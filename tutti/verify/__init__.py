@@ -33,7 +33,7 @@ class Gates:
     energy: float = 1e-3
     # The vocoder is chaotic in the pitch: a hundred-thousandth more of it alone moves the sound by up to 0.34 dB.
     sound_db: float = 0.7
-    words_percent: float = 2.0  # more than the official graph gets wrong
+    words_points: float = 0.2  # of a hundred words, more than are wrong in the official graph's speech
 
 
 # In fp16 the curves are rounded; an ear tells about half a hertz at the pitch of a voice.
@@ -80,7 +80,8 @@ def verify(
     show("again", 0, 1)
     checks.append(same_seed(model, rows[0], rows[-1], gates))
     if ears is not None:
-        checks.append(wrong_words(ears, said, [samples for _, samples in alone], [s for _, s in theirs], gates, show))
+        together = [samples for (_, samples), _ in mixed[: len(rows)]]  # the first order: all rows as they come
+        checks.append(wrong_words(ears, said, together, [samples for _, samples in theirs], gates, show))
     return checks
 
 
@@ -132,7 +133,7 @@ def same_seed(model: Model, row: Utterance, mate: Utterance, gates: Gates) -> Ch
 def wrong_words(
     ears: Ears, said: Sequence[Sentence], mine: Sequence[Samples], theirs: Sequence[Samples], gates: Gates, show: Show
 ) -> Check:
-    """Words heard wrongly, against those that are heard wrongly in the official graph's speech."""
+    """Words heard wrongly, against those heard wrongly in the official graph's speech; one more is always forgiven."""
     n_words = ours = official = 0
     for i, (sentence, here, there) in enumerate(zip(said, mine, theirs, strict=True)):
         show("listening", i, len(said))
@@ -140,9 +141,9 @@ def wrong_words(
         n_words += len(right)
         ours += n_wrong(right, words(ears.hear(here, SAMPLE_RATE)))
         official += n_wrong(right, words(ears.hear(there, SAMPLE_RATE)))
-    limit = 100 * official / n_words + gates.words_percent
+    limit = 100 * official / n_words + max(gates.words_points, 100 / n_words)
     note = f"{ours} of {n_words} wrong; official {official}"
-    return Check("words", 100 * ours / n_words, limit, "%", note)
+    return Check("words, among others", 100 * ours / n_words, limit, "%", note)
 
 
 def _apart(one: NDArray[np.float32], other: NDArray[np.float32]) -> float:
