@@ -299,7 +299,7 @@ class Engine:
         row = self._utterance(order, chunk)
         start, end = chunk.span
         ask = Ask(
-            row, order.checkpoint, order.stream, kind, 0.0, order.caller, end - start, order.early and n_sent == 0
+            row, order.checkpoint, order.stream, kind, 0.0, order.caller, end - start, order.early, opens=n_sent == 0
         )
         likely_s = ask.likely_frames * FRAME_S + chunk.pause_s
         return replace(ask, deadline_s=playback.due_s(likely_s)), likely_s

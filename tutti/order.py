@@ -25,7 +25,7 @@ class Pace:
     ahead: int = 2  # chunks beyond the one that the caller waits for
     whole_ahead: int = 4  # the same where the caller wants the whole text, not its beginning
     first_chunks: int = 2  # chunks of a stream that count as its beginning
-    early: frozenset[str] = frozenset()  # checkpoints whose first chunk sounds sooner if it sounds stretch by stretch
+    early: frozenset[str] = frozenset()  # checkpoints whose chunks sound sooner if they sound stretch by stretch
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class Order:
     caller: str
     until_s: float | None
     bulk: bool
-    early: bool  # its first chunk may sound before that chunk is finished
+    early: bool  # a chunk may sound before it is finished
     target_s: float
     ahead: int
     stream: int

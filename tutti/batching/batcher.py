@@ -45,6 +45,7 @@ class Ask:
     caller: str = ""
     n_characters: int = 0
     early: bool = False  # its beginning may sound before its end is made
+    opens: bool = False  # of its stream nothing was heard before
 
     @property
     def likely_frames(self) -> int:
@@ -171,8 +172,9 @@ class Batcher:
 
     def _sound(self, row: Row) -> None:
         """The row waits for the vocoder, its true length known; if it may, stretch by stretch."""
-        n_frames, early = row.n_frames, row.ask.early
+        n_frames = row.n_frames
         if not row.spans:
+            early = self._sounds_early(row)
             row.spans.extend(stretches(n_frames, self._growth(row.ask.checkpoint)) if early else [(0, n_frames)])
         start, end = row.spans[0]
         if row.span is None:
@@ -323,6 +325,12 @@ class Batcher:
         if ask.early and n_frames >= WORTH:
             n_frames = FIRST + n_heard(n_frames)
         return self.scheduler.allow_s(Key(ask.checkpoint, "vocoder"), n_frames)
+
+    def _sounds_early(self, row: Row) -> bool:
+        """Its listener waits for the first word, or would hear a gap before the whole is made."""
+        ask = row.ask
+        whole_s = self.scheduler.predict(Key(ask.checkpoint, "vocoder"), row.n_frames)
+        return ask.early and (ask.opens or self._clock() + whole_s > ask.deadline_s)
 
     def _growth(self, checkpoint: str) -> float:
         """How much longer than the last a stretch may be, so as to be ready when the last has been played."""
