@@ -27,4 +27,5 @@ def _device_bytes() -> int:
     torch = sys.modules.get("torch")
     if torch is None or not torch.cuda.is_initialized():
         return 0
-    return int(torch.cuda.memory_reserved())
+    # `memory_reserved` flattens some hundred numbers for the one: 0.1 ms a batch.
+    return int(torch.cuda.memory_stats_as_nested_dict()["reserved_bytes"]["all"]["current"])
