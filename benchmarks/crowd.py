@@ -20,6 +20,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
+from itertools import islice
 from math import inf
 from pathlib import Path
 from typing import Any, cast
@@ -39,9 +40,13 @@ from tutti.text.vocab import encode
 ROWS = 64
 
 
-def row(styles: np.ndarray, seconds: float, salt: int) -> Utterance:
-    tokens = encode(said(seconds, salt))
+def spoken(styles: np.ndarray, phonemes: str) -> Utterance:
+    tokens = encode(phonemes)
     return Utterance(tokens, styles[len(tokens) - 3])
+
+
+def row(styles: np.ndarray, seconds: float, salt: int) -> Utterance:
+    return spoken(styles, said(seconds, salt))
 
 
 def bare(model: Model, rows: Sequence[Utterance]) -> tuple[float, Sequence[Frames]]:
@@ -120,9 +125,9 @@ async def overhead(line: Batcher, notes: Path, rows: Mapping[str, Utterance], ro
 
 
 async def bare_speed(model: Model, styles: np.ndarray, seconds: float) -> float:
-    """Audio seconds a second of the model alone, rows of the lengths that the listeners ask for."""
-    lengths = [float(part) for text in policies.texts(ROWS, 7) for part in text.split()][:ROWS]
-    rows = [row(styles, length, i) for i, length in enumerate(lengths)]
+    """Audio seconds a second of the model alone, rows that the listeners ask for."""
+    chunks = islice((chunk for text in policies.texts(ROWS, 7) for chunk in policies.chunked(text)), ROWS)
+    rows = [spoken(styles, chunk.phonemes) for chunk in chunks]
     await asyncio.to_thread(bare, model, rows)
     audio_s, started_s = 0.0, time.perf_counter()
     while time.perf_counter() < started_s + seconds:

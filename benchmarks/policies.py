@@ -15,9 +15,10 @@ import asyncio
 import json
 import platform
 import random
+import re
 import statistics
 import time
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from importlib.util import find_spec
@@ -31,7 +32,9 @@ from tutti.errors import QueueFull, TuttiError
 from tutti.model import Choice, choose, load
 from tutti.opening import CHECKPOINT, assemble
 from tutti.speech import Model
-from tutti.text.chunk import Chunk, Word
+from tutti.text.chunk import Chunk, Reading, Word
+from tutti.text.pack import pack
+from tutti.text.spoken import Span
 from tutti.voices import Voices
 
 HERE = Path(__file__).parent
@@ -43,7 +46,7 @@ LATE_S = 0.002  # a player has at least this much in its hands
 
 
 class Prepared:
-    """A reader that has read already: a text is the seconds that its chunks shall last, as "2.0 4.5"."""
+    """A reader that has read already: a text names sentences by number, "7:4 12" is four words of one and another."""
 
     async def start(self) -> None:
         pass
@@ -51,11 +54,24 @@ class Prepared:
     async def close(self) -> None:
         pass
 
-    async def chunks(self, text: str, code: str, own: object = None) -> AsyncIterator[Chunk]:
-        at = 0
-        for part in text.split():
-            yield Chunk((Word(said(float(part), len(text)), (at, at + len(part))),))
-            at += len(part) + 1
+    async def chunks(self, text: str, code: str, *own: object) -> AsyncIterator[Chunk]:
+        for chunk in chunked(text):
+            yield chunk
+
+
+def chunked(text: str) -> Iterator[Chunk]:
+    """As the front end would cut it."""
+    return pack((Reading(words), 0.0) for words in map(_words, text.split(), _places(text)))
+
+
+def _words(name: str, span: Span) -> tuple[Word, ...]:
+    number, _, n_words = name.partition(":")
+    found = PHONEMES[int(number)].split()[: int(n_words) if n_words else None]
+    return tuple(Word(one, span, after=". " if i + 1 == len(found) else " ") for i, one in enumerate(found))
+
+
+def _places(text: str) -> list[Span]:
+    return [match.span() for match in re.finditer(r"\S+", text)]
 
 
 def said(seconds: float, salt: int) -> str:
@@ -104,12 +120,14 @@ async def listen(engine: Engine, text: str, *, whole: bool = False) -> Heard:
 
 
 def texts(n: int, seed: int) -> list[str]:
-    """What people ask for: a short beginning, then sentences; most answers are short, some are long."""
+    """What people ask for: an opening of some words, then sentences; most answers are short, some are long."""
     rng = random.Random(seed)
+    opening = (3, 4, 6, 8, None)
     found = []
     for _ in range(n):
-        chunks = [rng.uniform(0.8, 2.0)] + [rng.uniform(1.5, 5.0) for _ in range(rng.choice((0, 1, 1, 2, 4)))]
-        found.append(" ".join(f"{seconds:.1f}" for seconds in chunks))
+        first, *rest = (rng.randrange(len(PHONEMES)) for _ in range(1 + rng.choice((0, 1, 1, 2, 4))))
+        n_words = rng.choice(opening)
+        found.append(" ".join((f"{first}:{n_words}" if n_words else f"{first}", *map(str, rest))))
     return found
 
 
