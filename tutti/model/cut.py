@@ -19,16 +19,19 @@ ENERGY = "/encoder/Reshape_1_output_0"  # [1, 2T]
 DURATIONS = "/encoder/Clip_output_0"  # [1, n]
 # What the generator is fed with. The rest of the vocoder is cheap, so that it can see the whole row before any sound.
 DECODED = "/decoder/decoder/decode.3/Div_4_output_0"  # [1, 512, 2T]
-SOURCE = "/decoder/decoder/generator/Concat_3_output_0"  # [1, 22, 120T + 1] harmonics: magnitudes, then angles
+WAVE = "/decoder/decoder/generator/Reshape_3_output_0"  # [1, 600T + 20] the harmonics of the pitch, before their STFT
+SPECTRUM = "/decoder/decoder/generator/STFT_output_0"  # [1, 120T + 1, 11, 2]
+SOURCE = "/decoder/decoder/generator/Concat_3_output_0"  # [1, 22, 120T + 1] the same as magnitudes, then angles
 
 
 class Graphs(NamedTuple):
-    """The three parts of the official graph, and its last part once more with norms that can be told."""
+    """The three parts of the official graph, and what a stretch needs: its last part with norms that can be told."""
 
     acoustic: Path  # token ids, style, speed -> features, pitch, energy, durations
-    decoder: Path  # features, pitch, energy, style -> decoded, source
-    generator: Path  # decoded, source, style -> samples
-    stretch: Path  # see `stretching`
+    decoding: Path  # features, pitch, energy, style -> decoded, wave
+    generating: Path  # decoded, wave, style -> samples
+    spectrum: Path  # wave -> spectrum
+    stretching: Path  # see there; from decoded and source
 
 
 def graphs(official: Path) -> Graphs:
@@ -55,12 +58,14 @@ def _cut(official: Path, paths: Graphs) -> None:
         outputs = [value.name for value in whole.graph.output]
         style = inputs[1]
         extractor = Extractor(whole)
-        for name in (DECODED, SOURCE):
+        for name in (DECODED, WAVE, SPECTRUM, SOURCE):
             extractor.value_infos[name] = onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, None)
         acoustic = extractor.extract_model(inputs, [FEATURES, F0, ENERGY, DURATIONS])
-        decoder = extractor.extract_model([FEATURES, F0, ENERGY, style], [DECODED, SOURCE])
-        generator = extractor.extract_model([DECODED, SOURCE, style], outputs)
-        parts = (acoustic, decoder, generator, stretching(generator))
+        decoding = extractor.extract_model([FEATURES, F0, ENERGY, style], [DECODED, WAVE])
+        generating = extractor.extract_model([DECODED, WAVE, style], outputs)
+        spectrum = extractor.extract_model([WAVE], [SPECTRUM])
+        told = stretching(extractor.extract_model([DECODED, SOURCE, style], outputs))
+        parts = (acoustic, decoding, generating, spectrum, told)
     except (DecodeError, IndexError, KeyError, ValueError) as exc:
         raise WeightsCorrupt(f"{official} is not Kokoro's official graph ({exc}); run: tutti pull --verify") from exc
     for path, part in zip(paths, parts, strict=True):

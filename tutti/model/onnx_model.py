@@ -38,7 +38,9 @@ class OnnxModel:
         self._acoustic = _session(graphs.acoustic, threads)
         self._wide = _Vocoder(graphs, threads)
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="lane")
-        self._stretcher = lru_cache(1)(lambda: Stretcher(_session(graphs.stretch, threads), _run))
+        self._stretcher = lru_cache(1)(
+            lambda: Stretcher(_session(graphs.stretching, threads), _session(graphs.spectrum, 1), _run)
+        )
         if precision in EARLY:
             self._stretcher()
         # Made while the first row, which is alone, is read and spoken: nobody waits for it.
@@ -75,17 +77,17 @@ class _Vocoder:
     """The vocoder in its two parts, one after the other: what the official graph does at once."""
 
     def __init__(self, graphs: cut.Graphs, threads: int) -> None:
-        self._decoder = _session(graphs.decoder, threads)
-        self._generator = _session(graphs.generator, threads)
+        self._decoder = _session(graphs.decoding, threads)
+        self._generator = _session(graphs.generating, threads)
 
     def decode(self, row: Frames) -> tuple[np.ndarray, np.ndarray]:
         """What the generator reads."""
         inputs = {cut.FEATURES: row.features[None], cut.F0: row.f0[None], cut.ENERGY: row.energy[None]}
-        decoded, source = _run(self._decoder, [cut.DECODED, cut.SOURCE], {**inputs, "style": row.style[None]})
-        return decoded, source
+        decoded, wave = _run(self._decoder, [cut.DECODED, cut.WAVE], {**inputs, "style": row.style[None]})
+        return decoded, wave
 
-    def generate(self, row: Frames, decoded: np.ndarray, source: np.ndarray) -> Samples:
-        inputs = {cut.DECODED: decoded, cut.SOURCE: source, "style": row.style[None]}
+    def generate(self, row: Frames, decoded: np.ndarray, wave: np.ndarray) -> Samples:
+        inputs = {cut.DECODED: decoded, cut.WAVE: wave, "style": row.style[None]}
         (audio,) = _run(self._generator, None, inputs)
         samples: Samples = audio.reshape(-1)
         return samples

@@ -14,23 +14,26 @@ from tutti.speech import SAMPLES_PER_FRAME, Part, Samples
 Arrays = dict[str, NDArray[np.float32]]
 Run = Callable[[ort.InferenceSession, list[str] | None, dict[str, np.ndarray]], list[np.ndarray]]
 
-NOTHING: Arrays = {name: np.zeros(1, np.float32) for name in (ROUGH_WEIGHTS, FINE_WEIGHTS)}
+NOTHING: Arrays = {name: np.zeros((1, 1), np.float32) for name in (ROUGH_WEIGHTS, FINE_WEIGHTS)}
+WINDOW, HOP = 20, 5  # samples, of the transform
 OPENING = "opening"  # the samples of the first stretch, which sound while the row is listened to
 
 
 class Stretcher:
     """Keeps with each row what its later stretches need, so that they continue each other sample by sample."""
 
-    def __init__(self, session: ort.InferenceSession, run: Run) -> None:
+    def __init__(self, session: ort.InferenceSession, spectrum: ort.InferenceSession, run: Run) -> None:
         self._session = session
         self._run = run
+        self._waves = _waves(spectrum, run)
         self._statistics = [value.name for value in session.get_outputs()[1:]]
 
     def sound(self, part: Part, decode: Callable[[Part], tuple[np.ndarray, np.ndarray]]) -> Samples:
-        """The samples of the part. `decode` gives what the generator reads, for the whole row."""
+        """The samples of the part. `decode` gives the row, decoded, and the wave of its pitch."""
         kept = part.kept
         if cut.DECODED not in kept:
-            kept[cut.DECODED], kept[cut.SOURCE] = decode(part)
+            kept[cut.DECODED], wave = decode(part)
+            kept[cut.SOURCE] = harmonics(wave, self._waves)
         if OPENING not in kept:
             self._listen(part, kept)
         if part.end <= FIRST:
@@ -47,8 +50,8 @@ class Stretcher:
         rough, fine = np.repeat(weights, 20) / 20, np.append(np.repeat(weights, 120) / 120, 0)
         feed = {
             LISTENING: np.array(True),
-            ROUGH_WEIGHTS: rough.astype(np.float32),
-            FINE_WEIGHTS: fine.astype(np.float32),
+            ROUGH_WEIGHTS: rough[:, None].astype(np.float32),
+            FINE_WEIGHTS: fine[:, None].astype(np.float32),
             **{GIVEN + name: NOTHING[ROUGH_WEIGHTS] for name in self._statistics},
         }
         samples, *statistics = self._shape(part, kept, frames, feed)
@@ -60,3 +63,21 @@ class Stretcher:
         feed = {cut.DECODED: decoded, cut.SOURCE: source, "style": part.style[None], **told}
         samples, *statistics = self._run(self._session, None, feed)
         return [samples.reshape(-1), *statistics]
+
+
+def _waves(spectrum: ort.InferenceSession, run: Run) -> NDArray[np.float64]:
+    """What the transform makes of each of the samples under its window, [20, 2 * 11]: real parts, then imaginary."""
+    (found,) = run(spectrum, None, {cut.WAVE: np.eye(WINDOW, dtype=np.float32).reshape(1, -1)})
+    bins: NDArray[np.float64] = found[0, :: WINDOW // HOP].astype(np.float64).transpose(0, 2, 1).reshape(WINDOW, -1)
+    return bins
+
+
+def harmonics(wave: NDArray[np.float32], waves: NDArray[np.float64]) -> NDArray[np.float32]:
+    """Magnitudes, then angles, [1, 22, 120T + 1], of a wave [1, 600T + 20].
+
+    As ONNX Runtime's own transform has them, which takes as long as all of the decoder, with its errors: where nothing
+    sounds they are all that the angles tell, and the generator hears angles. In double numbers no others come in.
+    """
+    under = np.lib.stride_tricks.sliding_window_view(wave.reshape(-1), WINDOW)[::HOP]
+    real, imaginary = np.split((under @ waves).T.astype(np.float32), 2)
+    return np.concatenate([np.hypot(real, imaginary), np.arctan2(imaginary, real)])[None]

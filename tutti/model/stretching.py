@@ -11,7 +11,8 @@ if TYPE_CHECKING:
     from onnx import ModelProto, NodeProto, ValueInfoProto
 
 LISTENING = "listening"  # bool
-ROUGH_WEIGHTS, FINE_WEIGHTS = "rough_weights", "fine_weights"  # 20 a frame, and 120 a frame and one; each sums to one
+# [n, 1]: 20 a frame, and 120 a frame and one; each sums to one.
+ROUGH_WEIGHTS, FINE_WEIGHTS = "rough_weights", "fine_weights"
 GIVEN = "given:"  # before the name of a statistic, when it is an input
 # Names of the blocks at 20 values a frame; the others are at 120.
 ROUGH = ("noise_res.0", "resblocks.0", "resblocks.1", "resblocks.2")
@@ -76,25 +77,24 @@ def _affine(node: "NodeProto", gain: str, x: str, mean: str, deviation: str) -> 
 
 def _statistic(node: "NodeProto", made_by: dict[str, "NodeProto"]) -> "NodeProto":
     """The mean, or the mean square of what is left without it: of what is here, or as given."""
-    from onnx import TensorProto, helper
+    from onnx import helper
 
     out = node.output[0]
     block = node.name.split("/generator/")[1].split("/")[0]
     weights = ROUGH_WEIGHTS if block in ROUGH else FINE_WEIGHTS
-    last = helper.make_tensor("last", TensorProto.INT64, [1], [-1])
-    inner, heard = [], f"{out}_heard"
-    value = node.input[0]
-    square = made_by[value]
-    if square.op_type == "Mul" and square.input[0] == square.input[1]:
-        centred = made_by[square.input[0]]
-        inner.append(helper.make_node("Sub", list(centred.input), [f"{heard}_centred"]))
-        inner.append(helper.make_node("Mul", [f"{heard}_centred", f"{heard}_centred"], [f"{heard}_square"]))
-        value = f"{heard}_square"
-    inner += [
-        helper.make_node("Mul", [value, weights], [f"{heard}_weighted"]),
-        helper.make_node("Constant", [], [f"{heard}_last"], value=last),
-        helper.make_node("ReduceSum", [f"{heard}_weighted", f"{heard}_last"], [heard], keepdims=1),
-    ]
+    heard = f"{out}_heard"
+    value = made_by[node.input[0]]
+    if value.op_type == "Mul" and value.input[0] == value.input[1]:
+        x, mean = made_by[value.input[0]].input
+        # By squares: each operation over all of the row is a way through memory, and the others are on one column.
+        inner = [
+            helper.make_node("Mul", [x, x], [f"{heard}_squares"]),
+            helper.make_node("MatMul", [f"{heard}_squares", weights], [f"{heard}_square"]),
+            helper.make_node("Mul", [mean, mean], [f"{heard}_mean"]),
+            helper.make_node("Sub", [f"{heard}_square", f"{heard}_mean"], [heard]),
+        ]
+    else:
+        inner = [helper.make_node("MatMul", [node.input[0], weights], [heard])]
     listen = helper.make_graph(inner, f"{out}_listen", [], [_float(heard)])
     told = helper.make_node("Identity", [GIVEN + out], [f"{out}_told"])
     tell = helper.make_graph([told], f"{out}_tell", [], [_float(f"{out}_told")])
