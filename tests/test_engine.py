@@ -68,11 +68,20 @@ def test_every_word_is_timed_once_and_in_order_and_sounds_at_its_time(
 def test_a_stream_is_the_speech_in_pieces(engine: Running) -> None:
     text = "The old bridge stands still. " * 40
 
-    streamed, whole = engine.stream(text), engine.speak(text)
+    streamed, whole = engine.stream(text, whole=True), engine.speak(text)
     assert len(streamed) > 5
     assert np.array_equal(np.concatenate([speech.samples for speech in streamed]), whole.samples)
     assert join(streamed).words == whole.words
     assert all(a.span[1] <= b.span[0] for a, b in pairwise(streamed))
+
+
+@pytest.mark.parametrize("asked", [{"whole": True}, {"bulk": True}])
+def test_only_for_a_listener_a_text_begins_with_a_short_chunk(engine: Running, asked: dict[str, bool]) -> None:
+    text = "The old bridge stands still and under it, " * 4 + "deep water runs."
+    listened, patient = engine.stream(text), engine.stream(text, **asked)
+    assert len(listened) > 1
+    assert len(patient) == 1
+    assert [word.word for word in join(listened).words] == [word.word for word in patient[0].words]
 
 
 def test_a_pause_is_silence_of_its_length_and_moves_what_follows(engine: Running) -> None:

@@ -68,7 +68,9 @@ def test_words_beside_a_pause_begin_and_end_with_the_sound_itself(home: Path, pr
     late_s: dict[str, list[float]] = {"start": [], "end": []}
     with running(open_engine(Settings(home=home, offline=True, precision=precision))) as engine:
         for voice in ("af_heart", "am_michael", "bf_emma", "bm_george"):
-            speech = engine.speak("Take two. Go back, please; nobody came today. Do it again.", voice=voice)
+            speech = engine.speak(
+                "Take two. [pause:0.2s] Go back, please; nobody came today. Do it again.", voice=voice
+            )
             said = Said("", voice, speech.samples, speech.words, ())
             for n, edge, true_s in by_silence(said):
                 word = speech.words[n]

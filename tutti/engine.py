@@ -186,6 +186,7 @@ class Engine:
             caller=caller,
             until_s=None if timeout_s is None else time.monotonic() + timeout_s,
             bulk=bulk,
+            patient=bulk or whole,
             early=not (bulk or whole) and self._checkpoint(model) in self.pace.early,
             target_s=self.pace.bulk_target_s if bulk else self.pace.whole_target_s if whole else self.pace.target_s,
             ahead=self.pace.whole_ahead if bulk or whole else self.pace.ahead,
@@ -286,7 +287,9 @@ class Engine:
                 playback.text_came(time.monotonic())
                 if stretch.pause_s:
                     yield stretch, Chunk((), stretch.pause_s), 0.0
-                async with aclosing(_timed(self.reader.chunks(stretch.said, order.code, order.own))) as chunks:
+                async with aclosing(
+                    _timed(self.reader.chunks(stretch.said, order.code, order.own, order.patient))
+                ) as chunks:
                     async for chunk, g2p_s in chunks:
                         yield stretch, chunk, g2p_s
 

@@ -45,6 +45,7 @@ class Order:
     caller: str
     until_s: float | None
     bulk: bool
+    patient: bool  # nobody waits for its first chunk
     early: bool  # a chunk may sound before it is finished
     target_s: float
     ahead: int

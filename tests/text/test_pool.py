@@ -27,8 +27,8 @@ KINDS = (G2PThread, G2PPool)
 LONG = " ".join(f"Sentence {word} has some words of its own." for word in map("abcdefghij".__getitem__, range(10))) * 40
 
 
-async def read(reader: Reader, text: str, code: str = "en-us") -> list[Chunk]:
-    return [chunk async for chunk in reader.chunks(text, code)]
+async def read(reader: Reader, text: str, code: str = "en-us", *, patient: bool = False) -> list[Chunk]:
+    return [chunk async for chunk in reader.chunks(text, code, None, patient)]
 
 
 @pytest.fixture(scope="module", params=KINDS, ids=lambda kind: kind.__name__)
@@ -55,6 +55,13 @@ def test_many_texts_at_once_each_become_their_own_chunks(desk: tuple[asyncio.Run
     for text in texts:
         for code in ("en-us", "fr"):
             assert next(spoken) == list(front.chunks(text, code, reciter.pronounce))
+
+
+def test_one_who_is_patient_gets_the_chunks_of_the_patient(desk: tuple[asyncio.Runner, Reader, Reciter]) -> None:
+    runner, reader, reciter = desk
+    made = runner.run(read(reader, LONG, patient=True))
+    assert made == list(front.chunks(LONG, "en-us", reciter.pronounce, patient=True))
+    assert made[0] != next(front.chunks(LONG, "en-us", reciter.pronounce))
 
 
 def test_a_long_text_arrives_piece_by_piece(desk: tuple[asyncio.Runner, Reader, Reciter]) -> None:
@@ -109,12 +116,13 @@ def play(scene: Callable[[G2PPool], Coroutine[None, None, None]], pool: G2PPool)
     asyncio.run(played())
 
 
-def test_a_process_that_dies_costs_no_other_text_a_chunk(tmp_path: Path) -> None:
+@pytest.mark.parametrize("patient", [False, True])
+def test_a_process_that_dies_costs_no_other_text_a_chunk(tmp_path: Path, patient: bool) -> None:
     reciter = Reciter(tmp_path)
 
     async def scene(pool: G2PPool) -> None:
         heard = []
-        async for chunk in pool.chunks(LONG, "en-us"):
+        async for chunk in pool.chunks(LONG, "en-us", None, patient):
             heard.append(chunk)
             if len(heard) == 3:
                 with pytest.raises(G2PUnavailable, match="twice"):
@@ -122,7 +130,7 @@ def test_a_process_that_dies_costs_no_other_text_a_chunk(tmp_path: Path) -> None
             if len(heard) == 20:
                 (pid,) = pool.pids
                 os.kill(pid, signal.SIGKILL)
-        assert heard == list(front.chunks(LONG, "en-us", reciter.pronounce))
+        assert heard == list(front.chunks(LONG, "en-us", reciter.pronounce, patient=patient))
 
     play(scene, G2PPool(reciter.pronounce, 1))
 

@@ -12,15 +12,19 @@ if TYPE_CHECKING:
 Pronounce = Callable[[Spoken, str, Mapping[int, str]], Reading]
 
 
-def chunks(text: str, code: str, pronounce: Pronounce, own: "WordList | None" = None) -> Iterator[Chunk]:
+def chunks(
+    text: str, code: str, pronounce: Pronounce, own: "WordList | None" = None, *, patient: bool = False
+) -> Iterator[Chunk]:
     """The chunks of a text in order, each made only when it is asked for; `own` words sound as their author says.
+
+    One who is `patient` does not wait for the first: it is filled like the others.
 
     A mark that is wrong raises InvalidInput with the first chunk, before anything was pronounced. A book is read
     stretch by stretch, so that it takes no more memory, and its first chunk no more time, than a few pages.
     """
     from tutti.text.pack import pack
 
-    return pack(_readings(text, code, pronounce, own))
+    return pack(_readings(text, code, pronounce, own), patient=patient)
 
 
 def _readings(text: str, code: str, pronounce: Pronounce, own: "WordList | None") -> Iterator[tuple[Reading, float]]:

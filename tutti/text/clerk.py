@@ -42,6 +42,7 @@ class Opens:
     text: str
     code: str
     own: WordList | None = None
+    patient: bool = False
     n_done: int = 0
 
 
@@ -224,9 +225,9 @@ def _inside(line: Connection, pronounce: front.Pronounce, warm: tuple[str, ...])
 
 def _pulled(pull: Pull, streams: dict[int, Iterator[Chunk]], pronounce: front.Pronounce) -> Answer:
     try:
-        if pull.opens:
-            made = front.chunks(pull.opens.text, pull.opens.code, pronounce, pull.opens.own)
-            streams[pull.stream] = itertools.islice(made, pull.opens.n_done, None)
+        if opens := pull.opens:
+            made = front.chunks(opens.text, opens.code, pronounce, opens.own, patient=opens.patient)
+            streams[pull.stream] = itertools.islice(made, opens.n_done, None)
         if pull.stream not in streams:
             return None
         return list(itertools.islice(streams[pull.stream], pull.n_chunks))

@@ -7,6 +7,7 @@ from tutti.speech import MAX_PHONEMES
 from tutti.text.chunk import Chunk, Manner, Reading, Word
 
 PARAGRAPH_PAUSE_S = 0.35
+TINY_SYMBOLS = 25  # two seconds: sooner over than anything can follow
 FIRST_SYMBOLS = 100
 ENOUGH_SYMBOLS = 100
 TARGET_SYMBOLS = 250
@@ -16,11 +17,16 @@ MUTE = 2  # readings without a word, after which others may have their turn
 def pack(
     readings: Iterable[tuple[Reading, float]],
     *,
+    patient: bool = False,
     first_symbols: int = FIRST_SYMBOLS,
     target_symbols: int = TARGET_SYMBOLS,
     max_symbols: int = MAX_PHONEMES,
 ) -> Iterator[Chunk]:
     """Chunks of sentences, each given with the pause in seconds after it, as soon as they are full.
+
+    The first is one sentence, or the few that make TINY_SYMBOLS, and no longer than `first_symbols`. From there chunks
+    grow so that a device twice as fast as speech has each ready before the last one has been heard; only a sentence
+    within `first_symbols` is not cut for that. One who is `patient` listens when all is done: chunks are full at once.
 
     A chunk is full at ENOUGH_SYMBOLS or before a pause, and takes no sentence that would carry it past
     `target_symbols`; only a clause that cannot be cut may be longer, up to `max_symbols`. A chunk has one manner.
@@ -30,35 +36,44 @@ def pack(
     first_symbols, target_symbols = min(first_symbols, max_symbols), min(target_symbols, max_symbols)
     words: list[Word] = []
     dropped: list[str] = []
-    first = True
+    ahead = target_symbols if patient else 0  # symbols made and not yet heard when the next chunk is begun
     n_mute = 0
     manner = Manner()
 
     def chunk(pause_s: float = 0.0) -> Chunk:
-        nonlocal first
-        first = first and not words
+        nonlocal ahead
+        n = _n_symbols(words)
+        ahead = max(n, ahead + n // 2)
         made = Chunk(tuple(words), pause_s, tuple(dropped), manner)
         words.clear()
         dropped.clear()
         return made
 
+    def room() -> int:
+        return min(2 * ahead, target_symbols) if ahead else first_symbols
+
     def full() -> bool:
-        return bool(words) and (first or _n_symbols(words) >= ENOUGH_SYMBOLS)
+        return bool(words) and _n_symbols(words) >= min(room(), ENOUGH_SYMBOLS if ahead else TINY_SYMBOLS)
 
     for reading, pause_s in readings:
         if words and reading.words and reading.manner != manner:
             yield chunk()
         if reading.words:
             manner = reading.manner
-        limit = first_symbols if first else target_symbols
-        for piece in _pieces(reading.words, limit, target_symbols, max_symbols):
+        rest = [part for word in reading.words for part in _parts(word, max_symbols)]
+        while rest:
             if full():
                 yield chunk()
-            if words and _n_symbols(words) + 1 + _n_symbols(piece) > target_symbols:
+            before = [*words[:-1], _apart(words[-1])] if words else []
+            n_before = _n_symbols(before)
+            # Only the first chunk is worth a cut so that it can take a part.
+            limit = max(room(), first_symbols) if ahead else first_symbols - n_before
+            cut = _cut(rest, limit, target_symbols, max_symbols)
+            if words and n_before + _n_symbols(rest[:cut]) > room():
                 yield chunk()
-            if words:
-                words[-1] = _apart(words[-1])
-            words += piece
+                continue
+            words[:] = [*before, *rest[:cut]]
+            rest = rest[cut:]
         dropped += reading.dropped
         n_mute = 0 if reading.words else n_mute + 1
         if pause_s or full() or n_mute >= MUTE:
@@ -93,19 +108,6 @@ _CONJUNCTIONS = frozenset(
 )
 _UNSTRESSED = str.maketrans("", "", "ˈˌ")
 _CLAUSE_MARKS = frozenset(";:,—…)”.!?")
-
-
-def _pieces(
-    words: tuple[Word, ...], first_symbols: int, target_symbols: int, max_symbols: int
-) -> Iterator[tuple[Word, ...]]:
-    """A sentence whole, or cut at clause marks, else between words, else inside a monster of a word."""
-    rest = [part for word in words for part in _parts(word, max_symbols)]
-    limit = first_symbols
-    while rest:
-        cut = _cut(rest, limit, target_symbols, max_symbols)
-        yield tuple(rest[:cut])
-        rest = rest[cut:]
-        limit = target_symbols
 
 
 def _cut(words: list[Word], limit: int, target_symbols: int, max_symbols: int) -> int:

@@ -24,8 +24,8 @@ class Reader(Protocol):
 
     async def start(self) -> None: ...
 
-    def chunks(self, text: str, code: str, own: WordList | None = None) -> AsyncIterator[Chunk]:
-        """The chunks in order, made as they are asked for, some ahead. Raises InvalidInput with the first."""
+    def chunks(self, text: str, code: str, own: WordList | None = None, patient: bool = False) -> AsyncIterator[Chunk]:
+        """As `tutti.text.chunks`, but made some ahead. Raises InvalidInput with the first."""
 
     async def close(self) -> None: ...
 
@@ -48,7 +48,9 @@ class G2PPool:
         atexit.register(self._kill)
         await asyncio.gather(*(clerk.start() for clerk in self._clerks))
 
-    async def chunks(self, text: str, code: str, own: WordList | None = None) -> AsyncIterator[Chunk]:
+    async def chunks(
+        self, text: str, code: str, own: WordList | None = None, patient: bool = False
+    ) -> AsyncIterator[Chunk]:
         clerk = min(self._clerks, key=lambda clerk: clerk.n_streams)
         stream, n_done, open_ = next(self._streams), 0, False
         clerk.n_streams += 1
@@ -57,9 +59,8 @@ class G2PPool:
                 deaths = 0
                 while True:
                     try:
-                        made = await clerk.ask(
-                            Pull(stream, n_chunks, None if open_ else Opens(text, code, own, n_done))
-                        )
+                        opens = None if open_ else Opens(text, code, own, patient, n_done)
+                        made = await clerk.ask(Pull(stream, n_chunks, opens))
                         break
                     except Lost as lost:
                         open_ = False
@@ -95,8 +96,10 @@ class G2PThread:
     async def start(self) -> None:
         pass
 
-    async def chunks(self, text: str, code: str, own: WordList | None = None) -> AsyncIterator[Chunk]:
-        made = front.chunks(text, code, self._pronounce, own)
+    async def chunks(
+        self, text: str, code: str, own: WordList | None = None, patient: bool = False
+    ) -> AsyncIterator[Chunk]:
+        made = front.chunks(text, code, self._pronounce, own, patient=patient)
         loop = asyncio.get_running_loop()
         for n_chunks in sizes():
             batch = await loop.run_in_executor(self._threads, take, made, n_chunks)
