@@ -116,12 +116,13 @@ class Stage:
 
 
 def tones(voices: Voices, text: str, *, voice: str, style: str | None = None, speed: float = 1.0,
-          language: str | None = None, **_: Any) -> Iterator[Speech]:  # fmt: skip
+          language: str | None = None, bulk: bool = False, whole: bool = False,
+          **_: Any) -> Iterator[Speech]:  # fmt: skip
     """What the engine says: each word as long as its letters, at the pitch of each."""
     speaker = voices.get(voice, style)
     code = find_language(language or speaker.language).code
     model, n_before, dropped = ToneModel(), 0, 0
-    for chunk in chunks(text, code, Spelling().pronounce):
+    for chunk in chunks(text, code, Spelling().pronounce, patient=bulk or whole):
         pause = np.zeros(round(chunk.pause_s * SAMPLE_RATE), np.float32)
         dropped += len(chunk.dropped)
         words: list[WordTime] = []

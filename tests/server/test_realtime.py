@@ -14,6 +14,7 @@ from openai.resources.realtime.realtime import AsyncRealtimeConnection
 from tests.server.house import House, serving
 from tests.server.test_live import Held, pcm
 from tests.toning import Running, running, tone_engine
+from tutti.joining import join
 from tutti.voices import Voices
 
 TEXT = "The old bridge stands still. It runs deep under the water tonight."
@@ -83,7 +84,7 @@ def test_a_text_is_said(house: House, engine: Running) -> None:
         assert updated.session.audio.output.speed == 1.5
         await connection.response.create(response={"input": [message(TEXT)], "metadata": {"of": "mine"}})
         events = await until(connection, "response.done")
-        assert heard(events) == pcm(engine.speak(TEXT, speed=1.5, voice="am_fenrir").samples)
+        assert heard(events) == pcm(join(engine.stream(TEXT, speed=1.5, voice="am_fenrir")).samples)
         kinds = [event.type for event in events]
         assert list(dict.fromkeys(kind for kind in kinds if "transcript" not in kind)) == [
             "response.created", "response.output_item.added", "response.content_part.added",
