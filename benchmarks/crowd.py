@@ -126,7 +126,7 @@ async def overhead(line: Batcher, notes: Path, rows: Mapping[str, Utterance], ro
 
 async def bare_speed(model: Model, styles: np.ndarray, seconds: float) -> float:
     """Audio seconds a second of the model alone, rows that the listeners ask for."""
-    chunks = islice((chunk for text in policies.texts(ROWS, 7) for chunk in policies.chunked(text)), ROWS)
+    chunks = islice((chunk for text in policies.texts(7) for chunk in policies.chunked(text)), ROWS)
     rows = [spoken(styles, chunk.phonemes) for chunk in chunks]
     await asyncio.to_thread(bare, model, rows)
     audio_s, started_s = 0.0, time.perf_counter()
@@ -145,7 +145,7 @@ async def crowd(engine: Engine, n_listeners: int, seconds: float, *, plays: bool
         rng = random.Random(seed)
         if plays:
             await asyncio.sleep(rng.uniform(0, 3))
-        for text in policies.texts(10_000, seed):
+        for text in policies.texts(seed):
             if time.monotonic() > started_s + seconds:
                 return
             asked_s = time.monotonic()

@@ -22,6 +22,7 @@ from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from importlib.util import find_spec
+from itertools import islice
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -119,22 +120,20 @@ async def listen(engine: Engine, text: str, *, whole: bool = False) -> Heard:
     return Heard(False, False, first_s, gaps, audio_s)
 
 
-def texts(n: int, seed: int) -> list[str]:
-    """What people ask for: an opening of some words, then sentences; most answers are short, some are long."""
+def texts(seed: int) -> Iterator[str]:
+    """What people ask for, without end: an opening of some words, then sentences; most are short, some are long."""
     rng = random.Random(seed)
     opening = (3, 4, 6, 8, None)
-    found = []
-    for _ in range(n):
+    while True:
         first, *rest = (rng.randrange(len(PHONEMES)) for _ in range(1 + rng.choice((0, 1, 1, 2, 4))))
         n_words = rng.choice(opening)
-        found.append(" ".join((f"{first}:{n_words}" if n_words else f"{first}", *map(str, rest))))
-    return found
+        yield " ".join((f"{first}:{n_words}" if n_words else f"{first}", *map(str, rest)))
 
 
 async def offered(engine: Engine, rate: float, seconds: float, seed: int) -> list[Heard]:
     """Listeners at this rate for so long, and how it went for each of them."""
     rng = random.Random(seed)
-    asked = texts(max(4, round(rate * seconds)), seed)
+    asked = islice(texts(seed), max(4, round(rate * seconds)))
     started_s, at_s, tasks = time.monotonic(), 0.0, []
     for text in asked:
         at_s += rng.expovariate(rate)

@@ -3,6 +3,7 @@
 import asyncio
 from argparse import Namespace
 from collections.abc import Mapping
+from itertools import islice
 from pathlib import Path
 
 import pytest
@@ -30,7 +31,7 @@ def test_every_policy_speaks_to_a_listener(policy: str, tmp_path: Path) -> None:
         await worker.start()
         try:
             async with open_with(policy, worker, Choice("onnx", "cpu", "fp32"), args) as engine:
-                heard = [await listen(engine, text) for text in texts(4, seed=1)]
+                heard = [await listen(engine, text) for text in islice(texts(seed=1), 4)]
                 assert all(one.audio_s > 0 and not one.refused and not one.failed for one in heard)
         finally:
             await worker.close()
