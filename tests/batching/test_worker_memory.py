@@ -23,11 +23,14 @@ def test_where_the_system_tells_only_the_peak_that_is_told(monkeypatch: pytest.M
     assert memory.held().resident_bytes >= 0.8 * psutil.Process().memory_info().rss
 
 
+NUMBERS = {"reserved_bytes": {"all": {"current": 123}}}
+
+
 @pytest.mark.parametrize(("initialised", "held"), [(True, 123), (False, 0)])
 def test_a_device_is_asked_only_when_pytorch_already_uses_it(
     initialised: bool, held: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    cuda = SimpleNamespace(is_initialized=lambda: initialised, memory_reserved=lambda: 123)
+    cuda = SimpleNamespace(is_initialized=lambda: initialised, memory_stats_as_nested_dict=lambda: NUMBERS)
     monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(cuda=cuda))
     assert memory.held().device_bytes == held
     monkeypatch.delitem(sys.modules, "torch")
