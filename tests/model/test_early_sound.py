@@ -4,11 +4,13 @@ from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
+import onnxruntime as ort
 import pytest
 
 from tests.model.mel import distance_db
-from tutti.model import Choice, load
+from tutti.model import Choice, cut, load
 from tutti.model.stretch import FIRST, quiet_end, stretches
+from tutti.model.stretcher import harmonics, transform
 from tutti.speech import SAMPLE_RATE, SAMPLES_PER_FRAME, Frames, Model, Part, Samples, Utterance
 from tutti.text.vocab import encode
 from tutti.voices import Voices
@@ -74,6 +76,27 @@ def test_no_join_is_a_step_in_level_or_a_click(early: list[Samples], whole: Samp
     for at in np.cumsum([len(samples) for samples in early])[:-1]:
         assert abs(step_db(joined, at) - step_db(whole, at)) <= 1.0
         assert abs(joined[at] - joined[at - 1]) <= usual
+
+
+def test_harmonics_are_those_of_the_official_transform_with_its_errors(official: dict[str, Path]) -> None:
+    spectrum = ort.InferenceSession(cut.graphs(official["fp32"]).spectrum, providers=["CPUExecutionProvider"])
+    times = np.arange(9600) / SAMPLE_RATE
+    voiced = 0.05 * sum(np.sin(2 * np.pi * 130 * harmonic * times) for harmonic in range(1, 10)) - 0.03
+    wave = np.where(times < 0.2, -0.03, voiced).astype(np.float32)[None]  # a level, as where nothing sounds
+    (theirs,) = spectrum.run(None, {cut.WAVE: wave})
+    real, imaginary = theirs[0, ..., 0].T, theirs[0, ..., 1].T
+    magnitudes, angles = np.split(harmonics(wave, transform(spectrum, plain_run))[0], 2)
+    assert np.abs(magnitudes - np.hypot(real, imaginary)).max() < 1e-5
+    around = np.abs(np.exp(1j * angles) - np.exp(1j * np.arctan2(imaginary, real)))
+    assert (around > 0.5).mean() < 0.03
+    # Which side of the circle a real bin is on is an error's sign, and heard.
+    assert (np.sign(angles[0]) == np.sign(imaginary[0]))[real[0] < 0].mean() > 0.95
+
+
+def plain_run(
+    session: ort.InferenceSession, wanted: list[str] | None, inputs: dict[str, np.ndarray]
+) -> list[np.ndarray]:
+    return session.run(wanted, inputs)  # type: ignore[no-any-return]
 
 
 def test_where_a_row_is_cut_is_not_heard(model: Model, row: Frames, early: list[Samples]) -> None:

@@ -13,14 +13,17 @@ FIRST = 40  # frames that sound at once, one second, of which Kokoro is silent f
 CONTEXT = 4  # frames on each side that the generator hears; further away nothing changes a sample by 1e-4
 LOOK_BACK = 14  # frames in which a stretch may end sooner, where it is quieter
 WORTH = 200  # frames: a shorter row is nearly done when its first stretch is
-SHARE = 0.15  # of a row's frames that are heard to know the rest
-AT_LEAST = 8  # pieces
-PIECE, EDGE = 6, 1  # frames of each piece; those at its edges hear a wrong neighbour, so they do not count
-DECODER = 0.09  # what the part before the generator costs, as a share of the vocoder
+SHARE = 0.17  # of a row's frames that are heard to know the rest
+AT_LEAST = 5  # pieces
+PIECE, EDGE = 8, 1  # frames of each piece; those at its edges hear a wrong neighbour, so they do not count
+# Frames at the row's ends, up to twenty times as strong inside the generator as others: each stands for itself alone.
+HEAD, END = 3, 10
+DECODER = 0.06  # what the part before the generator costs, as a share of the vocoder
 
+LEAK = 0.1  # of what is below zero, as the generator hears it
 ANGLES = 64  # directions in which the row is looked at
 SPARE, TURNS = 16, 2  # directions more, and looks, to find them
-PULL = 0.1  # towards equal weights
+PULL = 0.03  # towards equal weights
 STEPS = 400
 
 Floats = NDArray[np.float64]
@@ -28,8 +31,7 @@ Floats = NDArray[np.float64]
 
 def n_heard(n_frames: int) -> int:
     """Frames that the first stretch costs beside its own: those that speak for the row, and the decoder over all."""
-    pieces = max(AT_LEAST, round(SHARE * n_frames / PIECE))
-    return CONTEXT + PIECE * pieces + round(DECODER * n_frames)
+    return CONTEXT + PIECE * _n_pieces(n_frames) + END + round(DECODER * n_frames)
 
 
 def stretches(n_frames: int, growth: float) -> list[tuple[int, int]]:
@@ -61,14 +63,15 @@ def representatives(
     decoded [1, 512, 2T], source [1, 22, 120T + 1].
     """
     views = _views(decoded, source)  # [T, 2 * (ANGLES + 11)]
-    n_frames, whole = len(views), views.mean(0)
-    first = np.arange(FIRST + CONTEXT)
-    weights = [np.full(len(first), FIRST / n_frames / len(first))]
-    starts = _pieces(views, whole, max(AT_LEAST, round(SHARE * n_frames / PIECE)))
-    piece = np.r_[np.zeros(EDGE), np.ones(PIECE - 2 * EDGE), np.zeros(EDGE)]
-    weights += [piece * ((1 - FIRST / n_frames) / len(starts) / piece.sum())] * len(starts)
-    index = np.concatenate([first, *(np.arange(start, start + PIECE) for start in starts)])
-    return index, _matched(views[index], whole, np.concatenate(weights))
+    n_frames = len(views)
+    starts = _pieces(views)
+    counted = np.concatenate([np.arange(start + EDGE, start + PIECE - EDGE) for start in starts])
+    weights = np.zeros(n_frames)
+    weights[:FIRST] = weights[EDGE - END :] = 1 / n_frames
+    weights[counted] = (1 - weights.sum()) / len(counted)
+    pieces = (np.arange(start, start + PIECE) for start in starts)
+    index = np.concatenate([np.arange(FIRST + CONTEXT), *pieces, np.arange(n_frames - END, n_frames)])
+    return index, _matched(views[index], views.mean(0), weights[index])
 
 
 def cut_out(
@@ -83,8 +86,8 @@ def cut_out(
 def _views(decoded: NDArray[np.float32], source: NDArray[np.float32]) -> Floats:
     """Each frame from its most telling sides, and the squares of that: means of these are means and spreads."""
     n_frames = decoded.shape[2] // 2
-    frames = _standard(decoded[0].T.reshape(n_frames, -1).astype(np.float64))  # [T, 1024]
-    frames = (frames[:, :512] + frames[:, 512:]) / 2
+    passed = np.where(decoded[0] > 0, decoded[0], LEAK * decoded[0])
+    frames = _standard(passed.reshape(-1, n_frames, 2).mean(2).T.astype(np.float64))  # [T, 512]
     seen = frames @ _sides(frames)
     seen /= np.sqrt((seen[:, -1] ** 2).mean())
     loud = source[0, :11, : 120 * n_frames].reshape(11, n_frames, 120).mean(2).T
@@ -109,18 +112,21 @@ def _standard(values: Floats) -> Floats:
     return standard
 
 
-def _pieces(views: Floats, whole: Floats, n: int) -> list[int]:
-    """Where the pieces start: each is the one that brings the mean of all nearest to the row's."""
+def _n_pieces(n_frames: int) -> int:
+    return max(AT_LEAST, round((SHARE * n_frames - END) / PIECE))
+
+
+def _pieces(views: Floats) -> list[int]:
+    """Where the pieces start: each is the one that brings their mean nearest to that of all frames between the ends."""
     n_frames = len(views)
     sums = np.vstack([np.zeros(views.shape[1]), np.cumsum(views, 0)])
-    starts = np.arange(FIRST + CONTEXT, n_frames - PIECE + 1)
+    starts = np.arange(FIRST + CONTEXT, n_frames - END - PIECE + 1)
     means = (sums[starts + PIECE - EDGE] - sums[starts + EDGE]) / (PIECE - 2 * EDGE)
-    share = FIRST / n_frames
-    wanted = (whole - share * views[:FIRST].mean(0)) / (1 - share)
+    wanted = views[FIRST : n_frames - END + EDGE].mean(0)
     free = np.ones(len(starts), bool)
     total = np.zeros(views.shape[1])
     found: list[int] = []
-    while len(found) < n and free.any():
+    while len(found) < _n_pieces(n_frames) and free.any():
         far = (((total + means) / (len(found) + 1) - wanted) ** 2).sum(1)
         best = int(np.where(free, far, np.inf).argmin())
         total += means[best]
@@ -130,12 +136,16 @@ def _pieces(views: Floats, whole: Floats, n: int) -> list[int]:
 
 
 def _matched(views: Floats, whole: Floats, weights: Floats) -> Floats:
-    """Weights near the given ones, none negative, by which the mean of the views is the row's; they sum to one."""
-    found = start = weights / weights.sum()
-    pull = PULL * len(start)
+    """Weights near the given ones, none negative, by which the mean of the views is the row's; its ends keep theirs.
+
+    They sum to one.
+    """
+    found, between = weights.copy(), slice(HEAD, len(weights) - END)
+    start, seen = weights[between], views[between]
+    pull = PULL * len(weights)
     step = 1 / (np.linalg.norm(views, 2) ** 2 + pull)
     for _ in range(STEPS):
-        slope = views @ (found @ views - whole) + pull * (found - start)
-        found = np.maximum(0, found - step * slope) * (start > 0)
-    weighed: Floats = found / found.sum()
-    return weighed
+        slope = seen @ (found @ views - whole) + pull * (found[between] - start)
+        found[between] = np.maximum(0, found[between] - step * slope) * (start > 0)
+    found[between] *= start.sum() / found[between].sum()
+    return found

@@ -25,7 +25,7 @@ class Stretcher:
     def __init__(self, session: ort.InferenceSession, spectrum: ort.InferenceSession, run: Run) -> None:
         self._session = session
         self._run = run
-        self._waves = _waves(spectrum, run)
+        self._waves = transform(spectrum, run)
         self._statistics = [value.name for value in session.get_outputs()[1:]]
 
     def sound(self, part: Part, decode: Callable[[Part], tuple[np.ndarray, np.ndarray]]) -> Samples:
@@ -65,7 +65,7 @@ class Stretcher:
         return [samples.reshape(-1), *statistics]
 
 
-def _waves(spectrum: ort.InferenceSession, run: Run) -> NDArray[np.float64]:
+def transform(spectrum: ort.InferenceSession, run: Run) -> NDArray[np.float64]:
     """What the transform makes of each of the samples under its window, [20, 2 * 11]: real parts, then imaginary."""
     (found,) = run(spectrum, None, {cut.WAVE: np.eye(WINDOW, dtype=np.float32).reshape(1, -1)})
     bins: NDArray[np.float64] = found[0, :: WINDOW // HOP].astype(np.float64).transpose(0, 2, 1).reshape(WINDOW, -1)
