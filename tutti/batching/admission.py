@@ -12,6 +12,7 @@ BULK_ROOM = 0.5  # of the queue: bulk is turned away first
 PROMISE = 0.3  # of the time until a deadline: an accepted stream will ask for more
 OWN = 0.8  # of the time until its first audio is due: a newcomer is not the last to come
 HEADROOM = 1.1  # what the batches took against what was needed at best, to begin with
+LEARN = 0.05  # of the difference, with each batch that left somebody behind
 
 
 class Need(NamedTuple):
@@ -77,7 +78,7 @@ class Door:
     def took(self, needed_s: float, took_s: float) -> None:
         """How far from the best a batch was: its rows were not all alike, or it had too few."""
         if needed_s > 0.0:
-            self._headroom += 0.02 * (min(max(took_s / needed_s, 1.0), 4.0) - self._headroom)
+            self._headroom += LEARN * (min(max(took_s / needed_s, 1.0), 4.0) - self._headroom)
 
     def _late_s(self, kind: Class, cost_s: float, due_s: float, owes_s: float, start_s: float) -> float:
         """By how much the worst deadline from this one on would be missed, if the device kept to the ranks."""

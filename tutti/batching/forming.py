@@ -37,7 +37,8 @@ class Forming:
             choice.waiting.take(tier, self._now, self._offer)
         reason = self._stopped if self._stopped and choice.reason == "free" else choice.reason
         padded = self._cost.laid_out([job.size for job in self._jobs])
-        return Batch(choice.waiting.key, tuple(self._jobs), reason, self._draft.predicted_s, padded)
+        n_behind = len(choice.waiting)
+        return Batch(choice.waiting.key, tuple(self._jobs), reason, self._draft.predicted_s, padded, n_behind)
 
     def _offer(self, lot: Lot) -> bool | None:
         """True: it joins. False: it does not, but one behind it may. None: enough."""

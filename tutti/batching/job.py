@@ -44,6 +44,7 @@ class Batch:
     reason: Reason
     predicted_s: float
     padded: int  # tokens or frames the device works through, padding included
+    n_behind: int = 0  # of the same key, who had to stay
 
     @property
     def rows(self) -> int:

@@ -56,8 +56,9 @@ class Scheduler:
         running = sum(job.then_s > 0.0 for batch in self._free_at for job in batch.jobs)
         waiting = sum(map(len, self._rooms.values())) + running
         bulk = sum(room.kinds["bulk"] for room in self._rooms.values())
-        # A device that is too slow for the deadline even when idle still serves: then a short line is no reason.
-        due_s = max(deadline_s, now + self.limits.patience * cost_s)
+        # Between its stages it waits a little. And a device that is too slow for the deadline even when idle still
+        # serves: then a short line is no reason.
+        due_s = max(deadline_s - self._between_s, now + self.limits.patience * cost_s)
         self.door.admit(
             kind, cost_s, due_s, self._callers.owes_s(caller, now), self.free_at(now), now,
             waiting=waiting, bulk=bulk, stream=stream,
@@ -69,9 +70,11 @@ class Scheduler:
 
     def allow_s(self, key: Key, size: int) -> float:
         """What to set aside for a stage still to come (`Job.then_s`): its cost alone, and a little of a queue."""
-        return self._room(key).cost.predict((size,)) + (
-            LATER * self.limits.cap_s if isfinite(self.limits.cap_s) else 0.0
-        )
+        return self.predict(key, size) + self._between_s
+
+    @property
+    def _between_s(self) -> float:
+        return LATER * self.limits.cap_s if isfinite(self.limits.cap_s) else 0.0
 
     # -- the line ------------------------------------------------------------------------------------------------
 
@@ -126,7 +129,8 @@ class Scheduler:
         """Learn what it cost, and who used it."""
         self._ended(batch, took_s, now)
         room = self._room(batch.key)
-        self.door.took(sum(self._need_s(job) for job in batch.jobs), took_s)
+        if batch.n_behind:  # a fuller batch was not to be had
+            self.door.took(sum(self._need_s(job) for job in batch.jobs), took_s)
         room.cost.learn([job.size for job in batch.jobs], took_s)
         if batch.key in self._max_padded:
             self._max_padded[batch.key] *= RECOVERY
@@ -220,7 +224,8 @@ class Scheduler:
 
     def _then_s(self, job: Job) -> float:
         """Device seconds of the stages to come, in batches as full as this one's may get."""
-        return job.then_s and job.then_s * self._need_s(job) / self._room(job.key).cost.predict((job.size,))
+        alone_s = max(0.0, job.then_s - self._between_s)
+        return alone_s and alone_s * self._need_s(job) / self.predict(job.key, job.size)
 
     def _need_s(self, job: Job) -> float:
         """Device seconds of this row in a batch of its like, as full as it may get."""
