@@ -128,6 +128,36 @@ def test_after_a_failed_vocoder_the_rows_are_still_there_and_after_a_good_one_no
     play(scene)
 
 
+def test_sound_that_is_begun_unasked_is_the_sound_that_is_asked_for(play: Callable[[Scene], None]) -> None:
+    async def scene(worker: Worker, _folder: Path) -> None:
+        rows = {1: row(5), 2: row(6), 3: row(7)}
+        await worker.acoustic("tone", list(rows.items()), PATIENCE_S, on=True)
+        sounds = await worker.vocoder("tone", [1, 2, 3], PATIENCE_S)
+        for samples, asked in zip(sounds, rows.values(), strict=True):
+            np.testing.assert_array_equal(samples, alone(asked))
+        # Others may be asked for after all, in another order, in part, or never.
+        await worker.acoustic("tone", list(rows.items()), PATIENCE_S, on=True)
+        worker.forget([1])
+        (third, second) = await worker.vocoder("tone", [3, 2], PATIENCE_S)
+        np.testing.assert_array_equal(third, alone(rows[3]))
+        np.testing.assert_array_equal(second, alone(rows[2]))
+        with pytest.raises(WorkerLost):
+            await worker.vocoder("tone", [1], PATIENCE_S)
+
+    play(scene)
+
+
+def test_what_goes_wrong_unasked_is_told_to_who_asks(play: Callable[[Scene], None]) -> None:
+    async def scene(worker: Worker, _folder: Path) -> None:
+        await worker.acoustic("tone", [(1, row(5)), (2, row(Trouble.SPEAKS_ILL))], PATIENCE_S, on=True)
+        with pytest.raises(ModelFailed, match="not a voice"):
+            await worker.vocoder("tone", [1, 2], PATIENCE_S)
+        (samples,) = await worker.vocoder("tone", [1], PATIENCE_S)
+        np.testing.assert_array_equal(samples, alone(row(5)))
+
+    play(scene)
+
+
 def test_a_row_that_is_forgotten_or_was_never_there_is_lost(play: Callable[[Scene], None]) -> None:
     async def scene(worker: Worker, _folder: Path) -> None:
         await worker.acoustic("tone", [(1, row(5)), (2, row(6))], PATIENCE_S)

@@ -73,6 +73,7 @@ class Row:
     durations: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
     queue_s: float = 0.0
     acoustic_s: float = 0.0
+    begun_s: float = float("inf")  # since when the worker makes its sound, unasked
     n_lost: int = 0
     spans: deque[Span] = field(default_factory=deque)  # stretches that have not sounded
     began_s: float = 0.0  # when the first of them was there
@@ -137,10 +138,9 @@ class Batcher:
         """Lets a new stream in by its first row, or raises QueueFull."""
         now = self._clock()
         reading_s = self.scheduler.predict(Key(ask.checkpoint, "acoustic"), len(ask.utterance.tokens))
+        sounding_s = self.scheduler.predict(Key(ask.checkpoint, "vocoder"), self._first_frames(ask))
         try:
-            self.scheduler.admit(
-                ask.kind, ask.caller, reading_s + self._then_s(ask), ask.deadline_s, now, stream=ask.stream
-            )
+            self.scheduler.admit(ask.kind, ask.caller, reading_s + sounding_s, ask.deadline_s, now, stream=ask.stream)
         except TuttiError:
             self._stats.rejected(ask.kind)
             raise
@@ -251,18 +251,20 @@ class Batcher:
         started_s = self._clock()
         if batch.key.stage == "acoustic":
             asked = [(row.id, row.ask.utterance) for row in rows]
-            durations = await self.worker.acoustic(batch.key.checkpoint, asked, timeout_s)
+            on = not self._rows and not any(row.ask.early for row in rows)
+            durations = await self.worker.acoustic(batch.key.checkpoint, asked, timeout_s, on=on)
             took_s = self._clock() - started_s
             for row, frames in zip(rows, durations, strict=True):
                 if row.answer.done():
                     self.worker.forget([row.id])
                     continue
                 row.durations, row.acoustic_s = frames, took_s
+                row.begun_s = started_s + took_s if on else row.begun_s
                 self._sound(row)
         else:
             ids, spans = [row.id for row in rows], {row.id: row.span for row in rows if row.span}
             sounds = await self.worker.vocoder(batch.key.checkpoint, ids, timeout_s, spans)
-            took_s = self._clock() - started_s
+            took_s = self._clock() - min(started_s, max(row.begun_s for row in rows))
             for row, samples in zip(rows, sounds, strict=True):
                 if not row.answer.done():
                     self._heard(row, samples, Timing(0.0, row.queue_s, row.acoustic_s, took_s, batch.rows))
@@ -320,11 +322,13 @@ class Batcher:
             self._read(row)
 
     def _then_s(self, ask: Ask) -> float:
-        """What the vocoder will take for this row, as far as anyone knows before its durations are there."""
+        """What the vocoder will take until this row is heard, as far as anyone knows before its durations are there."""
+        return self.scheduler.allow_s(Key(ask.checkpoint, "vocoder"), self._first_frames(ask))
+
+    def _first_frames(self, ask: Ask) -> int:
+        """Frames that the vocoder makes before anything of this row is heard."""
         n_frames = ask.likely_frames
-        if ask.early and n_frames >= WORTH:
-            n_frames = FIRST + n_heard(n_frames)
-        return self.scheduler.allow_s(Key(ask.checkpoint, "vocoder"), n_frames)
+        return FIRST + n_heard(n_frames) if ask.early and n_frames >= WORTH else n_frames
 
     def _sounds_early(self, row: Row) -> bool:
         """Its listener waits for the first word, or would hear a gap before the whole is made."""

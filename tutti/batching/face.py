@@ -46,9 +46,9 @@ class Face(ABC):
         return self._status.memory
 
     async def acoustic(
-        self, checkpoint: str, rows: Sequence[tuple[int, Utterance]], timeout_s: float
+        self, checkpoint: str, rows: Sequence[tuple[int, Utterance]], timeout_s: float, *, on: bool = False
     ) -> list[NDArray[np.int64]]:
-        found = await self._ask(Acoustic(checkpoint, tuple(rows)), timeout_s)
+        found = await self._ask(Acoustic(checkpoint, tuple(rows), on), timeout_s)
         return cast(list[NDArray[np.int64]], found)
 
     async def vocoder(

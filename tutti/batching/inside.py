@@ -53,6 +53,8 @@ def _serve(desk: Desk, line: Line) -> None:
         assert isinstance(order, Acoustic | Vocoder)
         reply, sound = _reply(desk, order)
         line.send(reply, sound)
+        if isinstance(order, Acoustic) and order.on and isinstance(reply, Durations):
+            desk.begin(order.checkpoint, [id for id, _ in order.rows])
 
 
 def _reply(desk: Desk, order: Acoustic | Vocoder) -> tuple[Reply, int | None]:

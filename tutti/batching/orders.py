@@ -23,6 +23,7 @@ class Acoustic:
 
     checkpoint: str
     rows: tuple[tuple[int, Utterance], ...]
+    on: bool = False  # nobody else waits: these rows will be asked for next, so their sound may be begun
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,9 +30,11 @@ class Worker(Protocol):
         """Returns when the models are loaded and warm; raises their error when trying again would not help."""
 
     async def acoustic(
-        self, checkpoint: str, rows: Sequence[tuple[int, Utterance]], timeout_s: float
+        self, checkpoint: str, rows: Sequence[tuple[int, Utterance]], timeout_s: float, *, on: bool = False
     ) -> list[NDArray[np.int64]]:
         """Frames for each token of each row; what the vocoder needs stays in the worker under the row's id.
+
+        `on`: the vocoder will be asked for the same rows next, so a worker may begin with that at once.
 
         A model's error stands for the whole batch. WorkerLost: the worker died or hung, and every row it held is gone.
         While the worker is being started again, calls wait.

@@ -1,0 +1,30 @@
+"""The desk: how often a model is asked, and for what."""
+
+from collections.abc import Sequence
+
+import pytest
+
+from tests.batching.troubled import row
+from tutti.batching.desk import Desk
+from tutti.model.tone import ToneModel
+from tutti.speech import Frames, Samples
+
+
+class Counted(ToneModel):
+    def __init__(self) -> None:
+        super().__init__()
+        self.n_vocoded = 0
+
+    def vocoder(self, rows: Sequence[Frames]) -> list[Samples]:
+        self.n_vocoded += 1
+        return super().vocoder(rows)
+
+
+@pytest.mark.parametrize(("asked", "n_vocoded"), [([1, 2], 1), ([2], 2), ([2, 1], 2)], ids=str)
+def test_sound_that_was_begun_is_not_made_twice_unless_others_are_asked_for(asked: list[int], n_vocoded: int) -> None:
+    model = Counted()
+    desk = Desk(lambda: {"tone": model}, lambda *_: None)
+    desk.acoustic("tone", [(1, row(5)), (2, row(6))])
+    desk.begin("tone", [1, 2])
+    desk.vocoder("tone", asked)
+    assert model.n_vocoded == n_vocoded
