@@ -41,6 +41,7 @@ class Scheduler:
         self._patience = {LATE: Patience(), BULK: Patience()}
         self._max_padded: dict[Key, float] = {}  # of keys whose device was full
         self._free_at: dict[Batch, float] = {}  # running batches: when each should be done
+        self._needs_s: dict[tuple[Key, int], float] = {}  # found since a cost or a cap last changed
 
     # -- the door ------------------------------------------------------------------------------------------------
 
@@ -136,6 +137,7 @@ class Scheduler:
             self._max_padded[batch.key] *= RECOVERY
             if self._max_padded[batch.key] >= self._limit(batch.key):
                 del self._max_padded[batch.key]
+        self._needs_s.clear()
 
     def failed(self, batch: Batch, now: float) -> None:
         """Somebody in it is bad: both halves wait again, each to run with nobody else, until one bad row is alone."""
@@ -154,6 +156,7 @@ class Scheduler:
             raise ValueError("a batch of one cannot be made smaller; its job has failed")
         self._ended(batch, batch.predicted_s, now)
         self._max_padded[batch.key] = max(1.0, min(self.max_padded(batch.key), batch.padded) / 2)
+        self._needs_s.clear()
         self.again(batch.jobs, now)
 
     def lost(self, batch: Batch, now: float) -> None:
@@ -229,6 +232,12 @@ class Scheduler:
 
     def _need_s(self, job: Job) -> float:
         """Device seconds of this row in a batch of its like, as full as it may get."""
+        found = self._needs_s.get((job.key, job.size))
+        if found is None:
+            found = self._needs_s[job.key, job.size] = self._at_best_s(job)
+        return found
+
+    def _at_best_s(self, job: Job) -> float:
         cost = self._room(job.key).cost
         alone = cost.predict((job.size,))
         best, rows = alone, 2
