@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import accumulate
+from statistics import median
 
 import numpy as np
 
@@ -23,9 +25,10 @@ def word_times(text: str, chunk: Chunk, durations: np.ndarray) -> tuple[WordTime
 
     Words that read the same stretch of the original ("five dollars" for "$5") are one word to the listener.
     """
-    ends = np.cumsum(durations)  # ends[0]: the pad before the first symbol, ends[n]: the n-th symbol
+    lengths: list[int] = durations.tolist()
+    ends = list(accumulate(lengths))  # ends[0]: the pad before the first symbol, ends[n]: the n-th symbol
     symbols = chunk.phonemes
-    usual = float(np.median(durations[1:-1]))
+    usual = median(lengths[1:-1])
     times: list[WordTime] = []
     at = 0
     for word in chunk.words:
@@ -34,8 +37,8 @@ def word_times(text: str, chunk: Chunk, durations: np.ndarray) -> tuple[WordTime
         at += len(word.symbols)
         if not word.phonemes:
             continue
-        start_s = _seconds(ends[first] - _onset(symbols[first - 1] if first else "", int(durations[first])))
-        end_s = _seconds(ends[last] - _silence_in(symbols[last : last + 1], int(durations[last]), usual))
+        start_s = _seconds(ends[first] - _onset(symbols[first - 1] if first else "", lengths[first]))
+        end_s = _seconds(ends[last] - _silence_in(symbols[last : last + 1], lengths[last], usual))
         if times and times[-1].span == word.span:
             times[-1] = replace(times[-1], end_s=end_s)
         else:
@@ -58,7 +61,7 @@ def _silence_in(after: str, n_frames: int, usual: float) -> int:
 
 
 def _seconds(frame: int) -> float:
-    return max(0, int(frame) - LAG_FRAMES) * SAMPLES_PER_FRAME / SAMPLE_RATE
+    return max(0, frame - LAG_FRAMES) * SAMPLES_PER_FRAME / SAMPLE_RATE
 
 
 def begun_within(words: Sequence[WordTime], from_s: float, to_s: float) -> tuple[WordTime, ...]:
@@ -73,13 +76,20 @@ def span_of(words: Sequence[WordTime]) -> tuple[int, int]:
 
 def later(speech: Speech, by_s: float) -> Speech:
     """The same speech, its words timed from the start of the whole audio."""
-    words = (replace(word, start_s=word.start_s + by_s, end_s=word.end_s + by_s) for word in speech.words)
+    if not by_s:
+        return speech
+    words = (WordTime(word.word, word.start_s + by_s, word.end_s + by_s, word.span) for word in speech.words)
     return replace(speech, words=tuple(words))
 
 
 def placed(speech: Speech, shift: int) -> Speech:
     """The same speech, its places counted from where the whole text begins."""
-    words = (replace(word, span=(word.span[0] + shift, word.span[1] + shift)) for word in speech.words)
+    if not shift:
+        return speech
+    words = (
+        WordTime(word.word, word.start_s, word.end_s, (word.span[0] + shift, word.span[1] + shift))
+        for word in speech.words
+    )
     start, end = speech.span
     return replace(speech, words=tuple(words), span=(start + shift, end + shift) if end else speech.span)
 
