@@ -14,7 +14,7 @@ CONTEXT = 4  # frames on each side that the generator hears; further away nothin
 LOOK_BACK = 14  # frames in which a stretch may end sooner, where it is quieter
 WORTH = 200  # frames: a shorter row is nearly done when its first stretch is
 SHARE = 0.17  # of a row's frames that are heard to know the rest
-AT_LEAST = 5  # pieces
+AT_LEAST = 7  # pieces
 PIECE, EDGE = 8, 1  # frames of each piece; those at its edges hear a wrong neighbour, so they do not count
 # Frames at the row's ends, up to twenty times as strong inside the generator as others: each stands for itself alone.
 HEAD, END = 3, 10
