@@ -201,19 +201,31 @@ def test_what_the_author_breaks_at_is_raised() -> None:
         yield "Still"
         raise KeyError("out of words")
 
+    told_to_stop = []
+
     async def endless() -> AsyncIterator[str]:
-        while True:
-            yield "on "
-            await asyncio.sleep(0)
+        try:
+            while True:
+                yield "on "
+                await asyncio.sleep(0)
+        except GeneratorExit:
+            told_to_stop.append(asyncio.current_task())
+            raise
 
     async def run(author: AsyncIterator[str]) -> None:
-        async for _ in stretches(author, most=100):
-            pass
+        try:
+            async for _ in stretches(author, most=100):
+                pass
+        finally:
+            told_to_stop.append("raised")
 
     with pytest.raises(KeyError):
         asyncio.run(run(broken()))
+    told_to_stop.clear()
     with pytest.raises(InvalidInput, match="100"):
         asyncio.run(run(endless()))
+    assert told_to_stop[-1] == "raised"
+    assert len(told_to_stop) == 2, "not by the end of the loop"
 
 
 def test_pieces_of_one_character_are_not_read_over_and_over(monkeypatch: pytest.MonkeyPatch) -> None:

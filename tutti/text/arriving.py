@@ -178,6 +178,8 @@ async def stretches(text: Text, most: int, pause_s: float | None = None) -> Asyn
                 changed.set()
         finally:
             changed.set()
+            if isinstance(text, AsyncGenerator):
+                await text.aclose()  # an author who writes too much is told so, and stops
 
     reading = asyncio.create_task(read())
     try:
