@@ -20,8 +20,10 @@ def new_scheduler(policy: Policy, max_rows: int = 5) -> Scheduler:
     return Scheduler(Limits(max_rows=max_rows), lambda key: Cost(Padded(), (0.01, 0.0, 2e-5, 0.0)), policy)
 
 
-def add(scheduler: Scheduler, now: float, kind: Class = "next", deadline_s: float = 100.0, key: Key = A) -> Job:
-    job = Job(key, next(numbers), kind, 100, deadline_s, arrived_s=now)
+def add(
+    scheduler: Scheduler, now: float, kind: Class = "next", deadline_s: float = 100.0, key: Key = A, caller: str = ""
+) -> Job:
+    job = Job(key, next(numbers), kind, 100, deadline_s, caller=caller, arrived_s=now)
     scheduler.add(job, now)
     return job
 
@@ -56,9 +58,27 @@ def test_deadline_is_the_order_of_need_over_all_keys_and_stages() -> None:
 
 def test_deadline_serves_those_in_time_before_those_too_late() -> None:
     scheduler = new_scheduler(Deadline(0.08))
-    late, in_time = add(scheduler, 0.0, deadline_s=9.0, key=B), add(scheduler, 0.0, deadline_s=20.0)
+    late = add(scheduler, 0.0, deadline_s=9.0, key=B)
+    in_time = add(scheduler, 0.0, deadline_s=10.0 + 1.5 * scheduler.predict(A, 100))
     assert batch_at(scheduler, 10.0) == ("free", (in_time,))
     assert batch_at(scheduler, 10.0) == ("free", (late,))
+
+
+@pytest.mark.parametrize(("late_by_s", "owing"), [(1.0, False), (0.1, False), (1.0, True)], ids=str)
+def test_a_listener_in_silence_is_served_first_if_nobody_else_suffers(late_by_s: float, owing: bool) -> None:
+    scheduler = new_scheduler(Deadline(0.08))
+    if owing:
+        greedy, modest = add(scheduler, 0.0, deadline_s=0.1), add(scheduler, 0.0, deadline_s=0.2, key=B, caller="b")
+        for job in (greedy, modest):
+            batch = scheduler.next_batch(9.0)
+            assert batch is not None
+            assert batch.jobs == (job,)
+            scheduler.finished(batch, 30.0 if job is greedy else 0.01, 9.0)
+    late = add(scheduler, 9.0, deadline_s=10.0 - late_by_s, key=B)
+    in_time = add(scheduler, 9.0, deadline_s=1000.0, caller="b")
+    first, second = (late, in_time) if late_by_s > 0.5 and not owing else (in_time, late)
+    assert batch_at(scheduler, 10.0) == ("free", (first,))
+    assert batch_at(scheduler, 10.0) == ("free", (second,))
 
 
 def test_deadline_does_not_let_bulk_stretch_a_batch_of_the_urgent() -> None:

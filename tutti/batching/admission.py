@@ -22,6 +22,7 @@ class Need(NamedTuple):
     serial: int
     seconds: float
     due_s: float
+    stream: int
 
 
 class Door:
@@ -49,7 +50,7 @@ class Door:
         if late_s > 0.0:
             raise _full("the audio could not be ready in time; try again later", late_s)
         if stream is not None:
-            self._promised[stream] = self._note(due_s, owes_s, cost_s)
+            self._promised[stream] = self._note(due_s, owes_s, cost_s, stream)
 
     def keep_promise(self, stream: int) -> None:
         """The first job of this stream is there, or will never be."""
@@ -63,7 +64,7 @@ class Door:
             self._jobs[job] = need_s
             self.needed_s += need_s
         else:
-            self._jobs[job] = self._note(job.due_s, owes_s, need_s)
+            self._jobs[job] = self._note(job.due_s, owes_s, need_s, job.stream)
 
     def left(self, job: Job, then_s: float = 0.0) -> None:
         """It waits no more; its later stages still need this much."""
@@ -71,9 +72,19 @@ class Door:
         if isinstance(need, Need):
             self._strike(need)
             if then_s > 0.0:
-                self._jobs[job] = self._note(job.deadline_s, need.rank_s - need.due_s, then_s)
+                self._jobs[job] = self._note(job.deadline_s, need.rank_s - need.due_s, then_s, job.stream)
         elif need is not None:
             self.needed_s -= need
+
+    def spares(self, seconds: float, stream: int, now: float) -> bool:
+        """Whether the device could work so long for this stream, and all others who can still be in time would be."""
+        done_s = now + self._headroom * seconds
+        for need in self._needs:
+            if need.due_s >= now and need.stream != stream:
+                done_s += self._headroom * need.seconds
+                if done_s > need.due_s:
+                    return False
+        return True
 
     def took(self, needed_s: float, took_s: float) -> None:
         """How far from the best a batch was: its rows were not all alike, or it had too few."""
@@ -94,8 +105,8 @@ class Door:
                 late_s = max(late_s, done_s - (start_s + PROMISE * (need.due_s - start_s)))
         return late_s
 
-    def _note(self, due_s: float, owes_s: float, seconds: float) -> Need:
-        need = Need(due_s + owes_s, next(self._serial), seconds, due_s)
+    def _note(self, due_s: float, owes_s: float, seconds: float, stream: int) -> Need:
+        need = Need(due_s + owes_s, next(self._serial), seconds, due_s, stream)
         insort(self._needs, need)
         self.needed_s += seconds
         return need

@@ -28,6 +28,7 @@ log = logging.getLogger(__name__)
 FRAMES_PER_TOKEN = 2.9  # of speech at its own pace, before the durations are known
 MAX_LOST = 2  # workers that may die under a row before the row is taken for the cause
 LEAST_GROWTH, MOST_GROWTH = 1.5, 3.0  # of stretches: each costs a little more than its frames, so they stay few
+LONGEST = 2.0  # of a batch's cap: what a stretch may take
 FRAME_S = SAMPLES_PER_FRAME / SAMPLE_RATE
 HANG = 10.0  # times the predicted seconds: a batch that takes longer hangs
 HANG_S = 30.0  # but never less than this: a busy machine is no hang
@@ -76,7 +77,7 @@ class Row:
     begun_s: float = float("inf")  # since when the worker makes its sound, unasked
     n_lost: int = 0
     spans: deque[Span] = field(default_factory=deque)  # stretches that have not sounded
-    began_s: float = 0.0  # when the first of them was there
+    plays_s: float = 0.0  # when its listener hears the first of them
 
     @property
     def span(self) -> Span | None:
@@ -174,15 +175,14 @@ class Batcher:
         """The row waits for the vocoder, its true length known; if it may, stretch by stretch."""
         n_frames = row.n_frames
         if not row.spans:
-            early = self._sounds_early(row)
-            row.spans.extend(stretches(n_frames, self._growth(row.ask.checkpoint)) if early else [(0, n_frames)])
+            row.spans.extend(self._stretches(row))
         start, end = row.spans[0]
         if row.span is None:
             self._add(row, "vocoder", n_frames, 0.0)
         elif start == 0:
             self._add(row, "vocoder", end + n_heard(n_frames), 0.0)
         else:
-            self._add(row, "vocoder", end - start + 2 * CONTEXT, 0.0, row.began_s + start * FRAME_S)
+            self._add(row, "vocoder", end - start + 2 * CONTEXT, 0.0, row.plays_s + start * FRAME_S)
 
     def _add(self, row: Row, stage: StageName, size: int, then_s: float, due_s: float | None = None) -> None:
         now, ask = self._clock(), row.ask
@@ -279,7 +279,8 @@ class Batcher:
             self._stats.ended("spoken")
             return
         if start == 0:
-            row.began_s = self._clock()
+            now = self._clock()
+            row.plays_s = now if row.ask.opens else max(now, row.ask.deadline_s)
         row.spans[0] = (start + len(samples) // SAMPLES_PER_FRAME, row.spans[0][1])  # on from where it really ended
         row.queue_s = row.acoustic_s = 0.0
         row.answer = asyncio.get_running_loop().create_future()
@@ -330,13 +331,14 @@ class Batcher:
         n_frames = ask.likely_frames
         return FIRST + n_heard(n_frames) if ask.early and n_frames >= WORTH else n_frames
 
-    def _sounds_early(self, row: Row) -> bool:
-        """Its listener waits for the first word, or would hear a gap before the whole is made."""
-        ask = row.ask
-        whole_s = self.scheduler.predict(Key(ask.checkpoint, "vocoder"), row.n_frames)
-        return ask.early and (ask.opens or self._clock() + whole_s > ask.deadline_s)
-
-    def _growth(self, checkpoint: str) -> float:
-        """How much longer than the last a stretch may be, so as to be ready when the last has been played."""
-        a_second_s = self.scheduler.predict(Key(checkpoint, "vocoder"), WORTH) / (WORTH * FRAME_S)
-        return min(max(1 / a_second_s, LEAST_GROWTH), MOST_GROWTH)
+    def _stretches(self, row: Row) -> list[Span]:
+        """In one piece, unless its listener waits for the first word or would hear a gap, or others would wait long."""
+        ask, key = row.ask, Key(row.ask.checkpoint, "vocoder")
+        whole_s, longest_s = self.scheduler.predict(key, row.n_frames), LONGEST * self.scheduler.limits.cap_s
+        late = self._clock() + whole_s > ask.deadline_s
+        if not ask.early or not (ask.opens or late or whole_s > longest_s):
+            return [(0, row.n_frames)]
+        a_frame_s = self.scheduler.predict(key, WORTH) / WORTH
+        # Each may be so much longer than the last as to be ready when that one has been played.
+        growth = min(max(FRAME_S / a_frame_s, LEAST_GROWTH), MOST_GROWTH)
+        return stretches(row.n_frames, growth, max(FIRST, longest_s / a_frame_s))

@@ -36,7 +36,7 @@ class Draft(NamedTuple):
     due_s: float  # the earliest deadline in it that can still be met
 
 
-Exhausted = Callable[[int, float, float], bool]  # tier, seconds of the batch that would run instead, now
+HasTurn = Callable[[Choice, float, float], bool]  # a later tier's head, seconds of who would run instead, now
 
 
 class Policy(Protocol):
@@ -52,7 +52,7 @@ class Policy(Protocol):
     def place(self, lot: Lot, now: float) -> tuple[int, float]:
         """Tier and rank among those who wait."""
 
-    def choose(self, rooms: Collection[Waiting], exhausted: Exhausted, now: float) -> Choice | None:
+    def choose(self, rooms: Collection[Waiting], has_turn: HasTurn, now: float) -> Choice | None:
         """Whose turn it is; none if nobody's is."""
 
     def fill_from(self, tier: int) -> tuple[int, ...]:
@@ -84,14 +84,14 @@ class Deadline:
         tier = BULK if lot.bulk else FEASIBLE if now + lot.alone_s <= lot.due_s or lot.apart else LATE
         return tier, lot.due_s + lot.owes_s
 
-    def choose(self, rooms: Collection[Waiting], exhausted: Exhausted, now: float) -> Choice | None:
+    def choose(self, rooms: Collection[Waiting], has_turn: HasTurn, now: float) -> Choice | None:
         heads = [_soonest(rooms, tier, now) for tier in (FEASIBLE, LATE, BULK)]
         chosen = next((head for head in heads if head), None)
         if chosen is None:
             return None
         other_s = max(chosen.lot.alone_s, self.cap_s if isfinite(self.cap_s) else 0.0)
         for head in (heads[BULK], heads[LATE]):
-            if head and head.tier > chosen.tier and exhausted(head.tier, other_s, now):
+            if head and head.tier > chosen.tier and has_turn(head, other_s, now):
                 return head
         return chosen
 
@@ -123,7 +123,7 @@ class Fifo:
     def place(self, lot: Lot, now: float) -> tuple[int, float]:
         return 0, lot.came_s
 
-    def choose(self, rooms: Collection[Waiting], exhausted: Exhausted, now: float) -> Choice | None:
+    def choose(self, rooms: Collection[Waiting], has_turn: HasTurn, now: float) -> Choice | None:
         return _soonest(rooms, 0, now)
 
     def fill_from(self, tier: int) -> tuple[int, ...]:
@@ -144,7 +144,7 @@ class Window(Fifo):
     min_wait_s: float = 0.002
     early_rows: int = 4
 
-    def choose(self, rooms: Collection[Waiting], exhausted: Exhausted, now: float) -> Choice | None:
+    def choose(self, rooms: Collection[Waiting], has_turn: HasTurn, now: float) -> Choice | None:
         ready = [choice for room in rooms if (choice := self._ready(room, now))]
         return min(ready, key=lambda choice: choice.rank, default=None)
 
@@ -192,11 +192,11 @@ class Bypass(Window):
     def place(self, lot: Lot, now: float) -> tuple[int, float]:
         return 0 if lot.first else 1, lot.came_s
 
-    def choose(self, rooms: Collection[Waiting], exhausted: Exhausted, now: float) -> Choice | None:
+    def choose(self, rooms: Collection[Waiting], has_turn: HasTurn, now: float) -> Choice | None:
         first = _soonest(rooms, 0, now)
         if first is not None:
             return first._replace(reason="retry" if first.lot.apart else "bypass", alone=True)
-        return Window.choose(self, rooms, exhausted, now)
+        return Window.choose(self, rooms, has_turn, now)
 
     def wake_at(self, rooms: Collection[Waiting], now: float) -> float | None:
         return now if _soonest(rooms, 0, now) else Window.wake_at(self, rooms, now)

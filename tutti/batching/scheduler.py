@@ -6,10 +6,10 @@ from math import inf, isfinite
 
 from tutti.batching.admission import Door
 from tutti.batching.cost import Cost, Extent
-from tutti.batching.fairness import Callers, Patience
+from tutti.batching.fairness import HOLD_S, Callers, Patience
 from tutti.batching.forming import Forming
 from tutti.batching.job import Batch, Class, Job, Key, StageName
-from tutti.batching.policies import BULK, LATE, Policy
+from tutti.batching.policies import BULK, LATE, Choice, Policy
 from tutti.batching.waiting import Waiting
 
 LATER = 0.25  # of a batch's cap: how long a row may wait between two stages
@@ -104,7 +104,7 @@ class Scheduler:
 
     def next_batch(self, now: float) -> Batch | None:
         """The batch to run now that a device is free; none if nobody's turn has come."""
-        choice = self.policy.choose(self._rooms.values(), self._exhausted, now)
+        choice = self.policy.choose(self._rooms.values(), self._has_turn, now)
         if choice is None:
             return None
         limits, max_padded = self.limits, self.max_padded(choice.waiting.key)
@@ -209,8 +209,13 @@ class Scheduler:
         """Lots inspected by all decisions so far."""
         return sum(room.n_looked_at for room in self._rooms.values())
 
-    def _exhausted(self, tier: int, other_s: float, now: float) -> bool:
-        return self._patience[tier].exhausted(now, other_s)
+    def _has_turn(self, head: Choice, other_s: float, now: float) -> bool:
+        """It waited long enough; or its listener sits in silence, and nobody else would."""
+        lot = head.lot
+        if self._patience[head.tier].exhausted(now, other_s):
+            return True
+        silent = head.tier == LATE and lot.owes_s == 0.0 and now > lot.due_s + HOLD_S
+        return silent and self.door.spares(lot.alone_s, lot.jobs[0].stream, now)
 
     def _limit(self, key: Key) -> float:
         return self.limits.max_padded.get(key.stage, inf)

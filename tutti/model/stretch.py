@@ -4,6 +4,8 @@ The generator's norms look at the whole row. Before the whole row has sounded, a
 weighed so that what goes into the generator has, over them, the same means and spreads as over the row.
 """
 
+from math import inf
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -34,18 +36,18 @@ def n_heard(n_frames: int) -> int:
     return CONTEXT + PIECE * _n_pieces(n_frames) + END + round(DECODER * n_frames)
 
 
-def stretches(n_frames: int, growth: float) -> list[tuple[int, int]]:
+def stretches(n_frames: int, growth: float, most: float = inf) -> list[tuple[int, int]]:
     """Where a row of so many frames is cut: a short first stretch, then each longer than the one before by `growth`.
 
-    Frames from, and up to; together all of them. A row that is not worth it stays whole.
+    Frames from, and up to; together all of them, none much longer than `most`. A row that is not worth it stays whole.
     """
     if n_frames < WORTH:
         return [(0, n_frames)]
     ends = [FIRST]
-    length = FIRST * growth
+    length = min(FIRST * growth, most)
     while n_frames - ends[-1] > 1.5 * length:
         ends.append(ends[-1] + round(length))
-        length *= growth
+        length = min(length * growth, most)
     return list(zip([0, *ends], [*ends, n_frames], strict=True))
 
 
