@@ -75,7 +75,7 @@ def pieces_arrive_while_the_rest_is_made():
     finally:
         os.kill(pid, signal.SIGUSR1)
     with library() as client:
-        assert heard == say(client, input=LONG, response_format="pcm", extra_body={"stream": False}).content
+        assert heard == say(client, input=LONG, response_format="pcm").content
 
 
 def an_async_client_that_leaves_is_no_trouble():

@@ -144,9 +144,9 @@ def _window(text: str) -> int:
     """How much of a window may be read by itself."""
     if text.isspace():
         return len(text)
-    # Not before a mark: a pause takes the place of the one between paragraphs.
+    # Not before a mark without a word between: a pause takes the place of the one between paragraphs.
     for match in reversed(list(_BLANK_LINE.finditer(text, len(text) // 2))):
-        if text[match.end() : match.end() + 1] not in ("", "[") and _safe(text, match.end()):
+        if _WORD_BEFORE_MARK.match(text, match.end()) and _safe(text, match.end()):
             return match.end()
     end = 0
     if _MAY_END.search(text):
@@ -205,6 +205,7 @@ _DOCUMENT = re.compile(r"\ufeff?\s*<(?:speak|\?xml|!--)")  # SSML is read as a w
 _LASTING = re.compile(r"(?i)\[(?:(?P<name>rate|pitch|voice|lang):[^\[\]\n]{0,120}|/(?P<end>rate|pitch|voice|lang))\]")
 _BLANK_LINE = re.compile(r"(?:\r\n?|\n)[ \t]*(?:\r\n?|\n)\s*")
 _WORD = re.compile(r"\w")
+_WORD_BEFORE_MARK = re.compile(r"[^\w\[]{0,200}\w")
 _MAY_END = re.compile(r"\s|[。！？｡।॥]")  # without these no sentence and no word ends
 _STOPS = ".!?…‽。！？｡।॥"
 _PARAGRAPH_END = re.compile(r"\n[ \t]*\n\s*\Z|\r\n[ \t]*\r\n\s*\Z")
