@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import count
+from math import inf
 
 import numpy as np
 from numpy.typing import NDArray
@@ -74,7 +75,7 @@ class Row:
     durations: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
     queue_s: float = 0.0
     acoustic_s: float = 0.0
-    begun_s: float = float("inf")  # since when the worker makes its sound, unasked
+    begun_s: float = inf  # since when the worker makes its sound, unasked
     n_lost: int = 0
     spans: deque[Span] = field(default_factory=deque)  # stretches that have not sounded
     plays_s: float = 0.0  # when its listener hears the first of them
@@ -259,12 +260,15 @@ class Batcher:
                     self.worker.forget([row.id])
                     continue
                 row.durations, row.acoustic_s = frames, took_s
-                row.begun_s = started_s + took_s if on else row.begun_s
+                row.begun_s = started_s + took_s if on else inf
                 self._sound(row)
         else:
             ids, spans = [row.id for row in rows], {row.id: row.span for row in rows if row.span}
+            started_s = min(started_s, max(row.begun_s for row in rows))
+            for row in rows:
+                row.begun_s = inf  # what is asked for again is made again
             sounds = await self.worker.vocoder(batch.key.checkpoint, ids, timeout_s, spans)
-            took_s = self._clock() - min(started_s, max(row.begun_s for row in rows))
+            took_s = self._clock() - started_s
             for row, samples in zip(rows, sounds, strict=True):
                 if not row.answer.done():
                     self._heard(row, samples, Timing(0.0, row.queue_s, row.acoustic_s, took_s, batch.rows))
