@@ -64,6 +64,15 @@ def test_deadline_serves_those_in_time_before_those_too_late() -> None:
     assert batch_at(scheduler, 10.0) == ("free", (late,))
 
 
+def test_a_row_that_sounds_already_goes_on_before_chunks_that_are_due_later() -> None:
+    scheduler = new_scheduler(Deadline(0.08))
+    later = add(scheduler, 0.0, deadline_s=20.0)
+    late = Job(B, next(numbers), "next", 100, 10.0, goes_on=True)
+    scheduler.add(late, 0.0)
+    assert batch_at(scheduler, 9.999) == ("free", (late,))
+    assert batch_at(scheduler, 9.999) == ("free", (later,))
+
+
 @pytest.mark.parametrize(("late_by_s", "owing"), [(1.0, False), (0.1, False), (1.0, True)], ids=str)
 def test_a_listener_in_silence_is_served_first_if_nobody_else_suffers(late_by_s: float, owing: bool) -> None:
     scheduler = new_scheduler(Deadline(0.08))

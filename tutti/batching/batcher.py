@@ -189,8 +189,10 @@ class Batcher:
         now, ask = self._clock(), row.ask
         key = Key(ask.checkpoint, stage)
         # A later stretch must not wait behind the next chunk of its own stream: its deadline alone says when.
-        stream, deadline_s = (ask.stream, ask.deadline_s) if due_s is None else (-1 - row.id, due_s)
-        job = Job(key, stream, ask.kind, size, deadline_s, then_s, ask.caller, ask.n_characters, now)
+        # And it goes on in its turn though it may be late: whoever listens has begun.
+        goes_on = due_s is not None
+        stream, deadline_s = (-1 - row.id, due_s) if due_s is not None else (ask.stream, ask.deadline_s)
+        job = Job(key, stream, ask.kind, size, deadline_s, then_s, ask.caller, ask.n_characters, now, goes_on)
         row.job = job
         self._rows[job] = row
         self.scheduler.add(job, now)

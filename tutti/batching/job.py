@@ -28,6 +28,7 @@ class Job:
     caller: str = ""  # fair share is between callers
     n_characters: int = 0
     arrived_s: float = 0.0
+    goes_on: bool = False  # a stretch of a row that sounds already
 
     @property
     def due_s(self) -> float:

@@ -81,7 +81,8 @@ class Deadline:
     passes_over: bool = True
 
     def place(self, lot: Lot, now: float) -> tuple[int, float]:
-        tier = BULK if lot.bulk else FEASIBLE if now + lot.alone_s <= lot.due_s or lot.apart else LATE
+        in_time = now + lot.alone_s <= lot.due_s
+        tier = BULK if lot.bulk else FEASIBLE if in_time or lot.apart or lot.goes_on else LATE
         return tier, lot.due_s + lot.owes_s
 
     def choose(self, rooms: Collection[Waiting], has_turn: HasTurn, now: float) -> Choice | None:

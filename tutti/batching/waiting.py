@@ -26,6 +26,10 @@ class Lot:
         return all(job.kind == "bulk" for job in self.jobs)
 
     @property
+    def goes_on(self) -> bool:
+        return any(job.goes_on for job in self.jobs)
+
+    @property
     def first(self) -> bool:
         return any(job.kind == "first" for job in self.jobs)
 
