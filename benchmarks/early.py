@@ -98,7 +98,7 @@ def vocoded_early(model: Model, frames: Frames, kept: dict[str, np.ndarray]) -> 
     """Each stretch, as a worker cuts them, and what it took."""
     pieces, took, start = [], [], 0
     for _, end in stretches(frames.n_frames, GROWTH):
-        end = end if end == frames.n_frames else quiet_end(frames.energy, start, end)
+        end = quiet_end(frames.energy, start, end)
         part = Part.of(frames, (start, end), kept)
         (samples,), seconds = timed(lambda part=part: model.vocoder([part]))  # type: ignore[misc]
         pieces.append(samples)

@@ -52,7 +52,7 @@ def spans(row: Frames) -> list[tuple[int, int]]:
     """Where a worker cuts."""
     ends = [0]
     for _, end in stretches(row.n_frames, 1.5):
-        ends.append(end if end == row.n_frames else quiet_end(row.energy, ends[-1], end))
+        ends.append(quiet_end(row.energy, ends[-1], end))
     return list(pairwise(ends))
 
 

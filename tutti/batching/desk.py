@@ -86,8 +86,7 @@ class Desk:
         if span is None:
             return row
         start, end = span
-        end = end if end == row.n_frames else quiet_end(row.energy, start, end)
-        return Part.of(row, (start, end), self._kept.setdefault(id, {}))
+        return Part.of(row, (start, quiet_end(row.energy, start, end)), self._kept.setdefault(id, {}))
 
     def _model(self, checkpoint: str) -> Model:
         if checkpoint not in self._models:

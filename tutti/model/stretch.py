@@ -52,7 +52,12 @@ def stretches(n_frames: int, growth: float, most: float = inf) -> list[tuple[int
 
 
 def quiet_end(energy: NDArray[np.float32], start: int, end: int) -> int:
-    """Where a stretch that should end here had better end: at the quietest place a little before. energy [2T]."""
+    """Where a stretch that should end here had better end: at the quietest place a little before. energy [2T].
+
+    The end of the row stays where it is.
+    """
+    if 2 * end == len(energy):
+        return end
     places = range(end, max(start, end - LOOK_BACK - 1), -1)
     return min(places, key=lambda place: float(energy[max(0, 2 * place - 3) : 2 * place + 3].max()))
 
