@@ -18,7 +18,7 @@ import random
 import re
 import statistics
 import time
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from importlib.util import find_spec
@@ -100,8 +100,10 @@ class Heard:
         return not (self.refused or self.failed or self.gaps) and self.first_s <= target_s
 
 
-async def listen(engine: Engine, text: str, *, whole: bool = False) -> Heard:
-    """A player: starts at the first audio, counts how often it runs dry."""
+async def listen(
+    engine: Engine, text: str, *, whole: bool = False, came: Callable[[float], None] = lambda _audio_s: None
+) -> Heard:
+    """A player: starts at the first audio, counts how often it runs dry; `came` is told of each piece."""
     asked_s = time.monotonic()
     first_s, dry_s, gaps, audio_s = 0.0, 0.0, 0, 0.0
     try:
@@ -113,6 +115,7 @@ async def listen(engine: Engine, text: str, *, whole: bool = False) -> Heard:
                 gaps, dry_s = gaps + 1, now
             dry_s += speech.duration_s
             audio_s += speech.duration_s
+            came(speech.duration_s)
     except QueueFull:
         return Heard(True, False, 0.0, 0, 0.0)
     except TuttiError:

@@ -113,7 +113,7 @@ def assemble(
         cap_s=CAP * target_s if capped else inf,
         patience=PATIENCE if capped else inf,
     )
-    policies = _policies(settings, limits)
+    policies = _policies(settings, limits, foresees=first.device == "cuda")
     books = Stats()
     batchers = []
     for number, worker in enumerate(workers):
@@ -175,12 +175,12 @@ def _device(choices: Iterable[tuple[str, Choice]]) -> str:
     return f"{platform.machine()} {os.cpu_count()} {' '.join(sorted(set(described)))}"
 
 
-def _policies(settings: "Settings", limits: Limits) -> dict[str, Policy]:
+def _policies(settings: "Settings", limits: Limits, foresees: bool) -> dict[str, Policy]:
     early_rows = max(1, int(settings.early_fire * limits.max_rows))
     max_wait_s, min_wait_s = settings.max_wait_ms / 1000, settings.min_wait_ms / 1000
     return {
         # Where only the end counts, full batches do: what they cost is not learned from a few of them.
-        "deadline": Deadline(limits.cap_s, thrift=1.0 if isfinite(limits.cap_s) else inf),
+        "deadline": Deadline(limits.cap_s, thrift=1.0 if isfinite(limits.cap_s) else inf, foresees=foresees),
         "fifo": Fifo(),
         "window": Window(max_wait_s=max_wait_s, min_wait_s=min_wait_s, early_rows=early_rows),
         "bypass": Bypass(max_wait_s=max_wait_s, min_wait_s=min_wait_s, early_rows=early_rows),

@@ -4,11 +4,12 @@ import asyncio
 import logging
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import count
 from math import inf
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +32,8 @@ MAX_LOST = 2  # workers that may die under a row before the row is taken for the
 LEAST_GROWTH, MOST_GROWTH = 1.5, 3.0  # of stretches: each costs a little more than its frames, so they stay few
 LONGEST = 2.0  # of a batch's cap: what a stretch may take
 FRAME_S = SAMPLES_PER_FRAME / SAMPLE_RATE
+LOOK = 0.5  # of the predicted seconds of a batch: then comes the next one's turn to be formed, where that is clear
+AT_ONCE = 4  # rows of a batch that are handed out in one turn of the event loop
 HANG = 10.0  # times the predicted seconds: a batch that takes longer hangs
 HANG_S = 30.0  # but never less than this: a busy machine is no hang
 
@@ -90,6 +93,19 @@ class Row:
         return int(self.durations.sum())
 
 
+Found = Sequence[NDArray[np.int64]] | Sequence[Samples]  # durations of each row, or its sound
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Run:
+    """A batch that left the line."""
+
+    batch: Batch
+    rows: Sequence[Row]
+    on: bool  # the worker begins with the second stage unasked
+    answer: Awaitable[Found]
+
+
 class Batcher:
     """One worker and its queue. Asks for a batch only when the worker is free, so load makes the batches by itself."""
 
@@ -110,7 +126,8 @@ class Batcher:
         self._clock = clock
         self._ids = count()
         self._rows: dict[Job, Row] = {}  # that wait
-        self._running: Sequence[Row] = ()
+        self._running: Run | None = None
+        self._ahead: Run | None = None  # what the worker does next, where it knows that already
         self._work = asyncio.Event()
         self._loop: asyncio.Task[None] | None = None
 
@@ -128,7 +145,10 @@ class Batcher:
                 await self._loop
             if self._warm_up is not None:
                 self._warm_up.keep()
-        for row in (*self._running, *self._rows.values()):
+        for run in filter(None, (self._running, self._ahead)):
+            for row in run.rows:
+                self._fail(row, WorkerLost("the engine was closed"))
+        for row in self._rows.values():
             self._fail(row, WorkerLost("the engine was closed"))
         await self.worker.close()
 
@@ -170,6 +190,7 @@ class Batcher:
 
     def _read(self, row: Row) -> None:
         """The row waits for the acoustic stage."""
+        row.begun_s = inf
         self._add(row, "acoustic", len(row.ask.utterance.tokens), self._then_s(row.ask))
 
     def _sound(self, row: Row) -> None:
@@ -217,64 +238,90 @@ class Batcher:
 
     async def _run(self) -> None:
         while True:
-            now = self._clock()
-            batch = self.scheduler.next_batch(now)
-            self._stats.queue(self.scheduler.waiting(), self.scheduler.backlog_s(now))
-            if batch is not None:
-                await self._do(batch, now)
+            run = self._ahead or self._form(self.scheduler.next_batch(self._clock()))
+            self._ahead = None
+            self._stats.queue(self.scheduler.waiting(), self.scheduler.backlog_s(self._clock()))
+            if run is not None:
+                await self._do(run)
                 continue
+            now = self._clock()
             self._work.clear()
             wake_at = self.scheduler.wake_at(now)
             with suppress(TimeoutError):
                 async with asyncio.timeout(None if wake_at is None else max(0.0, wake_at - now)):
                     await self._work.wait()
 
-    async def _do(self, batch: Batch, started_s: float) -> None:
-        """One batch through its stage, and what became of it."""
-        rows = self._running = [self._rows.pop(job) for job in batch.jobs]
-        for job, row in zip(batch.jobs, rows, strict=True):
-            row.queue_s += started_s - job.arrived_s
-        self._stats.started(self.name, batch, started_s, [row.ask.stream for row in rows])
-        try:
-            took_s = await self._pass(batch, rows)
-        except WorkerLost as exc:
-            self._stats.broke(self.name, "lost")
-            self._lost(batch, rows, exc)
-        except TuttiError as exc:
-            self._stats.broke(self.name, "failed")
-            self._broke(batch, rows, exc)
-        else:
-            self.scheduler.finished(batch, took_s, self._clock())
-            self._stats.finished(self.name, batch, took_s, self.scheduler.cost_error(batch.key))
-        self._stats.worker(self.name, self.worker.status)
+    def _form(self, batch: Batch | None) -> Run | None:
+        """The batch with its rows, which wait no longer."""
+        if batch is None:
+            return None
+        rows = [self._rows.pop(job) for job in batch.jobs]
+        on = batch.key.stage == "acoustic" and not self._rows and not any(row.ask.early for row in rows)
+        return Run(batch, rows, on, self._ask(batch, rows, on))
 
-    async def _pass(self, batch: Batch, rows: Sequence[Row]) -> float:
-        """The seconds it took; the rows go on."""
+    async def _ask(self, batch: Batch, rows: Sequence[Row], on: bool) -> Found:
         timeout_s = max(HANG_S, HANG * batch.predicted_s)
-        started_s = self._clock()
         if batch.key.stage == "acoustic":
             asked = [(row.id, row.ask.utterance) for row in rows]
-            on = not self._rows and not any(row.ask.early for row in rows)
-            durations = await self.worker.acoustic(batch.key.checkpoint, asked, timeout_s, on=on)
-            took_s = self._clock() - started_s
-            for row, frames in zip(rows, durations, strict=True):
+            return await self.worker.acoustic(batch.key.checkpoint, asked, timeout_s, on=on)
+        spans = {row.id: row.span for row in rows if row.span}
+        return await self.worker.vocoder(batch.key.checkpoint, [row.id for row in rows], timeout_s, spans)
+
+    async def _do(self, run: Run) -> None:
+        """One batch through its stage, and what became of it."""
+        self._running, started_s = run, self._clock()
+        since_s = min(started_s, max(row.begun_s for row in run.rows))
+        for job, row in zip(run.batch.jobs, run.rows, strict=True):
+            row.queue_s += started_s - job.arrived_s
+            row.begun_s = inf  # what is asked for again is made again
+        self._stats.started(self.name, run.batch, started_s, [row.ask.stream for row in run.rows])
+        looking = asyncio.get_running_loop().call_later(LOOK * run.batch.predicted_s, self._look_ahead)
+        try:
+            found = await run.answer
+        except WorkerLost as exc:
+            self._stats.broke(self.name, "lost")
+            self._lost(run, exc)
+        except TuttiError as exc:
+            self._stats.broke(self.name, "failed")
+            self._broke(run.batch, run.rows, exc)
+        else:
+            took_s = self._pass(run, found, since_s)
+            self.scheduler.finished(run.batch, took_s, self._clock())
+            self._stats.finished(self.name, run.batch, took_s, self.scheduler.cost_error(run.batch.key))
+        finally:
+            looking.cancel()
+        self._stats.worker(self.name, self.worker.status)
+
+    def _look_ahead(self) -> None:
+        """If it is clear what runs next, the worker is told before it is free, and need not wait for us."""
+        run = self._form(self.scheduler.next_batch_ahead(self._clock()))
+        if run is not None:
+            self._ahead = replace(run, answer=asyncio.ensure_future(run.answer))
+
+    def _pass(self, run: Run, found: Found, since_s: float) -> float:
+        """The rows go on; the seconds that it took."""
+        batch, rows = run.batch, run.rows
+        took_s = self._clock() - since_s
+        if batch.key.stage == "acoustic":
+            for row, frames in zip(rows, found, strict=True):
                 if row.answer.done():
                     self.worker.forget([row.id])
                     continue
-                row.durations, row.acoustic_s = frames, took_s
-                row.begun_s = started_s + took_s if on else inf
+                row.durations, row.acoustic_s = cast(NDArray[np.int64], frames), took_s
+                row.begun_s = since_s + took_s if run.on else inf
                 self._sound(row)
         else:
-            ids, spans = [row.id for row in rows], {row.id: row.span for row in rows if row.span}
-            started_s = min(started_s, max(row.begun_s for row in rows))
-            for row in rows:
-                row.begun_s = inf  # what is asked for again is made again
-            sounds = await self.worker.vocoder(batch.key.checkpoint, ids, timeout_s, spans)
-            took_s = self._clock() - started_s
-            for row, samples in zip(rows, sounds, strict=True):
-                if not row.answer.done():
-                    self._heard(row, samples, Timing(0.0, row.queue_s, row.acoustic_s, took_s, batch.rows))
+            self._hand_out(deque(zip(rows, cast(Sequence[Samples], found), strict=True)), took_s, batch.rows)
         return took_s
+
+    def _hand_out(self, sounds: deque[tuple[Row, Samples]], took_s: float, n_rows: int) -> None:
+        """The most urgent first, a few at a time: what their listeners do with it must not keep the worker waiting."""
+        for _ in range(min(AT_ONCE, len(sounds))):
+            row, samples = sounds.popleft()
+            if not row.answer.done():
+                self._heard(row, samples, Timing(0.0, row.queue_s, row.acoustic_s, took_s, n_rows))
+        if sounds:
+            asyncio.get_running_loop().call_soon(self._hand_out, sounds, took_s, n_rows)
 
     def _heard(self, row: Row, samples: Samples, timing: Timing) -> None:
         """Answers whoever waits; a row with stretches left goes on."""
@@ -312,21 +359,30 @@ class Batcher:
             if row.answer.done():  # its caller left while the batch ran
                 self._unqueue(row)
 
-    def _lost(self, batch: Batch, rows: Sequence[Row], exc: WorkerLost) -> None:
+    def _lost(self, run: Run, exc: WorkerLost) -> None:
         """The worker died with all it held: every row starts again, those of this batch once."""
-        self.scheduler.lost(batch, self._clock())
-        for row in rows:
+        self.scheduler.lost(run.batch, self._clock())
+        for row in run.rows:
             row.n_lost += 1
             if row.n_lost >= MAX_LOST:
                 self._fail(row, exc)
         between = [job for job in self._rows if job.key.stage == "vocoder"]
         for job in between:
             self.scheduler.cancel(job)
-        again = [row for row in (*rows, *map(self._rows.pop, between)) if not row.answer.done()]
+        again = [row for row in (*run.rows, *self._recalled(), *map(self._rows.pop, between)) if not row.answer.done()]
         log.warning("worker lost, rows start again rows=%d: %s", len(again), exc)
         self._stats.retried("worker_lost", len(again))
         for row in again:
             self._read(row)
+
+    def _recalled(self) -> Sequence[Row]:
+        """The rows of the batch that the worker would have run next; they have nothing to do with its end."""
+        run, self._ahead = self._ahead, None
+        if run is None:
+            return ()
+        cast(asyncio.Future[Found], run.answer).cancel()
+        self.scheduler.lost(run.batch, self._clock())
+        return run.rows
 
     def _then_s(self, ask: Ask) -> float:
         """What the vocoder will take until this row is heard, as far as anyone knows before its durations are there."""

@@ -10,16 +10,19 @@ import signal
 import socket
 import sys
 import threading
+from collections import deque
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import suppress
 
 from tutti.batching import memory, shelf
 from tutti.batching.desk import Desk, typed
 from tutti.batching.line import Line
-from tutti.batching.orders import Acoustic, Durations, Failed, Forget, Logged, Make, Ready, Reply, Sound, Step, Vocoder
+from tutti.batching.orders import Acoustic, Durations, Failed, Forget, Logged, Make, Ready, Sound, Step, Vocoder
 from tutti.errors import DeviceFull, ModelFailed, TuttiError
 from tutti.speech import Samples
 
 _PR_SET_PDEATHSIG = 1
+KEPT_SHELVES = 2
 
 
 def main(end: socket.socket, make: Make, log_level: int) -> None:
@@ -41,40 +44,71 @@ def main(end: socket.socket, make: Make, log_level: int) -> None:
 
 
 def _serve(desk: Desk, line: Line) -> None:
-    sound: int | None = None
-    while True:
-        order, _ = line.receive()
-        if sound is not None:
-            os.close(sound)  # only now: macOS may lose a descriptor that its sender closes before it has arrived
-            sound = None
-        if isinstance(order, Forget):
-            desk.forget(order.ids)
-            continue
-        assert isinstance(order, Acoustic | Vocoder)
-        reply, sound = _reply(desk, order)
-        line.send(reply, sound)
-        if isinstance(order, Acoustic) and order.on and isinstance(reply, Durations):
-            desk.begin(order.checkpoint, [id for id, _ in order.rows])
+    with ThreadPoolExecutor(1, "tutti-porter") as hands:
+        porter = _Porter(desk, line, hands)
+        while True:
+            order, _ = line.receive()
+            if isinstance(order, Forget):
+                porter.wait()
+                desk.forget(order.ids)
+                continue
+            assert isinstance(order, Acoustic | Vocoder)
+            made = _made(desk, order)
+            porter.carry(order, made)
+            if isinstance(order, Acoustic) and order.on and isinstance(made, Durations):
+                desk.begin(order.checkpoint, [id for id, _ in order.rows])
 
 
-def _reply(desk: Desk, order: Acoustic | Vocoder) -> tuple[Reply, int | None]:
+def _made(desk: Desk, order: Acoustic | Vocoder) -> list[Samples] | Durations | Failed:
     try:
         if isinstance(order, Acoustic):
             durations = desk.acoustic(order.checkpoint, order.rows)
-            return Durations(tuple(durations), memory.held()), None
-        samples = desk.vocoder(order.checkpoint, order.ids, order.spans)
-        sound = _put(samples)
-        desk.spoken(order.ids, order.spans)
-        return Sound(tuple(map(len, samples)), memory.held()), sound
+            return Durations(tuple(durations), memory.held())
+        return desk.vocoder(order.checkpoint, order.ids, order.spans)
     except Exception as exc:  # noqa: BLE001 - raised by the parent, to the caller
-        return _failed(exc), None
+        return _failed(exc)
 
 
-def _put(samples: list[Samples]) -> int:
-    try:
-        return shelf.put(samples)
-    except OSError as exc:
-        raise DeviceFull(f"no room for the samples on their way: {exc}; send fewer rows") from exc
+class _Porter:
+    """Carries answers out in their order: sound in the background, if the next order is there to be worked on."""
+
+    def __init__(self, desk: Desk, line: Line, hands: Executor) -> None:
+        self._desk = desk
+        self._line = line
+        self._hands = hands
+        self._leaving: tuple[Vocoder, Future[bool]] | None = None
+        self._shelves: deque[int] = deque()
+
+    def carry(self, order: Acoustic | Vocoder, made: list[Samples] | Durations | Failed) -> None:
+        self.wait()
+        if isinstance(order, Acoustic) or not isinstance(made, list):
+            self._line.send(made)
+        elif self._line.more():
+            self._leaving = order, self._hands.submit(self._put, made)
+        elif self._put(made):
+            self._desk.spoken(order.ids, order.spans)
+
+    def wait(self) -> None:
+        """The last answer is out."""
+        if self._leaving is not None:
+            (order, put), self._leaving = self._leaving, None
+            if put.result():
+                self._desk.spoken(order.ids, order.spans)
+
+    def _put(self, samples: list[Samples]) -> bool:
+        """False if there was no room: the rows may be asked for again, in smaller batches."""
+        try:
+            sound = shelf.put(samples)
+        except OSError as exc:
+            self._line.send(_failed(DeviceFull(f"no room for the samples on their way: {exc}; send fewer rows")))
+            return False
+        self._line.send(Sound(tuple(map(len, samples)), memory.held()), sound)
+        # Not closed yet: macOS may lose a descriptor that its sender closes before it has arrived. The parent is at
+        # most one answer behind.
+        self._shelves.append(sound)
+        while len(self._shelves) > KEPT_SHELVES:
+            os.close(self._shelves.popleft())
+        return True
 
 
 def _failed(exc: Exception) -> Failed:

@@ -1,6 +1,7 @@
 """A line between two processes: whole messages over a socket, each with at most one descriptor beside it."""
 
 import pickle
+import select
 import socket
 import threading
 import time
@@ -47,6 +48,10 @@ class Line:
                 raise EOFError("the other end is gone")
             left = left[n:]
         return pickle.loads(body), descriptors[0] if descriptors else None
+
+    def more(self) -> bool:
+        """Whether something has come that was not received yet."""
+        return bool(select.select([self._end], [], [], 0)[0])
 
     def close(self) -> None:
         self._end.close()

@@ -49,6 +49,10 @@ class Policy(Protocol):
     def passes_over(self) -> bool:
         """Whether a row that does not fit lets those behind it try."""
 
+    @property
+    def foresees(self) -> bool:
+        """Whether a batch may be formed while another runs, where it will not matter who else comes."""
+
     def place(self, lot: Lot, now: float) -> tuple[int, float]:
         """Tier and rank among those who wait."""
 
@@ -67,6 +71,8 @@ class Policy(Protocol):
 
 FEASIBLE, LATE, BULK = range(3)
 URGENT = 2.0  # caps that a batch may take for rows that would be too late in the next one
+SOON = 4.0  # caps until the first deadline of a batch: its rows are in a hurry
+HURRIED = 0.5  # caps that such a batch may take: its rows wait for one before it and need one more after it
 RIDE = 0.1  # of its cost alone: what a bulk row may add to a batch of others
 OWING = 0.3  # the same of a row whose caller owes, in a batch of one who does not
 
@@ -77,6 +83,7 @@ class Deadline:
 
     cap_s: float = inf
     thrift: float = 1.0  # of its cost alone: what a row may add to a batch
+    foresees: bool = False
     n_tiers: int = 3
     passes_over: bool = True
 
@@ -108,7 +115,9 @@ class Deadline:
             return "deadline"
         in_time, in_time_later = now + lot.alone_s <= lot.due_s, now + draft.predicted_s + lot.alone_s <= lot.due_s
         urgent = in_time and not in_time_later and lot.owes_s == 0.0
-        return "cost" if then.predicted_s > self.cap_s * (URGENT if urgent else 1.0) else None
+        hurried = then.due_s - now < SOON * self.cap_s
+        cap_s = self.cap_s * (URGENT if urgent else HURRIED if hurried else 1.0)
+        return "cost" if then.predicted_s > cap_s else None
 
     def wake_at(self, rooms: Collection[Waiting], now: float) -> float | None:
         return None
@@ -118,6 +127,7 @@ class Deadline:
 class Fifo:
     """Work-conserving: whoever came first, and as many as fit."""
 
+    foresees: bool = False
     n_tiers: int = 1
     passes_over: bool = False
 

@@ -4,6 +4,7 @@ import asyncio
 import atexit
 import logging
 import os
+import sys
 import threading
 import time
 from collections import deque
@@ -16,14 +17,15 @@ from tutti.batching.child import Child
 from tutti.batching.face import Call, Face
 from tutti.batching.orders import Durations, Failed, Forget, Make, Progress, Ready, Sound, Step
 from tutti.errors import DeviceFull, WorkerLost
-from tutti.speech import Samples
 
 log = logging.getLogger(__name__)
 
 FIRST_WAIT_S, LONGEST_WAIT_S = 0.5, 30.0
 START_SILENCE_S = 600.0  # a start that says nothing for so long hangs; compiling one shape takes minutes at worst
 SEND_S = 10.0
+SWITCH_S = 0.0005
 GRACE_S = 5.0
+MAX_TOLD = 2  # calls that the process knows of: the one that runs and the next
 MENDABLE = (WorkerLost, DeviceFull, OSError)  # what another start may find mended
 
 
@@ -69,6 +71,8 @@ class ProcessWorker(Face):
         self._loop = asyncio.get_running_loop()
         self._started = self._future()
         self._ended = asyncio.Event()
+        # While the event loop is busy, the thread below would get its turn after 5 ms, some times for each batch.
+        sys.setswitchinterval(min(sys.getswitchinterval(), SWITCH_S))
         self._woken, self._wake = os.pipe()
         os.set_blocking(self._wake, False)
         atexit.register(self._kill)
@@ -152,53 +156,58 @@ class ProcessWorker(Face):
         raise WorkerLost("the worker was closed before it was ready")
 
     def _serve(self, child: Child, max_bytes: float) -> None:
-        while not self._closing:
-            self._do_next(child)
-            if self._status.memory.resident_bytes > max_bytes:
-                self._note("restarting", error=f"it held more than {max_bytes / 1e6:.0f} MB")
-                log.warning("worker past its memory, starting another")
-                return
+        """Gives it the next call while it is busy with one, so that it need not wait for us in between."""
+        told: deque[Call] = deque()
+        until_s = inf
+        try:
+            while not self._closing:
+                enough = self._status.memory.resident_bytes > max_bytes
+                if enough and not told:
+                    self._note("restarting", error=f"it held more than {max_bytes / 1e6:.0f} MB")
+                    log.warning("worker past its memory, starting another")
+                    return
+                if not enough and len(told) < MAX_TOLD and self._errands:
+                    self._tell_next(child, told)
+                    if len(told) == 1:
+                        until_s = time.monotonic() + told[0].timeout_s
+                elif self._hear(child, told, until_s if told else None):
+                    until_s = time.monotonic() + told[0].timeout_s if told else inf
+                self._note("busy" if told else "ready")
+        except Exception as exc:
+            self._note("restarting", error=str(exc))
+            if told:
+                self._settle(told.popleft().answer, WorkerLost(str(exc)))
+            self._errands.extendleft(reversed(told))
+            raise
+        for call in told:
+            self._settle(call.answer, WorkerLost("the worker was closed"))
 
-    def _do_next(self, child: Child) -> None:
-        match self._errands.popleft() if self._errands else None:
-            case None:
-                child.hear(None)  # sleeps until there is an errand, or the process dies
+    def _tell_next(self, child: Child, told: deque[Call]) -> None:
+        match self._errands.popleft():
             case Forget() as order:
                 child.tell(order, SEND_S)
             case call if not call.answer.cancelled():
-                self._run(child, call)
+                told.append(call)
+                child.tell(call.order, call.timeout_s)
 
-    def _run(self, child: Child, call: Call) -> None:
-        """One call, whose caller hears of it even when the process is lost."""
-        self._note("busy")
-        try:
-            heard = self._answer(child, call)
-        except Exception as exc:
-            self._note("restarting", error=str(exc))
-            self._settle(call.answer, WorkerLost(str(exc)))
-            raise
-        self._failures = 0
-        match heard:
+    def _hear(self, child: Child, told: deque[Call], until_s: float | None) -> bool:
+        """Hands the next answer to whoever waits for it; False when woken before: there is an errand, or an end."""
+        match child.hear(until_s):
+            case None:
+                return False
             case (Durations(frames, memory), _):
                 value: object = list(frames)
             case (Sound(_, memory), samples):
                 value = samples
             case (Failed(error, memory), _):
                 value = error
-            case None:
-                value, memory = WorkerLost("the worker was closed"), self.memory
+            case (reply, _):
+                raise WorkerLost(f"the worker process said {reply}")
+        self._failures = 0
         self._note("ready", memory)
+        call = told.popleft()
         self._settle(call.answer, value, call.order)
-
-    def _answer(self, child: Child, call: Call) -> tuple[Durations | Sound | Failed, list[Samples]] | None:
-        """What the process says to it; None when the worker is closed meanwhile."""
-        until_s = time.monotonic() + call.timeout_s
-        child.tell(call.order, call.timeout_s)
-        while not self._closing:
-            match child.hear(until_s):
-                case (Durations() | Sound() | Failed() as reply, samples):
-                    return reply, samples
-        return None
+        return True
 
     # Back in the event loop, when the thread is done.
 

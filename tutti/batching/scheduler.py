@@ -13,6 +13,7 @@ from tutti.batching.policies import BULK, LATE, Choice, Policy
 from tutti.batching.waiting import Waiting
 
 LATER = 0.25  # of a batch's cap: how long a row may wait between two stages
+FULL = 0.25  # of a batch's cap: rows that may go without waiting for company
 RECOVERY = 1.02  # of a cap that was halved, after each batch that went well
 
 
@@ -105,13 +106,28 @@ class Scheduler:
     def next_batch(self, now: float) -> Batch | None:
         """The batch to run now that a device is free; none if nobody's turn has come."""
         choice = self.policy.choose(self._rooms.values(), self._has_turn, now)
+        return None if choice is None else self._formed(choice, now)
+
+    def next_batch_ahead(self, now: float) -> Batch | None:
+        """The batch after the one that runs, where it will not matter who else comes until then: those who wait fill
+        it, and nobody comes back from the running one in more of a hurry.
+        """
+        choice = self.policy.choose(self._rooms.values(), self._has_turn, now) if self.policy.foresees else None
         if choice is None:
             return None
+        back = [job.deadline_s for batch in self._free_at for job in batch.jobs if job.then_s > 0.0]
+        if back and (choice.tier or min(back) < choice.rank):
+            return None
+        room, limits = choice.waiting, self.limits
+        full = len(room) >= limits.max_rows or sum(self._need_s(job) for job in room) >= FULL * limits.cap_s
+        return self._formed(choice, now) if full else None
+
+    def _formed(self, choice: Choice, now: float) -> Batch:
         limits, max_padded = self.limits, self.max_padded(choice.waiting.key)
         batch = Forming(choice, self.policy, limits.max_rows, limits.max_text, max_padded, now).form()
         for job in batch.jobs:
             self.door.left(job, self._then_s(job))
-        self._free_at[batch] = now + batch.predicted_s
+        self._free_at[batch] = self.free_at(now) + batch.predicted_s
         return batch
 
     def wake_at(self, now: float) -> float | None:
