@@ -1,7 +1,7 @@
 """Which policy serves the most listeners well: the real model under open load, all policies in one run.
 
 python -m benchmarks.policies                                      this processor; about half an hour
-python -m benchmarks.policies --rates 0.4,0.8 --seconds 40          rougher and quicker
+python -m benchmarks.policies --rates 0,0.03 --target-ms 4000       two cores of a slow machine
 python -m benchmarks.policies --weights parts --compile full        one CUDA device; parts as of benchmarks.gpu export
 
 Listeners come at random (Poisson), each asks for a text and plays it as it comes. A stream is good if its first audio
@@ -134,8 +134,15 @@ def texts(seed: int) -> Iterator[str]:
 
 
 async def offered(engine: Engine, rate: float, seconds: float, seed: int) -> list[Heard]:
-    """Listeners at this rate for so long, and how it went for each of them."""
+    """Listeners at this rate for so long, and how it went for each of them; rate 0: one after the other."""
     rng = random.Random(seed)
+    if not rate:
+        heard, until_s = [], time.monotonic() + seconds
+        for text in texts(seed):
+            heard.append(await listen(engine, text))
+            if time.monotonic() > until_s:
+                break
+        return heard
     asked = islice(texts(seed), max(4, round(rate * seconds)))
     started_s, at_s, tasks = time.monotonic(), 0.0, []
     for text in asked:
@@ -213,7 +220,8 @@ async def measured(policy: str, worker: Worker, choice: Choice, args: argparse.N
             }
             found.append(row)
             print(line(row), flush=True)
-            if len(found) > 1 and all(row["good"] < GOOD - 0.1 for row in found[-2:]):
+            poor = [row["good"] < GOOD - 0.1 for row in found]
+            if all(poor[-2:]) and (len(poor) > 1 or not rate):
                 break
     return found
 
@@ -226,9 +234,9 @@ def line(row: Mapping[str, Any]) -> str:
     )
 
 
-def capacity(rows: Sequence[Mapping[str, Any]]) -> float:
-    """The highest rate of those tried at which 99 % were good, with everything below it good too."""
-    best = 0.0
+def capacity(rows: Sequence[Mapping[str, Any]]) -> float | None:
+    """The highest rate of those tried at which 99 % were good, with everything below it good too; none if none was."""
+    best = None
     for row in rows:
         if row["good"] < GOOD:
             break
@@ -305,7 +313,7 @@ def parsed(parser: argparse.ArgumentParser) -> tuple[argparse.Namespace, Path, C
 def kept(found: Mapping[str, Sequence[Mapping[str, Any]]], choice: Choice, args: argparse.Namespace) -> None:
     """The capacities in one line, and everything as JSON and as a picture."""
     best = {policy: capacity(rows) for policy, rows in found.items()}
-    print("\nstreams a second at 99 % good: " + ", ".join(f"{policy} {rate:g}" for policy, rate in best.items()))
+    print("\nstreams a second at 99 % good: " + ", ".join(f"{policy} {rate}" for policy, rate in best.items()))
     path = args.out / f"policies-{choice.device}-{platform.machine()}.json"
     report = {"choice": asdict(choice), "capacity": best, "seconds": args.seconds, "runs": found}
     path.write_text(json.dumps(report, indent=1) + "\n")

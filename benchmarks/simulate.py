@@ -180,6 +180,11 @@ class Simulation:
         self.scheduler.add(job, now)
         self.most_waiting = max(self.most_waiting, sum(self.scheduler.waiting().values()))
 
+    def _hasten(self, stream: Stream, by_s: float, now: float) -> None:
+        """Its listener has begun; what waits for it is needed from now on."""
+        for job in [job for job, (whose, _) in self._jobs.items() if whose is stream]:
+            self._jobs[self.scheduler.hasten(job, by_s, now)] = self._jobs.pop(job)
+
     def _size(self, stream: Stream, i: int, stage: StageName) -> int:
         return max(1, round(stream.chunks[i] * PER_S[stage]))
 
@@ -212,6 +217,7 @@ class Simulation:
         """Chunk i is there: it sounds when those before it have; then one more may be made."""
         if stream.first_s is None:
             stream.first_s = stream.plays_until_s = now
+            self._hasten(stream, stream.arrived_s + self._target(stream) + self.safety_s - now, now)
         stream.made += 1
         stream.dry_s += max(0.0, now - stream.plays_until_s)
         begins = max(now, stream.plays_until_s)

@@ -219,7 +219,8 @@ class Engine:
         coming: asyncio.Queue[tuple[asyncio.Task[Said], float] | None] = asyncio.Queue()
         room = asyncio.Semaphore(1 + order.ahead)
         tasks: set[asyncio.Future[Any]] = set()
-        submitting = asyncio.create_task(self._submit(order, playback, coming, room, tasks))
+        batcher = min(self.batchers, key=lambda batcher: batcher.backlog_s)
+        submitting = asyncio.create_task(self._submit(order, playback, batcher, coming, room, tasks))
         tasks.add(submitting)
         heard_first = False
         n_samples = 0
@@ -237,6 +238,7 @@ class Engine:
                         heard_first = True
                         soon = now - playback.asked_s <= order.target_s
                         self.books.first_audio(now - playback.asked_s, in_time=soon)
+                        batcher.hasten(order.stream, playback.early_s(now))
                     in_time = playback.sent(now, speech.duration_s, speech.duration_s if then else likely_s)
                     self.books.heard(speech.duration_s, in_time=in_time or order.bulk, soon=soon)
                     n_samples += len(speech.samples)
@@ -259,12 +261,12 @@ class Engine:
         self,
         order: Order,
         playback: Playback,
+        batcher: Batcher,
         coming: "asyncio.Queue[tuple[asyncio.Task[Said], float] | None]",
         room: asyncio.Semaphore,
         tasks: set[asyncio.Future[Any]],
     ) -> None:
         """Reads on as long as there is room, and sends each chunk on its way."""
-        batcher = min(self.batchers, key=lambda batcher: batcher.backlog_s)
         n_sent = 0
         try:
             async with aclosing(self._chunks(order, playback)) as chunks:

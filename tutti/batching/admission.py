@@ -9,7 +9,7 @@ from tutti.batching.job import Class, Job
 from tutti.errors import QueueFull
 
 BULK_ROOM = 0.5  # of the queue: bulk is turned away first
-PROMISE = 0.3  # of the time until a deadline: an accepted stream will ask for more
+PROMISE = 0.3  # of the time until a deadline: streams that were accepted will ask for more, the more the more they are
 OWN = 0.8  # of the time until its first audio is due: a newcomer is not the last to come
 HEADROOM = 1.1  # what the batches took against what was needed at best, to begin with
 LEARN = 0.05  # of the difference, with each batch that left somebody behind
@@ -98,11 +98,12 @@ class Door:
         at = bisect_left(self._needs, (due_s + owes_s,))
         done_s = start_s + self._headroom * (sum(need.seconds for need in self._needs[:at]) + cost_s)
         late_s = done_s - (start_s + OWN * (due_s - start_s))
+        promise = max(PROMISE, 1 / max(1, len({need.stream for need in self._needs})))
         for need in self._needs[at:]:
             done_s += self._headroom * need.seconds
             late_anyway = need.due_s < start_s  # and who owes cannot shut the door to who does not
             if not late_anyway and (owes_s > 0.0 or need.rank_s == need.due_s):
-                late_s = max(late_s, done_s - (start_s + PROMISE * (need.due_s - start_s)))
+                late_s = max(late_s, done_s - (start_s + promise * (need.due_s - start_s)))
         return late_s
 
     def _note(self, due_s: float, owes_s: float, seconds: float, stream: int) -> Need:

@@ -30,6 +30,7 @@ log = logging.getLogger(__name__)
 FRAMES_PER_TOKEN = 2.9  # of speech at its own pace, before the durations are known
 MAX_LOST = 2  # workers that may die under a row before the row is taken for the cause
 LEAST_GROWTH, MOST_GROWTH = 1.5, 3.0  # of stretches: each costs a little more than its frames, so they stay few
+IN_HAND = 0.8  # of what a listener has to hear: the time in which the next stretch should be made
 LONGEST = 2.0  # of a batch's cap: what a stretch may take
 FRAME_S = SAMPLES_PER_FRAME / SAMPLE_RATE
 LOOK = 0.5  # of the predicted seconds of a batch: then comes the next one's turn to be formed, where that is clear
@@ -176,6 +177,20 @@ class Batcher:
         except asyncio.CancelledError:
             self._forget(row)
             raise
+
+    def hasten(self, stream: int, by_s: float) -> None:
+        """Its listener began to hear so much sooner than was thought, and will need all the rest sooner."""
+        now = self._clock()
+        running = [row for run in (self._running, self._ahead) if run for row in run.rows]
+        waiting = [(job, row) for job, row in self._rows.items() if row.ask.stream == stream]
+        for job, row in waiting:
+            if not job.goes_on:  # its time was known
+                del self._rows[job]
+                row.job = self.scheduler.hasten(job, by_s, now)
+                self._rows[row.job] = row
+        for row in (*running, *(row for _, row in waiting)):
+            if row.ask.stream == stream:
+                row.ask = replace(row.ask, deadline_s=row.ask.deadline_s - by_s)
 
     def use(self, policy: Policy) -> None:
         """Form batches by this policy from the next one on."""
@@ -334,12 +349,23 @@ class Batcher:
         if start == 0:
             now = self._clock()
             row.plays_s = now if row.ask.opens else max(now, row.ask.deadline_s)
-        row.spans[0] = (start + len(samples) // SAMPLES_PER_FRAME, row.spans[0][1])  # on from where it really ended
+        self._go_on(row, start + len(samples) // SAMPLES_PER_FRAME)
         row.queue_s = row.acoustic_s = 0.0
         row.answer = asyncio.get_running_loop().create_future()
         row.answer.add_done_callback(lambda then: self._forget(row) if then.cancelled() else then.exception())
         answer.set_result(Take(samples, row.durations, timing, row.answer))
         self._sound(row)
+
+    def _go_on(self, row: Row, start: int) -> None:
+        """The next stretch begins where the last really ended, and is made while its listener hears what is there."""
+        _, end = row.spans.popleft()
+        heard_until_s = row.plays_s + start * FRAME_S
+        in_time = int(IN_HAND * (heard_until_s - self._clock()) / self._a_frame_s(row)) - 2 * CONTEXT
+        middle = start + max(in_time, FIRST // 2)
+        if end - middle >= FIRST // 2:
+            row.spans.appendleft((middle, end))
+            end = middle
+        row.spans.appendleft((start, end))
 
     def _broke(self, batch: Batch, rows: Sequence[Row], exc: TuttiError) -> None:
         """One bad row must not cost the others: halves run again, down to the row that is to blame."""
@@ -393,6 +419,9 @@ class Batcher:
         n_frames = ask.likely_frames
         return FIRST + n_heard(n_frames) if ask.early and n_frames >= WORTH else n_frames
 
+    def _a_frame_s(self, row: Row) -> float:
+        return self.scheduler.predict(Key(row.ask.checkpoint, "vocoder"), WORTH) / WORTH
+
     def _stretches(self, row: Row) -> list[Span]:
         """In one piece, unless its listener waits for the first word or would hear a gap, or others would wait long."""
         ask, key = row.ask, Key(row.ask.checkpoint, "vocoder")
@@ -400,7 +429,7 @@ class Batcher:
         late = self._clock() + whole_s > ask.deadline_s
         if not ask.early or not (ask.opens or late or whole_s > longest_s):
             return [(0, row.n_frames)]
-        a_frame_s = self.scheduler.predict(key, WORTH) / WORTH
+        a_frame_s = self._a_frame_s(row)
         # Each may be so much longer than the last as to be ready when that one has been played.
         growth = min(max(FRAME_S / a_frame_s, LEAST_GROWTH), MOST_GROWTH)
         return stretches(row.n_frames, growth, max(FIRST, longest_s / a_frame_s))

@@ -29,6 +29,10 @@ class Playback:
         elif self.dry_at_s is not None and self.coming_s == 0:
             self.dry_at_s = max(self.dry_at_s, now + self.target_s)
 
+    def early_s(self, now: float) -> float:
+        """How much sooner than `due_s` has told so far the rest will be needed, if the listener starts now."""
+        return self.asked_s + self.target_s + self.safety_s - now
+
     def sent(self, now: float, duration_s: float, likely_s: float) -> bool:
         """A chunk has been handed over; False if the listener had to wait for it in mid-speech."""
         in_time = self.dry_at_s is None or now <= self.dry_at_s

@@ -73,6 +73,7 @@ FEASIBLE, LATE, BULK = range(3)
 URGENT = 2.0  # caps that a batch may take for rows that would be too late in the next one
 SOON = 4.0  # caps until the first deadline of a batch: its rows are in a hurry
 HURRIED = 0.5  # caps that such a batch may take: its rows wait for one before it and need one more after it
+COMPANY = 1.5  # times its first row alone that it may take in any case: where a pass costs much, it must be shared
 RIDE = 0.1  # of its cost alone: what a bulk row may add to a batch of others
 OWING = 0.3  # the same of a row whose caller owes, in a batch of one who does not
 
@@ -115,8 +116,9 @@ class Deadline:
             return "deadline"
         in_time, in_time_later = now + lot.alone_s <= lot.due_s, now + draft.predicted_s + lot.alone_s <= lot.due_s
         urgent = in_time and not in_time_later and lot.owes_s == 0.0
-        hurried = then.due_s - now < SOON * self.cap_s
-        cap_s = self.cap_s * (URGENT if urgent else HURRIED if hurried else 1.0)
+        cap_s = self.cap_s * (URGENT if urgent else 1.0)
+        if not urgent and then.due_s - now < SOON * self.cap_s:
+            cap_s = min(cap_s, max(HURRIED * self.cap_s, COMPANY * draft.head.alone_s))
         return "cost" if then.predicted_s > cap_s else None
 
     def wake_at(self, rooms: Collection[Waiting], now: float) -> float | None:

@@ -92,6 +92,23 @@ class Waiting:
             self._sweep()
         return True
 
+    def swap(self, job: Job, other: Job, now: float) -> bool:
+        """The other waits in its place, as when only the deadline differs; False if it must stay as it is."""
+        lot = self._lots.get(job)
+        if job not in self._lots or (lot is not None and lot.apart):
+            return False
+        del self._lots[job]
+        if self._first.get(job.stream) is job:
+            self._first[job.stream] = other
+        if lot is not None:
+            self._put((other,), lot.came_s, now)
+        else:
+            self._lots[other] = None
+            self._came_s[other] = self._came_s.pop(job)
+            behind = self._behind[job.stream]
+            behind[behind.index(job)] = other
+        return True
+
     def reorder(self, place: Place, n_tiers: int, now: float) -> None:
         """As another policy would take them; who came before whom in a stream stays."""
         entries = sorted((serial, lot) for heap in self._tiers for _, serial, lot in heap if self.alive(lot))
