@@ -93,34 +93,34 @@ class Heard:
     refused: bool
     failed: bool
     first_s: float
-    gaps: int
+    gap_s: float  # the longest silence in mid-speech
     audio_s: float
 
     def good(self, target_s: float) -> bool:
-        return not (self.refused or self.failed or self.gaps) and self.first_s <= target_s
+        return not (self.refused or self.failed or self.gap_s) and self.first_s <= target_s
 
 
 async def listen(
     engine: Engine, text: str, *, whole: bool = False, came: Callable[[float], None] = lambda _audio_s: None
 ) -> Heard:
-    """A player: starts at the first audio, counts how often it runs dry; `came` is told of each piece."""
+    """A player: starts at the first audio, notes how long it ran dry; `came` is told of each piece."""
     asked_s = time.monotonic()
-    first_s, dry_s, gaps, audio_s = 0.0, 0.0, 0, 0.0
+    first_s, dry_s, gap_s, audio_s = 0.0, 0.0, 0.0, 0.0
     try:
         async for speech in engine.stream(text, voice="af_heart", whole=whole):
             now = time.monotonic()
             if not first_s:
                 first_s, dry_s = now - asked_s, now
             elif now > dry_s + LATE_S:
-                gaps, dry_s = gaps + 1, now
+                gap_s, dry_s = max(gap_s, now - dry_s), now
             dry_s += speech.duration_s
             audio_s += speech.duration_s
             came(speech.duration_s)
     except QueueFull:
-        return Heard(True, False, 0.0, 0, 0.0)
+        return Heard(True, False, 0.0, 0.0, 0.0)
     except TuttiError:
-        return Heard(False, True, 0.0, 0, 0.0)
-    return Heard(False, False, first_s, gaps, audio_s)
+        return Heard(False, True, 0.0, 0.0, 0.0)
+    return Heard(False, False, first_s, gap_s, audio_s)
 
 
 def texts(seed: int) -> Iterator[str]:
@@ -211,7 +211,8 @@ async def measured(policy: str, worker: Worker, choice: Choice, args: argparse.N
                 "good": sum(one.good(target_s) for one in heard) / len(heard),
                 "refused": sum(one.refused for one in heard),
                 "failed": sum(one.failed for one in heard),
-                "dry": sum(one.gaps > 0 for one in heard),
+                "dry": sum(one.gap_s > 0 for one in heard),
+                "longest_gap_s": max(one.gap_s for one in heard),
                 "first_p50_s": statistics.median(first) if first else None,
                 "first_p95_s": first[int(0.95 * (len(first) - 1))] if first else None,
                 "audio_s": sum(one.audio_s for one in heard),
@@ -228,9 +229,10 @@ async def measured(policy: str, worker: Worker, choice: Choice, args: argparse.N
 
 def line(row: Mapping[str, Any]) -> str:
     first = "-" if row["first_p95_s"] is None else f"{1000 * row['first_p50_s']:.0f}/{1000 * row['first_p95_s']:.0f} ms"
+    dry = f"{row['dry']:4d} dry ({row['longest_gap_s']:.2f} s)"
     return (
         f"{row['policy']:>9} {row['rate']:8.2f}/s {row['streams']:5d} streams {100 * row['good']:5.1f} % good "
-        f"{row['refused']:4d} refused {row['dry']:4d} dry  first {first:>14} rows {row['rows_a_batch']:.1f}"
+        f"{row['refused']:4d} refused {dry} first {first:>14} rows {row['rows_a_batch']:.1f}"
     )
 
 

@@ -74,14 +74,14 @@ def alone(row: Utterance) -> Samples:
     return model.vocoder(model.acoustic([row]))[0]
 
 
-def batcher(worker: Worker, slow: float = 1.0, **limits: object) -> Batcher:
+def batcher(worker: Worker, slow: float = 1.0, *, foresees: bool = False, **limits: object) -> Batcher:
     costs: dict[Key, Cost] = {}
 
     def cost(key: Key) -> Cost:
         return costs.setdefault(key, Cost(SideBySide(4), (1e-4, 1e-4, slow * 1e-5, slow * 1e-5)))
 
     chosen = Limits(**{"patience": float("inf"), **limits})  # type: ignore[arg-type]
-    return Batcher(worker, Scheduler(chosen, cost, Deadline()), Stats())
+    return Batcher(worker, Scheduler(chosen, cost, Deadline(foresees=foresees)), Stats())
 
 
 def models(model: Callable[[], Model]) -> dict[str, Model]:
@@ -100,14 +100,14 @@ ROWS = st.lists(
 )
 
 
-@given(rows=ROWS, max_rows=st.integers(1, 8), device_rows=st.integers(1, 8))
+@given(rows=ROWS, max_rows=st.integers(1, 8), device_rows=st.integers(1, 8), foresees=st.booleans())
 @settings(max_examples=60)
 def test_each_row_gets_its_own_samples_whoever_is_poison_or_leaves(
-    rows: list[tuple[list[int], float, str, bool]], max_rows: int, device_rows: int
+    rows: list[tuple[list[int], float, str, bool]], max_rows: int, device_rows: int, foresees: bool
 ) -> None:
     async def run() -> None:
         model = Gated(max_rows=device_rows)
-        line = batcher(ThreadWorker(partial(models, lambda: model)), max_rows=max_rows)
+        line = batcher(ThreadWorker(partial(models, lambda: model)), max_rows=max_rows, foresees=foresees)
         await line.start()
         asked = [
             asyncio.create_task(line.say(ask(utterance(*tokens, speed=speed), i, checkpoint)))
@@ -233,10 +233,86 @@ def test_rows_run_again_once_when_their_worker_dies(tmp_path: Path, lives: int, 
             assert isinstance(end, WorkerLost)
 
 
+class Deadly(ToneModel):
+    """Kills its own process whenever poison shall sound."""
+
+    def vocoder(self, rows: Sequence[Frames]) -> list[Samples]:
+        if any(pitch_hz(POISON) in row.f0 for row in rows):
+            os.kill(os.getpid(), signal.SIGKILL)
+        return super().vocoder(rows)
+
+
+def test_who_was_to_run_next_is_not_blamed_for_the_worker_s_death() -> None:
+    async def run() -> list[object]:
+        worker = ProcessWorker(partial(models, Deadly), backoff_s=lambda _: 0.0)
+        line = batcher(worker, max_rows=1, foresees=True)
+        await line.start()
+        asked = [line.say(ask(utterance(tokens), i)) for i, tokens in enumerate((POISON, 5, 6, 7))]
+        ended = await asyncio.gather(*asked, return_exceptions=True)
+        await line.close()
+        return list(ended)
+
+    poison, *others = asyncio.run(run())
+    assert isinstance(poison, WorkerLost)
+    for i, end in enumerate(others):
+        assert isinstance(end, Take)
+        assert np.array_equal(end.samples, alone(utterance(5 + i)))
+
+
+def test_the_device_goes_on_while_the_event_loop_is_busy() -> None:
+    """What runs next is with the worker already, so whatever else the loop does keeps no listener waiting."""
+
+    async def run() -> None:
+        model = Gated()
+        line = batcher(ThreadWorker(partial(models, lambda: model)), max_rows=2, foresees=True)
+        await line.start()
+        asked = [asyncio.create_task(line.say(ask(utterance(5), i))) for i in range(6)]
+        while line.worker.status.state != "busy":
+            await asyncio.sleep(0)
+        await asyncio.sleep(0.1)
+        read, begun = model.acoustic, threading.Semaphore(0)
+
+        def noted(rows: Sequence[Utterance]) -> list[Frames]:
+            begun.release()
+            return read(rows)
+
+        model.acoustic = noted  # type: ignore[method-assign]
+        model.gate.set()
+        assert begun.acquire(timeout=60)  # in the loop's own thread: nothing else runs there meanwhile
+        for take in await asyncio.gather(*asked):
+            assert np.array_equal(take.samples, alone(utterance(5)))
+        await line.close()
+
+    asyncio.run(run())
+
+
+def test_a_listener_who_has_begun_is_served_before_one_who_needs_it_later() -> None:
+    async def run() -> list[int]:
+        model = Gated()
+        line = batcher(ThreadWorker(partial(models, lambda: model)), max_rows=1)
+        await line.start()
+        ended: list[int] = []
+
+        async def say(stream: int, deadline_s: float) -> None:
+            await line.say(Ask(utterance(5), "kokoro", stream, "next", NEVER + deadline_s))
+            ended.append(stream)
+
+        asked = [asyncio.create_task(say(stream, 10.0 * stream)) for stream in range(4)]
+        while line.worker.status.state != "busy":
+            await asyncio.sleep(0)
+        line.hasten(3, 25.0)
+        model.gate.set()
+        await asyncio.gather(*asked)
+        await line.close()
+        return ended
+
+    assert asyncio.run(run()) == [0, 3, 1, 2]
+
+
 def test_who_waits_when_it_closes_is_told() -> None:
     async def run() -> None:
         model = Gated()
-        line = batcher(ThreadWorker(partial(models, lambda: model)))
+        line = batcher(ThreadWorker(partial(models, lambda: model)), max_rows=1, foresees=True)
         await line.start()
         waiting = [asyncio.create_task(line.say(ask(utterance(5), i))) for i in range(4)]
         while line.worker.status.state != "busy":

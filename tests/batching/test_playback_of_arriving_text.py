@@ -1,5 +1,6 @@
 """Who listens to a text that is still being written waits for its author, and that is nobody's lateness."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -38,6 +39,18 @@ def test_text_that_comes_in_time_changes_no_deadline(lasts_s: float, early_s: fl
     playback.sent(0.0, lasts_s, lasts_s)
     playback.text_came(early_s)
     assert playback.due_s(1.0) == lasts_s
+
+
+@given(target_s=SECONDS, lasts_s=SECONDS, begins_s=SECONDS, safety_s=st.floats(0, 1))
+def test_what_was_due_before_the_first_sound_is_due_as_if_it_came_after(
+    target_s: float, lasts_s: float, begins_s: float, safety_s: float
+) -> None:
+    before, after = (Playback(asked_s=0.0, target_s=target_s, safety_s=safety_s) for _ in range(2))
+    before.due_s(lasts_s)
+    told_s = before.due_s(1.0) - before.early_s(begins_s)
+    after.due_s(lasts_s)
+    after.sent(begins_s, lasts_s, lasts_s)
+    assert told_s == pytest.approx(after.due_s(1.0))
 
 
 def test_text_that_comes_while_other_text_is_on_its_way_waits_behind_it() -> None:

@@ -90,6 +90,47 @@ def test_a_listener_in_silence_is_served_first_if_nobody_else_suffers(late_by_s:
     assert batch_at(scheduler, 10.0) == ("free", (second,))
 
 
+@pytest.mark.parametrize(
+    ("due_s", "fixed_s", "most_s"),
+    [(100.0, 0.01, 0.08), (0.25, 0.01, 0.04), (0.25, 0.045, 0.0705)],  # the last alone takes 0.047
+    ids=["nobody in a hurry", "somebody", "a pass costs much"],
+)
+def test_a_batch_of_rows_in_a_hurry_is_short_but_not_lonely(due_s: float, fixed_s: float, most_s: float) -> None:
+    """They wait for one pass before theirs and need one after it; where one row alone takes long, they share it."""
+    limits, cost = Limits(max_rows=64, cap_s=0.08), Cost(Padded(), (fixed_s, 0.0, 2e-5, 0.0))
+    scheduler = Scheduler(limits, lambda key: cost, Deadline(0.08))
+    for _ in range(64):
+        add(scheduler, 0.0, deadline_s=due_s)
+    batch = scheduler.next_batch(0.0)
+    assert batch is not None
+    assert batch.reason == "cost"
+    assert most_s - 0.002 < batch.predicted_s <= most_s + 1e-9  # a row adds 2 ms
+
+
+def ahead(running: Job, *waiting: Job, foresees: bool = True) -> tuple[Job, ...] | None:
+    """Who is told to run next while one runs."""
+    limits, cost = Limits(max_rows=3, cap_s=0.08), Cost(Padded(), (0.01, 0.0, 2e-5, 0.0))
+    scheduler = Scheduler(limits, lambda key: cost, Deadline(0.08, foresees=foresees))
+    scheduler.add(running, 0.0)
+    assert batch_at(scheduler, 0.0) == ("free", (running,))
+    for job in waiting:
+        scheduler.add(job, 0.0)
+    batch = scheduler.next_batch_ahead(0.0)
+    assert batch is None or scheduler.free_at(0.0) >= scheduler.predict(running.key, 100) + batch.predicted_s
+    return batch and batch.jobs
+
+
+def test_a_batch_is_formed_ahead_where_it_will_not_matter_who_else_comes() -> None:
+    sounds, reads = Job(A, 1, "next", 100, 50.0), Job(Key("a", "acoustic"), 1, "next", 100, 50.0, then_s=0.1)
+    three = tuple(Job(A, 10 + i, "next", 100, 60.0) for i in range(3))
+    sooner = tuple(Job(A, 20 + i, "next", 100, 40.0) for i in range(3))
+    assert ahead(sounds, *three) == three
+    assert ahead(sounds, *three, foresees=False) is None
+    assert ahead(sounds, three[0]) is None  # others may join it until the device is free
+    assert ahead(reads, *three) is None  # the one that is read will be in more of a hurry
+    assert ahead(reads, *sooner) == sooner
+
+
 def test_deadline_does_not_let_bulk_stretch_a_batch_of_the_urgent() -> None:
     scheduler = new_scheduler(Deadline(0.08))
     bulk, first = add(scheduler, 0.0, "bulk"), add(scheduler, 0.0, "first", 1.0)

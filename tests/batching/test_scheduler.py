@@ -255,6 +255,20 @@ def test_who_cannot_be_in_time_is_refused_and_an_accepted_stream_never_is() -> N
     scheduler.add(new_job(1000, 0.1), 0.0)
 
 
+@pytest.mark.parametrize(("others", "let_in"), [(1, True), (4, False)])
+def test_two_streams_share_a_slow_device_but_five_do_not(others: int, let_in: bool) -> None:
+    """The same work is promised for the same time: to one who will ask for more, or to four who all will."""
+    scheduler = new_scheduler(cap_s=1.6)
+    for stream in range(others):
+        scheduler.add(Job(VOCODER, stream, "next", 65_000 // others, 3.0), 0.0)
+    try:
+        scheduler.admit("first", "", 0.1, 1.0, 0.0, stream=99)
+    except QueueFull:
+        assert not let_in
+    else:
+        assert let_in
+
+
 def test_bulk_is_turned_away_first() -> None:
     scheduler = new_scheduler(max_waiting=20)
     for _ in range(10):

@@ -81,6 +81,35 @@ class Laws(RuleBasedStateMachine):
             assert wake is None or wake > self.now, "whose time has come must go"
             assert (wake is None) == (not self.waiting), "a timer is set for everyone who waits"
             return
+        self.leave(batch)
+
+    @precondition(lambda self: len(self.running) == 1)
+    @rule()
+    def dispatch_ahead(self) -> None:
+        due_back = [job.deadline_s for job in self.running[0].jobs if job.then_s > 0.0]
+        batch = self.scheduler.next_batch_ahead(self.now)
+        if batch is not None:
+            assert self.policy.foresees
+            assert all(due >= min(job.due_s for job in batch.jobs) for due in due_back), "it passes nobody in a hurry"
+            self.leave(batch)
+
+    @precondition(lambda self: self.waiting)
+    @rule(data=st.data(), by_s=st.floats(-2, 2))
+    def hasten(self, data, by_s: float) -> None:
+        job = data.draw(st.sampled_from(list(self.waiting)))
+        other = self.scheduler.hasten(job, by_s, self.now)
+        if other is job:  # it runs again, apart, whenever that is
+            assert job in self.left_once
+            return
+        assert other.deadline_s == job.deadline_s - by_s
+        self.waiting = {other if one is job else one: None for one in self.waiting}
+        line = self.order[job.key, job.stream]
+        if job in self.left_once:
+            self.left_once.add(other)
+        else:
+            line[line.index(job)] = other
+
+    def leave(self, batch: Batch) -> None:
         self.check(batch)
         for job in batch.jobs:
             del self.waiting[job]
@@ -159,12 +188,13 @@ class Laws(RuleBasedStateMachine):
     ("policy", "eager"),
     [
         (Deadline(CAP_S), True),
+        (Deadline(CAP_S, foresees=True), True),
         (Deadline(), True),
         (Fifo(), True),
         (Window(max_wait_s=0.05, early_rows=5), False),
         (Bypass(max_wait_s=0.05, early_rows=5), False),
     ],
-    ids=["deadline", "no cap", "fifo", "window", "bypass"],
+    ids=["deadline", "deadline, ahead", "no cap", "fifo", "window", "bypass"],
 )
 def test_the_laws(policy: Policy, eager: bool, shape: Padded | SideBySide) -> None:
     attributes = {"policy": policy, "eager": eager, "shape": shape}

@@ -59,6 +59,26 @@ async def until(true: Callable[[], bool]) -> None:
         await asyncio.sleep(0.005)
 
 
+def test_calls_told_at_once_are_answered_in_turn_each_with_its_own(tmp_path: Path) -> None:
+    async def scene(worker: ProcessWorker) -> None:
+        rows = [row(1 + i, 2, *[3] * 15 * i) for i in range(30)]
+        await worker.acoustic("tone", list(enumerate(rows)), PATIENCE_S)
+        order: list[int] = []
+
+        async def call(i: int) -> list[Samples]:
+            found = await worker.vocoder("tone", [i, i + 1], PATIENCE_S)
+            await worker.acoustic("tone", [(100 + i, row(Trouble.LOGS))], PATIENCE_S)
+            order.append(i)
+            return found
+
+        found = await asyncio.gather(*(call(i) for i in range(0, 30, 2)))
+        assert order == list(range(0, 30, 2))
+        for asked, samples in zip(rows, [one for pair in found for one in pair], strict=True):
+            np.testing.assert_array_equal(samples, alone(asked))
+
+    play(scene, ProcessWorker(Troubled(tmp_path)))
+
+
 def test_a_killed_worker_fails_only_what_it_was_doing_and_comes_back(tmp_path: Path) -> None:
     async def scene(worker: ProcessWorker) -> None:
         await worker.acoustic("tone", [(1, row(5))], PATIENCE_S)

@@ -31,7 +31,7 @@ FRAMES_PER_TOKEN = 2.9  # of speech at its own pace, before the durations are kn
 MAX_LOST = 2  # workers that may die under a row before the row is taken for the cause
 LEAST_GROWTH, MOST_GROWTH = 1.5, 3.0  # of stretches: each costs a little more than its frames, so they stay few
 IN_HAND = 0.8  # of what a listener has to hear: the time in which the next stretch should be made
-LONGEST = 2.0  # of a batch's cap: what a stretch may take
+MOST = 100  # frames of a stretch, or more if those take no longer than a batch may: newcomers wait for it
 FRAME_S = SAMPLES_PER_FRAME / SAMPLE_RATE
 LOOK = 0.5  # of the predicted seconds of a batch: then comes the next one's turn to be formed, where that is clear
 AT_ONCE = 4  # rows of a batch that are handed out in one turn of the event loop
@@ -425,11 +425,14 @@ class Batcher:
     def _stretches(self, row: Row) -> list[Span]:
         """In one piece, unless its listener waits for the first word or would hear a gap, or others would wait long."""
         ask, key = row.ask, Key(row.ask.checkpoint, "vocoder")
-        whole_s, longest_s = self.scheduler.predict(key, row.n_frames), LONGEST * self.scheduler.limits.cap_s
-        late = self._clock() + whole_s > ask.deadline_s
-        if not ask.early or not (ask.opens or late or whole_s > longest_s):
+        if not ask.early:
             return [(0, row.n_frames)]
         a_frame_s = self._a_frame_s(row)
+        most = max(MOST, self.scheduler.limits.cap_s / a_frame_s)
+        whole_s = self.scheduler.predict(key, row.n_frames)
+        late = self._clock() + whole_s > ask.deadline_s
+        if not (ask.opens or late or row.n_frames > most):
+            return [(0, row.n_frames)]
         # Each may be so much longer than the last as to be ready when that one has been played.
         growth = min(max(FRAME_S / a_frame_s, LEAST_GROWTH), MOST_GROWTH)
-        return stretches(row.n_frames, growth, max(FIRST, longest_s / a_frame_s))
+        return stretches(row.n_frames, growth, most)
