@@ -180,6 +180,30 @@ def test_who_leaves_after_the_first_sound_has_at_most_two_more_chunks_made(voice
     assert 1 <= model.n_rows <= 3
 
 
+@pytest.mark.parametrize(
+    ("asked", "n_told"), [({}, 1), ({"whole": True}, 0), ({"bulk": True}, 0)], ids=["listens", "whole", "bulk"]
+)
+def test_the_rest_is_needed_sooner_once_somebody_listens(voices: Voices, asked: dict[str, bool], n_told: int) -> None:
+    """Chunks were due as if the first word came at the target; who wants a whole file plays none of it yet."""
+
+    async def run() -> list[float]:
+        told: list[float] = []
+        async with tone_engine(voices) as engine:
+            (batcher,) = engine.batchers
+            hasten = batcher.hasten
+
+            def noted(stream: int, by_s: float) -> None:
+                told.append(by_s)
+                hasten(stream, by_s)
+
+            batcher.hasten = noted  # type: ignore[method-assign]
+            async for _ in engine.stream(LONG[:2000], voice="af_heart", **asked):
+                pass
+        return told
+
+    assert len(asyncio.run(run())) == n_told
+
+
 def test_a_megabyte_of_text_is_read_only_as_far_as_it_is_spoken(voices: Voices) -> None:
     class Listening(Spelling):
         n_sentences = 0

@@ -238,7 +238,8 @@ class Engine:
                         heard_first = True
                         soon = now - playback.asked_s <= order.target_s
                         self.books.first_audio(now - playback.asked_s, in_time=soon)
-                        batcher.hasten(order.stream, playback.early_s(now))
+                        if not order.patient:
+                            batcher.hasten(order.stream, playback.early_s(now))
                     in_time = playback.sent(now, speech.duration_s, speech.duration_s if then else likely_s)
                     self.books.heard(speech.duration_s, in_time=in_time or order.bulk, soon=soon)
                     n_samples += len(speech.samples)

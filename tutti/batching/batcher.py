@@ -108,7 +108,10 @@ class Run:
 
 
 class Batcher:
-    """One worker and its queue. Asks for a batch only when the worker is free, so load makes the batches by itself."""
+    """One worker and its queue. A batch is formed when the worker is free, so load makes the batches by itself.
+
+    Or a little before, where that is clear: then the worker goes on to it at once.
+    """
 
     def __init__(
         self,
@@ -146,10 +149,8 @@ class Batcher:
                 await self._loop
             if self._warm_up is not None:
                 self._warm_up.keep()
-        for run in filter(None, (self._running, self._ahead)):
-            for row in run.rows:
-                self._fail(row, WorkerLost("the engine was closed"))
-        for row in self._rows.values():
+        running = self._running.rows if self._running else ()
+        for row in (*running, *self._recalled(), *self._rows.values()):
             self._fail(row, WorkerLost("the engine was closed"))
         await self.worker.close()
 
@@ -402,7 +403,7 @@ class Batcher:
             self._read(row)
 
     def _recalled(self) -> Sequence[Row]:
-        """The rows of the batch that the worker would have run next; they have nothing to do with its end."""
+        """The rows of the batch that the worker would have run next; they are not to blame for its end."""
         run, self._ahead = self._ahead, None
         if run is None:
             return ()
