@@ -211,6 +211,16 @@ def test_a_decision_looks_at_few_jobs_however_many_wait() -> None:
     assert looked[8000] <= looked[500] + 8
 
 
+@pytest.mark.parametrize("which", range(3))
+def test_a_job_that_is_needed_sooner_stays_behind_those_of_its_stream(which: int) -> None:
+    scheduler = new_scheduler(max_rows=1)
+    jobs = [Job(VOCODER, 7, "next", 100, 1e6 + i) for i in range(3)]
+    for job in jobs:
+        scheduler.add(job, 0.0)
+    jobs[which] = scheduler.hasten(jobs[which], 1000.0, 0.0)
+    assert [run(scheduler, 0.0)[0].jobs for _ in jobs] == [(job,) for job in jobs]
+
+
 def test_cancelled_jobs_do_not_pile_up() -> None:
     scheduler = new_scheduler()
     scheduler.add(new_job(deadline_s=0.5), 0.0)
