@@ -14,6 +14,8 @@ from tutti.batching.waiting import Waiting
 
 LATER = 0.25  # of a batch's cap: how long a row may wait between two stages
 FULL = 0.25  # of a batch's cap: rows that may go without waiting for company
+SOME = (Extent(1, 100, 100), Extent(16, 200, 2000))  # rows by which one sees that a cost has changed
+NEWS = 0.02  # of it: less is none
 RECOVERY = 1.02  # of a cap that was halved, after each batch that went well
 
 
@@ -42,7 +44,8 @@ class Scheduler:
         self._patience = {LATE: Patience(), BULK: Patience()}
         self._max_padded: dict[Key, float] = {}  # of keys whose device was full
         self._free_at: dict[Batch, float] = {}  # running batches: when each should be done
-        self._needs_s: dict[tuple[Key, int], float] = {}  # found since a cost or a cap last changed
+        self._needs_s: dict[tuple[Key, int], float] = {}  # found since a cost or a cap last changed by much
+        self._known_s: dict[Key, list[float]] = {}  # what some batches would have cost then
 
     # -- the door ------------------------------------------------------------------------------------------------
 
@@ -163,7 +166,11 @@ class Scheduler:
             self._max_padded[batch.key] *= RECOVERY
             if self._max_padded[batch.key] >= self._limit(batch.key):
                 del self._max_padded[batch.key]
-        self._needs_s.clear()
+            self._needs_s.clear()
+        found_s, known_s = [room.cost.seconds(rows) for rows in SOME], self._known_s.get(batch.key, [0.0] * len(SOME))
+        if any(abs(found - known) > NEWS * known for found, known in zip(found_s, known_s, strict=True)):
+            self._needs_s.clear()
+            self._known_s[batch.key] = found_s
 
     def failed(self, batch: Batch, now: float) -> None:
         """Somebody in it is bad: both halves wait again, each to run with nobody else, until one bad row is alone."""

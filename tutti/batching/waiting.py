@@ -20,18 +20,9 @@ class Lot:
     due_s: float
     owes_s: float = 0.0  # its caller, beyond its share, when it came forward
     apart: bool = False
-
-    @property
-    def bulk(self) -> bool:
-        return all(job.kind == "bulk" for job in self.jobs)
-
-    @property
-    def goes_on(self) -> bool:
-        return any(job.goes_on for job in self.jobs)
-
-    @property
-    def first(self) -> bool:
-        return any(job.kind == "first" for job in self.jobs)
+    bulk: bool = False
+    goes_on: bool = False
+    first: bool = False
 
 
 Place = Callable[[Lot, float], tuple[int, float]]  # at this time: tier and rank, the lower the sooner
@@ -153,7 +144,17 @@ class Waiting:
 
     def _put(self, jobs: tuple[Job, ...], came_s: float, now: float, *, apart: bool = False) -> None:
         alone_s = self.cost.predict([job.size for job in jobs])
-        lot = Lot(jobs, came_s, alone_s, min(job.due_s for job in jobs), self._owes_s(jobs[0].caller, now), apart)
+        lot = Lot(
+            jobs,
+            came_s,
+            alone_s,
+            min(job.due_s for job in jobs),
+            self._owes_s(jobs[0].caller, now),
+            apart,
+            bulk=all(job.kind == "bulk" for job in jobs),
+            goes_on=any(job.goes_on for job in jobs),
+            first=any(job.kind == "first" for job in jobs),
+        )
         for job in jobs:
             self._lots[job] = lot
         self._push(lot, now)
