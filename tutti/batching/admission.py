@@ -78,11 +78,11 @@ class Door:
 
     def spares(self, seconds: float, stream: int, now: float) -> bool:
         """Whether the device could work so long for this stream, and all others who can still be in time would be."""
-        done_s = now + self._headroom * seconds
-        for need in self._needs:
-            if need.due_s >= now and need.stream != stream:
-                done_s += self._headroom * need.seconds
-                if done_s > need.due_s:
+        headroom, done_s = self._headroom, now + self._headroom * seconds
+        for _, _, need_s, due_s, whose in self._needs:
+            if due_s >= now and whose != stream:
+                done_s += headroom * need_s
+                if done_s > due_s:
                     return False
         return True
 

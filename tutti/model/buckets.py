@@ -62,23 +62,26 @@ class Shapes:
         """
         order = sorted(range(len(lengths)), key=lengths.__getitem__)
         fits = [self.ladder.fit(lengths[i]) for i in order]
-        # Of the first i rows: the least cost, and the start and the rows of its last group.
-        best: list[tuple[int, int, int]] = [(0, 0, 0)]
+        # Of the first i rows: the least cost, and the rows of its last group.
+        costs, last = [0], [0]
         for end, length in enumerate(fits, 1):
             # As many rows as a shape holds: fewer would cost the same, and leave more to the groups before.
-            best.append(
-                min(
-                    (best[start][0] + self.cost(n_rows, length), start, n_rows)
-                    for n_rows in self.rows
-                    if n_rows == self.rows[0] or n_rows * length <= cap
-                    for start in (max(0, end - n_rows),)
-                )
-            )
+            least, best_rows = None, 0
+            for n_rows in self.rows:
+                if n_rows * length > cap and best_rows:
+                    break
+                cost = costs[max(0, end - n_rows)] + self.per_group + (n_rows + self.per_step) * length
+                if least is None or cost <= least:
+                    least, best_rows = cost, n_rows
+                if n_rows >= end:
+                    break  # it holds them all
+            costs.append(least or 0)
+            last.append(best_rows)
         found: list[Group] = []
         end = len(order)
         while end:
-            _, start, n_rows = best[end]
-            found.append(Group(tuple(order[start:end]), n_rows, fits[end - 1]))
+            start = max(0, end - last[end])
+            found.append(Group(tuple(order[start:end]), last[end], fits[end - 1]))
             end = start
         return found[::-1]
 
