@@ -5,6 +5,7 @@ A graph is captured for each shape, so shapes are few; a row is padded to its sh
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from math import inf
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,19 +64,19 @@ class Shapes:
         order = sorted(range(len(lengths)), key=lengths.__getitem__)
         fits = [self.ladder.fit(lengths[i]) for i in order]
         # Of the first i rows: the least cost, and the rows of its last group.
-        costs, last = [0], [0]
+        costs, last = [0.0], [0]
         for end, length in enumerate(fits, 1):
             # As many rows as a shape holds: fewer would cost the same, and leave more to the groups before.
-            least, best_rows = None, 0
+            least, best_rows = inf, self.rows[0]
             for n_rows in self.rows:
-                if n_rows * length > cap and best_rows:
+                if n_rows * length > cap and n_rows > self.rows[0]:
                     break
-                cost = costs[max(0, end - n_rows)] + self.per_group + (n_rows + self.per_step) * length
-                if least is None or cost <= least:
+                cost = costs[max(0, end - n_rows)] + self.cost(n_rows, length)
+                if cost <= least:
                     least, best_rows = cost, n_rows
                 if n_rows >= end:
                     break  # it holds them all
-            costs.append(least or 0)
+            costs.append(least)
             last.append(best_rows)
         found: list[Group] = []
         end = len(order)
