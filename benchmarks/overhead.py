@@ -24,9 +24,10 @@ from rich.table import Table
 from benchmarks.crowd import clocked, overhead, row
 from tutti import settings
 from tutti.batching.batcher import Batcher
-from tutti.batching.cost import Cost, SideBySide
+from tutti.batching.cost import Cost
 from tutti.batching.policies import Deadline
 from tutti.batching.scheduler import Limits, Scheduler
+from tutti.batching.shape import SideBySide
 from tutti.batching.stats import Stats
 from tutti.batching.worker import ProcessWorker
 from tutti.model import choose, load

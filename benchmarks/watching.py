@@ -28,10 +28,11 @@ import psutil
 
 from tests.toning import Spelling, silent_voices
 from tutti.batching.job import Batch, Job, Key
+from tutti.batching.shape import SideBySide
 from tutti.batching.tape import Began, Ended, Heard, Tape
 from tutti.batching.worker import ThreadWorker
 from tutti.model import Choice
-from tutti.opening import assemble
+from tutti.opening import assemble, first_costs
 from tutti.server.picture import Picture
 from tutti.server.watching import event
 from tutti.settings import Settings
@@ -81,7 +82,7 @@ def noting() -> dict[str, float]:
     """Nanoseconds for each kind of moment, clock included."""
     tape = Tape()
     job = Job(Key("kokoro", "vocoder"), 1, "first", 100, 1.0)
-    batch = Batch(job.key, (job,) * 4, "free", 0.1, 400)
+    batch = Batch(job.key, (job,) * 4, "free", 0.1, SideBySide())
     kinds = {
         "a batch begins": lambda: tape.note(Began(1.0, 1, "0", batch, (1, 2, 3, 4))),
         "a batch ends": lambda: tape.note(Ended(tape.clock(), 1, 0.1, "done")),
@@ -101,7 +102,7 @@ def drawing(n_batches: int, n_rows: int, device: Literal["cpu", "cuda"]) -> tupl
     jobs = [Job(Key("kokoro", "vocoder"), n, "next", size, n, arrived_s=1.0) for n, size in enumerate(sizes)]
     for job in jobs[:80]:
         scheduler.add(job, 1.0)
-    batch = Batch(jobs[0].key, tuple(jobs[:n_rows]), "full", 0.1, 360 * n_rows)
+    batch = Batch(jobs[0].key, tuple(jobs[:n_rows]), "full", 0.1, first_costs({"kokoro": choice}, 2)[jobs[0].key].shape)
     picture, took_s = Picture(engine.podium, ["kokoro"]), list[float]()
     for _ in range(30):
         for number in range(n_batches):

@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tutti.batching.batcher import Batcher
-from tutti.batching.cost import Coefficients, Cost, Regrouped, Shape, SideBySide, file_name
+from tutti.batching.cost import Coefficients, Cost, file_name
 from tutti.batching.job import Key, StageName
 from tutti.batching.policies import Bypass, Deadline, Fifo, Policy, Window
 from tutti.batching.scheduler import Limits, Scheduler
+from tutti.batching.shape import Regrouped, Shape, SideBySide
 from tutti.batching.stats import Stats
 from tutti.batching.warmup import WarmUp
 from tutti.batching.worker import ProcessWorker, Progress, ThreadWorker, Worker
@@ -117,7 +118,7 @@ def assemble(
     books = Stats()
     batchers = []
     for number, worker in enumerate(workers):
-        costs = _costs(choices, settings.threads)
+        costs = first_costs(choices, settings.threads)
         scheduler = Scheduler(limits, costs.__getitem__, policies[settings.policy])
         warm_up = WarmUp(kept, costs, _sentences(voices, settings.voice), SWEEPS[first.device]) if kept else None
         batchers.append(Batcher(worker, scheduler, books, warm_up, str(number)))
@@ -138,8 +139,8 @@ def _choices(settings: "Settings") -> tuple[tuple[str, Choice], ...]:
     return ((CHECKPOINT, chosen), *((f"{CHECKPOINT}-{choice.precision}", choice) for choice in extra))
 
 
-def _costs(choices: Mapping[str, Choice], threads: int) -> dict[Key, Cost]:
-    """One for each checkpoint and stage."""
+def first_costs(choices: Mapping[str, Choice], threads: int) -> dict[Key, Cost]:
+    """One for each checkpoint and stage, before anything ran."""
     stages: tuple[StageName, ...] = ("acoustic", "vocoder")
     return {
         Key(name, stage): Cost(_shape(choice, stage, threads), PRIORS[choice.backend, choice.device, stage])

@@ -16,10 +16,11 @@ from hypothesis import strategies as st
 
 import tutti
 from tutti.batching.batcher import Ask, Batcher, Take
-from tutti.batching.cost import Cost, SideBySide
+from tutti.batching.cost import Cost
 from tutti.batching.job import Key
 from tutti.batching.policies import Deadline
 from tutti.batching.scheduler import Limits, Scheduler
+from tutti.batching.shape import SideBySide
 from tutti.batching.stats import Stats
 from tutti.batching.worker import ProcessWorker, ThreadWorker, Worker
 from tutti.errors import DeviceFull, InvalidInput, ModelFailed, QueueFull, WorkerLost

@@ -7,10 +7,11 @@ from dataclasses import replace
 import pytest
 
 from benchmarks.simulate import DEVICES, Device, Simulation, Stream, poisson, scheduler
-from tutti.batching.cost import Cost, Padded
+from tutti.batching.cost import Cost
 from tutti.batching.job import Job, Key
 from tutti.batching.policies import Deadline, Fifo, Policy, Window
 from tutti.batching.scheduler import Limits, Scheduler
+from tutti.batching.shape import Padded
 
 GPU, SLOW_GPU, CPU = DEVICES
 

@@ -13,9 +13,9 @@ from hypothesis.stateful import rule, run_state_machine_as_test
 
 from tests.batching.test_scheduler_laws import CAP_S, Laws
 from tests.toning import silent_voices, tone_engine
-from tutti.batching.cost import Padded, Regrouped, Shape, SideBySide
 from tutti.batching.job import Job, Key
 from tutti.batching.policies import Bypass, Deadline, Fifo, Window
+from tutti.batching.shape import Padded, Regrouped, Shape, SideBySide
 from tutti.batching.tape import Turned
 from tutti.engine import Engine
 from tutti.errors import InvalidInput

@@ -5,10 +5,11 @@ from dataclasses import replace
 
 import pytest
 
-from tutti.batching.cost import Cost, Padded
+from tutti.batching.cost import Cost
 from tutti.batching.job import Class, Job, Key
 from tutti.batching.policies import Bypass, Deadline, Fifo, Policy, Window
 from tutti.batching.scheduler import Limits, Scheduler
+from tutti.batching.shape import Padded
 
 A, B = Key("a", "vocoder"), Key("b", "vocoder")
 WINDOW = Window(max_wait_s=0.05, min_wait_s=0.002, early_rows=4)

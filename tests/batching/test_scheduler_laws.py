@@ -8,10 +8,11 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
 
-from tutti.batching.cost import Cost, Padded, SideBySide
+from tutti.batching.cost import Cost
 from tutti.batching.job import Batch, Job, Key
 from tutti.batching.policies import Bypass, Deadline, Fifo, Policy, Window
 from tutti.batching.scheduler import Limits, Scheduler
+from tutti.batching.shape import Padded, SideBySide
 
 KEYS = [Key("a", "acoustic"), Key("a", "vocoder"), Key("b", "acoustic")]
 CAP_S = 0.08

@@ -1,11 +1,11 @@
 """The door: who is told at once that there is no room, instead of waiting in vain."""
 
-import itertools
-from bisect import bisect_left, insort
 from math import ceil
-from typing import NamedTuple
+
+import numpy as np
 
 from tutti.batching.job import Class, Job
+from tutti.batching.needs import Need, Needs
 from tutti.errors import QueueFull
 
 BULK_ROOM = 0.5  # of the queue: bulk is turned away first
@@ -15,26 +15,15 @@ HEADROOM = 1.1  # what the batches took against what was needed at best, to begi
 LEARN = 0.05  # of the difference, with each batch that left somebody behind
 
 
-class Need(NamedTuple):
-    """Device seconds that somebody is waiting for."""
-
-    rank_s: float  # its deadline, later by what its caller owes: who comes before whom
-    serial: int
-    seconds: float
-    due_s: float
-    stream: int
-
-
 class Door:
     """Knows what was promised to whom: by rank, the device seconds of every job that waits or will come."""
 
     def __init__(self, max_waiting: int) -> None:
         self.needed_s = 0.0
         self._max_waiting = max_waiting
-        self._needs: list[Need] = []  # of first and next
+        self._needs = Needs()  # of first and next
         self._jobs: dict[Job, Need | float] = {}  # bulk: only the seconds
         self._promised: dict[int, Need] = {}  # streams let in whose first job is still to come
-        self._serial = itertools.count()
         self._headroom = HEADROOM
 
     def admit(
@@ -58,33 +47,36 @@ class Door:
         if need is not None:
             self._strike(need)
 
-    def came(self, job: Job, need_s: float, owes_s: float) -> None:
-        """It waits, and needs this much of the device, later stages included."""
+    def came(self, job: Job, need_s: float, then_s: float, owes_s: float) -> None:
+        """It waits, and needs this much of the device for itself and for its later stages."""
         if job.kind == "bulk":
-            self._jobs[job] = need_s
-            self.needed_s += need_s
+            self._jobs[job] = need_s + then_s
+            self.needed_s += need_s + then_s
         else:
-            self._jobs[job] = self._note(job.due_s, owes_s, need_s, job.stream)
+            self._jobs[job] = self._note(job.due_s, owes_s, need_s + then_s, job.stream, then_s)
 
-    def left(self, job: Job, then_s: float = 0.0) -> None:
-        """It waits no more; its later stages still need this much."""
+    def runs(self, job: Job) -> None:
+        """It waits no more; what is left to be had is its later stages."""
+        need = self.left(job)
+        if need is not None and need.then_s > 0.0:
+            owes_s = need.rank_s - need.due_s
+            self._jobs[job] = self._note(job.deadline_s, owes_s, need.then_s, job.stream, need.then_s)
+
+    def left(self, job: Job) -> Need | None:
+        """Nothing of it is to come; what was, unless it is bulk."""
         need = self._jobs.pop(job, None)
         if isinstance(need, Need):
             self._strike(need)
-            if then_s > 0.0:
-                self._jobs[job] = self._note(job.deadline_s, need.rank_s - need.due_s, then_s, job.stream)
-        elif need is not None:
-            self.needed_s -= need
+            return need
+        self.needed_s -= need or 0.0
+        return None
 
     def spares(self, seconds: float, stream: int, now: float) -> bool:
         """Whether the device could work so long for this stream, and all others who can still be in time would be."""
-        headroom, done_s = self._headroom, now + self._headroom * seconds
-        for _, _, need_s, due_s, whose in self._needs:
-            if due_s >= now and whose != stream:
-                done_s += headroom * need_s
-                if done_s > due_s:
-                    return False
-        return True
+        needs = self._needs.columns()
+        others = (needs.due_s >= now) & (needs.streams != stream)
+        done_s = now + self._headroom * (seconds + np.cumsum(needs.seconds * others))
+        return not np.any(others & (done_s > needs.due_s))
 
     def took(self, needed_s: float, took_s: float) -> None:
         """How far from the best a batch was: its rows were not all alike, or it had too few."""
@@ -95,26 +87,24 @@ class Door:
         """By how much the worst deadline from this one on would be missed, if the device kept to the ranks."""
         if kind == "bulk":
             return start_s + self._headroom * (self.needed_s + cost_s) - due_s
-        at = bisect_left(self._needs, (due_s + owes_s,))
-        done_s = start_s + self._headroom * (sum(need.seconds for need in self._needs[:at]) + cost_s)
+        needs = self._needs.columns()
+        behind = needs.rank_s >= due_s + owes_s
+        done_s = start_s + self._headroom * (cost_s + np.sum(needs.seconds, where=~behind))
         late_s = done_s - (start_s + OWN * (due_s - start_s))
-        promise = max(PROMISE, 1 / max(1, len({need.stream for need in self._needs})))
-        for need in self._needs[at:]:
-            done_s += self._headroom * need.seconds
-            late_anyway = need.due_s < start_s  # and who owes cannot shut the door to who does not
-            if not late_anyway and (owes_s > 0.0 or need.rank_s == need.due_s):
-                late_s = max(late_s, done_s - (start_s + promise * (need.due_s - start_s)))
-        return late_s
+        then_s = done_s + self._headroom * np.cumsum(needs.seconds * behind)
+        promise = max(PROMISE, 1 / max(1, len(np.unique(needs.streams))))
+        # Who is late anyway counts no more, and who owes cannot shut the door to who does not.
+        heard = behind & (needs.due_s >= start_s) & ((owes_s > 0.0) | (needs.rank_s == needs.due_s))
+        later_s = then_s - (start_s + promise * (needs.due_s - start_s))
+        return float(np.max(later_s, initial=late_s, where=heard))
 
-    def _note(self, due_s: float, owes_s: float, seconds: float, stream: int) -> Need:
-        need = Need(due_s + owes_s, next(self._serial), seconds, due_s, stream)
-        insort(self._needs, need)
+    def _note(self, due_s: float, owes_s: float, seconds: float, stream: int, then_s: float = 0.0) -> Need:
         self.needed_s += seconds
-        return need
+        return self._needs.note(due_s, owes_s, seconds, stream, then_s)
 
     def _strike(self, need: Need) -> None:
-        del self._needs[bisect_left(self._needs, need)]
         self.needed_s -= need.seconds
+        self._needs.strike(need)
 
     def _forget_broken_promises(self, now: float) -> None:
         for stream in [stream for stream, need in self._promised.items() if need.due_s < now]:

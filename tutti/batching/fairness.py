@@ -64,12 +64,14 @@ class Patience:
     """Sees to it that those who can wait get at least their share of the device in any window."""
 
     def __init__(self) -> None:
-        self._runs: deque[tuple[float, float]] = deque()  # end, device seconds
+        self._runs: deque[tuple[float, float]] = deque()  # end, device seconds; one after the other
+        self._had_s = 0.0  # of all these
         self._waits_since_s: float | None = None
         self._seen_s = float("-inf")
 
     def ran(self, seconds: float, now: float) -> None:
         self._runs.append((now, seconds))
+        self._had_s += seconds
 
     def exhausted(self, now: float, other_s: float) -> bool:
         """They wait, and would have had less than their share if another batch of `other_s` ran first."""
@@ -78,8 +80,12 @@ class Patience:
         self._seen_s = now
         start = now + other_s - WINDOW_S
         while self._runs and self._runs[0][0] <= now - WINDOW_S:
-            self._runs.popleft()
-        had = sum(min(seconds, end - start) for end, seconds in self._runs if end > start)
+            self._had_s -= self._runs.popleft()[1]
+        had = self._had_s
+        for end, seconds in self._runs:
+            if end - seconds >= start:
+                break
+            had -= min(seconds, start - (end - seconds))
         # The time before they came counts as if they had had their share, so that their turns come evenly.
         had += SHARE * SLACK * max(0.0, min(self._waits_since_s - start, WINDOW_S))
         return now - self._waits_since_s >= HOLD_S and had < SHARE * SLACK * WINDOW_S

@@ -2,12 +2,12 @@
 
 from math import inf
 
-from tutti.batching.cost import extent
 from tutti.batching.job import Batch, Job, Reason
 from tutti.batching.policies import Choice, Draft, Policy
+from tutti.batching.shape import extent
 from tutti.batching.waiting import Lot
 
-MAX_PASSED_OVER = 24  # rows that do not fit, before a batch goes as it is
+MAX_PASSED_OVER = 8  # rows that do not fit, before a batch goes as it is
 
 
 class Forming:
@@ -36,9 +36,8 @@ class Forming:
         for tier in self._policy.fill_from(choice.tier):
             choice.waiting.take(tier, self._now, self._offer)
         reason = self._stopped if self._stopped and choice.reason == "free" else choice.reason
-        padded = self._cost.laid_out([job.size for job in self._jobs])
-        n_behind = len(choice.waiting)
-        return Batch(choice.waiting.key, tuple(self._jobs), reason, self._draft.predicted_s, padded, n_behind)
+        predicted_s, n_behind = self._draft.predicted_s, len(choice.waiting)
+        return Batch(choice.waiting.key, tuple(self._jobs), reason, predicted_s, self._cost.shape, n_behind)
 
     def _offer(self, lot: Lot) -> bool | None:
         """True: it joins. False: it does not, but one behind it may. None: enough."""
@@ -57,14 +56,15 @@ class Forming:
         return False if self._policy.passes_over and self._passed_over < MAX_PASSED_OVER else None
 
     def _try(self, lot: Lot, job: Job) -> Reason | None:
-        rows = self._draft.rows.with_row(job.size)
-        if self._cost.padded(rows) > self._max_padded or self._text + job.n_characters > self._max_text:
+        draft, now, text = self._draft, self._now, self._text + job.n_characters
+        rows = draft.rows.with_row(job.size)
+        if text > self._max_text or self._cost.padded(rows) > self._max_padded:
             return "full"
-        then = Draft(self._draft.head, rows, self._cost.seconds(rows), min(self._draft.due_s, _kept(lot, self._now)))
-        why = self._policy.refuses(self._draft, lot, then, self._now)
+        then_s, due_s = self._cost.seconds(rows), min(draft.due_s, _kept(lot, now))
+        why = self._policy.refuses(draft, lot, then_s, due_s, now)
         if why is None:
-            self._draft = then
-            self._text += job.n_characters
+            draft.rows, draft.predicted_s, draft.due_s = rows, then_s, due_s
+            self._text = text
             self._jobs.append(job)
         return why
 

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
+from tutti.batching.shape import Shape
+
 Class = Literal["first", "next", "bulk"]
 StageName = Literal["acoustic", "vocoder"]
 Reason = Literal["free", "full", "cost", "deadline", "window", "early", "quiet", "bypass", "retry"]
@@ -36,7 +38,7 @@ class Job:
         return self.deadline_s - self.then_s
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Batch:
     """Rows for one pass, in the order in which they were taken, and why no more of them."""
 
@@ -44,7 +46,7 @@ class Batch:
     jobs: tuple[Job, ...]
     reason: Reason
     predicted_s: float
-    padded: int  # tokens or frames the device works through, padding included
+    shape: Shape
     n_behind: int = 0  # of the same key, who had to stay
 
     @property
@@ -56,6 +58,21 @@ class Batch:
         return max(job.size for job in self.jobs)
 
     @property
+    def sizes(self) -> tuple[int, ...]:
+        return tuple(job.size for job in self.jobs)
+
+    @property
+    def padded(self) -> int:
+        """Tokens or frames the device works through, padding included."""
+        return self.shape.laid_out(self.sizes)
+
+    @property
+    def lengths(self) -> list[int]:
+        """What each row takes in its pass, padding included."""
+        return self.shape.lengths(self.sizes)
+
+    @property
     def waste(self) -> float:
         """The share of the pass that is padding."""
-        return 1.0 - sum(job.size for job in self.jobs) / self.padded if self.padded else 0.0
+        padded = self.padded
+        return 1.0 - sum(self.sizes) / padded if padded else 0.0

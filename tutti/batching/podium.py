@@ -8,7 +8,7 @@ from math import isfinite
 from typing import get_args
 
 from tutti.batching.batcher import Batcher
-from tutti.batching.job import Batch, Class, Job, StageName
+from tutti.batching.job import Class, Job, StageName
 from tutti.batching.policies import Policy, Window
 from tutti.batching.stats import Stats
 from tutti.batching.tape import Turned
@@ -85,10 +85,6 @@ class Podium:
     def backlog_s(self) -> float:
         """Device time until all that wait would have run, of the worker that has most before it."""
         return max(batcher.backlog_s for batcher in self._batchers)
-
-    def lengths(self, batch: Batch) -> list[int]:
-        """What each row of a batch takes in its pass, padding included."""
-        return self._batchers[0].scheduler.lengths(batch)
 
     def settings(self) -> dict[str, bool | int | float | None]:
         """What the batching is set to, by the names of the settings where there is one."""

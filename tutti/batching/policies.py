@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from math import inf, isfinite
 from typing import NamedTuple, Protocol
 
-from tutti.batching.cost import Extent
 from tutti.batching.job import Reason
+from tutti.batching.shape import Extent
 from tutti.batching.waiting import Lot, Waiting
 
 
@@ -27,7 +27,8 @@ class Choice(NamedTuple):
     alone: bool = False
 
 
-class Draft(NamedTuple):
+@dataclass(slots=True)
+class Draft:
     """A batch so far."""
 
     head: Lot
@@ -62,8 +63,10 @@ class Policy(Protocol):
     def fill_from(self, tier: int) -> tuple[int, ...]:
         """The tiers whose lots may join a batch that started in this one, in order."""
 
-    def refuses(self, draft: Draft, lot: Lot, then: Draft, now: float) -> Reason | None:
-        """Why this lot may not join, besides the limits; none if it may."""
+    def refuses(self, draft: Draft, lot: Lot, then_s: float, due_s: float, now: float) -> Reason | None:
+        """Why this lot may not join, besides the limits; none if it may. With it the batch would take `then_s`, and
+        would have to be done by `due_s`.
+        """
 
     def wake_at(self, rooms: Collection[Waiting], now: float) -> float | None:
         """When somebody's turn comes with nothing new; none if that needs an event."""
@@ -107,19 +110,19 @@ class Deadline:
     def fill_from(self, tier: int) -> tuple[int, ...]:
         return (tier, *(other for other in (FEASIBLE, LATE, BULK) if other != tier))
 
-    def refuses(self, draft: Draft, lot: Lot, then: Draft, now: float) -> Reason | None:
+    def refuses(self, draft: Draft, lot: Lot, then_s: float, due_s: float, now: float) -> Reason | None:
         owing = lot.owes_s > draft.head.owes_s == 0.0
         stretch = RIDE if lot.bulk and not draft.head.bulk else OWING if owing else self.thrift
-        if then.predicted_s - draft.predicted_s > lot.alone_s * stretch:
+        if then_s - draft.predicted_s > lot.alone_s * stretch:
             return "cost"
-        if now + then.predicted_s > then.due_s:
+        if now + then_s > due_s:
             return "deadline"
         in_time, in_time_later = now + lot.alone_s <= lot.due_s, now + draft.predicted_s + lot.alone_s <= lot.due_s
         urgent = in_time and not in_time_later and lot.owes_s == 0.0
         cap_s = self.cap_s * (URGENT if urgent else 1.0)
-        if not urgent and then.due_s - now < SOON * self.cap_s:
+        if not urgent and due_s - now < SOON * self.cap_s:
             cap_s = min(cap_s, max(HURRIED * self.cap_s, COMPANY * draft.head.alone_s))
-        return "cost" if then.predicted_s > cap_s else None
+        return "cost" if then_s > cap_s else None
 
     def wake_at(self, rooms: Collection[Waiting], now: float) -> float | None:
         return None
@@ -142,7 +145,7 @@ class Fifo:
     def fill_from(self, tier: int) -> tuple[int, ...]:
         return (tier,)
 
-    def refuses(self, draft: Draft, lot: Lot, then: Draft, now: float) -> Reason | None:
+    def refuses(self, draft: Draft, lot: Lot, then_s: float, due_s: float, now: float) -> Reason | None:
         return None
 
     def wake_at(self, rooms: Collection[Waiting], now: float) -> float | None:
@@ -168,7 +171,7 @@ class Window(Fifo):
         head = room.head(self.n_tiers - 1, now)
         if head is None:
             return None
-        rank, lot = head
+        rank, _, lot = head
         rows = self._rows(room)
         reason: Reason
         if lot.apart:
@@ -187,9 +190,10 @@ class Window(Fifo):
         head = room.head(self.n_tiers - 1, now)
         if head is None:
             return None
-        if head[1].apart or self._rows(room) >= self.early_rows:
+        lot = head[2]
+        if lot.apart or self._rows(room) >= self.early_rows:
             return now
-        full = head[1].came_s + self.max_wait_s
+        full = lot.came_s + self.max_wait_s
         return max(now, min(full, room.last_came_s + self.min_wait_s) if self._rows(room) == 1 else full)
 
     def _rows(self, room: Waiting) -> int:
@@ -224,5 +228,5 @@ def _soonest(rooms: Collection[Waiting], tier: int, now: float) -> Choice | None
     found = min(heads, key=lambda pair: pair[1][0], default=None)
     if found is None:
         return None
-    room, (rank, lot) = found
+    room, (rank, _, lot) = found
     return Choice(rank, room, tier, lot, "retry" if lot.apart else "free")

@@ -5,11 +5,12 @@ from dataclasses import dataclass, field, replace
 from math import inf, isfinite
 
 from tutti.batching.admission import Door
-from tutti.batching.cost import Cost, Extent
+from tutti.batching.cost import Cost
 from tutti.batching.fairness import HOLD_S, Callers, Patience
 from tutti.batching.forming import Forming
 from tutti.batching.job import Batch, Class, Job, Key, StageName
 from tutti.batching.policies import BULK, LATE, Choice, Policy
+from tutti.batching.shape import Extent
 from tutti.batching.waiting import Waiting
 
 LATER = 0.25  # of a batch's cap: how long a row may wait between two stages
@@ -139,7 +140,7 @@ class Scheduler:
         limits, max_padded = self.limits, self.max_padded(choice.waiting.key)
         batch = Forming(choice, self.policy, limits.max_rows, limits.max_text, max_padded, now).form()
         for job in batch.jobs:
-            self.door.left(job, self._then_s(job))
+            self.door.runs(job)
         self._free_at[batch] = self.free_at(now) + batch.predicted_s
         return batch
 
@@ -161,7 +162,7 @@ class Scheduler:
         room = self._room(batch.key)
         if batch.n_behind:  # a fuller batch was not to be had
             self.door.took(sum(self._need_s(job) for job in batch.jobs), took_s)
-        room.cost.learn([job.size for job in batch.jobs], took_s)
+        room.cost.learn(batch.sizes, took_s)
         if batch.key in self._max_padded:
             self._max_padded[batch.key] *= RECOVERY
             if self._max_padded[batch.key] >= self._limit(batch.key):
@@ -233,10 +234,6 @@ class Scheduler:
         running = {job.caller for batch in self._free_at for job in batch.jobs}
         return running | {job.caller for room in self._rooms.values() for job in room}
 
-    def lengths(self, batch: Batch) -> list[int]:
-        """What each of its rows takes in the pass, padding included."""
-        return self._room(batch.key).cost.shape.lengths([job.size for job in batch.jobs])
-
     @property
     def n_looked_at(self) -> int:
         """Lots inspected by all decisions so far."""
@@ -261,12 +258,14 @@ class Scheduler:
         return self._rooms[key]
 
     def _came(self, job: Job, now: float) -> None:
-        self.door.came(job, self._need_s(job) + self._then_s(job), self._callers.owes_s(job.caller, now))
+        self.door.came(job, self._need_s(job), self._then_s(job), self._callers.owes_s(job.caller, now))
 
     def _then_s(self, job: Job) -> float:
         """Device seconds of the stages to come, in batches as full as this one's may get."""
+        if job.then_s == 0.0:
+            return 0.0
         alone_s = max(0.0, job.then_s - self._between_s)
-        return alone_s and alone_s * self._need_s(job) / self.predict(job.key, job.size)
+        return alone_s * self._need_s(job) / self.predict(job.key, job.size)
 
     def _need_s(self, job: Job) -> float:
         """Device seconds of this row in a batch of its like, as full as it may get."""
@@ -290,7 +289,7 @@ class Scheduler:
     def _ended(self, batch: Batch, took_s: float, now: float) -> None:
         self._free_at.pop(batch, None)
         tiers = {LATE: 0.0, BULK: 0.0}
-        total = sum(job.size for job in batch.jobs) or 1
+        total = sum(batch.sizes) or 1
         for job in batch.jobs:
             self.door.left(job)
             share_s = took_s * job.size / total

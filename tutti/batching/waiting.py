@@ -108,15 +108,16 @@ class Waiting:
         for _, lot in entries:
             self._push(lot, now)
 
-    def head(self, tier: int, now: float) -> tuple[float, Lot] | None:
-        """Who is next in this tier, and its rank."""
+    def head(self, tier: int, now: float) -> Entry | None:
+        """Who is next in this tier."""
         heap = self._tiers[tier]
         while heap:
             self.n_looked_at += 1
-            rank, _, lot = heap[0]
+            entry = heap[0]
+            lot = entry[2]
             alive = self.alive(lot)
             if alive and self._place(lot, now)[0] <= tier:
-                return rank, lot
+                return entry
             heapq.heappop(heap)
             if alive:
                 self._push(lot, now)
@@ -126,20 +127,23 @@ class Waiting:
         """Offer the lots of a tier in order: True takes one out, False passes it over, None ends."""
         heap, passed = self._tiers[tier], []
         while (head := self.head(tier, now)) is not None:
-            answer = suits(head[1])
+            lot = head[2]
+            answer = suits(lot)
             if answer is None:
                 break
-            entry = heapq.heappop(heap)
+            heapq.heappop(heap)
             if answer:
-                for job in self.alive(head[1]):
+                for job in self.alive(lot):
                     self._leave(job)
             else:
-                passed.append(entry)
+                passed.append(head)
         for entry in passed:
             heapq.heappush(heap, entry)
 
     def alive(self, lot: Lot) -> tuple[Job, ...]:
         """Those of the lot who still wait."""
+        if len(lot.jobs) == 1:
+            return lot.jobs if self._lots.get(lot.jobs[0]) is lot else ()
         return tuple([job for job in lot.jobs if self._lots.get(job) is lot])
 
     def _put(self, jobs: tuple[Job, ...], came_s: float, now: float, *, apart: bool = False) -> None:

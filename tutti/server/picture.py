@@ -123,7 +123,7 @@ class Picture:
         add(at_s, f"batches {stage}")
         add(at_s, f"rows {stage}", batch.rows)
         add(at_s, f"padded {stage}", batch.padded)
-        add(at_s, f"waste {stage}", batch.padded - sum(job.size for job in batch.jobs))
+        add(at_s, f"waste {stage}", batch.padded - sum(batch.sizes))
         add(at_s, f"seconds {stage}", at_s - began.at_s)
         add(at_s, f"busy {began.worker}", at_s - began.at_s)
 
@@ -195,7 +195,7 @@ class Picture:
                     "padded": padded,
                     "waited_ms": _ms(began.at_s - job.arrived_s),
                 }
-                for job, stream, padded in zip(batch.jobs, began.streams, self._podium.lengths(batch), strict=True)
+                for job, stream, padded in zip(batch.jobs, began.streams, batch.lengths, strict=True)
             ],
         }
 
