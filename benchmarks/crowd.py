@@ -30,7 +30,8 @@ import numpy as np
 
 from benchmarks import policies
 from benchmarks.policies import Heard, listen, said
-from tutti.batching.batcher import Ask, Batcher
+from tutti.batching.batcher import Batcher
+from tutti.batching.row import Ask
 from tutti.batching.worker import ProcessWorker, Worker
 from tutti.engine import Engine
 from tutti.model import Choice, load

@@ -267,3 +267,11 @@ def test_many_at_once_each_hear_their_own(engine: Running) -> None:
     for text, speech in zip(texts, engine.portal.call(all_at_once), strict=True):
         assert [word.word for word in speech.words] == text.split()
         assert np.array_equal(speech.samples, engine.speak(text).samples)
+
+
+@pytest.mark.parametrize("gone", [0, 1])
+def test_a_worker_that_is_gone_gets_no_work_while_another_is_there(voices: Voices, gone: int) -> None:
+    with running(tone_engine(voices, n_workers=2)) as engine:
+        engine.portal.call(engine.engine.batchers[gone].worker.close)
+        assert engine.engine.workers()["readyWorkers"] == 1
+        assert [len(engine.speak("still water").words) for _ in range(3)] == [2, 2, 2]

@@ -74,6 +74,7 @@ def tone_engine(
     pronounce: Pronounce | None = None,
     *,
     worker: Callable[..., Worker] = ThreadWorker,
+    n_workers: int = 1,
     capped: bool = False,
     **chosen: Any,
 ) -> Engine:
@@ -81,9 +82,8 @@ def tone_engine(
     make = partial(_one, model)
     choices = {CHECKPOINT: Choice("onnx", "cpu", "fp32")}
     settings = Settings(**{"threads": 2, **chosen})
-    return assemble(
-        [worker(make)], choices, voices, G2PThread(pronounce or Spelling().pronounce), settings, capped=capped
-    )
+    reader = G2PThread(pronounce or Spelling().pronounce)
+    return assemble([worker(make) for _ in range(n_workers)], choices, voices, reader, settings, capped=capped)
 
 
 def _one(model: Callable[[], Model]) -> dict[str, Model]:

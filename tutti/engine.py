@@ -12,11 +12,12 @@ from typing import Any, Self
 
 import numpy as np
 
-from tutti.batching.batcher import Ask, Batcher, Take
+from tutti.batching.batcher import Batcher
 from tutti.batching.job import Class
 from tutti.batching.playback import Playback
 from tutti.batching.podium import Podium
 from tutti.batching.policies import Policy
+from tutti.batching.row import Ask, Take
 from tutti.batching.stats import Stats
 from tutti.errors import Draining, InvalidInput, NothingToSpeak
 from tutti.joining import begun_within, join, later, placed, silence, span_of, word_times
@@ -219,7 +220,7 @@ class Engine:
         coming: asyncio.Queue[tuple[asyncio.Task[Said], float] | None] = asyncio.Queue()
         room = asyncio.Semaphore(1 + order.ahead)
         tasks: set[asyncio.Future[Any]] = set()
-        batcher = min(self.batchers, key=lambda batcher: batcher.backlog_s)
+        batcher = min(self.batchers, key=lambda batcher: (not batcher.ready, batcher.backlog_s))
         submitting = asyncio.create_task(self._submit(order, playback, batcher, coming, room, tasks))
         tasks.add(submitting)
         heard_first = False
@@ -362,7 +363,7 @@ class Engine:
         states = [batcher.worker.status.state for batcher in self.batchers]
         return {
             "totalWorkers": len(states),
-            "readyWorkers": sum(state in ("ready", "busy") for state in states),
+            "readyWorkers": sum(batcher.ready for batcher in self.batchers),
             "busyWorkers": states.count("busy"),
             "queueSize": sum(sum(batcher.scheduler.waiting().values()) for batcher in self.batchers),
             "batchingEnabled": self.batchers[0].scheduler.limits.max_rows > 1,

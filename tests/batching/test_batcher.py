@@ -15,10 +15,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tutti
-from tutti.batching.batcher import Ask, Batcher, Take
+from tutti.batching.batcher import Batcher
 from tutti.batching.cost import Cost
-from tutti.batching.job import Key
+from tutti.batching.job import Batch, Key
 from tutti.batching.policies import Deadline
+from tutti.batching.row import Ask, Take
 from tutti.batching.scheduler import Limits, Scheduler
 from tutti.batching.shape import SideBySide
 from tutti.batching.stats import Stats
@@ -323,6 +324,34 @@ def test_who_waits_when_it_closes_is_told() -> None:
         assert all(isinstance(end, WorkerLost) for end in await asyncio.gather(*waiting, return_exceptions=True))
 
     asyncio.run(run())
+
+
+@pytest.mark.parametrize("ahead", [False, True], ids=["when the worker is free", "while it works"])
+def test_a_defect_in_the_scheduler_is_told_to_all_who_wait_and_the_next_are_served(
+    ahead: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def run() -> None:
+        model = Gated()
+        line = batcher(ThreadWorker(partial(models, lambda: model)), max_rows=1, foresees=True)
+
+        def broken(now: float) -> Batch | None:
+            if not line.scheduler.waiting()["first"]:
+                return None
+            raise IndexError("a defect")
+
+        setattr(line.scheduler, "next_batch_ahead" if ahead else "next_batch", broken)
+        await line.start()
+        ended = asyncio.gather(*(line.say(ask(utterance(5), i)) for i in range(4)), return_exceptions=True)
+        for end in await ended:
+            assert isinstance(end, ModelFailed)
+        model.gate.set()
+        assert np.array_equal((await line.say(ask(utterance(6), 9))).samples, alone(utterance(6)))
+        assert line.backlog_s == pytest.approx(0.0)
+        await line.close()
+
+    asyncio.run(run())
+    assert [record.levelname for record in caplog.records] == ["CRITICAL"]
+    assert "a defect" in caplog.text
 
 
 @pytest.mark.weights

@@ -1,6 +1,7 @@
 """Whose needs count at the door, and whose can be set aside for somebody who sits in silence."""
 
 from itertools import count
+from math import inf
 
 import pytest
 from hypothesis import given
@@ -64,7 +65,7 @@ def test_somebody_who_is_late_anyway_does_not_shut_the_door() -> None:
         assert lets_in(door, NOW + 2.0, owes_s=1.0) is open_
 
 
-@given(st.lists(st.tuples(st.floats(0.0, 5.0), st.floats(0.001, 0.5), st.floats(0.0, 0.5)), max_size=20))
+@given(st.lists(st.tuples(st.floats(0.0, 5.0) | st.just(inf), st.floats(0.001, 0.5), st.floats(0.0, 0.5)), max_size=20))
 def test_what_is_needed_is_the_sum_of_what_is_still_to_come(jobs: list[tuple[float, float, float]]) -> None:
     door = Door(max_waiting=100)
     there = [(job(NOW + due_s, then_s=then_s), need_s, then_s) for due_s, need_s, then_s in jobs]

@@ -40,7 +40,7 @@ class Laws(RuleBasedStateMachine):
         stream=st.integers(0, 5),
         kind=st.sampled_from(["first", "next", "bulk"]),
         size=st.sampled_from([1, 20, 21, 100, 300, 2000]),
-        due=st.floats(-1, 5),
+        due=st.floats(-1, 5) | st.just(inf),
         then_s=st.sampled_from([0.0, 0.1]),
         caller=st.sampled_from("xyz"),
         text=st.sampled_from([0, 10, 60, 200]),

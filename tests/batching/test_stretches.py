@@ -9,10 +9,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
-from tutti.batching.batcher import Ask, Batcher, Take
+from tutti.batching.batcher import Batcher
 from tutti.batching.cost import Cost
 from tutti.batching.job import Key
 from tutti.batching.policies import Deadline
+from tutti.batching.row import Ask, Take
 from tutti.batching.scheduler import Limits, Scheduler
 from tutti.batching.shape import SideBySide
 from tutti.batching.stats import Stats

@@ -59,8 +59,7 @@ class Door:
         """It waits no more; what is left to be had is its later stages."""
         need = self.left(job)
         if need is not None and need.then_s > 0.0:
-            owes_s = need.rank_s - need.due_s
-            self._jobs[job] = self._note(job.deadline_s, owes_s, need.then_s, job.stream, need.then_s)
+            self._jobs[job] = self._note(job.deadline_s, need.owes_s, need.then_s, job.stream, need.then_s)
 
     def left(self, job: Job) -> Need | None:
         """Nothing of it is to come; what was, unless it is bulk."""

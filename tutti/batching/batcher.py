@@ -6,7 +6,7 @@ import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import count
 from math import inf
 from typing import cast
@@ -14,85 +14,24 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
-from tutti.batching.job import Batch, Class, Job, Key, StageName
-from tutti.batching.orders import Span
+from tutti.batching.job import Batch, Job, Key, StageName
 from tutti.batching.policies import Policy
+from tutti.batching.row import Ask, Row, Take
 from tutti.batching.scheduler import Scheduler
 from tutti.batching.stats import Stats
 from tutti.batching.warmup import WarmUp
 from tutti.batching.worker import Worker
-from tutti.errors import DeviceFull, TuttiError, WorkerLost
-from tutti.model.stretch import CONTEXT, FIRST, WORTH, n_heard, stretches
-from tutti.speech import SAMPLE_RATE, SAMPLES_PER_FRAME, Samples, Timing, Utterance
+from tutti.errors import DeviceFull, ModelFailed, TuttiError, WorkerLost
+from tutti.model.stretch import WORTH
+from tutti.speech import Samples, Timing
 
 log = logging.getLogger(__name__)
 
-FRAMES_PER_TOKEN = 2.9  # of speech at its own pace, before the durations are known
 MAX_LOST = 2  # workers that may die under a row before the row is taken for the cause
-LEAST_GROWTH, MOST_GROWTH = 1.5, 3.0  # of stretches: each costs a little more than its frames, so they stay few
-IN_HAND = 0.8  # of what a listener has to hear: the time in which the next stretch should be made
-MOST = 100  # frames of a stretch, or more if those take no longer than a batch may: newcomers wait for it
-FRAME_S = SAMPLES_PER_FRAME / SAMPLE_RATE
 LOOK = 0.5  # of the predicted seconds of a batch: then comes the next one's turn to be formed, where that is clear
 AT_ONCE = 4  # rows of a batch that are handed out in one turn of the event loop
 HANG = 10.0  # times the predicted seconds: a batch that takes longer hangs
 HANG_S = 30.0  # but never less than this: a busy machine is no hang
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Ask:
-    """One row, who wants it and when."""
-
-    utterance: Utterance
-    checkpoint: str
-    stream: int
-    kind: Class
-    deadline_s: float
-    caller: str = ""
-    n_characters: int = 0
-    early: bool = False  # its beginning may sound before its end is made
-    opens: bool = False  # of its stream nothing was heard before
-
-    @property
-    def likely_frames(self) -> int:
-        return round(FRAMES_PER_TOKEN * len(self.utterance.tokens) / self.utterance.speed)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Take:
-    """What came of one row, or of its next stretch: a take, as it is called in a studio."""
-
-    samples: Samples
-    durations: NDArray[np.int64]  # of the whole row
-    timing: Timing
-    then: "asyncio.Future[Take] | None" = None  # the stretch that follows; cancelled, the rest is forgotten
-
-
-@dataclass(slots=True, eq=False)
-class Row:
-    """A row between its arrival and its samples."""
-
-    id: int
-    ask: Ask
-    answer: "asyncio.Future[Take]"
-    job: Job | None = None  # its place in the line, or in the batch that runs
-    durations: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
-    queue_s: float = 0.0
-    acoustic_s: float = 0.0
-    begun_s: float = inf  # since when the worker makes its sound, unasked
-    n_lost: int = 0
-    spans: deque[Span] = field(default_factory=deque)  # stretches that have not sounded
-    plays_s: float = 0.0  # when its listener hears the first of them
-
-    @property
-    def span(self) -> Span | None:
-        """The stretch that sounds next; none where that is the whole row."""
-        return None if self.spans[0] == (0, self.n_frames) else self.spans[0]
-
-    @property
-    def n_frames(self) -> int:
-        return int(self.durations.sum())
-
 
 Found = Sequence[NDArray[np.int64]] | Sequence[Samples]  # durations of each row, or its sound
 
@@ -149,10 +88,12 @@ class Batcher:
                 await self._loop
             if self._warm_up is not None:
                 self._warm_up.keep()
-        running = self._running.rows if self._running else ()
-        for row in (*running, *self._recalled(), *self._rows.values()):
-            self._fail(row, WorkerLost("the engine was closed"))
+        self._fail_all(WorkerLost("the engine was closed"))
         await self.worker.close()
+
+    @property
+    def ready(self) -> bool:
+        return self.worker.status.state in ("ready", "busy")
 
     @property
     def backlog_s(self) -> float:
@@ -162,7 +103,7 @@ class Batcher:
         """Lets a new stream in by its first row, or raises QueueFull."""
         now = self._clock()
         reading_s = self.scheduler.predict(Key(ask.checkpoint, "acoustic"), len(ask.utterance.tokens))
-        sounding_s = self.scheduler.predict(Key(ask.checkpoint, "vocoder"), self._first_frames(ask))
+        sounding_s = self.scheduler.predict(Key(ask.checkpoint, "vocoder"), ask.first_frames)
         try:
             self.scheduler.admit(ask.kind, ask.caller, reading_s + sounding_s, ask.deadline_s, now, stream=ask.stream)
         except TuttiError:
@@ -207,20 +148,15 @@ class Batcher:
     def _read(self, row: Row) -> None:
         """The row waits for the acoustic stage."""
         row.begun_s = inf
-        self._add(row, "acoustic", len(row.ask.utterance.tokens), self._then_s(row.ask))
+        then_s = self.scheduler.allow_s(Key(row.ask.checkpoint, "vocoder"), row.ask.first_frames)
+        self._add(row, "acoustic", len(row.ask.utterance.tokens), then_s)
 
     def _sound(self, row: Row) -> None:
         """The row waits for the vocoder, its true length known; if it may, stretch by stretch."""
-        n_frames = row.n_frames
         if not row.spans:
-            row.spans.extend(self._stretches(row))
-        start, end = row.spans[0]
-        if row.span is None:
-            self._add(row, "vocoder", n_frames, 0.0)
-        elif start == 0:
-            self._add(row, "vocoder", end + n_heard(n_frames), 0.0)
-        else:
-            self._add(row, "vocoder", end - start + 2 * CONTEXT, 0.0, row.plays_s + start * FRAME_S)
+            whole_s = self.scheduler.predict(Key(row.ask.checkpoint, "vocoder"), row.n_frames)
+            row.cut(whole_s, self._a_frame_s(row), self.scheduler.limits.cap_s, self._clock())
+        self._add(row, "vocoder", row.n_worked, 0.0, row.heard_until_s)
 
     def _add(self, row: Row, stage: StageName, size: int, then_s: float, due_s: float | None = None) -> None:
         now, ask = self._clock(), row.ask
@@ -250,28 +186,49 @@ class Batcher:
             self._stats.ended("failed")
         self.worker.forget([row.id])
 
+    def _fail_all(self, exc: TuttiError) -> None:
+        running, self._running = self._running.rows if self._running else (), None
+        for row in (*running, *self._recalled(), *self._rows.values()):
+            self._fail(row, exc)
+        self._rows.clear()
+
     # -- the loop ------------------------------------------------------------------------------------------------
 
     async def _run(self) -> None:
         while True:
-            run = self._ahead or self._form(self.scheduler.next_batch(self._clock()))
-            self._ahead = None
-            self._stats.queue(self.scheduler.waiting(), self.scheduler.backlog_s(self._clock()))
-            if run is not None:
-                await self._do(run)
-                continue
-            now = self._clock()
-            self._work.clear()
-            wake_at = self.scheduler.wake_at(now)
-            with suppress(TimeoutError):
-                async with asyncio.timeout(None if wake_at is None else max(0.0, wake_at - now)):
-                    await self._work.wait()
+            try:
+                await self._turn()
+            except Exception:  # noqa: BLE001 - whatever it was, all who wait are told
+                self._begin_anew()
+
+    async def _turn(self) -> None:
+        """One batch, or a wait until there may be one."""
+        run = self._ahead or self._form(self.scheduler.next_batch(self._clock()))
+        self._ahead = None
+        self._stats.queue(self.scheduler.waiting(), self.scheduler.backlog_s(self._clock()))
+        if run is not None:
+            await self._do(run)
+            return
+        now = self._clock()
+        self._work.clear()
+        wake_at = self.scheduler.wake_at(now)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(None if wake_at is None else max(0.0, wake_at - now)):
+                await self._work.wait()
+
+    def _begin_anew(self) -> None:
+        """A defect of ours: nobody knows any more who waits for what, so all are told, and others can come."""
+        log.critical("the batching failed and begins anew", exc_info=True)
+        self._fail_all(ModelFailed("the batching failed, not for anything in this request; ask again"))
+        self.scheduler = self.scheduler.emptied()
 
     def _form(self, batch: Batch | None) -> Run | None:
         """The batch with its rows, which wait no longer."""
         if batch is None:
             return None
-        rows = [self._rows.pop(job) for job in batch.jobs]
+        rows = [self._rows[job] for job in batch.jobs]
+        for job in batch.jobs:
+            del self._rows[job]
         on = batch.key.stage == "acoustic" and not self._rows and not any(row.ask.early for row in rows)
         return Run(batch, rows, on, self._ask(batch, rows, on))
 
@@ -310,7 +267,11 @@ class Batcher:
 
     def _look_ahead(self) -> None:
         """If it is clear what runs next, the worker is told before it is free, and need not wait for us."""
-        run = self._form(self.scheduler.next_batch_ahead(self._clock()))
+        try:
+            run = self._form(self.scheduler.next_batch_ahead(self._clock()))
+        except Exception:  # noqa: BLE001 - as above
+            self._begin_anew()
+            return
         if run is not None:
             self._ahead = replace(run, answer=asyncio.ensure_future(run.answer))
 
@@ -342,31 +303,15 @@ class Batcher:
     def _heard(self, row: Row, samples: Samples, timing: Timing) -> None:
         """Answers whoever waits; a row with stretches left goes on."""
         answer = row.answer
-        start, _ = row.spans.popleft()
-        if not row.spans:
+        if not row.sounded(samples, self._a_frame_s(row), self._clock()):
             answer.set_result(Take(samples, row.durations, timing))
             self._stats.ended("spoken")
             return
-        if start == 0:
-            now = self._clock()
-            row.plays_s = now if row.ask.opens else max(now, row.ask.deadline_s)
-        self._go_on(row, start + len(samples) // SAMPLES_PER_FRAME)
         row.queue_s = row.acoustic_s = 0.0
         row.answer = asyncio.get_running_loop().create_future()
         row.answer.add_done_callback(lambda then: self._forget(row) if then.cancelled() else then.exception())
         answer.set_result(Take(samples, row.durations, timing, row.answer))
         self._sound(row)
-
-    def _go_on(self, row: Row, start: int) -> None:
-        """The next stretch begins where the last really ended, and is made while its listener hears what is there."""
-        _, end = row.spans.popleft()
-        heard_until_s = row.plays_s + start * FRAME_S
-        in_time = int(IN_HAND * (heard_until_s - self._clock()) / self._a_frame_s(row)) - 2 * CONTEXT
-        middle = start + max(in_time, FIRST // 2)
-        if end - middle >= FIRST // 2:
-            row.spans.appendleft((middle, end))
-            end = middle
-        row.spans.appendleft((start, end))
 
     def _broke(self, batch: Batch, rows: Sequence[Row], exc: TuttiError) -> None:
         """One bad row must not cost the others: halves run again, down to the row that is to blame."""
@@ -411,29 +356,6 @@ class Batcher:
         self.scheduler.lost(run.batch, self._clock())
         return run.rows
 
-    def _then_s(self, ask: Ask) -> float:
-        """What the vocoder will take until this row is heard, as far as anyone knows before its durations are there."""
-        return self.scheduler.allow_s(Key(ask.checkpoint, "vocoder"), self._first_frames(ask))
-
-    def _first_frames(self, ask: Ask) -> int:
-        """Frames that the vocoder makes before anything of this row is heard."""
-        n_frames = ask.likely_frames
-        return FIRST + n_heard(n_frames) if ask.early and n_frames >= WORTH else n_frames
-
     def _a_frame_s(self, row: Row) -> float:
+        """What the vocoder takes for a frame of a long row."""
         return self.scheduler.predict(Key(row.ask.checkpoint, "vocoder"), WORTH) / WORTH
-
-    def _stretches(self, row: Row) -> list[Span]:
-        """In one piece, unless its listener waits for the first word or would hear a gap, or others would wait long."""
-        ask, key = row.ask, Key(row.ask.checkpoint, "vocoder")
-        if not ask.early:
-            return [(0, row.n_frames)]
-        a_frame_s = self._a_frame_s(row)
-        most = max(MOST, self.scheduler.limits.cap_s / a_frame_s)
-        whole_s = self.scheduler.predict(key, row.n_frames)
-        late = self._clock() + whole_s > ask.deadline_s
-        if not (ask.opens or late or row.n_frames > most):
-            return [(0, row.n_frames)]
-        # Each may be so much longer than the last as to be ready when that one has been played.
-        growth = min(max(FRAME_S / a_frame_s, LEAST_GROWTH), MOST_GROWTH)
-        return stretches(row.n_frames, growth, most)

@@ -16,6 +16,7 @@ class Need(NamedTuple):
     serial: int
     seconds: float
     due_s: float
+    owes_s: float
     stream: int
     then_s: float  # of the seconds: those of the stages after the next
 
@@ -38,7 +39,7 @@ class Needs:
         self._serial = itertools.count()
 
     def note(self, due_s: float, owes_s: float, seconds: float, stream: int, then_s: float) -> Need:
-        need = Need(due_s + owes_s, next(self._serial), seconds, due_s, stream, then_s)
+        need = Need(due_s + owes_s, next(self._serial), seconds, due_s, owes_s, stream, then_s)
         at = bisect_left(self._needs, need)
         self._needs.insert(at, need)
         self._rank_s.insert(at, need.rank_s)

@@ -48,6 +48,10 @@ class Scheduler:
         self._needs_s: dict[tuple[Key, int], float] = {}  # found since a cost or a cap last changed by much
         self._known_s: dict[Key, list[float]] = {}  # what some batches would have cost then
 
+    def emptied(self) -> "Scheduler":
+        """One like this, with all that was learned about costs, where nobody waits and nothing runs."""
+        return Scheduler(self.limits, self._costs, self.policy)
+
     # -- the door ------------------------------------------------------------------------------------------------
 
     def admit(
