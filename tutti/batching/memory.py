@@ -1,5 +1,6 @@
 """How much memory this process holds."""
 
+import os
 import resource
 import sys
 from pathlib import Path
@@ -16,7 +17,12 @@ def held() -> Memory:
 
 def _resident_bytes() -> int:
     try:
-        return int(_STATM.read_bytes().split()[1]) * _PAGE
+        # Told with every answer, so by the shortest way: opened as a file it would take five times as long.
+        statm = os.open(_STATM, os.O_RDONLY)
+        try:
+            return int(os.read(statm, 200).split()[1]) * _PAGE
+        finally:
+            os.close(statm)
     except OSError:
         # Without /proc only the peak is told; macOS counts it in bytes.
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
