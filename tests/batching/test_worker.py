@@ -182,9 +182,9 @@ def test_an_unknown_checkpoint_is_the_callers_mistake(play: Callable[[Scene], No
 
 def test_a_caller_who_leaves_takes_his_rows_along_and_wedges_nothing(play: Callable[[Scene], None]) -> None:
     async def scene(worker: Worker, folder: Path) -> None:
-        leaving = asyncio.create_task(worker.acoustic("tone", [(1, row(Trouble.HANGS))], PATIENCE_S))
+        leaving = worker.acoustic("tone", [(1, row(Trouble.HANGS))], PATIENCE_S)
         await until((folder / "running").exists)
-        never_run = asyncio.create_task(worker.acoustic("tone", [(2, row(Trouble.DIES))], PATIENCE_S))
+        never_run = worker.acoustic("tone", [(2, row(Trouble.DIES))], PATIENCE_S)
         staying = asyncio.create_task(speak(worker, {3: row(8)}))
         await asyncio.sleep(0)
         assert worker.status.state == "busy"
@@ -221,9 +221,9 @@ def test_closing_ends_every_wait_puts_the_models_away_and_leaves_samples_whole(
         await worker.start()
         assert worker.memory.resident_bytes > 1_000_000
         (kept,) = await speak(worker, {1: row(8, 9)})
-        running = asyncio.create_task(worker.acoustic("tone", [(1, row(Trouble.HANGS))], PATIENCE_S))
+        running = worker.acoustic("tone", [(1, row(Trouble.HANGS))], PATIENCE_S)
         await until((tmp_path / "running").exists)
-        waiting = asyncio.create_task(worker.acoustic("tone", [(2, row(4))], PATIENCE_S))
+        waiting = worker.acoustic("tone", [(2, row(4))], PATIENCE_S)
         closing = asyncio.create_task(worker.close())
         await asyncio.sleep(0)
         (tmp_path / "go on").touch()

@@ -82,9 +82,9 @@ def test_calls_told_at_once_are_answered_in_turn_each_with_its_own(tmp_path: Pat
 def test_a_killed_worker_fails_only_what_it_was_doing_and_comes_back(tmp_path: Path) -> None:
     async def scene(worker: ProcessWorker) -> None:
         await worker.acoustic("tone", [(1, row(5))], PATIENCE_S)
-        doomed = asyncio.create_task(worker.acoustic("tone", [(2, row(Trouble.HANGS))], PATIENCE_S))
+        doomed = worker.acoustic("tone", [(2, row(Trouble.HANGS))], PATIENCE_S)
         await until((tmp_path / "running").exists)
-        waiting = asyncio.create_task(worker.acoustic("tone", [(3, row(6))], PATIENCE_S))
+        waiting = worker.acoustic("tone", [(3, row(6))], PATIENCE_S)
         first = worker.pid
         assert first
         os.kill(first, signal.SIGKILL)
@@ -392,7 +392,7 @@ def test_the_real_model_sounds_the_same_there_and_survives_its_death(official: d
         assert worker.pid
         child = psutil.Process(worker.pid)
         spent_s = child.cpu_times().user
-        doomed = asyncio.create_task(worker.vocoder("tone", range(16), PATIENCE_S))
+        doomed = worker.vocoder("tone", range(16), PATIENCE_S)
         await until(lambda: child.cpu_times().user > spent_s + 0.2)  # in the middle of the network
         child.kill()
         with pytest.raises(WorkerLost, match="SIGKILL"):

@@ -4,12 +4,12 @@ import asyncio
 import logging
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import count
 from math import inf
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +30,7 @@ log = logging.getLogger(__name__)
 MAX_LOST = 2  # workers that may die under a row before the row is taken for the cause
 LOOK = 0.5  # of the predicted seconds of a batch: then comes the next one's turn to be formed, where that is clear
 AT_ONCE = 4  # rows of a batch that are handed out in one turn of the event loop
+LESSON_S = 0.002  # where nobody waits for the worker: what a batch teaches is learned after those who hear it went on
 HANG = 10.0  # times the predicted seconds: a batch that takes longer hangs
 HANG_S = 30.0  # but never less than this: a busy machine is no hang
 
@@ -43,7 +44,7 @@ class Run:
     batch: Batch
     rows: Sequence[Row]
     on: bool  # the worker begins with the second stage unasked
-    answer: Awaitable[Found]
+    answer: asyncio.Future[Found]
 
 
 class Batcher:
@@ -210,10 +211,14 @@ class Batcher:
             await self._do(run)
             return
         now = self._clock()
-        self._work.clear()
         wake_at = self.scheduler.wake_at(now)
+        await self._somebody(None if wake_at is None else max(0.0, wake_at - now))
+
+    async def _somebody(self, most_s: float | None) -> None:
+        """Until somebody comes, but no longer than that."""
+        self._work.clear()
         with suppress(TimeoutError):
-            async with asyncio.timeout(None if wake_at is None else max(0.0, wake_at - now)):
+            async with asyncio.timeout(most_s):
                 await self._work.wait()
 
     def _begin_anew(self) -> None:
@@ -223,7 +228,7 @@ class Batcher:
         self.scheduler = self.scheduler.emptied()
 
     def _form(self, batch: Batch | None) -> Run | None:
-        """The batch with its rows, which wait no longer."""
+        """The batch with its rows, which wait no longer: the worker has them."""
         if batch is None:
             return None
         rows = [self._rows[job] for job in batch.jobs]
@@ -232,13 +237,13 @@ class Batcher:
         on = batch.key.stage == "acoustic" and not self._rows and not any(row.ask.early for row in rows)
         return Run(batch, rows, on, self._ask(batch, rows, on))
 
-    async def _ask(self, batch: Batch, rows: Sequence[Row], on: bool) -> Found:
+    def _ask(self, batch: Batch, rows: Sequence[Row], on: bool) -> asyncio.Future[Any]:
         timeout_s = max(HANG_S, HANG * batch.predicted_s)
         if batch.key.stage == "acoustic":
             asked = [(row.id, row.ask.utterance) for row in rows]
-            return await self.worker.acoustic(batch.key.checkpoint, asked, timeout_s, on=on)
+            return self.worker.acoustic(batch.key.checkpoint, asked, timeout_s, on=on)
         spans = {row.id: row.span for row in rows if row.span}
-        return await self.worker.vocoder(batch.key.checkpoint, [row.id for row in rows], timeout_s, spans)
+        return self.worker.vocoder(batch.key.checkpoint, [row.id for row in rows], timeout_s, spans)
 
     async def _do(self, run: Run) -> None:
         """One batch through its stage, and what became of it."""
@@ -259,10 +264,11 @@ class Batcher:
             self._broke(run.batch, run.rows, exc)
         else:
             took_s = self._pass(run, found, since_s)
-            if not self._rows and self._ahead is None:
-                await asyncio.sleep(0)  # nobody waits for the worker: whoever hears this goes before our books
-            self.scheduler.finished(run.batch, took_s, self._clock())
+            self.scheduler.freed(run.batch, took_s, self._clock())
             self._stats.finished(self.name, run.batch, took_s, self.scheduler.cost_error(run.batch.key))
+            if not self._rows and self._ahead is None:
+                await self._somebody(LESSON_S)
+            self.scheduler.learn(run.batch, took_s)
         finally:
             looking.cancel()
         self._stats.worker(self.name, self.worker.status)
@@ -270,12 +276,9 @@ class Batcher:
     def _look_ahead(self) -> None:
         """If it is clear what runs next, the worker is told before it is free, and need not wait for us."""
         try:
-            run = self._form(self.scheduler.next_batch_ahead(self._clock()))
+            self._ahead = self._form(self.scheduler.next_batch_ahead(self._clock()))
         except Exception:  # noqa: BLE001 - as above
             self._begin_anew()
-            return
-        if run is not None:
-            self._ahead = replace(run, answer=asyncio.ensure_future(run.answer))
 
     def _pass(self, run: Run, found: Found, since_s: float) -> float:
         """The rows go on; the seconds that it took."""
@@ -354,7 +357,7 @@ class Batcher:
         run, self._ahead = self._ahead, None
         if run is None:
             return ()
-        cast(asyncio.Future[Found], run.answer).cancel()
+        run.answer.cancel()
         self.scheduler.lost(run.batch, self._clock())
         return run.rows
 

@@ -45,27 +45,29 @@ class Face(ABC):
     def memory(self) -> Memory:
         return self._status.memory
 
-    async def acoustic(
+    def acoustic(
         self, checkpoint: str, rows: Sequence[tuple[int, Utterance]], timeout_s: float, *, on: bool = False
-    ) -> list[NDArray[np.int64]]:
-        found = await self._ask(Acoustic(checkpoint, tuple(rows), on), timeout_s)
-        return cast(list[NDArray[np.int64]], found)
+    ) -> asyncio.Future[list[NDArray[np.int64]]]:
+        asked = self._ask(Acoustic(checkpoint, tuple(rows), on), timeout_s)
+        return cast(asyncio.Future[list[NDArray[np.int64]]], asked)
 
-    async def vocoder(
+    def vocoder(
         self, checkpoint: str, ids: Sequence[int], timeout_s: float, spans: Mapping[int, Span] = {}
-    ) -> list[Samples]:
-        return cast(list[Samples], await self._ask(Vocoder(checkpoint, tuple(ids), dict(spans)), timeout_s))
+    ) -> asyncio.Future[list[Samples]]:
+        asked = self._ask(Vocoder(checkpoint, tuple(ids), dict(spans)), timeout_s)
+        return cast(asyncio.Future[list[Samples]], asked)
 
     def forget(self, ids: Sequence[int]) -> None:
         if ids and self.status.state not in ("closed", "failed"):
             self._post(Forget(tuple(ids)))
 
-    async def _ask(self, order: Acoustic | Vocoder, timeout_s: float) -> object:
-        if self._closing or self._status.state == "failed":
-            raise WorkerLost(f"the worker is {self.status.state}; start another")
+    def _ask(self, order: Acoustic | Vocoder, timeout_s: float) -> asyncio.Future[object]:
         call = Call(order, timeout_s, self._future())
-        self._post(call)
-        return await call.answer
+        if self._closing or self._status.state == "failed":
+            call.answer.set_exception(WorkerLost(f"the worker is {self.status.state}; start another"))
+        else:
+            self._post(call)
+        return call.answer
 
     def _future(self) -> asyncio.Future[object]:
         future: asyncio.Future[object] = self._loop.create_future()

@@ -161,8 +161,29 @@ class Scheduler:
     # -- what became of a batch ----------------------------------------------------------------------------------
 
     def finished(self, batch: Batch, took_s: float, now: float) -> None:
-        """Learn what it cost, and who used it."""
-        self._ended(batch, took_s, now)
+        """The device is free, and has taught us something."""
+        self.freed(batch, took_s, now)
+        self.learn(batch, took_s)
+
+    def freed(self, batch: Batch, took_s: float, now: float) -> None:
+        """The device is free, and we know who used it; what it taught us can wait a moment for `learn`."""
+        self._free_at.pop(batch, None)
+        tiers = {LATE: 0.0, BULK: 0.0}
+        total = sum(batch.sizes) or 1
+        for job in batch.jobs:
+            self.door.left(job)
+            share_s = took_s * job.size / total
+            self._callers.spent(job.caller, share_s, now)
+            if job.kind == "bulk":
+                tiers[BULK] += share_s
+            elif job.due_s < now:
+                tiers[LATE] += share_s
+        for tier, seconds in tiers.items():
+            if seconds:
+                self._patience[tier].ran(seconds, now)
+
+    def learn(self, batch: Batch, took_s: float) -> None:
+        """What such a batch costs."""
         room = self._room(batch.key)
         if batch.n_behind:  # a fuller batch was not to be had
             self.door.took(sum(self._need_s(job) for job in batch.jobs), took_s)
@@ -181,7 +202,7 @@ class Scheduler:
         """Somebody in it is bad: both halves wait again, each to run with nobody else, until one bad row is alone."""
         if batch.rows < 2:
             raise ValueError("a batch of one cannot be bisected; its job has failed")
-        self._ended(batch, batch.predicted_s, now)
+        self.freed(batch, batch.predicted_s, now)
         middle = batch.rows // 2
         for half in (batch.jobs[:middle], batch.jobs[middle:]):
             self._room(batch.key).again(half, now, apart=True)
@@ -192,14 +213,14 @@ class Scheduler:
         """Too much for its memory: half as much at once from now on, and the jobs wait again."""
         if batch.rows < 2:
             raise ValueError("a batch of one cannot be made smaller; its job has failed")
-        self._ended(batch, batch.predicted_s, now)
+        self.freed(batch, batch.predicted_s, now)
         self._max_padded[batch.key] = max(1.0, min(self.max_padded(batch.key), batch.padded) / 2)
         self._needs_s.clear()
         self.again(batch.jobs, now)
 
     def lost(self, batch: Batch, now: float) -> None:
         """Its worker died: the device is free again. Say with `again` which of its jobs shall run once more."""
-        self._ended(batch, batch.predicted_s, now)
+        self.freed(batch, batch.predicted_s, now)
 
     # -- the books -----------------------------------------------------------------------------------------------
 
@@ -289,19 +310,3 @@ class Scheduler:
                 break
             best, rows = min(best, seconds / rows), rows * 2
         return best
-
-    def _ended(self, batch: Batch, took_s: float, now: float) -> None:
-        self._free_at.pop(batch, None)
-        tiers = {LATE: 0.0, BULK: 0.0}
-        total = sum(batch.sizes) or 1
-        for job in batch.jobs:
-            self.door.left(job)
-            share_s = took_s * job.size / total
-            self._callers.spent(job.caller, share_s, now)
-            if job.kind == "bulk":
-                tiers[BULK] += share_s
-            elif job.due_s < now:
-                tiers[LATE] += share_s
-        for tier, seconds in tiers.items():
-            if seconds:
-                self._patience[tier].ran(seconds, now)

@@ -40,12 +40,12 @@ class ThreadWorker(Face):
             async with asyncio.timeout(GRACE_S):
                 await self._ended.wait()
 
-    async def _ask(self, order: Acoustic | Vocoder, timeout_s: float) -> object:
-        try:
-            async with asyncio.timeout(timeout_s):
-                return await super()._ask(order, timeout_s)
-        except TimeoutError:
-            raise WorkerLost(f"the model did not answer in {timeout_s:g} s") from None
+    def _ask(self, order: Acoustic | Vocoder, timeout_s: float) -> asyncio.Future[object]:
+        answer = super()._ask(order, timeout_s)
+        hangs = WorkerLost(f"the model did not answer in {timeout_s:g} s")
+        watch = self._loop.call_later(timeout_s, self._settle, answer, hangs)
+        answer.add_done_callback(lambda _: watch.cancel())
+        return answer
 
     def _post(self, errand: Call | Forget) -> None:
         self._errands.put(errand)

@@ -1,5 +1,6 @@
 """A worker owns one device: it runs one batch at a time, and keeps each row's frames between the two stages."""
 
+from asyncio import Future
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
@@ -29,20 +30,21 @@ class Worker(Protocol):
     async def start(self) -> None:
         """Returns when the models are loaded and warm; raises their error when trying again would not help."""
 
-    async def acoustic(
+    def acoustic(
         self, checkpoint: str, rows: Sequence[tuple[int, Utterance]], timeout_s: float, *, on: bool = False
-    ) -> list[NDArray[np.int64]]:
+    ) -> Future[list[NDArray[np.int64]]]:
         """Frames for each token of each row; what the vocoder needs stays in the worker under the row's id.
 
+        The worker has it when this returns, and the answer comes when it comes.
         `on`: the vocoder will be asked for the same rows next, so a worker may begin with that at once.
 
         A model's error stands for the whole batch. WorkerLost: the worker died or hung, and every row it held is gone.
         While the worker is being started again, calls wait.
         """
 
-    async def vocoder(
+    def vocoder(
         self, checkpoint: str, ids: Sequence[int], timeout_s: float, spans: Mapping[int, Span] = {}
-    ) -> list[Samples]:
+    ) -> Future[list[Samples]]:
         """The samples of rows that went through `acoustic`; the worker then forgets the rows.
 
         Of a row with a span only those frames sound, or some less at its end, where it is quieter there; the row is
