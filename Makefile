@@ -44,7 +44,7 @@ clean:  ## forget the virtual environment and all caches of tools
 $(PAGE): $(shell find web/src web/public -type f) web/index.html web/vite.config.ts web/tsconfig.json web/node_modules/.tutti
 	cd web && npm run --silent build
 
-# A lock file made on one platform may lack the native parts of another; the versions in package.json are exact, too.
+# A mirror may lack what the lock file names for a platform; the versions in package.json are exact, too.
 web/node_modules/.tutti: web/package.json web/package-lock.json
 	cd web && { npm ci --silent 2>/dev/null || npm install --no-package-lock --silent; } && touch node_modules/.tutti
 
