@@ -41,7 +41,7 @@ clean:  ## forget the virtual environment and all caches of tools
 .venv/.dev: pyproject.toml | .venv/bin/pip
 	.venv/bin/pip install --quiet --editable ".[dev]" && touch $@ .venv/.tutti
 
-$(PAGE): $(shell find web/src web/public -type f) web/index.html web/vite.config.ts web/tsconfig.json web/node_modules/.tutti
+$(PAGE): $(shell find web/src web/public -type f) web/index.html web/docs.html web/vite.config.ts web/tsconfig.json web/node_modules/.tutti
 	cd web && npm run --silent build
 
 # A mirror may lack what the lock file names for a platform; the versions in package.json are exact, too.

@@ -66,6 +66,7 @@ def app(
         version=__version__,
         description="All voices, one pass: text to speech with Kokoro-82M.",
         lifespan=lifespan,
+        docs_url=None,  # both would load their scripts from elsewhere; /docs is among the files of the page
         redoc_url=None,
     )
     made.state.service = service

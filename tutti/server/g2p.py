@@ -23,7 +23,7 @@ log = logging.getLogger("tutti.g2p")
 
 def g2p_app(pronounce: Pronounce) -> FastAPI:
     """The service around one `pronounce`, which must be callable from any thread."""
-    app = FastAPI(title="tutti G2P", openapi_url="/openapi.json", redoc_url=None)
+    app = FastAPI(title="tutti G2P", openapi_url="/openapi.json", docs_url=None, redoc_url=None)
     app.add_middleware(_SmallBody)
     install(app)
     app.add_exception_handler(Exception, _unexpected)

@@ -2,7 +2,7 @@
 
 import gzip
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 
@@ -19,6 +19,8 @@ POLICY = "; ".join(
         *(f"{what} 'none'" for what in ("base-uri", "form-action", "frame-ancestors")),
     )
 )
+# The reference has icons in its style sheet, and plays what was made for it.
+LOOSER = POLICY.replace("img-src 'self'", "img-src 'self' data:").replace("media-src 'self'", "media-src 'self' blob:")
 SAFE = {
     "content-security-policy": POLICY,
     "cross-origin-opener-policy": "same-origin",
@@ -39,7 +41,7 @@ UNBUILT = b"""<!doctype html>
 <h1>tutti</h1>
 <p>The server runs, but its page was not built. With Node.js 20 or newer:</p>
 <pre>make page</pre>
-<p>then start the server again. Everything else works as it is: <a href="/docs">the reference</a>.</p>
+<p>then start the server again. Everything else works as it is; <a href="/openapi.json">this</a> says what there is.</p>
 </html>
 """
 
@@ -64,7 +66,8 @@ def page_routes(folder: Path = BUILT) -> APIRouter:
     """The files of the page, each at its own address and read once, so that no address can name another file."""
     routes = APIRouter()
     leaves = {path.relative_to(folder).as_posix(): leaf(path) for path in sorted(folder.rglob("*")) if path.is_file()}
-    front = leaves.pop("index.html", None) or made(UNBUILT, ".html", "no-cache")
+    unbuilt = made(UNBUILT, ".html", "no-cache")
+    front, reference = leaves.pop("index.html", unbuilt), leaves.pop("docs.html", unbuilt)
 
     async def root(request: Request) -> Response:
         """The page for browsers; a line of JSON for everyone else who looks in."""
@@ -73,6 +76,8 @@ def page_routes(folder: Path = BUILT) -> APIRouter:
         return JSONResponse({"object": "tutti", "version": __version__, "docs": "/docs"}, headers={"vary": "accept"})
 
     routes.add_route("/", root, include_in_schema=False)
+    reference = replace(reference, headers={**reference.headers, "content-security-policy": LOOSER})
+    routes.add_route("/docs", reference.reply, include_in_schema=False)
     for name, each in leaves.items():
         routes.add_route(f"/{name}", each.reply, include_in_schema=False)
     return routes
@@ -84,7 +89,7 @@ def leaf(path: Path) -> Leaf:
 
 
 def made(data: bytes, suffix: str, caching: str) -> Leaf:
-    packed = None if suffix == ".woff2" else gzip.compress(data, mtime=0)
+    packed = None if suffix == ".woff2" else gzip.compress(data, 6, mtime=0)
     tag = f'"{sha256(data).hexdigest()[:16]}"'
     about = {"content-type": TYPES[suffix], "cache-control": caching, "etag": tag, "vary": "accept, accept-encoding"}
     return Leaf(data, packed, SAFE | about)
