@@ -172,7 +172,6 @@ class ProcessWorker(Face):
                         until_s = time.monotonic() + told[0].timeout_s
                 elif self._hear(child, told, until_s if told else None):
                     until_s = time.monotonic() + told[0].timeout_s if told else inf
-                self._note("busy" if told else "ready")
         except Exception as exc:
             self._note("restarting", error=str(exc))
             if told:
@@ -188,6 +187,7 @@ class ProcessWorker(Face):
                 child.tell(order, SEND_S)
             case call if not call.answer.cancelled():
                 told.append(call)
+                self._note("busy")
                 child.tell(call.order, call.timeout_s)
 
     def _hear(self, child: Child, told: deque[Call], until_s: float | None) -> bool:
@@ -204,8 +204,8 @@ class ProcessWorker(Face):
             case (reply, _):
                 raise WorkerLost(f"the worker process said {reply}")
         self._failures = 0
-        self._note("ready", memory)
         call = told.popleft()
+        self._note("busy" if told else "ready", memory)
         self._settle(call.answer, value, call.order)
         return True
 
