@@ -326,24 +326,29 @@ def test_who_waits_when_it_closes_is_told() -> None:
     asyncio.run(run())
 
 
-@pytest.mark.parametrize("ahead", [False, True], ids=["when the worker is free", "while it works"])
+@pytest.mark.parametrize("place", ["next_batch", "next_batch_ahead", "freed"])
 def test_a_defect_in_the_scheduler_is_told_to_all_who_wait_and_the_next_are_served(
-    ahead: bool, caplog: pytest.LogCaptureFixture
+    place: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def run() -> None:
         model = Gated()
         line = batcher(ThreadWorker(partial(models, lambda: model)), max_rows=1, foresees=True)
 
-        def broken(now: float) -> Batch | None:
+        def broken(*_: object) -> Batch | None:
             if not line.scheduler.waiting()["first"]:
                 return None
             raise IndexError("a defect")
 
-        setattr(line.scheduler, "next_batch_ahead" if ahead else "next_batch", broken)
+        setattr(line.scheduler, place, broken)
         await line.start()
-        ended = asyncio.gather(*(line.say(ask(utterance(5), i)) for i in range(4)), return_exceptions=True)
-        for end in await ended:
-            assert isinstance(end, ModelFailed)
+        asked = [asyncio.create_task(line.say(ask(utterance(5), i))) for i in range(4)]
+        if place == "freed":  # with the next batch in the worker's hands already
+            while line.scheduler.waiting()["first"] != 2:
+                await asyncio.sleep(0)
+            model.gate.set()
+        async with asyncio.timeout(60):  # where nobody is told, they would wait for ever
+            ended = await asyncio.gather(*asked, return_exceptions=True)
+        assert all(isinstance(end, ModelFailed) for end in ended)
         model.gate.set()
         assert np.array_equal((await line.say(ask(utterance(6), 9))).samples, alone(utterance(6)))
         assert line.backlog_s == pytest.approx(0.0)

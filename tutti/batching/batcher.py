@@ -224,8 +224,8 @@ class Batcher:
     def _begin_anew(self) -> None:
         """A defect of ours: nobody knows any more who waits for what, so all are told, and others can come."""
         log.critical("the batching failed and begins anew", exc_info=True)
+        self.scheduler = self.scheduler.emptied()  # first of all: the old one may fail at anything
         self._fail_all(ModelFailed("the batching failed, not for anything in this request; ask again"))
-        self.scheduler = self.scheduler.emptied()
 
     def _form(self, batch: Batch | None) -> Run | None:
         """The batch with its rows, which wait no longer: the worker has them."""
