@@ -13,7 +13,6 @@ import platform
 import random
 import time
 from dataclasses import dataclass
-from math import ceil
 from pathlib import Path
 from typing import Annotated
 
@@ -22,7 +21,9 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from tutti.batching.job import Batch, Class, Job, Key, StageName
+from tutti.batching.job import Batch, Class, Job, Key
+from tutti.batching.lately import percentile
+from tutti.batching.podium import STAGES
 from tutti.batching.policies import Bypass, Deadline, Fifo, Policy, Window
 from tutti.batching.scheduler import Limits, Scheduler
 from tutti.model import Choice
@@ -31,7 +32,6 @@ from tutti.opening import first_costs
 RESULTS = Path(__file__).parent / "results"
 MODEL = "kokoro"
 THREADS = 2
-STAGES: tuple[StageName, ...] = ("acoustic", "vocoder")
 KINDS: tuple[Class, ...] = ("first", *["next"] * 8, "bulk")
 POLICIES = ("deadline", "fifo", "window", "bypass")
 
@@ -114,16 +114,12 @@ def summed_up(rounds: list[list[tuple[float, int]]]) -> dict[str, float]:
     return {
         "rows": sum(rows) / len(rows),
         "most rows": max(rows),
-        "p50": at(0.5, measured),
-        "p99": at(0.99, measured),
-        "best p50": at(0.5, best),
-        "best p99": at(0.99, best),
+        "p50": percentile(measured, 50) or 0.0,
+        "p99": percentile(measured, 99) or 0.0,
+        "best p50": percentile(best, 50) or 0.0,
+        "best p99": percentile(best, 99) or 0.0,
         "best worst": best[-1],
     }
-
-
-def at(share: float, ordered: list[float]) -> float:
-    return ordered[ceil(share * len(ordered)) - 1]
 
 
 def main(

@@ -32,7 +32,7 @@ from tutti.batching.shape import SideBySide
 from tutti.batching.tape import Began, Ended, Heard, Tape
 from tutti.batching.worker import ThreadWorker
 from tutti.model import Choice
-from tutti.opening import assemble, first_costs
+from tutti.opening import assemble
 from tutti.server.picture import Picture
 from tutti.server.watching import event
 from tutti.settings import Settings
@@ -102,7 +102,8 @@ def drawing(n_batches: int, n_rows: int, device: Literal["cpu", "cuda"]) -> tupl
     jobs = [Job(Key("kokoro", "vocoder"), n, "next", size, n, arrived_s=1.0) for n, size in enumerate(sizes)]
     for job in jobs[:80]:
         scheduler.add(job, 1.0)
-    batch = Batch(jobs[0].key, tuple(jobs[:n_rows]), "full", 0.1, first_costs({"kokoro": choice}, 2)[jobs[0].key].shape)
+    (room,) = scheduler.rooms
+    batch = Batch(room.key, tuple(jobs[:n_rows]), "full", 0.1, room.cost.shape)
     picture, took_s = Picture(engine.podium, ["kokoro"]), list[float]()
     for _ in range(30):
         for number in range(n_batches):
