@@ -24,15 +24,13 @@ from rich.table import Table
 from benchmarks.crowd import clocked, overhead, row
 from tutti import settings
 from tutti.batching.batcher import Batcher
-from tutti.batching.cost import Cost
 from tutti.batching.policies import Deadline
 from tutti.batching.scheduler import Limits, Scheduler
-from tutti.batching.shape import SideBySide
 from tutti.batching.stats import Stats
 from tutti.batching.worker import ProcessWorker
 from tutti.model import choose, load
 from tutti.model.tone import ToneModel
-from tutti.opening import CHECKPOINT
+from tutti.opening import CHECKPOINT, first_costs
 from tutti.speech import Model
 from tutti.weights import MODELS, Store
 
@@ -50,10 +48,10 @@ def one(home: Path | None, threads: int) -> Mapping[str, Model]:
 
 async def measured(home: Path | None, threads: int, rounds: int) -> dict[str, Any]:
     notes = Path(tempfile.mkdtemp()) / "model-s"
-    cost = Cost(SideBySide(threads), (0.01, 0.001, 0.01, 0.017))
+    costs = first_costs({CHECKPOINT: choose("onnx")}, threads)
     limits = Limits(max_rows=2 * threads, patience=inf)
     worker = ProcessWorker(partial(clocked, partial(one, home, threads), notes))
-    line = Batcher(worker, Scheduler(limits, lambda _: cost, Deadline()), Stats())
+    line = Batcher(worker, Scheduler(limits, costs.__getitem__, Deadline()), Stats())
     styles = np.zeros((510, 256), np.float32)
     if home is not None:
         styles = np.fromfile(home / "voices" / "af_heart.bin", np.float32).reshape(510, 256)

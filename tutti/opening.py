@@ -46,11 +46,11 @@ SWEEPS = {"cuda": (1, 4, 16, 64), "cpu": (1, 2)}  # rows together in the warm-up
 SENTENCE = "həlˈO ðˈɛɹ, wˈɜɹld."
 WEIGHTS = FP32_MODEL.sha256
 
-# Seconds as (at all, a row, a frame or token alone or padded, one in a lane or in the longest row), until the first
-# batches are seen. Of the two machines that docs/log.md speaks of.
+# Seconds as (at all, a row, a frame or token padded or cut up for all lanes, one in a lane or in the longest row),
+# until the first batches are seen. Of the two machines that docs/log.md speaks of.
 PRIORS: dict[tuple[str, str, str], Coefficients] = {
-    ("onnx", "cpu", "acoustic"): (0.004, 0.001, 0.0006, 0.001),
-    ("onnx", "cpu", "vocoder"): (0.01, 0.002, 0.0095, 0.017),
+    ("onnx", "cpu", "acoustic"): (0.004, 0.001, 0.0001, 0.001),
+    ("onnx", "cpu", "vocoder"): (0.01, 0.002, 0.001, 0.017),
     ("torch", "cpu", "acoustic"): (0.02, 0.005, 0.002, 0.0),
     ("torch", "cpu", "vocoder"): (0.05, 0.01, 0.03, 0.0),
     ("torch", "cuda", "acoustic"): (0.002, 0.0, 4e-6, 2.2e-5),
@@ -88,7 +88,7 @@ def open_engine(
     kind = ProcessWorker if apart else ThreadWorker
     workers = [kind(make, progress=progress) for _ in range(settings.workers or 1)]
     voices = Voices(settings.home / "voices")
-    kept = settings.home / file_name(_device(choices), WEIGHTS) if apart else None
+    kept = settings.home / file_name(_device(choices, settings.threads), WEIGHTS) if apart else None
     return assemble(workers, dict(choices), voices, _reader(settings, apart), settings, capped=apart, kept=kept)
 
 
@@ -167,13 +167,13 @@ def _sentences(voices: Voices, voice: str) -> tuple[Utterance, ...]:
     return tuple(Utterance(tokens, speaker.style(len(tokens) - 2)) for tokens in rows)
 
 
-def _device(choices: Iterable[tuple[str, Choice]]) -> str:
+def _device(choices: Iterable[tuple[str, Choice]], threads: int) -> str:
     """What the costs depend on besides the weights, in words."""
     described = [f"{name} {choice}" for name, choice in choices]
     for path in (*Path("/proc/driver/nvidia/gpus").glob("*/information"), Path("/proc/cpuinfo")):
         with suppress(OSError):
             described += re.findall(r"(?mi)^(?:model(?: name)?|cpu part)\s*:\s*(.+)$", path.read_text())
-    return f"{platform.machine()} {os.cpu_count()} {' '.join(sorted(set(described)))}"
+    return f"{platform.machine()} {threads} of {os.cpu_count()} {' '.join(sorted(set(described)))}"
 
 
 def _policies(settings: "Settings", limits: Limits, foresees: bool) -> dict[str, Policy]:

@@ -78,6 +78,31 @@ def test_a_stall_and_a_stopped_clock_move_it_little() -> None:
     assert cost.predict([100] * 4) == pytest.approx(truth.predict([100] * 4), rel=0.2)
 
 
+@given(st.integers(1, 8), st.floats(1.5, 20.0), st.integers(1, 3))
+@settings(deadline=None, max_examples=30)
+def test_batches_that_went_badly_are_tried_again(lanes: int, slower: float, n_bad: int) -> None:
+    """Who looks dear does not run, and is not seen again: the warm-up must outlive a few bad batches."""
+    truth = Cost(SideBySide(lanes), (0.01, 0.002, 0.001 + 0.002 / lanes, 0.015))
+    cost = Cost(SideBySide(lanes), truth.coefficients)
+    rows = [200] * max(lanes, 2)
+    assert (gain := truth.predict(rows) / (len(rows) * truth.predict([200]))) < 1
+    for _ in range(n_bad):
+        cost.learn(rows, slower * truth.predict(rows))
+    for _ in range(100):
+        cost.learn([200], truth.predict([200]))
+    assert cost.predict(rows) / (len(rows) * cost.predict([200])) < (1 + gain) / 2
+
+
+@settings(deadline=None)
+@given(st.integers(1, 8), batches_st, st.integers(1, 2000), st.integers(1, 4))
+def test_full_lanes_are_never_slower_than_one_row_after_the_other(lanes: int, seen, size: int, times: int) -> None:
+    cost = Cost(SideBySide(lanes), PRIOR)
+    for batch, took_s in seen:
+        cost.learn(batch, took_s)
+    n_rows = lanes * times
+    assert cost.predict([size] * n_rows) <= n_rows * cost.predict([size]) * (1 + 1e-9)
+
+
 def test_it_follows_a_device_that_became_slower() -> None:
     cost = Cost(Padded(), (0.01, 0.0, 2e-5, 0.0))
     for i in range(150):
@@ -87,7 +112,7 @@ def test_it_follows_a_device_that_became_slower() -> None:
 
 
 def test_side_by_side_a_lone_row_has_all_lanes_and_equal_rows_share_them() -> None:
-    cost = Cost(SideBySide(4), (0.0, 0.0, 0.25e-3, 1e-3))
+    cost = Cost(SideBySide(4), (0.0, 0.0, 0.0, 1e-3))
     assert cost.predict([400]) == pytest.approx(0.1)
     assert cost.predict([400] * 4) == pytest.approx(0.4)
     assert cost.predict([400, 10]) == pytest.approx(0.4), "the company of a short row takes the long one's lanes away"
@@ -118,7 +143,8 @@ def test_a_broken_file_is_as_good_as_none(tmp_path: Path, text: str) -> None:
 def test_coefficients_that_cannot_be_are_not_taken(tmp_path: Path) -> None:
     path = tmp_path / "costs.json"
     path.write_text(
-        '{"costs": [["a", "vocoder", [1, -2, 0, 0]], ["b", "vocoder", [NaN, 0, 0, 0]], ["c", "vocoder", [1, 0, 0, 0]]]}'
+        '{"version": 2, "costs": [["a", "vocoder", [1, -2, 0, 0]], ["b", "vocoder", [NaN, 0, 0, 0]], '
+        '["c", "vocoder", [1, 0, 0, 0]]]}'
     )
     assert set(load(path)) == {Key("c", "vocoder")}
 

@@ -87,8 +87,6 @@ class Batcher:
             self._loop.cancel()
             with suppress(asyncio.CancelledError):
                 await self._loop
-            if self._warm_up is not None:
-                self._warm_up.keep()
         self._fail_all(WorkerLost("the engine was closed"))
         await self.worker.close()
 

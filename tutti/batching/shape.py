@@ -126,8 +126,8 @@ class SideBySide:
         return list(sizes)
 
     def features(self, rows: Extent) -> Features:
-        if rows.rows == 1:
-            return (1.0, 1.0, rows.total, 0.0)
+        if rows.rows == 1:  # its part on every lane, and what cutting it up loses: no row gains more than its lanes
+            return (1.0, 1.0, rows.total, rows.total / self.lanes)
         return (1.0, rows.rows, 0.0, max(rows.longest, rows.total / self.lanes))
 
     def covers(self, rows: Extent) -> Extent | None:

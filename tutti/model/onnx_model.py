@@ -35,8 +35,7 @@ class OnnxModel:
         _give_back_at_once()
         graphs = cut.graphs(official)
         self.lanes = threads
-        self._acoustic = _session(graphs.acoustic, threads)
-        self._wide = _Vocoder(graphs, threads)
+        self._wide = _Parts(graphs, threads)
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="lane")
         self._stretcher = lru_cache(1)(
             lambda: Stretcher(_session(graphs.stretching, threads), _session(graphs.spectrum, 1), _run)
@@ -44,41 +43,45 @@ class OnnxModel:
         if precision in EARLY:
             self._stretcher()
         # Made while the first row, which is alone, is read and spoken: nobody waits for it.
-        self._narrow = self._pool.submit(lambda: _Vocoder(graphs, 1) if threads > 1 else self._wide)
+        self._narrow = self._pool.submit(lambda: _Parts(graphs, 1) if threads > 1 else self._wide)
 
     def acoustic(self, rows: Sequence[Utterance]) -> list[Frames]:
         check_utterances(rows)
-        return list(self._pool.map(self._frames, rows))
+        return list(self._pool.map(self._parts(rows).read, rows))
 
     def vocoder(self, rows: Sequence[Frames]) -> list[Samples]:
         spoken: list[Samples] = []
         for group in side_by_side(rows, MAX_FRAMES_SIDE_BY_SIDE):
-            vocoder = self._wide if len(group) == 1 else self._narrow.result()
-            spoken += self._pool.map(lambda row, vocoder=vocoder: self._samples(row, vocoder), group)
+            parts = self._parts(group)
+            spoken += self._pool.map(lambda row, parts=parts: self._samples(row, parts), group)
         return spoken
 
     def close(self) -> None:
         self._pool.shutdown()
 
-    def _frames(self, row: Utterance) -> Frames:
+    def _parts(self, rows: Sequence[object]) -> "_Parts":
+        return self._wide if len(rows) == 1 else self._narrow.result()
+
+    def _samples(self, row: Frames, parts: "_Parts") -> Samples:
+        if isinstance(row, Part):
+            return check_samples(row, self._stretcher().sound(row, parts.decode))
+        return check_samples(row, parts.generate(row, *parts.decode(row)))
+
+
+class _Parts:
+    """The official graph in three parts, so many threads to each row: acoustic, and the vocoder's two halves."""
+
+    def __init__(self, graphs: cut.Graphs, threads: int) -> None:
+        self._acoustic = _session(graphs.acoustic, threads)
+        self._decoder = _session(graphs.decoding, threads)
+        self._generator = _session(graphs.generating, threads)
+
+    def read(self, row: Utterance) -> Frames:
         names = [value.name for value in self._acoustic.get_inputs()]
         inputs = (row.tokens[None], row.style[None], np.array([row.speed], np.float32))
         wanted = [cut.FEATURES, cut.F0, cut.ENERGY, cut.DURATIONS]
         features, f0, energy, durations = _run(self._acoustic, wanted, dict(zip(names, inputs, strict=True)))
         return Frames(durations[0].astype(np.int64), features[0], f0[0], energy[0], row.style)
-
-    def _samples(self, row: Frames, vocoder: "_Vocoder") -> Samples:
-        if isinstance(row, Part):
-            return check_samples(row, self._stretcher().sound(row, vocoder.decode))
-        return check_samples(row, vocoder.generate(row, *vocoder.decode(row)))
-
-
-class _Vocoder:
-    """The vocoder in its two parts, one after the other: what the official graph does at once."""
-
-    def __init__(self, graphs: cut.Graphs, threads: int) -> None:
-        self._decoder = _session(graphs.decoding, threads)
-        self._generator = _session(graphs.generating, threads)
 
     def decode(self, row: Frames) -> tuple[np.ndarray, np.ndarray]:
         """What the generator reads."""
