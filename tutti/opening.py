@@ -15,7 +15,7 @@ from tutti.batching.batcher import Batcher
 from tutti.batching.cost import Coefficients, Cost, file_name
 from tutti.batching.job import Key, StageName
 from tutti.batching.policies import Bypass, Deadline, Fifo, Policy, Window
-from tutti.batching.scheduler import Limits, Scheduler
+from tutti.batching.scheduler import PATIENCE, Limits, Scheduler
 from tutti.batching.shape import Regrouped, Shape, SideBySide
 from tutti.batching.stats import Stats
 from tutti.batching.warmup import WarmUp
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 CHECKPOINT = "kokoro"
 TARGET_S = {"cuda": 0.2, "cpu": 1.5}
 CAP = 0.4  # of the target: the longest that a batch may keep a newcomer waiting
-PATIENCE = 4.0  # times its own cost alone that a newcomer may need on a device that is too slow for the target
 ROWS_PER_LANE = 2  # a lane that is done early takes the next row
 CUDA_ROWS = 64
 MAX_PADDED = 120_000  # frames: beyond this the PyTorch backend would cut on its own

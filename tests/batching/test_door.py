@@ -52,6 +52,15 @@ def test_a_silent_stream_is_not_held_up_by_its_own_next_chunks() -> None:
     assert not door.spares(0.6, stream=8, now=NOW)
 
 
+@given(st.lists(st.tuples(st.floats(1e-3, 1.0), st.floats(1e-3, 30.0)), max_size=200))
+def test_where_nobody_waits_the_door_is_open_however_badly_batches_went(batches: list[tuple[float, float]]) -> None:
+    """Else nothing would run any more, and nothing better would be learned."""
+    door = with_needs()
+    for needed_s, took_s in batches:
+        door.took(needed_s, took_s)
+    assert lets_in(door, NOW + 0.02, 0.0)
+
+
 def test_nobody_waits_for_those_who_are_late_already() -> None:
     late = with_needs(*[(job(NOW - 1.0), 0.5) for _ in range(10)], (job(NOW + 1.0), 0.1))
     assert late.spares(0.5, stream=-1, now=NOW)

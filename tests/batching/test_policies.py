@@ -9,7 +9,7 @@ from tutti.batching.cost import Cost
 from tutti.batching.job import Class, Job, Key
 from tutti.batching.policies import Bypass, Deadline, Fifo, Policy, Window
 from tutti.batching.scheduler import Limits, Scheduler
-from tutti.batching.shape import Padded
+from tutti.batching.shape import Padded, SideBySide
 
 A, B = Key("a", "vocoder"), Key("b", "vocoder")
 WINDOW = Window(max_wait_s=0.05, min_wait_s=0.002, early_rows=4)
@@ -93,8 +93,8 @@ def test_a_listener_in_silence_is_served_first_if_nobody_else_suffers(late_by_s:
 
 @pytest.mark.parametrize(
     ("due_s", "fixed_s", "most_s"),
-    [(100.0, 0.01, 0.08), (0.25, 0.01, 0.04), (0.25, 0.045, 0.0705)],  # the last alone takes 0.047
-    ids=["nobody in a hurry", "somebody", "a pass costs much"],
+    [(100.0, 0.01, 0.08), (0.25, 0.01, 0.04), (0.25, 0.045, 0.094), (100.0, 0.098, 0.2)],  # a row alone adds 0.002
+    ids=["nobody in a hurry", "somebody", "a pass costs much", "more than may be"],
 )
 def test_a_batch_of_rows_in_a_hurry_is_short_but_not_lonely(due_s: float, fixed_s: float, most_s: float) -> None:
     """They wait for one pass before theirs and need one after it; where one row alone takes long, they share it."""
@@ -106,6 +106,16 @@ def test_a_batch_of_rows_in_a_hurry_is_short_but_not_lonely(due_s: float, fixed_
     assert batch is not None
     assert batch.reason == "cost"
     assert most_s - 0.002 < batch.predicted_s <= most_s + 1e-9  # a row adds 2 ms
+
+
+def test_all_lanes_are_busy_even_where_one_row_alone_takes_longer_than_the_cap() -> None:
+    """Or a slow processor would never have company: half a second alone, 0.8 for two side by side."""
+    cost = Cost(SideBySide(2), (0.0, 0.0, 0.001, 0.008))
+    scheduler = Scheduler(Limits(max_rows=4, cap_s=0.2), lambda key: cost, Deadline(0.2))
+    late = [add(scheduler, 0.0, deadline_s=0.3) for _ in range(2)]
+    in_time = [add(scheduler, 0.0, deadline_s=100.0) for _ in range(3)]
+    assert batch_at(scheduler, 0.0) == ("cost", tuple(in_time[:2]))
+    assert batch_at(scheduler, 0.9) == ("cost", tuple(late))
 
 
 def ahead(running: Job, *waiting: Job, foresees: bool = True) -> tuple[Job, ...] | None:

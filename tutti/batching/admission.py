@@ -85,10 +85,10 @@ class Door:
     def _late_s(self, kind: Class, cost_s: float, due_s: float, owes_s: float, start_s: float) -> float:
         """By how much the worst deadline from this one on would be missed, if the device kept to the ranks."""
         if kind == "bulk":
-            return start_s + self._headroom * (self.needed_s + cost_s) - due_s
+            return start_s + cost_s + self._headroom * self.needed_s - due_s
         needs = self._needs.columns()
         behind = needs.rank_s >= due_s + owes_s
-        done_s = start_s + self._headroom * (cost_s + np.sum(needs.seconds, where=~behind))
+        done_s = start_s + cost_s + self._headroom * np.sum(needs.seconds, where=~behind)
         late_s = done_s - (start_s + OWN * (due_s - start_s))
         then_s = done_s + self._headroom * np.cumsum(needs.seconds * behind)
         promise = max(PROMISE, 1 / max(1, len(np.unique(needs.streams))))

@@ -76,14 +76,18 @@ FEASIBLE, LATE, BULK = range(3)
 URGENT = 2.0  # caps that a batch may take for rows that would be too late in the next one
 SOON = 4.0  # caps until the first deadline of a batch: its rows are in a hurry
 HURRIED = 0.5  # caps that such a batch may take: its rows wait for one before it and need one more after it
-COMPANY = 1.5  # times its first row alone that it may take in any case: where a pass costs much, it must be shared
+COMPANY = 2.0  # times its first row alone that a batch may take in any case: where a pass costs much, it must be shared
 RIDE = 0.1  # of its cost alone: what a bulk row may add to a batch of others
 OWING = 0.3  # the same of a row whose caller owes, in a batch of one who does not
+OWED = 0.25  # caps that a batch may take for such a row: whoever keeps to a fair share waits for it
 
 
 @dataclass(frozen=True, slots=True)
 class Deadline:
-    """Earliest deadline first, and no batch longer than `cap_s`, so that nobody new waits longer than that."""
+    """Earliest deadline first, and no batch longer than `cap_s`, so that nobody new waits longer than that.
+
+    Where one row alone takes longer, newcomers wait in any case; then a batch takes no longer than two such rows.
+    """
 
     cap_s: float = inf
     thrift: float = 1.0  # of its cost alone: what a row may add to a batch
@@ -101,7 +105,7 @@ class Deadline:
         chosen = next((head for head in heads if head), None)
         if chosen is None:
             return None
-        other_s = max(chosen.lot.alone_s, self.cap_s if isfinite(self.cap_s) else 0.0)
+        other_s = max(COMPANY * chosen.lot.alone_s, self.cap_s if isfinite(self.cap_s) else 0.0)
         for head in (heads[BULK], heads[LATE]):
             if head and head.tier > chosen.tier and has_turn(head, other_s, now):
                 return head
@@ -118,11 +122,10 @@ class Deadline:
         if now + then_s > due_s:
             return "deadline"
         in_time, in_time_later = now + lot.alone_s <= lot.due_s, now + draft.predicted_s + lot.alone_s <= lot.due_s
-        urgent = in_time and not in_time_later and lot.owes_s == 0.0
-        cap_s = self.cap_s * (URGENT if urgent else 1.0)
-        if not urgent and due_s - now < SOON * self.cap_s:
-            cap_s = min(cap_s, max(HURRIED * self.cap_s, COMPANY * draft.head.alone_s))
-        return "cost" if then_s > cap_s else None
+        hurried = due_s - now < SOON * self.cap_s
+        caps = URGENT if in_time and not in_time_later else HURRIED if hurried else 1.0
+        caps, company = (OWED, 1.0) if lot.owes_s > 0.0 else (caps, COMPANY)
+        return "cost" if then_s > max(caps * self.cap_s, company * draft.head.alone_s) else None
 
     def wake_at(self, rooms: Collection[Waiting], now: float) -> float | None:
         return None

@@ -17,6 +17,7 @@ LATER = 0.25  # of a batch's cap: how long a row may wait between two stages
 FULL = 0.25  # of a batch's cap: rows that may go without waiting for company
 SOME = (Extent(1, 100, 100), Extent(16, 200, 2000))  # rows by which one sees that a cost has changed
 NEWS = 0.02  # of it: less is none
+PATIENCE = 6.0  # by the door's own caution, four who come at once are let in where one alone is hardly in time
 RECOVERY = 1.02  # of a cap that was halved, after each batch that went well
 
 
@@ -29,7 +30,7 @@ class Limits:
     max_text: int | None = None  # characters in one batch
     max_waiting: int = 1000
     cap_s: float = inf  # the longest a batch should take; 0.4 x the target for first audio
-    patience: float = 4.0  # times its own cost alone that a newcomer may need, where its deadline is closer than that
+    patience: float = PATIENCE  # times its own cost alone that a newcomer may need, where its deadline is closer
 
 
 class Scheduler:
