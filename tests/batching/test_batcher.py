@@ -288,6 +288,27 @@ def test_the_device_goes_on_while_the_event_loop_is_busy() -> None:
     asyncio.run(run())
 
 
+def test_what_the_worker_goes_on_to_by_itself_is_asked_for_next_and_alone() -> None:
+    """It makes that sound in any case: whoever came meanwhile would wait for it twice."""
+
+    async def run() -> None:
+        model = Gated()
+        line = batcher(ThreadWorker(partial(models, lambda: model)), foresees=True)
+        await line.start()
+        first = asyncio.create_task(line.say(ask(utterance(5), 0)))
+        while line.worker.status.state != "busy":
+            await asyncio.sleep(0)
+        others = [asyncio.create_task(line.say(ask(utterance(5), i))) for i in (1, 2)]
+        await asyncio.sleep(0)
+        model.gate.set()
+        for take in await asyncio.gather(first, *others):
+            assert np.array_equal(take.samples, alone(utterance(5)))
+        assert model.batches == [1, 2]
+        await line.close()
+
+    asyncio.run(run())
+
+
 def test_a_listener_who_has_begun_is_served_before_one_who_needs_it_later() -> None:
     async def run() -> list[int]:
         model = Gated()

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+import numpy as np
 import pytest
 
 from tests.batching.troubled import row
@@ -20,11 +21,15 @@ class Counted(ToneModel):
         return super().vocoder(rows)
 
 
-@pytest.mark.parametrize(("asked", "n_vocoded"), [([1, 2], 1), ([2], 2), ([2, 1], 2)], ids=str)
+@pytest.mark.parametrize(("asked", "n_vocoded"), [([1, 2], 1), ([2], 1), ([2, 1], 1), ([1, 3], 2)], ids=str)
 def test_sound_that_was_begun_is_not_made_twice_unless_others_are_asked_for(asked: list[int], n_vocoded: int) -> None:
     model = Counted()
     desk = Desk(lambda: {"tone": model}, lambda *_: None)
-    desk.acoustic("tone", [(1, row(5)), (2, row(6))])
+    rows = {1: row(5), 2: row(6), 3: row(7)}
+    desk.acoustic("tone", list(rows.items()))
     desk.begin("tone", [1, 2])
-    desk.vocoder("tone", asked)
+    sounds = desk.vocoder("tone", asked)
     assert model.n_vocoded == n_vocoded
+    alone = ToneModel()
+    for id, samples in zip(asked, sounds, strict=True):
+        assert np.array_equal(samples, alone.vocoder(alone.acoustic([rows[id]]))[0])

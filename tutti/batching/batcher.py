@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import count
-from math import inf
 from typing import Any, cast
 
 import numpy as np
@@ -146,18 +145,17 @@ class Batcher:
 
     def _read(self, row: Row) -> None:
         """The row waits for the acoustic stage."""
-        row.begun_s = inf
         then_s = self.scheduler.allow_s(Key(row.ask.checkpoint, "vocoder"), row.ask.first_frames)
-        self._add(row, "acoustic", len(row.ask.utterance.tokens), then_s)
+        self._add(self._job(row, "acoustic", len(row.ask.utterance.tokens), then_s))
 
-    def _sound(self, row: Row) -> None:
-        """The row waits for the vocoder, its true length known; if it may, stretch by stretch."""
+    def _sound(self, row: Row) -> Job:
+        """The row is for the vocoder, its true length known; if it may, stretch by stretch."""
         if not row.spans:
             whole_s = self.scheduler.predict(Key(row.ask.checkpoint, "vocoder"), row.n_frames)
             row.cut(whole_s, self._a_frame_s(row), self.scheduler.limits.cap_s, self._clock())
-        self._add(row, "vocoder", row.n_worked, 0.0, row.heard_until_s)
+        return self._job(row, "vocoder", row.n_worked, 0.0, row.heard_until_s)
 
-    def _add(self, row: Row, stage: StageName, size: int, then_s: float, due_s: float | None = None) -> None:
+    def _job(self, row: Row, stage: StageName, size: int, then_s: float, due_s: float | None = None) -> Job:
         now, ask = self._clock(), row.ask
         key = Key(ask.checkpoint, stage)
         # A later stretch must not wait behind the next chunk of its own stream: its deadline alone says when.
@@ -167,7 +165,10 @@ class Batcher:
         job = Job(key, stream, ask.kind, size, deadline_s, then_s, ask.caller, ask.n_characters, now, goes_on)
         row.job = job
         self._rows[job] = row
-        self.scheduler.add(job, now)
+        return job
+
+    def _add(self, job: Job) -> None:
+        self.scheduler.add(job, job.arrived_s)
         self._work.set()
 
     def _forget(self, row: Row) -> None:
@@ -246,10 +247,8 @@ class Batcher:
     async def _do(self, run: Run) -> None:
         """One batch through its stage, and what became of it."""
         self._running, started_s = run, self._clock()
-        since_s = min(started_s, max(row.begun_s for row in run.rows))
         for job, row in zip(run.batch.jobs, run.rows, strict=True):
             row.queue_s += started_s - job.arrived_s
-            row.begun_s = inf  # what is asked for again is made again
         self._stats.started(self.name, run.batch, started_s, [row.ask.stream for row in run.rows])
         looking = asyncio.get_running_loop().call_later(LOOK * run.batch.predicted_s, self._look_ahead)
         try:
@@ -261,7 +260,8 @@ class Batcher:
             self._stats.broke(self.name, "failed")
             self._broke(run.batch, run.rows, exc)
         else:
-            took_s = self._pass(run, found, since_s)
+            took_s = self._clock() - started_s
+            self._pass(run, found, took_s)
             self.scheduler.freed(run.batch, took_s, self._clock())
             self._stats.finished(self.name, run.batch, took_s, self.scheduler.cost_error(run.batch.key))
             if not self._rows and self._ahead is None:
@@ -273,26 +273,31 @@ class Batcher:
 
     def _look_ahead(self) -> None:
         """If it is clear what runs next, the worker is told before it is free, and need not wait for us."""
+        if self._running and self._running.on:
+            return  # it goes on by itself
         try:
             self._ahead = self._form(self.scheduler.next_batch_ahead(self._clock()))
         except Exception:  # noqa: BLE001 - as above
             self._begin_anew()
 
-    def _pass(self, run: Run, found: Found, since_s: float) -> float:
-        """The rows go on; the seconds that it took."""
+    def _pass(self, run: Run, found: Found, took_s: float) -> None:
+        """The rows go on: to the vocoder, to which the worker may have gone on with them, or to whoever asked."""
         batch, rows = run.batch, run.rows
-        took_s = self._clock() - since_s
-        if batch.key.stage == "acoustic":
-            for row, frames in zip(rows, found, strict=True):
-                if row.answer.done():
-                    self.worker.forget([row.id])
-                    continue
-                row.durations, row.acoustic_s = cast(NDArray[np.int64], frames), took_s
-                row.begun_s = since_s + took_s if run.on else inf
-                self._sound(row)
-        else:
+        if batch.key.stage == "vocoder":
             self._hand_out(deque(zip(rows, cast(Sequence[Samples], found), strict=True)), took_s, batch.rows)
-        return took_s
+            return
+        read = []
+        for row, frames in zip(rows, found, strict=True):
+            if row.answer.done():
+                self.worker.forget([row.id])
+                continue
+            row.durations, row.acoustic_s = cast(NDArray[np.int64], frames), took_s
+            read.append(self._sound(row))
+        if run.on and read:
+            self._ahead = self._form(self.scheduler.begun(read, self._clock()))
+        else:
+            for job in read:
+                self._add(job)
 
     def _hand_out(self, sounds: deque[tuple[Row, Samples]], took_s: float, n_rows: int) -> None:
         """The most urgent first, a few at a time: what their listeners do with it must not keep the worker waiting."""
@@ -314,7 +319,7 @@ class Batcher:
         row.answer = asyncio.get_running_loop().create_future()
         row.answer.add_done_callback(lambda then: self._forget(row) if then.cancelled() else then.exception())
         answer.set_result(Take(samples, row.durations, timing, row.answer))
-        self._sound(row)
+        self._add(self._sound(row))
 
     def _broke(self, batch: Batch, rows: Sequence[Row], exc: TuttiError) -> None:
         """One bad row must not cost the others: halves run again, down to the row that is to blame."""

@@ -26,7 +26,7 @@ class Desk:
         self._models = make()
         self._frames: dict[int, Frames] = {}
         self._kept: dict[int, dict[str, NDArray[np.float32]]] = {}  # of rows that sound stretch by stretch
-        self._begun: dict[tuple[int, ...], list[Samples]] = {}  # the sound of one batch at most, before it is asked for
+        self._begun: dict[int, Samples] = {}  # the sound of one batch at most, before it is asked for
         for name, model in self._models.items():
             if warm_up := getattr(model, "warm_up", None):
                 warm_up(lambda done, shapes, name=name: progress(f"warming up {name}", done, shapes))
@@ -43,7 +43,7 @@ class Desk:
     def begin(self, checkpoint: str, ids: Sequence[int]) -> None:
         """Makes the sound that `vocoder` will be asked for next. What goes wrong goes wrong again then, and is told."""
         with suppress(Exception):
-            self._begun = {tuple(ids): self.vocoder(checkpoint, ids)}
+            self._begun = dict(zip(ids, self.vocoder(checkpoint, ids), strict=True))
 
     def vocoder(self, checkpoint: str, ids: Sequence[int], spans: Mapping[int, Span] = {}) -> list[Samples]:
         """The samples of rows that went through `acoustic` here, all of them or a span of frames.
@@ -55,8 +55,8 @@ class Desk:
             if id not in self._frames:
                 raise WorkerLost(f"row {id} is not here: the worker was started again since its first stage")
         begun, self._begun = self._begun, {}
-        if not spans and tuple(ids) in begun:
-            return begun[tuple(ids)]
+        if not spans and all(id in begun for id in ids):
+            return [begun[id] for id in ids]
         rows = [self._row(id, spans.get(id)) for id in ids]
         found = self._model(checkpoint).vocoder(rows)
         _check_length(len(ids), len(found))

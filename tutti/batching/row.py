@@ -3,7 +3,6 @@
 import asyncio
 from collections import deque
 from dataclasses import dataclass, field
-from math import inf
 
 import numpy as np
 from numpy.typing import NDArray
@@ -66,7 +65,6 @@ class Row:
     durations: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
     queue_s: float = 0.0
     acoustic_s: float = 0.0
-    begun_s: float = inf  # since when the worker makes its sound, unasked
     n_lost: int = 0
     spans: deque[Span] = field(default_factory=deque)  # stretches that have not sounded
     plays_s: float = 0.0  # when its listener hears the first of them

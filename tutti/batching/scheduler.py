@@ -1,6 +1,6 @@
 """Which batch runs next. Pure: no asyncio, no tensors, and the time is an argument."""
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import inf, isfinite
 
@@ -140,6 +140,13 @@ class Scheduler:
         room, limits = choice.waiting, self.limits
         full = len(room) >= limits.max_rows or sum(self._need_s(job) for job in room) >= FULL * limits.cap_s
         return self._formed(choice, now) if full else None
+
+    def begun(self, jobs: Sequence[Job], now: float) -> Batch:
+        """The batch of rows that never wait: the device went on to them by itself."""
+        cost = self._room(jobs[0].key).cost
+        batch = Batch(jobs[0].key, tuple(jobs), "free", cost.predict([job.size for job in jobs]), cost.shape)
+        self._free_at[batch] = self.free_at(now) + batch.predicted_s
+        return batch
 
     def _formed(self, choice: Choice, now: float) -> Batch:
         limits, max_padded = self.limits, self.max_padded(choice.waiting.key)

@@ -35,15 +35,11 @@ class OnnxModel:
         _give_back_at_once()
         graphs = cut.graphs(official)
         self.lanes = threads
-        self._wide = _Parts(graphs, threads)
+        early = precision in EARLY
+        self._wide = _Parts(graphs, threads, early)
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="lane")
-        self._stretcher = lru_cache(1)(
-            lambda: Stretcher(_session(graphs.stretching, threads), _session(graphs.spectrum, 1), _run)
-        )
-        if precision in EARLY:
-            self._stretcher()
         # Made while the first row, which is alone, is read and spoken: nobody waits for it.
-        self._narrow = self._pool.submit(lambda: _Parts(graphs, 1) if threads > 1 else self._wide)
+        self._narrow = self._pool.submit(lambda: _Parts(graphs, 1, early) if threads > 1 else self._wide)
 
     def acoustic(self, rows: Sequence[Utterance]) -> list[Frames]:
         check_utterances(rows)
@@ -52,8 +48,7 @@ class OnnxModel:
     def vocoder(self, rows: Sequence[Frames]) -> list[Samples]:
         spoken: list[Samples] = []
         for group in side_by_side(rows, MAX_FRAMES_SIDE_BY_SIDE):
-            parts = self._parts(group)
-            spoken += self._pool.map(lambda row, parts=parts: self._samples(row, parts), group)
+            spoken += self._pool.map(self._parts(group).speak, group)
         return spoken
 
     def close(self) -> None:
@@ -62,19 +57,19 @@ class OnnxModel:
     def _parts(self, rows: Sequence[object]) -> "_Parts":
         return self._wide if len(rows) == 1 else self._narrow.result()
 
-    def _samples(self, row: Frames, parts: "_Parts") -> Samples:
-        if isinstance(row, Part):
-            return check_samples(row, self._stretcher().sound(row, parts.decode))
-        return check_samples(row, parts.generate(row, *parts.decode(row)))
-
 
 class _Parts:
     """The official graph in three parts, so many threads to each row: acoustic, and the vocoder's two halves."""
 
-    def __init__(self, graphs: cut.Graphs, threads: int) -> None:
-        self._acoustic = _session(graphs.acoustic, threads)
+    def __init__(self, graphs: cut.Graphs, threads: int, early: bool) -> None:
+        self._acoustic = _session(graphs.acoustic, threads, spinning=True)
         self._decoder = _session(graphs.decoding, threads)
         self._generator = _session(graphs.generating, threads)
+        self._stretcher = lru_cache(1)(
+            lambda: Stretcher(_session(graphs.stretching, threads), _session(graphs.spectrum, 1), _run)
+        )
+        if early:
+            self._stretcher()
 
     def read(self, row: Utterance) -> Frames:
         names = [value.name for value in self._acoustic.get_inputs()]
@@ -82,6 +77,11 @@ class _Parts:
         wanted = [cut.FEATURES, cut.F0, cut.ENERGY, cut.DURATIONS]
         features, f0, energy, durations = _run(self._acoustic, wanted, dict(zip(names, inputs, strict=True)))
         return Frames(durations[0].astype(np.int64), features[0], f0[0], energy[0], row.style)
+
+    def speak(self, row: Frames) -> Samples:
+        if isinstance(row, Part):
+            return check_samples(row, self._stretcher().sound(row, self.decode))
+        return check_samples(row, self.generate(row, *self.decode(row)))
 
     def decode(self, row: Frames) -> tuple[np.ndarray, np.ndarray]:
         """What the generator reads."""
@@ -124,10 +124,12 @@ def _give_back_at_once() -> None:
         ctypes.CDLL(None).mallopt(*MMAP_THRESHOLD)
 
 
-def _session(path: Path, threads: int) -> ort.InferenceSession:
+def _session(path: Path, threads: int, *, spinning: bool = False) -> ort.InferenceSession:
+    """`spinning` threads wait for their next part awake: good for many small steps, a core lost for few large ones."""
     options = ort.SessionOptions()
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1
+    options.add_session_config_entry("session.intra_op.allow_spinning", str(int(spinning)))
     options.log_severity_level = 3
     options.enable_mem_pattern = False  # plans memory for each length it has seen; lengths hardly ever come back
     try:
