@@ -1,6 +1,7 @@
 """What the batcher and its worker add to a bare call of the model, and what four at once gain over four in turn.
 
 python -m benchmarks.overhead                   this processor, real weights; about two minutes
+python -m benchmarks.overhead --precision int8  or --backend torch
 python -m benchmarks.overhead --tone            the tone model: what is left is the overhead itself
 
 Both times are of the same call, the whole and the part inside the model, so that a noisy machine disturbs both alike.
@@ -28,7 +29,7 @@ from tutti.batching.policies import Deadline
 from tutti.batching.scheduler import Limits, Scheduler
 from tutti.batching.stats import Stats
 from tutti.batching.worker import ProcessWorker
-from tutti.model import choose, load
+from tutti.model import Choice, choose, load
 from tutti.model.tone import ToneModel
 from tutti.opening import CHECKPOINT, first_costs
 from tutti.speech import Model
@@ -38,19 +39,18 @@ HERE = Path(__file__).parent
 LENGTHS_S = (1.0, 3.0)
 
 
-def one(home: Path | None, threads: int) -> Mapping[str, Model]:
+def one(home: Path | None, choice: Choice, threads: int) -> Mapping[str, Model]:
     if home is None:
         return {CHECKPOINT: ToneModel()}
-    choice = choose("onnx")
     path = Store(home).path(MODELS[choice.weights])
     return {CHECKPOINT: load(path, choice, threads)}
 
 
-async def measured(home: Path | None, threads: int, rounds: int) -> dict[str, Any]:
+async def measured(home: Path | None, choice: Choice, threads: int, rounds: int) -> dict[str, Any]:
     notes = Path(tempfile.mkdtemp()) / "model-s"
-    costs = first_costs({CHECKPOINT: choose("onnx")}, threads)
+    costs = first_costs({CHECKPOINT: choice}, threads)
     limits = Limits(max_rows=2 * threads, patience=inf)
-    worker = ProcessWorker(partial(clocked, partial(one, home, threads), notes))
+    worker = ProcessWorker(partial(clocked, partial(one, home, choice, threads), notes))
     line = Batcher(worker, Scheduler(limits, costs.__getitem__, Deadline()), Stats())
     styles = np.zeros((510, 256), np.float32)
     if home is not None:
@@ -62,11 +62,14 @@ async def measured(home: Path | None, threads: int, rounds: int) -> dict[str, An
 
 
 def main(
+    backend: Annotated[str, typer.Option(help="onnx or torch")] = "onnx",
+    precision: Annotated[str, typer.Option(help="fp32 or int8")] = "fp32",
     tone: Annotated[bool, typer.Option("--tone", help="the tone model instead of the real one")] = False,
     rounds: Annotated[int, typer.Option()] = 7,
 ) -> None:
     chosen, _ = settings.load({})
-    found = asyncio.run(measured(None if tone else chosen.home, chosen.threads, rounds))
+    choice = choose(backend, "cpu", precision)
+    found = asyncio.run(measured(None if tone else chosen.home, choice, chosen.threads, rounds))
     table = Table(
         "row",
         *next(iter(found.values())),
@@ -75,7 +78,7 @@ def main(
     for name, values in found.items():
         table.add_row(name, *(f"{value:.3f}" for value in values.values()))
     Console().print(table)
-    name = f"overhead-{'tone' if tone else 'onnx'}-{platform.machine()}.json"
+    name = f"overhead-{'tone' if tone else f'{backend}-{precision}'}-{platform.machine()}.json"
     (HERE / "results" / name).write_text(json.dumps(found, indent=1) + "\n")
 
 

@@ -271,7 +271,7 @@ def test_two_streams_share_a_slow_device_but_five_do_not(others: int, let_in: bo
     """The same work is promised for the same time: to one who will ask for more, or to four who all will."""
     scheduler = new_scheduler(cap_s=1.6)
     for stream in range(others):
-        scheduler.add(Job(VOCODER, stream, "next", 65_000 // others, 3.0), 0.0)
+        scheduler.add(Job(VOCODER, stream, "next", 110_000 // others, 3.0), 0.0)
     try:
         scheduler.admit("first", "", 0.1, 1.0, 0.0, stream=99)
     except QueueFull:

@@ -9,7 +9,7 @@ from tutti.batching.needs import Need, Needs
 from tutti.errors import QueueFull
 
 BULK_ROOM = 0.5  # of the queue: bulk is turned away first
-PROMISE = 0.3  # of the time until a deadline: streams that were accepted will ask for more, the more the more they are
+PROMISE = 0.6  # of the time until a deadline: streams that were accepted will ask for more, the more the more they are
 OWN = 0.8  # of the time until its first audio is due: a newcomer is not the last to come
 HEADROOM = 1.1  # what the batches took against what was needed at best, to begin with
 LEARN = 0.05  # of the difference, with each batch that left somebody behind

@@ -117,5 +117,5 @@ PLANS = {
         replace(FRAMES, rows=FEW, ladder=Ladder(64, 128), longest=512),
     ),
     "off": Plan(replace(TOKENS, longest=0), replace(CURVES, longest=0), replace(FRAMES, longest=0)),
-    "cpu": Plan(ON_CPU, ON_CPU, ON_CPU),
+    "cpu": Plan(ON_CPU, ON_CPU, replace(ON_CPU, rows=(1, 2))),  # more rows of frames than that outgrow its caches
 }
