@@ -4,8 +4,8 @@ import ctypes
 import platform
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import lru_cache
 from pathlib import Path
+from threading import RLock
 
 import numpy as np
 import onnxruntime as ort
@@ -35,11 +35,10 @@ class OnnxModel:
         _give_back_at_once()
         graphs = cut.graphs(official)
         self.lanes = threads
-        early = precision in EARLY
-        self._wide = _Parts(graphs, threads, early)
+        self._wide = _Parts(graphs, threads)
+        self._wide.make(early=precision in EARLY)
+        self._narrow = _Parts(graphs, 1) if threads > 1 else self._wide
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="lane")
-        # Made while the first row, which is alone, is read and spoken: nobody waits for it.
-        self._narrow = self._pool.submit(lambda: _Parts(graphs, 1, early) if threads > 1 else self._wide)
 
     def acoustic(self, rows: Sequence[Utterance]) -> list[Frames]:
         check_utterances(rows)
@@ -55,45 +54,64 @@ class OnnxModel:
         self._pool.shutdown()
 
     def _parts(self, rows: Sequence[object]) -> "_Parts":
-        return self._wide if len(rows) == 1 else self._narrow.result()
+        return self._wide if len(rows) == 1 else self._narrow
 
 
 class _Parts:
-    """The official graph in three parts, so many threads to each row: acoustic, and the vocoder's two halves."""
+    """The official graph in three parts, so many threads to each row: acoustic, and the vocoder's two halves.
 
-    def __init__(self, graphs: cut.Graphs, threads: int, early: bool) -> None:
-        self._acoustic = _session(graphs.acoustic, threads, spinning=True)
-        self._decoder = _session(graphs.decoding, threads)
-        self._generator = _session(graphs.generating, threads)
-        self._stretcher = lru_cache(1)(
-            lambda: Stretcher(_session(graphs.stretching, threads), _session(graphs.spectrum, 1), _run)
-        )
+    Each part is made when it is first needed: who speaks one long row after the other has no use for narrow ones.
+    """
+
+    def __init__(self, graphs: cut.Graphs, threads: int) -> None:
+        self._graphs = graphs
+        self._threads = threads
+        self._making = RLock()
+        self._sessions: dict[Path, ort.InferenceSession] = {}
+        self._made: Stretcher | None = None
+
+    def make(self, *, early: bool) -> None:
+        """All that whole rows need, and rows that sound early."""
+        for path in (self._graphs.acoustic, self._graphs.decoding, self._graphs.generating):
+            self._session(path)
         if early:
             self._stretcher()
 
     def read(self, row: Utterance) -> Frames:
-        names = [value.name for value in self._acoustic.get_inputs()]
+        session = self._session(self._graphs.acoustic)
+        names = [value.name for value in session.get_inputs()]
         inputs = (row.tokens[None], row.style[None], np.array([row.speed], np.float32))
         wanted = [cut.FEATURES, cut.F0, cut.ENERGY, cut.DURATIONS]
-        features, f0, energy, durations = _run(self._acoustic, wanted, dict(zip(names, inputs, strict=True)))
+        features, f0, energy, durations = _run(session, wanted, dict(zip(names, inputs, strict=True)))
         return Frames(durations[0].astype(np.int64), features[0], f0[0], energy[0], row.style)
 
     def speak(self, row: Frames) -> Samples:
         if isinstance(row, Part):
-            return check_samples(row, self._stretcher().sound(row, self.decode))
-        return check_samples(row, self.generate(row, *self.decode(row)))
+            return check_samples(row, self._stretcher().sound(row, self._decode))
+        decoded, wave = self._decode(row)
+        inputs = {cut.DECODED: decoded, cut.WAVE: wave, "style": row.style[None]}
+        (audio,) = _run(self._session(self._graphs.generating), None, inputs)
+        return check_samples(row, audio.reshape(-1))
 
-    def decode(self, row: Frames) -> tuple[np.ndarray, np.ndarray]:
+    def _decode(self, row: Frames) -> tuple[np.ndarray, np.ndarray]:
         """What the generator reads."""
         inputs = {cut.FEATURES: row.features[None], cut.F0: row.f0[None], cut.ENERGY: row.energy[None]}
-        decoded, wave = _run(self._decoder, [cut.DECODED, cut.WAVE], {**inputs, "style": row.style[None]})
+        session = self._session(self._graphs.decoding)
+        decoded, wave = _run(session, [cut.DECODED, cut.WAVE], {**inputs, "style": row.style[None]})
         return decoded, wave
 
-    def generate(self, row: Frames, decoded: np.ndarray, wave: np.ndarray) -> Samples:
-        inputs = {cut.DECODED: decoded, cut.WAVE: wave, "style": row.style[None]}
-        (audio,) = _run(self._generator, None, inputs)
-        samples: Samples = audio.reshape(-1)
-        return samples
+    def _stretcher(self) -> Stretcher:
+        with self._making:
+            if self._made is None:
+                spectrum = _session(self._graphs.spectrum, 1)
+                self._made = Stretcher(self._session(self._graphs.stretching), spectrum, _run)
+            return self._made
+
+    def _session(self, path: Path) -> ort.InferenceSession:
+        with self._making:
+            if path not in self._sessions:
+                self._sessions[path] = _session(path, self._threads, spinning=path == self._graphs.acoustic)
+            return self._sessions[path]
 
 
 def side_by_side(rows: Sequence[Frames], max_frames: int) -> list[list[Frames]]:
