@@ -17,6 +17,7 @@ import platform
 import random
 import re
 import statistics
+import tempfile
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -295,7 +296,7 @@ def parsed(parser: argparse.ArgumentParser) -> tuple[argparse.Namespace, Path, C
     args.rates = [float(rate) for rate in args.rates.split(",") if rate]
     args.out.mkdir(parents=True, exist_ok=True)
     choice = choose(args.backend, "auto", "auto", args.compile)
-    args.costs = args.out / f"costs-{choice.device}.json"
+    args.costs = Path(tempfile.mkdtemp()) / "costs.json"  # the same for every policy, of this run alone
     path = args.weights
     if path is None:
         from tutti import settings

@@ -48,7 +48,7 @@ WEIGHTS = FP32_MODEL.sha256
 # Seconds as (at all, a row, a frame or token padded or cut up for all lanes, one in a lane or in the longest row),
 # until the first batches are seen. Of the two machines that docs/log.md speaks of.
 PRIORS: dict[tuple[str, str, str], Coefficients] = {
-    ("onnx", "cpu", "acoustic"): (0.004, 0.001, 0.0001, 0.001),
+    ("onnx", "cpu", "acoustic"): (0.01, 0.002, 0.0, 0.0008),
     ("onnx", "cpu", "vocoder"): (0.01, 0.002, 0.001, 0.017),
     ("torch", "cpu", "acoustic"): (0.02, 0.005, 0.002, 0.0),
     ("torch", "cpu", "vocoder"): (0.05, 0.01, 0.03, 0.0),
@@ -151,7 +151,7 @@ def first_costs(choices: Mapping[str, Choice], threads: int) -> dict[Key, Cost]:
 def _shape(choice: Choice, stage: StageName, threads: int) -> Shape:
     """How this backend lays rows out."""
     if choice.backend == "onnx":
-        return SideBySide(threads)
+        return SideBySide(threads if stage == "vocoder" else 1)
     plan = buckets.PLANS[choice.compile if choice.device == "cuda" else "cpu"]
     shapes = plan.tokens if stage == "acoustic" else plan.frames
     # Who watches asks again for what was just found for the scheduler.

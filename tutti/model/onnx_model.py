@@ -4,8 +4,8 @@ import ctypes
 import platform
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
 from pathlib import Path
-from threading import RLock
 
 import numpy as np
 import onnxruntime as ort
@@ -14,7 +14,7 @@ from tutti.errors import ModelFailed, WeightsCorrupt, WeightsUnavailable
 from tutti.model import cut
 from tutti.model.contract import check_samples, check_utterances
 from tutti.model.stretch import EARLY, n_heard
-from tutti.model.stretcher import Stretcher
+from tutti.model.stretcher import Decoded, Stretcher
 from tutti.speech import Frames, Part, Samples, Utterance
 
 # The vocoder needs about half a megabyte for each frame in flight; 14 s side by side keep the process below 1.2 GB.
@@ -23,10 +23,11 @@ MMAP_THRESHOLD = (-3, 1 << 20)  # glibc's number for the option, and a megabyte
 
 
 class OnnxModel:
-    """Two stages over one checkpoint. A lone row uses all cores; rows of a batch run side by side, one core each.
+    """Two stages over one checkpoint. A lone row uses all cores; of several, each sounds on a core of its own.
 
     A batch of the graph itself would cost the sum of its rows, so there is nothing to gain from padding on a processor;
-    one thread for each row is quicker than all threads for one row after the other.
+    but the generator, nine tenths of the work, is quicker with one thread for each row than with all of them for one
+    row after the other. The rest gains nothing from that, and goes row by row.
     """
 
     def __init__(self, official: Path, precision: str, threads: int) -> None:
@@ -34,84 +35,66 @@ class OnnxModel:
             raise WeightsUnavailable(f"the model file is not at {official}; run: tutti pull --precision {precision}")
         _give_back_at_once()
         graphs = cut.graphs(official)
+        early = precision in EARLY
         self.lanes = threads
-        self._wide = _Parts(graphs, threads)
-        self._wide.make(early=precision in EARLY)
-        self._narrow = _Parts(graphs, 1) if threads > 1 else self._wide
+        self._acoustic = _session(graphs.acoustic, threads, spinning=True)
+        self._decoder = _session(graphs.decoding, threads)
+        self._wide = _Generator(graphs, threads, early)
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="lane")
+        # Made while the first row, which is alone, is read and spoken: nobody waits for it.
+        self._narrow = self._pool.submit(lambda: _Generator(graphs, 1, early) if threads > 1 else self._wide)
 
     def acoustic(self, rows: Sequence[Utterance]) -> list[Frames]:
         check_utterances(rows)
-        return list(self._pool.map(self._parts(rows).read, rows))
+        return [self._read(row) for row in rows]
 
     def vocoder(self, rows: Sequence[Frames]) -> list[Samples]:
         spoken: list[Samples] = []
         for group in side_by_side(rows, MAX_FRAMES_SIDE_BY_SIDE):
-            spoken += self._pool.map(self._parts(group).speak, group)
+            generator = self._narrow.result() if len(group) > 1 else self._wide
+            spoken += self._pool.map(generator.sound, group, [self._decode(row) for row in group])
         return spoken
 
     def close(self) -> None:
         self._pool.shutdown()
 
-    def _parts(self, rows: Sequence[object]) -> "_Parts":
-        return self._wide if len(rows) == 1 else self._narrow
-
-
-class _Parts:
-    """The official graph in three parts, so many threads to each row: acoustic, and the vocoder's two halves.
-
-    Each part is made when it is first needed: who speaks one long row after the other has no use for narrow ones.
-    """
-
-    def __init__(self, graphs: cut.Graphs, threads: int) -> None:
-        self._graphs = graphs
-        self._threads = threads
-        self._making = RLock()
-        self._sessions: dict[Path, ort.InferenceSession] = {}
-        self._made: Stretcher | None = None
-
-    def make(self, *, early: bool) -> None:
-        """All that whole rows need, and rows that sound early."""
-        for path in (self._graphs.acoustic, self._graphs.decoding, self._graphs.generating):
-            self._session(path)
-        if early:
-            self._stretcher()
-
-    def read(self, row: Utterance) -> Frames:
-        session = self._session(self._graphs.acoustic)
-        names = [value.name for value in session.get_inputs()]
+    def _read(self, row: Utterance) -> Frames:
+        names = [value.name for value in self._acoustic.get_inputs()]
         inputs = (row.tokens[None], row.style[None], np.array([row.speed], np.float32))
         wanted = [cut.FEATURES, cut.F0, cut.ENERGY, cut.DURATIONS]
-        features, f0, energy, durations = _run(session, wanted, dict(zip(names, inputs, strict=True)))
+        features, f0, energy, durations = _run(self._acoustic, wanted, dict(zip(names, inputs, strict=True)))
         return Frames(durations[0].astype(np.int64), features[0], f0[0], energy[0], row.style)
 
-    def speak(self, row: Frames) -> Samples:
-        if isinstance(row, Part):
-            return check_samples(row, self._stretcher().sound(row, self._decode))
-        decoded, wave = self._decode(row)
-        inputs = {cut.DECODED: decoded, cut.WAVE: wave, "style": row.style[None]}
-        (audio,) = _run(self._session(self._graphs.generating), None, inputs)
-        return check_samples(row, audio.reshape(-1))
-
-    def _decode(self, row: Frames) -> tuple[np.ndarray, np.ndarray]:
-        """What the generator reads."""
+    def _decode(self, row: Frames) -> Decoded | None:
+        """What the generator reads; none for a later stretch, which has it."""
+        if isinstance(row, Part) and cut.DECODED in row.kept:
+            return None
         inputs = {cut.FEATURES: row.features[None], cut.F0: row.f0[None], cut.ENERGY: row.energy[None]}
-        session = self._session(self._graphs.decoding)
-        decoded, wave = _run(session, [cut.DECODED, cut.WAVE], {**inputs, "style": row.style[None]})
-        return decoded, wave
+        decoded, wave = _run(self._decoder, [cut.DECODED, cut.WAVE], {**inputs, "style": row.style[None]})
+        return Decoded(decoded, wave)
 
+
+class _Generator:
+    """The second half of the vocoder, with so many threads to each row: for whole rows, and for stretches of rows."""
+
+    def __init__(self, graphs: cut.Graphs, threads: int, early: bool) -> None:
+        self._graphs = graphs
+        self._threads = threads
+        self._session = _session(graphs.generating, threads)
+        if early:
+            _ = self._stretcher
+
+    @cached_property
     def _stretcher(self) -> Stretcher:
-        with self._making:
-            if self._made is None:
-                spectrum = _session(self._graphs.spectrum, 1)
-                self._made = Stretcher(self._session(self._graphs.stretching), spectrum, _run)
-            return self._made
+        return Stretcher(_session(self._graphs.stretching, self._threads), _session(self._graphs.spectrum, 1), _run)
 
-    def _session(self, path: Path) -> ort.InferenceSession:
-        with self._making:
-            if path not in self._sessions:
-                self._sessions[path] = _session(path, self._threads, spinning=path == self._graphs.acoustic)
-            return self._sessions[path]
+    def sound(self, row: Frames, decoded: Decoded | None) -> Samples:
+        if isinstance(row, Part):
+            return check_samples(row, self._stretcher.sound(row, decoded))
+        assert decoded is not None
+        inputs = {cut.DECODED: decoded.features, cut.WAVE: decoded.wave, "style": row.style[None]}
+        (audio,) = _run(self._session, None, inputs)
+        return check_samples(row, audio.reshape(-1))
 
 
 def side_by_side(rows: Sequence[Frames], max_frames: int) -> list[list[Frames]]:

@@ -1,6 +1,7 @@
 """Stretches of rows through ONNX Runtime: the decoder once for a whole row, the generator for each stretch."""
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 import onnxruntime as ort
@@ -19,6 +20,13 @@ WINDOW, HOP = 20, 5  # samples, of the transform
 OPENING = "opening"  # the samples of the first stretch, which sound while the row is listened to
 
 
+class Decoded(NamedTuple):
+    """A row as the decoder leaves it, and the wave of its pitch."""
+
+    features: NDArray[np.float32]
+    wave: NDArray[np.float32]
+
+
 class Stretcher:
     """Keeps with each row what its later stretches need, so that they continue each other sample by sample."""
 
@@ -28,12 +36,11 @@ class Stretcher:
         self._waves = transform(spectrum, run)
         self._statistics = [value.name for value in session.get_outputs()[1:]]
 
-    def sound(self, part: Part, decode: Callable[[Part], tuple[np.ndarray, np.ndarray]]) -> Samples:
-        """The samples of the part. `decode` gives the row, decoded, and the wave of its pitch."""
+    def sound(self, part: Part, decoded: Decoded | None) -> Samples:
+        """The samples of the part. The first of a row comes with the row, decoded."""
         kept = part.kept
-        if cut.DECODED not in kept:
-            kept[cut.DECODED], wave = decode(part)
-            kept[cut.SOURCE] = harmonics(wave, self._waves)
+        if decoded is not None:
+            kept[cut.DECODED], kept[cut.SOURCE] = decoded.features, harmonics(decoded.wave, self._waves)
         if OPENING not in kept:
             self._listen(part, kept)
         if part.end <= FIRST:
