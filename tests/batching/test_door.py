@@ -28,7 +28,7 @@ def with_needs(*needs: tuple[Job, float]) -> Door:
 
 def lets_in(door: Door, due_s: float, owes_s: float) -> bool:
     try:
-        door.admit("first", 0.01, due_s, owes_s, NOW, NOW, waiting=1, bulk=0, stream=None)
+        door.admit("first", 0.01, due_s, due_s, owes_s, NOW, NOW, waiting=1, bulk=0, stream=None)
     except QueueFull:
         return False
     return True

@@ -280,6 +280,20 @@ def test_two_streams_share_a_slow_device_but_five_do_not(others: int, let_in: bo
         assert let_in
 
 
+@pytest.mark.parametrize("costs_s", [*itertools.permutations((0.8, 0.9, 1.0, 1.1))], ids=str)
+@pytest.mark.parametrize("n_waiting", [0, 2])
+def test_four_at_once_are_let_in_where_one_alone_is_hardly_in_time(costs_s: tuple[float, ...], n_waiting: int) -> None:
+    """Whoever needs less does not come before whoever was there: both have the same time."""
+    scheduler = new_scheduler(cap_s=0.6)
+    for stream, cost_s in enumerate(costs_s):
+        scheduler.admit("first", str(stream), cost_s, 1.5, 0.0, stream=stream)
+        if stream < n_waiting:
+            scheduler.add(Job(VOCODER, stream, "first", int(cost_s * 50_000), 1.5), 0.0)
+    scheduler.admit("first", "", 0.8, 60.0, 0.0, stream=4)
+    with pytest.raises(QueueFull):
+        scheduler.admit("first", "", 0.8, 1.5, 0.0, stream=5)
+
+
 def test_bulk_is_turned_away_first() -> None:
     scheduler = new_scheduler(max_waiting=20)
     for _ in range(10):

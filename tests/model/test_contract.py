@@ -20,13 +20,12 @@ class Near:
     """How near a row must come to itself when it is computed in other company."""
 
     pitch_hz: float = 0.0
-    alone: float = 1e-5  # in samples; alone, sums are split over all cores: another order of adding, a millionth
-    mates: float = 0.0
+    samples: float = 1e-5  # a row has one core or all, as its mates leave it: another order of adding, a millionth
     sound_db: float = 0.01
 
 
 # PyTorch chooses its kernels by shape, and the vocoder is chaotic in the last bits of the pitch: near is for the ear.
-NEAR = {"torch": Near(pitch_hz=1e-2, alone=np.inf, mates=np.inf, sound_db=0.1)}
+NEAR = {"torch": Near(pitch_hz=1e-2, samples=np.inf, sound_db=0.1)}
 BACKENDS = ["tone", *(pytest.param(name, marks=pytest.mark.weights) for name in ("fp32", "int8", "torch"))]
 
 Row = Callable[..., Utterance]
@@ -100,7 +99,7 @@ def test_a_row_does_not_hear_its_neighbours(model: Model, rows: list[Utterance],
         assert np.array_equal(alone.durations, together[i].durations)
         assert np.abs(alone.f0 - together[i].f0).max() <= near.pitch_hz
         (sound,) = model.vocoder([alone])
-        assert np.abs(sound - sounds[i]).max() < near.alone
+        assert np.abs(sound - sounds[i]).max() < near.samples
         assert distance_db(sound, sounds[i]) <= near.sound_db
 
 
@@ -108,7 +107,7 @@ def test_mates_and_places_in_a_batch_do_not_change_a_sample(model: Model, rows: 
     frames = model.acoustic(rows)
     first = model.vocoder([frames[0], frames[2]])[0]
     second = model.vocoder([frames[3], frames[0]])[1]
-    assert np.abs(second - first).max() <= near.mates
+    assert np.abs(second - first).max() <= near.samples
     assert distance_db(second, first) <= near.sound_db
 
 
@@ -119,7 +118,7 @@ def test_the_same_seed_is_the_same_sound_whatever_the_seeds_of_others(model: Mod
         for seed, mate in ((None, None), (1, 2), (1, 3), (2**63 - 1, 1))
     ]
     for sound in sounds[1:]:
-        assert np.abs(sound - sounds[0]).max() <= near.mates
+        assert np.abs(sound - sounds[0]).max() <= near.samples
         assert distance_db(sound, sounds[0]) <= near.sound_db
 
 

@@ -8,8 +8,7 @@ import pytest
 
 from tutti.errors import StorageFull, WeightsCorrupt, WeightsUnavailable
 from tutti.model import Choice, cut, load
-from tutti.model.onnx_model import MAX_FRAMES_SIDE_BY_SIDE, side_by_side
-from tutti.speech import Frames, Utterance
+from tutti.speech import Utterance
 from tutti.text.vocab import encode
 from tutti.voices import Voices
 
@@ -37,19 +36,6 @@ def test_cutting_does_not_change_a_sample(home: Path, official: dict[str, Path],
         inputs = (row.tokens[None], row.style[None], np.array([row.speed], np.float32))
         (theirs,) = whole.run(None, dict(zip(names, inputs, strict=True)))
         assert np.array_equal(ours, theirs.reshape(-1))
-
-
-def frames(n: int) -> Frames:
-    curve = np.zeros(2 * n, np.float32)
-    return Frames(np.array([n]), np.zeros((512, n), np.float32), curve, curve, np.zeros(256, np.float32))
-
-
-def test_rows_sound_side_by_side_only_while_memory_allows() -> None:
-    lengths = [300, 300, 300, 2000, 10, 10, 880, 1]
-    groups = side_by_side([frames(n) for n in lengths], MAX_FRAMES_SIDE_BY_SIDE)
-    assert [row.n_frames for group in groups for row in group] == lengths
-    assert all(len(group) == 1 or sum(row.n_frames for row in group) <= MAX_FRAMES_SIDE_BY_SIDE for group in groups)
-    assert max(map(len, groups)) > 1
 
 
 def test_a_missing_model_names_the_cure(tmp_path: Path) -> None:

@@ -27,13 +27,16 @@ class Door:
         self._headroom = HEADROOM
 
     def admit(
-        self, kind: Class, cost_s: float, due_s: float, owes_s: float, start_s: float, now: float, *,
+        self, kind: Class, cost_s: float, due_s: float, latest_s: float, owes_s: float, start_s: float, now: float, *,
         waiting: int, bulk: int, stream: int | None,
     ) -> None:  # fmt: skip
-        """Raises QueueFull if the queue is full, or this or anyone let in before would come too late."""
+        """Raises QueueFull if the queue is full, this came after `latest_s`, or anyone let in before too late.
+
+        It has its turn by `due_s`, as its job will.
+        """
         self._forget_broken_promises(now)
         waiting += len(self._promised)
-        late_s = self._late_s(kind, cost_s, due_s, owes_s, start_s)
+        late_s = self._late_s(kind, cost_s, due_s, latest_s, owes_s, start_s)
         if waiting >= self._max_waiting or (kind == "bulk" and bulk >= BULK_ROOM * self._max_waiting):
             raise _full(f"{waiting} jobs wait already; try again later", max(self.needed_s, late_s))
         if late_s > 0.0:
@@ -82,14 +85,16 @@ class Door:
         if needed_s > 0.0:
             self._headroom += LEARN * (min(max(took_s / needed_s, 1.0), 4.0) - self._headroom)
 
-    def _late_s(self, kind: Class, cost_s: float, due_s: float, owes_s: float, start_s: float) -> float:
+    def _late_s(
+        self, kind: Class, cost_s: float, due_s: float, latest_s: float, owes_s: float, start_s: float
+    ) -> float:
         """By how much the worst deadline from this one on would be missed, if the device kept to the ranks."""
         if kind == "bulk":
-            return start_s + cost_s + self._headroom * self.needed_s - due_s
+            return start_s + cost_s + self._headroom * self.needed_s - latest_s
         needs = self._needs.columns()
-        behind = needs.rank_s >= due_s + owes_s
+        behind = needs.rank_s > due_s + owes_s
         done_s = start_s + cost_s + self._headroom * np.sum(needs.seconds, where=~behind)
-        late_s = done_s - (start_s + OWN * (due_s - start_s))
+        late_s = done_s - (start_s + OWN * (latest_s - start_s))
         then_s = done_s + self._headroom * np.cumsum(needs.seconds * behind)
         promise = max(PROMISE, 1 / max(1, len(np.unique(needs.streams))))
         # Who is late anyway counts no more, and who owes cannot shut the door to who does not.

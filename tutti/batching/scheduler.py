@@ -17,7 +17,7 @@ LATER = 0.25  # of a batch's cap: how long a row may wait between two stages
 FULL = 0.25  # of a batch's cap: rows that may go without waiting for company
 SOME = (Extent(1, 100, 100), Extent(16, 200, 2000))  # rows by which one sees that a cost has changed
 NEWS = 0.02  # of it: less is none
-PATIENCE = 6.0  # by the door's own caution, four who come at once are let in where one alone is hardly in time
+PATIENCE = 7.0  # by the door's own caution, four who come at once are let in where one alone is hardly in time
 RECOVERY = 1.02  # of a cap that was halved, after each batch that went well
 
 
@@ -69,9 +69,9 @@ class Scheduler:
         bulk = sum(room.kinds["bulk"] for room in self._rooms.values())
         # Between its stages it waits a little. And a device that is too slow for the deadline even when idle still
         # serves: then a short line is no reason.
-        due_s = max(deadline_s - self._between_s, now + self.limits.patience * cost_s)
+        latest_s = max(deadline_s - self._between_s, now + self.limits.patience * cost_s)
         self.door.admit(
-            kind, cost_s, due_s, self._callers.owes_s(caller, now), self.free_at(now), now,
+            kind, cost_s, deadline_s, latest_s, self._callers.owes_s(caller, now), self.free_at(now), now,
             waiting=waiting, bulk=bulk, stream=stream,
         )  # fmt: skip
 

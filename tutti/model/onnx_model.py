@@ -13,12 +13,11 @@ import onnxruntime as ort
 from tutti.errors import ModelFailed, WeightsCorrupt, WeightsUnavailable
 from tutti.model import cut
 from tutti.model.contract import check_samples, check_utterances
+from tutti.model.lanes import laid_out
 from tutti.model.stretch import EARLY, n_heard
 from tutti.model.stretcher import Decoded, Stretcher
 from tutti.speech import Frames, Part, Samples, Utterance
 
-# The vocoder needs about half a megabyte for each frame in flight; 14 s side by side keep the process below 1.2 GB.
-MAX_FRAMES_SIDE_BY_SIDE = 560
 MMAP_THRESHOLD = (-3, 1 << 20)  # glibc's number for the option, and a megabyte
 
 
@@ -49,11 +48,13 @@ class OnnxModel:
         return [self._read(row) for row in rows]
 
     def vocoder(self, rows: Sequence[Frames]) -> list[Samples]:
-        spoken: list[Samples] = []
-        for group in side_by_side(rows, MAX_FRAMES_SIDE_BY_SIDE):
-            generator = self._narrow.result() if len(group) > 1 else self._wide
-            spoken += self._pool.map(generator.sound, group, [self._decode(row) for row in group])
-        return spoken
+        spoken: dict[int, Samples] = {}
+        for places in laid_out([_n_sounding(row) for row in rows], self.lanes):
+            generator = self._narrow.result() if len(places) > 1 else self._wide
+            group = [rows[place] for place in places]
+            sounds = self._pool.map(generator.sound, group, [self._decode(row) for row in group])
+            spoken.update(zip(places, sounds, strict=True))
+        return [spoken[place] for place in range(len(rows))]
 
     def close(self) -> None:
         self._pool.shutdown()
@@ -95,17 +96,6 @@ class _Generator:
         inputs = {cut.DECODED: decoded.features, cut.WAVE: decoded.wave, "style": row.style[None]}
         (audio,) = _run(self._session, None, inputs)
         return check_samples(row, audio.reshape(-1))
-
-
-def side_by_side(rows: Sequence[Frames], max_frames: int) -> list[list[Frames]]:
-    """Consecutive rows in groups that may sound at the same time without passing the memory cap."""
-    groups: list[list[Frames]] = []
-    for row in rows:
-        if groups and sum(map(_n_sounding, groups[-1])) + _n_sounding(row) <= max_frames:
-            groups[-1].append(row)
-        else:
-            groups.append([row])
-    return groups
 
 
 def _n_sounding(row: Frames) -> int:
