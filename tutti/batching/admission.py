@@ -30,9 +30,9 @@ class Door:
         self, kind: Class, cost_s: float, due_s: float, latest_s: float, owes_s: float, start_s: float, now: float, *,
         waiting: int, bulk: int, stream: int | None,
     ) -> None:  # fmt: skip
-        """Raises QueueFull if the queue is full, this came after `latest_s`, or anyone let in before too late.
+        """Raises QueueFull if the queue is full, this would come after `latest_s`, or one let in before too late.
 
-        It has its turn by `due_s`, as its job will.
+        Its turn is by `due_s`, as its job's will be.
         """
         self._forget_broken_promises(now)
         waiting += len(self._promised)
