@@ -126,6 +126,13 @@ async def overhead(line: Batcher, notes: Path, rows: Mapping[str, Utterance], ro
     return found
 
 
+def warm(path: Path, choice: Choice, threads: int) -> Model:
+    model = load(path, choice, threads)
+    if warm_up := getattr(model, "warm_up", None):
+        warm_up()
+    return model
+
+
 async def bare_speed(model: Model, styles: np.ndarray, seconds: float) -> float:
     """Audio seconds a second of the model alone, rows that the listeners ask for."""
     chunks = islice((chunk for text in policies.texts(7) for chunk in policies.chunked(text)), ROWS)
@@ -170,7 +177,9 @@ async def crowd(engine: Engine, n_listeners: int, seconds: float, *, plays: bool
     return heard, steady_s / (seconds - 1.0)
 
 
-async def measured(model: Model, worker: Worker, choice: Choice, args: argparse.Namespace) -> dict[str, Any]:
+async def measured(
+    bare_model: Callable[[], Model], worker: Worker, choice: Choice, args: argparse.Namespace
+) -> dict[str, Any]:
     found: dict[str, Any] = {}
 
     def step(name: str, value: Any) -> None:
@@ -181,7 +190,10 @@ async def measured(model: Model, worker: Worker, choice: Choice, args: argparse.
     styles = np.fromfile(args.voices / "af_heart.bin", np.float32).reshape(510, 256)
     async with policies.open_with("deadline", worker, choice, args) as engine:
         rows = {f"{seconds:g} s": row(styles, seconds, 3) for seconds in (1.0, 5.0)}
+        # Before the model is loaded here too: a server's own process never has it.
         step("overhead", await overhead(engine.batchers[0], args.notes, rows, args.rounds))
+        model = await asyncio.to_thread(bare_model)
+        gc.freeze()  # as the server does: with PyTorch loaded here too, a look for garbage takes 80 ms
         heard, _ = await crowd(engine, args.listeners, args.seconds, plays=True)
         first = sorted(one.first_s for one in heard if one.first_s)
         step("listeners", {
@@ -219,12 +231,8 @@ def main() -> None:
         worker = ProcessWorker(partial(clocked, partial(policies.one, path, choice, args.threads), args.notes))
         await worker.start()
         print(f"[{time.monotonic() - args.began_s:6.1f} s] worker ready", flush=True)
-        model = await asyncio.to_thread(load, path, choice, args.threads)
-        if warm_up := getattr(model, "warm_up", None):
-            await asyncio.to_thread(warm_up)
-        gc.freeze()  # as the server does: with PyTorch loaded here too, a look for garbage takes 80 ms
         try:
-            await measured(model, worker, choice, args)
+            await measured(partial(warm, path, choice, args.threads), worker, choice, args)
             if args.rates:
                 args.seconds = args.seconds / 3
                 policies.kept(await policies.compared(worker, choice, args), choice, args)

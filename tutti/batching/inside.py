@@ -24,6 +24,7 @@ from tutti.speech import Samples
 
 _PR_SET_PDEATHSIG = 1
 KEPT_SHELVES = 2
+ROOM = 1 << 20  # bytes that lie ready for the next sound: 11 s, as much as one row hardly ever has
 
 
 def main(end: socket.socket, make: Make, log_level: int) -> None:
@@ -65,7 +66,7 @@ def _made(desk: Desk, order: Acoustic | Vocoder) -> list[Samples] | Durations | 
     try:
         if isinstance(order, Acoustic):
             durations = desk.acoustic(order.checkpoint, order.rows)
-            return Durations(tuple(durations), memory.held())
+            return Durations(tuple(durations), None if order.on else memory.held())
         return desk.vocoder(order.checkpoint, order.ids, order.spans)
     except Exception as exc:  # noqa: BLE001 - raised by the parent, to the caller
         return _failed(exc)
@@ -79,6 +80,7 @@ class _Porter:
         self._line = line
         self._hands = hands
         self._leaving: tuple[Vocoder, Future[bool]] | None = None
+        self._blank = hands.submit(shelf.blank, ROOM)
         self._shelves: deque[int] = deque()
 
     def carry(self, order: Acoustic | Vocoder, made: list[Samples] | Durations | Failed) -> None:
@@ -100,8 +102,9 @@ class _Porter:
     def _put(self, samples: list[Samples]) -> bool:
         """False if there was no room: the rows may be asked for again, in smaller batches."""
         try:
-            sound = shelf.put(samples)
+            sound = self._written(samples)
         except OSError as exc:
+            self._blank = self._hands.submit(shelf.blank, ROOM)
             self._line.send(_failed(DeviceFull(f"no room for the samples on their way: {exc}; send fewer rows")))
             return False
         self._line.send(Sound(tuple(map(len, samples)), memory.held()), sound)
@@ -110,7 +113,22 @@ class _Porter:
         self._shelves.append(sound)
         while len(self._shelves) > KEPT_SHELVES:
             os.close(self._shelves.popleft())
+        self._blank = self._hands.submit(self._another, sound)
         return True
+
+    def _written(self, samples: list[Samples]) -> int:
+        sound = self._blank.result()
+        try:
+            shelf.put(samples, sound)
+        except BaseException:
+            os.close(sound)
+            raise
+        return sound
+
+    def _another(self, sound: int) -> int:
+        """Memory for the next sound; the last one keeps what it needs."""
+        os.ftruncate(sound, os.lseek(sound, 0, os.SEEK_CUR))
+        return shelf.blank(ROOM)
 
 
 def _failed(exc: Exception) -> Failed:

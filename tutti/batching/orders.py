@@ -80,7 +80,7 @@ class Ready:
 @dataclass(frozen=True, slots=True, eq=False)
 class Durations:
     frames: tuple[NDArray[np.int64], ...]
-    memory: Memory
+    memory: Memory | None  # none where the sound is made at once, and tells
 
 
 @dataclass(frozen=True, slots=True)
