@@ -294,6 +294,13 @@ def test_four_at_once_are_let_in_where_one_alone_is_hardly_in_time(costs_s: tupl
         scheduler.admit("first", "", 0.8, 1.5, 0.0, stream=5)
 
 
+def test_who_can_wait_for_ever_is_let_in_whoever_waits() -> None:
+    scheduler = new_scheduler(cap_s=0.6, patience=inf)
+    for stream in range(8):
+        scheduler.admit("first", "", 1.0, 1.5, 0.0, stream=stream)
+        scheduler.add(Job(VOCODER, stream, "first", 50_000, 2.0), 0.0)
+
+
 def test_bulk_is_turned_away_first() -> None:
     scheduler = new_scheduler(max_waiting=20)
     for _ in range(10):

@@ -70,8 +70,9 @@ class Scheduler:
         # Between its stages it waits a little. And a device that is too slow for the deadline even when idle still
         # serves: then a short line is no reason.
         latest_s = max(deadline_s - self._between_s, now + self.limits.patience * cost_s)
+        due_s = deadline_s if latest_s < inf else inf  # who can wait for ever comes before nobody
         self.door.admit(
-            kind, cost_s, deadline_s, latest_s, self._callers.owes_s(caller, now), self.free_at(now), now,
+            kind, cost_s, due_s, latest_s, self._callers.owes_s(caller, now), self.free_at(now), now,
             waiting=waiting, bulk=bulk, stream=stream,
         )  # fmt: skip
 
