@@ -30,6 +30,7 @@ def parted(monkeypatch: pytest.MonkeyPatch, n_characters: int) -> None:
 
 
 @given(parts=st.lists(st.lists(PARTS, max_size=6), min_size=5, max_size=20), window=st.integers(300, 900))
+@example(parts=[*[[]] * 4, *[["The old bridge "] * 3] * 2, ["\n\n", "😀 ", "[pause:1s] "]], window=300)
 @example(parts=[*[[]] * 18, ["The old bridge ", "The old bridge ", "\n\n", "😀 ", "[pause:1s] "]], window=300)
 def test_a_text_in_stretches_is_the_same_text(parts: list[list[str]], window: int) -> None:
     text = "deep " + "".join("".join(some) + "It is still water. So it is. " for some in parts)

@@ -150,7 +150,8 @@ def _window(text: str) -> int:
             return match.end()
     end = 0
     if _MAY_END.search(text):
-        end = next((end for end in _sentence_ends(text) if text[end] != "["), 0) or _whole_words(text)
+        ends = (end for end in _sentence_ends(text) if _WORD_BEFORE_MARK.match(text, end))
+        end = next(ends, 0) or _whole_words(text)
     if end == 0:
         open_ = _OPEN.search(text, max(0, len(text) - 2000))
         end = open_.start() if open_ else len(text.rstrip("<[&"))
