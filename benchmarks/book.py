@@ -25,14 +25,14 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from tests.toning import silent_voices, tone_engine
+from tests.fakes import silent_voices, tone_engine
 from tutti import settings
-from tutti.client.load import TEXTS
+from tutti.client.bench import TEXTS
 from tutti.server.app import app
 from tutti.server.run import Server, bound, configured
 from tutti.settings import Settings
+from tutti.text.frontend import G2PPool
 from tutti.text.g2p import G2P
-from tutti.text.pool import G2PPool
 
 HERE = Path(__file__).parent
 STEPS = 10

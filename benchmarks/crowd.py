@@ -30,14 +30,15 @@ import numpy as np
 
 from benchmarks import policies
 from benchmarks.policies import Heard, listen, said
-from tutti.batching.batcher import Batcher
-from tutti.batching.row import Ask
-from tutti.batching.worker import ProcessWorker, Worker
-from tutti.engine import Engine
-from tutti.model import Choice, load
-from tutti.opening import CHECKPOINT
+from tutti.engine.batcher import Batcher
+from tutti.engine.build import CHECKPOINT
+from tutti.engine.engine import Engine
+from tutti.engine.row import Ask
+from tutti.model.choice import Choice, load
 from tutti.speech import Frames, Model, Utterance
 from tutti.text.vocab import encode
+from tutti.worker.base import Worker
+from tutti.worker.process import ProcessWorker
 
 ROWS = 64
 

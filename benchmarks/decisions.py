@@ -22,12 +22,12 @@ from rich.progress import track
 from rich.table import Table
 
 from tutti.batching.job import Batch, Class, Job, Key
-from tutti.batching.lately import percentile
-from tutti.batching.podium import STAGES
 from tutti.batching.policies import Bypass, Deadline, Fifo, Policy, Window
 from tutti.batching.scheduler import Limits, Scheduler
-from tutti.model import Choice
-from tutti.opening import first_costs
+from tutti.engine.build import first_costs
+from tutti.engine.monitor import STAGES
+from tutti.engine.rolling import percentile
+from tutti.model.choice import Choice
 
 RESULTS = Path(__file__).parent / "results"
 MODEL = "kokoro"

@@ -24,12 +24,12 @@ import numpy as np
 from benchmarks.listen import hear, recogniser
 from benchmarks.score import word_errors
 from tutti import settings
-from tutti.model import Choice, load
-from tutti.model.stretch import quiet_end, stretches
+from tutti.model.choice import Choice, load
+from tutti.model.onnx.incremental.spans import quiet_end, stretches
 from tutti.speech import SAMPLE_RATE, SAMPLES_PER_FRAME, Frames, Model, Part, Samples, Utterance
 from tutti.text import vocab
+from tutti.text.aligned_text import Spoken
 from tutti.text.g2p import G2P
-from tutti.text.spoken import Spoken
 from tutti.verify.mel import distance_db
 from tutti.voices import Voices
 from tutti.weights import MODELS, Store

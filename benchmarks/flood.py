@@ -27,8 +27,8 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from tests.toning import silent_voices, tone_engine
-from tutti.client.load import TEXTS, played
+from tests.fakes import silent_voices, tone_engine
+from tutti.client.bench import TEXTS, played
 from tutti.model.tone import ToneModel
 from tutti.server.app import app
 from tutti.server.run import Server, bound, configured

@@ -23,9 +23,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from tutti.model.kokoro import rows as kokoro_rows
-from tutti.model.kokoro import weights
-from tutti.model.torch_model import TorchModel
+from tutti.model.torch.kokoro import masks as kokoro_rows
+from tutti.model.torch.kokoro import weights
+from tutti.model.torch.model import TorchModel
 from tutti.speech import Frames, Samples, Utterance
 from tutti.text.vocab import encode
 from tutti.verify.mel import distance_db

@@ -14,7 +14,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from tutti.model.moonshine import Moonshine, for_listening
+from tutti.verify.recogniser import Moonshine, for_listening
 from tutti.weights import EARS, Store, shown, sources
 
 

@@ -25,18 +25,18 @@ from typing import Any
 
 import numpy as np
 
-from tutti.batching.worker import ThreadWorker
-from tutti.engine import Engine
-from tutti.model import Choice
+from tutti.engine.build import CHECKPOINT, assemble, open_engine
+from tutti.engine.engine import Engine
+from tutti.model.choice import Choice
 from tutti.model.tone import ToneModel
-from tutti.opening import CHECKPOINT, assemble, open_engine
 from tutti.settings import Settings, load
-from tutti.text.arriving import Intake
+from tutti.text.aligned_text import Spoken
 from tutti.text.chunk import Reading, Word
-from tutti.text.pool import G2PThread
-from tutti.text.spoken import Spoken
+from tutti.text.frontend import G2PThread
+from tutti.text.incremental import Intake
 from tutti.text.vocab import SYMBOLS
 from tutti.voices import NAMES, Voices
+from tutti.worker.thread import ThreadWorker
 
 HERE = Path(__file__).parent
 TEXT = (

@@ -24,16 +24,16 @@ from rich.table import Table
 
 from benchmarks.crowd import clocked, overhead, row
 from tutti import settings
-from tutti.batching.batcher import Batcher
 from tutti.batching.policies import Deadline
 from tutti.batching.scheduler import Limits, Scheduler
-from tutti.batching.stats import Stats
-from tutti.batching.worker import ProcessWorker
-from tutti.model import Choice, choose, load
+from tutti.engine.batcher import Batcher
+from tutti.engine.build import CHECKPOINT, first_costs
+from tutti.engine.stats import Stats
+from tutti.model.choice import Choice, choose, load
 from tutti.model.tone import ToneModel
-from tutti.opening import CHECKPOINT, first_costs
 from tutti.speech import Model
 from tutti.weights import MODELS, Store
+from tutti.worker.process import ProcessWorker
 
 HERE = Path(__file__).parent
 LENGTHS_S = (1.0, 3.0)

@@ -28,16 +28,17 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
-from tutti.batching.worker import ProcessWorker, Worker
-from tutti.engine import Engine
+from tutti.engine.build import CHECKPOINT, assemble
+from tutti.engine.engine import Engine
 from tutti.errors import QueueFull, TuttiError
-from tutti.model import Choice, choose, load
-from tutti.opening import CHECKPOINT, assemble
+from tutti.model.choice import Choice, choose, load
 from tutti.speech import Model
+from tutti.text.aligned_text import Span
 from tutti.text.chunk import Chunk, Reading, Word
-from tutti.text.pack import pack
-from tutti.text.spoken import Span
+from tutti.text.chunker import pack
 from tutti.voices import Voices
+from tutti.worker.base import Worker
+from tutti.worker.process import ProcessWorker
 
 HERE = Path(__file__).parent
 PHONEMES = json.loads((HERE / "data" / "phonemes.json").read_text(encoding="utf-8"))

@@ -75,7 +75,7 @@ def tutti_phonemes(asked: list[tuple[str, bool]], home: Path) -> list[str]:
 
 def through_engine(home: Path, precision: Precision) -> Speak:
     """Our lines through the whole product instead of the bare graph."""
-    from tutti.opening import open_engine
+    from tutti.engine.build import open_engine
     from tutti.settings import load
 
     settings, _ = load({"home": home, "precision": precision, "threads": 2})

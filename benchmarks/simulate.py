@@ -23,9 +23,9 @@ from rich.table import Table
 
 from tutti.batching.cost import Cost
 from tutti.batching.job import Batch, Class, Job, Key, StageName
+from tutti.batching.layout import Padded, SideBySide
 from tutti.batching.policies import Bypass, Deadline, Fifo, Policy, Window
 from tutti.batching.scheduler import Limits, Scheduler
-from tutti.batching.shape import Padded, SideBySide
 from tutti.errors import QueueFull
 
 RESULTS = Path(__file__).parent / "results" / "policies-simulated.json"

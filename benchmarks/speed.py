@@ -29,8 +29,8 @@ from rich.table import Table
 
 from tutti import open_engine, settings
 from tutti import text as front
-from tutti.engine import Engine
-from tutti.model import resolve
+from tutti.engine.engine import Engine
+from tutti.model.choice import resolve
 from tutti.speech import SAMPLE_RATE, Utterance
 from tutti.text.chunk import Chunk
 from tutti.text.g2p import G2P

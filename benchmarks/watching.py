@@ -26,17 +26,17 @@ from typing import Literal
 import httpx2
 import psutil
 
-from tests.toning import Spelling, silent_voices
+from tests.fakes import Spelling, silent_voices
 from tutti.batching.job import Batch, Job, Key
-from tutti.batching.shape import SideBySide
-from tutti.batching.tape import Began, Ended, Heard, Tape
-from tutti.batching.worker import ThreadWorker
-from tutti.model import Choice
-from tutti.opening import assemble
-from tutti.server.picture import Picture
-from tutti.server.watching import event
+from tutti.batching.layout import SideBySide
+from tutti.engine.build import assemble
+from tutti.engine.event_log import Began, Ended, Heard, Tape
+from tutti.model.choice import Choice
+from tutti.server.dashboard import Picture
+from tutti.server.routes.stats import event
 from tutti.settings import Settings
-from tutti.text.pool import G2PThread
+from tutti.text.frontend import G2PThread
+from tutti.worker.thread import ThreadWorker
 
 WATCH = "import sys, httpx2\nwith httpx2.stream('GET', sys.argv[1], timeout=60) as r:\n for _ in r.iter_raw(): pass"
 

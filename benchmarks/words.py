@@ -28,9 +28,9 @@ from benchmarks.aligner import aligned
 from benchmarks.listen import Whisper
 from benchmarks.sentences import sentences, spread
 from tutti import settings
-from tutti.model.moonshine import LEAD_S, for_listening
-from tutti.opening import open_engine
+from tutti.engine.build import open_engine
 from tutti.speech import SAMPLE_RATE, Samples, WordTime
+from tutti.verify.recogniser import LEAD_S, for_listening
 from tutti.weights import Precision
 
 VOICES = "af_heart,am_michael,bf_emma,bm_george,af_bella,am_puck"

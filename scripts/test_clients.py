@@ -23,8 +23,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.request import Request, urlopen
 
-from tests.clients.packages import Unreachable, base_python, npm, pip, version
-from tests.clients.process import ROOT, tone_server
+from tests.third_party.packages import Unreachable, base_python, npm, pip, version
+from tests.third_party.process import ROOT, tone_server
 
 PAGES = ROOT / "docs" / "integrations"
 HERE, WYOMING, BRIDGE = "http://localhost:8880", "10200", "10300"  # as the pages write them

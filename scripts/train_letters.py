@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from tutti.text.g2p.letters import ALPHABET, PHONE, SLOTS, STYLES
+from tutti.text.g2p.neural import ALPHABET, PHONE, SLOTS, STYLES
 
 BATCH = 512
 Pair = tuple[int, str, tuple[str, ...]]  # style, word, phones

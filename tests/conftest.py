@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck
 from hypothesis import settings as hypothesis
 
-from tests.toning import silent_voices
+from tests.fakes import silent_voices
 from tutti import settings
 from tutti.voices import Voices
 from tutti.weights import FP32_MODEL, INT8_MODEL, Store, shown, sources, wanted

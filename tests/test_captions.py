@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.toning import running, silent_voices, tone_engine
+from tests.fakes import running, silent_voices, tone_engine
 from tutti.captions import LINE, LINES, LONGEST_S, SHORTEST_S, Cue, cues, kind_of_file, written
 from tutti.errors import InvalidInput
 from tutti.model.tone import pitch_hz

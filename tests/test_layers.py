@@ -9,18 +9,20 @@ PACKAGE = Path(__file__).parent.parent / "tutti"
 LAYERS = {
     **dict.fromkeys(("errors", "settings", "speech", "metrics"), 0),
     **dict.fromkeys(("text", "audio", "model", "voices", "weights"), 1),
-    **dict.fromkeys(("batching", "books", "captions", "joining", "order", "verify"), 2),
-    **dict.fromkeys(("engine", "reading"), 3),
-    **dict.fromkeys(("opening", "jobs", "flags"), 4),
-    **dict.fromkeys(("server", "cluster", "recording", "piped", "client", "reading_command"), 5),
-    **dict.fromkeys(("cli", "__main__"), 6),
+    **dict.fromkeys(("batching", "captions", "verify"), 2),
+    **dict.fromkeys(("worker",), 3),
+    **dict.fromkeys(("engine",), 4),
+    **dict.fromkeys(("audiobook",), 5),
+    **dict.fromkeys(("server", "client"), 6),
+    **dict.fromkeys(("cli", "__main__"), 7),
 }
 ONLY_IN = {
-    **dict.fromkeys(("onnxruntime", "onnx", "torch"), "model"),
-    **dict.fromkeys(("av", "soxr"), "audio"),
-    **dict.fromkeys(("espeakng_loader", "jieba", "pypinyin", "fugashi", "jaconv"), "text"),
-    **dict.fromkeys(("huggingface_hub",), "weights"),
-    **dict.fromkeys(("fastapi", "starlette"), "server"),
+    "torch": ("model",),
+    **dict.fromkeys(("onnx", "onnxruntime"), ("model", "verify")),
+    **dict.fromkeys(("av", "soxr"), ("audio",)),
+    **dict.fromkeys(("espeakng_loader", "jieba", "pypinyin", "fugashi", "jaconv"), ("text",)),
+    **dict.fromkeys(("huggingface_hub",), ("weights",)),
+    **dict.fromkeys(("fastapi", "starlette"), ("server",)),
 }
 FILES = sorted(PACKAGE.rglob("*.py"))
 
@@ -54,7 +56,7 @@ def test_a_file_imports_only_what_lies_below_it(path: Path) -> None:
                 f"{here}, layer {LAYERS[here]}, imports {name}, {LAYERS[there]}"
             )
         if top in ONLY_IN:
-            assert here == ONLY_IN[top], f"{top} belongs in {ONLY_IN[top]}/, not in {here}"
+            assert here in ONLY_IN[top], f"{top} belongs in {ONLY_IN[top]}/, not in {here}"
 
 
 @pytest.mark.parametrize("path", sorted((PACKAGE / "client").glob("*.py")), ids=lambda path: path.stem)

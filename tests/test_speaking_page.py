@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.toning import Spelling
+from tests.fakes import Spelling
 from tutti.model.prosody import EMOTIONS, LIMITS
 from tutti.settings import Settings
 from tutti.text import chunks
 from tutti.text.ssml import BREAKS_S, KNOWN, PITCHES, RATES, is_ssml
-from tutti.text.wordlist import WordList, parsed
+from tutti.text.user_lexicon import WordList, parsed
 
 PAGE = (Path(__file__).parent.parent / "docs/speaking.md").read_text(encoding="utf-8")
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.listening import heard, word_error_rate
-from tests.toning import Running, running
+from tests.fakes import Running, running
+from tests.recogniser_helper import heard, word_error_rate
 from tutti import Settings, open_engine
 from tutti.speech import SAMPLE_RATE, Samples
 

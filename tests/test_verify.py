@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from tutti import cli
-from tutti.model import Precision
+from tutti.cli import main as cli
+from tutti.model.choice import Precision
 from tutti.model.tone import ToneModel
 from tutti.speech import STYLE_SIZE, Frames, Samples, Utterance
 from tutti.text.vocab import encode
@@ -203,7 +203,7 @@ def no_weights(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     for name in NAMES:
         np.zeros((510, 256), "<f4").tofile(tmp_path / "voices" / f"{name}.bin")
     monkeypatch.setattr("tutti.weights.Store.ensure", lambda *_, **__: None)
-    monkeypatch.setattr("tutti.model.official.Official", lambda *_: official)
+    monkeypatch.setattr("tutti.verify.reference.Official", lambda *_: official)
     monkeypatch.chdir(tmp_path)
     return tmp_path
 

@@ -3,14 +3,14 @@
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from tutti.engine import Engine
-    from tutti.opening import open_engine
+    from tutti.engine.build import open_engine
+    from tutti.engine.engine import Engine
     from tutti.settings import Settings
 
 __version__ = "0.1.0"
 __all__ = ["Engine", "Settings", "open_engine"]
 
-_HOME_OF = {"Engine": "tutti.engine", "open_engine": "tutti.opening", "Settings": "tutti.settings"}
+_HOME_OF = {"Engine": "tutti.engine.engine", "open_engine": "tutti.engine.build", "Settings": "tutti.settings"}
 
 
 def __getattr__(name: str) -> object:

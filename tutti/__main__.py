@@ -1,5 +1,5 @@
 """`python -m tutti` is `tutti`."""
 
-from tutti.cli import main
+from tutti.cli.main import main
 
 main()

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tutti.batching.cost import Cost, file_name, load, save
 from tutti.batching.job import Key
-from tutti.batching.shape import Padded, Shape, SideBySide, extent
+from tutti.batching.layout import Padded, Shape, SideBySide, extent
 
 PRIOR = (0.01, 0.0, 1e-5, 1e-5)
 SHAPES: list[Shape] = [Padded(), Padded(lambda n: -(-n // 32) * 32, (1, 2, 4, 8, 16)), SideBySide(1), SideBySide(4)]

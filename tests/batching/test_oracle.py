@@ -9,9 +9,9 @@ import pytest
 from benchmarks.simulate import AUDIO_S, DEVICES, Device, Simulation, Stream, poisson, scheduler
 from tutti.batching.cost import Cost
 from tutti.batching.job import Job, Key
+from tutti.batching.layout import Padded
 from tutti.batching.policies import Deadline, Fifo, Policy, Window
 from tutti.batching.scheduler import Limits, Scheduler
-from tutti.batching.shape import Padded
 
 GPU, SLOW_GPU, CPU = DEVICES
 

@@ -7,9 +7,9 @@ import pytest
 
 from tutti.batching.cost import Cost
 from tutti.batching.job import Class, Job, Key
+from tutti.batching.layout import Padded, SideBySide
 from tutti.batching.policies import Bypass, Deadline, Fifo, Policy, Window
 from tutti.batching.scheduler import Limits, Scheduler
-from tutti.batching.shape import Padded, SideBySide
 
 A, B = Key("a", "vocoder"), Key("b", "vocoder")
 WINDOW = Window(max_wait_s=0.05, min_wait_s=0.002, early_rows=4)

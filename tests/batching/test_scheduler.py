@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from tutti.batching.cost import Cost
 from tutti.batching.job import Batch, Class, Job, Key
+from tutti.batching.layout import Padded
 from tutti.batching.policies import Deadline, Fifo
 from tutti.batching.scheduler import Limits, Scheduler
-from tutti.batching.shape import Padded
 from tutti.errors import QueueFull
 
 VOCODER = Key("kokoro", "vocoder")

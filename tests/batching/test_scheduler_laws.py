@@ -10,9 +10,9 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from tutti.batching.cost import Cost
 from tutti.batching.job import Batch, Job, Key
+from tutti.batching.layout import Padded, SideBySide
 from tutti.batching.policies import Bypass, Deadline, Fifo, Policy, Window
 from tutti.batching.scheduler import Limits, Scheduler
-from tutti.batching.shape import Padded, SideBySide
 
 KEYS = [Key("a", "acoustic"), Key("a", "vocoder"), Key("b", "acoustic")]
 CAP_S = 0.08

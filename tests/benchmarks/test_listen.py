@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tutti.model.moonshine import LEAD_S, LISTEN_RATE, TAIL_S, for_listening
+from tutti.verify.recogniser import LEAD_S, LISTEN_RATE, TAIL_S, for_listening
 
 
 def tone(hz: float, sample_rate: int, length_s: float = 1.0) -> np.ndarray:

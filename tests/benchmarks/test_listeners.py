@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from benchmarks.policies import POLICIES, listen, open_with, texts
-from tests.toning import silent_voices
-from tutti.batching.worker import ThreadWorker
-from tutti.model import Choice
+from tests.fakes import silent_voices
+from tutti.engine.build import CHECKPOINT
+from tutti.model.choice import Choice
 from tutti.model.tone import ToneModel
-from tutti.opening import CHECKPOINT
 from tutti.speech import Model
+from tutti.worker.thread import ThreadWorker
 
 
 def tones() -> Mapping[str, Model]:

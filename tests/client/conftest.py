@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from tests.client.faults import FaultServer, fault_server
-from tests.server.house import House, make_stage, serving
-from tests.toning import silent_voices, tone_engine
+from tests.fakes import silent_voices, tone_engine
+from tests.server.harness import House, make_stage, serving
 from tutti.client import Client
 
 

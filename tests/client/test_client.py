@@ -12,7 +12,7 @@ from typing import TypeVar
 import numpy as np
 import pytest
 
-from tests.server.house import LONG, SHORT, House, spoken
+from tests.server.harness import LONG, SHORT, House, spoken
 from tutti.client import AsyncClient, Audio, Client, ClientClosed, Piece
 from tutti.errors import InvalidInput, TuttiError, UnknownVoice
 

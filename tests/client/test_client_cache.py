@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.client.faults import FaultServer, say
-from tests.server.house import LONG, SHORT, House
+from tests.server.harness import LONG, SHORT, House
 from tutti.client import Audio, Client, Word
 from tutti.client.cache import FileCache, MemoryCache, packed, unpacked
 from tutti.client.files import save

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tutti.client.options import Choices, Options
-from tutti.client.wish import Wishes
+from tutti.client.request import Wishes
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))

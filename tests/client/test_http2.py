@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.client.secure import Secure, secure
-from tests.toning import silent_voices, tone_engine
+from tests.client.tls_server import Secure, secure
+from tests.fakes import silent_voices, tone_engine
 from tutti.client import Audio, Client, Unreachable
 
 TEXTS = [f"{'deep ' * n}water" for n in range(1, 13)]

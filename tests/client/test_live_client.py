@@ -7,7 +7,7 @@ from contextlib import suppress
 
 import pytest
 
-from tests.server.house import House
+from tests.server.harness import House
 from tutti.client import AsyncClient, Client, ClientClosed, Piece, Unreachable
 from tutti.errors import TuttiError, UnknownVoice
 

@@ -8,8 +8,8 @@ import pytest
 from tests.client.faults import FaultServer, say
 from tutti.client import AsyncClient, AsyncLive, AsyncStream, Client, Live, OptimizedKokoroHandler, Stream
 from tutti.client.options import Options
+from tutti.client.request import STREAMED_FROM
 from tutti.client.retries import Retries
-from tutti.client.wish import STREAMED_FROM
 
 
 def names(face: type) -> set[str]:

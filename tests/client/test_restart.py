@@ -3,7 +3,7 @@
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
-from tests.clients.process import tone_server
+from tests.third_party.process import tone_server
 from tutti.client import Audio, Call, Client
 from tutti.errors import TuttiError
 

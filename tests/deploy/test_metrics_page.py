@@ -8,7 +8,7 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.metrics import MetricWrapperBase
 
 from tutti.metrics import Metrics
-from tutti.server.access import Access
+from tutti.server.middleware.access_log import Access
 from tutti.settings import Settings
 
 PAGE = (Path(__file__).parents[2] / "docs/metrics.md").read_text(encoding="utf-8")

@@ -8,7 +8,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from tutti.errors import WeightsCorrupt  # noqa: E402
-from tutti.model.kokoro import weights  # noqa: E402
+from tutti.model.torch.kokoro import weights  # noqa: E402
 
 
 class Trap:

@@ -7,7 +7,8 @@ import onnxruntime as ort
 import pytest
 
 from tutti.errors import StorageFull, WeightsCorrupt, WeightsUnavailable
-from tutti.model import Choice, cut, load
+from tutti.model.choice import Choice, load
+from tutti.model.onnx import split as cut
 from tutti.speech import Utterance
 from tutti.text.vocab import encode
 from tutti.voices import Voices

@@ -9,16 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from tests.listening import heard, word_error_rate
-from tests.pitching import moved_semitones, semitones
-from tests.toning import running, silent_voices, tone_engine
-from tutti.batching.desk import Desk
+from tests.fakes import running, silent_voices, tone_engine
+from tests.pitch_meter import moved_semitones, semitones
+from tests.recogniser_helper import heard, word_error_rate
+from tutti.engine.build import open_engine
 from tutti.errors import InvalidInput
 from tutti.model.prosody import EMOTIONS, LIMITS, VOICED_HZ, check_prosody, emotion, intone, together
 from tutti.model.tone import ToneModel
-from tutti.opening import open_engine
 from tutti.settings import Settings
 from tutti.speech import SAMPLE_RATE, Frames, Prosody, Samples, Utterance
+from tutti.worker.stage_runner import Desk
 
 curves = arrays(np.float32, st.integers(1, 40), elements=st.floats(-5, 400, width=32))
 prosodies = st.builds(Prosody, *(st.floats(low, high) for low, high in LIMITS.values()))
@@ -146,7 +146,7 @@ def test_an_engine_speaks_as_asked(tmp_path: Path) -> None:
 
 def test_features_on_a_device_stay_there() -> None:
     torch = pytest.importorskip("torch")
-    from tutti.model.kokoro.batches import DeviceFrames
+    from tutti.model.torch.kokoro.padding import DeviceFrames
 
     resident, f0 = torch.zeros(4, 512), np.full(8, 100, np.float32)
     row = DeviceFrames(np.ones(4, np.int64), resident, f0, np.zeros(8, np.float32), np.zeros(256, np.float32))

@@ -13,17 +13,17 @@ torch = pytest.importorskip("torch")
 from tests.model.mel import distance_db  # noqa: E402
 from tutti.errors import DeviceFull, InvalidInput, MissingExtra, ModelFailed, WeightsCorrupt, WeightsUnavailable  # noqa: E402
 from tutti.model.buckets import Ladder, Shapes  # noqa: E402
-from tutti.model.graphs import Replays  # noqa: E402
-from tutti.model.kokoro import weights  # noqa: E402
-from tutti.model.kokoro.batches import DeviceFrames  # noqa: E402
-from tutti.model.kokoro.convs import Upsample  # noqa: E402
-from tutti.model.kokoro.linear import halves  # noqa: E402
-from tutti.model.kokoro.lstm import BiLSTM  # noqa: E402
-from tutti.model.kokoro.norms import bent, moments  # noqa: E402
-from tutti.model.kokoro.rows import Ends  # noqa: E402
-from tutti.model.kokoro.source import Fourier, Source  # noqa: E402
-from tutti.model.onnx_model import OnnxModel  # noqa: E402
-from tutti.model.torch_model import TorchModel  # noqa: E402
+from tutti.model.onnx.model import OnnxModel  # noqa: E402
+from tutti.model.torch.cuda_graphs import Replays  # noqa: E402
+from tutti.model.torch.kokoro import weights  # noqa: E402
+from tutti.model.torch.kokoro.adain import bent, moments  # noqa: E402
+from tutti.model.torch.kokoro.convs import Upsample  # noqa: E402
+from tutti.model.torch.kokoro.linear import halves  # noqa: E402
+from tutti.model.torch.kokoro.lstm import BiLSTM  # noqa: E402
+from tutti.model.torch.kokoro.masks import Ends  # noqa: E402
+from tutti.model.torch.kokoro.padding import DeviceFrames  # noqa: E402
+from tutti.model.torch.kokoro.source import Fourier, Source  # noqa: E402
+from tutti.model.torch.model import TorchModel  # noqa: E402
 from tutti.speech import SAMPLES_PER_FRAME, Frames, Utterance  # noqa: E402
 from tutti.text.vocab import encode  # noqa: E402
 from tutti.voices import Voices  # noqa: E402

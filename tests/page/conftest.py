@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from tests.page.visitor import CHROMIUM_FLAGS, Visitor
-from tests.server.house import House, make_stage, serving
-from tutti.server.page import BUILT
+from tests.page.browser import CHROMIUM_FLAGS, Visitor
+from tests.server.harness import House, make_stage, serving
+from tutti.server.routes.page import BUILT
 
 CHROMIUMS = ("chromium", "chromium-browser", "google-chrome")
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.page.visitor import Visitor, until
-from tests.server.house import House, serving
-from tests.toning import Holding, silent_voices, tone_engine
+from tests.fakes import Holding, silent_voices, tone_engine
+from tests.page.browser import Visitor, until
+from tests.server.harness import House, serving
 
 Visit = Callable[..., Visitor]
 STATS = (Path(__file__).parents[2] / "docs/stats.md").read_text(encoding="utf-8")

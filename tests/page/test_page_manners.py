@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.page.visitor import Visitor
-from tests.server.house import House, serving
-from tests.toning import silent_voices, tone_engine
+from tests.fakes import silent_voices, tone_engine
+from tests.page.browser import Visitor
+from tests.server.harness import House, serving
 
 Visit = Callable[..., Visitor]
 AXE = Path(__file__).parents[2] / "web/node_modules/axe-core/axe.min.js"

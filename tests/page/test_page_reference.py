@@ -6,9 +6,9 @@ from pathlib import Path
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
-from tests.page.visitor import Visitor
-from tests.server.house import House
-from tutti.server.page import page_routes
+from tests.page.browser import Visitor
+from tests.server.harness import House
+from tutti.server.routes.page import page_routes
 
 Visit = Callable[..., Visitor]
 

@@ -8,8 +8,8 @@ import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
-from tests.server.house import House
-from tutti.server.page import page_routes
+from tests.server.harness import House
+from tutti.server.routes.page import page_routes
 
 HTML = {"accept": "text/html,application/xhtml+xml"}
 LIGHT_BYTES = 100_000

@@ -12,8 +12,8 @@ import av
 import numpy as np
 import pytest
 
-from tests.page.visitor import Visitor, digest, ok
-from tests.server.house import LONG, House
+from tests.page.browser import Visitor, digest, ok
+from tests.server.harness import LONG, House
 from tutti.audio import FORMATS
 from tutti.model.prosody import EMOTIONS, LIMITS
 

@@ -7,7 +7,7 @@ import pytest
 from numpy.typing import NDArray
 
 from benchmarks.speak import Speaker
-from tests.listening import heard, word_error_rate
+from tests.recogniser_helper import heard, word_error_rate
 from tutti.speech import SAMPLE_RATE
 
 SAID = "The harbour was quiet, and the boats rocked gently."

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.server.house import House, Stage, make_stage, serving
+from tests.server.harness import House, Stage, make_stage, serving
 
 
 @pytest.fixture(scope="session")

@@ -7,10 +7,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from tests.read_tones import mortal, noted
-from tests.toning import silent_voices, tone_engine
-from tutti import cli
-from tutti.engine import Engine
+from tests.cli.read_with_tones import mortal, noted
+from tests.fakes import silent_voices, tone_engine
+from tutti.cli import main as cli
+from tutti.engine.engine import Engine
 from tutti.server import run
 from tutti.settings import Settings
 

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from tests.toning import silent_voices, tone_engine
-from tutti import cli
-from tutti.engine import Engine
+from tests.fakes import silent_voices, tone_engine
+from tutti.cli import main as cli
+from tutti.engine.engine import Engine
 from tutti.model.tone import ToneModel
 from tutti.server import run
 from tutti.settings import Settings

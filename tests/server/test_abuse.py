@@ -9,10 +9,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.server.house import LONG, SHORT, House, Stage, serving, shaped
+from tests.server.harness import LONG, SHORT, House, Stage, serving, shaped
 from tutti.errors import TuttiError
-from tutti.server.bodies import SpeechBody
 from tutti.server.errors import error_body, headers
+from tutti.server.schemas import SpeechBody
 
 JSON = {"content-type": "application/json"}
 EVIL = [

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.server.house import LONG, House, Stage, serving, shaped
+from tests.server.harness import LONG, House, Stage, serving, shaped
 from tutti.server.cache import Cache
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.server.house import LONG, House, Stage, serving, shaped
+from tests.server.harness import LONG, House, Stage, serving, shaped
 from tutti.voices import NAMES
 
 

@@ -17,15 +17,15 @@ from select import select
 import httpx2
 import pytest
 
-from tests.server.house import LONG, SHORT, House, Stage, serving, shaped
+from tests.fakes import silent_voices, tone_engine
+from tests.server.harness import LONG, SHORT, House, Stage, serving, shaped
 from tests.server.test_live import Held
 from tests.server.test_serve import process
 from tests.server.test_streaming import raw
-from tests.toning import silent_voices, tone_engine
 from tutti.audio import FORMATS
 from tutti.errors import QueueFull
-from tutti.server.door import AT_ONCE
-from tutti.server.sound import Opened
+from tutti.server.encoding import Opened
+from tutti.server.middleware.ingress import AT_ONCE
 
 
 def test_of_a_flood_some_are_served_right_and_the_rest_told_when_to_come_again(tmp_path: Path) -> None:
@@ -78,7 +78,7 @@ def test_a_crowd_that_comes_at_once_is_let_in_a_few_at_a_time(stage: Stage, monk
         begun[turn] += 1
         raise QueueFull("full", retry_after_s=1)
 
-    monkeypatch.setattr("tutti.server.speech.opened", beginning)
+    monkeypatch.setattr("tutti.server.routes.openai.opened", beginning)
     with serving(stage) as house, ExitStack() as crowd:
         counting = asyncio.run_coroutine_threadsafe(count(), house.loop)
         with house.asleep():

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.server.house import House
+from tests.server.harness import House
 from tutti.settings import Settings
 
 PAGE = (Path(__file__).parents[2] / "docs/http.md").read_text(encoding="utf-8")

@@ -21,13 +21,13 @@ import av
 import httpx2
 import pytest
 
-from tests.books.binding import epub, page, png
-from tests.server.house import House, Stage, serving, shaped
-from tests.toning import silent_voices, tone_engine
-from tutti.books import Chapter
+from tests.audiobook.make_epub import epub, page, png
+from tests.fakes import silent_voices, tone_engine
+from tests.server.harness import House, Stage, serving, shaped
+from tutti.audiobook import passages
+from tutti.audiobook.book import Chapter
 from tutti.errors import ModelFailed
 from tutti.model.tone import FRAMES_PER_TOKEN, ToneModel
-from tutti.reading import passages
 from tutti.speech import Frames, Samples, Speech
 
 ROOT = Path(__file__).parents[2]
@@ -341,7 +341,7 @@ def test_a_full_disk_pauses_a_job_and_nothing_is_lost(
     voice_folder: Path, tmp_path: Path, whole: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """SQLite's own limit on the size of a file stands for the end of the disk."""
-    monkeypatch.setattr("tutti.reading.journal._TABLES", _tables(limit=True))
+    monkeypatch.setattr("tutti.audiobook.journal._TABLES", _tables(limit=True))
     with paced(voice_folder, tmp_path) as (house, stage):
         stage.let_all()
         id = made(house)["id"]
@@ -352,7 +352,7 @@ def test_a_full_disk_pauses_a_job_and_nothing_is_lost(
         n_kept = kept(tmp_path / "jobs" / id / "reading")
         assert 0 < n_kept < len(said())
         stage.asked.clear()
-        monkeypatch.setattr("tutti.reading.journal._TABLES", _tables(limit=False))
+        monkeypatch.setattr("tutti.audiobook.journal._TABLES", _tables(limit=False))
         house.post(f"/v1/jobs/{id}/resume")
         assert ended(house, id)["state"] == "done"
         assert len(stage.asked) == len(said()) - n_kept
@@ -367,7 +367,7 @@ def kept(journal: Path) -> int:
 
 
 def _tables(*, limit: bool, tables: list[str] = []) -> str:  # noqa: B006 - what it was is remembered
-    from tutti.reading import journal
+    from tutti.audiobook import journal
 
     tables.append(journal._TABLES)
     return tables[0] + ("PRAGMA max_page_count = 1000;" if limit else "")

@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import SecretStr
 
-from tests.server.house import House, Stage, serving, shaped
+from tests.server.harness import House, Stage, serving, shaped
 from tutti.errors import InvalidInput
 from tutti.server.errors import InvalidKey, RateLimited
-from tutti.server.keys import Keys
-from tutti.server.limits import MAX_CALLERS, Rate
+from tutti.server.middleware.auth import Keys
+from tutti.server.middleware.rate_limit import MAX_CALLERS, Rate
 from tutti.settings import Settings
 
 

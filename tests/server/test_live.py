@@ -13,12 +13,12 @@ import pytest
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
-from tests.server.house import House, serving
-from tests.toning import Running, running, tone_engine
+from tests.fakes import Running, running, tone_engine
+from tests.server.harness import House, serving
 from tutti.audio import FORMATS
 from tutti.model.tone import ToneModel
-from tutti.server.live import Live
-from tutti.server.realtime import Realtime
+from tutti.server.routes.live import Live
+from tutti.server.routes.realtime import Realtime
 from tutti.speech import Frames, Samples
 from tutti.voices import Voices
 

@@ -8,7 +8,7 @@ import numpy as np
 import openai
 import pytest
 
-from tests.server.house import LONG, SHORT, House, Stage, serving, spoken
+from tests.server.harness import LONG, SHORT, House, Stage, serving, spoken
 from tutti.errors import ModelFailed, QueueFull
 
 

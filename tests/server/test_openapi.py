@@ -13,7 +13,7 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from tests.server.house import House, make_stage, serving
+from tests.server.harness import House, make_stage, serving
 
 
 @pytest.fixture(scope="module")

@@ -11,10 +11,10 @@ import pytest
 from openai import AsyncOpenAI
 from openai.resources.realtime.realtime import AsyncRealtimeConnection
 
-from tests.server.house import House, serving
+from tests.fakes import Running, running, tone_engine
+from tests.server.harness import House, serving
 from tests.server.test_live import Held, pcm
-from tests.toning import Running, running, tone_engine
-from tutti.joining import join
+from tutti.engine.word_times import join
 from tutti.voices import Voices
 
 TEXT = "The old bridge stands still. It runs deep under the water tonight."

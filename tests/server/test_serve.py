@@ -15,8 +15,8 @@ import httpx2
 import numpy as np
 import pytest
 
-from tests.server.house import LONG, House, Stage, serving, spoken
-from tests.toning import Spelling, silent_voices, tone_engine
+from tests.fakes import Spelling, silent_voices, tone_engine
+from tests.server.harness import LONG, House, Stage, serving, spoken
 from tutti.errors import InvalidInput, WeightsCorrupt
 from tutti.model.tone import ToneModel
 from tutti.server import run

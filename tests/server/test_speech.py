@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from tests.audio.decoding import decode
-from tests.server.house import LONG, SHORT, House, Stage, serving, shaped, spoken
+from tests.server.harness import LONG, SHORT, House, Stage, serving, shaped, spoken
 from tutti.audio import FORMATS
 from tutti.errors import UnknownVoice
-from tutti.server.names import OPENAI_VOICES
+from tutti.server.aliases import OPENAI_VOICES
 from tutti.speech import SAMPLE_RATE, Samples
 
 LOSSLESS = ("wav", "pcm", "flac")

@@ -10,7 +10,7 @@ import httpx2
 import numpy as np
 import pytest
 
-from tests.server.house import LONG, SHORT, House, Stage, serving, shaped
+from tests.server.harness import LONG, SHORT, House, Stage, serving, shaped
 from tutti.audio import FORMATS
 from tutti.errors import (
     DeadlineExceeded,
@@ -181,7 +181,7 @@ def failing(house: House) -> Iterator[Callable[[Exception], House]]:
 
 def test_samples_that_are_no_numbers_never_leave(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     with serving(stage) as house:
-        monkeypatch.setattr("tutti.server.ask.louder", lambda samples, factor: np.full_like(samples, np.nan))
+        monkeypatch.setattr("tutti.server.request.louder", lambda samples, factor: np.full_like(samples, np.nan))
         shaped(house.speak(volume_multiplier=2), 500, "model_failed")
         shaped(house.speak(input=LONG, volume_multiplier=2), 500, "model_failed")
 
@@ -216,7 +216,7 @@ def test_a_slow_reader_holds_a_bounded_buffer_and_harms_nobody(stage: Stage) -> 
             return samples
 
     with serving(stage) as house, pytest.MonkeyPatch.context() as patch:
-        patch.setattr("tutti.server.ask.louder", Counting.louder)
+        patch.setattr("tutti.server.request.louder", Counting.louder)
         body = {"input": many, "response_format": "pcm", "volume_multiplier": 2}
         with house.client().stream("POST", "/v1/audio/speech", json=body) as response:
             next(response.iter_raw())

@@ -7,7 +7,7 @@ from typing import Any
 
 import httpx2
 
-from tests.server.house import House
+from tests.server.harness import House
 
 Event = dict[str, Any]
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from tutti.text.aligned_text import Spoken
 from tutti.text.chunk import Reading, Word
-from tutti.text.spoken import Spoken
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,12 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.toning import Spelling
+from tests.fakes import Spelling
 from tutti.errors import InvalidInput
-from tutti.text import arriving, chunks
-from tutti.text.arriving import MOST_WAITING, Intake, Stretch, stretches
+from tutti.text import chunks
+from tutti.text import incremental as arriving
+from tutti.text.aligned_text import Span
 from tutti.text.clean import clean
-from tutti.text.spoken import Span
+from tutti.text.incremental import MOST_WAITING, Intake, Stretch, stretches
 
 MEAN = "aB. ,;:!?\n\r\"'[](){}<>/*_`~#-=1350$%&|。、は\u200b\u0301\ud83d\ude00…–—é"
 PIECES = st.sampled_from(

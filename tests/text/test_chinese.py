@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tutti.errors import MissingExtra
+from tutti.text.aligned_text import Spoken
 from tutti.text.chunk import Chunk, Reading, Word
 from tutti.text.g2p import chinese
 from tutti.text.normalize import other
-from tutti.text.spoken import Spoken
 from tutti.text.vocab import SYMBOLS
 
 HAN = "你好世界我在北京大学习中文老师是女的一不三绿略远儿了银行长得"
@@ -100,7 +100,7 @@ def test_figures_are_read_after_normalising() -> None:
 
 def test_the_first_word_prints_and_warns_nothing() -> None:
     code = (
-        "from tutti.text.g2p import chinese; from tutti.text.spoken import Spoken;"
+        "from tutti.text.g2p import chinese; from tutti.text.aligned_text import Spoken;"
         "chinese.read(Spoken.of('你好'), {}, lambda spoken, given: None)"
     )
     run = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=False)

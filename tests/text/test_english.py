@@ -2,9 +2,9 @@ from pathlib import Path
 
 import pytest
 
+from tutti.text.aligned_text import Spoken
 from tutti.text.chunk import Reading
 from tutti.text.g2p.english import English
-from tutti.text.spoken import Spoken
 
 
 @pytest.fixture(scope="module")

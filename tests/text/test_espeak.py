@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tutti.errors import MissingExtra, TuttiError, UnknownLanguage
+from tutti.text.aligned_text import Spoken
 from tutti.text.chunk import Chunk, Reading
 from tutti.text.g2p import espeak
 from tutti.text.g2p.align import align
-from tutti.text.spoken import Spoken
 from tutti.text.vocab import PUNCTUATION, SYMBOLS
 
 CODES = ["es", "fr", "hi", "it", "pt-br"]

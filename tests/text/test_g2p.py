@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from tutti.errors import UnknownLanguage, WeightsUnavailable
 from tutti.text import vocab
+from tutti.text.aligned_text import Spoken
 from tutti.text.chunk import Reading
 from tutti.text.g2p import G2P
-from tutti.text.spoken import Spoken
 
 OBJECT = "\ufffc"
 AGREED = [line.split("\t") for line in (Path(__file__).parent / "agreed.tsv").read_text("utf-8").splitlines()]

@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tutti.errors import MissingExtra
+from tutti.text.aligned_text import Spoken
 from tutti.text.chunk import Chunk, Reading, Word
 from tutti.text.g2p import japanese, kana
 from tutti.text.normalize import other
-from tutti.text.spoken import Spoken
 from tutti.text.vocab import SYMBOLS
 
 KANA = "".join(chr(code) for code in range(0x3041, 0x3097)) + "ー"

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tutti.text import vocab
-from tutti.text.g2p.letters import Letters
+from tutti.text.g2p.neural import Letters
 
 US, GB = Letters("en-us"), Letters("en-gb")
 

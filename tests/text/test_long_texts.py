@@ -8,9 +8,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tests.toning import Spelling
+from tests.fakes import Spelling
 from tutti.errors import InvalidInput
-from tutti.text import arriving, chunks
+from tutti.text import chunks
+from tutti.text import incremental as arriving
 from tutti.text.chunk import Chunk
 from tutti.text.ssml import MAX_DOCUMENT
 

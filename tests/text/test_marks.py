@@ -4,13 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.toning import Spelling
+from tests.fakes import Spelling
 from tutti.errors import InvalidInput
 from tutti.text import chunks
+from tutti.text.aligned_text import Spoken
 from tutti.text.chunk import Chunk
 from tutti.text.clean import OBJECT, clean
 from tutti.text.marks import Passage, bare, parse, voices_named
-from tutti.text.spoken import Spoken
 
 
 def passages(text: str) -> list[Passage]:

@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 
 from tutti.text import vocab
+from tutti.text.aligned_text import Spoken
 from tutti.text.g2p.english import English
-from tutti.text.g2p.letters import Letters
 from tutti.text.g2p.lexicon import Lexicon, build
-from tutti.text.g2p.names import Names, british
-from tutti.text.spoken import Spoken
+from tutti.text.g2p.neural import Letters
+from tutti.text.g2p.overrides import Names, british
 
 LINES = resources.files("tutti.text.g2p").joinpath("data/names.tsv").read_text("utf-8").splitlines()
 ROWS = [line.split("\t") for line in LINES[1:]]

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from tutti.text.aligned_text import Spoken
 from tutti.text.normalize import normalize
-from tutti.text.spoken import Spoken
 
 pieces = st.sampled_from(
     str.split(

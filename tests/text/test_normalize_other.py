@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tutti.text.aligned_text import Spoken
 from tutti.text.normalize import other
 from tutti.text.normalize.cardinals import LIMIT, cardinal
-from tutti.text.spoken import Spoken
 
 CODES = ["es", "fr", "it", "pt-br", "hi", "zh", "ja"]
 FIGURES = "0123456789" * 3 + "٣५½²   .,,:/-–+%€$£¥₹°hkmCg年月日時円º"

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from tutti.errors import InvalidInput
 from tutti.speech import MAX_PHONEMES
 from tutti.text import chunks
+from tutti.text.aligned_text import Spoken
 from tutti.text.chunk import Chunk, Manner, Reading, Word
-from tutti.text.pack import ENOUGH_SYMBOLS, FIRST_SYMBOLS, PARAGRAPH_PAUSE_S, TARGET_SYMBOLS, TINY_SYMBOLS, pack
-from tutti.text.spoken import Spoken
+from tutti.text.chunker import ENOUGH_SYMBOLS, FIRST_SYMBOLS, PARAGRAPH_PAUSE_S, TARGET_SYMBOLS, TINY_SYMBOLS, pack
 
 words = st.builds(
     Word,

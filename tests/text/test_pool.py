@@ -14,13 +14,13 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.living import alive
+from tests.live_text import alive
 from tests.text.reciting import Reciter
 from tutti import text as front
 from tutti.errors import G2PUnavailable, InvalidInput, TuttiError
 from tutti.text.chunk import Chunk
+from tutti.text.frontend import MAX_CHUNKS_AT_ONCE, G2PPool, G2PThread, Reader
 from tutti.text.g2p import G2P
-from tutti.text.pool import MAX_CHUNKS_AT_ONCE, G2PPool, G2PThread, Reader
 
 PATIENCE_S = 30.0
 KINDS = (G2PThread, G2PPool)
@@ -231,7 +231,7 @@ PARENT = """
     from pathlib import Path
     import psutil
     from tests.text.reciting import Reciter
-    from tutti.text.pool import G2PPool
+    from tutti.text.frontend import G2PPool
 
     async def main(folder, does):
         pool = G2PPool(Reciter(folder).pronounce, 1)

@@ -14,12 +14,12 @@ import pytest
 import uvicorn
 
 from tutti.errors import G2PUnavailable, InvalidInput, MissingExtra, NothingToSpeak, UnknownLanguage
-from tutti.server.g2p import MAX_BODY, g2p_app
+from tutti.server.routes.g2p import MAX_BODY, g2p_app
+from tutti.text.aligned_text import Spoken
 from tutti.text.chunk import Reading, Word
 from tutti.text.g2p import chinese, espeak, japanese
 from tutti.text.g2p.remote import RemoteG2P
 from tutti.text.normalize import other
-from tutti.text.spoken import Spoken
 
 SENTENCES = {
     "es": "«Hola», dijo ella (en voz baja) a las 14:30.",

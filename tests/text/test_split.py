@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tutti.text.aligned_text import Spoken
 from tutti.text.markdown import HARD_BREAK
 from tutti.text.split import LONGEST_SENTENCE, LONGEST_WORD, sentences
-from tutti.text.spoken import Spoken
 
 prose = st.text(st.sampled_from("abI U.S.Dr. e.g.12,!?…\"')(\n ।。」—;" + HARD_BREAK), max_size=200)
 

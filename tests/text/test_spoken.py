@@ -5,7 +5,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tutti.text.spoken import Spoken
+from tutti.text.aligned_text import Spoken
 
 texts = st.text(alphabet="ab1 .", max_size=40)
 

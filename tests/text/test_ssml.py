@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.toning import Spelling
+from tests.fakes import Spelling
 from tutti.errors import InvalidInput
 from tutti.text import chunks
 from tutti.text.chunk import Chunk, Manner

@@ -12,13 +12,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.toning import Spelling, running, silent_voices, tone_engine
+from tests.fakes import Spelling, running, silent_voices, tone_engine
 from tutti.errors import InvalidInput
 from tutti.text import chunks
 from tutti.text.chunk import Chunk, Word
 from tutti.text.g2p import G2P
-from tutti.text.wordfile import WordFile
-from tutti.text.wordlist import MAX_PATTERNS, WordList, parsed
+from tutti.text.lexicon_file import WordFile
+from tutti.text.user_lexicon import MAX_PATTERNS, WordList, parsed
 
 
 def read(text: str, entries: dict[str, str]) -> Chunk:

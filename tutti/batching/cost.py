@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from tutti.batching.job import Key
-from tutti.batching.shape import Extent, Features, Shape, extent
+from tutti.batching.layout import Extent, Features, Shape, extent
 
 Coefficients = tuple[float, float, float, float]
 

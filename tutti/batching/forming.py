@@ -3,9 +3,9 @@
 from math import inf
 
 from tutti.batching.job import Batch, Job, Reason
+from tutti.batching.layout import extent
 from tutti.batching.policies import Choice, Draft, Policy
-from tutti.batching.shape import extent
-from tutti.batching.waiting import Lot
+from tutti.batching.queue import Lot
 
 MAX_PASSED_OVER = 8  # rows that do not fit, before a batch goes as it is
 

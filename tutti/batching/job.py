@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from tutti.batching.shape import Shape
+from tutti.batching.layout import Shape
 
 Class = Literal["first", "next", "bulk"]
 StageName = Literal["acoustic", "vocoder"]

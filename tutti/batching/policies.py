@@ -12,8 +12,8 @@ from math import inf, isfinite
 from typing import NamedTuple, Protocol
 
 from tutti.batching.job import Reason
-from tutti.batching.shape import Extent
-from tutti.batching.waiting import Lot, Waiting
+from tutti.batching.layout import Extent
+from tutti.batching.queue import Lot, Waiting
 
 
 class Choice(NamedTuple):

@@ -9,9 +9,9 @@ from tutti.batching.cost import Cost
 from tutti.batching.fairness import HOLD_S, Callers, Patience
 from tutti.batching.forming import Forming
 from tutti.batching.job import Batch, Class, Job, Key, StageName
+from tutti.batching.layout import Extent
 from tutti.batching.policies import BULK, LATE, Choice, Policy
-from tutti.batching.shape import Extent
-from tutti.batching.waiting import Waiting
+from tutti.batching.queue import Waiting
 
 LATER = 0.25  # of a batch's cap: how long a row may wait between two stages
 FULL = 0.25  # of a batch's cap: rows that may go without waiting for company

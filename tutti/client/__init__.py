@@ -3,16 +3,16 @@
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from tutti.client.aclient import AsyncClient
+    from tutti.client.async_client import AsyncClient
     from tutti.client.audio import Audio, Piece, Word, wav
-    from tutti.client.calls import Call, Stats, Summary
+    from tutti.client.call_stats import Call, Stats, Summary
     from tutti.client.client import Client
+    from tutti.client.compat import OptimizedKokoroHandler
     from tutti.client.errors import ClientClosed, CutShort, Refused, TimedOut, Unreachable
-    from tutti.client.handler import OptimizedKokoroHandler
-    from tutti.client.hooks import prometheus_hook
     from tutti.client.live import AsyncLive, Live
+    from tutti.client.prometheus import prometheus_hook
+    from tutti.client.request import Wishes
     from tutti.client.stream import AsyncStream, Stream
-    from tutti.client.wish import Wishes
 
 __all__ = [
     "AsyncClient",
@@ -39,15 +39,15 @@ __all__ = [
 ]
 
 _HOME_OF = {
-    "AsyncClient": "aclient",
+    "AsyncClient": "async_client",
     "Client": "client",
-    "OptimizedKokoroHandler": "handler",
-    "Wishes": "wish",
-    "prometheus_hook": "hooks",
+    "OptimizedKokoroHandler": "compat",
+    "Wishes": "request",
+    "prometheus_hook": "prometheus",
     **dict.fromkeys(("AsyncLive", "Live"), "live"),
     **dict.fromkeys(("AsyncStream", "Stream"), "stream"),
     **dict.fromkeys(("Audio", "Piece", "Word", "wav"), "audio"),
-    **dict.fromkeys(("Call", "Stats", "Summary"), "calls"),
+    **dict.fromkeys(("Call", "Stats", "Summary"), "call_stats"),
     **dict.fromkeys(("ClientClosed", "CutShort", "Refused", "TimedOut", "Unreachable"), "errors"),
 }
 

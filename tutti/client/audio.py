@@ -5,7 +5,7 @@ from base64 import b64encode
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tutti.client.calls import Call
+from tutti.client.call_stats import Call
 from tutti.client.files import save
 
 SAMPLE_RATE = 24_000

@@ -7,14 +7,14 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cached_property
 from typing import Any, Self, Unpack
 
-from tutti.client.aclient import DEFAULT_URL, AsyncClient
+from tutti.client.async_client import DEFAULT_URL, AsyncClient
 from tutti.client.audio import Audio
-from tutti.client.calls import Stats
+from tutti.client.call_stats import Stats
 from tutti.client.live import Live
-from tutti.client.loop import LoopThread
 from tutti.client.options import Choices, Options
+from tutti.client.request import Wishes
 from tutti.client.stream import Stream
-from tutti.client.wish import Wishes
+from tutti.client.sync_bridge import LoopThread
 from tutti.errors import TuttiError
 
 

@@ -13,7 +13,7 @@ import typer
 from tutti.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from tutti.client.load import Load
+    from tutti.client.bench import Load
 
 URL = "http://127.0.0.1:8880"
 FORMATS = {".wav": "wav", ".mp3": "mp3", ".opus": "opus", ".ogg": "opus", ".flac": "flac", ".aac": "aac", ".pcm": "pcm"}
@@ -37,8 +37,8 @@ def say(
 ) -> None:
     """Let a server say a text, through the sound card or into a file: [bold]tutti say "Hello there"[/]"""
     from tutti.client.client import Client
-    from tutti.client.playing import NoSoundCard, play, sound_card
-    from tutti.client.wish import Wishes
+    from tutti.client.request import Wishes
+    from tutti.client.sound_card import NoSoundCard, play, sound_card
 
     said = sys.stdin.read() if text == "-" else text
     wishes: Wishes = {} if speed is None else {"speed": speed}
@@ -80,10 +80,10 @@ def bench(
     api_key: ApiKey = None,
 ) -> None:
     """Measure a speech server as its listeners live it: [bold]tutti bench http://localhost:8880 -c 8[/]"""
-    from tutti.client import load
-    from tutti.client.aclient import AsyncClient
+    from tutti.client import bench as load
+    from tutti.client.async_client import AsyncClient
     from tutti.client.options import Choices
-    from tutti.client.wish import Wishes
+    from tutti.client.request import Wishes
 
     said = load.TEXTS if texts is None else tuple(line for line in _lines(texts) if line.strip())
     if not said:
@@ -149,7 +149,7 @@ def _show(url: str, how: str, result: "Load") -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from tutti.client.load import bins
+    from tutti.client.bench import bins
 
     console = Console()
     console.print(f"{url}: {result.requests} requests, {how}, {result.took_s:.1f} s")

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any, Self
 import httpx2
 
 from tutti.client.audio import SAMPLE_RATE, Piece, words_from
-from tutti.client.calls import Call, Watch
+from tutti.client.call_stats import Call, Watch
+from tutti.client.decoders import Cutter
 from tutti.client.errors import ClientClosed, CutShort, Unreachable, named, refusal, worded
-from tutti.client.loop import LoopThread
-from tutti.client.readers import Cutter
-from tutti.client.wire import Wire
-from tutti.client.wish import NAMES
+from tutti.client.request import NAMES
+from tutti.client.sync_bridge import LoopThread
+from tutti.client.transport import Wire
 from tutti.errors import MissingExtra, TuttiError
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypedDict
 
-from tutti.client.calls import Call, Clock
+from tutti.client.call_stats import Call, Clock
 from tutti.errors import InvalidInput
 
 MB = 1 << 20

@@ -5,8 +5,8 @@ from types import TracebackType
 from typing import Self
 
 from tutti.client.audio import Piece
-from tutti.client.calls import Call, Watch
-from tutti.client.loop import LoopThread
+from tutti.client.call_stats import Call, Watch
+from tutti.client.sync_bridge import LoopThread
 
 Batches = AsyncGenerator[list[Piece]]  # what one read of the network brought
 

@@ -10,7 +10,7 @@ from rich.console import Console, RenderableType
 from rich.live import Live
 
 from tutti.client.errors import Unreachable, refusal
-from tutti.client.scene import Event, Scene, draw
+from tutti.client.top_view import Event, Scene, draw
 from tutti.errors import TuttiError
 
 SILENT_S = 5.0  # a server says something every second

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tutti.errors import InvalidInput, did_you_mean
-from tutti.model.contract import MAX_SPEED, MIN_SPEED
+from tutti.model.validation import MAX_SPEED, MIN_SPEED
 from tutti.speech import Frames, Prosody
 
 VOICED_HZ = 10.0  # Kokoro's own border: below, its source is silent

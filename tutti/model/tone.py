@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tutti.model.contract import check_samples, check_utterances
+from tutti.model.validation import check_samples, check_utterances
 from tutti.speech import SAMPLE_RATE, SAMPLES_PER_FRAME, Frames, Part, Samples, Utterance
 
 FRAMES_PER_TOKEN = 2

@@ -10,23 +10,24 @@ from prometheus_client import CollectorRegistry
 from starlette.middleware.cors import CORSMiddleware
 
 from tutti import __version__
-from tutti.server import docs, errors
-from tutti.server.access import Access
-from tutti.server.discovery import discovery_routes
-from tutti.server.door import Door
-from tutti.server.jobs import jobs_of, jobs_routes
-from tutti.server.keys import Keys
-from tutti.server.legacy import legacy_routes
-from tutti.server.live import live_routes
-from tutti.server.page import page_routes
-from tutti.server.probes import probe_routes
-from tutti.server.realtime import realtime_routes
+from tutti.server import errors
+from tutti.server import openapi as docs
+from tutti.server.engine_protocol import Speaks
+from tutti.server.middleware.access_log import Access
+from tutti.server.middleware.auth import Keys
+from tutti.server.middleware.ingress import Door
+from tutti.server.routes.dev import side_routes
+from tutti.server.routes.jobs import jobs_of, jobs_routes
+from tutti.server.routes.live import live_routes
+from tutti.server.routes.models import discovery_routes
+from tutti.server.routes.openai import speech_routes
+from tutti.server.routes.ops import probe_routes
+from tutti.server.routes.page import page_routes
+from tutti.server.routes.realtime import realtime_routes
+from tutti.server.routes.stats import watching_routes
+from tutti.server.routes.trial import Trials, trial_routes
+from tutti.server.routes.tts import legacy_routes
 from tutti.server.service import Service
-from tutti.server.side import side_routes
-from tutti.server.speaks import Speaks
-from tutti.server.speech import speech_routes
-from tutti.server.trial import Trials, trial_routes
-from tutti.server.watching import watching_routes
 from tutti.settings import Settings
 
 log = logging.getLogger("tutti.server")

@@ -13,7 +13,7 @@ from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
 
 from tutti.errors import InvalidInput, TuttiError
-from tutti.server.gone import ClientGone
+from tutti.server.disconnect import ClientGone
 
 RETRY_AFTER_S = {"not_ready": 2, "draining": 5, "worker_lost": 1, "device_full": 1, "g2p_unavailable": 2}
 CODES = {404: "not_found", 405: "method_not_allowed", 408: "request_timeout", 413: "too_large"}

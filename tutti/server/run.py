@@ -16,14 +16,14 @@ from threading import current_thread, main_thread
 import uvicorn
 from fastapi import FastAPI
 
-from tutti.engine import Engine
+from tutti.engine.build import open_engine
+from tutti.engine.engine import Engine
 from tutti.errors import InvalidInput
-from tutti.opening import open_engine
 from tutti.server.app import app
-from tutti.server.connection import STALLED, Socket, patient
-from tutti.server.gate import Gate
-from tutti.server.keys import Keys
+from tutti.server.lifecycle import Gate
 from tutti.server.logs import logging_aside
+from tutti.server.middleware.auth import Keys
+from tutti.server.middleware.http_protocol import STALLED, Socket, patient
 from tutti.server.service import Service, chosen_voices
 from tutti.settings import Settings
 

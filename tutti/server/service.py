@@ -4,15 +4,15 @@ import os
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, field
 
+from tutti.server.aliases import Cast, own_names, voice_expression
 from tutti.server.cache import Cache
+from tutti.server.encoding import Room, Sound
+from tutti.server.engine_protocol import Speaks
 from tutti.server.errors import TooLarge
-from tutti.server.gate import Gate
-from tutti.server.limits import Limits
-from tutti.server.names import Cast, own_names, voice_expression
-from tutti.server.sound import Room, Sound
-from tutti.server.speaks import Speaks
+from tutti.server.lifecycle import Gate
+from tutti.server.middleware.rate_limit import Limits
 from tutti.settings import Settings
-from tutti.text.wordfile import stamp
+from tutti.text.lexicon_file import stamp
 from tutti.voices import parse
 
 

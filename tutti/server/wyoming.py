@@ -12,14 +12,14 @@ from typing import Any
 from tutti import __version__
 from tutti.audio import find_format
 from tutti.errors import InvalidInput, MissingExtra, QueueFull, TuttiError
-from tutti.server.ask import Ask
+from tutti.server.aliases import voice_expression
+from tutti.server.encoding import Encoding, open_stream
 from tutti.server.errors import TooLarge
-from tutti.server.names import voice_expression
+from tutti.server.request import Ask
 from tutti.server.service import Service
-from tutti.server.sound import Encoding, open_stream
-from tutti.server.written import Written
+from tutti.server.text_feed import Written
 from tutti.speech import SAMPLE_RATE
-from tutti.text.arriving import Delta
+from tutti.text.incremental import Delta
 from tutti.text.language import language
 from tutti.voices import GRADES, NAMES, gender, parse
 

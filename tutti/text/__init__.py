@@ -3,11 +3,11 @@
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
+from tutti.text.aligned_text import Spoken
 from tutti.text.chunk import Chunk, Reading
-from tutti.text.spoken import Spoken
 
 if TYPE_CHECKING:
-    from tutti.text.wordlist import WordList
+    from tutti.text.user_lexicon import WordList
 
 Pronounce = Callable[[Spoken, str, Mapping[int, str]], Reading]
 
@@ -22,7 +22,7 @@ def chunks(
     A mark that is wrong raises InvalidInput with the first chunk, before anything was pronounced. A book is read
     stretch by stretch, so that it takes no more memory, and its first chunk no more time, than a few pages.
     """
-    from tutti.text.pack import pack
+    from tutti.text.chunker import pack
 
     return pack(_readings(text, code, pronounce, own), patient=patient)
 
@@ -32,11 +32,11 @@ def _readings(text: str, code: str, pronounce: Pronounce, own: "WordList | None"
     from dataclasses import replace
 
     from tutti.text import ssml
-    from tutti.text.arriving import parted
+    from tutti.text.chunker import PARAGRAPH_PAUSE_S
     from tutti.text.clean import clean
+    from tutti.text.incremental import parted
     from tutti.text.marks import Passage, parse
     from tutti.text.normalize import normalize
-    from tutti.text.pack import PARAGRAPH_PAUSE_S
     from tutti.text.split import Sentence, ends_paragraph, sentences
 
     def said(sentence: Sentence, passage: Passage) -> Reading:

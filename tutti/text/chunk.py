@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from tutti.text.spoken import Span
+from tutti.text.aligned_text import Span
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from functools import lru_cache
 from unicodedata import category, combining, is_normalized, normalize
 
 from tutti.text import markdown
-from tutti.text.spoken import Spoken
+from tutti.text.aligned_text import Spoken
 
 OBJECT = "\ufffc"  # stands for a word whose phonemes the caller gave; only marks.parse may put it in
 MOST_MARKS = 30  # on one letter, as in Unicode's stream-safe text; more would make composing quadratic

@@ -3,7 +3,7 @@
 import re
 from html import unescape
 
-from tutti.text.spoken import Spoken
+from tutti.text.aligned_text import Spoken
 
 HARD_BREAK = "\u2028"  # ends a sentence but not a paragraph: between list items and table rows
 

@@ -8,11 +8,11 @@ from html import unescape
 from unicodedata import normalize
 
 from tutti.errors import InvalidInput
+from tutti.text.aligned_text import Spoken
 from tutti.text.chunk import Manner
 from tutti.text.clean import OBJECT
 from tutti.text.language import LANGUAGES
 from tutti.text.language import language as find_language
-from tutti.text.spoken import Spoken
 
 LONGEST_PAUSE_S = 60.0
 MIN_RATE, MAX_RATE = 0.25, 4.0

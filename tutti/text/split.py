@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from tutti.text.aligned_text import Spoken
 from tutti.text.markdown import HARD_BREAK
-from tutti.text.spoken import Spoken
 
 LONGEST_SENTENCE = 1000
 LONGEST_WORD = 64

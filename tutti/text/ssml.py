@@ -8,8 +8,8 @@ import re
 from dataclasses import dataclass, replace
 
 from tutti.errors import InvalidInput, TuttiError
+from tutti.text.aligned_text import Span, Spoken
 from tutti.text.marks import LONGEST_PAUSE_S, MAX_PITCH, MAX_RATE, MIN_RATE
-from tutti.text.spoken import Span, Spoken
 
 MAX_DEPTH = 32
 MAX_DOCUMENT = 100_000  # characters: a document is read as a whole, plain text piece by piece

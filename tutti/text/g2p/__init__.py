@@ -4,10 +4,10 @@ import threading
 from collections.abc import Mapping
 from pathlib import Path
 
+from tutti.text.aligned_text import Spoken
 from tutti.text.chunk import Reading
 from tutti.text.g2p.english import English
 from tutti.text.language import language
-from tutti.text.spoken import Spoken
 
 
 class G2P:

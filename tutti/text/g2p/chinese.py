@@ -8,9 +8,9 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from tutti.errors import MissingExtra
+from tutti.text.aligned_text import Spoken
 from tutti.text.chunk import Reading, Word
 from tutti.text.g2p.mixed import English, read_mixed
-from tutti.text.spoken import Spoken
 
 if TYPE_CHECKING:
     from jieba import Tokenizer  # type: ignore[import-untyped]

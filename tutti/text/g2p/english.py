@@ -7,14 +7,16 @@ from functools import lru_cache
 from pathlib import Path
 
 from tutti.text import vocab
+from tutti.text.aligned_text import Spoken
 from tutti.text.chunk import Reading, Word
-from tutti.text.g2p import homographs, parts, sounds, tagger
+from tutti.text.g2p import homographs, tagger
+from tutti.text.g2p import phonology as sounds
+from tutti.text.g2p import suffixes as parts
 from tutti.text.g2p.alphabet import ALIASES, FOLDS, NAMES, SAID
-from tutti.text.g2p.letters import Letters
 from tutti.text.g2p.lexicon import ACCENTS, Entry, Lexicon
-from tutti.text.g2p.names import Names
+from tutti.text.g2p.neural import Letters
+from tutti.text.g2p.overrides import Names
 from tutti.text.g2p.punctuation import CLAUSE_ENDS, between
-from tutti.text.spoken import Spoken
 
 OBJECT = "\ufffc"  # stands for a word whose IPA is given
 

@@ -10,10 +10,10 @@ from importlib.util import find_spec
 from itertools import groupby
 
 from tutti.errors import MissingExtra, TuttiError, UnknownLanguage
+from tutti.text.aligned_text import Spoken
 from tutti.text.chunk import Reading, Word
 from tutti.text.g2p.align import align
 from tutti.text.g2p.tokens import Piece, given_words, join, marks, pieces, words_of
-from tutti.text.spoken import Spoken
 from tutti.text.vocab import known
 
 VOICES = {"en-us": "gmw/en-US", "en-gb": "gmw/en", "es": "roa/es", "fr": "roa/fr", "hi": "inc/hi"} | {

@@ -6,10 +6,10 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from tutti.errors import MissingExtra
+from tutti.text.aligned_text import Spoken
 from tutti.text.chunk import Reading, Word
 from tutti.text.g2p.kana import hiragana, symbols
 from tutti.text.g2p.mixed import English, read_mixed
-from tutti.text.spoken import Spoken
 
 if TYPE_CHECKING:
     from fugashi import Tagger  # type: ignore[import-untyped]

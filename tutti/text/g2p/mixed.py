@@ -5,9 +5,9 @@ import unicodedata
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 
+from tutti.text.aligned_text import Spoken
 from tutti.text.chunk import Reading, Word
 from tutti.text.g2p.tokens import Piece, given_words, join, marks, pieces
-from tutti.text.spoken import Spoken
 
 English = Callable[[Spoken, Mapping[int, str]], Reading]
 Native = Callable[[Spoken], tuple[list[Word], tuple[str, ...]]]

@@ -8,11 +8,11 @@ from pydantic import ValidationError
 
 from tutti import errors
 from tutti.errors import G2PUnavailable, InvalidInput, TuttiError
+from tutti.text.aligned_text import Span, Spoken
 from tutti.text.chunk import Reading, Word
 from tutti.text.g2p.align import align
+from tutti.text.g2p.schema import Answer, SaidWord
 from tutti.text.g2p.tokens import OBJECT, Piece, join, pieces
-from tutti.text.g2p.wire import Answer, SaidWord
-from tutti.text.spoken import Span, Spoken
 from tutti.text.vocab import PUNCTUATION, SYMBOLS
 
 

@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
+from tutti.text.aligned_text import Span, Spoken
 from tutti.text.chunk import Reading, Word
-from tutti.text.spoken import Span, Spoken
 from tutti.text.vocab import PUNCTUATION, known
 
 OBJECT = "\ufffc"  # stands for a word whose sound the author gave

@@ -1,6 +1,6 @@
 """Plain words for everything that is written otherwise: numbers, dates, money, symbols, abbreviations."""
 
-from tutti.text.spoken import Spoken
+from tutti.text.aligned_text import Spoken
 
 
 def normalize(spoken: Spoken, code: str) -> Spoken:

@@ -3,8 +3,8 @@
 import re
 from collections.abc import Iterable
 
+from tutti.text.aligned_text import Said, Spoken
 from tutti.text.normalize.numbers import cardinal, digits, ordinal
-from tutti.text.spoken import Said, Spoken
 
 # Said so wherever they stand with their point; the point ends the sentence only where nothing follows.
 _ALWAYS = {

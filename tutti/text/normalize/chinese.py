@@ -3,7 +3,7 @@
 import re
 import unicodedata
 
-from tutti.text.spoken import Spoken
+from tutti.text.aligned_text import Spoken
 
 _DIGITS = "零一二三四五六七八九"
 _PLACES = ("", "十", "百", "千")

@@ -2,8 +2,8 @@
 
 import re
 
+from tutti.text.aligned_text import Said, Spoken
 from tutti.text.normalize.numbers import cardinal, code, digits, year
-from tutti.text.spoken import Said, Spoken
 
 _SPECIAL = {
     "24/7": "twenty-four seven", "24/7/365": "twenty-four seven three sixty-five", "9/11": "nine eleven",

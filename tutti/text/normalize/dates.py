@@ -2,8 +2,8 @@
 
 import re
 
+from tutti.text.aligned_text import Said, Spoken
 from tutti.text.normalize.numbers import cardinal, ordinal, pairs, plural, year
-from tutti.text.spoken import Said, Spoken
 
 MONTHS = str.split("January February March April May June July August September October November December")
 _DAYS = {

@@ -2,8 +2,8 @@
 
 import re
 
+from tutti.text.aligned_text import Spoken
 from tutti.text.normalize import abbreviations, codes, dates, keys, money, symbols, units, web
-from tutti.text.spoken import Spoken
 
 # Anything but letters and plain punctuation; without it only abbreviations and Roman numerals are left to find.
 _SPECIAL = re.compile(r"[^\sA-Za-zÀ-ɏ.,;:!?'\"“”()\[\]…—\ufffc-]|\.\w|-[->]")

@@ -3,8 +3,8 @@
 import re
 import unicodedata
 
+from tutti.text.aligned_text import Spoken
 from tutti.text.normalize.cardinals import words
-from tutti.text.spoken import Spoken
 
 _DIGITS = ("ゼロ", "イチ", "ニ", "サン", "ヨン", "ゴ", "ロク", "ナナ", "ハチ", "キュー")
 _HUNDREDS = {1: "ヒャク", 3: "サンビャク", 6: "ロッピャク", 8: "ハッピャク"}

@@ -2,7 +2,7 @@
 
 import re
 
-from tutti.text.spoken import Spoken
+from tutti.text.aligned_text import Spoken
 
 _NAMES = {
     "ctrl": "control", "cmd": "command", "opt": "option", "esc": "escape", "del": "delete", "ins": "insert",

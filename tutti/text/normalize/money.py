@@ -2,9 +2,9 @@
 
 import re
 
+from tutti.text.aligned_text import Said, Spoken
 from tutti.text.normalize import attributive
 from tutti.text.normalize.numbers import NUMBER, cardinal, number
-from tutti.text.spoken import Said, Spoken
 
 # sign or code: one, many, one hundredth, many hundredths
 _CURRENCIES = {

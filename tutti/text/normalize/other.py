@@ -2,8 +2,9 @@
 
 import re
 
-from tutti.text.normalize import chinese, figures, japanese
-from tutti.text.spoken import Spoken
+from tutti.text.aligned_text import Spoken
+from tutti.text.normalize import chinese, japanese
+from tutti.text.normalize import european as figures
 
 _DANDA = re.compile(r"\s*[।॥]+")
 

@@ -3,8 +3,8 @@
 import re
 import unicodedata
 
+from tutti.text.aligned_text import Said, Spoken
 from tutti.text.normalize.numbers import NUMBER, cardinal, code, number, ordinal, ordinal_of, year
-from tutti.text.spoken import Said, Spoken
 
 _VULGAR = {
     "½": (1, 2), "⅓": (1, 3), "⅔": (2, 3), "¼": (1, 4), "¾": (3, 4), "⅕": (1, 5), "⅖": (2, 5), "⅗": (3, 5),

@@ -2,9 +2,9 @@
 
 import re
 
+from tutti.text.aligned_text import Said, Spoken
 from tutti.text.normalize import attributive
 from tutti.text.normalize.numbers import NUMBER, number
-from tutti.text.spoken import Said, Spoken
 
 # A name ends in "s" when there are many, unless it says otherwise after a bar.
 _UNITS = {

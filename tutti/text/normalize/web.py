@@ -2,8 +2,8 @@
 
 import re
 
+from tutti.text.aligned_text import Spoken
 from tutti.text.normalize import numbers
-from tutti.text.spoken import Spoken
 
 _TOP = (
     "com|org|net|edu|gov|mil|int|info|biz|io|ai|co|app|dev|tv|fm|gg|ly|uk|de|fr|es|jp|cn|ru|ca|au|nz|ch|nl|se|eu|br|kr"

@@ -1,0 +1,265 @@
+"""The command line: files in any format, streams, word times, one line for an error."""
+
+import io
+import json
+import os
+import subprocess
+import sys
+import wave
+from collections.abc import Callable, Mapping
+from itertools import pairwise
+from pathlib import Path
+
+import av
+import numpy as np
+import pytest
+
+from tests.fakes import silent_voices, tone_engine
+from tutti.cli import main as cli
+from tutti.engine.engine import Engine
+from tutti.settings import Settings
+from tutti.text.aligned_text import Spoken
+from tutti.text.chunk import Reading, Word
+
+Run = Callable[..., tuple[int, bytes, str]]
+
+
+class Humming:
+    """G2P that says "la" for every word."""
+
+    def pronounce(self, spoken: Spoken, code: str, given: Mapping[int, str] = {}) -> Reading:
+        words, at = [], 0
+        for written in spoken.text.split():
+            start = spoken.text.index(written, at)
+            at = start + len(written)
+            words.append(Word("la", spoken.span(start, at)))
+        return Reading(tuple(words))
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes], tmp_path: Path) -> Run:
+    """Runs `tutti …` in an empty folder, on an engine that hums: exit code, standard output, standard error."""
+    folder = tmp_path / "voices"
+    folder.mkdir()
+    voices = silent_voices(folder)
+
+    def open_engine(settings: Settings) -> Engine:
+        return tone_engine(voices, pronounce=Humming().pronounce)
+
+    monkeypatch.setattr("tutti.engine.build.open_engine", open_engine)
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments: str, stdin: bytes = b"") -> tuple[int, bytes, str]:
+        monkeypatch.setattr(sys, "argv", ["tutti", *arguments])
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
+        capfdbinary.readouterr()
+        with pytest.raises(SystemExit) as done:
+            cli.main()
+        out, err = capfdbinary.readouterr()
+        return done.value.code if isinstance(done.value.code, int) else 0, out, err.decode()
+
+    return run
+
+
+def decoded(data: bytes, format: str | None = None) -> np.ndarray:
+    with av.open(io.BytesIO(data), format=format) as file:
+        return np.concatenate([frame.to_ndarray().reshape(-1) for frame in file.decode(audio=0)])
+
+
+def test_a_file_is_whole_and_its_header_true(run: Run, tmp_path: Path) -> None:
+    assert run("speak", "deep water runs", "-o", "x.wav")[0] == 0
+    with wave.open(str(tmp_path / "x.wav")) as file:
+        assert file.getnframes() * 2 == (tmp_path / "x.wav").stat().st_size - 44
+        assert file.getframerate() == 24_000
+    assert not list(tmp_path.glob(".*partial"))
+
+
+@pytest.mark.parametrize(
+    ("name", "format"), [("x.mp3", "mp3"), ("x.opus", "ogg"), ("x.flac", "flac"), ("x.aac", "aac")]
+)
+def test_the_suffix_chooses_the_format(run: Run, tmp_path: Path, name: str, format: str) -> None:
+    run("speak", "deep water runs", "-o", "x.wav")
+    run("speak", "deep water runs", "-o", name)
+    with av.open(str(tmp_path / name)) as file:
+        assert format in file.format.name
+    n_wav = len(decoded((tmp_path / "x.wav").read_bytes()))
+    n_samples = len(decoded((tmp_path / name).read_bytes()))
+    assert n_samples / (2 if format == "ogg" else 1) == pytest.approx(n_wav, abs=4096)
+
+
+def test_a_stream_to_standard_output_is_audio_and_nothing_else(run: Run) -> None:
+    code, streamed, err = run("speak", "deep water runs", "-o", "-", "--format", "pcm")
+    assert code == 0
+    run("speak", "deep water runs", "-o", "x.pcm")
+    assert streamed == Path("x.pcm").read_bytes()
+    assert "s of speech" in err
+
+
+def test_text_comes_from_an_argument_a_file_or_standard_input(run: Run) -> None:
+    Path("text.txt").write_text("deep water runs", "utf-8-sig")
+    results = [
+        run("speak", source, "-o", "-", "-f", "pcm", stdin=b"deep water runs")[1]
+        for source in ("deep water runs", "text.txt", "-")
+    ]
+    assert results[0] == results[1] == results[2]
+
+
+def test_word_times_point_at_the_original_words(run: Run) -> None:
+    text = "It costs $5.20 — really!"
+    run("speak", text, "-o", "x.wav", "--words", "words.json")
+    words = json.loads(Path("words.json").read_text())
+    assert [text[word["from"] : word["to"]] for word in words][:3] == ["It", "costs", "$5.20"]
+    assert all(a["start"] < a["end"] <= b["start"] for a, b in pairwise(words))
+
+
+def test_captions_are_written_in_the_form_of_their_suffix(run: Run) -> None:
+    for name in ("x.srt", "x.vtt", "x.json"):
+        assert run("speak", "deep [rate:2]water[/rate] runs", "-o", "x.wav", "--captions", name)[0] == 0
+    assert "deep water runs" in Path("x.srt").read_text()
+    assert Path("x.vtt").read_text().startswith("WEBVTT\n\n00:00:00.")
+    assert json.loads(Path("x.json").read_text())["cues"][0]["text"] == "deep water runs"
+    code, _, err = run("speak", "deep", "-o", "y.wav", "--captions", "x.txt")
+    assert (code, ".srt, .vtt or .json" in err, Path("y.wav").exists()) == (2, True, False)
+
+
+def test_prosody_is_asked_for_by_flags(run: Run) -> None:
+    plain, low = (run("speak", "deep water", "-o", "-", "-f", "pcm", *flags)[1] for flags in ((), ("--pitch", "-12")))
+    assert len(plain) == len(low)
+    assert plain != low
+    assert run("speak", "deep", "--emotion", "clam")[2] == (
+        "tutti: unknown emotion 'clam'; did you mean calm?; known: "
+        "neutral, calm, happy, excited, sad, angry, serious, gentle\n"
+    )
+
+
+def test_other_rates_and_speeds(run: Run) -> None:
+    lengths = {}
+    for flags in ((), ("--sample-rate", "8000"), ("--speed", "2")):
+        lengths[flags] = len(run("speak", "deep water runs", "-o", "-", "-f", "pcm", *flags)[1])
+    assert lengths["--sample-rate", "8000"] == pytest.approx(lengths[()] / 3, abs=2)
+    assert lengths["--speed", "2"] == lengths[()] / 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "says"),
+    [
+        (("speak", ""), 2, "the text is empty"),
+        (("speak", "😀😀"), 2, "only: 😀"),
+        (("speak", "hi", "--voice", "af_hart"), 2, "did you mean af_heart"),
+        (("speak", "hi", "--format", "mp4"), 2, "did you mean mp3"),
+        (("speak", "hi", "-o", "x.xyz"), 2, ".xyz"),
+        (("speak", "hi", "--language", "kligon"), 2, "unknown language"),
+        (("speak", "hi", "--speed", "0"), 2, "0.25 to 4"),
+        (("speak", "hi", "--speed", "-1"), 2, "0.25 to 4"),
+        (("speak", "hi", "--speed", "nan"), 2, "0.25 to 4"),
+        (("speak", "hi", "--speed", "9"), 2, "0.25 to 4"),
+        (("speak", "hi", "--sample-rate", "12345"), 2, "12345"),
+        (("speak", "hi", "-o", "nowhere/x.wav"), 2, "cannot write nowhere/x.wav"),
+        (("speak", "hi", "--words", "nowhere/x.json"), 2, "cannot write nowhere/x.json"),
+        (("speak", "hi", "--threads", "0"), 2, "threads from --threads"),
+        (("voices", "--language", "elvish"), 2, "unknown language"),
+    ],
+)
+def test_an_error_is_one_line_and_an_exit_code(run: Run, arguments: tuple[str, ...], code: int, says: str) -> None:
+    got, out, err = run(*arguments)
+    assert (got, out) == (code, b"")
+    assert says in err.splitlines()[-1]
+    assert len(err.splitlines()) == 1 or err.startswith("speech.wav")
+    assert "Traceback" not in err
+
+
+def test_debug_shows_the_trace(monkeypatch: pytest.MonkeyPatch, run: Run) -> None:
+    from tutti.errors import UnknownFormat
+
+    monkeypatch.setattr(sys, "argv", ["tutti", "speak", "hi", "--format", "mp4", "--debug"])
+    with pytest.raises(UnknownFormat):
+        cli.main()
+
+
+def test_bytes_that_are_no_text_are_refused(run: Run) -> None:
+    assert "not UTF-8" in run("speak", "-", stdin=b"caf\xe9")[2]
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+def test_a_full_disk_is_said_and_leaves_no_file(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    real_open = Path.open
+
+    def full(path: Path, mode: str = "r", *rest: object) -> object:
+        return real_open(Path("/dev/full"), mode) if ".partial" in path.name else real_open(path, mode)
+
+    monkeypatch.setattr(Path, "open", full)
+    code, _, err = run("speak", "deep water", "-o", "x.wav")
+    assert (code, "no room left to write x.wav" in err) == (4, True)
+    assert not Path("x.wav").exists()
+
+
+def test_lost_symbols_are_told(run: Run) -> None:
+    assert "2 symbols could not be said: 😀 ×2" in run("speak", "deep 😀 water 😀")[2]
+
+
+def test_without_arguments_it_helps(run: Run) -> None:
+    _, out, err = run()
+    assert "speak" in out.decode() + err
+    assert "Usage" in out.decode() + err
+
+
+def test_voices_are_listed_with_language_gender_and_grade(run: Run) -> None:
+    listed = json.loads(run("voices", "--json")[1])
+    assert len(listed) == 54
+    assert {"id": "bm_george", "language": "en-gb", "gender": "male", "grade": "C"} in listed
+    assert {row["language"] for row in json.loads(run("voices", "--json", "-l", "Japanese")[1])} == {"ja"}
+    assert b"af_heart" in run("voices")[1]
+
+
+def test_config_shows_value_and_source(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TUTTI_VOICE", "am_puck")
+    monkeypatch.setenv("COLUMNS", "200")
+    row = next(line for line in run("config")[1].decode().splitlines() if line.startswith("TUTTI_VOICE"))
+    assert row.split()[1:4] == ["am_puck", "environment", "(TUTTI_VOICE)"]
+
+
+def tutti(*arguments: str, **environ: str) -> subprocess.CompletedProcess[bytes]:
+    command = [sys.executable, "-m", "tutti", *arguments]
+    return subprocess.run(command, capture_output=True, env={**os.environ, **environ}, check=False)
+
+
+def test_no_weights_and_no_network_is_one_message_with_the_cure(tmp_path: Path) -> None:
+    done = tutti("speak", "hi", "-o", str(tmp_path / "x.wav"), "--offline", TUTTI_HOME=str(tmp_path / "empty"))
+    assert done.returncode == 3
+    assert b"tutti pull --from DIR" in done.stderr
+    assert len(done.stderr.decode().splitlines()) == 1
+
+
+@pytest.mark.weights
+@pytest.mark.parametrize(
+    "flags", [(), ("--backend", "torch", "--device", "cpu", "--threads", "1")], ids=["auto", "torch"]
+)
+def test_the_real_thing_streams_speech_to_a_pipe(home: Path, flags: tuple[str, ...]) -> None:
+    said = ("speak", "All voices, one pass.", "-o", "-", "-f", "pcm", "--offline", *flags)
+    done = tutti(*said, TUTTI_HOME=str(home))
+    assert done.returncode == 0, done.stderr
+    samples = np.frombuffer(done.stdout, "<i2")
+    assert 1.0 < len(samples) / 24_000 < 4.0
+    assert np.abs(samples).max() > 3000
+
+
+@pytest.mark.weights
+def test_who_closes_the_pipe_ends_the_work_quietly(home: Path) -> None:
+    command = f'"{sys.executable}" -m tutti speak "All voices, one pass." -o - --offline | head -c 10 >/dev/null'
+    done = subprocess.run(
+        command, shell=True, capture_output=True, env={**os.environ, "TUTTI_HOME": str(home)}, check=False
+    )
+    assert b"Traceback" not in done.stderr
+    assert b"Error" not in done.stderr
+
+
+def test_standard_input_is_spoken_along(run: Run, tmp_path: Path) -> None:
+    text = "The bridge is old. Deep water runs under it. And more."
+    code, _, _ = run("speak", "--live", "-", "-o", "x.wav", "--words", "words.json", stdin=text.encode())
+    assert code == 0
+    with wave.open(str(tmp_path / "x.wav")) as file:
+        assert file.getnframes() > 0
+    words = json.loads((tmp_path / "words.json").read_text())
+    assert [text[word["from"] : word["to"]] for word in words] == text.split()
+    assert "not UTF-8" in run("speak", "--live", "-", stdin=b"caf\xe9")[2]
+    assert "standard input" in run("speak", "--live", "hello")[2]

@@ -1,0 +1,324 @@
+"""`tutti read`: chapters, cover and captions in the file; a reading that was killed goes on as if it had not been."""
+
+import json
+import os
+import re
+import signal
+import sqlite3
+import subprocess
+import sys
+import wave
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import av
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.audiobook.make_epub import epub, page, png
+from tests.cli.read_with_tones import noted
+from tests.fakes import silent_voices, tone_engine
+from tutti.audio.tagged import container
+from tutti.audiobook import Journal, finish, passages
+from tutti.audiobook.book import Book, Chapter
+from tutti.audiobook.journal import Kept
+from tutti.audiobook.passages import ENOUGH, MOST
+from tutti.cli import main as cli
+from tutti.engine.engine import Engine
+from tutti.errors import InvalidInput, StorageFull
+from tutti.settings import Settings
+
+ROOT = Path(__file__).parents[2]
+NUMBERS = ("one", "two", "three", "four", "five", "six")
+
+
+def chapter_page(n: int) -> str:
+    """Paragraphs of which no two are alike."""
+    paragraphs = "".join(
+        f"<p>In {NUMBERS[n]} the old bridge number {word} stood over the water, and nobody crossed it. "
+        f"Then {word} lanterns were lit along the bank, and the river of {NUMBERS[n]} ran deep.</p>"
+        for word in NUMBERS
+    )
+    return page(f"<h1>Chapter {NUMBERS[n]}</h1>{paragraphs}")
+
+
+@pytest.fixture
+def book(tmp_path: Path) -> Path:
+    nav = "".join(f'<li><a href="{n}.xhtml">Chapter {n}: é</a></li>' for n in (1, 2, 3))
+    path = tmp_path / "book.epub"
+    path.write_bytes(epub({f"{n}.xhtml": chapter_page(n) for n in (1, 2, 3)}, nav=nav, cover=png(30, 20)))
+    return path
+
+
+Apart = Callable[..., subprocess.CompletedProcess[str]]
+Here = Callable[..., tuple[int, str]]
+
+
+@pytest.fixture
+def apart(tmp_path: Path) -> Apart:
+    """Runs `tutti read …` in a process of its own, which may die after some passages or find files limited in size."""
+
+    def apart(*flags: object, die_after: int = 0, file_blocks: str = "unlimited") -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "tests.cli.read_with_tones", str(tmp_path), "read", *map(str, flags)]
+        return subprocess.run(
+            ["sh", "-c", f'ulimit -f {file_blocks} && exec "$@"', "sh", *command],
+            cwd=ROOT,
+            env={**os.environ, "READ_TONES_DIE_AFTER": str(die_after)},
+            capture_output=True,
+            text=True,
+            timeout=300,
+            check=False,
+        )
+
+    return apart
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Here:
+    """The same in this process: exit code and standard error."""
+    (tmp_path / "voices").mkdir()
+    voices = silent_voices(tmp_path / "voices")
+
+    def open_engine(settings: Settings) -> Engine:
+        return noted(tone_engine(voices), tmp_path / "said")
+
+    monkeypatch.setattr("tutti.engine.build.open_engine", open_engine)
+
+    def here(*flags: object) -> tuple[int, str]:
+        monkeypatch.setattr(sys, "argv", ["tutti", "read", *map(str, flags)])
+        with pytest.raises(SystemExit) as done:
+            cli.main()
+        return done.value.code if isinstance(done.value.code, int) else 0, capfd.readouterr().err
+
+    return here
+
+
+def said(folder: Path) -> list[str]:
+    """What the engine was asked to say since this was last asked."""
+    path = folder / "said"
+    texts = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+    path.unlink(missing_ok=True)
+    return texts
+
+
+def kept(journal: Path) -> set[int]:
+    with sqlite3.connect(journal) as db:
+        found = {n for (n,) in db.execute("SELECT n FROM passages")}
+    db.close()
+    return found
+
+
+def samples(path: Path) -> bytes:
+    with wave.open(str(path)) as file:
+        return file.readframes(file.getnframes())
+
+
+def test_killed_in_the_middle_it_goes_on_without_doing_anything_twice(
+    apart: Apart, here: Here, book: Path, tmp_path: Path
+) -> None:
+    assert here(book, "-o", tmp_path / "whole.wav", "--captions", tmp_path / "whole.json")[0] == 0
+    plan = said(tmp_path)
+    out, journal = tmp_path / "again.wav", tmp_path / "again.wav.reading"
+
+    first = apart(book, "-o", out, die_after=3)
+    assert first.returncode == -signal.SIGKILL
+    assert not out.exists()
+    done = kept(journal)
+    assert len(done) == 3 < len(plan)
+    said(tmp_path)
+
+    code, told = here(book, "-o", out, "--captions", tmp_path / "again.json")
+    assert code == 0, told
+    assert f"going on after {len(done)} of {len(plan)} passages" in told
+    spoken_again = said(tmp_path)
+    assert len(spoken_again) == len(plan) - len(done)
+    assert not Counter(spoken_again) - Counter(plan)
+    assert samples(out) == samples(tmp_path / "whole.wav")
+    assert (tmp_path / "again.json").read_text() == (tmp_path / "whole.json").read_text()
+    assert not list(tmp_path.glob("*.reading*"))
+    assert not list(tmp_path.glob(".*partial"))
+
+
+def test_a_disk_that_fills_up_loses_nothing(apart: Apart, here: Here, book: Path, tmp_path: Path) -> None:
+    """A limit on the size of files stands for the end of the disk."""
+    here(book, "-o", tmp_path / "whole.wav")
+    plan = said(tmp_path)
+    out, journal = tmp_path / "b.wav", tmp_path / "b.wav.reading"
+    full = apart(book, "-o", out, file_blocks="5000")
+    assert full.returncode == 4, full.stderr
+    assert re.search(r"tutti: (no room left to write|the disk under) .*b\.wav\.reading", full.stderr)
+    assert not out.exists()
+    done = kept(journal)
+    assert done
+    said(tmp_path)
+    assert here(book, "-o", out)[0] == 0
+    assert len(said(tmp_path)) == len(plan) - len(done)
+    assert samples(out) == samples(tmp_path / "whole.wav")
+
+
+@pytest.mark.parametrize("suffix", ["m4b", "mp3", "flac", "opus"])
+def test_chapters_cover_title_and_author_are_in_the_file(here: Here, book: Path, tmp_path: Path, suffix: str) -> None:
+    out = tmp_path / f"book.{suffix}"
+    code, told = here(book, "-o", out, "--captions", tmp_path / "book.srt", "--author", "Someone Else", "--speed", "4")
+    assert code == 0, told
+    with av.open(str(out)) as file:
+        chapters = [(mark["metadata"]["title"], mark["start"] / 1000) for mark in file.chapters()]
+        tags = {key.lower(): text for key, text in {**file.metadata, **file.streams.audio[0].metadata}.items()}
+        pictures = [stream for stream in file.streams if stream.type == "video"]
+        cover = bytes(next(file.demux(pictures[0]))) if pictures else None
+        duration_s = file.duration / 1e6 if file.duration else 0.0
+    captions = (tmp_path / "book.srt").read_text()
+    heard_s = [_seconds(found) for found in re.findall(r"(\S+) --> \S+\n(?=Chapter )", captions)]
+    assert [title for title, _ in chapters] == ["Chapter 1: é", "Chapter 2: é", "Chapter 3: é"]
+    assert [start_s for _, start_s in chapters] == pytest.approx(heard_s, abs=0.2)
+    assert duration_s > chapters[-1][1] + 5
+    assert (tags["title"], tags["artist"]) == ("The Third Winter", "Someone Else")
+    if suffix == "opus":
+        assert "holds no cover" in told
+    else:
+        assert cover == png(30, 20)
+
+
+def _seconds(clock: str) -> float:
+    hours, minutes, seconds = clock.replace(",", ".").split(":")
+    return 3600 * int(hours) + 60 * int(minutes) + float(seconds)
+
+
+def test_another_voice_starts_over_and_says_so_and_a_damaged_passage_is_spoken_again(
+    apart: Apart, here: Here, book: Path, tmp_path: Path
+) -> None:
+    here(book, "-o", tmp_path / "whole.wav")
+    plan = said(tmp_path)
+    out, journal = tmp_path / "b.wav", tmp_path / "b.wav.reading"
+    apart(book, "-o", out, die_after=3)
+    left = journal.read_bytes()
+    done = kept(journal)
+    said(tmp_path)
+
+    _, told = here(book, "-o", out, "--voice", "am_adam")
+    assert "starting over: the book, the voice or a setting" in told
+    assert len(said(tmp_path)) == len(plan)
+
+    journal.write_bytes(left)
+    with sqlite3.connect(journal) as db:
+        db.execute("UPDATE passages SET samples = zeroblob(length(samples)) WHERE n = (SELECT min(n) FROM passages)")
+    db.close()
+    _, told = here(book, "-o", out)
+    assert len(said(tmp_path)) == len(plan) - len(done) + 1
+    assert samples(out) == samples(tmp_path / "whole.wav")
+
+    journal.write_bytes(b"not a database at all" * 1000)
+    _, told = here(book, "-o", out)
+    assert "starting over: b.wav.reading is damaged" in told
+    assert samples(out) == samples(tmp_path / "whole.wav")
+
+
+def test_what_is_wrong_shows_before_anything_is_spoken(here: Here, book: Path, tmp_path: Path) -> None:
+    marks = tmp_path / "marks.txt"
+    marks.write_text("Fine.\n\nChapter 2\n\nNot [pause:never] fine.")
+    for flags, message in (
+        ((book, "-o", tmp_path / "b.xyz"), "names no audio file"),
+        ((book, "-o", tmp_path / "no" / "b.mp3"), "there is no folder"),
+        ((book, "--voice", "nobody"), "nobody"),
+        ((book, "--cover", book), "neither a JPEG nor a PNG"),
+        ((book, "--captions", "x.doc"), "captions are"),
+        ((marks, "-o", tmp_path / "x.wav"), "chapter 2 (Chapter 2)"),
+        ((tmp_path / "nothing.txt",), "cannot read"),
+    ):
+        code, told = here(*flags)
+        assert code == 2, told
+        assert message in told
+    assert not said(tmp_path)
+
+
+def test_a_book_in_another_language_is_read_with_a_warning(here: Here, tmp_path: Path) -> None:
+    text = tmp_path / "x.html"
+    text.write_text("<html lang='fr'><p>bonjour</p></html>")
+    assert "in 'fr', and is read as en-us" in here(text, "-o", tmp_path / "x.wav")[1]
+    text.write_text("<html lang='en-GB'><p>hello</p></html>")
+    assert "read as" not in here(text, "-o", tmp_path / "x.wav")[1]
+
+
+def test_a_passage_with_nothing_to_say_is_silent_and_told(here: Here, tmp_path: Path) -> None:
+    text = tmp_path / "x.md"
+    text.write_text("# One\n\nwords\n\n# Two\n\n* * *\n\n# Three\n\n🚀🚀")
+    code, told = here(text, "-o", tmp_path / "x.wav")
+    assert code == 0
+    assert "2 symbols could not be said: 🚀 ×2" in told
+
+
+# -- the journal and the files -----------------------------------------------------------------------------------
+
+BOOK = Book("T", "A", (Chapter("one", "a b"), Chapter("two", "c d")))
+
+
+def full_journal(path: Path) -> Journal:
+    journal = Journal(path, "same")
+    for n, _ in enumerate(passages(BOOK.chapters)):
+        journal.keep(n, Kept(np.sin(np.arange(24_000, dtype=np.float32) / (20 + n))))
+    return journal
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device that is always full is Linux's")
+@pytest.mark.parametrize("suffix", [".wav", ".m4b", ".mp3", ".flac", ".opus", ".aac"])
+def test_an_audio_file_that_does_not_fit_is_no_file_and_the_journal_stays(tmp_path: Path, suffix: str) -> None:
+    out = tmp_path / f"b{suffix}"
+    out.write_bytes(b"what was there before")
+    with full_journal(tmp_path / "journal") as journal:
+        plan = list(passages(BOOK.chapters))
+        (tmp_path / f".b{suffix}.partial").symlink_to("/dev/full")
+        with pytest.raises(StorageFull, match="no room left"):
+            finish(BOOK, plan, journal, out, container(suffix))
+        assert out.read_bytes() == b"what was there before"
+        assert finish(BOOK, plan, journal, out, container(suffix)).n_chapters == 2
+    with av.open(str(out), format="s16le" if suffix == ".pcm" else None) as file:
+        assert sum(frame.samples for frame in file.decode(audio=0)) > 48_000
+
+
+def test_a_second_process_is_told_that_the_first_is_at_work(tmp_path: Path) -> None:
+    with full_journal(tmp_path / "journal"), pytest.raises(InvalidInput, match="another process"):
+        Journal(tmp_path / "journal", "same")
+
+
+def test_what_is_kept_comes_back_to_the_last_bit(tmp_path: Path) -> None:
+    with full_journal(tmp_path / "journal") as journal:
+        before = journal.kept(1).samples
+    with Journal(tmp_path / "journal", "same") as journal:
+        assert set(journal.n_samples) == {0, 1}
+        assert np.array_equal(journal.kept(1).samples, before)
+        assert np.abs(before - np.sin(np.arange(24_000, dtype=np.float32) / 21)).max() <= 1 / 32767
+
+
+# -- passages ----------------------------------------------------------------------------------------------------
+
+PIECE = st.sampled_from(
+    ["word", "Word.", "two words", "\n", "\n\n", " ", "[voice:am_adam]", "[/voice]", "[rate:1.2]", "[link. Here](x)",
+     "…", "A sentence of some length stands here, and ends. " * 12]
+)  # fmt: skip
+
+
+@given(texts=st.lists(st.lists(PIECE, max_size=30).map("".join), max_size=3))
+def test_passages_are_the_whole_text_in_order_and_none_is_long(texts: list[str]) -> None:
+    chapters = [Chapter("x", text) for text in texts]
+    plan = list(passages(chapters))
+    for n, text in enumerate(texts):
+        mine = [passage for passage in plan if passage.chapter == n]
+        assert "".join("".join(text[each.start : each.end].split()) for each in mine) == "".join(text.split())
+        assert all(each.end - each.start <= 5 * MOST + ENOUGH for each in mine)
+
+
+def test_marks_reach_over_the_border_of_a_passage() -> None:
+    sentence = "The water runs deep under the old bridge tonight. "
+    text = f"[voice:am_adam]{sentence * 30}[/voice][rate:1.2]{sentence * 30}"
+    plan = list(passages([Chapter("x", text)]))
+    assert {passage.marks for passage in plan} == {"", "[voice:am_adam]", "[rate:1.2]"}
+    assert plan[-1].said([Chapter("x", text)]).startswith("[rate:1.2]The")
+
+
+def test_a_paragraph_without_end_takes_time_in_proportion_to_its_length() -> None:
+    for text in ("word " * 100_000, "[" * 100_000, "x" * 300_000, "One. " * 60_000):
+        plan = list(passages([Chapter("x", text)]))
+        assert sum(passage.end - passage.start for passage in plan) > 0.7 * len(text)

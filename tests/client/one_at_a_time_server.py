@@ -1,0 +1,73 @@
+"""What many people run today: OpenAI's route on http.server, one request at a time, the answer when all of it is made.
+
+`python -m tests.client.one_at_a_time_server 8940 HOME` serves the official graph, to be measured with `tutti bench`
+beside tutti.
+"""
+
+import json
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+
+import numpy as np
+
+from tests.client.faults import head
+
+Speak = Callable[[str, str], bytes]  # text and voice; 24 kHz, mono, s16le
+
+
+def hum(text: str, voice: str) -> bytes:
+    """A tenth of a second for each character."""
+    n_samples = 2400 * len(text)
+    return (8000 * np.sin(np.arange(n_samples) * 2 * np.pi * 220 / 24_000)).astype("<i2").tobytes()
+
+
+def official(home: Path) -> Speak:
+    from benchmarks.quality import tutti_phonemes
+    from benchmarks.speak import Speaker
+    from tutti.weights import FP32_MODEL, Store
+
+    graph = Speaker(Store(home).path(FP32_MODEL), home / "voices")
+
+    def speak(text: str, voice: str) -> bytes:
+        (phonemes,) = tutti_phonemes([(text, False)], home)
+        return (np.clip(graph.speak(phonemes, voice), -1, 1) * 32767).astype("<i2").tobytes()
+
+    return speak
+
+
+def server(speak: Speak, port: int = 0) -> HTTPServer:
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+        timeout = 0.2  # for one at a time, who stays connected must not keep the others out
+
+        def do_POST(self) -> None:
+            asked = json.loads(self.rfile.read(int(self.headers["content-length"])))
+            pcm = speak(asked["input"], asked["voice"])
+            self.wfile.write(
+                head(200, content_type="audio/pcm", content_length=str(len(pcm)), connection="close") + pcm
+            )
+            self.close_connection = True
+
+        def log_message(self, *_: object) -> None: ...
+
+    return HTTPServer(("127.0.0.1", port), Handler)
+
+
+@contextmanager
+def one_at_a_time(speak: Speak = hum) -> Iterator[str]:
+    with server(speak) as serving:
+        thread = threading.Thread(target=lambda: serving.serve_forever(poll_interval=0.02), daemon=True)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{serving.server_address[1]}"
+        finally:
+            serving.shutdown()
+            thread.join()
+
+
+if __name__ == "__main__":
+    server(official(Path(sys.argv[2])), int(sys.argv[1])).serve_forever()

@@ -1,0 +1,277 @@
+"""The straight line, on the tone model: every word is heard once, in order, at the time it says."""
+
+import asyncio
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.fakes import Running, Spelling, running, tone_engine
+from tutti.engine.engine import MAX_TEXT
+from tutti.engine.word_times import join
+from tutti.errors import InvalidInput, ModelFailed, NothingToSpeak, TuttiError, UnknownLanguage, UnknownVoice
+from tutti.model.tone import FRAMES_PER_TOKEN, ToneModel, pitch_hz
+from tutti.speech import SAMPLE_RATE, SAMPLES_PER_FRAME, Frames, Samples, Speech, Utterance
+from tutti.text.aligned_text import Spoken
+from tutti.text.chunk import Reading
+from tutti.text.vocab import SYMBOLS
+from tutti.voices import Voices
+
+FRAME_S = SAMPLES_PER_FRAME / SAMPLE_RATE
+TOKEN_S = FRAMES_PER_TOKEN * FRAME_S
+AHEAD_S = FRAME_S + TOKEN_S  # words are timed as Kokoro's are heard: a frame early, with the space before them
+
+
+@pytest.fixture(scope="module")
+def engine(voices: Voices) -> Iterator[Running]:
+    with running(tone_engine(voices)) as engine:
+        yield engine
+
+
+def note_at(speech: Speech, time_s: float) -> float:
+    """The pitch heard at a moment, measured from the samples."""
+    start = round(time_s * SAMPLE_RATE)
+    piece = speech.samples[start : start + SAMPLES_PER_FRAME]
+    spectrum = np.abs(np.fft.rfft(piece * np.hanning(len(piece)), 1 << 16))
+    return float(spectrum.argmax() * SAMPLE_RATE / (1 << 16))
+
+
+WORDS = st.lists(
+    st.sampled_from(["deep", "water", "runs", "still", "under", "the", "old", "stone", "bridge", "tonight"]),
+    min_size=1,
+    max_size=120,
+)
+
+
+@given(words=WORDS, stops=st.lists(st.integers(0, 119), max_size=30))
+def test_every_word_is_timed_once_and_in_order_and_sounds_at_its_time(
+    engine: Running, words: list[str], stops: list[int]
+) -> None:
+    text = " ".join(word + "." * (i in stops) for i, word in enumerate(words))
+    speech = engine.speak(text)
+    assert [word.word.rstrip(".") for word in speech.words] == words
+    assert [text[slice(*word.span)] for word in speech.words] == text.split()
+    clock = 0.0
+    for word in speech.words:
+        assert clock <= word.start_s < word.end_s <= speech.duration_s
+        clock = word.end_s
+        first = word.word[0]
+        onset_s = word.end_s - word.start_s - TOKEN_S * len(word.word.rstrip("."))
+        assert 0 < onset_s < 1.01 * TOKEN_S
+        assert note_at(speech, word.start_s + AHEAD_S) == pytest.approx(pitch_hz(SYMBOLS[first]), abs=25)
+
+
+def test_a_stream_is_the_speech_in_pieces(engine: Running) -> None:
+    text = "The old bridge stands still. " * 40
+
+    streamed, whole = engine.stream(text, whole=True), engine.speak(text)
+    assert len(streamed) > 5
+    assert np.array_equal(np.concatenate([speech.samples for speech in streamed]), whole.samples)
+    assert join(streamed).words == whole.words
+    assert all(a.span[1] <= b.span[0] for a, b in pairwise(streamed))
+
+
+@pytest.mark.parametrize("asked", [{"whole": True}, {"bulk": True}])
+def test_only_for_a_listener_a_text_begins_with_a_short_chunk(engine: Running, asked: dict[str, bool]) -> None:
+    text = "The old bridge stands still and under it, " * 4 + "deep water runs."
+    listened, patient = engine.stream(text), engine.stream(text, **asked)
+    assert len(listened) > 1
+    assert len(patient) == 1
+    assert [word.word for word in join(listened).words] == [word.word for word in patient[0].words]
+
+
+def test_a_pause_is_silence_of_its_length_and_moves_what_follows(engine: Running) -> None:
+    plain, paused = engine.speak("deep. water."), engine.speak("deep. [pause:1.5s] water.")
+    assert len(paused.samples) - len(plain.samples) == pytest.approx(1.5 * SAMPLE_RATE, abs=2 * TOKEN_S * SAMPLE_RATE)
+    gap = paused.samples[round((paused.words[0].end_s + 3 * TOKEN_S) * SAMPLE_RATE) :][:SAMPLE_RATE]
+    assert not gap.any()
+    assert note_at(paused, paused.words[1].start_s + AHEAD_S) == pytest.approx(pitch_hz(SYMBOLS["w"]), abs=25)
+
+
+def test_given_phonemes_are_said_and_the_word_is_shown(engine: Running) -> None:
+    speech = engine.speak("deep [tomato](/zz/) water")
+    assert [word.word for word in speech.words] == ["deep", "tomato", "water"]
+    assert speech.words[1].end_s - speech.words[1].start_s == pytest.approx(len(" zz") * TOKEN_S)
+
+
+def test_several_words_that_read_one_are_one_to_the_listener(engine: Running) -> None:
+    speech = engine.speak("it costs $5 today")
+    assert [word.word for word in speech.words] == ["it", "costs", "$5", "today"]
+    assert speech.words[2].end_s - speech.words[2].start_s > TOKEN_S * len("five dollars") * 0.8
+
+
+def test_speed_makes_speech_shorter_and_its_words_earlier(engine: Running) -> None:
+    slow, fast = engine.speak("deep water runs", speed=1.0), engine.speak("deep water runs", speed=2.0)
+    assert len(fast.samples) * 2 == len(slow.samples)
+    assert fast.words[2].start_s * 2 == pytest.approx(slow.words[2].start_s, abs=1.01 * FRAME_S)
+
+
+@pytest.mark.parametrize(
+    ("text", "asked", "error", "param"),
+    [
+        ("", {}, NothingToSpeak, "input"),
+        (" \n\t ", {}, NothingToSpeak, "input"),
+        ("😀🎉👩‍👩‍👧", {}, NothingToSpeak, "input"),
+        ("\0\u200b", {}, NothingToSpeak, "input"),
+        ("hello", {"voice": "af_hart"}, UnknownVoice, "voice"),
+        ("hello", {"style": "nobody"}, UnknownVoice, "voice"),
+        ("hello", {"language": "klingon"}, UnknownLanguage, "language"),
+        ("hello", {"speed": 0.0}, InvalidInput, "speed"),
+        ("hello", {"speed": -1.0}, InvalidInput, "speed"),
+        ("hello", {"speed": float("nan")}, InvalidInput, "speed"),
+        ("hello", {"speed": 9.0}, InvalidInput, "speed"),
+        ("hello [pause:99s]", {}, InvalidInput, "input"),
+        ("a" * (MAX_TEXT + 1), {}, InvalidInput, "input"),
+    ],
+)  # fmt: skip
+def test_bad_input_is_named(
+    engine: Running, text: str, asked: dict[str, object], error: type[TuttiError], param: str
+) -> None:
+    with pytest.raises(error) as caught:
+        engine.speak(text, **asked)
+    assert caught.value.param == param
+
+
+@pytest.mark.parametrize("text", ["deep\0 water", "deep \ud800 water", "deep \u202e\u200dwater", "\ufeffdeep water"])
+def test_odd_characters_do_not_stop_the_words_around_them(engine: Running, text: str) -> None:
+    assert [word.word.strip("\0\ud800\u202e\u200d\ufeff ") for word in engine.speak(text).words] == ["deep", "water"]
+
+
+def test_lost_symbols_are_reported(engine: Running) -> None:
+    assert engine.speak("deep 😀 water 😀").dropped == ("😀", "😀")
+
+
+class Counting(ToneModel):
+    """Counts the rows it voiced, and breaks on any that has the sound z in it."""
+
+    def __init__(self) -> None:
+        super().__init__(lanes=2)
+        self.n_rows = 0
+        self.threads: set[int] = set()
+
+    def acoustic(self, rows: Sequence[Utterance]) -> list[Frames]:
+        self.threads.add(threading.get_ident())
+        return super().acoustic(rows)
+
+    def vocoder(self, rows: Sequence[Frames]) -> list[Samples]:
+        self.n_rows += len(rows)
+        if any(pitch_hz(SYMBOLS["z"]) in row.f0 for row in rows):
+            raise ModelFailed("the model broke on a row: test")
+        return super().vocoder(rows)
+
+
+LONG = "The old bridge stands still under the water tonight and runs deep. " * 200
+
+
+def test_who_leaves_after_the_first_sound_has_at_most_two_more_chunks_made(voices: Voices) -> None:
+    model = Counting()
+
+    async def leave_early() -> None:
+        async with tone_engine(voices, lambda: model) as engine:
+            stream = engine.stream(LONG, voice="af_heart")
+            await anext(stream)
+            await stream.aclose()
+
+    asyncio.run(leave_early())
+    assert 1 <= model.n_rows <= 3
+
+
+@pytest.mark.parametrize(
+    ("asked", "n_told"), [({}, 1), ({"whole": True}, 0), ({"bulk": True}, 0)], ids=["listens", "whole", "bulk"]
+)
+def test_the_rest_is_needed_sooner_once_somebody_listens(voices: Voices, asked: dict[str, bool], n_told: int) -> None:
+    """Chunks were due as if the first word came at the target; who wants a whole file plays none of it yet."""
+
+    async def run() -> list[float]:
+        told: list[float] = []
+        async with tone_engine(voices) as engine:
+            (batcher,) = engine.batchers
+            hasten = batcher.hasten
+
+            def noted(stream: int, by_s: float) -> None:
+                told.append(by_s)
+                hasten(stream, by_s)
+
+            batcher.hasten = noted  # type: ignore[method-assign]
+            async for _ in engine.stream(LONG[:2000], voice="af_heart", **asked):
+                pass
+        return told
+
+    assert len(asyncio.run(run())) == n_told
+
+
+def test_a_megabyte_of_text_is_read_only_as_far_as_it_is_spoken(voices: Voices) -> None:
+    class Listening(Spelling):
+        n_sentences = 0
+
+        def pronounce(self, spoken: Spoken, code: str, given: Mapping[int, str] = {}) -> Reading:
+            self.n_sentences += 1
+            return super().pronounce(spoken, code, given)
+
+    g2p = Listening()
+
+    async def first() -> Speech:
+        async with tone_engine(voices, pronounce=g2p.pronounce) as engine:
+            stream = engine.stream(LONG * 75, voice="af_heart")
+            speech = await anext(stream)
+            await stream.aclose()
+            return speech
+
+    assert len(LONG * 75) > 1_000_000
+    assert asyncio.run(first()).words[0].word == "The"
+    assert g2p.n_sentences < 20
+
+
+def test_the_model_never_runs_on_the_event_loop(voices: Voices) -> None:
+    model = Counting()
+    loops: set[int] = set()
+
+    async def speak() -> None:
+        loops.add(threading.get_ident())
+        async with tone_engine(voices, lambda: model) as engine:
+            await engine.speak(LONG, voice="af_heart")
+
+    asyncio.run(speak())
+    assert model.threads
+    assert not loops & model.threads
+
+
+def test_a_failure_in_mid_stream_reaches_the_caller_after_the_good_part(voices: Voices) -> None:
+    text = LONG + "A zoo. " + LONG
+    heard: list[str] = []
+
+    async def run() -> None:
+        async with tone_engine(voices, Counting) as engine:
+            async for speech in engine.stream(text, voice="af_heart"):
+                heard.extend(word.word for word in speech.words)
+
+    with pytest.raises(ModelFailed):
+        asyncio.run(run())
+    assert heard == text.split()[: len(heard)]
+    assert len(LONG.split()) - 100 < len(heard) <= len(LONG.split())
+
+
+def test_many_at_once_each_hear_their_own(engine: Running) -> None:
+    texts = [
+        f"{word} " * (3 + i)
+        for i, word in enumerate(["deep", "water", "runs", "still", "under", "old", "stone", "bridge"])
+    ]
+
+    async def all_at_once() -> list[Speech]:
+        return await asyncio.gather(*(engine.engine.speak(text, voice="af_heart") for text in texts))
+
+    for text, speech in zip(texts, engine.portal.call(all_at_once), strict=True):
+        assert [word.word for word in speech.words] == text.split()
+        assert np.array_equal(speech.samples, engine.speak(text).samples)
+
+
+@pytest.mark.parametrize("gone", [0, 1])
+def test_a_worker_that_is_gone_gets_no_work_while_another_is_there(voices: Voices, gone: int) -> None:
+    with running(tone_engine(voices, n_workers=2)) as engine:
+        engine.portal.call(engine.engine.batchers[gone].worker.close)
+        assert engine.engine.workers()["readyWorkers"] == 1
+        assert [len(engine.speak("still water").words) for _ in range(3)] == [2, 2, 2]

@@ -1,0 +1,198 @@
+"""Sound before the sentence is finished, on the tone model: the same samples and words, only sooner."""
+
+import asyncio
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import aclosing
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.fakes import Running, running, tone_engine
+from tutti.engine.word_times import join
+from tutti.errors import ModelFailed
+from tutti.model.onnx.incremental.spans import FIRST, LOOK_BACK, WORTH, quiet_end, representatives, stretches
+from tutti.model.tone import FRAMES_PER_TOKEN, ToneModel
+from tutti.speech import SAMPLES_PER_FRAME, Frames, Part, Samples, Speech
+from tutti.voices import Voices
+
+LONG = "the old stone bridge stands still over the deep dark water that runs under it all night and all day without end"
+
+
+class Noting(ToneModel):
+    """Writes down what its vocoder is asked for."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked: list[list[Frames]] = []
+
+    def vocoder(self, rows: Sequence[Frames]) -> list[Samples]:
+        self.asked.append(list(rows))
+        return super().vocoder(rows)
+
+
+@pytest.fixture
+def model() -> Noting:
+    return Noting()
+
+
+@pytest.fixture
+def engine(voices: Voices, model: Noting) -> Iterator[Running]:
+    with running(tone_engine(voices, lambda: model)) as engine:
+        yield engine
+
+
+@given(n_frames=st.integers(1, 3000), growth=st.floats(1.5, 3.0))
+def test_stretches_are_the_row_and_grow(n_frames: int, growth: float) -> None:
+    found = stretches(n_frames, growth)
+    assert found[0][0] == 0
+    assert found[-1][1] == n_frames
+    assert all(a[1] == b[0] for a, b in pairwise(found))
+    lengths = [end - start for start, end in found]
+    assert lengths[:-1] == sorted(lengths[:-1])  # the last is what is left
+    assert min(lengths) >= min(n_frames, FIRST / 2)
+    assert len(found) == 1 if n_frames < WORTH else lengths[0] == FIRST
+
+
+@given(st.lists(st.floats(-10, 10, width=32), min_size=4, max_size=200), st.data())
+def test_a_stretch_ends_no_louder_and_little_sooner_than_it_should(values: list[float], data: st.DataObject) -> None:
+    energy = np.repeat(np.array(values, np.float32), 2)
+    end = data.draw(st.integers(2, len(values)))
+    start = data.draw(st.integers(0, end - 1))
+    found = quiet_end(energy, start, end)
+    assert max(start, end - LOOK_BACK - 1) < found <= end
+    assert energy[2 * found - 2 : 2 * found + 1].max() <= energy[max(0, 2 * end - 3) : 2 * end + 3].max()
+
+
+def test_a_stream_begins_with_a_stretch_and_is_the_whole_speech_sample_for_sample(
+    engine: Running, model: Noting
+) -> None:
+    text = f"{LONG}. {LONG}."
+    streamed = engine.stream(text)
+    assert 0 < len(streamed[0].samples) <= FIRST * SAMPLES_PER_FRAME
+    parts = [row for batch in model.asked for row in batch if isinstance(row, Part)]
+    assert len(parts) > 2, "nothing was cut"
+    whole = engine.speak(text)
+    assert np.array_equal(np.concatenate([speech.samples for speech in streamed]), whole.samples)
+    assert join(streamed).words == whole.words
+
+
+def test_each_word_comes_with_the_stretch_in_which_it_begins(engine: Running) -> None:
+    streamed, clock = engine.stream(LONG), 0.0
+    assert len(streamed) > 2
+    for speech in streamed:
+        assert all(clock <= word.start_s < clock + speech.duration_s for word in speech.words)
+        clock += speech.duration_s
+    assert [LONG[slice(*word.span)] for speech in streamed for word in speech.words] == LONG.split()
+    assert all(a.span[1] <= b.span[0] for a, b in pairwise(speech for speech in streamed if speech.words))
+
+
+def test_who_wants_the_whole_or_has_time_gets_whole_rows(engine: Running, model: Noting) -> None:
+    engine.speak(LONG)
+    engine.stream(LONG, bulk=True)
+    assert not any(isinstance(row, Part) for batch in model.asked for row in batch)
+
+
+def test_only_the_first_chunk_is_cut(engine: Running, model: Noting) -> None:
+    engine.stream(f"{LONG}. " * 4)
+    cut = {id(row.features) for batch in model.asked for row in batch if isinstance(row, Part)}
+    assert len(cut) == 1
+
+
+def test_among_stretches_of_many_streams_nobody_hears_another(voices: Voices) -> None:
+    texts = [f"{word} {LONG}" for word in ("deep", "still", "tonight", "old", "water", "stone")]
+    with running(tone_engine(voices)) as engine:
+        expected = [engine.speak(text).samples for text in texts]
+
+        async def all_at_once() -> list[list[Speech]]:
+            async def one(text: str) -> list[Speech]:
+                return [speech async for speech in engine.engine.stream(text, voice="af_heart")]
+
+            return await asyncio.gather(*map(one, texts))
+
+        streams = engine.portal.call(all_at_once)
+    for streamed, samples in zip(streams, expected, strict=True):
+        assert len(streamed) > 2
+        assert np.array_equal(np.concatenate([speech.samples for speech in streamed]), samples)
+
+
+class Held(Noting):
+    """Stops in its second stretch until it is let go."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.go = threading.Event()
+
+    def vocoder(self, rows: Sequence[Frames]) -> list[Samples]:
+        if any(isinstance(row, Part) and row.start > 0 for row in rows):
+            assert self.go.wait(60)
+        return super().vocoder(rows)
+
+
+def test_who_leaves_after_the_first_stretch_is_forgotten(voices: Voices) -> None:
+    model = Held()
+    with running(tone_engine(voices, lambda: model)) as engine:
+
+        async def first_only() -> None:
+            async with aclosing(engine.engine.stream(LONG, voice="af_heart")) as speeches:
+                await anext(speeches)
+
+        engine.portal.call(first_only)
+        model.go.set()
+        engine.speak("deep water")
+        later = [row for batch in model.asked for row in batch if isinstance(row, Part) and row.start > FIRST]
+        assert not later, "a stretch was made that nobody waited for"
+        assert engine.engine.books.as_dict()["outcomes"]["cancelled"] == 1
+        assert not engine.engine.batchers[0]._rows
+
+
+class Tired(ToneModel):
+    """Breaks on every stretch but the first."""
+
+    def vocoder(self, rows: Sequence[Frames]) -> list[Samples]:
+        if any(isinstance(row, Part) and row.start > 0 for row in rows):
+            raise ModelFailed("too tired to go on")
+        return super().vocoder(rows)
+
+
+def test_a_stretch_that_fails_is_told_after_those_that_were_heard(voices: Voices) -> None:
+    heard: list[Speech] = []
+    with running(tone_engine(voices, Tired)) as engine:
+
+        async def listen() -> None:
+            async for speech in engine.engine.stream(LONG, voice="af_heart"):
+                heard.append(speech)
+
+        with pytest.raises(ModelFailed, match="too tired"):
+            engine.portal.call(listen)
+    assert len(heard) == 1
+
+
+def test_a_short_sentence_stays_whole(engine: Running, model: Noting) -> None:
+    assert len("deep water") * FRAMES_PER_TOKEN < WORTH
+    engine.stream("deep water")
+    assert not any(isinstance(row, Part) for batch in model.asked for row in batch)
+
+
+def test_frames_that_speak_for_a_row_have_its_means_and_spreads() -> None:
+    rng = np.random.default_rng(1)
+    n_frames = 400
+    mood = np.repeat(rng.normal(size=(512, n_frames // 20)), 40, axis=1)  # changes twice a second, as sounds do
+    decoded = (mood * rng.uniform(0.2, 3, (512, 1)) + rng.normal(size=mood.shape))[None].astype(np.float32)
+    decoded[0, :, 300:] += 5  # a beginning that is not like the rest
+    source = rng.uniform(0, 1, (1, 22, 120 * n_frames + 1)).astype(np.float32)
+    frames, weights = representatives(decoded, source)
+    assert list(frames[: FIRST + 1]) == list(range(FIRST + 1))
+    assert frames.max() < n_frames
+    assert weights.min() >= 0
+    assert weights.sum() == pytest.approx(1)
+    assert len(frames) < n_frames / 2
+    pairs = decoded[0].reshape(512, n_frames, 2).mean(2)
+    chosen, first = pairs[:, frames], pairs[:, :FIRST]
+    spread = pairs.std(1)
+    error = np.abs(chosen @ weights - pairs.mean(1)) / spread
+    careless = np.abs(first.mean(1) - pairs.mean(1)) / spread
+    assert error.mean() < 0.25 * careless.mean()

@@ -1,0 +1,174 @@
+"""What every backend keeps, with or without weights: the tone model, ONNX Runtime in both precisions, PyTorch."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pytest
+
+from tutti.errors import InvalidInput, ModelFailed
+from tutti.model.choice import choose, load
+from tutti.model.tone import ToneModel
+from tutti.model.validation import check_samples
+from tutti.speech import SAMPLES_PER_FRAME, Frames, Model, Utterance
+from tutti.verify.mel import distance_db
+from tutti.voices import NAMES, Voices
+
+
+@dataclass(frozen=True, slots=True)
+class Near:
+    """How near a row must come to itself when it is computed in other company."""
+
+    pitch_hz: float = 0.0
+    samples: float = 1e-5  # a row has one core or all, as its mates leave it: another order of adding, a millionth
+    sound_db: float = 0.01
+
+
+# PyTorch chooses its kernels by shape, and the vocoder is chaotic in the last bits of the pitch: near is for the ear.
+NEAR = {"torch": Near(pitch_hz=1e-2, samples=np.inf, sound_db=0.1)}
+BACKENDS = ["tone", *(pytest.param(name, marks=pytest.mark.weights) for name in ("fp32", "int8", "torch"))]
+
+Row = Callable[..., Utterance]
+
+
+@pytest.fixture(scope="module", params=BACKENDS)
+def backend(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture(scope="module")
+def near(backend: str) -> Near:
+    return NEAR.get(backend, Near())
+
+
+@pytest.fixture(scope="module")
+def model(backend: str, request: pytest.FixtureRequest) -> Iterator[Model]:
+    if backend == "tone":
+        yield ToneModel(lanes=2)
+        return
+    if backend == "torch":
+        pytest.importorskip("torch")
+    choice = choose("torch", "cpu") if backend == "torch" else choose("onnx", precision=backend)  # type: ignore[arg-type]
+    model = load(request.getfixturevalue("official")[choice.weights], choice, 1 if backend == "torch" else 2)
+    yield model
+    model.close()
+
+
+@pytest.fixture(scope="module")
+def row(model: Model, request: pytest.FixtureRequest) -> Row:
+    """Makes an utterance of n phonemes in some voice."""
+    voices = None if isinstance(model, ToneModel) else Voices(request.getfixturevalue("home") / "voices")
+
+    def make(n: int, voice: str = "af_heart", speed: float = 1.0) -> Utterance:
+        # h ə l O , w ɜ ɹ l d and a blank, over and over
+        ids = np.resize([50, 83, 54, 31, 3, 16, 65, 87, 123, 54, 46, 16], n)
+        style = voices.get(voice).style(n) if voices else np.full(256, NAMES.index(voice), np.float32)
+        return Utterance(np.array([0, *ids, 0], np.int64), style, speed)
+
+    return make
+
+
+@pytest.fixture(scope="module")
+def rows(row: Row) -> list[Utterance]:
+    return [row(9), row(31, "am_adam", 1.3), row(1), row(18, "bf_emma", 0.7), row(9, "zm_yunxi")]
+
+
+def test_as_many_rows_come_out_as_go_in(model: Model) -> None:
+    assert list(model.acoustic([])) == []
+    assert list(model.vocoder([])) == []
+
+
+def test_frames_and_samples_have_the_lengths_that_durations_say(model: Model, rows: list[Utterance]) -> None:
+    frames = model.acoustic(rows)
+    for utterance, between, samples in zip(rows, frames, model.vocoder(frames), strict=True):
+        n = between.n_frames
+        assert len(between.durations) == len(utterance.tokens)
+        assert between.durations.min() >= 1
+        assert between.durations.sum() == n
+        assert between.f0.shape == between.energy.shape == (2 * n,)
+        assert samples.shape == (n * SAMPLES_PER_FRAME,)
+        assert samples.dtype == np.float32
+        assert np.abs(samples).max() > 0.01
+
+
+def test_a_row_does_not_hear_its_neighbours(model: Model, rows: list[Utterance], near: Near) -> None:
+    together = model.acoustic(rows)
+    sounds = model.vocoder(together)
+    for i in reversed(range(len(rows))):
+        (alone,) = model.acoustic([rows[i]])
+        assert np.array_equal(alone.durations, together[i].durations)
+        assert np.abs(alone.f0 - together[i].f0).max() <= near.pitch_hz
+        (sound,) = model.vocoder([alone])
+        assert np.abs(sound - sounds[i]).max() < near.samples
+        assert distance_db(sound, sounds[i]) <= near.sound_db
+
+
+def test_mates_and_places_in_a_batch_do_not_change_a_sample(model: Model, rows: list[Utterance], near: Near) -> None:
+    frames = model.acoustic(rows)
+    first = model.vocoder([frames[0], frames[2]])[0]
+    second = model.vocoder([frames[3], frames[0]])[1]
+    assert np.abs(second - first).max() <= near.samples
+    assert distance_db(second, first) <= near.sound_db
+
+
+def test_the_same_seed_is_the_same_sound_whatever_the_seeds_of_others(model: Model, row: Row, near: Near) -> None:
+    plain, other = row(9), row(5, "am_adam")
+    sounds = [
+        model.vocoder(model.acoustic([replace(other, seed=mate), replace(plain, seed=seed)]))[1]
+        for seed, mate in ((None, None), (1, 2), (1, 3), (2**63 - 1, 1))
+    ]
+    for sound in sounds[1:]:
+        assert np.abs(sound - sounds[0]).max() <= near.samples
+        assert distance_db(sound, sounds[0]) <= near.sound_db
+
+
+def test_slower_speech_takes_longer(model: Model, row: Row) -> None:
+    slow, plain, fast = model.acoustic([row(20, speed=speed) for speed in (0.5, 1, 2)])
+    assert slow.n_frames > plain.n_frames > fast.n_frames
+
+
+@pytest.mark.parametrize("n", [0, 511])
+def test_too_few_or_too_many_phonemes_are_refused(model: Model, row: Row, n: int) -> None:
+    good = row(3)
+    bad = Utterance(np.zeros(n + 2, np.int64), good.style)
+    with pytest.raises(InvalidInput, match=f"not {n}") as caught:
+        model.acoustic([good, bad])
+    assert caught.value.param == "input"
+
+
+def test_the_longest_legal_row_is_read(model: Model, row: Row) -> None:
+    (frames,) = model.acoustic([row(510, speed=4)])
+    assert len(frames.durations) == 512
+
+
+def test_a_style_that_is_not_finite_is_refused(model: Model, row: Row) -> None:
+    style = row(3).style.copy()
+    style[7] = np.nan
+    with pytest.raises(InvalidInput, match="finite") as caught:
+        model.acoustic([row(3), replace(row(3), style=style)])
+    assert caught.value.param == "voice"
+
+
+def test_a_broken_row_is_an_error_and_its_mates_speak_on_without_it(model: Model, row: Row) -> None:
+    good, poor = model.acoustic([row(4), row(6)])
+    (before,) = model.vocoder([good])
+    broken = replace(poor, f0=np.full_like(poor.f0, np.nan))
+    with pytest.raises(ModelFailed, match="finite"):
+        model.vocoder([good, broken])
+    (after,) = model.vocoder([good])
+    assert np.array_equal(after, before)
+
+
+@pytest.mark.parametrize("speed", [0.0, -1.0, float("nan"), float("inf"), 9.0])
+def test_a_speed_that_nobody_speaks_at_is_refused(model: Model, row: Row, speed: float) -> None:
+    with pytest.raises(InvalidInput, match="speed"):
+        model.acoustic([row(3, speed=speed)])
+
+
+def test_broken_sound_is_refused() -> None:
+    frames = Frames(np.array([2]), np.zeros((512, 2), np.float32), *[np.zeros(4, np.float32)] * 2, np.zeros(256))  # type: ignore[arg-type]
+    sound = np.zeros(2 * SAMPLES_PER_FRAME, np.float32)
+    assert check_samples(frames, sound) is sound
+    for broken in (sound[:-1], np.full_like(sound, np.nan), np.full_like(sound, np.inf)):
+        with pytest.raises(ModelFailed):
+            check_samples(frames, broken)

@@ -1,0 +1,68 @@
+"""Long texts over the wire: a book streams in the memory of a page, and a short text beside it is heard at once."""
+
+import socket
+from pathlib import Path
+
+import httpx2
+import psutil
+
+from tests.fakes import Spelling, silent_voices, tone_engine
+from tests.server.harness import SHORT, serving
+from tests.server.test_streaming import raw
+from tests.third_party.process import tone_server
+from tutti.text.frontend import G2PPool
+
+PAGE = "“Still water,” she said — and it runs deep… The old bridge stands.\n\n"
+
+
+def words(n: int) -> str:
+    return PAGE * (n // len(PAGE.split()))
+
+
+def test_ten_times_the_words_stream_in_the_same_memory() -> None:
+    with tone_server() as server, httpx2.Client(base_url=server.url, timeout=120) as client:
+        process = psutil.Process(server.pid)
+
+        def most(n_words: int) -> tuple[int, int]:
+            """Bytes that came, and the most memory that was seen while they did."""
+            n_bytes, seen = 0, 0
+            body = {"input": words(n_words), "response_format": "pcm"}
+            with client.stream("POST", "/v1/audio/speech", json=body) as response:
+                assert response.status_code == 200
+                for n, piece in enumerate(response.iter_raw()):
+                    n_bytes += len(piece)
+                    if n % 50 == 0:
+                        seen = max(seen, process.memory_info().rss)
+            return n_bytes, seen
+
+        most(1000)  # what is loaded once
+        few_bytes, few = most(1000)
+        many_bytes, many = most(10_000)
+    assert many_bytes > 9.9 * few_bytes
+    assert many - few < 0.25 * (many_bytes - few_bytes)
+
+
+def test_a_hundred_thousand_words_are_taken_without_any_setting(tmp_path: Path) -> None:
+    with serving(tone_engine(silent_voices(tmp_path))) as house:
+        body = {"input": words(100_000), "response_format": "pcm"}
+        with house.client().stream("POST", "/v1/audio/speech", json=body) as response:
+            assert response.status_code == 200
+            assert len(next(response.iter_raw()))
+
+
+def test_a_short_text_is_heard_while_long_ones_are_read_in_the_same_process(tmp_path: Path) -> None:
+    engine = tone_engine(silent_voices(tmp_path))
+    engine.reader = G2PPool(Spelling().pronounce)
+    with serving(engine) as house:
+        long = [socket.create_connection(house.host_port) for _ in range(8)]
+        try:
+            for sock in long:
+                sock.sendall(raw("/v1/audio/speech", {"input": words(15_000), "response_format": "pcm"}))
+            for sock in long:
+                assert sock.recv(100).startswith(b"HTTP/1.1 200")
+            assert house.speak().status_code == 200
+            assert house.app.state.service.gate.n_inside >= len(long)  # none of them is at its end
+            assert house.speak(input=SHORT, stream=False).status_code == 200
+        finally:
+            for sock in long:
+                sock.close()

@@ -1,0 +1,256 @@
+"""Whoever watches sees what happens, as docs/stats.md words it; where nobody does, nothing is drawn."""
+
+import asyncio
+import json
+import re
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.fakes import Holding, silent_voices, tone_engine
+from tests.server.harness import LONG, House, serving, shaped
+from tests.server.watcher import Event, watching
+from tutti.server.dashboard import Picture
+from tutti.server.routes import stats as module
+from tutti.server.routes.stats import MAX_TICKS, Seat
+
+PAGE = (Path(__file__).parents[2] / "docs/stats.md").read_text(encoding="utf-8")
+TEXT = "The old bridge stands still under the water tonight and runs deep."
+NULLABLE = {"ms", "cap_ms", "max_batch_frames", "max_batch_text", "trial", "p50", "p95", "p99", "first_in_time"}
+
+
+@pytest.fixture(scope="module")
+def model() -> Holding:
+    return Holding()
+
+
+@pytest.fixture(scope="module")
+def house(voice_folder: Path, model: Holding) -> Iterator[House]:
+    with serving(tone_engine(silent_voices(voice_folder), lambda: model)) as running:
+        yield running
+
+
+@pytest.fixture
+def held(model: Holding) -> Iterator[Holding]:
+    with model.held():
+        yield model
+
+
+def shown(kind: str) -> Event:
+    """The example of this event in the page."""
+    blocks = (
+        json.loads(block) for block in re.findall(r"```json\n(\{.*?\})\n```", PAGE, re.DOTALL) if "\n{" not in block
+    )
+    return next(dict(block) for block in blocks if block["type"] == kind)
+
+
+def assert_alike(real: Any, example: Any, name: str = "event") -> None:
+    """The same fields of the same types throughout; lists by their first item."""
+    if real is None:
+        assert name in NULLABLE or name in ("acoustic", "vocoder"), name
+    elif isinstance(example, dict):
+        assert isinstance(real, dict)
+        assert real.keys() == example.keys(), name
+        for field, value in example.items():
+            assert_alike(real[field], value, field)
+    elif isinstance(example, list):
+        assert isinstance(real, list)
+        if real and example:
+            assert_alike(real[0], example[0], name)
+    elif example is not None and real is not None:
+        number = (int, float)
+        assert isinstance(real, number if isinstance(example, number) else type(example)), (name, real)
+
+
+def test_the_page_shows_the_fields_that_there_are(house: House) -> None:
+    with watching(house) as watcher:
+        hello = watcher.next()
+        house.speak(input=f"{TEXT} one.")
+        tick = watcher.until(lambda event: event["batches"] and event["lately"]["first_audio_ms"]["n"])
+    assert hello["type"] == "hello"
+    assert_alike(hello, shown("hello"))
+    assert_alike(tick, shown("tick"))
+    snapshot = house.get("/v1/stats").json()
+    assert snapshot.keys() == (shown("hello") | shown("tick")).keys() - {"left_out"}
+    assert snapshot["type"] == "stats"
+    assert snapshot["batches"]
+
+
+def test_a_batch_is_told_when_it_begins_and_again_when_it_ends(house: House, held: Holding) -> None:
+    with ThreadPoolExecutor(1) as pool, watching(house) as watcher:
+        seen_before = {batch["id"] for batch in watcher.next()["batches"]}
+        asked = pool.submit(house.speak, input=f"{TEXT} two.")
+
+        def vocoder(event: Event) -> list[Event]:
+            new = [batch for batch in event["batches"] if batch["id"] not in seen_before]
+            return [batch for batch in new if batch["stage"] == "vocoder"]
+
+        began = watcher.until(vocoder)
+        (running,) = vocoder(began)
+        assert (running["outcome"], running["ms"]) == ("running", None)
+        assert began["running"] == [running["id"]]
+        held.go.set()
+        ended = watcher.until(lambda event: [batch for batch in vocoder(event) if batch["outcome"] == "done"])
+        done = next(batch for batch in vocoder(ended) if batch["id"] == running["id"])
+        assert done["ms"] > 0
+        assert {**done, "ms": None, "outcome": "running"} == running
+        assert asked.result(60).status_code == 200
+        last = watcher.until(lambda event: not event["running"])
+    assert last["totals"]["rows"] >= 1
+    for tick in watcher.seen[1:]:
+        for batch in tick["batches"]:
+            sizes = [row["size"] for row in batch["rows"]]
+            assert batch["padding"] == pytest.approx(1 - sum(sizes) / batch["padded"], abs=1e-3)
+            assert all(row["padded"] >= row["size"] for row in batch["rows"])
+            assert batch["predicted_ms"] > 0
+
+
+def test_those_who_wait_are_told_by_class_and_age(house: House, held: Holding) -> None:
+    n_texts = 8
+    with ThreadPoolExecutor(n_texts) as pool, watching(house) as watcher:
+        watcher.next()
+        asked = [pool.submit(house.speak, input=f"{TEXT} {word}.") for word in "abcdefgh"]
+
+        def all_wait(event: Event) -> bool:
+            running = sum(len(batch["rows"]) for event in watcher.seen[1:] for batch in event["batches"]
+                          if batch["id"] in event["running"] and batch["stage"] == "vocoder")  # fmt: skip
+            return bool(running) and event["waiting"] + running >= n_texts
+
+        tick = watcher.until(all_wait)
+        for queue in tick["queue"].values():
+            assert len(queue["jobs"]) == sum(queue[kind] for kind in ("first", "next", "bulk"))
+            ages = [job["age_ms"] for job in queue["jobs"]]
+            assert ages == sorted(ages, reverse=True)
+            for kind in ("first", "next", "bulk"):
+                assert queue[kind] == sum(job["class"] == kind for job in queue["jobs"])
+        assert tick["waiting"] == sum(len(queue["jobs"]) for queue in tick["queue"].values())
+        assert tick["backlog_ms"] > 0
+        held.go.set()
+        assert all(answer.result(60).status_code == 200 for answer in asked)
+        watcher.until(lambda event: event["waiting"] == 0 and not event["running"])
+
+
+def test_all_rows_of_a_request_are_told_as_its_own(house: House) -> None:
+    """Also where its first chunk sounds stretch by stretch."""
+    with watching(house) as watcher:
+        seen_before = {batch["id"] for batch in watcher.next()["batches"]}
+        n_before = house.get("/v1/stats").json()["totals"]["rows"]
+        with house.clients[0].stream(
+            "POST", "/v1/audio/speech", json={"input": LONG, "response_format": "pcm"}
+        ) as answer:
+            assert len(answer.read())
+        watcher.until(lambda event: event.get("totals", {}).get("rows", 0) > n_before and not event["running"])
+        told = [batch for event in watcher.seen for batch in event["batches"] if batch["id"] not in seen_before]
+    assert {batch["stage"] for batch in told} == {"acoustic", "vocoder"}
+    assert len({row["stream"] for batch in told for row in batch["rows"]}) == 1
+
+
+def test_no_more_than_ten_updates_a_second(house: House) -> None:
+    with watching(house) as watcher:
+        watcher.next()
+        for word in ("up", "down", "left"):
+            house.speak(input=f"{TEXT} {word}.")
+        times = [watcher.next()["t"] for _ in range(4)]
+    assert all(later - sooner >= 0.095 for sooner, later in pairwise(times))
+
+
+def test_nothing_is_drawn_unless_somebody_looks_and_then_once_for_all(
+    voice_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn: list[str] = []
+
+    class Counted(Picture):
+        def tick(self, *given: Any, **asked: Any) -> Any:
+            drawn.append("tick")
+            return super().tick(*given, **asked)
+
+    monkeypatch.setattr(module, "Picture", Counted)
+    with serving(tone_engine(silent_voices(voice_folder))) as house:
+        house.speak()
+        assert not drawn
+        with watching(house) as one, watching(house) as two, watching(house) as three:
+            ticks = []
+            for watcher in (one, two, three):
+                watcher.next()
+                ticks.append(watcher.next())
+            last = three.next()
+            for watcher in (one, two):
+                assert watcher.until(lambda event: event["t"] == last["t"]) == last
+            told = {event["t"] for watcher in (one, two, three) for event in watcher.seen[1:]}
+        assert len(told) <= len(drawn)
+        while any(task.get_name() == "tutti-gallery" for task in asyncio.all_tasks(house.loop)):
+            time.sleep(0.01)  # nobody is left, so drawing ends
+
+
+def test_what_is_said_by_whom_is_not_told(house: House) -> None:
+    with watching(house) as watcher:
+        watcher.next()
+        house.speak(input=f"{TEXT} three.", voice="bm_daniel")
+        watcher.until(lambda event: event["batches"])
+        told = json.dumps(watcher.seen)
+    assert not any(secret in told for secret in ("bridge", "daniel", "127.0.0.1"))
+
+
+def test_where_keys_are_set_it_wants_one(voice_folder: Path) -> None:
+    with serving(tone_engine(silent_voices(voice_folder)), api_keys=("secret",)) as house:
+        for path in ("/v1/stats", "/v1/stats/stream"):
+            shaped(house.get(path), 401, "invalid_api_key")
+            shaped(house.get(path, headers={"authorization": "Bearer wrong"}), 401, "invalid_api_key")
+        shaped(house.post("/v1/stats/trial", {"policy": "window"}), 401, "invalid_api_key")
+        key = {"authorization": "Bearer secret"}
+        assert house.get("/v1/stats", headers=key).status_code == 200
+        with watching(house, headers=key) as watcher:
+            assert watcher.next()["type"] == "hello"
+
+
+def test_too_many_are_told_so_and_a_free_seat_is_given_again(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MAX_SEATS", 1)
+    with watching(house) as watcher:
+        watcher.next()
+        shaped(house.get("/v1/stats/stream"), 429, "queue_full")
+    for _ in range(1000):  # until the server has seen that the first one left
+        with house.clients[0].stream("GET", "/v1/stats/stream") as response:
+            if response.status_code == 200:
+                break
+    assert response.status_code == 200
+
+
+def test_the_last_event_says_that_the_server_goes_down(voice_folder: Path) -> None:
+    with serving(tone_engine(silent_voices(voice_folder))) as house, watching(house) as watcher:
+        watcher.next()
+        watcher.next()
+        house.app.state.service.gate.closing = True
+        assert [event["type"] for event in watcher.rest() if event["type"] != "tick"] == ["bye"]
+
+
+@given(st.lists(st.integers(0, 3 * MAX_TICKS), max_size=6))
+def test_a_slow_watcher_loses_the_oldest_and_is_told_how_many(bursts: list[int]) -> None:
+    async def run() -> list[Event]:
+        seat, seen, n = Seat(), list[bytes](), 0
+        reading = seat.seen()
+        for burst in bursts:
+            for number in range(n, n + burst):
+                seat.show(b'data: {"type": "tick", "n": %d}\n\n' % number)
+            n += burst
+            if burst:  # so there is one to be read; the rest keeps it waiting
+                seen.append(await anext(reading))
+        seat.end()
+        seen += [told async for told in reading]
+        told = b"".join(seen).split(b"\n\n")[:-1]
+        return [json.loads(one.removeprefix(b"data: ")) for one in told]
+
+    expected = 0
+    for event in asyncio.run(run()):
+        if event["type"] == "lost":
+            expected += event["ticks"]
+        else:
+            assert event["n"] == expected
+            expected += 1
+    assert expected == sum(bursts)

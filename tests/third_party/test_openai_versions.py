@@ -1,0 +1,44 @@
+"""OpenAI's Python library, the old major version and the new one, against a server process."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.third_party.packages import Unreachable, base_python, pip
+from tests.third_party.process import tone_server
+
+SCRIPT = Path(__file__).with_name("openai_checks.py")
+CHECKS = re.search(r"^CHECKS = \((.*?)^\)", SCRIPT.read_text(), re.MULTILINE | re.DOTALL)
+assert CHECKS
+
+
+def interpreter(major: str) -> tuple[str, dict[str, str]]:
+    """Python and its environment, with this version of openai. Two versions cannot live side by side in one."""
+    if major == "2":
+        return sys.executable, dict(os.environ)
+    try:
+        folder = pip(f"openai>={major},<{int(major) + 1}")
+    except Unreachable as missing:
+        pytest.skip(f"openai {major} is not here: {missing}")
+    return base_python(), {**os.environ, "PYTHONPATH": str(folder)}
+
+
+@pytest.fixture(scope="module", params=["2", "3"])
+def seen(request: pytest.FixtureRequest) -> dict[str, str]:
+    """What went wrong, by check; each version asks once, since importing it takes a second."""
+    python, env = interpreter(request.param)
+    with tone_server("--api-keys", "first,eager2,eager3", "--rate-characters", "60000") as server:
+        command = [python, str(SCRIPT), server.url, str(server.pid)]
+        done = subprocess.run(command, capture_output=True, text=True, check=True, env=env, timeout=300)
+    found = dict(line.split("\t", 1) for line in done.stdout.splitlines())
+    assert found["version"].startswith(f"{request.param}.")
+    return found
+
+
+@pytest.mark.parametrize("check", re.findall(r"\w+", CHECKS[1]))
+def test_it_sees_what_it_expects(seen: dict[str, str], check: str) -> None:
+    assert not seen[check], seen[check].encode().decode("unicode_escape")

@@ -1,0 +1,140 @@
+"""What the batching did: for people (`as_dict`), for the log, and for Prometheus, noted once where it happens."""
+
+import logging
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+from tutti.batching.job import Batch, Class
+from tutti.engine.event_log import Began, Ended, Event, First, Happened, Heard, Outcome, Tape
+from tutti.metrics import Metrics
+from tutti.worker.messages import Status
+
+log = logging.getLogger(__name__)
+
+
+class Stats:
+    """The books of one engine."""
+
+    def __init__(self, metrics: Metrics | None = None, tape: Tape | None = None) -> None:
+        self.metrics = metrics or Metrics()
+        self.tape = tape or Tape()
+        self._n_begun = 0
+        self._running: dict[str, int] = {}  # the number of the batch, by worker
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget what was counted for people; Prometheus counters never go back."""
+        self._sizes: Counter[int] = Counter()  # of vocoder batches: each row of speech passes there once
+        self._reasons: Counter[str] = Counter()
+        self._outcomes: Counter[str] = Counter()
+        self._batches: Counter[str] = Counter()
+        self._busy_s: defaultdict[str, float] = defaultdict(float)
+        self._waits_s, self._n_waits, self._longest_wait_s = 0.0, 0, 0.0
+        self._used, self._padded = 0, 0
+        self._audio_s = 0.0
+
+    def started(self, worker: str, batch: Batch, now: float, streams: Sequence[int]) -> None:
+        """`streams` says whose each row is."""
+        stage = batch.key.stage
+        log.info("batch started worker=%s stage=%s rows=%d reason=%s", worker, stage, batch.rows, batch.reason)
+        self._n_begun += 1
+        self._running[worker] = self._n_begun
+        self.tape.note(Began(now, self._n_begun, worker, batch, streams))
+        self._batches[stage] += 1
+        self._reasons[batch.reason] += 1
+        if stage == "vocoder":
+            self._sizes[batch.rows] += 1
+            self._used += sum(job.size for job in batch.jobs)
+            self._padded += batch.padded
+        for job in batch.jobs:
+            waited_s = now - job.arrived_s
+            self._waits_s += waited_s
+            self._n_waits += 1
+            self._longest_wait_s = max(self._longest_wait_s, waited_s)
+            self.metrics.queue_wait.labels(job.kind).observe(waited_s)
+        self.metrics.batch_rows.labels(stage).observe(batch.rows)
+        self.metrics.batch_padded.labels(stage).observe(batch.padded)
+        self.metrics.padding.labels(stage).observe(batch.waste)
+        self.metrics.fires.labels(stage, batch.reason).inc()
+
+    def finished(self, worker: str, batch: Batch, took_s: float, cost_error: float) -> None:
+        stage = batch.key.stage
+        log.info(
+            "batch completed worker=%s stage=%s rows=%d padded=%d waste=%.0f%% took=%.1fms",
+            worker, stage, batch.rows, batch.padded, 100 * batch.waste, 1000 * took_s,
+        )  # fmt: skip
+        self._over(worker, took_s, "done")
+        self._busy_s[stage] += took_s
+        self.metrics.batch_seconds.labels(stage).observe(took_s)
+        self.metrics.cost_error.labels(*batch.key).set(cost_error)
+
+    def broke(self, worker: str, outcome: Outcome) -> None:
+        """The batch of this worker brought no result."""
+        self._over(worker, None, outcome)
+
+    def queue(self, waiting: Mapping[Class, int], backlog_s: float) -> None:
+        for kind, n in waiting.items():
+            self.metrics.waiting.labels(kind).set(n)
+        self.metrics.backlog.set(backlog_s)
+
+    def worker(self, name: str, status: Status) -> None:
+        """How much it holds, and how often it had to be started again."""
+        self.metrics.worker_bytes.labels(name, "resident").set(status.memory.resident_bytes)
+        self.metrics.worker_bytes.labels(name, "device").set(status.memory.device_bytes)
+        self.metrics.worker_restarts.labels(name).set(status.restarts)
+
+    def ended(self, outcome: Literal["spoken", "failed", "cancelled"]) -> None:
+        self._happened(outcome)
+        self.metrics.rows.labels(outcome).inc()
+
+    def rejected(self, kind: Class) -> None:
+        self._happened("rejected")
+        self.metrics.rejected.labels(kind).inc()
+
+    def first_audio(self, after_s: float, *, in_time: bool = True) -> None:
+        self.tape.note(First(self.tape.clock(), after_s, in_time))
+        self.metrics.first_audio.observe(after_s)
+        self.metrics.first_late.inc(not in_time)
+
+    def heard(self, audio_s: float, *, in_time: bool, soon: bool = True) -> None:
+        """A chunk was handed to its caller; a first one may be in time and yet not as soon as it should."""
+        self.tape.note(Heard(self.tape.clock(), audio_s, in_time and soon))
+        self._audio_s += audio_s
+        self.metrics.audio.inc(audio_s)
+        self.metrics.good_audio.inc(audio_s if in_time and soon else 0.0)
+        if not in_time:
+            self._happened("underrun")
+            self.metrics.underruns.inc()
+
+    def retried(self, why: str, n_rows: int) -> None:
+        self._happened("retried", n_rows)
+        self.metrics.retried.labels(why).inc(n_rows)
+
+    def as_dict(self) -> dict[str, Any]:
+        """As the requirement documents name them."""
+        n_batches, n_rows = self._sizes.total(), sum(rows * n for rows, n in self._sizes.items())
+        return {
+            "total_batches": n_batches,
+            "total_requests": n_rows,
+            "avg_batch_size": n_rows / n_batches if n_batches else 0.0,
+            "max_batch_size": max(self._sizes, default=0),
+            "batch_size_histogram": {str(rows): n for rows, n in sorted(self._sizes.items())},
+            "batches_by_stage": dict(self._batches),
+            "busy_s_by_stage": dict(self._busy_s),
+            "fires": dict(self._reasons),
+            "timeout_fires": self._reasons["window"],
+            "early_fires": self._reasons["early"],
+            "avg_queue_wait_ms": 1000 * self._waits_s / self._n_waits if self._n_waits else 0.0,
+            "max_queue_wait_ms": 1000 * self._longest_wait_s,
+            "padding_ratio": 1 - self._used / self._padded if self._padded else 0.0,
+            "outcomes": dict(self._outcomes),
+            "audio_s": self._audio_s,
+        }
+
+    def _over(self, worker: str, took_s: float | None, outcome: Outcome) -> None:
+        self.tape.note(Ended(self.tape.clock(), self._running.pop(worker, 0), took_s, outcome))
+
+    def _happened(self, event: Event, n: int = 1) -> None:
+        self._outcomes[event] += n
+        self.tape.note(Happened(self.tape.clock(), event, n))

@@ -1,0 +1,153 @@
+"""Kokoro as two stages, `acoustic` (tokens to frames) and `vocoder` (frames to samples), and the one door to it."""
+
+import platform
+from ctypes import CDLL
+from dataclasses import dataclass
+from importlib.metadata import version
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Literal
+
+from tutti.errors import InvalidInput, MissingExtra
+from tutti.speech import Model
+
+Backend = Literal["onnx", "torch"]
+Device = Literal["cpu", "cuda"]
+Precision = Literal["fp32", "int8", "fp16"]
+Compile = Literal["off", "reduced", "full"]
+Auto = Literal["auto"]
+
+PRECISIONS: dict[tuple[Backend, Device], tuple[Precision, ...]] = {
+    ("onnx", "cpu"): ("fp32", "int8"),
+    ("torch", "cpu"): ("fp32",),
+    ("torch", "cuda"): ("fp16", "fp32"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Who runs the network, where, and with which numbers; nothing is left to `auto`."""
+
+    backend: Backend
+    device: Device
+    precision: Precision
+    compile: Compile = "off"
+
+    @property
+    def weights(self) -> Literal["fp32", "int8"]:
+        """The official file that is read."""
+        return file_of(self.precision)
+
+
+def file_of(precision: Precision) -> Literal["fp32", "int8"]:
+    """The official file that holds these numbers: fp16 is the fp32 file, halved while it is loaded."""
+    return "int8" if precision == "int8" else "fp32"
+
+
+def choose(
+    backend: Backend | Auto = "auto",
+    device: Device | Auto = "auto",
+    precision: Precision | Auto = "auto",
+    compile: Compile = "off",
+) -> Choice:
+    """The best that this machine has and the caller allows; what does not go together is refused."""
+    if backend == "auto":
+        backend = _backend(device, precision)
+    if backend == "torch" and find_spec("torch") is None:
+        raise _no_torch()
+    if device == "auto":
+        device = "cuda" if backend == "torch" and has_cuda() else "cpu"
+    if (backend, device) not in PRECISIONS:
+        raise InvalidInput("backend=onnx runs on the processor; choose backend=torch or device=cpu", param="device")
+    known = PRECISIONS[backend, device]
+    if precision == "auto":
+        precision = resolve("auto") if backend == "onnx" else known[0]
+    if precision not in known:
+        raise InvalidInput(
+            f"backend={backend} on device={device} has no precision {precision}; choose {' or '.join(known)}, or auto",
+            param="precision",
+        )
+    if compile != "off" and device != "cuda":
+        raise InvalidInput(f"compile={compile} is for a CUDA device; on a processor choose off", param="compile")
+    return Choice(backend, device, precision, compile)
+
+
+def load(path: Path, choice: Choice, threads: int) -> Model:
+    """The official weights, ready to speak: what `compile` plans is made fast here, which takes its time."""
+    match choice.backend:
+        case "onnx":
+            from tutti.model.onnx.model import OnnxModel
+
+            return OnnxModel(path, choice.precision, threads)
+        case "torch":
+            try:
+                import torch
+
+                from tutti.model.torch.model import TorchModel
+            except ImportError as exc:
+                raise _no_torch() from exc
+            if choice.device == "cpu":
+                torch.set_num_threads(threads)
+            return TorchModel(
+                path,
+                choice.device,
+                choice.compile,
+                acoustic_precision="fp16" if choice.precision == "fp16" else "fp32",
+                vocoder_precision="fp16" if choice.precision == "fp16" else "fp32",
+                cache=path.parent / "compiled",
+            )
+
+
+def named(choice: Choice) -> str:
+    """The choice as a report writes it down, with versions and the device's own name."""
+    library = {"onnx": "onnxruntime", "torch": "torch"}[choice.backend]
+    device = platform.machine()
+    if choice.device == "cuda":
+        import torch
+
+        device = torch.cuda.get_device_name()
+    compiled = "" if choice.compile == "off" else f", compile {choice.compile}"
+    return f"{library} {version(library)}, {choice.device} ({device}), {choice.precision}{compiled}"
+
+
+def resolve(precision: Literal["auto", "fp32", "int8"]) -> Literal["fp32", "int8"]:
+    """What `auto` means in ONNX Runtime: int8 where the processor multiplies bytes quickly, else fp32.
+
+    On x86-64 int8 takes about as long as fp32, so the exact numbers cost nothing there.
+    """
+    if precision != "auto":
+        return precision
+    return "int8" if platform.machine() in ("aarch64", "arm64") and _has_dot_product() else "fp32"
+
+
+def has_cuda() -> bool:
+    """Whether PyTorch would find a CUDA device. The driver is asked first: importing PyTorch takes seconds."""
+    try:
+        CDLL("libcuda.so.1")
+    except OSError:
+        return False
+    try:
+        import torch
+    except ImportError:
+        return False
+    return torch.cuda.is_available()
+
+
+def _backend(device: Device | Auto, precision: Precision | Auto) -> Backend:
+    """PyTorch where it has a CUDA device, or where only PyTorch has what is asked for."""
+    if device == "cpu" or precision == "int8":
+        return "onnx"
+    return "torch" if device == "cuda" or precision == "fp16" or has_cuda() else "onnx"
+
+
+def _no_torch() -> MissingExtra:
+    return MissingExtra('backend=torch needs PyTorch; run: pip install "tutti-tts[torch]", or choose backend=onnx')
+
+
+def _has_dot_product() -> bool:
+    if platform.system() == "Darwin":
+        return True
+    try:
+        return "asimddp" in Path("/proc/cpuinfo").read_text()
+    except OSError:
+        return False

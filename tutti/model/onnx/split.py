@@ -1,0 +1,85 @@
+"""Cuts the official ONNX graph: at the frames, so that durations, pitch and energy can be read and changed, and before
+its generator, so that a row can sound stretch by stretch.
+
+The names are the same in the fp32 and the int8 file.
+"""
+
+import os
+from pathlib import Path
+from typing import NamedTuple
+
+from filelock import FileLock
+
+from tutti.errors import StorageFull, WeightsCorrupt
+
+# What the acoustic half hands over.
+FEATURES = "/encoder/MatMul_1_output_0"  # [1, 512, T]
+F0 = "/encoder/Reshape_output_0"  # [1, 2T]
+ENERGY = "/encoder/Reshape_1_output_0"  # [1, 2T]
+DURATIONS = "/encoder/Clip_output_0"  # [1, n]
+# What the generator is fed with. The rest of the vocoder is cheap, so that it can see the whole row before any sound.
+DECODED = "/decoder/decoder/decode.3/Div_4_output_0"  # [1, 512, 2T]
+WAVE = "/decoder/decoder/generator/Reshape_3_output_0"  # [1, 600T + 20] the harmonics of the pitch, before their STFT
+SPECTRUM = "/decoder/decoder/generator/STFT_output_0"  # [1, 120T + 1, 11, 2]
+SOURCE = "/decoder/decoder/generator/Concat_3_output_0"  # [1, 22, 120T + 1] the same as magnitudes, then angles
+
+
+class Graphs(NamedTuple):
+    """The three parts of the official graph, and what a stretch needs: its last part with norms that can be told."""
+
+    acoustic: Path  # token ids, style, speed -> features, pitch, energy, durations
+    decoding: Path  # features, pitch, energy, style -> decoded, wave
+    generating: Path  # decoded, wave, style -> samples
+    spectrum: Path  # wave -> spectrum
+    stretching: Path  # see there; from decoded and source
+
+
+def graphs(official: Path) -> Graphs:
+    """The parts, kept beside the official file; cut at first use."""
+    found = Graphs(*(official.with_suffix(f".{name}.onnx") for name in Graphs._fields))
+    if all(path.exists() for path in found):
+        return found
+    with FileLock(official.with_suffix(".cut.lock")):
+        if not all(path.exists() for path in found):
+            _cut(official, found)
+    return found
+
+
+def _cut(official: Path, paths: Graphs) -> None:
+    import onnx
+    from google.protobuf.message import DecodeError
+    from onnx.utils import Extractor
+
+    from tutti.model.onnx.incremental.rewrite import stretching
+
+    try:
+        whole = onnx.load(official)
+        inputs = [value.name for value in whole.graph.input]  # token ids, style, speed
+        outputs = [value.name for value in whole.graph.output]
+        style = inputs[1]
+        extractor = Extractor(whole)
+        for name in (DECODED, WAVE, SPECTRUM, SOURCE):
+            extractor.value_infos[name] = onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, None)
+        acoustic = extractor.extract_model(inputs, [FEATURES, F0, ENERGY, DURATIONS])
+        decoding = extractor.extract_model([FEATURES, F0, ENERGY, style], [DECODED, WAVE])
+        generating = extractor.extract_model([DECODED, WAVE, style], outputs)
+        spectrum = extractor.extract_model([WAVE], [SPECTRUM])
+        told = stretching(extractor.extract_model([DECODED, SOURCE, style], outputs))
+        parts = (acoustic, decoding, generating, spectrum, told)
+    except (DecodeError, IndexError, KeyError, ValueError) as exc:
+        raise WeightsCorrupt(f"{official} is not Kokoro's official graph ({exc}); run: tutti pull --verify") from exc
+    for path, part in zip(paths, parts, strict=True):
+        _write(part.SerializeToString(), path)
+
+
+def _write(data: bytes, path: Path) -> None:
+    partial = path.with_suffix(f".{os.getpid()}.partial")
+    try:
+        with partial.open("wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        partial.replace(path)
+    except OSError as exc:
+        partial.unlink(missing_ok=True)
+        raise StorageFull(f"cannot write {path} ({len(data) >> 20} MiB): {exc.strerror}") from exc

@@ -1,0 +1,162 @@
+"""Kokoro's numbers by upstream's names, from the official ONNX file, upstream's checkpoint, or our own archive.
+
+Every tensor that the network has must be found exactly once, and every tensor of the file must be used: a number that
+is silently missing is a voice that is silently wrong.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from pickle import UnpicklingError
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from tutti.errors import MissingExtra, WeightsCorrupt, WeightsUnavailable
+from tutti.model.torch.kokoro.acoustic import Acoustic
+from tutti.model.torch.kokoro.convs import lay_out
+from tutti.model.torch.kokoro.vocoder import Vocoder
+
+if TYPE_CHECKING:
+    import onnx
+
+State = dict[str, Tensor]
+
+# What the exporter computed out of the weights or out of nothing; ours does the same at run time.
+DERIVED = re.compile(r".*/(Constant|ConstantOfShape|Reciprocal)(_\d+)?_output_0|decoder\.decoder\.generator\.stft\..*")
+# In upstream's checkpoint, but read by nothing.
+UNUSED = re.compile(r"bert\.(pooler\..*|embeddings\.position_ids)")
+
+
+def read(path: Path) -> State:
+    """The weights of any of the three kinds of file, told apart by their names."""
+    if not path.exists():
+        raise WeightsUnavailable(f"the model file is not at {path}; run: tutti pull --precision fp32")
+    try:
+        match path.suffix:
+            case ".onnx":
+                return from_onnx(path)
+            case ".pth" | ".pt":
+                return from_checkpoint(torch.load(path, map_location="cpu", weights_only=True))
+            case ".npz":
+                with np.load(path, allow_pickle=False) as archive:
+                    return {name: torch.from_numpy(archive[name].astype(np.float32)) for name in archive.files}
+    except UnpicklingError as exc:
+        raise WeightsCorrupt(f"{path} is not a checkpoint that holds tensors alone") from exc
+    except (OSError, ValueError, KeyError, RuntimeError) as exc:
+        raise WeightsCorrupt(f"{path} does not hold Kokoro's weights ({exc})") from exc
+    raise WeightsCorrupt(f"{path} is neither .onnx, .pth nor .npz")
+
+
+def build(state: Mapping[str, Tensor]) -> tuple[Acoustic, Vocoder]:
+    """Both halves, every tensor used once."""
+    acoustic, vocoder = Acoustic(), Vocoder()
+    mine = {name: tensor for name, tensor in state.items() if not name.startswith("decoder.")}
+    theirs = {name.removeprefix("decoder."): tensor for name, tensor in state.items() if name.startswith("decoder.")}
+    try:
+        acoustic.load_state_dict(mine, strict=True)
+        vocoder.load_state_dict(theirs, strict=True)
+    except (RuntimeError, KeyError) as exc:
+        raise WeightsCorrupt(f"these are not Kokoro's weights: {exc}") from exc
+    lay_out(acoustic)
+    lay_out(vocoder)
+    vocoder.generator.lay_out()
+    acoustic.gather()
+    vocoder.manners.gather(vocoder)
+    return acoustic.eval().requires_grad_(False), vocoder.eval().requires_grad_(False)
+
+
+def export(state: Mapping[str, Tensor], path: Path, dtype: type[np.floating] = np.float16) -> None:
+    """Writes an archive for machines that have neither the ONNX package nor the space for the official file."""
+    with path.open("wb") as file:
+        np.savez(file, allow_pickle=False, **{name: tensor.numpy().astype(dtype) for name, tensor in state.items()})
+
+
+def from_checkpoint(parts: Mapping[str, Mapping[str, Tensor]]) -> State:
+    """Upstream's `.pth`: five parts, wrapped for data parallelism, with weight norm still in two factors."""
+    flat = {
+        f"{part}.{name.removeprefix('module.')}": tensor
+        for part, names in parts.items()
+        for name, tensor in names.items()
+    }
+    state: State = {}
+    for name, tensor in flat.items():
+        if name.endswith(".weight_g"):
+            direction = flat[name.removesuffix("_g") + "_v"]
+            length = direction.flatten(1).norm(dim=1).view(-1, *[1] * (direction.dim() - 1))
+            state[name.removesuffix("_g")] = tensor * direction / length
+        elif not name.endswith(".weight_v") and not UNUSED.fullmatch(name):
+            state[name] = tensor
+    return state
+
+
+def from_onnx(path: Path) -> State:
+    """The official graph: most tensors keep their names, the rest are named by the node that reads them."""
+    try:
+        import onnx
+        from google.protobuf.message import DecodeError
+        from onnx import numpy_helper
+    except ImportError as exc:
+        raise MissingExtra("reading the official file needs the onnx package; run: pip install onnx") from exc
+    try:
+        graph = onnx.load(path).graph
+    except DecodeError as exc:
+        raise WeightsCorrupt(f"{path} is not an ONNX file ({exc}); run: tutti pull --verify") from exc
+    numbers = {
+        value.name: torch.from_numpy(numpy_helper.to_array(value).copy())
+        for value in graph.initializer
+        if value.data_type == onnx.TensorProto.FLOAT and not DERIVED.fullmatch(value.name)
+    }
+    state: State = {}
+    used: set[str] = set()
+    for name, source, tensor in _named(graph.node, numbers):
+        if name in state and source not in used:
+            raise WeightsCorrupt(f"{path} holds {name} twice")
+        state[name] = tensor
+        used.add(source)
+    if left := numbers.keys() - used:
+        raise WeightsCorrupt(f"{path} holds tensors that no part of the network reads: {', '.join(sorted(left))}")
+    return state
+
+
+def _named(nodes: "Iterable[onnx.NodeProto]", numbers: State) -> Iterable[tuple[str, str, Tensor]]:
+    """(our name, the file's name, tensor) for each tensor at each node that reads it."""
+    nodes = list(nodes)
+    bias_after = {value: name for node in nodes if node.op_type == "Add" for name in node.input if name in numbers
+                  for value in node.input}  # fmt: skip
+    for node in nodes:
+        for place, source in enumerate(node.input):
+            if source not in numbers:
+                continue
+            if node.op_type == "LSTM":
+                yield from _lstm(_module(node.name), place, source, numbers[source])
+            elif source.startswith(("encoder.", "decoder.")):
+                yield _rooted(source), source, numbers[source]
+            elif node.op_type == "MatMul":
+                yield _rooted(bias_after[node.output[0]]).removesuffix("bias") + "weight", source, numbers[source].T
+            else:  # a convolution whose weight norm the exporter has folded
+                yield _module(node.name) + ".weight", source, numbers[source]
+
+
+def _lstm(module: str, place: int, source: str, both: Tensor) -> Iterable[tuple[str, str, Tensor]]:
+    """ONNX orders the gates i, o, f, c; PyTorch i, f, c, o. Each tensor holds the forward and the backward half."""
+    kinds = {1: ("weight_ih",), 2: ("weight_hh",), 3: ("bias_ih", "bias_hh")}[place]
+    for way, tensor in zip(("", "_reverse"), both, strict=True):
+        for kind, part in zip(kinds, tensor.chunk(len(kinds)), strict=True):
+            i, o, f, c = part.chunk(4)
+            yield f"{module}.{kind}_l0{way}", source, torch.cat([i, f, c, o])
+
+
+def _rooted(name: str) -> str:
+    return name.removeprefix("encoder.").replace("decoder.decoder.", "decoder.", 1)
+
+
+def _module(node: str) -> str:
+    """/encoder/F0.0/conv1/Conv is predictor.F0.0.conv1; /encoder/x/cnn.0/cnn.0.0/Conv is x.cnn.0.0."""
+    parts = node.strip("/").split("/")[1:-1]
+    parts = [part for part, below in zip(parts, [*parts[1:], ""], strict=True) if not below.startswith(f"{part}.")]
+    if re.match(r"(F0|N)[._]|shared", parts[0]):
+        parts.insert(0, "predictor")
+    return ".".join(parts)

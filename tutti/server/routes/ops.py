@@ -1,0 +1,51 @@
+"""What machines ask: alive, ready, which version, how much."""
+
+import platform
+from typing import Any
+
+from fastapi import APIRouter
+from fastapi.responses import Response
+from prometheus_client import CollectorRegistry
+from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
+
+from tutti import __version__
+from tutti.errors import NotReady
+from tutti.server.openapi import only
+from tutti.server.service import Service
+
+
+def probe_routes(service: Service, registry: CollectorRegistry) -> APIRouter:
+    routes = APIRouter(tags=["probes"])
+
+    @routes.get("/health")
+    async def health() -> dict[str, Any]:
+        """How the server is; always 200 while it can answer at all."""
+        state = service.gate.state
+        status = "healthy" if state == "ready" else state
+        return {"status": status, "ready": state == "ready", "version": __version__, **service.engine.workers()}
+
+    @routes.get("/healthz")
+    async def healthz() -> dict[str, str]:
+        """Alive."""
+        return {"status": "ok"}
+
+    @routes.get("/readyz", responses=only(503))
+    async def readyz() -> dict[str, str]:
+        """200 only while new work would be taken."""
+        service.gate.check()
+        workers = service.engine.workers()
+        if workers["readyWorkers"] == 0:
+            raise NotReady("no worker is up; one is being started")
+        if workers["queueSize"] >= service.settings.max_queue:
+            raise NotReady("the queue is full")
+        return {"status": "ready"}
+
+    @routes.get("/version")
+    async def version() -> dict[str, str]:
+        return {"version": __version__, "model": "Kokoro-82M v1.0", "python": platform.python_version()}
+
+    @routes.get("/metrics", response_class=Response, responses={200: {"content": {"text/plain": {}}}})
+    def metrics() -> Response:
+        return Response(generate_latest(registry), headers={"content-type": CONTENT_TYPE_LATEST})
+
+    return routes

@@ -1,0 +1,39 @@
+"""The official graph, whole, with its inner values laid open: what every backend is measured against."""
+
+from pathlib import Path
+
+import numpy as np
+import onnxruntime as ort
+
+from tutti.errors import WeightsCorrupt
+from tutti.model.onnx import split as cut
+from tutti.speech import Frames, Samples, Utterance
+
+INNER = (cut.DURATIONS, cut.FEATURES, cut.F0, cut.ENERGY)
+
+
+class Official:
+    """One row at a time, as the file was published."""
+
+    def __init__(self, path: Path, threads: int) -> None:
+        import onnx
+        from google.protobuf.message import DecodeError
+
+        options = ort.SessionOptions()
+        options.intra_op_num_threads = threads
+        options.log_severity_level = 3
+        try:
+            graph = onnx.load(path)
+            (self._audio,) = [value.name for value in graph.graph.output]
+            graph.graph.output.extend(onnx.ValueInfoProto(name=name) for name in INNER)
+            self._session = ort.InferenceSession(graph.SerializeToString(), options, providers=["CPUExecutionProvider"])
+        except (DecodeError, ValueError, RuntimeError) as exc:
+            raise WeightsCorrupt(f"{path} is not Kokoro's official graph ({exc}); run: tutti pull --verify") from exc
+        self._inputs = [value.name for value in self._session.get_inputs()]  # token ids, style, speed
+
+    def __call__(self, row: Utterance) -> tuple[Frames, Samples]:
+        given = (row.tokens[None], row.style[None], np.array([row.speed], np.float32))
+        inputs = dict(zip(self._inputs, given, strict=True))
+        audio, durations, features, f0, energy = self._session.run([self._audio, *INNER], inputs)
+        frames = Frames(durations[0].astype(np.int64), features[0], f0[0], energy[0], row.style)
+        return frames, audio.reshape(-1)
