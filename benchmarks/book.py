@@ -43,11 +43,11 @@ def serve(there: Connection, folder: Path) -> None:
 
     async def run() -> None:
         engine = tone_engine(silent_voices(folder))
-        engine.reader = G2PPool(G2P(chosen.home).pronounce)
+        engine.frontend = G2PPool(G2P(chosen.home).pronounce)
         limits = Settings(port=0, grace_s=0)
         warm = asyncio.Event()
         with bound(limits) as sock:
-            application = app(engine, limits, engine.books.metrics.registry, on_warm=lambda _: warm.set())
+            application = app(engine, limits, engine.batch_stats.metrics.registry, on_warm=lambda _: warm.set())
             server = Server(configured(application, limits), application.state.service.gate, 0)
             serving = asyncio.create_task(server.serve(sockets=[sock]))
             await warm.wait()

@@ -206,7 +206,7 @@ async def measured(
             "first_p95_ms": 1000 * first[int(0.95 * (len(first) - 1))],
         })  # fmt: skip
         for turn in (1, 2):
-            engine.books.reset()
+            engine.batch_stats.reset()
             alone = await bare_speed(model, styles, args.seconds / 3)
             _, sustained = await crowd(engine, 2 * args.listeners, args.seconds / 3, plays=False)
             step(f"sustained {turn}", {

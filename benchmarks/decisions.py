@@ -21,7 +21,7 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from tutti.batching.job import Batch, Class, Job, Key
+from tutti.batching.job import Batch, Job, Key, Priority
 from tutti.batching.policies import Bypass, Deadline, Fifo, Policy, Window
 from tutti.batching.scheduler import Limits, Scheduler
 from tutti.engine.build import first_costs
@@ -32,7 +32,7 @@ from tutti.model.choice import Choice
 RESULTS = Path(__file__).parent / "results"
 MODEL = "kokoro"
 THREADS = 2
-KINDS: tuple[Class, ...] = ("first", *["next"] * 8, "bulk")
+KINDS: tuple[Priority, ...] = ("first", *["next"] * 8, "bulk")
 POLICIES = ("deadline", "fifo", "window", "bypass")
 
 

@@ -26,9 +26,9 @@ from benchmarks.score import word_errors
 from tutti import settings
 from tutti.model.choice import Choice, load
 from tutti.model.onnx.incremental.spans import quiet_end, stretches
-from tutti.speech import SAMPLE_RATE, SAMPLES_PER_FRAME, Frames, Model, Part, Samples, Utterance
+from tutti.speech import SAMPLE_RATE, SAMPLES_PER_FRAME, Frames, Model, Samples, Span, Utterance
 from tutti.text import vocab
-from tutti.text.aligned_text import Spoken
+from tutti.text.aligned_text import AlignedText
 from tutti.text.g2p import G2P
 from tutti.verify.mel import distance_db
 from tutti.voices import Voices
@@ -89,7 +89,7 @@ def own_step_db(model: Model, frames: Frames, kept: dict[str, np.ndarray], early
     """The step that is not there when the same frames are vocoded across the join."""
     join = at // SAMPLES_PER_FRAME
     start, end = max(0, join - AROUND), min(frames.n_frames, join + AROUND)
-    (across,) = model.vocoder([Part.of(frames, (start, end), kept)])
+    (across,) = model.vocoder([Span.of(frames, (start, end), kept)])
     cut = early[start * SAMPLES_PER_FRAME : end * SAMPLES_PER_FRAME]
     return farthest_db(cut, across, [at - start * SAMPLES_PER_FRAME], BESIDE["50ms"])
 
@@ -99,7 +99,7 @@ def vocoded_early(model: Model, frames: Frames, kept: dict[str, np.ndarray]) -> 
     pieces, took, start = [], [], 0
     for _, end in stretches(frames.n_frames, GROWTH):
         end = quiet_end(frames.energy, start, end)
-        part = Part.of(frames, (start, end), kept)
+        part = Span.of(frames, (start, end), kept)
         (samples,), seconds = timed(lambda part=part: model.vocoder([part]))  # type: ignore[misc]
         pieces.append(samples)
         took.append(seconds)
@@ -124,7 +124,7 @@ def main() -> None:
     found = []
     print("voice       seconds  first  ratio  total  ratio  mel dB  first  step dB 50 ms  200 ms   own  wrong words")
     for text, voice in list(zip(SENTENCES, VOICES, strict=True))[: given.sentences]:
-        phonemes = "".join(word.symbols for word in g2p.pronounce(Spoken.of(text), "en-us").words).rstrip()
+        phonemes = "".join(word.symbols for word in g2p.pronounce(AlignedText.of(text), "en-us").words).rstrip()
         row = Utterance(vocab.encode(phonemes), voices.get(voice).style(len(phonemes)))
         (frames,) = model.acoustic([row])
         moved = model.vocoder([replace(frames, f0=frames.f0 * A_LITTLE)])[0]  # and all is awake

@@ -59,7 +59,7 @@ def serve(there: Connection) -> None:
                 silent_voices(Path(folder)), Paced, capped=True, first_audio_ms=1000 * TARGET_S, max_batch_size=16
             )
             warm = asyncio.Event()
-            application = app(engine, settings, engine.books.metrics.registry, on_warm=lambda _: warm.set())
+            application = app(engine, settings, engine.batch_stats.metrics.registry, on_warm=lambda _: warm.set())
             server = Server(configured(application, settings), application.state.service.gate, 0)
             serving = asyncio.create_task(server.serve(sockets=[sock]))
             await warm.wait()

@@ -30,7 +30,8 @@ from tutti.engine.engine import Engine
 from tutti.model.choice import Choice
 from tutti.model.tone import ToneModel
 from tutti.settings import Settings, load
-from tutti.text.aligned_text import Spoken
+from tutti.speech import SpeechParams
+from tutti.text.aligned_text import AlignedText
 from tutti.text.chunk import Reading, Word
 from tutti.text.frontend import G2PThread
 from tutti.text.incremental import Intake
@@ -88,7 +89,7 @@ async def listen(engine: Engine, voice: str, pace: float) -> Heard:
 
     dry_s, first_s, sounding_s = 0.0, 0.0, 0.0
     ours, authors = [], []
-    async with aclosing(engine.stream(author(), voice=voice)) as speeches:
+    async with aclosing(engine.stream(author(), SpeechParams(voice))) as speeches:
         async for speech in speeches:
             at_s = now()
             first_s = first_s or at_s
@@ -123,7 +124,7 @@ def first_clause() -> str:
 async def alone(engine: Engine, voice: str) -> float:
     """Seconds until the first clause sounds where nothing has to be waited for."""
     started_s = time.monotonic()
-    async with aclosing(engine.stream(first_clause(), voice=voice)) as speeches:
+    async with aclosing(engine.stream(first_clause(), SpeechParams(voice))) as speeches:
         await anext(speeches)
         return time.monotonic() - started_s
 
@@ -138,7 +139,7 @@ class Left:
 
 async def leave(engine: Engine, voice: str) -> Left:
     """Hears the first sound of a long text, and leaves."""
-    async with aclosing(engine.stream(TEXT * 3, voice=voice)) as speeches:
+    async with aclosing(engine.stream(TEXT * 3, SpeechParams(voice))) as speeches:
         await anext(speeches)
     before, left_s = _n_batches(engine), time.monotonic()
     while engine.workers()["busyWorkers"] or engine.workers()["queueSize"]:
@@ -191,7 +192,7 @@ def shown(rows: Sequence[dict[str, Any]]) -> str:
     return "\n".join(lines)
 
 
-def spelled(spoken: Spoken, code: str, given: Any = ()) -> Reading:
+def spelled(spoken: AlignedText, code: str, given: Any = ()) -> Reading:
     """For tones: a word sounds as it is written."""
     words, at = [], 0
     for written in spoken.text.split():

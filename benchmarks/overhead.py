@@ -28,7 +28,7 @@ from tutti.batching.policies import Deadline
 from tutti.batching.scheduler import Limits, Scheduler
 from tutti.engine.batcher import Batcher
 from tutti.engine.build import CHECKPOINT, first_costs
-from tutti.engine.stats import Stats
+from tutti.engine.stats import BatchStats
 from tutti.model.choice import Choice, choose, load
 from tutti.model.tone import ToneModel
 from tutti.speech import Model
@@ -51,7 +51,7 @@ async def measured(home: Path | None, choice: Choice, threads: int, rounds: int)
     costs = first_costs({CHECKPOINT: choice}, threads)
     limits = Limits(max_rows=2 * threads, patience=inf)
     worker = ProcessWorker(partial(clocked, partial(one, home, choice, threads), notes))
-    line = Batcher(worker, Scheduler(limits, costs.__getitem__, Deadline()), Stats())
+    line = Batcher(worker, Scheduler(limits, costs.__getitem__, Deadline()), BatchStats())
     styles = np.zeros((510, 256), np.float32)
     if home is not None:
         styles = np.fromfile(home / "voices" / "af_heart.bin", np.float32).reshape(510, 256)

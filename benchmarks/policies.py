@@ -32,7 +32,7 @@ from tutti.engine.build import CHECKPOINT, assemble
 from tutti.engine.engine import Engine
 from tutti.errors import QueueFull, TuttiError
 from tutti.model.choice import Choice, choose, load
-from tutti.speech import Model
+from tutti.speech import Model, SpeechParams
 from tutti.text.aligned_text import Span
 from tutti.text.chunk import Chunk, Reading, Word
 from tutti.text.chunker import pack
@@ -109,7 +109,7 @@ async def listen(
     asked_s = time.monotonic()
     first_s, dry_s, gap_s, audio_s = 0.0, 0.0, 0.0, 0.0
     try:
-        async for speech in engine.stream(text, voice="af_heart", whole=whole):
+        async for speech in engine.stream(text, SpeechParams("af_heart"), delivery="whole" if whole else "live"):
             now = time.monotonic()
             if not first_s:
                 first_s, dry_s = now - asked_s, now
@@ -200,9 +200,9 @@ async def measured(policy: str, worker: Worker, choice: Choice, args: argparse.N
     """One policy at rising rates, until it has failed twice."""
     found: list[dict[str, Any]] = []
     async with open_with(policy, worker, choice, args) as engine:
-        target_s = engine.pace.target_s
+        target_s = engine.pacing.target_s
         for rate in args.rates:
-            engine.books.reset()
+            engine.batch_stats.reset()
             heard = await offered(engine, rate, args.seconds, args.seed)
             first = sorted(one.first_s for one in heard if one.first_s)
             done = engine.stats()["performance"]

@@ -28,7 +28,7 @@ from benchmarks.score import phoneme_errors, word_errors
 from benchmarks.sentences import Sentence, sentences, spread
 from benchmarks.speak import Memory, Speaker, spoken_key
 from tutti import settings
-from tutti.speech import SAMPLE_RATE, Samples
+from tutti.speech import SAMPLE_RATE, Samples, SpeechParams
 from tutti.weights import FP32_MODEL, INT8_MODEL, Precision, Store, shown, sources, wanted
 
 VOICES = "af_heart,am_michael,bf_emma,am_puck,af_bella,bm_george,af_nicole,am_fenrir"
@@ -82,7 +82,7 @@ def through_engine(home: Path, precision: Precision) -> Speak:
 
     async def speak(line: Line) -> Samples:
         async with open_engine(settings) as engine:
-            return (await engine.speak(line.sentence.text, voice=line.voice)).samples
+            return (await engine.speak(line.sentence.text, SpeechParams(line.voice))).samples
 
     return lambda line: asyncio.run(speak(line))
 

@@ -21,8 +21,8 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from tutti.batching.cost import Cost
-from tutti.batching.job import Batch, Class, Job, Key, StageName
+from tutti.batching.cost import CostModel
+from tutti.batching.job import Batch, Job, Key, Priority, StageName
 from tutti.batching.layout import Padded, SideBySide
 from tutti.batching.policies import Bypass, Deadline, Fifo, Policy, Window
 from tutti.batching.scheduler import Limits, Scheduler
@@ -52,9 +52,9 @@ class Device:
         audio = sum(sizes) if self.lanes else len(sizes) * max(sizes)
         return PART[stage] * (self.base_s + self.per_audio_s * audio / PER_S[stage])
 
-    def cost(self, key: Key) -> Cost:
+    def cost(self, key: Key) -> CostModel:
         """A cost that saw a warm-up sweep on this device."""
-        cost = Cost(SideBySide(self.lanes) if self.lanes else Padded(), (0.01, 0.0, 1e-5, 1e-5))
+        cost = CostModel(SideBySide(self.lanes) if self.lanes else Padded(), (0.01, 0.0, 1e-5, 1e-5))
         sweep = [[PER_S[key.stage] * s] * rows for s in (1, 3, 10) for rows in (1, 2, 4, 8)]
         cost.seed((sizes, self.seconds(key.stage, sizes)) for sizes in sweep)
         return cost
@@ -74,7 +74,7 @@ class Stream:
     number: int
     arrived_s: float
     chunks: list[float]  # seconds of audio
-    kind: Class = "first"
+    kind: Priority = "first"
     caller: str = ""
     rejected: bool = False
     first_s: float | None = None  # when audio began
@@ -160,7 +160,7 @@ class Simulation:
     def _submit(self, stream: Stream, i: int, stage: StageName, now: float) -> None:
         begin = stream.arrived_s + self._target(stream) if stream.first_s is None else stream.first_s + stream.dry_s
         deadline = begin + sum(stream.chunks[:i]) - (self.safety_s if i else 0.0)
-        kind: Class = stream.kind if stream.kind == "bulk" else "first" if i < BYPASS_CHUNKS else "next"
+        kind: Priority = stream.kind if stream.kind == "bulk" else "first" if i < BYPASS_CHUNKS else "next"
         then_s = (
             self.scheduler.allow_s(Key(MODEL, "vocoder"), self._size(stream, i, "vocoder"))
             if stage == "acoustic"

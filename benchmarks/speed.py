@@ -31,7 +31,7 @@ from tutti import open_engine, settings
 from tutti import text as front
 from tutti.engine.engine import Engine
 from tutti.model.choice import resolve
-from tutti.speech import SAMPLE_RATE, Utterance
+from tutti.speech import SAMPLE_RATE, SpeechParams, Utterance
 from tutti.text.chunk import Chunk
 from tutti.text.g2p import G2P
 from tutti.text.vocab import encode
@@ -79,7 +79,7 @@ async def first_and_whole(engine: Engine, text: str, *, whole: bool) -> tuple[fl
     """Seconds to the first sound, to the end, and of audio."""
     started = time.perf_counter()
     first, audio_s = 0.0, 0.0
-    async for speech in engine.stream(text, voice=VOICE, whole=whole):
+    async for speech in engine.stream(text, SpeechParams(VOICE), delivery="whole" if whole else "live"):
         first = first or time.perf_counter() - started
         audio_s += speech.duration_s
     return first, time.perf_counter() - started, audio_s
@@ -141,7 +141,7 @@ async def memory(engine: Engine, n_words: int, progress: Progress) -> dict[str, 
     task = progress.add_task(f"{n_words} words", total=len(text))
     quarters = [0.0] * 4
     with watched() as seen:
-        async for speech in engine.stream(text, voice=VOICE, whole=True):
+        async for speech in engine.stream(text, SpeechParams(VOICE), delivery="whole"):
             here = min(3, 4 * speech.span[1] // len(text))
             quarters[here] = max([quarters[here], *seen])
             seen.clear()

@@ -30,7 +30,7 @@ from tests.fakes import Spelling, silent_voices
 from tutti.batching.job import Batch, Job, Key
 from tutti.batching.layout import SideBySide
 from tutti.engine.build import assemble
-from tutti.engine.event_log import Began, Ended, Heard, Tape
+from tutti.engine.event_log import Began, Ended, EventLog, Heard
 from tutti.model.choice import Choice
 from tutti.server.dashboard import Picture
 from tutti.server.routes.stats import event
@@ -80,7 +80,7 @@ def counted(url: str) -> int:
 
 def noting() -> dict[str, float]:
     """Nanoseconds for each kind of moment, clock included."""
-    tape = Tape()
+    tape = EventLog()
     job = Job(Key("kokoro", "vocoder"), 1, "first", 100, 1.0)
     batch = Batch(job.key, (job,) * 4, "free", 0.1, SideBySide())
     kinds = {
@@ -97,20 +97,20 @@ def drawing(n_batches: int, n_rows: int, device: Literal["cpu", "cuda"]) -> tupl
     with TemporaryDirectory() as folder:
         voices, reader = silent_voices(Path(folder)), G2PThread(Spelling().pronounce)
         engine = assemble([ThreadWorker(dict)], {"kokoro": choice}, voices, reader, Settings(threads=2), capped=True)
-    scheduler, tape = engine.batchers[0].scheduler, engine.books.tape
+    scheduler, tape = engine.batchers[0].scheduler, engine.batch_stats.events
     sizes = [60 + 37 * n % 300 for n in range(max(80, n_rows))]
     jobs = [Job(Key("kokoro", "vocoder"), n, "next", size, n, arrived_s=1.0) for n, size in enumerate(sizes)]
     for job in jobs[:80]:
         scheduler.add(job, 1.0)
     (room,) = scheduler.rooms
     batch = Batch(room.key, tuple(jobs[:n_rows]), "full", 0.1, room.cost.shape)
-    picture, took_s = Picture(engine.podium, ["kokoro"]), list[float]()
+    picture, took_s = Picture(engine.monitor, ["kokoro"]), list[float]()
     for _ in range(30):
         for number in range(n_batches):
-            engine.books.started(str(number), batch, tape.clock(), range(n_rows))
-            engine.books.finished(str(number), batch, 0.01, 0.1)
+            engine.batch_stats.started(str(number), batch, tape.clock(), range(n_rows))
+            engine.batch_stats.finished(str(number), batch, 0.01, 0.1)
         for _ in range(n_batches * n_rows):
-            engine.books.heard(1.0, in_time=True)
+            engine.batch_stats.heard(1.0, in_time=True)
         began_s = time.thread_time()
         told = event(picture.tick(None) or {})
         took_s.append(time.thread_time() - began_s)

@@ -29,7 +29,7 @@ from benchmarks.listen import Whisper
 from benchmarks.sentences import sentences, spread
 from tutti import settings
 from tutti.engine.build import open_engine
-from tutti.speech import SAMPLE_RATE, Samples, WordTime
+from tutti.speech import SAMPLE_RATE, Samples, SpeechParams, WordTime
 from tutti.verify.recogniser import LEAD_S, for_listening
 from tutti.weights import Precision
 
@@ -170,7 +170,7 @@ async def speak(texts: Sequence[str], voices: Sequence[str], speed: float, chose
     spoken = []
     async with open_engine(chosen) as engine:
         for text, voice in zip(texts, itertools.cycle(voices)):
-            speech = await engine.speak(text, voice=voice, speed=speed)
+            speech = await engine.speak(text, SpeechParams(voice, speed=speed))
             language = "en-gb" if voice.startswith("b") else "en-us"
             words = [word async for chunk in engine.phonemize(text, language) for word in chunk.words if word.phonemes]
             read = ["".join(word.phonemes for word in same) for _, same in itertools.groupby(words, lambda w: w.span)]

@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,9 +16,9 @@ from tutti.engine.engine import Engine
 from tutti.model.choice import Choice
 from tutti.model.tone import ToneModel
 from tutti.settings import Settings
-from tutti.speech import Frames, Model, Samples, Speech
+from tutti.speech import Delivery, Frames, Model, Samples, Speech, SpeechParams
 from tutti.text import Pronounce
-from tutti.text.aligned_text import Spoken
+from tutti.text.aligned_text import AlignedText
 from tutti.text.chunk import Reading, Word
 from tutti.text.frontend import G2PThread
 from tutti.text.vocab import SYMBOLS
@@ -29,7 +30,7 @@ from tutti.worker.thread import ThreadWorker
 class Spelling:
     """G2P that needs no lexicon: a word sounds as it is spelled; what has no letter is dropped."""
 
-    def pronounce(self, spoken: Spoken, code: str, given: Mapping[int, str] = {}) -> Reading:
+    def pronounce(self, spoken: AlignedText, code: str, given: Mapping[int, str] = {}) -> Reading:
         words, at = [], 0
         for written in spoken.text.split():
             start = spoken.text.index(written, at)
@@ -91,6 +92,14 @@ def _one(model: Callable[[], Model]) -> dict[str, Model]:
     return {CHECKPOINT: model()}
 
 
+HEART = SpeechParams("af_heart")
+
+
+def spoken_with(**params: Any) -> SpeechParams:
+    """The usual voice, unless another is given."""
+    return replace(HEART, **params)
+
+
 class Running:
     """An engine in an event loop of its own thread, for tests that are not asynchronous."""
 
@@ -98,12 +107,13 @@ class Running:
         self.engine = engine
         self.portal = portal
 
-    def speak(self, text: str, **asked: Any) -> Speech:
-        return self.portal.call(partial(self.engine.speak, text, **{"voice": "af_heart", **asked}))
+    def speak(self, text: str, **params: Any) -> Speech:
+        return self.portal.call(self.engine.speak, text, spoken_with(**params))
 
-    def stream(self, text: str, **asked: Any) -> list[Speech]:
+    def stream(self, text: str, *, delivery: Delivery = "live", **params: Any) -> list[Speech]:
         async def all_of_it() -> list[Speech]:
-            return [speech async for speech in self.engine.stream(text, **{"voice": "af_heart", **asked})]
+            stream = self.engine.stream(text, spoken_with(**params), delivery=delivery)
+            return [speech async for speech in stream]
 
         return self.portal.call(all_of_it)
 

@@ -134,7 +134,7 @@ def test_half_an_hour_drifts_by_no_sample(tmp_path: Path) -> None:
     words: list[WordTime] = []
     n_samples, chunk_starts = 0, []
     with running(tone_engine(silent_voices(tmp_path))) as engine:
-        for speech in engine.stream(text, whole=True):
+        for speech in engine.stream(text, delivery="whole"):
             words += speech.words
             chunk_starts.append(n_samples)
             n_samples += len(speech.samples)

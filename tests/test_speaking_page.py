@@ -11,7 +11,7 @@ from tutti.model.prosody import EMOTIONS, LIMITS
 from tutti.settings import Settings
 from tutti.text import chunks
 from tutti.text.ssml import BREAKS_S, KNOWN, PITCHES, RATES, is_ssml
-from tutti.text.user_lexicon import WordList, parsed
+from tutti.text.user_lexicon import UserLexicon, parsed
 
 PAGE = (Path(__file__).parent.parent / "docs/speaking.md").read_text(encoding="utf-8")
 
@@ -38,7 +38,7 @@ def test_its_ssml_is_read() -> None:
 
 
 def test_its_lexicon_is_one() -> None:
-    assert len(WordList.of(parsed(shown("tsv"), "tsv")).patterns) == 1
+    assert len(UserLexicon.of(parsed(shown("tsv"), "tsv")).patterns) == 1
 
 
 def test_its_emotions_are_those_there_are() -> None:

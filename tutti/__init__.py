@@ -6,11 +6,17 @@ if TYPE_CHECKING:
     from tutti.engine.build import open_engine
     from tutti.engine.engine import Engine
     from tutti.settings import Settings
+    from tutti.speech import SpeechParams
 
 __version__ = "0.1.0"
-__all__ = ["Engine", "Settings", "open_engine"]
+__all__ = ["Engine", "Settings", "SpeechParams", "open_engine"]
 
-_HOME_OF = {"Engine": "tutti.engine.engine", "open_engine": "tutti.engine.build", "Settings": "tutti.settings"}
+_HOME_OF = {
+    "Engine": "tutti.engine.engine",
+    "open_engine": "tutti.engine.build",
+    "Settings": "tutti.settings",
+    "SpeechParams": "tutti.speech",
+}
 
 
 def __getattr__(name: str) -> object:

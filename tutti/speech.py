@@ -1,8 +1,8 @@
-"""What goes into Kokoro and what comes out: the values that every layer passes on, and no code."""
+"""The values that every layer passes on: what is asked for, what goes into Kokoro and what comes out."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol, TypeVar
+from typing import Literal, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,25 @@ MAX_PHONEMES = 510
 STYLE_SIZE = 256  # the first half steers timbre, the second half prosody
 
 Samples = NDArray[np.float32]
+Delivery = Literal["live", "whole", "bulk"]  # played while it is made; wanted complete; behind every other request
+
+
+@dataclass(frozen=True, slots=True)
+class SpeechParams:
+    """How a text is spoken. `Engine.stream` checks every field and names the one that is wrong."""
+
+    voice: str  # a name or a blend, "af_bella(2)+af_sky(1)"
+    style: str | None = None  # a second voice: its prosody with the timbre of the first
+    speed: float = 1.0
+    pitch: float = 0.0  # semitones
+    pitch_range: float = 1.0  # factor: 0 is a monotone
+    energy: float = 0.0  # decibels of effort
+    emotion: str | None = None  # a preset of speed, pitch, pitch_range and energy
+    language: str | None = None  # default: the voice's own
+    lexicon: Mapping[str, str] = field(default_factory=dict)  # pronunciations, over those of the operator
+    voice_names: Mapping[str, str] = field(default_factory=dict)  # further names of voices, for marks in the text
+    seed: int | None = None
+    model: str | None = None  # a checkpoint; default: the engine's first
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +70,7 @@ class Frames:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Part(Frames):
+class Span(Frames):
     """A stretch of a row for the vocoder, which answers with the samples of these frames alone."""
 
     start: int = 0  # frames
@@ -59,8 +78,8 @@ class Part(Frames):
     kept: dict[str, NDArray[np.float32]] = field(default_factory=dict)  # the model's own, one for all parts of a row
 
     @staticmethod
-    def of(row: Frames, span: tuple[int, int], kept: dict[str, NDArray[np.float32]]) -> "Part":
-        return Part(row.durations, row.features, row.f0, row.energy, row.style, *span, kept)
+    def of(row: Frames, span: tuple[int, int], kept: dict[str, NDArray[np.float32]]) -> "Span":
+        return Span(row.durations, row.features, row.f0, row.energy, row.style, *span, kept)
 
 
 Row = TypeVar("Row", contravariant=True)

@@ -7,26 +7,26 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tutti.batching.admission import Door
-from tutti.batching.job import Class, Job, Key
+from tutti.batching.admission import AdmissionControl
+from tutti.batching.job import Job, Key, Priority
 from tutti.errors import QueueFull
 
 NOW = 100.0
 streams = count(1)
 
 
-def job(due_s: float, *, stream: int | None = None, kind: Class = "next", then_s: float = 0.0) -> Job:
+def job(due_s: float, *, stream: int | None = None, kind: Priority = "next", then_s: float = 0.0) -> Job:
     return Job(Key("kokoro", "vocoder"), stream or next(streams), kind, 100, due_s, then_s)
 
 
-def with_needs(*needs: tuple[Job, float]) -> Door:
-    door = Door(max_waiting=100)
+def with_needs(*needs: tuple[Job, float]) -> AdmissionControl:
+    door = AdmissionControl(max_waiting=100)
     for one, seconds in needs:
         door.came(one, seconds, 0.0, owes_s=0.0)
     return door
 
 
-def lets_in(door: Door, due_s: float, owes_s: float) -> bool:
+def lets_in(door: AdmissionControl, due_s: float, owes_s: float) -> bool:
     try:
         door.admit("first", 0.01, due_s, due_s, owes_s, NOW, NOW, waiting=1, bulk=0, stream=None)
     except QueueFull:
@@ -69,14 +69,14 @@ def test_nobody_waits_for_those_who_are_late_already() -> None:
 def test_somebody_who_is_late_anyway_does_not_shut_the_door() -> None:
     # Its caller owes so much that it stands behind the newcomer, who owes a little as well.
     for due_s, open_ in ((NOW - 0.1, True), (NOW + 0.1, False)):
-        door = Door(max_waiting=100)
+        door = AdmissionControl(max_waiting=100)
         door.came(job(due_s), 0.5, 0.0, owes_s=5.0)
         assert lets_in(door, NOW + 2.0, owes_s=1.0) is open_
 
 
 @given(st.lists(st.tuples(st.floats(0.0, 5.0) | st.just(inf), st.floats(0.001, 0.5), st.floats(0.0, 0.5)), max_size=20))
 def test_what_is_needed_is_the_sum_of_what_is_still_to_come(jobs: list[tuple[float, float, float]]) -> None:
-    door = Door(max_waiting=100)
+    door = AdmissionControl(max_waiting=100)
     there = [(job(NOW + due_s, then_s=then_s), need_s, then_s) for due_s, need_s, then_s in jobs]
     for one, need_s, then_s in there:
         door.came(one, need_s, then_s, owes_s=0.0)

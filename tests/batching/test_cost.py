@@ -7,20 +7,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tutti.batching.cost import Cost, file_name, load, save
+from tutti.batching.cost import CostModel, file_name, load, save
 from tutti.batching.job import Key
-from tutti.batching.layout import Padded, Shape, SideBySide, extent
+from tutti.batching.layout import Layout, Padded, SideBySide, extent
 
 PRIOR = (0.01, 0.0, 1e-5, 1e-5)
-SHAPES: list[Shape] = [Padded(), Padded(lambda n: -(-n // 32) * 32, (1, 2, 4, 8, 16)), SideBySide(1), SideBySide(4)]
+SHAPES: list[Layout] = [Padded(), Padded(lambda n: -(-n // 32) * 32, (1, 2, 4, 8, 16)), SideBySide(1), SideBySide(4)]
 sizes_st = st.lists(st.integers(1, 2000), min_size=1, max_size=20)
 batches_st = st.lists(st.tuples(sizes_st, st.floats(0, 30)), max_size=25)
 
 
 @settings(deadline=None)
 @given(st.sampled_from(SHAPES), batches_st, sizes_st, st.data())
-def test_more_is_never_cheaper_whatever_was_seen(shape: Shape, seen, sizes, data) -> None:
-    cost = Cost(shape, PRIOR)
+def test_more_is_never_cheaper_whatever_was_seen(shape: Layout, seen, sizes, data) -> None:
+    cost = CostModel(shape, PRIOR)
     for batch, took_s in seen:
         assert cost.learn(batch, took_s) >= 0
     row = data.draw(st.integers(0, len(sizes) - 1))
@@ -30,21 +30,21 @@ def test_more_is_never_cheaper_whatever_was_seen(shape: Shape, seen, sizes, data
 
 
 @given(st.sampled_from(SHAPES), sizes_st)
-def test_all_that_counts_is_the_extent(shape: Shape, sizes: list[int]) -> None:
+def test_all_that_counts_is_the_extent(shape: Layout, sizes: list[int]) -> None:
     grown = extent(sizes[:1])
     for size in sizes[1:]:
         grown = grown.with_row(size)
-    cost = Cost(shape, PRIOR)
+    cost = CostModel(shape, PRIOR)
     assert cost.seconds(grown) == cost.predict(sizes) == cost.predict(sizes[::-1])
     assert cost.padded(grown) >= sum(sizes)
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_a_sweep_and_some_traffic_make_it_right(shape: Shape) -> None:
+def test_a_sweep_and_some_traffic_make_it_right(shape: Layout) -> None:
     """Even if the device is nothing like the prior, and its times scatter by a tenth."""
     rng = random.Random(1)
-    truth = Cost(shape, (0.003, 0.0005, 8e-4, 2e-3))
-    cost = Cost(shape, PRIOR)
+    truth = CostModel(shape, (0.003, 0.0005, 8e-4, 2e-3))
+    cost = CostModel(shape, PRIOR)
     cost.seed(([size] * rows, truth.predict([size] * rows)) for size in (20, 100, 600) for rows in (1, 2, 4, 8))
     for _ in range(200):
         sizes = [rng.randint(10, 1000) for _ in range(rng.randint(1, 16))]
@@ -56,10 +56,10 @@ def test_a_sweep_and_some_traffic_make_it_right(shape: Shape) -> None:
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_hours_of_one_shape_do_not_make_it_forget_the_others(shape: Shape) -> None:
+def test_hours_of_one_shape_do_not_make_it_forget_the_others(shape: Layout) -> None:
     rng = random.Random(2)
-    truth = Cost(shape, (0.010, 0.0005, 2e-4, 6e-4))
-    cost = Cost(shape, PRIOR)
+    truth = CostModel(shape, (0.010, 0.0005, 2e-4, 6e-4))
+    cost = CostModel(shape, PRIOR)
     cost.seed(([size] * rows, truth.predict([size] * rows)) for size in (20, 100, 600) for rows in (1, 2, 4, 8))
     for _ in range(2000):
         cost.learn([200], truth.predict([200]) * rng.uniform(0.95, 1.05))
@@ -68,8 +68,8 @@ def test_hours_of_one_shape_do_not_make_it_forget_the_others(shape: Shape) -> No
 
 
 def test_a_stall_and_a_stopped_clock_move_it_little() -> None:
-    truth = Cost(Padded(), (0.01, 0.0, 2e-5, 0.0))
-    cost = Cost(Padded(), PRIOR)
+    truth = CostModel(Padded(), (0.01, 0.0, 2e-5, 0.0))
+    cost = CostModel(Padded(), PRIOR)
     cost.seed(([size] * rows, truth.predict([size] * rows)) for size in (20, 100, 600) for rows in (1, 2, 4, 8))
     for i in range(60):
         cost.learn([100] * (1 + i % 8), truth.predict([100] * (1 + i % 8)))
@@ -82,8 +82,8 @@ def test_a_stall_and_a_stopped_clock_move_it_little() -> None:
 @settings(deadline=None, max_examples=30)
 def test_batches_that_went_badly_are_tried_again(lanes: int, slower: float, n_bad: int) -> None:
     """Who looks dear does not run, and is not seen again: the warm-up must outlive a few bad batches."""
-    truth = Cost(SideBySide(lanes), (0.01, 0.002, 0.001 + 0.002 / lanes, 0.015))
-    cost = Cost(SideBySide(lanes), truth.coefficients)
+    truth = CostModel(SideBySide(lanes), (0.01, 0.002, 0.001 + 0.002 / lanes, 0.015))
+    cost = CostModel(SideBySide(lanes), truth.coefficients)
     rows = [200] * max(lanes, 2)
     assert (gain := truth.predict(rows) / (len(rows) * truth.predict([200]))) < 1
     for _ in range(n_bad):
@@ -96,7 +96,7 @@ def test_batches_that_went_badly_are_tried_again(lanes: int, slower: float, n_ba
 @settings(deadline=None)
 @given(st.integers(1, 8), batches_st, st.integers(1, 2000), st.integers(1, 4))
 def test_full_lanes_are_never_slower_than_one_row_after_the_other(lanes: int, seen, size: int, times: int) -> None:
-    cost = Cost(SideBySide(lanes), PRIOR)
+    cost = CostModel(SideBySide(lanes), PRIOR)
     for batch, took_s in seen:
         cost.learn(batch, took_s)
     n_rows = lanes * times
@@ -104,7 +104,7 @@ def test_full_lanes_are_never_slower_than_one_row_after_the_other(lanes: int, se
 
 
 def test_it_follows_a_device_that_became_slower() -> None:
-    cost = Cost(Padded(), (0.01, 0.0, 2e-5, 0.0))
+    cost = CostModel(Padded(), (0.01, 0.0, 2e-5, 0.0))
     for i in range(150):
         sizes = [50 + 13 * i % 400] * (1 + i % 8)
         cost.learn(sizes, 3 * (0.01 + 2e-5 * len(sizes) * sizes[0]))
@@ -112,7 +112,7 @@ def test_it_follows_a_device_that_became_slower() -> None:
 
 
 def test_side_by_side_a_lone_row_has_all_lanes_and_equal_rows_share_them() -> None:
-    cost = Cost(SideBySide(4), (0.0, 0.0, 0.0, 1e-3))
+    cost = CostModel(SideBySide(4), (0.0, 0.0, 0.0, 1e-3))
     assert cost.predict([400]) == pytest.approx(0.1)
     assert cost.predict([400] * 4) == pytest.approx(0.4)
     assert cost.predict([400, 10]) == pytest.approx(0.4), "the company of a short row takes the long one's lanes away"
@@ -121,8 +121,8 @@ def test_side_by_side_a_lone_row_has_all_lanes_and_equal_rows_share_them() -> No
 def test_costs_are_kept_for_the_next_start(tmp_path: Path) -> None:
     path = tmp_path / "below" / file_name("NVIDIA H200 / 1", "ab" * 32)
     kept = {
-        Key("kokoro", "acoustic"): Cost(Padded(), PRIOR),
-        Key("kokoro", "vocoder"): Cost(SideBySide(2), (1.0, 2.0, 3.0, 4.0)),
+        Key("kokoro", "acoustic"): CostModel(Padded(), PRIOR),
+        Key("kokoro", "vocoder"): CostModel(SideBySide(2), (1.0, 2.0, 3.0, 4.0)),
     }
     save(kept, path)
     assert load(path) == {key: cost.coefficients for key, cost in kept.items()}

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from benchmarks.simulate import AUDIO_S, DEVICES, Device, Simulation, Stream, poisson, scheduler
-from tutti.batching.cost import Cost
+from tutti.batching.cost import CostModel
 from tutti.batching.job import Job, Key
 from tutti.batching.layout import Padded
 from tutti.batching.policies import Deadline, Fifo, Policy, Window
@@ -69,7 +69,7 @@ def test_mean_latency_agrees_with_theory(load: float) -> None:
     a, t0, n = 0.005, 0.05, 6_000
     rate, rng = load / a, random.Random(4)
     arrivals = list(itertools.accumulate(rng.expovariate(rate) for _ in range(n)))
-    queue = Scheduler(Limits(max_rows=n, max_waiting=n), lambda key: Cost(Padded(), (t0, a, 0.0, 0.0)), Fifo())
+    queue = Scheduler(Limits(max_rows=n, max_waiting=n), lambda key: CostModel(Padded(), (t0, a, 0.0, 0.0)), Fifo())
     now, total_s, came = 0.0, 0.0, 0
     while came < n or sum(queue.waiting().values()):
         if not sum(queue.waiting().values()):

@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from tutti.batching.cost import Cost
-from tutti.batching.job import Class, Job, Key
+from tutti.batching.cost import CostModel
+from tutti.batching.job import Job, Key, Priority
 from tutti.batching.layout import Padded, SideBySide
 from tutti.batching.policies import Bypass, Deadline, Fifo, Policy, Window
 from tutti.batching.scheduler import Limits, Scheduler
@@ -18,11 +18,11 @@ numbers = itertools.count()
 
 
 def new_scheduler(policy: Policy, max_rows: int = 5) -> Scheduler:
-    return Scheduler(Limits(max_rows=max_rows), lambda key: Cost(Padded(), (0.01, 0.0, 2e-5, 0.0)), policy)
+    return Scheduler(Limits(max_rows=max_rows), lambda key: CostModel(Padded(), (0.01, 0.0, 2e-5, 0.0)), policy)
 
 
 def add(
-    scheduler: Scheduler, now: float, kind: Class = "next", deadline_s: float = 100.0, key: Key = A, caller: str = ""
+    scheduler: Scheduler, now: float, kind: Priority = "next", deadline_s: float = 100.0, key: Key = A, caller: str = ""
 ) -> Job:
     job = Job(key, next(numbers), kind, 100, deadline_s, caller=caller, arrived_s=now)
     scheduler.add(job, now)
@@ -98,7 +98,7 @@ def test_a_listener_in_silence_is_served_first_if_nobody_else_suffers(late_by_s:
 )
 def test_a_batch_of_rows_in_a_hurry_is_short_but_not_lonely(due_s: float, fixed_s: float, most_s: float) -> None:
     """They wait for one pass before theirs and need one after it; where one row alone takes long, they share it."""
-    limits, cost = Limits(max_rows=64, cap_s=0.08), Cost(Padded(), (fixed_s, 0.0, 2e-5, 0.0))
+    limits, cost = Limits(max_rows=64, cap_s=0.08), CostModel(Padded(), (fixed_s, 0.0, 2e-5, 0.0))
     scheduler = Scheduler(limits, lambda key: cost, Deadline(0.08))
     for _ in range(64):
         add(scheduler, 0.0, deadline_s=due_s)
@@ -110,7 +110,7 @@ def test_a_batch_of_rows_in_a_hurry_is_short_but_not_lonely(due_s: float, fixed_
 
 def test_all_lanes_are_busy_even_where_one_row_alone_takes_longer_than_the_cap() -> None:
     """Or a slow processor would never have company: half a second alone, 0.8 for two side by side."""
-    cost = Cost(SideBySide(2), (0.0, 0.0, 0.001, 0.008))
+    cost = CostModel(SideBySide(2), (0.0, 0.0, 0.001, 0.008))
     scheduler = Scheduler(Limits(max_rows=4, cap_s=0.2), lambda key: cost, Deadline(0.2))
     late = [add(scheduler, 0.0, deadline_s=0.3) for _ in range(2)]
     in_time = [add(scheduler, 0.0, deadline_s=100.0) for _ in range(3)]
@@ -120,7 +120,7 @@ def test_all_lanes_are_busy_even_where_one_row_alone_takes_longer_than_the_cap()
 
 def ahead(running: Job, *waiting: Job, foresees: bool = True) -> tuple[Job, ...] | None:
     """Who is told to run next while one runs."""
-    limits, cost = Limits(max_rows=3, cap_s=0.08), Cost(Padded(), (0.01, 0.0, 2e-5, 0.0))
+    limits, cost = Limits(max_rows=3, cap_s=0.08), CostModel(Padded(), (0.01, 0.0, 2e-5, 0.0))
     scheduler = Scheduler(limits, lambda key: cost, Deadline(0.08, foresees=foresees))
     scheduler.add(running, 0.0)
     assert batch_at(scheduler, 0.0) == ("free", (running,))
@@ -223,7 +223,7 @@ def test_the_halves_of_a_failed_batch_wait_for_no_window(policy: Policy) -> None
 def test_text_budget_and_memory_stop_a_batch_but_not_a_single_row() -> None:
     limits = Limits(max_padded={"vocoder": 250}, max_text=30)
     for size, text, rows in ((100, 0, 2), (10, 11, 2), (1000, 0, 1), (10, 500, 1)):
-        scheduler = Scheduler(limits, lambda key: Cost(Padded(), (0.01, 0.0, 2e-5, 0.0)), Fifo())
+        scheduler = Scheduler(limits, lambda key: CostModel(Padded(), (0.01, 0.0, 2e-5, 0.0)), Fifo())
         for _ in range(4):
             scheduler.add(Job(A, next(numbers), "next", size, 9.0, n_characters=text), 0.0)
         batch = scheduler.next_batch(0.0)

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tutti.batching.cost import Cost
-from tutti.batching.job import Batch, Class, Job, Key
+from tutti.batching.cost import CostModel
+from tutti.batching.job import Batch, Job, Key, Priority
 from tutti.batching.layout import Padded
 from tutti.batching.policies import Deadline, Fifo
 from tutti.batching.scheduler import Limits, Scheduler
@@ -22,12 +22,12 @@ numbers = itertools.count()
 
 def new_scheduler(cap_s: float = CAP_S, shape: Padded | None = None, **limits: object) -> Scheduler:
     return Scheduler(
-        Limits(cap_s=cap_s, **limits), lambda key: Cost(shape or Padded(), (0.01, 0.0, 2e-5, 0.0)), Deadline(cap_s)
+        Limits(cap_s=cap_s, **limits), lambda key: CostModel(shape or Padded(), (0.01, 0.0, 2e-5, 0.0)), Deadline(cap_s)
     )
 
 
 def new_job(
-    size: int = 100, deadline_s: float = 1e6, kind: Class = "next", caller: str = "", key: Key = VOCODER
+    size: int = 100, deadline_s: float = 1e6, kind: Priority = "next", caller: str = "", key: Key = VOCODER
 ) -> Job:
     return Job(key, next(numbers), kind, size, deadline_s, caller=caller)
 
@@ -362,7 +362,7 @@ def test_equal_callers_keep_the_order_of_deadlines() -> None:
 
 
 def test_batching_switched_off_is_one_row_at_a_time() -> None:
-    scheduler = Scheduler(Limits(max_rows=1), lambda key: Cost(Padded(), (0.01, 0.0, 2e-5, 0.0)), Fifo())
+    scheduler = Scheduler(Limits(max_rows=1), lambda key: CostModel(Padded(), (0.01, 0.0, 2e-5, 0.0)), Fifo())
     for _ in range(3):
         scheduler.add(new_job(), 0.0)
     assert [run(scheduler, 0.0)[0].rows for _ in range(3)] == [1, 1, 1]

@@ -8,7 +8,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
 
-from tutti.batching.cost import Cost
+from tutti.batching.cost import CostModel
 from tutti.batching.job import Batch, Job, Key
 from tutti.batching.layout import Padded, SideBySide
 from tutti.batching.policies import Bypass, Deadline, Fifo, Policy, Window
@@ -27,7 +27,7 @@ class Laws(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.now = 100.0
-        self.scheduler = Scheduler(LIMITS, lambda key: Cost(self.shape, (0.01, 0.001, 5e-5, 5e-5)), self.policy)
+        self.scheduler = Scheduler(LIMITS, lambda key: CostModel(self.shape, (0.01, 0.001, 5e-5, 5e-5)), self.policy)
         self.waiting: dict[Job, None] = {}
         self.running: list[Batch] = []
         self.done: set[Job] = set()

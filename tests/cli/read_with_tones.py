@@ -16,17 +16,17 @@ from tutti.cli import main as cli
 from tutti.engine import build as opening
 from tutti.engine.engine import Engine
 from tutti.settings import Settings
-from tutti.speech import Speech
+from tutti.speech import Speech, SpeechParams
 
 
 def noted(engine: Engine, path: Path) -> Engine:
     """The engine, which writes down what it is asked to say."""
     stream = engine.stream
 
-    def noting(text: str, **asked: Any) -> AsyncGenerator[Speech]:
+    def noting(text: str, params: SpeechParams, **asked: Any) -> AsyncGenerator[Speech]:
         with path.open("a") as file:
             file.write(json.dumps(text) + "\n")
-        return stream(text, **asked)
+        return stream(text, params, **asked)
 
     engine.stream = noting  # type: ignore[method-assign, assignment]
     return engine

@@ -18,7 +18,7 @@ from tests.fakes import silent_voices, tone_engine
 from tutti.cli import main as cli
 from tutti.engine.engine import Engine
 from tutti.settings import Settings
-from tutti.text.aligned_text import Spoken
+from tutti.text.aligned_text import AlignedText
 from tutti.text.chunk import Reading, Word
 
 Run = Callable[..., tuple[int, bytes, str]]
@@ -27,7 +27,7 @@ Run = Callable[..., tuple[int, bytes, str]]
 class Humming:
     """G2P that says "la" for every word."""
 
-    def pronounce(self, spoken: Spoken, code: str, given: Mapping[int, str] = {}) -> Reading:
+    def pronounce(self, spoken: AlignedText, code: str, given: Mapping[int, str] = {}) -> Reading:
         words, at = [], 0
         for written in spoken.text.split():
             start = spoken.text.index(written, at)

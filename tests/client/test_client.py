@@ -41,7 +41,7 @@ def awaited(house: House, work: Callable[[AsyncClient], Awaitable[T]]) -> T:
 @pytest.mark.parametrize("stream", [None, True, False])
 def test_a_text_is_heard_as_it_was_said(house: House, client: Client, text: str, stream: bool | None) -> None:
     audio = client.speak(text, format="pcm", stream=stream)
-    assert alike(audio.data, pcm(house, text, whole=stream is False))
+    assert alike(audio.data, pcm(house, text, delivery="whole" if stream is False else "live"))
     assert audio.duration_s == len(audio.data) / 48_000
 
 

@@ -15,14 +15,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tutti
-from tutti.batching.cost import Cost
+from tutti.batching.cost import CostModel
 from tutti.batching.job import Batch, Key
 from tutti.batching.layout import SideBySide
 from tutti.batching.policies import Deadline
 from tutti.batching.scheduler import Limits, Scheduler
 from tutti.engine.batcher import Batcher
 from tutti.engine.row import Ask, Take
-from tutti.engine.stats import Stats
+from tutti.engine.stats import BatchStats
 from tutti.errors import DeviceFull, InvalidInput, ModelFailed, QueueFull, WorkerLost
 from tutti.model.onnx.model import OnnxModel
 from tutti.model.tone import ToneModel, pitch_hz
@@ -79,13 +79,13 @@ def alone(row: Utterance) -> Samples:
 
 
 def batcher(worker: Worker, slow: float = 1.0, *, foresees: bool = False, **limits: object) -> Batcher:
-    costs: dict[Key, Cost] = {}
+    costs: dict[Key, CostModel] = {}
 
-    def cost(key: Key) -> Cost:
-        return costs.setdefault(key, Cost(SideBySide(4), (1e-4, 1e-4, slow * 1e-5, slow * 1e-5)))
+    def cost(key: Key) -> CostModel:
+        return costs.setdefault(key, CostModel(SideBySide(4), (1e-4, 1e-4, slow * 1e-5, slow * 1e-5)))
 
     chosen = Limits(**{"patience": float("inf"), **limits})  # type: ignore[arg-type]
-    return Batcher(worker, Scheduler(chosen, cost, Deadline(foresees=foresees)), Stats())
+    return Batcher(worker, Scheduler(chosen, cost, Deadline(foresees=foresees)), BatchStats())
 
 
 def models(model: Callable[[], Model]) -> dict[str, Model]:

@@ -15,8 +15,8 @@ from tutti.engine.engine import MAX_TEXT
 from tutti.engine.word_times import join
 from tutti.errors import InvalidInput, ModelFailed, NothingToSpeak, TuttiError, UnknownLanguage, UnknownVoice
 from tutti.model.tone import FRAMES_PER_TOKEN, ToneModel, pitch_hz
-from tutti.speech import SAMPLE_RATE, SAMPLES_PER_FRAME, Frames, Samples, Speech, Utterance
-from tutti.text.aligned_text import Spoken
+from tutti.speech import SAMPLE_RATE, SAMPLES_PER_FRAME, Delivery, Frames, Samples, Speech, SpeechParams, Utterance
+from tutti.text.aligned_text import AlignedText
 from tutti.text.chunk import Reading
 from tutti.text.vocab import SYMBOLS
 from tutti.voices import Voices
@@ -68,17 +68,17 @@ def test_every_word_is_timed_once_and_in_order_and_sounds_at_its_time(
 def test_a_stream_is_the_speech_in_pieces(engine: Running) -> None:
     text = "The old bridge stands still. " * 40
 
-    streamed, whole = engine.stream(text, whole=True), engine.speak(text)
+    streamed, whole = engine.stream(text, delivery="whole"), engine.speak(text)
     assert len(streamed) > 5
     assert np.array_equal(np.concatenate([speech.samples for speech in streamed]), whole.samples)
     assert join(streamed).words == whole.words
     assert all(a.span[1] <= b.span[0] for a, b in pairwise(streamed))
 
 
-@pytest.mark.parametrize("asked", [{"whole": True}, {"bulk": True}])
-def test_only_for_a_listener_a_text_begins_with_a_short_chunk(engine: Running, asked: dict[str, bool]) -> None:
+@pytest.mark.parametrize("delivery", ["whole", "bulk"])
+def test_only_for_a_listener_a_text_begins_with_a_short_chunk(engine: Running, delivery: Delivery) -> None:
     text = "The old bridge stands still and under it, " * 4 + "deep water runs."
-    listened, patient = engine.stream(text), engine.stream(text, **asked)
+    listened, patient = engine.stream(text), engine.stream(text, delivery=delivery)
     assert len(listened) > 1
     assert len(patient) == 1
     assert [word.word for word in join(listened).words] == [word.word for word in patient[0].words]
@@ -172,7 +172,7 @@ def test_who_leaves_after_the_first_sound_has_at_most_two_more_chunks_made(voice
 
     async def leave_early() -> None:
         async with tone_engine(voices, lambda: model) as engine:
-            stream = engine.stream(LONG, voice="af_heart")
+            stream = engine.stream(LONG, SpeechParams("af_heart"))
             await anext(stream)
             await stream.aclose()
 
@@ -180,10 +180,8 @@ def test_who_leaves_after_the_first_sound_has_at_most_two_more_chunks_made(voice
     assert 1 <= model.n_rows <= 3
 
 
-@pytest.mark.parametrize(
-    ("asked", "n_told"), [({}, 1), ({"whole": True}, 0), ({"bulk": True}, 0)], ids=["listens", "whole", "bulk"]
-)
-def test_the_rest_is_needed_sooner_once_somebody_listens(voices: Voices, asked: dict[str, bool], n_told: int) -> None:
+@pytest.mark.parametrize(("delivery", "n_told"), [("live", 1), ("whole", 0), ("bulk", 0)])
+def test_the_rest_is_needed_sooner_once_somebody_listens(voices: Voices, delivery: Delivery, n_told: int) -> None:
     """Chunks were due as if the first word came at the target; who wants a whole file plays none of it yet."""
 
     async def run() -> list[float]:
@@ -197,7 +195,7 @@ def test_the_rest_is_needed_sooner_once_somebody_listens(voices: Voices, asked: 
                 hasten(stream, by_s)
 
             batcher.hasten = noted  # type: ignore[method-assign]
-            async for _ in engine.stream(LONG[:2000], voice="af_heart", **asked):
+            async for _ in engine.stream(LONG[:2000], SpeechParams("af_heart"), delivery=delivery):
                 pass
         return told
 
@@ -208,7 +206,7 @@ def test_a_megabyte_of_text_is_read_only_as_far_as_it_is_spoken(voices: Voices) 
     class Listening(Spelling):
         n_sentences = 0
 
-        def pronounce(self, spoken: Spoken, code: str, given: Mapping[int, str] = {}) -> Reading:
+        def pronounce(self, spoken: AlignedText, code: str, given: Mapping[int, str] = {}) -> Reading:
             self.n_sentences += 1
             return super().pronounce(spoken, code, given)
 
@@ -216,7 +214,7 @@ def test_a_megabyte_of_text_is_read_only_as_far_as_it_is_spoken(voices: Voices) 
 
     async def first() -> Speech:
         async with tone_engine(voices, pronounce=g2p.pronounce) as engine:
-            stream = engine.stream(LONG * 75, voice="af_heart")
+            stream = engine.stream(LONG * 75, SpeechParams("af_heart"))
             speech = await anext(stream)
             await stream.aclose()
             return speech
@@ -233,7 +231,7 @@ def test_the_model_never_runs_on_the_event_loop(voices: Voices) -> None:
     async def speak() -> None:
         loops.add(threading.get_ident())
         async with tone_engine(voices, lambda: model) as engine:
-            await engine.speak(LONG, voice="af_heart")
+            await engine.speak(LONG, SpeechParams("af_heart"))
 
     asyncio.run(speak())
     assert model.threads
@@ -246,7 +244,7 @@ def test_a_failure_in_mid_stream_reaches_the_caller_after_the_good_part(voices: 
 
     async def run() -> None:
         async with tone_engine(voices, Counting) as engine:
-            async for speech in engine.stream(text, voice="af_heart"):
+            async for speech in engine.stream(text, SpeechParams("af_heart")):
                 heard.extend(word.word for word in speech.words)
 
     with pytest.raises(ModelFailed):
@@ -262,7 +260,7 @@ def test_many_at_once_each_hear_their_own(engine: Running) -> None:
     ]
 
     async def all_at_once() -> list[Speech]:
-        return await asyncio.gather(*(engine.engine.speak(text, voice="af_heart") for text in texts))
+        return await asyncio.gather(*(engine.engine.speak(text, SpeechParams("af_heart")) for text in texts))
 
     for text, speech in zip(texts, engine.portal.call(all_at_once), strict=True):
         assert [word.word for word in speech.words] == text.split()

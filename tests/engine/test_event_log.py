@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.fakes import silent_voices, tone_engine
-from tutti.engine.event_log import Began, Ended, First, Happened, Heard, Moment, Tape
+from tutti.engine.event_log import Began, Ended, EventLog, First, Happened, Heard, Moment
 from tutti.errors import ModelFailed
 from tutti.model.tone import ToneModel
-from tutti.speech import Frames, Samples
+from tutti.speech import Frames, Samples, SpeechParams
 
 TEXT = "The old bridge stands still under the water tonight. " * 3
 
@@ -33,16 +33,16 @@ class Moody(ToneModel):
 def noted(folder: Path, model: type[ToneModel] = ToneModel, n_texts: int = 6) -> tuple[list[Moment], dict[str, int]]:
     async def run() -> tuple[list[Moment], dict[str, int]]:
         async with tone_engine(silent_voices(folder), model) as engine:
-            asked = (engine.speak(TEXT, voice="af_heart") for _ in range(n_texts))
+            asked = (engine.speak(TEXT, SpeechParams("af_heart")) for _ in range(n_texts))
             await asyncio.gather(*asked, return_exceptions=model is Moody)
-        return engine.books.tape.since(0), engine.stats()["performance"]["outcomes"]
+        return engine.batch_stats.events.since(0), engine.stats()["performance"]["outcomes"]
 
     return asyncio.run(run())
 
 
 @given(length=st.integers(1, 20), n=st.integers(0, 60), asked=st.integers(0, 60))
 def test_it_gives_back_the_newest_in_order(length: int, n: int, asked: int) -> None:
-    tape = Tape(length)
+    tape = EventLog(length)
     moments = [Heard(float(i), 1.0, True) for i in range(n)]
     for moment in moments:
         tape.note(moment)

@@ -16,7 +16,7 @@ from tutti.engine.word_times import join
 from tutti.errors import ModelFailed
 from tutti.model.onnx.incremental.spans import FIRST, LOOK_BACK, WORTH, quiet_end, representatives, stretches
 from tutti.model.tone import FRAMES_PER_TOKEN, ToneModel
-from tutti.speech import SAMPLES_PER_FRAME, Frames, Part, Samples, Speech
+from tutti.speech import SAMPLES_PER_FRAME, Frames, Samples, Span, Speech, SpeechParams
 from tutti.voices import Voices
 
 LONG = "the old stone bridge stands still over the deep dark water that runs under it all night and all day without end"
@@ -73,7 +73,7 @@ def test_a_stream_begins_with_a_stretch_and_is_the_whole_speech_sample_for_sampl
     text = f"{LONG}. {LONG}."
     streamed = engine.stream(text)
     assert 0 < len(streamed[0].samples) <= FIRST * SAMPLES_PER_FRAME
-    parts = [row for batch in model.asked for row in batch if isinstance(row, Part)]
+    parts = [row for batch in model.asked for row in batch if isinstance(row, Span)]
     assert len(parts) > 2, "nothing was cut"
     whole = engine.speak(text)
     assert np.array_equal(np.concatenate([speech.samples for speech in streamed]), whole.samples)
@@ -92,13 +92,13 @@ def test_each_word_comes_with_the_stretch_in_which_it_begins(engine: Running) ->
 
 def test_who_wants_the_whole_or_has_time_gets_whole_rows(engine: Running, model: Noting) -> None:
     engine.speak(LONG)
-    engine.stream(LONG, bulk=True)
-    assert not any(isinstance(row, Part) for batch in model.asked for row in batch)
+    engine.stream(LONG, delivery="bulk")
+    assert not any(isinstance(row, Span) for batch in model.asked for row in batch)
 
 
 def test_only_the_first_chunk_is_cut(engine: Running, model: Noting) -> None:
     engine.stream(f"{LONG}. " * 4)
-    cut = {id(row.features) for batch in model.asked for row in batch if isinstance(row, Part)}
+    cut = {id(row.features) for batch in model.asked for row in batch if isinstance(row, Span)}
     assert len(cut) == 1
 
 
@@ -109,7 +109,7 @@ def test_among_stretches_of_many_streams_nobody_hears_another(voices: Voices) ->
 
         async def all_at_once() -> list[list[Speech]]:
             async def one(text: str) -> list[Speech]:
-                return [speech async for speech in engine.engine.stream(text, voice="af_heart")]
+                return [speech async for speech in engine.engine.stream(text, SpeechParams("af_heart"))]
 
             return await asyncio.gather(*map(one, texts))
 
@@ -127,7 +127,7 @@ class Held(Noting):
         self.go = threading.Event()
 
     def vocoder(self, rows: Sequence[Frames]) -> list[Samples]:
-        if any(isinstance(row, Part) and row.start > 0 for row in rows):
+        if any(isinstance(row, Span) and row.start > 0 for row in rows):
             assert self.go.wait(60)
         return super().vocoder(rows)
 
@@ -137,15 +137,15 @@ def test_who_leaves_after_the_first_stretch_is_forgotten(voices: Voices) -> None
     with running(tone_engine(voices, lambda: model)) as engine:
 
         async def first_only() -> None:
-            async with aclosing(engine.engine.stream(LONG, voice="af_heart")) as speeches:
+            async with aclosing(engine.engine.stream(LONG, SpeechParams("af_heart"))) as speeches:
                 await anext(speeches)
 
         engine.portal.call(first_only)
         model.go.set()
         engine.speak("deep water")
-        later = [row for batch in model.asked for row in batch if isinstance(row, Part) and row.start > FIRST]
+        later = [row for batch in model.asked for row in batch if isinstance(row, Span) and row.start > FIRST]
         assert not later, "a stretch was made that nobody waited for"
-        assert engine.engine.books.as_dict()["outcomes"]["cancelled"] == 1
+        assert engine.engine.batch_stats.as_dict()["outcomes"]["cancelled"] == 1
         assert not engine.engine.batchers[0]._rows
 
 
@@ -153,7 +153,7 @@ class Tired(ToneModel):
     """Breaks on every stretch but the first."""
 
     def vocoder(self, rows: Sequence[Frames]) -> list[Samples]:
-        if any(isinstance(row, Part) and row.start > 0 for row in rows):
+        if any(isinstance(row, Span) and row.start > 0 for row in rows):
             raise ModelFailed("too tired to go on")
         return super().vocoder(rows)
 
@@ -163,7 +163,7 @@ def test_a_stretch_that_fails_is_told_after_those_that_were_heard(voices: Voices
     with running(tone_engine(voices, Tired)) as engine:
 
         async def listen() -> None:
-            async for speech in engine.engine.stream(LONG, voice="af_heart"):
+            async for speech in engine.engine.stream(LONG, SpeechParams("af_heart")):
                 heard.append(speech)
 
         with pytest.raises(ModelFailed, match="too tired"):
@@ -174,7 +174,7 @@ def test_a_stretch_that_fails_is_told_after_those_that_were_heard(voices: Voices
 def test_a_short_sentence_stays_whole(engine: Running, model: Noting) -> None:
     assert len("deep water") * FRAMES_PER_TOKEN < WORTH
     engine.stream("deep water")
-    assert not any(isinstance(row, Part) for batch in model.asked for row in batch)
+    assert not any(isinstance(row, Span) for batch in model.asked for row in batch)
 
 
 def test_frames_that_speak_for_a_row_have_its_means_and_spreads() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from tutti.engine.build import open_engine
 from tutti.settings import Settings
-from tutti.speech import SAMPLE_RATE, Samples, Speech
+from tutti.speech import SAMPLE_RATE, Samples, Speech, SpeechParams
 
 pytestmark = pytest.mark.weights
 
@@ -27,7 +27,7 @@ PHRASE = SAMPLE_RATE // 50
 def speeches(home: Path) -> list[Speech]:
     async def spoken() -> list[Speech]:
         async with open_engine(Settings(home=home, precision="fp32", offline=True)) as engine:
-            return [speech async for speech in engine.stream(TEXT, voice="am_michael", whole=True)]
+            return [speech async for speech in engine.stream(TEXT, SpeechParams("am_michael"), delivery="whole")]
 
     return asyncio.run(spoken())
 

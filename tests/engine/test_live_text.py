@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.fakes import Running, running, tone_engine
 from tutti.errors import NothingToSpeak
 from tutti.model.tone import ToneModel
-from tutti.speech import Frames, Samples, Speech, Utterance
+from tutti.speech import Frames, Samples, Speech, SpeechParams, Utterance
 from tutti.text.incremental import Delta
 from tutti.voices import Voices
 
@@ -31,7 +31,7 @@ async def pieces(deltas: Sequence[Delta]) -> AsyncIterator[Delta]:
 
 def heard(engine: Running, deltas: Sequence[Delta]) -> list[Speech]:
     async def run() -> list[Speech]:
-        return [speech async for speech in engine.engine.stream(pieces(deltas), voice="af_heart")]
+        return [speech async for speech in engine.engine.stream(pieces(deltas), SpeechParams("af_heart"))]
 
     return engine.portal.call(run)
 
@@ -66,7 +66,7 @@ def test_the_first_clause_sounds_while_the_sentence_is_written(engine: Running) 
             yield "stands still, is old."
 
         said = []
-        async for speech in engine.engine.stream(author(), voice="af_heart"):
+        async for speech in engine.engine.stream(author(), SpeechParams("af_heart")):
             sounded.set()
             said.append([word.word for word in speech.words])
         return said
@@ -95,7 +95,7 @@ def test_what_breaks_the_author_reaches_the_listener(engine: Running) -> None:
             yield "Still water. It runs "
             raise ConnectionError("the language model hung up")
 
-        async for _ in engine.engine.stream(author(), voice="af_heart"):
+        async for _ in engine.engine.stream(author(), SpeechParams("af_heart")):
             pass
 
     with pytest.raises(ConnectionError):
@@ -141,7 +141,7 @@ def test_after_a_cancel_only_the_running_batch_ends(voices: Voices) -> None:
                 finally:
                     written.set()
 
-            stream = engine.stream(author(), voice="af_heart")
+            stream = engine.stream(author(), SpeechParams("af_heart"))
             first = asyncio.ensure_future(anext(stream))
             await asyncio.to_thread(model.begun.acquire)  # the first batch runs, and is held
             first.cancel()
@@ -150,7 +150,7 @@ def test_after_a_cancel_only_the_running_batch_ends(voices: Voices) -> None:
             n_before = model.n_batches
             assert written.is_set()  # nobody writes on
             model.go.release(1000)
-            spoken = await engine.speak("deep", voice="af_heart")
+            spoken = await engine.speak("deep", SpeechParams("af_heart"))
             assert len(spoken.samples)
             assert model.n_batches == n_before + 2  # both stages of the new text, nothing of the old
 

@@ -14,12 +14,13 @@ from hypothesis.stateful import rule, run_state_machine_as_test
 from tests.batching.test_scheduler_laws import CAP_S, Laws
 from tests.fakes import silent_voices, tone_engine
 from tutti.batching.job import Job, Key
-from tutti.batching.layout import Padded, Regrouped, Shape, SideBySide
+from tutti.batching.layout import Layout, Padded, Regrouped, SideBySide
 from tutti.batching.policies import Bypass, Deadline, Fifo, Window
 from tutti.engine.engine import Engine
 from tutti.engine.event_log import Turned
 from tutti.errors import InvalidInput
 from tutti.model.buckets import PLANS
+from tutti.speech import SpeechParams
 
 NEVER_S = 1e6
 POLICIES = (Deadline(CAP_S), Fifo(), Window(max_wait_s=0.05, early_rows=5), Bypass(max_wait_s=0.05, early_rows=5))
@@ -49,14 +50,14 @@ def test_the_laws_hold_whatever_the_policy_turns_into(shape: Padded | SideBySide
 
 def test_in_the_middle_of_a_load_everyone_gets_their_own_samples_once(tmp_path: Path) -> None:
     async def alone(engine: Engine) -> list[np.ndarray]:
-        return [(await engine.speak(text, voice="af_heart")).samples for text in TEXTS]
+        return [(await engine.speak(text, SpeechParams("af_heart"))).samples for text in TEXTS]
 
     async def turning(engine: Engine) -> list[np.ndarray]:
-        speaking = asyncio.gather(*(engine.speak(text, voice="af_heart") for text in TEXTS))
-        for policy in cycle(engine.podium.policies):
+        speaking = asyncio.gather(*(engine.speak(text, SpeechParams("af_heart")) for text in TEXTS))
+        for policy in cycle(engine.monitor.policies):
             if speaking.done():
                 break
-            engine.podium.use(policy)
+            engine.monitor.use(policy)
             await asyncio.sleep(0.001)  # let some batches go by
         return [speech.samples for speech in await speaking]
 
@@ -70,7 +71,7 @@ def test_in_the_middle_of_a_load_everyone_gets_their_own_samples_once(tmp_path: 
     expected, got, engine = asyncio.run(run())
     for text, own, samples in zip(TEXTS, expected, got, strict=True):
         assert np.array_equal(own, samples), text
-    turns = [moment for moment in engine.books.tape.since(0) if isinstance(moment, Turned)]
+    turns = [moment for moment in engine.batch_stats.events.since(0) if isinstance(moment, Turned)]
     assert turns
     assert all(one.policy == then.before for one, then in pairwise(turns))
     outcomes = engine.stats()["performance"]["outcomes"]
@@ -83,12 +84,12 @@ def test_who_waits_for_a_window_goes_at_once_when_no_window_is_left(tmp_path: Pa
     async def run() -> None:
         async with tone_engine(silent_voices(tmp_path)) as engine:
             engine.batchers[0].use(Window(max_wait_s=NEVER_S, min_wait_s=NEVER_S))
-            speaking = asyncio.create_task(engine.speak("deep water", voice="af_heart"))
+            speaking = asyncio.create_task(engine.speak("deep water", SpeechParams("af_heart")))
             while not sum(engine.batchers[0].scheduler.waiting().values()):
                 await asyncio.sleep(0)
             for _ in range(100):  # until the loop has looked, and sleeps again
                 await asyncio.sleep(0)
-            engine.podium.use("deadline")
+            engine.monitor.use("deadline")
             await asyncio.wait_for(speaking, 60)
 
     asyncio.run(run())
@@ -97,9 +98,9 @@ def test_who_waits_for_a_window_goes_at_once_when_no_window_is_left(tmp_path: Pa
 def test_an_unknown_policy_changes_nothing_and_is_named(tmp_path: Path) -> None:
     engine = tone_engine(silent_voices(tmp_path))
     with pytest.raises(InvalidInput, match="there is deadline, fifo, window, bypass") as error:
-        engine.podium.use("magic")
+        engine.monitor.use("magic")
     assert error.value.param == "policy"
-    assert engine.podium.policy == "deadline"
+    assert engine.monitor.policy == "deadline"
 
 
 def test_queues_name_everybody_by_class_and_the_oldest_first(tmp_path: Path) -> None:
@@ -109,19 +110,19 @@ def test_queues_name_everybody_by_class_and_the_oldest_first(tmp_path: Path) -> 
         kind = ("first", "next", "bulk")[n % 3]
         key = Key("kokoro", "vocoder" if n >= 50 else "acoustic")
         scheduler.add(Job(key, n, kind, 10, 1e9, caller=f"caller {n % 2}", arrived_s=float(n)), float(n))  # type: ignore[arg-type]
-    queues = engine.podium.queues()
+    queues = engine.monitor.queues()
     assert [sum(queues[stage].kinds.values()) for stage in ("acoustic", "vocoder")] == [50, 10]
     assert [job.stream for job, _ in queues["acoustic"].oldest] == list(range(40))
     assert [job.stream for job, _ in queues["vocoder"].oldest] == list(range(50, 60))
-    assert engine.podium.others("caller 0")
+    assert engine.monitor.others("caller 0")
     batch = scheduler.next_batch(60.0)
     assert batch is not None
     while scheduler.rooms and (waiting := [job for room in scheduler.rooms for job in room]):
         for job in waiting:
             scheduler.cancel(job)
-    assert engine.podium.others("nobody"), "who runs counts as well"
+    assert engine.monitor.others("nobody"), "who runs counts as well"
     scheduler.finished(batch, 0.1, 61.0)
-    assert not engine.podium.others("nobody")
+    assert not engine.monitor.others("nobody")
 
 
 @pytest.mark.parametrize(
@@ -135,7 +136,7 @@ def test_queues_name_everybody_by_class_and_the_oldest_first(tmp_path: Path) -> 
     ids=["padded", "side by side", "regrouped", "regrouped small"],
 )
 @given(sizes=st.lists(st.integers(1, 900), min_size=1, max_size=20))
-def test_every_row_fits_in_its_length_and_all_lengths_in_the_pass(shape: Shape, sizes: Sequence[int]) -> None:
+def test_every_row_fits_in_its_length_and_all_lengths_in_the_pass(shape: Layout, sizes: Sequence[int]) -> None:
     lengths = shape.lengths(sizes)
     assert len(lengths) == len(sizes)
     assert all(length >= size for size, length in zip(sizes, lengths, strict=True))

@@ -9,14 +9,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
-from tutti.batching.cost import Cost
+from tutti.batching.cost import CostModel
 from tutti.batching.job import Key
 from tutti.batching.layout import SideBySide
 from tutti.batching.policies import Deadline
 from tutti.batching.scheduler import Limits, Scheduler
 from tutti.engine.batcher import Batcher
 from tutti.engine.row import Ask, Take
-from tutti.engine.stats import Stats
+from tutti.engine.stats import BatchStats
 from tutti.model.onnx.incremental.spans import WORTH
 from tutti.model.tone import ToneModel
 from tutti.speech import Model, Utterance
@@ -40,13 +40,13 @@ class Line:
 def on_a_line(act: Callable[[Line], Awaitable[None]], worker: Worker | None = None) -> None:
     async def run() -> None:
         chosen = worker or ThreadWorker(tones)
-        costs: dict[Key, Cost] = {}
+        costs: dict[Key, CostModel] = {}
 
-        def cost(key: Key) -> Cost:
-            return costs.setdefault(key, Cost(SideBySide(1), (0.0, 0.0, FRAME_S, FRAME_S)))
+        def cost(key: Key) -> CostModel:
+            return costs.setdefault(key, CostModel(SideBySide(1), (0.0, 0.0, FRAME_S, FRAME_S)))
 
         scheduler = Scheduler(Limits(patience=float("inf")), cost, Deadline())
-        line = Line(Batcher(chosen, scheduler, Stats(), clock=lambda: 0.0), [])
+        line = Line(Batcher(chosen, scheduler, BatchStats(), clock=lambda: 0.0), [])
         vocoder = chosen.vocoder
 
         async def noted(checkpoint: str, ids: list[int], timeout_s: float, spans: dict[int, object]) -> object:

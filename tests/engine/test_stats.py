@@ -9,18 +9,19 @@ from prometheus_client import generate_latest
 
 from tests.fakes import silent_voices, tone_engine
 from tutti.engine.engine import Engine
+from tutti.speech import SpeechParams
 
 TEXT = "The old bridge stands still under the water tonight. " * 3
 
 
 def counted(engine: Engine, name: str, **labels: str) -> float:
-    return engine.books.metrics.registry.get_sample_value(name, labels) or 0.0
+    return engine.batch_stats.metrics.registry.get_sample_value(name, labels) or 0.0
 
 
 def spoken(folder: Path, n_texts: int = 6) -> Engine:
     async def run() -> Engine:
         async with tone_engine(silent_voices(folder)) as engine:
-            await asyncio.gather(*(engine.speak(TEXT, voice="af_heart") for _ in range(n_texts)))
+            await asyncio.gather(*(engine.speak(TEXT, SpeechParams("af_heart")) for _ in range(n_texts)))
         return engine
 
     return asyncio.run(run())
@@ -42,7 +43,7 @@ def test_every_row_is_counted_once_in_all_three_places(tmp_path: Path) -> None:
 
 
 def test_labels_are_fixed_sets_without_text_voices_or_callers(tmp_path: Path) -> None:
-    told = generate_latest(spoken(tmp_path).books.metrics.registry).decode()
+    told = generate_latest(spoken(tmp_path).batch_stats.metrics.registry).decode()
     assert "bridge" not in told
     assert "af_heart" not in told
 
@@ -63,6 +64,6 @@ def test_the_log_names_worker_rows_and_class_and_never_the_text(
 
 def test_people_may_start_counting_again(tmp_path: Path) -> None:
     engine = spoken(tmp_path)
-    engine.books.reset()
+    engine.batch_stats.reset()
     assert engine.stats()["performance"]["total_requests"] == 0
     assert counted(engine, "tutti_rows_total", outcome="spoken") > 0

@@ -10,7 +10,7 @@ from typing import cast
 import numpy as np
 import pytest
 
-from tutti.batching.cost import Cost
+from tutti.batching.cost import CostModel
 from tutti.batching.job import Key, StageName
 from tutti.batching.layout import SideBySide
 from tutti.engine import warmup
@@ -18,9 +18,9 @@ from tutti.engine.warmup import WarmUp
 from tutti.speech import Utterance
 from tutti.worker.base import Worker
 
-TRUTH: dict[StageName, Cost] = {
-    "acoustic": Cost(SideBySide(2), (0.01, 0.001, 0.0001, 0.001)),
-    "vocoder": Cost(SideBySide(2), (0.05, 0.002, 0.001, 0.015)),
+TRUTH: dict[StageName, CostModel] = {
+    "acoustic": CostModel(SideBySide(2), (0.01, 0.001, 0.0001, 0.001)),
+    "vocoder": CostModel(SideBySide(2), (0.05, 0.002, 0.001, 0.015)),
 }
 FRAMES = 3  # a token
 COLD_S = 2.0  # what the first pass of a number of rows takes on top: its session is made
@@ -59,11 +59,11 @@ def device(monkeypatch: pytest.MonkeyPatch) -> Device:
     return device
 
 
-def costs() -> dict[Key, Cost]:
-    return {Key("kokoro", stage): Cost(SideBySide(2), (0.01, 0.0, 1e-5, 1e-5)) for stage in TRUTH}
+def costs() -> dict[Key, CostModel]:
+    return {Key("kokoro", stage): CostModel(SideBySide(2), (0.01, 0.0, 1e-5, 1e-5)) for stage in TRUTH}
 
 
-def started(device: Device, path: Path) -> dict[Key, Cost]:
+def started(device: Device, path: Path) -> dict[Key, CostModel]:
     found = costs()
     asyncio.run(WarmUp(path, found, ROWS, (1, 2))(cast(Worker, device)))
     return found

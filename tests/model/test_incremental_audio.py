@@ -12,7 +12,7 @@ from tutti.model.choice import Choice, load
 from tutti.model.onnx import split as cut
 from tutti.model.onnx.incremental.generator import harmonics, transform
 from tutti.model.onnx.incremental.spans import FIRST, quiet_end, stretches
-from tutti.speech import SAMPLE_RATE, SAMPLES_PER_FRAME, Frames, Model, Part, Samples, Utterance
+from tutti.speech import SAMPLE_RATE, SAMPLES_PER_FRAME, Frames, Model, Samples, Span, Utterance
 from tutti.text.vocab import encode
 from tutti.voices import Voices
 
@@ -45,7 +45,7 @@ def whole(model: Model, row: Frames) -> Samples:
 
 def in_stretches(model: Model, row: Frames, spans: list[tuple[int, int]]) -> list[Samples]:
     kept: dict[str, np.ndarray] = {}
-    return [model.vocoder([Part.of(row, span, kept)])[0] for span in spans]
+    return [model.vocoder([Span.of(row, span, kept)])[0] for span in spans]
 
 
 @pytest.fixture(scope="module")
@@ -116,7 +116,7 @@ def test_a_stretch_does_not_hear_its_mates(
     model: Model, row: Frames, spans: list[tuple[int, int]], early: list[Samples], whole: Samples
 ) -> None:
     kept: dict[str, np.ndarray] = {}
-    beside = [model.vocoder([row, Part.of(row, span, kept)]) for span in spans[:2]]
+    beside = [model.vocoder([row, Span.of(row, span, kept)]) for span in spans[:2]]
     for (mate, stretch), alone in zip(beside, early, strict=False):
         assert distance_db(mate, whole) < 0.1
         assert distance_db(stretch, alone) < 0.1

@@ -18,7 +18,7 @@ from tutti.model.prosody import EMOTIONS, LIMITS, VOICED_HZ, check_prosody, emot
 from tutti.model.tone import ToneModel
 from tutti.settings import Settings
 from tutti.speech import SAMPLE_RATE, Frames, Prosody, Samples, Utterance
-from tutti.worker.stage_runner import Desk
+from tutti.worker.stage_runner import StageRunner
 
 curves = arrays(np.float32, st.integers(1, 40), elements=st.floats(-5, 400, width=32))
 prosodies = st.builds(Prosody, *(st.floats(low, high) for low, high in LIMITS.values()))
@@ -115,7 +115,7 @@ def test_a_row_does_not_hear_its_neighbours(asked: list[tuple[int, Prosody]]) ->
 
 
 def spoken(rows: list[Utterance]) -> list[Samples]:
-    desk = Desk(lambda: {"tone": ToneModel()}, lambda *_: None)
+    desk = StageRunner(lambda: {"tone": ToneModel()}, lambda *_: None)
     desk.acoustic("tone", list(enumerate(rows)))
     return desk.vocoder("tone", range(len(rows)))
 
@@ -141,7 +141,7 @@ def test_an_engine_speaks_as_asked(tmp_path: Path) -> None:
             assert error.value.param == param
         with pytest.raises(InvalidInput, match="af_hart"):
             engine.stream("one [voice:af_hart]two")
-        assert engine.speak("one [voice:ann]two", names={"ann": "af_sky"}).samples.any()
+        assert engine.speak("one [voice:ann]two", voice_names={"ann": "af_sky"}).samples.any()
 
 
 def test_features_on_a_device_stay_there() -> None:

@@ -5,7 +5,7 @@ import tempfile
 import threading
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -16,18 +16,18 @@ from fastapi import FastAPI
 from prometheus_client import CollectorRegistry
 
 from tests.fakes import Spelling, silent_voices, tone_engine
-from tutti.engine.monitor import Podium
+from tutti.engine.monitor import Monitor
 from tutti.errors import NothingToSpeak
 from tutti.model.tone import ToneModel
 from tutti.server.app import app
 from tutti.server.run import Server, address, bound, configured
 from tutti.settings import Settings
-from tutti.speech import SAMPLE_RATE, Samples, Speech, Timing, Utterance, WordTime
+from tutti.speech import SAMPLE_RATE, Delivery, Samples, Speech, SpeechParams, Timing, Utterance, WordTime
 from tutti.text import chunks, vocab
 from tutti.text.chunk import Chunk
 from tutti.text.frontend import G2PThread
 from tutti.text.language import language as find_language
-from tutti.text.user_lexicon import WordList
+from tutti.text.user_lexicon import UserLexicon
 from tutti.voices import Voices
 
 SHORT = "deep water"
@@ -54,9 +54,9 @@ class Stage:
         self._go: asyncio.Event | None = None
 
     @cached_property
-    def podium(self) -> Podium:
+    def monitor(self) -> Monitor:
         """Of an engine that never runs: nobody waits there."""
-        return tone_engine(self.voices).podium
+        return tone_engine(self.voices).monitor
 
     async def start(self) -> None:
         self.loop = asyncio.get_running_loop()
@@ -83,12 +83,12 @@ class Stage:
             while told.acquire(blocking=False):
                 pass
 
-    async def stream(self, text: str, **asked: Any) -> AsyncGenerator[Speech]:
-        self.asked.append({"text": text, **asked})
+    async def stream(self, text: str, params: SpeechParams, **asked: Any) -> AsyncGenerator[Speech]:
+        self.asked.append({"text": text, **asdict(params), **asked})
         self.opened.release()
         whole = False
         try:
-            for n, speech in enumerate(tones(self.voices, text, **asked)):
+            for n, speech in enumerate(tones(self.voices, text, **asdict(params), **asked)):
                 if self.hold_from is not None and n >= self.hold_from:
                     assert self._go is not None
                     await self._go.wait()
@@ -102,7 +102,7 @@ class Stage:
                 self.closed.release()
 
     def phonemize(self, text: str, language: str, lexicon: Mapping[str, str] | None = None) -> AsyncIterator[Chunk]:
-        return G2PThread(Spelling().pronounce).chunks(text, language, WordList.of(lexicon or {}))
+        return G2PThread(Spelling().pronounce).chunks(text, language, UserLexicon.of(lexicon or {}))
 
     def stats(self) -> dict[str, Any]:
         return {
@@ -116,13 +116,13 @@ class Stage:
 
 
 def tones(voices: Voices, text: str, *, voice: str, style: str | None = None, speed: float = 1.0,
-          language: str | None = None, bulk: bool = False, whole: bool = False,
+          language: str | None = None, delivery: Delivery = "live",
           **_: Any) -> Iterator[Speech]:  # fmt: skip
     """What the engine says: each word as long as its letters, at the pitch of each."""
     speaker = voices.get(voice, style)
     code = find_language(language or speaker.language).code
     model, n_before, dropped = ToneModel(), 0, 0
-    for chunk in chunks(text, code, Spelling().pronounce, patient=bulk or whole):
+    for chunk in chunks(text, code, Spelling().pronounce, patient=delivery != "live"):
         pause = np.zeros(round(chunk.pause_s * SAMPLE_RATE), np.float32)
         dropped += len(chunk.dropped)
         words: list[WordTime] = []

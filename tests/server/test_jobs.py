@@ -28,7 +28,7 @@ from tutti.audiobook import passages
 from tutti.audiobook.book import Chapter
 from tutti.errors import ModelFailed
 from tutti.model.tone import FRAMES_PER_TOKEN, ToneModel
-from tutti.speech import Frames, Samples, Speech
+from tutti.speech import Frames, Samples, Speech, SpeechParams
 
 ROOT = Path(__file__).parents[2]
 SENTENCE = "The old bridge stands still under the water tonight and runs deep. "
@@ -52,9 +52,9 @@ class Paced(Stage):
     def let_all(self) -> None:
         self.let(1000)
 
-    async def stream(self, text: str, **asked: Any) -> AsyncGenerator[Speech]:
+    async def stream(self, text: str, params: SpeechParams, **asked: Any) -> AsyncGenerator[Speech]:
         await self._permits.acquire()
-        async for speech in super().stream(text, **asked):
+        async for speech in super().stream(text, params, **asked):
             yield speech
 
 

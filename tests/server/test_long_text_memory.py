@@ -52,7 +52,7 @@ def test_a_hundred_thousand_words_are_taken_without_any_setting(tmp_path: Path) 
 
 def test_a_short_text_is_heard_while_long_ones_are_read_in_the_same_process(tmp_path: Path) -> None:
     engine = tone_engine(silent_voices(tmp_path))
-    engine.reader = G2PPool(Spelling().pronounce)
+    engine.frontend = G2PPool(Spelling().pronounce)
     with serving(engine) as house:
         long = [socket.create_connection(house.host_port) for _ in range(8)]
         try:

@@ -166,5 +166,5 @@ def test_sixty_four_at_once_through_the_real_batcher_each_hear_their_own(tmp_pat
         got = asyncio.run(ask_all())
     house = House(house.url, stage, house.app, house.server, house.thread, house.loop)
     for i, heard in enumerate(got):
-        alone = spoken(house, texts[i], speed=1 + i % 3 / 2, whole=i % 3 == 2)
+        alone = spoken(house, texts[i], speed=1 + i % 3 / 2, delivery="whole" if i % 3 == 2 else "live")
         assert heard == np.rint(alone * 32767).astype("<i2").tobytes()

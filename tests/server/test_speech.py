@@ -51,7 +51,7 @@ def test_every_body_that_clients_send_is_spoken(house: House, body: dict[str, An
 @pytest.mark.parametrize("format", FORMATS)
 def test_every_format_brings_every_sample(house: House, format: str, text: str, stream: bool | None) -> None:
     response = house.speak(input=text, response_format=format, stream=stream)
-    said, (got, rate) = spoken(house, text, whole=stream is False), heard(format, response)
+    said, (got, rate) = spoken(house, text, delivery="whole" if stream is False else "live"), heard(format, response)
     assert response.headers["content-type"] == FORMATS[format].content_type(FORMATS[format].default_rate)
     if format in LOSSLESS:
         assert np.array_equal(np.rint(got * 32768), np.rint(said * 32767))
@@ -87,7 +87,11 @@ def test_a_streamed_mp3_is_bare_frames(house: House) -> None:
 def test_a_flac_header_tells_the_length_where_it_is_known(house: House, text: str, stream: bool | None) -> None:
     data = house.speak(input=text, response_format="flac", stream=stream).content
     told = int.from_bytes(data[18:26], "big") & (1 << 36) - 1
-    assert told == (0 if text is LONG and stream is None else len(spoken(house, text, whole=stream is False)))
+    assert told == (
+        0
+        if text is LONG and stream is None
+        else len(spoken(house, text, delivery="whole" if stream is False else "live"))
+    )
 
 
 def test_marks_and_ssml_are_heard(house: House) -> None:

@@ -81,7 +81,7 @@ def test_a_batch_is_a_zip_with_a_file_or_an_error_for_each(house: House) -> None
 def test_the_items_of_a_batch_are_bulk_and_run_at_once(stage: Stage) -> None:
     with serving(stage) as house:
         house.post("/tts/batch", {"requests": [{"text": "deep"}, {"text": "water"}]})
-        assert [asked["bulk"] for asked in stage.asked] == [True, True]
+        assert [asked["delivery"] for asked in stage.asked] == ["bulk", "bulk"]
 
 
 def test_a_bug_in_one_item_is_an_error_of_that_item(stage: Stage) -> None:

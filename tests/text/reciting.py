@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from tutti.text.aligned_text import Spoken
+from tutti.text.aligned_text import AlignedText
 from tutti.text.chunk import Reading, Word
 
 
@@ -14,7 +14,7 @@ from tutti.text.chunk import Reading, Word
 class Reciter:
     folder: Path
 
-    def pronounce(self, spoken: Spoken, code: str, given: Mapping[int, str] = {}) -> Reading:
+    def pronounce(self, spoken: AlignedText, code: str, given: Mapping[int, str] = {}) -> Reading:
         words, at = [], 0
         for written in spoken.text.split():
             start = spoken.text.index(written, at)

@@ -14,7 +14,7 @@ from tutti.text import chunks
 from tutti.text import incremental as arriving
 from tutti.text.aligned_text import Span
 from tutti.text.clean import clean
-from tutti.text.incremental import MOST_WAITING, Intake, Stretch, stretches
+from tutti.text.incremental import MOST_WAITING, Intake, Segment, segments
 
 MEAN = "aB. ,;:!?\n\r\"'[](){}<>/*_`~#-=1350$%&|。、は\u200b\u0301\ud83d\ude00…–—é"
 PIECES = st.sampled_from(
@@ -35,7 +35,7 @@ def cut(text: str, places: Sequence[int]) -> list[str]:
     return [text[a:b] for a, b in pairwise(edges)]
 
 
-def released(deltas: Sequence[str]) -> list[Stretch]:
+def released(deltas: Sequence[str]) -> list[Segment]:
     """What goes to be spoken when it is asked for after every piece."""
     intake = Intake()
     made = []
@@ -125,7 +125,7 @@ def test_two_halves_of_a_character_become_one() -> None:
     for half in ("a \ud83d", "\ude00 b"):
         intake.add(half)
     intake.flush()
-    assert intake.take() == Stretch("a 😀 b")
+    assert intake.take() == Segment("a 😀 b")
     assert intake.n_characters == 5
 
 
@@ -145,14 +145,14 @@ def test_marks_hold_in_later_stretches() -> None:
 
 def test_a_document_is_read_as_a_whole() -> None:
     text = "<speak>It is so. <voice name='am_adam'>Then it was. And no.</voice> It is. Or so.</speak>"
-    assert released(list(text)) == [Stretch(text)]
+    assert released(list(text)) == [Segment(text)]
 
 
 def test_a_flush_lets_everything_go() -> None:
     intake = Intake()
     intake.add("Hold on")
     intake.flush()
-    assert intake.take() == Stretch("Hold on")
+    assert intake.take() == Segment("Hold on")
     intake.add(" a moment")
     assert intake.take() is None
 
@@ -189,10 +189,10 @@ def test_a_sentence_leaves_before_the_next_piece_is_written() -> None:
             yield " deep."
 
         made = []
-        async for stretch in stretches(author(), most=100):
+        async for stretch in segments(author(), most=100):
             made.append(stretch)
             heard.release()
-        assert made == [Stretch("Still water. "), Stretch("It is", 13), Stretch(" deep.", 18)]
+        assert made == [Segment("Still water. "), Segment("It is", 13), Segment(" deep.", 18)]
 
     asyncio.run(run())
 
@@ -215,7 +215,7 @@ def test_what_the_author_breaks_at_is_raised() -> None:
 
     async def run(author: AsyncIterator[str]) -> None:
         try:
-            async for _ in stretches(author, most=100):
+            async for _ in segments(author, most=100):
                 pass
         finally:
             told_to_stop.append("raised")

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tutti.errors import MissingExtra
-from tutti.text.aligned_text import Spoken
+from tutti.text.aligned_text import AlignedText
 from tutti.text.chunk import Chunk, Reading, Word
 from tutti.text.g2p import chinese
 from tutti.text.normalize import other
@@ -19,12 +19,12 @@ from tutti.text.vocab import SYMBOLS
 HAN = "你好世界我在北京大学习中文老师是女的一不三绿略远儿了银行长得"
 
 
-def english(spoken: Spoken, given: Mapping[int, str]) -> Reading:
+def english(spoken: AlignedText, given: Mapping[int, str]) -> Reading:
     return Reading((Word("ˈɛks", spoken.span()),))
 
 
 def read(text: str) -> Reading:
-    return chinese.read(Spoken.of(text), {}, english)
+    return chinese.read(AlignedText.of(text), {}, english)
 
 
 def said(text: str) -> str:
@@ -92,7 +92,7 @@ def test_four_threads_read_what_one_reads() -> None:
 
 
 def test_figures_are_read_after_normalising() -> None:
-    normal = other.normalize(Spoken.of("2024年1月5日"), "zh")
+    normal = other.normalize(AlignedText.of("2024年1月5日"), "zh")
     reading = chinese.read(normal, {}, english)
     assert reading.dropped == ()
     assert sorted({i for word in reading.words for i in range(*word.span)}) == list(range(9))
@@ -100,8 +100,8 @@ def test_figures_are_read_after_normalising() -> None:
 
 def test_the_first_word_prints_and_warns_nothing() -> None:
     code = (
-        "from tutti.text.g2p import chinese; from tutti.text.aligned_text import Spoken;"
-        "chinese.read(Spoken.of('你好'), {}, lambda spoken, given: None)"
+        "from tutti.text.g2p import chinese; from tutti.text.aligned_text import AlignedText;"
+        "chinese.read(AlignedText.of('你好'), {}, lambda spoken, given: None)"
     )
     run = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=False)
     assert (run.returncode, run.stdout, run.stderr) == (0, "", "")

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from tutti.text.aligned_text import Spoken
+from tutti.text.aligned_text import AlignedText
 from tutti.text.chunk import Reading
 from tutti.text.g2p.english import English
 
@@ -17,7 +17,7 @@ def symbols(reading: Reading) -> str:
 
 
 def said(english: English, text: str) -> str:
-    return symbols(english.read(Spoken.of(text)))
+    return symbols(english.read(AlignedText.of(text)))
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ def test_capitals_are_letters_a_name_or_a_shout(english: English, text: str, pho
 
 
 def test_a_compound_has_one_main_stress_and_is_one_word(english: English) -> None:
-    reading = english.read(Spoken.of("well-known dog"))
+    reading = english.read(AlignedText.of("well-known dog"))
     assert [word.span for word in reading.words] == [(0, 10), (11, 14)]
     assert reading.words[0].phonemes == "wˌɛlnˈOn"
     assert said(english, "DogPhone") == "dˌɔɡfˈOn"
@@ -127,11 +127,11 @@ def test_signs_that_a_reader_says_are_said(english: English) -> None:
 
 
 def test_what_nobody_could_say_is_counted_in_order(english: English) -> None:
-    reading = english.read(Spoken.of("мир dog 好 #"))
+    reading = english.read(AlignedText.of("мир dog 好 #"))
     assert reading.dropped == ("м", "и", "р", "好", "#")
     assert symbols(reading) == "dˈɔɡ"
 
 
 def test_quotes_open_before_the_word_and_close_after_it(english: English) -> None:
-    word = english.read(Spoken.of('("dog") cat')).words[0]
+    word = english.read(AlignedText.of('("dog") cat')).words[0]
     assert (word.before, word.after) == ("(“", "”) ")

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tutti.errors import MissingExtra, TuttiError, UnknownLanguage
-from tutti.text.aligned_text import Spoken
+from tutti.text.aligned_text import AlignedText
 from tutti.text.chunk import Chunk, Reading
 from tutti.text.g2p import espeak
 from tutti.text.g2p.align import align
@@ -22,7 +22,7 @@ LETTERS["hi"] = "कखगचजतदनपबमयरलवशसहािी
 
 
 def said(text: str, code: str) -> str:
-    return Chunk(espeak.read(Spoken.of(text), code, {}).words).phonemes
+    return Chunk(espeak.read(AlignedText.of(text), code, {}).words).phonemes
 
 
 def hold_the_laws(reading: Reading, text: str) -> None:
@@ -44,13 +44,13 @@ def hold_the_laws(reading: Reading, text: str) -> None:
 @given(data=st.data())
 def test_words_keep_order_place_and_symbols_and_nothing_is_lost(code: str, data: st.DataObject) -> None:
     text = data.draw(st.text(alphabet=LETTERS[code] + '   ,.;:!?¿¡«»()"…—-*/', max_size=60))
-    hold_the_laws(espeak.read(Spoken.of(text), code, {}), text)
+    hold_the_laws(espeak.read(AlignedText.of(text), code, {}), text)
 
 
 @settings(max_examples=60, deadline=None)
 @given(st.sampled_from(CODES), st.text(max_size=40))
 def test_any_text_is_read_or_reported(code: str, text: str) -> None:
-    hold_the_laws(espeak.read(Spoken.of(text), code, {}), text)
+    hold_the_laws(espeak.read(AlignedText.of(text), code, {}), text)
 
 
 def test_words_of_a_phrase_are_said_together() -> None:
@@ -60,33 +60,33 @@ def test_words_of_a_phrase_are_said_together() -> None:
 
 def test_each_word_points_at_its_own_characters_even_where_espeak_runs_words_together() -> None:
     text = "Est-ce que tu es là ? Parce que c'est à moi."
-    spans = [word.span for word in espeak.read(Spoken.of(text), "fr", {}).words]
+    spans = [word.span for word in espeak.read(AlignedText.of(text), "fr", {}).words]
     assert all(a[1] <= b[0] or a == b for a, b in pairwise(spans))
     assert {text[a:b] for a, b in spans} >= {"tu", "là", "moi"}
 
 
 def test_marks_come_in_the_models_symbols() -> None:
-    reading = espeak.read(Spoken.of('¿«Hola», dijo (ella) - y "tú"?'), "es", {})
+    reading = espeak.read(AlignedText.of('¿«Hola», dijo (ella) - y "tú"?'), "es", {})
     assert [word.before for word in reading.words] == ["“", "", "(", "", "“"]
     assert [word.after for word in reading.words] == ["”, ", " ", ") — ", " ", "”? "]
     assert reading.dropped == ()
 
 
 def test_what_espeak_passes_over_is_reported() -> None:
-    reading = espeak.read(Spoken.of("hola ∞ mundo ∯"), "es", {})
+    reading = espeak.read(AlignedText.of("hola ∞ mundo ∯"), "es", {})
     assert reading.dropped == ("∞", "∯")
     assert [word.span for word in reading.words] == [(0, 4), (7, 12)]
 
 
 def test_words_that_espeak_swallows_are_said_one_by_one() -> None:
-    assert len(espeak.read(Spoken.of("a " * 30), "fr", {}).words) == 30
+    assert len(espeak.read(AlignedText.of("a " * 30), "fr", {}).words) == 30
 
 
 @pytest.mark.timeout(10)
 @pytest.mark.parametrize("piece", ["a ", "est-ce que ", "a", "a.", "qu'", "∞ ", "- "])
 def test_long_texts_without_marks_do_not_choke(piece: str) -> None:
     text = piece * (10_000 // len(piece))
-    hold_the_laws(espeak.read(Spoken.of(text), "fr", {}), text)
+    hold_the_laws(espeak.read(AlignedText.of(text), "fr", {}), text)
 
 
 NASTY = ["a." * 5000, "}-\u0640", "€-ॿ", "क-ऱé" * 60, "Жक" * 60, "a" * 10_000, "aक" * 200]
@@ -109,13 +109,13 @@ def test_what_would_crash_espeak_never_reaches_it(code: str) -> None:
 
 def test_ties_lead_back_to_the_original_text() -> None:
     original = "Son 5 €."
-    spoken = Spoken.of("Son ") + Spoken("cinco euros", (4,) * 11, (7,) * 11) + Spoken.of(".", 7)
+    spoken = AlignedText.of("Son ") + AlignedText("cinco euros", (4,) * 11, (7,) * 11) + AlignedText.of(".", 7)
     reading = espeak.read(spoken, "es", {})
     assert [original[slice(*word.span)] for word in reading.words] == ["Son", "5 €", "5 €"]
 
 
 def test_a_given_word_is_said_as_given_and_its_unknown_symbols_are_reported() -> None:
-    reading = espeak.read(Spoken.of("hola \ufffc."), "es", {5: "mˈundo 漢"})
+    reading = espeak.read(AlignedText.of("hola \ufffc."), "es", {5: "mˈundo 漢"})
     assert (reading.words[-1].phonemes, reading.words[-1].span, reading.words[-1].after) == ("mˈundo", (5, 6), ". ")
     assert reading.dropped == ("漢",)
 
@@ -164,7 +164,7 @@ def test_a_refused_voice_is_an_error_and_does_not_stick() -> None:
 
 def test_an_unread_language_is_named() -> None:
     with pytest.raises(UnknownLanguage, match="'ja'"):
-        espeak.read(Spoken.of("a"), "ja", {})
+        espeak.read(AlignedText.of("a"), "ja", {})
 
 
 def test_a_missing_extra_names_its_cure(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tutti.errors import UnknownLanguage, WeightsUnavailable
 from tutti.text import vocab
-from tutti.text.aligned_text import Spoken
+from tutti.text.aligned_text import AlignedText
 from tutti.text.chunk import Reading
 from tutti.text.g2p import G2P
 
@@ -39,7 +39,7 @@ def symbols(reading: Reading) -> str:
 @given(texts, st.sampled_from(["en-us", "en-gb"]))
 @example("x² ½ ﬁ Ⅷ ー", "en-us")
 def test_no_letter_or_digit_is_lost_in_silence(g2p: G2P, text: str, code: str) -> None:
-    reading = g2p.pronounce(Spoken.of(text), code)
+    reading = g2p.pronounce(AlignedText.of(text), code)
     covered = {i for word in reading.words for i in range(*word.span)}
     for i, symbol in enumerate(text):
         assert not symbol.isalnum() or i in covered or symbol in reading.dropped
@@ -49,7 +49,7 @@ def test_no_letter_or_digit_is_lost_in_silence(g2p: G2P, text: str, code: str) -
 @given(texts, st.integers(0, 1000))
 def test_words_stand_in_order_inside_the_sentence(g2p: G2P, text: str, offset: int) -> None:
     end = offset
-    for word in g2p.pronounce(Spoken.of(text, offset), "en-us").words:
+    for word in g2p.pronounce(AlignedText.of(text, offset), "en-us").words:
         assert end <= word.span[0] < word.span[1] <= offset + len(text)
         end = word.span[1]
 
@@ -57,7 +57,7 @@ def test_words_stand_in_order_inside_the_sentence(g2p: G2P, text: str, offset: i
 @lawful
 @given(texts)
 def test_words_hold_sounds_and_their_sides_hold_punctuation(g2p: G2P, text: str) -> None:
-    for word in g2p.pronounce(Spoken.of(text), "en-us").words:
+    for word in g2p.pronounce(AlignedText.of(text), "en-us").words:
         assert word.phonemes
         assert vocab.known(word.symbols)[1] == ()
         assert vocab.PUNCTUATION.isdisjoint(word.phonemes)
@@ -66,7 +66,7 @@ def test_words_hold_sounds_and_their_sides_hold_punctuation(g2p: G2P, text: str)
 
 
 def test_given_ipa_is_said_as_given_less_what_kokoro_lacks(g2p: G2P) -> None:
-    spoken = Spoken("a " + OBJECT + ".", (10, 11, 12, 30), (11, 12, 30, 31))
+    spoken = AlignedText("a " + OBJECT + ".", (10, 11, 12, 30), (11, 12, 30, 31))
     reading = g2p.pronounce(spoken, "en-us", {12: "təmˈɑːtoʊ☃"})
     assert [(word.phonemes, word.span) for word in reading.words][1] == ("təmˈɑːtoʊ", (12, 30))
     assert reading.dropped == ("☃",)
@@ -74,12 +74,12 @@ def test_given_ipa_is_said_as_given_less_what_kokoro_lacks(g2p: G2P) -> None:
 
 def test_four_threads_hear_the_same(g2p: G2P) -> None:
     lines = [f"The dog number{i} read the US books to zorgify{i}." for i in range(40)]
-    alone = [g2p.pronounce(Spoken.of(line), "en-gb") for line in lines]
+    alone = [g2p.pronounce(AlignedText.of(line), "en-gb") for line in lines]
     fresh = G2P(g2p.home)
     heard: list[list[Reading]] = []
 
     def read() -> None:
-        heard.append([fresh.pronounce(Spoken.of(line), "en-gb") for line in lines])
+        heard.append([fresh.pronounce(AlignedText.of(line), "en-gb") for line in lines])
 
     threads = [threading.Thread(target=read) for _ in range(4)]
     for thread in threads:
@@ -90,15 +90,15 @@ def test_four_threads_hear_the_same(g2p: G2P) -> None:
 
 
 def test_it_travels_to_another_process(g2p: G2P) -> None:
-    spoken = Spoken.of("The dog.")
+    spoken = AlignedText.of("The dog.")
     assert pickle.loads(pickle.dumps(g2p)).pronounce(spoken, "en-us") == g2p.pronounce(spoken, "en-us")
 
 
 def test_an_unknown_language_and_a_missing_dictionary_say_so(g2p: G2P, tmp_path: Path) -> None:
     with pytest.raises(UnknownLanguage):
-        g2p.pronounce(Spoken.of("a"), "xx")
+        g2p.pronounce(AlignedText.of("a"), "xx")
     with pytest.raises(WeightsUnavailable, match="tutti pull"):
-        G2P(tmp_path).pronounce(Spoken.of("a"), "en-us")
+        G2P(tmp_path).pronounce(AlignedText.of("a"), "en-us")
 
 
 @pytest.mark.weights
@@ -106,7 +106,7 @@ def test_plain_sentences_sound_as_upstream_says_them(home: Path) -> None:
     """Facts frozen where misaki 0.9.4 and tutti agree, so that drift is seen."""
     g2p = G2P(home)
     for code, sentence, phonemes in AGREED:
-        assert symbols(g2p.pronounce(Spoken.of(sentence), code)) == phonemes
+        assert symbols(g2p.pronounce(AlignedText.of(sentence), code)) == phonemes
 
 
 @pytest.mark.weights
@@ -184,4 +184,4 @@ def test_plain_sentences_sound_as_upstream_says_them(home: Path) -> None:
 )
 def test_homographs_hear_their_company(home: Path, sentence: str, sound: str) -> None:
     """Taggers miss several of these; upstream does too."""
-    assert sound in [word.phonemes for word in G2P(home).pronounce(Spoken.of(sentence), "en-us").words]
+    assert sound in [word.phonemes for word in G2P(home).pronounce(AlignedText.of(sentence), "en-us").words]

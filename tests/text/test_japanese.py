@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tutti.errors import MissingExtra
-from tutti.text.aligned_text import Spoken
+from tutti.text.aligned_text import AlignedText
 from tutti.text.chunk import Chunk, Reading, Word
 from tutti.text.g2p import japanese, kana
 from tutti.text.normalize import other
@@ -18,12 +18,12 @@ from tutti.text.vocab import SYMBOLS
 KANA = "".join(chr(code) for code in range(0x3041, 0x3097)) + "ー"
 
 
-def english(spoken: Spoken, given: Mapping[int, str]) -> Reading:
+def english(spoken: AlignedText, given: Mapping[int, str]) -> Reading:
     return Reading((Word("ˈɛks", spoken.span()),))
 
 
 def read(text: str) -> Reading:
-    return japanese.read(Spoken.of(text), {}, english)
+    return japanese.read(AlignedText.of(text), {}, english)
 
 
 def said(text: str) -> str:
@@ -118,7 +118,7 @@ def test_latin_runs_go_to_english_with_their_place() -> None:
     ],
 )
 def test_numbers_bend_with_their_counter(text: str, kana_said: str) -> None:
-    normal = other.normalize(Spoken.of(text), "ja")
+    normal = other.normalize(AlignedText.of(text), "ja")
     assert kana.hiragana(normal.text) == kana_said
     assert {(start, end) for start, end in zip(normal.starts, normal.ends, strict=True)} == {(0, len(text))}
 

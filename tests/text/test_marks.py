@@ -7,14 +7,14 @@ from hypothesis import strategies as st
 from tests.fakes import Spelling
 from tutti.errors import InvalidInput
 from tutti.text import chunks
-from tutti.text.aligned_text import Spoken
+from tutti.text.aligned_text import AlignedText
 from tutti.text.chunk import Chunk
 from tutti.text.clean import OBJECT, clean
 from tutti.text.marks import Passage, bare, parse, voices_named
 
 
 def passages(text: str) -> list[Passage]:
-    return parse(Spoken.of(text))
+    return parse(AlignedText.of(text))
 
 
 @given(st.text("ab []()/:.\n", max_size=40))
@@ -69,7 +69,7 @@ def test_given_tildes_stand_alone_and_cedillas_do_not() -> None:
 
 def test_other_brackets_stay_text() -> None:
     text = "[a] (b) [c](d) [pausing:1s] [e] (/f/)"
-    assert passages(text) == [Passage(Spoken.of(text))]
+    assert passages(text) == [Passage(AlignedText.of(text))]
 
 
 def read(text: str) -> list[Chunk]:

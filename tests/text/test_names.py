@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tutti.text import vocab
-from tutti.text.aligned_text import Spoken
+from tutti.text.aligned_text import AlignedText
 from tutti.text.g2p.english import English
 from tutti.text.g2p.lexicon import Lexicon, build
 from tutti.text.g2p.neural import Letters
@@ -21,7 +21,7 @@ def reader(gold: dict[str, str], silver: dict[str, str]) -> English:
 
 
 def said(english: English, text: str) -> str:
-    return " ".join(word.phonemes for word in english.read(Spoken.of(text)).words)
+    return " ".join(word.phonemes for word in english.read(AlignedText.of(text)).words)
 
 
 def test_the_table_is_sorted_and_names_each_word_once() -> None:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tutti.text.aligned_text import Spoken
+from tutti.text.aligned_text import AlignedText
 from tutti.text.normalize import normalize
 
 pieces = st.sampled_from(
@@ -29,7 +29,7 @@ codes = st.sampled_from(["en-us", "en-gb"])
 
 
 def say(written: str, code: str = "en-us") -> str:
-    return normalize(Spoken.of(written), code).text
+    return normalize(AlignedText.of(written), code).text
 
 
 @given(writing, codes)
@@ -40,7 +40,7 @@ def test_no_digit_is_left(written: str, code: str) -> None:
 
 @given(writing, codes)
 def test_ties_stay_in_order_and_inside(written: str, code: str) -> None:
-    spoken = normalize(Spoken.of(written), code)
+    spoken = normalize(AlignedText.of(written), code)
     assert len(spoken.text) == len(spoken.starts) == len(spoken.ends)
     assert list(spoken.starts) == sorted(spoken.starts)
     assert list(spoken.ends) == sorted(spoken.ends)
@@ -49,14 +49,14 @@ def test_ties_stay_in_order_and_inside(written: str, code: str) -> None:
 
 @given(writing, codes)
 def test_every_letter_and_digit_is_read_by_something(written: str, code: str) -> None:
-    spoken = normalize(Spoken.of(written), code)
+    spoken = normalize(AlignedText.of(written), code)
     read = {i for a, b in zip(spoken.starts, spoken.ends, strict=True) for i in range(a, b)}
     assert not [(i, char) for i, char in enumerate(written) if char.isalnum() and i not in read]
 
 
 @given(writing, codes)
 def test_given_words_are_left_alone(written: str, code: str) -> None:
-    spoken = normalize(Spoken.of(written), code)
+    spoken = normalize(AlignedText.of(written), code)
     kept = [spoken.starts[i] for i, char in enumerate(spoken.text) if char == "\ufffc"]
     assert kept == [i for i, char in enumerate(written) if char == "\ufffc"]
 
@@ -74,14 +74,14 @@ def test_what_was_said_once_stays_said(written: str, code: str) -> None:
 
 
 def test_a_sum_is_one_word_for_the_caption() -> None:
-    spoken = normalize(Spoken.of("It cost $5.20 then."), "en-us")
+    spoken = normalize(AlignedText.of("It cost $5.20 then."), "en-us")
     start = spoken.text.index("five")
     assert spoken.text[start:-6] == "five dollars and twenty cents"
     assert spoken.span(start, len(spoken.text) - 6) == (8, 13)
 
 
 def test_the_parts_of_a_date_keep_their_own_places() -> None:
-    spoken = normalize(Spoken.of("On Jan. 5, 2024"), "en-us")
+    spoken = normalize(AlignedText.of("On Jan. 5, 2024"), "en-us")
     assert spoken.text == "On January fifth, twenty twenty-four"
     assert [spoken.span(*place) for place in ((3, 10), (11, 16), (18, 36))] == [(3, 7), (8, 9), (11, 15)]
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tutti.text.aligned_text import Spoken
+from tutti.text.aligned_text import AlignedText
 from tutti.text.normalize import other
 from tutti.text.normalize.cardinals import LIMIT, cardinal
 
@@ -13,14 +13,14 @@ FIGURES = "0123456789" * 3 + "٣५½²   .,,:/-–+%€$£¥₹°hkmCg年月日
 
 
 def words(text: str, code: str) -> str:
-    return other.normalize(Spoken.of(text), code).text
+    return other.normalize(AlignedText.of(text), code).text
 
 
 @pytest.mark.parametrize("code", CODES)
 @settings(max_examples=80, deadline=None)
 @given(text=st.text(alphabet=FIGURES, max_size=24) | st.text(max_size=24))
 def test_no_digit_survives_and_twice_is_once(code: str, text: str) -> None:
-    once = other.normalize(Spoken.of(text), code)
+    once = other.normalize(AlignedText.of(text), code)
     assert not any(symbol.isdecimal() for symbol in once.text)
     assert other.normalize(once, code).text == once.text
 
@@ -29,7 +29,7 @@ def test_no_digit_survives_and_twice_is_once(code: str, text: str) -> None:
 @settings(max_examples=50, deadline=None)
 @given(text=st.text(alphabet=FIGURES + "abc é", max_size=30))
 def test_ties_stay_in_order_and_inside(code: str, text: str) -> None:
-    spoken = other.normalize(Spoken.of(text), code)
+    spoken = other.normalize(AlignedText.of(text), code)
     assert list(spoken.starts) == sorted(spoken.starts)
     assert all(0 <= start < end <= len(text) for start, end in zip(spoken.starts, spoken.ends, strict=True))
 
@@ -62,7 +62,7 @@ def test_figures_are_said_as_people_say_them(code: str, text: str, spelled: str)
 
 @pytest.mark.parametrize("code", CODES)
 def test_the_words_of_a_figure_point_at_the_whole_figure(code: str) -> None:
-    spoken = other.normalize(Spoken.of("a 1234 b", 100), code)
+    spoken = other.normalize(AlignedText.of("a 1234 b", 100), code)
     inner = [span for span in zip(spoken.starts, spoken.ends, strict=True) if span[1] - span[0] > 1]
     assert inner
     assert {start for start, _ in inner} == {102}
@@ -85,7 +85,7 @@ def test_plain_words_and_given_words_pass_untouched() -> None:
         "ja": "今日は。",
         "fr": "l'\ufffc bleu",
     }.items():
-        assert other.normalize(Spoken.of(text), code) == Spoken.of(text)
+        assert other.normalize(AlignedText.of(text), code) == AlignedText.of(text)
 
 
 @pytest.mark.parametrize("code", CODES)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tutti.errors import InvalidInput
 from tutti.speech import MAX_PHONEMES
 from tutti.text import chunks
-from tutti.text.aligned_text import Spoken
+from tutti.text.aligned_text import AlignedText
 from tutti.text.chunk import Chunk, Manner, Reading, Word
 from tutti.text.chunker import ENOUGH_SYMBOLS, FIRST_SYMBOLS, PARAGRAPH_PAUSE_S, TARGET_SYMBOLS, TINY_SYMBOLS, pack
 
@@ -233,7 +233,7 @@ def test_what_was_dropped_is_told_even_when_nothing_is_said() -> None:
     assert list(pack([])) == []
 
 
-def pronounce(spoken: Spoken, code: str, given_phonemes: Mapping[int, str]) -> Reading:
+def pronounce(spoken: AlignedText, code: str, given_phonemes: Mapping[int, str]) -> Reading:
     words, start = [], 0
     for text in spoken.text.split():
         start = spoken.text.index(text, start)
@@ -256,7 +256,7 @@ def test_a_text_runs_straight_from_letters_to_chunks() -> None:
 def test_only_what_is_asked_for_is_pronounced() -> None:
     seen: list[str] = []
 
-    def counting(spoken: Spoken, code: str, given_phonemes: Mapping[int, str]) -> Reading:
+    def counting(spoken: AlignedText, code: str, given_phonemes: Mapping[int, str]) -> Reading:
         seen.append(spoken.text)
         return pronounce(spoken, code, given_phonemes)
 

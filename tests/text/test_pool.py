@@ -19,7 +19,7 @@ from tests.text.reciting import Reciter
 from tutti import text as front
 from tutti.errors import G2PUnavailable, InvalidInput, TuttiError
 from tutti.text.chunk import Chunk
-from tutti.text.frontend import MAX_CHUNKS_AT_ONCE, G2PPool, G2PThread, Reader
+from tutti.text.frontend import MAX_CHUNKS_AT_ONCE, G2PPool, G2PThread, TextFrontend
 from tutti.text.g2p import G2P
 
 PATIENCE_S = 30.0
@@ -27,24 +27,24 @@ KINDS = (G2PThread, G2PPool)
 LONG = " ".join(f"Sentence {word} has some words of its own." for word in map("abcdefghij".__getitem__, range(10))) * 40
 
 
-async def read(reader: Reader, text: str, code: str = "en-us", *, patient: bool = False) -> list[Chunk]:
+async def read(reader: TextFrontend, text: str, code: str = "en-us", *, patient: bool = False) -> list[Chunk]:
     return [chunk async for chunk in reader.chunks(text, code, None, patient)]
 
 
 @pytest.fixture(scope="module", params=KINDS, ids=lambda kind: kind.__name__)
 def desk(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[tuple[asyncio.Runner, Reader, Reciter]]:
+) -> Iterator[tuple[asyncio.Runner, TextFrontend, Reciter]]:
     """A reader of each kind, and the event loop that it belongs to."""
     reciter = Reciter(tmp_path_factory.mktemp("reciter"))
     with asyncio.Runner() as runner:
-        reader: Reader = request.param(reciter.pronounce, 2)
+        reader: TextFrontend = request.param(reciter.pronounce, 2)
         runner.run(reader.start())
         yield runner, reader, reciter
         runner.run(reader.close())
 
 
-def test_many_texts_at_once_each_become_their_own_chunks(desk: tuple[asyncio.Runner, Reader, Reciter]) -> None:
+def test_many_texts_at_once_each_become_their_own_chunks(desk: tuple[asyncio.Runner, TextFrontend, Reciter]) -> None:
     runner, reader, reciter = desk
     texts = ["", "Hi.", "One two. Three! [pause:2s] Four?", LONG, *(f"Text number {n}. " * n for n in range(12))]
 
@@ -57,14 +57,14 @@ def test_many_texts_at_once_each_become_their_own_chunks(desk: tuple[asyncio.Run
             assert next(spoken) == list(front.chunks(text, code, reciter.pronounce))
 
 
-def test_one_who_is_patient_gets_the_chunks_of_the_patient(desk: tuple[asyncio.Runner, Reader, Reciter]) -> None:
+def test_one_who_is_patient_gets_the_chunks_of_the_patient(desk: tuple[asyncio.Runner, TextFrontend, Reciter]) -> None:
     runner, reader, reciter = desk
     made = runner.run(read(reader, LONG, patient=True))
     assert made == list(front.chunks(LONG, "en-us", reciter.pronounce, patient=True))
     assert made[0] != next(front.chunks(LONG, "en-us", reciter.pronounce))
 
 
-def test_a_long_text_arrives_piece_by_piece(desk: tuple[asyncio.Runner, Reader, Reciter]) -> None:
+def test_a_long_text_arrives_piece_by_piece(desk: tuple[asyncio.Runner, TextFrontend, Reciter]) -> None:
     runner, reader, reciter = desk
     whole = len(list(front.chunks(LONG, "en-us", reciter.pronounce)))
 
@@ -80,7 +80,7 @@ def test_a_long_text_arrives_piece_by_piece(desk: tuple[asyncio.Runner, Reader, 
 
 
 def test_a_wrong_mark_is_told_with_the_first_chunk_and_a_stumble_where_it_falls(
-    desk: tuple[asyncio.Runner, Reader, Reciter],
+    desk: tuple[asyncio.Runner, TextFrontend, Reciter],
 ) -> None:
     runner, reader, _ = desk
 

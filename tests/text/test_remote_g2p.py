@@ -15,7 +15,7 @@ import uvicorn
 
 from tutti.errors import G2PUnavailable, InvalidInput, MissingExtra, NothingToSpeak, UnknownLanguage
 from tutti.server.routes.g2p import MAX_BODY, g2p_app
-from tutti.text.aligned_text import Spoken
+from tutti.text.aligned_text import AlignedText
 from tutti.text.chunk import Reading, Word
 from tutti.text.g2p import chinese, espeak, japanese
 from tutti.text.g2p.remote import RemoteG2P
@@ -30,11 +30,11 @@ SENTENCES = {
 }
 
 
-def english(spoken: Spoken, given: Mapping[int, str]) -> Reading:
+def english(spoken: AlignedText, given: Mapping[int, str]) -> Reading:
     return Reading((Word("ˈɛks", spoken.span()),))
 
 
-def pronounce(spoken: Spoken, code: str, given: Mapping[int, str]) -> Reading:
+def pronounce(spoken: AlignedText, code: str, given: Mapping[int, str]) -> Reading:
     match code:
         case "zh":
             return chinese.read(spoken, given, english)
@@ -108,12 +108,12 @@ def answering(status: int, body: object) -> Iterator[RemoteG2P]:
 
 @pytest.mark.parametrize("code", SENTENCES)
 def test_the_service_says_what_this_process_says(remote: RemoteG2P, code: str) -> None:
-    spoken = other.normalize(Spoken.of(SENTENCES[code], offset=1000), code)
+    spoken = other.normalize(AlignedText.of(SENTENCES[code], offset=1000), code)
     assert remote.pronounce(spoken, code) == pronounce(spoken, code, {})
 
 
 def test_given_words_travel(remote: RemoteG2P) -> None:
-    spoken = Spoken.of("hola ", 50) + Spoken("\ufffc", (55,), (80,)) + Spoken.of(" y \ufffc.", 80)
+    spoken = AlignedText.of("hola ", 50) + AlignedText("\ufffc", (55,), (80,)) + AlignedText.of(" y \ufffc.", 80)
     given = {55: "mˈundo", 83: "ˈotɾa"}
     reading = remote.pronounce(spoken, "es", given)
     assert reading == espeak.read(spoken, "es", given)
@@ -121,17 +121,17 @@ def test_given_words_travel(remote: RemoteG2P) -> None:
 
 
 def test_many_threads_share_one_service(remote: RemoteG2P) -> None:
-    alone = {code: remote.pronounce(Spoken.of(text), code) for code, text in SENTENCES.items()}
+    alone = {code: remote.pronounce(AlignedText.of(text), code) for code, text in SENTENCES.items()}
     with ThreadPoolExecutor(4) as pool:
         said = list(
-            pool.map(lambda code: (code, remote.pronounce(Spoken.of(SENTENCES[code]), code)), [*SENTENCES] * 10)
+            pool.map(lambda code: (code, remote.pronounce(AlignedText.of(SENTENCES[code]), code)), [*SENTENCES] * 10)
         )
     assert all(reading == alone[code] for code, reading in said)
 
 
 def test_it_survives_the_way_to_another_process(remote: RemoteG2P) -> None:
     twin = pickle.loads(pickle.dumps(remote))
-    assert twin.pronounce(Spoken.of("hola"), "es") == remote.pronounce(Spoken.of("hola"), "es")
+    assert twin.pronounce(AlignedText.of("hola"), "es") == remote.pronounce(AlignedText.of("hola"), "es")
     twin.close()
 
 
@@ -187,15 +187,15 @@ def test_a_crash_tells_nothing_of_the_inside(url: str) -> None:
 
 def test_errors_of_the_caller_come_back_as_themselves(remote: RemoteG2P) -> None:
     with pytest.raises(UnknownLanguage, match="klingon"):
-        remote.pronounce(Spoken.of("a"), "klingon")
+        remote.pronounce(AlignedText.of("a"), "klingon")
     with pytest.raises(NothingToSpeak) as caught:
-        remote.pronounce(Spoken.of("niente"), "it")
+        remote.pronounce(AlignedText.of("niente"), "it")
     assert caught.value.param == "text"
 
 
 def test_errors_of_the_service_name_it_and_the_cause(remote: RemoteG2P) -> None:
     with pytest.raises(G2PUnavailable, match=r"127\.0\.0\.1.*/g2p.*501.*Italian is not installed"):
-        remote.pronounce(Spoken.of("a"), "it")
+        remote.pronounce(AlignedText.of("a"), "it")
 
 
 WORD = {"phonemes": "a", "start": 0, "end": 4}
@@ -223,14 +223,14 @@ WORD = {"phonemes": "a", "start": 0, "end": 4}
 )
 def test_a_bad_answer_is_an_error_with_address_and_cause(status: int, body: object, cause: str) -> None:
     with answering(status, body) as service, pytest.raises(G2PUnavailable) as caught:
-        service.pronounce(Spoken.of("hola mundo"), "es")
+        service.pronounce(AlignedText.of("hola mundo"), "es")
     assert service.url in caught.value.message
     assert cause in caught.value.message
 
 
 def test_a_service_that_knows_only_phonemes_is_aligned_by_spaces() -> None:
     with answering(200, {"phonemes": "“ˈola, mˈundo!”"}) as service:
-        reading = service.pronounce(Spoken.of("«hola, mundo!»", 10), "es")
+        reading = service.pronounce(AlignedText.of("«hola, mundo!»", 10), "es")
     assert [(word.phonemes, word.span) for word in reading.words] == [("ˈola", (11, 15)), ("mˈundo", (17, 22))]
     assert [word.symbols for word in reading.words] == ["“ˈola, ", "mˈundo!” "]
 
@@ -238,7 +238,7 @@ def test_a_service_that_knows_only_phonemes_is_aligned_by_spaces() -> None:
 def test_more_or_fewer_groups_than_words_still_cover_the_text() -> None:
     for phonemes in ("ˈola", "ˈo la mˈun do"):
         with answering(200, {"phonemes": phonemes}) as service:
-            reading = service.pronounce(Spoken.of("hola mundo"), "es")
+            reading = service.pronounce(AlignedText.of("hola mundo"), "es")
         assert "".join(word.phonemes for word in reading.words) == phonemes.replace(" ", "")
         assert (reading.words[0].span[0], reading.words[-1].span[1]) == (0, 10)
 
@@ -254,7 +254,7 @@ def test_silence_and_refusal_are_errors(prepare: Callable[[socket.socket], None]
         prepare(listening)
         service = RemoteG2P(f"http://127.0.0.1:{listening.getsockname()[1]}", timeout_s=0.2)
         with pytest.raises(G2PUnavailable, match=cause) as caught:
-            service.pronounce(Spoken.of("hola"), "es")
+            service.pronounce(AlignedText.of("hola"), "es")
         assert service.url in caught.value.message
         service.close()
 

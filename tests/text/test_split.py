@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tutti.text.aligned_text import Spoken
+from tutti.text.aligned_text import AlignedText
 from tutti.text.markdown import HARD_BREAK
 from tutti.text.split import LONGEST_SENTENCE, LONGEST_WORD, sentences
 
@@ -14,7 +14,7 @@ prose = st.text(st.sampled_from("abI U.S.Dr. e.g.12,!?…\"')(\n ।。」—;" 
 
 
 def split(text: str) -> list[str]:
-    return [sentence.spoken.text for sentence in sentences(Spoken.of(text))]
+    return [sentence.spoken.text for sentence in sentences(AlignedText.of(text))]
 
 
 @given(prose)
@@ -25,7 +25,7 @@ def test_only_white_space_is_lost(text: str) -> None:
 @given(prose)
 def test_each_sentence_points_at_itself(text: str) -> None:
     done = 0
-    for sentence in sentences(Spoken.of(text)):
+    for sentence in sentences(AlignedText.of(text)):
         start, end = sentence.spoken.span()
         assert done <= start < end <= len(text)
         assert text[start:end].split() == sentence.spoken.text.split() or HARD_BREAK in text[start:end]
@@ -90,7 +90,7 @@ def test_line_breaks_mean_what_their_author_meant(text: str, expected: list[str]
 
 
 def test_only_a_blank_line_with_text_behind_it_ends_a_paragraph() -> None:
-    found = list(sentences(Spoken.of("\n\nOne. Two.\n \nThree.\nFour.\n\n")))
+    found = list(sentences(AlignedText.of("\n\nOne. Two.\n \nThree.\nFour.\n\n")))
     assert [(s.spoken.text, s.paragraph_end) for s in found] == [
         ("One.", False),
         ("Two.", True),
@@ -100,7 +100,7 @@ def test_only_a_blank_line_with_text_behind_it_ends_a_paragraph() -> None:
 
 
 def test_sentences_come_one_by_one() -> None:
-    assert len(list(itertools.islice(sentences(Spoken.of("So it goes. " * 100_000)), 3))) == 3
+    assert len(list(itertools.islice(sentences(AlignedText.of("So it goes. " * 100_000)), 3))) == 3
 
 
 @pytest.mark.parametrize(

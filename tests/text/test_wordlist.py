@@ -17,12 +17,12 @@ from tutti.errors import InvalidInput
 from tutti.text import chunks
 from tutti.text.chunk import Chunk, Word
 from tutti.text.g2p import G2P
-from tutti.text.lexicon_file import WordFile
-from tutti.text.user_lexicon import MAX_PATTERNS, WordList, parsed
+from tutti.text.lexicon_file import LexiconFile
+from tutti.text.user_lexicon import MAX_PATTERNS, UserLexicon, parsed
 
 
 def read(text: str, entries: dict[str, str]) -> Chunk:
-    (chunk,) = chunks(text, "en-us", Spelling().pronounce, WordList.of(entries))
+    (chunk,) = chunks(text, "en-us", Spelling().pronounce, UserLexicon.of(entries))
     return chunk
 
 
@@ -71,13 +71,15 @@ def test_keyboards_have_no_script_g() -> None:
 
 def test_marks_are_not_touched_and_later_entries_do_not_change_earlier_ones() -> None:
     text = "[read](/ɹˈɛd/) [rate:2] rate read"
-    found = list(chunks(text, "en-us", Spelling().pronounce, WordList.of({"read": "/bb/", "rate": "read"})))
+    found = list(chunks(text, "en-us", Spelling().pronounce, UserLexicon.of({"read": "/bb/", "rate": "read"})))
     assert [word.phonemes for chunk in found for word in chunk.words] == ["ɹˈɛd", "read", "bb"]
 
 
 def test_the_request_is_over_the_file() -> None:
-    file = WordList.of({"a": "/b/", "c": "/d/", "x y": "/f/", "i j": "/h/", "/o+/": "/k/", "/u+/": "/m/", "E": "/p/"})
-    both = file | WordList.of({"a": "/e/", "x y": "/ɡ/", "/o+/": "/l/"})
+    file = UserLexicon.of(
+        {"a": "/b/", "c": "/d/", "x y": "/f/", "i j": "/h/", "/o+/": "/k/", "/u+/": "/m/", "E": "/p/"}
+    )
+    both = file | UserLexicon.of({"a": "/e/", "x y": "/ɡ/", "/o+/": "/l/"})
     words: tuple[Word, ...] = next(iter(chunks("a c x y i j oo uu E", "en-us", Spelling().pronounce, both))).words
     assert [word.phonemes for word in words] == ["e", "d", "ɡ", "h", "l", "m", "p"]
 
@@ -98,7 +100,7 @@ def test_the_request_is_over_the_file() -> None:
 )
 def test_what_is_wrong_is_named(entries: dict[str, str], why: str) -> None:
     with pytest.raises(InvalidInput, match=why) as error:
-        WordList.of(entries)
+        UserLexicon.of(entries)
     assert error.value.param == "lexicon"
 
 
@@ -108,13 +110,13 @@ def test_what_is_wrong_is_named(entries: dict[str, str], why: str) -> None:
 def test_a_pattern_that_could_run_away_is_refused(source: str) -> None:
     re.compile(source)
     with pytest.raises(InvalidInput, match="too free"):
-        WordList.of({f"/{source}/": "x"})
+        UserLexicon.of({f"/{source}/": "x"})
 
 
 @given(st.text("ab|?*+{}()[]\\1,^$.-", max_size=12))
 def test_any_pattern_is_taken_or_refused(source: str) -> None:
     try:
-        own = WordList.of({f"/{source}/": "x"})
+        own = UserLexicon.of({f"/{source}/": "x"})
     except InvalidInput:
         return
     list(chunks("a" * 60 + " ab" * 300, "en-us", Spelling().pronounce, own))
@@ -122,14 +124,14 @@ def test_any_pattern_is_taken_or_refused(source: str) -> None:
 
 def test_other_languages_take_them_too(tmp_path: Path) -> None:
     pytest.importorskip("jieba")
-    own = WordList.of({"你好": "/nˈi/"})
+    own = UserLexicon.of({"你好": "/nˈi/"})
     (chunk,) = chunks("你好。", "zh", G2P(tmp_path).pronounce, own)
     assert "nˈi" in chunk.phonemes
     assert chunk.words[0].span == (0, 2)
 
 
 def test_it_travels_to_another_process() -> None:
-    own = WordList.of({"a": "/b/", "c d": "e", "/f+/": "g"})
+    own = UserLexicon.of({"a": "/b/", "c d": "e", "/f+/": "g"})
     assert pickle.loads(pickle.dumps(own)) == own
 
 
@@ -146,7 +148,7 @@ def test_a_file_of_any_kind_says_the_same(kind: str, tmp_path: Path) -> None:
     assert parsed(FILES[kind], kind) == ENTRIES
     path = tmp_path / f"words.{kind}"
     path.write_text("\ufeff" + FILES[kind], "utf-8")
-    assert WordFile(path).words() == WordList.of(ENTRIES)
+    assert LexiconFile(path).words() == UserLexicon.of(ENTRIES)
 
 
 @pytest.mark.parametrize(
@@ -156,10 +158,10 @@ def test_a_file_of_any_kind_says_the_same(kind: str, tmp_path: Path) -> None:
 def test_a_broken_file_is_refused_at_the_start_by_its_name(name: str, data: str, tmp_path: Path) -> None:
     (tmp_path / name).write_bytes(data.encode("latin-1"))
     with pytest.raises(InvalidInput, match=name) as error:
-        WordFile(tmp_path / name)
+        LexiconFile(tmp_path / name)
     assert error.value.param == "lexicon"
     with pytest.raises(InvalidInput, match=r"missing\.tsv"):
-        WordFile(tmp_path / "missing.tsv")
+        LexiconFile(tmp_path / "missing.tsv")
 
 
 def test_a_file_is_read_again_when_it_changes_and_the_last_good_one_stays(
@@ -167,12 +169,12 @@ def test_a_file_is_read_again_when_it_changes_and_the_last_good_one_stays(
 ) -> None:
     path = tmp_path / "words.tsv"
     path.write_text("a\tb\n")
-    file = WordFile(path)
+    file = LexiconFile(path)
     first = file.words()
     assert file.words() is first
     rewrite(path, "a\tc\n", 1)
     second = file.words()
-    assert second == WordList.of({"a": "c"})
+    assert second == UserLexicon.of({"a": "c"})
     with caplog.at_level(logging.ERROR):
         rewrite(path, "a\t/日/\n", 2)
         assert file.words() is second
@@ -182,7 +184,7 @@ def test_a_file_is_read_again_when_it_changes_and_the_last_good_one_stays(
     assert len(errors) == 2
     assert all(str(path) in error for error in errors)
     rewrite(path, "a\td\n", 3)
-    assert file.words() == WordList.of({"a": "d"})
+    assert file.words() == UserLexicon.of({"a": "d"})
 
 
 def rewrite(path: Path, text: str, second: int) -> None:

@@ -34,11 +34,12 @@ from tests.server.harness import LONG, SHORT, Stage, make_stage, tones
 from tests.third_party.process import tone_server
 from tutti.engine.engine import Engine
 from tutti.errors import ModelFailed, QueueFull
-from tutti.server.engine_protocol import Speaks
+from tutti.server.engine_protocol import EngineProtocol
 from tutti.server.run import bound
 from tutti.server.service import Service
 from tutti.server.wyoming import speaking
 from tutti.settings import Settings
+from tutti.speech import SpeechParams
 from tutti.voices import NAMES
 
 Test = Callable[[AsyncTcpClient], Awaitable[None]]
@@ -70,7 +71,7 @@ def engine(folder: Path) -> Engine:
 
 
 @asynccontextmanager
-async def listening(stage: Speaks, **chosen: Any) -> AsyncIterator[tuple[Service, AsyncTcpClient]]:
+async def listening(stage: EngineProtocol, **chosen: Any) -> AsyncIterator[tuple[Service, AsyncTcpClient]]:
     """A listener on a free port, and a client that is connected to it."""
     options = Settings(port=0, **chosen)
     service = Service.of(stage, options)
@@ -84,7 +85,7 @@ async def listening(stage: Speaks, **chosen: Any) -> AsyncIterator[tuple[Service
         service.encoding.shutdown(wait=True)
 
 
-def talk(stage: Speaks, test: Test, **chosen: Any) -> None:
+def talk(stage: EngineProtocol, test: Test, **chosen: Any) -> None:
     async def run() -> None:
         async with asyncio.timeout(60), listening(stage, **chosen) as (_, client):
             await test(client)
@@ -220,11 +221,11 @@ def test_a_text_that_arrives_in_pieces_is_said_before_its_end_and_whole(engine: 
             for piece in PIECES:
                 yield piece
 
-        said = [speech.samples async for speech in engine.stream(pieces(), voice="bf_emma")]
+        said = [speech.samples async for speech in engine.stream(pieces(), SpeechParams("bf_emma"))]
         # Where it was parted depends on when the pieces came; each part has its own pads.
         assert len(audio) // 2 == pytest.approx(sum(map(len, said)), rel=0.15)
         await client.write_event(Synthesize(SHORT).event())  # and the connection is good for more
-        whole = await engine.speak(SHORT, voice="af_heart")
+        whole = await engine.speak(SHORT, SpeechParams("af_heart"))
         assert await heard(client) == np.rint(whole.samples * 32767).astype("<i2").tobytes()
 
     talk(engine, test)

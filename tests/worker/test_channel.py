@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tutti.worker.channel import Line
+from tutti.worker.channel import Channel
 
 
-def lines() -> tuple[Line, Line]:
+def lines() -> tuple[Channel, Channel]:
     here, there = socket.socketpair()
-    return Line(here), Line(there)
+    return Channel(here), Channel(there)
 
 
 @given(st.lists(st.tuples(st.integers(0, 600_000), st.booleans()), max_size=8))
@@ -47,11 +47,11 @@ def test_what_is_sent_arrives_in_order_with_what_came_along(messages: list[tuple
 @pytest.mark.parametrize("n_bytes", [1, 7, 8, 20])
 def test_a_message_that_breaks_off_is_no_message(n_bytes: int) -> None:
     whole, there = socket.socketpair()
-    Line(whole).send("a message of some length")
+    Channel(whole).send("a message of some length")
     begun = there.recv(1 << 16)[:n_bytes]
     here, there_too = socket.socketpair()
     here.sendall(begun)
-    line = Line(there_too)
+    line = Channel(there_too)
     with pytest.raises(TimeoutError):
         line.receive(timeout_s=0.001)
     for end in (whole, there, here):

@@ -8,7 +8,7 @@ import pytest
 from tests.worker.troubled_model import row
 from tutti.model.tone import ToneModel
 from tutti.speech import Frames, Samples
-from tutti.worker.stage_runner import Desk
+from tutti.worker.stage_runner import StageRunner
 
 
 class Counted(ToneModel):
@@ -24,7 +24,7 @@ class Counted(ToneModel):
 @pytest.mark.parametrize(("asked", "n_vocoded"), [([1, 2], 1), ([2], 1), ([2, 1], 1), ([1, 3], 2)], ids=str)
 def test_sound_that_was_begun_is_not_made_twice_unless_others_are_asked_for(asked: list[int], n_vocoded: int) -> None:
     model = Counted()
-    desk = Desk(lambda: {"tone": model}, lambda *_: None)
+    desk = StageRunner(lambda: {"tone": model}, lambda *_: None)
     rows = {1: row(5), 2: row(6), 3: row(7)}
     desk.acoustic("tone", list(rows.items()))
     desk.begin("tone", [1, 2])

@@ -3,9 +3,8 @@
 from tutti.audiobook.export import Captions, Finished, finish
 from tutti.audiobook.journal import Journal
 from tutti.audiobook.narrate import Progress, Speaker, read
-from tutti.audiobook.params import Voicing
 from tutti.audiobook.passages import Passage, passages
 
 __all__ = [
-    "Captions", "Finished", "Journal", "Passage", "Progress", "Speaker", "Voicing", "finish", "passages", "read",
+    "Captions", "Finished", "Journal", "Passage", "Progress", "Speaker", "finish", "passages", "read",
 ]  # fmt: skip

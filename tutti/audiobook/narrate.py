@@ -12,7 +12,6 @@ import numpy as np
 
 from tutti.audiobook.book import Book, Chapter
 from tutti.audiobook.journal import Journal, Kept
-from tutti.audiobook.params import Voicing
 from tutti.audiobook.passages import Passage
 from tutti.errors import (
     DeviceFull,
@@ -24,7 +23,7 @@ from tutti.errors import (
     TuttiError,
     WorkerLost,
 )
-from tutti.speech import SAMPLE_RATE, Speech
+from tutti.speech import SAMPLE_RATE, Speech, SpeechParams
 from tutti.text.clean import clean
 
 TRIES = 5  # where the engine, and not the text, is at fault
@@ -58,7 +57,7 @@ async def read(
     engine: Speaker,
     book: Book,
     plan: Sequence[Passage],
-    voicing: Voicing,
+    params: SpeechParams,
     journal: Journal,
     *,
     at_once: int,
@@ -76,7 +75,7 @@ async def read(
 
         async def reader() -> None:
             for n in missing:
-                kept = await _spoken(engine, book.chapters, plan[n], voicing, caller)
+                kept = await _spoken(engine, book.chapters, plan[n], params, caller)
                 await asyncio.get_running_loop().run_in_executor(disk, journal.keep, n, kept)
                 tally.add(n)
                 told(tally.progress())
@@ -109,13 +108,13 @@ class _Tally:
 
 
 async def _spoken(
-    engine: Speaker, chapters: Sequence[Chapter], passage: Passage, voicing: Voicing, caller: str
+    engine: Speaker, chapters: Sequence[Chapter], passage: Passage, params: SpeechParams, caller: str
 ) -> Kept:
     """One passage; a queue that is full is waited for, an engine that stumbles is asked again."""
     tries = 0
     while True:
         try:
-            return await _said(engine, chapters, passage, voicing, caller)
+            return await _said(engine, chapters, passage, params, caller)
         except QueueFull as full:
             await asyncio.sleep(min(full.retry_after_s, LONGEST_WAIT_S))
         except Draining:
@@ -131,12 +130,14 @@ async def _spoken(
             raise
 
 
-async def _said(engine: Speaker, chapters: Sequence[Chapter], passage: Passage, voicing: Voicing, caller: str) -> Kept:
+async def _said(
+    engine: Speaker, chapters: Sequence[Chapter], passage: Passage, params: SpeechParams, caller: str
+) -> Kept:
     text = passage.said(chapters)
     shift = passage.start - len(passage.marks)
     speeches: list[Speech] = []
     try:
-        async with aclosing(engine.stream(text, **voicing.asked(), bulk=True, caller=caller)) as stream:
+        async with aclosing(engine.stream(text, params, caller=caller, delivery="bulk")) as stream:
             async for speech in stream:
                 speeches.append(speech)
     except NothingToSpeak:  # a row of stars between two scenes, a line of emoji

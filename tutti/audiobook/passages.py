@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from tutti.audiobook.book import Chapter
 from tutti.errors import InvalidInput
-from tutti.text.aligned_text import Spoken
+from tutti.text.aligned_text import AlignedText
 from tutti.text.chunker import PARAGRAPH_PAUSE_S
 from tutti.text.clean import clean
 from tutti.text.marks import parse, voices_named
@@ -107,7 +107,7 @@ def _pieces(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
     done = at = start
     while at < end:
         stop = end if end - at <= WINDOW else max(text.rfind(" ", at + 1, at + WINDOW), at + MOST)
-        for n, sentence in enumerate(sentences(Spoken.of(text[at:stop]))):
+        for n, sentence in enumerate(sentences(AlignedText.of(text[at:stop]))):
             begins = at + sentence.spoken.starts[0]
             piece = text[done:begins]
             whole = (n > 0 or at == start) and piece.count("[") == piece.count("]")

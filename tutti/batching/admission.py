@@ -4,7 +4,7 @@ from math import ceil
 
 import numpy as np
 
-from tutti.batching.job import Class, Job
+from tutti.batching.job import Job, Priority
 from tutti.batching.needs import Need, Needs
 from tutti.errors import QueueFull
 
@@ -15,7 +15,7 @@ HEADROOM = 1.1  # what the batches took against what was needed at best, to begi
 LEARN = 0.05  # of the difference, with each batch that left somebody behind
 
 
-class Door:
+class AdmissionControl:
     """Knows what was promised to whom: by rank, the device seconds of every job that waits or will come."""
 
     def __init__(self, max_waiting: int) -> None:
@@ -27,8 +27,8 @@ class Door:
         self._headroom = HEADROOM
 
     def admit(
-        self, kind: Class, cost_s: float, due_s: float, latest_s: float, owes_s: float, start_s: float, now: float, *,
-        waiting: int, bulk: int, stream: int | None,
+        self, kind: Priority, cost_s: float, due_s: float, latest_s: float, owes_s: float, start_s: float, now: float,
+        *, waiting: int, bulk: int, stream: int | None,
     ) -> None:  # fmt: skip
         """Raises QueueFull if the queue is full, this would come after `latest_s`, or one let in before too late.
 
@@ -86,7 +86,7 @@ class Door:
             self._headroom += LEARN * (min(max(took_s / needed_s, 1.0), 4.0) - self._headroom)
 
     def _late_s(
-        self, kind: Class, cost_s: float, due_s: float, latest_s: float, owes_s: float, start_s: float
+        self, kind: Priority, cost_s: float, due_s: float, latest_s: float, owes_s: float, start_s: float
     ) -> float:
         """By how much the worst deadline from this one on would be missed, if the device kept to the ranks."""
         if kind == "bulk":

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from tutti.batching.job import Key
-from tutti.batching.layout import Extent, Features, Shape, extent
+from tutti.batching.layout import Extent, Features, Layout, extent
 
 Coefficients = tuple[float, float, float, float]
 
@@ -29,10 +29,10 @@ FLOOR_S = 1e-6
 VERSION = 2  # of the file; the coefficients of another mean something else
 
 
-class Cost:
+class CostModel:
     """What one stage of one checkpoint takes on one device."""
 
-    def __init__(self, shape: Shape, prior: Coefficients) -> None:
+    def __init__(self, shape: Layout, prior: Coefficients) -> None:
         self.shape = shape
         self.coefficients: Coefficients = prior
         self.error = 0.0  # mean relative error of late
@@ -119,7 +119,7 @@ def file_name(device: str, weights_sha256: str) -> str:
     return f"costs-{plain}-{mark}.json"
 
 
-def save(costs: Mapping[Key, Cost], path: Path) -> None:
+def save(costs: Mapping[Key, CostModel], path: Path) -> None:
     """Keep the coefficients for the next start; the file is whole or not there."""
     kept = [[*key, cost.coefficients] for key, cost in costs.items()]
     path.parent.mkdir(parents=True, exist_ok=True)

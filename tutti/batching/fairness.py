@@ -27,7 +27,7 @@ class _Use:
         return self._seconds * exp(-max(0.0, now - self._at_s) / MEMORY_S)
 
 
-class Callers:
+class FairShare:
     """A deficit counter for each caller: device seconds are handed out evenly, and taken off by who used them.
 
     What a caller owes makes its deadlines count as later by as much. So the order stays that of the deadlines between
@@ -60,7 +60,7 @@ class Callers:
         return max(0.0, self._used[caller][0].at(now) - even_s - GRACE * MEMORY_S)
 
 
-class Patience:
+class MinimumShare:
     """Sees to it that those who can wait get at least their share of the device in any window."""
 
     def __init__(self) -> None:

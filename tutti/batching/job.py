@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from tutti.batching.layout import Shape
+from tutti.batching.layout import Layout
 
-Class = Literal["first", "next", "bulk"]
+Priority = Literal["first", "next", "bulk"]
 StageName = Literal["acoustic", "vocoder"]
 Reason = Literal["free", "full", "cost", "deadline", "window", "early", "quiet", "bypass", "retry"]
 
@@ -23,7 +23,7 @@ class Job:
 
     key: Key
     stream: int  # jobs of one stream and key leave in the order in which they came
-    kind: Class
+    kind: Priority
     size: int  # tokens (acoustic) or frames (vocoder)
     deadline_s: float  # monotonic clock: when the samples are needed
     then_s: float = 0.0  # predicted seconds of the stages after this one
@@ -46,7 +46,7 @@ class Batch:
     jobs: tuple[Job, ...]
     reason: Reason
     predicted_s: float
-    shape: Shape
+    shape: Layout
     n_behind: int = 0  # of the same key, who had to stay
 
     @property

@@ -23,7 +23,7 @@ def extent(sizes: Sequence[int]) -> Extent:
     return Extent(len(sizes), max(sizes, default=0), sum(sizes))
 
 
-class Shape(Protocol):
+class Layout(Protocol):
     """How a backend lays rows out."""
 
     def padded(self, rows: Extent) -> int:

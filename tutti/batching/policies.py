@@ -13,14 +13,14 @@ from typing import NamedTuple, Protocol
 
 from tutti.batching.job import Reason
 from tutti.batching.layout import Extent
-from tutti.batching.queue import Lot, Waiting
+from tutti.batching.queue import JobQueue, Lot
 
 
 class Choice(NamedTuple):
     """Where the next batch starts, and why now."""
 
     rank: float
-    waiting: Waiting
+    waiting: JobQueue
     tier: int
     lot: Lot
     reason: Reason
@@ -57,7 +57,7 @@ class Policy(Protocol):
     def place(self, lot: Lot, now: float) -> tuple[int, float]:
         """Tier and rank among those who wait."""
 
-    def choose(self, rooms: Collection[Waiting], has_turn: HasTurn, now: float) -> Choice | None:
+    def choose(self, rooms: Collection[JobQueue], has_turn: HasTurn, now: float) -> Choice | None:
         """Whose turn it is; none if nobody's is."""
 
     def fill_from(self, tier: int) -> tuple[int, ...]:
@@ -68,7 +68,7 @@ class Policy(Protocol):
         would have to be done by `due_s`.
         """
 
-    def wake_at(self, rooms: Collection[Waiting], now: float) -> float | None:
+    def wake_at(self, rooms: Collection[JobQueue], now: float) -> float | None:
         """When somebody's turn comes with nothing new; none if that needs an event."""
 
 
@@ -100,7 +100,7 @@ class Deadline:
         tier = BULK if lot.bulk else FEASIBLE if in_time or lot.apart or lot.goes_on else LATE
         return tier, lot.due_s + lot.owes_s
 
-    def choose(self, rooms: Collection[Waiting], has_turn: HasTurn, now: float) -> Choice | None:
+    def choose(self, rooms: Collection[JobQueue], has_turn: HasTurn, now: float) -> Choice | None:
         heads = [_soonest(rooms, tier, now) for tier in (FEASIBLE, LATE, BULK)]
         chosen = next((head for head in heads if head), None)
         if chosen is None:
@@ -127,7 +127,7 @@ class Deadline:
         caps, company = (OWED, 1.0) if lot.owes_s > 0.0 else (caps, COMPANY)
         return "cost" if then_s > max(caps * self.cap_s, company * draft.head.alone_s) else None
 
-    def wake_at(self, rooms: Collection[Waiting], now: float) -> float | None:
+    def wake_at(self, rooms: Collection[JobQueue], now: float) -> float | None:
         return None
 
 
@@ -142,7 +142,7 @@ class Fifo:
     def place(self, lot: Lot, now: float) -> tuple[int, float]:
         return 0, lot.came_s
 
-    def choose(self, rooms: Collection[Waiting], has_turn: HasTurn, now: float) -> Choice | None:
+    def choose(self, rooms: Collection[JobQueue], has_turn: HasTurn, now: float) -> Choice | None:
         return _soonest(rooms, 0, now)
 
     def fill_from(self, tier: int) -> tuple[int, ...]:
@@ -151,7 +151,7 @@ class Fifo:
     def refuses(self, draft: Draft, lot: Lot, then_s: float, due_s: float, now: float) -> Reason | None:
         return None
 
-    def wake_at(self, rooms: Collection[Waiting], now: float) -> float | None:
+    def wake_at(self, rooms: Collection[JobQueue], now: float) -> float | None:
         return None
 
 
@@ -163,14 +163,14 @@ class Window(Fifo):
     min_wait_s: float = 0.002
     early_rows: int = 4
 
-    def choose(self, rooms: Collection[Waiting], has_turn: HasTurn, now: float) -> Choice | None:
+    def choose(self, rooms: Collection[JobQueue], has_turn: HasTurn, now: float) -> Choice | None:
         ready = [choice for room in rooms if (choice := self._ready(room, now))]
         return min(ready, key=lambda choice: choice.rank, default=None)
 
-    def wake_at(self, rooms: Collection[Waiting], now: float) -> float | None:
+    def wake_at(self, rooms: Collection[JobQueue], now: float) -> float | None:
         return min((at for room in rooms if (at := self._ready_at(room, now)) is not None), default=None)
 
-    def _ready(self, room: Waiting, now: float) -> Choice | None:
+    def _ready(self, room: JobQueue, now: float) -> Choice | None:
         head = room.head(self.n_tiers - 1, now)
         if head is None:
             return None
@@ -189,7 +189,7 @@ class Window(Fifo):
             return None
         return Choice(rank, room, self.n_tiers - 1, lot, reason)
 
-    def _ready_at(self, room: Waiting, now: float) -> float | None:
+    def _ready_at(self, room: JobQueue, now: float) -> float | None:
         head = room.head(self.n_tiers - 1, now)
         if head is None:
             return None
@@ -199,7 +199,7 @@ class Window(Fifo):
         full = lot.came_s + self.max_wait_s
         return max(now, min(full, room.last_came_s + self.min_wait_s) if self._rows(room) == 1 else full)
 
-    def _rows(self, room: Waiting) -> int:
+    def _rows(self, room: JobQueue) -> int:
         return len(room)
 
 
@@ -212,20 +212,20 @@ class Bypass(Window):
     def place(self, lot: Lot, now: float) -> tuple[int, float]:
         return 0 if lot.first else 1, lot.came_s
 
-    def choose(self, rooms: Collection[Waiting], has_turn: HasTurn, now: float) -> Choice | None:
+    def choose(self, rooms: Collection[JobQueue], has_turn: HasTurn, now: float) -> Choice | None:
         first = _soonest(rooms, 0, now)
         if first is not None:
             return first._replace(reason="retry" if first.lot.apart else "bypass", alone=True)
         return Window.choose(self, rooms, has_turn, now)
 
-    def wake_at(self, rooms: Collection[Waiting], now: float) -> float | None:
+    def wake_at(self, rooms: Collection[JobQueue], now: float) -> float | None:
         return now if _soonest(rooms, 0, now) else Window.wake_at(self, rooms, now)
 
-    def _rows(self, room: Waiting) -> int:
+    def _rows(self, room: JobQueue) -> int:
         return len(room) - room.kinds["first"]
 
 
-def _soonest(rooms: Collection[Waiting], tier: int, now: float) -> Choice | None:
+def _soonest(rooms: Collection[JobQueue], tier: int, now: float) -> Choice | None:
     """The head with the lowest rank of all keys."""
     heads = ((room, head) for room in rooms if (head := room.head(tier, now)))
     found = min(heads, key=lambda pair: pair[1][0], default=None)

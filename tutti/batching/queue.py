@@ -6,8 +6,8 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
-from tutti.batching.cost import Cost
-from tutti.batching.job import Class, Job, Key
+from tutti.batching.cost import CostModel
+from tutti.batching.job import Job, Key, Priority
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -29,14 +29,16 @@ Place = Callable[[Lot, float], tuple[int, float]]  # at this time: tier and rank
 Entry = tuple[float, int, Lot]  # rank; among equals, who came first
 
 
-class Waiting:
+class JobQueue:
     """A heap for each tier. Who is cancelled is skipped when met; who fell to a later tier is moved when met."""
 
-    def __init__(self, key: Key, cost: Cost, place: Place, n_tiers: int, owes_s: Callable[[str, float], float]) -> None:
+    def __init__(
+        self, key: Key, cost: CostModel, place: Place, n_tiers: int, owes_s: Callable[[str, float], float]
+    ) -> None:
         self.key = key
         self.cost = cost
         self.last_came_s = float("-inf")
-        self.kinds: Counter[Class] = Counter()
+        self.kinds: Counter[Priority] = Counter()
         self.n_looked_at = 0  # lots inspected so far: the work that decisions did
         self._place = place
         self._owes_s = owes_s

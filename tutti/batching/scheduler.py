@@ -4,14 +4,14 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import inf, isfinite
 
-from tutti.batching.admission import Door
-from tutti.batching.cost import Cost
-from tutti.batching.fairness import HOLD_S, Callers, Patience
+from tutti.batching.admission import AdmissionControl
+from tutti.batching.cost import CostModel
+from tutti.batching.fairness import HOLD_S, FairShare, MinimumShare
 from tutti.batching.forming import Forming
-from tutti.batching.job import Batch, Class, Job, Key, StageName
+from tutti.batching.job import Batch, Job, Key, Priority, StageName
 from tutti.batching.layout import Extent
 from tutti.batching.policies import BULK, LATE, Choice, Policy
-from tutti.batching.queue import Waiting
+from tutti.batching.queue import JobQueue
 
 LATER = 0.25  # of a batch's cap: how long a row may wait between two stages
 FULL = 0.25  # of a batch's cap: rows that may go without waiting for company
@@ -36,14 +36,14 @@ class Limits:
 class Scheduler:
     """Every job that is added leaves in exactly one batch, unless it is cancelled before."""
 
-    def __init__(self, limits: Limits, costs: Callable[[Key], Cost], policy: Policy) -> None:
+    def __init__(self, limits: Limits, costs: Callable[[Key], CostModel], policy: Policy) -> None:
         self.limits = limits
         self.policy = policy
-        self.door = Door(limits.max_waiting)
+        self.door = AdmissionControl(limits.max_waiting)
         self._costs = costs
-        self._rooms: dict[Key, Waiting] = {}
-        self._callers = Callers()
-        self._patience = {LATE: Patience(), BULK: Patience()}
+        self._rooms: dict[Key, JobQueue] = {}
+        self._callers = FairShare()
+        self._patience = {LATE: MinimumShare(), BULK: MinimumShare()}
         self._max_padded: dict[Key, float] = {}  # of keys whose device was full
         self._free_at: dict[Batch, float] = {}  # running batches: when each should be done
         self._needs_s: dict[tuple[Key, int], float] = {}  # found since a cost or a cap last changed by much
@@ -56,7 +56,7 @@ class Scheduler:
     # -- the door ------------------------------------------------------------------------------------------------
 
     def admit(
-        self, kind: Class, caller: str, cost_s: float, deadline_s: float, now: float, *, stream: int | None = None
+        self, kind: Priority, caller: str, cost_s: float, deadline_s: float, now: float, *, stream: int | None = None
     ) -> None:
         """Let a new stream in, or raise QueueFull. With its number, its place is kept until its first job comes.
 
@@ -233,9 +233,9 @@ class Scheduler:
 
     # -- the books -----------------------------------------------------------------------------------------------
 
-    def waiting(self) -> dict[Class, int]:
+    def waiting(self) -> dict[Priority, int]:
         """How many jobs wait, of each class."""
-        kinds: tuple[Class, ...] = ("first", "next", "bulk")
+        kinds: tuple[Priority, ...] = ("first", "next", "bulk")
         return {kind: sum(room.kinds[kind] for room in self._rooms.values()) for kind in kinds}
 
     def backlog_s(self, now: float) -> float:
@@ -259,7 +259,7 @@ class Scheduler:
         return self._room(key).cost.error
 
     @property
-    def rooms(self) -> Collection[Waiting]:
+    def rooms(self) -> Collection[JobQueue]:
         """Those who wait, by key."""
         return self._rooms.values()
 
@@ -284,9 +284,9 @@ class Scheduler:
     def _limit(self, key: Key) -> float:
         return self.limits.max_padded.get(key.stage, inf)
 
-    def _room(self, key: Key) -> Waiting:
+    def _room(self, key: Key) -> JobQueue:
         if key not in self._rooms:
-            self._rooms[key] = Waiting(
+            self._rooms[key] = JobQueue(
                 key, self._costs(key), self.policy.place, self.policy.n_tiers, self._callers.owes_s
             )
         return self._rooms[key]

@@ -116,6 +116,7 @@ def speak(
     from tutti.cli.record import record, record_file, save_text, save_words
     from tutti.cli.stdin import Piped
     from tutti.engine.build import open_engine
+    from tutti.speech import Delivery, SpeechParams
 
     chosen, _ = settings.load(
         {
@@ -139,23 +140,14 @@ def speak(
         raise InvalidInput("audio does not go to a terminal; send it on: tutti speak … -o - | aplay", param="out")
     piped = Piped.of(text) if live else None
     said = "" if live else _text(text)
+    params = SpeechParams(chosen.voice, style, speed, pitch, pitch_range, energy, emotion, language)
     opened = open_engine(chosen)
 
     async def said_and_heard() -> "tuple[Heard, float]":
         async with opened as engine:
             started_s = time.monotonic()
-            stream = engine.stream(
-                piped.pieces() if piped else said,
-                voice=chosen.voice,
-                style=style,
-                speed=speed,
-                pitch=pitch,
-                pitch_range=pitch_range,
-                energy=energy,
-                emotion=emotion,
-                language=language,
-                whole=not to_stdout and not live,
-            )
+            delivery: Delivery = "live" if to_stdout or live else "whole"
+            stream = engine.stream(piped.pieces() if piped else said, params, delivery=delivery)
             with _progress(len(said)) as show:
                 if to_stdout:
                     heard = await record(stream, sys.stdout.buffer, audio.name, sample_rate, show)

@@ -60,13 +60,15 @@ def read(
     Stopped or killed, the same command goes on where it was.
     """
     from tutti.audio.tagged import container
-    from tutti.audiobook import Captions, Journal, Voicing, finish, passages
+    from tutti.audiobook import Captions, Journal, finish, passages
     from tutti.audiobook import read as read_aloud
     from tutti.audiobook.params import fingerprint, other_language
     from tutti.audiobook.passages import check_marks
     from tutti.captions import kind_of_file
     from tutti.engine.build import open_engine
+    from tutti.engine.params import check_params
     from tutti.model.choice import choose
+    from tutti.speech import SpeechParams
 
     given = {
         "home": home, "offline": offline, "backend": backend, "device": device, "precision": precision,
@@ -79,8 +81,8 @@ def read(
     for target in (path, captions or path):
         if not target.parent.is_dir():
             raise InvalidInput(f"cannot write {target}: there is no folder {target.parent}", param="out")
-    voicing = Voicing(chosen.voice, style, speed, pitch, pitch_range, energy, emotion, language)
-    voicing.check()
+    params = SpeechParams(chosen.voice, style, speed, pitch, pitch_range, energy, emotion, language)
+    check_params(params)
     text = _book(book, encoding, title, author, cover)
     check_marks(text.chapters, {})
     plan = list(passages(text.chapters))
@@ -93,16 +95,16 @@ def read(
     if restart:
         kept.unlink(missing_ok=True)
     _tell(text)
-    if warning := other_language(text, voicing):
+    if warning := other_language(text, params):
         print(warning, file=sys.stderr)
-    with Journal(kept, fingerprint(voicing, text.chapters, plan, sound)) as journal:
+    with Journal(kept, fingerprint(params, text.chapters, plan, sound)) as journal:
         _tell_kept(journal, len(plan))
         opened = open_engine(chosen)
 
         async def spoken(told: "Told") -> None:
             async with opened as engine:
                 await read_aloud(
-                    engine, text, plan, voicing, journal, at_once=max(2, engine.pace.whole_ahead // 2), told=told
+                    engine, text, plan, params, journal, at_once=max(2, engine.pacing.whole_ahead // 2), told=told
                 )
 
         started_s = time.monotonic()

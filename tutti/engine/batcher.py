@@ -17,7 +17,7 @@ from tutti.batching.job import Batch, Job, Key, StageName
 from tutti.batching.policies import Policy
 from tutti.batching.scheduler import Scheduler
 from tutti.engine.row import Ask, Row, Take
-from tutti.engine.stats import Stats
+from tutti.engine.stats import BatchStats
 from tutti.engine.warmup import WarmUp
 from tutti.errors import DeviceFull, ModelFailed, TuttiError, WorkerLost
 from tutti.model.onnx.incremental.spans import WORTH
@@ -56,7 +56,7 @@ class Batcher:
         self,
         worker: Worker,
         scheduler: Scheduler,
-        stats: Stats,
+        stats: BatchStats,
         warm_up: WarmUp | None = None,
         name: str = "0",
         clock: Callable[[], float] = time.monotonic,

@@ -11,24 +11,24 @@ from math import inf, isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tutti.batching.cost import Coefficients, Cost, file_name
+from tutti.batching.cost import Coefficients, CostModel, file_name
 from tutti.batching.job import Key, StageName
-from tutti.batching.layout import Regrouped, Shape, SideBySide
+from tutti.batching.layout import Layout, Regrouped, SideBySide
 from tutti.batching.policies import Bypass, Deadline, Fifo, Policy, Window
 from tutti.batching.scheduler import PATIENCE, Limits, Scheduler
 from tutti.engine.batcher import Batcher
 from tutti.engine.engine import Engine
-from tutti.engine.request import Pace
-from tutti.engine.stats import Stats
+from tutti.engine.request import Pacing
+from tutti.engine.stats import BatchStats
 from tutti.engine.warmup import WarmUp
 from tutti.model import buckets
 from tutti.model.choice import Choice, choose, load
 from tutti.model.onnx.incremental.spans import EARLY
 from tutti.speech import Model, Utterance
 from tutti.text import vocab
-from tutti.text.frontend import G2PPool, G2PThread, Reader
+from tutti.text.frontend import G2PPool, G2PThread, TextFrontend
 from tutti.text.g2p import G2P
-from tutti.text.lexicon_file import WordFile
+from tutti.text.lexicon_file import LexiconFile
 from tutti.voices import Voices
 from tutti.weights import FP32_MODEL, MODELS, Store, shown, sources, wanted
 from tutti.worker.base import Worker
@@ -99,7 +99,7 @@ def assemble(
     workers: Sequence[Worker],
     choices: Mapping[str, Choice],
     voices: Voices,
-    reader: Reader,
+    frontend: TextFrontend,
     settings: "Settings",
     *,
     capped: bool,
@@ -118,22 +118,24 @@ def assemble(
         patience=PATIENCE if capped else inf,
     )
     policies = _policies(settings, limits, foresees=first.device == "cuda")
-    books = Stats()
+    batch_stats = BatchStats()
     batchers = []
     for number, worker in enumerate(workers):
         costs = first_costs(choices, settings.threads)
         scheduler = Scheduler(limits, costs.__getitem__, policies[settings.policy])
         warm_up = WarmUp(kept, costs, _sentences(voices, settings.voice), SWEEPS[first.device]) if kept else None
-        batchers.append(Batcher(worker, scheduler, books, warm_up, str(number)))
-    own = WordFile(settings.lexicon).words if settings.lexicon else None
+        batchers.append(Batcher(worker, scheduler, batch_stats, warm_up, str(number)))
+    own = LexiconFile(settings.lexicon).words if settings.lexicon else None
     # A CUDA device makes a whole chunk sooner than anyone notices; stretches would only cost it time.
-    pace = Pace(
+    pacing = Pacing(
         target_s=target_s,
         whole_ahead=max(2, 2 * limits.max_rows),
         first_chunks=settings.stream_bypass_chunks,
         early=frozenset(name for name, one in choices.items() if one.backend == "onnx" and one.precision in EARLY),
     )
-    return Engine(batchers, voices, reader, books, checkpoints=tuple(choices), pace=pace, own=own, policies=policies)
+    return Engine(
+        batchers, voices, frontend, batch_stats, checkpoints=tuple(choices), pacing=pacing, own=own, policies=policies
+    )
 
 
 def _choices(settings: "Settings") -> tuple[tuple[str, Choice], ...]:
@@ -142,17 +144,17 @@ def _choices(settings: "Settings") -> tuple[tuple[str, Choice], ...]:
     return ((CHECKPOINT, chosen), *((f"{CHECKPOINT}-{choice.precision}", choice) for choice in extra))
 
 
-def first_costs(choices: Mapping[str, Choice], threads: int) -> dict[Key, Cost]:
+def first_costs(choices: Mapping[str, Choice], threads: int) -> dict[Key, CostModel]:
     """One for each checkpoint and stage, before anything ran."""
     stages: tuple[StageName, ...] = ("acoustic", "vocoder")
     return {
-        Key(name, stage): Cost(_shape(choice, stage, threads), PRIORS[choice.backend, choice.device, stage])
+        Key(name, stage): CostModel(_shape(choice, stage, threads), PRIORS[choice.backend, choice.device, stage])
         for name, choice in choices.items()
         for stage in stages
     }
 
 
-def _shape(choice: Choice, stage: StageName, threads: int) -> Shape:
+def _shape(choice: Choice, stage: StageName, threads: int) -> Layout:
     """How this backend lays rows out."""
     if choice.backend == "onnx":
         return SideBySide(threads if stage == "vocoder" else 1)
@@ -191,7 +193,7 @@ def _policies(settings: "Settings", limits: Limits, foresees: bool) -> dict[str,
     }
 
 
-def _reader(settings: "Settings", apart: bool) -> Reader:
+def _reader(settings: "Settings", apart: bool) -> TextFrontend:
     if settings.g2p_url is None:
         pronounce = G2P(settings.home).pronounce
         return G2PPool(pronounce) if apart else G2PThread(pronounce)

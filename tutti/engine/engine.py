@@ -12,27 +12,44 @@ from typing import Any, Self
 
 import numpy as np
 
-from tutti.batching.job import Class
+from tutti.batching.job import Priority
 from tutti.batching.policies import Policy
 from tutti.engine.batcher import Batcher
-from tutti.engine.monitor import Podium
+from tutti.engine.monitor import Monitor
+from tutti.engine.params import check_params
 from tutti.engine.playback import Playback
-from tutti.engine.request import Order, Pace, before, nothing
+from tutti.engine.request import Order, Pacing, nothing
 from tutti.engine.row import Ask, Take
-from tutti.engine.stats import Stats
-from tutti.engine.word_times import begun_within, join, later, placed, silence, span_of, word_times
+from tutti.engine.stats import BatchStats
+from tutti.engine.word_times import (
+    covered_span,
+    join,
+    shift_span,
+    shift_time,
+    silence,
+    word_times,
+    words_starting_within,
+)
 from tutti.errors import Draining, InvalidInput, NothingToSpeak
-from tutti.model.prosody import check_prosody, held_speed, together
 from tutti.model.prosody import emotion as find_emotion
-from tutti.model.validation import check_speed
-from tutti.speech import MAX_PHONEMES, SAMPLE_RATE, SAMPLES_PER_FRAME, Prosody, Speech, Utterance
+from tutti.model.prosody import held_speed, together
+from tutti.speech import (
+    MAX_PHONEMES,
+    SAMPLE_RATE,
+    SAMPLES_PER_FRAME,
+    Delivery,
+    Prosody,
+    Speech,
+    SpeechParams,
+    Utterance,
+)
 from tutti.text import vocab
 from tutti.text.chunk import Chunk
-from tutti.text.frontend import Reader
-from tutti.text.incremental import Stretch, Text, stretches
+from tutti.text.frontend import TextFrontend
+from tutti.text.incremental import Segment, Text, segments
 from tutti.text.language import language as find_language
 from tutti.text.marks import voices_named
-from tutti.text.user_lexicon import WordList
+from tutti.text.user_lexicon import UserLexicon
 from tutti.voices import Voices, renamed
 
 log = logging.getLogger(__name__)
@@ -46,7 +63,7 @@ SAFETY_S = 0.1  # how much before its turn a chunk should be there
 class Said:
     """A chunk as far as it has been spoken: its latest stretch, which may be all of it."""
 
-    stretch: Stretch
+    stretch: Segment
     chunk: Chunk
     take: Take | None  # none for a bare pause
     g2p_s: float = 0.0
@@ -71,10 +88,12 @@ class Said:
         samples = np.concatenate([take.samples, pause]) if len(pause) else take.samples
         words, span = word_times(self.stretch.said, chunk, take.durations), chunk.span
         if self.then or self.begins_s:
-            words = begun_within(words, self.begins_s or -inf, self.ends_s if self.then else inf)
-            span = span_of(words)
+            words = words_starting_within(words, self.begins_s or -inf, self.ends_s if self.then else inf)
+            span = covered_span(words)
         timing = replace(take.timing, g2p_s=self.g2p_s)
-        return placed(Speech(samples, words, span, () if self.begins_s else chunk.dropped, timing), self.stretch.shift)
+        return shift_span(
+            Speech(samples, words, span, () if self.begins_s else chunk.dropped, timing), self.stretch.shift
+        )
 
 
 class Engine:
@@ -84,22 +103,22 @@ class Engine:
         self,
         batchers: Sequence[Batcher],
         voices: Voices,
-        reader: Reader,
-        books: Stats,
+        frontend: TextFrontend,
+        batch_stats: BatchStats,
         *,
         checkpoints: Sequence[str],
-        pace: Pace,
-        own: Callable[[], WordList] | None = None,
+        pacing: Pacing,
+        own: Callable[[], UserLexicon] | None = None,
         policies: Mapping[str, Policy] | None = None,
     ) -> None:
         """`own` gives the operator's pronunciations as they stand now; `policies` can be tried beside the one set."""
         self.voices = voices
-        self.reader = reader
-        self.books = books
-        self.pace = pace
+        self.frontend = frontend
+        self.batch_stats = batch_stats
+        self.pacing = pacing
         self.checkpoints = tuple(checkpoints)  # the first is the one when none is asked for
         self.batchers = tuple(batchers)
-        self.podium = Podium(self.batchers, books, policies or {}, pace.target_s, pace.first_chunks)
+        self.monitor = Monitor(self.batchers, batch_stats, policies or {}, pacing.target_s, pacing.first_chunks)
         self._own = own
         self.ready = False
         self.draining = False
@@ -109,7 +128,7 @@ class Engine:
 
     async def start(self) -> None:
         """Returns when the model is warm."""
-        await asyncio.gather(self.reader.start(), *(batcher.start() for batcher in self.batchers))
+        await asyncio.gather(self.frontend.start(), *(batcher.start() for batcher in self.batchers))
         self.ready = True
 
     async def close(self, grace_s: float = 0.0) -> None:
@@ -121,7 +140,7 @@ class Engine:
                     self._quiet.clear()
                     await self._quiet.wait()
         self.ready = False
-        await asyncio.gather(self.reader.close(), *(batcher.close() for batcher in self.batchers))
+        await asyncio.gather(self.frontend.close(), *(batcher.close() for batcher in self.batchers))
 
     async def __aenter__(self) -> Self:
         await self.start()
@@ -133,64 +152,47 @@ class Engine:
     async def stream(
         self,
         text: Text,
+        params: SpeechParams,
         *,
-        voice: str,
-        style: str | None = None,
-        speed: float = 1.0,
-        pitch: float = 0.0,
-        pitch_range: float = 1.0,
-        energy: float = 0.0,
-        emotion: str | None = None,
-        language: str | None = None,
-        lexicon: Mapping[str, str] | None = None,
-        names: Mapping[str, str] | None = None,
-        seed: int | None = None,
-        model: str | None = None,
         caller: str = "",
-        timeout_s: float | None = None,
-        bulk: bool = False,
-        whole: bool = False,
+        delivery: Delivery = "live",
         pause_s: float | None = None,
     ) -> AsyncGenerator[Speech]:
-        """Speech chunk by chunk, the next ones under way while the caller plays this one.
+        """Yield speech chunk by chunk; the next chunks are made while the caller plays this one.
 
-        The text may still be being written: an iterator of pieces of any size, spoken along as soon as a sentence is
-        sure; a piece that is None, or `pause_s` without any, says what has come so far. Places count from its start.
-        `style` names a second voice whose prosody is spoken with the timbre of the first; `pitch` is in semitones,
-        `pitch_range` a factor, `energy` in decibels, `emotion` a preset of these and of speed; `language` is the
-        voice's own unless given; `lexicon` says how words sound; `names` are other names for voices, for marks in the
-        text; `caller` is whoever shares fairly with others; `bulk` waits behind all listeners; `whole` says that the
-        end matters and not the beginning. Closing the stream forgets all that was not yet spoken.
+        `text` may be an iterator of pieces of any size (text that is still being written): each sentence is spoken as
+        soon as no later piece can change it; a piece that is None, or `pause_s` without any piece, speaks what is
+        there. Offsets count from the start of the whole text. `caller` names who shares the device fairly with others.
+        Closing the generator cancels all work for it.
         """
         if isinstance(text, str) and len(text) > MAX_TEXT:
             raise InvalidInput(f"the text has {len(text)} characters; at most {MAX_TEXT} fit in one go", param="input")
-        check_speed(speed)
-        prosody = Prosody(pitch, pitch_range, energy)
-        check_prosody(prosody)
-        if emotion is not None:
-            preset = find_emotion(emotion)
+        check_params(params)
+        speed, prosody = params.speed, Prosody(params.pitch, params.pitch_range, params.energy)
+        if params.emotion is not None:
+            preset = find_emotion(params.emotion)
             speed, prosody = held_speed(speed * preset.speed), together(prosody, preset.prosody)
-        speaker = self.voices.get(voice, style)
+        speaker = self.voices.get(params.voice, params.style)
         for name in voices_named(text) if isinstance(text, str) else ():
-            self.voices.get(renamed(name, names or {}))
+            self.voices.get(renamed(name, params.voice_names))
+        bulk, patient = delivery == "bulk", delivery != "live"
         order = Order(
             text=text,
             pause_s=pause_s,
             voice=speaker,
-            code=find_language(language or speaker.language).code,
+            code=find_language(params.language or speaker.language).code,
             speed=speed,
             prosody=prosody,
-            own=self._words(lexicon),
-            names=names or {},
-            seed=seed,
-            checkpoint=self._checkpoint(model),
+            own=self._words(params.lexicon),
+            names=params.voice_names,
+            seed=params.seed,
+            checkpoint=self._checkpoint(params.model),
             caller=caller,
-            until_s=None if timeout_s is None else time.monotonic() + timeout_s,
             bulk=bulk,
-            patient=bulk or whole,
-            early=not (bulk or whole) and self._checkpoint(model) in self.pace.early,
-            target_s=self.pace.bulk_target_s if bulk else self.pace.whole_target_s if whole else self.pace.target_s,
-            ahead=self.pace.whole_ahead if bulk or whole else self.pace.ahead,
+            patient=patient,
+            early=not patient and self._checkpoint(params.model) in self.pacing.early,
+            target_s=self.pacing.target(delivery),
+            ahead=self.pacing.whole_ahead if patient else self.pacing.ahead,
             stream=next(self._streams),
         )
         silent = True
@@ -204,13 +206,13 @@ class Engine:
         if silent:
             raise NothingToSpeak(nothing(dropped), param="input")
 
-    async def speak(self, text: str, *, voice: str, **asked: Any) -> Speech:
-        """The whole text as one speech; asked as `stream` is."""
-        return join([speech async for speech in self.stream(text, voice=voice, whole=True, **asked)])
+    async def speak(self, text: str, params: SpeechParams, *, caller: str = "") -> Speech:
+        """Speak the whole text and return it as one speech."""
+        return join([speech async for speech in self.stream(text, params, caller=caller, delivery="whole")])
 
     def phonemize(self, text: str, language: str, lexicon: Mapping[str, str] | None = None) -> AsyncIterator[Chunk]:
         """The text as the model will read it, chunk by chunk."""
-        return self.reader.chunks(text, find_language(language).code, self._words(lexicon))
+        return self.frontend.chunks(text, find_language(language).code, self._words(lexicon))
 
     # -- the way of one request ----------------------------------------------------------------------------------
 
@@ -226,9 +228,9 @@ class Engine:
         heard_first = False
         n_samples = 0
         try:
-            while (next_one := await before(order.until_s, coming.get())) is not None:
+            while (next_one := await coming.get()) is not None:
                 task, likely_s = next_one
-                said = await before(order.until_s, task)
+                said = await task
                 tasks.discard(task)
                 chunk_s = n_samples / SAMPLE_RATE
                 while True:
@@ -238,19 +240,19 @@ class Engine:
                     if not heard_first and said.take:
                         heard_first = True
                         soon = now - playback.asked_s <= order.target_s
-                        self.books.first_audio(now - playback.asked_s, in_time=soon)
+                        self.batch_stats.first_audio(now - playback.asked_s, in_time=soon)
                         if not order.patient:
                             batcher.hasten(order.stream, playback.early_s(now))
                     in_time = playback.sent(now, speech.duration_s, speech.duration_s if then else likely_s)
-                    self.books.heard(speech.duration_s, in_time=in_time or order.bulk, soon=soon)
+                    self.batch_stats.heard(speech.duration_s, in_time=in_time or order.bulk, soon=soon)
                     n_samples += len(speech.samples)
                     if then is not None:
                         tasks.add(then)
-                    yield later(speech, chunk_s)
+                    yield shift_time(speech, chunk_s)
                     if then is None:
                         break
                     likely_s -= speech.duration_s
-                    said = said.following(await before(order.until_s, then))
+                    said = said.following(await then)
                     tasks.discard(then)
                 room.release()
             await submitting  # raises what stopped it
@@ -284,15 +286,15 @@ class Engine:
         finally:
             coming.put_nowait(None)
 
-    async def _chunks(self, order: Order, playback: Playback) -> AsyncGenerator[tuple[Stretch, Chunk, float]]:
+    async def _chunks(self, order: Order, playback: Playback) -> AsyncGenerator[tuple[Segment, Chunk, float]]:
         """The text as it comes, in chunks; each with the stretch it is read from and the seconds that took."""
-        async with aclosing(stretches(order.text, MAX_TEXT, order.pause_s)) as texts:
+        async with aclosing(segments(order.text, MAX_TEXT, order.pause_s)) as texts:
             async for stretch in texts:
                 playback.text_came(time.monotonic())
                 if stretch.pause_s:
                     yield stretch, Chunk((), stretch.pause_s), 0.0
                 async with aclosing(
-                    _timed(self.reader.chunks(stretch.said, order.code, order.own, order.patient))
+                    _timed(self.frontend.chunks(stretch.said, order.code, order.own, order.patient))
                 ) as chunks:
                     async for chunk, g2p_s in chunks:
                         yield stretch, chunk, g2p_s
@@ -302,7 +304,7 @@ class Engine:
         if not chunk.words:
             playback.due_s(chunk.pause_s)
             return None, chunk.pause_s
-        kind: Class = "bulk" if order.bulk else "first" if n_sent < self.pace.first_chunks else "next"
+        kind: Priority = "bulk" if order.bulk else "first" if n_sent < self.pacing.first_chunks else "next"
         row = self._utterance(order, chunk)
         start, end = chunk.span
         ask = Ask(
@@ -324,7 +326,7 @@ class Engine:
             together(order.prosody, Prosody(pitch=manner.pitch)),
         )
 
-    async def _say(self, stretch: Stretch, chunk: Chunk, ask: Ask | None, batcher: Batcher, g2p_s: float) -> Said:
+    async def _say(self, stretch: Segment, chunk: Chunk, ask: Ask | None, batcher: Batcher, g2p_s: float) -> Said:
         """One chunk through the model, or its first stretch."""
         if ask is None:
             return Said(stretch, chunk, None)
@@ -348,13 +350,13 @@ class Engine:
                 "backlog_s": max(batcher.backlog_s for batcher in self.batchers),
                 "worker_running": self.workers()["readyWorkers"] > 0,
             },
-            "performance": self.books.as_dict(),
+            "performance": self.batch_stats.as_dict(),
             "config": {
-                "policy": self.podium.policy,
+                "policy": self.monitor.policy,
                 "max_batch_size": limits.max_rows,
                 "max_queue_size": limits.max_waiting,
-                "first_audio_ms": 1000 * self.pace.target_s,
-                "bypass_chunks": self.pace.first_chunks,
+                "first_audio_ms": 1000 * self.pacing.target_s,
+                "bypass_chunks": self.pacing.first_chunks,
             },
         }
 
@@ -369,12 +371,12 @@ class Engine:
             "batchingEnabled": self.batchers[0].scheduler.limits.max_rows > 1,
         }
 
-    def _words(self, lexicon: Mapping[str, str] | None) -> WordList | None:
+    def _words(self, lexicon: Mapping[str, str] | None) -> UserLexicon | None:
         """The operator's pronunciations, under those of the request."""
         own = self._own() if self._own else None
         if not lexicon:
             return own
-        asked = WordList.of(lexicon)
+        asked = UserLexicon.of(lexicon)
         return own | asked if own else asked
 
     def _checkpoint(self, name: str | None) -> str:

@@ -67,7 +67,7 @@ class Turned(NamedTuple):
 Moment = Began | Ended | First | Heard | Happened | Turned
 
 
-class Tape:
+class EventLog:
     """A ring: the newest moment pushes out the oldest. To note one costs an append, whoever watches."""
 
     def __init__(self, length: int = LENGTH, clock: Callable[[], float] = monotonic) -> None:

@@ -7,15 +7,15 @@ from itertools import islice
 from math import isfinite
 from typing import get_args
 
-from tutti.batching.job import Class, Job, StageName
+from tutti.batching.job import Job, Priority, StageName
 from tutti.batching.policies import Policy, Window
 from tutti.engine.batcher import Batcher
 from tutti.engine.event_log import Turned
-from tutti.engine.stats import Stats
+from tutti.engine.stats import BatchStats
 from tutti.errors import InvalidInput
 
 STAGES: tuple[StageName, ...] = get_args(StageName)
-CLASSES: tuple[Class, ...] = get_args(Class)
+CLASSES: tuple[Priority, ...] = get_args(Priority)
 SHOWN = 40  # jobs of each stage's queue
 
 
@@ -23,22 +23,22 @@ SHOWN = 40  # jobs of each stage's queue
 class Queue:
     """Who waits for one stage: how many of each class, and the oldest of them, each with its stream."""
 
-    kinds: Mapping[Class, int]
+    kinds: Mapping[Priority, int]
     oldest: Sequence[tuple[Job, int]]
 
 
-class Podium:
+class Monitor:
     """All workers of one engine, seen together. The policy changes between two batches, of all of them at once."""
 
     def __init__(
         self,
         batchers: Sequence[Batcher],
-        books: Stats,
+        batch_stats: BatchStats,
         policies: Mapping[str, Policy],
         target_s: float,
         first_chunks: int,
     ) -> None:
-        self.books = books
+        self.batch_stats = batch_stats
         self._batchers = batchers
         self._policies = policies
         self._target_s = target_s
@@ -63,7 +63,7 @@ class Podium:
             raise InvalidInput(f"no policy {name!r} here; there is {', '.join(self._policies)}", param="policy")
         if name == self.policy:
             return
-        self.books.tape.note(Turned(self.books.tape.clock(), self.policy, name))
+        self.batch_stats.events.note(Turned(self.batch_stats.events.clock(), self.policy, name))
         for batcher in self._batchers:
             batcher.use(self._policies[name])
 
@@ -75,7 +75,7 @@ class Podium:
         found: dict[StageName, Queue] = {}
         for stage in STAGES:
             here = [(b, room) for b in self._batchers for room in b.scheduler.rooms if room.key.stage == stage]
-            kinds: Counter[Class] = sum((room.kinds for _, room in here), Counter())
+            kinds: Counter[Priority] = sum((room.kinds for _, room in here), Counter())
             oldest = [(job, b.stream_of(job)) for b, room in here for job in islice(room, SHOWN)]
             if len(here) > 1:  # each room keeps the order of arrival, but only its own
                 oldest = sorted(oldest, key=_arrived)[:SHOWN]

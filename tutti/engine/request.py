@@ -1,22 +1,16 @@
 """A request that has been checked, how soon its speech should come, and what it is told when none comes."""
 
-import asyncio
-import time
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
 
-from tutti.errors import DeadlineExceeded
-from tutti.speech import Prosody
+from tutti.speech import Delivery, Prosody
 from tutti.text.incremental import Text
-from tutti.text.user_lexicon import WordList
+from tutti.text.user_lexicon import UserLexicon
 from tutti.voices import Voice
-
-Value = TypeVar("Value")
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
+class Pacing:
     """How soon speech should come, and how far ahead of its listener it may be made."""
 
     target_s: float = 1.5  # to the first audio
@@ -26,6 +20,10 @@ class Pace:
     whole_ahead: int = 4  # the same where the caller wants the whole text, not its beginning
     first_chunks: int = 2  # chunks of a stream that count as its beginning
     early: frozenset[str] = frozenset()  # checkpoints whose chunks sound sooner if they sound stretch by stretch
+
+    def target(self, delivery: Delivery) -> float:
+        """Seconds until the first audio is due."""
+        return {"live": self.target_s, "whole": self.whole_target_s, "bulk": self.bulk_target_s}[delivery]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,27 +36,17 @@ class Order:
     code: str
     speed: float
     prosody: Prosody
-    own: WordList | None
+    own: UserLexicon | None
     names: Mapping[str, str]
     seed: int | None
     checkpoint: str
     caller: str
-    until_s: float | None
     bulk: bool
     patient: bool  # nobody waits for its first chunk
     early: bool  # a chunk may sound before it is finished
     target_s: float
     ahead: int
     stream: int
-
-
-async def before(until_s: float | None, awaited: Awaitable[Value]) -> Value:
-    """What is awaited, or DeadlineExceeded."""
-    try:
-        async with asyncio.timeout(None if until_s is None else max(0.0, until_s - time.monotonic())):
-            return await awaited
-    except TimeoutError:
-        raise DeadlineExceeded("the request's time limit passed before its audio was ready") from None
 
 
 def nothing(dropped: Sequence[str]) -> str:

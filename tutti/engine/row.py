@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from tutti.batching.job import Class, Job
+from tutti.batching.job import Job, Priority
 from tutti.model.onnx.incremental.spans import CONTEXT, FIRST, WORTH, n_heard, stretches
 from tutti.speech import SAMPLE_RATE, SAMPLES_PER_FRAME, Samples, Timing, Utterance
-from tutti.worker.messages import Span
+from tutti.worker.messages import FrameRange
 
 FRAMES_PER_TOKEN = 2.9  # of speech at its own pace, before the durations are known
 LEAST_GROWTH, MOST_GROWTH = 1.5, 3.0  # of stretches: each costs a little more than its frames, so they stay few
@@ -26,7 +26,7 @@ class Ask:
     utterance: Utterance
     checkpoint: str
     stream: int
-    kind: Class
+    kind: Priority
     deadline_s: float
     caller: str = ""
     n_characters: int = 0
@@ -66,7 +66,7 @@ class Row:
     queue_s: float = 0.0
     acoustic_s: float = 0.0
     n_lost: int = 0
-    spans: deque[Span] = field(default_factory=deque)  # stretches that have not sounded
+    spans: deque[FrameRange] = field(default_factory=deque)  # stretches that have not sounded
     plays_s: float = 0.0  # when its listener hears the first of them
 
     @property
@@ -74,7 +74,7 @@ class Row:
         return int(self.durations.sum())
 
     @property
-    def span(self) -> Span | None:
+    def span(self) -> FrameRange | None:
         """The stretch that sounds next; none where that is the whole row."""
         return None if self.spans[0] == (0, self.n_frames) else self.spans[0]
 

@@ -5,20 +5,20 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
-from tutti.batching.job import Batch, Class
-from tutti.engine.event_log import Began, Ended, Event, First, Happened, Heard, Outcome, Tape
+from tutti.batching.job import Batch, Priority
+from tutti.engine.event_log import Began, Ended, Event, EventLog, First, Happened, Heard, Outcome
 from tutti.metrics import Metrics
 from tutti.worker.messages import Status
 
 log = logging.getLogger(__name__)
 
 
-class Stats:
+class BatchStats:
     """The books of one engine."""
 
-    def __init__(self, metrics: Metrics | None = None, tape: Tape | None = None) -> None:
+    def __init__(self, metrics: Metrics | None = None, events: EventLog | None = None) -> None:
         self.metrics = metrics or Metrics()
-        self.tape = tape or Tape()
+        self.events = events or EventLog()
         self._n_begun = 0
         self._running: dict[str, int] = {}  # the number of the batch, by worker
         self.reset()
@@ -40,7 +40,7 @@ class Stats:
         log.info("batch started worker=%s stage=%s rows=%d reason=%s", worker, stage, batch.rows, batch.reason)
         self._n_begun += 1
         self._running[worker] = self._n_begun
-        self.tape.note(Began(now, self._n_begun, worker, batch, streams))
+        self.events.note(Began(now, self._n_begun, worker, batch, streams))
         self._batches[stage] += 1
         self._reasons[batch.reason] += 1
         if stage == "vocoder":
@@ -73,7 +73,7 @@ class Stats:
         """The batch of this worker brought no result."""
         self._over(worker, None, outcome)
 
-    def queue(self, waiting: Mapping[Class, int], backlog_s: float) -> None:
+    def queue(self, waiting: Mapping[Priority, int], backlog_s: float) -> None:
         for kind, n in waiting.items():
             self.metrics.waiting.labels(kind).set(n)
         self.metrics.backlog.set(backlog_s)
@@ -88,18 +88,18 @@ class Stats:
         self._happened(outcome)
         self.metrics.rows.labels(outcome).inc()
 
-    def rejected(self, kind: Class) -> None:
+    def rejected(self, kind: Priority) -> None:
         self._happened("rejected")
         self.metrics.rejected.labels(kind).inc()
 
     def first_audio(self, after_s: float, *, in_time: bool = True) -> None:
-        self.tape.note(First(self.tape.clock(), after_s, in_time))
+        self.events.note(First(self.events.clock(), after_s, in_time))
         self.metrics.first_audio.observe(after_s)
         self.metrics.first_late.inc(not in_time)
 
     def heard(self, audio_s: float, *, in_time: bool, soon: bool = True) -> None:
         """A chunk was handed to its caller; a first one may be in time and yet not as soon as it should."""
-        self.tape.note(Heard(self.tape.clock(), audio_s, in_time and soon))
+        self.events.note(Heard(self.events.clock(), audio_s, in_time and soon))
         self._audio_s += audio_s
         self.metrics.audio.inc(audio_s)
         self.metrics.good_audio.inc(audio_s if in_time and soon else 0.0)
@@ -133,8 +133,8 @@ class Stats:
         }
 
     def _over(self, worker: str, took_s: float | None, outcome: Outcome) -> None:
-        self.tape.note(Ended(self.tape.clock(), self._running.pop(worker, 0), took_s, outcome))
+        self.events.note(Ended(self.events.clock(), self._running.pop(worker, 0), took_s, outcome))
 
     def _happened(self, event: Event, n: int = 1) -> None:
         self._outcomes[event] += n
-        self.tape.note(Happened(self.tape.clock(), event, n))
+        self.events.note(Happened(self.events.clock(), event, n))

@@ -11,7 +11,7 @@ from itertools import product
 from pathlib import Path
 
 from tutti.batching import cost
-from tutti.batching.cost import Cost
+from tutti.batching.cost import CostModel
 from tutti.batching.job import Key, StageName
 from tutti.speech import Utterance
 from tutti.worker.base import Worker
@@ -27,7 +27,7 @@ class WarmUp:
     """The costs of one worker's checkpoints."""
 
     path: Path
-    costs: Mapping[Key, Cost]
+    costs: Mapping[Key, CostModel]
     rows: tuple[Utterance, ...]  # of different lengths
     n_rows: tuple[int, ...]  # how many of each run together
 

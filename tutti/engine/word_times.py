@@ -64,17 +64,17 @@ def _seconds(frame: int) -> float:
     return max(0, frame - LAG_FRAMES) * SAMPLES_PER_FRAME / SAMPLE_RATE
 
 
-def begun_within(words: Sequence[WordTime], from_s: float, to_s: float) -> tuple[WordTime, ...]:
+def words_starting_within(words: Sequence[WordTime], from_s: float, to_s: float) -> tuple[WordTime, ...]:
     """The words that begin in this time; a word belongs to the stretch where it begins."""
     return tuple(word for word in words if from_s <= word.start_s < to_s)
 
 
-def span_of(words: Sequence[WordTime]) -> tuple[int, int]:
+def covered_span(words: Sequence[WordTime]) -> tuple[int, int]:
     """The stretch of the original text that these words read."""
     return min((word.span[0] for word in words), default=0), max((word.span[1] for word in words), default=0)
 
 
-def later(speech: Speech, by_s: float) -> Speech:
+def shift_time(speech: Speech, by_s: float) -> Speech:
     """The same speech, its words timed from the start of the whole audio."""
     if not by_s:
         return speech
@@ -82,7 +82,7 @@ def later(speech: Speech, by_s: float) -> Speech:
     return replace(speech, words=tuple(words))
 
 
-def placed(speech: Speech, shift: int) -> Speech:
+def shift_span(speech: Speech, shift: int) -> Speech:
     """The same speech, its places counted from where the whole text begins."""
     if not shift:
         return speech

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from tutti.model.validation import check_samples, check_utterances
-from tutti.speech import SAMPLE_RATE, SAMPLES_PER_FRAME, Frames, Part, Samples, Utterance
+from tutti.speech import SAMPLE_RATE, SAMPLES_PER_FRAME, Frames, Samples, Span, Utterance
 
 FRAMES_PER_TOKEN = 2
 
@@ -44,6 +44,6 @@ def _samples(row: Frames) -> Samples:
     hz = np.repeat(row.f0[::2], SAMPLES_PER_FRAME)
     phase = 2 * np.pi * np.cumsum(hz) / SAMPLE_RATE
     whole: Samples = (0.5 * np.sin(phase)).astype(np.float32)
-    if isinstance(row, Part):
+    if isinstance(row, Span):
         return whole[row.start * SAMPLES_PER_FRAME : row.end * SAMPLES_PER_FRAME]
     return whole

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from tutti.errors import InvalidInput, ModelFailed
-from tutti.speech import MAX_PHONEMES, SAMPLES_PER_FRAME, STYLE_SIZE, Frames, Part, Samples, Utterance
+from tutti.speech import MAX_PHONEMES, SAMPLES_PER_FRAME, STYLE_SIZE, Frames, Samples, Span, Utterance
 
 MIN_SPEED, MAX_SPEED = 0.25, 4.0
 
@@ -28,7 +28,7 @@ def check_speed(speed: float) -> None:
 
 def check_samples(frames: Frames, samples: Samples) -> Samples:
     """Refuses audio that is not sound: a wrong length, NaN or infinity."""
-    n_frames = frames.end - frames.start if isinstance(frames, Part) else frames.n_frames
+    n_frames = frames.end - frames.start if isinstance(frames, Span) else frames.n_frames
     if len(samples) != n_frames * SAMPLES_PER_FRAME:
         raise ModelFailed(f"{n_frames} frames became {len(samples)} samples")
     if not np.isfinite(samples).all():

@@ -12,10 +12,10 @@ from starlette.middleware.cors import CORSMiddleware
 from tutti import __version__
 from tutti.server import errors
 from tutti.server import openapi as docs
-from tutti.server.engine_protocol import Speaks
+from tutti.server.engine_protocol import EngineProtocol
 from tutti.server.middleware.access_log import Access
 from tutti.server.middleware.auth import Keys
-from tutti.server.middleware.ingress import Door
+from tutti.server.middleware.ingress import Ingress
 from tutti.server.routes.dev import side_routes
 from tutti.server.routes.jobs import jobs_of, jobs_routes
 from tutti.server.routes.live import live_routes
@@ -37,7 +37,7 @@ Warmed = Callable[[asyncio.Task[None]], object]
 
 
 def app(
-    engine: Speaks, settings: Settings, registry: CollectorRegistry | None = None, on_warm: Warmed | None = None
+    engine: EngineProtocol, settings: Settings, registry: CollectorRegistry | None = None, on_warm: Warmed | None = None
 ) -> FastAPI:
     """The application. It answers probes at once, and takes work as soon as the engine is warm."""
     registry = registry or CollectorRegistry()
@@ -89,7 +89,7 @@ def app(
     errors.install(made)
     made.openapi = lambda: docs.document(made)  # type: ignore[method-assign]
     # Each goes around those before it.
-    made.add_middleware(Door, service=service, keys=keys)
+    made.add_middleware(Ingress, service=service, keys=keys)
     if settings.cors_origins:
         made.add_middleware(
             CORSMiddleware,

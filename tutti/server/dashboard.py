@@ -8,7 +8,7 @@ from typing import Any
 from tutti import __version__
 from tutti.batching.job import Job
 from tutti.engine.event_log import Began, Ended, First, Happened, Heard, Moment, Turned
-from tutti.engine.monitor import CLASSES, STAGES, Podium, Queue
+from tutti.engine.monitor import CLASSES, STAGES, Monitor, Queue
 from tutti.engine.rolling import Spread, Sums, percentile
 from tutti.speech import SAMPLE_RATE, SAMPLES_PER_FRAME
 
@@ -33,10 +33,10 @@ class Told:
 class Picture:
     """Reads the tape on, and draws; made when the first one looks, so it costs nothing before."""
 
-    def __init__(self, podium: Podium, models: Sequence[str]) -> None:
+    def __init__(self, podium: Monitor, models: Sequence[str]) -> None:
         self._podium = podium
         self._models = list(models)
-        self._tape = podium.books.tape
+        self._tape = podium.batch_stats.events
         self._n_read = 0
         self._from_s = self._tape.began_s
         self._batches: dict[int, Told] = {}
@@ -220,7 +220,7 @@ class Picture:
         }
 
     def _totals(self) -> Drawn:
-        told = self._podium.books.as_dict()
+        told = self._podium.batch_stats.as_dict()
         outcomes = told["outcomes"]
         return {
             "batches": sum(told["batches_by_stage"].values()),

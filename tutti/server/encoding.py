@@ -13,7 +13,7 @@ import numpy as np
 from tutti.audio import FORMATS, Encoder, true_header
 from tutti.errors import DeadlineExceeded, NothingToSpeak
 from tutti.server.errors import TooLarge
-from tutti.server.request import Ask
+from tutti.server.request import SpeechRequest
 from tutti.speech import SAMPLE_RATE, Samples, Speech, WordTime
 
 PIECE = SAMPLE_RATE // 2  # samples that are encoded and sent at a time
@@ -44,7 +44,7 @@ class Sound:
 class Opened:
     """A stream whose first speech has been heard; what fails before that still has a status code to fail with."""
 
-    def __init__(self, ask: Ask, stream: AsyncGenerator[Speech], first: Speech) -> None:
+    def __init__(self, ask: SpeechRequest, stream: AsyncGenerator[Speech], first: Speech) -> None:
         self.ask = ask
         self.first = first
         self._stream = stream
@@ -70,7 +70,7 @@ class Opened:
         await self._stream.aclose()
 
 
-async def open_stream(ask: Ask, stream: AsyncGenerator[Speech], timeout_s: float) -> Opened:
+async def open_stream(ask: SpeechRequest, stream: AsyncGenerator[Speech], timeout_s: float) -> Opened:
     """Waits for the first speech; raises what the engine raises, or DeadlineExceeded."""
     try:
         async with asyncio.timeout(timeout_s):

@@ -3,13 +3,13 @@
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from typing import Any, Protocol
 
-from tutti.engine.monitor import Podium
-from tutti.speech import Speech
+from tutti.engine.monitor import Monitor
+from tutti.speech import Delivery, Speech, SpeechParams
 from tutti.text.chunk import Chunk
 from tutti.text.incremental import Text
 
 
-class Speaks(Protocol):
+class EngineProtocol(Protocol):
     """An engine as the server sees it."""
 
     @property
@@ -21,7 +21,7 @@ class Speaks(Protocol):
         ...
 
     @property
-    def podium(self) -> Podium:
+    def monitor(self) -> Monitor:
         """From where its batching is seen and led."""
         ...
 
@@ -32,22 +32,10 @@ class Speaks(Protocol):
     def stream(
         self,
         text: Text,
+        params: SpeechParams,
         *,
-        voice: str,
-        style: str | None = None,
-        speed: float = 1.0,
-        pitch: float = 0.0,
-        pitch_range: float = 1.0,
-        energy: float = 0.0,
-        emotion: str | None = None,
-        language: str | None = None,
-        lexicon: Mapping[str, str] | None = None,
-        names: Mapping[str, str] | None = None,
-        seed: int | None = None,
-        model: str | None = None,
         caller: str = "",
-        bulk: bool = False,
-        whole: bool = False,
+        delivery: Delivery = "live",
         pause_s: float | None = None,
     ) -> AsyncGenerator[Speech]:
         """Speech chunk by chunk; closing the generator ends all work for it."""

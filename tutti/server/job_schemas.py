@@ -119,7 +119,7 @@ def status_of(job: Job, run: Run | None) -> JobStatus:
         characters=job.n_characters,
         format=job.suffix[1:],
         captions=job.captions,
-        voice=job.voicing.voice,
+        voice=job.params.voice,
         duration_s=_rounded(job.duration_s),
         progress=progress,
         error=JobFault(code=job.error[0], message=job.error[1]) if job.error else None,

@@ -3,13 +3,13 @@
 import asyncio
 
 from tutti.errors import Draining, NotReady
-from tutti.server.engine_protocol import Speaks
+from tutti.server.engine_protocol import EngineProtocol
 
 
-class Gate:
+class Lifecycle:
     """Counts the requests under way; once it is closing, it lets no new work in."""
 
-    def __init__(self, engine: Speaks) -> None:
+    def __init__(self, engine: EngineProtocol) -> None:
         self._engine = engine
         self._empty = asyncio.Event()
         self._empty.set()

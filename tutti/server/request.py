@@ -1,71 +1,41 @@
 """What a caller wants to hear, whichever route it came by."""
 
-from collections.abc import AsyncGenerator, AsyncIterable, Mapping
-from dataclasses import astuple, dataclass, field, replace
+from collections.abc import AsyncGenerator, AsyncIterable
+from dataclasses import astuple, dataclass, replace
 from hashlib import sha256
 
 import numpy as np
 
 from tutti import __version__
 from tutti.audio import Encoder, Format, encoder
-from tutti.server.engine_protocol import Speaks
-from tutti.speech import Prosody, Samples, Speech
+from tutti.server.engine_protocol import EngineProtocol
+from tutti.speech import Delivery, Samples, Speech, SpeechParams
 from tutti.text.incremental import Delta
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
-    """One text, how it shall be spoken and in which bytes."""
+class SpeechRequest:
+    """One text, how it shall be spoken, and the format of the answer."""
 
     text: str
-    voice: str
+    params: SpeechParams
     format: Format
     sample_rate: int | None = None
-    speed: float = 1.0
-    language: str | None = None
-    style: str | None = None
-    seed: int | None = None
-    model: str | None = None  # a checkpoint of the engine; none = its first
     volume: float = 1.0
-    ignored: tuple[str, ...] = ()  # wishes that were understood but cannot be met
-    prosody: Prosody = field(default_factory=Prosody)
-    emotion: str | None = None
-    lexicon: tuple[tuple[str, str], ...] = ()  # words and how they are said
-    names: Mapping[str, str] = field(default_factory=dict)  # of voices, for marks in the text
+    ignored: tuple[str, ...] = ()  # options that were understood but have no effect, for X-Ignored
 
     async def spoken(
         self,
-        engine: Speaks,
+        engine: EngineProtocol,
         *,
         caller: str,
-        bulk: bool = False,
-        whole: bool = False,
+        delivery: Delivery = "live",
         live: AsyncIterable[Delta] | None = None,
         pause_s: float | None = None,
     ) -> AsyncGenerator[Speech]:
-        """The speech in pieces, at the loudness asked for, of the text or of one that comes `live` in its place.
-
-        Closing this closes the engine's stream.
-        """
-        stream = engine.stream(
-            self.text if live is None else live,
-            voice=self.voice,
-            style=self.style,
-            speed=self.speed,
-            pitch=self.prosody.pitch,
-            pitch_range=self.prosody.pitch_range,
-            energy=self.prosody.energy,
-            emotion=self.emotion,
-            language=self.language,
-            lexicon=dict(self.lexicon),
-            names=self.names,
-            seed=self.seed,
-            model=self.model,
-            caller=caller,
-            bulk=bulk,
-            whole=whole,
-            pause_s=pause_s,
-        )
+        """Yield the speech at the requested volume; `live` text replaces `text`. Closing closes the engine's stream."""
+        text = self.text if live is None else live
+        stream = engine.stream(text, self.params, caller=caller, delivery=delivery, pause_s=pause_s)
         try:
             async for speech in stream:
                 yield speech if self.volume == 1 else replace(speech, samples=louder(speech.samples, self.volume))
@@ -75,7 +45,7 @@ class Ask:
     def encoder(self, n_samples: int | None = None) -> Encoder:
         return encoder(self.format.name, sample_rate=self.sample_rate, n_samples=n_samples)
 
-    def without(self, wish: str) -> "Ask":
+    def without(self, wish: str) -> "SpeechRequest":
         """The same, but the answer will say that this wish was not met."""
         return replace(self, ignored=(*self.ignored, wish))
 

@@ -12,7 +12,7 @@ from starlette.types import Receive, Scope, Send
 from tutti.server.disconnect import ClientGone, while_here
 from tutti.server.encoding import Encoding, Opened, Sound
 from tutti.server.errors import as_known, error_body
-from tutti.server.request import Ask
+from tutti.server.request import SpeechRequest
 from tutti.server.service import Service
 from tutti.speech import SAMPLES_PER_FRAME, Speech, WordTime
 
@@ -21,7 +21,7 @@ EVENT_BYTES = 24 << 10  # 32 kB as base64: some clients read lines of 64 kB at m
 log = logging.getLogger("tutti.server")
 
 
-def headers(service: Service, ask: Ask, first: Speech, encode_s: float) -> dict[str, str]:
+def headers(service: Service, ask: SpeechRequest, first: Speech, encode_s: float) -> dict[str, str]:
     """What every answer with sound tells about itself."""
     timing = first.timing
     steps = {"g2p": timing.g2p_s, "queue": timing.queue_s, "acoustic": timing.acoustic_s, "vocoder": timing.vocoder_s}
@@ -31,7 +31,7 @@ def headers(service: Service, ask: Ask, first: Speech, encode_s: float) -> dict[
         "x-accel-buffering": "no",
         "x-batch-size": str(timing.batch_rows),
         "x-batching-enabled": str(bool(service.engine.workers()["batchingEnabled"])).lower(),
-        "x-voice-used": ask.voice,
+        "x-voice-used": ask.params.voice,
     }
     if ask.ignored:
         made["x-ignored"] = ", ".join(ask.ignored)
@@ -43,7 +43,7 @@ def stream_headers(service: Service, request_id: str) -> dict[str, str]:
     return {"x-stream-id": request_id, "x-streaming-mode": mode, "x-bypass-chunks": str(n_chunks)}
 
 
-def whole_reply(service: Service, ask: Ask, sound: Sound, etag: str | None = None) -> Response:
+def whole_reply(service: Service, ask: SpeechRequest, sound: Sound, etag: str | None = None) -> Response:
     made = headers(service, ask, sound.first, sound.encode_s)
     made["x-audio-duration"] = f"{sound.duration_s:.3f}"
     if etag:

@@ -20,7 +20,7 @@ from tutti.engine.build import open_engine
 from tutti.engine.engine import Engine
 from tutti.errors import InvalidInput
 from tutti.server.app import app
-from tutti.server.lifecycle import Gate
+from tutti.server.lifecycle import Lifecycle
 from tutti.server.logs import logging_aside
 from tutti.server.middleware.auth import Keys
 from tutti.server.middleware.http_protocol import STALLED, Socket, patient
@@ -36,7 +36,7 @@ log = logging.getLogger("tutti.server")
 class Server(uvicorn.Server):
     """Uvicorn, less its signals: ours drain first, and a clean end is exit code 0."""
 
-    def __init__(self, config: uvicorn.Config, gate: Gate, grace_s: float) -> None:
+    def __init__(self, config: uvicorn.Config, gate: Lifecycle, grace_s: float) -> None:
         super().__init__(config)
         self._gate = gate
         self._grace_s = grace_s
@@ -90,7 +90,7 @@ async def _serve(engine: Engine, settings: Settings, sock: socket.socket, beside
             gc.freeze()  # what was loaded stays: to look through it for garbage would hold everybody up for 20 ms
             print(f"tutti is ready: {address(sock)}  (docs: /docs, stop: Ctrl-C)", file=sys.stderr, flush=True)
 
-    application = app(engine, settings, engine.books.metrics.registry, on_warm=warm)
+    application = app(engine, settings, engine.batch_stats.metrics.registry, on_warm=warm)
     server = Server(configured(application, settings), application.state.service.gate, settings.grace_s)
     async with beside(application.state.service):
         await server.serve(sockets=[sock])

@@ -9,8 +9,8 @@ from tutti.audio import find_format
 from tutti.model.prosody import EMOTIONS
 from tutti.server.aliases import Cast, checkpoint, voice_expression
 from tutti.server.errors import fields
-from tutti.server.request import Ask
-from tutti.speech import Prosody
+from tutti.server.request import SpeechRequest
+from tutti.speech import SpeechParams
 
 MAX_SEED = 2**63 - 1
 
@@ -47,28 +47,30 @@ class Wishes(BaseModel):
         """The voice as the caller calls it."""
         return (self.voice.id if isinstance(self.voice, VoiceId) else self.voice) or default
 
-    def ask_for(self, text: str, format: str, cast: Cast) -> Ask:
+    def ask_for(self, text: str, format: str, cast: Cast) -> SpeechRequest:
         chosen = find_format(format)
         chosen.rate(self.sample_rate)
-        return Ask(
-            text,
-            voice_expression(self.named(cast.voice), cast.names),
-            chosen,
-            self.sample_rate,
-            1.0 if self.speed is None else self.speed,
-            self.language,
-            voice_expression(self.style, cast.names) if self.style else None,
-            self.seed,
-            volume=1.0 if self.volume_multiplier is None else self.volume_multiplier,
-            prosody=Prosody(
-                0.0 if self.pitch is None else self.pitch,
-                1.0 if self.pitch_range is None else self.pitch_range,
-                0.0 if self.energy is None else self.energy,
-            ),
+        return SpeechRequest(text, self.params(cast), chosen, self.sample_rate, _or(self.volume_multiplier, 1.0))
+
+    def params(self, cast: Cast) -> SpeechParams:
+        """How to speak, with every name of a voice resolved."""
+        return SpeechParams(
+            voice=voice_expression(self.named(cast.voice), cast.names),
+            style=voice_expression(self.style, cast.names) if self.style else None,
+            speed=_or(self.speed, 1.0),
+            pitch=_or(self.pitch, 0.0),
+            pitch_range=_or(self.pitch_range, 1.0),
+            energy=_or(self.energy, 0.0),
             emotion=self.emotion,
-            lexicon=tuple((self.lexicon or {}).items()),
-            names=cast.names,
+            language=self.language,
+            lexicon=self.lexicon or {},
+            voice_names=cast.names,
+            seed=self.seed,
         )
+
+
+def _or(value: float | None, default: float) -> float:
+    return default if value is None else value
 
 
 class SpeechBody(Wishes):
@@ -92,12 +94,13 @@ class SpeechBody(Wishes):
     instructions: Any = None
     normalization_options: Any = None
 
-    def ask(self, cast: Cast) -> Ask:
+    def ask(self, cast: Cast) -> SpeechRequest:
         model = None if self.model is None else checkpoint(self.model, cast.checkpoints)
         told = self if self.language else self.model_copy(update={"language": self.lang_code})
         with fields(format="response_format"):
             ask = told.ask_for(self.input, self.response_format or "mp3", cast)
-        return replace(ask, model=model, ignored=tuple(name for name in UNMET if getattr(self, name) is not None))
+        ignored = tuple(name for name in UNMET if getattr(self, name) is not None)
+        return replace(ask, params=replace(ask.params, model=model), ignored=ignored)
 
 
 UNMET = ("instructions", "normalization_options")
@@ -119,7 +122,7 @@ class TtsBody(Wishes):
     text: str = Field(description="what to say")
     format: str | None = Field(None, description="wav pcm mp3 opus aac flac mulaw alaw; wav unless told")
 
-    def ask(self, cast: Cast) -> Ask:
+    def ask(self, cast: Cast) -> SpeechRequest:
         return self.ask_for(self.text, self.format or "wav", cast)
 
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from tutti.server.aliases import Cast, own_names, voice_expression
 from tutti.server.cache import Cache
 from tutti.server.encoding import Room, Sound
-from tutti.server.engine_protocol import Speaks
+from tutti.server.engine_protocol import EngineProtocol
 from tutti.server.errors import TooLarge
-from tutti.server.lifecycle import Gate
+from tutti.server.lifecycle import Lifecycle
 from tutti.server.middleware.rate_limit import Limits
 from tutti.settings import Settings
 from tutti.text.lexicon_file import stamp
@@ -20,9 +20,9 @@ from tutti.voices import parse
 class Service:
     """The engine with everything that stands between it and the wire."""
 
-    engine: Speaks
+    engine: EngineProtocol
     settings: Settings
-    gate: Gate
+    gate: Lifecycle
     limits: Limits
     cache: Cache[Sound]
     cast: Cast
@@ -31,12 +31,12 @@ class Service:
     encoding: Executor = field(default_factory=lambda: ThreadPoolExecutor(os.cpu_count(), "encoding"))
 
     @classmethod
-    def of(cls, engine: Speaks, settings: Settings) -> "Service":
+    def of(cls, engine: EngineProtocol, settings: Settings) -> "Service":
         names, voice = chosen_voices(settings)
         return cls(
             engine,
             settings,
-            Gate(engine),
+            Lifecycle(engine),
             Limits(settings.rate_requests, settings.rate_characters),
             Cache(round(settings.cache_mb * 1e6)),
             Cast(engine.checkpoints, names, voice),

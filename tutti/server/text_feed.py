@@ -4,14 +4,14 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncIterator
 
-from tutti.server.request import Ask
+from tutti.server.request import SpeechRequest
 from tutti.text.incremental import Delta
 
 
 class Written:
     """One text: its pieces as they come, to its end."""
 
-    def __init__(self, ask: Ask, pause_s: float | None = None, *, with_words: bool = False) -> None:
+    def __init__(self, ask: SpeechRequest, pause_s: float | None = None, *, with_words: bool = False) -> None:
         """`ask` says how it is spoken; what text it has itself is not said."""
         self.ask = ask
         self.pause_s = pause_s

@@ -14,7 +14,7 @@ from tutti.errors import InvalidInput, TuttiError
 from tutti.server.encoding import Encoding, open_stream
 from tutti.server.errors import as_known, error_body
 from tutti.server.middleware.ingress import KEY
-from tutti.server.request import Ask
+from tutti.server.request import SpeechRequest
 from tutti.server.responses import SEND_BYTES, cut
 from tutti.server.service import Service
 from tutti.speech import Speech
@@ -79,7 +79,7 @@ def fault(error: Exception, request_id: str) -> Message:
 
 
 async def sound(
-    service: Service, ask: Ask, speeches: AsyncGenerator[Speech], timeout_s: float = math.inf
+    service: Service, ask: SpeechRequest, speeches: AsyncGenerator[Speech], timeout_s: float = math.inf
 ) -> AsyncGenerator[tuple[Speech, bytes]]:
     """Speech with its bytes, piece by piece: a speech comes as often as it has pieces. Ends with the encoder's rest.
 

@@ -15,10 +15,10 @@ from tutti.errors import InvalidInput, MissingExtra, QueueFull, TuttiError
 from tutti.server.aliases import voice_expression
 from tutti.server.encoding import Encoding, open_stream
 from tutti.server.errors import TooLarge
-from tutti.server.request import Ask
+from tutti.server.request import SpeechRequest
 from tutti.server.service import Service
 from tutti.server.text_feed import Written
-from tutti.speech import SAMPLE_RATE
+from tutti.speech import SAMPLE_RATE, SpeechParams
 from tutti.text.incremental import Delta
 from tutti.text.language import language
 from tutti.voices import GRADES, NAMES, gender, parse
@@ -155,7 +155,7 @@ class Talk:
         self._service.gate.check()
         self._service.limits.requests.take(self._caller)
         voice = self._voice(event.data.get("voice"))
-        order = Written(Ask(text or "", voice, PCM, names=self._service.cast.names))
+        order = Written(SpeechRequest(text or "", SpeechParams(voice, voice_names=self._service.cast.names), PCM))
         self._orders.put_nowait((order, text is None))
         return order
 
@@ -183,7 +183,7 @@ class Talk:
                 n_samples = await self._say(order, in_pieces=in_pieces)
             finally:
                 gate.leave()
-            log.info("said caller=%s voice=%s characters=%d seconds=%.1f", self._caller, order.ask.voice,
+            log.info("said caller=%s voice=%s characters=%d seconds=%.1f", self._caller, order.ask.params.voice,
                      order.n_characters, n_samples / SAMPLE_RATE)  # fmt: skip
 
     async def _say(self, order: Written, *, in_pieces: bool) -> int:
@@ -201,7 +201,7 @@ class Talk:
             await self._tell(SynthesizeStopped())
         return n_samples
 
-    async def _sound(self, ask: Ask, live: AsyncIterator[Delta] | None) -> AsyncGenerator[bytes]:
+    async def _sound(self, ask: SpeechRequest, live: AsyncIterator[Delta] | None) -> AsyncGenerator[bytes]:
         """Half seconds of s16le."""
         service = self._service
         stream = ask.spoken(service.engine, caller=self._caller, live=live)

@@ -3,17 +3,17 @@
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from tutti.text.aligned_text import Spoken
+from tutti.text.aligned_text import AlignedText
 from tutti.text.chunk import Chunk, Reading
 
 if TYPE_CHECKING:
-    from tutti.text.user_lexicon import WordList
+    from tutti.text.user_lexicon import UserLexicon
 
-Pronounce = Callable[[Spoken, str, Mapping[int, str]], Reading]
+Pronounce = Callable[[AlignedText, str, Mapping[int, str]], Reading]
 
 
 def chunks(
-    text: str, code: str, pronounce: Pronounce, own: "WordList | None" = None, *, patient: bool = False
+    text: str, code: str, pronounce: Pronounce, own: "UserLexicon | None" = None, *, patient: bool = False
 ) -> Iterator[Chunk]:
     """The chunks of a text in order, each made only when it is asked for; `own` words sound as their author says.
 
@@ -27,7 +27,7 @@ def chunks(
     return pack(_readings(text, code, pronounce, own), patient=patient)
 
 
-def _readings(text: str, code: str, pronounce: Pronounce, own: "WordList | None") -> Iterator[tuple[Reading, float]]:
+def _readings(text: str, code: str, pronounce: Pronounce, own: "UserLexicon | None") -> Iterator[tuple[Reading, float]]:
     """Sentences as they will be said, each with the pause after it in seconds."""
     from dataclasses import replace
 
@@ -48,7 +48,7 @@ def _readings(text: str, code: str, pronounce: Pronounce, own: "WordList | None"
         return replace(pronounce(normalize(spoken, language), language, given), manner=passage.manner)
 
     for stretch in parted(text):
-        cleaned = clean(ssml.marked(text) if ssml.is_ssml(text) else Spoken.of(stretch.said, stretch.shift))
+        cleaned = clean(ssml.marked(text) if ssml.is_ssml(text) else AlignedText.of(stretch.said, stretch.shift))
         yield Reading((), cleaned.dropped), 0.0
         passages = parse(cleaned.spoken)
         for passage in passages:

@@ -9,7 +9,7 @@ Said = str | Mapping[str, str] | None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Spoken:
+class AlignedText:
     """A string whose character i reads aloud the original text from starts[i] to ends[i].
 
     Rewriting keeps the ties: every character of a replacement points at the whole match it replaces, so that
@@ -21,7 +21,7 @@ class Spoken:
     ends: Sequence[int]
 
     @classmethod
-    def of(cls, text: str, offset: int = 0) -> "Spoken":
+    def of(cls, text: str, offset: int = 0) -> "AlignedText":
         """Text that is its own original, beginning at `offset` there."""
         n = len(text)
         return cls(text, range(offset, offset + n), range(offset + 1, offset + n + 1))
@@ -33,18 +33,18 @@ class Spoken:
         return bool(self.text)
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Spoken):
+        if not isinstance(other, AlignedText):
             return NotImplemented
         return self.text == other.text and (*self.starts,) == (*other.starts,) and (*self.ends,) == (*other.ends,)
 
     def __hash__(self) -> int:
         return hash(self.text)
 
-    def __getitem__(self, where: slice) -> "Spoken":
-        return Spoken(self.text[where], self.starts[where], self.ends[where])
+    def __getitem__(self, where: slice) -> "AlignedText":
+        return AlignedText(self.text[where], self.starts[where], self.ends[where])
 
-    def __add__(self, other: "Spoken") -> "Spoken":
-        return Spoken(self.text + other.text, (*self.starts, *other.starts), (*self.ends, *other.ends))
+    def __add__(self, other: "AlignedText") -> "AlignedText":
+        return AlignedText(self.text + other.text, (*self.starts, *other.starts), (*self.ends, *other.ends))
 
     def span(self, start: int = 0, end: int | None = None) -> Span:
         """The stretch of the original that characters start..end read aloud."""
@@ -54,11 +54,11 @@ class Spoken:
             return (0, 0)
         return min(self.starts[start:end]), max(self.ends[start:end])
 
-    def strip(self) -> "Spoken":
+    def strip(self) -> "AlignedText":
         left = len(self.text) - len(self.text.lstrip())
         return self[left : len(self.text.rstrip())] if left < len(self.text) else self[:0]
 
-    def sub(self, pattern: re.Pattern[str], repl: str | Callable[[re.Match[str]], Said]) -> "Spoken":
+    def sub(self, pattern: re.Pattern[str], repl: str | Callable[[re.Match[str]], Said]) -> "AlignedText":
         """Like re.sub with a literal replacement or a function.
 
         A function may return None to leave a match alone, or a mapping from group names to words: then each group is
@@ -66,7 +66,7 @@ class Spoken:
         """
         return self._replace(_edits(pattern.finditer(self.text), repl))
 
-    def keep(self, pattern: re.Pattern[str], group: str) -> "Spoken":
+    def keep(self, pattern: re.Pattern[str], group: str) -> "AlignedText":
         """Each match shrinks to one of its groups, whose characters keep their ties."""
         return self._replace(
             edit
@@ -74,7 +74,7 @@ class Spoken:
             for edit in ((match.start(), match.start(group), ""), (match.end(group), match.end(), ""))
         )
 
-    def _replace(self, edits: Iterator[tuple[int, int, str]]) -> "Spoken":
+    def _replace(self, edits: Iterator[tuple[int, int, str]]) -> "AlignedText":
         pieces: list[str] = []
         starts: list[int] = []
         ends: list[int] = []
@@ -95,9 +95,9 @@ class Spoken:
         pieces.append(self.text[done:])
         starts += self.starts[done:]
         ends += self.ends[done:]
-        return Spoken("".join(pieces), tuple(starts), tuple(ends))
+        return AlignedText("".join(pieces), tuple(starts), tuple(ends))
 
-    def split(self, pattern: re.Pattern[str]) -> Iterator["Spoken"]:
+    def split(self, pattern: re.Pattern[str]) -> Iterator["AlignedText"]:
         """The pieces between matches, ties kept."""
         done = 0
         for match in pattern.finditer(self.text):

@@ -7,7 +7,7 @@ from functools import lru_cache
 from unicodedata import category, combining, is_normalized, normalize
 
 from tutti.text import markdown
-from tutti.text.aligned_text import Spoken
+from tutti.text.aligned_text import AlignedText
 
 OBJECT = "\ufffc"  # stands for a word whose phonemes the caller gave; only marks.parse may put it in
 MOST_MARKS = 30  # on one letter, as in Unicode's stream-safe text; more would make composing quadratic
@@ -17,13 +17,13 @@ MOST_MARKS = 30  # on one letter, as in Unicode's stream-safe text; more would m
 class Cleaned:
     """Text fit to be read, and the symbols in it that nobody could say."""
 
-    spoken: Spoken
+    spoken: AlignedText
     dropped: tuple[str, ...] = ()
 
 
-def clean(text: str | Spoken) -> Cleaned:
+def clean(text: str | AlignedText) -> Cleaned:
     """The text without what has no sound: emoji are counted as dropped, invisible characters and markup just go."""
-    spoken = Spoken.of(text) if isinstance(text, str) else text
+    spoken = AlignedText.of(text) if isinstance(text, str) else text
     dropped: tuple[str, ...] = ()
     if not spoken.text.isascii():
         spoken, dropped = _without_symbols(_composed(spoken))
@@ -80,7 +80,7 @@ _BLANKS = str.maketrans(
 )
 
 
-def _composed(spoken: Spoken) -> Spoken:
+def _composed(spoken: AlignedText) -> AlignedText:
     """Unicode's NFC; a composed letter is tied to all the characters it was made of."""
     text = spoken.text
     if not any(map(combining, text)) and is_normalized("NFC", text):
@@ -99,7 +99,7 @@ def _composed(spoken: Spoken) -> Spoken:
             starts += [start] * len(new)
             ends += [end] * len(new)
     composed = "".join(pieces)
-    return spoken if composed == text else Spoken(composed, tuple(starts), tuple(ends))
+    return spoken if composed == text else AlignedText(composed, tuple(starts), tuple(ends))
 
 
 def _clusters(text: str) -> Iterator[tuple[int, int]]:
@@ -114,7 +114,7 @@ def _clusters(text: str) -> Iterator[tuple[int, int]]:
         yield start, len(text)
 
 
-def _without_symbols(spoken: Spoken) -> tuple[Spoken, tuple[str, ...]]:
+def _without_symbols(spoken: AlignedText) -> tuple[AlignedText, tuple[str, ...]]:
     dropped: list[str] = []
 
     def drop(match: re.Match[str]) -> str:
@@ -138,7 +138,7 @@ def _dash(match: re.Match[str]) -> str:
     return "—" if before.isspace() or after.isspace() or not (before and after) else "-"
 
 
-def _translated(spoken: Spoken, table: dict[int, str]) -> Spoken:
+def _translated(spoken: AlignedText, table: dict[int, str]) -> AlignedText:
     """One character for one: the ties stay as they are."""
     text = spoken.text.translate(table)
-    return spoken if text == spoken.text else Spoken(text, spoken.starts, spoken.ends)
+    return spoken if text == spoken.text else AlignedText(text, spoken.starts, spoken.ends)

@@ -14,17 +14,19 @@ from tutti import text as front
 from tutti.errors import G2PUnavailable
 from tutti.text.chunk import Chunk
 from tutti.text.g2p_process import Clerk, Lost, Opens, Pull
-from tutti.text.user_lexicon import WordList
+from tutti.text.user_lexicon import UserLexicon
 
 MAX_CHUNKS_AT_ONCE = 4  # a new text waits for at most so many chunks of another
 
 
-class Reader(Protocol):
+class TextFrontend(Protocol):
     """Whoever turns texts into chunks without holding up the event loop."""
 
     async def start(self) -> None: ...
 
-    def chunks(self, text: str, code: str, own: WordList | None = None, patient: bool = False) -> AsyncIterator[Chunk]:
+    def chunks(
+        self, text: str, code: str, own: UserLexicon | None = None, patient: bool = False
+    ) -> AsyncIterator[Chunk]:
         """As `tutti.text.chunks`, but made some ahead. Raises InvalidInput with the first."""
 
     async def close(self) -> None: ...
@@ -49,7 +51,7 @@ class G2PPool:
         await asyncio.gather(*(clerk.start() for clerk in self._clerks))
 
     async def chunks(
-        self, text: str, code: str, own: WordList | None = None, patient: bool = False
+        self, text: str, code: str, own: UserLexicon | None = None, patient: bool = False
     ) -> AsyncIterator[Chunk]:
         clerk = min(self._clerks, key=lambda clerk: clerk.n_streams)
         stream, n_done, open_ = next(self._streams), 0, False
@@ -97,7 +99,7 @@ class G2PThread:
         pass
 
     async def chunks(
-        self, text: str, code: str, own: WordList | None = None, patient: bool = False
+        self, text: str, code: str, own: UserLexicon | None = None, patient: bool = False
     ) -> AsyncIterator[Chunk]:
         made = front.chunks(text, code, self._pronounce, own, patient=patient)
         loop = asyncio.get_running_loop()

@@ -19,7 +19,7 @@ from multiprocessing.process import BaseProcess
 from tutti import text as front
 from tutti.errors import G2PUnavailable, TuttiError
 from tutti.text.chunk import Chunk
-from tutti.text.user_lexicon import WordList
+from tutti.text.user_lexicon import UserLexicon
 
 NICE = 5
 GRACE_S = 5.0
@@ -41,7 +41,7 @@ class Pull:
 class Opens:
     text: str
     code: str
-    own: WordList | None = None
+    own: UserLexicon | None = None
     patient: bool = False
     n_done: int = 0
 

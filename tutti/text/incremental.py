@@ -24,7 +24,7 @@ GROWTH = 32  # after a look in vain the text grows by this part before the next:
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class Segment:
     """Text that can be spoken by itself, its place in the whole, and the pause that parts it from the one before."""
 
     text: str
@@ -77,7 +77,7 @@ class Intake:
         """When the text will have paused for long enough."""
         return None if self._pause_s is None or self._came_s is None else self._came_s + self._pause_s
 
-    def take(self, now: float = 0.0) -> Stretch | None:
+    def take(self, now: float = 0.0) -> Segment | None:
         """Everything that can be said now, or none."""
         end = self._flushed or self._safe_end()
         if self.wake_s is not None and now >= self.wake_s:
@@ -87,7 +87,7 @@ class Intake:
             return None
         text, self._waiting = self._waiting[:end], self._waiting[end:]
         at = self.n_characters - len(self._waiting) - len(text)
-        stretch = Stretch(text, at, self._gap_s if text.strip() else 0.0, "".join(self._marks.values()))
+        stretch = Segment(text, at, self._gap_s if text.strip() else 0.0, "".join(self._marks.values()))
         if text.strip():
             self._gap_s = PARAGRAPH_PAUSE_S if _PARAGRAPH_END.search(text) else 0.0
         _remember(self._marks, text)
@@ -122,20 +122,20 @@ def _remember(marks: dict[str, str], text: str) -> None:
             marks[name] = match[0]
 
 
-def parted(text: str) -> Iterator[Stretch]:
+def parted(text: str) -> Iterator[Segment]:
     """A whole text in stretches, each as long as a few pages; joined, they are the text. A wrong mark raises at once.
 
     Cut between paragraphs where there are any, else between sentences, else between words.
     """
     if len(text) <= WINDOW or is_ssml(text):
-        yield Stretch(text)
+        yield Segment(text)
         return
     check(text)
     marks: dict[str, str] = {}
     at = 0
     while at < len(text):
         end = at + _window(text[at : at + WINDOW]) if len(text) - at > WINDOW else len(text)
-        yield Stretch(text[at:end], at, marks="".join(marks.values()), more=_WORD.search(text, end) is not None)
+        yield Segment(text[at:end], at, marks="".join(marks.values()), more=_WORD.search(text, end) is not None)
         _remember(marks, text[at:end])
         at = end
 
@@ -158,10 +158,10 @@ def _window(text: str) -> int:
     return end or _whole_words(text, open_too=True) or len(text)
 
 
-async def stretches(text: Text, most: int, pause_s: float | None = None) -> AsyncGenerator[Stretch]:
+async def segments(text: Text, most: int, pause_s: float | None = None) -> AsyncGenerator[Segment]:
     """The text in stretches, each as soon as it can be spoken; a text that is whole is one stretch."""
     if isinstance(text, str):
-        yield Stretch(text)
+        yield Segment(text)
         return
     intake = Intake(pause_s)
     changed = asyncio.Event()

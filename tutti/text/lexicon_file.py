@@ -5,14 +5,14 @@ import threading
 from pathlib import Path
 
 from tutti.errors import InvalidInput
-from tutti.text.user_lexicon import WordList, parsed
+from tutti.text.user_lexicon import UserLexicon, parsed
 
 log = logging.getLogger(__name__)
 
 KINDS = ("tsv", "json", "toml")
 
 
-class WordFile:
+class LexiconFile:
     """A lexicon file. Broken at the start, it is refused; broken later, it is named in the log and the last good one
     stays.
     """
@@ -23,7 +23,7 @@ class WordFile:
         self._seen = stamp(self.path)
         self._words = self._read()
 
-    def words(self) -> WordList:
+    def words(self) -> UserLexicon:
         """As the file stands now."""
         with self._changing:
             now = stamp(self.path)
@@ -36,12 +36,12 @@ class WordFile:
                     log.error("%s; the last good one stays", exc.message)
             return self._words
 
-    def _read(self) -> WordList:
+    def _read(self) -> UserLexicon:
         kind = self.path.suffix.lower().removeprefix(".")
         if kind not in KINDS:
             raise InvalidInput(f"{self.path}: a lexicon is a .tsv, .json or .toml file", param="lexicon")
         try:
-            return WordList.of(parsed(self.path.read_text("utf-8-sig"), kind))
+            return UserLexicon.of(parsed(self.path.read_text("utf-8-sig"), kind))
         except (OSError, ValueError, RecursionError, InvalidInput) as exc:
             why = exc.strerror if isinstance(exc, OSError) else exc
             raise InvalidInput(f"cannot read {self.path}: {why}", param="lexicon") from exc

@@ -3,12 +3,12 @@
 import re
 from html import unescape
 
-from tutti.text.aligned_text import Spoken
+from tutti.text.aligned_text import AlignedText
 
 HARD_BREAK = "\u2028"  # ends a sentence but not a paragraph: between list items and table rows
 
 
-def plain(spoken: Spoken) -> Spoken:
+def plain(spoken: AlignedText) -> AlignedText:
     """Text without emphasis, fences, rules, tags, link targets and table lines; the words keep their ties."""
     if not _ANY.search(spoken.text):
         return spoken

@@ -8,7 +8,7 @@ from html import unescape
 from unicodedata import normalize
 
 from tutti.errors import InvalidInput
-from tutti.text.aligned_text import Spoken
+from tutti.text.aligned_text import AlignedText
 from tutti.text.chunk import Manner
 from tutti.text.clean import OBJECT
 from tutti.text.language import LANGUAGES
@@ -26,13 +26,13 @@ AS_ASKED = Manner()  # as the request says
 class Passage:
     """Text up to the next pause or change of manner, the phonemes given for its OBJECTs, and the pause."""
 
-    spoken: Spoken
+    spoken: AlignedText
     given: dict[int, str] = field(default_factory=dict)  # where the mark starts in the original: its IPA
     pause_s: float = 0.0
     manner: Manner = AS_ASKED
 
 
-def parse(spoken: Spoken) -> list[Passage]:
+def parse(spoken: AlignedText) -> list[Passage]:
     """The passages between `[pause:1.5s]`, `[rate:1.2]`, `[pitch:+2]`, `[voice:name]`, `[lang:fr]` and their ends,
     each `[word](/ipa/)` turned into one OBJECT. Punctuation right behind a mark belongs to the words before it.
     """
@@ -83,7 +83,7 @@ _PITCH = re.compile(r"\s*([+-]?(?:\d{1,4}(?:\.\d{0,9})?|\.\d{1,9}))\s*(?:st)?\s*
 _GIVEN = re.compile(r"\[[^\[\]\n]{1,200}\]\(/([^/()\n]{1,200})/\)")
 
 
-def _stretches(spoken: Spoken) -> Iterator[tuple[Spoken, re.Match[str] | None]]:
+def _stretches(spoken: AlignedText) -> Iterator[tuple[AlignedText, re.Match[str] | None]]:
     """What lies between the marks, each with the mark that ends it."""
     done = 0
     for match in _MARK.finditer(spoken.text):
@@ -131,7 +131,7 @@ def _with_voice(manner: Manner, mark: re.Match[str]) -> Manner:
     return replace(manner, voice=name, language=own)
 
 
-def _passage(spoken: Spoken, pause_s: float, manner: Manner) -> Passage:
+def _passage(spoken: AlignedText, pause_s: float, manner: Manner) -> Passage:
     given: dict[int, str] = {}
 
     def one_object(match: re.Match[str]) -> str:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tutti.text.aligned_text import Spoken
+from tutti.text.aligned_text import AlignedText
 from tutti.text.markdown import HARD_BREAK
 
 LONGEST_SENTENCE = 1000
@@ -16,13 +16,13 @@ NARROW = 40  # lines shorter than this are verse, an address, a list: their auth
 class Sentence:
     """What is read as one sentence, on one line, and whether its paragraph ends there and another follows."""
 
-    spoken: Spoken
+    spoken: AlignedText
     paragraph_end: bool = False
 
 
-def sentences(spoken: Spoken) -> Iterator[Sentence]:
+def sentences(spoken: AlignedText) -> Iterator[Sentence]:
     """The sentences in order, none longer than LONGEST_SENTENCE; only white space is lost."""
-    last: Spoken | None = None
+    last: AlignedText | None = None
     for start, end in _stretches(_PARAGRAPH_END, spoken.text, 0, len(spoken)):
         fresh = last is not None
         for sentence in _paragraph(spoken, start, end):
@@ -33,7 +33,7 @@ def sentences(spoken: Spoken) -> Iterator[Sentence]:
         yield Sentence(last)
 
 
-def ends_paragraph(spoken: Spoken) -> bool:
+def ends_paragraph(spoken: AlignedText) -> bool:
     """Whether a blank line stands at the end."""
     text = spoken.text
     return text[len(text.rstrip()) :].count("\n") > 1
@@ -94,7 +94,7 @@ def _stretches(breaks: re.Pattern[str], text: str, start: int, end: int) -> Iter
         yield start, end
 
 
-def _paragraph(spoken: Spoken, start: int, end: int) -> Iterator[Spoken]:
+def _paragraph(spoken: AlignedText, start: int, end: int) -> Iterator[AlignedText]:
     for a, b in _lines(spoken.text, start, end):
         for c, d in _between_stops(spoken.text, a, b):
             for e, f in _cut(spoken.text, c, d):
@@ -183,12 +183,12 @@ def _last_end(pattern: re.Pattern[str], text: str, start: int) -> int:
     return end
 
 
-def _with_broken_words(sentence: Spoken) -> Spoken:
+def _with_broken_words(sentence: AlignedText) -> AlignedText:
     whole = sentence[:0]
     done = 0
     for match in _LONG_WORD.finditer(sentence.text):
         for cut in range(match.start() + LONGEST_WORD, match.end(), LONGEST_WORD):
             tie = sentence.ends[cut - 1]
-            whole += sentence[done:cut] + Spoken(" ", (tie,), (tie,))
+            whole += sentence[done:cut] + AlignedText(" ", (tie,), (tie,))
             done = cut
     return whole + sentence[done:]

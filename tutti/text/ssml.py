@@ -8,7 +8,7 @@ import re
 from dataclasses import dataclass, replace
 
 from tutti.errors import InvalidInput, TuttiError
-from tutti.text.aligned_text import Span, Spoken
+from tutti.text.aligned_text import AlignedText, Span
 from tutti.text.marks import LONGEST_PAUSE_S, MAX_PITCH, MAX_RATE, MIN_RATE
 
 MAX_DEPTH = 32
@@ -24,7 +24,7 @@ def is_ssml(text: str) -> bool:
     return _ROOT.match(text) is not None
 
 
-def marked(text: str) -> Spoken:
+def marked(text: str) -> AlignedText:
     """The same in plain text and marks. Raises InvalidInput with line and column where it is not well formed."""
     if len(text) > MAX_DOCUMENT:
         raise InvalidInput(
@@ -87,7 +87,7 @@ class _Document:
         self.open: list[_Open] = []
         self.manner = _Manner()
 
-    def read(self) -> Spoken:
+    def read(self) -> AlignedText:
         text, at, ended = self.text, 0, False
         while at < len(text):
             if text[at] != "<":
@@ -117,7 +117,7 @@ class _Document:
                 raise self._wrong(at, "this is no tag; write &lt; for a plain <")
         if self.open:
             raise self._wrong(self.open[-1].at, f"<{self.open[-1].name}> is never closed")
-        return Spoken("".join(self.pieces), tuple(self.starts), tuple(self.ends))
+        return AlignedText("".join(self.pieces), tuple(self.starts), tuple(self.ends))
 
     def _tag(self, tag: re.Match[str]) -> None:
         name, at = tag["name"], tag.start()

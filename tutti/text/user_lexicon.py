@@ -7,7 +7,7 @@ from functools import partial
 
 from tutti.errors import InvalidInput
 from tutti.text import vocab
-from tutti.text.aligned_text import Said, Spoken
+from tutti.text.aligned_text import AlignedText, Said
 from tutti.text.clean import OBJECT
 from tutti.text.marks import symbols
 
@@ -26,7 +26,7 @@ class Sound:
 
 
 @dataclass(frozen=True, slots=True)
-class WordList:
+class UserLexicon:
     """Words with their sounds. A word in lower case is found in any case; one with capitals only as it is written."""
 
     exact: Mapping[str, Sound]
@@ -35,7 +35,7 @@ class WordList:
     patterns: tuple[tuple[str, Sound], ...] = ()  # regular expressions
 
     @classmethod
-    def of(cls, entries: Mapping[str, str]) -> "WordList":
+    def of(cls, entries: Mapping[str, str]) -> "UserLexicon":
         """From `{"word": "/ipa/", "word": "other words", "/pattern/": …}`. Raises InvalidInput with the bad entry."""
         if len(entries) > MAX_WORDS:
             raise _wrong(f"has {len(entries)} entries; at most {MAX_WORDS:,} fit")
@@ -60,16 +60,16 @@ class WordList:
         longest_first = sorted(phrases.items(), key=lambda phrase: -len(phrase[0]))
         return cls(exact, folded, tuple(longest_first), tuple(patterns.items()))
 
-    def __or__(self, over: "WordList") -> "WordList":
+    def __or__(self, over: "UserLexicon") -> "UserLexicon":
         """Both; where they differ, the second is right."""
-        return WordList(
+        return UserLexicon(
             {**self.exact, **over.exact},
             {**self.folded, **over.folded},
             (*over.phrases, *self.phrases),
             (*over.patterns, *self.patterns),
         )
 
-    def put(self, spoken: Spoken) -> tuple[Spoken, dict[int, str]]:
+    def put(self, spoken: AlignedText) -> tuple[AlignedText, dict[int, str]]:
         """A sentence in which own words are OBJECTs with their IPA, or respelled; ties kept."""
         given: dict[int, str] = {}
 

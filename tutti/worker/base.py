@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from tutti.errors import WorkerLost
 from tutti.speech import Samples, Utterance
-from tutti.worker.messages import Acoustic, Forget, Memory, Progress, Span, State, Status, Vocoder
+from tutti.worker.messages import Acoustic, Forget, FrameRange, Memory, Progress, State, Status, Vocoder
 
 
 class Worker(Protocol):
@@ -43,7 +43,7 @@ class Worker(Protocol):
         """
 
     def vocoder(
-        self, checkpoint: str, ids: Sequence[int], timeout_s: float, spans: Mapping[int, Span] = {}
+        self, checkpoint: str, ids: Sequence[int], timeout_s: float, spans: Mapping[int, FrameRange] = {}
     ) -> asyncio.Future[list[Samples]]:
         """The samples of rows that went through `acoustic`; the worker then forgets the rows.
 
@@ -68,7 +68,7 @@ class Call:
     answer: asyncio.Future[object]
 
 
-class Face(ABC):
+class BaseWorker(ABC):
     """Callers' methods, made of two that a worker must have: hand over a call, hand over what to forget."""
 
     def __init__(self, progress: Progress) -> None:
@@ -96,7 +96,7 @@ class Face(ABC):
         return cast(asyncio.Future[list[NDArray[np.int64]]], asked)
 
     def vocoder(
-        self, checkpoint: str, ids: Sequence[int], timeout_s: float, spans: Mapping[int, Span] = {}
+        self, checkpoint: str, ids: Sequence[int], timeout_s: float, spans: Mapping[int, FrameRange] = {}
     ) -> asyncio.Future[list[Samples]]:
         asked = self._ask(Vocoder(checkpoint, tuple(ids), dict(spans)), timeout_s)
         return cast(asyncio.Future[list[Samples]], asked)

@@ -9,7 +9,7 @@ import time
 _HEADER_BYTES = 8
 
 
-class Line:
+class Channel:
     """One end: any thread may send, one receives. Both ends are our own code, so messages may be pickled."""
 
     def __init__(self, end: socket.socket) -> None:

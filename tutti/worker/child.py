@@ -13,7 +13,7 @@ from tutti.errors import WorkerLost
 from tutti.speech import Samples
 from tutti.worker import child_main as inside
 from tutti.worker import shared_memory as shelf
-from tutti.worker.channel import Line
+from tutti.worker.channel import Channel
 from tutti.worker.messages import Failed, Logged, Make, Order, Reply, Sound
 
 BREAK_S = 10.0  # within a message
@@ -29,7 +29,7 @@ class Child:
         here, there = socket.socketpair()
         level = logging.getLogger("tutti").getEffectiveLevel()
         self._process = _SPAWN.Process(target=inside.main, args=(there, make, level), name="tutti-worker")
-        self._line = Line(here)
+        self._line = Channel(here)
         self._wake = wake
         self._poll = select.poll()
         self._poll.register(here, select.POLLIN)

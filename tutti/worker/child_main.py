@@ -19,9 +19,9 @@ from tutti.errors import DeviceFull, ModelFailed, TuttiError
 from tutti.speech import Samples
 from tutti.worker import memory
 from tutti.worker import shared_memory as shelf
-from tutti.worker.channel import Line
+from tutti.worker.channel import Channel
 from tutti.worker.messages import Acoustic, Durations, Failed, Forget, Logged, Make, Ready, Sound, Step, Vocoder
-from tutti.worker.stage_runner import Desk, typed
+from tutti.worker.stage_runner import StageRunner, typed
 
 _PR_SET_PDEATHSIG = 1
 KEPT_SHELVES = 2
@@ -31,11 +31,11 @@ ROOM = 1 << 20  # bytes that lie ready for the next sound: 11 s, as much as one 
 def main(end: socket.socket, make: Make, log_level: int) -> None:
     """Serves orders until the line ends. What goes wrong is answered; only a broken line ends the process."""
     _live_and_die_by_the_parent()
-    line = Line(end)
+    line = Channel(end)
     logging.basicConfig(handlers=[_OverLine(line)], format="%(message)s", level=log_level, force=True)
     with suppress(EOFError, ConnectionError):  # the parent has hung up
         try:
-            desk = Desk(make, lambda what, done, steps: line.send(Step(what, done, steps)))
+            desk = StageRunner(make, lambda what, done, steps: line.send(Step(what, done, steps)))
         except Exception as exc:  # noqa: BLE001 - raised by the parent
             line.send(_failed(exc))
             return
@@ -47,7 +47,7 @@ def main(end: socket.socket, make: Make, log_level: int) -> None:
             desk.close()
 
 
-def _serve(desk: Desk, line: Line) -> None:
+def _serve(desk: StageRunner, line: Channel) -> None:
     with ThreadPoolExecutor(1, "tutti-porter") as hands:
         porter = _Porter(desk, line, hands)
         while True:
@@ -63,7 +63,7 @@ def _serve(desk: Desk, line: Line) -> None:
                 desk.begin(order.checkpoint, [id for id, _ in order.rows])
 
 
-def _made(desk: Desk, order: Acoustic | Vocoder) -> list[Samples] | Durations | Failed:
+def _made(desk: StageRunner, order: Acoustic | Vocoder) -> list[Samples] | Durations | Failed:
     try:
         if isinstance(order, Acoustic):
             durations = desk.acoustic(order.checkpoint, order.rows)
@@ -76,7 +76,7 @@ def _made(desk: Desk, order: Acoustic | Vocoder) -> list[Samples] | Durations | 
 class _Porter:
     """Carries answers out in their order: sound in the background, if the next order is there to be worked on."""
 
-    def __init__(self, desk: Desk, line: Line, hands: Executor) -> None:
+    def __init__(self, desk: StageRunner, line: Channel, hands: Executor) -> None:
         self._desk = desk
         self._line = line
         self._hands = hands
@@ -161,7 +161,7 @@ def _live_and_die_by_the_parent() -> None:
 class _OverLine(logging.Handler):
     """Sends what is logged here to the parent's log."""
 
-    def __init__(self, line: Line) -> None:
+    def __init__(self, line: Channel) -> None:
         super().__init__()
         self._line = line
 

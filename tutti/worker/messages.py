@@ -13,7 +13,7 @@ from tutti.speech import Model, Utterance
 
 Make = Callable[[], Mapping[str, Model]]  # checkpoints by name; picklable when another process shall call it
 Progress = Callable[[str, int, int], None]  # what is being done, steps done, steps in all (0: not known)
-Span = tuple[int, int]  # frames: from, and up to
+FrameRange = tuple[int, int]  # frames: from, and up to
 State = Literal["starting", "ready", "busy", "restarting", "failed", "closed"]
 
 
@@ -32,7 +32,7 @@ class Vocoder:
 
     checkpoint: str
     ids: tuple[int, ...]
-    spans: Mapping[int, Span] = field(default_factory=dict)
+    spans: Mapping[int, FrameRange] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

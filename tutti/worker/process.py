@@ -14,7 +14,7 @@ from dataclasses import replace
 from math import inf
 
 from tutti.errors import DeviceFull, WorkerLost
-from tutti.worker.base import Call, Face
+from tutti.worker.base import BaseWorker, Call
 from tutti.worker.child import Child
 from tutti.worker.messages import Durations, Failed, Forget, Make, Progress, Ready, Sound, Step
 
@@ -34,7 +34,7 @@ def backoff_s(failures: int) -> float:
     return 0.0 if failures <= 1 else min(FIRST_WAIT_S * 2 ** min(failures - 2, 16), LONGEST_WAIT_S)
 
 
-class ProcessWorker(Face):
+class ProcessWorker(BaseWorker):
     """One thread here owns the process: it starts it, gives it one call at a time, and starts it again.
 
     With `max_bytes`, a process that holds more memory than that after a batch is replaced at once. No call fails for

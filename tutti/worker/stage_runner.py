@@ -11,13 +11,13 @@ from tutti.errors import DeviceFull, InvalidInput, ModelFailed, TuttiError, Work
 from tutti.model.onnx.incremental.spans import quiet_end
 from tutti.model.prosody import intone
 from tutti.model.validation import check_samples
-from tutti.speech import Frames, Model, Part, Samples, Utterance
-from tutti.worker.messages import Make, Progress, Span
+from tutti.speech import Frames, Model, Samples, Span, Utterance
+from tutti.worker.messages import FrameRange, Make, Progress
 
 log = logging.getLogger(__name__)
 
 
-class Desk:
+class StageRunner:
     """Owns the models and the frames. One thread at a time; whoever runs it decides which."""
 
     def __init__(self, make: Make, progress: Progress) -> None:
@@ -45,7 +45,7 @@ class Desk:
         with suppress(Exception):
             self._begun = dict(zip(ids, self.vocoder(checkpoint, ids), strict=True))
 
-    def vocoder(self, checkpoint: str, ids: Sequence[int], spans: Mapping[int, Span] = {}) -> list[Samples]:
+    def vocoder(self, checkpoint: str, ids: Sequence[int], spans: Mapping[int, FrameRange] = {}) -> list[Samples]:
         """The samples of rows that went through `acoustic` here, all of them or a span of frames.
 
         A span that is not the last of its row may end a little sooner, where it is quieter. The frames are kept until
@@ -61,11 +61,11 @@ class Desk:
         found = self._model(checkpoint).vocoder(rows)
         _check_length(len(ids), len(found))
         for row, samples in zip(rows, found, strict=True):
-            if isinstance(row, Part):  # a model that knows no parts would answer with the whole row
+            if isinstance(row, Span):  # a model that knows no parts would answer with the whole row
                 check_samples(row, samples)
         return list(found)
 
-    def spoken(self, ids: Sequence[int], spans: Mapping[int, Span]) -> None:
+    def spoken(self, ids: Sequence[int], spans: Mapping[int, FrameRange]) -> None:
         """Forgets the rows that have been heard to their end."""
         self.forget([id for id in ids if id not in spans or spans[id][1] == self._frames[id].n_frames])
 
@@ -81,12 +81,12 @@ class Desk:
         for model in self._models.values():
             model.close()
 
-    def _row(self, id: int, span: Span | None) -> Frames:
+    def _row(self, id: int, span: FrameRange | None) -> Frames:
         row = self._frames[id]
         if span is None:
             return row
         start, end = span
-        return Part.of(row, (start, quiet_end(row.energy, start, end)), self._kept.setdefault(id, {}))
+        return Span.of(row, (start, quiet_end(row.energy, start, end)), self._kept.setdefault(id, {}))
 
     def _model(self, checkpoint: str) -> Model:
         if checkpoint not in self._models:

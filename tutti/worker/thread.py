@@ -7,14 +7,14 @@ from contextlib import suppress
 
 from tutti.errors import WorkerLost
 from tutti.worker import memory
-from tutti.worker.base import Call, Face
+from tutti.worker.base import BaseWorker, Call
 from tutti.worker.messages import Acoustic, Forget, Make, Progress, Vocoder
-from tutti.worker.stage_runner import Desk, typed
+from tutti.worker.stage_runner import StageRunner, typed
 
 GRACE_S = 5.0
 
 
-class ThreadWorker(Face):
+class ThreadWorker(BaseWorker):
     """Keeps the promises of a worker as far as a thread can, which nobody can kill.
 
     A call that takes too long raises WorkerLost; later calls wait until the thread is back.
@@ -58,7 +58,7 @@ class ThreadWorker(Face):
     def _serve(self) -> None:
         """The thread: loads, then runs errands until it finds None."""
         try:
-            desk = Desk(self._make, self._tell)
+            desk = StageRunner(self._make, self._tell)
         except Exception as exc:  # noqa: BLE001 - raised to whoever waits for the start
             error = typed(exc)
             self._note("failed", error=str(error))
@@ -70,7 +70,7 @@ class ThreadWorker(Face):
                 pass
             desk.close()
 
-    def _do_next(self, desk: Desk) -> bool:
+    def _do_next(self, desk: StageRunner) -> bool:
         errand = self._errands.get()
         if errand is None:
             return False
@@ -89,7 +89,7 @@ class ThreadWorker(Face):
         return True
 
 
-def perform(desk: Desk, order: Acoustic | Vocoder) -> object:
+def perform(desk: StageRunner, order: Acoustic | Vocoder) -> object:
     if isinstance(order, Acoustic):
         return desk.acoustic(order.checkpoint, order.rows)
     samples = desk.vocoder(order.checkpoint, order.ids, order.spans)

@@ -4,8 +4,9 @@ import json
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from tutti.audiobook import Progress, Voicing
+from tutti.audiobook import Progress
 from tutti.captions import Kind
+from tutti.speech import SpeechParams
 
 State = Literal["queued", "running", "paused", "done", "failed", "cancelled"]
 ENDED: tuple[State, ...] = ("paused", "done", "failed", "cancelled")  # nothing more happens by itself
@@ -24,7 +25,7 @@ class Job:
     suffix: str  # of the audio
     captions: Kind | None
     captions_by_word: bool
-    voicing: Voicing
+    params: SpeechParams
     title: str
     author: str
     n_chapters: int
@@ -40,7 +41,7 @@ class Job:
     @classmethod
     def loaded(cls, text: str) -> "Job":
         fields: dict[str, Any] = json.loads(text)
-        fields["voicing"] = Voicing(**fields["voicing"])
+        fields["params"] = SpeechParams(**fields["params"])
         fields["notes"] = tuple(fields["notes"])
         fields["error"] = tuple(fields["error"]) if fields["error"] else None
         return cls(**fields)

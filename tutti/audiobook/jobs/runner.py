@@ -13,7 +13,7 @@ from pathlib import Path, PurePath
 from typing import BinaryIO, TypeVar
 
 from tutti.audio.tagged import container
-from tutti.audiobook import Captions, Finished, Journal, Passage, Progress, Speaker, Voicing, finish, passages, read
+from tutti.audiobook import Captions, Finished, Journal, Passage, Progress, Speaker, finish, passages, read
 from tutti.audiobook.book import Book
 from tutti.audiobook.formats import read_book
 from tutti.audiobook.jobs.job import Job, Run
@@ -21,6 +21,7 @@ from tutti.audiobook.params import fingerprint
 from tutti.audiobook.passages import check_marks
 from tutti.captions import Kind
 from tutti.errors import StorageFull
+from tutti.speech import SpeechParams
 
 Value = TypeVar("Value")
 Sound = Callable[[], Mapping[str, object]]
@@ -30,7 +31,7 @@ Sound = Callable[[], Mapping[str, object]]
 class Wish:
     """What a caller wants of a book."""
 
-    voicing: Voicing
+    params: SpeechParams
     suffix: str
     captions: Kind | None = None
     captions_by_word: bool = False
@@ -74,9 +75,9 @@ class Studio:
             run.told(progress)
             tell()
 
-        async with self._journal(place, fingerprint(job.voicing, book.chapters, plan, self._sound())) as journal:
+        async with self._journal(place, fingerprint(job.params, book.chapters, plan, self._sound())) as journal:
             at_once = self._passages_at_once()
-            await read(self._engine, book, plan, job.voicing, journal, at_once=at_once, told=told, caller=job.caller)
+            await read(self._engine, book, plan, job.params, journal, at_once=at_once, told=told, caller=job.caller)
             run.writing = True
             tell()
             finished = await self._written(job, place, book, plan, journal)
@@ -137,7 +138,7 @@ def kept_name(name: str) -> str:
 
 def _taken(place: Path, source: BinaryIO, name: str, wish: Wish) -> Book:
     book = read_book(source, name, wish.encoding)
-    check_marks(book.chapters, wish.voicing.names)
+    check_marks(book.chapters, wish.params.voice_names)
     source.seek(0)
     try:
         place.mkdir()

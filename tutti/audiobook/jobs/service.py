@@ -18,6 +18,7 @@ from tutti.audiobook.jobs.job import ENDED, Job, Run
 from tutti.audiobook.jobs.runner import Sound, Studio, Wish, file_of, kept_name
 from tutti.audiobook.jobs.store import Ledger
 from tutti.audiobook.params import other_language
+from tutti.engine.params import check_params
 from tutti.errors import Draining, StorageFull, TooManyJobs, TuttiError, UnknownJob, WrongState
 
 AT_ONCE = 4  # jobs
@@ -87,17 +88,17 @@ class Jobs:
             raise Draining("the server is going down and takes no new work")
         ledger = await self._opened()
         container(wish.suffix)
-        wish.voicing.check()
+        check_params(wish.params)
         await self._check_room(ledger, owner)
         id = uuid4().hex
         book = await self._studio.take(ledger.place(id), source, name, wish)
         try:
             admit(book.n_characters)
             await self._check_disk(ledger, book.n_characters)
-            warning = other_language(book, wish.voicing)
+            warning = other_language(book, wish.params)
             job = Job(
                 id, owner, caller, time.time(), kept_name(name), wish.encoding, wish.suffix, wish.captions,
-                wish.captions_by_word, wish.voicing, wish.title or book.title, wish.author or book.author,
+                wish.captions_by_word, wish.params, wish.title or book.title, wish.author or book.author,
                 len(book.chapters), book.n_characters, (*book.notes, *([warning] if warning else [])),
             )  # fmt: skip
             await self._save(job)

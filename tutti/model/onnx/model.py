@@ -16,7 +16,7 @@ from tutti.model.onnx.core_assignment import laid_out
 from tutti.model.onnx.incremental.generator import Decoded, Stretcher
 from tutti.model.onnx.incremental.spans import EARLY, n_heard
 from tutti.model.validation import check_samples, check_utterances
-from tutti.speech import Frames, Part, Samples, Utterance
+from tutti.speech import Frames, Samples, Span, Utterance
 
 MMAP_THRESHOLD = (-3, 1 << 20)  # glibc's number for the option, and a megabyte
 
@@ -68,7 +68,7 @@ class OnnxModel:
 
     def _decode(self, row: Frames) -> Decoded | None:
         """What the generator reads; none for a later stretch, which has it."""
-        if isinstance(row, Part) and cut.DECODED in row.kept:
+        if isinstance(row, Span) and cut.DECODED in row.kept:
             return None
         inputs = {cut.FEATURES: row.features[None], cut.F0: row.f0[None], cut.ENERGY: row.energy[None]}
         decoded, wave = _run(self._decoder, [cut.DECODED, cut.WAVE], {**inputs, "style": row.style[None]})
@@ -90,7 +90,7 @@ class _Generator:
         return Stretcher(_session(self._graphs.stretching, self._threads), _session(self._graphs.spectrum, 1), _run)
 
     def sound(self, row: Frames, decoded: Decoded | None) -> Samples:
-        if isinstance(row, Part):
+        if isinstance(row, Span):
             return check_samples(row, self._stretcher.sound(row, decoded))
         assert decoded is not None
         inputs = {cut.DECODED: decoded.features, cut.WAVE: decoded.wave, "style": row.style[None]}
@@ -100,7 +100,7 @@ class _Generator:
 
 def _n_sounding(row: Frames) -> int:
     """Frames in flight, less those that only give context."""
-    if isinstance(row, Part):
+    if isinstance(row, Span):
         return row.end - row.start + (n_heard(row.n_frames) if row.start == 0 else 0)
     return row.n_frames
 

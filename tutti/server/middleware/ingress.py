@@ -23,7 +23,7 @@ class WrongOrigin(TuttiError):
     status, code = 403, "origin_not_allowed"
 
 
-class Door:
+class Ingress:
     """Stops a POST or a WebSocket at the door where it cannot be served; GET is open to all and costs nothing."""
 
     def __init__(self, app: ASGIApp, service: Service, keys: Keys) -> None:

@@ -15,11 +15,12 @@ from tutti.server.disconnect import while_here
 from tutti.server.encoding import whole
 from tutti.server.errors import TooLarge, fields
 from tutti.server.openapi import AUDIO, CAPTIONS, errors
-from tutti.server.request import Ask
+from tutti.server.request import SpeechRequest
 from tutti.server.responses import caption, captions, headers, line, told
 from tutti.server.routes.openai import begun, cached, chunked, opened
 from tutti.server.schemas import CaptionBody, PhonemesBody, PhonemizeBody, VoiceId
 from tutti.server.service import Service
+from tutti.speech import SpeechParams
 from tutti.text import vocab
 from tutti.text.chunk import Chunk
 from tutti.text.language import language
@@ -67,7 +68,7 @@ def side_routes(service: Service) -> APIRouter:
         voice = voice_expression(asked or service.cast.voice, service.cast.names)
         speed = 1.0 if body.speed is None else body.speed
         with fields(input="phonemes"):
-            ask = Ask(spelled(body.phonemes), voice, find_format("wav"), speed=speed)
+            ask = SpeechRequest(spelled(body.phonemes), SpeechParams(voice, speed=speed), find_format("wav"))
             return await cached(service, request, ask)
 
     @routes.post("/v1/audio/voices/combine", responses=errors())

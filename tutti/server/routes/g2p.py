@@ -9,13 +9,13 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from tutti.errors import TuttiError
 from tutti.server.errors import TooLarge, answer, install
-from tutti.text.aligned_text import Spoken
+from tutti.text.aligned_text import AlignedText
 from tutti.text.chunk import Reading
 from tutti.text.g2p.schema import MAX_CHARACTERS, Answer, Ask, SaidWord
 from tutti.text.language import language
 from tutti.text.normalize import normalize
 
-Pronounce = Callable[[Spoken, str, Mapping[int, str]], Reading]
+Pronounce = Callable[[AlignedText, str, Mapping[int, str]], Reading]
 
 MAX_BODY = 16 * MAX_CHARACTERS  # bytes; every character may come as \uXXXX\uXXXX, and marks beside it
 log = logging.getLogger("tutti.g2p")
@@ -37,7 +37,7 @@ def g2p_app(pronounce: Pronounce) -> FastAPI:
         """How a text sounds, in Kokoro's symbols, every word with its place in the text."""
         code = language(ask.language).code
         # Plain words pass through unchanged, so a sentence that was normalised before is not harmed.
-        reading = pronounce(normalize(Spoken.of(ask.text), code), code, ask.given)
+        reading = pronounce(normalize(AlignedText.of(ask.text), code), code, ask.given)
         return Answer(
             words=[
                 SaidWord(

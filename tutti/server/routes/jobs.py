@@ -5,6 +5,7 @@ import io
 import json
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
+from dataclasses import replace
 from functools import partial
 from pathlib import PurePath
 from typing import Any, BinaryIO
@@ -17,7 +18,6 @@ from starlette.datastructures import UploadFile
 from starlette.types import Message
 
 from tutti.audio.tagged import container
-from tutti.audiobook import Voicing
 from tutti.audiobook.jobs import Job, Jobs, Limits, Wish
 from tutti.audiobook.jobs.job import ENDED
 from tutti.errors import InvalidInput
@@ -155,16 +155,12 @@ def _wish(body: JobBody, service: Service) -> Wish:
     if body.sample_rate is not None or body.volume_multiplier is not None:
         raise InvalidInput("jobs are written at 24 kHz and as loud as they are read", param="sample_rate")
     cast = service.cast
-    ask = body.ask_for("", "wav", cast)
-    voicing = Voicing(
-        ask.voice, ask.style, ask.speed, ask.prosody.pitch, ask.prosody.pitch_range, ask.prosody.energy, ask.emotion,
-        ask.language, dict(ask.lexicon), dict(ask.names), ask.seed,
-        None if body.model is None else checkpoint(body.model, cast.checkpoints),
-    )  # fmt: skip
+    model = None if body.model is None else checkpoint(body.model, cast.checkpoints)
+    params = replace(body.params(cast), model=model)
     suffix = f".{(body.format or 'm4b').lower()}"
     with fields(out="format"):
         container(suffix)
-    return Wish(voicing, suffix, body.captions, bool(body.captions_by_word), body.encoding, body.title, body.author)
+    return Wish(params, suffix, body.captions, bool(body.captions_by_word), body.encoding, body.title, body.author)
 
 
 async def _given(request: Request) -> AsyncGenerator[tuple[JobBody, BinaryIO, str]]:

@@ -11,7 +11,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from tutti.errors import InvalidInput, QueueFull, TuttiError
 from tutti.server.errors import TooLarge
-from tutti.server.request import Ask
+from tutti.server.request import SpeechRequest
 from tutti.server.schemas import SpeechBody
 from tutti.server.service import Service
 from tutti.server.text_feed import Written
@@ -156,13 +156,13 @@ class Live:
             context.texts.append(written)
         return written
 
-    def _ask(self, config: Config) -> Ask:
+    def _ask(self, config: Config) -> SpeechRequest:
         asked = config if config.response_format else config.model_copy(update={"response_format": "pcm"})
         ask = asked.ask(self._service.cast)
-        for voice in filter(None, (ask.voice, ask.style)):
+        for voice in filter(None, (ask.params.voice, ask.params.style)):
             parse(voice)
-        if ask.language:
-            find_language(ask.language)
+        if ask.params.language:
+            find_language(ask.params.language)
         return ask
 
     async def _refuse(self, message: Message, error: TuttiError) -> None:
@@ -242,7 +242,7 @@ def _name(message: Message) -> str | None:
     return name
 
 
-def _about(ask: Ask) -> Message:
+def _about(ask: SpeechRequest) -> Message:
     about: Message = {"format": ask.format.name, "sample_rate": ask.format.rate(ask.sample_rate)}
     return about | ({"ignored": list(ask.ignored)} if ask.ignored else {})
 

@@ -9,7 +9,7 @@ from tutti.errors import InvalidInput
 from tutti.server.disconnect import while_here
 from tutti.server.encoding import Encoding, Opened, Room, Sound, open_stream, whole
 from tutti.server.openapi import AUDIO, errors
-from tutti.server.request import Ask
+from tutti.server.request import SpeechRequest
 from tutti.server.responses import Chunked, audio, error_event, events, headers, stream_headers, told, whole_reply
 from tutti.server.schemas import SpeechBody
 from tutti.server.service import Service
@@ -31,7 +31,7 @@ def speech_routes(service: Service) -> APIRouter:
     return routes
 
 
-async def opened(service: Service, request: Request, ask: Ask) -> Opened:
+async def opened(service: Service, request: Request, ask: SpeechRequest) -> Opened:
     """The stream with its first speech, or the error that belongs in the status line."""
     caller = request.state.caller
     service.check_text(len(ask.text), caller)
@@ -48,7 +48,7 @@ def patience_s(service: Service, request: Request) -> float:
         raise InvalidInput(f"X-Request-Timeout is a number of seconds, not {told[:40]!r}", param=None) from None
 
 
-async def streamed(service: Service, request: Request, ask: Ask) -> Response:
+async def streamed(service: Service, request: Request, ask: SpeechRequest) -> Response:
     """Raw audio as it is made; where one chunk is all there is, with its true length and a tag."""
     if known := has_already(service, request, ask):
         return known
@@ -61,7 +61,7 @@ async def streamed(service: Service, request: Request, ask: Ask) -> Response:
     return chunked(service, request, stream, encoding, audio(stream, encoding), encoding.content_type)
 
 
-async def cached(service: Service, request: Request, ask: Ask) -> Response:
+async def cached(service: Service, request: Request, ask: SpeechRequest) -> Response:
     """The whole audio with its length, made once for all who ask the same at once or soon after."""
     if known := has_already(service, request, ask):
         return known
@@ -74,7 +74,7 @@ async def cached(service: Service, request: Request, ask: Ask) -> Response:
     return whole_reply(service, ask, sound, etag)
 
 
-def has_already(service: Service, request: Request, ask: Ask) -> Response | None:
+def has_already(service: Service, request: Request, ask: SpeechRequest) -> Response | None:
     """304 where the caller holds the very answer; by the letter it belongs to GET, but this POST changes nothing."""
     held = request.headers.get("if-none-match")
     if held is None or (etag := ask.etag(service.lexicon_stamp())) not in map(str.strip, held.split(",")):
@@ -82,14 +82,14 @@ def has_already(service: Service, request: Request, ask: Ask) -> Response | None
     return Response(status_code=304, headers={"etag": etag})
 
 
-async def made(service: Service, ask: Ask, *, caller: str, room: Room | None = None) -> Sound:
+async def made(service: Service, ask: SpeechRequest, *, caller: str, room: Room | None = None) -> Sound:
     """The whole sound. With a room of its own it is part of a larger answer, for which nobody listens yet."""
-    stream = ask.spoken(service.engine, caller=caller, bulk=room is not None, whole=True)
+    stream = ask.spoken(service.engine, caller=caller, delivery="whole" if room is None else "bulk")
     opened = await open_stream(ask, stream, service.settings.timeout_s)
     return await whole(opened, service.encoding, room or service.room())
 
 
-async def as_events(service: Service, request: Request, ask: Ask, *, with_words: bool) -> Response:
+async def as_events(service: Service, request: Request, ask: SpeechRequest, *, with_words: bool) -> Response:
     stream = await opened(service, request, ask)
     encoding = await begun(service, stream)
     pieces = told(events(stream, encoding, with_words=with_words), error_event)

@@ -13,12 +13,12 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 from tutti.audio import find_format
 from tutti.errors import InvalidInput, QueueFull, TuttiError
 from tutti.server.aliases import checkpoint, voice_expression
-from tutti.server.request import Ask
+from tutti.server.request import SpeechRequest
 from tutti.server.responses import EVENT_BYTES, b64, cut
 from tutti.server.schemas import VoiceId
 from tutti.server.service import Service
 from tutti.server.websocket import Message, Talk, fault, sound
-from tutti.speech import SAMPLES_PER_FRAME, Speech
+from tutti.speech import SAMPLES_PER_FRAME, Speech, SpeechParams
 from tutti.voices import parse
 
 FORMATS = {"audio/pcm": "pcm", "audio/pcmu": "mulaw", "audio/pcma": "alaw"}
@@ -68,9 +68,9 @@ class Realtime:
         self.caller: str = talk.state.caller
         self._id = _id("sess")
         self._model = model
-        self._ask = Ask(
-            "", service.cast.voice, find_format("pcm"), model=_checkpoint(model, service), names=service.cast.names
-        )
+        cast = service.cast
+        params = SpeechParams(cast.voice, voice_names=cast.names, model=_checkpoint(model, service))
+        self._ask = SpeechRequest("", params, find_format("pcm"))
         self._items: list[str] = []
         self._responses: dict[str, asyncio.Task[None]] = {}
         self._main: str | None = None  # the response of the conversation; others stand beside it
@@ -159,7 +159,7 @@ class Realtime:
         if self._main == response:
             self._main = None
 
-    def _wished(self, wished: object, where: str) -> Ask:
+    def _wished(self, wished: object, where: str) -> SpeechRequest:
         """The sound that this session has, with what is wished otherwise."""
         try:
             audio = Wish.model_validate(wished or {}).audio
@@ -169,17 +169,20 @@ class Realtime:
         ask, output = self._ask, audio.output if audio else None
         if output is None:
             return ask
+        params = ask.params
         if output.voice is not None:
             named = output.voice.id if isinstance(output.voice, VoiceId) else output.voice
-            ask = replace(ask, voice=voice_expression(named, self.service.cast.names))
-            parse(ask.voice)
+            params = replace(params, voice=voice_expression(named, self.service.cast.names))
+            parse(params.voice)
         if output.format is not None:
             if output.format.type not in FORMATS:
                 raise InvalidInput(f"the format is one of {', '.join(FORMATS)}", param=f"{where}.audio.output.format")
             ask = replace(ask, format=find_format(FORMATS[output.format.type]))
             ask.format.rate(output.format.rate)
             ask = replace(ask, sample_rate=output.format.rate)
-        return ask if output.speed is None else replace(ask, speed=output.speed)
+        if output.speed is not None:
+            params = replace(params, speed=output.speed)
+        return replace(ask, params=params)
 
     def _session(self) -> Message:
         return {
@@ -188,7 +191,7 @@ class Realtime:
             "type": "realtime",
             "model": self._model,
             "output_modalities": ["audio"],
-            "audio": {"output": sounding(self._ask) | {"speed": self._ask.speed}},
+            "audio": {"output": sounding(self._ask) | {"speed": self._ask.params.speed}},
         }
 
     async def _refuse(self, message: Message, error: TuttiError) -> None:
@@ -202,7 +205,7 @@ class Realtime:
 class Response:
     """One text on its way to being heard, told as OpenAI tells it."""
 
-    def __init__(self, session: Realtime, name: str, ask: Ask, metadata: object) -> None:
+    def __init__(self, session: Realtime, name: str, ask: SpeechRequest, metadata: object) -> None:
         self._session = session
         self._ask = ask
         self._metadata = metadata
@@ -280,10 +283,10 @@ class Response:
         }
 
 
-def sounding(ask: Ask) -> Message:
+def sounding(ask: SpeechRequest) -> Message:
     kind = next(name for name, format in FORMATS.items() if format == ask.format.name)
     rate = {"rate": ask.format.rate(ask.sample_rate)} if kind == "audio/pcm" else {}
-    return {"voice": ask.voice, "format": {"type": kind, **rate}}
+    return {"voice": ask.params.voice, "format": {"type": kind, **rate}}
 
 
 def _texts(items: object, where: str) -> str:

@@ -101,7 +101,7 @@ class Gallery:
         self._newcomer = False
 
     def picture(self) -> Picture:
-        return Picture(self._service.engine.podium, self._service.engine.checkpoints)
+        return Picture(self._service.engine.monitor, self._service.engine.checkpoints)
 
     async def watch(self) -> AsyncGenerator[bytes]:
         """A hello, then ticks until the server goes down."""

@@ -50,7 +50,7 @@ class Trials:
         return None if held is None else {"policy": held.policy, "left_s": self._left_s(held)}
 
     async def hold(self, policy: str, caller: str) -> AsyncGenerator[bytes]:
-        podium = self._service.engine.podium
+        podium = self._service.engine.monitor
         if self._held is not None:
             raise TrialRefused("another trial is under way; one at a time")
         if podium.others(caller):
@@ -72,7 +72,7 @@ class Trials:
         """Why it must end, if it must."""
         if self._service.gate.closing:
             return "draining"
-        if self._service.engine.podium.others(held.caller):
+        if self._service.engine.monitor.others(held.caller):
             return "others"
         return "over" if self._clock() >= held.until_s else None
 

@@ -18,10 +18,11 @@ from tutti.server.disconnect import while_here
 from tutti.server.encoding import Sound
 from tutti.server.errors import RateLimited, error_body, fields, internal
 from tutti.server.openapi import AUDIO, ZIP, errors
-from tutti.server.request import Ask
+from tutti.server.request import SpeechRequest
 from tutti.server.routes.openai import cached, made, streamed
 from tutti.server.schemas import BatchBody, TtsBody
 from tutti.server.service import Service
+from tutti.speech import SpeechParams
 
 TRIAL = ("The first of four.", "The second of four.", "The third of four.", "The last of four.")
 log = logging.getLogger("tutti.server")
@@ -129,7 +130,7 @@ def entry(number: int, item: TtsBody, voice: str, sound: Sound | BaseException) 
 
 
 async def trial(service: Service, caller: str) -> dict[str, Any]:
-    asks = [Ask(text, service.cast.voice, find_format("pcm")) for text in TRIAL]
+    asks = [SpeechRequest(text, SpeechParams(service.cast.voice), find_format("pcm")) for text in TRIAL]
     started = time.monotonic()
     for ask in asks:
         await made(service, ask, caller=caller)

@@ -4,7 +4,7 @@ import threading
 from collections.abc import Mapping
 from pathlib import Path
 
-from tutti.text.aligned_text import Spoken
+from tutti.text.aligned_text import AlignedText
 from tutti.text.chunk import Reading
 from tutti.text.g2p.english import English
 from tutti.text.language import language
@@ -28,7 +28,7 @@ class G2P:
                 self._english[code] = English.load(self.home, code)
             return self._english[code]
 
-    def pronounce(self, spoken: Spoken, code: str, given: Mapping[int, str] = {}) -> Reading:
+    def pronounce(self, spoken: AlignedText, code: str, given: Mapping[int, str] = {}) -> Reading:
         """A sentence of plain words as Kokoro's symbols, every word tied to the original text.
 
         `given` holds the listener's own IPA by the place in the original text where its mark begins.
@@ -49,6 +49,6 @@ class G2P:
 
                 return espeak.read(spoken, other, given)
 
-    def _latin(self, spoken: Spoken, given: Mapping[int, str]) -> Reading:
+    def _latin(self, spoken: AlignedText, given: Mapping[int, str]) -> Reading:
         """Latin words inside another script; the dictionary is loaded only if there are any."""
         return self.english("en-us").read(spoken, given)

@@ -8,7 +8,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from tutti.errors import MissingExtra
-from tutti.text.aligned_text import Spoken
+from tutti.text.aligned_text import AlignedText
 from tutti.text.chunk import Reading, Word
 from tutti.text.g2p.mixed import English, read_mixed
 
@@ -39,12 +39,12 @@ _TONES = {"1": "→", "2": "↗", "3": "↓", "4": "↘", "5": ""}
 _LOADING = threading.Lock()
 
 
-def read(spoken: Spoken, given: Mapping[int, str], english: English) -> Reading:
+def read(spoken: AlignedText, given: Mapping[int, str], english: English) -> Reading:
     """A sentence of plain Chinese words; Latin runs are read by `english`."""
     return read_mixed(spoken, given, english, _SCRIPT, _han)
 
 
-def _han(spoken: Spoken) -> tuple[list[Word], tuple[str, ...]]:
+def _han(spoken: AlignedText) -> tuple[list[Word], tuple[str, ...]]:
     words: list[Word] = []
     lost: list[str] = []
     for word in _cut(spoken):
@@ -79,7 +79,7 @@ def symbols(syllable: str) -> str:
     return _INITIALS.get(initial, "") + shape.replace("-", tone) if shape else ""
 
 
-def _cut(spoken: Spoken) -> Iterator[Spoken]:
+def _cut(spoken: AlignedText) -> Iterator[AlignedText]:
     at = 0
     for word in _jieba().cut(spoken.text):
         yield spoken[at : at + len(word)]

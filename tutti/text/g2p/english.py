@@ -7,7 +7,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from tutti.text import vocab
-from tutti.text.aligned_text import Spoken
+from tutti.text.aligned_text import AlignedText
 from tutti.text.chunk import Reading, Word
 from tutti.text.g2p import homographs, tagger
 from tutti.text.g2p import phonology as sounds
@@ -52,7 +52,7 @@ class English:
     def load(cls, home: Path, code: str) -> "English":
         return cls(Lexicon.load(home, ACCENTS[code]), Letters(code), code)
 
-    def read(self, spoken: Spoken, given: Mapping[int, str] = {}) -> Reading:
+    def read(self, spoken: AlignedText, given: Mapping[int, str] = {}) -> Reading:
         """A sentence of plain words as words with phonemes."""
         text = spoken.text
         found = list(_TOKEN.finditer(text))

@@ -10,7 +10,7 @@ from importlib.util import find_spec
 from itertools import groupby
 
 from tutti.errors import MissingExtra, TuttiError, UnknownLanguage
-from tutti.text.aligned_text import Spoken
+from tutti.text.aligned_text import AlignedText
 from tutti.text.chunk import Reading, Word
 from tutti.text.g2p.align import align
 from tutti.text.g2p.tokens import Piece, given_words, join, marks, pieces, words_of
@@ -133,7 +133,7 @@ def word(text: str, code: str) -> str:
     return known(_UNTAUGHT.sub("", ipa).strip())[0]
 
 
-def read(spoken: Spoken, code: str, given: Mapping[int, str]) -> Reading:
+def read(spoken: AlignedText, code: str, given: Mapping[int, str]) -> Reading:
     """A sentence of plain words; words between two marks are said together, so that liaison and stress are right."""
     voice = _voice(code)
     line: list[Piece] = []
@@ -156,9 +156,9 @@ def read(spoken: Spoken, code: str, given: Mapping[int, str]) -> Reading:
     return join(line, dropped)
 
 
-def _breaths(stretches: Iterable[Spoken]) -> Iterator[list[Spoken]]:
+def _breaths(stretches: Iterable[AlignedText]) -> Iterator[list[AlignedText]]:
     """Words in groups of at most _BREATH letters, so that the alignment of a text without marks stays quick."""
-    phrase: list[Spoken] = []
+    phrase: list[AlignedText] = []
     room = _BREATH
     for stretch in stretches:
         for at in range(0, len(stretch), _WORD):
@@ -172,7 +172,7 @@ def _breaths(stretches: Iterable[Spoken]) -> Iterator[list[Spoken]]:
         yield phrase
 
 
-def _phrase(stretches: list[Spoken], voice: str) -> tuple[list[Word], tuple[str, ...]]:
+def _phrase(stretches: list[AlignedText], voice: str) -> tuple[list[Word], tuple[str, ...]]:
     """Words said in one breath, each tied to what it reads, and the characters that espeak passes over."""
     lost = [symbol for stretch in stretches for symbol in stretch.text if _is_unsaid(symbol, voice)]
     stretches = [stretch for stretch in stretches if safe(stretch.text, voice).strip()]

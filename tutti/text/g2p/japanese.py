@@ -6,7 +6,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from tutti.errors import MissingExtra
-from tutti.text.aligned_text import Spoken
+from tutti.text.aligned_text import AlignedText
 from tutti.text.chunk import Reading, Word
 from tutti.text.g2p.kana import hiragana, symbols
 from tutti.text.g2p.mixed import English, read_mixed
@@ -19,7 +19,7 @@ _LOADING = threading.Lock()
 _TAGGING = threading.Lock()  # one MeCab lattice, one caller at a time
 
 
-def read(spoken: Spoken, given: Mapping[int, str], english: English) -> Reading:
+def read(spoken: AlignedText, given: Mapping[int, str], english: English) -> Reading:
     """A sentence of plain Japanese words; Latin runs are read by `english`."""
     return read_mixed(spoken, given, english, _SCRIPT, _japanese)
 
@@ -38,7 +38,7 @@ _EVERYDAY = (
 _LONGEST = 4  # tokens in one entry of the table
 
 
-def _japanese(spoken: Spoken) -> tuple[list[Word], tuple[str, ...]]:
+def _japanese(spoken: AlignedText) -> tuple[list[Word], tuple[str, ...]]:
     words: list[Word] = []
     lost: list[str] = []
     for first, last, reading in _phrases(_tokens(spoken.text)):

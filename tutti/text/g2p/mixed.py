@@ -5,15 +5,15 @@ import unicodedata
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 
-from tutti.text.aligned_text import Spoken
+from tutti.text.aligned_text import AlignedText
 from tutti.text.chunk import Reading, Word
 from tutti.text.g2p.tokens import Piece, given_words, join, marks, pieces
 
-English = Callable[[Spoken, Mapping[int, str]], Reading]
-Native = Callable[[Spoken], tuple[list[Word], tuple[str, ...]]]
+English = Callable[[AlignedText, Mapping[int, str]], Reading]
+Native = Callable[[AlignedText], tuple[list[Word], tuple[str, ...]]]
 
 
-def read_mixed(spoken: Spoken, given: Mapping[int, str], english: English, script: str, native: Native) -> Reading:
+def read_mixed(spoken: AlignedText, given: Mapping[int, str], english: English, script: str, native: Native) -> Reading:
     """Runs in `script` (the inside of a character class) go to `native`, other letters to `english`, marks between."""
     line: list[Piece] = []
     dropped: list[str] = []
@@ -38,7 +38,7 @@ def read_mixed(spoken: Spoken, given: Mapping[int, str], english: English, scrip
     return join(line, dropped)
 
 
-def _runs(spoken: Spoken, script: str) -> Iterator[tuple[str, Spoken]]:
+def _runs(spoken: AlignedText, script: str) -> Iterator[tuple[str, AlignedText]]:
     for kind, stretch in pieces(spoken):
         if kind != "word":
             yield kind, stretch
@@ -52,7 +52,7 @@ def _pattern(script: str) -> re.Pattern[str]:
     return re.compile(rf"(?P<native>[{script}]+)|(?P<latin>[^\W\d_{script}][^{script}]*)|(?P<other>.)", re.DOTALL)
 
 
-def _narrow(spoken: Spoken) -> Spoken:
+def _narrow(spoken: AlignedText) -> AlignedText:
     """Full-width letters as plain ones."""
     narrow = "".join(plain if len(plain := unicodedata.normalize("NFKC", one)) == 1 else one for one in spoken.text)
-    return Spoken(narrow, spoken.starts, spoken.ends)
+    return AlignedText(narrow, spoken.starts, spoken.ends)

@@ -8,7 +8,7 @@ from pydantic import ValidationError
 
 from tutti import errors
 from tutti.errors import G2PUnavailable, InvalidInput, TuttiError
-from tutti.text.aligned_text import Span, Spoken
+from tutti.text.aligned_text import AlignedText, Span
 from tutti.text.chunk import Reading, Word
 from tutti.text.g2p.align import align
 from tutti.text.g2p.schema import Answer, SaidWord
@@ -33,7 +33,7 @@ class RemoteG2P:
     def close(self) -> None:
         self._client.close()
 
-    def pronounce(self, spoken: Spoken, code: str, given: Mapping[int, str] = {}) -> Reading:
+    def pronounce(self, spoken: AlignedText, code: str, given: Mapping[int, str] = {}) -> Reading:
         """A sentence of plain words as the service says it, every word tied to the original text."""
         sent = {str(i): given.get(spoken.starts[i], "") for i, symbol in enumerate(spoken.text) if symbol == OBJECT}
         answer = self._ask({"text": spoken.text, "language": code, "given": sent})
@@ -65,13 +65,13 @@ class RemoteG2P:
             where = ".".join(str(part) for part in first["loc"])
             raise self._bad(f"malformed answer: {where + ': ' if where else ''}{first['msg']}") from None
 
-    def _word(self, word: SaidWord, spoken: Spoken) -> Word:
+    def _word(self, word: SaidWord, spoken: AlignedText) -> Word:
         if not 0 <= word.start < word.end <= len(spoken):
             raise self._bad(f"offsets {word.start}-{word.end} lie outside of the text sent ({len(spoken)} characters)")
         self._check(word.before + word.phonemes + word.after)
         return Word(word.phonemes, spoken.span(word.start, word.end), word.before, word.after)
 
-    def _by_spaces(self, phonemes: str, spoken: Spoken, dropped: Iterable[str]) -> Reading:
+    def _by_spaces(self, phonemes: str, spoken: AlignedText, dropped: Iterable[str]) -> Reading:
         """Groups between spaces, each tied to the word that stands in its place."""
         self._check(phonemes)
         written = [stretch for kind, stretch in pieces(spoken) if kind in ("word", "given")]

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
-from tutti.text.aligned_text import Span, Spoken
+from tutti.text.aligned_text import AlignedText, Span
 from tutti.text.chunk import Reading, Word
 from tutti.text.vocab import PUNCTUATION, known
 
@@ -36,7 +36,7 @@ _PIECES = re.compile(
 )
 
 
-def pieces(spoken: Spoken) -> Iterator[tuple[str, Spoken]]:
+def pieces(spoken: AlignedText) -> Iterator[tuple[str, AlignedText]]:
     """The sentence from left to right as ("word" | "given" | "marks" | "space", stretch); nothing is left out."""
     for match in _PIECES.finditer(spoken.text):
         yield match.lastgroup or "word", spoken[match.start() : match.end()]
@@ -48,7 +48,7 @@ def marks(text: str) -> str:
     return "".join(MARKS[mark] for mark in text)
 
 
-def given_words(stretch: Spoken, given: Mapping[int, str]) -> tuple[list[Word], tuple[str, ...]]:
+def given_words(stretch: AlignedText, given: Mapping[int, str]) -> tuple[list[Word], tuple[str, ...]]:
     """What the author wants to hear in place of OBJECT, and the symbols in it that Kokoro has not."""
     span = stretch.span()
     phonemes, lost = known(given.get(span[0], ""))

@@ -1,9 +1,9 @@
 """Plain words for everything that is written otherwise: numbers, dates, money, symbols, abbreviations."""
 
-from tutti.text.aligned_text import Spoken
+from tutti.text.aligned_text import AlignedText
 
 
-def normalize(spoken: Spoken, code: str) -> Spoken:
+def normalize(spoken: AlignedText, code: str) -> AlignedText:
     """The sentence as it would be written if it were spelled out, in the language with that code."""
     match code:
         case "en-us" | "en-gb":

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable
 
-from tutti.text.aligned_text import Said, Spoken
+from tutti.text.aligned_text import AlignedText, Said
 from tutti.text.normalize.numbers import cardinal, digits, ordinal
 
 # Said so wherever they stand with their point; the point ends the sentence only where nothing follows.
@@ -136,7 +136,7 @@ FOUND = re.compile(
 )
 
 
-def say(spoken: Spoken) -> Spoken:
+def say(spoken: AlignedText) -> AlignedText:
     """Abbreviations spelled out, Roman numerals in words."""
     text = spoken.text
     if "/" in text or "&" in text:

@@ -3,7 +3,7 @@
 import re
 import unicodedata
 
-from tutti.text.aligned_text import Spoken
+from tutti.text.aligned_text import AlignedText
 
 _DIGITS = "零一二三四五六七八九"
 _PLACES = ("", "十", "百", "千")
@@ -46,7 +46,7 @@ _FIGURE = re.compile(
 _LEFT_OVER = re.compile(rf"[\d²³¹⁰-⁹₀-₉½¼¾{re.escape(''.join(_SYMBOLS))}]")
 
 
-def normalize(spoken: Spoken) -> Spoken:
+def normalize(spoken: AlignedText) -> AlignedText:
     """Every figure in characters; those of one figure all point at it."""
     spoken = spoken.sub(_DATE, lambda m: f"{_each(m[1])}年{number(m[3])}月{number(m[4])}日")
     spoken = spoken.sub(_YEAR, lambda m: _each(m[1]))

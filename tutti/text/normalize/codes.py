@@ -2,7 +2,7 @@
 
 import re
 
-from tutti.text.aligned_text import Said, Spoken
+from tutti.text.aligned_text import AlignedText, Said
 from tutti.text.normalize.numbers import cardinal, code, digits, year
 
 _SPECIAL = {
@@ -57,7 +57,7 @@ _POINTED = re.compile(r"(?<![\w.])(?P<letter>[A-Z])\.(?P<n>\d{1,4})(?![\w.])")
 _PIECE = re.compile(r"\d+|[^\W\d_]+")
 
 
-def say(spoken: Spoken) -> Spoken:
+def say(spoken: AlignedText) -> AlignedText:
     """Codes as they are said: "F-16" is "F sixteen", "MP3" "M P three"."""
     spoken = spoken.sub(_SPECIALS, lambda match: _SPECIAL[match[0].lower()]).sub(_MONTHLY, "month over month")
     if not any(char.isdecimal() for char in spoken.text):
@@ -72,7 +72,7 @@ def say(spoken: Spoken) -> Spoken:
     return spoken.sub(_FROM_TO, " to ")
 
 
-def say_mixed(spoken: Spoken) -> Spoken:
+def say_mixed(spoken: AlignedText) -> AlignedText:
     """What is still half letters, half digits once measures have been said: "MP3", "x86_64", "4K"."""
     spoken = spoken.sub(_MIXED, lambda match: mixed(match[0]))
     return spoken.sub(_STANDARD, lambda match: {"n": year(int(match["n"]))})

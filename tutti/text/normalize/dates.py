@@ -2,7 +2,7 @@
 
 import re
 
-from tutti.text.aligned_text import Said, Spoken
+from tutti.text.aligned_text import AlignedText, Said
 from tutti.text.normalize.numbers import cardinal, ordinal, pairs, plural, year
 
 MONTHS = str.split("January February March April May June July August September October November December")
@@ -69,7 +69,7 @@ _TIME = re.compile(
 _HOUR = re.compile(rf"(?<![\w.:,/-])(?P<h>\d{{1,2}}){_HALF}", re.IGNORECASE)
 
 
-def say(spoken: Spoken, british: bool) -> Spoken:
+def say(spoken: AlignedText, british: bool) -> AlignedText:
     """Dates and times in words; in American English 1/5 is in January, in British English in May."""
 
     def month_day(match: re.Match[str]) -> Said:

@@ -2,7 +2,7 @@
 
 import re
 
-from tutti.text.aligned_text import Spoken
+from tutti.text.aligned_text import AlignedText
 from tutti.text.normalize import abbreviations, codes, dates, keys, money, symbols, units, web
 
 # Anything but letters and plain punctuation; without it only abbreviations and Roman numerals are left to find.
@@ -13,7 +13,7 @@ _CAPITALS = re.compile(
 )
 
 
-def normalize(spoken: Spoken, code: str) -> Spoken:
+def normalize(spoken: AlignedText, code: str) -> AlignedText:
     """The sentence in plain words; a text that is already plain comes back as it is."""
     british = code == "en-gb"
     if not _SPECIAL.search(spoken.text):

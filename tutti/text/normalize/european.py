@@ -4,7 +4,7 @@ import re
 import unicodedata
 from functools import cache
 
-from tutti.text.aligned_text import Spoken
+from tutti.text.aligned_text import AlignedText
 from tutti.text.normalize.cardinals import LIMIT, cardinal, digits, words
 from tutti.text.normalize.locales import TONGUES, Tongue
 
@@ -21,7 +21,7 @@ _PHONE = re.compile(r"(?<![\w.,])(?:\+?\d{1,4}(?:[ .-]\d{2,4}){2,5}|\d{3}-\d{4})
 _VULGAR = re.compile(r"(?<=\d)[¼½¾⅓⅔]")
 
 
-def normalize(spoken: Spoken, code: str) -> Spoken:
+def normalize(spoken: AlignedText, code: str) -> AlignedText:
     """Every figure in words of the language; the words of one figure all point at it."""
     tongue = TONGUES[code]
     spoken = spoken.sub(_short(code), lambda match: tongue.short[match[0]])

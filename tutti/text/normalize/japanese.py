@@ -3,7 +3,7 @@
 import re
 import unicodedata
 
-from tutti.text.aligned_text import Spoken
+from tutti.text.aligned_text import AlignedText
 from tutti.text.normalize.cardinals import words
 
 _DIGITS = ("ゼロ", "イチ", "ニ", "サン", "ヨン", "ゴ", "ロク", "ナナ", "ハチ", "キュー")
@@ -90,7 +90,7 @@ _FIGURE = re.compile(
 _LEFT_OVER = re.compile(rf"[\d²³¹⁰-⁹₀-₉½¼¾{re.escape(''.join(_SYMBOLS))}]")
 
 
-def normalize(spoken: Spoken) -> Spoken:
+def normalize(spoken: AlignedText) -> AlignedText:
     """Every figure in katakana; those of one figure all point at it."""
     spoken = spoken.sub(_DATE, lambda m: f"{_with('年', m[1])} {_with('月', m[3])} {_with('日', m[4])}")
     spoken = spoken.sub(_TIME, lambda m: _with("時", m[1]) + ("" if m[2] == "00" else " " + _with("分", m[2])))

@@ -2,7 +2,7 @@
 
 import re
 
-from tutti.text.aligned_text import Spoken
+from tutti.text.aligned_text import AlignedText
 
 _NAMES = {
     "ctrl": "control", "cmd": "command", "opt": "option", "esc": "escape", "del": "delete", "ins": "insert",
@@ -16,7 +16,7 @@ _LONE = re.compile(r"(?<![\w-])(?:Ctrl|Cmd|Esc|PgUp|PgDn|PrtSc)(?![\w-]|\.\w)")
 _KEY = re.compile(r"[A-Za-z0-9]+")
 
 
-def say(spoken: Spoken) -> Spoken:
+def say(spoken: AlignedText) -> AlignedText:
     """Keys by their names, those held together one after the other."""
     spoken = spoken.sub(_COMBINATION, lambda match: " ".join(_name(key) for key in _KEY.findall(match[0])))
     return spoken.sub(_LONE, lambda match: _name(match[0]))

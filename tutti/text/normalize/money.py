@@ -2,7 +2,7 @@
 
 import re
 
-from tutti.text.aligned_text import Said, Spoken
+from tutti.text.aligned_text import AlignedText, Said
 from tutti.text.normalize import attributive
 from tutti.text.normalize.numbers import NUMBER, cardinal, number
 
@@ -64,7 +64,7 @@ _LONE_SIGN = re.compile(r"[$£€¥₹¢₿₽]")
 _PENCE = re.compile(r"(?<![\w.,])(?P<n>\d{1,3})p\b")
 
 
-def say(spoken: Spoken, british: bool) -> Spoken:
+def say(spoken: AlignedText, british: bool) -> AlignedText:
     """Sums in words: "$5.20" is "five dollars and twenty cents"."""
 
     def total(match: re.Match[str]) -> Said:

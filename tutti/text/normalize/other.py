@@ -2,14 +2,14 @@
 
 import re
 
-from tutti.text.aligned_text import Spoken
+from tutti.text.aligned_text import AlignedText
 from tutti.text.normalize import chinese, japanese
 from tutti.text.normalize import european as figures
 
 _DANDA = re.compile(r"\s*[।॥]+")
 
 
-def normalize(spoken: Spoken, code: str) -> Spoken:
+def normalize(spoken: AlignedText, code: str) -> AlignedText:
     """Figures and signs as words of the language, ties kept; no digit is left. Saying it twice changes nothing."""
     match code:
         case "zh":

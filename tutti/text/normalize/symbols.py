@@ -3,7 +3,7 @@
 import re
 import unicodedata
 
-from tutti.text.aligned_text import Said, Spoken
+from tutti.text.aligned_text import AlignedText, Said
 from tutti.text.normalize.numbers import NUMBER, cardinal, code, number, ordinal, ordinal_of, year
 
 _VULGAR = {
@@ -61,12 +61,12 @@ _GREEK_LETTER = re.compile(rf"(?<![^\W\d_])[{''.join(_GREEK)}](?![^\W\d_])")
 _SPACES = re.compile(r" +(?=(?P<mark>[,.;:!?…)](?=\s|$)|$)?)")
 
 
-def western(spoken: Spoken) -> Spoken:
+def western(spoken: AlignedText) -> AlignedText:
     """The digits of all scripts as 0 to 9."""
     return spoken.sub(_FOREIGN_DIGIT, lambda match: str(unicodedata.digit(match[0], 0)))
 
 
-def say_products(spoken: Spoken, british: bool) -> Spoken:
+def say_products(spoken: AlignedText, british: bool) -> AlignedText:
     """Powers of ten, "1920x1080" and "3x", before anyone takes their letters for names."""
 
     def scientific(match: re.Match[str]) -> Said:
@@ -81,7 +81,7 @@ def say_products(spoken: Spoken, british: bool) -> Spoken:
     return spoken.sub(_TIMES, lambda match: f"{number(match['n'], british)} times")
 
 
-def say(spoken: Spoken, british: bool) -> Spoken:
+def say(spoken: AlignedText, british: bool) -> AlignedText:
     """Every digit and sign that is left, in words."""
 
     def vulgar(match: re.Match[str]) -> Said:

@@ -2,7 +2,7 @@
 
 import re
 
-from tutti.text.aligned_text import Said, Spoken
+from tutti.text.aligned_text import AlignedText, Said
 from tutti.text.normalize import attributive
 from tutti.text.normalize.numbers import NUMBER, number
 
@@ -94,7 +94,7 @@ _SCALES = {
 }  # fmt: skip
 
 
-def say_seconds(spoken: Spoken, british: bool) -> Spoken:
+def say_seconds(spoken: AlignedText, british: bool) -> AlignedText:
     """ "wait 10s" in words, before anyone takes it for a decade."""
 
     def seconds(match: re.Match[str]) -> Said:
@@ -105,7 +105,7 @@ def say_seconds(spoken: Spoken, british: bool) -> Spoken:
     return spoken.sub(_SECONDS, seconds)
 
 
-def say(spoken: Spoken, british: bool) -> Spoken:
+def say(spoken: AlignedText, british: bool) -> AlignedText:
     """Measures in words: "10kg" is "ten kilograms"."""
 
     def measure(match: re.Match[str]) -> Said:

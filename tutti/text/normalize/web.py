@@ -2,7 +2,7 @@
 
 import re
 
-from tutti.text.aligned_text import Spoken
+from tutti.text.aligned_text import AlignedText
 from tutti.text.normalize import numbers
 
 _TOP = (
@@ -61,7 +61,7 @@ _SPELLED = frozenset(
 )
 
 
-def say(spoken: Spoken) -> Spoken:
+def say(spoken: AlignedText) -> AlignedText:
     """Addresses and names of files, hosts and versions in words."""
     if _SIGNS.search(spoken.text):
         for rule in _RULES:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from tutti.model.onnx import split as cut
 from tutti.model.onnx.incremental.rewrite import FINE_WEIGHTS, GIVEN, LISTENING, ROUGH_WEIGHTS
 from tutti.model.onnx.incremental.spans import CONTEXT, FIRST, cut_out, representatives
-from tutti.speech import SAMPLES_PER_FRAME, Part, Samples
+from tutti.speech import SAMPLES_PER_FRAME, Samples, Span
 
 Arrays = dict[str, NDArray[np.float32]]
 Run = Callable[[ort.InferenceSession, list[str] | None, dict[str, np.ndarray]], list[np.ndarray]]
@@ -36,7 +36,7 @@ class Stretcher:
         self._waves = transform(spectrum, run)
         self._statistics = [value.name for value in session.get_outputs()[1:]]
 
-    def sound(self, part: Part, decoded: Decoded | None) -> Samples:
+    def sound(self, part: Span, decoded: Decoded | None) -> Samples:
         """The samples of the part. The first of a row comes with the row, decoded."""
         kept = part.kept
         if decoded is not None:
@@ -51,7 +51,7 @@ class Stretcher:
         skipped = (part.start - start) * SAMPLES_PER_FRAME
         return samples[skipped : skipped + (part.end - part.start) * SAMPLES_PER_FRAME]
 
-    def _listen(self, part: Part, kept: Arrays) -> None:
+    def _listen(self, part: Span, kept: Arrays) -> None:
         """The statistics of the row, by those frames that speak for it."""
         frames, weights = representatives(kept[cut.DECODED], kept[cut.SOURCE])
         rough, fine = np.repeat(weights, 20) / 20, np.append(np.repeat(weights, 120) / 120, 0)
@@ -65,7 +65,7 @@ class Stretcher:
         kept.update(zip(self._statistics, statistics, strict=True))
         kept[OPENING] = samples[: FIRST * SAMPLES_PER_FRAME]
 
-    def _shape(self, part: Part, kept: Arrays, frames: NDArray[np.int64], told: dict[str, np.ndarray]) -> list[Samples]:
+    def _shape(self, part: Span, kept: Arrays, frames: NDArray[np.int64], told: dict[str, np.ndarray]) -> list[Samples]:
         decoded, source = cut_out(kept[cut.DECODED], kept[cut.SOURCE], frames)
         feed = {cut.DECODED: decoded, cut.SOURCE: source, "style": part.style[None], **told}
         samples, *statistics = self._run(self._session, None, feed)
