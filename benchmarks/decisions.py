@@ -44,7 +44,7 @@ class Device:
 
     def policy(self, name: str) -> Policy:
         if name == "deadline":
-            return Deadline(self.cap_s, foresees=self.choice.device == "cuda")
+            return Deadline(self.cap_s, can_prefetch=self.choice.device == "cuda")
         return {"fifo": Fifo(), "window": Window(), "bypass": Bypass()}[name]
 
     def scheduler(self, policy: str, jobs: int) -> Scheduler:
@@ -72,9 +72,9 @@ class Line:
             self.n += 1
             key = Key(MODEL, self.rng.choice(STAGES))
             due_s = self.now + self.rng.uniform(-0.5, 8.0)
-            then_s = 0.02 if key.stage == "acoustic" else 0.0
+            later_s = 0.02 if key.stage == "acoustic" else 0.0
             size = self.rng.randint(20, 500)
-            job = Job(key, self.n, self.rng.choice(KINDS), size, due_s, then_s, arrived_s=self.now)
+            job = Job(key, self.n, self.rng.choice(KINDS), size, due_s, later_s, arrived_s=self.now)
             self.scheduler.add(job, self.now)
 
     def ran(self, batch: Batch) -> None:
