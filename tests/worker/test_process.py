@@ -259,6 +259,7 @@ def test_calls_and_deaths_leave_no_descriptor_and_no_memory_behind(tmp_path: Pat
         before, n_child, names = held(), child.num_fds(), sorted(shared.iterdir())
         for i in range(200):
             await speak(worker, row(1 + i % 50), row(2))
+            await worker.both("tone", [(0, row(1 + i % 50)), (1, row(2))], PATIENCE_S)
         await until(lambda: held() == before)
         assert child.num_fds() == n_child
         kept = await speak(worker, row(3), row(4))

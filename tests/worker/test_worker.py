@@ -33,6 +33,12 @@ def alone(asked: Utterance) -> Samples:
     return model.vocoder(model.acoustic([asked]))[0]
 
 
+async def assert_not_kept(worker: Worker, *ids: int) -> None:
+    for id in ids:
+        with pytest.raises(WorkerLost, match="is not here"):
+            await worker.vocoder("tone", [id], PATIENCE_S)
+
+
 @pytest.fixture(scope="module", params=KINDS, ids=lambda kind: kind.__name__)
 def stage(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
@@ -156,6 +162,72 @@ def test_what_goes_wrong_unasked_is_told_to_who_asks(play: Callable[[Scene], Non
             await worker.vocoder("tone", [1, 2], PATIENCE_S)
         (samples,) = await worker.vocoder("tone", [1], PATIENCE_S)
         np.testing.assert_array_equal(samples, alone(row(5)))
+
+    play(scene)
+
+
+def test_both_stages_in_one_call_equal_one_call_for_each_stage(play: Callable[[Scene], None]) -> None:
+    rows = {7: row(1, 2, 3), 3: row(9), 900: row(*range(1, 120), speed=2.0)}
+
+    async def scene(worker: Worker, _folder: Path) -> None:
+        durations = await worker.acoustic("tone", list(rows.items()), PATIENCE_S)
+        samples = await worker.vocoder("tone", list(rows), PATIENCE_S)
+        for checkpoint in ("tone", "other"):
+            result = await worker.both(checkpoint, list(rows.items()), PATIENCE_S)
+            for expected, actual in zip(durations + samples, result.durations + result.samples, strict=True):
+                np.testing.assert_array_equal(actual, expected)
+            assert min(result.acoustic_s, result.vocoder_s) > 0.0
+            result.samples[0] *= 0.5  # a caller may change what is its own
+            await assert_not_kept(worker, *rows)
+        empty = await worker.both("tone", [], PATIENCE_S)
+        assert (empty.durations, empty.samples) == ([], [])
+
+    play(scene)
+
+
+def test_many_calls_of_all_kinds_are_answered_each_with_its_own(play: Callable[[Scene], None]) -> None:
+    async def scene(worker: Worker, _folder: Path) -> None:
+        async def both(id: int, utterance: Utterance) -> list[Samples]:
+            return (await worker.both("tone", [(id, utterance)], PATIENCE_S)).samples
+
+        texts = {i: row(*range(1, i + 2)) for i in range(24)}
+        spoken = await asyncio.gather(
+            *(both(i, asked) if i % 2 else speak(worker, {i: asked}) for i, asked in texts.items())
+        )
+        for (samples,), asked in zip(spoken, texts.values(), strict=True):
+            np.testing.assert_array_equal(samples, alone(asked))
+
+    play(scene)
+
+
+@pytest.mark.parametrize(
+    ("trouble", "message"), [(Trouble.POISON, "broke the network"), (Trouble.SPEAKS_ILL, "not a voice")]
+)
+def test_an_error_of_either_stage_fails_the_whole_call_and_keeps_no_row(
+    play: Callable[[Scene], None], trouble: Trouble, message: str
+) -> None:
+    async def scene(worker: Worker, _folder: Path) -> None:
+        with pytest.raises(ModelFailed, match=message):
+            await worker.both("tone", [(1, row(5)), (2, row(trouble))], PATIENCE_S)
+        await assert_not_kept(worker, 1, 2)
+        result = await worker.both("tone", [(1, row(5))], PATIENCE_S)
+        np.testing.assert_array_equal(result.samples[0], alone(row(5)))
+
+    play(scene)
+
+
+def test_a_caller_that_leaves_a_call_of_both_stages_leaves_no_row_behind(play: Callable[[Scene], None]) -> None:
+    async def scene(worker: Worker, folder: Path) -> None:
+        leaving = worker.both("tone", [(1, row(Trouble.HANGS))], PATIENCE_S)
+        await until((folder / "running").exists)
+        never_run = worker.both("tone", [(2, row(Trouble.DIES))], PATIENCE_S)
+        staying = worker.both("tone", [(3, row(8))], PATIENCE_S)
+        await asyncio.sleep(0)
+        leaving.cancel()
+        never_run.cancel()
+        (folder / "go on").touch()
+        np.testing.assert_array_equal((await staying).samples[0], alone(row(8)))
+        await assert_not_kept(worker, 1, 2, 3)
 
     play(scene)
 

@@ -12,7 +12,19 @@ from numpy.typing import NDArray
 
 from tutti.errors import WorkerLost
 from tutti.speech import Samples, Utterance
-from tutti.worker.messages import Acoustic, Forget, FrameRange, Memory, Progress, State, Status, Vocoder
+from tutti.worker.messages import (
+    Acoustic,
+    BothStages,
+    CallMessage,
+    Forget,
+    FrameRange,
+    Memory,
+    Progress,
+    RunBoth,
+    State,
+    Status,
+    Vocoder,
+)
 
 
 class Worker(Protocol):
@@ -52,6 +64,15 @@ class Worker(Protocol):
         After a model's error the rows are still there, to be tried in halves. WorkerLost also when a row is not there.
         """
 
+    def both(
+        self, checkpoint: str, rows: Sequence[tuple[int, Utterance]], timeout_s: float
+    ) -> asyncio.Future[BothStages]:
+        """Run both stages in one round trip, for rows that share no batch with others.
+
+        An error of either stage stands for the whole call. No frames are kept afterwards, whatever happened: to try
+        again, start with the acoustic stage.
+        """
+
     def forget(self, ids: Sequence[int]) -> None:
         """Nobody waits for these rows any more."""
 
@@ -63,7 +84,7 @@ class Worker(Protocol):
 class Call:
     """An order and who waits for its answer."""
 
-    order: Acoustic | Vocoder
+    order: CallMessage
     timeout_s: float
     answer: asyncio.Future[object]
 
@@ -101,11 +122,16 @@ class BaseWorker(ABC):
         asked = self._ask(Vocoder(checkpoint, tuple(ids), dict(spans)), timeout_s)
         return cast(asyncio.Future[list[Samples]], asked)
 
+    def both(
+        self, checkpoint: str, rows: Sequence[tuple[int, Utterance]], timeout_s: float
+    ) -> asyncio.Future[BothStages]:
+        return cast(asyncio.Future[BothStages], self._ask(RunBoth(checkpoint, tuple(rows)), timeout_s))
+
     def forget(self, ids: Sequence[int]) -> None:
         if ids and self.status.state not in ("closed", "failed"):
             self._post(Forget(tuple(ids)))
 
-    def _ask(self, order: Acoustic | Vocoder, timeout_s: float) -> asyncio.Future[object]:
+    def _ask(self, order: CallMessage, timeout_s: float) -> asyncio.Future[object]:
         call = Call(order, timeout_s, self._future())
         if self._closing or self._status.state == "failed":
             call.answer.set_exception(WorkerLost(f"the worker is {self.status.state}; start another"))
@@ -131,7 +157,7 @@ class BaseWorker(ABC):
     def _tell(self, what: str, done: int, steps: int) -> None:
         self._soon(lambda: self._progress(what, done, steps))
 
-    def _settle(self, answer: asyncio.Future[object], value: object, order: Acoustic | Vocoder | None = None) -> None:
+    def _settle(self, answer: asyncio.Future[object], value: object, order: CallMessage | None = None) -> None:
         """Resolves with a value, or rejects with an exception."""
 
         def settle() -> None:

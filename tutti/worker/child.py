@@ -14,7 +14,7 @@ from tutti.speech import Samples
 from tutti.worker import child_main as inside
 from tutti.worker import shared_memory as shelf
 from tutti.worker.channel import Channel
-from tutti.worker.messages import Failed, Logged, Make, Order, Reply, Sound
+from tutti.worker.messages import BothReady, Failed, Logged, Make, Order, Reply, Sound
 
 BREAK_S = 10.0  # within a message
 _SPAWN = multiprocessing.get_context("spawn")
@@ -96,10 +96,10 @@ class Child:
         except (EOFError, OSError):
             raise self._dead() from None
         reply: Reply = message  # type: ignore[assignment]  # the other end is inside.py
-        if not isinstance(reply, Sound):
+        if not isinstance(reply, Sound | BothReady):
             return reply, []
         try:
-            return reply, _taken(descriptor, reply)
+            return reply, _taken(descriptor, reply.n_samples)
         except OSError as exc:
             return Failed(WorkerLost(f"the samples did not arrive: {exc}"), reply.memory), []
 
@@ -108,11 +108,11 @@ class Child:
         return WorkerLost(f"the worker process {_cause(self._process.exitcode)}")
 
 
-def _taken(descriptor: int | None, sound: Sound) -> list[Samples]:
+def _taken(descriptor: int | None, n_samples: tuple[int, ...]) -> list[Samples]:
     if descriptor is None:
         raise OSError("no file descriptor was free")
     try:
-        return shelf.take(descriptor, sound.n_samples)
+        return shelf.take(descriptor, n_samples)
     finally:
         os.close(descriptor)
 

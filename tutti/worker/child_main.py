@@ -20,7 +20,22 @@ from tutti.speech import Samples
 from tutti.worker import memory
 from tutti.worker import shared_memory as shelf
 from tutti.worker.channel import Channel
-from tutti.worker.messages import Acoustic, Durations, Failed, Forget, Logged, Make, Ready, Sound, Step, Vocoder
+from tutti.worker.messages import (
+    Acoustic,
+    BothReady,
+    BothStages,
+    CallMessage,
+    Durations,
+    Failed,
+    Forget,
+    Logged,
+    Make,
+    Ready,
+    RunBoth,
+    Sound,
+    Step,
+    Vocoder,
+)
 from tutti.worker.stage_runner import StageRunner, typed
 
 _PR_SET_PDEATHSIG = 1
@@ -56,18 +71,23 @@ def _serve(desk: StageRunner, line: Channel) -> None:
                 porter.wait()
                 desk.forget(order.ids)
                 continue
-            assert isinstance(order, Acoustic | Vocoder)
+            assert isinstance(order, CallMessage)
             made = _made(desk, order)
             porter.carry(order, made)
             if isinstance(order, Acoustic) and order.on and isinstance(made, Durations):
                 desk.begin(order.checkpoint, [id for id, _ in order.rows])
 
 
-def _made(desk: StageRunner, order: Acoustic | Vocoder) -> list[Samples] | Durations | Failed:
+Result = list[Samples] | BothStages | Durations | Failed
+
+
+def _made(desk: StageRunner, order: CallMessage) -> Result:
     try:
         if isinstance(order, Acoustic):
             durations = desk.acoustic(order.checkpoint, order.rows)
             return Durations(tuple(durations), None if order.on else memory.held())
+        if isinstance(order, RunBoth):
+            return desk.both(order.checkpoint, order.rows)
         return desk.vocoder(order.checkpoint, order.ids, order.spans)
     except Exception as exc:  # noqa: BLE001 - raised by the parent, to the caller
         return _failed(exc)
@@ -80,35 +100,40 @@ class _Porter:
         self._desk = desk
         self._line = line
         self._hands = hands
-        self._leaving: tuple[Vocoder, Future[bool]] | None = None
+        self._leaving: tuple[CallMessage, Future[bool]] | None = None
         self._blank = hands.submit(shelf.blank, ROOM)
         self._shelves: deque[int] = deque()
 
-    def carry(self, order: Acoustic | Vocoder, made: list[Samples] | Durations | Failed) -> None:
+    def carry(self, order: CallMessage, made: Result) -> None:
         self.wait()
-        if isinstance(order, Acoustic) or not isinstance(made, list):
+        if isinstance(made, Durations | Failed):
             self._line.send(made)
         elif self._line.more():
             self._leaving = order, self._hands.submit(self._put, made)
         elif self._put(made):
-            self._desk.spoken(order.ids, order.spans)
+            self._forget(order)
 
     def wait(self) -> None:
         """The last answer is out."""
         if self._leaving is not None:
             (order, put), self._leaving = self._leaving, None
             if put.result():
-                self._desk.spoken(order.ids, order.spans)
+                self._forget(order)
 
-    def _put(self, samples: list[Samples]) -> bool:
+    def _forget(self, order: CallMessage) -> None:
+        if isinstance(order, Vocoder):
+            self._desk.spoken(order.ids, order.spans)
+
+    def _put(self, made: list[Samples] | BothStages) -> bool:
         """False if there was no room: the rows may be asked for again, in smaller batches."""
+        samples = made if isinstance(made, list) else made.samples
         try:
             sound = self._written(samples)
         except OSError as exc:
             self._blank = self._hands.submit(shelf.blank, ROOM)
             self._line.send(_failed(DeviceFull(f"no room for the samples on their way: {exc}; send fewer rows")))
             return False
-        self._line.send(Sound(tuple(map(len, samples)), memory.held()), sound)
+        self._line.send(_described(made), sound)
         # Not closed yet: macOS may lose a descriptor that its sender closes before it has arrived. The parent is at
         # most one answer behind.
         self._shelves.append(sound)
@@ -130,6 +155,14 @@ class _Porter:
         """Memory for the next sound; the last one keeps what it needs."""
         os.ftruncate(sound, os.lseek(sound, 0, os.SEEK_CUR))
         return shelf.blank(ROOM)
+
+
+def _described(made: list[Samples] | BothStages) -> Sound | BothReady:
+    """The answer without its samples."""
+    if isinstance(made, list):
+        return Sound(tuple(map(len, made)), memory.held())
+    n_samples = tuple(map(len, made.samples))
+    return BothReady(tuple(made.durations), n_samples, made.acoustic_s, made.vocoder_s, memory.held())
 
 
 def _failed(exc: Exception) -> Failed:

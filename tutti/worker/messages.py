@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tutti.errors import TuttiError
-from tutti.speech import Model, Utterance
+from tutti.speech import Model, Samples, Utterance
 
 Make = Callable[[], Mapping[str, Model]]  # checkpoints by name; picklable when another process shall call it
 Progress = Callable[[str, int, int], None]  # what is being done, steps done, steps in all (0: not known)
@@ -35,6 +35,14 @@ class Vocoder:
     spans: Mapping[int, FrameRange] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class RunBoth:
+    """Run both stages for rows that share no batch with others; answered by BothReady. No frames are kept."""
+
+    checkpoint: str
+    rows: tuple[tuple[int, Utterance], ...]
+
+
 @dataclass(frozen=True, slots=True)
 class Forget:
     """Nobody waits for these rows any more; not answered."""
@@ -42,7 +50,18 @@ class Forget:
     ids: tuple[int, ...]
 
 
-Order = Acoustic | Vocoder | Forget
+CallMessage = Acoustic | Vocoder | RunBoth
+Order = CallMessage | Forget
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BothStages:
+    """Result of both stages, and the seconds that each of them took inside the worker."""
+
+    durations: list[NDArray[np.int64]]
+    samples: list[Samples]
+    acoustic_s: float
+    vocoder_s: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +110,17 @@ class Sound:
     memory: Memory
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class BothReady:
+    """BothStages without its samples, which lie in the shared memory that came along."""
+
+    durations: tuple[NDArray[np.int64], ...]
+    n_samples: tuple[int, ...]
+    acoustic_s: float
+    vocoder_s: float
+    memory: Memory
+
+
 @dataclass(frozen=True, slots=True)
 class Failed:
     error: TuttiError
@@ -104,4 +134,4 @@ class Logged:
     record: logging.LogRecord
 
 
-Reply = Step | Ready | Durations | Sound | Failed | Logged
+Reply = Step | Ready | Durations | Sound | BothReady | Failed | Logged

@@ -16,7 +16,7 @@ from math import inf
 from tutti.errors import DeviceFull, WorkerLost
 from tutti.worker.base import BaseWorker, Call
 from tutti.worker.child import Child
-from tutti.worker.messages import Durations, Failed, Forget, Make, Progress, Ready, Sound, Step
+from tutti.worker.messages import BothReady, BothStages, Durations, Failed, Forget, Make, Progress, Ready, Sound, Step
 
 log = logging.getLogger(__name__)
 
@@ -199,6 +199,8 @@ class ProcessWorker(BaseWorker):
                 value: object = list(frames)
             case (Sound(_, memory), samples):
                 value = samples
+            case (BothReady(durations, _, acoustic_s, vocoder_s, memory), samples):
+                value = BothStages(list(durations), samples, acoustic_s, vocoder_s)
             case (Failed(error, memory), _):
                 value = error
             case (reply, _):

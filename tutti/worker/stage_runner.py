@@ -1,6 +1,7 @@
 """Where the stages are run: the checkpoints of one device, and the frames of each row between its two stages."""
 
 import logging
+import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
@@ -12,7 +13,7 @@ from tutti.model.onnx.incremental.spans import quiet_end
 from tutti.model.prosody import intone
 from tutti.model.validation import check_samples
 from tutti.speech import Frames, Model, Samples, Span, Utterance
-from tutti.worker.messages import FrameRange, Make, Progress
+from tutti.worker.messages import BothStages, FrameRange, Make, Progress
 
 log = logging.getLogger(__name__)
 
@@ -64,6 +65,18 @@ class StageRunner:
             if isinstance(row, Span):  # a model that knows no parts would answer with the whole row
                 check_samples(row, samples)
         return list(found)
+
+    def both(self, checkpoint: str, rows: Sequence[tuple[int, Utterance]]) -> BothStages:
+        """Run both stages; keep no frames, whatever happens."""
+        ids = [id for id, _ in rows]
+        try:
+            start_s = time.perf_counter()
+            durations = self.acoustic(checkpoint, rows)
+            between_s = time.perf_counter()
+            samples = self.vocoder(checkpoint, ids)
+            return BothStages(durations, samples, between_s - start_s, time.perf_counter() - between_s)
+        finally:
+            self.forget(ids)
 
     def spoken(self, ids: Sequence[int], spans: Mapping[int, FrameRange]) -> None:
         """Forgets the rows that have been heard to their end."""

@@ -8,7 +8,7 @@ from contextlib import suppress
 from tutti.errors import WorkerLost
 from tutti.worker import memory
 from tutti.worker.base import BaseWorker, Call
-from tutti.worker.messages import Acoustic, Forget, Make, Progress, Vocoder
+from tutti.worker.messages import Acoustic, CallMessage, Forget, Make, Progress, RunBoth
 from tutti.worker.stage_runner import StageRunner, typed
 
 GRACE_S = 5.0
@@ -40,7 +40,7 @@ class ThreadWorker(BaseWorker):
             async with asyncio.timeout(GRACE_S):
                 await self._ended.wait()
 
-    def _ask(self, order: Acoustic | Vocoder, timeout_s: float) -> asyncio.Future[object]:
+    def _ask(self, order: CallMessage, timeout_s: float) -> asyncio.Future[object]:
         answer = super()._ask(order, timeout_s)
         hangs = WorkerLost(f"the model did not answer in {timeout_s:g} s")
         watch = self._loop.call_later(timeout_s, self._settle, answer, hangs)
@@ -89,9 +89,11 @@ class ThreadWorker(BaseWorker):
         return True
 
 
-def perform(desk: StageRunner, order: Acoustic | Vocoder) -> object:
+def perform(desk: StageRunner, order: CallMessage) -> object:
     if isinstance(order, Acoustic):
         return desk.acoustic(order.checkpoint, order.rows)
+    if isinstance(order, RunBoth):
+        return desk.both(order.checkpoint, order.rows)
     samples = desk.vocoder(order.checkpoint, order.ids, order.spans)
     desk.spoken(order.ids, order.spans)
     return samples
