@@ -206,31 +206,6 @@ def test_what_is_logged_there_is_heard_here(tmp_path: Path, caplog: pytest.LogCa
     assert any("Traceback" in record.getMessage() and "KeyError" in record.getMessage() for record in caplog.records)
 
 
-def test_a_worker_that_has_grown_too_large_is_replaced_between_batches(tmp_path: Path) -> None:
-    async def scene(worker: ProcessWorker) -> None:
-        first = worker.pid
-        await worker.acoustic("tone", [(1, row(5))], PATIENCE_S)
-        await worker.acoustic("tone", [(2, row(Trouble.GROWS))], PATIENCE_S)  # answered, not lost
-        with pytest.raises(WorkerLost):
-            await worker.vocoder("tone", [1], PATIENCE_S)
-        assert await speak(worker, row(7))
-        assert worker.pid != first
-        assert worker.restarts == 1
-        assert "MB" in worker.status.error
-        assert worker.memory.resident_bytes < 400_000_000
-
-    play(scene, ProcessWorker(Troubled(tmp_path), max_bytes=300_000_000))
-
-
-def test_a_limit_below_what_the_models_need_does_not_stop_the_work(tmp_path: Path) -> None:
-    async def scene(worker: ProcessWorker) -> None:
-        for _ in range(3):
-            assert await speak(worker, row(7))
-        assert worker.restarts == 0
-
-    play(scene, ProcessWorker(Troubled(tmp_path), max_bytes=1))
-
-
 def test_a_worker_that_cannot_be_sent_is_refused_at_the_start() -> None:
     async def start() -> None:
         worker = ProcessWorker(lambda: {"tone": ToneModel()})

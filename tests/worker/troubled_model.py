@@ -29,7 +29,6 @@ class Trouble(IntEnum):
     SHORT = 147  # one row too few comes out
     SPEAKS_ILL = 148  # breaks in the vocoder
     LOGS = 149
-    GROWS = 150
 
 
 class TroubledModel(ToneModel):
@@ -38,7 +37,6 @@ class TroubledModel(ToneModel):
     def __init__(self, folder: Path) -> None:
         super().__init__()
         self._folder = folder
-        self._hoard: list[bytes] = []
 
     def warm_up(self, progress: Callable[[int, int], None]) -> None:
         for done in range(3):
@@ -78,8 +76,6 @@ class TroubledModel(ToneModel):
                 raise InvalidInput("no such speed", param="speed")
             case Trouble.LOGS:
                 logging.getLogger("tutti.troubled").warning("heard in row %s", trouble)
-            case Trouble.GROWS:
-                self._hoard.append(bytes(np.ones(400_000_000, np.uint8)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,24 +35,17 @@ def backoff_s(failures: int) -> float:
 
 
 class ProcessWorker(BaseWorker):
-    """One thread here owns the process: it starts it, gives it one call at a time, and starts it again.
-
-    With `max_bytes`, a process that holds more memory than that after a batch is replaced at once. No call fails for
-    it, but rows between their stages are gone, and their vocoder call raises WorkerLost. A limit below what the models
-    need at rest would never let it work, so a quarter above that is always granted.
-    """
+    """One thread here owns the process: it starts it, gives it one call at a time, and starts it again."""
 
     def __init__(
         self,
         make: Make,
         *,
         progress: Progress = lambda _what, _done, _steps: None,
-        max_bytes: int | None = None,
         backoff_s: Callable[[int], float] = backoff_s,
     ) -> None:
         super().__init__(progress)
         self._make = make
-        self._max_bytes = max_bytes
         self._backoff_s = backoff_s
         self._errands: deque[Call | Forget] = deque()
         self._failures = 0  # since the last answer
@@ -119,8 +112,8 @@ class ProcessWorker(BaseWorker):
         child = self._child = Child(self._make, self._woken)
         grace_s = 0.0
         try:
-            max_bytes = self._greet(child)
-            self._serve(child, max_bytes)
+            self._greet(child)
+            self._serve(child)
             grace_s = GRACE_S
         finally:
             self._child = None
@@ -139,8 +132,8 @@ class ProcessWorker(BaseWorker):
         self._hurry.wait(wait_s)
         return True
 
-    def _greet(self, child: Child) -> float:
-        """Waits until the models are warm; the memory that the process may hold from then on."""
+    def _greet(self, child: Child) -> None:
+        """Waits until the models are warm."""
         while not self._closing:
             match child.hear(time.monotonic() + START_SILENCE_S):
                 case (Step(what, done, steps), _):
@@ -152,21 +145,16 @@ class ProcessWorker(BaseWorker):
                     self._note("ready", memory)
                     self._settle(self._started, None)
                     log.info("worker ready pid=%d resident=%d MB", child.pid, memory.resident_bytes // 1_000_000)
-                    return inf if self._max_bytes is None else max(self._max_bytes, 1.25 * memory.resident_bytes)
+                    return
         raise WorkerLost("the worker was closed before it was ready")
 
-    def _serve(self, child: Child, max_bytes: float) -> None:
+    def _serve(self, child: Child) -> None:
         """Gives it the next call while it is busy with one, so that it need not wait for us in between."""
         told: deque[Call] = deque()
         until_s = inf
         try:
             while not self._closing:
-                enough = self._status.memory.resident_bytes > max_bytes
-                if enough and not told:
-                    self._note("restarting", error=f"it held more than {max_bytes / 1e6:.0f} MB")
-                    log.warning("worker past its memory, starting another")
-                    return
-                if not enough and len(told) < MAX_TOLD and self._errands:
+                if len(told) < MAX_TOLD and self._errands:
                     self._tell_next(child, told)
                     if len(told) == 1:
                         until_s = time.monotonic() + told[0].timeout_s
