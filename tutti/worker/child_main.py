@@ -40,7 +40,6 @@ from tutti.worker.stage_runner import StageRunner, typed
 
 _PR_SET_PDEATHSIG = 1
 KEPT_SHELVES = 2
-ROOM = 1 << 20  # bytes that lie ready for the next sound: 11 s, as much as one row hardly ever has
 
 
 def main(end: socket.socket, make: Make, log_level: int) -> None:
@@ -101,7 +100,6 @@ class _Porter:
         self._line = line
         self._hands = hands
         self._leaving: tuple[CallMessage, Future[bool]] | None = None
-        self._blank = hands.submit(shelf.blank, ROOM)
         self._shelves: deque[int] = deque()
 
     def carry(self, order: CallMessage, made: Result) -> None:
@@ -128,9 +126,8 @@ class _Porter:
         """False if there was no room: the rows may be asked for again, in smaller batches."""
         samples = made if isinstance(made, list) else made.samples
         try:
-            sound = self._written(samples)
+            sound = shelf.put(samples)
         except OSError as exc:
-            self._blank = self._hands.submit(shelf.blank, ROOM)
             self._line.send(_failed(DeviceFull(f"no room for the samples on their way: {exc}; send fewer rows")))
             return False
         self._line.send(_described(made), sound)
@@ -139,22 +136,7 @@ class _Porter:
         self._shelves.append(sound)
         while len(self._shelves) > KEPT_SHELVES:
             os.close(self._shelves.popleft())
-        self._blank = self._hands.submit(self._another, sound)
         return True
-
-    def _written(self, samples: list[Samples]) -> int:
-        sound = self._blank.result()
-        try:
-            shelf.put(samples, sound)
-        except BaseException:
-            os.close(sound)
-            raise
-        return sound
-
-    def _another(self, sound: int) -> int:
-        """Memory for the next sound; the last one keeps what it needs."""
-        os.ftruncate(sound, os.lseek(sound, 0, os.SEEK_CUR))
-        return shelf.blank(ROOM)
 
 
 def _described(made: list[Samples] | BothStages) -> Sound | BothReady:
