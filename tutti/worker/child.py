@@ -1,14 +1,11 @@
 """A worker's process as its parent sees it: born, told, heard, buried."""
 
 import logging
-import multiprocessing
 import os
 import select
-import signal
-import socket
 import time
-from multiprocessing import resource_tracker
 
+from tutti.child_process import ChildProcess
 from tutti.errors import WorkerLost
 from tutti.speech import Samples
 from tutti.worker import child_main as inside
@@ -17,8 +14,6 @@ from tutti.worker.channel import Channel
 from tutti.worker.messages import BothReady, Failed, Logged, Make, Order, Reply, Sound
 
 BREAK_S = 10.0  # within a message
-_SPAWN = multiprocessing.get_context("spawn")
-_SIGNALS = {signal.SIGINT, signal.SIGTERM}
 
 
 class Child:
@@ -26,29 +21,17 @@ class Child:
 
     def __init__(self, make: Make, wake: int) -> None:
         """`wake` is a descriptor that ends every wait when it becomes readable."""
-        here, there = socket.socketpair()
         level = logging.getLogger("tutti").getEffectiveLevel()
-        self._process = _SPAWN.Process(target=inside.main, args=(there, make, level), name="tutti-worker")
-        self._line = Channel(here)
+        self._process = ChildProcess("tutti-worker", inside.main, make, level)
+        self._line = Channel(self._process.socket)
         self._wake = wake
         self._poll = select.poll()
-        self._poll.register(here, select.POLLIN)
+        self._poll.register(self._line, select.POLLIN)
         self._poll.register(wake, select.POLLIN)
-        resource_tracker.ensure_running()  # unblocks signals, so it comes first
-        # Until the child can ignore Ctrl-C and SIGTERM, they wait at its door: it inherits the mask.
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
-        try:
-            self._process.start()
-        except BaseException:
-            self._line.close()
-            raise
-        finally:
-            there.close()
-            signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
     @property
     def pid(self) -> int:
-        return self._process.pid or 0
+        return self._process.pid
 
     def tell(self, order: Order, timeout_s: float) -> None:
         try:
@@ -82,11 +65,7 @@ class Child:
 
     def bury(self, grace_s: float) -> None:
         """Hangs up, gives it that long to put its models away, then kills it."""
-        self._line.close()
-        self._process.join(grace_s)
-        self._process.kill()
-        self._process.join()
-        self._process.close()
+        self._process.stop(grace_s)
 
     def _receive(self, timeout_s: float) -> tuple[Reply, list[Samples]]:
         try:
@@ -104,8 +83,7 @@ class Child:
             return Failed(WorkerLost(f"the samples did not arrive: {exc}"), reply.memory), []
 
     def _dead(self) -> WorkerLost:
-        self._process.join(1.0)  # its line breaks a moment before it is gone
-        return WorkerLost(f"the worker process {_cause(self._process.exitcode)}")
+        return WorkerLost(f"the worker process {self._process.exit_cause()}")
 
 
 def _taken(descriptor: int | None, n_samples: tuple[int, ...]) -> list[Samples]:
@@ -115,18 +93,6 @@ def _taken(descriptor: int | None, n_samples: tuple[int, ...]) -> list[Samples]:
         return shelf.take(descriptor, n_samples)
     finally:
         os.close(descriptor)
-
-
-def _cause(exit_code: int | None) -> str:
-    match exit_code:
-        case None:
-            return "broke off"
-        case -9:
-            return "was killed (SIGKILL; perhaps the machine was out of memory)"
-        case code if code < 0:
-            return f"died of {signal.Signals(-code).name}"
-        case code:
-            return f"ended with status {code}"
 
 
 def _write(record: logging.LogRecord) -> None:

@@ -1,16 +1,11 @@
 """What runs inside of a worker's process: a desk, and the line to whoever gives the orders."""
 
 import copy
-import ctypes
 import gc
 import logging
-import multiprocessing
 import os
 import pickle
-import signal
 import socket
-import sys
-import threading
 from collections import deque
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import suppress
@@ -38,13 +33,11 @@ from tutti.worker.messages import (
 )
 from tutti.worker.stage_runner import StageRunner, typed
 
-_PR_SET_PDEATHSIG = 1
 KEPT_SHELVES = 2
 
 
 def main(end: socket.socket, make: Make, log_level: int) -> None:
     """Serves orders until the line ends. What goes wrong is answered; only a broken line ends the process."""
-    _live_and_die_by_the_parent()
     line = Channel(end)
     logging.basicConfig(handlers=[_OverLine(line)], format="%(message)s", level=log_level, force=True)
     with suppress(EOFError, ConnectionError):  # the parent has hung up
@@ -154,23 +147,6 @@ def _failed(exc: Exception) -> Failed:
     except Exception:  # noqa: BLE001 - an error that cannot travel may fail in any way
         error = ModelFailed(f"{type(error).__name__}: {error}")
     return Failed(error, memory.held())
-
-
-def _live_and_die_by_the_parent() -> None:
-    """Ctrl-C and SIGTERM are the parent's to answer; when it dies, so does this process, whatever it is doing."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT, signal.SIGTERM})
-    if sys.platform == "linux":
-        # A model stuck in native code may never let the thread below run.
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-
-    def outlive() -> None:
-        if parent := multiprocessing.parent_process():
-            parent.join()
-        os._exit(1)
-
-    threading.Thread(target=outlive, name="tutti-parent-watch", daemon=True).start()
 
 
 class _OverLine(logging.Handler):
