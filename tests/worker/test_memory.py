@@ -12,15 +12,15 @@ from tutti.worker import memory
 
 
 def test_resident_memory_is_what_the_system_counts_and_grows_with_what_is_kept() -> None:
-    before = memory.held().resident_bytes
+    before = memory.current().resident_bytes
     assert before == pytest.approx(psutil.Process().memory_info().rss, rel=0.2)
     kept = np.ones(100_000_000, np.uint8)
-    assert memory.held().resident_bytes >= before + 0.9 * kept.nbytes
+    assert memory.current().resident_bytes >= before + 0.9 * kept.nbytes
 
 
 def test_where_the_system_tells_only_the_peak_that_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(memory, "_STATM", Path("/nowhere"))
-    assert memory.held().resident_bytes >= 0.8 * psutil.Process().memory_info().rss
+    assert memory.current().resident_bytes >= 0.8 * psutil.Process().memory_info().rss
 
 
 NUMBERS = {"reserved_bytes": {"all": {"current": 123}}}
@@ -32,7 +32,7 @@ def test_a_device_is_asked_only_when_pytorch_already_uses_it(
 ) -> None:
     cuda = SimpleNamespace(is_initialized=lambda: initialised, memory_stats_as_nested_dict=lambda: NUMBERS)
     monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(cuda=cuda))
-    assert memory.held().device_bytes == held
+    assert memory.current().device_bytes == held
     monkeypatch.delitem(sys.modules, "torch")
-    assert memory.held().device_bytes == 0
+    assert memory.current().device_bytes == 0
     assert "torch" not in sys.modules

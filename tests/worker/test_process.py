@@ -26,8 +26,8 @@ from tests.worker.troubled_model import Trouble, Troubled, row
 from tutti.errors import WorkerLost
 from tutti.model.tone import ToneModel
 from tutti.speech import Model, Samples, Utterance
-from tutti.worker import shared_memory as shelf
-from tutti.worker.process import LONGEST_WAIT_S, ProcessWorker, backoff_s
+from tutti.worker.channel import map_samples, write_samples
+from tutti.worker.process import MAX_BACKOFF_S, ProcessWorker, backoff_s
 
 PATIENCE_S = 30.0
 linux = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
@@ -178,8 +178,8 @@ def test_a_worker_that_once_was_ready_never_gives_up(tmp_path: Path) -> None:
 @given(st.integers(1, 10_000))
 def test_waits_before_a_start_grow_from_nothing_to_a_cap(failures: int) -> None:
     assert backoff_s(1) == 0.0
-    assert backoff_s(failures) <= backoff_s(failures + 1) <= LONGEST_WAIT_S
-    assert backoff_s(failures) == LONGEST_WAIT_S or backoff_s(failures) < backoff_s(failures + 1)
+    assert backoff_s(failures) <= backoff_s(failures + 1) <= MAX_BACKOFF_S
+    assert backoff_s(failures) == MAX_BACKOFF_S or backoff_s(failures) < backoff_s(failures + 1)
 
 
 def test_signals_are_the_parents_business(tmp_path: Path) -> None:
@@ -332,8 +332,8 @@ def test_no_worker_outlives_its_parent(does: str, tmp_path: Path) -> None:
 @given(st.lists(st.integers(0, 3000), max_size=6))
 def test_what_is_put_on_the_shelf_is_taken_from_it(lengths: list[int]) -> None:
     rows = [np.random.default_rng(n).random(n).astype(np.float32) for n in lengths]
-    descriptor = shelf.put([np.repeat(part, 2)[::2] for part in rows])
-    taken = shelf.take(descriptor, lengths)
+    descriptor = write_samples([np.repeat(part, 2)[::2] for part in rows])
+    taken = map_samples(descriptor, lengths)
     os.close(descriptor)
     for there, here in zip(rows, taken, strict=True):
         np.testing.assert_array_equal(there, here)

@@ -1,4 +1,4 @@
-"""What runs inside of a worker's process: a desk, and the line to whoever gives the orders."""
+"""Main function of a worker's process: runs stages for the requests that come over a channel."""
 
 import copy
 import gc
@@ -9,158 +9,147 @@ import socket
 from collections import deque
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import suppress
+from typing import cast
 
 from tutti.errors import DeviceFull, ModelFailed, TuttiError
 from tutti.speech import Samples
 from tutti.worker import memory
-from tutti.worker import shared_memory as shelf
-from tutti.worker.channel import Channel
+from tutti.worker.channel import Channel, write_samples
 from tutti.worker.messages import (
-    Acoustic,
     BothReady,
     BothStages,
-    CallMessage,
-    Durations,
-    Failed,
+    DurationsReady,
     Forget,
-    Logged,
-    Make,
-    Ready,
-    RunBoth,
-    Sound,
-    Step,
-    Vocoder,
+    LogMessage,
+    ModelFactory,
+    ModelsReady,
+    RequestFailed,
+    RunAcoustic,
+    SamplesReady,
+    StageRequest,
+    StartProgress,
 )
-from tutti.worker.stage_runner import StageRunner, typed
+from tutti.worker.stage_runner import StageRunner, as_tutti_error
 
-KEPT_SHELVES = 2
+# Descriptors kept open after they were sent: macOS may lose one that its sender closes before it has arrived, and the
+# parent is at most one answer behind.
+OPEN_DESCRIPTORS = 2
+
+WithSamples = list[Samples] | BothStages  # what is handed over through shared memory
 
 
-def main(end: socket.socket, make: Make, log_level: int) -> None:
-    """Serves orders until the line ends. What goes wrong is answered; only a broken line ends the process."""
-    line = Channel(end)
-    logging.basicConfig(handlers=[_OverLine(line)], format="%(message)s", level=log_level, force=True)
-    with suppress(EOFError, ConnectionError):  # the parent has hung up
+def main(end: socket.socket, make_models: ModelFactory, log_level: int) -> None:
+    """Serve requests until the parent closes the channel. Every error is a reply; none ends the process."""
+    channel = Channel(end)
+    logging.basicConfig(handlers=[_ChannelHandler(channel)], format="%(message)s", level=log_level, force=True)
+    with suppress(EOFError, ConnectionError):  # closed by the parent
         try:
-            desk = StageRunner(make, lambda what, done, steps: line.send(Step(what, done, steps)))
+            runner = StageRunner(make_models, lambda *step: channel.send(StartProgress(*step)))
         except Exception as exc:  # noqa: BLE001 - raised by the parent
-            line.send(_failed(exc))
+            channel.send(_failure(exc))
             return
-        gc.freeze()  # what was loaded stays: to look through PyTorch's objects for garbage takes 80 ms each time
-        line.send(Ready(memory.held()))
+        gc.freeze()  # the models stay: searching PyTorch's objects for garbage takes 80 ms each time
+        channel.send(ModelsReady(memory.current()))
         try:
-            _serve(desk, line)
+            _serve(runner, channel)
         finally:
-            desk.close()
+            runner.close()
 
 
-def _serve(desk: StageRunner, line: Channel) -> None:
-    with ThreadPoolExecutor(1, "tutti-porter") as hands:
-        porter = _Porter(desk, line, hands)
+def _serve(runner: StageRunner, channel: Channel) -> None:
+    with ThreadPoolExecutor(1, "tutti-reply-sender") as background:
+        sender = _ReplySender(runner, channel, background)
         while True:
-            order, _ = line.receive()
-            if isinstance(order, Forget):
-                porter.wait()
-                desk.forget(order.ids)
+            message, _ = channel.receive()
+            if isinstance(message, Forget):
+                sender.flush()
+                runner.forget(message.ids)
                 continue
-            assert isinstance(order, CallMessage)
-            made = _made(desk, order)
-            porter.carry(order, made)
-            if isinstance(order, Acoustic) and order.on and isinstance(made, Durations):
-                desk.begin(order.checkpoint, [id for id, _ in order.rows])
+            assert isinstance(message, StageRequest)
+            result = _run(runner, message)
+            sender.send(message, result)
+            if isinstance(message, RunAcoustic) and message.on and isinstance(result, DurationsReady):
+                runner.begin(message.checkpoint, [id for id, _ in message.rows])
 
 
-Result = list[Samples] | BothStages | Durations | Failed
-
-
-def _made(desk: StageRunner, order: CallMessage) -> Result:
+def _run(runner: StageRunner, request: StageRequest) -> WithSamples | DurationsReady | RequestFailed:
     try:
-        if isinstance(order, Acoustic):
-            durations = desk.acoustic(order.checkpoint, order.rows)
-            return Durations(tuple(durations), None if order.on else memory.held())
-        if isinstance(order, RunBoth):
-            return desk.both(order.checkpoint, order.rows)
-        return desk.vocoder(order.checkpoint, order.ids, order.spans)
+        if isinstance(request, RunAcoustic):
+            durations = runner.acoustic(request.checkpoint, request.rows)
+            return DurationsReady(tuple(durations), None if request.on else memory.current())
+        return cast(WithSamples, runner.run(request))
     except Exception as exc:  # noqa: BLE001 - raised by the parent, to the caller
-        return _failed(exc)
+        return _failure(exc)
 
 
-class _Porter:
-    """Carries answers out in their order: sound in the background, if the next order is there to be worked on."""
+class _ReplySender:
+    """Sends replies in order; those with samples in the background, if the next request is already there."""
 
-    def __init__(self, desk: StageRunner, line: Channel, hands: Executor) -> None:
-        self._desk = desk
-        self._line = line
-        self._hands = hands
-        self._leaving: tuple[CallMessage, Future[bool]] | None = None
-        self._shelves: deque[int] = deque()
+    def __init__(self, runner: StageRunner, channel: Channel, background: Executor) -> None:
+        self._runner = runner
+        self._channel = channel
+        self._background = background
+        self._unsent: tuple[StageRequest, Future[bool]] | None = None
+        self._descriptors: deque[int] = deque()
 
-    def carry(self, order: CallMessage, made: Result) -> None:
-        self.wait()
-        if isinstance(made, Durations | Failed):
-            self._line.send(made)
-        elif self._line.more():
-            self._leaving = order, self._hands.submit(self._put, made)
-        elif self._put(made):
-            self._forget(order)
+    def send(self, request: StageRequest, result: WithSamples | DurationsReady | RequestFailed) -> None:
+        self.flush()
+        if isinstance(result, DurationsReady | RequestFailed):
+            self._channel.send(result)
+        elif self._channel.readable():
+            self._unsent = request, self._background.submit(self._send_samples, result)
+        elif self._send_samples(result):
+            self._runner.forget_finished(request)
 
-    def wait(self) -> None:
-        """The last answer is out."""
-        if self._leaving is not None:
-            (order, put), self._leaving = self._leaving, None
-            if put.result():
-                self._forget(order)
+    def flush(self) -> None:
+        """Wait until the last reply has been sent."""
+        if self._unsent is not None:
+            (request, sent), self._unsent = self._unsent, None
+            if sent.result():
+                self._runner.forget_finished(request)
 
-    def _forget(self, order: CallMessage) -> None:
-        if isinstance(order, Vocoder):
-            self._desk.spoken(order.ids, order.spans)
-
-    def _put(self, made: list[Samples] | BothStages) -> bool:
-        """False if there was no room: the rows may be asked for again, in smaller batches."""
-        samples = made if isinstance(made, list) else made.samples
+    def _send_samples(self, result: WithSamples) -> bool:
+        """False when there was no memory for the samples: the rows may be requested again, in smaller batches."""
         try:
-            sound = shelf.put(samples)
+            descriptor = write_samples(result if isinstance(result, list) else result.samples)
         except OSError as exc:
-            self._line.send(_failed(DeviceFull(f"no room for the samples on their way: {exc}; send fewer rows")))
+            self._channel.send(_failure(DeviceFull(f"no memory to hand over the samples: {exc}; send fewer rows")))
             return False
-        self._line.send(_described(made), sound)
-        # Not closed yet: macOS may lose a descriptor that its sender closes before it has arrived. The parent is at
-        # most one answer behind.
-        self._shelves.append(sound)
-        while len(self._shelves) > KEPT_SHELVES:
-            os.close(self._shelves.popleft())
+        self._channel.send(_reply(result), descriptor)
+        self._descriptors.append(descriptor)
+        while len(self._descriptors) > OPEN_DESCRIPTORS:
+            os.close(self._descriptors.popleft())
         return True
 
 
-def _described(made: list[Samples] | BothStages) -> Sound | BothReady:
-    """The answer without its samples."""
-    if isinstance(made, list):
-        return Sound(tuple(map(len, made)), memory.held())
-    n_samples = tuple(map(len, made.samples))
-    return BothReady(tuple(made.durations), n_samples, made.acoustic_s, made.vocoder_s, memory.held())
+def _reply(result: WithSamples) -> SamplesReady | BothReady:
+    if isinstance(result, list):
+        return SamplesReady(tuple(map(len, result)), memory.current())
+    n_samples = tuple(map(len, result.samples))
+    return BothReady(tuple(result.durations), n_samples, result.acoustic_s, result.vocoder_s, memory.current())
 
 
-def _failed(exc: Exception) -> Failed:
-    error: TuttiError = typed(exc)
+def _failure(exc: Exception) -> RequestFailed:
+    error: TuttiError = as_tutti_error(exc)
     try:
         pickle.loads(pickle.dumps(error))
-    except Exception:  # noqa: BLE001 - an error that cannot travel may fail in any way
+    except Exception:  # noqa: BLE001 - an error that cannot be pickled may fail in any way
         error = ModelFailed(f"{type(error).__name__}: {error}")
-    return Failed(error, memory.held())
+    return RequestFailed(error, memory.current())
 
 
-class _OverLine(logging.Handler):
-    """Sends what is logged here to the parent's log."""
+class _ChannelHandler(logging.Handler):
+    """Sends log records to the parent."""
 
-    def __init__(self, line: Channel) -> None:
+    def __init__(self, channel: Channel) -> None:
         super().__init__()
-        self._line = line
+        self._channel = channel
 
     def emit(self, record: logging.LogRecord) -> None:
         plain = copy.copy(record)
-        plain.msg = self.format(record)  # with its traceback, which cannot travel
+        plain.msg = self.format(record)  # with its traceback, which cannot be pickled
         plain.args = plain.exc_info = plain.exc_text = plain.stack_info = None
         try:
-            self._line.send(Logged(plain))
+            self._channel.send(LogMessage(plain))
         except Exception:  # noqa: BLE001 - as every handler does
             self.handleError(record)
