@@ -39,8 +39,8 @@ class OpenStream:
 
     text: str
     code: str
-    own: UserLexicon | None = None
-    patient: bool = False
+    user_lexicon: UserLexicon | None = None
+    whole_text: bool = False
     n_done: int = 0
 
 
@@ -215,7 +215,7 @@ def _child_main(end: socket.socket, pronounce: front.Pronounce, warm: tuple[str,
 def _next_chunks(request: NextChunks, streams: dict[int, Iterator[Chunk]], pronounce: front.Pronounce) -> Answer:
     try:
         if new := request.open:
-            chunks = front.chunks(new.text, new.code, pronounce, new.own, patient=new.patient)
+            chunks = front.chunks(new.text, new.code, pronounce, new.user_lexicon, patient=new.whole_text)
             streams[request.stream] = itertools.islice(chunks, new.n_done, None)
         if request.stream not in streams:
             return None
