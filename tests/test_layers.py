@@ -7,7 +7,7 @@ import pytest
 
 PACKAGE = Path(__file__).parent.parent / "tutti"
 LAYERS = {
-    **dict.fromkeys(("errors", "settings", "speech", "metrics"), 0),
+    **dict.fromkeys(("errors", "settings", "speech", "metrics", "child_process"), 0),
     **dict.fromkeys(("text", "audio", "model", "voices", "weights"), 1),
     **dict.fromkeys(("batching", "captions", "verify"), 2),
     **dict.fromkeys(("worker",), 3),

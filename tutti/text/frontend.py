@@ -13,7 +13,7 @@ from typing import Protocol
 from tutti import text as front
 from tutti.errors import G2PUnavailable
 from tutti.text.chunk import Chunk
-from tutti.text.g2p_process import Clerk, Lost, Opens, Pull
+from tutti.text.g2p_process import G2PProcess, NextChunks, OpenStream, StreamLost
 from tutti.text.user_lexicon import UserLexicon
 
 MAX_CHUNKS_AT_ONCE = 4  # a new text waits for at most so many chunks of another
@@ -37,7 +37,7 @@ class G2PPool:
 
     def __init__(self, pronounce: front.Pronounce, workers: int = 1, *, warm: Sequence[str] = ("en-us",)) -> None:
         """`pronounce` must be picklable; `warm` names the languages to load before the first text."""
-        self._clerks = [Clerk(pronounce, tuple(warm)) for _ in range(workers)]
+        self._clerks = [G2PProcess(pronounce, tuple(warm)) for _ in range(workers)]
         self._streams = itertools.count()
 
     @property
@@ -61,12 +61,12 @@ class G2PPool:
                 deaths = 0
                 while True:
                     try:
-                        opens = None if open_ else Opens(text, code, own, patient, n_done)
-                        made = await clerk.ask(Pull(stream, n_chunks, opens))
+                        opens = None if open_ else OpenStream(text, code, own, patient, n_done)
+                        made = await clerk.next_chunks(NextChunks(stream, n_chunks, opens))
                         break
-                    except Lost as lost:
+                    except StreamLost as lost:
                         open_ = False
-                        deaths += lost.by_this
+                        deaths += lost.during_request
                         if deaths > 1:
                             raise G2PUnavailable(f"the G2P process broke twice on this text: {lost}") from None
                 open_ = True
@@ -77,7 +77,7 @@ class G2PPool:
                     return
         finally:
             clerk.n_streams -= 1
-            clerk.leave(stream)
+            clerk.close_stream(stream)
 
     async def close(self) -> None:
         await asyncio.gather(*(clerk.close() for clerk in self._clerks))

@@ -1,5 +1,6 @@
-"""The tone model with a row for every trouble: what happens is written into the row's first token."""
+"""A tone model with a row for every fault, chosen by the row's first token; and helpers of the worker tests."""
 
+import asyncio
 import logging
 import os
 import signal
@@ -15,30 +16,30 @@ from tutti.errors import DeviceFull, InvalidInput, ModelFailed, WeightsCorrupt
 from tutti.model.tone import ToneModel, pitch_hz
 from tutti.speech import Frames, Model, Samples, Utterance
 
+TIMEOUT_S = 60.0  # of calls that must not take long
 
-class Trouble(IntEnum):
-    """First tokens, and what they do."""
+
+class Fault(IntEnum):
+    """First tokens of rows, and what they cause."""
 
     DIES = 140
     HANGS = 141
-    POISON = 142
-    FULL = 143
+    FAILS = 142
+    DEVICE_FULL = 143
     NO_MEMORY = 144
-    ODD = 145
-    WRONG = 146
-    SHORT = 147  # one row too few comes out
-    SPEAKS_ILL = 148  # breaks in the vocoder
+    UNEXPECTED = 145
+    INVALID = 146
+    ROW_MISSING = 147  # one row too few is returned
+    VOCODER_FAILS = 148
     LOGS = 149
-    GROWS = 150
 
 
-class TroubledModel(ToneModel):
-    """`folder` is how it talks with the test: it writes `running` there, and hangs until there is `go on`."""
+class FaultyModel(ToneModel):
+    """`folder` connects it with the test: it writes `running` there, and hangs until there is `continue`."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__()
         self._folder = folder
-        self._hoard: list[bytes] = []
 
     def warm_up(self, progress: Callable[[int, int], None]) -> None:
         for done in range(3):
@@ -47,54 +48,52 @@ class TroubledModel(ToneModel):
     def acoustic(self, rows: Sequence[Utterance]) -> list[Frames]:
         for row in rows:
             self._act(int(row.tokens[1]))
-        found = super().acoustic(rows)
-        return found[:-1] if any(row.tokens[1] == Trouble.SHORT for row in rows) else found
+        batch = super().acoustic(rows)
+        return batch[:-1] if any(row.tokens[1] == Fault.ROW_MISSING for row in rows) else batch
 
     def vocoder(self, rows: Sequence[Frames]) -> list[Samples]:
-        if any(pitch_hz(Trouble.SPEAKS_ILL) in row.f0 for row in rows):
+        if any(pitch_hz(Fault.VOCODER_FAILS) in row.f0 for row in rows):
             raise ModelFailed("not a voice")
         return super().vocoder(rows)
 
     def close(self) -> None:
         (self._folder / "closed").touch()
 
-    def _act(self, trouble: int) -> None:
-        match trouble:
-            case Trouble.DIES:
+    def _act(self, fault: int) -> None:
+        match fault:
+            case Fault.DIES:
                 os.kill(os.getpid(), signal.SIGKILL)
-            case Trouble.HANGS:
+            case Fault.HANGS:
                 (self._folder / "running").touch()
-                while not (self._folder / "go on").exists():
+                while not (self._folder / "continue").exists():
                     time.sleep(0.005)
-            case Trouble.POISON:
-                raise ModelFailed("this row broke the network")
-            case Trouble.FULL:
+            case Fault.FAILS:
+                raise ModelFailed("the network failed on this row")
+            case Fault.DEVICE_FULL:
                 raise DeviceFull("send fewer")
-            case Trouble.NO_MEMORY:
+            case Fault.NO_MEMORY:
                 raise MemoryError
-            case Trouble.ODD:
-                raise KeyError("nobody thought of this")
-            case Trouble.WRONG:
+            case Fault.UNEXPECTED:
+                raise KeyError("unforeseen")
+            case Fault.INVALID:
                 raise InvalidInput("no such speed", param="speed")
-            case Trouble.LOGS:
-                logging.getLogger("tutti.troubled").warning("heard in row %s", trouble)
-            case Trouble.GROWS:
-                self._hoard.append(bytes(np.ones(400_000_000, np.uint8)))
+            case Fault.LOGS:
+                logging.getLogger("tutti.faulty").warning("logged in row %s", fault)
 
 
 @dataclass(frozen=True, slots=True)
-class Troubled:
-    """Makes the model, unless a file in the folder says what is wrong today; counts its starts there."""
+class FaultyModels:
+    """Makes the models, or fails as a file in the folder says; counts its calls there."""
 
     folder: Path
 
     def __call__(self) -> Mapping[str, Model]:
         with (self.folder / "starts").open("a") as starts:
             starts.write("start\n")
-        for name, fail in _START_TROUBLES.items():
+        for name, fail in _START_FAULTS.items():
             if (self.folder / name).exists():
                 fail()
-        return {"tone": TroubledModel(self.folder), "other": ToneModel()}
+        return {"tone": FaultyModel(self.folder), "other": ToneModel()}
 
     def n_starts(self) -> int:
         path = self.folder / "starts"
@@ -109,7 +108,7 @@ def _broken() -> None:
     raise RuntimeError("a bug")
 
 
-_START_TROUBLES: dict[str, Callable[[], object]] = {
+_START_FAULTS: dict[str, Callable[[], object]] = {
     "corrupt": _corrupt,
     "broken": _broken,
     "deadly": lambda: os.kill(os.getpid(), signal.SIGSEGV),
@@ -118,3 +117,13 @@ _START_TROUBLES: dict[str, Callable[[], object]] = {
 
 def row(*tokens: int, speed: float = 1.0) -> Utterance:
     return Utterance(np.array([0, *tokens, 0]), np.zeros(256, np.float32), speed)
+
+
+def expected_samples(utterance: Utterance) -> Samples:
+    model = ToneModel()
+    return model.vocoder(model.acoustic([utterance]))[0]
+
+
+async def wait_until(condition: Callable[[], bool]) -> None:
+    while not condition():
+        await asyncio.sleep(0.005)
