@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 from tests.fakes import silent_voices, tone_engine
+from tests.full_disk import fill_disk
 from tutti.cli import main as cli
 from tutti.engine.engine import Engine
 from tutti.settings import Settings
@@ -182,12 +183,7 @@ def test_bytes_that_are_no_text_are_refused(run: Run) -> None:
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
 def test_a_full_disk_is_said_and_leaves_no_file(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    real_open = Path.open
-
-    def full(path: Path, mode: str = "r", *rest: object) -> object:
-        return real_open(Path("/dev/full"), mode) if ".partial" in path.name else real_open(path, mode)
-
-    monkeypatch.setattr(Path, "open", full)
+    fill_disk(monkeypatch)
     code, _, err = run("speak", "deep water", "-o", "x.wav")
     assert (code, "no room left to write x.wav" in err) == (4, True)
     assert not Path("x.wav").exists()

@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 from tests.audiobook.make_epub import epub, page, png
 from tests.cli.read_with_tones import noted
 from tests.fakes import silent_voices, tone_engine
+from tests.full_disk import fill_disk
 from tutti.audio.tagged import container
 from tutti.audiobook import Journal, finish, passages
 from tutti.audiobook.book import Book, Chapter
@@ -269,9 +270,10 @@ def test_an_audio_file_that_does_not_fit_is_no_file_and_the_journal_stays(tmp_pa
     out.write_bytes(b"what was there before")
     with full_journal(tmp_path / "journal") as journal:
         plan = list(passages(BOOK.chapters))
-        (tmp_path / f".b{suffix}.partial").symlink_to("/dev/full")
-        with pytest.raises(StorageFull, match="no room left"):
-            finish(BOOK, plan, journal, out, container(suffix))
+        with pytest.MonkeyPatch.context() as patch:
+            fill_disk(patch)
+            with pytest.raises(StorageFull, match="no room left"):
+                finish(BOOK, plan, journal, out, container(suffix))
         assert out.read_bytes() == b"what was there before"
         assert finish(BOOK, plan, journal, out, container(suffix)).n_chapters == 2
     with av.open(str(out), format="s16le" if suffix == ".pcm" else None) as file:

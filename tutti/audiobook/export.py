@@ -1,9 +1,7 @@
 """From the journal to the files a listener gets: sound with chapters and cover, and captions beside it."""
 
-import errno
-import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
@@ -15,7 +13,8 @@ from tutti.audiobook.journal import Journal
 from tutti.audiobook.passages import Passage
 from tutti.captions import Cue, Kind, cues, written
 from tutti.engine.word_times import silence
-from tutti.errors import InvalidInput, NothingToSpeak, StorageFull
+from tutti.errors import NothingToSpeak
+from tutti.files import atomic_write, write_error
 from tutti.speech import SAMPLE_RATE, WordTime
 
 
@@ -55,7 +54,7 @@ def finish(
     if not any(journal.n_samples.values()):
         raise NothingToSpeak("the book has nothing that can be said", param="book")
     words: list[list[WordTime]] = [[] for _ in book.chapters] if captions else []
-    with whole_file(path) as file:
+    with _file(path) as file:
         out = writer(kind, file, _tags(book, marks), n_samples)
         try:
             at = 0
@@ -73,37 +72,19 @@ def finish(
             raise
     if captions:
         text = written(_cues(book, words), captions.kind, by_word=captions.by_word)
-        with whole_file(captions.path) as file:
+        with _file(captions.path) as file:
             file.write(text.encode("utf-8", "replace"))
     return Finished(n_samples / SAMPLE_RATE, len(marks), _left_out(book, kind))
 
 
 @contextmanager
-def whole_file(path: Path) -> Iterator[BinaryIO]:
-    """A file beside the target, which becomes it when all is written and on the disk; else it is gone."""
-    unfinished = path.with_name(f".{path.name}.partial")
+def _file(path: Path) -> Iterator[BinaryIO]:
+    """Give a file that appears when it is complete; unbuffered, as FFmpeg reads back what it has written."""
     try:
-        with unfinished.open("wb+", buffering=0) as file:
+        with atomic_write(path, buffering=0) as file:
             yield file
-            os.fsync(file.fileno())
-        unfinished.replace(path)
-        _sync_folder(path.parent)
     except OSError as exc:
-        if exc.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-            raise StorageFull(f"no room left to write {path}; make room and go on, nothing spoken is lost") from exc
-        raise InvalidInput(f"cannot write {path}: {exc.strerror or exc}", param="out") from exc
-    finally:
-        unfinished.unlink(missing_ok=True)
-
-
-def _sync_folder(folder: Path) -> None:
-    """The new name, too, must be on the disk; some file systems do not let a folder be told so."""
-    with suppress(OSError):
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
+        raise write_error(path, exc) from exc
 
 
 def _marks(book: Book, plan: Sequence[Passage], journal: Journal) -> list[Mark]:

@@ -10,14 +10,13 @@ be seen again: a few batches as the warm-up found them count for ever as if they
 
 import hashlib
 import json
-import os
 import re
-import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from tutti.batching.job import Key
 from tutti.batching.layout import Extent, Features, Layout, extent
+from tutti.files import write_file
 
 Coefficients = tuple[float, float, float, float]
 
@@ -123,10 +122,7 @@ def save(costs: Mapping[Key, CostModel], path: Path) -> None:
     """Keep the coefficients for the next start; the file is whole or not there."""
     kept = [[*key, cost.coefficients] for key, cost in costs.items()]
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=path.name)
-    with os.fdopen(handle, "w", encoding="utf-8") as file:
-        json.dump({"version": VERSION, "costs": kept}, file, indent=1)
-    Path(name).replace(path)
+    write_file(path, json.dumps({"version": VERSION, "costs": kept}, indent=1))
 
 
 def load(path: Path) -> dict[Key, Coefficients]:

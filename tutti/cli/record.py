@@ -1,15 +1,13 @@
 """A stream of speech, written down: to a pipe as it comes, or to a file that is whole once it has its name."""
 
-import errno
 import json
-import os
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
 from tutti.audio import encoder, true_header
-from tutti.errors import InvalidInput, StorageFull, TuttiError
+from tutti.files import atomic_write, write_error
 from tutti.speech import SAMPLE_RATE, Speech, WordTime
 
 Show = Callable[[int], None]  # told how far into the text the speech has come
@@ -52,18 +50,14 @@ async def record(
 async def record_file(
     stream: AsyncIterator[Speech], path: Path, format: str, sample_rate: int | None, show: Show
 ) -> Heard:
-    """Records beside the target and renames at the end; the header is written again with the true length."""
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    """Record into a file that appears when it is complete; the header is written again with the true length."""
     try:
-        with unfinished.open("wb") as file:
+        with atomic_write(path) as file:
             heard = await record(stream, file, format, sample_rate, show)
             file.seek(0)
             file.write(true_header(format, sample_rate=sample_rate, n_samples=heard.n_samples))
-        unfinished.replace(path)
     except OSError as exc:
-        raise _cannot_write(path, exc) from exc
-    finally:
-        unfinished.unlink(missing_ok=True)
+        raise write_error(path, exc) from exc
     return heard
 
 
@@ -86,10 +80,4 @@ def save_text(path: Path, text: str) -> None:
     try:
         path.write_text(text, encoding="utf-8")
     except OSError as exc:
-        raise _cannot_write(path, exc) from exc
-
-
-def _cannot_write(path: Path, exc: OSError) -> TuttiError:
-    if exc.errno in (errno.ENOSPC, errno.EDQUOT):
-        return StorageFull(f"no room left to write {path}")
-    return InvalidInput(f"cannot write {path}: {exc.strerror}", param="out")
+        raise write_error(path, exc) from exc
