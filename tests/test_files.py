@@ -56,6 +56,13 @@ def test_a_killed_process_leaves_the_old_file(tmp_path: Path) -> None:
     assert path.read_text() == "new"
 
 
+def test_a_locked_write_clears_what_a_killed_one_has_left(tmp_path: Path) -> None:
+    (tmp_path / ".x.partial").write_text("half of a killed process")
+    with atomic_write(tmp_path / "x", locked=True) as file:
+        file.write(b"new")
+    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("x", "new")]
+
+
 def test_the_data_is_on_the_disk_before_the_file_has_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path, seen = tmp_path / "x", list[bool]()
     monkeypatch.setattr(os, "fsync", lambda _: seen.append(path.exists()))

@@ -10,17 +10,21 @@ from typing import BinaryIO
 
 from tutti.errors import InvalidInput, StorageFull, TuttiError
 
-PARTIAL = ".partial"  # suffix of an unfinished file; only a killed process leaves one behind
+PARTIAL = ".partial"  # suffix of an unfinished file; a killed process leaves one behind
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 @contextmanager
-def atomic_write(path: Path, mode: int = 0o666, buffering: int = -1) -> Iterator[BinaryIO]:
-    """Give a file beside `path` that replaces it when the block ends, and is removed if the block raises."""
-    partial = path.with_name(f".{path.name[:40]}.{token_hex(8)}{PARTIAL}")
+def atomic_write(path: Path, mode: int = 0o666, *, buffering: int = -1, locked: bool = False) -> Iterator[BinaryIO]:
+    """Give a file beside `path` that replaces it when the block ends, and is removed if the block raises.
+
+    With `locked` no other process writes `path`: the next write reuses what a killed process has left behind.
+    """
+    name = path.name if locked else f"{path.name[:40]}.{token_hex(8)}"
+    partial = path.with_name(f".{name}{PARTIAL}")
     try:
         # The umask applies to `mode`, as for any new file.
-        with open(partial, "xb+", buffering, opener=lambda name, flags: os.open(name, flags, mode)) as file:
+        with open(partial, "wb+", buffering, opener=lambda name, flags: os.open(name, flags, mode)) as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
