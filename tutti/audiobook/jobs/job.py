@@ -9,7 +9,7 @@ from tutti.captions import Kind
 from tutti.speech import SpeechParams
 
 JobState = Literal["queued", "running", "paused", "done", "failed", "cancelled"]
-ENDED: tuple[JobState, ...] = ("paused", "done", "failed", "cancelled")  # stays so until somebody changes it
+ENDED: tuple[JobState, ...] = ("paused", "done", "failed", "cancelled")  # no further change without a request
 
 
 @dataclass(frozen=True, slots=True)

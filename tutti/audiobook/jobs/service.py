@@ -261,6 +261,6 @@ class JobService:
         return await asyncio.get_running_loop().run_in_executor(self._disk, function)
 
     def _notify(self, id: str) -> None:
-        """Wake everyone who watches this job."""
+        """Wake all watchers of this job."""
         if event := self._changes.pop(id, None):
             event.set()
