@@ -1,4 +1,4 @@
-"""`tutti read` with the real model: what is in the audiobook is what is in the book."""
+"""`tutti read` with the real model: the audiobook contains every word of the book."""
 
 import sys
 from pathlib import Path

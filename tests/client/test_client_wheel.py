@@ -51,7 +51,7 @@ def test_the_wheel_has_the_client_and_what_it_imports_and_no_more(wheel: Path) -
     with zipfile.ZipFile(wheel) as files:
         names = {name for name in files.namelist() if ".dist-info/" not in name}
     parts = {name for name in names if not name.startswith("tutti/client/")}
-    assert parts == {"tutti/__init__.py", "tutti/errors.py", "tutti/py.typed"}
+    assert parts == {"tutti/__init__.py", "tutti/errors.py", "tutti/files.py", "tutti/py.typed"}
     assert {f"tutti/client/{path.name}" for path in (ROOT / "tutti/client").glob("*.py")} < names
     assert not any("__pycache__" in name for name in names)
 

@@ -24,8 +24,8 @@ import pytest
 from tests.audiobook.make_epub import epub, page, png
 from tests.fakes import silent_voices, tone_engine
 from tests.server.harness import House, Stage, serving, shaped
-from tutti.audiobook import passages
 from tutti.audiobook.book import Chapter
+from tutti.audiobook.passages import passages
 from tutti.errors import ModelFailed
 from tutti.model.tone import FRAMES_PER_TOKEN, ToneModel
 from tutti.speech import Frames, Samples, Speech, SpeechParams
@@ -137,7 +137,7 @@ def test_it_says_every_passage_once_as_bulk(house: House) -> None:
 def said() -> list[str]:
     """The passages of TEXT."""
     chapters = [Chapter("", f"# {part}") for part in TEXT.split("# ") if part]
-    return [passage.said(chapters) for passage in passages(chapters)]
+    return [passage.text(chapters) for passage in passages(chapters)]
 
 
 def test_a_book_comes_as_a_form_and_goes_as_an_audiobook_in_ranges(house: House) -> None:
@@ -222,7 +222,7 @@ def test_killed_with_the_server_it_goes_on_by_itself(tmp_path: Path) -> None:
     with process(tmp_path, die_after=3) as (server, client):
         id = client.post("/v1/jobs", json=body).json()["id"]
         assert server.wait(60) == -signal.SIGKILL
-    note = tmp_path / "said"
+    note = tmp_path / "spoken"
     note.unlink()
     with process(tmp_path) as (_, client):
         assert ended_at(client, id)["state"] == "done"
@@ -304,7 +304,7 @@ def small(voice_folder: Path) -> Iterator[House]:
 def test_a_broken_book_is_refused(small: House) -> None:
     for name, data, said in (
         ("b.epub", b"PK nothing", "not an EPUB"),
-        ("b.doc", b"words", "a book is one of"),
+        ("b.doc", b"words", "is not a book file"),
         ("b.txt", b"caf\xe9", "not utf-8"),
     ):
         error = shaped(small.clients[0].post("/v1/jobs", files={"file": (name, data)}), 400, "invalid_input",

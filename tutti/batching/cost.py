@@ -10,14 +10,13 @@ again and never be corrected, so a few batches of the warm-up count for ever as 
 
 import hashlib
 import json
-import os
 import re
-import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from tutti.batching.job import Key
 from tutti.batching.layout import Features, Layout, RowSizes, row_sizes
+from tutti.files import write_file
 
 Coefficients = tuple[float, float, float, float]
 
@@ -135,10 +134,7 @@ def save(costs: Mapping[Key, CostModel], path: Path) -> None:
     """Store the coefficients for the next start."""
     kept = [[*key, cost.coefficients] for key, cost in costs.items()]
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=path.name)
-    with os.fdopen(handle, "w", encoding="utf-8") as file:
-        json.dump({"version": VERSION, "costs": kept}, file, indent=1)
-    Path(name).replace(path)
+    write_file(path, json.dumps({"version": VERSION, "costs": kept}, indent=1))
 
 
 def load(path: Path) -> dict[Key, Coefficients]:

@@ -6,8 +6,8 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from tutti.audio.tagged import CONTAINERS
-from tutti.audiobook.jobs import Job, State
-from tutti.audiobook.jobs.job import ENDED, Run
+from tutti.audiobook.jobs import AudiobookJob, JobState
+from tutti.audiobook.jobs.job import ENDED, RunningJob
 from tutti.server.errors import ErrorBody
 from tutti.server.openapi import Responses, errors
 from tutti.server.schemas import Wishes
@@ -51,7 +51,7 @@ class JobStatus(BaseModel):
 
     id: str
     object: Literal["job"] = "job"
-    state: State
+    state: JobState
     created_at: int
     title: str
     author: str
@@ -94,7 +94,7 @@ FILES: Responses = {
 EVENTS: Responses = {200: {"content": {"text/event-stream": {}}}, **UNKNOWN}
 
 
-def status_of(job: Job, run: Run | None) -> JobStatus:
+def status_of(job: AudiobookJob, run: RunningJob | None) -> JobStatus:
     """How a job is doing; `run` is there while it is under way."""
     progress = None
     if job.state not in ENDED:

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tutti.errors import StorageFull, WeightsUnavailable
+from tutti.files import move_file
 from tutti.weights.manifest import megabytes
 
 _FULL = {errno.ENOSPC, errno.EDQUOT}
@@ -49,9 +50,7 @@ def require_room(folder: Path, n_bytes: int) -> None:
 def move_whole(source: Path, target: Path) -> None:
     """Put a finished file in its place: after a power cut it is there whole, or not at all."""
     target.parent.mkdir(parents=True, exist_ok=True)
-    _sync(source)
-    os.replace(source, target)
-    _sync(target.parent)
+    move_file(source, target)
 
 
 @contextmanager
@@ -78,11 +77,3 @@ def _full(folder: Path, n_bytes: int, free: int) -> StorageFull:
 
 def _existing(folder: Path) -> Path:
     return next(path for path in (folder, *folder.parents) if path.exists())
-
-
-def _sync(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

@@ -4,13 +4,13 @@ its generator, so that a row can sound stretch by stretch.
 The names are the same in the fp32 and the int8 file.
 """
 
-import os
 from pathlib import Path
 from typing import NamedTuple
 
 from filelock import FileLock
 
 from tutti.errors import StorageFull, WeightsCorrupt
+from tutti.files import write_file
 
 # What the acoustic half hands over.
 FEATURES = "/encoder/MatMul_1_output_0"  # [1, 512, T]
@@ -73,13 +73,7 @@ def _cut(official: Path, paths: Graphs) -> None:
 
 
 def _write(data: bytes, path: Path) -> None:
-    partial = path.with_suffix(f".{os.getpid()}.partial")
     try:
-        with partial.open("wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        partial.replace(path)
+        write_file(path, data)
     except OSError as exc:
-        partial.unlink(missing_ok=True)
         raise StorageFull(f"cannot write {path} ({len(data) >> 20} MiB): {exc.strerror}") from exc

@@ -18,7 +18,8 @@ from starlette.datastructures import UploadFile
 from starlette.types import Message
 
 from tutti.audio.tagged import container
-from tutti.audiobook.jobs import Job, Jobs, Limits, Wish
+from tutti.audiobook.fingerprint import sound_of
+from tutti.audiobook.jobs import AudiobookJob, JobLimits, JobService, JobSpec
 from tutti.audiobook.jobs.job import ENDED
 from tutti.errors import InvalidInput
 from tutti.server.aliases import checkpoint
@@ -43,30 +44,27 @@ STILL_HERE_S = 15.0  # a comment keeps proxies from closing a quiet stream of ev
 FIELDS = 40
 
 
-def jobs_of(service: Service) -> Jobs:
+def jobs_of(service: Service) -> JobService:
     """The jobs of this server, as its settings limit them."""
     settings = service.settings
-    return Jobs(
+    return JobService(
         service.engine,
         settings.data / "jobs",
-        Limits(settings.max_jobs, settings.max_jobs_gb * 1e9),
+        JobLimits(settings.max_jobs, settings.max_jobs_gb * 1e9),
         passages_at_once=lambda: max(2, int(service.engine.stats()["config"]["max_batch_size"])),
-        sound=lambda: {
-            "model": (settings.backend, settings.device, settings.precision),
-            "lexicon": service.lexicon_stamp(),
-        },
+        sound=lambda: sound_of(settings),
     )
 
 
-def jobs_routes(service: Service, jobs: Jobs, keys: Keys) -> APIRouter:
+def jobs_routes(service: Service, jobs: JobService, keys: Keys) -> APIRouter:
     routes = APIRouter(prefix="/v1/jobs", tags=["jobs"])
 
     def owner(request: Request) -> str:
         """Who may see which jobs: listings are open elsewhere, but what others read is nobody's business."""
         return keys.caller(request.headers.get("authorization", ""))
 
-    def told(job: Job) -> JobStatus:
-        return status_of(job, jobs.run(job.id))
+    def told(job: AudiobookJob) -> JobStatus:
+        return status_of(job, jobs.running(job.id))
 
     whose = Depends(owner)
 
@@ -131,7 +129,7 @@ def jobs_routes(service: Service, jobs: Jobs, keys: Keys) -> APIRouter:
     return routes
 
 
-async def _told(jobs: Jobs, owner: str, id: str) -> AsyncIterator[bytes]:
+async def _told(jobs: JobService, owner: str, id: str) -> AsyncIterator[bytes]:
     """An event for each change; the last one names the state in which the job ended."""
     async with aclosing(jobs.watch(owner, id)) as changes:
         while True:
@@ -148,10 +146,10 @@ async def _told(jobs: Jobs, owner: str, id: str) -> AsyncIterator[bytes]:
                 return
             ended = job.state in ENDED
             kind = f"job.{job.state if ended else 'progress'}"
-            yield event({"type": kind, "job": status_of(job, jobs.run(job.id)).model_dump()})
+            yield event({"type": kind, "job": status_of(job, jobs.running(job.id)).model_dump()})
 
 
-def _wish(body: JobBody, service: Service) -> Wish:
+def _wish(body: JobBody, service: Service) -> JobSpec:
     if body.sample_rate is not None or body.volume_multiplier is not None:
         raise InvalidInput("jobs are written at 24 kHz and as loud as they are read", param="sample_rate")
     cast = service.cast
@@ -160,7 +158,7 @@ def _wish(body: JobBody, service: Service) -> Wish:
     suffix = f".{(body.format or 'm4b').lower()}"
     with fields(out="format"):
         container(suffix)
-    return Wish(params, suffix, body.captions, bool(body.captions_by_word), body.encoding, body.title, body.author)
+    return JobSpec(params, suffix, body.captions, bool(body.captions_by_word), body.encoding, body.title, body.author)
 
 
 async def _given(request: Request) -> AsyncGenerator[tuple[JobBody, BinaryIO, str]]:
@@ -227,7 +225,7 @@ def _limited(request: Request, max_bytes: int) -> Request:
     return Request(request.scope, receive)
 
 
-def _named(job: Job, suffix: str) -> str:
+def _named(job: AudiobookJob, suffix: str) -> str:
     """What a browser saves it as."""
     kept = "".join(char if char.isalnum() or char in " -_.,()" else "_" for char in job.title)[:80].strip(" .")
     return f"{kept or 'book'}{suffix}"

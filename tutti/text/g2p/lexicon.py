@@ -4,12 +4,12 @@ import json
 import mmap
 import os
 import struct
-import tempfile
 from array import array
 from dataclasses import dataclass
 from pathlib import Path
 
 from tutti.errors import WeightsUnavailable
+from tutti.files import write_file
 
 ACCENTS = {"en-us": "us", "en-gb": "gb"}
 FORMAT = b"TUTTILX1"
@@ -145,10 +145,7 @@ def _map(path: Path) -> mmap.mmap:
 def _write(path: Path, table: bytes) -> bool:
     """Put the table in place in one step; a read-only cache is no reason to fail."""
     try:
-        with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
-            file.write(table)
-        os.chmod(file.name, 0o644)  # the cache may be shared
-        os.replace(file.name, path)
+        write_file(path, table)
     except OSError:
         return False
     return True
