@@ -10,7 +10,7 @@ from itertools import pairwise
 from tutti.errors import InvalidInput
 from tutti.text.chunker import PARAGRAPH_PAUSE_S
 from tutti.text.clean import clean
-from tutti.text.marks import check
+from tutti.text.marks import carry, check
 from tutti.text.split import LONGEST_SENTENCE, LONGEST_WORD, sentences
 from tutti.text.ssml import is_ssml
 
@@ -90,7 +90,7 @@ class Intake:
         stretch = Segment(text, at, self._gap_s if text.strip() else 0.0, "".join(self._marks.values()))
         if text.strip():
             self._gap_s = PARAGRAPH_PAUSE_S if _PARAGRAPH_END.search(text) else 0.0
-        _remember(self._marks, text)
+        carry(self._marks, text)
         self._seen = self._look_from = self._flushed = 0
         return stretch
 
@@ -112,16 +112,6 @@ class Intake:
         return end
 
 
-def _remember(marks: dict[str, str], text: str) -> None:
-    """A mark holds until another or its end, also in the stretches to come."""
-    for match in _LASTING.finditer(text):
-        name = (match["name"] or match["end"]).lower()
-        for ended in ("voice", "lang") if name == "voice" else (name,):
-            marks.pop(ended, None)
-        if match["name"]:
-            marks[name] = match[0]
-
-
 def parted(text: str) -> Iterator[Segment]:
     """A whole text in stretches, each as long as a few pages; joined, they are the text. A wrong mark raises at once.
 
@@ -136,7 +126,7 @@ def parted(text: str) -> Iterator[Segment]:
     while at < len(text):
         end = at + _window(text[at : at + WINDOW]) if len(text) - at > WINDOW else len(text)
         yield Segment(text[at:end], at, marks="".join(marks.values()), more=_WORD.search(text, end) is not None)
-        _remember(marks, text[at:end])
+        carry(marks, text[at:end])
         at = end
 
 
@@ -203,7 +193,6 @@ async def segments(text: Text, most: int, pause_s: float | None = None) -> Async
 
 
 _DOCUMENT = re.compile(r"\ufeff?\s*<(?:speak|\?xml|!--)")  # SSML is read as a whole
-_LASTING = re.compile(r"(?i)\[(?:(?P<name>rate|pitch|voice|lang):[^\[\]\n]{0,120}|/(?P<end>rate|pitch|voice|lang))\]")
 _BLANK_LINE = re.compile(r"(?:\r\n?|\n)[ \t]*(?:\r\n?|\n)\s*")
 _WORD = re.compile(r"\w")
 _WORD_BEFORE_MARK = re.compile(r"[^\w\[]{0,200}\w")

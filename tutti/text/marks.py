@@ -60,6 +60,18 @@ def check(text: str) -> None:
             _changed(AS_ASKED, mark)
 
 
+def carry(marks: dict[str, str], text: str) -> None:
+    """Update `marks`, the marks in force by name, to those in force at the end of `text`."""
+    for mark in _MARK.finditer(text) if "[" in text else ():
+        if mark["pause"] is not None:
+            continue
+        name = (mark["name"] or mark["end"]).lower()
+        for ended in ("voice", "lang") if name == "voice" else (name,):  # a voice brings its own language
+            marks.pop(ended, None)
+        if mark["name"]:
+            marks[name] = mark[0]
+
+
 def voices_named(text: str) -> Iterator[str]:
     """The voices that marks in a text ask for, so that a wrong name is refused before anything is said."""
     for match in _VOICES.finditer(text) if "[" in text or "<" in text else ():
