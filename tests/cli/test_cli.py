@@ -19,7 +19,7 @@ from tutti.cli import main as cli
 from tutti.engine.engine import Engine
 from tutti.settings import Settings
 from tutti.text.aligned_text import AlignedText
-from tutti.text.chunk import Reading, Word
+from tutti.text.chunk import PhonemeWord, Pronunciation
 
 Run = Callable[..., tuple[int, bytes, str]]
 
@@ -27,13 +27,13 @@ Run = Callable[..., tuple[int, bytes, str]]
 class Humming:
     """G2P that says "la" for every word."""
 
-    def pronounce(self, spoken: AlignedText, code: str, given: Mapping[int, str] = {}) -> Reading:
+    def pronounce(self, spoken: AlignedText, code: str, given: Mapping[int, str] = {}) -> Pronunciation:
         words, at = [], 0
         for written in spoken.text.split():
             start = spoken.text.index(written, at)
             at = start + len(written)
-            words.append(Word("la", spoken.span(start, at)))
-        return Reading(tuple(words))
+            words.append(PhonemeWord("la", spoken.span(start, at)))
+        return Pronunciation(tuple(words))
 
 
 @pytest.fixture

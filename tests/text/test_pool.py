@@ -15,7 +15,7 @@ import psutil
 import pytest
 
 from tests.live_text import alive
-from tests.text.reciting import Reciter
+from tests.text.scripted_g2p import ScriptedG2P as Reciter
 from tutti import text as front
 from tutti.errors import G2PUnavailable, InvalidInput, TuttiError
 from tutti.text.chunk import Chunk
@@ -51,16 +51,16 @@ def test_many_texts_at_once_each_become_their_own_chunks(desk: tuple[asyncio.Run
     async def all_at_once() -> list[list[Chunk]]:
         return await asyncio.gather(*(read(reader, text, code) for text in texts for code in ("en-us", "fr")))
 
-    spoken = iter(runner.run(all_at_once()))
+    aligned = iter(runner.run(all_at_once()))
     for text in texts:
         for code in ("en-us", "fr"):
-            assert next(spoken) == list(front.chunks(text, code, reciter.pronounce))
+            assert next(aligned) == list(front.chunks(text, code, reciter.pronounce))
 
 
 def test_one_who_is_patient_gets_the_chunks_of_the_patient(desk: tuple[asyncio.Runner, TextFrontend, Reciter]) -> None:
     runner, reader, reciter = desk
     made = runner.run(read(reader, LONG, patient=True))
-    assert made == list(front.chunks(LONG, "en-us", reciter.pronounce, patient=True))
+    assert made == list(front.chunks(LONG, "en-us", reciter.pronounce, whole_text=True))
     assert made[0] != next(front.chunks(LONG, "en-us", reciter.pronounce))
 
 
@@ -130,7 +130,7 @@ def test_a_process_that_dies_costs_no_other_text_a_chunk(tmp_path: Path, patient
             if len(heard) == 20:
                 (pid,) = pool.pids
                 os.kill(pid, signal.SIGKILL)
-        assert heard == list(front.chunks(LONG, "en-us", reciter.pronounce, patient=patient))
+        assert heard == list(front.chunks(LONG, "en-us", reciter.pronounce, whole_text=patient))
 
     play(scene, G2PPool(reciter.pronounce, 1))
 
@@ -230,7 +230,7 @@ PARENT = """
     import asyncio, sys
     from pathlib import Path
     import psutil
-    from tests.text.reciting import Reciter
+    from tests.text.scripted_g2p import ScriptedG2P as Reciter
     from tutti.text.frontend import G2PPool
 
     async def main(folder, does):

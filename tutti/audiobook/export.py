@@ -13,7 +13,7 @@ from tutti.audio.tagged import Container, Mark, Picture, Tags, writer
 from tutti.audiobook.book import Book
 from tutti.audiobook.journal import Journal
 from tutti.audiobook.passages import Passage
-from tutti.captions import Cue, Kind, cues, written
+from tutti.captions import CaptionFormat, Cue, cues, render
 from tutti.engine.word_times import silence
 from tutti.errors import InvalidInput, NothingToSpeak, StorageFull
 from tutti.speech import SAMPLE_RATE, WordTime
@@ -24,7 +24,7 @@ class Captions:
     """Where captions go, and how they are written."""
 
     path: Path
-    kind: Kind
+    kind: CaptionFormat
     by_word: bool = False
 
 
@@ -72,7 +72,7 @@ def finish(
             out.abandon()
             raise
     if captions:
-        text = written(_cues(book, words), captions.kind, by_word=captions.by_word)
+        text = render(_cues(book, words), captions.kind, by_word=captions.by_word)
         with whole_file(captions.path) as file:
             file.write(text.encode("utf-8", "replace"))
     return Finished(n_samples / SAMPLE_RATE, len(marks), _left_out(book, kind))

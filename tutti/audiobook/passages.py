@@ -9,11 +9,11 @@ from tutti.errors import InvalidInput
 from tutti.text.aligned_text import AlignedText
 from tutti.text.chunker import PARAGRAPH_PAUSE_S
 from tutti.text.clean import clean
-from tutti.text.marks import carry, parse, voices_named
+from tutti.text.marks import carry, parse_marks, voices_named
 from tutti.text.split import sentences
-from tutti.text.ssml import is_ssml, marked
+from tutti.text.ssml import is_ssml, ssml_to_marks
 from tutti.voices import parse as parse_voice
-from tutti.voices import renamed
+from tutti.voices import resolve_aliases
 
 ENOUGH = 400  # characters: a passage ends with the paragraph that reaches this
 MOST = 1000  # a longer paragraph is cut between sentences
@@ -53,9 +53,9 @@ def check_marks(chapters: Sequence[Chapter], names: Mapping[str, str]) -> None:
         if "[" not in chapter.text and "<" not in chapter.text:
             continue
         try:
-            parse(clean(marked(chapter.text) if is_ssml(chapter.text) else chapter.text).spoken)
+            parse_marks(clean(ssml_to_marks(chapter.text) if is_ssml(chapter.text) else chapter.text).aligned)
             for name in voices_named(chapter.text):
-                parse_voice(renamed(name, names))
+                parse_voice(resolve_aliases(name, names))
         except InvalidInput as exc:
             exc.message = f"chapter {n + 1} ({chapter.title}): {exc.message}"
             raise
@@ -107,7 +107,7 @@ def _pieces(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
     while at < end:
         stop = end if end - at <= WINDOW else max(text.rfind(" ", at + 1, at + WINDOW), at + MOST)
         for n, sentence in enumerate(sentences(AlignedText.of(text[at:stop]))):
-            begins = at + sentence.spoken.starts[0]
+            begins = at + sentence.aligned.starts[0]
             piece = text[done:begins]
             whole = (n > 0 or at == start) and piece.count("[") == piece.count("]")
             if len(piece) >= (ENOUGH if whole else 4 * MOST):

@@ -112,7 +112,7 @@ def speak(
 ) -> None:
     """Say a text: [bold]tutti speak "Hello there" -o hello.mp3[/]"""
     from tutti.audio import find_format, format_of_file
-    from tutti.captions import cues, kind_of_file, written
+    from tutti.captions import caption_format, cues, render
     from tutti.cli.record import record, record_file, save_text, save_words
     from tutti.cli.stdin import Piped
     from tutti.engine.build import open_engine
@@ -135,7 +135,7 @@ def speak(
     to_stdout = out == "-"
     audio = find_format(format) if format else find_format("wav") if to_stdout else format_of_file(out)
     audio.rate(sample_rate)
-    kind = kind_of_file(captions.name) if captions else None
+    kind = caption_format(captions.name) if captions else None
     if to_stdout and sys.stdout.isatty():
         raise InvalidInput("audio does not go to a terminal; send it on: tutti speak … -o - | aplay", param="out")
     piped = Piped.of(text) if live else None
@@ -159,7 +159,7 @@ def speak(
     if words is not None:
         save_words(words, heard.words)
     if captions is not None and kind is not None:
-        save_text(captions, written(cues(piped.text if piped else said, heard.words), kind, by_word=captions_by_word))
+        save_text(captions, render(cues(piped.text if piped else said, heard.words), kind, by_word=captions_by_word))
     _report(out, heard, took_s)
 
 

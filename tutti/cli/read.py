@@ -64,7 +64,7 @@ def read(
     from tutti.audiobook import read as read_aloud
     from tutti.audiobook.params import fingerprint, other_language
     from tutti.audiobook.passages import check_marks
-    from tutti.captions import kind_of_file
+    from tutti.captions import caption_format
     from tutti.engine.build import open_engine
     from tutti.engine.params import check_params
     from tutti.model.choice import choose
@@ -77,7 +77,7 @@ def read(
     chosen, _ = settings.load(given)
     path = out or Path(f"{book.stem}.m4b")
     kind = container(path.suffix)
-    beside = Captions(captions, kind_of_file(captions.name), captions_by_word) if captions else None
+    beside = Captions(captions, caption_format(captions.name), captions_by_word) if captions else None
     for target in (path, captions or path):
         if not target.parent.is_dir():
             raise InvalidInput(f"cannot write {target}: there is no folder {target.parent}", param="out")

@@ -226,7 +226,7 @@ def _inside(line: Connection, pronounce: front.Pronounce, warm: tuple[str, ...])
 def _pulled(pull: Pull, streams: dict[int, Iterator[Chunk]], pronounce: front.Pronounce) -> Answer:
     try:
         if opens := pull.opens:
-            made = front.chunks(opens.text, opens.code, pronounce, opens.own, patient=opens.patient)
+            made = front.chunks(opens.text, opens.code, pronounce, opens.own, whole_text=opens.patient)
             streams[pull.stream] = itertools.islice(made, opens.n_done, None)
         if pull.stream not in streams:
             return None

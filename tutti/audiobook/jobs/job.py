@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from tutti.audiobook import Progress
-from tutti.captions import Kind
+from tutti.captions import CaptionFormat
 from tutti.speech import SpeechParams
 
 State = Literal["queued", "running", "paused", "done", "failed", "cancelled"]
@@ -23,7 +23,7 @@ class Job:
     name: str  # of the file that the book came in
     encoding: str | None
     suffix: str  # of the audio
-    captions: Kind | None
+    captions: CaptionFormat | None
     captions_by_word: bool
     params: SpeechParams
     title: str

@@ -19,7 +19,7 @@ from tutti.audiobook.formats import read_book
 from tutti.audiobook.jobs.job import Job, Run
 from tutti.audiobook.params import fingerprint
 from tutti.audiobook.passages import check_marks
-from tutti.captions import Kind
+from tutti.captions import CaptionFormat
 from tutti.errors import StorageFull
 from tutti.speech import SpeechParams
 
@@ -33,7 +33,7 @@ class Wish:
 
     params: SpeechParams
     suffix: str
-    captions: Kind | None = None
+    captions: CaptionFormat | None = None
     captions_by_word: bool = False
     encoding: str | None = None
     title: str | None = None
