@@ -101,10 +101,10 @@ class G2PThread:
     async def chunks(
         self, text: str, code: str, user_lexicon: UserLexicon | None = None, whole_text: bool = False
     ) -> AsyncIterator[Chunk]:
-        made = front.chunks(text, code, self._pronounce, user_lexicon, whole_text=whole_text)
+        chunks = front.chunks(text, code, self._pronounce, user_lexicon, whole_text=whole_text)
         loop = asyncio.get_running_loop()
         for n_chunks in sizes():
-            batch = await loop.run_in_executor(self._threads, take, made, n_chunks)
+            batch = await loop.run_in_executor(self._threads, take, chunks, n_chunks)
             for chunk in batch:
                 yield chunk
             if len(batch) < n_chunks:

@@ -205,13 +205,13 @@ class _SsmlParser:
         return f"[pause:{pause_s:.6f}s]" if pause_s >= 1e-6 else ""
 
     def _parse_attributes(self, tag: re.Match[str]) -> dict[str, str]:
-        found: dict[str, str] = {}
+        values: dict[str, str] = {}
         for match in _ATTRIBUTE.finditer(tag["attributes"]):
-            if match[1] in found:
+            if match[1] in values:
                 raise self._error(tag.start(), f"{match[1]} is given twice")
             value = match[2] if match[2] is not None else match[3]
-            found[match[1]] = self._decode(value, tag.start()).translate(_WHITE_SPACE)
-        return found
+            values[match[1]] = self._decode(value, tag.start()).translate(_WHITE_SPACE)
+        return values
 
     def _required(self, attributes: dict[str, str], attribute: str, name: str, at: int) -> str:
         value = attributes.get(attribute, "").strip()

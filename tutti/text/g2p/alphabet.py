@@ -15,23 +15,10 @@ LETTER_NAMES: dict[str, str] = {
 }
 
 SIGN_NAMES = {
-    "&": "and",
-    "%": "percent",
-    "+": "plus",
-    "@": "at",
-    "=": "equals",
-    "×": "times",
-    "÷": "divided",
-    "°": "degrees",
-    "$": "dollars",
-    "£": "pounds",
-    "€": "euros",
-    "¥": "yen",
-    "§": "section",
-    "©": "copyright",
-    "®": "registered",
+    "&": "and", "%": "percent", "+": "plus", "@": "at", "=": "equals", "×": "times", "÷": "divided", "°": "degrees",
+    "$": "dollars", "£": "pounds", "€": "euros", "¥": "yen", "§": "section", "©": "copyright", "®": "registered",
     "™": "trademark",
-}
+}  # fmt: skip
 
 # Words that the dictionaries lack, or that differ from the same word without accent: (American, British).
 ALIASES = {

@@ -12,12 +12,8 @@ from tutti.text.g2p import phonology
 LookUp = Callable[[str], str | None]  # the phonemes of a word in the dictionary
 
 _CONTRACTIONS = {
-    "'ll": ("əl", "əl"),
-    "'ve": ("əv", "əv"),
-    "'d": ("əd", "əd"),
-    "'re": ("əɹ", "ə"),
-    "n't": ("ᵊnt", "ᵊnt"),
-}
+    "'ll": ("əl", "əl"), "'ve": ("əv", "əv"), "'d": ("əd", "əd"), "'re": ("əɹ", "ə"), "n't": ("ᵊnt", "ᵊnt"),
+}  # fmt: skip
 _DOUBLED = re.compile(r"([bcdgklmnprstvxz])\1$|ck$")
 # In front of a hyphen (American, British); "re" by itself is a note of the scale.
 PREFIXES = {

@@ -41,14 +41,9 @@ _PER = {
     "GB": "gigabyte", "ft": "foot", "mi": "mile",
 }  # fmt: skip
 _MAGNITUDES = {
-    "k": " thousand",
-    "K": " thousand",
-    "M": " million",
-    "bn": " billion",
-    "mn": " million",
-    "tn": " trillion",
+    "k": " thousand", "K": " thousand", "M": " million", "bn": " billion", "mn": " million", "tn": " trillion",
     "B": " billion",
-}
+}  # fmt: skip
 
 _NAMES = "|".join(re.escape(name) for name in sorted(_UNITS, key=len, reverse=True) if name not in "Kk%‰")
 _UNIT = (
