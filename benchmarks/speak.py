@@ -27,7 +27,7 @@ class Speaker:
 
     def speak(self, phonemes: str, voice: str) -> NDArray[np.float32]:
         """Samples at 24 kHz. What is not one of Kokoro's symbols is left out, as upstream does."""
-        symbols, _ = vocab.known(phonemes)
+        symbols, _ = vocab.split_known(phonemes)
         if not 0 < len(symbols) <= MAX_PHONEMES:
             raise ValueError(f"{len(symbols)} phonemes, not between 1 and {MAX_PHONEMES}: {phonemes[:60]!r}")
         table = np.fromfile(self._voices / f"{voice}.bin", np.float32).reshape(-1, 1, STYLE_SIZE)

@@ -20,7 +20,7 @@ from tutti.cli import main as cli
 from tutti.engine.engine import Engine
 from tutti.settings import Settings
 from tutti.text.aligned_text import AlignedText
-from tutti.text.chunk import Reading, Word
+from tutti.text.chunk import PhonemeWord, Pronunciation
 
 Run = Callable[..., tuple[int, bytes, str]]
 
@@ -28,13 +28,13 @@ Run = Callable[..., tuple[int, bytes, str]]
 class LaLaG2P:
     """G2P that pronounces every word as "la"."""
 
-    def pronounce(self, spoken: AlignedText, code: str, given: Mapping[int, str] = {}) -> Reading:
+    def pronounce(self, spoken: AlignedText, code: str, given: Mapping[int, str] = {}) -> Pronunciation:
         words, at = [], 0
         for word in spoken.text.split():
             start = spoken.text.index(word, at)
             at = start + len(word)
-            words.append(Word("la", spoken.span(start, at)))
-        return Reading(tuple(words))
+            words.append(PhonemeWord("la", spoken.span(start, at)))
+        return Pronunciation(tuple(words))
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from tutti.errors import InvalidInput, ModelFailed, NothingToSpeak, TuttiError, 
 from tutti.model.tone import FRAMES_PER_TOKEN, ToneModel, pitch_hz
 from tutti.speech import SAMPLE_RATE, SAMPLES_PER_FRAME, Delivery, Frames, Samples, Speech, SpeechParams, Utterance
 from tutti.text.aligned_text import AlignedText
-from tutti.text.chunk import Reading
+from tutti.text.chunk import Pronunciation
 from tutti.text.vocab import SYMBOLS
 from tutti.voices import Voices
 
@@ -206,7 +206,7 @@ def test_a_megabyte_of_text_is_read_only_as_far_as_it_is_spoken(voices: Voices) 
     class Listening(Spelling):
         n_sentences = 0
 
-        def pronounce(self, spoken: AlignedText, code: str, given: Mapping[int, str] = {}) -> Reading:
+        def pronounce(self, spoken: AlignedText, code: str, given: Mapping[int, str] = {}) -> Pronunciation:
             self.n_sentences += 1
             return super().pronounce(spoken, code, given)
 

@@ -13,18 +13,18 @@ from tests.fakes import running
 from tutti import Settings, open_engine
 from tutti.engine.word_times import LAG_FRAMES, LAST_SOUND, word_times
 from tutti.speech import SAMPLE_RATE, SAMPLES_PER_FRAME, WordTime
-from tutti.text.chunk import Chunk, Word
+from tutti.text.chunk import Chunk, PhonemeWord
 
 FRAME_S = SAMPLES_PER_FRAME / SAMPLE_RATE
 AFTER = st.sampled_from([" ", ", ", ". ", "”. ", "— ", ""])
 
 
-def timed(words: list[Word], durations: list[int]) -> tuple[WordTime, ...]:
+def timed(words: list[PhonemeWord], durations: list[int]) -> tuple[WordTime, ...]:
     return word_times("x" * 100, Chunk(tuple(words)), np.array(durations))
 
 
-def told(*said: tuple[str, str, str]) -> list[Word]:
-    return [Word(phonemes, (n, n + 1), before, after) for n, (before, phonemes, after) in enumerate(said)]
+def told(*said: tuple[str, str, str]) -> list[PhonemeWord]:
+    return [PhonemeWord(phonemes, (n, n + 1), before, after) for n, (before, phonemes, after) in enumerate(said)]
 
 
 @given(

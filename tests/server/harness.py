@@ -122,7 +122,7 @@ def tones(voices: Voices, text: str, *, voice: str, style: str | None = None, sp
     speaker = voices.get(voice, style)
     code = find_language(language or speaker.language).code
     model, n_before, dropped = ToneModel(), 0, 0
-    for chunk in chunks(text, code, Spelling().pronounce, patient=delivery != "live"):
+    for chunk in chunks(text, code, Spelling().pronounce, whole_text=delivery != "live"):
         pause = np.zeros(round(chunk.pause_s * SAMPLE_RATE), np.float32)
         dropped += len(chunk.dropped)
         words: list[WordTime] = []

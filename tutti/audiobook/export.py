@@ -11,7 +11,7 @@ from tutti.audio.tagged import Container, Mark, Picture, Tags, writer
 from tutti.audiobook.book import Book
 from tutti.audiobook.journal import Journal
 from tutti.audiobook.passages import Passage
-from tutti.captions import Cue, Kind, cues, written
+from tutti.captions import CaptionFormat, Cue, cues, render
 from tutti.engine.word_times import shift_time, silence
 from tutti.errors import NothingToSpeak
 from tutti.files import atomic_write, write_error
@@ -23,7 +23,7 @@ class CaptionFile:
     """Where captions are written, and in which format."""
 
     path: Path
-    kind: Kind
+    kind: CaptionFormat
     by_word: bool = False
 
 
@@ -72,7 +72,7 @@ def export_book(
             out.abandon()
             raise
     if captions:
-        text = written(_cues(book, words), captions.kind, by_word=captions.by_word)
+        text = render(_cues(book, words), captions.kind, by_word=captions.by_word)
         with _file(captions.path) as file:
             file.write(text.encode("utf-8", "replace"))
     return ExportResult(n_samples / SAMPLE_RATE, len(marks), _format_notes(book, kind))

@@ -9,11 +9,11 @@ from tutti.errors import InvalidInput
 from tutti.text.aligned_text import AlignedText
 from tutti.text.chunker import PARAGRAPH_PAUSE_S
 from tutti.text.clean import clean
-from tutti.text.marks import parse, voices_named
+from tutti.text.marks import carry, parse_marks, voices_named
 from tutti.text.split import sentences
-from tutti.text.ssml import is_ssml, marked
+from tutti.text.ssml import is_ssml, ssml_to_marks
 from tutti.voices import parse as parse_voice
-from tutti.voices import renamed
+from tutti.voices import resolve_aliases
 
 MIN_CHARACTERS = 400  # a passage ends with the paragraph that reaches this; larger loses more work in a crash
 MAX_CHARACTERS = 1000  # a longer paragraph is cut between sentences
@@ -44,7 +44,7 @@ def passages(chapters: Sequence[Chapter]) -> Iterator[Passage]:
         for i, (start, end, paragraph_end) in enumerate(cuts):
             pause_s = CHAPTER_PAUSE_S if i == len(cuts) - 1 else PARAGRAPH_PAUSE_S if paragraph_end else 0.0
             yield Passage(n, start, end, "".join(marks.values()), pause_s)
-            _carry(marks, chapter.text, start, end)
+            carry(marks, chapter.text[start:end])
 
 
 def check_marks(chapters: Sequence[Chapter], names: Mapping[str, str]) -> None:
@@ -53,9 +53,9 @@ def check_marks(chapters: Sequence[Chapter], names: Mapping[str, str]) -> None:
         if "[" not in chapter.text and "<" not in chapter.text:
             continue
         try:
-            parse(clean(marked(chapter.text) if is_ssml(chapter.text) else chapter.text).spoken)
+            parse_marks(clean(ssml_to_marks(chapter.text) if is_ssml(chapter.text) else chapter.text).aligned)
             for name in voices_named(chapter.text):
-                parse_voice(renamed(name, names))
+                parse_voice(resolve_aliases(name, names))
         except InvalidInput as exc:
             exc.message = f"chapter {n + 1} ({chapter.title}): {exc.message}"
             raise
@@ -85,7 +85,6 @@ def _cuts(text: str) -> Iterator[tuple[int, int, bool]]:
 
 
 _BLANK = re.compile(r"\n(?:[ \t]*+\n)++")
-_MARK = re.compile(r"\[(?P<name>rate|pitch|voice|lang):[^\[\]\n]{0,120}\]|\[/(?P<end>rate|pitch|voice|lang)\]", re.I)
 
 
 def _paragraphs(text: str) -> Iterator[tuple[int, int]]:
@@ -108,7 +107,7 @@ def _pieces(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
     while at < end:
         stop = end if end - at <= WINDOW else max(text.rfind(" ", at + 1, at + WINDOW), at + MAX_CHARACTERS)
         for n, sentence in enumerate(sentences(AlignedText.of(text[at:stop]))):
-            begins = at + sentence.spoken.starts[0]
+            begins = at + sentence.aligned.starts[0]
             piece = text[done:begins]
             whole = (n > 0 or at == start) and piece.count("[") == piece.count("]")
             if len(piece) >= (MIN_CHARACTERS if whole else 4 * MAX_CHARACTERS):
@@ -117,17 +116,3 @@ def _pieces(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
         at = stop
     if text[done:end].strip():
         yield done, end
-
-
-def _carry(marks: dict[str, str], text: str, start: int, end: int) -> None:
-    """Notes which marks are in force at the end of a passage."""
-    for mark in _MARK.finditer(text, start, end):
-        if name := mark["name"]:
-            if name.lower() == "voice":
-                marks.pop("lang", None)  # a voice brings its language
-            marks.pop(name.lower(), None)
-            marks[name.lower()] = mark[0]
-        else:
-            marks.pop(mark["end"].lower(), None)
-            if mark["end"].lower() == "voice":
-                marks.pop("lang", None)

@@ -57,7 +57,7 @@ def read(
     from tutti.audiobook.journal import Journal
     from tutti.audiobook.narrate import language_warning, narrate
     from tutti.audiobook.passages import check_marks, passages
-    from tutti.captions import kind_of_file
+    from tutti.captions import caption_format
     from tutti.engine.build import open_engine
     from tutti.engine.params import check_params
     from tutti.speech import SpeechParams
@@ -70,7 +70,7 @@ def read(
     )  # fmt: skip
     path = out or Path(f"{book.stem}.m4b")
     kind = container(path.suffix)
-    caption_file = CaptionFile(captions, kind_of_file(captions.name), captions_by_word) if captions else None
+    caption_file = CaptionFile(captions, caption_format(captions.name), captions_by_word) if captions else None
     for target in (path, captions or path):
         if not target.parent.is_dir():
             raise InvalidInput(f"cannot write {target}: there is no folder {target.parent}", param="out")

@@ -48,7 +48,7 @@ def speak(
 ) -> None:
     """Speak a text: [bold]tutti speak "Hello there" -o hello.mp3[/]"""
     from tutti.audio import find_format, format_of_file
-    from tutti.captions import cues, kind_of_file, written
+    from tutti.captions import caption_format, cues, render
     from tutti.cli.record import record, record_file, save_text, save_words
     from tutti.cli.stdin import ArrivingText
     from tutti.engine.build import open_engine
@@ -63,7 +63,7 @@ def speak(
     to_stdout = out == "-"
     audio = find_format(format) if format else find_format("wav") if to_stdout else format_of_file(out)
     audio.rate(sample_rate)
-    kind = kind_of_file(captions.name) if captions else None
+    kind = caption_format(captions.name) if captions else None
     if to_stdout and sys.stdout.isatty():
         raise InvalidInput("standard output is a terminal; pipe the audio: tutti speak … -o - | aplay", param="out")
     arriving = ArrivingText.of(text) if live else None
@@ -92,7 +92,7 @@ def speak(
         save_words(words, recording.words)
     if captions is not None and kind is not None:
         spoken = cues(arriving.text if arriving else whole, recording.words)
-        save_text(captions, written(spoken, kind, by_word=captions_by_word))
+        save_text(captions, render(spoken, kind, by_word=captions_by_word))
     name = "" if to_stdout else f"{out}: "
     print(f"{name}{recording.duration_s:.1f} s of speech in {took_s:.1f} s", file=sys.stderr)
     print_dropped(recording.dropped)

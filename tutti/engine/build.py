@@ -28,7 +28,7 @@ from tutti.speech import Model, Utterance
 from tutti.text import vocab
 from tutti.text.frontend import G2PPool, G2PThread, TextFrontend
 from tutti.text.g2p import G2P
-from tutti.text.lexicon_file import LexiconFile
+from tutti.text.user_lexicon import LexiconFile
 from tutti.voices import Voices
 from tutti.weights import FP32_MODEL, MODELS, Store, shown, sources, wanted
 from tutti.worker.base import Worker

@@ -50,7 +50,7 @@ from tutti.text.incremental import Segment, Text, segments
 from tutti.text.language import language as find_language
 from tutti.text.marks import voices_named
 from tutti.text.user_lexicon import UserLexicon
-from tutti.voices import Voices, renamed
+from tutti.voices import Voices, resolve_aliases
 
 log = logging.getLogger(__name__)
 
@@ -86,13 +86,13 @@ class Said:
         if take is None:
             return Speech(pause, (), chunk.span, chunk.dropped)
         samples = np.concatenate([take.samples, pause]) if len(pause) else take.samples
-        words, span = word_times(self.stretch.said, chunk, take.durations), chunk.span
+        words, span = word_times(self.stretch.marked_text, chunk, take.durations), chunk.span
         if self.then or self.begins_s:
             words = words_starting_within(words, self.begins_s or -inf, self.ends_s if self.then else inf)
             span = covered_span(words)
         timing = replace(take.timing, g2p_s=self.g2p_s)
         return shift_span(
-            Speech(samples, words, span, () if self.begins_s else chunk.dropped, timing), self.stretch.shift
+            Speech(samples, words, span, () if self.begins_s else chunk.dropped, timing), self.stretch.offset
         )
 
 
@@ -174,7 +174,7 @@ class Engine:
             speed, prosody = held_speed(speed * preset.speed), together(prosody, preset.prosody)
         speaker = self.voices.get(params.voice, params.style)
         for name in voices_named(text) if isinstance(text, str) else ():
-            self.voices.get(renamed(name, params.voice_names))
+            self.voices.get(resolve_aliases(name, params.voice_names))
         bulk, patient = delivery == "bulk", delivery != "live"
         order = Order(
             text=text,
@@ -294,7 +294,7 @@ class Engine:
                 if stretch.pause_s:
                     yield stretch, Chunk((), stretch.pause_s), 0.0
                 async with aclosing(
-                    _timed(self.frontend.chunks(stretch.said, order.code, order.own, order.patient))
+                    _timed(self.frontend.chunks(stretch.marked_text, order.code, order.own, order.patient))
                 ) as chunks:
                     async for chunk, g2p_s in chunks:
                         yield stretch, chunk, g2p_s
@@ -316,8 +316,8 @@ class Engine:
     def _utterance(self, order: Order, chunk: Chunk) -> Utterance:
         """The chunk as a row, in the order's manner and what its marks change of it."""
         tokens = vocab.encode(chunk.phonemes)
-        manner = chunk.manner
-        voice = order.voice if manner.voice is None else self.voices.get(renamed(manner.voice, order.names))
+        manner = chunk.inline_style
+        voice = order.voice if manner.voice is None else self.voices.get(resolve_aliases(manner.voice, order.names))
         return Utterance(
             tokens,
             voice.style(min(len(tokens) - 2, MAX_PHONEMES)),

@@ -10,7 +10,7 @@ import numpy as np
 from tutti.speech import SAMPLE_RATE, SAMPLES_PER_FRAME, Samples, Speech, WordTime
 from tutti.text import vocab
 from tutti.text.chunk import Chunk
-from tutti.text.marks import bare
+from tutti.text.marks import strip_marks
 
 # What Kokoro's durations mean to an ear, measured against forced alignments (benchmarks/words.py): a sound is heard a
 # frame before its own frames; a word begins in the space before it; the last sound before a pause has the pause in it.
@@ -42,7 +42,7 @@ def word_times(text: str, chunk: Chunk, durations: np.ndarray) -> tuple[WordTime
         if times and times[-1].span == word.span:
             times[-1] = replace(times[-1], end_s=end_s)
         else:
-            times.append(WordTime(bare(text[slice(*word.span)]), start_s, end_s, word.span))
+            times.append(WordTime(strip_marks(text[slice(*word.span)]), start_s, end_s, word.span))
     return tuple(times)
 
 

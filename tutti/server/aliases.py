@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from tutti.errors import InvalidInput, did_you_mean
 from tutti.server.errors import UnknownModel, fields
-from tutti.voices import parse, renamed
+from tutti.voices import parse, resolve_aliases
 
 MODELS = ("kokoro", "tts-1", "tts-1-hd", "gpt-4o-mini-tts")  # one network answers to all of them
 ALSO = ("kokoro-82m", "kokoro-v1.0", "hexgrad/kokoro-82m")  # as other servers spell it
@@ -58,4 +58,4 @@ def own_names(pairs: Iterable[str]) -> dict[str, str]:
 
 def voice_expression(asked: str, names: Mapping[str, str]) -> str:
     """The voice in Kokoro's own names, also inside a blend; what is unknown stays for the engine to refuse."""
-    return renamed(asked, names)
+    return resolve_aliases(asked, names)

@@ -12,7 +12,7 @@ from tutti.server.errors import TooLarge
 from tutti.server.lifecycle import Lifecycle
 from tutti.server.middleware.rate_limit import Limits
 from tutti.settings import Settings
-from tutti.text.lexicon_file import stamp
+from tutti.text.user_lexicon import file_stamp
 from tutti.voices import parse
 
 
@@ -55,7 +55,7 @@ class Service:
 
     def lexicon_stamp(self) -> object:
         """What changes with the operator's pronunciations."""
-        return stamp(self.settings.lexicon) if self.settings.lexicon else None
+        return file_stamp(self.settings.lexicon) if self.settings.lexicon else None
 
     def check_text(self, n_characters: int, caller: str, param: str = "input") -> None:
         """Raises where a text is too long for one request or for what this caller may still ask."""

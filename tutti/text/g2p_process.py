@@ -215,7 +215,7 @@ def _child_main(end: socket.socket, pronounce: front.Pronounce, warm: tuple[str,
 def _next_chunks(request: NextChunks, streams: dict[int, Iterator[Chunk]], pronounce: front.Pronounce) -> Answer:
     try:
         if new := request.open:
-            chunks = front.chunks(new.text, new.code, pronounce, new.user_lexicon, patient=new.whole_text)
+            chunks = front.chunks(new.text, new.code, pronounce, new.user_lexicon, whole_text=new.whole_text)
             streams[request.stream] = itertools.islice(chunks, new.n_done, None)
         if request.stream not in streams:
             return None

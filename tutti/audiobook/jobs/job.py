@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from tutti.audiobook.narrate import NarrationProgress
-from tutti.captions import Kind
+from tutti.captions import CaptionFormat
 from tutti.speech import SpeechParams
 
 JobState = Literal["queued", "running", "paused", "done", "failed", "cancelled"]
@@ -23,7 +23,7 @@ class AudiobookJob:
     name: str  # of the stored book file
     encoding: str | None
     suffix: str  # of the audio file
-    captions: Kind | None
+    captions: CaptionFormat | None
     captions_by_word: bool
     params: SpeechParams
     title: str

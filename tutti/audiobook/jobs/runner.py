@@ -21,7 +21,7 @@ from tutti.audiobook.jobs.job import AudiobookJob, RunningJob
 from tutti.audiobook.journal import Journal
 from tutti.audiobook.narrate import NarrationProgress, SpeechEngine, narrate
 from tutti.audiobook.passages import Passage, check_marks, passages
-from tutti.captions import Kind
+from tutti.captions import CaptionFormat
 from tutti.errors import StorageFull
 from tutti.files import atomic_write
 from tutti.speech import SpeechParams
@@ -36,7 +36,7 @@ class JobSpec:
 
     params: SpeechParams
     suffix: str  # of the audio file
-    captions: Kind | None = None
+    captions: CaptionFormat | None = None
     captions_by_word: bool = False
     encoding: str | None = None
     title: str | None = None

@@ -24,7 +24,7 @@ from tutti.speech import SpeechParams
 from tutti.text import vocab
 from tutti.text.chunk import Chunk
 from tutti.text.language import language
-from tutti.text.marks import bare
+from tutti.text.marks import strip_marks
 from tutti.voices import parse
 
 _SAID = re.compile(r"[^\s" + re.escape("".join(vocab.PUNCTUATION)) + "]+")
@@ -103,7 +103,7 @@ def placed(text: str, chunks: Iterable[Chunk]) -> list[dict[str, Any]]:
             first += len(word.before)
             last = first + len(word.phonemes)
             start, end = word.span
-            words.append({"word": bare(text[start:end]), "phonemes": word.phonemes, "start": start, "end": end,
+            words.append({"word": strip_marks(text[start:end]), "phonemes": word.phonemes, "start": start, "end": end,
                           "tokens": [first, last]})  # fmt: skip
             first = last + len(word.after)
         at += len(chunk.phonemes) + 1 if chunk.words else 0
@@ -112,7 +112,7 @@ def placed(text: str, chunks: Iterable[Chunk]) -> list[dict[str, Any]]:
 
 def spelled(phonemes: str) -> str:
     """Phonemes as a text that says just them: each word a mark, `[x](/x/)`, the punctuation around them as it is."""
-    _, unknown = vocab.known(phonemes)
+    _, unknown = vocab.split_known(phonemes)
     if unknown:
         shown = " ".join(dict.fromkeys(unknown))[:80]
         raise InvalidInput(f"Kokoro has no symbol for {shown}", param="input")

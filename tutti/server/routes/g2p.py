@@ -10,12 +10,12 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from tutti.errors import TuttiError
 from tutti.server.errors import TooLarge, answer, install
 from tutti.text.aligned_text import AlignedText
-from tutti.text.chunk import Reading
-from tutti.text.g2p.schema import MAX_CHARACTERS, Answer, Ask, SaidWord
+from tutti.text.chunk import Pronunciation
+from tutti.text.g2p.schema import MAX_CHARACTERS, G2PRequest, G2PResponse, G2PWord
 from tutti.text.language import language
 from tutti.text.normalize import normalize
 
-Pronounce = Callable[[AlignedText, str, Mapping[int, str]], Reading]
+Pronounce = Callable[[AlignedText, str, Mapping[int, str]], Pronunciation]
 
 MAX_BODY = 16 * MAX_CHARACTERS  # bytes; every character may come as \uXXXX\uXXXX, and marks beside it
 log = logging.getLogger("tutti.g2p")
@@ -32,15 +32,15 @@ def g2p_app(pronounce: Pronounce) -> FastAPI:
     def healthz() -> dict[str, str]:
         return {"status": "ok"}
 
-    @app.post("/g2p", response_model=Answer)
-    def g2p(ask: Ask) -> Answer:
+    @app.post("/g2p", response_model=G2PResponse)
+    def g2p(ask: G2PRequest) -> G2PResponse:
         """How a text sounds, in Kokoro's symbols, every word with its place in the text."""
         code = language(ask.language).code
         # Plain words pass through unchanged, so a sentence that was normalised before is not harmed.
         reading = pronounce(normalize(AlignedText.of(ask.text), code), code, ask.given)
-        return Answer(
+        return G2PResponse(
             words=[
-                SaidWord(
+                G2PWord(
                     phonemes=word.phonemes, start=word.span[0], end=word.span[1], before=word.before, after=word.after
                 )
                 for word in reading.words

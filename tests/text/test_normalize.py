@@ -1,11 +1,11 @@
-"""Figures in words: no digit survives, ties hold, twice is once."""
+"""Normalisation of other languages than English: no digit is left, source spans are right, it is idempotent."""
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tutti.text.aligned_text import AlignedText
-from tutti.text.normalize import other
+from tutti.text.normalize import normalize
 from tutti.text.normalize.cardinals import LIMIT, cardinal
 
 CODES = ["es", "fr", "it", "pt-br", "hi", "zh", "ja"]
@@ -13,25 +13,25 @@ FIGURES = "0123456789" * 3 + "٣५½²   .,,:/-–+%€$£¥₹°hkmCg年月日
 
 
 def words(text: str, code: str) -> str:
-    return other.normalize(AlignedText.of(text), code).text
+    return normalize(AlignedText.of(text), code).text
 
 
 @pytest.mark.parametrize("code", CODES)
 @settings(max_examples=80, deadline=None)
 @given(text=st.text(alphabet=FIGURES, max_size=24) | st.text(max_size=24))
-def test_no_digit_survives_and_twice_is_once(code: str, text: str) -> None:
-    once = other.normalize(AlignedText.of(text), code)
+def test_no_digit_is_left_and_a_second_pass_changes_nothing(code: str, text: str) -> None:
+    once = normalize(AlignedText.of(text), code)
     assert not any(symbol.isdecimal() for symbol in once.text)
-    assert other.normalize(once, code).text == once.text
+    assert normalize(once, code).text == once.text
 
 
 @pytest.mark.parametrize("code", CODES)
 @settings(max_examples=50, deadline=None)
 @given(text=st.text(alphabet=FIGURES + "abc é", max_size=30))
-def test_ties_stay_in_order_and_inside(code: str, text: str) -> None:
-    spoken = other.normalize(AlignedText.of(text), code)
-    assert list(spoken.starts) == sorted(spoken.starts)
-    assert all(0 <= start < end <= len(text) for start, end in zip(spoken.starts, spoken.ends, strict=True))
+def test_spans_are_in_order_and_inside_the_text(code: str, text: str) -> None:
+    aligned = normalize(AlignedText.of(text), code)
+    assert list(aligned.starts) == sorted(aligned.starts)
+    assert all(0 <= start < end <= len(text) for start, end in zip(aligned.starts, aligned.ends, strict=True))
 
 
 @pytest.mark.parametrize(
@@ -56,28 +56,28 @@ def test_ties_stay_in_order_and_inside(code: str, text: str) -> None:
         ("zh", "13812345678", "幺三八幺二三四五六七八"),
     ],
 )
-def test_figures_are_said_as_people_say_them(code: str, text: str, spelled: str) -> None:
+def test_figures_are_spelled_out(code: str, text: str, spelled: str) -> None:
     assert words(text, code) == spelled
 
 
 @pytest.mark.parametrize("code", CODES)
-def test_the_words_of_a_figure_point_at_the_whole_figure(code: str) -> None:
-    spoken = other.normalize(AlignedText.of("a 1234 b", 100), code)
-    inner = [span for span in zip(spoken.starts, spoken.ends, strict=True) if span[1] - span[0] > 1]
+def test_the_words_of_a_figure_have_its_span(code: str) -> None:
+    aligned = normalize(AlignedText.of("a 1234 b", 100), code)
+    inner = [span for span in zip(aligned.starts, aligned.ends, strict=True) if span[1] - span[0] > 1]
     assert inner
     assert {start for start, _ in inner} == {102}
     assert all(106 <= end <= 107 for _, end in inner)
 
 
 @pytest.mark.parametrize("code", ["es", "fr", "it", "pt-br", "hi"])
-def test_every_number_has_its_own_name(code: str) -> None:
+def test_different_numbers_have_different_words(code: str) -> None:
     numbers = [*range(2000), *(10**k + d for k in range(4, 15) for d in (0, 1, 21, 999))]
     names = [cardinal(n, code) for n in numbers]
     assert len(set(names)) == len(set(numbers))
     assert cardinal(LIMIT - 1, code)
 
 
-def test_plain_words_and_given_words_pass_untouched() -> None:
+def test_plain_words_and_placeholders_are_unchanged() -> None:
     for code, text in {
         "es": "Hola, ¿qué tal?",
         "hi": "आप कैसे हैं?",
@@ -85,11 +85,11 @@ def test_plain_words_and_given_words_pass_untouched() -> None:
         "ja": "今日は。",
         "fr": "l'\ufffc bleu",
     }.items():
-        assert other.normalize(AlignedText.of(text), code) == AlignedText.of(text)
+        assert normalize(AlignedText.of(text), code) == AlignedText.of(text)
 
 
 @pytest.mark.parametrize("code", CODES)
 @pytest.mark.parametrize("piece", ["1,", "1 ", "1.", "$", "1/2/", "12:30 ", "1", "1-", "1 000 ", "+1 22 ", "1º", "1本"])
 @pytest.mark.timeout(10)
-def test_long_rows_of_figures_do_not_choke(code: str, piece: str) -> None:
+def test_long_rows_of_figures_take_little_time(code: str, piece: str) -> None:
     assert not any(symbol.isdecimal() for symbol in words(piece * (5000 // len(piece)), code))

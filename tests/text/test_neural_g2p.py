@@ -6,21 +6,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tutti.text import vocab
-from tutti.text.g2p.neural import Letters
+from tutti.text.g2p.neural import NeuralG2P
 
-US, GB = Letters("en-us"), Letters("en-gb")
+US, GB = NeuralG2P("en-us"), NeuralG2P("en-gb")
 
 
 @given(st.text("abcdefghijklmnopqrstuvwxyz'", max_size=40))
-def test_any_spelling_has_a_sound_in_kokoros_symbols(word: str) -> None:
-    for letters in (US, GB):
-        sound = letters.guess(word)
-        assert vocab.known(sound.replace("ɾ", "T"))[1] == ()
+def test_any_spelling_gives_kokoros_symbols(word: str) -> None:
+    for network in (US, GB):
+        sound = network.guess(word)
+        assert vocab.split_known(sound.replace("ɾ", "T"))[1] == ()
         assert sound.count("ˈ") <= 1
 
 
 @given(st.text(max_size=20))
-def test_foreign_characters_change_nothing(text: str) -> None:
+def test_other_characters_are_ignored(text: str) -> None:
     assert US.guess(text) == US.guess("".join(c for c in text.lower() if c in "abcdefghijklmnopqrstuvwxyz'"))
 
 
@@ -33,21 +33,21 @@ def test_foreign_characters_change_nothing(text: str) -> None:
         ("plone", "plˈOn", "plˈQn"),
     ],
 )
-def test_invented_words_sound_as_a_reader_would_say_them(word: str, us: str, gb: str) -> None:
+def test_invented_words_have_a_plausible_pronunciation(word: str, us: str, gb: str) -> None:
     assert (US.guess(word), GB.guess(word)) == (us, gb)
 
 
-def test_threads_agree() -> None:
+def test_threads_get_the_same_result() -> None:
     words = ["kubernetes", "flanbert", "zorgify", "quillon"] * 5
-    alone = [US.guess(word) for word in words]
-    heard: list[list[str]] = []
-    threads = [threading.Thread(target=lambda: heard.append([US.guess(word) for word in words])) for _ in range(4)]
+    expected = [US.guess(word) for word in words]
+    results: list[list[str]] = []
+    threads = [threading.Thread(target=lambda: results.append([US.guess(word) for word in words])) for _ in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert heard == [alone] * 4
+    assert results == [expected] * 4
 
 
-def test_the_numbers_stay_small_enough_to_ship() -> None:
+def test_the_weights_are_small() -> None:
     assert len(resources.files("tutti.text.g2p").joinpath("data/letters.npz").read_bytes()) < 900_000
