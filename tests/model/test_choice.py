@@ -9,7 +9,7 @@ from typing import get_args
 
 import pytest
 
-from tutti import model
+from tutti.model import choice as model_choice
 from tutti.errors import InvalidInput, MissingExtra
 from tutti.model.choice import PRECISIONS, Backend, Choice, Compile, Device, Precision, choose, file_of, load, named
 
@@ -21,8 +21,8 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
     """Says what this machine has."""
 
     def has(*, torch: bool, cuda: bool) -> None:
-        monkeypatch.setattr(model, "find_spec", lambda _: object() if torch else None)
-        monkeypatch.setattr(model, "has_cuda", lambda: torch and cuda)
+        monkeypatch.setattr(model_choice, "find_spec", lambda _: object() if torch else None)
+        monkeypatch.setattr(model_choice, "has_cuda", lambda: torch and cuda)
 
     return has
 
@@ -112,7 +112,7 @@ def test_a_device_that_is_not_there_names_the_cure() -> None:
 
 
 def test_choosing_for_a_processor_does_not_import_torch() -> None:
-    code = "import sys, tutti.model as m; m.choose(device='cpu'); m.choose('onnx'); print('torch' in sys.modules)"
+    code = "import sys, tutti.model.choice as m; m.choose(device='cpu'); m.choose('onnx'); print('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "False\n"
 
 
