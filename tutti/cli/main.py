@@ -193,13 +193,13 @@ def pull(
     precision: PrecisionFlag = None,
 ) -> None:
     """Fetch the model, the voices and the lexicons, once."""
-    from tutti.model.choice import choose, file_of
+    from tutti.model.choice import choose, file_precision
     from tutti.weights import Store, shown, sources, wanted
 
     chosen, _ = settings.load({"home": home, "offline": offline, "precision": precision})
     store = Store(chosen.home)
     precision_here = choose(chosen.backend, chosen.device).precision if chosen.precision == "auto" else chosen.precision
-    files = wanted(file_of(precision_here))
+    files = wanted(file_precision(precision_here))
     with shown() as progress:
         if verify:
             store.verify(files, progress)
@@ -225,7 +225,7 @@ def verify(
     threads: flags.Threads = None,
 ) -> None:
     """Measure a backend against the official graph, and each row against itself among others."""
-    from tutti.model.choice import choose, load, named
+    from tutti.model.choice import choose, describe, load
     from tutti.verify import GATES
     from tutti.verify import sentences as said
     from tutti.verify import verify as measured
@@ -261,7 +261,7 @@ def verify(
             warm_up()
         checks = measured(model, Official(path, chosen.threads), rows, ears, GATES[choice.precision], show)
     notes = [] if ears else ["Words were not counted: the recogniser is not here; --listen fetches it (73 MB)."]
-    report = Report(named(choice), len(rows), checks, notes)
+    report = Report(describe(choice), len(rows), checks, notes)
     report.save(out)
     _table(HEAD, report.rows())
     print(*notes, f"{report.model}: {outcome(report.passed)}; the report is {out}", sep="\n")

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from tutti.errors import DeviceFull, InvalidInput, ModelFailed, TuttiError, WorkerLost
 from tutti.model.onnx.incremental.spans import quiet_end
-from tutti.model.prosody import intone
+from tutti.model.prosody import apply_prosody
 from tutti.model.validation import check_samples
 from tutti.speech import Frames, Model, Samples, Span, Utterance
 from tutti.worker.messages import FrameRange, Make, Progress
@@ -36,7 +36,7 @@ class StageRunner:
         found = self._model(checkpoint).acoustic([row for _, row in rows])
         _check_length(len(rows), len(found))
         for (_, row), frames in zip(rows, found, strict=True):
-            intone(frames, row.prosody)
+            apply_prosody(frames, row.prosody)
         self._frames.update((id, frames) for (id, _), frames in zip(rows, found, strict=True))
         return [frames.durations for frames in found]
 
