@@ -25,7 +25,7 @@ from benchmarks.listen import hear, recogniser
 from benchmarks.score import word_errors
 from tutti import settings
 from tutti.model.choice import Choice, load
-from tutti.model.onnx.incremental.spans import quiet_end, stretches
+from tutti.model.onnx.incremental.spans import quiet_end, split_spans
 from tutti.speech import SAMPLE_RATE, SAMPLES_PER_FRAME, Frames, Model, Samples, Span, Utterance
 from tutti.text import vocab
 from tutti.text.aligned_text import AlignedText
@@ -97,7 +97,7 @@ def own_step_db(model: Model, frames: Frames, kept: dict[str, np.ndarray], early
 def vocoded_early(model: Model, frames: Frames, kept: dict[str, np.ndarray]) -> tuple[list[Samples], list[float]]:
     """Each stretch, as a worker cuts them, and what it took."""
     pieces, took, start = [], [], 0
-    for _, end in stretches(frames.n_frames, GROWTH):
+    for _, end in split_spans(frames.n_frames, GROWTH):
         end = quiet_end(frames.energy, start, end)
         part = Span.of(frames, (start, end), kept)
         (samples,), seconds = timed(lambda part=part: model.vocoder([part]))  # type: ignore[misc]

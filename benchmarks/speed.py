@@ -30,7 +30,7 @@ from rich.table import Table
 from tutti import open_engine, settings
 from tutti import text as front
 from tutti.engine.engine import Engine
-from tutti.model.choice import resolve
+from tutti.model.choice import resolve_precision
 from tutti.speech import SAMPLE_RATE, SpeechParams, Utterance
 from tutti.text.chunk import Chunk
 from tutti.text.g2p import G2P
@@ -176,7 +176,7 @@ def main(
     rounds: Annotated[int, typer.Option()] = 3,
 ) -> None:
     chosen, _ = settings.load({"precision": precision, "backend": "onnx"})
-    which = resolve(precision)
+    which = resolve_precision(precision)
 
     async def measured() -> dict[str, float]:
         # Memory first, while nothing but the engine has been in this process.

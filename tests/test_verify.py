@@ -212,7 +212,7 @@ def no_weights(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 def test_the_command_says_pass_or_fail_and_exits_so(
     no_weights: Path, monkeypatch: pytest.MonkeyPatch, model: ToneModel, code: int
 ) -> None:
-    monkeypatch.setattr("tutti.model.load", lambda *_: model)
+    monkeypatch.setattr("tutti.model.choice.load", lambda *_: model)
     done = CliRunner().invoke(cli.app, ["verify", "--backend", "onnx", "--home", str(no_weights), "--sentences", "3"])
     assert done.exit_code == code, done.output
     assert ("FAIL" in done.output) is bool(code)

@@ -149,7 +149,7 @@ class Counting(ToneModel):
     """Counts the rows it voiced, and breaks on any that has the sound z in it."""
 
     def __init__(self) -> None:
-        super().__init__(lanes=2)
+        super().__init__()
         self.n_rows = 0
         self.threads: set[int] = set()
 

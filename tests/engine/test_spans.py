@@ -17,7 +17,7 @@ from tutti.batching.scheduler import Limits, Scheduler
 from tutti.engine.batcher import Batcher
 from tutti.engine.row import Ask, Take
 from tutti.engine.stats import BatchStats
-from tutti.model.onnx.incremental.spans import WORTH
+from tutti.model.onnx.incremental.spans import MIN_FRAMES
 from tutti.model.tone import ToneModel
 from tutti.speech import Model, Utterance
 from tutti.worker.base import Worker
@@ -100,7 +100,10 @@ def test_an_opening_row_sounds_in_stretches_that_are_the_whole() -> None:
         (ask(deadline_s=0.5), "many"),  # the listener has less to hear than the whole takes
         (ask(deadline_s=0.5, early=False), "one"),  # not with this checkpoint
         (ask(opens=True, early=False), "one"),
-        (ask(deadline_s=0.0, opens=True, row=replace(LONG, tokens=LONG.tokens[: WORTH // 8])), "one"),  # not worth it
+        (
+            ask(deadline_s=0.0, opens=True, row=replace(LONG, tokens=LONG.tokens[: MIN_FRAMES // 8])),
+            "one",
+        ),  # not worth it
     ],
     ids=["in time", "late", "late, never early", "opening, never early", "short"],
 )

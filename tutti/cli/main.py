@@ -100,13 +100,13 @@ def pull(
     precision: options.Precision = None,
 ) -> None:
     """Download the model, the voices and the lexicons."""
-    from tutti.model.choice import choose, file_of
+    from tutti.model.choice import choose, file_precision
     from tutti.weights import Store, shown, sources, wanted
 
     chosen, _ = settings.load({"home": home, "offline": offline, "precision": precision})
     store = Store(chosen.home)
     precision_here = choose(chosen.backend, chosen.device).precision if chosen.precision == "auto" else chosen.precision
-    files = wanted(file_of(precision_here))
+    files = wanted(file_precision(precision_here))
     with shown() as progress:
         if verify:
             store.verify(files, progress)

@@ -29,7 +29,7 @@ def verify(
     threads: options.Threads = None,
 ) -> None:
     """Compare a backend with the official model, and each row in a batch with the same row alone."""
-    from tutti.model.choice import choose, load, named
+    from tutti.model.choice import choose, describe, load
     from tutti.verify import GATES
     from tutti.verify import verify as measure
     from tutti.verify.recogniser import Moonshine
@@ -60,7 +60,7 @@ def verify(
             warm_up()
         checks = measure(model, Official(path, chosen.threads), rows, recogniser, GATES[choice.precision], show)
     notes = [] if recogniser else ["Words were not counted: the recogniser is missing; --listen downloads it (73 MB)."]
-    report = Report(named(choice), len(rows), checks, notes)
+    report = Report(describe(choice), len(rows), checks, notes)
     report.save(out)
     print_table(HEAD, report.rows())
     print(*notes, f"{report.model}: {outcome(report.passed)}; the report is {out}", sep="\n")

@@ -20,7 +20,7 @@ from tutti.engine.row import Ask, Row, Take
 from tutti.engine.stats import BatchStats
 from tutti.engine.warmup import WarmUp
 from tutti.errors import DeviceFull, ModelFailed, TuttiError, WorkerLost
-from tutti.model.onnx.incremental.spans import WORTH
+from tutti.model.onnx.incremental.spans import MIN_FRAMES
 from tutti.speech import Samples, Timing
 from tutti.worker.base import Worker
 
@@ -366,4 +366,4 @@ class Batcher:
 
     def _a_frame_s(self, row: Row) -> float:
         """What the vocoder takes for a frame of a long row."""
-        return self.scheduler.predict(Key(row.ask.checkpoint, "vocoder"), WORTH) / WORTH
+        return self.scheduler.predict(Key(row.ask.checkpoint, "vocoder"), MIN_FRAMES) / MIN_FRAMES

@@ -23,7 +23,7 @@ from tutti.engine.stats import BatchStats
 from tutti.engine.warmup import WarmUp
 from tutti.model import buckets
 from tutti.model.choice import Choice, choose, load
-from tutti.model.onnx.incremental.spans import EARLY
+from tutti.model.onnx.incremental.spans import INCREMENTAL_PRECISIONS
 from tutti.speech import Model, Utterance
 from tutti.text import vocab
 from tutti.text.frontend import G2PPool, G2PThread, TextFrontend
@@ -131,7 +131,9 @@ def assemble(
         target_s=target_s,
         whole_ahead=max(2, 2 * limits.max_rows),
         first_chunks=settings.stream_bypass_chunks,
-        early=frozenset(name for name, one in choices.items() if one.backend == "onnx" and one.precision in EARLY),
+        early=frozenset(
+            name for name, one in choices.items() if one.backend == "onnx" and one.precision in INCREMENTAL_PRECISIONS
+        ),
     )
     return Engine(
         batchers, voices, frontend, batch_stats, checkpoints=tuple(choices), pacing=pacing, own=own, policies=policies

@@ -31,8 +31,7 @@ from tutti.engine.word_times import (
     words_starting_within,
 )
 from tutti.errors import Draining, InvalidInput, NothingToSpeak
-from tutti.model.prosody import emotion as find_emotion
-from tutti.model.prosody import held_speed, together
+from tutti.model.prosody import clamp_speed, combine, find_emotion
 from tutti.speech import (
     MAX_PHONEMES,
     SAMPLE_RATE,
@@ -171,7 +170,7 @@ class Engine:
         speed, prosody = params.speed, Prosody(params.pitch, params.pitch_range, params.energy)
         if params.emotion is not None:
             preset = find_emotion(params.emotion)
-            speed, prosody = held_speed(speed * preset.speed), together(prosody, preset.prosody)
+            speed, prosody = clamp_speed(speed * preset.speed), combine(prosody, preset.prosody)
         speaker = self.voices.get(params.voice, params.style)
         for name in voices_named(text) if isinstance(text, str) else ():
             self.voices.get(resolve_aliases(name, params.voice_names))
@@ -321,9 +320,9 @@ class Engine:
         return Utterance(
             tokens,
             voice.style(min(len(tokens) - 2, MAX_PHONEMES)),
-            held_speed(order.speed * manner.rate),
+            clamp_speed(order.speed * manner.rate),
             order.seed,
-            together(order.prosody, Prosody(pitch=manner.pitch)),
+            combine(order.prosody, Prosody(pitch=manner.pitch)),
         )
 
     async def _say(self, stretch: Segment, chunk: Chunk, ask: Ask | None, batcher: Batcher, g2p_s: float) -> Said:

@@ -1,6 +1,6 @@
 """Check how a text shall be spoken before anything is spoken."""
 
-from tutti.model.prosody import check_prosody, emotion
+from tutti.model.prosody import check_prosody, find_emotion
 from tutti.model.validation import check_speed
 from tutti.speech import Prosody, SpeechParams
 from tutti.text.language import language
@@ -16,7 +16,7 @@ def check_params(params: SpeechParams) -> None:
     check_speed(params.speed)
     check_prosody(Prosody(params.pitch, params.pitch_range, params.energy))
     if params.emotion is not None:
-        emotion(params.emotion)
+        find_emotion(params.emotion)
     if params.language is not None:
         language(params.language)
     UserLexicon.of(params.lexicon)

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tutti.batching.job import Job, Priority
-from tutti.model.onnx.incremental.spans import CONTEXT, FIRST, WORTH, n_heard, stretches
+from tutti.model.onnx.incremental.spans import CONTEXT_FRAMES, FIRST_FRAMES, MIN_FRAMES, split_spans
+from tutti.model.onnx.incremental.statistics import first_span_overhead
 from tutti.speech import SAMPLE_RATE, SAMPLES_PER_FRAME, Samples, Timing, Utterance
 from tutti.worker.messages import FrameRange
 
@@ -41,7 +42,7 @@ class Ask:
     def first_frames(self) -> int:
         """Frames that the vocoder likely makes before anything of it is heard."""
         n_frames = self.likely_frames
-        return FIRST + n_heard(n_frames) if self.early and n_frames >= WORTH else n_frames
+        return FIRST_FRAMES + first_span_overhead(n_frames) if self.early and n_frames >= MIN_FRAMES else n_frames
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -84,7 +85,7 @@ class Row:
         start, end = self.spans[0]
         if self.span is None:
             return self.n_frames
-        return end - start + 2 * CONTEXT if start else end + n_heard(self.n_frames)
+        return end - start + 2 * CONTEXT_FRAMES if start else end + first_span_overhead(self.n_frames)
 
     @property
     def heard_until_s(self) -> float | None:
@@ -102,7 +103,7 @@ class Row:
         if self.ask.early and (self.ask.opens or late or self.n_frames > most):
             # Each may be so much longer than the last as to be ready when that one has been played.
             growth = min(max(FRAME_S / a_frame_s, LEAST_GROWTH), MOST_GROWTH)
-            self.spans.extend(stretches(self.n_frames, growth, most))
+            self.spans.extend(split_spans(self.n_frames, growth, most))
         else:
             self.spans.append((0, self.n_frames))
 
@@ -118,9 +119,9 @@ class Row:
             self.plays_s = now if self.ask.opens else max(now, self.ask.deadline_s)
         start += len(samples) // SAMPLES_PER_FRAME
         _, end = self.spans.popleft()
-        in_time = int(IN_HAND * (self.plays_s + start * FRAME_S - now) / a_frame_s) - 2 * CONTEXT
-        middle = start + max(in_time, FIRST // 2)
-        if end - middle >= FIRST // 2:
+        in_time = int(IN_HAND * (self.plays_s + start * FRAME_S - now) / a_frame_s) - 2 * CONTEXT_FRAMES
+        middle = start + max(in_time, FIRST_FRAMES // 2)
+        if end - middle >= FIRST_FRAMES // 2:
             self.spans.appendleft((middle, end))
             end = middle
         self.spans.appendleft((start, end))

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from tutti.errors import DeviceFull, InvalidInput, ModelFailed, TuttiError, WorkerLost
 from tutti.model.onnx.incremental.spans import quiet_end
-from tutti.model.prosody import intone
+from tutti.model.prosody import apply_prosody
 from tutti.model.validation import check_samples
 from tutti.speech import Frames, Model, Samples, Span, Utterance
 from tutti.worker.messages import BothStages, FrameRange, ModelFactory, Progress, RunAcoustic, RunVocoder, StageRequest
@@ -47,7 +47,7 @@ class StageRunner:
         batch = self._model(checkpoint).acoustic([utterance for _, utterance in rows])
         _check_length(len(rows), len(batch))
         for (_, utterance), frames in zip(rows, batch, strict=True):
-            intone(frames, utterance.prosody)
+            apply_prosody(frames, utterance.prosody)
         self._frames.update((id, frames) for (id, _), frames in zip(rows, batch, strict=True))
         return [frames.durations for frames in batch]
 
