@@ -24,7 +24,7 @@ from rich.table import Table
 from tutti.batching.job import Batch, Job, Key, Priority
 from tutti.batching.policies import Bypass, Deadline, Fifo, Policy, Window
 from tutti.batching.scheduler import Limits, Scheduler
-from tutti.engine.build import first_costs
+from tutti.engine.build import prior_costs
 from tutti.engine.monitor import STAGES
 from tutti.engine.rolling import percentile
 from tutti.model.choice import Choice
@@ -49,7 +49,7 @@ class Device:
 
     def scheduler(self, policy: str, jobs: int) -> Scheduler:
         limits = Limits(max_rows=self.max_rows, cap_s=self.cap_s, max_waiting=2 * jobs)
-        return Scheduler(limits, first_costs({MODEL: self.choice}, THREADS).__getitem__, self.policy(policy))
+        return Scheduler(limits, prior_costs({MODEL: self.choice}, THREADS).__getitem__, self.policy(policy))
 
 
 DEVICES = {

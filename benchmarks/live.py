@@ -237,7 +237,7 @@ def main() -> None:
     args = parser.parse_args()
     settings, _ = load({"precision": args.precision})
     with tempfile.TemporaryDirectory() as folder:
-        engine = tone_engine(Path(folder), settings) if args.tone else open_engine(settings, apart=True)
+        engine = tone_engine(Path(folder), settings) if args.tone else open_engine(settings, for_server=True)
         found = asyncio.run(measured(engine, args))
     print(shown(found["rows"]))
     print("after a listener left: batches begun", *found["cancelled"]["batches_begun"], end="; ")

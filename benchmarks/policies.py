@@ -193,7 +193,7 @@ def open_with(policy: str, worker: Worker, choice: Choice, args: argparse.Namesp
     )
     lent = cast(Worker, Lent(worker))
     voices = Voices(args.voices)
-    return assemble([lent], {CHECKPOINT: choice}, voices, Prepared(), rules, capped=True, kept=args.costs)  # type: ignore[arg-type]
+    return assemble([lent], {CHECKPOINT: choice}, voices, Prepared(), rules, capped=True, cost_file=args.costs)  # type: ignore[arg-type]
 
 
 async def measured(policy: str, worker: Worker, choice: Choice, args: argparse.Namespace) -> list[dict[str, Any]]:

@@ -75,7 +75,7 @@ def serve(settings: Settings) -> None:
     chosen_voices(settings)
     Keys(settings.api_keys)
     with bound(settings) as sock, wyoming(settings) as beside, logging_aside(settings.log_format):
-        asyncio.run(_serve(open_engine(settings, apart=True, progress=_show), settings, sock, beside))
+        asyncio.run(_serve(open_engine(settings, for_server=True, progress=_show), settings, sock, beside))
 
 
 async def _serve(engine: Engine, settings: Settings, sock: socket.socket, beside: Beside) -> None:
