@@ -132,36 +132,6 @@ def test_rows_are_kept_after_a_failed_vocoder_call_and_forgotten_after_a_success
     run_scenario(scenario)
 
 
-def test_sound_that_is_begun_unasked_is_the_sound_that_is_asked_for(run_scenario: RunScenario) -> None:
-    async def scenario(worker: Worker, _folder: Path) -> None:
-        rows = {1: row(5), 2: row(6), 3: row(7)}
-        await worker.acoustic("tone", list(rows.items()), TIMEOUT_S, on=True)
-        sounds = await worker.vocoder("tone", [1, 2, 3], TIMEOUT_S)
-        for samples, asked in zip(sounds, rows.values(), strict=True):
-            np.testing.assert_array_equal(samples, expected_samples(asked))
-        # Others may be asked for after all, in another order, in part, or never.
-        await worker.acoustic("tone", list(rows.items()), TIMEOUT_S, on=True)
-        worker.forget([1])
-        (third, second) = await worker.vocoder("tone", [3, 2], TIMEOUT_S)
-        np.testing.assert_array_equal(third, expected_samples(rows[3]))
-        np.testing.assert_array_equal(second, expected_samples(rows[2]))
-        with pytest.raises(WorkerLost):
-            await worker.vocoder("tone", [1], TIMEOUT_S)
-
-    run_scenario(scenario)
-
-
-def test_what_goes_wrong_unasked_is_told_to_who_asks(run_scenario: RunScenario) -> None:
-    async def scenario(worker: Worker, _folder: Path) -> None:
-        await worker.acoustic("tone", [(1, row(5)), (2, row(Fault.VOCODER_FAILS))], TIMEOUT_S, on=True)
-        with pytest.raises(ModelFailed, match="not a voice"):
-            await worker.vocoder("tone", [1, 2], TIMEOUT_S)
-        (samples,) = await worker.vocoder("tone", [1], TIMEOUT_S)
-        np.testing.assert_array_equal(samples, expected_samples(row(5)))
-
-    run_scenario(scenario)
-
-
 def test_both_stages_in_one_call_equal_one_call_for_each_stage(run_scenario: RunScenario) -> None:
     rows = {7: row(1, 2, 3), 3: row(9), 900: row(*range(1, 120), speed=2.0)}
 

@@ -47,12 +47,9 @@ class Worker(Protocol):
         """Return when the models are loaded and warm; raise their error when another start would not help."""
 
     def acoustic(
-        self, checkpoint: str, rows: Sequence[tuple[int, Utterance]], timeout_s: float, *, on: bool = False
+        self, checkpoint: str, rows: Sequence[tuple[int, Utterance]], timeout_s: float
     ) -> asyncio.Future[list[NDArray[np.int64]]]:
-        """Frames for each token of each row; the worker keeps what the vocoder needs under the row's id.
-
-        `on`: the vocoder call for the same rows comes next, so the worker may start with it at once.
-        """
+        """Frames for each token of each row; the worker keeps what the vocoder needs under the row's id."""
 
     def vocoder(
         self, checkpoint: str, ids: Sequence[int], timeout_s: float, spans: Mapping[int, FrameRange] = {}
@@ -111,9 +108,9 @@ class BaseWorker(ABC):
         return self._status.memory
 
     def acoustic(
-        self, checkpoint: str, rows: Sequence[tuple[int, Utterance]], timeout_s: float, *, on: bool = False
+        self, checkpoint: str, rows: Sequence[tuple[int, Utterance]], timeout_s: float
     ) -> asyncio.Future[list[NDArray[np.int64]]]:
-        future = self._call(RunAcoustic(checkpoint, tuple(rows), on), timeout_s)
+        future = self._call(RunAcoustic(checkpoint, tuple(rows)), timeout_s)
         return cast(asyncio.Future[list[NDArray[np.int64]]], future)
 
     def vocoder(

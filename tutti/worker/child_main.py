@@ -64,19 +64,15 @@ def _serve(runner: StageRunner, channel: Channel) -> None:
             if isinstance(message, Forget):
                 sender.flush()
                 runner.forget(message.ids)
-                continue
-            assert isinstance(message, StageRequest)
-            result = _run(runner, message)
-            sender.send(message, result)
-            if isinstance(message, RunAcoustic) and message.on and isinstance(result, DurationsReady):
-                runner.begin(message.checkpoint, [id for id, _ in message.rows])
+            else:
+                assert isinstance(message, StageRequest)
+                sender.send(message, _run(runner, message))
 
 
 def _run(runner: StageRunner, request: StageRequest) -> WithSamples | DurationsReady | RequestFailed:
     try:
         if isinstance(request, RunAcoustic):
-            durations = runner.acoustic(request.checkpoint, request.rows)
-            return DurationsReady(tuple(durations), None if request.on else memory.current())
+            return DurationsReady(tuple(runner.acoustic(request.checkpoint, request.rows)), memory.current())
         return cast(WithSamples, runner.run(request))
     except Exception as exc:  # noqa: BLE001 - raised by the parent, to the caller
         return _failure(exc)

@@ -54,7 +54,6 @@ class RunAcoustic:
 
     checkpoint: str
     rows: tuple[tuple[int, Utterance], ...]
-    on: bool = False  # the vocoder call for the same rows comes next: the worker may start with it at once
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +101,7 @@ class ModelsReady:
 @dataclass(frozen=True, slots=True, eq=False)
 class DurationsReady:
     durations: tuple[NDArray[np.int64], ...]
-    memory: Memory | None  # None where the vocoder starts at once: its answer reports the memory
+    memory: Memory
 
 
 @dataclass(frozen=True, slots=True)

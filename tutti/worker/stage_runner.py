@@ -3,7 +3,6 @@
 import logging
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +28,6 @@ class StageRunner:
         self._models = make_models()
         self._frames: dict[int, Frames] = {}
         self._span_caches: dict[int, dict[str, NDArray[np.float32]]] = {}  # of rows vocoded span by span
-        self._begun: dict[int, Samples] = {}  # samples of at most one batch, made before they are requested
         for name, model in self._models.items():
             if warm_up := getattr(model, "warm_up", None):
                 warm_up(lambda done, shapes, name=name: progress(f"warming up {name}", done, shapes))
@@ -51,11 +49,6 @@ class StageRunner:
         self._frames.update((id, frames) for (id, _), frames in zip(rows, batch, strict=True))
         return [frames.durations for frames in batch]
 
-    def begin(self, checkpoint: str, ids: Sequence[int]) -> None:
-        """Make the samples of the next `vocoder` call. An error is ignored here: that call will meet it again."""
-        with suppress(Exception):
-            self._begun = dict(zip(ids, self.vocoder(checkpoint, ids), strict=True))
-
     def vocoder(self, checkpoint: str, ids: Sequence[int], spans: Mapping[int, FrameRange] = {}) -> list[Samples]:
         """Samples of rows that went through `acoustic` here: of the whole row, or of a span of its frames.
 
@@ -65,9 +58,6 @@ class StageRunner:
         for id in ids:
             if id not in self._frames:
                 raise WorkerLost(f"row {id} is not here: the worker was restarted after its first stage")
-        begun, self._begun = self._begun, {}
-        if not spans and all(id in begun for id in ids):
-            return [begun[id] for id in ids]
         rows = [self._row(id, spans.get(id)) for id in ids]
         batch = self._model(checkpoint).vocoder(rows)
         _check_length(len(ids), len(batch))
@@ -102,7 +92,6 @@ class StageRunner:
     def close(self) -> None:
         self._frames.clear()
         self._span_caches.clear()
-        self._begun.clear()
         for model in self._models.values():
             model.close()
 
