@@ -26,8 +26,8 @@ from rich.console import Console
 from rich.table import Table
 
 from tutti.audio import FORMATS
-from tutti.server.app import app
-from tutti.server.run import Server, bound, configured
+from tutti.server.app import create_app
+from tutti.server.run import Server, bind, uvicorn_config
 from tutti.settings import Settings
 from tutti.speech import SAMPLE_RATE, Samples, Speech
 
@@ -92,9 +92,9 @@ class Served:
 def served() -> Iterator[Served]:
     settings = Settings(port=0, grace_s=0)
     warm = threading.Event()
-    with bound(settings) as sock:
-        application = app(Canned(), settings, CollectorRegistry(), on_warm=lambda _: warm.set())  # type: ignore[arg-type]
-        server = Server(configured(application, settings), application.state.service.gate, 0)
+    with bind(settings) as sock:
+        application = create_app(Canned(), settings, CollectorRegistry(), on_warm=lambda _: warm.set())  # type: ignore[arg-type]
+        server = Server(uvicorn_config(application, settings), application.state.service.lifecycle, 0)
         loop = asyncio.new_event_loop()
         thread = threading.Thread(target=loop.run_until_complete, args=(server.serve(sockets=[sock]),))
         thread.start()

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from tutti import settings
-from tutti.server.app import app
+from tutti.server.app import create_app
 from tutti.settings import Settings
 
 ROOT = Path(__file__).parent.parent
@@ -82,7 +82,7 @@ def test_the_probe_is_a_route() -> None:
         ready = False
         checkpoints = ("kokoro",)
 
-    paths = app(Nobody(), Settings()).openapi()["paths"]  # type: ignore[arg-type]
+    paths = create_app(Nobody(), Settings()).openapi()["paths"]  # type: ignore[arg-type]
     assert "/readyz" in paths
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.server.harness import LONG, House, Stage, serving, shaped
+from tests.server.harness import LONG, FakeEngine, RunningServer, assert_error, serving
 from tutti.server.cache import Cache
 
 
@@ -108,28 +108,28 @@ def test_a_failure_is_everyones_and_is_not_kept() -> None:
     asyncio.run(run())
 
 
-def test_the_same_whole_answer_twice_is_one_synthesis_and_a_tag_spares_the_bytes(stage: Stage) -> None:
-    with serving(stage) as house:
+def test_the_same_whole_answer_twice_is_one_synthesis_and_a_tag_spares_the_bytes(fake_engine: FakeEngine) -> None:
+    with serving(fake_engine) as server:
         body = {"input": LONG, "stream": False, "response_format": "flac"}
-        first, second = house.speak(**body), house.speak(**body)
+        first, second = server.speak(**body), server.speak(**body)
         assert first.content == second.content
         assert first.headers["etag"] == second.headers["etag"]
-        assert len(stage.asked) == 1
-        known = house.post("/v1/audio/speech", body, headers={"if-none-match": first.headers["etag"]})
+        assert len(fake_engine.requests) == 1
+        known = server.post("/v1/audio/speech", body, headers={"if-none-match": first.headers["etag"]})
         assert (known.status_code, known.content) == (304, b"")
-        other = house.post("/v1/audio/speech", {**body, "speed": 2}, headers={"if-none-match": first.headers["etag"]})
+        other = server.post("/v1/audio/speech", {**body, "speed": 2}, headers={"if-none-match": first.headers["etag"]})
         assert other.status_code == 200
         assert other.headers["etag"] != first.headers["etag"]
 
 
-def test_a_tag_comes_with_every_known_length_and_is_the_same_either_way(house: House) -> None:
+def test_a_tag_comes_with_every_known_length_and_is_the_same_either_way(server: RunningServer) -> None:
     short = {"input": "deep water", "response_format": "wav"}
-    streamed, whole = house.speak(**short), house.speak(**short, stream=False)
+    streamed, whole = server.speak(**short), server.speak(**short, stream=False)
     assert streamed.headers["etag"] == whole.headers["etag"]
     for more in ({}, {"stream": False}):
         held = {"if-none-match": f'W/"other", {whole.headers["etag"]}'}
-        assert house.post("/v1/audio/speech", {**short, **more}, headers=held).status_code == 304
-    assert "etag" not in house.speak(input=LONG, response_format="wav").headers
+        assert server.post("/v1/audio/speech", {**short, **more}, headers=held).status_code == 304
+    assert "etag" not in server.speak(input=LONG, response_format="wav").headers
 
 
 @pytest.mark.parametrize(
@@ -138,58 +138,58 @@ def test_a_tag_comes_with_every_known_length_and_is_the_same_either_way(house: H
      {"seed": 1}, {"style": "am_puck"}, {"language": "en-gb"}, {"volume_multiplier": 0.5}, {"pitch": 1},
      {"pitch_range": 0.5}, {"energy": 1}, {"emotion": "sad"}, {"lexicon": {"deep": "/dip/"}}],
 )  # fmt: skip
-def test_every_wish_makes_another_answer(house: House, change: dict[str, object]) -> None:
+def test_every_wish_makes_another_answer(server: RunningServer, change: dict[str, object]) -> None:
     body = {"input": "deep water", "stream": False, "response_format": "pcm"}
-    assert house.speak(**body).headers["etag"] != house.speak(**{**body, **change}).headers["etag"]
+    assert server.speak(**body).headers["etag"] != server.speak(**{**body, **change}).headers["etag"]
 
 
-def test_another_lexicon_makes_another_answer(stage: Stage, tmp_path: Path) -> None:
+def test_another_lexicon_makes_another_answer(fake_engine: FakeEngine, tmp_path: Path) -> None:
     path = tmp_path / "words.tsv"
     path.write_text("a\tb\n")
-    with serving(stage, lexicon=path) as house:
+    with serving(fake_engine, lexicon=path) as server:
         body = {"input": "deep water", "stream": False, "response_format": "pcm"}
-        before = house.speak(**body).headers["etag"]
-        assert house.speak(**body).headers["etag"] == before
+        before = server.speak(**body).headers["etag"]
+        assert server.speak(**body).headers["etag"] == before
         path.write_text("deep\t/dip/\n")
-        assert house.speak(**body).headers["etag"] != before
+        assert server.speak(**body).headers["etag"] != before
 
 
-def test_streams_are_always_spoken_anew_and_keys_do_not_share(stage: Stage) -> None:
-    with serving(stage, api_keys="a,b") as house:
+def test_streams_are_always_spoken_anew_and_keys_do_not_share(fake_engine: FakeEngine) -> None:
+    with serving(fake_engine, api_keys="a,b") as server:
         for key in "aabb":
-            house.post("/tts", {"text": LONG}, headers={"authorization": f"Bearer {key}"})
-        assert len(stage.asked) == 2
+            server.post("/tts", {"text": LONG}, headers={"authorization": f"Bearer {key}"})
+        assert len(fake_engine.requests) == 2
         for _ in range(2):
-            house.post("/tts/stream", {"text": LONG}, headers={"authorization": "Bearer a"})
-        assert len(stage.asked) == 4
+            server.post("/tts/stream", {"text": LONG}, headers={"authorization": "Bearer a"})
+        assert len(fake_engine.requests) == 4
 
 
-def test_asked_by_many_at_once_over_the_wire_it_is_spoken_once(stage: Stage) -> None:
-    with serving(stage) as house:
-        stage.hold_from = 1
+def test_asked_by_many_at_once_over_the_wire_it_is_spoken_once(fake_engine: FakeEngine) -> None:
+    with serving(fake_engine) as server:
+        fake_engine.hold_from = 1
         answers: list[httpx2.Response] = []
         body = {"text": LONG}
 
         def ask(client: httpx2.Client) -> None:
             answers.append(client.post("/tts", json=body))
 
-        many = [threading.Thread(target=ask, args=(house.client(),)) for _ in range(5)]
+        many = [threading.Thread(target=ask, args=(server.client(),)) for _ in range(5)]
         for thread in many:
             thread.start()
-        assert stage.opened.acquire(timeout=60)
-        cache = house.app.state.service.cache
+        assert fake_engine.streams_opened.acquire(timeout=60)
+        cache = server.app.state.service.cache
         while cache.n_joined < 4:
-            assert house.get("/healthz").status_code == 200
-        stage.let_go()
+            assert server.get("/healthz").status_code == 200
+        fake_engine.release()
         for thread in many:
             thread.join()
         assert len({answer.content for answer in answers}) == 1
-        assert len(stage.asked) == 1
+        assert len(fake_engine.requests) == 1
 
 
-def test_what_failed_is_tried_again(stage: Stage) -> None:
-    with serving(stage) as house:
-        stage.break_at = 0
-        shaped(house.post("/tts", {"text": LONG}), 500, "internal_error")
-        stage.break_at = None
-        assert house.post("/tts", {"text": LONG}).status_code == 200
+def test_what_failed_is_tried_again(fake_engine: FakeEngine) -> None:
+    with serving(fake_engine) as server:
+        fake_engine.fail_at = 0
+        assert_error(server.post("/tts", {"text": LONG}), 500, "internal_error")
+        fake_engine.fail_at = None
+        assert server.post("/tts", {"text": LONG}).status_code == 200

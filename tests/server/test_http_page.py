@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.server.harness import House
+from tests.server.harness import RunningServer
 from tutti.settings import Settings
 
 PAGE = (Path(__file__).parents[2] / "docs/http.md").read_text(encoding="utf-8")
@@ -18,13 +18,13 @@ SHOWN = [
 
 
 @pytest.mark.parametrize(("path", "body"), SHOWN, ids=lambda value: str(value)[:40])
-def test_what_it_shows_works(house: House, path: str, body: dict[str, Any]) -> None:
+def test_what_it_shows_works(server: RunningServer, path: str, body: dict[str, Any]) -> None:
     assert len(SHOWN) == 4
-    assert house.post(path, body).status_code == 200
+    assert server.post(path, body).status_code == 200
 
 
-def test_it_names_every_route(house: House) -> None:
-    missing = [path for path in house.get("/openapi.json").json()["paths"] if path not in PAGE]
+def test_it_names_every_route(server: RunningServer) -> None:
+    missing = [path for path in server.get("/openapi.json").json()["paths"] if path not in PAGE]
     assert not missing
 
 

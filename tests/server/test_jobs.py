@@ -23,7 +23,7 @@ import pytest
 
 from tests.audiobook.make_epub import epub, page, png
 from tests.fakes import silent_voices, tone_engine
-from tests.server.harness import House, Stage, serving, shaped
+from tests.server.harness import FakeEngine, RunningServer, assert_error, serving
 from tutti.audiobook import passages
 from tutti.audiobook.book import Chapter
 from tutti.errors import ModelFailed
@@ -37,7 +37,7 @@ TEXT = "\n\n".join(
 )
 
 
-class Paced(Stage):
+class Paced(FakeEngine):
     """Says as many texts as a test lets through."""
 
     async def start(self) -> None:
@@ -59,14 +59,14 @@ class Paced(Stage):
 
 
 @contextmanager
-def paced(folder: Path, data: Path, **chosen: Any) -> Iterator[tuple[House, Paced]]:
-    stage = Paced(silent_voices(folder))
-    with serving(stage, data=data, **chosen) as house:
-        yield house, stage
+def paced(folder: Path, data: Path, **chosen: Any) -> Iterator[tuple[RunningServer, Paced]]:
+    fake_engine = Paced(silent_voices(folder))
+    with serving(fake_engine, data=data, **chosen) as server:
+        yield server, fake_engine
 
 
-def events(house: House, id: str, **options: Any) -> Iterator[dict[str, Any]]:
-    return events_at(house.client(), id, **options)
+def events(server: RunningServer, id: str, **options: Any) -> Iterator[dict[str, Any]]:
+    return events_at(server.client(), id, **options)
 
 
 def events_at(client: httpx2.Client, id: str, **options: Any) -> Iterator[dict[str, Any]]:
@@ -77,9 +77,9 @@ def events_at(client: httpx2.Client, id: str, **options: Any) -> Iterator[dict[s
                 yield json.loads(line.removeprefix("data: "))
 
 
-def ended(house: House, id: str, **options: Any) -> dict[str, Any]:
+def ended(server: RunningServer, id: str, **options: Any) -> dict[str, Any]:
     """The job when nothing more happens."""
-    return ended_at(house.client(), id, **options)
+    return ended_at(server.client(), id, **options)
 
 
 def ended_at(client: httpx2.Client, id: str, **options: Any) -> dict[str, Any]:
@@ -87,8 +87,8 @@ def ended_at(client: httpx2.Client, id: str, **options: Any) -> dict[str, Any]:
     return dict(last["job"])
 
 
-def made(house: House, **body: Any) -> dict[str, Any]:
-    response = house.post("/v1/jobs", {"text": TEXT, "format": "wav", **body})
+def made(server: RunningServer, **body: Any) -> dict[str, Any]:
+    response = server.post("/v1/jobs", {"text": TEXT, "format": "wav", **body})
     assert response.status_code == 201, response.text
     assert response.headers["location"] == f"/v1/jobs/{response.json()['id']}"
     return dict(response.json())
@@ -100,17 +100,17 @@ def samples(data: bytes) -> bytes:
 
 
 @pytest.fixture(scope="module")
-def whole(house: House) -> bytes:
+def whole(server: RunningServer) -> bytes:
     """What TEXT sounds like when nothing comes between."""
-    return samples(house.get(f"/v1/jobs/{ended(house, made(house)['id'])['id']}/audio").content)
+    return samples(server.get(f"/v1/jobs/{ended(server, made(server)['id'])['id']}/audio").content)
 
 
-def test_a_text_is_read_in_the_background_and_fetched_when_it_is_done(house: House) -> None:
-    id = made(house, captions="srt", title="Bridges")["id"]
-    seen = list(events(house, id))
+def test_a_text_is_read_in_the_background_and_fetched_when_it_is_done(server: RunningServer) -> None:
+    id = made(server, captions="srt", title="Bridges")["id"]
+    seen = list(events(server, id))
     assert seen[-1]["type"] == "job.done"
     assert {event["type"] for event in seen[:-1]} <= {"job.progress"}
-    job = house.get(f"/v1/jobs/{id}").json()
+    job = server.get(f"/v1/jobs/{id}").json()
     assert job == seen[-1]["job"]
     assert (job["state"], job["title"], job["chapters"], job["progress"], job["error"]) == (
         "done",
@@ -119,17 +119,17 @@ def test_a_text_is_read_in_the_background_and_fetched_when_it_is_done(house: Hou
         None,
         None,
     )
-    audio = house.get(f"/v1/jobs/{id}/audio")
+    audio = server.get(f"/v1/jobs/{id}/audio")
     assert audio.headers["content-type"] == "audio/wav"
     assert 'filename="Bridges.wav"' in audio.headers["content-disposition"]
     assert len(samples(audio.content)) / 48_000 == pytest.approx(job["duration_s"], abs=0.001)
-    assert "again. The old bridge" in " ".join(house.get(f"/v1/jobs/{id}/captions").text.split())
+    assert "again. The old bridge" in " ".join(server.get(f"/v1/jobs/{id}/captions").text.split())
 
 
-def test_it_says_every_passage_once_as_bulk(house: House) -> None:
-    house.stage.asked.clear()
-    ended(house, made(house, voice="am_adam", speed=2)["id"])
-    asked = house.stage.asked
+def test_it_says_every_passage_once_as_bulk(server: RunningServer) -> None:
+    server.engine.requests.clear()
+    ended(server, made(server, voice="am_adam", speed=2)["id"])
+    asked = server.engine.requests
     assert sorted(each["text"].strip() for each in asked) == sorted(passage.strip() for passage in said())
     assert {(each["voice"], each["speed"], each["bulk"]) for each in asked} == {("am_adam", 2.0, True)}
 
@@ -140,44 +140,44 @@ def said() -> list[str]:
     return [passage.said(chapters) for passage in passages(chapters)]
 
 
-def test_a_book_comes_as_a_form_and_goes_as_an_audiobook_in_ranges(house: House) -> None:
+def test_a_book_comes_as_a_form_and_goes_as_an_audiobook_in_ranges(server: RunningServer) -> None:
     pages = {f"{n}.xhtml": page(f"<h1>Part {n}</h1><p>{SENTENCE}</p>") for n in (1, 2)}
     files = {"file": ("../../my book.epub", epub(pages, cover=png()), "application/epub+zip")}
-    response = house.clients[0].post(
+    response = server.clients[0].post(
         "/v1/jobs", files=files, data={"voice": "bm_george", "speed": "2", "lexicon": "{}"}
     )
     assert response.status_code == 201, response.text
     id = response.json()["id"]
-    assert ended(house, id)["author"] == "Ada Example"
-    audio = house.get(f"/v1/jobs/{id}/audio")
+    assert ended(server, id)["author"] == "Ada Example"
+    audio = server.get(f"/v1/jobs/{id}/audio")
     assert audio.headers["content-type"] == "audio/mp4"
     with av.open(io.BytesIO(audio.content)) as file:
         assert [mark["metadata"]["title"] for mark in file.chapters()] == ["Part 1", "Part 2"]
-    part = house.get(f"/v1/jobs/{id}/audio", headers={"range": "bytes=100-199"})
+    part = server.get(f"/v1/jobs/{id}/audio", headers={"range": "bytes=100-199"})
     assert (part.status_code, part.content) == (206, audio.content[100:200])
-    assert house.get(f"/v1/jobs/{id}/audio", headers={"range": "bytes=99999999-"}).status_code == 416
-    shaped(house.get(f"/v1/jobs/{id}/captions"), 404, "job_not_found", "id")
+    assert server.get(f"/v1/jobs/{id}/audio", headers={"range": "bytes=99999999-"}).status_code == 416
+    assert_error(server.get(f"/v1/jobs/{id}/captions"), 404, "job_not_found", "id")
 
 
 def test_stopped_it_goes_on_where_it_was(voice_folder: Path, tmp_path: Path, whole: bytes) -> None:
-    with paced(voice_folder, tmp_path) as (house, stage):
-        id = made(house)["id"]
-        shaped(house.get(f"/v1/jobs/{id}/audio"), 409, "wrong_state", "id")
-        watching = events(house, id)
-        stage.let(3)
+    with paced(voice_folder, tmp_path) as (server, fake_engine):
+        id = made(server)["id"]
+        assert_error(server.get(f"/v1/jobs/{id}/audio"), 409, "wrong_state", "id")
+        watching = events(server, id)
+        fake_engine.let(3)
         until_kept(watching, 3)
-        assert house.post(f"/v1/jobs/{id}/cancel").json()["state"] == "cancelled"
+        assert server.post(f"/v1/jobs/{id}/cancel").json()["state"] == "cancelled"
         assert list(watching)[-1]["type"] == "job.cancelled"
-        assert house.get("/v1/jobs").json()["data"][0]["state"] == "cancelled"
-        stage.asked.clear()
-        stage.let_all()
-        assert house.post(f"/v1/jobs/{id}/resume").json()["state"] in ("queued", "running")
-        assert ended(house, id)["state"] == "done"
-        assert len(stage.asked) == len(said()) - 3
-        assert samples(house.get(f"/v1/jobs/{id}/audio").content) == whole
-        shaped(house.post(f"/v1/jobs/{id}/resume"), 409, "wrong_state", "id")
-        assert house.clients[0].delete(f"/v1/jobs/{id}").json() == {"id": id, "deleted": True}
-        shaped(house.get(f"/v1/jobs/{id}"), 404, "job_not_found", "id")
+        assert server.get("/v1/jobs").json()["data"][0]["state"] == "cancelled"
+        fake_engine.requests.clear()
+        fake_engine.let_all()
+        assert server.post(f"/v1/jobs/{id}/resume").json()["state"] in ("queued", "running")
+        assert ended(server, id)["state"] == "done"
+        assert len(fake_engine.requests) == len(said()) - 3
+        assert samples(server.get(f"/v1/jobs/{id}/audio").content) == whole
+        assert_error(server.post(f"/v1/jobs/{id}/resume"), 409, "wrong_state", "id")
+        assert server.clients[0].delete(f"/v1/jobs/{id}").json() == {"id": id, "deleted": True}
+        assert_error(server.get(f"/v1/jobs/{id}"), 404, "job_not_found", "id")
         assert not (tmp_path / "jobs" / id).exists()
 
 
@@ -189,16 +189,16 @@ def until_kept(watching: Iterator[dict[str, Any]], n_passages: int) -> None:
 
 
 def test_a_restart_goes_on_by_itself(voice_folder: Path, tmp_path: Path, whole: bytes) -> None:
-    with paced(voice_folder, tmp_path) as (house, stage):
-        id = made(house)["id"]
-        stage.let(2)
-        until_kept(events(house, id), 2)
-    with paced(voice_folder, tmp_path) as (house, stage):
-        assert house.get(f"/v1/jobs/{id}").json()["state"] in ("queued", "running")
-        stage.let_all()
-        assert ended(house, id)["state"] == "done"
-        assert len(stage.asked) == len(said()) - 2
-        assert samples(house.get(f"/v1/jobs/{id}/audio").content) == whole
+    with paced(voice_folder, tmp_path) as (server, fake_engine):
+        id = made(server)["id"]
+        fake_engine.let(2)
+        until_kept(events(server, id), 2)
+    with paced(voice_folder, tmp_path) as (server, fake_engine):
+        assert server.get(f"/v1/jobs/{id}").json()["state"] in ("queued", "running")
+        fake_engine.let_all()
+        assert ended(server, id)["state"] == "done"
+        assert len(fake_engine.requests) == len(said()) - 2
+        assert samples(server.get(f"/v1/jobs/{id}/audio").content) == whole
 
 
 @contextmanager
@@ -234,14 +234,14 @@ def test_killed_with_the_server_it_goes_on_by_itself(tmp_path: Path) -> None:
 
 
 def test_a_caller_has_one_job_under_way_and_the_next_waits_for_it(voice_folder: Path, tmp_path: Path) -> None:
-    with paced(voice_folder, tmp_path) as (house, stage):
-        first, second = made(house)["id"], made(house)["id"]
-        until_step(events(house, first), "reading")
-        waiting = house.get(f"/v1/jobs/{second}").json()
+    with paced(voice_folder, tmp_path) as (server, fake_engine):
+        first, second = made(server)["id"], made(server)["id"]
+        until_step(events(server, first), "reading")
+        waiting = server.get(f"/v1/jobs/{second}").json()
         assert (waiting["state"], waiting["progress"]["step"]) == ("queued", "waiting")
-        stage.let_all()
-        assert ended(house, second)["state"] == "done"
-        assert house.get(f"/v1/jobs/{first}").json()["state"] == "done"
+        fake_engine.let_all()
+        assert ended(server, second)["state"] == "done"
+        assert server.get(f"/v1/jobs/{first}").json()["state"] == "done"
 
 
 def until_step(watching: Iterator[dict[str, Any]], step: str) -> None:
@@ -251,26 +251,26 @@ def until_step(watching: Iterator[dict[str, Any]], step: str) -> None:
 def test_a_second_server_in_the_same_folder_takes_no_jobs(voice_folder: Path, tmp_path: Path) -> None:
     with paced(voice_folder, tmp_path) as (first, _), paced(voice_folder, tmp_path) as (second, _):
         made(first)
-        shaped(second.post("/v1/jobs", {"text": "words"}), 503, "jobs_in_use")
+        assert_error(second.post("/v1/jobs", {"text": "words"}), 503, "jobs_in_use")
         assert second.get("/v1/jobs").json()["data"] == []
 
 
 def test_a_caller_sees_only_its_own(voice_folder: Path, tmp_path: Path) -> None:
-    with paced(voice_folder, tmp_path, api_keys="ada, bob") as (house, stage):
-        stage.let_all()
+    with paced(voice_folder, tmp_path, api_keys="ada, bob") as (server, fake_engine):
+        fake_engine.let_all()
         ada, bob = ({"authorization": f"Bearer {key}"} for key in ("ada", "bob"))
-        id = house.post("/v1/jobs", {"text": "words", "format": "wav"}, headers=ada).json()["id"]
-        assert ended(house, id, headers=ada)["state"] == "done"
-        assert [job["id"] for job in house.get("/v1/jobs", headers=ada).json()["data"]] == [id]
-        assert house.get("/v1/jobs", headers=bob).json()["data"] == []
+        id = server.post("/v1/jobs", {"text": "words", "format": "wav"}, headers=ada).json()["id"]
+        assert ended(server, id, headers=ada)["state"] == "done"
+        assert [job["id"] for job in server.get("/v1/jobs", headers=ada).json()["data"]] == [id]
+        assert server.get("/v1/jobs", headers=bob).json()["data"] == []
         for path in ("", "/events", "/audio", "/captions"):
-            shaped(house.get(f"/v1/jobs/{id}{path}", headers=bob), 404, "job_not_found", "id")
-            shaped(house.get(f"/v1/jobs/{id}{path}"), 401, "invalid_api_key")
+            assert_error(server.get(f"/v1/jobs/{id}{path}", headers=bob), 404, "job_not_found", "id")
+            assert_error(server.get(f"/v1/jobs/{id}{path}"), 401, "invalid_api_key")
         for path in ("/cancel", "/resume"):
-            shaped(house.post(f"/v1/jobs/{id}{path}", headers=bob), 404, "job_not_found", "id")
-        shaped(house.clients[0].delete(f"/v1/jobs/{id}", headers=bob), 404, "job_not_found", "id")
-        shaped(house.clients[0].delete(f"/v1/jobs/{id}"), 401, "invalid_api_key")
-        shaped(house.get("/v1/jobs"), 401, "invalid_api_key")
+            assert_error(server.post(f"/v1/jobs/{id}{path}", headers=bob), 404, "job_not_found", "id")
+        assert_error(server.clients[0].delete(f"/v1/jobs/{id}", headers=bob), 404, "job_not_found", "id")
+        assert_error(server.clients[0].delete(f"/v1/jobs/{id}"), 401, "invalid_api_key")
+        assert_error(server.get("/v1/jobs"), 401, "invalid_api_key")
 
 
 @pytest.mark.parametrize(
@@ -290,51 +290,53 @@ def test_a_caller_sees_only_its_own(voice_folder: Path, tmp_path: Path) -> None:
         (["words"], 400, "invalid_input", None),
     ],
 )
-def test_what_is_wrong_is_told_at_once(small: House, body: Any, status: int, code: str, param: str | None) -> None:
-    shaped(small.post("/v1/jobs", body), status, code, param)
+def test_what_is_wrong_is_told_at_once(
+    small: RunningServer, body: Any, status: int, code: str, param: str | None
+) -> None:
+    assert_error(small.post("/v1/jobs", body), status, code, param)
     assert not any((small.app.state.service.settings.data / "jobs").glob("*/book*"))
 
 
 @pytest.fixture(scope="module")
-def small(voice_folder: Path) -> Iterator[House]:
-    with serving(Stage(silent_voices(voice_folder)), max_job_mb=0.1) as running:
+def small(voice_folder: Path) -> Iterator[RunningServer]:
+    with serving(FakeEngine(silent_voices(voice_folder)), max_job_mb=0.1) as running:
         yield running
 
 
-def test_a_broken_book_is_refused(small: House) -> None:
+def test_a_broken_book_is_refused(small: RunningServer) -> None:
     for name, data, said in (
         ("b.epub", b"PK nothing", "not an EPUB"),
         ("b.doc", b"words", "a book is one of"),
         ("b.txt", b"caf\xe9", "not utf-8"),
     ):
-        error = shaped(small.clients[0].post("/v1/jobs", files={"file": (name, data)}), 400, "invalid_input",
+        error = assert_error(small.clients[0].post("/v1/jobs", files={"file": (name, data)}), 400, "invalid_input",
                        "encoding" if name == "b.txt" else "file")  # fmt: skip
         assert said in error["message"]
-    shaped(small.clients[0].post("/v1/jobs", content=b"words"), 415, "unsupported_media_type")
-    shaped(small.clients[0].post("/v1/jobs", files={"other": ("x", b"y")}), 400, "invalid_input", "file")
+    assert_error(small.clients[0].post("/v1/jobs", content=b"words"), 415, "unsupported_media_type")
+    assert_error(small.clients[0].post("/v1/jobs", files={"other": ("x", b"y")}), 400, "invalid_input", "file")
 
 
 def test_a_caller_keeps_so_many_jobs_and_no_more(voice_folder: Path, tmp_path: Path) -> None:
-    with paced(voice_folder, tmp_path, max_jobs=1) as (house, _):
-        id = made(house)["id"]
-        error = shaped(house.post("/v1/jobs", {"text": "words"}), 429, "too_many_jobs")
+    with paced(voice_folder, tmp_path, max_jobs=1) as (server, _):
+        id = made(server)["id"]
+        error = assert_error(server.post("/v1/jobs", {"text": "words"}), 429, "too_many_jobs")
         assert "delete some" in error["message"]
-        house.clients[0].delete(f"/v1/jobs/{id}")
-        made(house)
+        server.clients[0].delete(f"/v1/jobs/{id}")
+        made(server)
 
 
 def test_a_book_counts_against_the_characters_of_its_caller(voice_folder: Path, tmp_path: Path) -> None:
-    with paced(voice_folder, tmp_path, rate_characters=100) as (house, _):
-        made(house)
-        shaped(house.post("/v1/jobs", {"text": "words"}), 429, "rate_limited")
+    with paced(voice_folder, tmp_path, rate_characters=100) as (server, _):
+        made(server)
+        assert_error(server.post("/v1/jobs", {"text": "words"}), 429, "rate_limited")
         assert len(list((tmp_path / "jobs").glob("*/book.md"))) == 1
 
 
 def test_jobs_hold_so_much_of_the_disk_and_no_more(voice_folder: Path, tmp_path: Path) -> None:
-    with paced(voice_folder, tmp_path, max_jobs_gb=1e-4) as (house, stage):
-        stage.let_all()
-        ended(house, made(house)["id"])
-        shaped(house.post("/v1/jobs", {"text": "words"}), 429, "too_many_jobs")
+    with paced(voice_folder, tmp_path, max_jobs_gb=1e-4) as (server, fake_engine):
+        fake_engine.let_all()
+        ended(server, made(server)["id"])
+        assert_error(server.post("/v1/jobs", {"text": "words"}), 429, "too_many_jobs")
 
 
 def test_a_full_disk_pauses_a_job_and_nothing_is_lost(
@@ -342,21 +344,21 @@ def test_a_full_disk_pauses_a_job_and_nothing_is_lost(
 ) -> None:
     """SQLite's own limit on the size of a file stands for the end of the disk."""
     monkeypatch.setattr("tutti.audiobook.journal._TABLES", _tables(limit=True))
-    with paced(voice_folder, tmp_path) as (house, stage):
-        stage.let_all()
-        id = made(house)["id"]
-        paused = ended(house, id)
+    with paced(voice_folder, tmp_path) as (server, fake_engine):
+        fake_engine.let_all()
+        id = made(server)["id"]
+        paused = ended(server, id)
         assert paused["state"] == "paused"
         assert paused["error"]["code"] == "storage_full"
         assert "no room left" in paused["error"]["message"]
         n_kept = kept(tmp_path / "jobs" / id / "reading")
         assert 0 < n_kept < len(said())
-        stage.asked.clear()
+        fake_engine.requests.clear()
         monkeypatch.setattr("tutti.audiobook.journal._TABLES", _tables(limit=False))
-        house.post(f"/v1/jobs/{id}/resume")
-        assert ended(house, id)["state"] == "done"
-        assert len(stage.asked) == len(said()) - n_kept
-        assert samples(house.get(f"/v1/jobs/{id}/audio").content) == whole
+        server.post(f"/v1/jobs/{id}/resume")
+        assert ended(server, id)["state"] == "done"
+        assert len(fake_engine.requests) == len(said()) - n_kept
+        assert samples(server.get(f"/v1/jobs/{id}/audio").content) == whole
 
 
 def kept(journal: Path) -> int:
@@ -374,16 +376,16 @@ def _tables(*, limit: bool, tables: list[str] = []) -> str:  # noqa: B006 - what
 
 
 def test_a_job_that_fails_says_where_and_can_be_tried_again(voice_folder: Path, tmp_path: Path) -> None:
-    with paced(voice_folder, tmp_path) as (house, stage):
-        stage.break_at, stage.error = 0, ModelFailed("the network broke on this row")
-        stage.let_all()
-        id = made(house)["id"]
-        failed = ended(house, id)
+    with paced(voice_folder, tmp_path) as (server, fake_engine):
+        fake_engine.fail_at, fake_engine.error = 0, ModelFailed("the network broke on this row")
+        fake_engine.let_all()
+        id = made(server)["id"]
+        failed = ended(server, id)
         assert (failed["state"], failed["error"]["code"]) == ("failed", "model_failed")
         assert failed["error"]["message"].startswith("chapter ")
-        stage.break_at = None
-        house.post(f"/v1/jobs/{id}/resume")
-        assert ended(house, id)["state"] == "done"
+        fake_engine.fail_at = None
+        server.post(f"/v1/jobs/{id}/resume")
+        assert ended(server, id)["state"] == "done"
 
 
 # -- behind whoever listens --------------------------------------------------------------------------------------
@@ -409,13 +411,13 @@ def test_a_listener_does_not_wait_behind_a_job(voice_folder: Path) -> None:
     """While a row of a job is on the device and others of it wait, a listener's text is the very next to sound."""
     model = Gated()
     engine = tone_engine(silent_voices(voice_folder), lambda: model, max_batch_size=1)
-    with serving(engine) as house:
-        id = made(house)["id"]
+    with serving(engine) as server:
+        id = made(server)["id"]
         assert model.at_work.wait(60)
         answers: list[int] = []
 
         def listen() -> None:
-            response = house.client().post("/v1/audio/speech", json={"input": "lanterns", "response_format": "pcm"})
+            response = server.client().post("/v1/audio/speech", json={"input": "lanterns", "response_format": "pcm"})
             answers.append(response.status_code)
 
         listener = threading.Thread(target=listen)
@@ -426,5 +428,5 @@ def test_a_listener_does_not_wait_behind_a_job(voice_folder: Path) -> None:
         model.permits.release(1000)
         listener.join(60)
         assert answers == [200]
-        assert ended(house, id)["state"] == "done"
+        assert ended(server, id)["state"] == "done"
         assert model.n_frames[1] == FRAMES_PER_TOKEN * len("_lanterns_")

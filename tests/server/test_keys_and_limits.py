@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import SecretStr
 
-from tests.server.harness import House, Stage, serving, shaped
+from tests.server.harness import FakeEngine, RunningServer, assert_error, serving
 from tutti.errors import InvalidInput
 from tutti.server.errors import InvalidKey, RateLimited
 from tutti.server.middleware.auth import Keys
@@ -16,19 +16,19 @@ from tutti.settings import Settings
 
 
 @pytest.mark.parametrize("header", [None, "", "Bearer", "Bearer x", "Basic abc", "nonsense"])
-def test_without_keys_whatever_is_sent_for_one_is_fine(house: House, header: str | None) -> None:
-    response = house.post(
+def test_without_keys_whatever_is_sent_for_one_is_fine(server: RunningServer, header: str | None) -> None:
+    response = server.post(
         "/v1/audio/speech", {"input": "deep"}, headers={} if header is None else {"authorization": header}
     )
     assert response.status_code == 200
 
 
-def test_with_keys_only_theirs_is_let_in_plain_or_hashed(stage: Stage) -> None:
+def test_with_keys_only_theirs_is_let_in_plain_or_hashed(fake_engine: FakeEngine) -> None:
     digest = sha256(b"second").hexdigest()
-    with serving(stage, api_keys=f"first, sha256:{digest}") as house:
+    with serving(fake_engine, api_keys=f"first, sha256:{digest}") as server:
         for key in ("first", "second"):
             sent = {"authorization": f"Bearer {key}"}
-            assert house.post("/v1/audio/speech", {"input": "deep"}, headers=sent).status_code == 200
+            assert server.post("/v1/audio/speech", {"input": "deep"}, headers=sent).status_code == 200
         for wrong in (
             "Bearer third",
             "Bearer",
@@ -39,8 +39,8 @@ def test_with_keys_only_theirs_is_let_in_plain_or_hashed(stage: Stage) -> None:
             "Bearer firs",
             "Bearer ü",
         ):
-            response = house.post("/v1/audio/speech", {"input": "deep"}, headers={"authorization": wrong.encode()})
-            shaped(response, 401, "invalid_api_key")
+            response = server.post("/v1/audio/speech", {"input": "deep"}, headers={"authorization": wrong.encode()})
+            assert_error(response, 401, "invalid_api_key")
             assert response.headers["www-authenticate"] == "Bearer"
         for path in (
             "/tts",
@@ -50,8 +50,8 @@ def test_with_keys_only_theirs_is_let_in_plain_or_hashed(stage: Stage) -> None:
             "/dev/phonemize",
             "/v1/audio/voices/combine",
         ):
-            shaped(house.post(path, {"text": "deep"}), 401, "invalid_api_key")
-        callers = {asked["caller"] for asked in stage.asked}
+            assert_error(server.post(path, {"text": "deep"}), 401, "invalid_api_key")
+        callers = {asked["caller"] for asked in fake_engine.requests}
         assert len(callers) == 2
         assert not callers & {"first", "second", digest}
 
@@ -117,28 +117,28 @@ def test_callers_are_forgotten_before_they_fill_the_memory() -> None:
     assert len(rate._buckets) == MAX_CALLERS
 
 
-def test_limits_of_requests_and_characters_are_told_on_the_wire(stage: Stage) -> None:
-    with serving(stage, rate_requests=2, api_keys="a,b") as house:
+def test_limits_of_requests_and_characters_are_told_on_the_wire(fake_engine: FakeEngine) -> None:
+    with serving(fake_engine, rate_requests=2, api_keys="a,b") as server:
         as_a, as_b = ({"authorization": f"Bearer {key}"} for key in "ab")
-        answers = [house.post("/tts", {"text": "deep"}, headers=as_a) for _ in range(3)]
+        answers = [server.post("/tts", {"text": "deep"}, headers=as_a) for _ in range(3)]
         assert [answer.status_code for answer in answers] == [200, 200, 429]
-        shaped(answers[2], 429, "rate_limited")
+        assert_error(answers[2], 429, "rate_limited")
         assert 1 <= int(answers[2].headers["retry-after"]) <= 30
-        assert house.post("/tts", {"text": "deep"}, headers=as_b).status_code == 200
-        assert house.get("/v1/models").status_code == 200
+        assert server.post("/tts", {"text": "deep"}, headers=as_b).status_code == 200
+        assert server.get("/v1/models").status_code == 200
 
 
-def test_characters_are_counted_too(stage: Stage) -> None:
-    with serving(stage, rate_characters=20) as house:
-        assert house.speak(input="deep water runs").status_code == 200
-        shaped(house.speak(input="deep water runs"), 429, "rate_limited")
+def test_characters_are_counted_too(fake_engine: FakeEngine) -> None:
+    with serving(fake_engine, rate_characters=20) as server:
+        assert server.speak(input="deep water runs").status_code == 200
+        assert_error(server.speak(input="deep water runs"), 429, "rate_limited")
 
 
-def test_a_page_from_a_named_origin_may_call_and_no_other(stage: Stage) -> None:
-    with serving(stage, cors_origins="https://good.example", api_keys="k") as house:
+def test_a_page_from_a_named_origin_may_call_and_no_other(fake_engine: FakeEngine) -> None:
+    with serving(fake_engine, cors_origins="https://good.example", api_keys="k") as server:
         asks = {"access-control-request-method": "POST", "access-control-request-headers": "authorization"}
         for origin, allowed in (("https://good.example", True), ("https://evil.example", False)):
-            flown = house.clients[0].options("/v1/audio/speech", headers={"origin": origin, **asks})
+            flown = server.clients[0].options("/v1/audio/speech", headers={"origin": origin, **asks})
             assert (flown.headers.get("access-control-allow-origin") == origin) == allowed
-            got = house.post("/tts", {"text": "deep"}, headers={"origin": origin, "authorization": "Bearer k"})
+            got = server.post("/tts", {"text": "deep"}, headers={"origin": origin, "authorization": "Bearer k"})
             assert ("access-control-allow-origin" in got.headers) == allowed

@@ -14,7 +14,7 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from tests.fakes import Running, running, tone_engine
-from tests.server.harness import House, serving
+from tests.server.harness import RunningServer, serving
 from tutti.audio import FORMATS
 from tutti.model.tone import ToneModel
 from tutti.server.routes.live import Live
@@ -46,9 +46,9 @@ def model() -> Held:
 
 
 @pytest.fixture
-def house(voices: Voices, model: Held) -> Iterator[House]:
-    with serving(tone_engine(voices, lambda: model)) as house:
-        yield house
+def server(voices: Voices, model: Held) -> Iterator[RunningServer]:
+    with serving(tone_engine(voices, lambda: model)) as server:
+        yield server
 
 
 @pytest.fixture(scope="module")
@@ -97,21 +97,21 @@ class Client:
 
 
 @asynccontextmanager
-async def client(house: House, path: str = "/v1/audio/speech/stream", **options: Any) -> AsyncIterator[Client]:
-    host, port = house.host_port
+async def client(server: RunningServer, path: str = "/v1/audio/speech/stream", **options: Any) -> AsyncIterator[Client]:
+    host, port = server.host_port
     async with connect(f"ws://{host}:{port}{path}", **options) as socket:
         yield Client(socket)
 
 
-def talk(house: House, test: Callable[[Client], Awaitable[None]], **options: Any) -> None:
+def talk(server: RunningServer, test: Callable[[Client], Awaitable[None]], **options: Any) -> None:
     async def run() -> None:
-        async with client(house, **options) as connected:
+        async with client(server, **options) as connected:
             await test(connected)
 
     asyncio.run(run())
 
 
-def test_the_first_sentence_sounds_before_the_second_is_written(house: House, engine: Running) -> None:
+def test_the_first_sentence_sounds_before_the_second_is_written(server: RunningServer, engine: Running) -> None:
     async def test(client: Client) -> None:
         for piece in ("The old br", "idge stands", " still. It"):
             await client.say("input.text", text=piece)
@@ -133,10 +133,10 @@ def test_the_first_sentence_sounds_before_the_second_is_written(house: House, en
         assert starts == sorted(starts)
         assert client.events[-2]["duration"] == pytest.approx(len(heard) / 48_000, abs=0.01)
 
-    talk(house, test)
+    talk(server, test)
 
 
-def test_texts_follow_each_other_and_contexts_sound_side_by_side(house: House, engine: Running) -> None:
+def test_texts_follow_each_other_and_contexts_sound_side_by_side(server: RunningServer, engine: Running) -> None:
     async def test(client: Client) -> None:
         for context, text in (("a", FIRST), ("b", SECOND), ("a", SECOND)):
             await client.say("input.text", text=text, context=context)
@@ -146,10 +146,10 @@ def test_texts_follow_each_other_and_contexts_sound_side_by_side(house: House, e
         assert client.sound == {"a": first + second, "b": second}
         assert client.types.count("audio.done") == 3
 
-    talk(house, test)
+    talk(server, test)
 
 
-def test_a_cancel_drops_what_was_not_yet_said(house: House, model: Held, engine: Running) -> None:
+def test_a_cancel_drops_what_was_not_yet_said(server: RunningServer, model: Held, engine: Running) -> None:
     async def test(client: Client) -> None:
         model.turns = threading.Semaphore(1)
         await client.say("input.text", text=(FIRST + SECOND) * 40)
@@ -169,10 +169,10 @@ def test_a_cancel_drops_what_was_not_yet_said(house: House, model: Held, engine:
         await client.until("session.done")
         assert not client.events[-2]["cancelled"]
 
-    talk(house, test)
+    talk(server, test)
 
 
-def test_what_was_cancelled_says_so_before_its_name_sounds_again(house: House, engine: Running) -> None:
+def test_what_was_cancelled_says_so_before_its_name_sounds_again(server: RunningServer, engine: Running) -> None:
     async def test(client: Client) -> None:
         await client.say("input.text", text=FIRST * 20, context="a")
         await client.until("audio.start")
@@ -184,26 +184,26 @@ def test_what_was_cancelled_says_so_before_its_name_sounds_again(house: House, e
         await client.until("audio.done")
         assert client.sound["a"] == pcm(engine.speak(SECOND).samples)
 
-    talk(house, test)
+    talk(server, test)
 
 
-def test_who_hangs_up_is_forgotten(house: House, model: Held) -> None:
+def test_who_hangs_up_is_forgotten(server: RunningServer, model: Held) -> None:
     async def test(client: Client) -> None:
         model.turns = threading.Semaphore(1)
         await client.say("input.text", text=(FIRST + SECOND) * 40)
         await client.until_sound()
 
-    talk(house, test)
-    while house.app.state.service.gate.n_inside:
-        assert house.get("/healthz").status_code == 200
+    talk(server, test)
+    while server.app.state.service.lifecycle.n_active:
+        assert server.get("/healthz").status_code == 200
     n_before = model.n_batches
     assert model.turns
     model.turns.release(100)
-    assert house.speak(response_format="pcm").status_code == 200
+    assert server.speak(response_format="pcm").status_code == 200
     assert model.n_batches <= n_before + 2
 
 
-def test_a_listener_who_does_not_read_holds_up_the_making(house: House, model: Held) -> None:
+def test_a_listener_who_does_not_read_holds_up_the_making(server: RunningServer, model: Held) -> None:
     async def test(client: Client) -> None:
         text = (FIRST + SECOND) * 200
         await client.say("input.text", text=text)
@@ -216,25 +216,25 @@ def test_a_listener_who_does_not_read_holds_up_the_making(house: House, model: H
         await client.until("session.done")
         assert model.n_batches > 2 * n_made
 
-    talk(house, test, max_queue=1)
+    talk(server, test, max_queue=1)
 
 
 @pytest.mark.parametrize("format", [name for name in FORMATS if name != "pcm"])
-def test_every_format_is_a_whole_file(house: House, format: str) -> None:
+def test_every_format_is_a_whole_file(server: RunningServer, format: str) -> None:
     async def test(client: Client) -> None:
         await client.say("session.config", response_format=format)
         await client.say("input.text", text=FIRST + SECOND)
         await client.say("input.done")
         await client.until("session.done")
         assert client.events[0]["format"] == format
-        whole = house.speak(input=FIRST + SECOND, response_format=format, stream=True).content
+        whole = server.speak(input=FIRST + SECOND, response_format=format, stream=True).content
         assert client.sound[None][:4] == whole[:4]
         assert len(client.sound[None]) == pytest.approx(len(whole), rel=0.25)
 
-    talk(house, test)
+    talk(server, test)
 
 
-def test_a_flush_says_what_has_come(house: House, engine: Running) -> None:
+def test_a_flush_says_what_has_come(server: RunningServer, engine: Running) -> None:
     async def test(client: Client) -> None:
         await client.say("input.text", text="deep water")
         await client.say("input.flush")
@@ -242,16 +242,16 @@ def test_a_flush_says_what_has_come(house: House, engine: Running) -> None:
         await client.say("input.done")
         await client.until("session.done")
 
-    talk(house, test)
+    talk(server, test)
 
 
-def test_a_pause_in_the_text_says_what_has_come(house: House, engine: Running) -> None:
+def test_a_pause_in_the_text_says_what_has_come(server: RunningServer, engine: Running) -> None:
     async def test(client: Client) -> None:
         await client.say("session.config", flush_after_ms=50)
         await client.say("input.text", text="deep water.")
         assert pcm(engine.speak("deep water.").samples).startswith(await client.until_sound())
 
-    talk(house, test)
+    talk(server, test)
 
 
 @pytest.mark.parametrize(
@@ -269,7 +269,9 @@ def test_a_pause_in_the_text_says_what_has_come(house: House, engine: Running) -
         ([], "invalid_input", None),
     ],
 )  # fmt: skip
-def test_what_is_wrong_is_told_and_the_next_message_is_heard(house: House, sent: Any, code: str, param: str) -> None:
+def test_what_is_wrong_is_told_and_the_next_message_is_heard(
+    server: RunningServer, sent: Any, code: str, param: str
+) -> None:
     async def test(client: Client) -> None:
         for message in (json.dumps(sent), "{not json", b"binary"):
             await client.socket.send(message)
@@ -281,10 +283,10 @@ def test_what_is_wrong_is_told_and_the_next_message_is_heard(house: House, sent:
         await client.until("session.done")
         assert client.sound[None]
 
-    talk(house, test)
+    talk(server, test)
 
 
-def test_each_text_ends_once_also_one_without_words(house: House) -> None:
+def test_each_text_ends_once_also_one_without_words(server: RunningServer) -> None:
     async def test(client: Client) -> None:
         await client.say("input.text", text=" … ", context="a")
         await client.say("input.done", context="a")
@@ -295,25 +297,25 @@ def test_each_text_ends_once_also_one_without_words(house: House) -> None:
         await client.say("input.done")
         await client.until("session.done")  # nothing was open
 
-    talk(house, test)
+    talk(server, test)
 
 
 def test_a_socket_passes_the_same_door(voices: Voices) -> None:
-    async def refused(house: House, **options: Any) -> InvalidStatus:
+    async def refused(server: RunningServer, **options: Any) -> InvalidStatus:
         with pytest.raises(InvalidStatus) as caught:
-            async with client(house, **options):
+            async with client(server, **options):
                 pass
         return caught.value
 
-    async def run(house: House) -> None:
+    async def run(server: RunningServer) -> None:
         for headers in ({}, {"Authorization": "Bearer wrong"}):
-            error = await refused(house, additional_headers=headers)
+            error = await refused(server, additional_headers=headers)
             assert error.response.status_code == 401
             assert json.loads(error.response.body)["error"]["code"] == "invalid_api_key"
         right = {"Authorization": "Bearer right", "X-Request-ID": "mine"}
-        error = await refused(house, additional_headers={**right, "Origin": "https://elsewhere.example"})
+        error = await refused(server, additional_headers={**right, "Origin": "https://elsewhere.example"})
         assert error.response.status_code == 403
-        async with client(house, additional_headers=right) as known:
+        async with client(server, additional_headers=right) as known:
             assert known.socket.response
             assert known.socket.response.headers["x-request-id"] == "mine"
             await known.say("input.text", text=FIRST)
@@ -323,16 +325,16 @@ def test_a_socket_passes_the_same_door(voices: Voices) -> None:
                 await known.say("input.text", text=text, context="b")
                 await known.say("input.done", context="b")
             assert (await known.until("error"))["error"]["code"] == "rate_limited"
-        async with client(house, subprotocols=["realtime", "openai-insecure-api-key.right"]) as known:
+        async with client(server, subprotocols=["realtime", "openai-insecure-api-key.right"]) as known:
             assert known.socket.subprotocol == "realtime"  # the key does not come back
-        async with client(house, additional_headers=right) as known:
+        async with client(server, additional_headers=right) as known:
             with pytest.raises(ConnectionClosed):  # noqa: PT012 - the server may close at either
                 await known.say("input.text", text="x" * (1 << 23))
                 await known.until("session.done")
 
-    with serving(tone_engine(voices), api_keys="right", rate_requests=2) as house:
-        asyncio.run(run(house))
-        counted = house.get("/metrics").text
+    with serving(tone_engine(voices), api_keys="right", rate_requests=2) as server:
+        asyncio.run(run(server))
+        counted = server.get("/metrics").text
         assert (
             'tutti_http_answers_total{method="WS",outcome="done",route="/v1/audio/speech/stream",status="101"}'
             in counted
@@ -340,55 +342,55 @@ def test_a_socket_passes_the_same_door(voices: Voices) -> None:
 
 
 def test_draining_lets_what_was_begun_end_and_nothing_begin(voices: Voices, model: Held) -> None:
-    async def run(house: House) -> None:
+    async def run(server: RunningServer) -> None:
         model.turns = threading.Semaphore(0)
-        async with client(house) as begun:
+        async with client(server) as begun:
             await begun.say("input.text", text=FIRST, context="a")
             await begun.say("input.done", context="a")
-            gate = house.app.state.service.gate
-            while gate.n_inside == 0:
+            lifecycle = server.app.state.service.lifecycle
+            while lifecycle.n_active == 0:
                 await asyncio.sleep(0)
-            assert house.stage.batchers  # the engine itself
-            house.app.state.service.gate.closing = True
+            assert server.engine.batchers  # the engine itself
+            server.app.state.service.lifecycle.draining = True
             await begun.say("input.text", text=SECOND, context="b")
             assert (await begun.until("error"))["error"]["code"] == "draining"
             with pytest.raises(InvalidStatus) as caught:
-                async with client(house):
+                async with client(server):
                     pass
             assert caught.value.response.status_code == 503
             model.turns.release(10)
             await begun.until("session.done")
             assert begun.sound["a"]
-        assert gate.n_inside == 0
+        assert lifecycle.n_active == 0
 
-    with serving(tone_engine(voices, lambda: model)) as house:
-        asyncio.run(run(house))
+    with serving(tone_engine(voices, lambda: model)) as server:
+        asyncio.run(run(server))
 
 
 def test_a_server_that_goes_closes_idle_sockets(voices: Voices) -> None:
-    async def run(house: House) -> None:
-        async with client(house) as idle:
-            house.server.should_exit = True
+    async def run(server: RunningServer) -> None:
+        async with client(server) as idle:
+            server.uvicorn.should_exit = True
             with pytest.raises(ConnectionClosed) as closed:
                 await idle.until("session.done")
             assert closed.value.rcvd
             assert closed.value.rcvd.code == 1012
 
-    with serving(tone_engine(voices)) as house:
-        asyncio.run(run(house))
+    with serving(tone_engine(voices)) as server:
+        asyncio.run(run(server))
 
 
-def test_wishes_that_cannot_be_met_are_named(house: House) -> None:
+def test_wishes_that_cannot_be_met_are_named(server: RunningServer) -> None:
     async def test(client: Client) -> None:
         await client.say("session.config", instructions="like a pirate")
         await client.say("input.text", text=FIRST)
         await client.say("input.done")
         assert (await client.until("audio.start"))["ignored"] == ["instructions"]
 
-    talk(house, test)
+    talk(server, test)
 
 
-def test_one_socket_cannot_open_contexts_without_end(house: House, model: Held) -> None:
+def test_one_socket_cannot_open_contexts_without_end(server: RunningServer, model: Held) -> None:
     async def test(client: Client) -> None:
         model.turns = threading.Semaphore(0)
         for n in range(17):
@@ -399,7 +401,7 @@ def test_one_socket_cannot_open_contexts_without_end(house: House, model: Held) 
         await client.until("session.done")
         assert client.types.count("audio.done") == 16
 
-    talk(house, test)
+    talk(server, test)
 
 
 def test_the_page_names_every_message() -> None:

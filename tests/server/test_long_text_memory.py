@@ -43,9 +43,9 @@ def test_ten_times_the_words_stream_in_the_same_memory() -> None:
 
 
 def test_a_hundred_thousand_words_are_taken_without_any_setting(tmp_path: Path) -> None:
-    with serving(tone_engine(silent_voices(tmp_path))) as house:
+    with serving(tone_engine(silent_voices(tmp_path))) as server:
         body = {"input": words(100_000), "response_format": "pcm"}
-        with house.client().stream("POST", "/v1/audio/speech", json=body) as response:
+        with server.client().stream("POST", "/v1/audio/speech", json=body) as response:
             assert response.status_code == 200
             assert len(next(response.iter_raw()))
 
@@ -53,16 +53,16 @@ def test_a_hundred_thousand_words_are_taken_without_any_setting(tmp_path: Path) 
 def test_a_short_text_is_heard_while_long_ones_are_read_in_the_same_process(tmp_path: Path) -> None:
     engine = tone_engine(silent_voices(tmp_path))
     engine.frontend = G2PPool(Spelling().pronounce)
-    with serving(engine) as house:
-        long = [socket.create_connection(house.host_port) for _ in range(8)]
+    with serving(engine) as server:
+        long = [socket.create_connection(server.host_port) for _ in range(8)]
         try:
             for sock in long:
                 sock.sendall(raw("/v1/audio/speech", {"input": words(15_000), "response_format": "pcm"}))
             for sock in long:
                 assert sock.recv(100).startswith(b"HTTP/1.1 200")
-            assert house.speak().status_code == 200
-            assert house.app.state.service.gate.n_inside >= len(long)  # none of them is at its end
-            assert house.speak(input=SHORT, stream=False).status_code == 200
+            assert server.speak().status_code == 200
+            assert server.app.state.service.lifecycle.n_active >= len(long)  # none of them is at its end
+            assert server.speak(input=SHORT, stream=False).status_code == 200
         finally:
             for sock in long:
                 sock.close()

@@ -12,7 +12,7 @@ from openai import AsyncOpenAI
 from openai.resources.realtime.realtime import AsyncRealtimeConnection
 
 from tests.fakes import Running, running, tone_engine
-from tests.server.harness import House, serving
+from tests.server.harness import RunningServer, serving
 from tests.server.test_live import Held, pcm
 from tutti.engine.word_times import join
 from tutti.voices import Voices
@@ -27,9 +27,9 @@ def model() -> Held:
 
 
 @pytest.fixture
-def house(voices: Voices, model: Held) -> Iterator[House]:
-    with serving(tone_engine(voices, lambda: model), api_keys="right") as house:
-        yield house
+def server(voices: Voices, model: Held) -> Iterator[RunningServer]:
+    with serving(tone_engine(voices, lambda: model), api_keys="right") as server:
+        yield server
 
 
 @pytest.fixture(scope="module")
@@ -40,9 +40,9 @@ def engine(voices: Voices) -> Iterator[Running]:
 
 @asynccontextmanager
 async def connected(
-    house: House, model: str = "gpt-realtime", key: str = "right"
+    server: RunningServer, model: str = "gpt-realtime", key: str = "right"
 ) -> AsyncIterator[AsyncRealtimeConnection]:
-    base = house.url + "/v1"
+    base = server.url + "/v1"
     async with (
         AsyncOpenAI(base_url=base, api_key=key, websocket_base_url=base.replace("http", "ws")) as client,
         client.realtime.connect(model=model) as connection,
@@ -50,9 +50,9 @@ async def connected(
         yield connection
 
 
-def talk(house: House, test: Test, **options: Any) -> None:
+def talk(server: RunningServer, test: Test, **options: Any) -> None:
     async def run() -> None:
-        async with connected(house, **options) as connection:
+        async with connected(server, **options) as connection:
             await test(connection)
 
     asyncio.run(run())
@@ -73,7 +73,7 @@ def heard(events: list[Any]) -> bytes:
     return b"".join(base64.b64decode(event.delta) for event in events if event.type == "response.output_audio.delta")
 
 
-def test_a_text_is_said(house: House, engine: Running) -> None:
+def test_a_text_is_said(server: RunningServer, engine: Running) -> None:
     async def test(connection: AsyncRealtimeConnection) -> None:
         created = (await until(connection, "session.created"))[-1]
         assert created.session.audio.output.voice == "af_heart"
@@ -96,10 +96,10 @@ def test_a_text_is_said(house: House, engine: Running) -> None:
         assert (done.status, done.metadata) == ("completed", {"of": "mine"})
         assert done.output[0].content[0].transcript == TEXT
 
-    talk(house, test)
+    talk(server, test)
 
 
-def test_items_of_the_conversation_are_said_once(house: House, engine: Running) -> None:
+def test_items_of_the_conversation_are_said_once(server: RunningServer, engine: Running) -> None:
     async def test(connection: AsyncRealtimeConnection) -> None:
         await connection.conversation.item.create(item=message("deep water"))
         await connection.response.create()
@@ -109,10 +109,10 @@ def test_items_of_the_conversation_are_said_once(house: House, engine: Running) 
         assert failed.status == "failed"
         assert failed.status_details.error.code == "nothing_to_speak"
 
-    talk(house, test, model="kokoro")
+    talk(server, test, model="kokoro")
 
 
-def test_a_cancel_ends_a_response_and_the_next_is_whole(house: House, model: Held, engine: Running) -> None:
+def test_a_cancel_ends_a_response_and_the_next_is_whole(server: RunningServer, model: Held, engine: Running) -> None:
     async def test(connection: AsyncRealtimeConnection) -> None:
         model.turns = threading.Semaphore(1)
         await connection.response.create(response={"input": [message(TEXT * 40)]})
@@ -130,10 +130,10 @@ def test_a_cancel_ends_a_response_and_the_next_is_whole(house: House, model: Hel
         await connection.response.cancel()
         assert (await until(connection, "error"))[-1].error.code == "response_cancel_not_active"
 
-    talk(house, test)
+    talk(server, test)
 
 
-def test_responses_beside_the_conversation_sound_at_once(house: House, engine: Running) -> None:
+def test_responses_beside_the_conversation_sound_at_once(server: RunningServer, engine: Running) -> None:
     async def test(connection: AsyncRealtimeConnection) -> None:
         texts = ["deep water", "old stone bridge", "still tonight"]
         for text in texts:
@@ -146,7 +146,7 @@ def test_responses_beside_the_conversation_sound_at_once(house: House, engine: R
             mine = [event for event in events if getattr(event, "response_id", None) == name]
             assert heard(mine) == pcm(engine.speak(text).samples)
 
-    talk(house, test)
+    talk(server, test)
 
 
 @pytest.mark.parametrize(
@@ -163,7 +163,7 @@ def test_responses_beside_the_conversation_sound_at_once(house: House, engine: R
         ({"type": "conversation.item.create"}, "item"),
     ],
 )  # fmt: skip
-def test_what_is_wrong_is_an_event_and_the_session_goes_on(house: House, sent: Any, param: str) -> None:
+def test_what_is_wrong_is_an_event_and_the_session_goes_on(server: RunningServer, sent: Any, param: str) -> None:
     async def test(connection: AsyncRealtimeConnection) -> None:
         await connection.send({**sent, "event_id": "mine"})
         error = (await until(connection, "error"))[-1].error
@@ -171,10 +171,10 @@ def test_what_is_wrong_is_an_event_and_the_session_goes_on(house: House, sent: A
         await connection.response.create(response={"input": [message("deep water")]})
         assert (await until(connection, "response.done"))[-1].response.status == "completed"
 
-    talk(house, test)
+    talk(server, test)
 
 
-def test_a_model_that_is_not_here_and_a_wrong_key(house: House) -> None:
+def test_a_model_that_is_not_here_and_a_wrong_key(server: RunningServer) -> None:
     from websockets.exceptions import ConnectionClosedError, InvalidStatus
 
     async def test(connection: AsyncRealtimeConnection) -> None:
@@ -182,6 +182,6 @@ def test_a_model_that_is_not_here_and_a_wrong_key(house: House) -> None:
         with pytest.raises(ConnectionClosedError):
             await connection.recv()
 
-    talk(house, test, model="whale")
+    talk(server, test, model="whale")
     with pytest.raises(InvalidStatus, match="401"):
-        talk(house, test, key="wrong")
+        talk(server, test, key="wrong")

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from tests.fakes import Spelling, silent_voices, tone_engine
-from tests.server.harness import LONG, House, Stage, serving, spoken
+from tests.server.harness import LONG, FakeEngine, RunningServer, expected_samples, serving
 from tutti.errors import InvalidInput, WeightsCorrupt
 from tutti.model.tone import ToneModel
 from tutti.server import run
@@ -145,14 +145,16 @@ def test_a_wrong_setting_shows_before_anything_is_loaded(
     assert caught.value.param in wrong
 
 
-def test_sixty_four_at_once_through_the_real_batcher_each_hear_their_own(tmp_path: Path, stage: Stage) -> None:
+def test_sixty_four_at_once_through_the_real_batcher_each_hear_their_own(
+    tmp_path: Path, fake_engine: FakeEngine
+) -> None:
     words = ["deep", "water", "runs", "still", "under", "old", "stone", "bridge"]
     texts = [". ".join(words[(i + j * (1 + i % 7)) % 8] for j in range(3 + i % 11)) for i in range(64)]
     engine = tone_engine(silent_voices(tmp_path), pronounce=Spelling().pronounce, first_audio_ms=60_000)
-    with serving(engine) as house:
+    with serving(engine) as server:
 
         async def ask_all() -> list[bytes]:
-            async with httpx2.AsyncClient(base_url=house.url, timeout=120) as client:
+            async with httpx2.AsyncClient(base_url=server.url, timeout=120) as client:
 
                 async def ask(i: int) -> bytes:
                     path, name = [("/v1/audio/speech", "input"), ("/tts/stream", "text"), ("/tts", "text")][i % 3]
@@ -164,7 +166,7 @@ def test_sixty_four_at_once_through_the_real_batcher_each_hear_their_own(tmp_pat
                 return await asyncio.gather(*(ask(i) for i in range(64)))
 
         got = asyncio.run(ask_all())
-    house = House(house.url, stage, house.app, house.server, house.thread, house.loop)
+    server = RunningServer(server.url, fake_engine, server.app, server.uvicorn, server.thread, server.loop)
     for i, heard in enumerate(got):
-        alone = spoken(house, texts[i], speed=1 + i % 3 / 2, delivery="whole" if i % 3 == 2 else "live")
+        alone = expected_samples(server, texts[i], speed=1 + i % 3 / 2, delivery="whole" if i % 3 == 2 else "live")
         assert heard == np.rint(alone * 32767).astype("<i2").tobytes()

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.fakes import Holding, silent_voices, tone_engine
-from tests.server.harness import LONG, House, serving, shaped
+from tests.server.harness import LONG, RunningServer, assert_error, serving
 from tests.server.watcher import Event, watching
 from tutti.server.dashboard import Picture
 from tutti.server.routes import stats as module
@@ -32,7 +32,7 @@ def model() -> Holding:
 
 
 @pytest.fixture(scope="module")
-def house(voice_folder: Path, model: Holding) -> Iterator[House]:
+def server(voice_folder: Path, model: Holding) -> Iterator[RunningServer]:
     with serving(tone_engine(silent_voices(voice_folder), lambda: model)) as running:
         yield running
 
@@ -69,24 +69,24 @@ def assert_alike(real: Any, example: Any, name: str = "event") -> None:
         assert isinstance(real, number if isinstance(example, number) else type(example)), (name, real)
 
 
-def test_the_page_shows_the_fields_that_there_are(house: House) -> None:
-    with watching(house) as watcher:
+def test_the_page_shows_the_fields_that_there_are(server: RunningServer) -> None:
+    with watching(server) as watcher:
         hello = watcher.next()
-        house.speak(input=f"{TEXT} one.")
+        server.speak(input=f"{TEXT} one.")
         tick = watcher.until(lambda event: event["batches"] and event["lately"]["first_audio_ms"]["n"])
     assert hello["type"] == "hello"
     assert_alike(hello, shown("hello"))
     assert_alike(tick, shown("tick"))
-    snapshot = house.get("/v1/stats").json()
+    snapshot = server.get("/v1/stats").json()
     assert snapshot.keys() == (shown("hello") | shown("tick")).keys() - {"left_out"}
     assert snapshot["type"] == "stats"
     assert snapshot["batches"]
 
 
-def test_a_batch_is_told_when_it_begins_and_again_when_it_ends(house: House, held: Holding) -> None:
-    with ThreadPoolExecutor(1) as pool, watching(house) as watcher:
+def test_a_batch_is_told_when_it_begins_and_again_when_it_ends(server: RunningServer, held: Holding) -> None:
+    with ThreadPoolExecutor(1) as pool, watching(server) as watcher:
         seen_before = {batch["id"] for batch in watcher.next()["batches"]}
-        asked = pool.submit(house.speak, input=f"{TEXT} two.")
+        asked = pool.submit(server.speak, input=f"{TEXT} two.")
 
         def vocoder(event: Event) -> list[Event]:
             new = [batch for batch in event["batches"] if batch["id"] not in seen_before]
@@ -112,11 +112,11 @@ def test_a_batch_is_told_when_it_begins_and_again_when_it_ends(house: House, hel
             assert batch["predicted_ms"] > 0
 
 
-def test_those_who_wait_are_told_by_class_and_age(house: House, held: Holding) -> None:
+def test_those_who_wait_are_told_by_class_and_age(server: RunningServer, held: Holding) -> None:
     n_texts = 8
-    with ThreadPoolExecutor(n_texts) as pool, watching(house) as watcher:
+    with ThreadPoolExecutor(n_texts) as pool, watching(server) as watcher:
         watcher.next()
-        asked = [pool.submit(house.speak, input=f"{TEXT} {word}.") for word in "abcdefgh"]
+        asked = [pool.submit(server.speak, input=f"{TEXT} {word}.") for word in "abcdefgh"]
 
         def all_wait(event: Event) -> bool:
             running = sum(len(batch["rows"]) for event in watcher.seen[1:] for batch in event["batches"]
@@ -137,12 +137,12 @@ def test_those_who_wait_are_told_by_class_and_age(house: House, held: Holding) -
         watcher.until(lambda event: event["waiting"] == 0 and not event["running"])
 
 
-def test_all_rows_of_a_request_are_told_as_its_own(house: House) -> None:
+def test_all_rows_of_a_request_are_told_as_its_own(server: RunningServer) -> None:
     """Also where its first chunk sounds stretch by stretch."""
-    with watching(house) as watcher:
+    with watching(server) as watcher:
         seen_before = {batch["id"] for batch in watcher.next()["batches"]}
-        n_before = house.get("/v1/stats").json()["totals"]["rows"]
-        with house.clients[0].stream(
+        n_before = server.get("/v1/stats").json()["totals"]["rows"]
+        with server.clients[0].stream(
             "POST", "/v1/audio/speech", json={"input": LONG, "response_format": "pcm"}
         ) as answer:
             assert len(answer.read())
@@ -152,11 +152,11 @@ def test_all_rows_of_a_request_are_told_as_its_own(house: House) -> None:
     assert len({row["stream"] for batch in told for row in batch["rows"]}) == 1
 
 
-def test_no_more_than_ten_updates_a_second(house: House) -> None:
-    with watching(house) as watcher:
+def test_no_more_than_ten_updates_a_second(server: RunningServer) -> None:
+    with watching(server) as watcher:
         watcher.next()
         for word in ("up", "down", "left"):
-            house.speak(input=f"{TEXT} {word}.")
+            server.speak(input=f"{TEXT} {word}.")
         times = [watcher.next()["t"] for _ in range(4)]
     assert all(later - sooner >= 0.095 for sooner, later in pairwise(times))
 
@@ -172,10 +172,10 @@ def test_nothing_is_drawn_unless_somebody_looks_and_then_once_for_all(
             return super().tick(*given, **asked)
 
     monkeypatch.setattr(module, "Picture", Counted)
-    with serving(tone_engine(silent_voices(voice_folder))) as house:
-        house.speak()
+    with serving(tone_engine(silent_voices(voice_folder))) as server:
+        server.speak()
         assert not drawn
-        with watching(house) as one, watching(house) as two, watching(house) as three:
+        with watching(server) as one, watching(server) as two, watching(server) as three:
             ticks = []
             for watcher in (one, two, three):
                 watcher.next()
@@ -185,48 +185,50 @@ def test_nothing_is_drawn_unless_somebody_looks_and_then_once_for_all(
                 assert watcher.until(lambda event: event["t"] == last["t"]) == last
             told = {event["t"] for watcher in (one, two, three) for event in watcher.seen[1:]}
         assert len(told) <= len(drawn)
-        while any(task.get_name() == "tutti-gallery" for task in asyncio.all_tasks(house.loop)):
+        while any(task.get_name() == "tutti-gallery" for task in asyncio.all_tasks(server.loop)):
             time.sleep(0.01)  # nobody is left, so drawing ends
 
 
-def test_what_is_said_by_whom_is_not_told(house: House) -> None:
-    with watching(house) as watcher:
+def test_what_is_said_by_whom_is_not_told(server: RunningServer) -> None:
+    with watching(server) as watcher:
         watcher.next()
-        house.speak(input=f"{TEXT} three.", voice="bm_daniel")
+        server.speak(input=f"{TEXT} three.", voice="bm_daniel")
         watcher.until(lambda event: event["batches"])
         told = json.dumps(watcher.seen)
     assert not any(secret in told for secret in ("bridge", "daniel", "127.0.0.1"))
 
 
 def test_where_keys_are_set_it_wants_one(voice_folder: Path) -> None:
-    with serving(tone_engine(silent_voices(voice_folder)), api_keys=("secret",)) as house:
+    with serving(tone_engine(silent_voices(voice_folder)), api_keys=("secret",)) as server:
         for path in ("/v1/stats", "/v1/stats/stream"):
-            shaped(house.get(path), 401, "invalid_api_key")
-            shaped(house.get(path, headers={"authorization": "Bearer wrong"}), 401, "invalid_api_key")
-        shaped(house.post("/v1/stats/trial", {"policy": "window"}), 401, "invalid_api_key")
+            assert_error(server.get(path), 401, "invalid_api_key")
+            assert_error(server.get(path, headers={"authorization": "Bearer wrong"}), 401, "invalid_api_key")
+        assert_error(server.post("/v1/stats/trial", {"policy": "window"}), 401, "invalid_api_key")
         key = {"authorization": "Bearer secret"}
-        assert house.get("/v1/stats", headers=key).status_code == 200
-        with watching(house, headers=key) as watcher:
+        assert server.get("/v1/stats", headers=key).status_code == 200
+        with watching(server, headers=key) as watcher:
             assert watcher.next()["type"] == "hello"
 
 
-def test_too_many_are_told_so_and_a_free_seat_is_given_again(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_many_are_told_so_and_a_free_seat_is_given_again(
+    server: RunningServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(module, "MAX_SEATS", 1)
-    with watching(house) as watcher:
+    with watching(server) as watcher:
         watcher.next()
-        shaped(house.get("/v1/stats/stream"), 429, "queue_full")
+        assert_error(server.get("/v1/stats/stream"), 429, "queue_full")
     for _ in range(1000):  # until the server has seen that the first one left
-        with house.clients[0].stream("GET", "/v1/stats/stream") as response:
+        with server.clients[0].stream("GET", "/v1/stats/stream") as response:
             if response.status_code == 200:
                 break
     assert response.status_code == 200
 
 
 def test_the_last_event_says_that_the_server_goes_down(voice_folder: Path) -> None:
-    with serving(tone_engine(silent_voices(voice_folder))) as house, watching(house) as watcher:
+    with serving(tone_engine(silent_voices(voice_folder))) as server, watching(server) as watcher:
         watcher.next()
         watcher.next()
-        house.app.state.service.gate.closing = True
+        server.app.state.service.lifecycle.draining = True
         assert [event["type"] for event in watcher.rest() if event["type"] != "tick"] == ["bye"]
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import httpx2
 
-from tests.server.harness import House
+from tests.server.harness import RunningServer
 
 Event = dict[str, Any]
 
@@ -44,10 +44,12 @@ class Watcher:
 
 
 @contextmanager
-def watching(house: House, method: str = "GET", path: str = "/v1/stats/stream", **asked: Any) -> Iterator[Watcher]:
+def watching(
+    server: RunningServer, method: str = "GET", path: str = "/v1/stats/stream", **asked: Any
+) -> Iterator[Watcher]:
     """Over a connection of its own, which is closed at the end."""
     with (
-        httpx2.Client(base_url=house.url, timeout=60) as client,
+        httpx2.Client(base_url=server.url, timeout=60) as client,
         client.stream(method, path, **asked) as response,
     ):
         assert response.status_code == 200, response.read()
@@ -56,11 +58,11 @@ def watching(house: House, method: str = "GET", path: str = "/v1/stats/stream", 
 
 
 @contextmanager
-def trying(house: House, policy: str, **asked: Any) -> Iterator[Watcher]:
+def trying(server: RunningServer, policy: str, **asked: Any) -> Iterator[Watcher]:
     """A trial; at the end, the server has seen that it was left."""
-    with watching(house, "POST", "/v1/stats/trial", json={"policy": policy}, **asked) as trial:
+    with watching(server, "POST", "/v1/stats/trial", json={"policy": policy}, **asked) as trial:
         yield trial
         left = not trial.response.is_closed
     if left:
-        with watching(house, **asked) as watcher:
+        with watching(server, **asked) as watcher:
             watcher.until(lambda event: event["trial"] is None)

@@ -36,7 +36,7 @@ log = logging.getLogger("tutti.server")
 Warmed = Callable[[asyncio.Task[None]], object]
 
 
-def app(
+def create_app(
     engine: EngineProtocol, settings: Settings, registry: CollectorRegistry | None = None, on_warm: Warmed | None = None
 ) -> FastAPI:
     """The application. It answers probes at once, and takes work as soon as the engine is warm."""
@@ -50,7 +50,7 @@ def app(
         await jobs.start()
 
     @asynccontextmanager
-    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+    async def lifespan(create_app: FastAPI) -> AsyncIterator[None]:
         warming = asyncio.create_task(warm())
         warming.add_done_callback(on_warm or _log_failure)
         try:
@@ -60,7 +60,7 @@ def app(
             await asyncio.gather(warming, return_exceptions=True)
             await jobs.close()
             await engine.close(grace_s=0)
-            service.encoding.shutdown(wait=False, cancel_futures=True)
+            service.encoder_threads.shutdown(wait=False, cancel_futures=True)
 
     made = FastAPI(
         title="tutti",

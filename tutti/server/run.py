@@ -19,7 +19,7 @@ from fastapi import FastAPI
 from tutti.engine.build import open_engine
 from tutti.engine.engine import Engine
 from tutti.errors import InvalidInput
-from tutti.server.app import app
+from tutti.server.app import create_app
 from tutti.server.lifecycle import Lifecycle
 from tutti.server.logs import logging_aside
 from tutti.server.middleware.auth import Keys
@@ -36,9 +36,9 @@ log = logging.getLogger("tutti.server")
 class Server(uvicorn.Server):
     """Uvicorn, less its signals: ours drain first, and a clean end is exit code 0."""
 
-    def __init__(self, config: uvicorn.Config, gate: Lifecycle, grace_s: float) -> None:
+    def __init__(self, config: uvicorn.Config, lifecycle: Lifecycle, grace_s: float) -> None:
         super().__init__(config)
-        self._gate = gate
+        self._lifecycle = lifecycle
         self._grace_s = grace_s
         self._draining: asyncio.Task[None] | None = None
 
@@ -59,14 +59,14 @@ class Server(uvicorn.Server):
         if self._draining is not None:
             print("tutti: stopped at once", file=sys.stderr, flush=True)
             os._exit(1)
-        log.info("draining requests=%d grace_s=%g", self._gate.n_inside, self._grace_s)
+        log.info("draining requests=%d grace_s=%g", self._lifecycle.n_active, self._grace_s)
         self._draining = asyncio.create_task(self._drain())
 
     async def _drain(self) -> None:
-        if await self._gate.drained(self._grace_s):
+        if await self._lifecycle.drain(self._grace_s):
             log.info("drained")
         else:
-            log.warning("cut after the grace time requests=%d", self._gate.n_inside)
+            log.warning("cut after the grace time requests=%d", self._lifecycle.n_active)
         self.should_exit = True
 
 
@@ -74,7 +74,7 @@ def serve(settings: Settings) -> None:
     """Serves until told to stop. A wrong setting or a taken port shows before anything is fetched or loaded."""
     chosen_voices(settings)
     Keys(settings.api_keys)
-    with bound(settings) as sock, wyoming(settings) as beside, logging_aside(settings.log_format):
+    with bind(settings) as sock, wyoming(settings) as beside, logging_aside(settings.log_format):
         asyncio.run(_serve(open_engine(settings, apart=True, progress=_show), settings, sock, beside))
 
 
@@ -88,10 +88,10 @@ async def _serve(engine: Engine, settings: Settings, sock: socket.socket, beside
             server.should_exit = True
         elif not warming.cancelled():
             gc.freeze()  # what was loaded stays: to look through it for garbage would hold everybody up for 20 ms
-            print(f"tutti is ready: {address(sock)}  (docs: /docs, stop: Ctrl-C)", file=sys.stderr, flush=True)
+            print(f"tutti is ready: {url_of(sock)}  (docs: /docs, stop: Ctrl-C)", file=sys.stderr, flush=True)
 
-    application = app(engine, settings, engine.batch_stats.metrics.registry, on_warm=warm)
-    server = Server(configured(application, settings), application.state.service.gate, settings.grace_s)
+    application = create_app(engine, settings, engine.batch_stats.metrics.registry, on_warm=warm)
+    server = Server(uvicorn_config(application, settings), application.state.service.lifecycle, settings.grace_s)
     async with beside(application.state.service):
         await server.serve(sockets=[sock])
     if failed:
@@ -103,12 +103,12 @@ def _show(what: str, done: int, steps: int) -> None:
     log.info("starting step=%r done=%d of=%d", what, done, steps)
 
 
-def address(sock: socket.socket) -> str:
+def url_of(sock: socket.socket) -> str:
     host, port = sock.getsockname()[:2]
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
-def bound(settings: Settings) -> socket.socket:
+def bind(settings: Settings) -> socket.socket:
     """A socket that has its address but does not listen yet: a taken port shows before a long load, not after."""
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
     # By its full name: to a socket that does not say TCP, asyncio leaves Nagle's wait of 40 ms between two writes.
@@ -130,14 +130,14 @@ def wyoming(settings: Settings) -> Iterator[Beside]:
     if settings.wyoming_port is None:
         yield lambda _: contextlib.nullcontext()
         return
-    from tutti.server.wyoming import speaking
+    from tutti.server.wyoming import serve_wyoming
 
     place = {"host": settings.wyoming_host or settings.host, "port": settings.wyoming_port}
-    with bound(settings.model_copy(update=place)) as sock:
-        yield partial(speaking, sock=sock)
+    with bind(settings.model_copy(update=place)) as sock:
+        yield partial(serve_wyoming, sock=sock)
 
 
-def configured(application: FastAPI, settings: Settings) -> uvicorn.Config:
+def uvicorn_config(application: FastAPI, settings: Settings) -> uvicorn.Config:
     return uvicorn.Config(
         application,
         http=patient(settings.idle_s),

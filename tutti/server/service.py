@@ -22,13 +22,13 @@ class Service:
 
     engine: EngineProtocol
     settings: Settings
-    gate: Lifecycle
+    lifecycle: Lifecycle
     limits: Limits
     cache: Cache[Sound]
     cast: Cast
     n_ahead: int  # first chunks of a stream
     # Encoding must not hold up the event loop, nor wait behind other people's threads.
-    encoding: Executor = field(default_factory=lambda: ThreadPoolExecutor(os.cpu_count(), "encoding"))
+    encoder_threads: Executor = field(default_factory=lambda: ThreadPoolExecutor(os.cpu_count(), "encoding"))
 
     @classmethod
     def of(cls, engine: EngineProtocol, settings: Settings) -> "Service":

@@ -85,7 +85,7 @@ async def sound(
 
     Raises DeadlineExceeded where the first sound does not come in time.
     """
-    encoding = Encoding(ask.encoder(), service.encoding)
+    encoding = Encoding(ask.encoder(), service.encoder_threads)
     last: Speech | None = None
     async with aclosing(speeches):
         opened = await open_stream(ask, speeches, timeout_s)

@@ -48,7 +48,7 @@ log = logging.getLogger("tutti.wyoming")
 
 
 @asynccontextmanager
-async def speaking(service: Service, sock: socket.socket) -> AsyncIterator[None]:
+async def serve_wyoming(service: Service, sock: socket.socket) -> AsyncIterator[None]:
     """While this lasts, clients on `sock` are served; at its end those left are cut."""
     host, port = sock.getsockname()[:2]
     if service.settings.api_keys:
@@ -152,7 +152,7 @@ class Talk:
             raise InvalidInput("text_format: only plain text is understood", param="text_format")
         if self._orders.qsize() >= MAX_WAITING:
             raise QueueFull(f"{MAX_WAITING} texts wait already on this connection", retry_after_s=1)
-        self._service.gate.check()
+        self._service.lifecycle.check()
         self._service.limits.requests.take(self._caller)
         voice = self._voice(event.data.get("voice"))
         order = Written(SpeechRequest(text or "", SpeechParams(voice, voice_names=self._service.cast.names), PCM))
@@ -177,12 +177,12 @@ class Talk:
     async def _say_all(self) -> None:
         while True:
             order, in_pieces = await self._orders.get()
-            gate = self._service.gate
-            gate.enter()
+            lifecycle = self._service.lifecycle
+            lifecycle.enter()
             try:
                 n_samples = await self._say(order, in_pieces=in_pieces)
             finally:
-                gate.leave()
+                lifecycle.leave()
             log.info("said caller=%s voice=%s characters=%d seconds=%.1f", self._caller, order.ask.params.voice,
                      order.n_characters, n_samples / SAMPLE_RATE)  # fmt: skip
 
@@ -207,7 +207,7 @@ class Talk:
         stream = ask.spoken(service.engine, caller=self._caller, live=live)
         # How long its author takes over the first words is nobody's fault.
         opened = await open_stream(ask, stream, service.settings.timeout_s if live is None else math.inf)
-        encoding = Encoding(ask.encoder(), service.encoding)
+        encoding = Encoding(ask.encoder(), service.encoder_threads)
         async with aclosing(opened):
             async for speech in opened.speeches():
                 async for piece in encoding.pieces(speech):

@@ -40,8 +40,8 @@ class Ingress:
             await self._app(scope, receive, send)
             return
         headers = Headers(scope=scope)
-        gate = self._service.gate
-        gate.enter()
+        lifecycle = self._service.lifecycle
+        lifecycle.enter()
         try:
             self._admit(scope, headers)
             if scope["path"] == STREAMED:
@@ -56,12 +56,12 @@ class Ingress:
             too_much = int(headers.get("content-length") or DISCARD_BYTES + 1) > DISCARD_BYTES
             await answer(error, {"connection": "close"} if too_much else None)(scope, receive, send)
         finally:
-            gate.leave()
+            lifecycle.leave()
 
     def _admit(self, scope: Scope, headers: Headers) -> None:
         """Notes who calls, or raises where the key, the server's state or the rate forbid it."""
         caller = self._known(scope, headers.get("authorization", ""))
-        self._service.gate.check()
+        self._service.lifecycle.check()
         self._service.limits.requests.take(caller)
 
     def _known(self, scope: Scope, authorization: str) -> str:
@@ -78,7 +78,7 @@ class Ingress:
             check_origin(headers, self._service.settings.cors_origins)
             offered = (name.removeprefix(KEY) for name in scope["subprotocols"] if name.startswith(KEY))
             self._known(scope, headers.get("authorization") or f"Bearer {next(offered, '')}")
-            self._service.gate.check()
+            self._service.lifecycle.check()
         except TuttiError as error:
             await answer(error)(scope, receive, send)
         else:

@@ -42,7 +42,7 @@ def side_routes(service: Service) -> APIRouter:
         with_words = body.return_timestamps is not False
         stream = await opened(service, request, ask)
         if body.stream is False:
-            sound = await while_here(request.receive, whole(stream, service.encoding, service.room()))
+            sound = await while_here(request.receive, whole(stream, service.encoder_threads, service.room()))
             kind = ask.format.content_type(ask.format.rate(ask.sample_rate))
             about = headers(service, ask, sound.first, sound.encode_s)
             return JSONResponse(caption(kind, sound.data, sound.words if with_words else None), headers=about)

@@ -136,7 +136,7 @@ class Live:
         return [context.texts[-1]] if context and not context.texts[-1].ended else []
 
     def _begin(self, name: str | None) -> Written:
-        self._service.gate.check()
+        self._service.lifecycle.check()
         ask = self._ask(self._config)
         context = self._contexts.get(name)
         if context is None and len(self._running) >= MAX_CONTEXTS:
@@ -172,8 +172,8 @@ class Live:
 
     async def _say_all(self, context: Context, before: set[asyncio.Task[None]]) -> None:
         """The texts of a context in order; each ends with audio.done or an error. After the last, session.done."""
-        gate, name = self._service.gate, context.name
-        gate.enter()
+        lifecycle, name = self._service.lifecycle, context.name
+        lifecycle.enter()
         last: list[Message] = []
         try:
             if before:
@@ -196,7 +196,7 @@ class Live:
                 del self._contexts[name]
             context.cancel()
             await asyncio.gather(*filter(None, [context.saying]), return_exceptions=True)
-            gate.leave()
+            lifecycle.leave()
         with suppress(WebSocketDisconnect):
             await self._farewell(last)
 

@@ -55,7 +55,7 @@ async def streamed(service: Service, request: Request, ask: SpeechRequest) -> Re
     stream = await opened(service, request, ask)
     await while_here(request.receive, stream.look_ahead())
     if stream.ended:
-        sound = await while_here(request.receive, whole(stream, service.encoding, service.room()))
+        sound = await while_here(request.receive, whole(stream, service.encoder_threads, service.room()))
         return whole_reply(service, ask, sound, ask.etag(service.lexicon_stamp()))
     encoding = await begun(service, stream)
     return chunked(service, request, stream, encoding, audio(stream, encoding), encoding.content_type)
@@ -86,7 +86,7 @@ async def made(service: Service, ask: SpeechRequest, *, caller: str, room: Room 
     """The whole sound. With a room of its own it is part of a larger answer, for which nobody listens yet."""
     stream = ask.spoken(service.engine, caller=caller, delivery="whole" if room is None else "bulk")
     opened = await open_stream(ask, stream, service.settings.timeout_s)
-    return await whole(opened, service.encoding, room or service.room())
+    return await whole(opened, service.encoder_threads, room or service.room())
 
 
 async def as_events(service: Service, request: Request, ask: SpeechRequest, *, with_words: bool) -> Response:
@@ -98,7 +98,7 @@ async def as_events(service: Service, request: Request, ask: SpeechRequest, *, w
 
 async def begun(service: Service, stream: Opened) -> Encoding:
     """The encoding with its first piece: what cannot be encoded must fail before the status is sent."""
-    encoding = Encoding(stream.ask.encoder(), service.encoding)
+    encoding = Encoding(stream.ask.encoder(), service.encoder_threads)
     try:
         await encoding.begin(stream.first)
     except BaseException:

@@ -20,7 +20,7 @@ def probe_routes(service: Service, registry: CollectorRegistry) -> APIRouter:
     @routes.get("/health")
     async def health() -> dict[str, Any]:
         """How the server is; always 200 while it can answer at all."""
-        state = service.gate.state
+        state = service.lifecycle.state
         status = "healthy" if state == "ready" else state
         return {"status": status, "ready": state == "ready", "version": __version__, **service.engine.workers()}
 
@@ -32,7 +32,7 @@ def probe_routes(service: Service, registry: CollectorRegistry) -> APIRouter:
     @routes.get("/readyz", responses=only(503))
     async def readyz() -> dict[str, str]:
         """200 only while new work would be taken."""
-        service.gate.check()
+        service.lifecycle.check()
         workers = service.engine.workers()
         if workers["readyWorkers"] == 0:
             raise NotReady("no worker is up; one is being started")

@@ -11,7 +11,7 @@ from fastapi.responses import JSONResponse, Response
 
 from tutti import __version__
 
-BUILT = Path(__file__).parent.parent / "page"
+PAGE_FOLDER = Path(__file__).parent.parent / "page"
 POLICY = "; ".join(
     (
         "default-src 'none'",
@@ -62,7 +62,7 @@ class Leaf:
         return Response(self.data, headers=dict(self.headers))
 
 
-def page_routes(folder: Path = BUILT) -> APIRouter:
+def page_routes(folder: Path = PAGE_FOLDER) -> APIRouter:
     """The files of the page, each at its own address and read once, so that no address can name another file."""
     routes = APIRouter()
     leaves = {path.relative_to(folder).as_posix(): leaf(path) for path in sorted(folder.rglob("*")) if path.is_file()}

@@ -126,7 +126,7 @@ class Realtime:
             )
         if len(self._responses) >= MAX_RESPONSES:
             raise QueueFull(f"{MAX_RESPONSES} responses are being said already", retry_after_s=1)
-        self.service.gate.check()
+        self.service.lifecycle.check()
         self.service.limits.requests.take(self.caller)
         self.service.check_text(len(text), self.caller, "response.input")
         if given is None:
@@ -215,8 +215,8 @@ class Response:
         self._n_samples = 0
 
     async def run(self) -> None:
-        gate = self._session.service.gate
-        gate.enter()
+        lifecycle = self._session.service.lifecycle
+        lifecycle.enter()
         status = "completed"
         details: Message | None = None
         try:
@@ -229,7 +229,7 @@ class Response:
             told = fault(error, self._session.talk.state.request_id)
             status, details = "failed", {"type": "failed", "error": told}
         finally:
-            gate.leave()
+            lifecycle.leave()
         self._session.ended(self._response["response_id"])  # who hears that it ended may ask for the next
         with suppress(WebSocketDisconnect):
             if details and "error" in details:

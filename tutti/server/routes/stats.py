@@ -129,9 +129,9 @@ class Gallery:
                 self._picture = self._showing = None
 
     async def _show(self, picture: Picture) -> None:
-        gate = self._service.gate
+        lifecycle = self._service.lifecycle
         try:
-            while not (gate.closing and gate.n_inside == 0):
+            while not (lifecycle.draining and lifecycle.n_active == 0):
                 tick = picture.tick(self._trial(), at_once=self._newcomer)
                 self._newcomer = False
                 if tick is not None:

@@ -70,7 +70,7 @@ class Trials:
 
     def _over(self, held: Held) -> str | None:
         """Why it must end, if it must."""
-        if self._service.gate.closing:
+        if self._service.lifecycle.draining:
             return "draining"
         if self._service.engine.monitor.others(held.caller):
             return "others"

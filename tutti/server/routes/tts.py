@@ -62,13 +62,13 @@ def legacy_routes(service: Service) -> APIRouter:
     @routes.get("/health/batching")
     async def batching() -> dict[str, Any]:
         stats, workers = service.engine.stats(), service.engine.workers()
-        return {"batching_enabled": workers["batchingEnabled"], "status": service.gate.state, **stats}
+        return {"batching_enabled": workers["batchingEnabled"], "status": service.lifecycle.state, **stats}
 
     @routes.get("/health/streaming")
     async def streaming() -> dict[str, Any]:
         mode, n_chunks = service.streaming_mode()
         return {
-            "status": service.gate.state,
+            "status": service.lifecycle.state,
             "streaming_mode": mode,
             "bypass_chunks": n_chunks,
             "batching_enabled": service.engine.workers()["batchingEnabled"],
