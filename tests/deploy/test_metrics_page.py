@@ -8,7 +8,7 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.metrics import MetricWrapperBase
 
 from tutti.metrics import Metrics
-from tutti.server.middleware.access_log import Access
+from tutti.server.middleware.access_log import AccessLog
 from tutti.settings import Settings
 
 PAGE = (Path(__file__).parents[2] / "docs/metrics.md").read_text(encoding="utf-8")
@@ -21,7 +21,7 @@ ROWS = [
 def registry() -> CollectorRegistry:
     """As `tutti serve` fills it."""
     found = Metrics().registry
-    Access(None, found)  # type: ignore[arg-type]
+    AccessLog(None, found)  # type: ignore[arg-type]
     return found
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.server.harness import LONG, SHORT, FakeEngine, RunningServer, assert_error, serving
 from tutti.errors import TuttiError
-from tutti.server.errors import error_body, headers
+from tutti.server.errors import error_body, error_headers
 from tutti.server.schemas import SpeechBody
 
 JSON = {"content-type": "application/json"}
@@ -177,7 +177,7 @@ def test_every_error_has_its_words_in_both_places(message: str, status: int) -> 
     error.status = status
     body = error_body(error)
     assert body["detail"] == body["error"]["message"] == message
-    assert (headers(error).get("x-should-retry") == "false") == (status == 500)
+    assert (error_headers(error).get("x-should-retry") == "false") == (status == 500)
 
 
 def test_the_text_of_a_request_is_never_logged(server: RunningServer, caplog: pytest.LogCaptureFixture) -> None:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.server.harness import LONG, FakeEngine, RunningServer, assert_error, serving
-from tutti.server.cache import Cache
+from tutti.server.cache import ResponseCache
 
 
 @dataclass(frozen=True)
@@ -23,21 +23,21 @@ class Piece:
 @given(asks=st.lists(st.tuples(st.sampled_from("abcdef"), st.integers(1, 60)), max_size=40))
 def test_it_never_holds_more_than_its_room_and_never_mixes_keys(asks: list[tuple[str, int]]) -> None:
     async def run() -> None:
-        cache: Cache[Piece] = Cache(100)
+        cache: ResponseCache[Piece] = ResponseCache(100)
         for name, size in asks:
 
             async def make(name: str = name, size: int = size) -> Piece:
                 return Piece(name, size)
 
             assert (await cache.get(name, make)).name == name
-            assert cache.n_bytes == sum(piece.n_bytes for piece in cache._kept.values()) <= 100
+            assert cache.n_bytes == sum(piece.n_bytes for piece in cache._values.values()) <= 100
 
     asyncio.run(run())
 
 
 def test_asked_twice_at_once_it_is_made_once_and_who_leaves_harms_nobody() -> None:
     async def run() -> None:
-        cache: Cache[Piece] = Cache(100)
+        cache: ResponseCache[Piece] = ResponseCache(100)
         begun, go = asyncio.Event(), asyncio.Event()
         n_made = 0
 
@@ -61,7 +61,7 @@ def test_asked_twice_at_once_it_is_made_once_and_who_leaves_harms_nobody() -> No
 
 def test_when_all_leave_the_making_ends_and_the_next_begins_anew() -> None:
     async def run() -> None:
-        cache: Cache[Piece] = Cache(100)
+        cache: ResponseCache[Piece] = ResponseCache(100)
         begun, ended = asyncio.Event(), asyncio.Event()
 
         async def make_forever() -> Piece:
@@ -88,7 +88,7 @@ def test_when_all_leave_the_making_ends_and_the_next_begins_anew() -> None:
 
 def test_a_failure_is_everyones_and_is_not_kept() -> None:
     async def run() -> None:
-        cache: Cache[Piece] = Cache(100)
+        cache: ResponseCache[Piece] = ResponseCache(100)
         go = asyncio.Event()
 
         async def fail() -> Piece:

@@ -24,8 +24,8 @@ from tests.server.test_serve import process
 from tests.server.test_streaming import raw
 from tutti.audio import FORMATS
 from tutti.errors import QueueFull
-from tutti.server.encoding import Opened
-from tutti.server.middleware.ingress import AT_ONCE
+from tutti.server.encoding import OpenStream
+from tutti.server.middleware.ingress import MAX_STARTS_PER_TURN
 
 
 def test_of_a_flood_some_are_served_right_and_the_rest_told_when_to_come_again(tmp_path: Path) -> None:
@@ -76,11 +76,11 @@ def test_a_crowd_that_comes_at_once_is_let_in_a_few_at_a_time(
             turn += 1
             await asyncio.sleep(0)
 
-    async def beginning(*_: object) -> Opened:
+    async def beginning(*_: object) -> OpenStream:
         begun[turn] += 1
         raise QueueFull("full", retry_after_s=1)
 
-    monkeypatch.setattr("tutti.server.routes.openai.opened", beginning)
+    monkeypatch.setattr("tutti.server.responses.start_stream", beginning)
     with serving(fake_engine) as server, ExitStack() as crowd:
         counting = asyncio.run_coroutine_threadsafe(count(), server.loop)
         with server.suspended():
@@ -91,7 +91,7 @@ def test_a_crowd_that_comes_at_once_is_let_in_a_few_at_a_time(
             assert sock.recv(100).startswith(b"HTTP/1.1 429")
         counting.cancel()
     assert begun.total() == 64
-    assert max(begun.values()) <= AT_ONCE
+    assert max(begun.values()) <= MAX_STARTS_PER_TURN
 
 
 def test_five_hundred_who_never_finish_their_sentence_hold_up_nobody(fake_engine: FakeEngine) -> None:

@@ -131,7 +131,7 @@ def test_it_says_every_passage_once_as_bulk(server: RunningServer) -> None:
     ended(server, made(server, voice="am_adam", speed=2)["id"])
     asked = server.engine.requests
     assert sorted(each["text"].strip() for each in asked) == sorted(passage.strip() for passage in said())
-    assert {(each["voice"], each["speed"], each["bulk"]) for each in asked} == {("am_adam", 2.0, True)}
+    assert {(each["voice"], each["speed"], each["delivery"]) for each in asked} == {("am_adam", 2.0, "bulk")}
 
 
 def said() -> list[str]:

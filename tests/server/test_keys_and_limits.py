@@ -10,8 +10,8 @@ from pydantic import SecretStr
 from tests.server.harness import FakeEngine, RunningServer, assert_error, serving
 from tutti.errors import InvalidInput
 from tutti.server.errors import InvalidKey, RateLimited
-from tutti.server.middleware.auth import Keys
-from tutti.server.middleware.rate_limit import MAX_CALLERS, Rate
+from tutti.server.middleware.auth import ApiKeys
+from tutti.server.middleware.rate_limit import MAX_CALLERS, RateLimit
 from tutti.settings import Settings
 
 
@@ -62,13 +62,13 @@ def test_a_key_is_never_shown() -> None:
 
 def test_a_hash_that_is_none_is_refused_at_start() -> None:
     with pytest.raises(InvalidInput, match="64 hexadecimal"):
-        Keys([SecretStr("sha256:abc")])
+        ApiKeys([SecretStr("sha256:abc")])
 
 
 @given(keys=st.lists(st.text(min_size=1).map(str.strip).filter(bool), min_size=1, max_size=4), wrong=st.text())
 def test_a_key_opens_and_nothing_else_does(keys: list[str], wrong: str) -> None:
     keys = [key for key in keys if not key.startswith("sha256:")] or ["k"]
-    door = Keys(map(SecretStr, keys))
+    door = ApiKeys(map(SecretStr, keys))
     assert len({door.caller(f"Bearer {key}") for key in keys}) == len(set(keys))
     if wrong.strip() not in keys:
         with pytest.raises(InvalidKey):
@@ -88,7 +88,7 @@ class Clock:
 )
 def test_nobody_gets_more_than_a_minutes_worth_and_the_rate(per_minute: float, steps: list[tuple[float, int]]) -> None:
     clock = Clock()
-    rate = Rate(per_minute, "requests", clock)
+    rate = RateLimit(per_minute, "requests", clock)
     n_taken, largest = 0, 0
     for wait_s, n in steps:
         clock.now += wait_s
@@ -103,7 +103,7 @@ def test_nobody_gets_more_than_a_minutes_worth_and_the_rate(per_minute: float, s
 
 
 def test_one_callers_haste_is_not_anothers() -> None:
-    rate = Rate(1, "requests", Clock())
+    rate = RateLimit(1, "requests", Clock())
     rate.take("a")
     with pytest.raises(RateLimited):
         rate.take("a")
@@ -111,7 +111,7 @@ def test_one_callers_haste_is_not_anothers() -> None:
 
 
 def test_callers_are_forgotten_before_they_fill_the_memory() -> None:
-    rate = Rate(1, "requests", Clock())
+    rate = RateLimit(1, "requests", Clock())
     for i in range(MAX_CALLERS + 100):
         rate.take(str(i))
     assert len(rate._buckets) == MAX_CALLERS

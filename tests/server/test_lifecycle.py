@@ -12,7 +12,7 @@ import pytest
 
 from tests.server.harness import LONG, FakeEngine, RunningServer, assert_error, serving
 from tests.server.test_streaming import raw
-from tutti.server.middleware.http_protocol import STALLED
+from tutti.server.middleware.http_protocol import READ_STALL_FACTOR
 
 
 def test_it_answers_probes_before_it_is_warm_and_takes_no_work(fake_engine: FakeEngine) -> None:
@@ -142,7 +142,7 @@ def test_work_that_takes_longer_than_patience_is_not_cut(fake_engine: FakeEngine
             sock.sendall(raw("/tts/stream", body).replace(b"Host: x", b"Host: x\r\nConnection: close"))
         got = sock.recv(65536)
         assert got.startswith(b"HTTP/1.1 200")
-        asyncio.run_coroutine_threadsafe(asyncio.sleep(20 * STALLED * 0.01), server.loop).result(60)
+        asyncio.run_coroutine_threadsafe(asyncio.sleep(20 * READ_STALL_FACTOR * 0.01), server.loop).result(60)
         fake_engine.release()
         assert until_cut(sock).endswith(b"0\r\n\r\n")
 

@@ -17,8 +17,8 @@ from tests.fakes import Running, running, tone_engine
 from tests.server.harness import RunningServer, serving
 from tutti.audio import FORMATS
 from tutti.model.tone import ToneModel
-from tutti.server.routes.live import Live
-from tutti.server.routes.realtime import Realtime
+from tutti.server.routes.live import LiveSession
+from tutti.server.routes.realtime import RealtimeSession
 from tutti.speech import Frames, Samples
 from tutti.voices import Voices
 
@@ -407,5 +407,5 @@ def test_one_socket_cannot_open_contexts_without_end(server: RunningServer, mode
 def test_the_page_names_every_message() -> None:
     page = (Path(__file__).parents[2] / "docs/live.md").read_text(encoding="utf-8")
     told = ("audio.start", "audio.next", "audio.words", "audio.done", "session.done")
-    for name in (*Live._KNOWN, *Realtime._KNOWN, *told):
+    for name in (*LiveSession._HANDLERS, *RealtimeSession._HANDLERS, *told):
         assert f"`{name}`" in page

@@ -6,13 +6,13 @@ import threading
 
 import pytest
 
-from tutti.server.logs import CUT, logging_aside
+from tutti.server.logs import UVICORN_CUT_MESSAGE, background_logging
 
 log = logging.getLogger("tutti.test")
 
 
 def test_lines_are_json_where_it_is_wished(capsys: pytest.CaptureFixture[str]) -> None:
-    with logging_aside("json"):
+    with background_logging("json"):
         log.info('said "%s"', "two\nlines")
         try:
             raise ValueError("broken")
@@ -33,7 +33,7 @@ def test_who_logs_does_not_write(capsys: pytest.CaptureFixture[str], monkeypatch
         emit(self, record)
 
     monkeypatch.setattr(logging.StreamHandler, "emit", noting)
-    with logging_aside("text"):
+    with background_logging("text"):
         log.info("a fact")
     assert "tutti.test a fact" in capsys.readouterr().err
     assert writers
@@ -43,10 +43,10 @@ def test_who_logs_does_not_write(capsys: pytest.CaptureFixture[str], monkeypatch
 def test_it_leaves_everything_as_it_was_and_keeps_one_line_out(capsys: pytest.CaptureFixture[str]) -> None:
     root, ours = logging.getLogger(), logging.getLogger("tutti")
     before = (root.handlers[:], root.level, ours.level, log.isEnabledFor(logging.INFO))
-    with logging_aside("text"):
+    with background_logging("text"):
         assert log.isEnabledFor(logging.INFO)
-        logging.getLogger("uvicorn.error").error(CUT)
+        logging.getLogger("uvicorn.error").error(UVICORN_CUT_MESSAGE)
         logging.getLogger("uvicorn.error").error("something else")
     assert (root.handlers, root.level, ours.level, log.isEnabledFor(logging.INFO)) == before
     assert "something else" in (written := capsys.readouterr().err)
-    assert CUT not in written
+    assert UVICORN_CUT_MESSAGE not in written

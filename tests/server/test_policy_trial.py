@@ -11,7 +11,7 @@ from tests.fakes import Holding, silent_voices, tone_engine
 from tests.server.harness import RunningServer, assert_error, serving
 from tests.server.test_stats_routes import TEXT
 from tests.server.watcher import trying, watching
-from tutti.server.routes import trial as module
+from tutti.server.routes import stats as module
 
 ALICE, BOB = ({"authorization": f"Bearer {name}"} for name in ("alice", "bob"))
 
@@ -36,7 +36,7 @@ def held(model: Holding) -> Iterator[Holding]:
 
 @pytest.fixture(autouse=True)
 def _told_often(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "TOLD_EVERY_S", 0.05)
+    monkeypatch.setattr(module, "TRIAL_EVENT_S", 0.05)
 
 
 def policy(server: RunningServer) -> str:
@@ -68,7 +68,7 @@ def test_it_lasts_as_long_as_the_connection(server: RunningServer) -> None:
 
 
 def test_it_is_over_after_its_time(server: RunningServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MAX_S", 0.1)
+    monkeypatch.setattr(module, "MAX_TRIAL_S", 0.1)
     with trying(server, "fifo", headers=ALICE) as trial:
         told = trial.rest()
     assert [told[0]["type"], told[-1]] == ["trial", {"type": "end", "reason": "over"}]

@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 from tests.fakes import Holding, silent_voices, tone_engine
 from tests.server.harness import LONG, RunningServer, assert_error, serving
 from tests.server.watcher import Event, watching
-from tutti.server.dashboard import Picture
+from tutti.server.dashboard import Dashboard
 from tutti.server.routes import stats as module
-from tutti.server.routes.stats import MAX_TICKS, Seat
+from tutti.server.routes.stats import MAX_TICKS, Subscriber
 
 PAGE = (Path(__file__).parents[2] / "docs/stats.md").read_text(encoding="utf-8")
 TEXT = "The old bridge stands still under the water tonight and runs deep."
@@ -166,12 +166,12 @@ def test_nothing_is_drawn_unless_somebody_looks_and_then_once_for_all(
 ) -> None:
     drawn: list[str] = []
 
-    class Counted(Picture):
+    class CountingDashboard(Dashboard):
         def tick(self, *given: Any, **asked: Any) -> Any:
             drawn.append("tick")
             return super().tick(*given, **asked)
 
-    monkeypatch.setattr(module, "Picture", Counted)
+    monkeypatch.setattr(module, "Dashboard", CountingDashboard)
     with serving(tone_engine(silent_voices(voice_folder))) as server:
         server.speak()
         assert not drawn
@@ -185,7 +185,7 @@ def test_nothing_is_drawn_unless_somebody_looks_and_then_once_for_all(
                 assert watcher.until(lambda event: event["t"] == last["t"]) == last
             told = {event["t"] for watcher in (one, two, three) for event in watcher.seen[1:]}
         assert len(told) <= len(drawn)
-        while any(task.get_name() == "tutti-gallery" for task in asyncio.all_tasks(server.loop)):
+        while any(task.get_name() == "tutti-broadcast" for task in asyncio.all_tasks(server.loop)):
             time.sleep(0.01)  # nobody is left, so drawing ends
 
 
@@ -213,7 +213,7 @@ def test_where_keys_are_set_it_wants_one(voice_folder: Path) -> None:
 def test_too_many_are_told_so_and_a_free_seat_is_given_again(
     server: RunningServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "MAX_SEATS", 1)
+    monkeypatch.setattr(module, "MAX_SUBSCRIBERS", 1)
     with watching(server) as watcher:
         watcher.next()
         assert_error(server.get("/v1/stats/stream"), 429, "queue_full")
@@ -235,18 +235,18 @@ def test_the_last_event_says_that_the_server_goes_down(voice_folder: Path) -> No
 @given(st.lists(st.integers(0, 3 * MAX_TICKS), max_size=6))
 def test_a_slow_watcher_loses_the_oldest_and_is_told_how_many(bursts: list[int]) -> None:
     async def run() -> list[Event]:
-        seat, seen, n = Seat(), list[bytes](), 0
-        reading = seat.seen()
+        subscriber, received, n = Subscriber(), list[bytes](), 0
+        reading = subscriber.events()
         for burst in bursts:
             for number in range(n, n + burst):
-                seat.show(b'data: {"type": "tick", "n": %d}\n\n' % number)
+                subscriber.add(b'data: {"type": "tick", "n": %d}\n\n' % number)
             n += burst
-            if burst:  # so there is one to be read; the rest keeps it waiting
-                seen.append(await anext(reading))
-        seat.end()
-        seen += [told async for told in reading]
-        told = b"".join(seen).split(b"\n\n")[:-1]
-        return [json.loads(one.removeprefix(b"data: ")) for one in told]
+            if burst:  # then there is one to read; the rest waits
+                received.append(await anext(reading))
+        subscriber.end()
+        received += [event async for event in reading]
+        events = b"".join(received).split(b"\n\n")[:-1]
+        return [json.loads(event.removeprefix(b"data: ")) for event in events]
 
     expected = 0
     for event in asyncio.run(run()):

@@ -185,7 +185,7 @@ def failing(server: RunningServer) -> Iterator[Callable[[Exception], RunningServ
 
 def test_samples_that_are_no_numbers_never_leave(fake_engine: FakeEngine, monkeypatch: pytest.MonkeyPatch) -> None:
     with serving(fake_engine) as server:
-        monkeypatch.setattr("tutti.server.request.louder", lambda samples, factor: np.full_like(samples, np.nan))
+        monkeypatch.setattr("tutti.server.request.scale_volume", lambda samples, factor: np.full_like(samples, np.nan))
         assert_error(server.speak(volume_multiplier=2), 500, "model_failed")
         assert_error(server.speak(input=LONG, volume_multiplier=2), 500, "model_failed")
 
@@ -222,7 +222,7 @@ def test_a_slow_reader_holds_a_bounded_buffer_and_harms_nobody(fake_engine: Fake
             return samples
 
     with serving(fake_engine) as server, pytest.MonkeyPatch.context() as patch:
-        patch.setattr("tutti.server.request.louder", Counting.louder)
+        patch.setattr("tutti.server.request.scale_volume", Counting.louder)
         body = {"input": many, "response_format": "pcm", "volume_multiplier": 2}
         with server.client().stream("POST", "/v1/audio/speech", json=body) as response:
             next(response.iter_raw())

@@ -103,9 +103,7 @@ def read(
 
         async def spoken(told: "Told") -> None:
             async with opened as engine:
-                await read_aloud(
-                    engine, text, plan, params, journal, at_once=max(2, engine.pacing.whole_ahead // 2), told=told
-                )
+                await read_aloud(engine, text, plan, params, journal, at_once=engine.passages_at_once, told=told)
 
         started_s = time.monotonic()
         try:

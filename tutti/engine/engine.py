@@ -149,6 +149,15 @@ class Engine:
     async def __aexit__(self, *_: object) -> None:
         await self.close()
 
+    @property
+    def batching_enabled(self) -> bool:
+        return self.batchers[0].scheduler.limits.max_rows > 1
+
+    @property
+    def passages_at_once(self) -> int:
+        """How many passages of a book to speak at once, so that the batches are full."""
+        return max(2, self.pacing.whole_ahead // 2)
+
     async def stream(
         self,
         text: Text,
@@ -368,7 +377,7 @@ class Engine:
             "readyWorkers": sum(batcher.ready for batcher in self.batchers),
             "busyWorkers": states.count("busy"),
             "queueSize": sum(sum(batcher.scheduler.waiting().values()) for batcher in self.batchers),
-            "batchingEnabled": self.batchers[0].scheduler.limits.max_rows > 1,
+            "batchingEnabled": self.batching_enabled,
         }
 
     def _words(self, lexicon: Mapping[str, str] | None) -> UserLexicon | None:
