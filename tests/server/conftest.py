@@ -1,4 +1,4 @@
-"""One server for the tests that need no special one."""
+"""The server and the fake engine that most tests use."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -3,7 +3,7 @@
 import asyncio
 import tempfile
 import threading
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
@@ -22,7 +22,7 @@ from tutti.model.tone import ToneModel
 from tutti.server.app import create_app
 from tutti.server.run import Server, bind, url_of, uvicorn_config
 from tutti.settings import Settings
-from tutti.speech import SAMPLE_RATE, Delivery, Samples, Speech, SpeechParams, Timing, Utterance, WordTime
+from tutti.speech import SAMPLE_RATE, Delivery, Frames, Samples, Speech, SpeechParams, Timing, Utterance, WordTime
 from tutti.text import chunks, vocab
 from tutti.text.chunk import Chunk
 from tutti.text.frontend import G2PThread
@@ -116,6 +116,25 @@ class FakeEngine:
 
     def workers(self) -> dict[str, Any]:
         return {"totalWorkers": 1, "readyWorkers": 1, "busyWorkers": 0, "queueSize": 0, "batchingEnabled": True}
+
+
+class GatedModel(ToneModel):
+    """Runs one batch for each permit, if it has permits; counts batches and notes the length of every row."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.permits: threading.Semaphore | None = None
+        self.at_work = threading.Event()
+        self.n_batches = 0
+        self.n_frames: list[int] = []
+
+    def vocoder(self, rows: Sequence[Frames]) -> list[Samples]:
+        self.at_work.set()
+        if self.permits:
+            self.permits.acquire()
+        self.n_batches += 1
+        self.n_frames += [row.n_frames for row in rows]
+        return super().vocoder(rows)
 
 
 def fake_speeches(voices: Voices, text: str, *, voice: str, style: str | None = None, speed: float = 1.0,

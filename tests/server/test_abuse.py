@@ -1,4 +1,4 @@
-"""Faults and abuse: every answer is an error of our shape, and the server goes on."""
+"""Faults and abuse: every answer is a documented error, and the server keeps working."""
 
 import gzip
 import json
@@ -22,7 +22,7 @@ EVIL = [
 
 
 @pytest.mark.parametrize("evil", EVIL, ids=range(len(EVIL)))
-def test_names_that_are_paths_or_addresses_are_refused(server: RunningServer, evil: str) -> None:
+def test_names_that_are_paths_or_urls_are_refused(server: RunningServer, evil: str) -> None:
     assert_error(server.speak(voice=evil), 400, "voice_not_found", "voice")
     assert server.speak(model=evil).status_code in (400, 404)
     assert_error(server.speak(response_format=evil), 400, "unknown_format", "response_format")
@@ -33,7 +33,7 @@ def test_names_that_are_paths_or_addresses_are_refused(server: RunningServer, ev
 @pytest.mark.parametrize(
     "path", ["../kokoro", "a/..", "../../etc/passwd", "/kokoro", "http://evil/kokoro", "kokoro\0", ""]
 )
-def test_a_model_is_no_path(server: RunningServer, path: str) -> None:
+def test_a_model_cannot_be_a_path(server: RunningServer, path: str) -> None:
     assert_error(server.speak(model=path), 400, "invalid_input", "model")
 
 
@@ -62,7 +62,7 @@ def test_a_model_is_no_path(server: RunningServer, path: str) -> None:
     ],
     ids=lambda value: repr(value)[:40],
 )
-def test_a_body_that_is_no_request_is_refused(server: RunningServer, content: bytes, status: int, code: str) -> None:
+def test_an_invalid_body_is_refused(server: RunningServer, content: bytes, status: int, code: str) -> None:
     response = server.post("/v1/audio/speech", content=content, headers=JSON)
     assert response.json()["error"]["code"] == code
     assert response.status_code == status
@@ -75,11 +75,11 @@ def test_a_body_that_is_no_request_is_refused(server: RunningServer, content: by
 def test_odd_characters_do_not_stop_the_words_around_them(
     server: RunningServer, text: str, more: dict[str, Any]
 ) -> None:
-    content = json.dumps({"input": text, "word_timestamps": True, **more}).encode()  # half a pair, too
+    content = json.dumps({"input": text, "word_timestamps": True, **more}).encode()
     assert server.post("/v1/audio/speech", content=content, headers=JSON).status_code == 200
 
 
-def test_what_is_not_json_is_told_so(server: RunningServer) -> None:
+def test_a_body_that_is_not_json_gets_415(server: RunningServer) -> None:
     content = json.dumps({"input": SHORT}).encode()
     for kind in ("text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x"):
         response = server.post("/v1/audio/speech", content=content, headers={"content-type": kind})
@@ -91,7 +91,7 @@ def test_what_is_not_json_is_told_so(server: RunningServer) -> None:
     assert_error(server.post("/v1/audio/speech", content=bomb, headers=JSON), 400, "invalid_input")
 
 
-def test_a_body_or_a_text_that_is_too_long_is_refused_and_told_what_to_change(fake_engine: FakeEngine) -> None:
+def test_a_too_large_body_or_text_gets_an_error_that_names_the_setting(fake_engine: FakeEngine) -> None:
     with serving(fake_engine, max_text=1000) as server:
         refused = server.speak(input="a" * 10_000_000)
         assert_error(refused, 413, "too_large")
@@ -105,7 +105,7 @@ def test_a_body_or_a_text_that_is_too_long_is_refused_and_told_what_to_change(fa
         assert server.speak().status_code == 200
 
 
-def test_a_body_of_unknown_length_is_read_no_further_than_allowed(fake_engine: FakeEngine) -> None:
+def test_a_body_of_unknown_length_is_read_only_up_to_the_limit(fake_engine: FakeEngine) -> None:
     def endless() -> Any:
         while True:
             yield b" " * 65_536
@@ -126,7 +126,7 @@ def test_a_whole_answer_that_is_too_large_is_refused_and_a_stream_is_not(fake_en
         assert_error(server.post("/tts/batch", {"requests": [{"text": SHORT * 3}] * 5}), 413, "too_large", "requests")
 
 
-def test_unknown_routes_and_methods_have_the_same_shape(server: RunningServer) -> None:
+def test_unknown_routes_and_methods_get_the_documented_error(server: RunningServer) -> None:
     assert_error(server.get("/nowhere"), 404, "not_found")
     assert_error(server.post("/nowhere", {}), 404, "not_found")
     response = server.get("/v1/audio/speech")
@@ -134,15 +134,15 @@ def test_unknown_routes_and_methods_have_the_same_shape(server: RunningServer) -
     assert response.headers["allow"] == "POST"
 
 
-def test_what_is_no_http_is_told_so(server: RunningServer) -> None:
+def test_bytes_that_are_not_http_get_400(server: RunningServer) -> None:
     with socket.create_connection(server.host_port) as sock, sock.makefile("rb") as answer:
         sock.sendall(b"\x16\x03\x01 hello\r\n\r\n")
-        told = answer.read()
-    assert told.startswith(b"HTTP/1.1 400 ")
-    assert json.loads(told.partition(b"\r\n\r\n")[2])["error"]["code"] == "invalid_input"
+        response = answer.read()
+    assert response.startswith(b"HTTP/1.1 400 ")
+    assert json.loads(response.partition(b"\r\n\r\n")[2])["error"]["code"] == "invalid_input"
 
 
-def test_a_reset_in_mid_body_harms_nobody(server: RunningServer) -> None:
+def test_a_reset_within_a_body_does_not_harm_the_server(server: RunningServer) -> None:
     for cut in (0, 10, 60, 105, 115):
         with socket.create_connection(server.host_port) as sock:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")  # close with RST
@@ -164,7 +164,7 @@ def test_a_reset_in_mid_body_harms_nobody(server: RunningServer) -> None:
     )
 )
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_no_body_whatever_breaks_the_server(server: RunningServer, body: dict[str, Any]) -> None:
+def test_no_body_causes_a_server_error(server: RunningServer, body: dict[str, Any]) -> None:
     response = server.post("/v1/audio/speech", content=json.dumps(body).encode(), headers=JSON)
     assert response.status_code < 500
     if response.status_code != 200:
@@ -172,7 +172,7 @@ def test_no_body_whatever_breaks_the_server(server: RunningServer, body: dict[st
 
 
 @given(message=st.text(), status=st.sampled_from([400, 401, 404, 413, 429, 500, 503]))
-def test_every_error_has_its_words_in_both_places(message: str, status: int) -> None:
+def test_every_error_has_its_message_twice(message: str, status: int) -> None:
     error = TuttiError(message)
     error.status = status
     body = error_body(error)

@@ -27,12 +27,12 @@ def test_captions_carry_the_audio_and_every_word(server: RunningServer, format: 
     assert whole["audio_format"].startswith("audio/")
 
 
-def test_captions_may_go_without_times(server: RunningServer) -> None:
+def test_captions_can_omit_timestamps(server: RunningServer) -> None:
     body = {"input": SHORT, "return_timestamps": False, "stream": False}
     assert server.post("/dev/captioned_speech", body).json()["timestamps"] is None
 
 
-def test_phonemes_come_with_their_numbers(server: RunningServer) -> None:
+def test_phonemes_come_with_their_tokens(server: RunningServer) -> None:
     answer = server.post("/dev/phonemize", {"text": "deep water", "language": "a"}).json()
     assert answer["phonemes"] == "deep water"
     assert answer["tokens"] == [0, *(SYMBOLS[symbol] for symbol in "deep water"), 0]
@@ -42,15 +42,15 @@ def test_phonemes_come_with_their_numbers(server: RunningServer) -> None:
     assert server.post("/dev/phonemize", {"text": ""}).json()["phonemes"] == ""
 
 
-def test_phonemes_show_their_place_in_the_text(server: RunningServer) -> None:
+def test_phonemized_words_have_their_place_in_the_text(server: RunningServer) -> None:
     text = "[rate:2]deep[/rate] water. [pause:1s] It is [so](/sO/) nginx. " + LONG
     answer = server.post("/dev/phonemize", {"text": text, "lexicon": {"nginx": "/ˈɛnʤɪn/"}}).json()
     symbols = {number: symbol for symbol, number in SYMBOLS.items()}
     for word in answer["words"]:
         first, last = word["tokens"]
         assert "".join(symbols[token] for token in answer["tokens"][first:last]) == word["phonemes"]
-    written = [text[word["start"] : word["end"]] for word in answer["words"]]
-    assert written == ["deep", "water.", "It", "is", "[so](/sO/)", "nginx.", *LONG.split()]
+    sources = [text[word["start"] : word["end"]] for word in answer["words"]]
+    assert sources == ["deep", "water.", "It", "is", "[so](/sO/)", "nginx.", *LONG.split()]
     assert [word["phonemes"] for word in answer["words"][4:6]] == ["sO", "ˈɛnʤɪn"]
     assert answer["words"][4]["word"] == "so"
     assert_error(
@@ -58,21 +58,21 @@ def test_phonemes_show_their_place_in_the_text(server: RunningServer) -> None:
     )
 
 
-def test_phonemes_are_said_as_written(server: RunningServer) -> None:
+def test_phonemes_are_spoken_as_written(server: RunningServer) -> None:
     response = server.post("/dev/generate_from_phonemes", {"phonemes": "dip wˈɔtɚ", "voice": "alloy"})
     assert response.headers["content-type"] == "audio/wav"
-    said = expected_samples(server, "[a](/dip/) [b](/wˈɔtɚ/)")
-    assert response.content[44:] == np.rint(said * 32767).astype("<i2").tobytes()
+    samples = expected_samples(server, "[a](/dip/) [b](/wˈɔtɚ/)")
+    assert response.content[44:] == np.rint(samples * 32767).astype("<i2").tobytes()
 
 
 @pytest.mark.parametrize("phonemes", ["7", "日", "a" * 201, ""])
-def test_phonemes_that_kokoro_lacks_are_named(server: RunningServer, phonemes: str) -> None:
+def test_unknown_phonemes_are_refused(server: RunningServer, phonemes: str) -> None:
     code = "invalid_input" if phonemes else "nothing_to_speak"
     assert_error(server.post("/dev/generate_from_phonemes", {"phonemes": phonemes}), 400, code, "phonemes")
 
 
 @pytest.mark.parametrize("voices", ["alloy+af_sky", ["alloy", "af_sky"]])
-def test_a_blend_is_named_and_can_be_spoken(server: RunningServer, voices: Any) -> None:
+def test_a_combined_voice_can_be_used(server: RunningServer, voices: Any) -> None:
     answer = server.post("/v1/audio/voices/combine", voices).json()
     assert answer["voice"] == "af_alloy+af_sky"
     assert answer["parts"] == [{"name": "af_alloy", "weight": 1.0}, {"name": "af_sky", "weight": 1.0}]

@@ -1,4 +1,4 @@
-"""What clients ask before they speak."""
+"""Routes for models, voices, probes and metrics."""
 
 import pytest
 
@@ -18,7 +18,7 @@ def test_models_are_listed_and_found_by_name(server: RunningServer) -> None:
     assert [model["id"] for model in server.get("/v1/audio/models").json()["models"]] == names
 
 
-def test_voices_are_listed_with_what_is_known_of_them(server: RunningServer) -> None:
+def test_voices_are_listed_with_language_gender_and_grade(server: RunningServer) -> None:
     answer = server.get("/v1/audio/voices").json()
     assert answer["default_voice"] == "af_heart"
     assert [voice["id"] for voice in answer["voices"]] == list(NAMES)
@@ -32,11 +32,11 @@ def test_voices_are_listed_with_what_is_known_of_them(server: RunningServer) -> 
     assert server.get("/v1/audio/voices?legacy=true").json()["voices"] == list(NAMES)
 
 
-def test_small_questions_have_small_answers(server: RunningServer) -> None:
+def test_small_routes_answer(server: RunningServer) -> None:
     assert server.get("/v1/test").json() == {"status": "ok"}
     assert server.get("/v1/").status_code == 200
     assert server.get("/v1/").json()
-    assert_error(server.get("/v1/readyz"), 404, "not_found")  # a 200 would make a client take us for another server
+    assert_error(server.get("/v1/readyz"), 404, "not_found")  # a 200 would make clients take this for another server
 
 
 @pytest.mark.parametrize("path", ["/health", "/healthz", "/readyz", "/version"])
@@ -46,13 +46,13 @@ def test_probes_answer_in_json(server: RunningServer, path: str) -> None:
     assert isinstance(response.json(), dict)
 
 
-def test_metrics_are_there_for_prometheus(server: RunningServer) -> None:
+def test_metrics_are_in_the_format_of_prometheus(server: RunningServer) -> None:
     response = server.get("/metrics")
     assert response.status_code == 200
     assert response.headers["content-type"].startswith("text/plain; version=")
 
 
-def test_answers_are_counted_by_route_and_end_and_never_by_what_a_client_made_up(fake_engine: FakeEngine) -> None:
+def test_answers_are_counted_by_known_routes_and_methods_only(fake_engine: FakeEngine) -> None:
     with serving(fake_engine) as server:
         server.speak()
         server.speak(voice="nobody")
@@ -64,7 +64,7 @@ def test_answers_are_counted_by_route_and_end_and_never_by_what_a_client_made_up
             next(pieces)
             del pieces
         assert fake_engine.streams_cancelled.acquire(timeout=60)
-        while 'outcome="left"' not in (counted := server.get("/metrics").text):
+        while 'outcome="left"' not in (metrics := server.get("/metrics").text):
             pass
     for labels in (
         'method="POST",outcome="done",route="/v1/audio/speech",status="200"',
@@ -72,12 +72,12 @@ def test_answers_are_counted_by_route_and_end_and_never_by_what_a_client_made_up
         'method="POST",outcome="left",route="/tts/stream",status="200"',
         'method="GET",outcome="done",route="-",status="404"',
     ):
-        assert f"tutti_http_answers_total{{{labels}}} 1.0" in counted
-    assert "made" not in counted
-    assert "INVENTED" not in counted
+        assert f"tutti_http_answers_total{{{labels}}} 1.0" in metrics
+    assert "made" not in metrics
+    assert "INVENTED" not in metrics
 
 
-def test_the_document_shows_every_route_with_its_errors_and_no_422(server: RunningServer) -> None:
+def test_the_openapi_document_has_every_route_with_its_errors_and_no_422(server: RunningServer) -> None:
     document = server.get("/openapi.json").json()
     assert set(document["paths"]) >= {
         *("/v1/audio/speech", "/v1/models", "/v1/models/{name}", "/v1/audio/models", "/v1/audio/voices"),
@@ -93,7 +93,7 @@ def test_the_document_shows_every_route_with_its_errors_and_no_422(server: Runni
     assert server.get("/docs").status_code == 200
 
 
-def test_listings_and_probes_stay_open_where_keys_are_set(fake_engine: FakeEngine) -> None:
+def test_listings_and_probes_need_no_key(fake_engine: FakeEngine) -> None:
     with serving(fake_engine, api_keys="secret") as server:
         for path in ("/v1/models", "/v1/audio/voices", "/v1/audio/models", "/v1/test", "/v1/", "/health", "/readyz"):
             assert server.get(path).status_code == 200

@@ -1,4 +1,4 @@
-"""A server's life: not ready until warm, busy, draining, gone; and clients that do not keep their side."""
+"""Starting, serving, draining, stopping; and time limits for clients that do not send or read."""
 
 import asyncio
 import json
@@ -15,7 +15,7 @@ from tests.server.test_streaming import raw
 from tutti.server.middleware.http_protocol import READ_STALL_FACTOR
 
 
-def test_it_answers_probes_before_it_is_warm_and_takes_no_work(fake_engine: FakeEngine) -> None:
+def test_before_it_is_warm_the_server_answers_probes_and_refuses_work(fake_engine: FakeEngine) -> None:
     fake_engine.may_start.clear()
     with serving(fake_engine) as server:
         assert server.get("/healthz").status_code == 200
@@ -36,21 +36,21 @@ def test_it_answers_probes_before_it_is_warm_and_takes_no_work(fake_engine: Fake
 
 
 def stop(server: RunningServer) -> None:
-    """SIGTERM, as the server gets it."""
+    """Stop the server as SIGTERM does."""
     assert server.engine.loop is not None
     done = threading.Event()
     server.engine.loop.call_soon_threadsafe(lambda: (server.uvicorn.stop(), done.set()))
     assert done.wait(60)
 
 
-def test_draining_refuses_new_work_and_finishes_what_was_begun(fake_engine: FakeEngine) -> None:
+def test_draining_refuses_new_work_and_finishes_active_streams(fake_engine: FakeEngine) -> None:
     with serving(fake_engine, grace_s=60) as server:
         whole = server.speak(input=LONG, response_format="pcm").content
         fake_engine.hold_from = 1
         body = {"input": LONG, "response_format": "pcm"}
         with server.client().stream("POST", "/v1/audio/speech", json=body) as response:
             pieces = response.iter_raw()
-            got = next(pieces)
+            first = next(pieces)
             stop(server)
             while server.get("/readyz").status_code == 200:
                 pass
@@ -61,12 +61,12 @@ def test_draining_refuses_new_work_and_finishes_what_was_begun(fake_engine: Fake
             assert server.get("/healthz").status_code == 200
             assert server.get("/health").json()["status"] == "draining"
             fake_engine.release()
-            assert got + b"".join(pieces) == whole
+            assert first + b"".join(pieces) == whole
         server.thread.join(60)
         assert not server.thread.is_alive()
 
 
-def test_after_the_grace_time_streams_are_cut_and_seen_to_be(fake_engine: FakeEngine) -> None:
+def test_after_the_grace_time_streams_are_broken_off_visibly(fake_engine: FakeEngine) -> None:
     with serving(fake_engine, grace_s=0.05) as server:
         fake_engine.hold_from = 1
         with server.client().stream("POST", "/tts/stream", json={"text": LONG}) as response:
@@ -80,22 +80,22 @@ def test_after_the_grace_time_streams_are_cut_and_seen_to_be(fake_engine: FakeEn
         assert not server.thread.is_alive()
 
 
-def until_cut(sock: socket.socket) -> bytes:
-    """What comes before the other side closes, in whichever way."""
-    got = b""
+def read_to_end(sock: socket.socket) -> bytes:
+    """Return all bytes until the server closes or resets the connection."""
+    data = b""
     with suppress(ConnectionResetError):
         while part := sock.recv(65536):
-            got += part
-    return got
+            data += part
+    return data
 
 
-def answered(server: RunningServer, request: bytes) -> bytes:
-    """All that comes back for a request that is there at once: a server without patience has no reason to cut it."""
+def answer_to(server: RunningServer, request: bytes) -> bytes:
+    """Return the answer to a request that arrives at once, so that even a short idle limit does not cut it."""
     with socket.socket() as sock:
         with server.suspended():
             sock.connect(server.host_port)
             sock.sendall(request.replace(b"Host: x", b"Host: x\r\nConnection: close", 1))
-        return until_cut(sock)
+        return read_to_end(sock)
 
 
 @pytest.mark.parametrize(
@@ -109,17 +109,17 @@ def answered(server: RunningServer, request: bytes) -> bytes:
         b"POST /v1/audio/speech HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n{",
     ],
 )
-def test_a_request_that_never_ends_is_cut(fake_engine: FakeEngine, sent: bytes) -> None:
+def test_a_request_that_never_ends_is_disconnected(fake_engine: FakeEngine, sent: bytes) -> None:
     with serving(fake_engine, idle_s=0.05) as server:
         with socket.socket() as sock:
             with server.suspended():
                 sock.connect(server.host_port)
                 sock.sendall(sent)
-            assert until_cut(sock) == b""
-        assert answered(server, raw("/tts", {"text": "deep"})).startswith(b"HTTP/1.1 200")
+            assert read_to_end(sock) == b""
+        assert answer_to(server, raw("/tts", {"text": "deep"})).startswith(b"HTTP/1.1 200")
 
 
-def test_a_second_request_that_never_ends_is_cut_too(fake_engine: FakeEngine) -> None:
+def test_a_second_request_that_never_ends_is_disconnected_too(fake_engine: FakeEngine) -> None:
     with serving(fake_engine, idle_s=0.05) as server, socket.socket() as sock:
         with server.suspended():
             sock.connect(server.host_port)
@@ -129,46 +129,45 @@ def test_a_second_request_that_never_ends_is_cut_too(fake_engine: FakeEngine) ->
                 pass
             answer.read(len(b'{"status":"ok"}'))
         sock.sendall(b"GET /heal")
-        assert until_cut(sock) == b""
+        assert read_to_end(sock) == b""
 
 
-def test_work_that_takes_longer_than_patience_is_not_cut(fake_engine: FakeEngine) -> None:
-    # Few bytes: the kernel takes them all, however slow the reader is.
+def test_work_that_takes_longer_than_the_idle_limit_is_not_disconnected(fake_engine: FakeEngine) -> None:
+    # Few bytes, so that the kernel buffers them all.
     body = {"text": LONG, "format": "mulaw"}
     with serving(fake_engine, idle_s=0.01) as server, socket.socket() as sock:
         fake_engine.hold_from = 1
         with server.suspended():
             sock.connect(server.host_port)
             sock.sendall(raw("/tts/stream", body).replace(b"Host: x", b"Host: x\r\nConnection: close"))
-        got = sock.recv(65536)
-        assert got.startswith(b"HTTP/1.1 200")
+        assert sock.recv(65536).startswith(b"HTTP/1.1 200")
         asyncio.run_coroutine_threadsafe(asyncio.sleep(20 * READ_STALL_FACTOR * 0.01), server.loop).result(60)
         fake_engine.release()
-        assert until_cut(sock).endswith(b"0\r\n\r\n")
+        assert read_to_end(sock).endswith(b"0\r\n\r\n")
 
 
-def test_a_reader_that_stops_reading_is_cut_and_its_stream_closed(fake_engine: FakeEngine) -> None:
+def test_a_client_that_stops_reading_is_disconnected_and_its_stream_closed(fake_engine: FakeEngine) -> None:
     with serving(fake_engine, idle_s=0.02) as server, socket.socket() as sock:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         with server.suspended():
             sock.connect(server.host_port)
             sock.sendall(raw("/v1/audio/speech", {"input": LONG * 50, "response_format": "pcm"}))
         assert fake_engine.streams_cancelled.acquire(timeout=60)  # it never read a byte
-        assert answered(server, raw("/tts", {"text": "deep"})).startswith(b"HTTP/1.1 200")
+        assert answer_to(server, raw("/tts", {"text": "deep"})).startswith(b"HTTP/1.1 200")
 
 
-def test_connections_beyond_the_limit_are_told_so(fake_engine: FakeEngine) -> None:
+def test_connections_beyond_the_limit_get_503(fake_engine: FakeEngine) -> None:
     with serving(fake_engine, max_connections=2) as server:
         assert server.get("/healthz").status_code == 200  # one is kept alive
         with socket.create_connection(server.host_port), socket.create_connection(server.host_port) as third:
-            answer = until_cut(third)
+            answer = read_to_end(third)
         head, _, body = answer.partition(b"\r\n\r\n")
         assert head.startswith(b"HTTP/1.1 503")
         assert b"retry-after" in head
         assert json.loads(body)["error"]["code"] == "too_many_connections"
 
 
-def test_a_connection_is_kept_and_used_again(server: RunningServer) -> None:
+def test_a_connection_is_kept_alive_and_reused(server: RunningServer) -> None:
     with socket.create_connection(server.host_port) as sock, sock.makefile("rb") as answer:
         for body in ({"text": "deep"}, {"text": ""}, {"text": LONG}, {}, {"text": "water"}):
             sock.sendall(raw("/tts", body))
@@ -180,7 +179,7 @@ def test_a_connection_is_kept_and_used_again(server: RunningServer) -> None:
             assert len(answer.read(length)) == length > 0
 
 
-def test_two_hundred_slow_readers_hold_up_nobody(fake_engine: FakeEngine) -> None:
+def test_two_hundred_slow_readers_do_not_block_others(fake_engine: FakeEngine) -> None:
     body: dict[str, Any] = {"input": LONG * 20, "response_format": "pcm"}
     with serving(fake_engine, idle_s=600) as server:
         slow = [socket.create_connection(server.host_port) for _ in range(200)]
@@ -197,7 +196,7 @@ def test_two_hundred_slow_readers_hold_up_nobody(fake_engine: FakeEngine) -> Non
             assert fake_engine.streams_cancelled.acquire(timeout=60)
 
 
-def test_no_answer_waits_for_an_acknowledgement(fake_engine: FakeEngine) -> None:
+def test_connections_have_tcp_nodelay(fake_engine: FakeEngine) -> None:
     with serving(fake_engine) as server:
         assert server.get("/healthz").status_code == 200
         (connection,) = server.uvicorn.server_state.connections

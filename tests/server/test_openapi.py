@@ -1,4 +1,4 @@
-"""What the OpenAPI document promises, for whatever it lets a client send."""
+"""Answers to generated requests conform to the OpenAPI document."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,13 +22,13 @@ def server(voice_folder: Path) -> Iterator[RunningServer]:
         yield running
 
 
-def test_every_answer_is_one_that_the_document_promises(server: RunningServer) -> None:
+def test_every_answer_conforms_to_the_openapi_document(server: RunningServer) -> None:
     checks = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
     n_routes = 0
-    for found in schemathesis.openapi.from_url(f"{server.url}/openapi.json").get_all_operations():
+    for operation in schemathesis.openapi.from_url(f"{server.url}/openapi.json").get_all_operations():
         n_routes += 1
 
-        @given(case=found.ok().as_strategy())
+        @given(case=operation.ok().as_strategy())
         @settings(max_examples=6, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
         def check(case: schemathesis.Case) -> None:
             case.call_and_validate(checks=checks)

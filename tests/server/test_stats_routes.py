@@ -1,4 +1,4 @@
-"""Whoever watches sees what happens, as docs/stats.md words it; where nobody does, nothing is drawn."""
+"""/v1/stats reports the batching as docs/stats.md documents it, and costs nothing without subscribers."""
 
 import asyncio
 import json
@@ -38,55 +38,55 @@ def server(voice_folder: Path, model: Holding) -> Iterator[RunningServer]:
 
 
 @pytest.fixture
-def held(model: Holding) -> Iterator[Holding]:
+def held_model(model: Holding) -> Iterator[Holding]:
     with model.held():
         yield model
 
 
-def shown(kind: str) -> Event:
-    """The example of this event in the page."""
+def documented(kind: str) -> Event:
+    """The example of this event in docs/stats.md."""
     blocks = (
         json.loads(block) for block in re.findall(r"```json\n(\{.*?\})\n```", PAGE, re.DOTALL) if "\n{" not in block
     )
     return next(dict(block) for block in blocks if block["type"] == kind)
 
 
-def assert_alike(real: Any, example: Any, name: str = "event") -> None:
-    """The same fields of the same types throughout; lists by their first item."""
+def assert_same_fields(real: Any, example: Any, name: str = "event") -> None:
+    """Check that fields and types are the same throughout; lists are compared by their first item."""
     if real is None:
         assert name in NULLABLE or name in ("acoustic", "vocoder"), name
     elif isinstance(example, dict):
         assert isinstance(real, dict)
         assert real.keys() == example.keys(), name
         for field, value in example.items():
-            assert_alike(real[field], value, field)
+            assert_same_fields(real[field], value, field)
     elif isinstance(example, list):
         assert isinstance(real, list)
         if real and example:
-            assert_alike(real[0], example[0], name)
+            assert_same_fields(real[0], example[0], name)
     elif example is not None and real is not None:
         number = (int, float)
         assert isinstance(real, number if isinstance(example, number) else type(example)), (name, real)
 
 
-def test_the_page_shows_the_fields_that_there_are(server: RunningServer) -> None:
+def test_the_documented_fields_are_the_real_ones(server: RunningServer) -> None:
     with watching(server) as watcher:
         hello = watcher.next()
         server.speak(input=f"{TEXT} one.")
         tick = watcher.until(lambda event: event["batches"] and event["lately"]["first_audio_ms"]["n"])
     assert hello["type"] == "hello"
-    assert_alike(hello, shown("hello"))
-    assert_alike(tick, shown("tick"))
+    assert_same_fields(hello, documented("hello"))
+    assert_same_fields(tick, documented("tick"))
     snapshot = server.get("/v1/stats").json()
-    assert snapshot.keys() == (shown("hello") | shown("tick")).keys() - {"left_out"}
+    assert snapshot.keys() == (documented("hello") | documented("tick")).keys() - {"left_out"}
     assert snapshot["type"] == "stats"
     assert snapshot["batches"]
 
 
-def test_a_batch_is_told_when_it_begins_and_again_when_it_ends(server: RunningServer, held: Holding) -> None:
+def test_a_batch_is_reported_at_its_start_and_at_its_end(server: RunningServer, held_model: Holding) -> None:
     with ThreadPoolExecutor(1) as pool, watching(server) as watcher:
         seen_before = {batch["id"] for batch in watcher.next()["batches"]}
-        asked = pool.submit(server.speak, input=f"{TEXT} two.")
+        answer = pool.submit(server.speak, input=f"{TEXT} two.")
 
         def vocoder(event: Event) -> list[Event]:
             new = [batch for batch in event["batches"] if batch["id"] not in seen_before]
@@ -96,15 +96,15 @@ def test_a_batch_is_told_when_it_begins_and_again_when_it_ends(server: RunningSe
         (running,) = vocoder(began)
         assert (running["outcome"], running["ms"]) == ("running", None)
         assert began["running"] == [running["id"]]
-        held.go.set()
+        held_model.go.set()
         ended = watcher.until(lambda event: [batch for batch in vocoder(event) if batch["outcome"] == "done"])
         done = next(batch for batch in vocoder(ended) if batch["id"] == running["id"])
         assert done["ms"] > 0
         assert {**done, "ms": None, "outcome": "running"} == running
-        assert asked.result(60).status_code == 200
+        assert answer.result(60).status_code == 200
         last = watcher.until(lambda event: not event["running"])
     assert last["totals"]["rows"] >= 1
-    for tick in watcher.seen[1:]:
+    for tick in watcher.events[1:]:
         for batch in tick["batches"]:
             sizes = [row["size"] for row in batch["rows"]]
             assert batch["padding"] == pytest.approx(1 - sum(sizes) / batch["padded"], abs=1e-3)
@@ -112,14 +112,14 @@ def test_a_batch_is_told_when_it_begins_and_again_when_it_ends(server: RunningSe
             assert batch["predicted_ms"] > 0
 
 
-def test_those_who_wait_are_told_by_class_and_age(server: RunningServer, held: Holding) -> None:
+def test_waiting_jobs_are_reported_by_class_and_age(server: RunningServer, held_model: Holding) -> None:
     n_texts = 8
     with ThreadPoolExecutor(n_texts) as pool, watching(server) as watcher:
         watcher.next()
-        asked = [pool.submit(server.speak, input=f"{TEXT} {word}.") for word in "abcdefgh"]
+        answers = [pool.submit(server.speak, input=f"{TEXT} {word}.") for word in "abcdefgh"]
 
         def all_wait(event: Event) -> bool:
-            running = sum(len(batch["rows"]) for event in watcher.seen[1:] for batch in event["batches"]
+            running = sum(len(batch["rows"]) for event in watcher.events[1:] for batch in event["batches"]
                           if batch["id"] in event["running"] and batch["stage"] == "vocoder")  # fmt: skip
             return bool(running) and event["waiting"] + running >= n_texts
 
@@ -132,13 +132,13 @@ def test_those_who_wait_are_told_by_class_and_age(server: RunningServer, held: H
                 assert queue[kind] == sum(job["class"] == kind for job in queue["jobs"])
         assert tick["waiting"] == sum(len(queue["jobs"]) for queue in tick["queue"].values())
         assert tick["backlog_ms"] > 0
-        held.go.set()
-        assert all(answer.result(60).status_code == 200 for answer in asked)
+        held_model.go.set()
+        assert all(answer.result(60).status_code == 200 for answer in answers)
         watcher.until(lambda event: event["waiting"] == 0 and not event["running"])
 
 
-def test_all_rows_of_a_request_are_told_as_its_own(server: RunningServer) -> None:
-    """Also where its first chunk sounds stretch by stretch."""
+def test_all_rows_of_a_request_have_one_stream_number(server: RunningServer) -> None:
+    """Also if its first chunk is delivered in spans."""
     with watching(server) as watcher:
         seen_before = {batch["id"] for batch in watcher.next()["batches"]}
         n_before = server.get("/v1/stats").json()["totals"]["rows"]
@@ -147,12 +147,12 @@ def test_all_rows_of_a_request_are_told_as_its_own(server: RunningServer) -> Non
         ) as answer:
             assert len(answer.read())
         watcher.until(lambda event: event.get("totals", {}).get("rows", 0) > n_before and not event["running"])
-        told = [batch for event in watcher.seen for batch in event["batches"] if batch["id"] not in seen_before]
-    assert {batch["stage"] for batch in told} == {"acoustic", "vocoder"}
-    assert len({row["stream"] for batch in told for row in batch["rows"]}) == 1
+        batches = [batch for event in watcher.events for batch in event["batches"] if batch["id"] not in seen_before]
+    assert {batch["stage"] for batch in batches} == {"acoustic", "vocoder"}
+    assert len({row["stream"] for batch in batches for row in batch["rows"]}) == 1
 
 
-def test_no_more_than_ten_updates_a_second(server: RunningServer) -> None:
+def test_at_most_ten_updates_per_second(server: RunningServer) -> None:
     with watching(server) as watcher:
         watcher.next()
         for word in ("up", "down", "left"):
@@ -161,20 +161,21 @@ def test_no_more_than_ten_updates_a_second(server: RunningServer) -> None:
     assert all(later - sooner >= 0.095 for sooner, later in pairwise(times))
 
 
-def test_nothing_is_drawn_unless_somebody_looks_and_then_once_for_all(
+def test_updates_are_computed_only_with_subscribers_and_once_for_all(
     voice_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    drawn: list[str] = []
+    n_ticks = 0
 
     class CountingDashboard(Dashboard):
-        def tick(self, *given: Any, **asked: Any) -> Any:
-            drawn.append("tick")
-            return super().tick(*given, **asked)
+        def tick(self, *args: Any, **options: Any) -> Any:
+            nonlocal n_ticks
+            n_ticks += 1
+            return super().tick(*args, **options)
 
     monkeypatch.setattr(module, "Dashboard", CountingDashboard)
     with serving(tone_engine(silent_voices(voice_folder))) as server:
         server.speak()
-        assert not drawn
+        assert n_ticks == 0
         with watching(server) as one, watching(server) as two, watching(server) as three:
             ticks = []
             for watcher in (one, two, three):
@@ -183,22 +184,22 @@ def test_nothing_is_drawn_unless_somebody_looks_and_then_once_for_all(
             last = three.next()
             for watcher in (one, two):
                 assert watcher.until(lambda event: event["t"] == last["t"]) == last
-            told = {event["t"] for watcher in (one, two, three) for event in watcher.seen[1:]}
-        assert len(told) <= len(drawn)
+            times = {event["t"] for watcher in (one, two, three) for event in watcher.events[1:]}
+        assert len(times) <= n_ticks
         while any(task.get_name() == "tutti-broadcast" for task in asyncio.all_tasks(server.loop)):
-            time.sleep(0.01)  # nobody is left, so drawing ends
+            time.sleep(0.01)  # nobody subscribes any more, so the updates end
 
 
-def test_what_is_said_by_whom_is_not_told(server: RunningServer) -> None:
+def test_statistics_contain_no_text_voice_or_address(server: RunningServer) -> None:
     with watching(server) as watcher:
         watcher.next()
         server.speak(input=f"{TEXT} three.", voice="bm_daniel")
         watcher.until(lambda event: event["batches"])
-        told = json.dumps(watcher.seen)
-    assert not any(secret in told for secret in ("bridge", "daniel", "127.0.0.1"))
+        report = json.dumps(watcher.events)
+    assert not any(secret in report for secret in ("bridge", "daniel", "127.0.0.1"))
 
 
-def test_where_keys_are_set_it_wants_one(voice_folder: Path) -> None:
+def test_statistics_need_a_key_if_the_server_has_keys(voice_folder: Path) -> None:
     with serving(tone_engine(silent_voices(voice_folder)), api_keys=("secret",)) as server:
         for path in ("/v1/stats", "/v1/stats/stream"):
             assert_error(server.get(path), 401, "invalid_api_key")
@@ -210,21 +211,21 @@ def test_where_keys_are_set_it_wants_one(voice_folder: Path) -> None:
             assert watcher.next()["type"] == "hello"
 
 
-def test_too_many_are_told_so_and_a_free_seat_is_given_again(
+def test_subscribers_over_the_limit_are_refused_until_one_leaves(
     server: RunningServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "MAX_SUBSCRIBERS", 1)
     with watching(server) as watcher:
         watcher.next()
         assert_error(server.get("/v1/stats/stream"), 429, "queue_full")
-    for _ in range(1000):  # until the server has seen that the first one left
+    for _ in range(1000):  # until the server has noticed that the first one left
         with server.clients[0].stream("GET", "/v1/stats/stream") as response:
             if response.status_code == 200:
                 break
     assert response.status_code == 200
 
 
-def test_the_last_event_says_that_the_server_goes_down(voice_folder: Path) -> None:
+def test_the_last_event_reports_the_shutdown(voice_folder: Path) -> None:
     with serving(tone_engine(silent_voices(voice_folder))) as server, watching(server) as watcher:
         watcher.next()
         watcher.next()
@@ -233,7 +234,7 @@ def test_the_last_event_says_that_the_server_goes_down(voice_folder: Path) -> No
 
 
 @given(st.lists(st.integers(0, 3 * MAX_TICKS), max_size=6))
-def test_a_slow_watcher_loses_the_oldest_and_is_told_how_many(bursts: list[int]) -> None:
+def test_a_slow_subscriber_loses_the_oldest_events_and_their_number_is_reported(bursts: list[int]) -> None:
     async def run() -> list[Event]:
         subscriber, received, n = Subscriber(), list[bytes](), 0
         reading = subscriber.events()

@@ -1,7 +1,8 @@
-"""The routes of the first requirements."""
+"""/tts, /tts/stream, /tts/batch and the health routes."""
 
 import io
 import json
+import threading
 import zipfile
 from typing import Any
 
@@ -13,11 +14,11 @@ from tests.server.harness import LONG, SHORT, FakeEngine, RunningServer, assert_
 
 def test_tts_is_a_whole_wav_with_its_headers(server: RunningServer) -> None:
     response = server.post("/tts", {"text": SHORT, "voice": "am_adam", "language": "en-us", "speed": 1.0})
-    said = expected_samples(server, SHORT)
+    samples = expected_samples(server, SHORT)
     assert response.headers["content-type"] == "audio/wav"
-    assert response.content[44:] == np.rint(said * 32767).astype("<i2").tobytes()
-    assert int.from_bytes(response.content[40:44], "little") == 2 * len(said)
-    assert response.headers["x-audio-duration"] == f"{len(said) / 24000:.3f}"
+    assert response.content[44:] == np.rint(samples * 32767).astype("<i2").tobytes()
+    assert int.from_bytes(response.content[40:44], "little") == 2 * len(samples)
+    assert response.headers["x-audio-duration"] == f"{len(samples) / 24000:.3f}"
     assert response.headers["x-voice-used"] == "am_adam"
     assert response.headers["x-batching-enabled"] == "true"
 
@@ -33,7 +34,7 @@ def test_tts_is_a_whole_wav_with_its_headers(server: RunningServer) -> None:
         ({"text": SHORT, "speed": 99}, "invalid_input", "speed"),
     ],
 )
-def test_bad_input_is_named_as_this_body_names_it(
+def test_an_invalid_field_is_named_as_in_this_body(
     server: RunningServer, path: str, body: dict[str, Any], code: str, param: str
 ) -> None:
     assert_error(server.post(path, body), 400, code, param)
@@ -49,7 +50,7 @@ def test_a_stream_is_one_well_formed_file_with_its_pauses(server: RunningServer)
         assert response.headers[name]
 
 
-def unzipped(data: bytes) -> tuple[dict[str, bytes], list[dict[str, Any]]]:
+def unzip(data: bytes) -> tuple[dict[str, bytes], list[dict[str, Any]]]:
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         files = {name: archive.read(name) for name in archive.namelist()}
     return files, json.loads(files.pop("manifest.json"))
@@ -66,7 +67,7 @@ def test_a_batch_is_a_zip_with_a_file_or_an_error_for_each(server: RunningServer
     response = server.post("/tts/batch", {"requests": items})
     assert response.headers["content-type"] == "application/zip"
     assert response.headers["x-total-requests"] == "5"
-    files, manifest = unzipped(response.content)
+    files, manifest = unzip(response.content)
     names = ["tts_001_af_heart.wav", "tts_002_am_adam.pcm", "error_003.txt", "error_004.txt"]
     assert list(files) == [*names, "tts_005_af_bella_2_+af_sky.flac"]
     assert [row["file"] for row in manifest] == list(files)
@@ -81,13 +82,13 @@ def test_a_batch_is_a_zip_with_a_file_or_an_error_for_each(server: RunningServer
 def test_the_items_of_a_batch_are_bulk_and_run_at_once(fake_engine: FakeEngine) -> None:
     with serving(fake_engine) as server:
         server.post("/tts/batch", {"requests": [{"text": "deep"}, {"text": "water"}]})
-        assert [asked["delivery"] for asked in fake_engine.requests] == ["bulk", "bulk"]
+        assert [request["delivery"] for request in fake_engine.requests] == ["bulk", "bulk"]
 
 
 def test_a_bug_in_one_item_is_an_error_of_that_item(fake_engine: FakeEngine) -> None:
     with serving(fake_engine) as server:
         fake_engine.fail_at, fake_engine.error = 1, RuntimeError("secret of the server")
-        files, manifest = unzipped(server.post("/tts/batch", {"requests": [{"text": "deep"}, {"text": LONG}]}).content)
+        files, manifest = unzip(server.post("/tts/batch", {"requests": [{"text": "deep"}, {"text": LONG}]}).content)
         assert [row["ok"] for row in manifest] == [True, False]
         assert manifest[1]["error"]["code"] == "internal_error"
         assert b"secret" not in files["error_002.txt"]
@@ -113,7 +114,7 @@ def test_the_health_of_batching_streaming_and_workers(server: RunningServer) -> 
     assert set(workers) == {"totalWorkers", "readyWorkers", "busyWorkers", "queueSize", "batchingEnabled"}
 
 
-def test_the_trial_of_batching_compares_four_with_four(server: RunningServer) -> None:
+def test_the_batching_test_compares_four_sequential_with_four_concurrent(server: RunningServer) -> None:
     n_before = len(server.engine.requests)
     result = server.post("/test/batching").json()
     assert result["requests"] == 4
@@ -122,9 +123,7 @@ def test_the_trial_of_batching_compares_four_with_four(server: RunningServer) ->
     assert result["concurrent_s"] > 0
 
 
-def test_one_trial_at_a_time(fake_engine: FakeEngine) -> None:
-    import threading
-
+def test_only_one_batching_test_runs_at_a_time(fake_engine: FakeEngine) -> None:
     with serving(fake_engine) as server:
         fake_engine.hold_from = 0
         other = server.client()
