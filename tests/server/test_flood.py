@@ -64,9 +64,7 @@ def test_under_overload_some_are_served_correctly_and_the_rest_get_429(tmp_path:
         assert server.get("/readyz").status_code == 200
 
 
-def test_concurrent_requests_start_a_few_per_turn_of_the_loop(
-    fake_engine: FakeEngine, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_few_requests_start_per_turn_of_the_loop(fake_engine: FakeEngine, monkeypatch: pytest.MonkeyPatch) -> None:
     turn, starts = 0, Counter[int]()
 
     async def count() -> None:

@@ -253,9 +253,7 @@ def test_a_pause_in_the_text_speaks_what_has_arrived(server: RunningServer, engi
         ([], "invalid_input", None),
     ],
 )  # fmt: skip
-def test_an_invalid_message_gets_an_error_and_the_next_is_handled(
-    server: RunningServer, sent: Any, code: str, param: str
-) -> None:
+def test_after_an_invalid_message_the_next_is_handled(server: RunningServer, sent: Any, code: str, param: str) -> None:
     async def test(client: Client) -> None:
         for message in (json.dumps(sent), "{not json", b"binary"):
             await client.socket.send(message)

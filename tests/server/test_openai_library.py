@@ -84,10 +84,8 @@ def test_a_wrong_key_is_an_authentication_error(fake_engine: FakeEngine) -> None
 
 
 def test_the_library_retries_a_full_queue_but_not_a_failed_text(fake_engine: FakeEngine) -> None:
-    with (
-        serving(fake_engine) as server,
-        openai.OpenAI(base_url=f"{server.url}/v1", api_key="x", max_retries=1) as client,
-    ):
+    with serving(fake_engine) as server, openai.OpenAI(base_url=f"{server.url}/v1", api_key="x") as client:
+        client.max_retries = 1
         fake_engine.fail_at = 0
         for error, raised, n_tries in (
             (QueueFull("full", retry_after_s=0.1), openai.RateLimitError, 2),

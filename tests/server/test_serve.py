@@ -136,16 +136,14 @@ def test_every_setting_has_its_flag() -> None:
 @pytest.mark.parametrize(
     "wrong", [{"api_keys": "sha256:x"}, {"voice_names": "x"}, {"voice_names": "x=nobody"}, {"voice": "nobody"}]
 )
-def test_a_wrong_setting_fails_before_anything_is_loaded(
-    monkeypatch: pytest.MonkeyPatch, wrong: dict[str, str]
-) -> None:
+def test_a_wrong_setting_fails_before_the_load(monkeypatch: pytest.MonkeyPatch, wrong: dict[str, str]) -> None:
     monkeypatch.setattr(run, "open_engine", None)
     with pytest.raises(InvalidInput) as caught:
         run.serve(Settings(port=0, **wrong))  # type: ignore[arg-type]
     assert caught.value.param in wrong
 
 
-def test_sixty_four_concurrent_requests_through_the_batcher_get_their_own_audio(
+def test_64_concurrent_requests_through_the_batcher_get_their_own_audio(
     tmp_path: Path, fake_engine: FakeEngine
 ) -> None:
     words = ["deep", "water", "runs", "still", "under", "old", "stone", "bridge"]

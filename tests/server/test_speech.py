@@ -51,10 +51,8 @@ def test_every_body_that_clients_send_is_spoken(server: RunningServer, body: dic
 @pytest.mark.parametrize("format", FORMATS)
 def test_every_format_has_every_sample(server: RunningServer, format: str, text: str, stream: bool | None) -> None:
     response = server.speak(input=text, response_format=format, stream=stream)
-    expected, (decoded, rate) = (
-        expected_samples(server, text, delivery="whole" if stream is False else "live"),
-        decode_answer(format, response),
-    )
+    expected = expected_samples(server, text, delivery="whole" if stream is False else "live")
+    decoded, rate = decode_answer(format, response)
     assert response.headers["content-type"] == FORMATS[format].content_type(FORMATS[format].default_rate)
     if format in LOSSLESS:
         assert np.array_equal(np.rint(decoded * 32768), np.rint(expected * 32767))
@@ -71,7 +69,7 @@ def test_every_format_has_every_sample(server: RunningServer, format: str, text:
 
 
 @pytest.mark.parametrize(("text", "stream"), [(SHORT, None), (LONG, False), (LONG, None)])
-def test_a_wav_header_has_the_true_size_if_known(server: RunningServer, text: str, stream: bool | None) -> None:
+def test_a_wav_header_has_the_size_if_known(server: RunningServer, text: str, stream: bool | None) -> None:
     data = server.speak(input=text, response_format="wav", stream=stream).content
     n_bytes = int.from_bytes(data[40:44], "little")
     assert n_bytes == (0xFFFFFFFF if text is LONG and stream is None else len(data) - 44)
@@ -87,14 +85,11 @@ def test_a_streamed_mp3_is_bare_frames(server: RunningServer) -> None:
 
 
 @pytest.mark.parametrize(("text", "stream"), [(SHORT, None), (LONG, False), (LONG, None)])
-def test_a_flac_header_has_the_length_if_known(server: RunningServer, text: str, stream: bool | None) -> None:
+def test_a_flac_header_has_its_length_if_known(server: RunningServer, text: str, stream: bool | None) -> None:
     data = server.speak(input=text, response_format="flac", stream=stream).content
     n_samples = int.from_bytes(data[18:26], "big") & (1 << 36) - 1
-    assert n_samples == (
-        0
-        if text is LONG and stream is None
-        else len(expected_samples(server, text, delivery="whole" if stream is False else "live"))
-    )
+    expected = expected_samples(server, text, delivery="whole" if stream is False else "live")
+    assert n_samples == (0 if text is LONG and stream is None else len(expected))
 
 
 def test_marks_and_ssml_are_spoken(server: RunningServer) -> None:
@@ -270,7 +265,7 @@ def test_a_similar_voice_is_suggested(server: RunningServer) -> None:
     assert "did you mean af_heart" in server.speak(voice="af_hart").json()["error"]["message"]
 
 
-def test_sixty_four_concurrent_requests_get_their_own_audio(server: RunningServer) -> None:
+def test_64_concurrent_requests_get_their_own_audio(server: RunningServer) -> None:
     words = ["deep", "water", "runs", "still", "under", "old", "stone", "bridge"]
     texts = [" ".join(words[(i + j * (1 + i % 7)) % 8] for j in range(3 + i % 11)) for i in range(64)]
 

@@ -47,7 +47,7 @@ def held_server(server: RunningServer) -> Iterator[RunningServer]:
 
 
 @pytest.mark.parametrize(("path", "body"), STREAMS, ids=lambda value: str(value)[-40:])
-def test_the_first_audio_is_sent_before_the_second_is_made(
+def test_the_first_audio_is_sent_while_more_is_made(
     held_server: RunningServer, path: str, body: dict[str, Any]
 ) -> None:
     with held_server.client().stream("POST", path, json=body) as response:
@@ -83,9 +83,7 @@ def raw(path: str, body: dict[str, Any]) -> bytes:
 
 
 @pytest.mark.parametrize(("path", "body"), STREAMS[4:], ids=lambda value: str(value)[-40:])
-def test_a_disconnect_in_mid_stream_cancels_the_stream(
-    held_server: RunningServer, path: str, body: dict[str, Any]
-) -> None:
+def test_a_disconnect_in_mid_stream_cancels_it(held_server: RunningServer, path: str, body: dict[str, Any]) -> None:
     with held_server.client().stream("POST", path, json=body) as response:
         next(response.iter_raw())
     assert held_server.engine.streams_cancelled.acquire(timeout=60)
@@ -96,7 +94,7 @@ def test_a_disconnect_in_mid_stream_cancels_the_stream(
     [*RAW, ("/tts", {"text": SHORT}), ("/tts/batch", {"requests": [{"text": SHORT}]})],
     ids=lambda value: str(value)[-40:],
 )
-def test_a_disconnect_before_the_first_audio_cancels_the_stream(
+def test_a_disconnect_before_the_first_audio_cancels_it(
     held_server: RunningServer, path: str, body: dict[str, Any]
 ) -> None:
     held_server.engine.hold_from = 0

@@ -82,7 +82,7 @@ async def open_stream(request: SpeechRequest, stream: AsyncGenerator[Speech], ti
         raise NothingToSpeak("the text has nothing that can be spoken", param="input") from None
 
 
-class StreamEncoder:
+class PieceEncoder:
     """One encoder that runs in a thread, or on the event loop for formats that take no time."""
 
     def __init__(self, encoder: Encoder, threads: Executor) -> None:
@@ -144,7 +144,7 @@ class AnswerBudget:
 async def encode_whole(stream: OpenStream, threads: Executor, budget: AnswerBudget) -> WholeAudio:
     """Encode the stream to its end, with the true length in the header."""
     request = stream.request
-    encoder = StreamEncoder(request.encoder(len(stream.first.samples) if stream.ended else None), threads)
+    encoder = PieceEncoder(request.encoder(len(stream.first.samples) if stream.ended else None), threads)
     data, words, n_samples = bytearray(), list[WordTime](), 0
     try:
         await encoder.encode_first(stream.first)

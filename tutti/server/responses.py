@@ -12,7 +12,7 @@ from starlette.types import Receive, Scope, Send
 
 from tutti.errors import InvalidInput
 from tutti.server.disconnect import ClientDisconnected, cancel_on_disconnect
-from tutti.server.encoding import AnswerBudget, OpenStream, StreamEncoder, WholeAudio, encode_whole, open_stream
+from tutti.server.encoding import AnswerBudget, OpenStream, PieceEncoder, WholeAudio, encode_whole, open_stream
 from tutti.server.errors import as_tutti_error, error_body
 from tutti.server.request import SpeechRequest
 from tutti.server.service import Service
@@ -20,6 +20,7 @@ from tutti.speech import SAMPLES_PER_FRAME, Speech, WordTime
 
 SEND_BYTES = 1 << 16  # per message; even, so that no sample is split. A slow reader's buffer holds two of these
 EVENT_BYTES = 24 << 10  # of audio per event, 32 kB as base64: some clients read lines of at most 64 kB
+Pieces = AsyncIterator[bytes]
 log = logging.getLogger("tutti.server")
 
 
@@ -44,8 +45,7 @@ async def streamed_response(service: Service, request: Request, speech_request: 
     stream = await start_stream(service, request, speech_request)
     await cancel_on_disconnect(request.receive, stream.look_ahead())
     if stream.ended:
-        encoding = encode_whole(stream, service.encoder_threads, service.answer_budget())
-        whole = await cancel_on_disconnect(request.receive, encoding)
+        whole = await finish_stream(service, request, stream)
         return whole_response(service, speech_request, whole, speech_request.etag(service.lexicon_stamp()))
     encoder = await start_encoder(service, stream)
     return streaming_response(service, request, stream, encoder, audio_pieces(stream, encoder), encoder.content_type)
@@ -87,6 +87,12 @@ def first_audio_timeout_s(service: Service, request: Request) -> float:
         raise InvalidInput(f"X-Request-Timeout is a number of seconds, not {header[:40]!r}", param=None) from None
 
 
+async def finish_stream(service: Service, request: Request, stream: OpenStream) -> WholeAudio:
+    """Encode the stream to its end."""
+    encoding = encode_whole(stream, service.encoder_threads, service.answer_budget())
+    return await cancel_on_disconnect(request.receive, encoding)
+
+
 async def speak_whole(
     service: Service, request: SpeechRequest, *, caller: str, budget: AnswerBudget | None = None
 ) -> WholeAudio:
@@ -96,9 +102,9 @@ async def speak_whole(
     return await encode_whole(opened, service.encoder_threads, budget or service.answer_budget())
 
 
-async def start_encoder(service: Service, stream: OpenStream) -> StreamEncoder:
+async def start_encoder(service: Service, stream: OpenStream) -> PieceEncoder:
     """Encode the first piece, so that an encoder's error comes before the status is sent."""
-    encoder = StreamEncoder(stream.request.encoder(), service.encoder_threads)
+    encoder = PieceEncoder(stream.request.encoder(), service.encoder_threads)
     try:
         await encoder.encode_first(stream.first)
     except BaseException:
@@ -131,12 +137,7 @@ def whole_response(service: Service, request: SpeechRequest, whole: WholeAudio, 
 
 
 def streaming_response(
-    service: Service,
-    request: Request,
-    stream: OpenStream,
-    encoder: StreamEncoder,
-    pieces: AsyncIterator[bytes],
-    media_type: str,
+    service: Service, request: Request, stream: OpenStream, encoder: PieceEncoder, pieces: Pieces, media_type: str
 ) -> Response:
     mode, n_chunks = service.streaming_mode()
     headers = audio_headers(service, stream.request, stream.first, encoder.first_s)
@@ -147,9 +148,7 @@ def streaming_response(
 class StreamedAudio(Response):
     """An answer that is sent while it is made. A disconnect of the client closes the stream."""
 
-    def __init__(
-        self, stream: OpenStream, pieces: AsyncIterator[bytes], media_type: str, headers: dict[str, str]
-    ) -> None:
+    def __init__(self, stream: OpenStream, pieces: Pieces, media_type: str, headers: dict[str, str]) -> None:
         super().__init__(headers=headers, media_type=media_type)
         del self.headers["content-length"]
         self._stream = stream
@@ -180,7 +179,7 @@ def split_bytes(data: bytes, size: int) -> Iterator[bytes]:
     return (data[at : at + size] for at in range(0, len(data), size))
 
 
-async def audio_pieces(stream: OpenStream, encoder: StreamEncoder) -> AsyncIterator[bytes]:
+async def audio_pieces(stream: OpenStream, encoder: PieceEncoder) -> Pieces:
     """Yield the bytes of a raw stream."""
     async for speech in stream.speeches():
         async for piece in encoder.pieces(speech):
@@ -188,7 +187,7 @@ async def audio_pieces(stream: OpenStream, encoder: StreamEncoder) -> AsyncItera
     yield await encoder.flush()
 
 
-async def audio_events(stream: OpenStream, encoder: StreamEncoder, *, with_words: bool) -> AsyncIterator[bytes]:
+async def audio_events(stream: OpenStream, encoder: PieceEncoder, *, with_words: bool) -> Pieces:
     """Yield the audio as OpenAI's server-sent events."""
     n_samples = 0
     async for speech in stream.speeches():
@@ -205,7 +204,7 @@ async def audio_events(stream: OpenStream, encoder: StreamEncoder, *, with_words
     yield sse_event({"type": "speech.audio.done", "usage": usage})
 
 
-async def caption_lines(stream: OpenStream, encoder: StreamEncoder, *, with_words: bool) -> AsyncIterator[bytes]:
+async def caption_lines(stream: OpenStream, encoder: PieceEncoder, *, with_words: bool) -> Pieces:
     """Yield lines of JSON, each with some audio and its words."""
     async for speech in stream.speeches():
         data = b"".join([piece async for piece in encoder.pieces(speech)])
@@ -213,9 +212,7 @@ async def caption_lines(stream: OpenStream, encoder: StreamEncoder, *, with_word
     yield json_line(caption_object(encoder.content_type, await encoder.flush(), () if with_words else None))
 
 
-async def errors_as_pieces(
-    pieces: AsyncIterator[bytes], encode_error: Callable[[dict[str, Any]], bytes]
-) -> AsyncIterator[bytes]:
+async def errors_as_pieces(pieces: Pieces, encode_error: Callable[[dict[str, Any]], bytes]) -> Pieces:
     """Yield the pieces; an error among them becomes the last piece."""
     try:
         async for piece in pieces:

@@ -11,7 +11,7 @@ from typing import Any
 from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
 
 from tutti.errors import InvalidInput, TuttiError
-from tutti.server.encoding import StreamEncoder, open_stream
+from tutti.server.encoding import PieceEncoder, open_stream
 from tutti.server.errors import as_tutti_error, error_body
 from tutti.server.middleware.ingress import KEY_SUBPROTOCOL
 from tutti.server.request import SpeechRequest
@@ -85,7 +85,7 @@ async def encoded_speech(
 
     Raises DeadlineExceeded if the first audio does not come in time.
     """
-    encoder = StreamEncoder(request.encoder(), service.encoder_threads)
+    encoder = PieceEncoder(request.encoder(), service.encoder_threads)
     last: Speech | None = None
     async with aclosing(speeches):
         stream = await open_stream(request, speeches, timeout_s)

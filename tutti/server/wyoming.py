@@ -13,7 +13,7 @@ from tutti import __version__
 from tutti.audio import find_format
 from tutti.errors import InvalidInput, MissingExtra, QueueFull, TuttiError
 from tutti.server.aliases import resolve_voice
-from tutti.server.encoding import StreamEncoder, open_stream
+from tutti.server.encoding import PieceEncoder, open_stream
 from tutti.server.errors import TooLarge
 from tutti.server.middleware.http_protocol import READ_STALL_FACTOR
 from tutti.server.request import SpeechRequest
@@ -209,7 +209,7 @@ class WyomingConnection:
         speeches = request.speak(service.engine, caller=self._caller, live=live)
         # No time limit for a text in pieces: the first words may come late.
         stream = await open_stream(request, speeches, service.settings.timeout_s if live is None else math.inf)
-        encoder = StreamEncoder(request.encoder(), service.encoder_threads)
+        encoder = PieceEncoder(request.encoder(), service.encoder_threads)
         async with aclosing(stream):
             async for speech in stream.speeches():
                 async for piece in encoder.pieces(speech):

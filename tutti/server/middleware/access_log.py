@@ -62,9 +62,7 @@ class AccessLog:
         except asyncio.CancelledError:  # the grace time is over
             state["outcome"] = "cut:draining"
             if status == 0:
-                await error_response(Draining("the server shut down before the answer was complete"))(
-                    scope, receive, observe
-                )
+                await error_response(Draining("the server shut down before this was done"))(scope, receive, observe)
         except Exception:
             log.exception("failed id=%s", request_id)
             state["outcome"] = "failed"

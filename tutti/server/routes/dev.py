@@ -12,7 +12,6 @@ from tutti.audio import find_format
 from tutti.errors import InvalidInput
 from tutti.server.aliases import resolve_voice
 from tutti.server.disconnect import cancel_on_disconnect
-from tutti.server.encoding import encode_whole
 from tutti.server.errors import TooLarge, rename_param
 from tutti.server.openapi import AUDIO, CAPTIONS, error_responses
 from tutti.server.request import SpeechRequest
@@ -22,6 +21,7 @@ from tutti.server.responses import (
     caption_lines,
     caption_object,
     errors_as_pieces,
+    finish_stream,
     json_line,
     start_encoder,
     start_stream,
@@ -51,8 +51,7 @@ def dev_routes(service: Service) -> APIRouter:
         with_words = body.return_timestamps is not False
         stream = await start_stream(service, request, speech_request)
         if body.stream is False:
-            encoding = encode_whole(stream, service.encoder_threads, service.answer_budget())
-            whole = await cancel_on_disconnect(request.receive, encoding)
+            whole = await finish_stream(service, request, stream)
             headers = audio_headers(service, speech_request, whole.first, whole.encode_s)
             words = whole.words if with_words else None
             return JSONResponse(caption_object(speech_request.content_type, whole.data, words), headers=headers)
@@ -68,8 +67,7 @@ def dev_routes(service: Service) -> APIRouter:
                 raise TooLarge(f"one request may phonemize {MAX_PHONEMIZED:,} characters", param="input")
             service.check_text(len(body.text), request.state.caller)
             code = language(body.language or "a").code
-            phonemizing = phonemized_chunks(service, body.text, code, body.lexicon)
-            chunks = await cancel_on_disconnect(request.receive, phonemizing)
+            chunks = await cancel_on_disconnect(request.receive, phonemize_all(service, body.text, code, body.lexicon))
         # In a thread: there may be thousands of words.
         return await asyncio.to_thread(phonemize_response, body.text, chunks)
 
@@ -94,7 +92,7 @@ def dev_routes(service: Service) -> APIRouter:
     return routes
 
 
-async def phonemized_chunks(service: Service, text: str, code: str, lexicon: Mapping[str, str] | None) -> list[Chunk]:
+async def phonemize_all(service: Service, text: str, code: str, lexicon: Mapping[str, str] | None) -> list[Chunk]:
     return [chunk async for chunk in service.engine.phonemize(text, code, lexicon)]
 
 

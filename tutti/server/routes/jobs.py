@@ -38,11 +38,7 @@ def _error(text: str) -> dict[str, Any]:
 
 
 NOT_FOUND: Responses = {401: _error("An API key is needed."), 404: _error("The caller has no such job.")}
-CHANGES: Responses = {
-    **error_responses(404),
-    409: _error("The job's state does not allow this."),
-    507: _error("Disk full."),
-}
+CHANGES: Responses = {**error_responses(404), 409: _error("Not in this state."), 507: _error("Disk full.")}
 FILES: Responses = {
     **NOT_FOUND,
     200: {"content": {"application/octet-stream": BINARY, **{c.media_type: BINARY for c in CONTAINERS.values()}}},

@@ -29,9 +29,7 @@ class SessionConfig(SpeechBody):
     """session.config: how to speak the texts that begin after it."""
 
     input: str = ""
-    flush_after_ms: float | None = Field(
-        None, ge=50, le=60_000, description="after a pause this long, speak what has arrived"
-    )
+    flush_after_ms: float | None = Field(None, ge=50, le=60_000, description="a pause this long flushes the text")
 
 
 class Context:

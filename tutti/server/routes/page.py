@@ -67,11 +67,8 @@ class PageFile:
 def page_routes(folder: Path = PAGE_FOLDER) -> APIRouter:
     """Serve each file at its own path. They are read once, at the start, so that no path can name another file."""
     routes = APIRouter()
-    files = {
-        path.relative_to(folder).as_posix(): read_page_file(path)
-        for path in sorted(folder.rglob("*"))
-        if path.is_file()
-    }
+    paths = [path for path in sorted(folder.rglob("*")) if path.is_file()]
+    files = {path.relative_to(folder).as_posix(): read_page_file(path) for path in paths}
     unbuilt = make_page_file(UNBUILT, ".html", "no-cache")
     front, reference = files.pop("index.html", unbuilt), files.pop("docs.html", unbuilt)
 
