@@ -28,8 +28,8 @@ from rich.table import Table
 from tests.fakes import silent_voices, tone_engine
 from tutti import settings
 from tutti.client.bench import TEXTS
-from tutti.server.app import app
-from tutti.server.run import Server, bound, configured
+from tutti.server.app import create_app
+from tutti.server.run import Server, bind, uvicorn_config
 from tutti.settings import Settings
 from tutti.text.frontend import G2PPool
 from tutti.text.g2p import G2P
@@ -47,9 +47,9 @@ def serve(parent: Connection, folder: Path) -> None:
         engine.frontend = G2PPool(G2P(chosen.home).pronounce)
         limits = Settings(port=0, grace_s=0)
         warm = asyncio.Event()
-        with bound(limits) as sock:
-            application = app(engine, limits, engine.batch_stats.metrics.registry, on_warm=lambda _: warm.set())
-            server = Server(configured(application, limits), application.state.service.gate, 0)
+        with bind(limits) as sock:
+            application = create_app(engine, limits, engine.batch_stats.metrics.registry, on_warm=lambda _: warm.set())
+            server = Server(uvicorn_config(application, limits), application.state.service.lifecycle, 0)
             serving = asyncio.create_task(server.serve(sockets=[sock]))
             await warm.wait()
             parent.send(sock.getsockname()[1])

@@ -32,8 +32,8 @@ from tutti.batching.layout import SideBySide
 from tutti.engine.build import assemble
 from tutti.engine.event_log import Began, Ended, EventLog, Heard
 from tutti.model.choice import Choice
-from tutti.server.dashboard import Picture
-from tutti.server.routes.stats import event
+from tutti.server.dashboard import Dashboard
+from tutti.server.responses import sse_event
 from tutti.settings import Settings
 from tutti.text.frontend import G2PThread
 from tutti.worker.thread import ThreadWorker
@@ -104,7 +104,7 @@ def drawing(n_batches: int, n_rows: int, device: Literal["cpu", "cuda"]) -> tupl
         scheduler.add(job, 1.0)
     (room,) = scheduler.rooms
     batch = Batch(room.key, tuple(jobs[:n_rows]), "full", 0.1, room.cost.shape)
-    picture, took_s = Picture(engine.monitor, ["kokoro"]), list[float]()
+    dashboard, took_s = Dashboard(engine.monitor, ["kokoro"]), list[float]()
     for _ in range(30):
         for number in range(n_batches):
             engine.batch_stats.started(str(number), batch, tape.clock(), range(n_rows))
@@ -112,7 +112,7 @@ def drawing(n_batches: int, n_rows: int, device: Literal["cpu", "cuda"]) -> tupl
         for _ in range(n_batches * n_rows):
             engine.batch_stats.heard(1.0, in_time=True)
         began_s = time.thread_time()
-        told = event(picture.tick(None) or {})
+        told = sse_event(dashboard.tick(None) or {})
         took_s.append(time.thread_time() - began_s)
     return median(took_s), len(told)
 

@@ -7,13 +7,13 @@ import pytest
 
 from tests.client.faults import FaultServer, fault_server
 from tests.fakes import silent_voices, tone_engine
-from tests.server.harness import House, make_stage, serving
+from tests.server.harness import RunningServer, make_fake_engine, serving
 from tutti.client import Client
 
 
 @pytest.fixture(scope="module")
-def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
-    with serving(make_stage(tmp_path_factory.mktemp("voices"))) as running:
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
+    with serving(make_fake_engine(tmp_path_factory.mktemp("voices"))) as running:
         yield running
 
 
@@ -24,9 +24,9 @@ def faults() -> Iterator[FaultServer]:
 
 
 @pytest.fixture
-def client(house: House) -> Iterator[Client]:
+def client(server: RunningServer) -> Iterator[Client]:
     """Without a cache and without warming, so that every call is one request."""
-    with Client(house.url, memory_cache_bytes=0, prewarm=False, health_timeout_s=60) as client:
+    with Client(server.url, memory_cache_bytes=0, prewarm=False, health_timeout_s=60) as client:
         yield client
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tests.client.faults import FaultServer, refuse, stream
 from tests.client.one_at_a_time_server import one_at_a_time
-from tests.server.harness import House
+from tests.server.harness import RunningServer
 from tutti.cli import main as cli
 from tutti.client import bench as load
 
@@ -106,9 +106,9 @@ def run(
 
 @pytest.mark.parametrize("flags", [("-c", "3"), ("--rate", "200")])
 def test_bench_measures_a_server(
-    run: Callable[..., tuple[int, str, str]], house: House, flags: tuple[str, ...]
+    run: Callable[..., tuple[int, str, str]], server: RunningServer, flags: tuple[str, ...]
 ) -> None:
-    code, out, _ = run("bench", house.url, "-n", "12", *flags, "--json", "x.json")
+    code, out, _ = run("bench", server.url, "-n", "12", *flags, "--json", "x.json")
     told = json.loads(Path("x.json").read_text())
     assert code == 0
     assert (told["requests"], told["errors"], told["first_s"]["count"]) == (12, {}, 12)
@@ -120,11 +120,11 @@ HISTOGRAM = re.compile(r"^ *[\d.]+ ms (█*) (\d+)$", re.MULTILINE)
 
 
 def test_bench_compares_any_two_servers_in_a_small_terminal(
-    run: Callable[..., tuple[int, str, str]], house: House, monkeypatch: pytest.MonkeyPatch
+    run: Callable[..., tuple[int, str, str]], server: RunningServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     with one_at_a_time() as other:
-        for url in (house.url, other):
+        for url in (server.url, other):
             code, out, _ = run("bench", url, "-n", "9", "-c", "3", "--json", "x.json")
             told = json.loads(Path("x.json").read_text())
             assert (code, told["errors"], told["first_s"]["count"]) == (0, {}, 9)
@@ -137,9 +137,9 @@ def test_bench_compares_any_two_servers_in_a_small_terminal(
 
 @pytest.mark.parametrize("format", ["wav", "mp3"])
 def test_bench_asks_for_the_format_that_a_server_has(
-    run: Callable[..., tuple[int, str, str]], house: House, format: str
+    run: Callable[..., tuple[int, str, str]], server: RunningServer, format: str
 ) -> None:
-    code, out, _ = run("bench", house.url, "-n", "4", "--format", format, "--json", "x.json")
+    code, out, _ = run("bench", server.url, "-n", "4", "--format", format, "--json", "x.json")
     told = json.loads(Path("x.json").read_text())
     assert (code, told["errors"], told["first_s"]["count"]) == (0, {}, 4)
     assert ("heard a gap" in out) == (told["audio_per_s"] > 0) == (format == "wav")

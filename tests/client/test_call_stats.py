@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from prometheus_client import CollectorRegistry
 
 from tests.client.faults import FaultServer, refuse, say
-from tests.server.harness import LONG, SHORT, House
+from tests.server.harness import LONG, SHORT, RunningServer
 from tutti.client import Call, Client, OptimizedKokoroHandler, prometheus_hook
 from tutti.client.call_stats import KEPT, Ledger, Watch, percentile, synthesis_s
 
@@ -81,12 +81,12 @@ def test_the_ledger_does_not_grow_for_ever() -> None:
     assert ledger.stats().first_byte_s.min == 10
 
 
-def test_times_are_those_of_the_clock_that_was_given(house: House) -> None:
+def test_times_are_those_of_the_clock_that_was_given(server: RunningServer) -> None:
     def ticking() -> Iterator[float]:
         yield from (float(n) for n in range(1000))
 
     ticks = ticking()
-    with Client(house.url, clock=lambda: next(ticks), prewarm=False, memory_cache_bytes=0) as client:
+    with Client(server.url, clock=lambda: next(ticks), prewarm=False, memory_cache_bytes=0) as client:
         call = client.speak(SHORT).call
     assert call is not None
     assert call.first_byte_s == 1  # two looks at the clock
@@ -94,7 +94,7 @@ def test_times_are_those_of_the_clock_that_was_given(house: House) -> None:
     assert call.synthesis_s is not None
 
 
-def test_a_stream_s_call_tells_what_came(house: House, client: Client) -> None:
+def test_a_stream_s_call_tells_what_came(server: RunningServer, client: Client) -> None:
     with client.stream(LONG) as stream:
         n_bytes = sum(len(piece.audio) for piece in stream)
         assert stream.call.n_bytes == n_bytes
@@ -117,9 +117,9 @@ def test_prometheus_sees_every_call(faults: FaultServer) -> None:
     assert registry.get_sample_value("tutti_client_first_byte_seconds_count", {"kind": "speak"}) == 1
 
 
-def test_the_handler_of_the_requirement_has_its_methods(house: House) -> None:
+def test_the_handler_of_the_requirement_has_its_methods(server: RunningServer) -> None:
     got: list[bytes] = []
-    with OptimizedKokoroHandler(house.url, prewarm=False, memory_cache_bytes=0) as handler:
+    with OptimizedKokoroHandler(server.url, prewarm=False, memory_cache_bytes=0) as handler:
         whole = handler.synthesize_sync(SHORT, use_gpu=True, optimize_for_latency=True)
         assert handler.synthesize_async(SHORT, on_audio_ready=got.append).result(60).data == whole == got[0]
         assert handler.synthesize_batch([SHORT, " "])[0] == whole

@@ -12,15 +12,15 @@ from typing import TypeVar
 import numpy as np
 import pytest
 
-from tests.server.harness import LONG, SHORT, House, spoken
+from tests.server.harness import LONG, SHORT, RunningServer, expected_samples
 from tutti.client import AsyncClient, Audio, Client, ClientClosed, Piece
 from tutti.errors import InvalidInput, TuttiError, UnknownVoice
 
 T = TypeVar("T")
 
 
-def pcm(house: House, text: str, **asked: object) -> bytes:
-    samples = spoken(house, text, **asked)
+def pcm(server: RunningServer, text: str, **asked: object) -> bytes:
+    samples = expected_samples(server, text, **asked)
     return (np.clip(samples, -1, 1) * 32767).round().astype("<i2").tobytes()
 
 
@@ -29,9 +29,9 @@ def alike(heard: bytes, said: bytes) -> bool:
     return len(a) == len(b) and bool(np.abs(a - b).max() <= 2)
 
 
-def awaited(house: House, work: Callable[[AsyncClient], Awaitable[T]]) -> T:
+def awaited(server: RunningServer, work: Callable[[AsyncClient], Awaitable[T]]) -> T:
     async def run() -> T:
-        async with AsyncClient(house.url, memory_cache_bytes=0) as client:
+        async with AsyncClient(server.url, memory_cache_bytes=0) as client:
             return await work(client)
 
     return asyncio.run(run())
@@ -39,18 +39,18 @@ def awaited(house: House, work: Callable[[AsyncClient], Awaitable[T]]) -> T:
 
 @pytest.mark.parametrize("text", [SHORT, LONG])
 @pytest.mark.parametrize("stream", [None, True, False])
-def test_a_text_is_heard_as_it_was_said(house: House, client: Client, text: str, stream: bool | None) -> None:
+def test_a_text_is_heard_as_it_was_said(server: RunningServer, client: Client, text: str, stream: bool | None) -> None:
     audio = client.speak(text, format="pcm", stream=stream)
-    assert alike(audio.data, pcm(house, text, delivery="whole" if stream is False else "live"))
+    assert alike(audio.data, pcm(server, text, delivery="whole" if stream is False else "live"))
     assert audio.duration_s == len(audio.data) / 48_000
 
 
-def test_both_faces_hear_the_same(house: House, client: Client) -> None:
+def test_both_faces_hear_the_same(server: RunningServer, client: Client) -> None:
     async def all_pieces(other: AsyncClient) -> list[Piece]:
         return [piece async for piece in other.stream(LONG)]
 
-    assert client.speak(LONG).data == awaited(house, lambda other: other.speak(LONG)).data
-    assert list(client.stream(LONG)) == awaited(house, all_pieces)
+    assert client.speak(LONG).data == awaited(server, lambda other: other.speak(LONG)).data
+    assert list(client.stream(LONG)) == awaited(server, all_pieces)
 
 
 def test_a_wav_has_true_lengths_however_it_came(client: Client) -> None:
@@ -62,10 +62,10 @@ def test_a_wav_has_true_lengths_however_it_came(client: Client) -> None:
 
 
 @pytest.mark.parametrize("chunk_bytes", [2, 512, 4097, 1 << 20])
-def test_pieces_join_to_the_whole_and_none_is_too_large(house: House, chunk_bytes: int) -> None:
-    with Client(house.url, chunk_bytes=chunk_bytes, memory_cache_bytes=0) as client:
+def test_pieces_join_to_the_whole_and_none_is_too_large(server: RunningServer, chunk_bytes: int) -> None:
+    with Client(server.url, chunk_bytes=chunk_bytes, memory_cache_bytes=0) as client:
         pieces = [piece for piece in client.stream(SHORT) if piece.audio]
-    assert alike(b"".join(piece.audio for piece in pieces), pcm(house, SHORT))
+    assert alike(b"".join(piece.audio for piece in pieces), pcm(server, SHORT))
     assert all(len(piece.audio) <= chunk_bytes and len(piece.audio) % 2 == 0 for piece in pieces)
     starts = np.cumsum([0, *(len(piece.audio) for piece in pieces)])[:-1] / 48_000
     assert [piece.start_s for piece in pieces] == list(starts)
@@ -83,21 +83,21 @@ def test_without_words_it_is_the_same_sound(client: Client) -> None:
     assert plain == told
 
 
-def test_the_first_piece_comes_before_the_rest_is_made(house: House) -> None:
-    house.stage.hold_from = 1
+def test_the_first_piece_comes_before_the_rest_is_made(server: RunningServer) -> None:
+    server.engine.hold_from = 1
     try:
-        with Client(house.url) as client, client.stream(LONG) as stream:
+        with Client(server.url) as client, client.stream(LONG) as stream:
             first = next(stream)
-            house.stage.let_go()
+            server.engine.release()
             rest = b"".join(piece.audio for piece in stream)
-        assert alike(first.audio + rest, pcm(house, LONG))
+        assert alike(first.audio + rest, pcm(server, LONG))
     finally:
-        house.stage.reset()
+        server.engine.reset()
 
 
 @pytest.mark.parametrize("leave", ["with", "drop", "close"])
-def test_who_leaves_a_stream_stops_the_server(house: House, client: Client, leave: str) -> None:
-    house.stage.hold_from = 1
+def test_who_leaves_a_stream_stops_the_server(server: RunningServer, client: Client, leave: str) -> None:
+    server.engine.hold_from = 1
     try:
         stream = client.stream(LONG)
         next(stream)
@@ -110,10 +110,10 @@ def test_who_leaves_a_stream_stops_the_server(house: House, client: Client, leav
                 gc.collect()
             case "close":
                 client.close()
-        assert house.stage.closed.acquire(timeout=60)
+        assert server.engine.streams_cancelled.acquire(timeout=60)
     finally:
-        house.stage.let_go()
-        house.stage.reset()
+        server.engine.release()
+        server.engine.reset()
 
 
 def test_every_request_after_the_first_finds_a_connection(client: Client) -> None:
@@ -129,14 +129,14 @@ def test_every_request_after_the_first_finds_a_connection(client: Client) -> Non
     assert client.stats().reuse_rate == 1
 
 
-def test_a_warm_client_needs_no_connection_for_its_first_call(house: House) -> None:
-    with Client(house.url, prewarm=False, health_timeout_s=60) as client:
+def test_a_warm_client_needs_no_connection_for_its_first_call(server: RunningServer) -> None:
+    with Client(server.url, prewarm=False, health_timeout_s=60) as client:
         assert client.warm()
         client.speak(SHORT)
         assert client.stats().connections == 0
 
 
-def test_many_texts_come_back_in_order_and_one_failure_harms_no_other(house: House, client: Client) -> None:
+def test_many_texts_come_back_in_order_and_one_failure_harms_no_other(server: RunningServer, client: Client) -> None:
     texts = [f"{'deep ' * n}water" for n in range(1, 9)]
     texts[3] = "   "
     heard = client.speak_many(texts, format="pcm", max_concurrency=3)
@@ -144,7 +144,7 @@ def test_many_texts_come_back_in_order_and_one_failure_harms_no_other(house: Hou
     for n, (text, audio) in enumerate(zip(texts, heard, strict=True)):
         if n != 3:
             assert isinstance(audio, Audio)
-            assert alike(audio.data, pcm(house, text))
+            assert alike(audio.data, pcm(server, text))
     assert client.stats().connections <= 3
 
 
@@ -166,7 +166,7 @@ def test_a_callback_gets_the_sound_and_the_future_has_it_too(client: Client) -> 
     assert len(got) == 1
 
 
-def test_an_awaited_callback_too(house: House) -> None:
+def test_an_awaited_callback_too(server: RunningServer) -> None:
     got: list[Audio] = []
 
     async def later(audio: Audio) -> None:
@@ -175,12 +175,12 @@ def test_an_awaited_callback_too(house: House) -> None:
     async def work(client: AsyncClient) -> list[Audio]:
         return [await client.speak_async(SHORT, later), await client.speak_async(SHORT, got.append)]
 
-    assert [audio.data for audio in awaited(house, work)] == [audio.data for audio in got]
+    assert [audio.data for audio in awaited(server, work)] == [audio.data for audio in got]
 
 
-def test_threads_share_one_client(house: House) -> None:
+def test_threads_share_one_client(server: RunningServer) -> None:
     heard: dict[int, bytes] = {}
-    with Client(house.url, memory_cache_bytes=0) as client:
+    with Client(server.url, memory_cache_bytes=0) as client:
 
         def speak(n: int) -> None:
             heard[n] = client.speak("deep " * n, format="pcm").data
@@ -190,7 +190,7 @@ def test_threads_share_one_client(house: House) -> None:
             thread.start()
         for thread in threads:
             thread.join()
-    assert all(alike(heard[n], pcm(house, "deep " * n)) for n in range(1, 9))
+    assert all(alike(heard[n], pcm(server, "deep " * n)) for n in range(1, 9))
 
 
 def test_what_the_server_tells_about_itself(client: Client) -> None:
@@ -199,15 +199,15 @@ def test_what_the_server_tells_about_itself(client: Client) -> None:
     assert client.workers().keys() >= {"totalWorkers", "readyWorkers", "busyWorkers", "queueSize", "batchingEnabled"}
 
 
-def test_wishes_reach_the_engine(house: House, client: Client) -> None:
-    house.stage.asked.clear()
+def test_wishes_reach_the_engine(server: RunningServer, client: Client) -> None:
+    server.engine.requests.clear()
     client.speak(SHORT, voice="am_adam", speed=2.0, language="en-gb", optimize_for_latency=True, use_gpu=True)
-    asked = house.stage.asked[-1]
+    asked = server.engine.requests[-1]
     assert (asked["voice"], asked["speed"], asked["language"]) == ("am_adam", 2.0, "en-gb")
 
 
-def test_a_closed_client_says_so(house: House) -> None:
-    client = Client(house.url)
+def test_a_closed_client_says_so(server: RunningServer) -> None:
+    client = Client(server.url)
     with client:
         client.speak(SHORT)
     client.close()
@@ -217,10 +217,10 @@ def test_a_closed_client_says_so(house: House) -> None:
     assert "tutti-client" not in {thread.name for thread in threading.enumerate()}
 
 
-def test_closing_ends_the_calls_of_other_threads(house: House) -> None:
-    house.stage.hold_from = 0
+def test_closing_ends_the_calls_of_other_threads(server: RunningServer) -> None:
+    server.engine.hold_from = 0
     errors: list[BaseException] = []
-    client = Client(house.url)
+    client = Client(server.url)
 
     def speak() -> None:
         try:
@@ -228,18 +228,18 @@ def test_closing_ends_the_calls_of_other_threads(house: House) -> None:
         except TuttiError as error:
             errors.append(error)
 
-    while house.stage.opened.acquire(blocking=False):
+    while server.engine.streams_opened.acquire(blocking=False):
         pass
     thread = threading.Thread(target=speak)
     thread.start()
     try:
-        assert house.stage.opened.acquire(timeout=60)
+        assert server.engine.streams_opened.acquire(timeout=60)
         client.close()
         thread.join(60)
         assert [type(error) for error in errors] == [ClientClosed]
     finally:
-        house.stage.let_go()
-        house.stage.reset()
+        server.engine.release()
+        server.engine.reset()
 
 
 @pytest.mark.parametrize("url", ["localhost:8880", "ftp://x"])
@@ -248,7 +248,7 @@ def test_an_address_that_is_none_is_refused(url: str) -> None:
         Client(url)
 
 
-def test_openai_s_address_is_understood(house: House) -> None:
-    with Client(house.url + "/v1/") as client:
-        assert client.url == house.url
+def test_openai_s_address_is_understood(server: RunningServer) -> None:
+    with Client(server.url + "/v1/") as client:
+        assert client.url == server.url
         assert client.speak(SHORT).data

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.client.faults import FaultServer, say
-from tests.server.harness import LONG, SHORT, House
+from tests.server.harness import LONG, SHORT, RunningServer
 from tutti.client import Audio, Client, Word
 from tutti.client.cache import FileCache, MemoryCache, packed, unpacked
 from tutti.client.files import save
@@ -32,10 +32,12 @@ def test_a_hit_makes_no_request(faults: FaultServer) -> None:
     assert len(faults.asked) == 2
 
 
-def test_files_outlive_the_client_and_a_stream_comes_from_them_with_its_words(house: House, tmp_path: Path) -> None:
+def test_files_outlive_the_client_and_a_stream_comes_from_them_with_its_words(
+    server: RunningServer, tmp_path: Path
+) -> None:
     heard = []
     for _ in range(2):
-        with Client(house.url, file_cache_bytes=MB * 8, cache_folder=tmp_path / "c") as client:
+        with Client(server.url, file_cache_bytes=MB * 8, cache_folder=tmp_path / "c") as client:
             pieces = list(client.stream(LONG))
             heard.append((b"".join(p.audio for p in pieces), [word for p in pieces for word in p.words]))
             counted = client.stats()
@@ -44,8 +46,8 @@ def test_files_outlive_the_client_and_a_stream_comes_from_them_with_its_words(ho
     assert (counted.cached, counted.connections) == (1, 0)
 
 
-def test_what_was_prefetched_is_there(house: House) -> None:
-    with Client(house.url, prewarm=False) as client:
+def test_what_was_prefetched_is_there(server: RunningServer) -> None:
+    with Client(server.url, prewarm=False) as client:
         assert client.prefetch([SHORT, LONG]).result(60) == 2
         client.reset_stats()
         assert client.speak(SHORT).data
@@ -53,8 +55,8 @@ def test_what_was_prefetched_is_there(house: House) -> None:
         assert client.stats().cached == 2
 
 
-def test_half_a_stream_is_not_kept(house: House) -> None:
-    with Client(house.url, prewarm=False) as client:
+def test_half_a_stream_is_not_kept(server: RunningServer) -> None:
+    with Client(server.url, prewarm=False) as client:
         with client.stream(LONG) as stream:
             next(stream)
         whole = b"".join(piece.audio for piece in client.stream(LONG))
@@ -62,8 +64,8 @@ def test_half_a_stream_is_not_kept(house: House) -> None:
         assert len(whole) > 10_000
 
 
-def test_what_is_too_long_to_keep_is_heard_whole_again(house: House) -> None:
-    with Client(house.url, prewarm=False, memory_cache_bytes=5000) as client:
+def test_what_is_too_long_to_keep_is_heard_whole_again(server: RunningServer) -> None:
+    with Client(server.url, prewarm=False, memory_cache_bytes=5000) as client:
         first, again = (b"".join(piece.audio for piece in client.stream(LONG)) for _ in range(2))
         assert first == again
         assert client.stats().cached == 0
@@ -114,9 +116,9 @@ def test_files_stay_within_bounds_and_the_latest_used_stay(tmp_path: Path) -> No
         assert sum(entry.stat().st_size for entry in tmp_path.iterdir()) <= 50_000
 
 
-def test_a_folder_that_cannot_be_written_costs_only_the_cache(house: House, tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_written_costs_only_the_cache(server: RunningServer, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
-    with Client(house.url, file_cache_bytes=MB, cache_folder=tmp_path / "file" / "x") as client:
+    with Client(server.url, file_cache_bytes=MB, cache_folder=tmp_path / "file" / "x") as client:
         assert client.speak(SHORT).data
 
 

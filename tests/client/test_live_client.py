@@ -7,7 +7,7 @@ from contextlib import suppress
 
 import pytest
 
-from tests.server.harness import House
+from tests.server.harness import RunningServer
 from tutti.client import AsyncClient, Client, ClientClosed, Piece, Unreachable
 from tutti.errors import TuttiError, UnknownVoice
 
@@ -101,6 +101,6 @@ def test_a_text_without_words_ends(engine_url: str) -> None:
         assert list(live) == []
 
 
-def test_nobody_there_is_said(house: House) -> None:
+def test_nobody_there_is_said(server: RunningServer) -> None:
     with Client("http://127.0.0.1:9", prewarm=False) as client, pytest.raises(Unreachable), client.live():
         pass

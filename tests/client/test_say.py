@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from tests.server.harness import House
+from tests.server.harness import RunningServer
 from tutti.cli import main as cli
 from tutti.client.sound_card import NoSoundCard, sound_card
 
@@ -69,9 +69,9 @@ def card(monkeypatch: pytest.MonkeyPatch) -> Card:
     return made
 
 
-def test_it_plays_every_sample_where_there_is_a_card(run: Run, house: House, card: Card) -> None:
-    assert run("say", "deep water", "--url", house.url)[0] == 0
-    run("say", "deep water", "--url", house.url, "-o", "x.pcm")
+def test_it_plays_every_sample_where_there_is_a_card(run: Run, server: RunningServer, card: Card) -> None:
+    assert run("say", "deep water", "--url", server.url)[0] == 0
+    run("say", "deep water", "--url", server.url, "-o", "x.pcm")
     assert card.heard == Path("x.pcm").read_bytes()
     assert card.state == "played to the end and closed"
     assert not Path("speech.wav").exists()
@@ -86,13 +86,13 @@ def test_it_plays_every_sample_where_there_is_a_card(run: Run, house: House, car
     ids=["no library", "no PortAudio"],
 )
 def test_without_the_library_it_writes_a_file_and_says_what_helps(
-    run: Run, house: House, monkeypatch: pytest.MonkeyPatch, error: Exception, cure: str
+    run: Run, server: RunningServer, monkeypatch: pytest.MonkeyPatch, error: Exception, cure: str
 ) -> None:
     def missing(_: str) -> None:
         raise error
 
     monkeypatch.setattr("tutti.client.sound_card.import_module", missing)
-    code, said = run("say", "deep water", "--url", house.url)
+    code, said = run("say", "deep water", "--url", server.url)
     assert code == 0
     assert cure in said
     assert Path("speech.wav").read_bytes()[:4] == b"RIFF"
@@ -100,10 +100,10 @@ def test_without_the_library_it_writes_a_file_and_says_what_helps(
 
 @pytest.mark.parametrize("error", [PortAudioError("Error querying device -1"), ValueError("No output device")])
 def test_a_machine_without_a_card_writes_a_file_and_says_why(
-    run: Run, house: House, card: Card, error: Exception
+    run: Run, server: RunningServer, card: Card, error: Exception
 ) -> None:
     card.refuses = error
-    code, said = run("say", "deep water", "--url", house.url)
+    code, said = run("say", "deep water", "--url", server.url)
     assert code == 0
     assert f"speech.wav: {len(Path('speech.wav').read_bytes()[44:]) / 48_000:.1f} s" in said
     assert str(error) in said
@@ -111,21 +111,21 @@ def test_a_machine_without_a_card_writes_a_file_and_says_why(
         sound_card()
 
 
-def test_a_card_that_breaks_is_one_line_and_not_a_silent_end(run: Run, house: House, card: Card) -> None:
+def test_a_card_that_breaks_is_one_line_and_not_a_silent_end(run: Run, server: RunningServer, card: Card) -> None:
     card.breaks_after = 2400
-    code, said = run("say", "deep water", "--url", house.url)
+    code, said = run("say", "deep water", "--url", server.url)
     assert code == 3
     assert said.startswith("tutti: the sound card gave up after 0.0 s")
 
 
-def test_a_file_is_what_its_name_says(run: Run, house: House) -> None:
+def test_a_file_is_what_its_name_says(run: Run, server: RunningServer) -> None:
     starts = {"x.wav": b"RIFF", "x.mp3": b"\xff", "x.ogg": b"OggS", "x.flac": b"fLaC"}
     for name, start in starts.items():
-        assert run("say", "deep water", "--url", house.url, "-o", name)[0] == 0
+        assert run("say", "deep water", "--url", server.url, "-o", name)[0] == 0
         assert Path(name).read_bytes().startswith((start, b"ID3"))
 
 
-def test_say_names_what_is_wrong(run: Run, house: House) -> None:
-    assert "did you mean af_heart" in run("say", "hi", "--url", house.url, "-o", "x.wav", "-v", "af_hart")[1]
-    assert "choose one of" in run("say", "hi", "--url", house.url, "-o", "x.xyz")[1]
+def test_say_names_what_is_wrong(run: Run, server: RunningServer) -> None:
+    assert "did you mean af_heart" in run("say", "hi", "--url", server.url, "-o", "x.wav", "-v", "af_hart")[1]
+    assert "choose one of" in run("say", "hi", "--url", server.url, "-o", "x.xyz")[1]
     assert run("say", "hi", "--url", "http://127.0.0.1:9", "-o", "x.wav")[0] == 3

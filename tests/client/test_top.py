@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from tests.fakes import silent_voices, tone_engine
-from tests.server.harness import House, serving
+from tests.server.harness import RunningServer, serving
 from tutti.client import top
 from tutti.client.errors import Unreachable
 from tutti.client.top import NoView, follow, once, watch
@@ -49,7 +49,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def house(folder: Path) -> Iterator[House]:
+def server(folder: Path) -> Iterator[RunningServer]:
     with serving(tone_engine(silent_voices(folder)), api_keys=("secret",)) as running:
         yield running
 
@@ -139,25 +139,25 @@ async def looked(url: str, look: Callable[..., Any], show: Callable[[Scene, str]
         await look(client, show)
 
 
-def test_it_follows_a_server_with_a_key(house: House) -> None:
+def test_it_follows_a_server_with_a_key(server: RunningServer) -> None:
     with pytest.raises(Seen):
-        asyncio.run(looked(house.url, follow, until(lambda made, _: made.tick), authorization="Bearer secret"))
+        asyncio.run(looked(server.url, follow, until(lambda made, _: made.tick), authorization="Bearer secret"))
 
 
-def test_without_its_key_it_says_where_to_put_it(house: House) -> None:
+def test_without_its_key_it_says_where_to_put_it(server: RunningServer) -> None:
     with pytest.raises(NoView, match="--api-key, or TUTTI_API_KEY"):
-        asyncio.run(looked(house.url, follow, until(lambda *_: False)))
+        asyncio.run(looked(server.url, follow, until(lambda *_: False)))
     with pytest.raises(NoView, match="--api-key, or TUTTI_API_KEY"):
-        watch(house.url, "wrong")
+        watch(server.url, "wrong")
 
 
-def test_of_a_server_that_is_no_tutti_it_says_so(house: House) -> None:
+def test_of_a_server_that_is_no_tutti_it_says_so(server: RunningServer) -> None:
     with pytest.raises(NoView, match="older tutti, or another server"):
-        asyncio.run(looked(f"{house.url}/nowhere", follow, until(lambda *_: False)))
+        asyncio.run(looked(f"{server.url}/nowhere", follow, until(lambda *_: False)))
 
 
-def test_where_nobody_watches_it_prints_one_picture(house: House, capsys: pytest.CaptureFixture[str]) -> None:
-    watch(house.url, "secret")
+def test_where_nobody_watches_it_prints_one_picture(server: RunningServer, capsys: pytest.CaptureFixture[str]) -> None:
+    watch(server.url, "secret")
     printed = capsys.readouterr().out
     assert "first audio" in printed
     assert "\x1b" not in printed

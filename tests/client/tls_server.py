@@ -15,7 +15,7 @@ from hypercorn.asyncio import serve
 from hypercorn.config import Config
 from prometheus_client import CollectorRegistry
 
-from tutti.server.app import app
+from tutti.server.app import create_app
 from tutti.settings import Settings
 
 
@@ -35,7 +35,7 @@ def secure(engine: Any, folder: Path, protocols: tuple[str, ...] = ("h2", "http/
     authority.configure_trust(trusted)
     warm, loop = threading.Event(), asyncio.new_event_loop()
     settings = Settings(port=0, grace_s=0)
-    application = app(engine, settings, CollectorRegistry(), on_warm=lambda _: warm.set())
+    application = create_app(engine, settings, CollectorRegistry(), on_warm=lambda _: warm.set())
     sock = socket.create_server(("127.0.0.1", 0))
     served = Secure(f"https://127.0.0.1:{sock.getsockname()[1]}", trusted)
 

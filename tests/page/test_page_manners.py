@@ -8,7 +8,7 @@ import pytest
 
 from tests.fakes import silent_voices, tone_engine
 from tests.page.browser import Visitor
-from tests.server.harness import House, serving
+from tests.server.harness import RunningServer, serving
 
 Visit = Callable[..., Visitor]
 AXE = Path(__file__).parents[2] / "web/node_modules/axe-core/axe.min.js"
@@ -17,13 +17,13 @@ FAULTS = "axe.run().then(({violations}) => violations.map(({id, nodes}) => [id, 
 
 
 @pytest.fixture(scope="module")
-def house(voice_folder: Path) -> Iterator[House]:
+def server(voice_folder: Path) -> Iterator[RunningServer]:
     with serving(tone_engine(silent_voices(voice_folder)), api_keys=(KEY,)) as running:
         yield running
 
 
-def test_a_key_is_asked_for_once_and_is_in_no_link(house: House, visit: Visit) -> None:
-    visitor = visit(house)
+def test_a_key_is_asked_for_once_and_is_in_no_link(server: RunningServer, visit: Visit) -> None:
+    visitor = visit(server)
     visitor.expected = ["401 (Unauthorized)"]
     visitor.write("One.")
     visitor.press("Speak")
@@ -34,18 +34,18 @@ def test_a_key_is_asked_for_once_and_is_in_no_link(house: House, visit: Visit) -
     visitor.page.wait_for_url("**/#speak?*")
     assert KEY not in visitor.page.url
     assert KEY not in visitor.text("#code")
-    visitor.page.goto(house.url + "/#batching")
+    visitor.page.goto(server.url + "/#batching")
     visitor.page.reload()
     visitor.wait("[data-standing=live]")
     visitor.slide("size", 3)
     visitor.press("All together")
     visitor.wait(".run[data-done='3']")
-    assert house.get("/v1/stats").status_code == 401
+    assert server.get("/v1/stats").status_code == 401
 
 
-def seated(visit: Visit, house: House, fragment: str, **options: object) -> Visitor:
+def seated(visit: Visit, server: RunningServer, fragment: str, **options: object) -> Visitor:
     """A visitor who holds the key, with something to see in either view."""
-    visitor = visit(house, **options)
+    visitor = visit(server, **options)
     visitor.page.evaluate(f"localStorage.setItem('tutti.key', '{KEY}')")
     visitor.page.reload()
     visitor.wait(".card")
@@ -53,7 +53,7 @@ def seated(visit: Visit, house: House, fragment: str, **options: object) -> Visi
     for text in ("One.", "Two."):
         visitor.say(text)
     if fragment == "#batching":
-        visitor.page.goto(house.url + "/#batching")
+        visitor.page.goto(server.url + "/#batching")
         visitor.wait("[data-standing=live]")
         visitor.slide("size", 2)
         visitor.press("deadline against window")
@@ -62,10 +62,10 @@ def seated(visit: Visit, house: House, fragment: str, **options: object) -> Visi
 
 
 @pytest.mark.parametrize("fragment", ["#speak", "#batching"])
-def test_axe_finds_nothing_wrong_and_nothing_sticks_out(house: House, visit: Visit, fragment: str) -> None:
+def test_axe_finds_nothing_wrong_and_nothing_sticks_out(server: RunningServer, visit: Visit, fragment: str) -> None:
     if not AXE.exists():
         pytest.skip("axe-core is not installed: make page (needs npm)")
-    visitor = seated(visit, house, fragment, reduced_motion="reduce")
+    visitor = seated(visit, server, fragment, reduced_motion="reduce")
     visitor.page.evaluate(AXE.read_text(encoding="utf-8"))
     for scheme, width in product(("light", "dark"), (360, 1024, 1600)):
         visitor.page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
@@ -77,8 +77,8 @@ def test_axe_finds_nothing_wrong_and_nothing_sticks_out(house: House, visit: Vis
         assert not found, (scheme, width, found)
 
 
-def test_the_theme_can_be_turned_and_stays_turned(house: House, visit: Visit) -> None:
-    visitor = visit(house, color_scheme="light")
+def test_the_theme_can_be_turned_and_stays_turned(server: RunningServer, visit: Visit) -> None:
+    visitor = visit(server, color_scheme="light")
     visitor.press("Dark colours")
     visitor.page.reload()
     visitor.wait("html[data-theme=dark]")

@@ -7,7 +7,7 @@ from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
 from tests.page.browser import Visitor
-from tests.server.harness import House
+from tests.server.harness import RunningServer
 from tutti.server.routes.page import page_routes
 
 Visit = Callable[..., Visitor]
@@ -23,17 +23,17 @@ def tried(visitor: Visitor, path: str) -> None:
     visitor.wait(ANSWER)
 
 
-def test_every_operation_is_there_and_one_is_tried(house: House, visit: Visit) -> None:
-    reader = visit(house, "docs")
+def test_every_operation_is_there_and_one_is_tried(server: RunningServer, visit: Visit) -> None:
+    reader = visit(server, "docs")
     reader.wait(".opblock")
-    paths = house.get("/openapi.json").json()["paths"]
+    paths = server.get("/openapi.json").json()["paths"]
     assert reader.page.locator(".opblock").count() == sum(map(len, paths.values()))
     tried(reader, "/v1/models")
     assert '"kokoro"' in reader.text(ANSWER)
 
 
-def test_what_is_made_there_can_be_heard_there(house: House, visit: Visit) -> None:
-    reader = visit(house, "docs")
+def test_what_is_made_there_can_be_heard_there(server: RunningServer, visit: Visit) -> None:
+    reader = visit(server, "docs")
     tried(reader, "/v1/audio/speech")
     reader.page.wait_for_function("document.querySelector('audio').duration > 0.5")
 

@@ -8,7 +8,7 @@ import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
-from tests.server.harness import House
+from tests.server.harness import RunningServer
 from tutti.server.routes.page import page_routes
 
 HTML = {"accept": "text/html,application/xhtml+xml"}
@@ -74,23 +74,23 @@ def test_no_other_file_can_be_named(folder: Path, path: str) -> None:
     assert client(folder).get(path).status_code == 404
 
 
-def test_the_first_interaction_is_light(built: Path) -> None:
-    index = (built / "index.html").read_text(encoding="utf-8")
+def test_the_first_interaction_is_light(page_folder: Path) -> None:
+    index = (page_folder / "index.html").read_text(encoding="utf-8")
     scripts = re.findall(r'(?:src|href)="/(assets/[^"]+\.js)"', index)
     assert scripts
-    worklets = [path.relative_to(built).as_posix() for path in (built / "assets").glob("worklet-*.js")]
+    worklets = [path.relative_to(page_folder).as_posix() for path in (page_folder / "assets").glob("worklet-*.js")]
     assert len(worklets) == 1
-    size = sum(len(gzip.compress((built / name).read_bytes())) for name in [*scripts, *worklets])
+    size = sum(len(gzip.compress((page_folder / name).read_bytes())) for name in [*scripts, *worklets])
     assert size < LIGHT_BYTES
 
 
-def test_the_built_page_names_no_other_host(built: Path) -> None:
-    index = (built / "index.html").read_text(encoding="utf-8")
+def test_the_built_page_names_no_other_host(page_folder: Path) -> None:
+    index = (page_folder / "index.html").read_text(encoding="utf-8")
     assert not re.findall(r'(?:src|href)="(?!/)[^"]*"', index.replace('href="/docs"', ""))
     assert "<style" not in index
     assert "<script>" not in index
 
 
-def test_the_server_itself_serves_it(house: House, built: Path) -> None:
-    reply = house.get("/", headers=HTML)
-    assert reply.content == (built / "index.html").read_bytes()
+def test_the_server_itself_serves_it(server: RunningServer, page_folder: Path) -> None:
+    reply = server.get("/", headers=HTML)
+    assert reply.content == (page_folder / "index.html").read_bytes()

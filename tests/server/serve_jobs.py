@@ -1,5 +1,5 @@
-"""`tutti serve` on the tone model: `serve_jobs.py FOLDER FLAG...`. Notes what it says in FOLDER/spoken, and dies as
-`kill -9` would when READ_TONES_DIE_AFTER passages of a job are kept.
+"""`tutti serve` on the tone model: `serve_jobs.py FOLDER FLAG...`. Records the spoken texts in FOLDER/spoken, and kills
+itself (SIGKILL) when READ_TONES_DIE_AFTER passages of a job are stored.
 """
 
 import os

@@ -30,14 +30,14 @@ from wyoming.tts import (
 )
 
 from tests.fakes import silent_voices, tone_engine
-from tests.server.harness import LONG, SHORT, Stage, make_stage, tones
+from tests.server.harness import LONG, SHORT, FakeEngine, fake_speeches, make_fake_engine
 from tests.third_party.process import tone_server
 from tutti.engine.engine import Engine
 from tutti.errors import ModelFailed, QueueFull
 from tutti.server.engine_protocol import EngineProtocol
-from tutti.server.run import bound
+from tutti.server.run import bind
 from tutti.server.service import Service
-from tutti.server.wyoming import speaking
+from tutti.server.wyoming import serve_wyoming
 from tutti.settings import Settings
 from tutti.speech import SpeechParams
 from tutti.voices import NAMES
@@ -60,8 +60,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def stage(folder: Path) -> Stage:
-    return make_stage(folder)
+def fake_engine(folder: Path) -> FakeEngine:
+    return make_fake_engine(folder)
 
 
 @pytest.fixture
@@ -71,23 +71,23 @@ def engine(folder: Path) -> Engine:
 
 
 @asynccontextmanager
-async def listening(stage: EngineProtocol, **chosen: Any) -> AsyncIterator[tuple[Service, AsyncTcpClient]]:
+async def listening(fake_engine: EngineProtocol, **chosen: Any) -> AsyncIterator[tuple[Service, AsyncTcpClient]]:
     """A listener on a free port, and a client that is connected to it."""
     options = Settings(port=0, **chosen)
-    service = Service.of(stage, options)
-    await stage.start()
+    service = Service.of(fake_engine, options)
+    await fake_engine.start()
     try:
-        with bound(options) as sock:
-            async with speaking(service, sock), AsyncTcpClient(*sock.getsockname()) as client:
+        with bind(options) as sock:
+            async with serve_wyoming(service, sock), AsyncTcpClient(*sock.getsockname()) as client:
                 yield service, client
     finally:
-        await stage.close()
-        service.encoding.shutdown(wait=True)
+        await fake_engine.close()
+        service.encoder_threads.shutdown(wait=True)
 
 
-def talk(stage: EngineProtocol, test: Test, **chosen: Any) -> None:
+def talk(fake_engine: EngineProtocol, test: Test, **chosen: Any) -> None:
     async def run() -> None:
-        async with asyncio.timeout(60), listening(stage, **chosen) as (_, client):
+        async with asyncio.timeout(60), listening(fake_engine, **chosen) as (_, client):
             await test(client)
 
     asyncio.run(run())
@@ -109,8 +109,8 @@ async def heard(client: AsyncTcpClient, until: type[AudioStop] | type[Synthesize
     return audio
 
 
-def pcm(stage: Stage, text: str, voice: str = "af_heart") -> bytes:
-    said = np.concatenate([speech.samples for speech in tones(stage.voices, text, voice=voice)])
+def pcm(fake_engine: FakeEngine, text: str, voice: str = "af_heart") -> bytes:
+    said = np.concatenate([speech.samples for speech in fake_speeches(fake_engine.voices, text, voice=voice)])
     return np.rint(said * 32767).astype("<i2").tobytes()
 
 
@@ -123,7 +123,7 @@ async def refused(client: AsyncTcpClient) -> Error:
     return Error.from_event(event)
 
 
-def test_every_voice_is_told_with_its_language(stage: Stage) -> None:
+def test_every_voice_is_told_with_its_language(fake_engine: FakeEngine) -> None:
     async def test(client: AsyncTcpClient) -> None:
         await client.write_event(Describe().event())
         event = await client.read_event()
@@ -142,12 +142,12 @@ def test_every_voice_is_told_with_its_language(stage: Stage) -> None:
             ["ja"],
         )
 
-    talk(stage, test)
+    talk(fake_engine, test)
 
 
-def test_questions_are_answered_before_the_model_is_warm(stage: Stage) -> None:
+def test_questions_are_answered_before_the_model_is_warm(fake_engine: FakeEngine) -> None:
     async def test(client: AsyncTcpClient) -> None:
-        stage.ready = False
+        fake_engine.ready = False
         await client.write_event(Describe().event())
         assert (event := await client.read_event()) is not None
         assert Info.is_type(event.type)
@@ -157,20 +157,20 @@ def test_questions_are_answered_before_the_model_is_warm(stage: Stage) -> None:
         await client.write_event(Synthesize(SHORT).event())
         assert (await refused(client)).code == "not_ready"
 
-    talk(stage, test)
+    talk(fake_engine, test)
 
 
-def test_texts_are_said_one_after_the_other_as_over_http(stage: Stage) -> None:
+def test_texts_are_said_one_after_the_other_as_over_http(fake_engine: FakeEngine) -> None:
     async def test(client: AsyncTcpClient) -> None:
         for text in (SHORT, LONG):
             await client.write_event(Synthesize(text).event())
         await client.write_event(Synthesize(SHORT, SynthesizeVoice(name="am_adam")).event())
-        assert await heard(client) == pcm(stage, SHORT)
-        assert await heard(client) == pcm(stage, LONG)
-        assert await heard(client) == pcm(stage, SHORT, "am_adam")
-        assert [asked["voice"] for asked in stage.asked] == ["af_heart", "af_heart", "am_adam"]
+        assert await heard(client) == pcm(fake_engine, SHORT)
+        assert await heard(client) == pcm(fake_engine, LONG)
+        assert await heard(client) == pcm(fake_engine, SHORT, "am_adam")
+        assert [asked["voice"] for asked in fake_engine.requests] == ["af_heart", "af_heart", "am_adam"]
 
-    talk(stage, test)
+    talk(fake_engine, test)
 
 
 @pytest.mark.parametrize(
@@ -186,13 +186,15 @@ def test_texts_are_said_one_after_the_other_as_over_http(stage: Stage) -> None:
     ],
     ids=str,
 )
-def test_a_voice_is_found_by_name_or_language(stage: Stage, wanted: SynthesizeVoice | None, voice: str) -> None:
+def test_a_voice_is_found_by_name_or_language(
+    fake_engine: FakeEngine, wanted: SynthesizeVoice | None, voice: str
+) -> None:
     async def test(client: AsyncTcpClient) -> None:
         await client.write_event(Synthesize(SHORT, wanted).event())
         await heard(client)
-        assert stage.asked[0]["voice"] == voice
+        assert fake_engine.requests[0]["voice"] == voice
 
-    talk(stage, test, voice="am_puck")
+    talk(fake_engine, test, voice="am_puck")
 
 
 def test_a_text_that_arrives_in_pieces_is_said_before_its_end_and_whole(engine: Engine) -> None:
@@ -273,7 +275,7 @@ def test_what_cannot_be_done_is_an_error_event_and_the_end(engine: Engine, event
     ],
     ids=lambda raw: raw[:60].decode(),
 )
-def test_what_is_not_wyoming_is_refused_and_harms_nobody(stage: Stage, raw: bytes) -> None:
+def test_what_is_not_wyoming_is_refused_and_harms_nobody(fake_engine: FakeEngine, raw: bytes) -> None:
     async def test(client: AsyncTcpClient) -> None:
         assert client._writer is not None
         reader, writer = await asyncio.open_connection(*client._writer.get_extra_info("peername"))
@@ -281,64 +283,64 @@ def test_what_is_not_wyoming_is_refused_and_harms_nobody(stage: Stage, raw: byte
         assert json.loads((await reader.read()).split(b"\n")[0])["type"] == "error"
         writer.close()
         await client.write_event(Synthesize(SHORT).event())
-        assert await heard(client) == pcm(stage, SHORT)
+        assert await heard(client) == pcm(fake_engine, SHORT)
 
-    talk(stage, test)
+    talk(fake_engine, test)
 
 
-def test_events_for_others_are_let_pass(stage: Stage) -> None:
+def test_events_for_others_are_let_pass(fake_engine: FakeEngine) -> None:
     async def test(client: AsyncTcpClient) -> None:
         for event in (Event("select-program", {"name": "tutti"}), Event("transcribe"), SynthesizeStop().event()):
             await client.write_event(event)
         await client.write_event(Synthesize(SHORT).event())
-        assert await heard(client) == pcm(stage, SHORT)
+        assert await heard(client) == pcm(fake_engine, SHORT)
 
-    talk(stage, test)
+    talk(fake_engine, test)
 
 
 @pytest.mark.parametrize("error", [ModelFailed("the row broke"), QueueFull("full", retry_after_s=1), RuntimeError("x")])
-def test_a_failure_in_mid_stream_never_looks_like_an_end(stage: Stage, error: Exception) -> None:
-    stage.break_at, stage.error = 1, error
+def test_a_failure_in_mid_stream_never_looks_like_an_end(fake_engine: FakeEngine, error: Exception) -> None:
+    fake_engine.fail_at, fake_engine.error = 1, error
 
     async def test(client: AsyncTcpClient) -> None:
         await client.write_event(Synthesize(LONG).event())
         assert (await refused(client)).code == getattr(error, "code", "internal_error")
 
-    talk(stage, test)
+    talk(fake_engine, test)
 
 
 @pytest.mark.parametrize("hold_from", [0, 1])
-def test_who_hangs_up_is_forgotten_at_once(stage: Stage, hold_from: int) -> None:
-    stage.hold_from = hold_from
+def test_who_hangs_up_is_forgotten_at_once(fake_engine: FakeEngine, hold_from: int) -> None:
+    fake_engine.hold_from = hold_from
 
     async def run() -> None:
-        async with asyncio.timeout(60), listening(stage) as (service, client):
+        async with asyncio.timeout(60), listening(fake_engine) as (service, client):
             await client.write_event(Synthesize(LONG).event())
-            while not stage.asked:
+            while not fake_engine.requests:
                 await asyncio.sleep(0)
             await client.disconnect()
-            while not stage.closed.acquire(blocking=False):
+            while not fake_engine.streams_cancelled.acquire(blocking=False):
                 await asyncio.sleep(0)
-            while service.gate.n_inside:
+            while service.lifecycle.n_active:
                 await asyncio.sleep(0)
 
     asyncio.run(run())
 
 
-def test_a_text_under_way_is_finished_while_the_server_drains_and_no_other_begun(stage: Stage) -> None:
-    stage.hold_from = 1
+def test_a_text_under_way_is_finished_while_the_server_drains_and_no_other_begun(fake_engine: FakeEngine) -> None:
+    fake_engine.hold_from = 1
 
     async def run() -> None:
-        async with asyncio.timeout(60), listening(stage) as (service, client):
+        async with asyncio.timeout(60), listening(fake_engine) as (service, client):
             await client.write_event(Synthesize(LONG).event())
             assert await client.read_event() is not None
-            drained = asyncio.create_task(service.gate.drained(60))
+            drained = asyncio.create_task(service.lifecycle.drain(60))
             await asyncio.sleep(0)
             async with AsyncTcpClient(client.host, client.port) as other:
                 await other.write_event(Synthesize(SHORT).event())
                 assert (await refused(other)).code == "draining"
             assert not drained.done()
-            stage.let_go()
+            fake_engine.release()
             while (event := await client.read_event()) is not None and not AudioStop.is_type(event.type):
                 pass
             assert event is not None
@@ -347,43 +349,43 @@ def test_a_text_under_way_is_finished_while_the_server_drains_and_no_other_begun
     asyncio.run(run())
 
 
-def test_the_rate_limit_counts_here_too(stage: Stage) -> None:
+def test_the_rate_limit_counts_here_too(fake_engine: FakeEngine) -> None:
     async def test(client: AsyncTcpClient) -> None:
         await client.write_event(Synthesize(SHORT).event())
         await heard(client)
         await client.write_event(Synthesize(SHORT).event())
         assert (await refused(client)).code == "rate_limited"
 
-    talk(stage, test, rate_requests=1)
+    talk(fake_engine, test, rate_requests=1)
 
 
-def test_texts_that_wait_are_few(stage: Stage) -> None:
-    stage.hold_from = 0
+def test_texts_that_wait_are_few(fake_engine: FakeEngine) -> None:
+    fake_engine.hold_from = 0
 
     async def test(client: AsyncTcpClient) -> None:
         for _ in range(20):
             await client.write_event(Synthesize(SHORT).event())
         assert (await refused(client)).code == "queue_full"
 
-    talk(stage, test)
+    talk(fake_engine, test)
 
 
-def test_one_who_never_reads_is_cut(stage: Stage) -> None:
+def test_one_who_never_reads_is_cut(fake_engine: FakeEngine) -> None:
     async def run() -> None:
-        async with asyncio.timeout(60), listening(stage, idle_s=0.02) as (service, client):
+        async with asyncio.timeout(60), listening(fake_engine, idle_s=0.02) as (service, client):
             client_sock = client._writer.get_extra_info("socket")  # type: ignore[union-attr]
             client_sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
             client._reader._transport.pause_reading()  # type: ignore[union-attr]
             await client.write_event(Synthesize(LONG * 60).event())
-            while not stage.closed.acquire(blocking=False):
+            while not fake_engine.streams_cancelled.acquire(blocking=False):
                 await asyncio.sleep(0.01)
-            while service.gate.n_inside:
+            while service.lifecycle.n_active:
                 await asyncio.sleep(0)
 
     asyncio.run(run())
 
 
-def test_tutti_serve_speaks_both_and_ends_cleanly(stage: Stage) -> None:
+def test_tutti_serve_speaks_both_and_ends_cleanly(fake_engine: FakeEngine) -> None:
     async def say(port: int) -> bytes:
         async with asyncio.timeout(60), AsyncTcpClient("127.0.0.1", port) as client:
             await client.write_event(Synthesize(LONG).event())

@@ -92,7 +92,7 @@ def read(
 
         async def speak(on_progress: "OnProgress") -> None:
             async with opened as engine:
-                at_once = max(2, engine.pacing.whole_ahead // 2)
+                at_once = engine.passages_at_once
                 await narrate(engine, parsed, plan, params, journal, at_once=at_once, on_progress=on_progress)
 
         started_s = time.monotonic()

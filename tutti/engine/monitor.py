@@ -13,6 +13,8 @@ from tutti.engine.event_log import Turned
 from tutti.engine.stats import BatchStats
 from tutti.errors import InvalidInput
 
+__all__ = ["PRIORITIES", "STAGES", "Monitor", "StageQueue"]
+
 MAX_JOBS = 40  # shown of each stage's queue
 
 
