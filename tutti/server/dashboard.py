@@ -9,7 +9,8 @@ from tutti import __version__
 from tutti.batching.job import Job
 from tutti.engine.event_log import Began, Ended, First, Happened, Heard, Moment, Turned
 from tutti.engine.monitor import CLASSES, STAGES, Monitor, Queue
-from tutti.engine.rolling import Spread, Sums, percentile
+from tutti.engine.rolling import Spread, Sums
+from tutti.percentile import percentile
 from tutti.speech import SAMPLE_RATE, SAMPLES_PER_FRAME
 
 Drawn = dict[str, Any]
