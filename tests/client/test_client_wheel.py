@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.third_party.packages import UNREACHED, base_python
+from tests.third_party.packages import UNREACHABLE, base_python
 
 ROOT = Path(__file__).parents[2]
 PROJECT = ROOT / "packaging/client"
@@ -22,8 +22,8 @@ QUIET = ("--quiet", "--disable-pip-version-check", "--no-input")
 def run_command(*command: str, folder: Path, code: int = 0) -> subprocess.CompletedProcess[str]:
     bare = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
     done = subprocess.run(command, capture_output=True, text=True, cwd=folder, env=bare, timeout=300, check=False)
-    if done.returncode and any(words in done.stderr for words in UNREACHED):
-        pytest.skip("no registry can be reached for what the client needs")
+    if done.returncode and any(words in done.stderr for words in UNREACHABLE):
+        pytest.skip("the package registry cannot be reached")
     assert done.returncode == code, done.stderr[-2000:]
     return done
 
