@@ -264,8 +264,8 @@ def _page_code(client: Client, target: Target, run: Run) -> Iterator[str]:
         return
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = str(free.getsockname()[1])
-    (command,) = re.findall(r"```sh\npython -m (.*?)\n```", page)
-    words = command.replace(SERVER_URL, target.url).replace(BRIDGE_PORT, port).split()
+    (command,) = re.findall(r"```sh\npython -m (.*?)\n```", page, re.DOTALL)
+    words = command.replace("\\\n", " ").replace(SERVER_URL, target.url).replace(BRIDGE_PORT, port).split()
     running = run(f"import runpy, sys\nsys.argv = {words!r}\nrunpy.run_module({words[0]!r}, run_name='__main__')\n")
     try:
         _wait_for(int(port), running)
