@@ -26,8 +26,8 @@ from tutti.batching.policies import Bypass, Deadline, Fifo, Policy, Window
 from tutti.batching.scheduler import Limits, Scheduler
 from tutti.engine.build import prior_costs
 from tutti.engine.monitor import STAGES
-from tutti.engine.rolling import percentile
 from tutti.model.choice import Choice
+from tutti.percentile import percentile
 
 RESULTS = Path(__file__).parent / "results"
 MODEL = "kokoro"

@@ -28,7 +28,7 @@ from rich.console import Console
 from rich.table import Table
 
 from tests.fakes import silent_voices, tone_engine
-from tutti.client.bench import TEXTS, played
+from tutti.client.bench import TEXTS, playback_stalls
 from tutti.model.tone import ToneModel
 from tutti.server.app import create_app
 from tutti.server.run import Server, bind, uvicorn_config
@@ -116,7 +116,7 @@ class Crowd:
             writer.close()
         if status != 200:
             return Heard(status, 0.0, first_s, retry_after=b"retry-after" in head.lower())
-        _, stalled_s = played(arrivals)
+        _, stalled_s = playback_stalls(arrivals)
         return Heard(status, 0.0, first_s, stalled_s, sum(audio_s for _, audio_s in arrivals))
 
     async def insisting(self, text: str, tries: int) -> Heard:

@@ -30,7 +30,7 @@ from tests.fakes import Spelling, silent_voices
 from tutti.batching.job import Batch, Job, Key
 from tutti.batching.layout import SideBySide
 from tutti.engine.build import assemble
-from tutti.engine.event_log import Began, Ended, EventLog, Heard
+from tutti.engine.event_log import AudioSent, BatchEnded, BatchStarted, EventLog
 from tutti.model.choice import Choice
 from tutti.server.dashboard import Dashboard
 from tutti.server.responses import sse_event
@@ -84,9 +84,9 @@ def noting() -> dict[str, float]:
     job = Job(Key("kokoro", "vocoder"), 1, "first", 100, 1.0)
     batch = Batch(job.key, (job,) * 4, "free", 0.1, SideBySide())
     kinds = {
-        "a batch begins": lambda: tape.note(Began(1.0, 1, "0", batch, (1, 2, 3, 4))),
-        "a batch ends": lambda: tape.note(Ended(tape.clock(), 1, 0.1, "done")),
-        "a chunk is heard": lambda: tape.note(Heard(tape.clock(), 1.0, True)),
+        "a batch begins": lambda: tape.note(BatchStarted(1.0, 1, "0", batch, (1, 2, 3, 4))),
+        "a batch ends": lambda: tape.note(BatchEnded(tape.clock(), 1, 0.1, "done")),
+        "a chunk is heard": lambda: tape.note(AudioSent(tape.clock(), 1.0, True)),
     }
     return {name: 1e9 * min(timeit(note, number=20_000) for _ in range(5)) / 20_000 for name, note in kinds.items()}
 

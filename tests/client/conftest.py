@@ -1,4 +1,4 @@
-"""A tone server and a server of faults for the client's tests."""
+"""Servers for the client's tests: a fake engine, the tone model, and one that fails as scripted."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -25,13 +25,13 @@ def faults() -> Iterator[FaultServer]:
 
 @pytest.fixture
 def client(server: RunningServer) -> Iterator[Client]:
-    """Without a cache and without warming, so that every call is one request."""
+    """A client without cache and warm-up, so that every call is one request."""
     with Client(server.url, memory_cache_bytes=0, prewarm=False, health_timeout_s=60) as client:
         yield client
 
 
 @pytest.fixture(autouse=True)
-def no_cache_of_the_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def no_user_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
 
 

@@ -17,7 +17,7 @@ from tutti.batching.job import Job, Key
 from tutti.batching.layout import Layout, Padded, Regrouped, SideBySide
 from tutti.batching.policies import Bypass, Deadline, Fifo, Window
 from tutti.engine.engine import Engine
-from tutti.engine.event_log import Turned
+from tutti.engine.event_log import PolicyChanged
 from tutti.errors import InvalidInput
 from tutti.model.buckets import PLANS
 from tutti.speech import SpeechParams
@@ -71,7 +71,7 @@ def test_in_the_middle_of_a_load_everyone_gets_their_own_samples_once(tmp_path: 
     expected, got, engine = asyncio.run(run())
     for text, own, samples in zip(TEXTS, expected, got, strict=True):
         assert np.array_equal(own, samples), text
-    turns = [moment for moment in engine.batch_stats.events.since(0) if isinstance(moment, Turned)]
+    turns = [moment for moment in engine.batch_stats.events.since(0) if isinstance(moment, PolicyChanged)]
     assert turns
     assert all(one.policy == then.before for one, then in pairwise(turns))
     outcomes = engine.stats()["performance"]["outcomes"]

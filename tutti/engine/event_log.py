@@ -13,7 +13,7 @@ Event = Literal["spoken", "failed", "cancelled", "rejected", "underrun", "retrie
 LENGTH = 2048  # events; a batch of 64 rows takes some 13 kB, one of a CPU below 1 kB
 
 
-class Began(NamedTuple):
+class BatchStarted(NamedTuple):
     """A batch was started."""
 
     at_s: float
@@ -22,7 +22,7 @@ class Began(NamedTuple):
     batch: Batch
 
 
-class Ended(NamedTuple):
+class BatchEnded(NamedTuple):
     """A batch ended; without seconds if it failed."""
 
     at_s: float
@@ -31,7 +31,7 @@ class Ended(NamedTuple):
     outcome: Outcome
 
 
-class First(NamedTuple):
+class FirstAudio(NamedTuple):
     """The first audio of a stream was handed over."""
 
     at_s: float
@@ -39,7 +39,7 @@ class First(NamedTuple):
     in_time: bool
 
 
-class Heard(NamedTuple):
+class AudioSent(NamedTuple):
     """Audio of a chunk was handed over."""
 
     at_s: float
@@ -47,7 +47,7 @@ class Heard(NamedTuple):
     in_time: bool
 
 
-class Happened(NamedTuple):
+class EventCounted(NamedTuple):
     """An event that is only counted."""
 
     at_s: float
@@ -55,7 +55,7 @@ class Happened(NamedTuple):
     n: int
 
 
-class Turned(NamedTuple):
+class PolicyChanged(NamedTuple):
     """The policy was changed."""
 
     at_s: float
@@ -63,7 +63,7 @@ class Turned(NamedTuple):
     policy: str
 
 
-LogEvent = Began | Ended | First | Heard | Happened | Turned
+LogEvent = BatchStarted | BatchEnded | FirstAudio | AudioSent | EventCounted | PolicyChanged
 
 
 class EventLog:

@@ -9,7 +9,7 @@ from math import isfinite
 from tutti.batching.job import PRIORITIES, STAGES, Job, Priority, StageName
 from tutti.batching.policies import Policy, Window
 from tutti.engine.batcher import Batcher
-from tutti.engine.event_log import Turned
+from tutti.engine.event_log import PolicyChanged
 from tutti.engine.stats import BatchStats
 from tutti.errors import InvalidInput
 
@@ -62,7 +62,7 @@ class Monitor:
             raise InvalidInput(f"no policy {name!r} here; there is {', '.join(self._policies)}", param="policy")
         if name == self.policy:
             return
-        self.batch_stats.events.add(Turned(self.batch_stats.events.clock(), self.policy, name))
+        self.batch_stats.events.add(PolicyChanged(self.batch_stats.events.clock(), self.policy, name))
         for batcher in self._batchers:
             batcher.use(self._policies[name])
 

@@ -1,8 +1,6 @@
 """Sums and values over the last seconds. Pure: the time is an argument."""
 
 from collections import Counter, defaultdict, deque
-from collections.abc import Sequence
-from math import ceil
 
 MAX_VALUES = 512  # values kept for percentiles: enough for the 99th, cheap to sort ten times a second
 
@@ -54,8 +52,3 @@ class Spread:
     def values(self) -> list[float]:
         """In ascending order."""
         return sorted(value for _, value in self._values)
-
-
-def percentile(ordered: Sequence[float], p: float) -> float | None:
-    """The smallest value that at least `p` per cent of them do not pass; none of none."""
-    return ordered[max(0, ceil(p / 100 * len(ordered)) - 1)] if ordered else None

@@ -6,7 +6,16 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 from tutti.batching.job import Batch, Priority
-from tutti.engine.event_log import Began, Ended, Event, EventLog, First, Happened, Heard, Outcome
+from tutti.engine.event_log import (
+    AudioSent,
+    BatchEnded,
+    BatchStarted,
+    Event,
+    EventCounted,
+    EventLog,
+    FirstAudio,
+    Outcome,
+)
 from tutti.metrics import Metrics
 from tutti.worker.messages import Status
 
@@ -39,7 +48,7 @@ class BatchStats:
         log.info("batch started worker=%s stage=%s rows=%d reason=%s", worker, stage, batch.rows, batch.reason)
         self._n_started += 1
         self._running[worker] = self._n_started
-        self.events.add(Began(now, self._n_started, worker, batch))
+        self.events.add(BatchStarted(now, self._n_started, worker, batch))
         self._batches[stage] += 1
         self._reasons[batch.reason] += 1
         if stage == "vocoder":
@@ -92,13 +101,13 @@ class BatchStats:
         self.metrics.rejected.labels(priority).inc()
 
     def first_audio(self, after_s: float, *, in_time: bool = True) -> None:
-        self.events.add(First(self.events.clock(), after_s, in_time))
+        self.events.add(FirstAudio(self.events.clock(), after_s, in_time))
         self.metrics.first_audio.observe(after_s)
         self.metrics.first_late.inc(not in_time)
 
     def heard(self, audio_s: float, *, in_time: bool, soon: bool = True) -> None:
         """Audio was handed to its caller; first audio may cause no gap and still come after its target (not `soon`)."""
-        self.events.add(Heard(self.events.clock(), audio_s, in_time and soon))
+        self.events.add(AudioSent(self.events.clock(), audio_s, in_time and soon))
         self._audio_s += audio_s
         self.metrics.audio.inc(audio_s)
         self.metrics.good_audio.inc(audio_s if in_time and soon else 0.0)
@@ -132,8 +141,8 @@ class BatchStats:
         }
 
     def _batch_ended(self, worker: str, took_s: float | None, outcome: Outcome) -> None:
-        self.events.add(Ended(self.events.clock(), self._running.pop(worker, 0), took_s, outcome))
+        self.events.add(BatchEnded(self.events.clock(), self._running.pop(worker, 0), took_s, outcome))
 
     def _count(self, event: Event, n: int = 1) -> None:
         self._outcomes[event] += n
-        self.events.add(Happened(self.events.clock(), event, n))
+        self.events.add(EventCounted(self.events.clock(), event, n))

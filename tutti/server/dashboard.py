@@ -6,9 +6,18 @@ from dataclasses import dataclass
 from typing import Any
 
 from tutti import __version__
-from tutti.engine.event_log import Began, Ended, First, Happened, Heard, LogEvent, Turned
+from tutti.engine.event_log import (
+    AudioSent,
+    BatchEnded,
+    BatchStarted,
+    EventCounted,
+    FirstAudio,
+    LogEvent,
+    PolicyChanged,
+)
 from tutti.engine.monitor import PRIORITIES, STAGES, Monitor, StageQueue
-from tutti.engine.rolling import Spread, Sums, percentile
+from tutti.engine.rolling import Spread, Sums
+from tutti.percentile import percentile
 from tutti.speech import SAMPLE_RATE, SAMPLES_PER_FRAME
 
 Json = dict[str, Any]
@@ -24,9 +33,9 @@ COUNTED = {"underruns": "underrun", "rejected": "rejected", "failed": "failed", 
 class BatchRecord:
     """A batch, and its end once that is known."""
 
-    began: Began
+    began: BatchStarted
     policy: str
-    ended: Ended | None = None
+    ended: BatchEnded | None = None
 
 
 class Dashboard:
@@ -86,9 +95,9 @@ class Dashboard:
             self._reset()
             self._start_s = events[0].at_s
         self._n_seen = self._events.n_added
-        policy = next((event.before for event in events if isinstance(event, Turned)), self._monitor.policy)
+        policy = next((event.before for event in events if isinstance(event, PolicyChanged)), self._monitor.policy)
         for event in events:
-            if isinstance(event, Turned):
+            if isinstance(event, PolicyChanged):
                 policy = event.policy
             self._apply(event, policy)
         for number in list(self._batches)[:-BATCHES_KEPT]:
@@ -97,26 +106,26 @@ class Dashboard:
 
     def _apply(self, event: LogEvent, policy: str) -> None:
         match event:
-            case Began(at_s, number, _, batch):
+            case BatchStarted(at_s, number, _, batch):
                 self._batches[number] = BatchRecord(event, policy)
                 self._changed[number] = None
                 for job in batch.jobs:
                     self._waits.add(at_s, at_s - job.arrived_s)
-            case Ended(_, number, _, _) if number in self._batches:
+            case BatchEnded(_, number, _, _) if number in self._batches:
                 self._batches[number].ended = event
                 self._changed[number] = None
                 self._add_to_sums(self._batches[number].began, event)
-            case First(at_s, after_s, in_time):
+            case FirstAudio(at_s, after_s, in_time):
                 self._first_audio.add(at_s, after_s)
                 self._sums.add(at_s, "first")
                 self._sums.add(at_s, "first in time", float(in_time))
-            case Heard(at_s, audio_s, in_time):
+            case AudioSent(at_s, audio_s, in_time):
                 self._sums.add(at_s, "audio", audio_s)
                 self._sums.add(at_s, "good audio", audio_s if in_time else 0.0)
-            case Happened(at_s, name, n):
+            case EventCounted(at_s, name, n):
                 self._sums.add(at_s, name, n)
 
-    def _add_to_sums(self, began: Began, ended: Ended) -> None:
+    def _add_to_sums(self, began: BatchStarted, ended: BatchEnded) -> None:
         at_s, batch, add = ended.at_s, began.batch, self._sums.add
         stage = batch.key.stage
         add(at_s, f"batches {stage}")
@@ -156,7 +165,9 @@ class Dashboard:
             "t": self._t(now),
             "policy": self._monitor.policy,
             "trial": trial,
-            "queue": {stage: {**queue.n_by_priority, "jobs": _oldest_jobs(queue, now)} for stage, queue in queues.items()},
+            "queue": {
+                stage: {**queue.n_by_priority, "jobs": _oldest_jobs(queue, now)} for stage, queue in queues.items()
+            },
             "waiting": sum(n for queue in queues.values() for n in queue.n_by_priority.values()),
             "backlog_ms": _ms(max(0.0, self._monitor.backlog_s())),
             "running": self._running(),

@@ -1,10 +1,10 @@
-// Padding: slanted lines, as on a plan.
+// The hatched pattern that marks padding.
 import { colour, theme } from "../theme";
 
-let made: { theme: string; pattern: CanvasPattern } | null = null;
+let cached: { theme: string; pattern: CanvasPattern } | null = null;
 
-export function hatch(pen: CanvasRenderingContext2D): CanvasPattern {
-  if (made?.theme !== theme.value) {
+export function paddingPattern(pen: CanvasRenderingContext2D): CanvasPattern {
+  if (cached?.theme !== theme.value) {
     const tile = new OffscreenCanvas(6, 6);
     const ink = tile.getContext("2d")!;
     ink.strokeStyle = colour("rule-2");
@@ -15,7 +15,7 @@ export function hatch(pen: CanvasRenderingContext2D): CanvasPattern {
       ink.lineTo(shift + 6, 0);
     }
     ink.stroke();
-    made = { theme: theme.value, pattern: pen.createPattern(tile, "repeat")! };
+    cached = { theme: theme.value, pattern: pen.createPattern(tile, "repeat")! };
   }
-  return made.pattern;
+  return cached.pattern;
 }

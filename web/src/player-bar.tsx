@@ -1,28 +1,28 @@
-// The player's own strip, beneath both views.
+// The player's controls, below both views.
 import { useComputed } from "@preact/signals";
-import { seconds } from "./estimate";
+import { formatSeconds } from "./estimate";
 import { Icon } from "./icons";
 import { player } from "./player";
-import { stop } from "./desk";
+import { stop } from "./state";
 import { wordAt } from "./words";
 
-export function Transport() {
+export function PlayerBar() {
   const clip = player.clip.value;
   const word = useComputed(() => {
     const words = player.clip.value?.words.value ?? [];
     return words[wordAt(words, player.at_s.value)]?.word ?? "";
   });
   if (!clip) return null;
-  const heard = player.heard.value;
+  const report = player.report.value;
   const playing = player.playing.value;
   return (
     <aside
-      class="transport"
+      class="player"
       aria-label="Player"
-      data-turn={player.turn.value}
-      data-heard={heard?.heard}
-      data-digest={heard?.digest}
-      data-gaps={heard?.gaps}
+      data-command={player.command.value}
+      data-played={report?.played}
+      data-digest={report?.digest}
+      data-gaps={report?.gaps}
       data-playing={playing}
       data-state={clip.state.value}
     >
@@ -37,12 +37,12 @@ export function Transport() {
       <button type="button" class="icon" aria-label="Stop" onClick={stop}>
         <Icon name="stop" />
       </button>
-      <span class="what">{clip.title}</span>
+      <span class="title">{clip.title}</span>
       <i class="word" aria-hidden="true">
         {word.value}
       </i>
       <span class="time">
-        {seconds(player.at_s.value)} <span class="faint">of {seconds(clip.duration_s.value)}</span>
+        {formatSeconds(player.at_s.value)} <span class="faint">of {formatSeconds(clip.duration_s.value)}</span>
       </span>
     </aside>
   );

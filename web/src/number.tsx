@@ -1,5 +1,5 @@
-// A number with its name beneath.
-export function Figure({ name, value, unit, id }: { name: string; value: string; unit?: string; id?: string }) {
+// A large number with its label.
+export function LabelledNumber({ name, value, unit, id }: { name: string; value: string; unit?: string; id?: string }) {
   return (
     <div>
       <dt>{name}</dt>

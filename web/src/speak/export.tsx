@@ -1,27 +1,27 @@
-// To take away: the sound in any format, captions, code for this very request, a link that restores it.
+// Downloads of audio and captions, code for the current request, and a link that restores it.
 import { signal } from "@preact/signals";
-import { body, FORMATS, link } from "../ask";
 import { captions } from "../captions";
-import { ask, shown, trouble } from "../desk";
 import { Icon } from "../icons";
-import { key, post, worded } from "../server";
+import { FORMATS, requestBody, requestLink } from "../request";
+import { errorText, key, post } from "../server";
 import { snippets } from "../snippets";
+import { errorMessage, request, shownClip } from "../state";
 
 const format = signal("mp3");
 const language = signal("curl");
-const told = signal("");
+const status = signal("");
 const saving = signal(false);
 
-export function Take() {
-  const code = snippets(ask.value, format.value, location.origin, key.value !== "");
+export function Export() {
+  const code = snippets(request.value, format.value, location.origin, key.value !== "");
   const shownCode = code.find(({ name }) => name === language.value)!;
-  const words = shown.value?.words.value.length ?? 0;
+  const words = shownClip.value?.words.value.length ?? 0;
   return (
-    <section class="take" aria-labelledby="take-title">
+    <section class="export" aria-labelledby="export-title">
       <div class="row spread">
-        <h2 id="take-title">Take it along</h2>
+        <h2 id="export-title">Download</h2>
         <span class="faint" role="status">
-          {told.value}
+          {status.value}
         </span>
       </div>
       <div class="row">
@@ -37,10 +37,10 @@ export function Take() {
           type="button"
           class="plain framed"
           id="download"
-          disabled={saving.value || !ask.value.text.trim()}
+          disabled={saving.value || !request.value.text.trim()}
           onClick={() => void download()}
         >
-          <Icon name="save" /> Sound
+          <Icon name="save" /> Audio
         </button>
         {["srt", "vtt", "json"].map((kind) => (
           <button
@@ -49,13 +49,13 @@ export function Take() {
             class="plain framed"
             disabled={!words}
             aria-label={`Captions as ${kind}`}
-            onClick={() => caption(kind)}
+            onClick={() => downloadCaptions(kind)}
           >
             .{kind}
           </button>
         ))}
-        <button type="button" class="plain framed" id="link" onClick={() => void share()}>
-          <Icon name="copy" /> Link
+        <button type="button" class="plain framed" id="link" onClick={() => void copyLink()}>
+          <Icon name="copy" /> Copy link
         </button>
       </div>
       <div class="code">
@@ -73,9 +73,9 @@ export function Take() {
           <button
             type="button"
             class="icon small"
-            aria-label="Copy the code"
+            aria-label="Copy code"
             title="Copy"
-            onClick={() => void copy(shownCode.code, "The code is copied.")}
+            onClick={() => void copy(shownCode.code, "Code copied.")}
           >
             <Icon name="copy" />
           </button>
@@ -88,24 +88,25 @@ export function Take() {
   );
 }
 
-/** The whole sound with its true length, as the server encodes it. */
+/** Request the complete audio, with true lengths in its header, and save it. */
 async function download(): Promise<void> {
   saving.value = true;
-  told.value = "It is being made.";
+  status.value = "Preparing the file…";
   try {
-    const reply = await post("/v1/audio/speech", { ...body(ask.value), response_format: format.value, stream: false });
-    save(await reply.blob(), `speech.${format.value}`);
-    told.value = "";
+    const body = { ...requestBody(request.value), response_format: format.value, stream: false };
+    const response = await post("/v1/audio/speech", body);
+    save(await response.blob(), `speech.${format.value}`);
+    status.value = "";
   } catch (error) {
-    trouble.value = worded(error);
-    told.value = "";
+    errorMessage.value = errorText(error);
+    status.value = "";
   }
   saving.value = false;
 }
 
-function caption(kind: string): void {
-  const clip = shown.value!;
-  save(new Blob([captions(kind, clip.ask.text, clip.words.value)], { type: "text/plain" }), `speech.${kind}`);
+function downloadCaptions(kind: string): void {
+  const clip = shownClip.value!;
+  save(new Blob([captions(kind, clip.request.text, clip.words.value)], { type: "text/plain" }), `speech.${kind}`);
 }
 
 function save(blob: Blob, name: string): void {
@@ -116,17 +117,17 @@ function save(blob: Blob, name: string): void {
   setTimeout(() => URL.revokeObjectURL(anchor.href), 60_000);
 }
 
-async function share(): Promise<void> {
-  history.replaceState(null, "", link(ask.value));
-  await copy(location.href, "The link is copied.");
+async function copyLink(): Promise<void> {
+  history.replaceState(null, "", requestLink(request.value));
+  await copy(location.href, "Link copied.");
 }
 
-/** Browsers let pages copy only over TLS or on this machine; elsewhere the address bar has to do. */
+/** Copy to the clipboard; browsers allow it only over TLS and on localhost. */
 async function copy(text: string, done: string): Promise<void> {
   try {
     await navigator.clipboard.writeText(text);
-    told.value = done;
+    status.value = done;
   } catch {
-    told.value = text === location.href ? "The link is in the address bar." : "Mark the text to copy it.";
+    status.value = text === location.href ? "The link is in the address bar." : "Select the text to copy it.";
   }
 }
