@@ -227,19 +227,22 @@ class Batcher:
         prefetch = asyncio.get_running_loop().call_later(PREFETCH_AT * batch.predicted_s, self._prefetch)
         try:
             value = await result
-        except WorkerLost as exc:
-            self._stats.failed(self.name, "lost")
-            self._lost(batch, exc)
         except TuttiError as exc:
-            self._stats.failed(self.name, "failed")
-            self._bisect(batch, exc)
-        else:
-            if isinstance(value, BothStages):
-                self._both_stages_done(batch, value, started_s)
-            else:
-                self._stage_done(batch, value, self._clock() - started_s)
+            value = exc
         finally:
             prefetch.cancel()
+        if batch.jobs[0] not in self._rows:
+            return  # the batcher was reset meanwhile
+        if isinstance(value, WorkerLost):
+            self._stats.failed(self.name, "lost")
+            self._lost(batch, value)
+        elif isinstance(value, TuttiError):
+            self._stats.failed(self.name, "failed")
+            self._bisect(batch, value)
+        elif isinstance(value, BothStages):
+            self._both_stages_done(batch, value, started_s)
+        else:
+            self._stage_done(batch, value, self._clock() - started_s)
         self._stats.worker(self.name, self.worker.status)
 
     def _prefetch(self) -> None:

@@ -25,7 +25,7 @@ class VoiceId(BaseModel):
     id: str
 
 
-class SpeechOptions(BaseModel):
+class SpeechFields(BaseModel):
     """The options that every body has."""
 
     model_config = ConfigDict(extra="ignore", allow_inf_nan=False)
@@ -78,7 +78,7 @@ def _or(value: float | None, default: float) -> float:
     return default if value is None else value
 
 
-class SpeechBody(SpeechOptions):
+class SpeechBody(SpeechFields):
     """POST /v1/audio/speech."""
 
     model_config = ConfigDict(
@@ -117,7 +117,7 @@ class CaptionBody(SpeechBody):
     return_timestamps: bool | None = Field(None, description="default: true")
 
 
-class TtsBody(SpeechOptions):
+class TtsBody(SpeechFields):
     """POST /tts and /tts/stream, and each item of /tts/batch."""
 
     model_config = ConfigDict(
@@ -170,7 +170,7 @@ class TrialBody(BaseModel):
     policy: str
 
 
-class JobBody(SpeechOptions):
+class JobBody(SpeechFields):
     """POST /v1/jobs, as JSON or as fields of a form."""
 
     model_config = ConfigDict(

@@ -13,7 +13,7 @@ from typing import Protocol
 from tutti import text as front
 from tutti.errors import G2PUnavailable
 from tutti.text.chunk import Chunk
-from tutti.text.g2p_process import G2PProcess, NextChunks, OpenStream, StreamLost
+from tutti.text.g2p_process import G2PProcess, NextChunks, OpenText, StreamLost
 from tutti.text.user_lexicon import UserLexicon
 
 MAX_CHUNKS_AT_ONCE = 4  # of one text; a larger batch makes other texts wait longer
@@ -61,7 +61,7 @@ class G2PPool:
                 deaths = 0
                 while True:
                     try:
-                        opens = None if open_ else OpenStream(text, code, user_lexicon, whole_text, n_done)
+                        opens = None if open_ else OpenText(text, code, user_lexicon, whole_text, n_done)
                         made = await clerk.next_chunks(NextChunks(stream, n_chunks, opens))
                         break
                     except StreamLost as lost:

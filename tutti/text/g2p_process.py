@@ -30,11 +30,11 @@ class NextChunks:
 
     stream: int
     n_chunks: int
-    open: "OpenStream | None"
+    open: "OpenText | None"
 
 
 @dataclass(frozen=True, slots=True)
-class OpenStream:
+class OpenText:
     """The text of a stream, and how many of its chunks to skip."""
 
     text: str
@@ -90,7 +90,7 @@ class G2PProcess:
         self._loop = asyncio.get_running_loop()
         self._thread.start()
         try:
-            await self.next_chunks(NextChunks(-1, 0, OpenStream("", "en-us")))
+            await self.next_chunks(NextChunks(-1, 0, OpenText("", "en-us")))
         except StreamLost as lost:
             raise G2PUnavailable(f"the G2P process does not start: {lost}") from None
 

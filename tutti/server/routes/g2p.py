@@ -12,7 +12,7 @@ from tutti.server.body_limit import limit_body, read_body, replay_body
 from tutti.server.errors import TooLarge, error_response, install_error_handlers
 from tutti.text.aligned_text import AlignedText
 from tutti.text.chunk import Pronunciation
-from tutti.text.g2p.schema import G2PRequest, G2PResponse, G2PWord
+from tutti.text.g2p.schema import MAX_CHARACTERS, G2PRequest, G2PResponse, G2PWord
 from tutti.text.language import language
 from tutti.text.normalize import normalize
 
