@@ -9,8 +9,6 @@ import signal
 import sqlite3
 import subprocess
 import sys
-import threading
-import time
 import wave
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import contextmanager
@@ -22,12 +20,11 @@ import httpx2
 import pytest
 
 from tests.audiobook.make_epub import epub, page, png
-from tests.fakes import silent_voices, tone_engine
-from tests.server.harness import FakeEngine, GatedModel, RunningServer, assert_error, serving
+from tests.fakes import silent_voices
+from tests.server.harness import FakeEngine, RunningServer, assert_error, serving
 from tutti.audiobook.book import Chapter
 from tutti.audiobook.passages import passages
 from tutti.errors import ModelFailed
-from tutti.model.tone import FRAMES_PER_TOKEN
 from tutti.speech import Speech, SpeechParams
 
 ROOT = Path(__file__).parents[2]
@@ -388,32 +385,3 @@ def test_a_failed_job_says_where_and_can_be_resumed(voice_folder: Path, tmp_path
         fake_engine.fail_at = None
         server.post(f"/v1/jobs/{id}/resume")
         assert wait_for_end(server, id)["state"] == "done"
-
-
-# -- priority below live requests---------------------------------------------------------------------------------
-
-
-def test_a_live_request_does_not_wait_behind_a_job(voice_folder: Path) -> None:
-    """While a row of a job runs and others wait, the text of a live request is the next to run."""
-    model = GatedModel()
-    model.permits = threading.Semaphore(0)
-    engine = tone_engine(silent_voices(voice_folder), lambda: model, max_batch_size=1)
-    with serving(engine) as server:
-        id = create_job(server)["id"]
-        assert model.at_work.wait(60)
-        answers: list[int] = []
-
-        def request() -> None:
-            response = server.client().post("/v1/audio/speech", json={"input": "lanterns", "response_format": "pcm"})
-            answers.append(response.status_code)
-
-        thread = threading.Thread(target=request)
-        thread.start()
-        while not engine.stats()["queue_status"]["by_class"]["first"]:
-            time.sleep(0.01)
-        assert engine.stats()["queue_status"]["by_class"]["bulk"]
-        model.permits.release(1000)
-        thread.join(60)
-        assert answers == [200]
-        assert wait_for_end(server, id)["state"] == "done"
-        assert model.n_frames[1] == FRAMES_PER_TOKEN * len("_lanterns_")
