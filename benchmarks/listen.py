@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tutti.verify.recogniser import Moonshine, for_listening
-from tutti.weights import EARS, Store, shown, sources
+from tutti.weights import RECOGNISER, Store, show_progress, sources
 
 
 class Recogniser(Protocol):
@@ -29,9 +29,9 @@ def recogniser(name: str, home: Path) -> Recogniser:
     match name:
         case "moonshine":
             store = Store(home)
-            with shown() as progress:
-                store.ensure(EARS, sources=sources(), progress=progress)
-            return Moonshine(*map(store.path, EARS))
+            with show_progress() as progress:
+                store.ensure(RECOGNISER, sources=sources(), progress=progress)
+            return Moonshine(*map(store.path, RECOGNISER))
         case "whisper":
             return Whisper(home / "recognisers")
     raise ValueError(f"unknown recogniser {name!r}; known: moonshine, whisper")

@@ -29,7 +29,7 @@ from benchmarks.sentences import Sentence, sentences, spread
 from benchmarks.speak import Memory, Speaker, spoken_key
 from tutti import settings
 from tutti.speech import SAMPLE_RATE, Samples, SpeechParams
-from tutti.weights import FP32_MODEL, INT8_MODEL, Precision, Store, shown, sources, wanted
+from tutti.weights import FP32_MODEL, INT8_MODEL, Precision, Store, required_files, show_progress, sources
 
 VOICES = "af_heart,am_michael,bf_emma,am_puck,af_bella,bm_george,af_nicole,am_fenrir"
 MODELS = {"fp32": FP32_MODEL, "int8": INT8_MODEL}
@@ -111,8 +111,8 @@ def main(
     console = Console()
     home = settings.load({"home": home})[0].home
     store = Store(home)
-    with shown() as progress:
-        store.ensure(wanted(precision), sources=sources(), progress=progress)
+    with show_progress() as progress:
+        store.ensure(required_files(precision), sources=sources(), progress=progress)
     chosen = [one for one in spread(sentences(), n_sentences) if category in (None, one.category)]
     names = sides.split(",")
 

@@ -9,7 +9,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import BinaryIO
 
-from tutti.audio.tagged import Container, Mark, Picture, Tags, writer
+from tutti.audio.tagged import ChapterMark, Container, CoverImage, Tags, writer
 from tutti.audiobook.book import Book
 from tutti.audiobook.journal import Journal
 from tutti.audiobook.passages import Passage
@@ -106,9 +106,9 @@ def _sync_folder(folder: Path) -> None:
             os.close(handle)
 
 
-def _marks(book: Book, plan: Sequence[Passage], journal: Journal) -> list[Mark]:
+def _marks(book: Book, plan: Sequence[Passage], journal: Journal) -> list[ChapterMark]:
     """When each chapter is heard; one in which nothing is said has no mark."""
-    marks: list[Mark] = []
+    marks: list[ChapterMark] = []
     at = 0
     for n, of_chapter in groupby(enumerate(plan), key=lambda each: each[1].chapter):
         start = at
@@ -117,13 +117,13 @@ def _marks(book: Book, plan: Sequence[Passage], journal: Journal) -> list[Mark]:
             n_said += journal.n_samples[i]
             at += journal.n_samples[i] + len(silence(passage.pause_s))
         if n_said:
-            marks.append(Mark(book.chapters[n].title, start / SAMPLE_RATE, at / SAMPLE_RATE))
+            marks.append(ChapterMark(book.chapters[n].title, start / SAMPLE_RATE, at / SAMPLE_RATE))
     return marks
 
 
-def _tags(book: Book, marks: Sequence[Mark]) -> Tags:
+def _tags(book: Book, marks: Sequence[ChapterMark]) -> Tags:
     cover = book.cover
-    picture = Picture(cover.data, cover.kind, cover.width, cover.height) if cover else None
+    picture = CoverImage(cover.data, cover.kind, cover.width, cover.height) if cover else None
     return Tags(book.title, book.author, marks, picture)
 
 

@@ -194,13 +194,13 @@ def pull(
 ) -> None:
     """Fetch the model, the voices and the lexicons, once."""
     from tutti.model.choice import choose, file_precision
-    from tutti.weights import Store, shown, sources, wanted
+    from tutti.weights import Store, required_files, show_progress, sources
 
     chosen, _ = settings.load({"home": home, "offline": offline, "precision": precision})
     store = Store(chosen.home)
     precision_here = choose(chosen.backend, chosen.device).precision if chosen.precision == "auto" else chosen.precision
-    files = wanted(file_precision(precision_here))
-    with shown() as progress:
+    files = required_files(file_precision(precision_here))
+    with show_progress() as progress:
         if verify:
             store.verify(files, progress)
         store.ensure(files, sources=sources(folder, offline=chosen.offline), progress=progress)
@@ -230,10 +230,10 @@ def verify(
     from tutti.verify import sentences as said
     from tutti.verify import verify as measured
     from tutti.verify.recogniser import Moonshine
-    from tutti.verify.reference import Official
+    from tutti.verify.reference import ReferenceModel
     from tutti.verify.report import HEAD, Report, outcome
     from tutti.voices import Voices
-    from tutti.weights import EARS, MODELS, Store, shown, sources, wanted
+    from tutti.weights import MODELS, RECOGNISER, Store, required_files, show_progress, sources
 
     chosen, _ = settings.load(
         {
@@ -250,16 +250,16 @@ def verify(
         raise InvalidInput(f"cannot write {out}: there is no folder {out.parent}", param="out")
     choice = choose(chosen.backend, chosen.device, chosen.precision, chosen.compile)
     store = Store(chosen.home)
-    files = [*wanted(choice.weights), *(EARS if listen else ())]
-    with shown() as progress:
+    files = [*required_files(choice.weights), *(RECOGNISER if listen else ())]
+    with show_progress() as progress:
         store.ensure(files, sources=sources(offline=chosen.offline), progress=progress)
     path = store.path(MODELS[choice.weights])
-    ears = None if store.missing(EARS) else Moonshine(*map(store.path, EARS))
+    ears = None if store.missing(RECOGNISER) else Moonshine(*map(store.path, RECOGNISER))
     rows = said.sentences(Voices(chosen.home / "voices"), sentences)
     with _steps() as show, closing(load(path, choice, chosen.threads)) as model:
         if warm_up := getattr(model, "warm_up", None):
             warm_up()
-        checks = measured(model, Official(path, chosen.threads), rows, ears, GATES[choice.precision], show)
+        checks = measured(model, ReferenceModel(path, chosen.threads), rows, ears, GATES[choice.precision], show)
     notes = [] if ears else ["Words were not counted: the recogniser is not here; --listen fetches it (73 MB)."]
     report = Report(describe(choice), len(rows), checks, notes)
     report.save(out)
@@ -292,10 +292,10 @@ def g2p_serve(
 
     from tutti.server.routes.g2p import g2p_app
     from tutti.text.g2p import G2P
-    from tutti.weights import LEXICONS, Store, shown, sources
+    from tutti.weights import LEXICONS, Store, show_progress, sources
 
     chosen, _ = settings.load({"home": home, "offline": offline})
-    with shown() as progress:
+    with show_progress() as progress:
         Store(chosen.home).ensure(LEXICONS, sources=sources(offline=chosen.offline), progress=progress)
     uvicorn.run(g2p_app(G2P(chosen.home).pronounce), host=host, port=port, log_level="info")
 

@@ -1,6 +1,6 @@
-"""What verification says: sentences that a recogniser spells in one way only, with their American phonemes.
+"""The sentences of a verification, each with only one spelling, and their American phonemes.
 
-The phonemes are written down, so that the network is measured and not the front end.
+The phonemes are fixed, so that the network is measured and not the text front end.
 """
 
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ from tutti.speech import Utterance
 from tutti.text import vocab
 from tutti.voices import Voices
 
-# Fewer voices than sentences, fewer speeds than voices, no common factor: the same three meet again after 560 rows.
+# No common factor with each other or with the sentences: a combination repeats only after 560 rows.
 VOICES = ("af_heart", "bm_george", "am_michael", "bf_emma", "af_bella", "am_fenrir", "bf_isabella")
 SPEEDS = (1.0, 1.15, 0.9, 1.0, 1.3)
 SENTENCES = (
@@ -83,20 +83,20 @@ SENTENCES = (
 
 
 @dataclass(frozen=True, slots=True)
-class Sentence:
-    """What is said, and the row that says it."""
+class CheckSentence:
+    """A text, and the row that speaks it."""
 
     text: str
     voice: str
     row: Utterance
 
 
-def sentences(voices: Voices, n: int) -> list[Sentence]:
-    """n rows: short ones and long ones, voices and speeds in turn."""
+def sentences(voices: Voices, n: int) -> list[CheckSentence]:
+    """n rows, short and long, with voices and speeds in turn."""
     return list(islice(_endless(voices), n))
 
 
-def _endless(voices: Voices) -> Iterator[Sentence]:
+def _endless(voices: Voices) -> Iterator[CheckSentence]:
     for (text, phonemes), name, speed in zip(cycle(SENTENCES), cycle(VOICES), cycle(SPEEDS)):
         style = voices.get(name).style(len(phonemes))
-        yield Sentence(text, name, Utterance(vocab.encode(phonemes), style, speed))
+        yield CheckSentence(text, name, Utterance(vocab.encode(phonemes), style, speed))
