@@ -227,19 +227,7 @@ def test_our_backends_pass(home: Path, tmp_path: Path, flags: list[str]) -> None
     if "torch" in flags:
         pytest.importorskip("torch")
     out = tmp_path / "verify.md"
-    fixed = [
-        "--home",
-        str(home),
-        "--device",
-        "cpu",
-        "--threads",
-        "1",
-        "--sentences",
-        "2",
-        "--out",
-        str(out),
-        "--listen",
-    ]
+    fixed = f"--home {home} --device cpu --threads 1 --sentences 2 --out {out} --listen".split()
     result = CliRunner().invoke(cli.app, ["verify", *flags, *fixed])
     assert result.exit_code == 0, result.output
     assert "| words, among others |" in out.read_text()

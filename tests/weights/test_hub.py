@@ -47,9 +47,7 @@ def test_a_broken_connection_is_resumed_where_it_broke(hub_server: Any, make_fil
     assert hub_server.ranges() == [None, "bytes=100000-", "bytes=150000-"]
 
 
-def test_an_interrupted_pull_is_resumed_by_the_next_one(
-    hub_server: Any, make_file: Any, progress: Any, tmp_path: Path
-) -> None:
+def test_an_interrupted_pull_is_resumed(hub_server: Any, make_file: Any, progress: Any, tmp_path: Path) -> None:
     file = make_file("model.onnx", CONTENT)
     hub_server.contents = {"model.onnx": CONTENT}
 
@@ -128,9 +126,7 @@ def test_files_that_are_not_on_the_hub_are_not_requested(hub_server: Any, make_f
     assert not hub_server.requests
 
 
-def test_a_refusing_hub_is_given_up_before_most_files_are_requested(
-    hub_server: Any, make_file: Any, tmp_path: Path
-) -> None:
+def test_a_refusing_hub_is_not_asked_for_all_files(hub_server: Any, make_file: Any, tmp_path: Path) -> None:
     hub_server.status = 403
     files = [make_file(f"{n}.bin", b"%d" % n) for n in range(100)]
     with pytest.raises(WeightsUnavailable, match="Hugging Face hub: answered 403 Forbidden"):
@@ -147,9 +143,7 @@ def test_the_users_token_is_sent(
     assert {headers["authorization"] for _, _, headers in hub_server.requests} == {"Bearer hf_secret"}
 
 
-def test_a_refused_connection_is_reported_once(
-    use_endpoint: Callable[[str], None], make_file: Any, tmp_path: Path
-) -> None:
+def test_no_connection_is_reported_once(use_endpoint: Callable[[str], None], make_file: Any, tmp_path: Path) -> None:
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))
         use_endpoint(f"http://127.0.0.1:{closed.getsockname()[1]}")

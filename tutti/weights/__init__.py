@@ -23,22 +23,8 @@ from tutti.weights.progress import DownloadProgress, show_progress
 from tutti.weights.source import Source
 from tutti.weights.store import Store
 
-__all__ = [
-    "FP32_MODEL",
-    "INT8_MODEL",
-    "LEXICONS",
-    "MODELS",
-    "RECOGNISER",
-    "VOICES",
-    "DownloadProgress",
-    "File",
-    "Precision",
-    "Source",
-    "Store",
-    "required_files",
-    "show_progress",
-    "sources",
-]
+__all__ = ["FP32_MODEL", "INT8_MODEL", "LEXICONS", "MODELS", "RECOGNISER", "VOICES", "DownloadProgress", "File",
+           "Precision", "Source", "Store", "required_files", "show_progress", "sources"]  # fmt: skip
 
 
 def sources(folder: Path | None = None, *, offline: bool = False) -> list[Source]:
