@@ -27,7 +27,7 @@ def hum(text: str, voice: str) -> bytes:
 
 def official_model(home: Path) -> Speak:
     from benchmarks.quality import tutti_phonemes
-    from benchmarks.speak import Speaker
+    from benchmarks.speaker import Speaker
     from tutti.weights import FP32_MODEL, Store
 
     model = Speaker(Store(home).path(FP32_MODEL), home / "voices")

@@ -11,18 +11,7 @@ import pytest
 
 from tutti.errors import InvalidInput, MissingExtra
 from tutti.model import choice as model_choice
-from tutti.model.choice import (
-    PRECISIONS,
-    Backend,
-    Choice,
-    Compile,
-    Device,
-    Precision,
-    choose,
-    describe,
-    file_precision,
-    load,
-)
+from tutti.model.choice import PRECISIONS, Backend, Choice, Compile, Device, Precision, choose, file_precision, load
 
 Machine = Callable[..., None]
 
@@ -63,9 +52,7 @@ def choice_or_error(*options: str) -> Choice | InvalidInput:
 
 
 @pytest.mark.parametrize("cuda", [True, False])
-def test_every_combination_is_honoured_exactly_or_refused_with_the_name_of_a_setting(
-    machine: Machine, cuda: bool
-) -> None:
+def test_every_combination_is_honoured_or_refused_with_the_name_of_a_setting(machine: Machine, cuda: bool) -> None:
     machine(torch=True, cuda=cuda)
     honoured = set()
     for backend, device, precision, compile in itertools.product(
@@ -130,5 +117,5 @@ def test_choosing_for_a_processor_does_not_import_torch() -> None:
 
 
 def test_a_choice_is_described_with_library_device_and_precision() -> None:
-    text = describe(Choice("onnx", "cpu", "int8"))
+    text = model_choice.describe(Choice("onnx", "cpu", "int8"))
     assert all(word in text for word in ("onnxruntime", "cpu", "int8"))

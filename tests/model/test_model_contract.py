@@ -103,9 +103,7 @@ def test_a_row_does_not_hear_its_neighbours(model: Model, rows: list[Utterance],
         assert distance_db(sound, sounds[i]) <= tolerance.sound_db
 
 
-def test_the_place_in_a_batch_does_not_change_a_sample(
-    model: Model, rows: list[Utterance], tolerance: Tolerance
-) -> None:
+def test_the_place_in_a_batch_changes_no_sample(model: Model, rows: list[Utterance], tolerance: Tolerance) -> None:
     frames = model.acoustic(rows)
     first = model.vocoder([frames[0], frames[2]])[0]
     second = model.vocoder([frames[3], frames[0]])[1]
@@ -113,7 +111,7 @@ def test_the_place_in_a_batch_does_not_change_a_sample(
     assert distance_db(second, first) <= tolerance.sound_db
 
 
-def test_the_same_seed_is_the_same_sound_whatever_the_seeds_of_others(
+def test_the_same_seed_sounds_the_same_whatever_the_seeds_of_others(
     model: Model, row: Row, tolerance: Tolerance
 ) -> None:
     plain, other = row(9), row(5, "am_adam")

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from tests.fakes import running, silent_voices, tone_engine
-from tests.pitch_meter import moved_semitones, semitones
-from tests.recogniser_helper import heard, word_error_rate
+from tests.pitch_meter import semitones, shift_semitones
+from tests.recogniser_helper import recognise, word_error_rate
 from tutti.engine.build import open_engine
 from tutti.errors import InvalidInput
 from tutti.model.prosody import EMOTIONS, LIMITS, VOICED_HZ, apply_prosody, check_prosody, combine, find_emotion
@@ -170,7 +170,7 @@ def test_pitch_and_energy_are_measurable_in_the_audio(home: Path) -> None:
         for pitch, energy in ((3.0, 0.0), (-3.0, 0.0), (0.0, 3.0), (0.0, -3.0)):
             changed = engine.speak(TEXT, pitch=pitch, energy=energy)
             assert len(changed.samples) == len(plain.samples)
-            assert moved_semitones(plain.samples, changed.samples) == pytest.approx(pitch, abs=0.2)
+            assert shift_semitones(plain.samples, changed.samples) == pytest.approx(pitch, abs=0.2)
             louder_db = 10 * np.log10(np.mean(changed.samples**2) / np.mean(plain.samples**2))
             assert louder_db == pytest.approx(energy, abs=1.0)
-            assert word_error_rate(TEXT, heard(changed.samples, SAMPLE_RATE)) == 0
+            assert word_error_rate(TEXT, recognise(changed.samples, SAMPLE_RATE)) == 0

@@ -7,7 +7,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import BinaryIO
 
-from tutti.audio.tagged import Container, Mark, Picture, Tags, writer
+from tutti.audio.tagged import ChapterMark, Container, CoverImage, Tags, writer
 from tutti.audiobook.book import Book
 from tutti.audiobook.journal import Journal
 from tutti.audiobook.passages import Passage
@@ -88,9 +88,9 @@ def _file(path: Path) -> Iterator[BinaryIO]:
         raise write_error(path, exc) from exc
 
 
-def _chapter_marks(book: Book, plan: Sequence[Passage], journal: Journal) -> list[Mark]:
+def _chapter_marks(book: Book, plan: Sequence[Passage], journal: Journal) -> list[ChapterMark]:
     """Start and end of each chapter; a chapter without speech has no mark."""
-    marks: list[Mark] = []
+    marks: list[ChapterMark] = []
     at = 0
     for n, numbered in groupby(enumerate(plan), key=lambda each: each[1].chapter):
         start = at
@@ -99,13 +99,13 @@ def _chapter_marks(book: Book, plan: Sequence[Passage], journal: Journal) -> lis
             n_spoken += journal.n_samples[i]
             at += journal.n_samples[i] + len(silence(passage.pause_s))
         if n_spoken:
-            marks.append(Mark(book.chapters[n].title, start / SAMPLE_RATE, at / SAMPLE_RATE))
+            marks.append(ChapterMark(book.chapters[n].title, start / SAMPLE_RATE, at / SAMPLE_RATE))
     return marks
 
 
-def _tags(book: Book, marks: Sequence[Mark]) -> Tags:
+def _tags(book: Book, marks: Sequence[ChapterMark]) -> Tags:
     cover = book.cover
-    picture = Picture(cover.data, cover.kind, cover.width, cover.height) if cover else None
+    picture = CoverImage(cover.data, cover.kind, cover.width, cover.height) if cover else None
     return Tags(book.title, book.author, marks, picture)
 
 

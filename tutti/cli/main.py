@@ -101,13 +101,13 @@ def pull(
 ) -> None:
     """Download the model, the voices and the lexicons."""
     from tutti.model.choice import choose, file_precision
-    from tutti.weights import Store, shown, sources, wanted
+    from tutti.weights import Store, required_files, show_progress, sources
 
     chosen, _ = settings.load({"home": home, "offline": offline, "precision": precision})
     store = Store(chosen.home)
     precision_here = choose(chosen.backend, chosen.device).precision if chosen.precision == "auto" else chosen.precision
-    files = wanted(file_precision(precision_here))
-    with shown() as progress:
+    files = required_files(file_precision(precision_here))
+    with show_progress() as progress:
         if verify:
             store.verify(files, progress)
         store.ensure(files, sources=sources(folder, offline=chosen.offline), progress=progress)
@@ -135,10 +135,10 @@ def g2p_serve(
 
     from tutti.server.routes.g2p import g2p_app
     from tutti.text.g2p import G2P
-    from tutti.weights import LEXICONS, Store, shown, sources
+    from tutti.weights import LEXICONS, Store, show_progress, sources
 
     chosen, _ = settings.load({"home": home, "offline": offline})
-    with shown() as progress:
+    with show_progress() as progress:
         Store(chosen.home).ensure(LEXICONS, sources=sources(offline=chosen.offline), progress=progress)
     uvicorn.run(g2p_app(G2P(chosen.home).pronounce), host=host, port=port, log_level="info")
 

@@ -33,11 +33,11 @@ def verify(
     from tutti.verify import GATES
     from tutti.verify import verify as measure
     from tutti.verify.recogniser import Moonshine
-    from tutti.verify.reference import Official
+    from tutti.verify.reference import ReferenceModel
     from tutti.verify.report import HEAD, Report, outcome
     from tutti.verify.sentences import sentences as test_sentences
     from tutti.voices import Voices
-    from tutti.weights import EARS, MODELS, Store, shown, sources, wanted
+    from tutti.weights import MODELS, RECOGNISER, Store, required_files, show_progress, sources
 
     chosen, _ = settings.load(
         {
@@ -49,16 +49,16 @@ def verify(
         raise InvalidInput(f"cannot write {out}: there is no folder {out.parent}", param="out")
     choice = choose(chosen.backend, chosen.device, chosen.precision, chosen.compile)
     store = Store(chosen.home)
-    files = [*wanted(choice.weights), *(EARS if listen else ())]
-    with shown() as progress:
+    files = [*required_files(choice.weights), *(RECOGNISER if listen else ())]
+    with show_progress() as progress:
         store.ensure(files, sources=sources(offline=chosen.offline), progress=progress)
     path = store.path(MODELS[choice.weights])
-    recogniser = None if store.missing(EARS) else Moonshine(*map(store.path, EARS))
+    recogniser = None if store.missing(RECOGNISER) else Moonshine(*map(store.path, RECOGNISER))
     rows = test_sentences(Voices(chosen.home / "voices"), sentences)
     with progress_bar() as show, closing(load(path, choice, chosen.threads)) as model:
         if warm_up := getattr(model, "warm_up", None):
             warm_up()
-        checks = measure(model, Official(path, chosen.threads), rows, recogniser, GATES[choice.precision], show)
+        checks = measure(model, ReferenceModel(path, chosen.threads), rows, recogniser, GATES[choice.precision], show)
     notes = [] if recogniser else ["Words were not counted: the recogniser is missing; --listen downloads it (73 MB)."]
     report = Report(describe(choice), len(rows), checks, notes)
     report.save(out)

@@ -31,7 +31,7 @@ from tutti.text.frontend import G2PPool, G2PThread, TextFrontend
 from tutti.text.g2p import G2P
 from tutti.text.user_lexicon import LexiconFile
 from tutti.voices import Voices
-from tutti.weights import FP32_MODEL, MODELS, Store, shown, sources, wanted
+from tutti.weights import FP32_MODEL, MODELS, Store, required_files, show_progress, sources
 from tutti.worker.base import Worker
 from tutti.worker.messages import Progress
 from tutti.worker.process import ProcessWorker
@@ -83,9 +83,9 @@ def open_engine(
     """
     choices = _choices(settings)
     store = Store(settings.home)
-    with shown() as bars:
+    with show_progress() as bars:
         for _, choice in choices:
-            store.ensure(wanted(choice.weights), sources=sources(offline=settings.offline), progress=bars)
+            store.ensure(required_files(choice.weights), sources=sources(offline=settings.offline), progress=bars)
     checkpoints = Checkpoints(settings.home, choices, settings.threads)
     kind = ProcessWorker if for_server else ThreadWorker
     workers = [kind(checkpoints, progress=progress) for _ in range(settings.workers or 1)]

@@ -83,7 +83,7 @@ def conv(
     n_rows, n_times, n_out = out.shape
     kernel, n_in, _ = taps.shape
     columns, depth = min(128, n_out), min(64, n_in)
-    fills = n_rows * triton.cdiv(n_times, 256) * (n_out // columns) >= 2 * _n_processors(x.device)
+    fills = n_rows * triton.cdiv(n_times, 256) * (n_out // columns) >= 2 * n_processors(x.device)
     times, warps, stages = (256, 8, 3) if fills else (64, 4, 4)
     n_tiles, half = triton.cdiv(n_times, times), out.dtype == torch.float16
     tiles = torch.empty((n_rows, n_tiles, 2, n_out) if stats else 1, device=x.device)
@@ -103,5 +103,5 @@ def conv(
     return tiles, times
 
 
-def _n_processors(device: torch.device) -> int:
+def n_processors(device: torch.device) -> int:
     return torch.cuda.get_device_properties(device).multi_processor_count

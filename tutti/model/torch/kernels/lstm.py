@@ -14,6 +14,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from tutti.model.torch.kernels.convs import n_processors
+
 UNITS = 16  # hidden units of a program
 UNSET = -1  # as int32; as a float it is a NaN that no arithmetic produces
 
@@ -91,7 +93,7 @@ def _rows(gates, high, low, out, lengths, B, T, scale, H: tl.constexpr, UNITS: t
 
 def fits_lstm(n_rows: int, hidden: int, device: torch.device) -> bool:
     """Whether all programs fit on the device at once: they wait for each other."""
-    return _n_programs(triton.cdiv(n_rows, 16), hidden) <= _n_processors(device)
+    return _n_programs(triton.cdiv(n_rows, 16), hidden) <= n_processors(device)
 
 
 def lstm(gates: Tensor, weights: Tensor, high: Tensor, low: Tensor, scale: float, lengths: Tensor) -> Tensor:
@@ -99,7 +101,7 @@ def lstm(gates: Tensor, weights: Tensor, high: Tensor, low: Tensor, scale: float
     n_rows, n_times, _, hidden, _ = gates.shape
     out = torch.full((n_rows, n_times, 2, hidden), UNSET, dtype=torch.int32, device=gates.device)
     parts = hidden // UNITS
-    if _n_programs(n_rows, hidden) <= _n_processors(gates.device):
+    if _n_programs(n_rows, hidden) <= n_processors(gates.device):
         _one_row[parts, 2, n_rows](gates, weights, out, lengths, n_times, hidden, UNITS, num_warps=4)
     else:
         _rows[parts, 2, triton.cdiv(n_rows, 16)](gates, high, low, out, lengths, n_rows, n_times, scale,
@@ -109,7 +111,3 @@ def lstm(gates: Tensor, weights: Tensor, high: Tensor, low: Tensor, scale: float
 
 def _n_programs(n_groups: int, hidden: int) -> int:
     return 2 * n_groups * (hidden // UNITS)
-
-
-def _n_processors(device: torch.device) -> int:
-    return torch.cuda.get_device_properties(device).multi_processor_count

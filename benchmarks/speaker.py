@@ -1,4 +1,4 @@
-"""Phonemes spoken by the official graph, and what was heard in them, kept so that a run can go on where it stopped."""
+"""Speech of the official graph, and a cache of speech and transcripts so that a run can be resumed."""
 
 import hashlib
 import json
@@ -13,7 +13,7 @@ from tutti.text import vocab
 
 
 class Speaker:
-    """The whole official graph on two threads, the same for every front end."""
+    """The unchanged official graph on two threads, the same for every front end."""
 
     def __init__(self, graph: Path, voices: Path) -> None:
         import onnxruntime as ort
@@ -26,7 +26,7 @@ class Speaker:
         self._voices = voices
 
     def speak(self, phonemes: str, voice: str) -> NDArray[np.float32]:
-        """Samples at 24 kHz. What is not one of Kokoro's symbols is left out, as upstream does."""
+        """Samples at 24 kHz. Symbols that Kokoro does not know are left out, as upstream does."""
         symbols, _ = vocab.split_known(phonemes)
         if not 0 < len(symbols) <= MAX_PHONEMES:
             raise ValueError(f"{len(symbols)} phonemes, not between 1 and {MAX_PHONEMES}: {phonemes[:60]!r}")
@@ -40,26 +40,23 @@ class Speaker:
         return samples
 
 
-class Memory:
-    """What was spoken (as .wav files, good for listening) and what was heard in it."""
+class SpeechCache:
+    """Speech as .wav files, and its transcripts by one recogniser."""
 
-    def __init__(self, folder: Path, listener: str) -> None:
+    def __init__(self, folder: Path, recogniser: str) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self._folder = folder
-        self._file = folder / f"heard-{listener}.jsonl"
+        self._file = folder / f"heard-{recogniser}.jsonl"
         lines = self._file.read_text("utf-8").splitlines() if self._file.exists() else []
-        self._heard: dict[str, str] = dict(map(json.loads, lines))
+        self._transcripts: dict[str, str] = dict(map(json.loads, lines))
 
-    def knows(self, key: str) -> bool:
-        return key in self._heard
+    def transcript(self, key: str) -> str | None:
+        return self._transcripts.get(key)
 
-    def heard(self, key: str) -> str:
-        return self._heard[key]
-
-    def keep(self, key: str, heard: str) -> None:
-        self._heard[key] = heard
+    def add_transcript(self, key: str, transcript: str) -> None:
+        self._transcripts[key] = transcript
         with self._file.open("a", encoding="utf-8") as file:
-            file.write(json.dumps([key, heard], ensure_ascii=False) + "\n")
+            file.write(json.dumps([key, transcript], ensure_ascii=False) + "\n")
 
     def samples(self, key: str) -> NDArray[np.float32] | None:
         path = self._folder / f"{key}.wav"
@@ -68,7 +65,7 @@ class Memory:
         with wave.open(str(path)) as file:
             return np.frombuffer(file.readframes(file.getnframes()), np.int16).astype(np.float32) / np.float32(32767)
 
-    def keep_samples(self, key: str, samples: NDArray[np.float32]) -> None:
+    def add_samples(self, key: str, samples: NDArray[np.float32]) -> None:
         new = self._folder / f"{key}.new"
         with wave.open(str(new), "wb") as file:
             file.setnchannels(1)
@@ -78,6 +75,6 @@ class Memory:
         new.rename(self._folder / f"{key}.wav")
 
 
-def spoken_key(said: str, voice: str, by: str) -> str:
-    """The name of one piece of speech: the same phonemes by the same voice and graph are spoken once."""
-    return hashlib.sha256("\0".join((said, voice, by)).encode()).hexdigest()[:24]
+def cache_key(text: str, voice: str, speaker: str) -> str:
+    """The key of one piece of speech: the same phonemes by the same voice and graph are spoken once."""
+    return hashlib.sha256("\0".join((text, voice, speaker)).encode()).hexdigest()[:24]
