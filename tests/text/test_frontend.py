@@ -13,7 +13,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from tests.text.reciting import Reciter
+from tests.text.scripted_g2p import ScriptedG2P
 
 from tests.live_text import alive
 from tutti import text as front
@@ -24,18 +24,18 @@ from tutti.text.g2p import G2P
 
 TIMEOUT_S = 30.0
 KINDS = (G2PThread, G2PPool)
-Started = tuple[asyncio.Runner, TextFrontend, Reciter]
+Started = tuple[asyncio.Runner, TextFrontend, ScriptedG2P]
 LONG = " ".join(f"Sentence {word} has some words of its own." for word in map("abcdefghij".__getitem__, range(10))) * 40
 
 
-async def read(frontend: TextFrontend, text: str, code: str = "en-us", *, patient: bool = False) -> list[Chunk]:
-    return [chunk async for chunk in frontend.chunks(text, code, None, patient)]
+async def read(frontend: TextFrontend, text: str, code: str = "en-us", *, whole_text: bool = False) -> list[Chunk]:
+    return [chunk async for chunk in frontend.chunks(text, code, None, whole_text)]
 
 
 @pytest.fixture(scope="module", params=KINDS, ids=lambda kind: kind.__name__)
 def started_frontend(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Started]:
     """A started front end of each kind, with its event loop."""
-    reciter = Reciter(tmp_path_factory.mktemp("reciter"))
+    reciter = ScriptedG2P(tmp_path_factory.mktemp("reciter"))
     with asyncio.Runner() as runner:
         frontend: TextFrontend = request.param(reciter.pronounce, 2)
         runner.run(frontend.start())
@@ -58,8 +58,8 @@ def test_concurrent_texts_each_become_their_own_chunks(started_frontend: Started
 
 def test_the_option_for_a_whole_text_reaches_the_chunker(started_frontend: Started) -> None:
     runner, frontend, reciter = started_frontend
-    chunks = runner.run(read(frontend, LONG, patient=True))
-    assert chunks == list(front.chunks(LONG, "en-us", reciter.pronounce, patient=True))
+    chunks = runner.run(read(frontend, LONG, whole_text=True))
+    assert chunks == list(front.chunks(LONG, "en-us", reciter.pronounce, whole_text=True))
     assert chunks[0] != next(front.chunks(LONG, "en-us", reciter.pronounce))
 
 
@@ -115,13 +115,13 @@ def run_scenario(scenario: Callable[[G2PPool], Coroutine[None, None, None]], poo
     asyncio.run(run())
 
 
-@pytest.mark.parametrize("patient", [False, True])
-def test_a_process_that_dies_costs_other_texts_no_chunk(tmp_path: Path, patient: bool) -> None:
-    reciter = Reciter(tmp_path)
+@pytest.mark.parametrize("whole_text", [False, True])
+def test_a_process_that_dies_costs_other_texts_no_chunk(tmp_path: Path, whole_text: bool) -> None:
+    reciter = ScriptedG2P(tmp_path)
 
     async def scenario(pool: G2PPool) -> None:
         chunks = []
-        async for chunk in pool.chunks(LONG, "en-us", None, patient):
+        async for chunk in pool.chunks(LONG, "en-us", None, whole_text):
             chunks.append(chunk)
             if len(chunks) == 3:
                 with pytest.raises(G2PUnavailable, match="twice"):
@@ -129,13 +129,13 @@ def test_a_process_that_dies_costs_other_texts_no_chunk(tmp_path: Path, patient:
             if len(chunks) == 20:
                 (pid,) = pool.pids
                 os.kill(pid, signal.SIGKILL)
-        assert chunks == list(front.chunks(LONG, "en-us", reciter.pronounce, patient=patient))
+        assert chunks == list(front.chunks(LONG, "en-us", reciter.pronounce, whole_text=whole_text))
 
     run_scenario(scenario, G2PPool(reciter.pronounce, 1))
 
 
 def test_a_new_text_is_served_before_the_rest_of_long_ones(tmp_path: Path) -> None:
-    reciter = Reciter(tmp_path)
+    reciter = ScriptedG2P(tmp_path)
     per_chunk = LONG.count(".") / len(list(front.chunks(LONG, "en-us", reciter.pronounce)))
 
     async def scenario(pool: G2PPool) -> None:
@@ -171,7 +171,7 @@ def test_processes_have_a_low_priority_and_ignore_signals(tmp_path: Path) -> Non
         assert await read(pool, "Still here.")
         assert child.is_running()
 
-    run_scenario(scenario, G2PPool(Reciter(tmp_path).pronounce, 1))
+    run_scenario(scenario, G2PPool(ScriptedG2P(tmp_path).pronounce, 1))
 
 
 def test_cancelled_streams_do_not_block_the_next_one(tmp_path: Path) -> None:
@@ -190,7 +190,7 @@ def test_cancelled_streams_do_not_block_the_next_one(tmp_path: Path) -> None:
         await asyncio.wait([*cancelled, *immediate])
         assert len(await read(pool, "Hi.")) == 1
 
-    run_scenario(scenario, G2PPool(Reciter(tmp_path).pronounce, 1))
+    run_scenario(scenario, G2PPool(ScriptedG2P(tmp_path).pronounce, 1))
 
 
 def test_a_start_without_dictionaries_names_what_is_missing(tmp_path: Path) -> None:
@@ -229,11 +229,11 @@ PARENT = """
     import asyncio, sys
     from pathlib import Path
     import psutil
-    from tests.text.reciting import Reciter
+    from tests.text.scripted_g2p import ScriptedG2P
     from tutti.text.frontend import G2PPool
 
     async def main(folder, action):
-        pool = G2PPool(Reciter(folder).pronounce, 1)
+        pool = G2PPool(ScriptedG2P(folder).pronounce, 1)
         await pool.start()
         print(*(child.pid for child in psutil.Process().children()), flush=True)
         if action == "waits":
