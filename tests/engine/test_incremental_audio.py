@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.fakes import Running, running, tone_engine
+from tutti.engine.engine import Engine
 from tutti.engine.word_times import join
 from tutti.errors import ModelFailed
 from tutti.model.onnx.incremental.spans import FIRST_FRAMES, MIN_FRAMES, SEARCH_FRAMES, quiet_end, split_spans
@@ -101,6 +102,25 @@ def test_only_the_first_chunk_is_cut(engine: Running, model: Noting) -> None:
     engine.stream(f"{LONG}. " * 4)
     cut = {id(row.features) for batch in model.asked for row in batch if isinstance(row, Span)}
     assert len(cut) == 1
+
+
+def test_a_listener_slower_than_the_engine_still_hears_every_span(voices: Voices) -> None:
+    """Spans of the next chunks are made, one after the other, before they are asked for."""
+    text, model = f"{LONG}. " * 3, Noting()
+
+    async def slow_listener(engine: Engine) -> list[Speech]:
+        speeches = []
+        async for speech in engine.stream(text, SpeechParams("af_heart")):
+            speeches.append(speech)
+            while sum(engine.batchers[0].scheduler.waiting().values()) or engine.workers()["busyWorkers"]:
+                await asyncio.sleep(0.001)
+        return speeches
+
+    with running(tone_engine(voices, lambda: model, capped=True)) as engine:
+        speeches = engine.portal.call(slow_listener, engine.engine)
+        cut = {id(row.features) for batch in model.asked for row in batch if isinstance(row, Span)}
+        assert len(cut) > 1, "later chunks are cut, too"
+        assert np.array_equal(join(speeches).samples, engine.speak(text).samples)
 
 
 def test_among_stretches_of_many_streams_nobody_hears_another(voices: Voices) -> None:

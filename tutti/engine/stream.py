@@ -5,7 +5,7 @@ import logging
 import time
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
-from dataclasses import astuple, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from math import inf
 from typing import Any
 
@@ -57,7 +57,7 @@ class PendingChunk:
     chunk: Chunk
     g2p_s: float
     estimated_s: float  # of audio, the pause included
-    row: Row | None = None  # none for a bare pause
+    audio: asyncio.Future[RowAudio] | None = None  # of its first span; none for a bare pause
 
 
 @dataclass(slots=True, eq=False)
@@ -124,9 +124,10 @@ class Stream:
                     estimated_s = row.estimated_frames * FRAME_S + chunk.pause_s
                     row.position_s = self.playback.reserve(estimated_s)
                     row.deadline_s = self.playback.deadline_s(row.position_s)
-                    self._futures.add(self.batcher.speak(row))
+                    audio = self.batcher.speak(row)
+                    self._futures.add(audio)
                     n_rows += 1
-                    self._pending.put_nowait(PendingChunk(segment, chunk, g2p_s, estimated_s, row))
+                    self._pending.put_nowait(PendingChunk(segment, chunk, g2p_s, estimated_s, audio))
         finally:
             self._pending.put_nowait(None)
 
@@ -172,16 +173,13 @@ class Stream:
 
     async def _spans(self, pending: PendingChunk) -> AsyncGenerator[Speech]:
         """Yield the speech of one chunk, words timed from its start, in spans if it is delivered so."""
-        chunk, row, estimated_s, start_s = pending.chunk, pending.row, pending.estimated_s, 0.0
-        if row is None:
+        chunk, future, estimated_s, start_s = pending.chunk, pending.audio, pending.estimated_s, 0.0
+        if future is None:
             yield self._sent(Speech(silence(chunk.pause_s), (), chunk.span, chunk.dropped), estimated_s)
             return
-        future: asyncio.Future[RowAudio] | None = row.future
         while future is not None:
             audio = await future
             self._futures.discard(future)
-            if start_s == 0.0:
-                _log_chunk(row, audio)
             speech = _speech(pending, audio, start_s)
             start_s += len(audio.samples) / SAMPLE_RATE
             future = audio.next
@@ -217,13 +215,6 @@ def _speech(pending: PendingChunk, audio: RowAudio, start_s: float) -> Speech:
         span = covered_span(words)
     timing = replace(audio.timing, g2p_s=pending.g2p_s if is_first else 0.0)
     return shift_span(Speech(samples, words, span, chunk.dropped if is_first else (), timing), pending.segment.offset)
-
-
-def _log_chunk(row: Row, audio: RowAudio) -> None:
-    log.info(
-        "chunk spoken stream=%d class=%s rows=%d queue=%.1fms acoustic=%.1fms vocoder=%.1fms",
-        row.stream, row.priority, audio.timing.batch_rows, *(1000 * s for s in astuple(audio.timing)[1:4]),
-    )  # fmt: skip
 
 
 async def _timed(chunks: AsyncIterator[Chunk]) -> AsyncGenerator[tuple[Chunk, float]]:
