@@ -4,32 +4,32 @@ OUT ?= tutti.wav
 ARGS ?=
 PAGE = tutti/server/page/index.html
 
-help:  ## what can be done here
+help:  ## list these targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
-serve: .venv/.tutti page-if-possible  ## speech over HTTP, the model fetched first: make serve ARGS="--port 8880 --preset latency"
+serve: .venv/.tutti page-if-possible  ## start the server; downloads the model first: make serve ARGS="--port 8880 --preset latency"
 	.venv/bin/tutti serve $(ARGS)
 
-speak: .venv/.tutti  ## say TEXT into OUT: make speak TEXT="Hello" OUT=hello.wav ARGS="--voice am_adam"
+speak: .venv/.tutti  ## speak TEXT into the file OUT: make speak TEXT="Hello" OUT=hello.wav ARGS="--voice am_adam"
 	.venv/bin/tutti speak "$$TEXT" -o "$$OUT" $(ARGS)
 
-install: .venv/.tutti  ## tutti in .venv, without PyTorch
+install: .venv/.tutti  ## install tutti in .venv, without PyTorch
 
-test: .venv/.dev page-if-possible  ## lint, types and the whole suite, with the real model
+test: .venv/.dev page-if-possible  ## lint, type-check and run all tests, with the real model
 	.venv/bin/ruff check . && .venv/bin/ruff format --check . && .venv/bin/mypy && .venv/bin/pytest $(ARGS)
 
-test-clients: .venv/.dev  ## the code of docs/integrations with the real clients: make test-clients ARGS="--only livekit"
+test-clients: .venv/.dev  ## run the code of docs/integrations with the real clients: make test-clients ARGS="--only livekit"
 	.venv/bin/python -m scripts.test_clients $(ARGS)
 
-page: $(PAGE)  ## the page at /, built from web/ into the package (needs npm)
+page: $(PAGE)  ## build the web page from web/ into the package (needs npm)
 
-pictures: .venv/.dev page  ## the pictures of the page, taken with the real model (needs Chromium)
+pictures: .venv/.dev page  ## take the screenshots of the page, with the real model (needs Chromium)
 	.venv/bin/python -m scripts.pictures $(ARGS)
 
 fmt: .venv/.dev  ## format the code
 	.venv/bin/ruff check --fix . ; .venv/bin/ruff format .
 
-clean:  ## forget the virtual environment and all caches of tools
+clean:  ## delete the virtual environment, caches and the built page
 	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis web/node_modules $(dir $(PAGE))
 
 .venv/bin/pip:
@@ -44,16 +44,16 @@ clean:  ## forget the virtual environment and all caches of tools
 $(PAGE): $(shell find web/src web/public -type f) web/index.html web/docs.html web/vite.config.ts web/tsconfig.json web/node_modules/.tutti
 	cd web && npm run --silent build
 
-# A mirror may lack what the lock file names for a platform; the versions in package.json are exact, too.
+# A mirror may lack a package of the lock file; the versions in package.json are exact, too.
 web/node_modules/.tutti: web/package.json web/package-lock.json
 	cd web && { npm ci --silent 2>/dev/null || npm install --no-package-lock --silent; } && touch node_modules/.tutti
 
-# A server speaks without its page, too.
+# The server also works without its page.
 page-if-possible:
-	@if command -v npm >/dev/null; then $(MAKE) --no-print-directory page || echo "the page could not be built; going on without" >&2; \
-	else echo "no npm here, so no page; going on without" >&2; fi
+	@if command -v npm >/dev/null; then $(MAKE) --no-print-directory page || echo "could not build the page; continuing without it" >&2; \
+	else echo "npm is not installed; continuing without the page" >&2; fi
 
-# As it was typed: "$5" is money here, not a variable.
+# Taken literally: "$5" is money here, not a variable.
 override export TEXT := $(value TEXT)
 export OUT
 .PHONY: help serve speak install test test-clients page page-if-possible pictures fmt clean

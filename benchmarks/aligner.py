@@ -1,7 +1,7 @@
-"""A forced aligner: when each word of a known reading is heard in speech, by hidden Markov models of human speakers.
+"""Forced alignment: the time of each word of a known reading in speech, by hidden Markov models of human speakers.
 
-PocketSphinx with its American English model (in its wheel, 29 MB). It is given the phonemes that were meant, not the
-text, so numbers and names need no dictionary, and each of its words is one word of ours.
+PocketSphinx with its American English model (in its wheel, 29 MB). It gets our phonemes, not the text, so numbers and
+names need no dictionary, and each of its words is one word of ours.
 """
 
 import tempfile
@@ -12,9 +12,8 @@ import numpy as np
 
 from tutti.speech import Samples
 
-LISTEN_RATE = 16_000
 FRAME_S = 0.01
-# A frame is a window of 25.6 ms that begins where the frame does; what changes in it changes about its middle.
+# A frame is a window of 25.6 ms from the start of the frame; a change in it is at about its middle.
 WINDOW_S = (0.0256 - FRAME_S) / 2
 
 ARPABET = {
@@ -28,12 +27,12 @@ ARPABET = {
 
 
 def arpabet(phonemes: str) -> list[str]:
-    """Kokoro's symbols of a word as the aligner's; stress and length are not heard by it."""
+    """Kokoro's symbols of a word as ARPAbet, without stress and length."""
     sounds: list[str] = []
     for symbol in phonemes:
         sound = ARPABET.get(symbol)
         if sound == "R" and sounds and sounds[-1] == "ER":
-            continue  # "ɜɹ" is one sound there
+            continue  # "ɜɹ" is one symbol there
         if sound == "R" and sounds and sounds[-1] == "AH":
             sounds[-1] = "ER"
         elif sound:
@@ -41,8 +40,8 @@ def arpabet(phonemes: str) -> list[str]:
     return sounds
 
 
-def aligned(samples: Samples, words: Sequence[str]) -> list[tuple[float, float]] | None:
-    """Start and end in seconds of each word, given as phonemes, in 16 kHz samples; none where it found no way."""
+def align(samples: Samples, words: Sequence[str]) -> list[tuple[float, float]] | None:
+    """Start and end in seconds of each word, given as phonemes, in 16 kHz samples; None if no alignment is found."""
     from pocketsphinx import Decoder
 
     spelled = [arpabet(word) for word in words]
@@ -56,11 +55,12 @@ def aligned(samples: Samples, words: Sequence[str]) -> list[tuple[float, float]]
     decoder.end_utt()
     if decoder.hyp() is None:
         return None
-    found = {
+    frames = {
         segment.word.partition("(")[0]: (segment.start_frame, segment.end_frame + 1)
         for segment in decoder.seg()
         if segment.word.startswith("w")
     }
-    if len(found) != len(words):
+    if len(frames) != len(words):
         return None
-    return [(found[f"w{n}"][0] * FRAME_S + WINDOW_S, found[f"w{n}"][1] * FRAME_S + WINDOW_S) for n in range(len(words))]
+    spans = [frames[f"w{n}"] for n in range(len(words))]
+    return [(start * FRAME_S + WINDOW_S, end * FRAME_S + WINDOW_S) for start, end in spans]

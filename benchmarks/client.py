@@ -142,14 +142,16 @@ def tones() -> Iterator[str]:
 def _serve_tones(told: Connection) -> None:
     from prometheus_client import CollectorRegistry
 
-    from tutti.server.app import app
-    from tutti.server.run import Server, address, bound, configured
+    from tutti.server.app import create_app
+    from tutti.server.run import Server, bind, url_of, uvicorn_config
 
     settings = Settings(port=0, grace_s=0)
-    with tempfile.TemporaryDirectory() as folder, bound(settings) as sock:
+    with tempfile.TemporaryDirectory() as folder, bind(settings) as sock:
         engine = tone_engine(Path(folder), settings)
-        application = app(engine, settings, CollectorRegistry(), on_warm=lambda _: told.send(address(sock)))
-        asyncio.run(Server(configured(application, settings), application.state.service.gate, 0).serve(sockets=[sock]))
+        application = create_app(engine, settings, CollectorRegistry(), on_warm=lambda _: told.send(url_of(sock)))
+        asyncio.run(
+            Server(uvicorn_config(application, settings), application.state.service.lifecycle, 0).serve(sockets=[sock])
+        )
 
 
 def main() -> None:

@@ -24,10 +24,10 @@ from rich.table import Table
 from tutti.batching.job import Batch, Job, Key, Priority
 from tutti.batching.policies import Bypass, Deadline, Fifo, Policy, Window
 from tutti.batching.scheduler import Limits, Scheduler
-from tutti.engine.build import first_costs
+from tutti.engine.build import prior_costs
 from tutti.engine.monitor import STAGES
-from tutti.engine.rolling import percentile
 from tutti.model.choice import Choice
+from tutti.percentile import percentile
 
 RESULTS = Path(__file__).parent / "results"
 MODEL = "kokoro"
@@ -44,12 +44,12 @@ class Device:
 
     def policy(self, name: str) -> Policy:
         if name == "deadline":
-            return Deadline(self.cap_s, foresees=self.choice.device == "cuda")
+            return Deadline(self.cap_s, can_prefetch=self.choice.device == "cuda")
         return {"fifo": Fifo(), "window": Window(), "bypass": Bypass()}[name]
 
     def scheduler(self, policy: str, jobs: int) -> Scheduler:
         limits = Limits(max_rows=self.max_rows, cap_s=self.cap_s, max_waiting=2 * jobs)
-        return Scheduler(limits, first_costs({MODEL: self.choice}, THREADS).__getitem__, self.policy(policy))
+        return Scheduler(limits, prior_costs({MODEL: self.choice}, THREADS).__getitem__, self.policy(policy))
 
 
 DEVICES = {
@@ -72,9 +72,9 @@ class Line:
             self.n += 1
             key = Key(MODEL, self.rng.choice(STAGES))
             due_s = self.now + self.rng.uniform(-0.5, 8.0)
-            then_s = 0.02 if key.stage == "acoustic" else 0.0
+            later_s = 0.02 if key.stage == "acoustic" else 0.0
             size = self.rng.randint(20, 500)
-            job = Job(key, self.n, self.rng.choice(KINDS), size, due_s, then_s, arrived_s=self.now)
+            job = Job(key, self.n, self.rng.choice(KINDS), size, due_s, later_s, arrived_s=self.now)
             self.scheduler.add(job, self.now)
 
     def ran(self, batch: Batch) -> None:

@@ -1,12 +1,12 @@
-"""Sound before the sentence is finished: how much sooner, and how far from decoding the sentence whole.
+"""Incremental vocoding: how much earlier the first audio is, and how far from vocoding the sentence as a whole.
 
 python -m benchmarks.early --precision fp32 --out benchmarks/results/early-fp32.json
 
-Sentences of about 15 seconds in several voices, each vocoded whole and stretch by stretch in turns: seconds to the
-first sound and to the last (reading included), the log-mel distance of the two, the words that a recogniser misses in
-both, and steps in level at the joins beyond those of the whole there, over 50 ms and over 200 ms on both sides. Part of
-such a step is the join's own: what is not there when the same is vocoded across the join. The rest is everywhere. For
-scale, the same between two wholes, one of them with its pitch moved by a hundred-thousandth.
+Sentences of about 15 seconds in several voices, each vocoded as a whole and span by span in turns: seconds to the first
+audio and to the last (acoustic stage included), the log-mel distance of the two, the words that a recogniser misses in
+both, and steps in level at the joins beyond those of the whole, over 50 ms and 200 ms on both sides. `own_step_db` is
+the part of such a step that disappears when the same frames are vocoded across the join; the rest occurs everywhere.
+For scale, the same between two whole rows, one of them with its pitch changed by 1e-5.
 """
 
 import argparse
@@ -21,11 +21,11 @@ from typing import TypeVar
 
 import numpy as np
 
-from benchmarks.listen import hear, recogniser
+from benchmarks.recognisers import load_recogniser, transcribe
 from benchmarks.score import word_errors
 from tutti import settings
 from tutti.model.choice import Choice, load
-from tutti.model.onnx.incremental.spans import quiet_end, stretches
+from tutti.model.onnx.incremental.spans import quiet_end, split_spans
 from tutti.speech import SAMPLE_RATE, SAMPLES_PER_FRAME, Frames, Model, Samples, Span, Utterance
 from tutti.text import vocab
 from tutti.text.aligned_text import AlignedText
@@ -50,57 +50,57 @@ SENTENCES = (
     "like to have their breakfast served upstairs on the terrace instead of downstairs in the crowded dining room "
     "beside the kitchen?",
 )
-BESIDE = {"50ms": SAMPLE_RATE // 20, "200ms": SAMPLE_RATE // 5}  # samples on each side whose levels are compared
-AROUND = 20  # frames on each side of a join that are vocoded once more, without it
-A_LITTLE = np.float32(1 + 1e-5)  # by which the pitch is moved
-SILENT = 1e-5  # 50 dB below the loudest that there is: below, nobody hears a step
+WINDOWS = {"50ms": SAMPLE_RATE // 20, "200ms": SAMPLE_RATE // 5}  # samples on each side whose levels are compared
+CONTEXT = 20  # frames on each side of a join that are vocoded again, across it
+PITCH_CHANGE = np.float32(1 + 1e-5)
+SILENT = 1e-5  # power, 50 dB below full scale: steps below it are inaudible
 GROWTH = 2.0
 GATES = {"first": 0.35, "total": 1.1, "mel_db": 1.5, "step_db_50ms": 1.0, "step_db_200ms": 1.0, "own_step_db": 1.0}
 
 Value = TypeVar("Value")
 
 
-def timed(act: Callable[[], Value]) -> tuple[Value, float]:
+def timed(call: Callable[[], Value]) -> tuple[Value, float]:
     started_s = time.perf_counter()
-    return act(), time.perf_counter() - started_s
+    return call(), time.perf_counter() - started_s
 
 
 def level_db(samples: Samples) -> float:
     return float(10 * np.log10(np.mean(samples**2) + SILENT))
 
 
-def step_db(samples: Samples, at: int, beside: int) -> float:
-    """How much louder it is behind this sample than before it."""
-    return level_db(samples[at : at + beside]) - level_db(samples[max(0, at - beside) : at])
+def step_db(samples: Samples, at: int, window: int) -> float:
+    """How much louder it is after this sample than before it."""
+    return level_db(samples[at : at + window]) - level_db(samples[max(0, at - window) : at])
 
 
-def farthest_db(one: Samples, other: Samples, places: Sequence[int], beside: int) -> float:
+def max_step_difference_db(one: Samples, other: Samples, places: Sequence[int], window: int) -> float:
     """The most that a step in level at one of these places differs from that of the other."""
-    return max(abs(step_db(one, at, beside) - step_db(other, at, beside)) for at in places)
+    return max(abs(step_db(one, at, window) - step_db(other, at, window)) for at in places)
 
 
-def usual_db(one: Samples, other: Samples, beside: int) -> float:
-    """What nine in ten of all places stay below."""
-    places = range(beside, len(one) - beside, SAMPLES_PER_FRAME)
-    return float(np.percentile([farthest_db(one, other, [at], beside) for at in places], 90))
+def usual_db(one: Samples, other: Samples, window: int) -> float:
+    """The 90th percentile over all places."""
+    places = range(window, len(one) - window, SAMPLES_PER_FRAME)
+    return float(np.percentile([max_step_difference_db(one, other, [at], window) for at in places], 90))
 
 
-def own_step_db(model: Model, frames: Frames, kept: dict[str, np.ndarray], early: Samples, at: int) -> float:
-    """The step that is not there when the same frames are vocoded across the join."""
+def own_step_db(model: Model, frames: Frames, state: dict[str, np.ndarray], early: Samples, at: int) -> float:
+    """The step that disappears when the same frames are vocoded across the join."""
     join = at // SAMPLES_PER_FRAME
-    start, end = max(0, join - AROUND), min(frames.n_frames, join + AROUND)
-    (across,) = model.vocoder([Span.of(frames, (start, end), kept)])
-    cut = early[start * SAMPLES_PER_FRAME : end * SAMPLES_PER_FRAME]
-    return farthest_db(cut, across, [at - start * SAMPLES_PER_FRAME], BESIDE["50ms"])
+    start, end = max(0, join - CONTEXT), min(frames.n_frames, join + CONTEXT)
+    (across,) = model.vocoder([Span.of(frames, (start, end), state)])
+    joined = early[start * SAMPLES_PER_FRAME : end * SAMPLES_PER_FRAME]
+    return max_step_difference_db(joined, across, [at - start * SAMPLES_PER_FRAME], WINDOWS["50ms"])
 
 
-def vocoded_early(model: Model, frames: Frames, kept: dict[str, np.ndarray]) -> tuple[list[Samples], list[float]]:
-    """Each stretch, as a worker cuts them, and what it took."""
+def vocode_spans(model: Model, frames: Frames, state: dict[str, np.ndarray]) -> tuple[list[Samples], list[float]]:
+    """Each span, as a worker cuts them, and the seconds it took."""
     pieces, took, start = [], [], 0
-    for _, end in stretches(frames.n_frames, GROWTH):
+    for _, end in split_spans(frames.n_frames, GROWTH):
         end = quiet_end(frames.energy, start, end)
-        part = Span.of(frames, (start, end), kept)
-        (samples,), seconds = timed(lambda part=part: model.vocoder([part]))  # type: ignore[misc]
+        span = Span.of(frames, (start, end), state)
+        (samples,), seconds = timed(lambda span=span: model.vocoder([span]))  # type: ignore[misc]
         pieces.append(samples)
         took.append(seconds)
         start = end
@@ -108,35 +108,35 @@ def vocoded_early(model: Model, frames: Frames, kept: dict[str, np.ndarray]) -> 
 
 
 def main() -> None:
-    asked = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    asked.add_argument("--precision", choices=["fp32", "int8"], default="fp32")
-    asked.add_argument("--threads", type=int, default=2)
-    asked.add_argument("--sentences", type=int, default=len(SENTENCES))
-    asked.add_argument("--rounds", type=int, default=3)
-    asked.add_argument("--deaf", action="store_true", help="no recogniser")
-    asked.add_argument("--out", type=Path)
-    given = asked.parse_args()
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--precision", choices=["fp32", "int8"], default="fp32")
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--sentences", type=int, default=len(SENTENCES))
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--deaf", action="store_true", help="no recogniser")
+    parser.add_argument("--out", type=Path)
+    args = parser.parse_args()
     home = settings.load({})[0].home
-    choice = Choice("onnx", "cpu", given.precision)
-    model = load(Store(home).path(MODELS[choice.weights]), choice, given.threads)
+    choice = Choice("onnx", "cpu", args.precision)
+    model = load(Store(home).path(MODELS[choice.weights]), choice, args.threads)
     voices, g2p = Voices(home / "voices"), G2P(home)
-    ears = None if given.deaf else recogniser("moonshine", home)
-    found = []
+    recogniser = None if args.deaf else load_recogniser("moonshine", home)
+    results = []
     print("voice       seconds  first  ratio  total  ratio  mel dB  first  step dB 50 ms  200 ms   own  wrong words")
-    for text, voice in list(zip(SENTENCES, VOICES, strict=True))[: given.sentences]:
+    for text, voice in list(zip(SENTENCES, VOICES, strict=True))[: args.sentences]:
         phonemes = "".join(word.symbols for word in g2p.pronounce(AlignedText.of(text), "en-us").words).rstrip()
         row = Utterance(vocab.encode(phonemes), voices.get(voice).style(len(phonemes)))
         (frames,) = model.acoustic([row])
-        moved = model.vocoder([replace(frames, f0=frames.f0 * A_LITTLE)])[0]  # and all is awake
+        changed = model.vocoder([replace(frames, f0=frames.f0 * PITCH_CHANGE)])[0]  # also warms up
         wholes, firsts, totals = [], [], []
-        for _ in range(given.rounds):
-            kept: dict[str, np.ndarray] = {}
-            _, read_s = timed(lambda row=row: model.acoustic([row]))  # type: ignore[misc]
+        for _ in range(args.rounds):
+            state: dict[str, np.ndarray] = {}
+            _, acoustic_s = timed(lambda row=row: model.acoustic([row]))  # type: ignore[misc]
             (whole,), whole_s = timed(lambda frames=frames: model.vocoder([frames]))  # type: ignore[misc]
-            pieces, took = vocoded_early(model, frames, kept)
-            wholes.append(read_s + whole_s)
-            firsts.append(read_s + took[0])
-            totals.append(read_s + sum(took))
+            pieces, took = vocode_spans(model, frames, state)
+            wholes.append(acoustic_s + whole_s)
+            firsts.append(acoustic_s + took[0])
+            totals.append(acoustic_s + sum(took))
         early = np.concatenate(pieces)
         joins = np.cumsum([len(piece) for piece in pieces])[:-1].tolist()
         n_first = joins[0]
@@ -151,35 +151,35 @@ def main() -> None:
             "stretches": [len(piece) // SAMPLES_PER_FRAME for piece in pieces],
             "mel_db": distance_db(early, whole),
             "first_mel_db": distance_db(early[:n_first], whole[:n_first]),
-            "moved_mel_db": distance_db(moved, whole),
-            "own_step_db": max(own_step_db(model, frames, kept, early, at) for at in joins),
+            "moved_mel_db": distance_db(changed, whole),
+            "own_step_db": max(own_step_db(model, frames, state, early, at) for at in joins),
         }
-        for name, beside in BESIDE.items():
-            line[f"step_db_{name}"] = farthest_db(early, whole, joins, beside)
-            line[f"usual_db_{name}"] = usual_db(early, whole, beside)
-            line[f"moved_usual_db_{name}"] = usual_db(moved, whole, beside)
-        if ears is not None:
-            missed = [word_errors([text], hear(ears, samples, SAMPLE_RATE)) for samples in (whole, early)]
-            line |= {"wrong_whole": missed[0].wrong, "wrong_early": missed[1].wrong, "words": missed[0].total}
-        found.append(line)
-        wrong = f"{line['wrong_whole']} and {line['wrong_early']} of {line['words']}" if ears else ""
+        for name, window in WINDOWS.items():
+            line[f"step_db_{name}"] = max_step_difference_db(early, whole, joins, window)
+            line[f"usual_db_{name}"] = usual_db(early, whole, window)
+            line[f"moved_usual_db_{name}"] = usual_db(changed, whole, window)
+        if recogniser is not None:
+            errors = [word_errors([text], transcribe(recogniser, samples, SAMPLE_RATE)) for samples in (whole, early)]
+            line |= {"wrong_whole": errors[0].wrong, "wrong_early": errors[1].wrong, "words": errors[0].total}
+        results.append(line)
+        wrong = f"{line['wrong_whole']} and {line['wrong_early']} of {line['words']}" if recogniser else ""
         print(
             f"{voice:11} {line['audio_s']:7.1f} {line['first_s']:6.2f} {line['first']:6.2f} {line['total_s']:6.2f}"
             f" {line['total']:6.2f} {line['mel_db']:7.2f} {line['first_mel_db']:6.2f} {line['step_db_50ms']:14.2f}"
             f" {line['step_db_200ms']:7.2f} {line['own_step_db']:5.2f}  {wrong}",
             flush=True,
         )
-    for name in (*(f"usual_db_{name}" for name in BESIDE), "mel_db"):
-        ours, theirs = (mean(line[of + name] for line in found) for of in ("", "moved_"))
-        print(f"{name:14} {ours:.2f}, by a hundred-thousandth of the pitch {theirs:.2f}")
-    means = {name: mean(line[name] for line in found) for name in GATES}
-    worst = {name: max(line[name] for line in found) for name in GATES}
+    for name in (*(f"usual_db_{name}" for name in WINDOWS), "mel_db"):
+        ours, theirs = (mean(line[of + name] for line in results) for of in ("", "moved_"))
+        print(f"{name:14} {ours:.2f}, by a change of the pitch by 1e-5 {theirs:.2f}")
+    means = {name: mean(line[name] for line in results) for name in GATES}
+    worst = {name: max(line[name] for line in results) for name in GATES}
     for name, limit in GATES.items():
         verdict = "passes" if worst[name] <= limit else "passes in the mean" if means[name] <= limit else "FAILS"
         print(f"{name:14} worst {worst[name]:.2f}, mean {means[name]:.2f}, gate {limit:.2f}: {verdict}")
-    if given.out:
-        about = {"precision": given.precision, "threads": given.threads, "machine": platform.machine()}
-        given.out.write_text(json.dumps({**about, "gates": GATES, "worst": worst, "rows": found}, indent=1) + "\n")
+    if args.out:
+        setting = {"precision": args.precision, "threads": args.threads, "machine": platform.machine()}
+        args.out.write_text(json.dumps({**setting, "gates": GATES, "worst": worst, "rows": results}, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -28,10 +28,10 @@ from rich.console import Console
 from rich.table import Table
 
 from tests.fakes import silent_voices, tone_engine
-from tutti.client.bench import TEXTS, played
+from tutti.client.bench import TEXTS, playback_stalls
 from tutti.model.tone import ToneModel
-from tutti.server.app import app
-from tutti.server.run import Server, bound, configured
+from tutti.server.app import create_app
+from tutti.server.run import Server, bind, uvicorn_config
 from tutti.settings import Settings
 from tutti.speech import Frames, Samples
 
@@ -54,13 +54,15 @@ def serve(there: Connection) -> None:
     """The process of the server; each message is answered with the number of its tasks."""
 
     async def run() -> None:
-        with tempfile.TemporaryDirectory() as folder, bound(settings) as sock:
+        with tempfile.TemporaryDirectory() as folder, bind(settings) as sock:
             engine = tone_engine(
                 silent_voices(Path(folder)), Paced, capped=True, first_audio_ms=1000 * TARGET_S, max_batch_size=16
             )
             warm = asyncio.Event()
-            application = app(engine, settings, engine.batch_stats.metrics.registry, on_warm=lambda _: warm.set())
-            server = Server(configured(application, settings), application.state.service.gate, 0)
+            application = create_app(
+                engine, settings, engine.batch_stats.metrics.registry, on_warm=lambda _: warm.set()
+            )
+            server = Server(uvicorn_config(application, settings), application.state.service.lifecycle, 0)
             serving = asyncio.create_task(server.serve(sockets=[sock]))
             await warm.wait()
             there.send(sock.getsockname()[1])
@@ -114,7 +116,7 @@ class Crowd:
             writer.close()
         if status != 200:
             return Heard(status, 0.0, first_s, retry_after=b"retry-after" in head.lower())
-        _, stalled_s = played(arrivals)
+        _, stalled_s = playback_stalls(arrivals)
         return Heard(status, 0.0, first_s, stalled_s, sum(audio_s for _, audio_s in arrivals))
 
     async def insisting(self, text: str, tries: int) -> Heard:

@@ -1,11 +1,11 @@
-"""Kokoro on a CUDA device: upstream's way, one row after the other, against padded batches in CUDA graphs.
+"""Kokoro on a CUDA device: one row after the other, as upstream does, against padded batches in CUDA graphs.
 
 python -m benchmarks.gpu export --weights model.onnx --voices voices --to parts    three parts, some voices
 python -m benchmarks.gpu run --weights parts --out results                         about three minutes on one H200
 python -m benchmarks.gpu run --weights parts --out results --device cpu --tiny     the same steps, small
 python -m benchmarks.gpu plot --results gpu.json --to docs/images/gpu.svg          needs matplotlib
 
-`run` needs torch and numpy alone. Each step writes what it found, so a run that is cut short loses only the rest.
+`run` needs only torch and numpy. Each step writes its results, so an interrupted run loses only the rest.
 """
 
 import argparse
@@ -23,8 +23,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from tutti.model.torch.kokoro import masks as kokoro_rows
-from tutti.model.torch.kokoro import weights
+from tutti.model.torch.kokoro import masks, weights
 from tutti.model.torch.model import TorchModel
 from tutti.speech import Frames, Samples, Utterance
 from tutti.text.vocab import encode
@@ -35,52 +34,52 @@ PHONEMES_PER_S = 16
 VOICES = ("af_heart", "am_michael", "bf_emma", "bm_george")
 PART_BYTES = 54 << 20
 BATCHES = (1, 2, 4, 8, 16, 32, 64, 128)
-HEAD = 64  # the batch of the headline numbers
-# Read and written between the generator's scales, in fp16: 112 passes over 20 x 256 and 120 x 128 values a frame.
+HEADLINE_ROWS = 64  # batch size of the headline numbers
+# Memory traffic of the generator in fp16: 112 passes over 20 x 256 and 120 x 128 values a frame.
 BYTES_PER_FRAME = 112 * 2 * (20 * 256 + 120 * 128)
 
 
 class Bench:
-    """The rows, the clock, and the report that grows step by step."""
+    """The test rows, the clock, and the report, which is written after each step."""
 
     def __init__(self, args: argparse.Namespace) -> None:
         self.args = args
         self.started = time.perf_counter()
         self.report: dict[str, Any] = {"torch": torch.__version__, "device": args.device}
         args.out.mkdir(parents=True, exist_ok=True)
-        self.path = joined(args.weights)
+        self.path = join_parts(args.weights)
         self.styles = [np.fromfile(args.weights / f"{name}.bin", np.float32).reshape(510, 256) for name in VOICES]
         self.scale = 0.1 if args.tiny else 1.0
         self.batches = (1, 2) if args.tiny else BATCHES
-        self.head = 2 if args.tiny else HEAD
+        self.head = 2 if args.tiny else HEADLINE_ROWS
         self.reps = 1 if args.tiny else 15
 
-    def say(self, text: str) -> None:
+    def log(self, text: str) -> None:
         print(f"[{time.perf_counter() - self.started:6.1f} s] {text}", flush=True)
 
-    def step(self, name: str, act: Callable[[], object]) -> Any:
-        """Runs one step; one that fails must not cost the others."""
-        began = time.perf_counter()
+    def step(self, name: str, measure: Callable[[], object]) -> Any:
+        """Run one step; if it fails, record the error and go on."""
+        started = time.perf_counter()
         try:
-            self.report[name] = act()
+            self.report[name] = measure()
         except Exception:  # noqa: BLE001
             self.report[name] = {"failed": traceback.format_exc()[-2000:]}
-            self.say(f"{name}: FAILED\n{traceback.format_exc()[-900:]}")
+            self.log(f"{name}: FAILED\n{traceback.format_exc()[-900:]}")
         else:
-            self.say(f"{name}: {json.dumps(self.report[name])[:900]}  ({time.perf_counter() - began:.1f} s)")
+            self.log(f"{name}: {json.dumps(self.report[name])[:900]}  ({time.perf_counter() - started:.1f} s)")
         (self.args.out / "gpu.json").write_text(json.dumps(self.report, indent=1))
         return self.report[name]
 
     def row(self, seconds: float, seed: int) -> Utterance:
-        """About this many seconds of speech, whole words, in some voice."""
-        wanted = max(3, int(seconds * self.scale * PHONEMES_PER_S))
+        """About this many seconds of speech."""
+        n_phonemes = max(3, int(seconds * self.scale * PHONEMES_PER_S))
         words: list[str] = []
         place = seed
-        while sum(map(len, words)) + len(words) < wanted:
+        while sum(map(len, words)) + len(words) < n_phonemes:
             words += PHONEMES[place % len(PHONEMES)].split(" ")
             place += 1
-        said = " ".join(words)[:wanted].strip()
-        return Utterance(encode(said), self.styles[seed % len(VOICES)][len(said) - 1])
+        phonemes = " ".join(words)[:n_phonemes].strip()
+        return Utterance(encode(phonemes), self.styles[seed % len(VOICES)][len(phonemes) - 1])
 
     def uniform(self, n: int) -> list[Utterance]:
         return [self.row(5, seed) for seed in range(n)]
@@ -98,13 +97,13 @@ def speak(model: TorchModel, rows: Sequence[Utterance]) -> tuple[list[Frames], l
     return frames, model.vocoder(frames)
 
 
-def timed(act: Callable[[], object], reps: int) -> float:
-    """Median seconds; both stages end with all on the host, so a plain clock will do."""
-    act()
+def timed(call: Callable[[], object], reps: int) -> float:
+    """Median seconds; both stages end with all results on the host, so a plain clock is exact."""
+    call()
     times = []
     for _ in range(reps):
         start = time.perf_counter()
-        act()
+        call()
         times.append(time.perf_counter() - start)
     return statistics.median(times)
 
@@ -114,7 +113,7 @@ def seconds(frames: Sequence[Frames]) -> float:
 
 
 def ceilings() -> dict[str, float]:
-    """What the device can do at best: fp16 matrix products, and copies within its memory."""
+    """The peak of the device: fp16 matrix products, and copies within its memory."""
     a = torch.randn(8192, 8192, device="cuda", dtype=torch.float16)
     product = timed(lambda: ((a @ a), torch.cuda.synchronize()), 10)
     big = torch.empty(1 << 31, dtype=torch.uint8, device="cuda")
@@ -125,24 +124,24 @@ def ceilings() -> dict[str, float]:
 
 @contextmanager
 def plain_pytorch() -> Iterator[None]:
-    """Without any kernel of ours."""
-    real = kokoro_rows.has_kernels
-    kokoro_rows.has_kernels = lambda _: False
+    """Disable our own kernels."""
+    real = masks.has_kernels
+    masks.has_kernels = lambda _: False
     try:
         yield
     finally:
-        kokoro_rows.has_kernels = real
+        masks.has_kernels = real
 
 
 def one_by_one(bench: Bench, exact: list[tuple[Frames, Samples]], judged: Sequence[Utterance]) -> dict[str, float]:
-    """Upstream's way: eager, fp32, a row at a time. The same model, with no tf32, is what fast ones are held to."""
+    """As upstream does: eager, fp32, one row at a time. Fast models are compared with this one without tf32."""
     from torch.utils.flop_counter import FlopCounterMode
 
     model = TorchModel(bench.path, bench.args.device, acoustic_precision="fp32", vocoder_precision="fp32")
     for row in judged:
         ((frames,), (samples,)) = speak(model, [row])
         exact.append((Frames(frames.durations, frames.features, frames.f0, frames.energy, frames.style), samples))
-    torch.backends.cudnn.allow_tf32 = True  # as PyTorch comes
+    torch.backends.cudnn.allow_tf32 = True  # PyTorch's default
     rows = bench.uniform(min(bench.head, 8))
     took = timed(lambda: [speak(model, [row]) for row in rows], 1 if bench.args.tiny else 3)
     frames = model.acoustic(rows)
@@ -157,16 +156,16 @@ def one_by_one(bench: Bench, exact: list[tuple[Frames, Samples]], judged: Sequen
     }
 
 
-def warm(bench: Bench, model: TorchModel) -> dict[str, float]:
-    start = said = time.perf_counter()
+def warm_up(bench: Bench, model: TorchModel) -> dict[str, float]:
+    start = logged = time.perf_counter()
     shapes = 0
 
-    def progress(done: int, of: int) -> None:
-        nonlocal said, shapes
-        shapes = of
-        if time.perf_counter() - said > 10:
-            said = time.perf_counter()
-            bench.say(f"  {done} of {of} shapes")
+    def progress(done: int, n_shapes: int) -> None:
+        nonlocal logged, shapes
+        shapes = n_shapes
+        if time.perf_counter() - logged > 10:
+            logged = time.perf_counter()
+            bench.log(f"  {done} of {n_shapes} shapes")
 
     model.warm_up(progress)
     return {"shapes": shapes, "took_s": time.perf_counter() - start, "graphs_gb": reserved_gb(bench)}
@@ -183,9 +182,9 @@ def measure(bench: Bench, model: TorchModel, rows: Sequence[Utterance]) -> dict[
     vocoder = timed(lambda: model.vocoder(frames), bench.reps)
     whole = timed(lambda: speak(model, rows), bench.reps)
     lengths, plan, cap = [row.n_frames for row in frames], model.plan, model.max_padded_frames
-    shapes = plan.frames.group(lengths, cap)
-    read, intoned = plan.tokens.group([len(row.tokens) for row in rows], cap), plan.curves.group(lengths, cap)
-    padded = sum(group.padded for group in shapes)
+    groups = plan.frames.group(lengths, cap)
+    tokens, curves = plan.tokens.group([len(row.tokens) for row in rows], cap), plan.curves.group(lengths, cap)
+    padded = sum(group.padded for group in groups)
     return {
         "rows": len(rows),
         "audio_s": seconds(frames),
@@ -193,64 +192,64 @@ def measure(bench: Bench, model: TorchModel, rows: Sequence[Utterance]) -> dict[
         "latency_ms": 1000 * whole,
         "acoustic_ms": 1000 * acoustic,
         "vocoder_ms": 1000 * vocoder,
-        "groups": len(shapes),
+        "groups": len(groups),
         "frames": sum(lengths),
         "padded_frames": padded,
         "padding": padded / sum(lengths) - 1,
         "tokens": sum(len(row.tokens) for row in rows),
-        "reading_groups": len(read) + len(intoned),
-        "steps": sum(5 * group.length for group in read) + sum(group.length for group in intoned),  # of LSTMs
-        "pairs": sum(group.padded * group.length for group in read) / 1000,  # thousands of tokens that attend tokens
+        "reading_groups": len(tokens) + len(curves),
+        "steps": sum(5 * group.length for group in tokens) + sum(group.length for group in curves),  # of LSTMs
+        "pairs": sum(group.padded * group.length for group in tokens) / 1000,  # thousands of token pairs in attention
         "reserved_gb": reserved_gb(bench),
     }
 
 
 def pipelined(model: TorchModel, rows: Sequence[Utterance], n_batches: int) -> dict[str, float]:
-    """When the next batch is read while this one sounds: each stage in a thread of its own."""
-    between: Queue[list[Frames] | None] = Queue(maxsize=2)
+    """Both stages in parallel, each in its own thread: the acoustic stage works on the next batch."""
+    queue: Queue[list[Frames] | None] = Queue(maxsize=2)
 
-    def read() -> None:
+    def run_acoustic() -> None:
         try:
             for _ in range(n_batches):
-                between.put(model.acoustic(rows))
+                queue.put(model.acoustic(rows))
         finally:
-            between.put(None)
+            queue.put(None)
 
     start = time.perf_counter()
-    thread = threading.Thread(target=read)
+    thread = threading.Thread(target=run_acoustic)
     thread.start()
     total = 0.0
-    while frames := between.get():
+    while frames := queue.get():
         total += len(model.vocoder(frames)) and seconds(frames)
     thread.join()
     return {"audio_s_per_s": total / (time.perf_counter() - start)}
 
 
-def compared(ours: Sequence[tuple[Frames, Samples]], exact: Sequence[tuple[Frames, Samples]]) -> dict[str, float]:
-    """Batched and fast against alone and exact."""
+def compare(ours: Sequence[tuple[Frames, Samples]], exact: Sequence[tuple[Frames, Samples]]) -> dict[str, float]:
+    """Batched fp16 against single rows in fp32."""
     pairs = list(zip(ours, exact, strict=True))
     same = [(one, other) for one, other in pairs if np.array_equal(one[0].durations, other[0].durations)]
-    far = [distance_db(a, b) for (_, a), (_, b) in same]
+    distances = [distance_db(a, b) for (_, a), (_, b) in same]
     return {
         "rows": len(pairs),
         "rows_with_equal_durations": len(same),
         "tokens": sum(len(a.durations) for (a, _), _ in pairs),
         "tokens_off": sum(int((a.durations != b.durations).sum()) for (a, _), (b, _) in pairs),
-        "log_mel_db_median": float(np.median(far)),
-        "log_mel_db_max": max(far),
+        "log_mel_db_median": float(np.median(distances)),
+        "log_mel_db_max": max(distances),
         "f0_hz_max": max(float(np.abs(a.f0 - b.f0).max()) for (a, _), (b, _) in same),
     }
 
 
-def fit(measured: Sequence[dict[str, float]], what: str, causes: dict[str, str]) -> dict[str, float]:
+def fit(points: Sequence[dict[str, float]], target: str, causes: dict[str, str]) -> dict[str, float]:
     """Milliseconds of a stage as a sum of causes, by least relative squares."""
     a = np.array(
-        [[row[key] if key.endswith("groups") else row[key] / 1000 for key in causes.values()] for row in measured]
+        [[row[key] if key.endswith("groups") else row[key] / 1000 for key in causes.values()] for row in points]
     )
-    b = np.array([row[what] for row in measured])
-    found, *_ = np.linalg.lstsq(a / b[:, None], np.ones(len(b)), rcond=None)
-    off = np.abs(a @ found / b - 1)
-    return dict(zip(causes, found.tolist(), strict=True)) | {
+    b = np.array([row[target] for row in points])
+    coefficients, *_ = np.linalg.lstsq(a / b[:, None], np.ones(len(b)), rcond=None)
+    off = np.abs(a @ coefficients / b - 1)
+    return dict(zip(causes, coefficients.tolist(), strict=True)) | {
         "median_off": float(np.median(off)),
         "worst_off": float(off.max()),
     }
@@ -267,13 +266,13 @@ def run(args: argparse.Namespace) -> None:
     with plain_pytorch():
         bench.step("upstreams_way", lambda: one_by_one(bench, exact, judged))
     model = TorchModel(bench.path, args.device, "full" if cuda else "off", cache=args.cache)
-    bench.step("warm_up", lambda: warm(bench, model))
+    bench.step("warm_up", lambda: warm_up(bench, model))
     kinds = {"uniform": bench.uniform, "mixed": bench.mixed}
     batches = {f"{kind} {n}": make(n) for n in bench.batches for kind, make in kinds.items()}
     batches |= {"first chunk": bench.first_chunk()}
-    found = {name: bench.step(name, lambda rows=rows: measure(bench, model, rows)) for name, rows in batches.items()}
-    bench.step("against_fp32_alone", lambda: compared(list(zip(*speak(model, judged), strict=True)), exact))
-    points = [row for row in found.values() if "failed" not in row]
+    results = {name: bench.step(name, lambda rows=rows: measure(bench, model, rows)) for name, rows in batches.items()}
+    bench.step("against_fp32_alone", lambda: compare(list(zip(*speak(model, judged), strict=True)), exact))
+    points = [row for row in results.values() if "failed" not in row]
     causes = {"ms_per_group": "groups", "ms_per_1000_frames": "frames", "ms_per_1000_padded": "padded_frames"}
     bench.step("vocoder_cost", lambda: fit(points, "vocoder_ms", causes))
     causes = {
@@ -287,12 +286,12 @@ def run(args: argparse.Namespace) -> None:
         name = f"pipelined {kind} {bench.head}"
         bench.step(name, lambda make=make: pipelined(model, make(bench.head), 2 if args.tiny else 20))
     if cuda:
-        bench.step("shares", lambda: shares(bench.report, f"uniform {bench.head}"))
-    table(bench.report)
+        bench.step("shares", lambda: utilisation(bench.report, f"uniform {bench.head}"))
+    print_table(bench.report)
 
 
-def shares(report: dict[str, Any], name: str) -> dict[str, float]:
-    """How near the vocoder comes to what the device can do at best."""
+def utilisation(report: dict[str, Any], name: str) -> dict[str, float]:
+    """How near the vocoder comes to the peak of the device."""
     top, best = report[name], report["ceilings"]
     took_s = top["vocoder_ms"] / 1000
     tflops = report["upstreams_way"]["vocoder_gflop_per_audio_s"] * top["audio_s"] / 1000 / took_s
@@ -306,7 +305,7 @@ def shares(report: dict[str, Any], name: str) -> dict[str, float]:
     }
 
 
-def table(report: dict[str, Any]) -> None:
+def print_table(report: dict[str, Any]) -> None:
     print("\n| rows | audio s | ms (acoustic + vocoder) | audio s per s | padding |\n|---|---|---|---|---|")
     for name, row in report.items():
         if isinstance(row, dict) and "acoustic_ms" in row:
@@ -315,14 +314,14 @@ def table(report: dict[str, Any]) -> None:
 
 
 def plot(args: argparse.Namespace) -> None:
-    """Audio seconds a second by batch, beside upstream's way."""
+    """Audio seconds a second by batch size, with upstream's one row at a time."""
     import matplotlib.pyplot as plt
 
     report = json.loads(args.results.read_text())
     figure, axes = plt.subplots(figsize=(7, 3.6))
     for kind, label in (("uniform", "rows of 5 s"), ("mixed", "rows of 1 to 15 s")):
-        shown = {n: report[f"{kind} {n}"]["audio_s_per_s"] for n in BATCHES if f"{kind} {n}" in report}
-        axes.plot(list(shown), list(shown.values()), marker="o", label=label)
+        speeds = {n: report[f"{kind} {n}"]["audio_s_per_s"] for n in BATCHES if f"{kind} {n}" in report}
+        axes.plot(list(speeds), list(speeds.values()), marker="o", label=label)
     axes.axhline(report["upstreams_way"]["audio_s_per_s"], color="gray", linestyle="--", label="upstream's way")
     axes.set_xscale("log", base=2)
     axes.set_xticks(BATCHES, [str(n) for n in BATCHES])
@@ -336,10 +335,10 @@ def plot(args: argparse.Namespace) -> None:
 
 
 def export(args: argparse.Namespace) -> None:
-    """The weights as fp16 in parts, and the voices of this benchmark."""
+    """Write the weights as fp16 in parts, and the voices of this benchmark."""
     args.to.mkdir(parents=True, exist_ok=True)
     archive = args.to / "kokoro.npz"
-    weights.export(weights.read(args.weights), archive)
+    weights.write_archive(weights.read_state(args.weights), archive)
     data = archive.read_bytes()
     archive.unlink()
     for i, start in enumerate(range(0, len(data), PART_BYTES)):
@@ -348,35 +347,35 @@ def export(args: argparse.Namespace) -> None:
         (args.to / f"{name}.bin").write_bytes((args.voices / f"{name}.bin").read_bytes())
 
 
-def joined(folder: Path) -> Path:
+def join_parts(folder: Path) -> Path:
     whole = folder / "kokoro.npz"
     if not whole.exists():
         whole.write_bytes(b"".join(part.read_bytes() for part in sorted(folder.glob("kokoro.npz.*"))))
     return whole
 
 
-def arguments() -> argparse.Namespace:
+def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    verbs = parser.add_subparsers(required=True)
-    one = verbs.add_parser("export")
-    one.set_defaults(act=export)
-    one.add_argument("--weights", type=Path, required=True)
-    one.add_argument("--voices", type=Path, required=True)
-    one.add_argument("--to", type=Path, required=True)
-    two = verbs.add_parser("run")
-    two.set_defaults(act=run)
-    two.add_argument("--weights", type=Path, required=True, help="the folder that export has filled")
-    two.add_argument("--out", type=Path, required=True)
-    two.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
-    two.add_argument("--tiny", action="store_true")
-    two.add_argument("--cache", type=Path, help="folder for compiled kernels")
-    three = verbs.add_parser("plot")
-    three.set_defaults(act=plot)
-    three.add_argument("--results", type=Path, required=True)
-    three.add_argument("--to", type=Path, required=True)
+    commands = parser.add_subparsers(required=True)
+    export_parser = commands.add_parser("export")
+    export_parser.set_defaults(command=export)
+    export_parser.add_argument("--weights", type=Path, required=True)
+    export_parser.add_argument("--voices", type=Path, required=True)
+    export_parser.add_argument("--to", type=Path, required=True)
+    run_parser = commands.add_parser("run")
+    run_parser.set_defaults(command=run)
+    run_parser.add_argument("--weights", type=Path, required=True, help="the folder written by export")
+    run_parser.add_argument("--out", type=Path, required=True)
+    run_parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
+    run_parser.add_argument("--tiny", action="store_true")
+    run_parser.add_argument("--cache", type=Path, help="folder for compiled kernels")
+    plot_parser = commands.add_parser("plot")
+    plot_parser.set_defaults(command=plot)
+    plot_parser.add_argument("--results", type=Path, required=True)
+    plot_parser.add_argument("--to", type=Path, required=True)
     return parser.parse_args()
 
 
 if __name__ == "__main__":
-    chosen = arguments()
-    chosen.act(chosen)
+    args = parse_arguments()
+    args.command(args)

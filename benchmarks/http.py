@@ -26,10 +26,10 @@ from rich.console import Console
 from rich.table import Table
 
 from tutti.audio import FORMATS
-from tutti.server.app import app
-from tutti.server.run import Server, bound, configured
+from tutti.server.app import create_app
+from tutti.server.run import Server, bind, uvicorn_config
 from tutti.settings import Settings
-from tutti.speech import SAMPLE_RATE, Samples, Speech
+from tutti.speech import SAMPLE_RATE, Samples, Speech, SpeechParams
 
 HERE = Path(__file__).parent
 CHUNK_S = 4.0
@@ -44,6 +44,8 @@ class Canned:
 
     ready = True
     checkpoints = ("kokoro",)
+    batching_enabled = True
+    passages_at_once = 2
 
     def __init__(self) -> None:
         self._hum = hum(CHUNK_S)
@@ -52,17 +54,17 @@ class Canned:
 
     async def close(self, grace_s: float = 0) -> None: ...
 
-    async def stream(self, text: str, **_: Any) -> AsyncGenerator[Speech]:
+    async def stream(self, text: str, _params: SpeechParams, **_: Any) -> AsyncGenerator[Speech]:
         step = len(text) // N_CHUNKS[text]
         for n in range(N_CHUNKS[text]):
             await asyncio.sleep(0)
             yield Speech(self._hum, (), (n * step, (n + 1) * step))
 
     def workers(self) -> dict[str, Any]:
-        return {"batchingEnabled": True}
+        return {}
 
     def stats(self) -> dict[str, Any]:
-        return {"config": {"max_batch_size": 1}}
+        return {}
 
 
 def hum(seconds: float) -> Samples:
@@ -92,9 +94,9 @@ class Served:
 def served() -> Iterator[Served]:
     settings = Settings(port=0, grace_s=0)
     warm = threading.Event()
-    with bound(settings) as sock:
-        application = app(Canned(), settings, CollectorRegistry(), on_warm=lambda _: warm.set())  # type: ignore[arg-type]
-        server = Server(configured(application, settings), application.state.service.gate, 0)
+    with bind(settings) as sock:
+        application = create_app(Canned(), settings, CollectorRegistry(), on_warm=lambda _: warm.set())  # type: ignore[arg-type]
+        server = Server(uvicorn_config(application, settings), application.state.service.lifecycle, 0)
         loop = asyncio.new_event_loop()
         thread = threading.Thread(target=loop.run_until_complete, args=(server.serve(sockets=[sock]),))
         thread.start()

@@ -32,9 +32,9 @@ from tutti.model.tone import ToneModel
 from tutti.settings import Settings, load
 from tutti.speech import SpeechParams
 from tutti.text.aligned_text import AlignedText
-from tutti.text.chunk import Reading, Word
+from tutti.text.chunk import PhonemeWord, Pronunciation
 from tutti.text.frontend import G2PThread
-from tutti.text.incremental import Intake
+from tutti.text.incremental import Segmenter
 from tutti.text.vocab import SYMBOLS
 from tutti.voices import NAMES, Voices
 from tutti.worker.thread import ThreadWorker
@@ -73,7 +73,7 @@ def tokens(text: str) -> list[str]:
 async def listen(engine: Engine, voice: str, pace: float) -> Heard:
     started_s = time.monotonic()
     came: list[tuple[int, float]] = []  # so many characters had been released by then
-    shadow = Intake()
+    shadow = Segmenter()
 
     def now() -> float:
         return time.monotonic() - started_s
@@ -113,7 +113,7 @@ async def crowd(engine: Engine, voices: Sequence[str], n: int, pace: float) -> l
 
 def first_clause() -> str:
     """What is sure enough to be spoken first, as the author writes."""
-    intake = Intake()
+    intake = Segmenter()
     for token in tokens(TEXT):
         intake.add(token)
         if stretch := intake.take():
@@ -192,15 +192,15 @@ def shown(rows: Sequence[dict[str, Any]]) -> str:
     return "\n".join(lines)
 
 
-def spelled(spoken: AlignedText, code: str, given: Any = ()) -> Reading:
+def spelled(spoken: AlignedText, code: str, given: Any = ()) -> Pronunciation:
     """For tones: a word sounds as it is written."""
     words, at = [], 0
     for written in spoken.text.split():
         start = spoken.text.index(written, at)
         at = start + len(written)
         if letters := "".join(char for char in written.lower() if char.isalpha() and char in SYMBOLS):
-            words.append(Word(letters, spoken.span(start, at)))
-    return Reading(tuple(words))
+            words.append(PhonemeWord(letters, spoken.span(start, at)))
+    return Pronunciation(tuple(words))
 
 
 def tone_engine(folder: Path, settings: Settings) -> Engine:
@@ -237,7 +237,7 @@ def main() -> None:
     args = parser.parse_args()
     settings, _ = load({"precision": args.precision})
     with tempfile.TemporaryDirectory() as folder:
-        engine = tone_engine(Path(folder), settings) if args.tone else open_engine(settings, apart=True)
+        engine = tone_engine(Path(folder), settings) if args.tone else open_engine(settings, for_server=True)
         found = asyncio.run(measured(engine, args))
     print(shown(found["rows"]))
     print("after a listener left: batches begun", *found["cancelled"]["batches_begun"], end="; ")

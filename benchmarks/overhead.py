@@ -27,7 +27,7 @@ from tutti import settings
 from tutti.batching.policies import Deadline
 from tutti.batching.scheduler import Limits, Scheduler
 from tutti.engine.batcher import Batcher
-from tutti.engine.build import CHECKPOINT, first_costs
+from tutti.engine.build import CHECKPOINT, prior_costs
 from tutti.engine.stats import BatchStats
 from tutti.model.choice import Choice, choose, load
 from tutti.model.tone import ToneModel
@@ -48,7 +48,7 @@ def one(home: Path | None, choice: Choice, threads: int) -> Mapping[str, Model]:
 
 async def measured(home: Path | None, choice: Choice, threads: int, rounds: int) -> dict[str, Any]:
     notes = Path(tempfile.mkdtemp()) / "model-s"
-    costs = first_costs({CHECKPOINT: choice}, threads)
+    costs = prior_costs({CHECKPOINT: choice}, threads)
     limits = Limits(max_rows=2 * threads, patience=inf)
     worker = ProcessWorker(partial(clocked, partial(one, home, choice, threads), notes))
     line = Batcher(worker, Scheduler(limits, costs.__getitem__, Deadline()), BatchStats())

@@ -34,8 +34,8 @@ from tutti.errors import QueueFull, TuttiError
 from tutti.model.choice import Choice, choose, load
 from tutti.speech import Model, SpeechParams
 from tutti.text.aligned_text import Span
-from tutti.text.chunk import Chunk, Reading, Word
-from tutti.text.chunker import pack
+from tutti.text.chunk import Chunk, PhonemeWord, Pronunciation
+from tutti.text.chunker import Chunker
 from tutti.voices import Voices
 from tutti.worker.base import Worker
 from tutti.worker.process import ProcessWorker
@@ -64,13 +64,13 @@ class Prepared:
 
 def chunked(text: str) -> Iterator[Chunk]:
     """As the front end would cut it."""
-    return pack((Reading(words), 0.0) for words in map(_words, text.split(), _places(text)))
+    return Chunker().chunks((Pronunciation(words), 0.0) for words in map(_words, text.split(), _places(text)))
 
 
-def _words(name: str, span: Span) -> tuple[Word, ...]:
+def _words(name: str, span: Span) -> tuple[PhonemeWord, ...]:
     number, _, n_words = name.partition(":")
     found = PHONEMES[int(number)].split()[: int(n_words) if n_words else None]
-    return tuple(Word(one, span, after=". " if i + 1 == len(found) else " ") for i, one in enumerate(found))
+    return tuple(PhonemeWord(one, span, after=". " if i + 1 == len(found) else " ") for i, one in enumerate(found))
 
 
 def _places(text: str) -> list[Span]:
@@ -193,7 +193,7 @@ def open_with(policy: str, worker: Worker, choice: Choice, args: argparse.Namesp
     )
     lent = cast(Worker, Lent(worker))
     voices = Voices(args.voices)
-    return assemble([lent], {CHECKPOINT: choice}, voices, Prepared(), rules, capped=True, kept=args.costs)  # type: ignore[arg-type]
+    return assemble([lent], {CHECKPOINT: choice}, voices, Prepared(), rules, capped=True, cost_file=args.costs)  # type: ignore[arg-type]
 
 
 async def measured(policy: str, worker: Worker, choice: Choice, args: argparse.Namespace) -> list[dict[str, Any]]:

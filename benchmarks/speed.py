@@ -1,8 +1,8 @@
-"""What tutti adds to the bare model: time, first sound, start and memory, all against the official graph in one run.
+"""Overhead over the bare model: time, first audio, start and memory, against the official graph in the same run.
 
 python -m benchmarks.speed                      about half an hour on two cores
 python -m benchmarks.speed --rounds 0           the long text for the memory figures alone
-python -m benchmarks.speed --words 0            all but the long text
+python -m benchmarks.speed --words 0            everything but the long text
 """
 
 import asyncio
@@ -30,7 +30,7 @@ from rich.table import Table
 from tutti import open_engine, settings
 from tutti import text as front
 from tutti.engine.engine import Engine
-from tutti.model.choice import resolve
+from tutti.model.choice import resolve_precision
 from tutti.speech import SAMPLE_RATE, SpeechParams, Utterance
 from tutti.text.chunk import Chunk
 from tutti.text.g2p import G2P
@@ -44,7 +44,7 @@ VOICE = "af_heart"
 
 
 def prose(n_words: int) -> str:
-    """This many words: the story over and over, each time as another chapter."""
+    """This many words: the story repeated, each time as another chapter."""
     chapters = (f"Chapter {i}.\n\n{PROSE}\n\n" for i in itertools.count(1))
     words: list[str] = []
     for chapter in chapters:
@@ -54,8 +54,8 @@ def prose(n_words: int) -> str:
     raise AssertionError("chapters never end")
 
 
-class Bare:
-    """The official graph as anyone runs it: whole, one row after the other, all cores."""
+class BareGraph:
+    """The unchanged official graph, one row after the other on all cores."""
 
     def __init__(self, path: Path, threads: int) -> None:
         options = ort.SessionOptions()
@@ -64,7 +64,7 @@ class Bare:
         self._names = [value.name for value in self._session.get_inputs()]
 
     def __call__(self, row: Utterance) -> float:
-        """Seconds of audio made."""
+        """Run one row; return the seconds of audio."""
         inputs = (row.tokens[None], row.style[None], np.array([row.speed], np.float32))
         (audio,) = self._session.run(None, dict(zip(self._names, inputs, strict=True)))
         return float(audio.size) / SAMPLE_RATE
@@ -76,7 +76,7 @@ def row(chunk: Chunk, voice: Voice) -> Utterance:
 
 
 async def first_and_whole(engine: Engine, text: str, *, whole: bool) -> tuple[float, float, float]:
-    """Seconds to the first sound, to the end, and of audio."""
+    """Seconds to the first audio, to the end, and of audio."""
     started = time.perf_counter()
     first, audio_s = 0.0, 0.0
     async for speech in engine.stream(text, SpeechParams(VOICE), delivery="whole" if whole else "live"):
@@ -85,12 +85,12 @@ async def first_and_whole(engine: Engine, text: str, *, whole: bool) -> tuple[fl
     return first, time.perf_counter() - started, audio_s
 
 
-async def against_bare(
-    engine: Engine, bare: Bare, chosen: settings.Settings, rounds: int, progress: Progress
+async def compare_with_bare(
+    engine: Engine, bare: BareGraph, chosen: settings.Settings, rounds: int, progress: Progress
 ) -> dict[str, float]:
     """Text to samples through the engine, against the same rows through the bare graph, in turns.
 
-    The whole is timed as `speak` makes it, the first sound as `stream` does.
+    The total is timed with delivery="whole", the first audio with delivery="live".
     """
     voice, g2p = Voices(chosen.home / "voices").get(VOICE), G2P(chosen.home)
     task = progress.add_task("engine against bare graph", total=2 * rounds)
@@ -116,35 +116,35 @@ async def against_bare(
 
 
 @contextmanager
-def watched() -> Iterator[list[float]]:
-    """Resident megabytes of this process, many times a second."""
-    seen: list[float] = []
+def memory_samples() -> Iterator[list[float]]:
+    """Resident megabytes of this process, sampled every 20 ms."""
+    samples: list[float] = []
     done = threading.Event()
     process = psutil.Process()
 
-    def watch() -> None:
+    def sample() -> None:
         while not done.wait(0.02):
-            seen.append(process.memory_info().rss / 1e6)
+            samples.append(process.memory_info().rss / 1e6)
 
-    thread = threading.Thread(target=watch)
+    thread = threading.Thread(target=sample)
     thread.start()
     try:
-        yield seen
+        yield samples
     finally:
         done.set()
         thread.join()
 
 
 async def memory(engine: Engine, n_words: int, progress: Progress) -> dict[str, float]:
-    """The highest resident size in each quarter of a long text. Nothing is kept of the samples."""
+    """The peak resident size in each quarter of a long text; its audio is not stored."""
     text = prose(n_words)
     task = progress.add_task(f"{n_words} words", total=len(text))
     quarters = [0.0] * 4
-    with watched() as seen:
+    with memory_samples() as samples:
         async for speech in engine.stream(text, SpeechParams(VOICE), delivery="whole"):
-            here = min(3, 4 * speech.span[1] // len(text))
-            quarters[here] = max([quarters[here], *seen])
-            seen.clear()
+            quarter = min(3, 4 * speech.span[1] // len(text))
+            quarters[quarter] = max([quarters[quarter], *samples])
+            samples.clear()
             progress.update(task, completed=max(speech.span[1], progress.tasks[task].completed))
     return {"peak_mb": max(quarters), **{f"quarter_{i}_mb": mb for i, mb in enumerate(quarters, 1)}}
 
@@ -159,13 +159,13 @@ asyncio.run(ready())
 """
 
 
-def start(rounds: int, home: Path, precision: str) -> dict[str, float]:
-    """A new interpreter: to `import tutti`, and to a model that is ready."""
+def start_times(rounds: int, home: Path, precision: str) -> dict[str, float]:
+    """Seconds of a new interpreter to `import tutti`, and to a model that is ready."""
     environ = {"TUTTI_HOME": str(home), "TUTTI_PRECISION": precision, "TUTTI_OFFLINE": "1", "PATH": ""}
     runs = []
     for _ in range(rounds):
-        done = subprocess.run([sys.executable, "-c", START], env=environ, capture_output=True, text=True, check=True)
-        runs.append([float(value) for value in done.stdout.split()])
+        result = subprocess.run([sys.executable, "-c", START], env=environ, capture_output=True, text=True, check=True)
+        runs.append([float(value) for value in result.stdout.split()])
     imports, readies = zip(*runs, strict=True)
     return {"import_s": statistics.median(imports), "model_ready_s": statistics.median(readies)}
 
@@ -176,31 +176,31 @@ def main(
     rounds: Annotated[int, typer.Option()] = 3,
 ) -> None:
     chosen, _ = settings.load({"precision": precision, "backend": "onnx"})
-    which = resolve(precision)
+    resolved = resolve_precision(precision)
 
-    async def measured() -> dict[str, float]:
+    async def measure() -> dict[str, float]:
         # Memory first, while nothing but the engine has been in this process.
         results: dict[str, float] = {}
         async with open_engine(chosen) as engine:
             if words:
                 results |= await memory(engine, words, progress)
             if rounds:
-                bare = Bare(Store(chosen.home).path(MODELS[which]), chosen.threads)
-                results |= await against_bare(engine, bare, chosen, rounds, progress)
+                bare = BareGraph(Store(chosen.home).path(MODELS[resolved]), chosen.threads)
+                results |= await compare_with_bare(engine, bare, chosen, rounds, progress)
         return results
 
     with Progress(console=Console(stderr=True)) as progress:
-        results = asyncio.run(measured())
+        results = asyncio.run(measure())
         if rounds:
-            results |= start(rounds, chosen.home, which)
-    table = Table("measure", which, title=f"{platform.machine()}, {chosen.threads} threads")
+            results |= start_times(rounds, chosen.home, resolved)
+    table = Table("measure", resolved, title=f"{platform.machine()}, {chosen.threads} threads")
     for name, value in results.items():
         table.add_row(name, f"{value:.3f}" if value < 100 else f"{value:.0f}")
     Console().print(table)
     (HERE / "results").mkdir(exist_ok=True)
-    path = HERE / "results" / f"speed-{which}-{platform.machine()}.json"
-    known = json.loads(path.read_text()) if path.exists() else {}  # the long text and the rounds may be run apart
-    path.write_text(json.dumps(known | results, indent=1) + "\n")
+    path = HERE / "results" / f"speed-{resolved}-{platform.machine()}.json"
+    earlier = json.loads(path.read_text()) if path.exists() else {}  # the long text may have been run separately
+    path.write_text(json.dumps(earlier | results, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -30,10 +30,10 @@ from tests.fakes import Spelling, silent_voices
 from tutti.batching.job import Batch, Job, Key
 from tutti.batching.layout import SideBySide
 from tutti.engine.build import assemble
-from tutti.engine.event_log import Began, Ended, EventLog, Heard
+from tutti.engine.event_log import AudioSent, BatchEnded, BatchStarted, EventLog
 from tutti.model.choice import Choice
-from tutti.server.dashboard import Picture
-from tutti.server.routes.stats import event
+from tutti.server.dashboard import Dashboard
+from tutti.server.responses import sse_event
 from tutti.settings import Settings
 from tutti.text.frontend import G2PThread
 from tutti.worker.thread import ThreadWorker
@@ -84,9 +84,9 @@ def noting() -> dict[str, float]:
     job = Job(Key("kokoro", "vocoder"), 1, "first", 100, 1.0)
     batch = Batch(job.key, (job,) * 4, "free", 0.1, SideBySide())
     kinds = {
-        "a batch begins": lambda: tape.note(Began(1.0, 1, "0", batch, (1, 2, 3, 4))),
-        "a batch ends": lambda: tape.note(Ended(tape.clock(), 1, 0.1, "done")),
-        "a chunk is heard": lambda: tape.note(Heard(tape.clock(), 1.0, True)),
+        "a batch begins": lambda: tape.note(BatchStarted(1.0, 1, "0", batch, (1, 2, 3, 4))),
+        "a batch ends": lambda: tape.note(BatchEnded(tape.clock(), 1, 0.1, "done")),
+        "a chunk is heard": lambda: tape.note(AudioSent(tape.clock(), 1.0, True)),
     }
     return {name: 1e9 * min(timeit(note, number=20_000) for _ in range(5)) / 20_000 for name, note in kinds.items()}
 
@@ -104,7 +104,7 @@ def drawing(n_batches: int, n_rows: int, device: Literal["cpu", "cuda"]) -> tupl
         scheduler.add(job, 1.0)
     (room,) = scheduler.rooms
     batch = Batch(room.key, tuple(jobs[:n_rows]), "full", 0.1, room.cost.shape)
-    picture, took_s = Picture(engine.monitor, ["kokoro"]), list[float]()
+    dashboard, took_s = Dashboard(engine.monitor, ["kokoro"]), list[float]()
     for _ in range(30):
         for number in range(n_batches):
             engine.batch_stats.started(str(number), batch, tape.clock(), range(n_rows))
@@ -112,7 +112,7 @@ def drawing(n_batches: int, n_rows: int, device: Literal["cpu", "cuda"]) -> tupl
         for _ in range(n_batches * n_rows):
             engine.batch_stats.heard(1.0, in_time=True)
         began_s = time.thread_time()
-        told = event(picture.tick(None) or {})
+        told = sse_event(dashboard.tick(None) or {})
         took_s.append(time.thread_time() - began_s)
     return median(took_s), len(told)
 

@@ -1,4 +1,4 @@
-"""An agent that speaks while it is written, and falls silent the moment it is interrupted."""
+"""An agent that speaks while its text is being written, and stops at once when it is interrupted."""
 
 import asyncio
 import os
@@ -11,7 +11,7 @@ SHORT = "Of course. Here is the short version."
 
 async def main() -> None:
     async with AsyncClient(os.environ.get("TUTTI_URL", "http://127.0.0.1:8880")) as client:
-        # What will surely be needed is fetched before it is.
+        # Fetch in advance what will be needed.
         ready = asyncio.create_task(client.prefetch(["One moment, please.", "Goodbye!"]))
         async with client.live(voice="am_michael") as live:
             await live.send(LONG)
@@ -19,7 +19,7 @@ async def main() -> None:
             async for piece in live:
                 if piece.words:
                     print("agent:", *(word.word for word in piece.words[:6]), "…")
-                    break  # the listener speaks: stop at once
+                    break  # the listener interrupts
             await live.cancel()
             await live.send(SHORT)
             await live.finish()

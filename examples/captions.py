@@ -1,4 +1,4 @@
-"""Captions (SRT) from the times of the words, beside the sound they belong to."""
+"""Write captions (SRT) from word times, and the audio they belong to."""
 
 import os
 from collections.abc import Sequence
@@ -7,18 +7,18 @@ from pathlib import Path
 from tutti.client import Client, Word, wav
 
 TEXT = "Every word knows its time. So a caption can appear with the voice, and leave with it."
-WORDS_IN_A_CAPTION = 5
+WORDS_PER_CAPTION = 5
 
 
-def stamp(seconds: float) -> str:
+def timestamp(seconds: float) -> str:
     ms = round(1000 * seconds)
     return f"{ms // 3_600_000:02}:{ms // 60_000 % 60:02}:{ms // 1000 % 60:02},{ms % 1000:03}"
 
 
 def srt(words: Sequence[Word]) -> str:
-    rows = [words[at : at + WORDS_IN_A_CAPTION] for at in range(0, len(words), WORDS_IN_A_CAPTION)]
+    rows = [words[at : at + WORDS_PER_CAPTION] for at in range(0, len(words), WORDS_PER_CAPTION)]
     return "\n".join(
-        f"{n}\n{stamp(row[0].start_s)} --> {stamp(row[-1].end_s)}\n{' '.join(word.word for word in row)}\n"
+        f"{n}\n{timestamp(row[0].start_s)} --> {timestamp(row[-1].end_s)}\n{' '.join(word.word for word in row)}\n"
         for n, row in enumerate(rows, start=1)
     )
 

@@ -1,6 +1,6 @@
-"""A voice loop without a microphone: a language model writes, the listener hears it speak before it has finished.
+"""Speak the output of a language model while it is being written.
 
-`written()` stands for your model's stream of tokens.
+`tokens()` stands for the token stream of your model.
 """
 
 import os
@@ -15,7 +15,7 @@ ANSWERS = {
 }
 
 
-def written(question: str) -> Iterator[str]:
+def tokens(question: str) -> Iterator[str]:
     for word in ANSWERS[question].split(" "):
         yield word + " "
 
@@ -23,13 +23,13 @@ def written(question: str) -> Iterator[str]:
 with Client(os.environ.get("TUTTI_URL", "http://127.0.0.1:8880")) as client, client.live(voice="bf_emma") as live:
     for question in ANSWERS:
         print("you: ", question)
-        # The model writes in one thread while we listen in this one.
-        model = threading.Thread(target=live.say, args=(written(question),))
+        # The model writes in one thread while this one receives audio.
+        model = threading.Thread(target=live.say, args=(tokens(question),))
         model.start()
-        heard_s = 0.0
-        print("she: ", end="")
-        for piece in live:  # here your player would take piece.audio
-            heard_s += len(piece.audio) / 48_000
+        audio_s = 0.0
+        print("answer: ", end="")
+        for piece in live:  # play piece.audio here
+            audio_s += len(piece.audio) / 48_000
             print(*(word.word for word in piece.words), end=" " if piece.words else "")
-        print(f"({heard_s:.1f} s)")
+        print(f"({audio_s:.1f} s)")
         model.join()

@@ -1,4 +1,4 @@
-"""The shortest way from a text to a file: `python quick_start.py` beside a running `tutti serve`."""
+"""From a text to a file: run `tutti serve`, then `python quick_start.py`."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""A long text, written to disk while it is spoken; nothing of it waits in memory."""
+"""Write a long text to a file while it is being synthesised, without holding it in memory."""
 
 import os
 

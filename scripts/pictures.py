@@ -1,7 +1,7 @@
-"""Pictures of the page for the README: a browser before a real server, doing what a newcomer would do.
+"""Take the screenshots of the page for the README, with a browser and a real server.
 
-`python -m scripts.pictures` writes docs/images/page-{speak,batching}-{light,dark}.png. `--url` takes a server that runs
-already; `--all DIR` also puts every view, width and theme into a folder, to be looked at.
+`python -m scripts.pictures` writes docs/images/page-{speak,batching}-{light,dark}.png. `--url` uses a running server;
+`--all DIR` also saves every view, width and theme to a folder for review.
 """
 
 import argparse
@@ -23,51 +23,51 @@ PORT = 18_893
 WIDTHS = (360, 1024, 1600)
 THEMES = ("light", "dark")
 SIZE = ViewportSize(width=1280, height=1040)
-CALLERS = "8"
+CLIENTS = "8"
 
 
 def main() -> None:
-    options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("--url", help="a server that runs already")
-    options.add_argument("--all", type=Path, help="a folder for every view, width and theme")
-    chosen = options.parse_args()
-    with served(chosen.url) as url, sync_playwright() as playing:
-        browser = playing.chromium.launch(executable_path=shutil.which("chromium"), args=FLAGS)
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--url", help="use a running server")
+    parser.add_argument("--all", type=Path, help="also save every view, width and theme here")
+    arguments = parser.parse_args()
+    with running_server(arguments.url) as url, sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=FLAGS)
         for view in (speak, batching):
             page = browser.new_page(viewport=SIZE, device_scale_factor=1.5)
             view(page, url)
             for theme in THEMES:
-                taken(page, theme, IMAGES / f"page-{view.__name__}-{theme}.png")
-            if chosen.all:
-                every(page, chosen.all, view.__name__)
+                screenshot(page, theme, IMAGES / f"page-{view.__name__}-{theme}.png")
+            if arguments.all:
+                screenshot_all(page, arguments.all, view.__name__)
         browser.close()
 
 
 def speak(page: Page, url: str) -> None:
-    """A sentence has been said in a blend of two voices, and is being heard again."""
+    """Show a sentence spoken in a blend of two voices, paused during a replay."""
     page.goto(url)
     page.get_by_role("button", name="Add Bella to the blend").click()
-    for turn in (1, 2):  # the first warms up what a server in use has warm
+    for n in (1, 2):  # the first is the warm-up
         page.get_by_role("button", name="Speak", exact=True).click()
-        # Each speaking is a stop and a start, but for the very first.
-        started = f".transport[data-turn='{2 * turn - 1}']"
-        page.wait_for_selector(f"{started}[data-state=whole][data-playing=false][data-heard]", timeout=300_000)
-    page.locator(".lyrics [data-n='9']").click()
+        # Each press sends a stop and a start, except the very first.
+        started = f".player[data-command='{2 * n - 1}']"
+        page.wait_for_selector(f"{started}[data-state=whole][data-playing=false][data-played]", timeout=300_000)
+    page.locator(".spoken-text [data-n='9']").click()
     page.get_by_role("button", name="Pause").click()
-    page.wait_for_selector(".transport[data-playing=false]")
+    page.wait_for_selector(".player[data-playing=false]")
 
 
 def batching(page: Page, url: str) -> None:
-    """A crowd has been served under both policies."""
+    """Show a load served under both policies."""
     page.goto(f"{url}/#batching")
-    page.wait_for_selector("[data-standing=live]")
-    page.locator("#size").fill(CALLERS)
-    page.get_by_role("button", name="deadline against window").click()
+    page.wait_for_selector("[data-connection=live]")
+    page.locator("#size").fill(CLIENTS)
+    page.get_by_role("button", name="Compare deadline and window").click()
     page.wait_for_selector("#speedup", timeout=300_000)
-    page.wait_for_selector(".load button:has-text('All together')")
+    page.wait_for_selector(".load button:has-text('Run')")
 
 
-def taken(page: Page, theme: str, path: Path, *, whole: bool = False) -> None:
+def screenshot(page: Page, theme: str, path: Path, *, whole: bool = False) -> None:
     page.emulate_media(color_scheme=theme, reduced_motion="reduce")  # type: ignore[arg-type]
     page.wait_for_selector(f"html[data-theme={theme}]")
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -75,23 +75,23 @@ def taken(page: Page, theme: str, path: Path, *, whole: bool = False) -> None:
     print(path)
 
 
-def every(page: Page, folder: Path, name: str) -> None:
+def screenshot_all(page: Page, folder: Path, name: str) -> None:
     for theme in THEMES:
         for width in WIDTHS:
             page.set_viewport_size(ViewportSize(width=width, height=900))
-            taken(page, theme, folder / f"{name}-{theme}-{width}.png", whole=True)
+            screenshot(page, theme, folder / f"{name}-{theme}-{width}.png", whole=True)
 
 
 @contextmanager
-def served(url: str | None) -> Iterator[str]:
-    """The address of a server that is ready: this one, or one of our own."""
+def running_server(url: str | None) -> Iterator[str]:
+    """Yield the URL of a ready server: the given one, or a new process."""
     if url:
         yield url.rstrip("/")
         return
     command = [sys.executable, "-m", "tutti", "serve", "--port", str(PORT)]
     with subprocess.Popen(command, stderr=subprocess.DEVNULL) as server:
         try:
-            while not ready(f"http://127.0.0.1:{PORT}"):
+            while not is_ready(f"http://127.0.0.1:{PORT}"):
                 if server.poll() is not None:
                     raise SystemExit("the server did not start: tutti serve")
                 time.sleep(0.2)
@@ -100,10 +100,10 @@ def served(url: str | None) -> Iterator[str]:
             server.terminate()
 
 
-def ready(url: str) -> bool:
+def is_ready(url: str) -> bool:
     try:
-        with urlopen(f"{url}/readyz", timeout=2) as reply:
-            return bool(reply.status == 200)
+        with urlopen(f"{url}/readyz", timeout=2) as response:
+            return bool(response.status == 200)
     except (URLError, OSError):
         return False
 

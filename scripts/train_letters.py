@@ -1,8 +1,8 @@
-"""Train tutti/text/g2p/data/letters.npz from the pronouncing dictionaries (needs PyTorch; a few minutes on a GPU).
+"""Train tutti/text/g2p/data/letters.npz from the pronunciation dictionaries (needs PyTorch; minutes on a GPU).
 
     python scripts/train_letters.py LEXICON_FOLDER OUT.npz [--epochs 18]
 
-One word in fifty is held out, together with all words that share its first five letters, so that "walked" cannot teach
+One word in fifty is held out, with all words that share its first five letters, so that "walked" does not teach
 "walking". The phoneme error rate printed at the end counts stress marks.
 """
 
@@ -23,11 +23,11 @@ Pair = tuple[int, str, tuple[str, ...]]  # style, word, phones
 
 
 def pairs(folder: Path) -> list[Pair]:
-    """Every plain word of both styles with its phones; spelled acronyms and phrases teach nothing about letters.
+    """Return every plain word with its phones; acronyms and phrases say nothing about letters.
 
-    The silver lists were made by a machine: the network learns from them as a style of its own and is asked for gold.
+    The silver lists are machine-made: they are trained as separate styles, and inference uses the gold ones.
     """
-    found: dict[tuple[int, str], tuple[str, ...]] = {}
+    phones_of: dict[tuple[int, str], tuple[str, ...]] = {}
     for style, name in enumerate(STYLES):
         for word, sound in json.loads((folder / f"{name}.json").read_text()).items():
             sound = sound["DEFAULT"] if isinstance(sound, dict) else sound
@@ -35,13 +35,13 @@ def pairs(folder: Path) -> list[Pair]:
             if not sound or (word.isupper() and len(word) > 1) or not set(lower) <= set(ALPHABET):
                 continue
             phones = tuple(PHONE.findall(sound))
-            n_slots = len(phones) + sum(map(str.__eq__, phones, phones[1:]))  # a repeated sound needs a gap
+            n_slots = len(phones) + sum(map(str.__eq__, phones, phones[1:]))  # CTC needs a blank between equal phones
             if 2 <= len(lower) <= 24 and n_slots <= SLOTS * len(lower):
-                found[style, lower] = phones
-    return [(style, word, phones) for (style, word), phones in found.items()]
+                phones_of[style, lower] = phones
+    return [(style, word, phones) for (style, word), phones in phones_of.items()]
 
 
-def held_out(word: str) -> bool:
+def is_held_out(word: str) -> bool:
     return zlib.crc32(word[:5].encode()) % 50 == 0
 
 
@@ -96,25 +96,25 @@ def distance(a: tuple[str, ...], b: tuple[str, ...]) -> int:
 
 @torch.no_grad()
 def error_rate(net: nn.Module, rows: list[Pair], phones: list[str], device: str) -> tuple[float, float]:
-    """Symbols wrong and words wrong, in percent."""
+    """Return wrong symbols and wrong words, in per cent."""
     net.eval()
     wrong = total = words = 0
     table = Table(rows, {p: i for i, p in enumerate(phones)}, device)
     for pick in torch.arange(len(rows)).split(1024):
-        some, lengths = [rows[i] for i in pick.tolist()], table.lengths[pick]
+        batch, lengths = [rows[i] for i in pick.tolist()], table.lengths[pick]
         best = table.score(net, pick).argmax(-1).cpu()
-        for (_, _, truth), path, n in zip(some, best.tolist(), lengths.tolist(), strict=True):
+        for (_, _, truth), path, n in zip(batch, best.tolist(), lengths.tolist(), strict=True):
             path = path[: n * SLOTS]
-            said = "".join(phones[p] for i, p in enumerate(path) if p and (i == 0 or p != path[i - 1]))
-            right = "".join(truth)
-            off = distance(tuple(said), tuple(right))
-            wrong, total, words = wrong + off, total + len(right), words + (off > 0)
+            predicted = "".join(phones[p] for i, p in enumerate(path) if p and (i == 0 or p != path[i - 1]))
+            expected = "".join(truth)
+            n_edits = distance(tuple(predicted), tuple(expected))
+            wrong, total, words = wrong + n_edits, total + len(expected), words + (n_edits > 0)
     net.train()
     return 100 * wrong / total, 100 * words / len(rows)
 
 
 def save(net: nn.Module, phones: list[str], path: Path) -> None:
-    """Weights as bytes with one scale for each row."""
+    """Save the weights as int8 with one scale per row."""
     stored: dict[str, np.ndarray] = {"phones": np.array(phones)}
     for name, weight in net.state_dict().items():
         w = weight.float().cpu().numpy()
@@ -137,7 +137,7 @@ def main() -> None:
     device = "cuda" if torch.cuda.is_available() else "cpu"
     torch.manual_seed(0)
     rows = pairs(options.lexicon)
-    train, test = [r for r in rows if not held_out(r[1])], [r for r in rows if held_out(r[1])]
+    train, test = [r for r in rows if not is_held_out(r[1])], [r for r in rows if is_held_out(r[1])]
     gold = [r for r in test if STYLES[r[0]].endswith("gold")]
     phones = ["", *sorted({p for _, _, ps in rows for p in ps})]
     ids = {p: i for i, p in enumerate(phones)}

@@ -10,7 +10,7 @@ from hypothesis import settings as hypothesis
 from tests.fakes import silent_voices
 from tutti import settings
 from tutti.voices import Voices
-from tutti.weights import FP32_MODEL, INT8_MODEL, Store, shown, sources, wanted
+from tutti.weights import FP32_MODEL, INT8_MODEL, Store, required_files, show_progress, sources
 
 # Machines are shared and noisy: how long an example takes says nothing about the law it shows.
 hypothesis.register_profile("calm", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -21,8 +21,8 @@ hypothesis.load_profile("calm")
 def home() -> Path:
     """A folder with every official file: both precisions, the voices, the lexicons."""
     chosen, _ = settings.load({}, os.environ)
-    files = list({file.path: file for file in (*wanted("fp32"), *wanted("int8"))}.values())
-    with shown() as progress:
+    files = list({file.path: file for file in (*required_files("fp32"), *required_files("int8"))}.values())
+    with show_progress() as progress:
         Store(chosen.home).ensure(files, sources=sources(offline=chosen.offline), progress=progress)
     return chosen.home
 

@@ -19,7 +19,7 @@ from tutti.settings import Settings
 from tutti.speech import Delivery, Frames, Model, Samples, Speech, SpeechParams
 from tutti.text import Pronounce
 from tutti.text.aligned_text import AlignedText
-from tutti.text.chunk import Reading, Word
+from tutti.text.chunk import PhonemeWord, Pronunciation
 from tutti.text.frontend import G2PThread
 from tutti.text.vocab import SYMBOLS
 from tutti.voices import NAMES, Voices
@@ -30,7 +30,7 @@ from tutti.worker.thread import ThreadWorker
 class Spelling:
     """G2P that needs no lexicon: a word sounds as it is spelled; what has no letter is dropped."""
 
-    def pronounce(self, spoken: AlignedText, code: str, given: Mapping[int, str] = {}) -> Reading:
+    def pronounce(self, spoken: AlignedText, code: str, given: Mapping[int, str] = {}) -> Pronunciation:
         words, at = [], 0
         for written in spoken.text.split():
             start = spoken.text.index(written, at)
@@ -38,8 +38,8 @@ class Spelling:
             letters = "".join(char for char in written.lower().replace("g", "ɡ") if char.isalpha() and char in SYMBOLS)
             span = spoken.span(start, at)
             if said := given.get(span[0], letters):
-                words.append(Word(said, span, after=". " if written.endswith(".") else " "))
-        return Reading(tuple(words))
+                words.append(PhonemeWord(said, span, after=". " if written.endswith(".") else " "))
+        return Pronunciation(tuple(words))
 
 
 class Holding(ToneModel):

@@ -1,4 +1,4 @@
-"""What deploy/ and its pages name exists: settings, flags, extras, files, routes; and stopping leaves time to drain."""
+"""Settings, flags, extras, files and routes that deploy/ names exist; the stop timeout leaves time to drain."""
 
 import re
 import shutil
@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from tutti import settings
-from tutti.server.app import app
+from tutti.server.app import create_app
 from tutti.settings import Settings
 
 ROOT = Path(__file__).parent.parent
@@ -25,15 +25,15 @@ FILES = sorted(
 )
 UNIT = (DEPLOY / "tutti.service").read_text()
 COMPOSE = yaml.safe_load((DEPLOY / "compose.yaml").read_text())
-SERVERS = [service for service in COMPOSE["services"].values() if "build" in service]  # the rest is not ours
+SERVERS = [service for service in COMPOSE["services"].values() if "build" in service]  # ours
 EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
 
 
-def named(path: Path) -> str:
+def file_name(path: Path) -> str:
     return path.name
 
 
-@pytest.mark.parametrize("path", FILES, ids=named)
+@pytest.mark.parametrize("path", FILES, ids=file_name)
 def test_every_setting_flag_and_extra_that_is_named_exists(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     assert {name.lower() for name in re.findall(r"TUTTI_([A-Z0-9_]*[A-Z0-9])", text)} <= set(Settings.model_fields)
@@ -44,18 +44,18 @@ def test_every_setting_flag_and_extra_that_is_named_exists(path: Path) -> None:
         assert set(extras.split(",")) <= set(EXTRAS)
 
 
-def test_the_values_are_ones_that_the_server_takes(tmp_path: Path) -> None:
+def test_the_server_accepts_the_values(tmp_path: Path) -> None:
     services = [service["environment"] for service in SERVERS]
     unit = dict(line.split("=", 1) for line in re.findall(r"^Environment=(.*)$", UNIT, re.MULTILINE))
     images = [dict(re.findall(r"\b(TUTTI_\w+)=(\S+)", path.read_text())) for path in DOCKERFILES]
-    for given in (unit, *services, *images):
-        ours = {name: value for name, value in given.items() if name.startswith("TUTTI_") and "$" not in value}
+    for environment in (unit, *services, *images):
+        ours = {name: value for name, value in environment.items() if name.startswith("TUTTI_") and "$" not in value}
         assert ours
         settings.load({}, ours, tmp_path / "none")
     settings.load({}, {}, DEPLOY / "tutti.env")
 
 
-def test_whoever_stops_it_waits_longer_than_it_drains() -> None:
+def test_the_stop_timeout_is_longer_than_the_grace_time() -> None:
     (stop_s,) = re.findall(r"^TimeoutStopSec=(\d+)$", UNIT, re.MULTILINE)
     (grace_s,) = re.findall(r"^Environment=TUTTI_GRACE_S=(\d+)$", UNIT, re.MULTILINE)
     assert int(stop_s) > int(grace_s)
@@ -63,13 +63,13 @@ def test_whoever_stops_it_waits_longer_than_it_drains() -> None:
         assert int(service["stop_grace_period"].removesuffix("s")) > int(service["environment"]["TUTTI_GRACE_S"])
 
 
-@pytest.mark.parametrize("path", DOCKERFILES, ids=named)
-def test_an_image_is_made_of_what_is_there_and_runs_as_nobody(path: Path) -> None:
+@pytest.mark.parametrize("path", DOCKERFILES, ids=file_name)
+def test_an_image_copies_existing_files_and_runs_without_root(path: Path) -> None:
     text = path.read_text()
-    let_in = set(re.findall(r"^!(\S+)$", (ROOT / ".dockerignore").read_text(), re.MULTILINE))
+    included = set(re.findall(r"^!(\S+)$", (ROOT / ".dockerignore").read_text(), re.MULTILINE))
     copied = [name for line in re.findall(r"^COPY (?!--from)(.*) \S+$", text, re.MULTILINE) for name in line.split()]
     assert copied
-    assert all((ROOT / name).exists() and name.partition("/")[0] in let_in for name in copied)
+    assert all((ROOT / name).exists() and name.partition("/")[0] in included for name in copied)
     assert int(re.findall(r"^USER (\d+)$", text, re.MULTILINE)[-1]) > 0
     port, probe = re.findall(r"http://127\.0\.0\.1:(\d+)(/\w+)", text)[0]
     assert f"TUTTI_PORT={port}" in text
@@ -78,15 +78,15 @@ def test_an_image_is_made_of_what_is_there_and_runs_as_nobody(path: Path) -> Non
 
 
 def test_the_probe_is_a_route() -> None:
-    class Nobody:
+    class EngineWithoutModel:
         ready = False
         checkpoints = ("kokoro",)
 
-    paths = app(Nobody(), Settings()).openapi()["paths"]  # type: ignore[arg-type]
+    paths = create_app(EngineWithoutModel(), Settings()).openapi()["paths"]  # type: ignore[arg-type]
     assert "/readyz" in paths
 
 
-def test_compose_builds_the_files_that_are_here() -> None:
+def test_compose_builds_the_existing_dockerfiles() -> None:
     built = {service["build"]["dockerfile"] for service in SERVERS}
     assert built == {str(path.relative_to(ROOT)) for path in DOCKERFILES}
 

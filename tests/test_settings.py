@@ -1,3 +1,5 @@
+"""Settings: one value from several sources, typos and bad values refused."""
+
 from pathlib import Path
 
 import pytest
@@ -8,7 +10,7 @@ from tutti.settings import ALIASES, Settings, load
 NOWHERE = Path("/nonexistent/.env")
 
 
-def test_a_flag_wins_over_the_environment_that_over_the_file_that_over_the_default(tmp_path: Path) -> None:
+def test_an_option_wins_over_the_environment_over_the_file_over_the_default(tmp_path: Path) -> None:
     dotenv = tmp_path / ".env"
     dotenv.write_text("TUTTI_VOICE=am_adam\nTUTTI_THREADS=3\nTUTTI_PRECISION=fp32\n")
     chosen, sources = load({"voice": "af_sky", "home": None}, {"TUTTI_VOICE": "bf_emma", "TUTTI_THREADS": "5"}, dotenv)
@@ -20,7 +22,7 @@ def test_a_flag_wins_over_the_environment_that_over_the_file_that_over_the_defau
 
 
 @pytest.mark.parametrize(("field", "alias"), [(field, name) for field, names in ALIASES.items() for name in names])
-def test_an_old_name_is_understood_and_our_own_wins(field: str, alias: str) -> None:
+def test_an_older_name_is_accepted_and_the_own_name_wins(field: str, alias: str) -> None:
     samples = {
         "float": ("1.5", "2.5"),
         "int": ("11", "12"),
@@ -33,11 +35,11 @@ def test_an_old_name_is_understood_and_our_own_wins(field: str, alias: str) -> N
     assert str(getattr(load({}, {alias: old, f"TUTTI_{field.upper()}": new}, NOWHERE)[0], field)) == new
 
 
-def test_an_empty_variable_is_no_value() -> None:
+def test_an_empty_variable_counts_as_unset() -> None:
     assert load({}, {"TUTTI_G2P_URL": "", "TUTTI_VOICE": ""}, NOWHERE)[0] == load({}, {}, NOWHERE)[0]
 
 
-def test_a_typo_is_refused_with_the_right_name() -> None:
+def test_a_typo_is_refused_with_a_suggestion() -> None:
     with pytest.raises(InvalidInput, match="did you mean precision"):
         load({}, {"TUTTI_PRECISON": "fp32"}, NOWHERE)
 
@@ -60,7 +62,7 @@ def test_a_bad_value_names_the_setting_and_its_source(name: str, value: str) -> 
         load({}, {f"TUTTI_{name}": value}, NOWHERE)
 
 
-def test_settings_cannot_be_changed_and_know_no_other_fields() -> None:
+def test_settings_are_frozen_and_refuse_unknown_fields() -> None:
     with pytest.raises(ValueError, match="frozen"):
         Settings().voice = "am_adam"  # type: ignore[misc]
     with pytest.raises(ValueError, match="Extra inputs"):

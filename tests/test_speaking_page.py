@@ -1,4 +1,4 @@
-"""docs/speaking.md is true: what it shows can be read, and its tables are those of the code."""
+"""The examples of docs/speaking.md work, and its tables are those of the code."""
 
 import json
 import re
@@ -10,38 +10,38 @@ from tests.fakes import Spelling
 from tutti.model.prosody import EMOTIONS, LIMITS
 from tutti.settings import Settings
 from tutti.text import chunks
-from tutti.text.ssml import BREAKS_S, KNOWN, PITCHES, RATES, is_ssml
-from tutti.text.user_lexicon import UserLexicon, parsed
+from tutti.text.ssml import BREAKS_S, ELEMENTS, PITCHES, RATES, is_ssml
+from tutti.text.user_lexicon import UserLexicon, parse_entries
 
 PAGE = (Path(__file__).parent.parent / "docs/speaking.md").read_text(encoding="utf-8")
 
 
-def shown(kind: str) -> str:
+def code_block(kind: str) -> str:
     (block,) = re.findall(rf"```{kind}\n(.*?)```", PAGE, re.DOTALL)
     return str(block)
 
 
-def test_its_marks_are_marks() -> None:
-    made = list(chunks(shown("text"), "en-us", Spelling().pronounce))
-    manners = {(chunk.manner.voice, chunk.manner.rate, chunk.manner.pitch) for chunk in made}
-    assert len(manners) == 4
-    assert "[" not in "".join(chunk.phonemes for chunk in made)
+def test_the_example_with_marks_works() -> None:
+    result = list(chunks(code_block("text"), "en-us", Spelling().pronounce))
+    styles = {(chunk.inline_style.voice, chunk.inline_style.rate, chunk.inline_style.pitch) for chunk in result}
+    assert len(styles) == 4
+    assert "[" not in "".join(chunk.phonemes for chunk in result)
 
 
-def test_its_ssml_is_read() -> None:
-    assert is_ssml(shown("xml"))
-    made = list(chunks(shown("xml"), "en-us", Spelling().pronounce))
-    assert "hˈɑɹt" in made[0].phonemes
-    assert all(f"`{name}`" in PAGE for name in KNOWN)
+def test_the_ssml_example_works_and_all_elements_are_listed() -> None:
+    assert is_ssml(code_block("xml"))
+    result = list(chunks(code_block("xml"), "en-us", Spelling().pronounce))
+    assert "hˈɑɹt" in result[0].phonemes
+    assert all(f"`{name}`" in PAGE for name in ELEMENTS)
     for values in (RATES, PITCHES, BREAKS_S):
         assert all(name in PAGE for name in values if name != "default")
 
 
-def test_its_lexicon_is_one() -> None:
-    assert len(UserLexicon.of(parsed(shown("tsv"), "tsv")).patterns) == 1
+def test_the_lexicon_example_works() -> None:
+    assert len(UserLexicon.of(parse_entries(code_block("tsv"), "tsv")).patterns) == 1
 
 
-def test_its_emotions_are_those_there_are() -> None:
+def test_the_table_of_emotions_is_that_of_the_code() -> None:
     rows = re.findall(r"\| `(\w+)` \| ([\d.]+) \| ([-\d.]+) \| ([\d.]+) \| ([-\d.]+) \|", PAGE)
     table = {
         name: (preset.speed, preset.prosody.pitch, preset.prosody.pitch_range, preset.prosody.energy)
@@ -51,12 +51,12 @@ def test_its_emotions_are_those_there_are() -> None:
 
 
 @pytest.mark.parametrize("name", LIMITS)
-def test_its_limits_are_true(name: str) -> None:
+def test_the_limits_are_those_of_the_code(name: str) -> None:
     low, high = LIMITS[name]
     assert f"| `{name}` | {low:g} to {high:g}" in PAGE
 
 
-def test_its_request_and_setting_are_real() -> None:
+def test_the_request_and_the_setting_exist() -> None:
     (body,) = re.findall(r"-d '(.*?)'", PAGE)
     assert json.loads(body)["emotion"] in EMOTIONS
     assert {name.lower() for name in re.findall(r"TUTTI_([A-Z_]+)", PAGE)} <= set(Settings.model_fields)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tests.fakes import Running, running
-from tests.recogniser_helper import heard, word_error_rate
+from tests.recogniser_helper import recognise, word_error_rate
 from tutti import Settings, open_engine
 from tutti.speech import SAMPLE_RATE, Samples
 
@@ -27,7 +27,7 @@ SAID = {
 
 
 def errors(said: str, samples: Samples) -> float:
-    return word_error_rate(said, heard(samples, SAMPLE_RATE))
+    return word_error_rate(said, recognise(samples, SAMPLE_RATE))
 
 
 @pytest.mark.weights

@@ -1,4 +1,4 @@
-"""Verification passes a model that is right and catches every way of being wrong that we know."""
+"""Verification passes a correct model and catches every known kind of fault."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -17,20 +17,20 @@ from tutti.model.choice import Precision
 from tutti.model.tone import ToneModel
 from tutti.speech import STYLE_SIZE, Frames, Samples, Utterance
 from tutti.text.vocab import encode
-from tutti.verify import GATES, Check, Gates, batches, speak, verify, wrong_words
-from tutti.verify.hearing import n_wrong, words
+from tutti.verify import GATES, Check, Gates, batch_orders, check_words, speak, verify
 from tutti.verify.mel import distance_db
 from tutti.verify.report import Report
-from tutti.verify.sentences import SENTENCES, Sentence
+from tutti.verify.sentences import SENTENCES, CheckSentence
+from tutti.verify.word_errors import edit_distance, words
 from tutti.voices import NAMES
 
-SAID = [
-    Sentence(text, "none", Utterance(encode(phonemes[: 5 + 4 * i]), np.zeros(STYLE_SIZE, np.float32)))
+CHECKED = [
+    CheckSentence(text, "none", Utterance(encode(phonemes[: 5 + 4 * i]), np.zeros(STYLE_SIZE, np.float32)))
     for i, (text, phonemes) in enumerate(SENTENCES[:4])
 ]
 
 
-class Broken(ToneModel):
+class BrokenModel(ToneModel):
     """A tone model with a fault in one of its stages."""
 
     def __init__(
@@ -39,16 +39,16 @@ class Broken(ToneModel):
         samples: Callable[[list[Samples]], list[Samples]] = lambda rows: rows,
     ) -> None:
         super().__init__()
-        self._spoil_frames, self._spoil_samples = frames, samples
+        self._break_frames, self._break_samples = frames, samples
 
     def acoustic(self, rows: Sequence[Utterance]) -> list[Frames]:
-        return self._spoil_frames(super().acoustic(rows))
+        return self._break_frames(super().acoustic(rows))
 
     def vocoder(self, rows: Sequence[Frames]) -> list[Samples]:
-        return self._spoil_samples(super().vocoder(rows))
+        return self._break_samples(super().vocoder(rows))
 
 
-class Seeded(ToneModel):
+class SharedSeedModel(ToneModel):
     """Draws its noise for a whole batch from the seed of the first row."""
 
     def acoustic(self, rows: Sequence[Utterance]) -> list[Frames]:
@@ -61,124 +61,124 @@ class Seeded(ToneModel):
         return [(row + noise * random.standard_normal(len(row))).astype(np.float32) for row in super().vocoder(rows)]
 
 
-class Ears:
-    """Hears the words of the list, in turn."""
+class FakeRecogniser:
+    """Returns the transcripts of a list, in turn."""
 
-    def __init__(self, heard: list[str]) -> None:
-        self._heard = iter(heard)
+    def __init__(self, transcripts: list[str]) -> None:
+        self._transcripts = iter(transcripts)
 
-    def hear(self, samples: Samples, sample_rate: int) -> str:
-        return next(self._heard)
+    def transcribe(self, samples: Samples, sample_rate: int) -> str:
+        return next(self._transcripts)
 
 
-def official(row: Utterance) -> tuple[Frames, Samples]:
+def reference(row: Utterance) -> tuple[Frames, Samples]:
     return speak(ToneModel(), [row])[0]
 
 
-def shifted(rows: list[Frames]) -> list[Frames]:
-    """A frame goes from the first token to the second: the whole is as long as ever."""
-    move = np.zeros(512, np.int64)
-    move[:2] = -1, 1
-    return [replace(row, durations=row.durations + move[: len(row.durations)]) for row in rows]
+def shift_durations(rows: list[Frames]) -> list[Frames]:
+    """Move a frame from the first token to the second; the total length stays."""
+    change = np.zeros(512, np.int64)
+    change[:2] = -1, 1
+    return [replace(row, durations=row.durations + change[: len(row.durations)]) for row in rows]
 
 
-def leaking(rows: list[Samples]) -> list[Samples]:
-    """The longest row is heard in the others, 20 dB below them."""
+def leak_longest(rows: list[Samples]) -> list[Samples]:
+    """Mix the longest row into the others, 20 dB below them."""
     longest = max(rows, key=len)
     return [row + 0.1 * longest[: len(row)] if row is not longest else row for row in rows]
 
 
-def by_place(rows: list[Frames]) -> list[Frames]:
-    """Every later place in the batch is sung a little higher."""
+def raise_pitch_by_place(rows: list[Frames]) -> list[Frames]:
+    """Raise the pitch a little for every later place in the batch."""
     return [replace(row, f0=row.f0 + 0.02 * place) for place, row in enumerate(rows)]
 
 
-def louder_features(rows: list[Frames]) -> list[Frames]:
+def change_features(rows: list[Frames]) -> list[Frames]:
     return [replace(row, features=row.features + 0.01) for row in rows]
 
 
-def broken_numbers(rows: list[Samples]) -> list[Samples]:
+def insert_nan(rows: list[Samples]) -> list[Samples]:
     return [np.where(np.arange(len(row)) == 700, np.nan, row).astype(np.float32) for row in rows]
 
 
-def crossed(rows: list[Frames]) -> list[Frames]:
+def reverse_rows(rows: list[Frames]) -> list[Frames]:
     return rows[::-1]
 
 
-def failed(model: ToneModel) -> set[str]:
-    return {check.name for check in verify(model, official, SAID) if not check.passed}
+def failed_checks(model: ToneModel) -> set[str]:
+    return {check.name for check in verify(model, reference, CHECKED) if not check.passed}
 
 
-def test_a_right_model_passes() -> None:
-    checks = verify(ToneModel(), official, SAID)
+def test_a_correct_model_passes() -> None:
+    checks = verify(ToneModel(), reference, CHECKED)
     assert all(check.passed for check in checks)
     assert len({check.name for check in checks}) == len(checks)
 
 
 @pytest.mark.parametrize(
-    ("model", "caught"),
+    ("model", "expected"),
     [
-        (Broken(frames=shifted), {"durations, official"}),
-        (Broken(frames=louder_features), {"features, official"}),
-        (Broken(frames=by_place), {"pitch, among others"}),
-        (Broken(samples=leaking), {"sound, among others", "sound, same seed"}),
-        (Broken(samples=broken_numbers), {"sound, official", "sound, among others", "sound, same seed"}),
-        (Seeded(), {"sound, same seed"}),
+        (BrokenModel(frames=shift_durations), {"durations, official"}),
+        (BrokenModel(frames=change_features), {"features, official"}),
+        (BrokenModel(frames=raise_pitch_by_place), {"pitch, among others"}),
+        (BrokenModel(samples=leak_longest), {"sound, among others", "sound, same seed"}),
+        (BrokenModel(samples=insert_nan), {"sound, official", "sound, among others", "sound, same seed"}),
+        (SharedSeedModel(), {"sound, same seed"}),
     ],
     ids=["durations", "features", "place", "leak", "nan", "seed"],
 )
-def test_a_broken_model_fails_at_its_fault_and_there_alone(model: ToneModel, caught: set[str]) -> None:
-    assert failed(model) == caught
+def test_a_broken_model_fails_exactly_the_checks_of_its_fault(model: ToneModel, expected: set[str]) -> None:
+    assert failed_checks(model) == expected
 
 
 def test_a_model_that_gives_rows_to_the_wrong_callers_fails() -> None:
-    assert {"durations, among others", "sound, among others"} <= failed(Broken(frames=crossed))
+    assert {"durations, among others", "sound, among others"} <= failed_checks(BrokenModel(frames=reverse_rows))
 
 
-def test_words_are_held_against_those_of_the_official_graph() -> None:
-    said = 4 * SAID
-    right = [sentence.text for sentence in said]
+def test_words_are_compared_with_those_of_the_official_graph() -> None:
+    sentences = 4 * CHECKED
+    right = [sentence.text for sentence in sentences]
     wrong = [" ".join(text.split()[1:]) for text in right]
 
-    def passed(mine: list[str], theirs: list[str]) -> bool:
-        ears = Ears([heard for pair in zip(mine, theirs, strict=True) for heard in pair])
-        silence = [np.zeros(1, np.float32)] * len(said)
-        return wrong_words(ears, said, silence, silence, Gates(), lambda *_: None).passed
+    def passed(actual: list[str], official: list[str]) -> bool:
+        recogniser = FakeRecogniser([transcript for pair in zip(actual, official, strict=True) for transcript in pair])
+        silence = [np.zeros(1, np.float32)] * len(sentences)
+        return check_words(recogniser, sentences, silence, silence, Gates(), lambda *_: None).passed
 
     assert passed(right, right)
     assert passed(wrong, wrong)
-    assert passed(["", *right[1:]], right)  # a recogniser's whim
+    assert passed(["", *right[1:]], right)  # one sentence missed by chance
     assert not passed(wrong, right)
 
 
 @given(st.integers(1, 40))
-def test_every_row_meets_others_in_several_places(n_rows: int) -> None:
-    orders = batches(n_rows)
+def test_every_row_is_in_three_batches(n_rows: int) -> None:
+    batches = batch_orders(n_rows)
     for row in range(n_rows):
-        places = [batch.index(row) for batch in orders if row in batch]
+        places = [batch.index(row) for batch in batches if row in batch]
         assert len(places) == 3
-    assert all(batch for batch in orders)
+    assert all(batch for batch in batches)
 
 
 @given(st.lists(st.sampled_from("abcd")), st.lists(st.sampled_from("abcd")))
-def test_wrong_words_are_the_fewest_edits(said: list[str], heard: list[str]) -> None:
-    n = n_wrong(said, heard)
-    assert abs(len(said) - len(heard)) <= n <= max(len(said), len(heard))
-    assert n == n_wrong(heard, said)
-    assert (n == 0) == (said == heard)
-    assert n_wrong([*said, "e"], heard) <= n + 1
+def test_the_edit_distance_is_a_metric(one: list[str], other: list[str]) -> None:
+    n = edit_distance(one, other)
+    assert abs(len(one) - len(other)) <= n <= max(len(one), len(other))
+    assert n == edit_distance(other, one)
+    assert (n == 0) == (one == other)
+    assert edit_distance([*one, "e"], other) <= n + 1
 
 
 def test_case_and_punctuation_are_not_words() -> None:
     assert words("Don't — STOP; now!") == ["don't", "stop", "now"]
 
 
-def test_not_a_number_passes_no_gate_and_other_lengths_are_infinitely_far() -> None:
+def test_nan_passes_no_gate_and_waves_of_other_lengths_are_infinitely_far() -> None:
     assert not Check("x", float("nan"), 1.0).passed
     assert distance_db(np.zeros(2400, np.float32), np.zeros(2401, np.float32)) == float("inf")
 
 
-def test_every_precision_has_gates_and_every_gate_can_close() -> None:
+def test_every_precision_has_gates_with_sensible_limits() -> None:
     assert set(GATES) == set(get_args(Precision))
     assert all(0 < getattr(gates, name) < 10 for gates in GATES.values() for name in Gates.__slots__)
 
@@ -198,25 +198,25 @@ def test_a_report_says_the_same_to_people_and_to_programs(tmp_path: Path) -> Non
 
 @pytest.fixture
 def no_weights(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    """A folder with voices only, and a whole official graph that hums."""
+    """A folder with voices only, and the tone model as the official graph."""
     (tmp_path / "voices").mkdir()
     for name in NAMES:
         np.zeros((510, 256), "<f4").tofile(tmp_path / "voices" / f"{name}.bin")
     monkeypatch.setattr("tutti.weights.Store.ensure", lambda *_, **__: None)
-    monkeypatch.setattr("tutti.verify.reference.Official", lambda *_: official)
+    monkeypatch.setattr("tutti.verify.reference.ReferenceModel", lambda *_: reference)
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
 
-@pytest.mark.parametrize(("model", "code"), [(ToneModel(), 0), (Broken(samples=leaking), 1)])
-def test_the_command_says_pass_or_fail_and_exits_so(
+@pytest.mark.parametrize(("model", "code"), [(ToneModel(), 0), (BrokenModel(samples=leak_longest), 1)])
+def test_the_command_prints_pass_or_fail_and_sets_the_exit_code(
     no_weights: Path, monkeypatch: pytest.MonkeyPatch, model: ToneModel, code: int
 ) -> None:
-    monkeypatch.setattr("tutti.model.load", lambda *_: model)
-    done = CliRunner().invoke(cli.app, ["verify", "--backend", "onnx", "--home", str(no_weights), "--sentences", "3"])
-    assert done.exit_code == code, done.output
-    assert ("FAIL" in done.output) is bool(code)
-    assert "--listen" in done.output
+    monkeypatch.setattr("tutti.model.choice.load", lambda *_: model)
+    result = CliRunner().invoke(cli.app, ["verify", "--backend", "onnx", "--home", str(no_weights), "--sentences", "3"])
+    assert result.exit_code == code, result.output
+    assert ("FAIL" in result.output) is bool(code)
+    assert "--listen" in result.output
     assert json.loads(Path("verify.json").read_text())["passed"] is not bool(code)
     assert "--listen" in Path("verify.md").read_text()
 
@@ -227,19 +227,7 @@ def test_our_backends_pass(home: Path, tmp_path: Path, flags: list[str]) -> None
     if "torch" in flags:
         pytest.importorskip("torch")
     out = tmp_path / "verify.md"
-    fixed = [
-        "--home",
-        str(home),
-        "--device",
-        "cpu",
-        "--threads",
-        "1",
-        "--sentences",
-        "2",
-        "--out",
-        str(out),
-        "--listen",
-    ]
-    done = CliRunner().invoke(cli.app, ["verify", *flags, *fixed])
-    assert done.exit_code == 0, done.output
+    fixed = f"--home {home} --device cpu --threads 1 --sentences 2 --out {out} --listen".split()
+    result = CliRunner().invoke(cli.app, ["verify", *flags, *fixed])
+    assert result.exit_code == 0, result.output
     assert "| words, among others |" in out.read_text()

@@ -15,15 +15,15 @@ ROWS, SIZE = 510, 256
 
 @pytest.fixture(scope="module")
 def voices(tmp_path_factory: pytest.TempPathFactory) -> Voices:
-    """Voices whose table is filled with their own number, plus the row's index in hundredths."""
+    """Voices whose table holds their own index, plus the row's index in hundredths."""
     folder = tmp_path_factory.mktemp("voices")
-    for number, name in enumerate(NAMES):
-        table = number + np.arange(ROWS, dtype=np.float32)[:, None] / 100 + np.zeros((1, SIZE), np.float32)
+    for index, name in enumerate(NAMES):
+        table = index + np.arange(ROWS, dtype=np.float32)[:, None] / 100 + np.zeros((1, SIZE), np.float32)
         table.astype("<f4").tofile(folder / f"{name}.bin")
     return Voices(folder)
 
 
-def number(name: str) -> int:
+def index_of(name: str) -> int:
     return NAMES.index(name)
 
 
@@ -38,8 +38,8 @@ def test_every_voice_has_a_language_and_a_gender() -> None:
 
 
 @pytest.mark.parametrize("n_phonemes", [1, 2, 100, 510])
-def test_the_style_row_is_chosen_as_upstream_does(voices: Voices, n_phonemes: int) -> None:
-    expected = np.float32(number("am_adam") + (n_phonemes - 1) / 100)
+def test_the_style_row_is_that_of_upstream(voices: Voices, n_phonemes: int) -> None:
+    expected = np.float32(index_of("am_adam") + (n_phonemes - 1) / 100)
     assert np.allclose(voices.get("am_adam").style(n_phonemes), expected)
 
 
@@ -47,7 +47,7 @@ def test_the_style_row_is_chosen_as_upstream_does(voices: Voices, n_phonemes: in
 def test_a_blend_is_the_weighted_mean(voices: Voices, weights: list[float], data: st.DataObject) -> None:
     names = data.draw(st.lists(st.sampled_from(NAMES), min_size=len(weights), max_size=len(weights)))
     blend = voices.get("+".join(f"{name}({weight})" for name, weight in zip(names, weights, strict=True)))
-    mean = np.average([number(name) for name in names], weights=weights)
+    mean = np.average([index_of(name) for name in names], weights=weights)
     assert np.allclose(blend.style(1), mean, rtol=1e-4, atol=1e-4)
 
 
@@ -57,7 +57,7 @@ def test_a_voice_blended_with_itself_is_itself(voices: Voices) -> None:
 
 @given(w=st.floats(0.01, 100), v=st.floats(0.01, 100))
 def test_minus_moves_away_from_a_voice_by_less_than_their_distance(voices: Voices, w: float, v: float) -> None:
-    a, b = number("af_bella"), number("am_adam")
+    a, b = index_of("af_bella"), index_of("am_adam")
     moved = float(voices.get(f"af_bella({w})-am_adam({v})").style(1)[0])
     assert a - (b - a) - 1e-3 <= moved <= a + 1e-3  # am_adam lies above af_bella, so away is down
 
@@ -72,7 +72,7 @@ def test_a_cross_style_has_the_timbre_of_one_and_the_prosody_of_the_other(voices
     ("wrong", "hint"),
     [("af_hart", "af_heart"), ("AF_BELA", "af_bella"), ("af_bella+am_adem(2)", "am_adam"), ("george", "bm_george")],
 )
-def test_an_unknown_voice_is_met_with_the_nearest_names(wrong: str, hint: str) -> None:
+def test_an_unknown_voice_is_an_error_with_the_nearest_names(wrong: str, hint: str) -> None:
     with pytest.raises(UnknownVoice, match=hint) as caught:
         parse(wrong)
     assert caught.value.param == "voice"
@@ -86,13 +86,13 @@ def test_an_unknown_voice_is_met_with_the_nearest_names(wrong: str, hint: str) -
         "+".join(["af_sky"] * 9),
     ],
 )  # fmt: skip
-def test_what_is_no_voice_is_refused(wrong: str) -> None:
+def test_anything_that_is_not_a_voice_is_refused(wrong: str) -> None:
     with pytest.raises(InvalidInput):
         parse(wrong)
 
 
 @given(st.text(max_size=60))
-def test_any_text_is_a_blend_of_known_voices_or_an_error_of_ours(text: str) -> None:
+def test_any_text_is_a_blend_of_known_voices_or_invalid_input(text: str) -> None:
     try:
         terms = parse(text)
     except InvalidInput:
@@ -100,6 +100,6 @@ def test_any_text_is_a_blend_of_known_voices_or_an_error_of_ours(text: str) -> N
     assert {name for name, _ in terms} <= set(NAMES)
 
 
-def test_a_missing_file_names_the_cure(tmp_path: Path) -> None:
+def test_a_missing_file_says_what_to_run(tmp_path: Path) -> None:
     with pytest.raises(WeightsUnavailable, match="tutti pull"):
         Voices(tmp_path).get("af_heart")

@@ -1,4 +1,4 @@
-"""Word times become captions: cues that can be read, cut where sentences and clauses end; as SRT, WebVTT or JSON."""
+"""Turn word times into captions: readable cues, cut where sentences and clauses end; as SRT, WebVTT or JSON."""
 
 import json
 import re
@@ -9,20 +9,20 @@ from typing import Literal
 
 from tutti.errors import InvalidInput
 from tutti.speech import WordTime
-from tutti.text.marks import bare
+from tutti.text.marks import strip_marks
 
-Kind = Literal["srt", "vtt", "json"]
-LINE = 42  # characters
-LINES = 2
-SHORTEST_S = 1.0
-LONGEST_S = 7.0
-PAUSE_S = 1.2  # of the speaker, over which no cue stays
-BREATH_S = 0.03  # less silence behind a full stop, and it is an abbreviation
-BALANCE = 15  # characters of unevenness that a clause border between the lines is worth
+CaptionFormat = Literal["srt", "vtt", "json"]
+MAX_LINE = 42  # characters
+MAX_LINES = 2
+MIN_CUE_S = 1.0  # shorter cues are shown this long if the next one starts later
+MAX_CUE_S = 7.0
+MAX_GAP_S = 1.2  # a longer silence between two words ends the cue
+MIN_STOP_S = 0.03  # with less silence behind a full stop, it belongs to an abbreviation
+CLAUSE_BONUS = 15  # characters by which lines may differ in length if the first then ends with a clause
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class CaptionWord:
     """A word as it stands in a cue, with its punctuation."""
 
     text: str
@@ -35,85 +35,88 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Cue:
-    """One or two lines and when they are seen: from the first sample of its first word to the last of its last one,
-    or longer where that is too short to read and nobody else speaks.
+    """One or two lines, shown from the first sample of the first word to the last of the last one, or for MIN_CUE_S
+    where that is longer and the next cue leaves room.
     """
 
     start_s: float
     end_s: float
-    lines: tuple[tuple[Piece, ...], ...]
+    lines: tuple[tuple[CaptionWord, ...], ...]
 
     @property
     def text(self) -> str:
-        return "\n".join(map(_joined, self.lines))
+        return "\n".join(map(_join, self.lines))
 
 
 def cues(text: str, words: Iterable[WordTime]) -> list[Cue]:
-    """The cues of a text whose words were heard at these times, in order, none overlapping the next."""
-    made = [_cue(pieces) for pieces in _grouped(list(_pieces(text, list(words))))]
-    free_s = [*(after.start_s for after in made[1:]), float("inf")]  # how long nobody else speaks
+    """Return the cues of a text with these word times, in order, none overlapping the next."""
+    cue_list = [_cue(group) for group in _group(list(_caption_words(text, list(words))))]
+    next_starts_s = [*(cue.start_s for cue in cue_list[1:]), float("inf")]
     return [
-        replace(cue, end_s=max(cue.end_s, min(cue.start_s + SHORTEST_S, until_s)))
-        for cue, until_s in zip(made, free_s, strict=False)
+        replace(cue, end_s=max(cue.end_s, min(cue.start_s + MIN_CUE_S, next_s)))
+        for cue, next_s in zip(cue_list, next_starts_s, strict=False)
     ]
 
 
-def kind_of_file(name: str) -> Kind:
-    """By the suffix."""
+def caption_format(name: str) -> CaptionFormat:
+    """Return the format that the suffix of a file name stands for."""
     suffix = name.rpartition(".")[2].lower()
     if suffix not in ("srt", "vtt", "json"):
         raise InvalidInput(f"captions are .srt, .vtt or .json, not {name}", param="captions")
     return suffix  # type: ignore[return-value]
 
 
-def written(made: Iterable[Cue], kind: Kind, *, by_word: bool = False) -> str:
-    """The cues as a file; `by_word` lets WebVTT light up each word when it is heard."""
-    match kind:
+def render(cue_list: Iterable[Cue], file_format: CaptionFormat, *, by_word: bool = False) -> str:
+    """Return the cues as a file; `by_word` adds the time of every word to WebVTT."""
+    match file_format:
         case "srt":
-            blocks = (f"{n}\n{_times(cue, ',')}\n{_plain(cue)}\n" for n, cue in enumerate(made, 1))
+            blocks = (f"{n}\n{_times(cue, ',')}\n{_srt_text(cue)}\n" for n, cue in enumerate(cue_list, 1))
             return "\n".join(blocks)
         case "vtt":
-            return "\n".join(["WEBVTT\n", *(f"{_times(cue, '.')}\n{_tagged(cue, by_word)}\n" for cue in made)])
+            return "\n".join(["WEBVTT\n", *(f"{_times(cue, '.')}\n{_vtt_text(cue, by_word)}\n" for cue in cue_list)])
         case "json":
-            return json.dumps({"cues": [_as_dict(cue) for cue in made]}, ensure_ascii=False, indent=1) + "\n"
+            return json.dumps({"cues": [_to_json(cue) for cue in cue_list]}, ensure_ascii=False, indent=1) + "\n"
 
 
 # -- words with their punctuation --------------------------------------------------------------------------------
 
-_UNSEEN = re.compile(r"<[^<>]*+>|\]\([^()\s]*+\)|[*_`#~|\\<>\[\]\ufffc\w]")
+_MARKUP = re.compile(r"<[^<>]*+>|\]\([^()\s]*+\)|[*_`#~|\\<>\[\]\ufffc\w]")
 _OPENING = re.compile(r"[(“‘«¿¡「『（]+$")
 _SENTENCE_END = re.compile(r"[.!?…。！？][\"'”’)」』）]*+$")
 _CLAUSE_END = re.compile(r"[,;:—–、，；：][\"'”’)」』）]*+$")
 
 
-def _pieces(text: str, words: Sequence[WordTime]) -> Iterator[Piece]:
-    """Each word with the punctuation that touches it."""
-    words = list(_once(words))
+def _caption_words(text: str, words: Sequence[WordTime]) -> Iterator[CaptionWord]:
+    """Yield each word with the punctuation that touches it."""
+    words = list(_merge_parts(words))
     ends = [0, *(word.span[1] for word in words)]
     starts = [*(word.span[0] for word in words), len(text)]
     gaps = [
-        _parted(text[end:start] if end <= start <= len(text) else " ") for end, start in zip(ends, starts, strict=True)
+        _split_gap(text[end:start] if end <= start <= len(text) else " ")
+        for end, start in zip(ends, starts, strict=True)
     ]
     for word, (before, after) in zip(words, pairwise(gaps), strict=True):
-        seen = f"{before.opening}{word.word}{after.closing}"
-        yield from _short(Piece(seen, word.start_s, word.end_s, word, before.space, after.paragraph_end))
+        shown = f"{before.opening}{word.word}{after.closing}"
+        yield from _split_long_word(
+            CaptionWord(shown, word.start_s, word.end_s, word, before.space, after.paragraph_end)
+        )
 
 
-def _once(words: Iterable[WordTime]) -> Iterator[WordTime]:
-    """A word that was cut between two breaths is still one word."""
-    last: WordTime | None = None
+def _merge_parts(words: Iterable[WordTime]) -> Iterator[WordTime]:
+    """Merge the parts of a word that was split between two chunks."""
+    previous: WordTime | None = None
     for word in words:
-        if last is not None and last.span != word.span:
-            yield last
-            last = None
-        last = word if last is None else replace(last, end_s=word.end_s)
-    if last is not None:
-        yield last
+        if previous is not None and previous.span != word.span:
+            yield previous
+            previous = None
+        previous = word if previous is None else replace(previous, end_s=word.end_s)
+    if previous is not None:
+        yield previous
 
 
 @dataclass(frozen=True, slots=True)
-class _Gap:
-    """What lies between two words."""
+class _CaptionGap:
+    """The punctuation between two words."""
 
     closing: str
     space: bool
@@ -121,104 +124,104 @@ class _Gap:
     paragraph_end: bool
 
 
-def _parted(gap: str) -> _Gap:
-    seen = _UNSEEN.sub("", bare(gap))
-    blank = re.search(r"\s", seen)
+def _split_gap(gap: str) -> _CaptionGap:
+    shown = _MARKUP.sub("", strip_marks(gap))
+    blank = re.search(r"\s", shown)
     if blank is None:
-        opening = _OPENING.search(seen)
-        closing = seen[: opening.start()] if opening else seen
-        return _Gap(closing, False, opening[0] if opening else "", False)
-    closing, middle = seen[: blank.start()], seen[blank.start() :]
-    opening_part = "" if middle[-1].isspace() else middle.split()[-1]
-    dash = next((part for part in middle.split() if part in "—–"), "")
+        opening = _OPENING.search(shown)
+        closing = shown[: opening.start()] if opening else shown
+        return _CaptionGap(closing, False, opening[0] if opening else "", False)
+    closing, rest = shown[: blank.start()], shown[blank.start() :]
+    opening_part = "" if rest[-1].isspace() else rest.split()[-1]
+    dash = next((part for part in rest.split() if part in "—–"), "")
     if dash and opening_part != dash:
         closing += f" {dash}"
-    return _Gap(closing, True, "" if opening_part == dash else opening_part, middle.count("\n") > 1)
+    return _CaptionGap(closing, True, "" if opening_part == dash else opening_part, rest.count("\n") > 1)
 
 
-def _short(piece: Piece) -> Iterator[Piece]:
-    """The piece, or parts of it that fit on a line, each with its share of the time."""
-    n = len(piece.text)
-    for at in range(0, n, LINE):
-        part = piece.text[at : at + LINE]
-        each_s = (piece.end_s - piece.start_s) / n
+def _split_long_word(word: CaptionWord) -> Iterator[CaptionWord]:
+    """Yield the word, or parts of it that fit on a line, each with its share of the time."""
+    n = len(word.text)
+    for at in range(0, n, MAX_LINE):
+        part = word.text[at : at + MAX_LINE]
+        each_s = (word.end_s - word.start_s) / n
         yield replace(
-            piece,
+            word,
             text=part,
-            start_s=piece.start_s + at * each_s,
-            end_s=piece.end_s if at + LINE >= n else piece.start_s + (at + len(part)) * each_s,
-            space=piece.space if at == 0 else False,
+            start_s=word.start_s + at * each_s,
+            end_s=word.end_s if at + MAX_LINE >= n else word.start_s + (at + len(part)) * each_s,
+            space=word.space if at == 0 else False,
         )
 
 
 # -- cues --------------------------------------------------------------------------------------------------------
 
 
-def _grouped(pieces: Sequence[Piece]) -> Iterator[list[Piece]]:
-    """Pieces that share a cue: a sentence, several that are too short to read, or as much of one as fits."""
-    group: list[Piece] = []
-    for i, piece in enumerate(pieces):
-        if group and piece.start_s - group[-1].end_s > PAUSE_S:
+def _group(words: Sequence[CaptionWord]) -> Iterator[list[CaptionWord]]:
+    """Yield the words that share a cue: a sentence, several that are too short, or as much of one as fits."""
+    group: list[CaptionWord] = []
+    for i, word in enumerate(words):
+        if group and word.start_s - group[-1].end_s > MAX_GAP_S:
             yield group
             group = []
-        while group and not _fits([*group, piece]):
-            cut = _border(group)
+        while group and not _fits([*group, word]):
+            cut = _best_cut(group)
             yield group[:cut]
             group = group[cut:]
-        group.append(piece)
-        ends_s = pieces[i + 1].start_s if i + 1 < len(pieces) else float("inf")
-        if _ends_sentence(piece, ends_s) and piece.end_s - group[0].start_s >= SHORTEST_S:
+        group.append(word)
+        next_s = words[i + 1].start_s if i + 1 < len(words) else float("inf")
+        if _ends_sentence(word, next_s) and word.end_s - group[0].start_s >= MIN_CUE_S:
             yield group
             group = []
     if group:
         yield group
 
 
-def _ends_sentence(piece: Piece, next_s: float) -> bool:
-    return piece.paragraph_end or bool(_SENTENCE_END.search(piece.text) and next_s - piece.end_s > BREATH_S)
+def _ends_sentence(word: CaptionWord, next_s: float) -> bool:
+    return word.paragraph_end or bool(_SENTENCE_END.search(word.text) and next_s - word.end_s > MIN_STOP_S)
 
 
-def _fits(pieces: Sequence[Piece]) -> bool:
-    return pieces[-1].end_s - pieces[0].start_s <= LONGEST_S and _wrapped(pieces) is not None
+def _fits(words: Sequence[CaptionWord]) -> bool:
+    return words[-1].end_s - words[0].start_s <= MAX_CUE_S and _wrap(words) is not None
 
 
-def _border(group: Sequence[Piece]) -> int:
-    """After which piece a group that is full is best cut: the last clause in its second half, else at its end."""
-    for ends in (_SENTENCE_END, _CLAUSE_END):
+def _best_cut(group: Sequence[CaptionWord]) -> int:
+    """Return after how many words to cut a full group: the last sentence or clause end past 2/5 of it, else all."""
+    for end in (_SENTENCE_END, _CLAUSE_END):
         for cut in range(len(group), 0, -1):
-            if ends.search(group[cut - 1].text) and 5 * cut >= 2 * len(group):
+            if end.search(group[cut - 1].text) and 5 * cut >= 2 * len(group):
                 return cut
     return len(group)
 
 
-def _cue(pieces: Sequence[Piece]) -> Cue:
-    lines = _wrapped(pieces)
-    assert lines is not None  # only a group that fits is made into a cue
-    return Cue(pieces[0].start_s, pieces[-1].end_s, lines)
+def _cue(words: Sequence[CaptionWord]) -> Cue:
+    lines = _wrap(words)
+    assert lines is not None  # groups are made so that they fit
+    return Cue(words[0].start_s, words[-1].end_s, lines)
 
 
-def _wrapped(pieces: Sequence[Piece]) -> tuple[tuple[Piece, ...], ...] | None:
-    """The pieces on one line, else on two that are about as long, the first ending with a clause if it can."""
-    if len(_joined(pieces)) <= LINE:
-        return (tuple(pieces),)
+def _wrap(words: Sequence[CaptionWord]) -> tuple[tuple[CaptionWord, ...], ...] | None:
+    """Return the words on one line, else on two of similar length, preferring a clause end; None if they do not fit."""
+    if len(_join(words)) <= MAX_LINE:
+        return (tuple(words),)
     best: tuple[float, int] | None = None
-    for cut in range(1, len(pieces)):
-        first, second = len(_joined(pieces[:cut])), len(_joined(pieces[cut:]))
-        if first <= LINE and second <= LINE:
-            bonus = BALANCE if _CLAUSE_END.search(pieces[cut - 1].text) else 0
+    for cut in range(1, len(words)):
+        first, second = len(_join(words[:cut])), len(_join(words[cut:]))
+        if first <= MAX_LINE and second <= MAX_LINE:
+            bonus = CLAUSE_BONUS if _CLAUSE_END.search(words[cut - 1].text) else 0
             best = min(best or (1e9, 0), (abs(first - second) - bonus, cut))
-    return best and (tuple(pieces[: best[1]]), tuple(pieces[best[1] :]))
+    return best and (tuple(words[: best[1]]), tuple(words[best[1] :]))
 
 
-def _joined(line: Sequence[Piece]) -> str:
-    return "".join(f" {piece.text}" if piece.space and i else piece.text for i, piece in enumerate(line))
+def _join(line: Sequence[CaptionWord]) -> str:
+    return "".join(f" {word.text}" if word.space and i else word.text for i, word in enumerate(line))
 
 
 # -- files -------------------------------------------------------------------------------------------------------
 
 
 def _clock(seconds: float, point: str) -> str:
-    """Hours, minutes, seconds and milliseconds, each time rounded by itself."""
+    """Format as hours, minutes, seconds and milliseconds; each time is rounded independently."""
     ms = round(seconds * 1000)
     return f"{ms // 3_600_000:02}:{ms // 60_000 % 60:02}:{ms // 1000 % 60:02}{point}{ms % 1000:03}"
 
@@ -227,28 +230,28 @@ def _times(cue: Cue, point: str) -> str:
     return f"{_clock(cue.start_s, point)} --> {_clock(cue.end_s, point)}"
 
 
-def _plain(cue: Cue) -> str:
+def _srt_text(cue: Cue) -> str:
     return cue.text.replace("-->", "→")
 
 
-def _tagged(cue: Cue, by_word: bool) -> str:
-    """A cue's lines as WebVTT wants them, each word but the first with its time where that is wished."""
+def _vtt_text(cue: Cue, by_word: bool) -> str:
+    """Return the lines of a cue for WebVTT, with `by_word` a time stamp before each word but the first."""
     lines = []
     for line in cue.lines:
-        said = ""
-        for i, piece in enumerate(line):
-            stamp = f"<{_clock(piece.start_s, '.')}>" if by_word and piece.start_s > cue.start_s else ""
-            said += (" " if piece.space and i else "") + stamp + _escaped(piece.text)
-        lines.append(said)
+        text = ""
+        for i, word in enumerate(line):
+            stamp = f"<{_clock(word.start_s, '.')}>" if by_word and word.start_s > cue.start_s else ""
+            text += (" " if word.space and i else "") + stamp + _escape(word.text)
+        lines.append(text)
     return "\n".join(lines)
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
-def _as_dict(cue: Cue) -> dict[str, object]:
-    words = _once(piece.word for line in cue.lines for piece in line)
+def _to_json(cue: Cue) -> dict[str, object]:
+    words = _merge_parts(word.word for line in cue.lines for word in line)
     return {
         "start": round(cue.start_s, 3),
         "end": round(cue.end_s, 3),

@@ -1,26 +1,26 @@
-"""Every error tutti raises on purpose: each knows its HTTP status, its code and the field at fault.
+"""The errors of tutti, each with its HTTP status, its code and the field that caused it.
 
 TuttiError
-├── InvalidInput            400  the caller can mend it; `param` names the field
+├── InvalidInput            400  the request is wrong; `param` names the field
 │   ├── NothingToSpeak      400
 │   ├── UnknownVoice        400
 │   ├── UnknownLanguage     400
 │   ├── UnknownFormat       400
 │   └── UnknownJob          404
-├── MissingExtra            501  an optional part is not installed; the message says which
-├── WeightsUnavailable      503  no source had the file
-├── WeightsCorrupt          503  the bytes are not the official ones
-├── StorageFull             507
-├── WrongState              409  the job is not in a state for that
-├── TooManyJobs             429  so many are kept already that some must be deleted first
+├── MissingExtra            501  an optional package is not installed; the message names it
+├── WeightsUnavailable      503  no source has the file
+├── WeightsCorrupt          503  the file differs from the official one
+├── StorageFull             507  the disk is full or cannot be written
+├── WrongState              409  not possible in the job's state
+├── TooManyJobs             429  the limit of stored jobs is reached; delete some
 ├── G2PUnavailable          502  the remote G2P service did not answer
-├── QueueFull               429  more work waits than can be done in time; `retry_after_s` says when to come again
-├── DeadlineExceeded        504  the request's own time limit passed
+├── QueueFull               429  the request cannot be served in time; retry after `retry_after_s`
+├── DeadlineExceeded        504  the time limit of the request has passed
 ├── NotReady                503  the model is not warm yet
-├── Draining                503  the server is going down and takes no new work
-├── WorkerLost              503  the process with the model died or hung
-└── ModelFailed             500  the network broke on this row
-    └── DeviceFull          503  too many rows at once for the device's memory; fewer will do
+├── Draining                503  the server is shutting down and accepts no new requests
+├── WorkerLost              503  the model process died or hung
+└── ModelFailed             500  the model failed on this row
+    └── DeviceFull          503  the batch does not fit in the device's memory
 """
 
 from collections.abc import Iterable
@@ -28,7 +28,7 @@ from difflib import get_close_matches
 
 
 class TuttiError(Exception):
-    """Something tutti can explain. The message is one sentence for the person who can mend it."""
+    """An expected error. The message is one sentence: what happened, and what to do about it."""
 
     status = 500
     code = "internal_error"
@@ -125,6 +125,6 @@ class DeviceFull(ModelFailed):
 
 
 def did_you_mean(wrong: str, known: Iterable[str]) -> str:
-    """A hint such as "; did you mean af_heart or af_sarah?", or nothing when no name is near."""
-    near = get_close_matches(wrong.lower(), list(known), n=3, cutoff=0.5)
-    return f"; did you mean {' or '.join(near)}?" if near else ""
+    """A hint such as "; did you mean af_heart or af_sarah?", or "" if no known name is similar."""
+    similar = get_close_matches(wrong.lower(), list(known), n=3, cutoff=0.5)
+    return f"; did you mean {' or '.join(similar)}?" if similar else ""

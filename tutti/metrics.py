@@ -1,6 +1,6 @@
-"""What an operator watches: counted where the decisions fall, in a registry of their own for each engine.
+"""Prometheus metrics of one engine, in a registry of its own.
 
-Labels come from fixed sets (stage, class, reason, outcome, checkpoint): never text, voices or callers.
+Labels have fixed sets of values (stage, class, reason, outcome, checkpoint): never text, voices or callers.
 """
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
@@ -16,7 +16,7 @@ WHYS = ("bisected", "device_full", "worker_lost")
 
 
 class Metrics:
-    """Every number of one engine."""
+    """Every metric of one engine."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
@@ -31,30 +31,34 @@ class Metrics:
             return Gauge(name, meaning, labels, registry=self.registry)
 
         stage, kind = ("stage",), ("class",)
-        self.batch_rows = histogram("tutti_batch_rows", "Rows in one pass.", stage, ROWS)
+        self.batch_rows = histogram("tutti_batch_rows", "Rows in a batch.", stage, ROWS)
         self.batch_padded = histogram(
-            "tutti_batch_padded_frames", "Frames (acoustic: tokens) in one pass, padding included.", stage, PADDED
+            "tutti_batch_padded_frames", "Frames (acoustic: tokens) in a batch, with padding.", stage, PADDED
         )
-        self.padding = histogram("tutti_batch_padding_ratio", "Share of a pass that is padding.", stage, RATIOS)
-        self.batch_seconds = histogram("tutti_batch_seconds", "Time of one pass.", stage, SECONDS)
-        self.fires = counter("tutti_batch_fire", "Batches, by what ended the waiting.", ("stage", "reason"))
-        self.queue_wait = histogram("tutti_queue_wait_seconds", "From arrival to the device, each job.", kind, SECONDS)
-        self.waiting = gauge("tutti_queue_jobs", "Jobs that wait.", kind)
-        self.backlog = gauge("tutti_backlog_seconds", "Device time until all that wait now would have run.")
+        self.padding = histogram("tutti_batch_padding_ratio", "Share of a batch that is padding.", stage, RATIOS)
+        self.batch_seconds = histogram("tutti_batch_seconds", "Device time of a batch.", stage, SECONDS)
+        self.fires = counter("tutti_batch_fire", "Batches, by the reason they were closed.", ("stage", "reason"))
+        self.queue_wait = histogram(
+            "tutti_queue_wait_seconds", "Time of a job from arrival to the start of its batch.", kind, SECONDS
+        )
+        self.waiting = gauge("tutti_queue_jobs", "Waiting jobs.", kind)
+        self.backlog = gauge("tutti_backlog_seconds", "Predicted device time of all waiting jobs.")
         self.cost_error = gauge(
-            "tutti_cost_model_error_ratio", "Mean relative error of the predicted time.", ("checkpoint", "stage")
+            "tutti_cost_model_error_ratio", "Mean relative error of the predicted batch time.", ("checkpoint", "stage")
         )
-        self.rows = counter("tutti_rows", "Rows, by how they ended.", ("outcome",))
-        self.rejected = counter("tutti_rejected", "Streams refused at the door.", kind)
-        self.retried = counter("tutti_retried", "Rows run again after a failed batch or a lost worker.", ("why",))
-        self.first_audio = histogram("tutti_first_audio_seconds", "From arrival to the first samples.", (), SECONDS)
-        self.first_late = counter("tutti_first_audio_late", "Streams whose first samples came after their target.")
-        self.underruns = counter("tutti_underruns", "Chunks that came after the listener's buffer had run dry.")
-        self.audio = counter("tutti_audio_seconds", "Audio handed to callers.")
-        self.good_audio = counter("tutti_good_audio_seconds", "Audio that was there when its listener needed it.")
-        self.worker_bytes = gauge("tutti_worker_bytes", "Memory a worker holds.", ("worker", "memory"))
-        self.worker_restarts = gauge("tutti_worker_restarts", "Starts after the first, of each worker.", ("worker",))
-        # A rate needs a zero to rise from: what has not happened yet is told as such.
+        self.rows = counter("tutti_rows", "Rows, by outcome.", ("outcome",))
+        self.rejected = counter("tutti_rejected", "Streams refused by admission control.", kind)
+        self.retried = counter("tutti_retried", "Rows that ran again after a failed batch or a lost worker.", ("why",))
+        self.first_audio = histogram(
+            "tutti_first_audio_seconds", "Time from the request to its first audio.", (), SECONDS
+        )
+        self.first_late = counter("tutti_first_audio_late", "Streams whose first audio came after the target.")
+        self.underruns = counter("tutti_underruns", "Chunks that came after the listener's buffer was empty.")
+        self.audio = counter("tutti_audio_seconds", "Audio delivered to callers.")
+        self.good_audio = counter("tutti_good_audio_seconds", "Audio delivered before the listener needed it.")
+        self.worker_bytes = gauge("tutti_worker_bytes", "Memory of a worker.", ("worker", "memory"))
+        self.worker_restarts = gauge("tutti_worker_restarts", "Restarts of a worker.", ("worker",))
+        # Export zeros from the start: a rate needs a first sample to rise from.
         for name in CLASSES:
             self.rejected.labels(name)
         for name in OUTCOMES:

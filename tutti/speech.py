@@ -95,8 +95,6 @@ class Stage(Protocol[Row, Out]):
 class Model(Protocol):
     """A checkpoint ready to run. A third family of models joins by offering these."""
 
-    lanes: int  # rows that run side by side without slowing each other down
-
     @property
     def acoustic(self) -> Stage[Utterance, Frames]: ...
 

@@ -1,4 +1,4 @@
-"""Kokoro's 54 voices, and the voices that can be made of them by blending and by crossing styles."""
+"""Kokoro's 54 voices, blends of them, and the timbre of one with the prosody of another."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from tutti.errors import InvalidInput, UnknownVoice, WeightsUnavailable, did_you_mean
 from tutti.speech import MAX_PHONEMES, STYLE_SIZE
 
-# Names and the grades that Kokoro's author gave them ("-" where he gave none). First letter: language; second: gender.
+# Names and the grades by Kokoro's author ("-": none). The first letter is the language, the second the gender.
 GRADES = {
     **{"af_heart": "A", "af_alloy": "C", "af_aoede": "C+", "af_bella": "A-", "af_jessica": "D", "af_kore": "C+"},
     **{"af_nicole": "B-", "af_nova": "C", "af_river": "D", "af_sarah": "C+", "af_sky": "C-"},
@@ -29,26 +29,26 @@ GRADES = {
 }
 NAMES = tuple(GRADES)
 
-# A weighted name with the sign in front of it: "af_bella(2)", "+ af_sky", "-am_adam(0.5)".
+# A name with its sign and weight: "af_bella(2)", "+ af_sky", "-am_adam(0.5)".
 _TERM = re.compile(r"\s*([+-]?)\s*(\w{1,40})\s*(?:\(\s*([^()\s]{1,20})\s*\))?\s*", re.ASCII)
 _NAME = re.compile(r"[A-Za-z]\w*", re.ASCII)
-MAX_BLEND = 8
+MAX_BLEND = 8  # voices
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Voice:
-    """A table of styles, one row for each number of phonemes."""
+    """A table of style vectors, one row for each number of phonemes."""
 
     name: str
     table: NDArray[np.float32]  # [510, 256]
 
     @property
     def language(self) -> str:
-        """The letter of its language, as in the name of the (first) voice."""
+        """The letter of its language, from the name of the (first) voice."""
         return self.name[0]
 
     def style(self, n_phonemes: int) -> NDArray[np.float32]:
-        """The row for this many phonemes: upstream's PyTorch takes row n - 1, so do we (kokoro-onnx takes row n)."""
+        """Return the row for this many phonemes: n - 1, like upstream's PyTorch code (kokoro-onnx takes row n)."""
         row: NDArray[np.float32] = self.table[n_phonemes - 1]
         return row
 
@@ -58,32 +58,32 @@ def gender(name: str) -> str:
 
 
 class Voices:
-    """Finds a voice by name, blend or cross-style; tables are read from their folder once."""
+    """Finds a voice by name, blend or cross-style; each table is read from its folder once."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._table = lru_cache(maxsize=None)(self._read)
-        self._blended: Callable[[str], Voice] = lru_cache(maxsize=64)(self._blend)
+        self._cached_blend: Callable[[str], Voice] = lru_cache(maxsize=64)(self._blend)
 
     def get(self, name: str, style: str | None = None) -> Voice:
-        """The voice `name`; with `style`, its timbre and the prosody of that other voice."""
-        voice = self._blended(name)
+        """Return the voice `name`; with `style`, its timbre and the prosody of that other voice."""
+        voice = self._cached_blend(name)
         if style is None:
             return voice
         half = STYLE_SIZE // 2
-        prosody = self._blended(style).table[:, half:]
+        prosody = self._cached_blend(style).table[:, half:]
         return Voice(f"{voice.name}/{style}", np.hstack((voice.table[:, :half], prosody)))
 
     def _blend(self, expression: str) -> Voice:
-        """One voice, or a weighted mean: `a(2)+b(1)`. A voice with a minus is moved away from: `a-b`."""
+        """Return one voice, or a weighted mean: `a(2)+b(1)`. A minus moves away from a voice: `a-b`."""
         terms = parse(expression)
         if len(terms) == 1:
             (name, _weight), *_ = terms
             return Voice(name, self._table(name))
         towards = sum(weight for _, weight in terms if weight > 0)
         away = -sum(weight for _, weight in terms if weight < 0)
-        # a - b is a taken half a step further from b, a(3) - b a quarter: the weights still add up to one,
-        # so that the sum stays a style, where a plain difference would be nearly silent.
+        # a - b moves half a step from a away from b, a(3) - b a quarter. The weights still add up to one, so that
+        # the sum is a style; a plain difference would be nearly silent.
         push = away / (towards + away)
         mixed = sum(
             (
@@ -104,14 +104,14 @@ class Voices:
 
 
 def parse(expression: str) -> list[tuple[str, float]]:
-    """Names and signed weights of a blend; raises UnknownVoice or InvalidInput that names the bad part."""
+    """Return names and signed weights of a blend; raise UnknownVoice or InvalidInput that names the bad part."""
     terms: list[tuple[str, float]] = []
     at = 0
     while at < len(expression):
         match = _TERM.match(expression, at)
         if match is None or (at > 0) != bool(match[1]):
             break
-        terms.append((_known(match[2]), _weight(match) * (-1 if match[1] == "-" else 1)))
+        terms.append((_check_name(match[2]), _weight(match) * (-1 if match[1] == "-" else 1)))
         at = match.end()
     if at < len(expression) or not terms:
         raise UnknownVoice(
@@ -123,12 +123,12 @@ def parse(expression: str) -> list[tuple[str, float]]:
     return terms
 
 
-def renamed(expression: str, names: Mapping[str, str]) -> str:
-    """A voice or a blend in Kokoro's own names, where it uses others; what is unknown stays as it is."""
+def resolve_aliases(expression: str, names: Mapping[str, str]) -> str:
+    """Replace aliases in a voice or blend by Kokoro's names; unknown names stay."""
     return _NAME.sub(lambda match: names.get(match[0].lower(), match[0]), "".join(expression.split()))
 
 
-def _known(name: str) -> str:
+def _check_name(name: str) -> str:
     if name.lower() not in GRADES:
         hint = did_you_mean(name, NAMES) or "; list them with: tutti voices"
         raise UnknownVoice(f"unknown voice {name!r}{hint}", param="voice")

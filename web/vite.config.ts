@@ -1,8 +1,8 @@
-// Built into the package itself, so that a wheel has the page; no other host is ever named.
+// Builds into the Python package, so that its wheel has the page; no other host is referenced.
 import { readFileSync } from "node:fs";
 import { defineConfig, type Plugin } from "vite";
 
-const SHIPPED = [
+const BUNDLED = [
   "preact",
   "@preact/signals",
   "@preact/signals-core",
@@ -12,12 +12,12 @@ const SHIPPED = [
   "swagger-ui-dist",
 ];
 
-/** The licences of what is inside, beside it. */
+/** Write the licences of the bundled packages to licences.txt. */
 function licences(): Plugin {
   return {
     name: "licences",
     generateBundle() {
-      const texts = SHIPPED.map(
+      const texts = BUNDLED.map(
         (name) => `${name}\n\n${readFileSync(`node_modules/${name}/LICENSE`, "utf8").trim()}\n`,
       );
       this.emitFile({ type: "asset", fileName: "licences.txt", source: texts.join(`\n${"-".repeat(80)}\n\n`) });
@@ -33,12 +33,12 @@ export default defineConfig({
     outDir: "../tutti/server/page",
     emptyOutDir: true,
     assetsDir: "assets",
-    assetsInlineLimit: 0, // the page may not use data: addresses
+    assetsInlineLimit: 0, // the content security policy forbids data: URLs
     modulePreload: { polyfill: false },
     target: "es2022",
     rolldownOptions: { input: ["index.html", "docs.html"] },
     reportCompressedSize: true,
-    chunkSizeWarningLimit: 1600, // kB: the reference, for whoever opens it
+    chunkSizeWarningLimit: 1600, // kB: Swagger UI of the API reference
   },
   worker: { format: "es" },
 });

@@ -1,4 +1,4 @@
-"""What audio tests share: test signals, any cut of them, and PyAV as the listener."""
+"""Shared by the audio tests: test signals, ways to cut them into chunks, and PyAV as the decoder."""
 
 import io
 
@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from tutti.audio import FORMATS, encoder
 from tutti.speech import SAMPLE_RATE, Samples
 
-RAW = {"pcm": "s16le", "mulaw": "mulaw", "alaw": "alaw"}  # bare samples, by FFmpeg's names
-TOLD = {"mp3": "mp3", "aac": "aac"}  # a few frames are too few to guess from; a player has the content type
+RAW = {"pcm": "s16le", "mulaw": "mulaw", "alaw": "alaw"}  # raw samples, by FFmpeg's names
+EXPLICIT = {"mp3": "mp3", "aac": "aac"}  # too short to detect; a player has the content type
 
 cuts = st.lists(st.integers(0, 3_000), max_size=12)
 
@@ -23,8 +23,8 @@ def noise(n_samples: int, seed: int = 0) -> Samples:
     return np.random.default_rng(seed).uniform(-0.9, 0.9, n_samples).astype(np.float32)
 
 
-def pieces(samples: Samples, sizes: list[int]) -> list[Samples]:
-    """The samples cut at these sizes; the last piece is all that is left."""
+def chunks(samples: Samples, sizes: list[int]) -> list[Samples]:
+    """The samples cut into chunks of these sizes; the last chunk is the rest."""
     return np.split(samples, np.minimum(np.cumsum(sizes, dtype=int), len(samples)))
 
 
@@ -34,19 +34,19 @@ def encode(format: str, parts: list[Samples], *, sample_rate: int | None = None,
 
 
 def decode(format: str, data: bytes, sample_rate: int | None = None) -> tuple[Samples, int]:
-    """What a player hears, as floats, and its sample rate."""
+    """The decoded samples as floats, and their sample rate."""
     if format in RAW:
-        if not data:  # FFmpeg takes no empty file, but nothing is what a bare stream of nothing is
+        if not data:  # FFmpeg refuses an empty file, but it is valid for a raw format
             return np.zeros(0, np.float32), sample_rate or FORMATS[format].default_rate
         rate = str(sample_rate or FORMATS[format].default_rate)
         container = av.open(io.BytesIO(data), format=RAW[format], options={"sample_rate": rate})
     else:
-        container = av.open(io.BytesIO(data), format=TOLD.get(format))
+        container = av.open(io.BytesIO(data), format=EXPLICIT.get(format))
     with container:
         assert container.streams.audio[0].channels == 1
-        rate_heard = container.streams.audio[0].rate
-        heard = [as_float(frame.to_ndarray().reshape(-1)) for frame in container.decode(audio=0)]
-    return np.concatenate([np.zeros(0, np.float32), *heard]), rate_heard
+        decoded_rate = container.streams.audio[0].rate
+        decoded = [as_float(frame.to_ndarray().reshape(-1)) for frame in container.decode(audio=0)]
+    return np.concatenate([np.zeros(0, np.float32), *decoded]), decoded_rate
 
 
 def as_float(samples: np.ndarray) -> Samples:

@@ -19,23 +19,23 @@ CONTENT_TYPES = {
 }
 
 
-def test_every_format_says_its_content_type():
+def test_every_format_has_its_content_type():
     assert {name: encoder(name).content_type for name in FORMATS} == CONTENT_TYPES
 
 
-def test_a_bare_stream_names_the_rate_it_really_has():
+def test_the_content_type_of_a_raw_stream_has_its_rate():
     assert encoder("pcm", sample_rate=16_000).content_type == "audio/pcm;rate=16000;channels=1"
     assert encoder("mulaw").sample_rate == 8_000
 
 
 @pytest.mark.parametrize("name", FORMATS)
-def test_every_rate_of_the_table_opens(name):
+def test_every_rate_of_the_table_can_be_encoded(name):
     assert [encoder(name, sample_rate=rate).sample_rate for rate in FORMATS[name].sample_rates] == list(
         FORMATS[name].sample_rates
     )
 
 
-def test_a_misspelt_format_is_answered_with_the_near_one_and_the_list():
+def test_the_error_for_a_misspelt_format_suggests_and_lists_formats():
     with pytest.raises(UnknownFormat) as caught:
         encoder("opuss")
     assert "did you mean opus" in caught.value.message
@@ -43,12 +43,12 @@ def test_a_misspelt_format_is_answered_with_the_near_one_and_the_list():
     assert caught.value.param == "format"
 
 
-def test_case_does_not_matter():
+def test_format_names_ignore_case():
     assert encoder("WAV").content_type == "audio/wav"
 
 
 @pytest.mark.parametrize(("name", "rate"), [("opus", 44_100), ("wav", 7), ("mp3", 96_000), ("pcm", 0)])
-def test_a_rate_the_format_cannot_hold_is_refused_with_those_it_can(name, rate):
+def test_the_error_for_an_unsupported_rate_lists_the_supported_ones(name, rate):
     with pytest.raises(InvalidInput) as caught:
         encoder(name, sample_rate=rate)
     assert caught.value.param == "sample_rate"
@@ -64,12 +64,14 @@ def test_a_suffix_names_its_format(file, name):
     assert format_of_file(file).name == name
 
 
-@pytest.mark.parametrize(("file", "cure"), [("a.m4a", ".aac"), ("a.wave", ".wav"), ("a", ".mp3"), ("a.txt", ".flac")])
-def test_a_suffix_nobody_can_write_is_answered_with_a_cure(file, cure):
-    with pytest.raises(UnknownFormat, match=cure.replace(".", r"\.")):
+@pytest.mark.parametrize(
+    ("file", "alternative"), [("a.m4a", ".aac"), ("a.wave", ".wav"), ("a", ".mp3"), ("a.txt", ".flac")]
+)
+def test_the_error_for_an_unknown_suffix_names_an_alternative(file, alternative):
+    with pytest.raises(UnknownFormat, match=alternative.replace(".", r"\.")):
         format_of_file(file)
 
 
-def test_no_codec_is_loaded_before_one_is_asked_for():
+def test_no_codec_is_loaded_before_it_is_used():
     script = "import sys, tutti.audio as a; a.encoder('wav'); assert not {'av', 'soxr'} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", script], check=True)

@@ -1,11 +1,11 @@
-"""Both laws, against the decision values of the recommendation and FFmpeg's decoder."""
+"""mu-law and A-law against the decision values of G.711 and FFmpeg's decoder."""
 
 from itertools import pairwise
 
 import numpy as np
 import pytest
-from decoding import decode, encode
 
+from tests.audio.decoding import decode, encode
 from tutti.audio import pcm
 
 # Where the eight segments of 16 steps begin and end, in the laws' own units (14 bits and 13 bits).
@@ -20,14 +20,14 @@ def codes(law: str) -> np.ndarray:
     return table[every_sample.astype(np.int16).view(np.uint16)]
 
 
-def heard(law: str, data: bytes) -> np.ndarray:
+def decode_levels(law: str, data: bytes) -> np.ndarray:
     return np.rint(decode(law, data, 8_000)[0] * 32768).astype(np.int64)
 
 
 @pytest.mark.parametrize("law", ["mulaw", "alaw"])
-def test_what_was_decoded_encodes_to_itself(law):
+def test_decoded_levels_encode_to_the_same_code(law):
     every_code = bytes(range(256))
-    levels = heard(law, every_code)
+    levels = decode_levels(law, every_code)
     again = codes(law)[levels + 32768]
     different = [code for code in range(256) if again[code] != code]
     assert different == ([0x7F] if law == "mulaw" else [])  # mu-law has two zeros; silence is the positive one
@@ -35,7 +35,7 @@ def test_what_was_decoded_encodes_to_itself(law):
 
 @pytest.mark.parametrize("law", ["mulaw", "alaw"])
 def test_louder_never_decodes_as_quieter(law):
-    assert np.all(np.diff(heard(law, codes(law).tobytes())) >= 0)
+    assert np.all(np.diff(decode_levels(law, codes(law).tobytes())) >= 0)
 
 
 @pytest.mark.parametrize("law", ["mulaw", "alaw"])
@@ -53,7 +53,7 @@ def test_codes_change_at_the_decision_values_of_g711(law, edges, scale):
     assert changes.tolist() == [int(decision * scale) for decision in decisions[1:]]
 
 
-def test_silence_is_the_byte_that_telephones_know():
+def test_silence_is_the_standard_byte():
     silence = [np.zeros(240, np.float32)]
     assert encode("mulaw", silence) == b"\xff" * 80
     assert encode("alaw", silence) == b"\xd5" * 80

@@ -1,4 +1,4 @@
-"""Books made for tests: an EPUB from chapters, a small real picture."""
+"""Build books for tests: an EPUB from chapters, a small real image."""
 
 import io
 import struct
@@ -13,7 +13,7 @@ CONTAINER = """<?xml version="1.0"?><container version="1.0" xmlns="urn:oasis:na
 
 
 def png(width: int = 4, height: int = 4) -> bytes:
-    """A grey picture."""
+    """A grey image."""
 
     def chunk(name: bytes, data: bytes) -> bytes:
         return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
@@ -42,7 +42,7 @@ def epub(
     cover: bytes | None = None,
     extra: Mapping[str, str | bytes] | None = None,
 ) -> bytes:
-    """An EPUB 3 with these XHTML documents; `nav` is the list of its contents page, `ncx` the map of an EPUB 2."""
+    """An EPUB 3 with these XHTML documents; `nav` is the list of its contents page, `ncx` the navMap of an EPUB 2."""
     items = [f'<item id="{name}" href="{name}" media-type="application/xhtml+xml"/>' for name in pages]
     if nav is not None:
         items.append('<item id="nav" href="nav.xhtml" properties="nav" media-type="application/xhtml+xml"/>')
@@ -64,10 +64,10 @@ def epub(
         members["OEBPS/toc.ncx"] = f'<?xml version="1.0"?><ncx><navMap>{ncx}</navMap></ncx>'
     if cover is not None:
         members["OEBPS/pic.png"] = cover
-    return zipped(members | dict(extra or {}))
+    return zip_file(members | dict(extra or {}))
 
 
-def zipped(members: Mapping[str, str | bytes]) -> bytes:
+def zip_file(members: Mapping[str, str | bytes]) -> bytes:
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("mimetype", "application/epub+zip", zipfile.ZIP_STORED)

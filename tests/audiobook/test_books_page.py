@@ -1,4 +1,4 @@
-"""docs/books.md is true: every kind of book, file, flag and setting on it exists, and none is missing."""
+"""docs/books.md is complete: every book format, file suffix, option and setting on it exists, none is missing."""
 
 import re
 from pathlib import Path
@@ -13,11 +13,11 @@ from tutti.settings import Settings
 PAGE = (Path(__file__).parents[2] / "docs/books.md").read_text(encoding="utf-8")
 
 
-def test_every_kind_of_book_and_of_file_is_on_it() -> None:
+def test_every_book_format_and_file_suffix_is_listed() -> None:
     assert all(f"`{suffix}`" in PAGE for suffix in (*SUFFIXES, *CONTAINERS))
 
 
-def test_its_settings_and_flags_exist() -> None:
+def test_its_settings_and_options_exist() -> None:
     settings = {name.lower() for name in re.findall(r"TUTTI_([A-Z_]+)", PAGE)}
     assert settings >= {"data", "max_job_mb", "max_jobs", "max_jobs_gb"}
     assert settings <= set(Settings.model_fields)

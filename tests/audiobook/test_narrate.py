@@ -1,4 +1,4 @@
-"""`tutti read` with the real model: what is in the audiobook is what is in the book."""
+"""`tutti read` with the real model: the audiobook contains every word of the book."""
 
 import sys
 from pathlib import Path
@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests.audiobook.make_epub import epub, page, png
-from tests.recogniser_helper import heard, word_error_rate
+from tests.recogniser_helper import recognise, word_error_rate
 from tutti.cli import main as cli
 
 CHAPTERS = {
@@ -35,5 +35,5 @@ def test_an_epub_becomes_an_audiobook_with_every_word(
         samples = np.concatenate([frame.to_ndarray().reshape(-1) for frame in file.decode(audio=0)])
     assert [title for title, _, _ in marks] == list(CHAPTERS)
     for title, start_s, end_s in marks:
-        listened = heard(samples[round(start_s * 24_000) : round(end_s * 24_000)], 24_000)
+        listened = recognise(samples[round(start_s * 24_000) : round(end_s * 24_000)], 24_000)
         assert word_error_rate(f"{title}. {CHAPTERS[title]}", listened) < 0.15, listened

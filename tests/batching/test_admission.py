@@ -1,89 +1,92 @@
-"""Whose needs count at the door, and whose can be set aside for somebody who sits in silence."""
+"""Which streams are accepted: an EDF feasibility test that counts every job once."""
 
-from itertools import count
 from math import inf
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tutti.batching.admission import AdmissionControl
-from tutti.batching.job import Job, Key, Priority
+from tests.batching.fakes import VOCODER, new_job, numbers
+from tutti.batching.admission import MAX_LATENESS, AdmissionControl
+from tutti.batching.job import Job
 from tutti.errors import QueueFull
 
 NOW = 100.0
-streams = count(1)
 
 
-def job(due_s: float, *, stream: int | None = None, kind: Priority = "next", then_s: float = 0.0) -> Job:
-    return Job(Key("kokoro", "vocoder"), stream or next(streams), kind, 100, due_s, then_s)
+def new_admission(
+    *jobs: tuple[Job, float], over_share: tuple[str, ...] = (), max_waiting: int = 100
+) -> AdmissionControl:
+    """Admission control with these jobs, each with its device seconds."""
+    admission = AdmissionControl(100, MAX_LATENESS, lambda caller, now: caller in over_share)
+    for job, seconds in jobs:
+        admission.waits(job, seconds, 0.0)
+    return admission
 
 
-def with_needs(*needs: tuple[Job, float]) -> AdmissionControl:
-    door = AdmissionControl(max_waiting=100)
-    for one, seconds in needs:
-        door.came(one, seconds, 0.0, owes_s=0.0)
-    return door
-
-
-def lets_in(door: AdmissionControl, due_s: float, owes_s: float) -> bool:
+def admits(admission: AdmissionControl, deadline_s: float, cost_s: float = 0.01, caller: str = "") -> bool:
     try:
-        door.admit("first", 0.01, due_s, due_s, owes_s, NOW, NOW, waiting=1, bulk=0, stream=None)
+        admission.admit(new_job(deadline_s=deadline_s, priority="first", caller=caller), cost_s, NOW, NOW)
     except QueueFull:
         return False
     return True
 
 
-def test_the_device_is_not_spared_where_somebody_else_would_become_late() -> None:
-    tight = with_needs((job(NOW + 1.0), 0.5))
-    assert tight.spares(0.2, stream=-1, now=NOW)
-    assert not tight.spares(0.6, stream=-1, now=NOW)
+@given(cost_s=st.floats(1e-3, 30.0), target_s=st.floats(0.0, 5.0))
+def test_an_idle_device_admits_every_stream_however_slow_it_is(cost_s: float, target_s: float) -> None:
+    assert admits(new_admission(), NOW + target_s, cost_s)
 
 
-def test_who_waits_behind_somebody_else_counts_with_all_before() -> None:
-    door = with_needs(*[(job(NOW + 2.0 + 0.01 * n), 0.15) for n in range(10)])
-    assert door.spares(0.1, stream=-1, now=NOW)
-    assert not door.spares(0.6, stream=-1, now=NOW)
+@given(
+    jobs=st.lists(st.tuples(st.floats(0.01, 5.0), st.floats(1e-3, 0.5)), max_size=20),
+    deadline_s=st.floats(0.01, 5.0),
+    later_s=st.floats(0.0, 5.0),
+)
+def test_a_later_deadline_never_turns_yes_into_no_for_itself(
+    jobs: list[tuple[float, float]], deadline_s: float, later_s: float
+) -> None:
+    """Of jobs that all are due before it: more time is never worse."""
+    admission = new_admission(*[(new_job(deadline_s=NOW + min(due_s, deadline_s)), s) for due_s, s in jobs])
+    assert admits(admission, NOW + deadline_s + later_s) >= admits(admission, NOW + deadline_s)
 
 
-def test_a_silent_stream_is_not_held_up_by_its_own_next_chunks() -> None:
-    door = with_needs((job(NOW + 0.1, stream=7), 0.5), (job(NOW + 5.0), 0.5))
-    assert door.spares(0.6, stream=7, now=NOW)
-    assert not door.spares(0.6, stream=8, now=NOW)
+def test_work_that_is_due_before_delays_the_newcomer() -> None:
+    assert admits(new_admission((new_job(deadline_s=NOW + 0.5), 0.2)), NOW + 1.0)
+    assert not admits(new_admission((new_job(deadline_s=NOW + 0.5), 0.8)), NOW + 1.0)
 
 
-@given(st.lists(st.tuples(st.floats(1e-3, 1.0), st.floats(1e-3, 30.0)), max_size=200))
-def test_where_nobody_waits_the_door_is_open_however_badly_batches_went(batches: list[tuple[float, float]]) -> None:
-    """Else nothing would run any more, and nothing better would be learned."""
-    door = with_needs()
-    for needed_s, took_s in batches:
-        door.took(needed_s, took_s)
-    assert lets_in(door, NOW + 0.02, 0.0)
+def test_a_newcomer_must_not_make_an_accepted_stream_late() -> None:
+    jobs = [(new_job(deadline_s=NOW + 2.0 + 0.01 * n), 0.08) for n in range(10)]
+    assert admits(new_admission(*jobs), NOW + 1.0, cost_s=0.05)
+    assert not admits(new_admission(*jobs), NOW + 1.0, cost_s=0.7)
 
 
-def test_nobody_waits_for_those_who_are_late_already() -> None:
-    late = with_needs(*[(job(NOW - 1.0), 0.5) for _ in range(10)], (job(NOW + 1.0), 0.1))
-    assert late.spares(0.5, stream=-1, now=NOW)
+def test_a_job_that_is_late_anyway_does_not_shut_the_door() -> None:
+    late = (new_job(deadline_s=NOW - 0.1, caller="greedy"), 0.9)
+    assert admits(new_admission(late, over_share=("greedy",)), NOW + 0.5, caller="polite")
 
 
-def test_somebody_who_is_late_anyway_does_not_shut_the_door() -> None:
-    # Its caller owes so much that it stands behind the newcomer, who owes a little as well.
-    for due_s, open_ in ((NOW - 0.1, True), (NOW + 0.1, False)):
-        door = AdmissionControl(max_waiting=100)
-        door.came(job(due_s), 0.5, 0.0, owes_s=5.0)
-        assert lets_in(door, NOW + 2.0, owes_s=1.0) is open_
+def test_a_caller_over_its_share_does_not_shut_out_one_within_its_own() -> None:
+    jobs = [(new_job(deadline_s=NOW + 0.5, caller="greedy"), 0.3) for _ in range(5)]
+    assert admits(new_admission(*jobs, over_share=("greedy",)), NOW + 1.0, caller="polite")
+    assert not admits(new_admission(*jobs, over_share=("greedy",)), NOW + 1.0, caller="greedy")
+    assert not admits(new_admission(*jobs), NOW + 1.0, caller="polite")
+
+
+def test_a_stream_without_a_deadline_is_admitted_whatever_waits() -> None:
+    assert admits(new_admission((new_job(deadline_s=NOW + 0.1), 9.0)), inf)
 
 
 @given(st.lists(st.tuples(st.floats(0.0, 5.0) | st.just(inf), st.floats(0.001, 0.5), st.floats(0.0, 0.5)), max_size=20))
 def test_what_is_needed_is_the_sum_of_what_is_still_to_come(jobs: list[tuple[float, float, float]]) -> None:
-    door = AdmissionControl(max_waiting=100)
-    there = [(job(NOW + due_s, then_s=then_s), need_s, then_s) for due_s, need_s, then_s in jobs]
-    for one, need_s, then_s in there:
-        door.came(one, need_s, then_s, owes_s=0.0)
-    assert door.needed_s == pytest.approx(sum(need_s + then_s for _, need_s, then_s in there))
-    for one, _, _ in there:
-        door.runs(one)
-    assert door.needed_s == pytest.approx(sum(then_s for *_, then_s in there))
-    for one, _, _ in there:
-        door.left(one)
-    assert door.needed_s == pytest.approx(0.0)
+    admission = new_admission()
+    needs = [(Job(VOCODER, next(numbers), "next", 100, NOW + due_s, later_s), s, later_s) for due_s, s, later_s in jobs]
+    for job, seconds, later_s in needs:
+        admission.waits(job, seconds, later_s)
+    assert admission.needed_s == pytest.approx(sum(seconds + later_s for _, seconds, later_s in needs))
+    for job, _, _ in needs:
+        admission.runs(job)
+    assert admission.needed_s == pytest.approx(sum(later_s for *_, later_s in needs))
+    for job, _, _ in needs:
+        admission.ended(job)
+    assert admission.needed_s == pytest.approx(0.0)

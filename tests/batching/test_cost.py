@@ -7,20 +7,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from benchmarks.simulate import Padded
 from tutti.batching.cost import CostModel, file_name, load, save
 from tutti.batching.job import Key
-from tutti.batching.layout import Layout, Padded, SideBySide, extent
+from tutti.batching.layout import Layout, SideBySide, row_sizes
 
 PRIOR = (0.01, 0.0, 1e-5, 1e-5)
-SHAPES: list[Layout] = [Padded(), Padded(lambda n: -(-n // 32) * 32, (1, 2, 4, 8, 16)), SideBySide(1), SideBySide(4)]
+LAYOUTS: list[Layout] = [Padded(), Padded(lambda n: -(-n // 32) * 32, (1, 2, 4, 8, 16)), SideBySide(1), SideBySide(4)]
 sizes_st = st.lists(st.integers(1, 2000), min_size=1, max_size=20)
 batches_st = st.lists(st.tuples(sizes_st, st.floats(0, 30)), max_size=25)
 
 
 @settings(deadline=None)
-@given(st.sampled_from(SHAPES), batches_st, sizes_st, st.data())
-def test_more_is_never_cheaper_whatever_was_seen(shape: Layout, seen, sizes, data) -> None:
-    cost = CostModel(shape, PRIOR)
+@given(st.sampled_from(LAYOUTS), batches_st, sizes_st, st.data())
+def test_more_is_never_cheaper_whatever_was_seen(layout: Layout, seen, sizes, data) -> None:
+    cost = CostModel(layout, PRIOR)
     for batch, took_s in seen:
         assert cost.learn(batch, took_s) >= 0
     row = data.draw(st.integers(0, len(sizes) - 1))
@@ -29,22 +30,22 @@ def test_more_is_never_cheaper_whatever_was_seen(shape: Layout, seen, sizes, dat
     assert cost.predict(sizes) <= cost.predict([*sizes, data.draw(st.integers(1, 2000))]) + 1e-12
 
 
-@given(st.sampled_from(SHAPES), sizes_st)
-def test_all_that_counts_is_the_extent(shape: Layout, sizes: list[int]) -> None:
-    grown = extent(sizes[:1])
+@given(st.sampled_from(LAYOUTS), sizes_st)
+def test_all_that_counts_is_the_row_sizes(layout: Layout, sizes: list[int]) -> None:
+    grown = row_sizes(sizes[:1])
     for size in sizes[1:]:
         grown = grown.with_row(size)
-    cost = CostModel(shape, PRIOR)
+    cost = CostModel(layout, PRIOR)
     assert cost.seconds(grown) == cost.predict(sizes) == cost.predict(sizes[::-1])
-    assert cost.padded(grown) >= sum(sizes)
+    assert cost.in_memory(grown) >= sum(sizes)
 
 
-@pytest.mark.parametrize("shape", SHAPES)
-def test_a_sweep_and_some_traffic_make_it_right(shape: Layout) -> None:
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_a_sweep_and_some_traffic_make_it_right(layout: Layout) -> None:
     """Even if the device is nothing like the prior, and its times scatter by a tenth."""
     rng = random.Random(1)
-    truth = CostModel(shape, (0.003, 0.0005, 8e-4, 2e-3))
-    cost = CostModel(shape, PRIOR)
+    truth = CostModel(layout, (0.003, 0.0005, 8e-4, 2e-3))
+    cost = CostModel(layout, PRIOR)
     cost.seed(([size] * rows, truth.predict([size] * rows)) for size in (20, 100, 600) for rows in (1, 2, 4, 8))
     for _ in range(200):
         sizes = [rng.randint(10, 1000) for _ in range(rng.randint(1, 16))]
@@ -55,11 +56,11 @@ def test_a_sweep_and_some_traffic_make_it_right(shape: Layout) -> None:
     assert cost.error < 0.15
 
 
-@pytest.mark.parametrize("shape", SHAPES)
-def test_hours_of_one_shape_do_not_make_it_forget_the_others(shape: Layout) -> None:
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_hours_of_one_shape_do_not_make_it_forget_the_others(layout: Layout) -> None:
     rng = random.Random(2)
-    truth = CostModel(shape, (0.010, 0.0005, 2e-4, 6e-4))
-    cost = CostModel(shape, PRIOR)
+    truth = CostModel(layout, (0.010, 0.0005, 2e-4, 6e-4))
+    cost = CostModel(layout, PRIOR)
     cost.seed(([size] * rows, truth.predict([size] * rows)) for size in (20, 100, 600) for rows in (1, 2, 4, 8))
     for _ in range(2000):
         cost.learn([200], truth.predict([200]) * rng.uniform(0.95, 1.05))

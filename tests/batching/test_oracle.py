@@ -6,10 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from benchmarks.simulate import AUDIO_S, DEVICES, Device, Simulation, Stream, poisson, scheduler
+from benchmarks.simulate import AUDIO_S, DEVICES, Device, Padded, Simulation, Stream, poisson, scheduler
 from tutti.batching.cost import CostModel
 from tutti.batching.job import Job, Key
-from tutti.batching.layout import Padded
 from tutti.batching.policies import Deadline, Fifo, Policy, Window
 from tutti.batching.scheduler import Limits, Scheduler
 
@@ -159,7 +158,7 @@ def test_short_and_long_texts_mixed_waste_little_and_block_nobody() -> None:
 def test_a_huge_bulk_job_beside_listeners_harms_none_and_goes_on() -> None:
     listeners = poisson(12.0, 600)
     end_s = listeners[-1].arrived_s
-    bulk = [Stream(10_000 + i, 0.0, [5.0] * 100_000, kind="bulk", caller="bulk") for i in range(20)]
+    bulk = [Stream(10_000 + i, 0.0, [5.0] * 100_000, priority="bulk", caller="bulk") for i in range(20)]
     simulation = Simulation(GPU, scheduler(GPU, deadline(GPU)))
     simulation.run([*bulk, *listeners], until_s=end_s)
     ended = [stream for stream in listeners if stream.arrived_s < end_s - 20]
@@ -167,7 +166,7 @@ def test_a_huge_bulk_job_beside_listeners_harms_none_and_goes_on() -> None:
     assert len(late) <= 0.01 * len(ended)
     bulk_s = sum(
         batch.predicted_s
-        * sum(job.size for job in batch.jobs if job.kind == "bulk")
+        * sum(job.size for job in batch.jobs if job.priority == "bulk")
         / sum(job.size for job in batch.jobs)
         for _, batch in simulation.batches
     )

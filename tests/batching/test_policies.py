@@ -2,12 +2,15 @@
 
 import itertools
 from dataclasses import replace
+from math import inf
 
 import pytest
 
+from benchmarks.simulate import Padded
+from tests.batching.fakes import new_scheduler
 from tutti.batching.cost import CostModel
 from tutti.batching.job import Job, Key, Priority
-from tutti.batching.layout import Padded, SideBySide
+from tutti.batching.layout import SideBySide
 from tutti.batching.policies import Bypass, Deadline, Fifo, Policy, Window
 from tutti.batching.scheduler import Limits, Scheduler
 
@@ -17,14 +20,15 @@ BYPASS = Bypass(max_wait_s=0.05, min_wait_s=0.002, early_rows=4)
 numbers = itertools.count()
 
 
-def new_scheduler(policy: Policy, max_rows: int = 5) -> Scheduler:
-    return Scheduler(Limits(max_rows=max_rows), lambda key: CostModel(Padded(), (0.01, 0.0, 2e-5, 0.0)), policy)
-
-
 def add(
-    scheduler: Scheduler, now: float, kind: Priority = "next", deadline_s: float = 100.0, key: Key = A, caller: str = ""
+    scheduler: Scheduler,
+    now: float,
+    priority: Priority = "next",
+    deadline_s: float = 100.0,
+    key: Key = A,
+    caller: str = "",
 ) -> Job:
-    job = Job(key, next(numbers), kind, 100, deadline_s, caller=caller, arrived_s=now)
+    job = Job(key, next(numbers), priority, 100, deadline_s, caller=caller, arrived_s=now)
     scheduler.add(job, now)
     return job
 
@@ -36,29 +40,29 @@ def batch_at(scheduler: Scheduler, now: float) -> tuple[str, tuple[Job, ...]] | 
 
 @pytest.mark.parametrize("policy", [Deadline(0.08), Fifo()])
 def test_a_lone_row_leaves_at_once(policy: Policy) -> None:
-    scheduler = new_scheduler(policy)
+    scheduler = new_scheduler(policy, cap_s=inf, max_rows=5)
     job = add(scheduler, 1.0)
     assert scheduler.wake_at(1.0) is None
     assert batch_at(scheduler, 1.0) == ("free", (job,))
 
 
 def test_fifo_is_the_order_of_arrival_over_all_keys() -> None:
-    scheduler = new_scheduler(Fifo())
+    scheduler = new_scheduler(Fifo(), cap_s=inf, max_rows=5)
     jobs = [add(scheduler, float(i), deadline_s=50.0 - i, key=A if i in (0, 2) else B) for i in range(5)]
     assert batch_at(scheduler, 9.0) == ("free", (jobs[0], jobs[2]))
     assert batch_at(scheduler, 9.0) == ("free", (jobs[1], jobs[3], jobs[4]))
 
 
 def test_deadline_is_the_order_of_need_over_all_keys_and_stages() -> None:
-    scheduler = new_scheduler(Deadline(0.08))
+    scheduler = new_scheduler(Deadline(0.08), cap_s=inf, max_rows=5)
     later, sooner = add(scheduler, 0.0, deadline_s=5.0), add(scheduler, 0.0, deadline_s=4.0, key=B)
-    reads = Job(Key("b", "acoustic"), 99, "first", 10, 5.5, then_s=2.0)
+    reads = Job(Key("b", "acoustic"), 99, "first", 10, 5.5, later_s=2.0)
     scheduler.add(reads, 0.0)
     assert [scheduler.next_batch(0.0).jobs for _ in range(3)] == [(reads,), (sooner,), (later,)]
 
 
 def test_deadline_serves_those_in_time_before_those_too_late() -> None:
-    scheduler = new_scheduler(Deadline(0.08))
+    scheduler = new_scheduler(Deadline(0.08), cap_s=inf, max_rows=5)
     late = add(scheduler, 0.0, deadline_s=9.0, key=B)
     in_time = add(scheduler, 0.0, deadline_s=10.0 + 1.5 * scheduler.predict(A, 100))
     assert batch_at(scheduler, 10.0) == ("free", (in_time,))
@@ -66,29 +70,25 @@ def test_deadline_serves_those_in_time_before_those_too_late() -> None:
 
 
 def test_a_row_that_sounds_already_goes_on_before_chunks_that_are_due_later() -> None:
-    scheduler = new_scheduler(Deadline(0.08))
+    scheduler = new_scheduler(Deadline(0.08), cap_s=inf, max_rows=5)
     later = add(scheduler, 0.0, deadline_s=20.0)
-    late = Job(B, next(numbers), "next", 100, 10.0, goes_on=True)
+    late = Job(B, next(numbers), "next", 100, 10.0, is_continuation=True)
     scheduler.add(late, 0.0)
     assert batch_at(scheduler, 9.999) == ("free", (late,))
     assert batch_at(scheduler, 9.999) == ("free", (later,))
 
 
-@pytest.mark.parametrize(("late_by_s", "owing"), [(1.0, False), (0.1, False), (1.0, True)], ids=str)
-def test_a_listener_in_silence_is_served_first_if_nobody_else_suffers(late_by_s: float, owing: bool) -> None:
-    scheduler = new_scheduler(Deadline(0.08))
-    if owing:
-        greedy, modest = add(scheduler, 0.0, deadline_s=0.1), add(scheduler, 0.0, deadline_s=0.2, key=B, caller="b")
-        for job in (greedy, modest):
-            batch = scheduler.next_batch(9.0)
-            assert batch is not None
-            assert batch.jobs == (job,)
-            scheduler.finished(batch, 30.0 if job is greedy else 0.01, 9.0)
-    late = add(scheduler, 9.0, deadline_s=10.0 - late_by_s, key=B)
-    in_time = add(scheduler, 9.0, deadline_s=1000.0, caller="b")
-    first, second = (late, in_time) if late_by_s > 0.5 and not owing else (in_time, late)
-    assert batch_at(scheduler, 10.0) == ("free", (first,))
-    assert batch_at(scheduler, 10.0) == ("free", (second,))
+def test_a_caller_over_its_share_waits_for_callers_in_time() -> None:
+    scheduler = new_scheduler(Deadline(0.08), cap_s=inf, max_rows=5)
+    for caller, took_s in (("greedy", 30.0), ("polite", 0.01)):
+        add(scheduler, 0.0, caller=caller)
+        batch = scheduler.next_batch(9.0)
+        assert batch is not None
+        scheduler.finished(batch, took_s, 9.0)
+    greedy = add(scheduler, 9.0, deadline_s=20.0, key=B, caller="greedy")
+    polite = add(scheduler, 9.0, deadline_s=30.0, caller="polite")
+    assert batch_at(scheduler, 10.0) == ("free", (polite,))
+    assert batch_at(scheduler, 10.0) == ("free", (greedy,))
 
 
 @pytest.mark.parametrize(
@@ -118,39 +118,32 @@ def test_all_lanes_are_busy_even_where_one_row_alone_takes_longer_than_the_cap()
     assert batch_at(scheduler, 0.9) == ("cost", tuple(late))
 
 
-def ahead(running: Job, *waiting: Job, foresees: bool = True) -> tuple[Job, ...] | None:
+def ahead(running: Job, *waiting: Job, can_prefetch: bool = True) -> tuple[Job, ...] | None:
     """Who is told to run next while one runs."""
     limits, cost = Limits(max_rows=3, cap_s=0.08), CostModel(Padded(), (0.01, 0.0, 2e-5, 0.0))
-    scheduler = Scheduler(limits, lambda key: cost, Deadline(0.08, foresees=foresees))
+    scheduler = Scheduler(limits, lambda key: cost, Deadline(0.08, can_prefetch=can_prefetch))
     scheduler.add(running, 0.0)
     assert batch_at(scheduler, 0.0) == ("free", (running,))
     for job in waiting:
         scheduler.add(job, 0.0)
-    batch = scheduler.next_batch_ahead(0.0)
+    batch = scheduler.next_batch(0.0, prefetch=True)
     assert batch is None or scheduler.free_at(0.0) >= scheduler.predict(running.key, 100) + batch.predicted_s
     return batch and batch.jobs
 
 
 def test_a_batch_is_formed_ahead_where_it_will_not_matter_who_else_comes() -> None:
-    sounds, reads = Job(A, 1, "next", 100, 50.0), Job(Key("a", "acoustic"), 1, "next", 100, 50.0, then_s=0.1)
+    sounds, reads = Job(A, 1, "next", 100, 50.0), Job(Key("a", "acoustic"), 1, "next", 100, 50.0, later_s=0.1)
     three = tuple(Job(A, 10 + i, "next", 100, 60.0) for i in range(3))
     sooner = tuple(Job(A, 20 + i, "next", 100, 40.0) for i in range(3))
     assert ahead(sounds, *three) == three
-    assert ahead(sounds, *three, foresees=False) is None
+    assert ahead(sounds, *three, can_prefetch=False) is None
     assert ahead(sounds, three[0]) is None  # others may join it until the device is free
     assert ahead(reads, *three) is None  # the one that is read will be in more of a hurry
     assert ahead(reads, *sooner) == sooner
 
 
-def test_deadline_does_not_let_bulk_stretch_a_batch_of_the_urgent() -> None:
-    scheduler = new_scheduler(Deadline(0.08))
-    bulk, first = add(scheduler, 0.0, "bulk"), add(scheduler, 0.0, "first", 1.0)
-    assert batch_at(scheduler, 0.0) == ("cost", (first,))
-    assert batch_at(scheduler, 0.0) == ("free", (bulk,))
-
-
 def test_window_waits_for_company_until_the_oldest_waited_long_enough() -> None:
-    scheduler = new_scheduler(WINDOW)
+    scheduler = new_scheduler(WINDOW, cap_s=inf, max_rows=5)
     jobs = (add(scheduler, 0.0), add(scheduler, 0.001))
     assert batch_at(scheduler, 0.049) is None
     assert scheduler.wake_at(0.049) == pytest.approx(0.05)
@@ -158,7 +151,7 @@ def test_window_waits_for_company_until_the_oldest_waited_long_enough() -> None:
 
 
 def test_window_fires_early_near_capacity() -> None:
-    scheduler = new_scheduler(WINDOW)
+    scheduler = new_scheduler(WINDOW, cap_s=inf, max_rows=5)
     jobs = [add(scheduler, 0.0) for _ in range(3)]
     assert batch_at(scheduler, 0.0) is None
     jobs.append(add(scheduler, 0.001))
@@ -167,7 +160,7 @@ def test_window_fires_early_near_capacity() -> None:
 
 
 def test_window_lets_a_single_user_go_when_all_is_quiet() -> None:
-    scheduler = new_scheduler(WINDOW)
+    scheduler = new_scheduler(WINDOW, cap_s=inf, max_rows=5)
     job = add(scheduler, 0.0)
     assert batch_at(scheduler, 0.001) is None
     assert scheduler.wake_at(0.001) == pytest.approx(0.002)
@@ -175,7 +168,7 @@ def test_window_lets_a_single_user_go_when_all_is_quiet() -> None:
 
 
 def test_window_counts_each_key_for_itself() -> None:
-    scheduler = new_scheduler(WINDOW)
+    scheduler = new_scheduler(WINDOW, cap_s=inf, max_rows=5)
     for key in (A, B, A, B):
         add(scheduler, 0.0, key=key)
     assert batch_at(scheduler, 0.01) is None
@@ -183,14 +176,14 @@ def test_window_counts_each_key_for_itself() -> None:
 
 
 def test_window_takes_no_more_than_fit() -> None:
-    scheduler = new_scheduler(WINDOW)
+    scheduler = new_scheduler(WINDOW, cap_s=inf, max_rows=5)
     jobs = [add(scheduler, 0.0) for _ in range(7)]
     assert batch_at(scheduler, 0.0) == ("early", tuple(jobs[:5]))
     assert batch_at(scheduler, 0.0) is None
 
 
 def test_bypass_sends_first_chunks_at_once_and_alone() -> None:
-    scheduler = new_scheduler(BYPASS)
+    scheduler = new_scheduler(BYPASS, cap_s=inf, max_rows=5)
     rest = [add(scheduler, 0.0), add(scheduler, 0.0)]
     first = [add(scheduler, 0.001, "first"), add(scheduler, 0.002, "first")]
     assert scheduler.wake_at(0.002) == 0.002
@@ -200,7 +193,7 @@ def test_bypass_sends_first_chunks_at_once_and_alone() -> None:
 
 
 def test_bypass_does_not_count_first_chunks_as_company() -> None:
-    scheduler = new_scheduler(BYPASS)
+    scheduler = new_scheduler(BYPASS, cap_s=inf, max_rows=5)
     for kind in ("next", "first", "next", "first"):
         add(scheduler, 0.0, kind)
     scheduler.next_batch(0.0)
@@ -210,7 +203,7 @@ def test_bypass_does_not_count_first_chunks_as_company() -> None:
 
 @pytest.mark.parametrize("policy", [Deadline(0.08), Fifo(), WINDOW, BYPASS])
 def test_the_halves_of_a_failed_batch_wait_for_no_window(policy: Policy) -> None:
-    scheduler = new_scheduler(replace(policy))
+    scheduler = new_scheduler(replace(policy), cap_s=inf, max_rows=5)
     for _ in range(4):
         add(scheduler, 0.0, "next")
     failed = scheduler.next_batch(0.0)

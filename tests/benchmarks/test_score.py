@@ -1,4 +1,4 @@
-"""Scoring: what sounds the same scores the same, and what does not is counted."""
+"""Scoring: the same sounds score the same, different ones are counted."""
 
 import pytest
 from hypothesis import given
@@ -10,7 +10,7 @@ PHONEMES = st.text("abdefhijklmnopstuvwzɑɔəɛɪʊʌæθðŋɹʃʒʤʧAIOWY", 
 
 
 @pytest.mark.parametrize(
-    ("said", "written"),
+    ("reading", "written"),
     [
         ("The train leaves at seven oh five A M.", "The train leaves at 7:05 a.m."),
         ("It costs twelve dollars and fifty cents.", "It costs $12.50."),
@@ -25,12 +25,12 @@ PHONEMES = st.text("abdefhijklmnopstuvwzɑɔəɛɪʊʌæθðŋɹʃʒʤʧAIOWY", 
         ("Doors open at eight P M.", "Doors open at 8 PM."),
     ],
 )
-def test_a_recogniser_may_write_figures_for_words(said: str, written: str) -> None:
-    assert words(said) == words(written)
+def test_a_recogniser_may_write_figures_for_words(reading: str, written: str) -> None:
+    assert words(reading) == words(written)
 
 
 @pytest.mark.parametrize(
-    ("said", "heard", "wrong"),
+    ("reading", "transcript", "wrong"),
     [
         ("the cat sat on the mat", "the cat sat on a mat", 1),
         ("the cat sat on the mat", "", 6),
@@ -38,18 +38,18 @@ def test_a_recogniser_may_write_figures_for_words(said: str, written: str) -> No
         ("ten kilometers away", "10 KM away", 1),
     ],
 )
-def test_each_wrong_missing_or_extra_word_counts_once(said: str, heard: str, wrong: int) -> None:
-    assert word_errors([said], heard).wrong == wrong
+def test_each_wrong_missing_or_extra_word_counts_once(reading: str, transcript: str, wrong: int) -> None:
+    assert word_errors([reading], transcript).wrong == wrong
 
 
-def test_the_nearest_right_reading_is_the_measure() -> None:
+def test_the_nearest_right_reading_counts() -> None:
     readings = ["call me at three oh five", "ring me at five past three"]
     assert all(word_errors(readings, reading).wrong == 0 for reading in readings)
 
 
-@pytest.mark.parametrize(("said", "heard"), [("ten to fourteen", "10-14"), ("six forty five", "6.45")])
-def test_ranges_and_clocks_may_be_written_in_figures(said: str, heard: str) -> None:
-    assert word_errors([said], heard).wrong == 0
+@pytest.mark.parametrize(("reading", "transcript"), [("ten to fourteen", "10-14"), ("six forty five", "6.45")])
+def test_ranges_and_clocks_may_be_written_in_figures(reading: str, transcript: str) -> None:
+    assert word_errors([reading], transcript).wrong == 0
 
 
 @given(PHONEMES)
@@ -65,7 +65,7 @@ def test_phoneme_errors_are_at_least_the_difference_in_length(one: str, other: s
 
 
 @pytest.mark.parametrize(
-    ("said", "written"),
+    ("reading", "written"),
     [
         ("The C E O asked.", "The CEO asked."),
         ("They offered ten thousand yen.", "They offered 10,000 yen."),
@@ -78,8 +78,8 @@ def test_phoneme_errors_are_at_least_the_difference_in_length(one: str, other: s
         ("Dot I O any time.", "Dot IO anytime."),
     ],
 )
-def test_letters_and_large_numbers_have_one_spelling(said: str, written: str) -> None:
-    assert words(said) == words(written)
+def test_letters_and_large_numbers_have_one_spelling(reading: str, written: str) -> None:
+    assert words(reading) == words(written)
 
 
 def test_a_lost_magnitude_is_one_wrong_word() -> None:

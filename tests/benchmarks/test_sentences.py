@@ -1,4 +1,4 @@
-"""The test set is whole: every sentence can be judged in words and in phonemes."""
+"""The test set is complete: every sentence can be scored in words and in phonemes."""
 
 from collections import Counter
 
@@ -18,8 +18,8 @@ def test_no_sentence_comes_twice() -> None:
     assert len(set(texts)) == len(texts)
 
 
-def test_kokoro_can_say_every_reference() -> None:
-    assert not [s.text for s in sentences() for p in s.phonemes if vocab.known(p)[1]]
+def test_kokoro_knows_every_symbol_of_the_references() -> None:
+    assert not [s.text for s in sentences() for p in s.phonemes if vocab.split_known(p)[1]]
 
 
 def test_every_reading_is_words_and_scores_perfectly_against_itself() -> None:
@@ -34,5 +34,5 @@ def test_choices_expand_in_every_combination() -> None:
     assert expand("{a|b} c {d|e f}") == ("a c d", "a c e f", "b c d", "b c e f")
 
 
-def test_a_part_of_the_set_still_has_every_category() -> None:
+def test_a_sample_of_the_set_has_every_category() -> None:
     assert {s.category for s in spread(sentences(), 24)} == {s.category for s in sentences()}

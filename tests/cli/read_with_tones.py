@@ -1,5 +1,7 @@
-"""`tutti read` on the tone model: `read_tones.py FOLDER FLAG...`. Every text that is spoken is noted in FOLDER/said;
-with READ_TONES_DIE_AFTER=n the process dies as by `kill -9` when n passages are kept and more are on their way.
+"""Run `tutti read` on the tone model: `python -m tests.cli.read_with_tones FOLDER OPTION...`.
+
+Every text given to the engine is logged in FOLDER/spoken. With READ_TONES_DIE_AFTER=n the process kills itself while it
+stores passage n + 1.
 """
 
 import json
@@ -11,38 +13,38 @@ from pathlib import Path
 from typing import Any
 
 from tests.fakes import silent_voices, tone_engine
-from tutti.audiobook.journal import Journal, Kept
+from tutti.audiobook.journal import Journal
 from tutti.cli import main as cli
-from tutti.engine import build as opening
+from tutti.engine import build
 from tutti.engine.engine import Engine
 from tutti.settings import Settings
 from tutti.speech import Speech, SpeechParams
 
 
-def noted(engine: Engine, path: Path) -> Engine:
-    """The engine, which writes down what it is asked to say."""
+def log_texts(engine: Engine, path: Path) -> Engine:
+    """Make the engine log every text that it is given."""
     stream = engine.stream
 
-    def noting(text: str, params: SpeechParams, **asked: Any) -> AsyncGenerator[Speech]:
+    def logged_stream(text: str, params: SpeechParams, **options: Any) -> AsyncGenerator[Speech]:
         with path.open("a") as file:
             file.write(json.dumps(text) + "\n")
-        return stream(text, params, **asked)
+        return stream(text, params, **options)
 
-    engine.stream = noting  # type: ignore[method-assign, assignment]
+    engine.stream = logged_stream  # type: ignore[method-assign, assignment]
     return engine
 
 
-def mortal(n_passages: int) -> None:
-    """The process dies in the middle of keeping the next passage."""
-    keep = Journal.keep
+def die_after(n_passages: int) -> None:
+    """Kill this process while it stores the passage after the first `n_passages`."""
+    save = Journal.save
 
-    def dying(journal: Journal, n: int, kept: Kept) -> None:
+    def save_or_die(journal: Journal, n: int, speech: Speech) -> None:
         if len(journal.n_samples) == n_passages:
-            journal._db.execute("DELETE FROM about")  # a transaction that is never ended
+            journal._db.execute("DELETE FROM about")  # a transaction that is never committed
             os.kill(os.getpid(), signal.SIGKILL)
-        keep(journal, n, kept)
+        save(journal, n, speech)
 
-    Journal.keep = dying  # type: ignore[method-assign]
+    Journal.save = save_or_die  # type: ignore[method-assign]
 
 
 if __name__ == "__main__":
@@ -50,10 +52,10 @@ if __name__ == "__main__":
     (folder / "voices").mkdir(exist_ok=True)
 
     def open_engine(settings: Settings) -> Engine:
-        return noted(tone_engine(silent_voices(folder / "voices")), folder / "said")
+        return log_texts(tone_engine(silent_voices(folder / "voices")), folder / "spoken")
 
-    if after := int(os.environ.get("READ_TONES_DIE_AFTER", "0")):
-        mortal(after)
-    opening.open_engine = open_engine  # type: ignore[assignment]
+    if n_passages := int(os.environ.get("READ_TONES_DIE_AFTER", "0")):
+        die_after(n_passages)
+    build.open_engine = open_engine  # type: ignore[assignment]
     sys.argv = ["tutti", *sys.argv[2:]]
     cli.main()

@@ -15,36 +15,37 @@ import numpy as np
 import pytest
 
 from tests.fakes import silent_voices, tone_engine
+from tests.full_disk import fill_disk
 from tutti.cli import main as cli
 from tutti.engine.engine import Engine
 from tutti.settings import Settings
 from tutti.text.aligned_text import AlignedText
-from tutti.text.chunk import Reading, Word
+from tutti.text.chunk import PhonemeWord, Pronunciation
 
 Run = Callable[..., tuple[int, bytes, str]]
 
 
-class Humming:
-    """G2P that says "la" for every word."""
+class LaLaG2P:
+    """G2P that pronounces every word as "la"."""
 
-    def pronounce(self, spoken: AlignedText, code: str, given: Mapping[int, str] = {}) -> Reading:
+    def pronounce(self, spoken: AlignedText, code: str, given: Mapping[int, str] = {}) -> Pronunciation:
         words, at = [], 0
-        for written in spoken.text.split():
-            start = spoken.text.index(written, at)
-            at = start + len(written)
-            words.append(Word("la", spoken.span(start, at)))
-        return Reading(tuple(words))
+        for word in spoken.text.split():
+            start = spoken.text.index(word, at)
+            at = start + len(word)
+            words.append(PhonemeWord("la", spoken.span(start, at)))
+        return Pronunciation(tuple(words))
 
 
 @pytest.fixture
 def run(monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes], tmp_path: Path) -> Run:
-    """Runs `tutti …` in an empty folder, on an engine that hums: exit code, standard output, standard error."""
+    """Run `tutti …` in an empty folder on the tone model: exit code, standard output, standard error."""
     folder = tmp_path / "voices"
     folder.mkdir()
     voices = silent_voices(folder)
 
     def open_engine(settings: Settings) -> Engine:
-        return tone_engine(voices, pronounce=Humming().pronounce)
+        return tone_engine(voices, pronounce=LaLaG2P().pronounce)
 
     monkeypatch.setattr("tutti.engine.build.open_engine", open_engine)
     monkeypatch.chdir(tmp_path)
@@ -53,20 +54,20 @@ def run(monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[byte
         monkeypatch.setattr(sys, "argv", ["tutti", *arguments])
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
         capfdbinary.readouterr()
-        with pytest.raises(SystemExit) as done:
+        with pytest.raises(SystemExit) as exit:
             cli.main()
         out, err = capfdbinary.readouterr()
-        return done.value.code if isinstance(done.value.code, int) else 0, out, err.decode()
+        return exit.value.code if isinstance(exit.value.code, int) else 0, out, err.decode()
 
     return run
 
 
-def decoded(data: bytes, format: str | None = None) -> np.ndarray:
+def decode(data: bytes, format: str | None = None) -> np.ndarray:
     with av.open(io.BytesIO(data), format=format) as file:
         return np.concatenate([frame.to_ndarray().reshape(-1) for frame in file.decode(audio=0)])
 
 
-def test_a_file_is_whole_and_its_header_true(run: Run, tmp_path: Path) -> None:
+def test_a_file_is_complete_and_its_header_has_the_true_length(run: Run, tmp_path: Path) -> None:
     assert run("speak", "deep water runs", "-o", "x.wav")[0] == 0
     with wave.open(str(tmp_path / "x.wav")) as file:
         assert file.getnframes() * 2 == (tmp_path / "x.wav").stat().st_size - 44
@@ -82,12 +83,12 @@ def test_the_suffix_chooses_the_format(run: Run, tmp_path: Path, name: str, form
     run("speak", "deep water runs", "-o", name)
     with av.open(str(tmp_path / name)) as file:
         assert format in file.format.name
-    n_wav = len(decoded((tmp_path / "x.wav").read_bytes()))
-    n_samples = len(decoded((tmp_path / name).read_bytes()))
+    n_wav = len(decode((tmp_path / "x.wav").read_bytes()))
+    n_samples = len(decode((tmp_path / name).read_bytes()))
     assert n_samples / (2 if format == "ogg" else 1) == pytest.approx(n_wav, abs=4096)
 
 
-def test_a_stream_to_standard_output_is_audio_and_nothing_else(run: Run) -> None:
+def test_standard_output_is_audio_and_nothing_else(run: Run) -> None:
     code, streamed, err = run("speak", "deep water runs", "-o", "-", "--format", "pcm")
     assert code == 0
     run("speak", "deep water runs", "-o", "x.pcm")
@@ -112,7 +113,7 @@ def test_word_times_point_at_the_original_words(run: Run) -> None:
     assert all(a["start"] < a["end"] <= b["start"] for a, b in pairwise(words))
 
 
-def test_captions_are_written_in_the_form_of_their_suffix(run: Run) -> None:
+def test_captions_are_written_in_the_format_of_their_suffix(run: Run) -> None:
     for name in ("x.srt", "x.vtt", "x.json"):
         assert run("speak", "deep [rate:2]water[/rate] runs", "-o", "x.wav", "--captions", name)[0] == 0
     assert "deep water runs" in Path("x.srt").read_text()
@@ -122,7 +123,7 @@ def test_captions_are_written_in_the_form_of_their_suffix(run: Run) -> None:
     assert (code, ".srt, .vtt or .json" in err, Path("y.wav").exists()) == (2, True, False)
 
 
-def test_prosody_is_asked_for_by_flags(run: Run) -> None:
+def test_prosody_is_set_by_options(run: Run) -> None:
     plain, low = (run("speak", "deep water", "-o", "-", "-f", "pcm", *flags)[1] for flags in ((), ("--pitch", "-12")))
     assert len(plain) == len(low)
     assert plain != low
@@ -141,7 +142,7 @@ def test_other_rates_and_speeds(run: Run) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "code", "says"),
+    ("arguments", "code", "message"),
     [
         (("speak", ""), 2, "the text is empty"),
         (("speak", "😀😀"), 2, "only: 😀"),
@@ -160,15 +161,15 @@ def test_other_rates_and_speeds(run: Run) -> None:
         (("voices", "--language", "elvish"), 2, "unknown language"),
     ],
 )
-def test_an_error_is_one_line_and_an_exit_code(run: Run, arguments: tuple[str, ...], code: int, says: str) -> None:
-    got, out, err = run(*arguments)
-    assert (got, out) == (code, b"")
-    assert says in err.splitlines()[-1]
+def test_an_error_is_one_line_and_an_exit_code(run: Run, arguments: tuple[str, ...], code: int, message: str) -> None:
+    exit_code, out, err = run(*arguments)
+    assert (exit_code, out) == (code, b"")
+    assert message in err.splitlines()[-1]
     assert len(err.splitlines()) == 1 or err.startswith("speech.wav")
     assert "Traceback" not in err
 
 
-def test_debug_shows_the_trace(monkeypatch: pytest.MonkeyPatch, run: Run) -> None:
+def test_debug_shows_the_traceback(monkeypatch: pytest.MonkeyPatch, run: Run) -> None:
     from tutti.errors import UnknownFormat
 
     monkeypatch.setattr(sys, "argv", ["tutti", "speak", "hi", "--format", "mp4", "--debug"])
@@ -176,28 +177,23 @@ def test_debug_shows_the_trace(monkeypatch: pytest.MonkeyPatch, run: Run) -> Non
         cli.main()
 
 
-def test_bytes_that_are_no_text_are_refused(run: Run) -> None:
+def test_bytes_that_are_not_utf_8_are_refused(run: Run) -> None:
     assert "not UTF-8" in run("speak", "-", stdin=b"caf\xe9")[2]
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
-def test_a_full_disk_is_said_and_leaves_no_file(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    real_open = Path.open
-
-    def full(path: Path, mode: str = "r", *rest: object) -> object:
-        return real_open(Path("/dev/full"), mode) if ".partial" in path.name else real_open(path, mode)
-
-    monkeypatch.setattr(Path, "open", full)
+def test_a_full_disk_is_reported_and_leaves_no_file(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    fill_disk(monkeypatch)
     code, _, err = run("speak", "deep water", "-o", "x.wav")
     assert (code, "no room left to write x.wav" in err) == (4, True)
     assert not Path("x.wav").exists()
 
 
-def test_lost_symbols_are_told(run: Run) -> None:
-    assert "2 symbols could not be said: 😀 ×2" in run("speak", "deep 😀 water 😀")[2]
+def test_dropped_symbols_are_reported(run: Run) -> None:
+    assert "2 symbols could not be spoken: 😀 ×2" in run("speak", "deep 😀 water 😀")[2]
 
 
-def test_without_arguments_it_helps(run: Run) -> None:
+def test_without_arguments_it_prints_help(run: Run) -> None:
     _, out, err = run()
     assert "speak" in out.decode() + err
     assert "Usage" in out.decode() + err
@@ -223,7 +219,7 @@ def tutti(*arguments: str, **environ: str) -> subprocess.CompletedProcess[bytes]
     return subprocess.run(command, capture_output=True, env={**os.environ, **environ}, check=False)
 
 
-def test_no_weights_and_no_network_is_one_message_with_the_cure(tmp_path: Path) -> None:
+def test_no_weights_and_no_network_is_one_message_that_says_what_to_do(tmp_path: Path) -> None:
     done = tutti("speak", "hi", "-o", str(tmp_path / "x.wav"), "--offline", TUTTI_HOME=str(tmp_path / "empty"))
     assert done.returncode == 3
     assert b"tutti pull --from DIR" in done.stderr
@@ -234,9 +230,9 @@ def test_no_weights_and_no_network_is_one_message_with_the_cure(tmp_path: Path) 
 @pytest.mark.parametrize(
     "flags", [(), ("--backend", "torch", "--device", "cpu", "--threads", "1")], ids=["auto", "torch"]
 )
-def test_the_real_thing_streams_speech_to_a_pipe(home: Path, flags: tuple[str, ...]) -> None:
-    said = ("speak", "All voices, one pass.", "-o", "-", "-f", "pcm", "--offline", *flags)
-    done = tutti(*said, TUTTI_HOME=str(home))
+def test_the_real_model_streams_speech_to_a_pipe(home: Path, flags: tuple[str, ...]) -> None:
+    arguments = ("speak", "All voices, one pass.", "-o", "-", "-f", "pcm", "--offline", *flags)
+    done = tutti(*arguments, TUTTI_HOME=str(home))
     assert done.returncode == 0, done.stderr
     samples = np.frombuffer(done.stdout, "<i2")
     assert 1.0 < len(samples) / 24_000 < 4.0
@@ -244,7 +240,7 @@ def test_the_real_thing_streams_speech_to_a_pipe(home: Path, flags: tuple[str, .
 
 
 @pytest.mark.weights
-def test_who_closes_the_pipe_ends_the_work_quietly(home: Path) -> None:
+def test_a_closed_pipe_ends_the_command_quietly(home: Path) -> None:
     command = f'"{sys.executable}" -m tutti speak "All voices, one pass." -o - --offline | head -c 10 >/dev/null'
     done = subprocess.run(
         command, shell=True, capture_output=True, env={**os.environ, "TUTTI_HOME": str(home)}, check=False
@@ -253,7 +249,7 @@ def test_who_closes_the_pipe_ends_the_work_quietly(home: Path) -> None:
     assert b"Error" not in done.stderr
 
 
-def test_standard_input_is_spoken_along(run: Run, tmp_path: Path) -> None:
+def test_standard_input_is_spoken_while_it_arrives(run: Run, tmp_path: Path) -> None:
     text = "The bridge is old. Deep water runs under it. And more."
     code, _, _ = run("speak", "--live", "-", "-o", "x.wav", "--words", "words.json", stdin=text.encode())
     assert code == 0

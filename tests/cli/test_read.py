@@ -1,4 +1,4 @@
-"""`tutti read`: chapters, cover and captions in the file; a reading that was killed goes on as if it had not been."""
+"""`tutti read`: chapters, cover and captions in the file; a killed run is resumed without a difference."""
 
 import json
 import os
@@ -19,24 +19,26 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.audiobook.make_epub import epub, page, png
-from tests.cli.read_with_tones import noted
+from tests.cli.read_with_tones import log_texts
 from tests.fakes import silent_voices, tone_engine
+from tests.full_disk import fill_disk
 from tutti.audio.tagged import container
-from tutti.audiobook import Journal, finish, passages
 from tutti.audiobook.book import Book, Chapter
-from tutti.audiobook.journal import Kept
-from tutti.audiobook.passages import ENOUGH, MOST
+from tutti.audiobook.export import export_book
+from tutti.audiobook.journal import Journal
+from tutti.audiobook.passages import MAX_CHARACTERS, MIN_CHARACTERS, passages
 from tutti.cli import main as cli
 from tutti.engine.engine import Engine
 from tutti.errors import InvalidInput, StorageFull
 from tutti.settings import Settings
+from tutti.speech import Speech
 
 ROOT = Path(__file__).parents[2]
 NUMBERS = ("one", "two", "three", "four", "five", "six")
 
 
 def chapter_page(n: int) -> str:
-    """Paragraphs of which no two are alike."""
+    """A page of paragraphs, no two alike."""
     paragraphs = "".join(
         f"<p>In {NUMBERS[n]} the old bridge number {word} stood over the water, and nobody crossed it. "
         f"Then {word} lanterns were lit along the bank, and the river of {NUMBERS[n]} ran deep.</p>"
@@ -53,15 +55,17 @@ def book(tmp_path: Path) -> Path:
     return path
 
 
-Apart = Callable[..., subprocess.CompletedProcess[str]]
-Here = Callable[..., tuple[int, str]]
+RunProcess = Callable[..., subprocess.CompletedProcess[str]]
+Run = Callable[..., tuple[int, str]]
 
 
 @pytest.fixture
-def apart(tmp_path: Path) -> Apart:
-    """Runs `tutti read …` in a process of its own, which may die after some passages or find files limited in size."""
+def run_process(tmp_path: Path) -> RunProcess:
+    """Run `tutti read …` in a process, which may be killed after some passages or have a limit on the file size."""
 
-    def apart(*flags: object, die_after: int = 0, file_blocks: str = "unlimited") -> subprocess.CompletedProcess[str]:
+    def run_process(
+        *flags: object, die_after: int = 0, file_blocks: str = "unlimited"
+    ) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-m", "tests.cli.read_with_tones", str(tmp_path), "read", *map(str, flags)]
         return subprocess.run(
             ["sh", "-c", f'ulimit -f {file_blocks} && exec "$@"', "sh", *command],
@@ -73,42 +77,42 @@ def apart(tmp_path: Path) -> Apart:
             check=False,
         )
 
-    return apart
+    return run_process
 
 
 @pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Here:
-    """The same in this process: exit code and standard error."""
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Run:
+    """Run `tutti read …` in this process: exit code and standard error."""
     (tmp_path / "voices").mkdir()
     voices = silent_voices(tmp_path / "voices")
 
     def open_engine(settings: Settings) -> Engine:
-        return noted(tone_engine(voices), tmp_path / "said")
+        return log_texts(tone_engine(voices), tmp_path / "spoken")
 
     monkeypatch.setattr("tutti.engine.build.open_engine", open_engine)
 
-    def here(*flags: object) -> tuple[int, str]:
+    def run(*flags: object) -> tuple[int, str]:
         monkeypatch.setattr(sys, "argv", ["tutti", "read", *map(str, flags)])
         with pytest.raises(SystemExit) as done:
             cli.main()
         return done.value.code if isinstance(done.value.code, int) else 0, capfd.readouterr().err
 
-    return here
+    return run
 
 
-def said(folder: Path) -> list[str]:
-    """What the engine was asked to say since this was last asked."""
-    path = folder / "said"
+def take_spoken(folder: Path) -> list[str]:
+    """The texts given to the engine since the last call."""
+    path = folder / "spoken"
     texts = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
     path.unlink(missing_ok=True)
     return texts
 
 
-def kept(journal: Path) -> set[int]:
+def stored_passages(journal: Path) -> set[int]:
     with sqlite3.connect(journal) as db:
-        found = {n for (n,) in db.execute("SELECT n FROM passages")}
+        numbers = {n for (n,) in db.execute("SELECT n FROM passages")}
     db.close()
-    return found
+    return numbers
 
 
 def samples(path: Path) -> bytes:
@@ -116,24 +120,24 @@ def samples(path: Path) -> bytes:
         return file.readframes(file.getnframes())
 
 
-def test_killed_in_the_middle_it_goes_on_without_doing_anything_twice(
-    apart: Apart, here: Here, book: Path, tmp_path: Path
+def test_a_killed_run_is_resumed_and_no_passage_is_spoken_twice(
+    run_process: RunProcess, run: Run, book: Path, tmp_path: Path
 ) -> None:
-    assert here(book, "-o", tmp_path / "whole.wav", "--captions", tmp_path / "whole.json")[0] == 0
-    plan = said(tmp_path)
+    assert run(book, "-o", tmp_path / "whole.wav", "--captions", tmp_path / "whole.json")[0] == 0
+    plan = take_spoken(tmp_path)
     out, journal = tmp_path / "again.wav", tmp_path / "again.wav.reading"
 
-    first = apart(book, "-o", out, die_after=3)
+    first = run_process(book, "-o", out, die_after=3)
     assert first.returncode == -signal.SIGKILL
     assert not out.exists()
-    done = kept(journal)
+    done = stored_passages(journal)
     assert len(done) == 3 < len(plan)
-    said(tmp_path)
+    take_spoken(tmp_path)
 
-    code, told = here(book, "-o", out, "--captions", tmp_path / "again.json")
-    assert code == 0, told
-    assert f"going on after {len(done)} of {len(plan)} passages" in told
-    spoken_again = said(tmp_path)
+    code, stderr = run(book, "-o", out, "--captions", tmp_path / "again.json")
+    assert code == 0, stderr
+    assert f"resuming after {len(done)} of {len(plan)} passages" in stderr
+    spoken_again = take_spoken(tmp_path)
     assert len(spoken_again) == len(plan) - len(done)
     assert not Counter(spoken_again) - Counter(plan)
     assert samples(out) == samples(tmp_path / "whole.wav")
@@ -142,28 +146,28 @@ def test_killed_in_the_middle_it_goes_on_without_doing_anything_twice(
     assert not list(tmp_path.glob(".*partial"))
 
 
-def test_a_disk_that_fills_up_loses_nothing(apart: Apart, here: Here, book: Path, tmp_path: Path) -> None:
-    """A limit on the size of files stands for the end of the disk."""
-    here(book, "-o", tmp_path / "whole.wav")
-    plan = said(tmp_path)
+def test_a_disk_that_fills_up_loses_nothing(run_process: RunProcess, run: Run, book: Path, tmp_path: Path) -> None:
+    """A limit on the file size stands for a full disk."""
+    run(book, "-o", tmp_path / "whole.wav")
+    plan = take_spoken(tmp_path)
     out, journal = tmp_path / "b.wav", tmp_path / "b.wav.reading"
-    full = apart(book, "-o", out, file_blocks="5000")
+    full = run_process(book, "-o", out, file_blocks="5000")
     assert full.returncode == 4, full.stderr
     assert re.search(r"tutti: (no room left to write|the disk under) .*b\.wav\.reading", full.stderr)
     assert not out.exists()
-    done = kept(journal)
+    done = stored_passages(journal)
     assert done
-    said(tmp_path)
-    assert here(book, "-o", out)[0] == 0
-    assert len(said(tmp_path)) == len(plan) - len(done)
+    take_spoken(tmp_path)
+    assert run(book, "-o", out)[0] == 0
+    assert len(take_spoken(tmp_path)) == len(plan) - len(done)
     assert samples(out) == samples(tmp_path / "whole.wav")
 
 
 @pytest.mark.parametrize("suffix", ["m4b", "mp3", "flac", "opus"])
-def test_chapters_cover_title_and_author_are_in_the_file(here: Here, book: Path, tmp_path: Path, suffix: str) -> None:
+def test_chapters_cover_title_and_author_are_in_the_file(run: Run, book: Path, tmp_path: Path, suffix: str) -> None:
     out = tmp_path / f"book.{suffix}"
-    code, told = here(book, "-o", out, "--captions", tmp_path / "book.srt", "--author", "Someone Else", "--speed", "4")
-    assert code == 0, told
+    code, stderr = run(book, "-o", out, "--captions", tmp_path / "book.srt", "--author", "Someone Else", "--speed", "4")
+    assert code == 0, stderr
     with av.open(str(out)) as file:
         chapters = [(mark["metadata"]["title"], mark["start"] / 1000) for mark in file.chapters()]
         tags = {key.lower(): text for key, text in {**file.metadata, **file.streams.audio[0].metadata}.items()}
@@ -171,13 +175,13 @@ def test_chapters_cover_title_and_author_are_in_the_file(here: Here, book: Path,
         cover = bytes(next(file.demux(pictures[0]))) if pictures else None
         duration_s = file.duration / 1e6 if file.duration else 0.0
     captions = (tmp_path / "book.srt").read_text()
-    heard_s = [_seconds(found) for found in re.findall(r"(\S+) --> \S+\n(?=Chapter )", captions)]
+    heard_s = [_seconds(start) for start in re.findall(r"(\S+) --> \S+\n(?=Chapter )", captions)]
     assert [title for title, _ in chapters] == ["Chapter 1: é", "Chapter 2: é", "Chapter 3: é"]
     assert [start_s for _, start_s in chapters] == pytest.approx(heard_s, abs=0.2)
     assert duration_s > chapters[-1][1] + 5
     assert (tags["title"], tags["artist"]) == ("The Third Winter", "Someone Else")
     if suffix == "opus":
-        assert "holds no cover" in told
+        assert "holds no cover" in stderr
     else:
         assert cover == png(30, 20)
 
@@ -187,36 +191,36 @@ def _seconds(clock: str) -> float:
     return 3600 * int(hours) + 60 * int(minutes) + float(seconds)
 
 
-def test_another_voice_starts_over_and_says_so_and_a_damaged_passage_is_spoken_again(
-    apart: Apart, here: Here, book: Path, tmp_path: Path
+def test_another_voice_starts_over_and_a_damaged_passage_is_spoken_again(
+    run_process: RunProcess, run: Run, book: Path, tmp_path: Path
 ) -> None:
-    here(book, "-o", tmp_path / "whole.wav")
-    plan = said(tmp_path)
+    run(book, "-o", tmp_path / "whole.wav")
+    plan = take_spoken(tmp_path)
     out, journal = tmp_path / "b.wav", tmp_path / "b.wav.reading"
-    apart(book, "-o", out, die_after=3)
-    left = journal.read_bytes()
-    done = kept(journal)
-    said(tmp_path)
+    run_process(book, "-o", out, die_after=3)
+    content = journal.read_bytes()
+    done = stored_passages(journal)
+    take_spoken(tmp_path)
 
-    _, told = here(book, "-o", out, "--voice", "am_adam")
-    assert "starting over: the book, the voice or a setting" in told
-    assert len(said(tmp_path)) == len(plan)
+    _, stderr = run(book, "-o", out, "--voice", "am_adam")
+    assert "starting over: the book, the voice or a setting" in stderr
+    assert len(take_spoken(tmp_path)) == len(plan)
 
-    journal.write_bytes(left)
+    journal.write_bytes(content)
     with sqlite3.connect(journal) as db:
         db.execute("UPDATE passages SET samples = zeroblob(length(samples)) WHERE n = (SELECT min(n) FROM passages)")
     db.close()
-    _, told = here(book, "-o", out)
-    assert len(said(tmp_path)) == len(plan) - len(done) + 1
+    _, stderr = run(book, "-o", out)
+    assert len(take_spoken(tmp_path)) == len(plan) - len(done) + 1
     assert samples(out) == samples(tmp_path / "whole.wav")
 
     journal.write_bytes(b"not a database at all" * 1000)
-    _, told = here(book, "-o", out)
-    assert "starting over: b.wav.reading is damaged" in told
+    _, stderr = run(book, "-o", out)
+    assert "starting over: b.wav.reading is damaged" in stderr
     assert samples(out) == samples(tmp_path / "whole.wav")
 
 
-def test_what_is_wrong_shows_before_anything_is_spoken(here: Here, book: Path, tmp_path: Path) -> None:
+def test_errors_are_reported_before_anything_is_spoken(run: Run, book: Path, tmp_path: Path) -> None:
     marks = tmp_path / "marks.txt"
     marks.write_text("Fine.\n\nChapter 2\n\nNot [pause:never] fine.")
     for flags, message in (
@@ -228,29 +232,29 @@ def test_what_is_wrong_shows_before_anything_is_spoken(here: Here, book: Path, t
         ((marks, "-o", tmp_path / "x.wav"), "chapter 2 (Chapter 2)"),
         ((tmp_path / "nothing.txt",), "cannot read"),
     ):
-        code, told = here(*flags)
-        assert code == 2, told
-        assert message in told
-    assert not said(tmp_path)
+        code, stderr = run(*flags)
+        assert code == 2, stderr
+        assert message in stderr
+    assert not take_spoken(tmp_path)
 
 
-def test_a_book_in_another_language_is_read_with_a_warning(here: Here, tmp_path: Path) -> None:
+def test_a_book_in_another_language_causes_a_warning(run: Run, tmp_path: Path) -> None:
     text = tmp_path / "x.html"
     text.write_text("<html lang='fr'><p>bonjour</p></html>")
-    assert "in 'fr', and is read as en-us" in here(text, "-o", tmp_path / "x.wav")[1]
+    assert "declares language 'fr', but is read as en-us" in run(text, "-o", tmp_path / "x.wav")[1]
     text.write_text("<html lang='en-GB'><p>hello</p></html>")
-    assert "read as" not in here(text, "-o", tmp_path / "x.wav")[1]
+    assert "read as" not in run(text, "-o", tmp_path / "x.wav")[1]
 
 
-def test_a_passage_with_nothing_to_say_is_silent_and_told(here: Here, tmp_path: Path) -> None:
+def test_a_passage_without_words_is_silent_and_its_symbols_are_counted(run: Run, tmp_path: Path) -> None:
     text = tmp_path / "x.md"
     text.write_text("# One\n\nwords\n\n# Two\n\n* * *\n\n# Three\n\n🚀🚀")
-    code, told = here(text, "-o", tmp_path / "x.wav")
+    code, stderr = run(text, "-o", tmp_path / "x.wav")
     assert code == 0
-    assert "2 symbols could not be said: 🚀 ×2" in told
+    assert "2 symbols could not be spoken: 🚀 ×2" in stderr
 
 
-# -- the journal and the files -----------------------------------------------------------------------------------
+# -- journal and files ---------------------------------------------------------------------------------------------
 
 BOOK = Book("T", "A", (Chapter("one", "a b"), Chapter("two", "c d")))
 
@@ -258,37 +262,38 @@ BOOK = Book("T", "A", (Chapter("one", "a b"), Chapter("two", "c d")))
 def full_journal(path: Path) -> Journal:
     journal = Journal(path, "same")
     for n, _ in enumerate(passages(BOOK.chapters)):
-        journal.keep(n, Kept(np.sin(np.arange(24_000, dtype=np.float32) / (20 + n))))
+        journal.save(n, Speech(np.sin(np.arange(24_000, dtype=np.float32) / (20 + n)), (), (0, 0)))
     return journal
 
 
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device that is always full is Linux's")
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
 @pytest.mark.parametrize("suffix", [".wav", ".m4b", ".mp3", ".flac", ".opus", ".aac"])
-def test_an_audio_file_that_does_not_fit_is_no_file_and_the_journal_stays(tmp_path: Path, suffix: str) -> None:
+def test_a_full_disk_leaves_the_old_audio_file_and_the_journal(tmp_path: Path, suffix: str) -> None:
     out = tmp_path / f"b{suffix}"
     out.write_bytes(b"what was there before")
     with full_journal(tmp_path / "journal") as journal:
         plan = list(passages(BOOK.chapters))
-        (tmp_path / f".b{suffix}.partial").symlink_to("/dev/full")
-        with pytest.raises(StorageFull, match="no room left"):
-            finish(BOOK, plan, journal, out, container(suffix))
+        with pytest.MonkeyPatch.context() as patch:
+            fill_disk(patch)
+            with pytest.raises(StorageFull, match="no room left"):
+                export_book(BOOK, plan, journal, out, container(suffix))
         assert out.read_bytes() == b"what was there before"
-        assert finish(BOOK, plan, journal, out, container(suffix)).n_chapters == 2
+        assert export_book(BOOK, plan, journal, out, container(suffix)).n_chapters == 2
     with av.open(str(out), format="s16le" if suffix == ".pcm" else None) as file:
         assert sum(frame.samples for frame in file.decode(audio=0)) > 48_000
 
 
-def test_a_second_process_is_told_that_the_first_is_at_work(tmp_path: Path) -> None:
+def test_a_second_process_cannot_open_the_journal(tmp_path: Path) -> None:
     with full_journal(tmp_path / "journal"), pytest.raises(InvalidInput, match="another process"):
         Journal(tmp_path / "journal", "same")
 
 
-def test_what_is_kept_comes_back_to_the_last_bit(tmp_path: Path) -> None:
+def test_a_stored_passage_comes_back_bit_for_bit(tmp_path: Path) -> None:
     with full_journal(tmp_path / "journal") as journal:
-        before = journal.kept(1).samples
+        before = journal.load(1).samples
     with Journal(tmp_path / "journal", "same") as journal:
         assert set(journal.n_samples) == {0, 1}
-        assert np.array_equal(journal.kept(1).samples, before)
+        assert np.array_equal(journal.load(1).samples, before)
         assert np.abs(before - np.sin(np.arange(24_000, dtype=np.float32) / 21)).max() <= 1 / 32767
 
 
@@ -301,24 +306,24 @@ PIECE = st.sampled_from(
 
 
 @given(texts=st.lists(st.lists(PIECE, max_size=30).map("".join), max_size=3))
-def test_passages_are_the_whole_text_in_order_and_none_is_long(texts: list[str]) -> None:
+def test_passages_are_the_whole_text_in_order_and_none_is_too_long(texts: list[str]) -> None:
     chapters = [Chapter("x", text) for text in texts]
     plan = list(passages(chapters))
     for n, text in enumerate(texts):
         mine = [passage for passage in plan if passage.chapter == n]
         assert "".join("".join(text[each.start : each.end].split()) for each in mine) == "".join(text.split())
-        assert all(each.end - each.start <= 5 * MOST + ENOUGH for each in mine)
+        assert all(each.end - each.start <= 5 * MAX_CHARACTERS + MIN_CHARACTERS for each in mine)
 
 
-def test_marks_reach_over_the_border_of_a_passage() -> None:
+def test_marks_stay_in_force_in_the_next_passage() -> None:
     sentence = "The water runs deep under the old bridge tonight. "
     text = f"[voice:am_adam]{sentence * 30}[/voice][rate:1.2]{sentence * 30}"
     plan = list(passages([Chapter("x", text)]))
     assert {passage.marks for passage in plan} == {"", "[voice:am_adam]", "[rate:1.2]"}
-    assert plan[-1].said([Chapter("x", text)]).startswith("[rate:1.2]The")
+    assert plan[-1].text([Chapter("x", text)]).startswith("[rate:1.2]The")
 
 
-def test_a_paragraph_without_end_takes_time_in_proportion_to_its_length() -> None:
+def test_an_endless_paragraph_takes_linear_time() -> None:
     for text in ("word " * 100_000, "[" * 100_000, "x" * 300_000, "One. " * 60_000):
         plan = list(passages([Chapter("x", text)]))
         assert sum(passage.end - passage.start for passage in plan) > 0.7 * len(text)

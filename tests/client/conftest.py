@@ -1,4 +1,4 @@
-"""A tone server and a server of faults for the client's tests."""
+"""Servers for the client's tests: a fake engine, the tone model, and one that fails as scripted."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -7,13 +7,13 @@ import pytest
 
 from tests.client.faults import FaultServer, fault_server
 from tests.fakes import silent_voices, tone_engine
-from tests.server.harness import House, make_stage, serving
+from tests.server.harness import RunningServer, make_fake_engine, serving
 from tutti.client import Client
 
 
 @pytest.fixture(scope="module")
-def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
-    with serving(make_stage(tmp_path_factory.mktemp("voices"))) as running:
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
+    with serving(make_fake_engine(tmp_path_factory.mktemp("voices"))) as running:
         yield running
 
 
@@ -24,14 +24,14 @@ def faults() -> Iterator[FaultServer]:
 
 
 @pytest.fixture
-def client(house: House) -> Iterator[Client]:
-    """Without a cache and without warming, so that every call is one request."""
-    with Client(house.url, memory_cache_bytes=0, prewarm=False, health_timeout_s=60) as client:
+def client(server: RunningServer) -> Iterator[Client]:
+    """A client without cache and warm-up, so that every call is one request."""
+    with Client(server.url, memory_cache_bytes=0, prewarm=False, health_timeout_s=60) as client:
         yield client
 
 
 @pytest.fixture(autouse=True)
-def no_cache_of_the_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def no_user_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
 
 

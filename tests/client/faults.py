@@ -1,4 +1,4 @@
-"""A server that answers from a script: whole, broken, late, refusing."""
+"""A server that answers as scripted: complete, broken, late, or with an error."""
 
 import base64
 import json
@@ -11,12 +11,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-Act = Callable[[socket.socket], bool]  # answers one request; whether the connection stays
+Answer = Callable[[socket.socket], bool]  # answers one request; returns whether the connection stays open
 
 
 @dataclass(frozen=True)
-class Asked:
-    """A request that came."""
+class ReceivedRequest:
+    """A request that the server received."""
 
     line: str
     headers: dict[str, str]
@@ -27,8 +27,8 @@ class Asked:
 @dataclass
 class FaultServer:
     url: str
-    script: list[Act] = field(default_factory=list)
-    asked: list[Asked] = field(default_factory=list)
+    script: list[Answer] = field(default_factory=list)
+    requests: list[ReceivedRequest] = field(default_factory=list)
 
 
 def head(status: int, **headers: str) -> bytes:
@@ -40,23 +40,23 @@ def chunk(data: bytes) -> bytes:
     return b"%x\r\n%s\r\n" % (len(data), data)
 
 
-def say(data: bytes, status: int = 200, **headers: str) -> Act:
-    def act(sock: socket.socket) -> bool:
+def respond(data: bytes, status: int = 200, **headers: str) -> Answer:
+    def answer(sock: socket.socket) -> bool:
         sock.sendall(head(status, content_length=str(len(data)), **headers) + data)
         return True
 
-    return act
+    return answer
 
 
-def refuse(status: int, code: str, **headers: str) -> Act:
+def refuse(status: int, code: str, **headers: str) -> Answer:
     body = {"error": {"message": f"no: {code}", "type": "x", "param": None, "code": code}, "detail": "no"}
-    return say(json.dumps(body).encode(), status, content_type="application/json", **headers)
+    return respond(json.dumps(body).encode(), status, content_type="application/json", **headers)
 
 
-def stream(*parts: bytes, ends: bool = True, between: Callable[[], object] = lambda: None, **headers: str) -> Act:
-    """Chunk after chunk; without an end the connection breaks where the last chunk was."""
+def stream(*parts: bytes, ends: bool = True, between: Callable[[], object] = lambda: None, **headers: str) -> Answer:
+    """Send chunk after chunk; without `ends` the connection breaks after the last."""
 
-    def act(sock: socket.socket) -> bool:
+    def answer(sock: socket.socket) -> bool:
         sock.sendall(head(200, transfer_encoding="chunked", **{"content_type": "audio/pcm", **headers}))
         for n, part in enumerate(parts):
             if n:
@@ -66,11 +66,11 @@ def stream(*parts: bytes, ends: bool = True, between: Callable[[], object] = lam
             sock.sendall(b"0\r\n\r\n")
         return ends
 
-    return act
+    return answer
 
 
-def events(*told: dict[str, Any]) -> bytes:
-    return b"".join(b"data: " + json.dumps(event).encode() + b"\n\n" for event in told)
+def events(*events: dict[str, Any]) -> bytes:
+    return b"".join(b"data: " + json.dumps(event).encode() + b"\n\n" for event in events)
 
 
 def delta(pcm: bytes) -> dict[str, Any]:
@@ -78,7 +78,7 @@ def delta(pcm: bytes) -> dict[str, Any]:
 
 
 def reset(sock: socket.socket) -> bool:
-    """Hangs up without a word, the hard way."""
+    """Close the connection with a TCP reset and no response."""
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     return False
 
@@ -93,15 +93,15 @@ def fault_server() -> Iterator[FaultServer]:
             number = next(connections)
             while request := self.read(number):
                 with lock:
-                    served.asked.append(request)
-                    act = served.script.pop(0) if served.script else refuse(400, "script_over")
+                    served.requests.append(request)
+                    answer = served.script.pop(0) if served.script else refuse(400, "script_over")
                 try:
-                    if not act(self.request):
+                    if not answer(self.request):
                         return
                 except OSError:
                     return  # the client left
 
-        def read(self, number: int) -> Asked | None:
+        def read(self, number: int) -> ReceivedRequest | None:
             try:
                 line = self.rfile.readline().decode().strip()
             except OSError:
@@ -113,7 +113,7 @@ def fault_server() -> Iterator[FaultServer]:
                 name, _, value = field.partition(":")
                 headers[name.lower()] = value.strip()
             body = self.rfile.read(int(headers.get("content-length", "0")))
-            return Asked(line, headers, json.loads(body) if body else {}, number)
+            return ReceivedRequest(line, headers, json.loads(body) if body else {}, number)
 
     class Server(socketserver.ThreadingTCPServer):
         daemon_threads = True

@@ -1,7 +1,7 @@
-"""What many people run today: OpenAI's route on http.server, one request at a time, the answer when all of it is made.
+"""A server without batching or streaming: OpenAI's route on http.server, one request at a time, for comparison.
 
-`python -m tests.client.one_at_a_time_server 8940 HOME` serves the official graph, to be measured with `tutti bench`
-beside tutti.
+`python -m tests.client.one_at_a_time_server 8940 HOME` serves the official ONNX model, to be measured with
+`tutti bench` beside tutti.
 """
 
 import json
@@ -20,21 +20,21 @@ Speak = Callable[[str, str], bytes]  # text and voice; 24 kHz, mono, s16le
 
 
 def hum(text: str, voice: str) -> bytes:
-    """A tenth of a second for each character."""
+    """Return a tone of a tenth of a second for each character."""
     n_samples = 2400 * len(text)
     return (8000 * np.sin(np.arange(n_samples) * 2 * np.pi * 220 / 24_000)).astype("<i2").tobytes()
 
 
-def official(home: Path) -> Speak:
+def official_model(home: Path) -> Speak:
     from benchmarks.quality import tutti_phonemes
-    from benchmarks.speak import Speaker
+    from benchmarks.speaker import Speaker
     from tutti.weights import FP32_MODEL, Store
 
-    graph = Speaker(Store(home).path(FP32_MODEL), home / "voices")
+    model = Speaker(Store(home).path(FP32_MODEL), home / "voices")
 
     def speak(text: str, voice: str) -> bytes:
         (phonemes,) = tutti_phonemes([(text, False)], home)
-        return (np.clip(graph.speak(phonemes, voice), -1, 1) * 32767).astype("<i2").tobytes()
+        return (np.clip(model.speak(phonemes, voice), -1, 1) * 32767).astype("<i2").tobytes()
 
     return speak
 
@@ -42,11 +42,11 @@ def official(home: Path) -> Speak:
 def server(speak: Speak, port: int = 0) -> HTTPServer:
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
-        timeout = 0.2  # for one at a time, who stays connected must not keep the others out
+        timeout = 0.2  # an idle connection must not block the next client
 
         def do_POST(self) -> None:
-            asked = json.loads(self.rfile.read(int(self.headers["content-length"])))
-            pcm = speak(asked["input"], asked["voice"])
+            body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+            pcm = speak(body["input"], body["voice"])
             self.wfile.write(
                 head(200, content_type="audio/pcm", content_length=str(len(pcm)), connection="close") + pcm
             )
@@ -70,4 +70,4 @@ def one_at_a_time(speak: Speak = hum) -> Iterator[str]:
 
 
 if __name__ == "__main__":
-    server(official(Path(sys.argv[2])), int(sys.argv[1])).serve_forever()
+    server(official_model(Path(sys.argv[2])), int(sys.argv[1])).serve_forever()

@@ -1,4 +1,4 @@
-"""The load generator: a player's gaps, listeners that come and ask again, numbers in the terminal and in JSON."""
+"""The load generator: stalls of a player, closed and open loop, numbers in the terminal and in JSON."""
 
 import asyncio
 import json
@@ -13,75 +13,80 @@ from hypothesis import strategies as st
 
 from tests.client.faults import FaultServer, refuse, stream
 from tests.client.one_at_a_time_server import one_at_a_time
-from tests.server.harness import House
+from tests.server.harness import RunningServer
 from tutti.cli import main as cli
 from tutti.client import bench as load
+from tutti.client.bench import RequestResult
 
 SECONDS = st.floats(0.001, 10)
 
 
-def test_a_player_stands_still_where_audio_is_late() -> None:
-    assert load.played([(1.0, 0.5), (1.4, 0.5), (1.9, 1.0)]) == (0, 0.0)
-    stalls, stalled_s = load.played([(1.0, 0.5), (1.75, 0.5), (3.0, 1.0)])
+def test_a_player_stalls_when_audio_is_late() -> None:
+    assert load.playback_stalls([(1.0, 0.5), (1.4, 0.5), (1.9, 1.0)]) == (0, 0.0)
+    stalls, stalled_s = load.playback_stalls([(1.0, 0.5), (1.75, 0.5), (3.0, 1.0)])
     assert (stalls, stalled_s) == (2, pytest.approx(0.25 + 0.75))
-    assert load.played([]) == (0, 0.0)
+    assert load.playback_stalls([]) == (0, 0.0)
 
 
 @given(st.lists(st.tuples(SECONDS, SECONDS), min_size=1, max_size=20))
-def test_playing_takes_the_audio_and_the_gaps(steps: list[tuple[float, float]]) -> None:
+def test_playback_lasts_as_long_as_audio_and_stalls(steps: list[tuple[float, float]]) -> None:
     now, arrivals = 0.0, []
     for gap_s, audio_s in steps:
         now += gap_s
         arrivals.append((now, audio_s))
-    _, stalled_s = load.played(arrivals)
+    _, stalled_s = load.playback_stalls(arrivals)
     ends = arrivals[0][0] + sum(audio_s for _, audio_s in arrivals) + stalled_s
     assert ends >= arrivals[-1][0] + arrivals[-1][1] - 1e-6
 
 
 @given(st.lists(SECONDS, min_size=1, max_size=60), st.integers(1, 20))
-def test_a_histogram_counts_everyone_once(times: list[float], n: int) -> None:
-    steps = load.bins(sorted(times), n)
-    assert sum(count for _, _, count in steps) == len(times)
-    assert steps[0][0] == min(times)
+def test_a_histogram_counts_every_value_once(times: list[float], n: int) -> None:
+    bins = load.histogram(sorted(times), n)
+    assert sum(count for _, _, count in bins) == len(times)
+    assert bins[0][0] == min(times)
 
 
-def test_a_closed_loop_never_has_more_listeners_than_told() -> None:
-    here, most, said = 0, 0, []
+def test_a_closed_loop_never_exceeds_its_concurrency() -> None:
+    running, most, texts = 0, 0, []
 
-    async def speak(text: str, due: float) -> load.Heard:
-        nonlocal here, most
-        here += 1
-        most = max(most, here)
-        said.append(text)
+    async def speak(text: str, due: float) -> RequestResult:
+        nonlocal running, most
+        running += 1
+        most = max(most, running)
+        texts.append(text)
         await asyncio.sleep(0)
-        here -= 1
-        return load.Heard(0.1, 0.2, 1.0)
+        running -= 1
+        return RequestResult(0.1, 0.2, 1.0)
 
-    heard = asyncio.run(load.closed_loop(speak, ("a", "b", "c"), 10, 3, lambda: 0.0))
-    assert (len(heard), most) == (10, 3)
-    assert said.count("a") == 4
+    results = asyncio.run(load.closed_loop(speak, ("a", "b", "c"), 10, 3, lambda: 0.0))
+    assert (len(results), most) == (10, 3)
+    assert texts.count("a") == 4
 
 
-def test_an_open_loop_waits_for_nobody() -> None:
+def test_an_open_loop_does_not_wait_for_responses() -> None:
     gate = asyncio.Event()
     started = 0
 
-    async def speak(text: str, due: float) -> load.Heard:
+    async def speak(text: str, due: float) -> RequestResult:
         nonlocal started
         started += 1
         if started == 20:
-            gate.set()  # the first is answered only when the last has come
+            gate.set()  # the first is answered only when the last has arrived
         await gate.wait()
-        return load.Heard(0.1, 0.2, 1.0)
+        return RequestResult(0.1, 0.2, 1.0)
 
-    now = iter(range(10_000))  # a clock so fast that everyone is late
-    heard = asyncio.run(load.open_loop(speak, ("a",), 20, 5.0, lambda: float(next(now))))
-    assert len(heard) == 20
+    now = iter(range(10_000))  # a clock so fast that every request is late
+    results = asyncio.run(load.open_loop(speak, ("a",), 20, 5.0, lambda: float(next(now))))
+    assert len(results) == 20
 
 
-def test_errors_are_counted_by_their_names_and_not_in_the_times() -> None:
-    heard = [load.Heard(0.1, 0.5, 2.0), load.Heard(0.3, 0.5, 2.0, 1, 0.25), load.Heard(error="queue_full")]
-    result = load.load(heard, 2.0)
+def test_errors_are_counted_by_code_and_excluded_from_the_times() -> None:
+    results = [
+        RequestResult(0.1, 0.5, 2.0),
+        RequestResult(0.3, 0.5, 2.0, 1, 0.25),
+        RequestResult(error="queue_full"),
+    ]
+    result = load.summarise_load(results, 2.0)
     assert (result.requests, result.errors, result.requests_per_s) == (3, {"queue_full": 1}, 1.0)
     assert (result.first_s.avg, result.audio_per_s) == (pytest.approx(0.2), 2.0)
     assert (result.listeners_stalled, result.stalled_s) == (1, 0.25)
@@ -106,12 +111,12 @@ def run(
 
 @pytest.mark.parametrize("flags", [("-c", "3"), ("--rate", "200")])
 def test_bench_measures_a_server(
-    run: Callable[..., tuple[int, str, str]], house: House, flags: tuple[str, ...]
+    run: Callable[..., tuple[int, str, str]], server: RunningServer, flags: tuple[str, ...]
 ) -> None:
-    code, out, _ = run("bench", house.url, "-n", "12", *flags, "--json", "x.json")
-    told = json.loads(Path("x.json").read_text())
+    code, out, _ = run("bench", server.url, "-n", "12", *flags, "--json", "x.json")
+    report = json.loads(Path("x.json").read_text())
     assert code == 0
-    assert (told["requests"], told["errors"], told["first_s"]["count"]) == (12, {}, 12)
+    assert (report["requests"], report["errors"], report["first_s"]["count"]) == (12, {}, 12)
     assert "first audio" in out
     assert "█" in out
 
@@ -120,15 +125,15 @@ HISTOGRAM = re.compile(r"^ *[\d.]+ ms (█*) (\d+)$", re.MULTILINE)
 
 
 def test_bench_compares_any_two_servers_in_a_small_terminal(
-    run: Callable[..., tuple[int, str, str]], house: House, monkeypatch: pytest.MonkeyPatch
+    run: Callable[..., tuple[int, str, str]], server: RunningServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     with one_at_a_time() as other:
-        for url in (house.url, other):
+        for url in (server.url, other):
             code, out, _ = run("bench", url, "-n", "9", "-c", "3", "--json", "x.json")
-            told = json.loads(Path("x.json").read_text())
-            assert (code, told["errors"], told["first_s"]["count"]) == (0, {}, 9)
-            assert told["audio_per_s"] * told["took_s"] > 9
+            report = json.loads(Path("x.json").read_text())
+            assert (code, report["errors"], report["first_s"]["count"]) == (0, {}, 9)
+            assert report["audio_per_s"] * report["took_s"] > 9
             assert max(map(len, out.splitlines())) <= 80
             bars = [(len(bar), int(n)) for bar, n in HISTOGRAM.findall(out)]
             assert sum(n for _, n in bars) == 9
@@ -136,25 +141,25 @@ def test_bench_compares_any_two_servers_in_a_small_terminal(
 
 
 @pytest.mark.parametrize("format", ["wav", "mp3"])
-def test_bench_asks_for_the_format_that_a_server_has(
-    run: Callable[..., tuple[int, str, str]], house: House, format: str
+def test_bench_requests_the_given_format(
+    run: Callable[..., tuple[int, str, str]], server: RunningServer, format: str
 ) -> None:
-    code, out, _ = run("bench", house.url, "-n", "4", "--format", format, "--json", "x.json")
-    told = json.loads(Path("x.json").read_text())
-    assert (code, told["errors"], told["first_s"]["count"]) == (0, {}, 4)
-    assert ("heard a gap" in out) == (told["audio_per_s"] > 0) == (format == "wav")
+    code, out, _ = run("bench", server.url, "-n", "4", "--format", format, "--json", "x.json")
+    report = json.loads(Path("x.json").read_text())
+    assert (code, report["errors"], report["first_s"]["count"]) == (0, {}, 4)
+    assert ("heard a gap" in out) == (report["audio_per_s"] > 0) == (format == "wav")
 
 
-def test_bench_of_a_server_that_refuses_says_so(run: Callable[..., tuple[int, str, str]], faults: FaultServer) -> None:
+def test_bench_reports_the_errors_of_a_server(run: Callable[..., tuple[int, str, str]], faults: FaultServer) -> None:
     faults.script = [refuse(503, "not_ready")] * 9
     code, out, _ = run("bench", faults.url, "-n", "3", "-c", "1")
     assert code == 1
     assert "not_ready 3" in out
 
 
-def test_bench_needs_no_more_than_openai_s_route(run: Callable[..., tuple[int, str, str]], faults: FaultServer) -> None:
+def test_bench_needs_only_the_openai_route(run: Callable[..., tuple[int, str, str]], faults: FaultServer) -> None:
     faults.script = [stream(bytes(4800), content_type="application/octet-stream")] * 4
     assert run("bench", faults.url + "/v1", "-n", "3", "-c", "1", "--model", "tts-1", "-v", "nova")[0] == 0
-    assert {asked.line for asked in faults.asked} == {"POST /v1/audio/speech HTTP/1.1"}
+    assert {request.line for request in faults.requests} == {"POST /v1/audio/speech HTTP/1.1"}
     expected = {"model": "tts-1", "voice": "nova", "input": load.TEXTS[0], "response_format": "pcm"}
-    assert faults.asked[0].body == expected
+    assert faults.requests[0].body == expected

@@ -1,4 +1,4 @@
-"""Both faces against a real server: what is heard is what was said, over connections that are kept."""
+"""Both clients against a real server: the right audio, over reused connections."""
 
 import asyncio
 import gc
@@ -12,26 +12,26 @@ from typing import TypeVar
 import numpy as np
 import pytest
 
-from tests.server.harness import LONG, SHORT, House, spoken
-from tutti.client import AsyncClient, Audio, Client, ClientClosed, Piece
+from tests.server.harness import LONG, SHORT, RunningServer, expected_samples
+from tutti.client import AsyncClient, Audio, Client, ClientClosed, Piece, SpeechOptions, Wishes
 from tutti.errors import InvalidInput, TuttiError, UnknownVoice
 
 T = TypeVar("T")
 
 
-def pcm(house: House, text: str, **asked: object) -> bytes:
-    samples = spoken(house, text, **asked)
+def pcm(server: RunningServer, text: str, **options: object) -> bytes:
+    samples = expected_samples(server, text, **options)
     return (np.clip(samples, -1, 1) * 32767).round().astype("<i2").tobytes()
 
 
-def alike(heard: bytes, said: bytes) -> bool:
-    a, b = (np.frombuffer(data, "<i2").astype(int) for data in (heard, said))
+def same_audio(received: bytes, expected: bytes) -> bool:
+    a, b = (np.frombuffer(data, "<i2").astype(int) for data in (received, expected))
     return len(a) == len(b) and bool(np.abs(a - b).max() <= 2)
 
 
-def awaited(house: House, work: Callable[[AsyncClient], Awaitable[T]]) -> T:
+def run_async(server: RunningServer, work: Callable[[AsyncClient], Awaitable[T]]) -> T:
     async def run() -> T:
-        async with AsyncClient(house.url, memory_cache_bytes=0) as client:
+        async with AsyncClient(server.url, memory_cache_bytes=0) as client:
             return await work(client)
 
     return asyncio.run(run())
@@ -39,21 +39,21 @@ def awaited(house: House, work: Callable[[AsyncClient], Awaitable[T]]) -> T:
 
 @pytest.mark.parametrize("text", [SHORT, LONG])
 @pytest.mark.parametrize("stream", [None, True, False])
-def test_a_text_is_heard_as_it_was_said(house: House, client: Client, text: str, stream: bool | None) -> None:
+def test_the_audio_is_that_of_the_engine(server: RunningServer, client: Client, text: str, stream: bool | None) -> None:
     audio = client.speak(text, format="pcm", stream=stream)
-    assert alike(audio.data, pcm(house, text, delivery="whole" if stream is False else "live"))
+    assert same_audio(audio.data, pcm(server, text, delivery="whole" if stream is False else "live"))
     assert audio.duration_s == len(audio.data) / 48_000
 
 
-def test_both_faces_hear_the_same(house: House, client: Client) -> None:
+def test_both_clients_return_the_same(server: RunningServer, client: Client) -> None:
     async def all_pieces(other: AsyncClient) -> list[Piece]:
         return [piece async for piece in other.stream(LONG)]
 
-    assert client.speak(LONG).data == awaited(house, lambda other: other.speak(LONG)).data
-    assert list(client.stream(LONG)) == awaited(house, all_pieces)
+    assert client.speak(LONG).data == run_async(server, lambda other: other.speak(LONG)).data
+    assert list(client.stream(LONG)) == run_async(server, all_pieces)
 
 
-def test_a_wav_has_true_lengths_however_it_came(client: Client) -> None:
+def test_a_wav_has_true_lengths_streamed_or_not(client: Client) -> None:
     for stream in (True, False):
         audio = client.speak(LONG, stream=stream)
         with wave.open(io.BytesIO(audio.data)) as file:
@@ -62,42 +62,42 @@ def test_a_wav_has_true_lengths_however_it_came(client: Client) -> None:
 
 
 @pytest.mark.parametrize("chunk_bytes", [2, 512, 4097, 1 << 20])
-def test_pieces_join_to_the_whole_and_none_is_too_large(house: House, chunk_bytes: int) -> None:
-    with Client(house.url, chunk_bytes=chunk_bytes, memory_cache_bytes=0) as client:
+def test_pieces_join_to_the_whole_and_respect_chunk_bytes(server: RunningServer, chunk_bytes: int) -> None:
+    with Client(server.url, chunk_bytes=chunk_bytes, memory_cache_bytes=0) as client:
         pieces = [piece for piece in client.stream(SHORT) if piece.audio]
-    assert alike(b"".join(piece.audio for piece in pieces), pcm(house, SHORT))
+    assert same_audio(b"".join(piece.audio for piece in pieces), pcm(server, SHORT))
     assert all(len(piece.audio) <= chunk_bytes and len(piece.audio) % 2 == 0 for piece in pieces)
     starts = np.cumsum([0, *(len(piece.audio) for piece in pieces)])[:-1] / 48_000
     assert [piece.start_s for piece in pieces] == list(starts)
 
 
-def test_words_come_with_their_times_in_order(client: Client) -> None:
+def test_words_arrive_in_order_with_their_times(client: Client) -> None:
     words = [word for piece in client.stream(LONG) for word in piece.words]
     assert [word.word.strip(".") for word in words] == LONG.replace(".", "").split()
     assert all(word.start_s < word.end_s for word in words)
     assert all(a.end_s <= b.start_s for a, b in pairwise(words))
 
 
-def test_without_words_it_is_the_same_sound(client: Client) -> None:
-    plain, told = (b"".join(p.audio for p in client.stream(LONG, words=words)) for words in (False, True))
-    assert plain == told
+def test_the_audio_is_the_same_without_words(client: Client) -> None:
+    without, with_words = (b"".join(p.audio for p in client.stream(LONG, words=words)) for words in (False, True))
+    assert without == with_words
 
 
-def test_the_first_piece_comes_before_the_rest_is_made(house: House) -> None:
-    house.stage.hold_from = 1
+def test_the_first_piece_arrives_before_the_rest_is_synthesised(server: RunningServer) -> None:
+    server.engine.hold_from = 1
     try:
-        with Client(house.url) as client, client.stream(LONG) as stream:
+        with Client(server.url) as client, client.stream(LONG) as stream:
             first = next(stream)
-            house.stage.let_go()
+            server.engine.release()
             rest = b"".join(piece.audio for piece in stream)
-        assert alike(first.audio + rest, pcm(house, LONG))
+        assert same_audio(first.audio + rest, pcm(server, LONG))
     finally:
-        house.stage.reset()
+        server.engine.reset()
 
 
 @pytest.mark.parametrize("leave", ["with", "drop", "close"])
-def test_who_leaves_a_stream_stops_the_server(house: House, client: Client, leave: str) -> None:
-    house.stage.hold_from = 1
+def test_leaving_a_stream_stops_the_server(server: RunningServer, client: Client, leave: str) -> None:
+    server.engine.hold_from = 1
     try:
         stream = client.stream(LONG)
         next(stream)
@@ -110,13 +110,13 @@ def test_who_leaves_a_stream_stops_the_server(house: House, client: Client, leav
                 gc.collect()
             case "close":
                 client.close()
-        assert house.stage.closed.acquire(timeout=60)
+        assert server.engine.streams_cancelled.acquire(timeout=60)
     finally:
-        house.stage.let_go()
-        house.stage.reset()
+        server.engine.release()
+        server.engine.reset()
 
 
-def test_every_request_after_the_first_finds_a_connection(client: Client) -> None:
+def test_every_request_after_the_first_reuses_the_connection(client: Client) -> None:
     for _ in range(5):
         client.speak(SHORT)
     list(client.stream(SHORT))
@@ -129,85 +129,133 @@ def test_every_request_after_the_first_finds_a_connection(client: Client) -> Non
     assert client.stats().reuse_rate == 1
 
 
-def test_a_warm_client_needs_no_connection_for_its_first_call(house: House) -> None:
-    with Client(house.url, prewarm=False, health_timeout_s=60) as client:
+def test_a_warm_client_opens_no_connection_for_its_first_call(server: RunningServer) -> None:
+    with Client(server.url, prewarm=False, health_timeout_s=60) as client:
         assert client.warm()
         client.speak(SHORT)
         assert client.stats().connections == 0
 
 
-def test_many_texts_come_back_in_order_and_one_failure_harms_no_other(house: House, client: Client) -> None:
+def test_many_texts_return_in_order_and_one_failure_affects_no_other(server: RunningServer, client: Client) -> None:
     texts = [f"{'deep ' * n}water" for n in range(1, 9)]
     texts[3] = "   "
-    heard = client.speak_many(texts, format="pcm", max_concurrency=3)
-    assert isinstance(heard[3], InvalidInput)
-    for n, (text, audio) in enumerate(zip(texts, heard, strict=True)):
+    results = client.speak_many(texts, format="pcm", max_concurrency=3)
+    assert isinstance(results[3], InvalidInput)
+    for n, (text, audio) in enumerate(zip(texts, results, strict=True)):
         if n != 3:
             assert isinstance(audio, Audio)
-            assert alike(audio.data, pcm(house, text))
+            assert same_audio(audio.data, pcm(server, text))
     assert client.stats().connections <= 3
 
 
-def test_a_server_s_error_is_the_same_class_here(client: Client) -> None:
-    with pytest.raises(UnknownVoice, match="did you mean af_heart") as told:
+def test_an_error_of_the_server_has_the_same_class_in_the_client(client: Client) -> None:
+    with pytest.raises(UnknownVoice, match="did you mean af_heart") as raised:
         client.speak(SHORT, voice="af_hart")
-    assert (told.value.status, told.value.code, told.value.param) == (400, "voice_not_found", "voice")
+    assert (raised.value.status, raised.value.code, raised.value.param) == (400, "voice_not_found", "voice")
     with pytest.raises(UnknownVoice):
         next(client.stream(SHORT, voice="af_hart"))
     assert client.stats().retries == 0
 
 
-def test_a_callback_gets_the_sound_and_the_future_has_it_too(client: Client) -> None:
-    got: list[Audio] = []
-    future = client.speak_async(SHORT, on_audio_ready=got.append)
-    assert future.result(60) == got[0]
-    failed = client.speak_async(SHORT, got.append, voice="nobody")
+def test_callback_and_future_receive_the_audio(client: Client) -> None:
+    received: list[Audio] = []
+    future = client.speak_async(SHORT, on_audio_ready=received.append)
+    assert future.result(60) == received[0]
+    failed = client.speak_async(SHORT, received.append, voice="nobody")
     assert isinstance(failed.exception(60), TuttiError)
-    assert len(got) == 1
+    assert len(received) == 1
 
 
-def test_an_awaited_callback_too(house: House) -> None:
-    got: list[Audio] = []
+def test_an_async_callback_receives_the_audio(server: RunningServer) -> None:
+    received: list[Audio] = []
 
     async def later(audio: Audio) -> None:
-        got.append(audio)
+        received.append(audio)
 
     async def work(client: AsyncClient) -> list[Audio]:
-        return [await client.speak_async(SHORT, later), await client.speak_async(SHORT, got.append)]
+        return [await client.speak_async(SHORT, later), await client.speak_async(SHORT, received.append)]
 
-    assert [audio.data for audio in awaited(house, work)] == [audio.data for audio in got]
+    assert [audio.data for audio in run_async(server, work)] == [audio.data for audio in received]
 
 
-def test_threads_share_one_client(house: House) -> None:
-    heard: dict[int, bytes] = {}
-    with Client(house.url, memory_cache_bytes=0) as client:
+def test_threads_share_one_client(server: RunningServer) -> None:
+    results: dict[int, bytes] = {}
+    with Client(server.url, memory_cache_bytes=0) as client:
 
         def speak(n: int) -> None:
-            heard[n] = client.speak("deep " * n, format="pcm").data
+            results[n] = client.speak("deep " * n, format="pcm").data
 
         threads = [threading.Thread(target=speak, args=(n,)) for n in range(1, 9)]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
-    assert all(alike(heard[n], pcm(house, "deep " * n)) for n in range(1, 9))
+    assert all(same_audio(results[n], pcm(server, "deep " * n)) for n in range(1, 9))
 
 
-def test_what_the_server_tells_about_itself(client: Client) -> None:
+def test_voices_health_and_workers_are_available(client: Client) -> None:
     assert {"id", "language", "gender"} <= client.voices()[0].keys()
     assert client.health()["status"]
     assert client.workers().keys() >= {"totalWorkers", "readyWorkers", "busyWorkers", "queueSize", "batchingEnabled"}
 
 
-def test_wishes_reach_the_engine(house: House, client: Client) -> None:
-    house.stage.asked.clear()
-    client.speak(SHORT, voice="am_adam", speed=2.0, language="en-gb", optimize_for_latency=True, use_gpu=True)
-    asked = house.stage.asked[-1]
-    assert (asked["voice"], asked["speed"], asked["language"]) == ("am_adam", 2.0, "en-gb")
+OPTIONS: SpeechOptions = {
+    "voice": "am_adam",
+    "style": "af_heart",
+    "speed": 2.0,
+    "pitch": -3.0,
+    "pitch_range": 0.5,
+    "energy": 1.5,
+    "emotion": "calm",
+    "language": "en-gb",
+    "lexicon": {"deep": "/dip/"},
+    "seed": 7,
+}
 
 
-def test_a_closed_client_says_so(house: House) -> None:
-    client = Client(house.url)
+@pytest.mark.parametrize("call", ["speak", "stream", "speak_many", "prefetch", "live"])
+def test_options_reach_the_engine(server: RunningServer, client: Client, call: str) -> None:
+    server.engine.requests.clear()
+    text = f"deep {call.replace('_', ' ')}"  # another for each call: the server caches
+    match call:
+        case "speak":
+            client.speak(text, **OPTIONS, optimize_for_latency=True, use_gpu=True)
+        case "stream":
+            list(client.stream(text, **OPTIONS))
+        case "speak_many":
+            client.speak_many([text], **OPTIONS)
+        case "prefetch":
+            client.prefetch([text], **OPTIONS).result(60)
+        case "live":
+            with client.live(**OPTIONS) as live:
+                live.say([text])
+                with pytest.raises(TuttiError):  # the fake engine records the request but cannot read live text
+                    list(live)
+    assert OPTIONS.items() <= server.engine.requests[-1].items()
+
+
+@pytest.mark.parametrize(
+    "options", [{"emotion": "furious"}, {"pitch": 13.0}, {"pitch_range": 3.0}, {"energy": 4.0}, {"lexicon": {"": "x"}}]
+)
+def test_an_invalid_option_is_named(engine_url: str, options: SpeechOptions) -> None:
+    with Client(engine_url, prewarm=False) as client, pytest.raises(InvalidInput) as raised:
+        client.speak(SHORT, **options)
+    assert raised.value.param == next(iter(options))
+
+
+def test_the_former_name_of_the_options_is_the_same_type() -> None:
+    assert Wishes is SpeechOptions
+
+
+def test_another_lexicon_is_another_cache_entry(server: RunningServer) -> None:
+    with Client(server.url, prewarm=False) as client:
+        for lexicon in ({"deep": "/dip/"}, {"deep": "/dɛp/"}, {"deep": "/dip/"}):
+            client.speak(SHORT, lexicon=lexicon)
+        assert client.stats().cached == 1
+
+
+def test_a_closed_client_raises(server: RunningServer) -> None:
+    client = Client(server.url)
     with client:
         client.speak(SHORT)
     client.close()
@@ -217,10 +265,10 @@ def test_a_closed_client_says_so(house: House) -> None:
     assert "tutti-client" not in {thread.name for thread in threading.enumerate()}
 
 
-def test_closing_ends_the_calls_of_other_threads(house: House) -> None:
-    house.stage.hold_from = 0
+def test_closing_ends_the_calls_of_other_threads(server: RunningServer) -> None:
+    server.engine.hold_from = 0
     errors: list[BaseException] = []
-    client = Client(house.url)
+    client = Client(server.url)
 
     def speak() -> None:
         try:
@@ -228,27 +276,27 @@ def test_closing_ends_the_calls_of_other_threads(house: House) -> None:
         except TuttiError as error:
             errors.append(error)
 
-    while house.stage.opened.acquire(blocking=False):
+    while server.engine.streams_opened.acquire(blocking=False):
         pass
     thread = threading.Thread(target=speak)
     thread.start()
     try:
-        assert house.stage.opened.acquire(timeout=60)
+        assert server.engine.streams_opened.acquire(timeout=60)
         client.close()
         thread.join(60)
         assert [type(error) for error in errors] == [ClientClosed]
     finally:
-        house.stage.let_go()
-        house.stage.reset()
+        server.engine.release()
+        server.engine.reset()
 
 
 @pytest.mark.parametrize("url", ["localhost:8880", "ftp://x"])
-def test_an_address_that_is_none_is_refused(url: str) -> None:
+def test_an_invalid_address_is_refused(url: str) -> None:
     with pytest.raises(InvalidInput, match="http://host:8880"):
         Client(url)
 
 
-def test_openai_s_address_is_understood(house: House) -> None:
-    with Client(house.url + "/v1/") as client:
-        assert client.url == house.url
+def test_an_openai_base_url_is_accepted(server: RunningServer) -> None:
+    with Client(server.url + "/v1/") as client:
+        assert client.url == server.url
         assert client.speak(SHORT).data

@@ -1,4 +1,4 @@
-"""The client installs small: its own wheel, in an environment that has nothing else, speaks to a server."""
+"""The client's own wheel works in an environment that has nothing else."""
 
 import os
 import re
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.third_party.packages import UNREACHED, base_python
+from tests.third_party.packages import UNREACHABLE, base_python
 
 ROOT = Path(__file__).parents[2]
 PROJECT = ROOT / "packaging/client"
@@ -19,11 +19,11 @@ THEIRS = {"anyio", "h11", "httpcore2", "httpx2", "idna", "truststore", "typing_e
 QUIET = ("--quiet", "--disable-pip-version-check", "--no-input")
 
 
-def ran(*command: str, folder: Path, code: int = 0) -> subprocess.CompletedProcess[str]:
+def run_command(*command: str, folder: Path, code: int = 0) -> subprocess.CompletedProcess[str]:
     bare = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
     done = subprocess.run(command, capture_output=True, text=True, cwd=folder, env=bare, timeout=300, check=False)
-    if done.returncode and any(words in done.stderr for words in UNREACHED):
-        pytest.skip("no registry can be reached for what the client needs")
+    if done.returncode and any(words in done.stderr for words in UNREACHABLE):
+        pytest.skip("the package registry cannot be reached")
     assert done.returncode == code, done.stderr[-2000:]
     return done
 
@@ -32,69 +32,66 @@ def ran(*command: str, folder: Path, code: int = 0) -> subprocess.CompletedProce
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("wheel")
     pip = (sys.executable, "-m", "pip", "wheel", *QUIET, "--no-deps", "--no-build-isolation")
-    ran(*pip, "--wheel-dir", str(folder), str(PROJECT), folder=folder)
-    (made,) = folder.glob("tutti_client-*.whl")
-    return made
+    run_command(*pip, "--wheel-dir", str(folder), str(PROJECT), folder=folder)
+    (wheel,) = folder.glob("tutti_client-*.whl")
+    return wheel
 
 
 @pytest.fixture(scope="module")
 def python(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
-    """An interpreter with the client and what it names, nothing else."""
-    home = tmp_path_factory.mktemp("alone")
-    ran(base_python(), "-m", "venv", "--without-pip", str(home), folder=home)
-    alone = str(home / "bin/python")
-    ran(sys.executable, "-m", "pip", "--python", alone, "install", *QUIET, str(wheel), folder=home)
-    return alone
+    """An interpreter with the client and its dependencies, nothing else."""
+    home = tmp_path_factory.mktemp("python")
+    run_command(base_python(), "-m", "venv", "--without-pip", str(home), folder=home)
+    python = str(home / "bin/python")
+    run_command(sys.executable, "-m", "pip", "--python", python, "install", *QUIET, str(wheel), folder=home)
+    return python
 
 
-def test_the_wheel_has_the_client_and_what_it_imports_and_no_more(wheel: Path) -> None:
+def test_the_wheel_has_only_the_client_and_its_imports(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as files:
         names = {name for name in files.namelist() if ".dist-info/" not in name}
     parts = {name for name in names if not name.startswith("tutti/client/")}
-    assert parts == {"tutti/__init__.py", "tutti/errors.py", "tutti/py.typed"}
+    assert parts == {"tutti/__init__.py", "tutti/errors.py", "tutti/files.py", "tutti/percentile.py", "tutti/py.typed"}
     assert {f"tutti/client/{path.name}" for path in (ROOT / "tutti/client").glob("*.py")} < names
     assert not any("__pycache__" in name for name in names)
 
 
-def test_its_public_names_need_no_package_but_those_of_the_http_library(python: str, tmp_path: Path) -> None:
+def test_importing_it_needs_only_the_http_library(python: str, tmp_path: Path) -> None:
     code = "import sys; from tutti.client import *; print(*{name.partition('.')[0] for name in sys.modules})"
-    loaded = set(ran(python, "-W", "error", "-c", code, folder=tmp_path).stdout.split())
-    strangers = {name for name in loaded - set(sys.stdlib_module_names) if not name.startswith("_")}
-    assert strangers <= OURS | THEIRS
+    loaded = set(run_command(python, "-W", "error", "-c", code, folder=tmp_path).stdout.split())
+    unexpected = {name for name in loaded - set(sys.stdlib_module_names) if not name.startswith("_")}
+    assert unexpected <= OURS | THEIRS
 
 
-def test_what_the_front_page_shows_runs_with_it_alone(python: str, engine_url: str, tmp_path: Path) -> None:
+def test_the_code_of_the_readme_runs_with_it_alone(python: str, engine_url: str, tmp_path: Path) -> None:
     pages = [(ROOT / name).read_text("utf-8") for name in ("README.md", "packaging/client/README.md")]
-    shown = [code for page in pages for code in re.findall(r"```python\n(.*?)```", page, re.DOTALL)]
-    snippets = [code for code in shown if "tutti.client" in code]
-    assert len(snippets) == 3  # both faces, and the wheel's own page
+    blocks = [code for page in pages for code in re.findall(r"```python\n(.*?)```", page, re.DOTALL)]
+    snippets = [code for code in blocks if "tutti.client" in code]
+    assert len(snippets) == 3  # Client and AsyncClient, and the wheel's own page
     for code in snippets:
-        ran(python, "-W", "error", "-c", code.replace("http://127.0.0.1:8880", engine_url), folder=tmp_path)
+        run_command(python, "-W", "error", "-c", code.replace("http://127.0.0.1:8880", engine_url), folder=tmp_path)
     with wave.open(str(tmp_path / "hello.wav")) as file:
         assert file.getnframes() > 12_000
 
 
-def test_live_text_needs_nothing_more(python: str, engine_url: str, tmp_path: Path) -> None:
+def test_live_text_needs_no_extra(python: str, engine_url: str, tmp_path: Path) -> None:
     code = f"""
 from tutti.client import Client
 with Client({engine_url!r}) as client, client.live() as live:
     live.say(["Deep ", "water."])
     print(sum(len(piece.audio) for piece in live))
 """
-    assert int(ran(python, "-c", code, folder=tmp_path).stdout) > 4800
+    assert int(run_command(python, "-c", code, folder=tmp_path).stdout) > 4800
 
 
-def test_its_commands_say_what_they_need(python: str, tmp_path: Path) -> None:
-    told = ran(python, "-m", "tutti.client", "say", "hello", folder=tmp_path, code=3)
-    assert 'pip install "tutti-client[cli]"' in told.stderr
+def test_its_commands_name_the_missing_extra(python: str, tmp_path: Path) -> None:
+    result = run_command(python, "-m", "tutti.client", "say", "hello", folder=tmp_path, code=3)
+    assert 'pip install "tutti-client[cli]"' in result.stderr
 
 
-def test_its_commands_run_where_that_is_here(engine_url: str, tmp_path: Path) -> None:
-    told = ran(sys.executable, "-m", "tutti.client", "say", "hi", "--url", engine_url, "-o", "x.wav", folder=tmp_path)
-    assert "x.wav" in told.stderr
-    told = ran(
-        *(sys.executable, "-m", "tutti.client", "say", "hi", "--url", engine_url, "-v", "af_hart", "-o", "x.wav"),
-        folder=tmp_path,
-        code=2,
-    )
-    assert "did you mean af_heart" in told.stderr
+def test_its_commands_run_with_the_extra(engine_url: str, tmp_path: Path) -> None:
+    say = (sys.executable, "-m", "tutti.client", "say", "hi", "--url", engine_url, "-o", "x.wav")
+    result = run_command(*say, folder=tmp_path)
+    assert "x.wav" in result.stderr
+    result = run_command(*say, "-v", "af_hart", folder=tmp_path, code=2)
+    assert "did you mean af_heart" in result.stderr

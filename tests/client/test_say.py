@@ -1,4 +1,4 @@
-"""`tutti say`: through the sound card where there is one, into a file and with the reason where there is none."""
+"""`tutti say`: through the sound card if there is one, else into a file, with the reason."""
 
 import sys
 from collections.abc import Callable
@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from tests.server.harness import House
+from tests.server.harness import RunningServer
 from tutti.cli import main as cli
 from tutti.client.sound_card import NoSoundCard, sound_card
 
@@ -19,21 +19,21 @@ class PortAudioError(Exception):
 
 
 class Card(SimpleNamespace):
-    """What `sounddevice` is to us: it listens, and breaks where it is told to."""
+    """A fake `sounddevice`: records what is played and fails where a test wants."""
 
     PortAudioError = PortAudioError
     FORM = {"samplerate": 24_000, "channels": 1, "dtype": "int16"}  # noqa: RUF012
 
     def __init__(self, refuses: Exception | None = None, breaks_after: int = 1 << 30) -> None:
-        super().__init__(refuses=refuses, breaks_after=breaks_after, heard=b"", state="closed")
+        super().__init__(refuses=refuses, breaks_after=breaks_after, played=b"", state="closed")
 
-    def check_output_settings(self, **asked: object) -> None:
-        assert asked == self.FORM
+    def check_output_settings(self, **settings: object) -> None:
+        assert settings == self.FORM
         if self.refuses:
             raise self.refuses
 
-    def RawOutputStream(self, **asked: object) -> "Card":
-        assert asked == self.FORM
+    def RawOutputStream(self, **settings: object) -> "Card":
+        assert settings == self.FORM
         return self
 
     def __enter__(self) -> "Card":
@@ -44,9 +44,9 @@ class Card(SimpleNamespace):
         self.state = "played to the end and closed"
 
     def write(self, pcm: bytes) -> None:
-        if len(self.heard) + len(pcm) > self.breaks_after:
+        if len(self.played) + len(pcm) > self.breaks_after:
             raise PortAudioError("Unanticipated host error")
-        self.heard += pcm
+        self.played += pcm
 
 
 @pytest.fixture
@@ -64,68 +64,85 @@ def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp
 
 @pytest.fixture
 def card(monkeypatch: pytest.MonkeyPatch) -> Card:
-    made = Card()
-    monkeypatch.setitem(sys.modules, "sounddevice", made)  # type: ignore[arg-type]
-    return made
+    fake = Card()
+    monkeypatch.setitem(sys.modules, "sounddevice", fake)  # type: ignore[arg-type]
+    return fake
 
 
-def test_it_plays_every_sample_where_there_is_a_card(run: Run, house: House, card: Card) -> None:
-    assert run("say", "deep water", "--url", house.url)[0] == 0
-    run("say", "deep water", "--url", house.url, "-o", "x.pcm")
-    assert card.heard == Path("x.pcm").read_bytes()
+def test_it_plays_every_sample_through_a_sound_card(run: Run, server: RunningServer, card: Card) -> None:
+    assert run("say", "deep water", "--url", server.url)[0] == 0
+    run("say", "deep water", "--url", server.url, "-o", "x.pcm")
+    assert card.played == Path("x.pcm").read_bytes()
     assert card.state == "played to the end and closed"
     assert not Path("speech.wav").exists()
 
 
 @pytest.mark.parametrize(
-    ("error", "cure"),
+    ("error", "fix"),
     [
         (ModuleNotFoundError("No module named 'sounddevice'"), 'pip install "tutti-tts[play]"'),
         (OSError("PortAudio library not found"), "libportaudio2"),
     ],
     ids=["no library", "no PortAudio"],
 )
-def test_without_the_library_it_writes_a_file_and_says_what_helps(
-    run: Run, house: House, monkeypatch: pytest.MonkeyPatch, error: Exception, cure: str
+def test_without_the_library_it_writes_a_file_and_names_the_fix(
+    run: Run, server: RunningServer, monkeypatch: pytest.MonkeyPatch, error: Exception, fix: str
 ) -> None:
     def missing(_: str) -> None:
         raise error
 
     monkeypatch.setattr("tutti.client.sound_card.import_module", missing)
-    code, said = run("say", "deep water", "--url", house.url)
+    code, printed = run("say", "deep water", "--url", server.url)
     assert code == 0
-    assert cure in said
+    assert fix in printed
     assert Path("speech.wav").read_bytes()[:4] == b"RIFF"
 
 
 @pytest.mark.parametrize("error", [PortAudioError("Error querying device -1"), ValueError("No output device")])
-def test_a_machine_without_a_card_writes_a_file_and_says_why(
-    run: Run, house: House, card: Card, error: Exception
+def test_without_a_sound_card_it_writes_a_file_and_says_why(
+    run: Run, server: RunningServer, card: Card, error: Exception
 ) -> None:
     card.refuses = error
-    code, said = run("say", "deep water", "--url", house.url)
+    code, printed = run("say", "deep water", "--url", server.url)
     assert code == 0
-    assert f"speech.wav: {len(Path('speech.wav').read_bytes()[44:]) / 48_000:.1f} s" in said
-    assert str(error) in said
+    assert f"speech.wav: {len(Path('speech.wav').read_bytes()[44:]) / 48_000:.1f} s" in printed
+    assert str(error) in printed
     with pytest.raises(NoSoundCard):
         sound_card()
 
 
-def test_a_card_that_breaks_is_one_line_and_not_a_silent_end(run: Run, house: House, card: Card) -> None:
+def test_a_failing_sound_card_is_reported(run: Run, server: RunningServer, card: Card) -> None:
     card.breaks_after = 2400
-    code, said = run("say", "deep water", "--url", house.url)
+    code, printed = run("say", "deep water", "--url", server.url)
     assert code == 3
-    assert said.startswith("tutti: the sound card gave up after 0.0 s")
+    assert printed.startswith("tutti: the sound card failed after 0.0 s")
 
 
-def test_a_file_is_what_its_name_says(run: Run, house: House) -> None:
+def test_the_file_name_decides_the_format(run: Run, server: RunningServer) -> None:
     starts = {"x.wav": b"RIFF", "x.mp3": b"\xff", "x.ogg": b"OggS", "x.flac": b"fLaC"}
     for name, start in starts.items():
-        assert run("say", "deep water", "--url", house.url, "-o", name)[0] == 0
+        assert run("say", "deep water", "--url", server.url, "-o", name)[0] == 0
         assert Path(name).read_bytes().startswith((start, b"ID3"))
 
 
-def test_say_names_what_is_wrong(run: Run, house: House) -> None:
-    assert "did you mean af_heart" in run("say", "hi", "--url", house.url, "-o", "x.wav", "-v", "af_hart")[1]
-    assert "choose one of" in run("say", "hi", "--url", house.url, "-o", "x.xyz")[1]
+def test_errors_are_one_line_that_names_the_problem(run: Run, server: RunningServer) -> None:
+    assert "did you mean af_heart" in run("say", "hi", "--url", server.url, "-o", "x.wav", "-v", "af_hart")[1]
+    assert "choose one of" in run("say", "hi", "--url", server.url, "-o", "x.xyz")[1]
     assert run("say", "hi", "--url", "http://127.0.0.1:9", "-o", "x.wav")[0] == 3
+
+
+def test_prosody_and_lexicon_flags_reach_the_engine(run: Run, server: RunningServer) -> None:
+    Path("names.json").write_text('{"deep": "/dip/"}')
+    prosody = ("--speed", "1.5", "--pitch", "-2", "--pitch-range", "0.5", "--energy", "1", "--emotion", "calm")
+    flags = ("-o", "x.wav", *prosody, "--lexicon", "names.json")
+    assert run("say", "deep water", "--url", server.url, *flags)[0] == 0
+    expected = {"speed": 1.5, "pitch": -2.0, "pitch_range": 0.5, "energy": 1.0, "emotion": "calm"}
+    assert {**expected, "lexicon": {"deep": "/dip/"}}.items() <= server.engine.requests[-1].items()
+
+
+@pytest.mark.parametrize("content", ["[]", '{"deep": 1}', "deep"])
+def test_a_bad_lexicon_file_is_named(run: Run, server: RunningServer, content: str) -> None:
+    Path("names.json").write_text(content)
+    code, printed = run("say", "hi", "--url", server.url, "-o", "x.wav", "--lexicon", "names.json")
+    assert code == 2
+    assert "names.json" in printed

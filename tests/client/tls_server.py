@@ -1,4 +1,4 @@
-"""The application behind TLS and HTTP/2, as a proxy in front of it would offer it."""
+"""The application behind TLS and HTTP/2, as a reverse proxy would offer it."""
 
 import asyncio
 import socket
@@ -15,19 +15,19 @@ from hypercorn.asyncio import serve
 from hypercorn.config import Config
 from prometheus_client import CollectorRegistry
 
-from tutti.server.app import app
+from tutti.server.app import create_app
 from tutti.settings import Settings
 
 
 @dataclass
-class Secure:
+class TlsServer:
     url: str
     trusted: ssl.SSLContext
-    asked: list[tuple[str, str, tuple[str, int]]] = field(default_factory=list)  # path, version, who
+    requests: list[tuple[str, str, tuple[str, int]]] = field(default_factory=list)  # path, version, client address
 
 
 @contextmanager
-def secure(engine: Any, folder: Path, protocols: tuple[str, ...] = ("h2", "http/1.1")) -> Iterator[Secure]:
+def tls_server(engine: Any, folder: Path, protocols: tuple[str, ...] = ("h2", "http/1.1")) -> Iterator[TlsServer]:
     authority = trustme.CA()
     certificate = folder / "server.pem"
     authority.issue_cert("127.0.0.1").private_key_and_cert_chain_pem.write_to_path(str(certificate))
@@ -35,13 +35,13 @@ def secure(engine: Any, folder: Path, protocols: tuple[str, ...] = ("h2", "http/
     authority.configure_trust(trusted)
     warm, loop = threading.Event(), asyncio.new_event_loop()
     settings = Settings(port=0, grace_s=0)
-    application = app(engine, settings, CollectorRegistry(), on_warm=lambda _: warm.set())
+    application = create_app(engine, settings, CollectorRegistry(), on_warm=lambda _: warm.set())
     sock = socket.create_server(("127.0.0.1", 0))
-    served = Secure(f"https://127.0.0.1:{sock.getsockname()[1]}", trusted)
+    server = TlsServer(f"https://127.0.0.1:{sock.getsockname()[1]}", trusted)
 
-    async def noted(scope: Any, receive: Any, send: Any) -> None:
+    async def record(scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] in ("http", "websocket"):
-            served.asked.append((scope["path"], scope["http_version"], tuple(scope["client"])))
+            server.requests.append((scope["path"], scope["http_version"], tuple(scope["client"])))
         await application(scope, receive, send)
 
     config = Config()
@@ -53,13 +53,13 @@ def secure(engine: Any, folder: Path, protocols: tuple[str, ...] = ("h2", "http/
     stop = asyncio.Event()
 
     async def run() -> None:
-        await serve(noted, config, shutdown_trigger=stop.wait)
+        await serve(record, config, shutdown_trigger=stop.wait)
 
     thread = threading.Thread(target=lambda: loop.run_until_complete(run()), daemon=True)
     thread.start()
     try:
         assert warm.wait(60)
-        yield served
+        yield server
     finally:
         loop.call_soon_threadsafe(stop.set)
         thread.join(60)

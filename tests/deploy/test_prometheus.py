@@ -1,4 +1,4 @@
-"""What deploy/ asks of Prometheus is answered by a real one that scraped a server at work.
+"""The queries of deploy/ find data in a real Prometheus that scrapes a running server.
 
 Needs Debian's package `prometheus` (/usr/bin/prometheus and promtool), and skips without it.
 """
@@ -30,9 +30,9 @@ RULES = [
 ]
 BOARD = json.loads((DEPLOY / "grafana" / "tutti.json").read_text())
 PANELS = [panel for panel in BOARD["panels"] if panel["type"] != "row"]
-DRAWN = [(panel["title"], target["expr"]) for panel in PANELS for target in panel["targets"]]
-WARNED = [(rule.get("alert") or rule["record"], rule["expr"]) for rule in RULES]
-COMPARED = re.compile(r"(.*\S)\s*(?:>|==)\s*[\d.]+\Z", re.DOTALL)
+PANEL_QUERIES = [(panel["title"], target["expr"]) for panel in PANELS for target in panel["targets"]]
+RULE_QUERIES = [(rule.get("alert") or rule["record"], rule["expr"]) for rule in RULES]
+COMPARISON = re.compile(r"(.*\S)\s*(?:>|==)\s*[\d.]+\Z", re.DOTALL)
 TEXTS = ("The old bridge stands still.", "Deep water runs under it tonight, and on, and on.", "Still.")
 
 needs_prometheus = pytest.mark.skipif(
@@ -43,7 +43,7 @@ needs_prometheus = pytest.mark.skipif(
 
 @dataclass
 class Observed:
-    """A server at work, and a Prometheus that looks at it every second."""
+    """A running server, and a Prometheus that scrapes it every second."""
 
     server: httpx2.Client
     prometheus: httpx2.Client
@@ -58,7 +58,7 @@ class Observed:
         assert self.server.post("/v1/audio/speech", json={}).status_code == 400
         self.server.post("/tts/batch", json={"requests": [{"text": text} for text in TEXTS]})
 
-    def ask(self, expression: str) -> list[float]:
+    def query(self, expression: str) -> list[float]:
         answer = self.prometheus.get("/api/v1/query", params={"query": expression}).json()
         assert answer["status"] == "success", (expression, answer)
         return [float(series["value"][1]) for series in answer["data"]["result"]]
@@ -70,14 +70,14 @@ def free_port() -> int:
         return int(sock.getsockname()[1])
 
 
-def checked(*command: str, given: str | None = None) -> None:
-    done = subprocess.run(["promtool", "check", *command], input=given, capture_output=True, text=True, check=False)
+def promtool_check(*command: str, stdin: str | None = None) -> None:
+    done = subprocess.run(["promtool", "check", *command], input=stdin, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
 @pytest.fixture(scope="module")
 def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """`tutti serve` in a process of its own, on tones."""
+    """The URL of `tutti serve` on the tone model, in its own process."""
     folder = tmp_path_factory.mktemp("voices")
     command = [sys.executable, "-m", "tests.server.serve_tones", str(folder), "--port", "0", "--cache-mb", "0"]
     log = tmp_path_factory.mktemp("server") / "log"
@@ -86,7 +86,7 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
             while not (ready := re.search(r"tutti is ready: (http://\S+)", log.read_text())):
                 assert server.poll() is None, log.read_text()
                 time.sleep(0.05)
-            server.send_signal(signal.SIGUSR1)  # it need not wait before any chunk
+            server.send_signal(signal.SIGUSR1)  # never hold a chunk
             yield ready[1]
         finally:
             server.kill()
@@ -101,12 +101,12 @@ def observed(url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Obs
     config["scrape_configs"][0]["static_configs"][0]["targets"] = [url.removeprefix("http://")]
     (folder / "prometheus.yml").write_text(yaml.safe_dump(config))
     with ExitStack() as stack:
-        client = next(filter(None, (started(stack, folder) for _ in range(5))))  # a port may be taken meanwhile
+        client = next(filter(None, (start_prometheus(stack, folder) for _ in range(5))))  # a port may be lost
         yield Observed(stack.enter_context(httpx2.Client(base_url=url, timeout=60)), client)
 
 
-def started(stack: ExitStack, folder: Path) -> httpx2.Client | None:
-    """A Prometheus of its own, with its own port and data, that is ready; none if it gave up."""
+def start_prometheus(stack: ExitStack, folder: Path) -> httpx2.Client | None:
+    """Start a Prometheus with its own port and data, and wait until it is ready; None if it exited."""
     port = free_port()
     command = ["prometheus", f"--config.file={folder / 'prometheus.yml'}", f"--storage.tsdb.path={folder / 'data'}"]
     command += [f"--web.listen-address=127.0.0.1:{port}", "--log.level=error"]
@@ -123,34 +123,36 @@ def started(stack: ExitStack, folder: Path) -> httpx2.Client | None:
 
 @needs_prometheus
 def test_promtool_finds_nothing_wrong() -> None:
-    checked("config", str(CONFIG))
-    checked("rules", str(CONFIG.parent / "rules.yml"))
+    promtool_check("config", str(CONFIG))
+    promtool_check("rules", str(CONFIG.parent / "rules.yml"))
 
 
 @needs_prometheus
 def test_promtool_finds_nothing_wrong_with_the_metrics_of_a_server_at_work(observed: Observed) -> None:
     observed.work()
-    checked("metrics", given=observed.server.get("/metrics").text)
+    promtool_check("metrics", stdin=observed.server.get("/metrics").text)
 
 
 @needs_prometheus
-@pytest.mark.parametrize(("name", "expression"), WARNED + DRAWN, ids=[name for name, _ in WARNED + DRAWN])
+@pytest.mark.parametrize(
+    ("name", "expression"), RULE_QUERIES + PANEL_QUERIES, ids=[name for name, _ in RULE_QUERIES + PANEL_QUERIES]
+)
 def test_every_expression_finds_data(observed: Observed, name: str, expression: str) -> None:
-    """An alert by what it compares: that nothing passes its threshold is what a healthy server looks like."""
-    compared = COMPARED.fullmatch(expression)
-    asked = (compared[1] if compared else expression).replace("$__rate_interval", "1m")
+    """Of an alert, the left side of its comparison: on a healthy server no value passes the threshold."""
+    comparison = COMPARISON.fullmatch(expression)
+    query = (comparison[1] if comparison else expression).replace("$__rate_interval", "1m")
     for _ in range(300):
-        found = [value for value in observed.ask(asked) if not math.isnan(value)]
-        if found:
+        values = [value for value in observed.query(query) if not math.isnan(value)]
+        if values:
             return
-        observed.work()  # rates need a rise between two scrapes
+        observed.work()  # rates need an increase between two scrapes
         time.sleep(0.2)
-    pytest.fail(f"no data for {asked}")
+    pytest.fail(f"no data for {query}")
 
 
 @needs_prometheus
-def test_a_healthy_server_warns_of_nothing(observed: Observed) -> None:
-    """And every rule was evaluated without an error."""
+def test_a_healthy_server_fires_no_alert(observed: Observed) -> None:
+    """Every rule is evaluated without an error."""
     while True:
         rules = [
             rule
@@ -165,14 +167,14 @@ def test_a_healthy_server_warns_of_nothing(observed: Observed) -> None:
     assert [rule["name"] for rule in rules if rule.get("state") == "firing"] == []
 
 
-def test_every_metric_is_drawn_or_warned_of() -> None:
-    told = set(re.findall(r"^\| `(tutti_[a-z_]+)`", (ROOT / "docs/metrics.md").read_text(), re.MULTILINE))
-    asked = " ".join(expression for _, expression in WARNED + DRAWN)
-    used = {re.sub(r"_(bucket|sum|count)\Z", "", name) for name in re.findall(r"\btutti_[a-z_]+", asked)}
-    assert used == told
+def test_every_metric_has_a_panel_or_an_alert() -> None:
+    documented = set(re.findall(r"^\| `(tutti_[a-z_]+)`", (ROOT / "docs/metrics.md").read_text(), re.MULTILINE))
+    queries = " ".join(expression for _, expression in RULE_QUERIES + PANEL_QUERIES)
+    used = {re.sub(r"_(bucket|sum|count)\Z", "", name) for name in re.findall(r"\btutti_[a-z_]+", queries)}
+    assert used == documented
 
 
-def test_the_dashboard_is_whole_and_grafana_is_told_where_it_is() -> None:
+def test_the_dashboard_is_complete_and_provisioned() -> None:
     assert len({panel["id"] for panel in BOARD["panels"]}) == len(BOARD["panels"])
     provisioned = DEPLOY / "grafana" / "provisioning"
     (source,) = yaml.safe_load((provisioned / "datasources" / "prometheus.yml").read_text())["datasources"]

@@ -1,4 +1,4 @@
-"""The thin loop: every row gets its own samples, whatever happens to its neighbours, to the worker or to its caller."""
+"""Every row gets its own samples, whatever happens to its neighbours, to the worker or to its caller."""
 
 import ast
 import asyncio
@@ -21,7 +21,8 @@ from tutti.batching.layout import SideBySide
 from tutti.batching.policies import Deadline
 from tutti.batching.scheduler import Limits, Scheduler
 from tutti.engine.batcher import Batcher
-from tutti.engine.row import Ask, Take
+from tutti.engine.playback import Playback
+from tutti.engine.row import Row, RowAudio
 from tutti.engine.stats import BatchStats
 from tutti.errors import DeviceFull, InvalidInput, ModelFailed, QueueFull, WorkerLost
 from tutti.model.onnx.model import OnnxModel
@@ -69,8 +70,8 @@ def utterance(*tokens: int, speed: float = 1.0) -> Utterance:
     return Utterance(np.array([0, *tokens, 0]), np.zeros(256, np.float32), speed)
 
 
-def ask(row: Utterance, stream: int = 0, checkpoint: str = "kokoro", **given: object) -> Ask:
-    return Ask(row, checkpoint, stream, "first", NEVER, **given)  # type: ignore[arg-type]
+def row(utterance: Utterance, stream: int = 0, checkpoint: str = "kokoro", **fields: object) -> Row:
+    return Row(utterance, checkpoint, stream, "first", NEVER, **fields)  # type: ignore[arg-type]
 
 
 def alone(row: Utterance) -> Samples:
@@ -78,14 +79,14 @@ def alone(row: Utterance) -> Samples:
     return model.vocoder(model.acoustic([row]))[0]
 
 
-def batcher(worker: Worker, slow: float = 1.0, *, foresees: bool = False, **limits: object) -> Batcher:
+def new_batcher(worker: Worker, slow: float = 1.0, *, can_prefetch: bool = False, **limits: object) -> Batcher:
     costs: dict[Key, CostModel] = {}
 
     def cost(key: Key) -> CostModel:
         return costs.setdefault(key, CostModel(SideBySide(4), (1e-4, 1e-4, slow * 1e-5, slow * 1e-5)))
 
-    chosen = Limits(**{"patience": float("inf"), **limits})  # type: ignore[arg-type]
-    return Batcher(worker, Scheduler(chosen, cost, Deadline(foresees=foresees)), BatchStats())
+    chosen = Limits(**{"max_lateness": float("inf"), **limits})  # type: ignore[arg-type]
+    return Batcher(worker, Scheduler(chosen, cost, Deadline(can_prefetch=can_prefetch)), BatchStats())
 
 
 def models(model: Callable[[], Model]) -> dict[str, Model]:
@@ -104,17 +105,18 @@ ROWS = st.lists(
 )
 
 
-@given(rows=ROWS, max_rows=st.integers(1, 8), device_rows=st.integers(1, 8), foresees=st.booleans())
+@given(rows=ROWS, max_rows=st.integers(1, 8), device_rows=st.integers(1, 8), can_prefetch=st.booleans())
 @settings(max_examples=60)
-def test_each_row_gets_its_own_samples_whoever_is_poison_or_leaves(
-    rows: list[tuple[list[int], float, str, bool]], max_rows: int, device_rows: int, foresees: bool
+def test_each_row_gets_its_own_samples_whatever_fails_or_is_cancelled(
+    rows: list[tuple[list[int], float, str, bool]], max_rows: int, device_rows: int, can_prefetch: bool
 ) -> None:
     async def run() -> None:
         model = Gated(max_rows=device_rows)
-        line = batcher(ThreadWorker(partial(models, lambda: model)), max_rows=max_rows, foresees=foresees)
-        await line.start()
+        worker = ThreadWorker(partial(models, lambda: model))
+        batcher = new_batcher(worker, max_rows=max_rows, can_prefetch=can_prefetch)
+        await batcher.start()
         asked = [
-            asyncio.create_task(line.say(ask(utterance(*tokens, speed=speed), i, checkpoint)))
+            asyncio.ensure_future(batcher.speak(row(utterance(*tokens, speed=speed), i, checkpoint)))
             for i, (tokens, speed, checkpoint, _) in enumerate(rows)
         ]
         await asyncio.sleep(0)
@@ -133,8 +135,8 @@ def test_each_row_gets_its_own_samples_whoever_is_poison_or_leaves(
                 assert np.array_equal(end.samples, alone(utterance(*tokens, speed=speed)))
                 assert len(end.durations) == len(tokens) + 2
         assert max(model.batches, default=0) <= min(max_rows, device_rows)
-        assert sum(line.scheduler.waiting().values()) == 0
-        await line.close()
+        assert sum(batcher.scheduler.waiting().values()) == 0
+        await batcher.close()
 
     asyncio.run(run())
 
@@ -142,65 +144,62 @@ def test_each_row_gets_its_own_samples_whoever_is_poison_or_leaves(
 def test_rows_that_wait_together_leave_together_and_checkpoints_never_mix() -> None:
     async def run() -> list[int]:
         model = Gated()
-        line = batcher(ThreadWorker(partial(models, lambda: model)))
-        await line.start()
-        first = asyncio.create_task(line.say(ask(utterance(5))))
-        while line.worker.status.state != "busy":
+        batcher = new_batcher(ThreadWorker(partial(models, lambda: model)))
+        await batcher.start()
+        first = asyncio.ensure_future(batcher.speak(row(utterance(5))))
+        while batcher.worker.status.state != "busy":
             await asyncio.sleep(0)
-        rest = [asyncio.create_task(line.say(ask(utterance(7), i, CHECKPOINTS[i % 2]))) for i in range(8)]
+        rest = [asyncio.ensure_future(batcher.speak(row(utterance(7), i, CHECKPOINTS[i % 2]))) for i in range(8)]
         await asyncio.sleep(0)
         model.gate.set()
-        takes = await asyncio.gather(first, *rest)
-        await line.close()
-        assert {take.timing.batch_rows for take in takes[1:]} <= {4, 5}
+        audios = await asyncio.gather(first, *rest)
+        await batcher.close()
+        assert {audio.timing.batch_rows for audio in audios[1:]} <= {4, 5}
         return model.batches
 
     assert sum(asyncio.run(run())) == 9
 
 
-def test_who_leaves_while_queued_costs_nothing() -> None:
+def test_a_row_cancelled_while_queued_costs_nothing() -> None:
     async def run() -> int:
         model = Gated()
-        line = batcher(ThreadWorker(partial(models, lambda: model)), max_rows=1)
-        await line.start()
-        stays = asyncio.create_task(line.say(ask(utterance(5))))
-        leaves = [asyncio.create_task(line.say(ask(utterance(7), i))) for i in range(1, 50)]
-        while line.worker.status.state != "busy":
+        batcher = new_batcher(ThreadWorker(partial(models, lambda: model)), max_rows=1)
+        await batcher.start()
+        stays = asyncio.ensure_future(batcher.speak(row(utterance(5))))
+        leaves = [asyncio.ensure_future(batcher.speak(row(utterance(7), i))) for i in range(1, 50)]
+        while batcher.worker.status.state != "busy":
             await asyncio.sleep(0)
         for task in leaves:
             task.cancel()
         await asyncio.gather(*leaves, return_exceptions=True)
-        assert sum(line.scheduler.waiting().values()) == 0
+        assert sum(batcher.scheduler.waiting().values()) == 0
         model.gate.set()
         await stays
-        await line.close()
+        await batcher.close()
         return sum(model.batches)
 
     assert asyncio.run(run()) == 1
 
 
-def test_a_full_queue_refuses_new_streams_and_says_when_to_come_again() -> None:
+def test_a_full_queue_refuses_new_streams_with_a_retry_time() -> None:
     async def run() -> None:
         model = Gated()
-        line = batcher(ThreadWorker(partial(models, lambda: model)), max_waiting=10)
-        await line.start()
-        accepted: list[asyncio.Task[Take]] = []
+        batcher = new_batcher(ThreadWorker(partial(models, lambda: model)), max_waiting=10)
+        await batcher.start()
+        accepted: list[asyncio.Future[RowAudio]] = []
         refused: list[QueueFull] = []
         for stream in range(1000):
-            one = ask(utterance(7), stream)
             try:
-                line.admit(one)
+                accepted.append(batcher.speak(row(utterance(7), stream, starts_stream=True)))
             except QueueFull as full:
                 refused.append(full)
-            else:
-                accepted.append(asyncio.create_task(line.say(one)))
-            assert sum(line.scheduler.waiting().values()) <= 10
+            assert sum(batcher.scheduler.waiting().values()) <= 10
         model.gate.set()
         await asyncio.gather(*accepted)
         assert len(accepted) + len(refused) == 1000
         assert all(full.retry_after_s > 0 for full in refused)
         assert len(accepted) >= 10
-        await line.close()
+        await batcher.close()
 
     asyncio.run(run())
 
@@ -223,11 +222,11 @@ class Mortal(ToneModel):
 def test_rows_run_again_once_when_their_worker_dies(tmp_path: Path, lives: int, spoken: bool) -> None:
     async def run() -> list[object]:
         worker = ProcessWorker(partial(models, partial(Mortal, tmp_path, lives)), backoff_s=lambda _: 0.0)
-        line = batcher(worker)
-        await line.start()
-        asked = [line.say(ask(utterance(3 + i), i)) for i in range(5)]
+        batcher = new_batcher(worker)
+        await batcher.start()
+        asked = [batcher.speak(row(utterance(3 + i), i)) for i in range(5)]
         ended = await asyncio.gather(*asked, return_exceptions=True)
-        await line.close()
+        await batcher.close()
         return list(ended)
 
     for i, end in enumerate(asyncio.run(run())):
@@ -246,32 +245,32 @@ class Deadly(ToneModel):
         return super().vocoder(rows)
 
 
-def test_who_was_to_run_next_is_not_blamed_for_the_worker_s_death() -> None:
+def test_a_prefetched_batch_is_not_blamed_for_the_death_of_the_worker() -> None:
     async def run() -> list[object]:
         worker = ProcessWorker(partial(models, Deadly), backoff_s=lambda _: 0.0)
-        line = batcher(worker, max_rows=1, foresees=True)
-        await line.start()
-        asked = [line.say(ask(utterance(tokens), i)) for i, tokens in enumerate((POISON, 5, 6, 7))]
+        batcher = new_batcher(worker, max_rows=1, can_prefetch=True)
+        await batcher.start()
+        asked = [batcher.speak(row(utterance(tokens), i)) for i, tokens in enumerate((POISON, 5, 6, 7))]
         ended = await asyncio.gather(*asked, return_exceptions=True)
-        await line.close()
+        await batcher.close()
         return list(ended)
 
     poison, *others = asyncio.run(run())
     assert isinstance(poison, WorkerLost)
     for i, end in enumerate(others):
-        assert isinstance(end, Take)
+        assert isinstance(end, RowAudio)
         assert np.array_equal(end.samples, alone(utterance(5 + i)))
 
 
-def test_the_device_goes_on_while_the_event_loop_is_busy() -> None:
-    """What runs next is with the worker already, so whatever else the loop does keeps no listener waiting."""
+def test_the_worker_has_the_next_batch_while_the_event_loop_is_busy() -> None:
+    """So that other work of the loop does not leave the device idle."""
 
     async def run() -> None:
         model = Gated()
-        line = batcher(ThreadWorker(partial(models, lambda: model)), max_rows=2, foresees=True)
-        await line.start()
-        asked = [asyncio.create_task(line.say(ask(utterance(5), i))) for i in range(6)]
-        while line.worker.status.state != "busy":
+        batcher = new_batcher(ThreadWorker(partial(models, lambda: model)), max_rows=2, can_prefetch=True)
+        await batcher.start()
+        asked = [asyncio.ensure_future(batcher.speak(row(utterance(5), i))) for i in range(6)]
+        while batcher.worker.status.state != "busy":
             await asyncio.sleep(0)
         await asyncio.sleep(0.1)
         read, begun = model.acoustic, threading.Semaphore(0)
@@ -283,99 +282,104 @@ def test_the_device_goes_on_while_the_event_loop_is_busy() -> None:
         model.acoustic = noted  # type: ignore[method-assign]
         model.gate.set()
         assert begun.acquire(timeout=60)  # in the loop's own thread: nothing else runs there meanwhile
-        for take in await asyncio.gather(*asked):
-            assert np.array_equal(take.samples, alone(utterance(5)))
-        await line.close()
+        for audio in await asyncio.gather(*asked):
+            assert np.array_equal(audio.samples, alone(utterance(5)))
+        await batcher.close()
 
     asyncio.run(run())
 
 
-def test_what_the_worker_goes_on_to_by_itself_is_asked_for_next_and_alone() -> None:
-    """It makes that sound in any case: whoever came meanwhile would wait for it twice."""
+def test_a_lone_row_runs_both_stages_in_one_call() -> None:
+    """Rows that arrive meanwhile share a batch after it."""
 
     async def run() -> None:
         model = Gated()
-        line = batcher(ThreadWorker(partial(models, lambda: model)), foresees=True)
-        await line.start()
-        first = asyncio.create_task(line.say(ask(utterance(5), 0)))
-        while line.worker.status.state != "busy":
+        batcher = new_batcher(ThreadWorker(partial(models, lambda: model)), can_prefetch=True)
+        await batcher.start()
+        first = asyncio.ensure_future(batcher.speak(row(utterance(5), 0)))
+        while batcher.worker.status.state != "busy":
             await asyncio.sleep(0)
-        others = [asyncio.create_task(line.say(ask(utterance(5), i))) for i in (1, 2)]
+        others = [asyncio.ensure_future(batcher.speak(row(utterance(5), i))) for i in (1, 2)]
         await asyncio.sleep(0)
         model.gate.set()
-        for take in await asyncio.gather(first, *others):
-            assert np.array_equal(take.samples, alone(utterance(5)))
+        for audio in await asyncio.gather(first, *others):
+            assert np.array_equal(audio.samples, alone(utterance(5)))
         assert model.batches == [1, 2]
-        await line.close()
+        await batcher.close()
 
     asyncio.run(run())
 
 
-def test_a_listener_who_has_begun_is_served_before_one_who_needs_it_later() -> None:
+def test_rows_are_ranked_again_when_their_listener_starts() -> None:
     async def run() -> list[int]:
         model = Gated()
-        line = batcher(ThreadWorker(partial(models, lambda: model)), max_rows=1)
-        await line.start()
+        batcher = new_batcher(ThreadWorker(partial(models, lambda: model)), max_rows=1)
+        await batcher.start()
         ended: list[int] = []
 
         async def say(stream: int, deadline_s: float) -> None:
-            await line.say(Ask(utterance(5), "kokoro", stream, "next", NEVER + deadline_s))
+            await batcher.speak(Row(utterance(5), "kokoro", stream, "next", NEVER + deadline_s, deadline_s))
             ended.append(stream)
 
         asked = [asyncio.create_task(say(stream, 10.0 * stream)) for stream in range(4)]
-        while line.worker.status.state != "busy":
+        while batcher.worker.status.state != "busy":
             await asyncio.sleep(0)
-        line.hasten(3, 25.0)
+        batcher.move_deadlines(3, Playback(NEVER, 0.0, safety_s=25.0, started_s=NEVER))
         model.gate.set()
         await asyncio.gather(*asked)
-        await line.close()
+        await batcher.close()
         return ended
 
     assert asyncio.run(run()) == [0, 3, 1, 2]
 
 
-def test_who_waits_when_it_closes_is_told() -> None:
+def test_closing_fails_the_rows_that_wait() -> None:
     async def run() -> None:
         model = Gated()
-        line = batcher(ThreadWorker(partial(models, lambda: model)), max_rows=1, foresees=True)
-        await line.start()
-        waiting = [asyncio.create_task(line.say(ask(utterance(5), i))) for i in range(4)]
-        while line.worker.status.state != "busy":
+        batcher = new_batcher(ThreadWorker(partial(models, lambda: model)), max_rows=1, can_prefetch=True)
+        await batcher.start()
+        waiting = [asyncio.ensure_future(batcher.speak(row(utterance(5), i))) for i in range(4)]
+        while batcher.worker.status.state != "busy":
             await asyncio.sleep(0)
         threading.Timer(0.0, model.gate.set).start()
-        await line.close()
+        await batcher.close()
         assert all(isinstance(end, WorkerLost) for end in await asyncio.gather(*waiting, return_exceptions=True))
 
     asyncio.run(run())
 
 
-@pytest.mark.parametrize("place", ["next_batch", "next_batch_ahead", "freed"])
-def test_a_defect_in_the_scheduler_is_told_to_all_who_wait_and_the_next_are_served(
+@pytest.mark.parametrize("place", ["next_batch", "prefetch", "finished"])
+def test_after_a_defect_in_the_scheduler_waiting_rows_fail_and_later_ones_are_served(
     place: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def run() -> None:
         model = Gated()
-        line = batcher(ThreadWorker(partial(models, lambda: model)), max_rows=1, foresees=True)
+        batcher = new_batcher(ThreadWorker(partial(models, lambda: model)), max_rows=1, can_prefetch=True)
 
-        def broken(*_: object) -> Batch | None:
-            if not line.scheduler.waiting()["first"]:
+        name = "finished" if place == "finished" else "next_batch"
+        works = getattr(batcher.scheduler, name)
+
+        def broken(*args: object, **options: object) -> Batch | None:
+            if place == "prefetch" and not options.get("prefetch"):
+                return works(*args, **options)
+            if not batcher.scheduler.waiting()["first"]:
                 return None
             raise IndexError("a defect")
 
-        setattr(line.scheduler, place, broken)
-        await line.start()
-        asked = [asyncio.create_task(line.say(ask(utterance(5), i))) for i in range(4)]
-        if place == "freed":  # with the next batch in the worker's hands already
-            while line.scheduler.waiting()["first"] != 2:
+        setattr(batcher.scheduler, name, broken)
+        await batcher.start()
+        asked = [asyncio.ensure_future(batcher.speak(row(utterance(5), i))) for i in range(4)]
+        if place == "finished":  # with the next batch at the worker already
+            while batcher.scheduler.waiting()["first"] != 2:
                 await asyncio.sleep(0)
             model.gate.set()
-        async with asyncio.timeout(60):  # where nobody is told, they would wait for ever
+        async with asyncio.timeout(60):  # a row that is not told would wait for ever
             ended = await asyncio.gather(*asked, return_exceptions=True)
         assert all(isinstance(end, ModelFailed) for end in ended)
         model.gate.set()
-        assert np.array_equal((await line.say(ask(utterance(6), 9))).samples, alone(utterance(6)))
-        assert line.backlog_s == pytest.approx(0.0)
-        await line.close()
+        assert np.array_equal((await batcher.speak(row(utterance(6), 9))).samples, alone(utterance(6)))
+        assert batcher.backlog_s == pytest.approx(0.0)
+        await batcher.close()
 
     asyncio.run(run())
     assert [record.levelname for record in caplog.records] == ["CRITICAL"]
@@ -391,19 +395,20 @@ def test_fifteen_of_sixteen_real_rows_are_whole_beside_a_poisoned_one(home: Path
     poisoned = [*clean]
     poisoned[11] = Utterance(clean[11].tokens, np.full(256, np.nan, np.float32))
 
-    async def run(rows: list[Utterance]) -> list[Take | BaseException]:
-        line = batcher(ProcessWorker(make), slow=1e4, max_rows=16)
-        await line.start()
-        ended = await asyncio.gather(*(line.say(ask(row, i)) for i, row in enumerate(rows)), return_exceptions=True)
-        await line.close()
+    async def run(rows: list[Utterance]) -> list[RowAudio | BaseException]:
+        batcher = new_batcher(ProcessWorker(make), slow=1e4, max_rows=16)
+        await batcher.start()
+        futures = [batcher.speak(row(each, i)) for i, each in enumerate(rows)]
+        ended = await asyncio.gather(*futures, return_exceptions=True)
+        await batcher.close()
         return ended
 
     for i, (good, end) in enumerate(zip(asyncio.run(run(clean)), asyncio.run(run(poisoned)), strict=True)):
-        assert isinstance(good, Take)
+        assert isinstance(good, RowAudio)
         if i == 11:
             assert isinstance(end, InvalidInput)
         else:
-            assert isinstance(end, Take)
+            assert isinstance(end, RowAudio)
             assert np.array_equal(end.durations, good.durations)
             assert np.abs(end.samples - good.samples).max() < 1e-5  # another number of threads adds in another order
 

@@ -12,12 +12,13 @@ from hypothesis import strategies as st
 
 from tests.fakes import Running, Spelling, running, tone_engine
 from tutti.engine.engine import MAX_TEXT
+from tutti.engine.playback import Playback
 from tutti.engine.word_times import join
 from tutti.errors import InvalidInput, ModelFailed, NothingToSpeak, TuttiError, UnknownLanguage, UnknownVoice
 from tutti.model.tone import FRAMES_PER_TOKEN, ToneModel, pitch_hz
 from tutti.speech import SAMPLE_RATE, SAMPLES_PER_FRAME, Delivery, Frames, Samples, Speech, SpeechParams, Utterance
 from tutti.text.aligned_text import AlignedText
-from tutti.text.chunk import Reading
+from tutti.text.chunk import Pronunciation
 from tutti.text.vocab import SYMBOLS
 from tutti.voices import Voices
 
@@ -149,7 +150,7 @@ class Counting(ToneModel):
     """Counts the rows it voiced, and breaks on any that has the sound z in it."""
 
     def __init__(self) -> None:
-        super().__init__(lanes=2)
+        super().__init__()
         self.n_rows = 0
         self.threads: set[int] = set()
 
@@ -180,33 +181,33 @@ def test_who_leaves_after_the_first_sound_has_at_most_two_more_chunks_made(voice
     assert 1 <= model.n_rows <= 3
 
 
-@pytest.mark.parametrize(("delivery", "n_told"), [("live", 1), ("whole", 0), ("bulk", 0)])
-def test_the_rest_is_needed_sooner_once_somebody_listens(voices: Voices, delivery: Delivery, n_told: int) -> None:
-    """Chunks were due as if the first word came at the target; who wants a whole file plays none of it yet."""
+@pytest.mark.parametrize(("delivery", "n_moves"), [("live", 1), ("whole", 0), ("bulk", 0)])
+def test_deadlines_move_once_when_the_listener_starts(voices: Voices, delivery: Delivery, n_moves: int) -> None:
+    """Chunks were due as if the first audio came at the target; a whole answer is not played yet."""
 
-    async def run() -> list[float]:
-        told: list[float] = []
+    async def run() -> list[int]:
+        moved: list[int] = []
         async with tone_engine(voices) as engine:
             (batcher,) = engine.batchers
-            hasten = batcher.hasten
+            move_deadlines = batcher.move_deadlines
 
-            def noted(stream: int, by_s: float) -> None:
-                told.append(by_s)
-                hasten(stream, by_s)
+            def record(stream: int, playback: Playback) -> None:
+                moved.append(stream)
+                move_deadlines(stream, playback)
 
-            batcher.hasten = noted  # type: ignore[method-assign]
+            batcher.move_deadlines = record  # type: ignore[method-assign]
             async for _ in engine.stream(LONG[:2000], SpeechParams("af_heart"), delivery=delivery):
                 pass
-        return told
+        return moved
 
-    assert len(asyncio.run(run())) == n_told
+    assert len(asyncio.run(run())) == n_moves
 
 
 def test_a_megabyte_of_text_is_read_only_as_far_as_it_is_spoken(voices: Voices) -> None:
     class Listening(Spelling):
         n_sentences = 0
 
-        def pronounce(self, spoken: AlignedText, code: str, given: Mapping[int, str] = {}) -> Reading:
+        def pronounce(self, spoken: AlignedText, code: str, given: Mapping[int, str] = {}) -> Pronunciation:
             self.n_sentences += 1
             return super().pronounce(spoken, code, given)
 

@@ -1,4 +1,4 @@
-"""The tape holds the newest moments in their order, and what the batching did stands on it, each thing once."""
+"""The event log keeps the newest events in order, and has each event of the batching once."""
 
 import asyncio
 from collections import Counter
@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.fakes import silent_voices, tone_engine
-from tutti.engine.event_log import Began, Ended, EventLog, First, Happened, Heard, Moment
+from tutti.engine.event_log import AudioSent, BatchEnded, BatchStarted, EventCounted, EventLog, FirstAudio, LogEvent
 from tutti.errors import ModelFailed
 from tutti.model.tone import ToneModel
 from tutti.speech import Frames, Samples, SpeechParams
@@ -16,7 +16,7 @@ from tutti.speech import Frames, Samples, SpeechParams
 TEXT = "The old bridge stands still under the water tonight. " * 3
 
 
-class Moody(ToneModel):
+class FailsOnce(ToneModel):
     """Fails on the first batch of sounds."""
 
     def __init__(self) -> None:
@@ -26,49 +26,49 @@ class Moody(ToneModel):
     def vocoder(self, rows: list[Frames]) -> list[Samples]:  # type: ignore[override]
         if not self.failed:
             self.failed = True
-            raise ModelFailed("a bad day")
+            raise ModelFailed("fails once")
         return super().vocoder(rows)
 
 
-def noted(folder: Path, model: type[ToneModel] = ToneModel, n_texts: int = 6) -> tuple[list[Moment], dict[str, int]]:
-    async def run() -> tuple[list[Moment], dict[str, int]]:
+def logged(folder: Path, model: type[ToneModel] = ToneModel, n_texts: int = 6) -> tuple[list[LogEvent], dict[str, int]]:
+    async def run() -> tuple[list[LogEvent], dict[str, int]]:
         async with tone_engine(silent_voices(folder), model) as engine:
             asked = (engine.speak(TEXT, SpeechParams("af_heart")) for _ in range(n_texts))
-            await asyncio.gather(*asked, return_exceptions=model is Moody)
+            await asyncio.gather(*asked, return_exceptions=model is FailsOnce)
         return engine.batch_stats.events.since(0), engine.stats()["performance"]["outcomes"]
 
     return asyncio.run(run())
 
 
 @given(length=st.integers(1, 20), n=st.integers(0, 60), asked=st.integers(0, 60))
-def test_it_gives_back_the_newest_in_order(length: int, n: int, asked: int) -> None:
-    tape = EventLog(length)
-    moments = [Heard(float(i), 1.0, True) for i in range(n)]
-    for moment in moments:
-        tape.note(moment)
+def test_the_newest_events_are_returned_in_order(length: int, n: int, asked: int) -> None:
+    log = EventLog(length)
+    events = [AudioSent(float(i), 1.0, True) for i in range(n)]
+    for event in events:
+        log.add(event)
     asked = min(asked, n)
-    assert tape.since(asked) == moments[max(asked, n - length) :]
+    assert log.since(asked) == events[max(asked, n - length) :]
 
 
-def test_every_batch_begins_once_and_ends_once_after_that(tmp_path: Path) -> None:
-    moments, outcomes = noted(tmp_path, Moody)
-    began = {moment.number: i for i, moment in enumerate(moments) if isinstance(moment, Began)}
-    ended = {moment.number: i for i, moment in enumerate(moments) if isinstance(moment, Ended)}
-    assert len(began) == sum(isinstance(moment, Began) for moment in moments)
-    assert began.keys() == ended.keys() == set(range(1, len(began) + 1))
-    assert all(began[number] < ended[number] for number in began)
-    broken = [moment for moment in moments if isinstance(moment, Ended) and moment.outcome != "done"]
-    assert [(moment.outcome, moment.took_s) for moment in broken] == [("failed", None)]
+def test_every_batch_starts_once_and_then_ends_once(tmp_path: Path) -> None:
+    events, outcomes = logged(tmp_path, FailsOnce)
+    started = {event.number: i for i, event in enumerate(events) if isinstance(event, BatchStarted)}
+    ended = {event.number: i for i, event in enumerate(events) if isinstance(event, BatchEnded)}
+    assert len(started) == sum(isinstance(event, BatchStarted) for event in events)
+    assert started.keys() == ended.keys() == set(range(1, len(started) + 1))
+    assert all(started[number] < ended[number] for number in started)
+    broken = [event for event in events if isinstance(event, BatchEnded) and event.outcome != "done"]
+    assert [(event.outcome, event.took_s) for event in broken] == [("failed", None)]
     assert outcomes.get("retried", 0) >= 2 or outcomes["failed"] == 1
 
 
-def test_rows_first_audio_and_speech_stand_on_it_once(tmp_path: Path) -> None:
-    moments, outcomes = noted(tmp_path)
+def test_rows_first_audio_and_speech_are_logged_once(tmp_path: Path) -> None:
+    events, outcomes = logged(tmp_path)
     passed = Counter[str]()
-    for moment in moments:
-        if isinstance(moment, Began):
-            passed[moment.batch.key.stage] += moment.batch.rows
+    for event in events:
+        if isinstance(event, BatchStarted):
+            passed[event.batch.key.stage] += event.batch.rows
     assert passed["acoustic"] == passed["vocoder"] == outcomes["spoken"]
-    assert sum(isinstance(moment, First) for moment in moments) == 6
-    assert sum(moment.n for moment in moments if isinstance(moment, Happened)) == sum(outcomes.values())
-    assert sum(isinstance(moment, Heard) for moment in moments) >= outcomes["spoken"]
+    assert sum(isinstance(event, FirstAudio) for event in events) == 6
+    assert sum(event.n for event in events if isinstance(event, EventCounted)) == sum(outcomes.values())
+    assert sum(isinstance(event, AudioSent) for event in events) >= outcomes["spoken"]

@@ -12,9 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.fakes import Running, running, tone_engine
+from tutti.engine.engine import Engine
 from tutti.engine.word_times import join
 from tutti.errors import ModelFailed
-from tutti.model.onnx.incremental.spans import FIRST, LOOK_BACK, WORTH, quiet_end, representatives, stretches
+from tutti.model.onnx.incremental.spans import FIRST_FRAMES, MIN_FRAMES, SEARCH_FRAMES, quiet_end, split_spans
+from tutti.model.onnx.incremental.statistics import representatives
 from tutti.model.tone import FRAMES_PER_TOKEN, ToneModel
 from tutti.speech import SAMPLES_PER_FRAME, Frames, Samples, Span, Speech, SpeechParams
 from tutti.voices import Voices
@@ -47,14 +49,14 @@ def engine(voices: Voices, model: Noting) -> Iterator[Running]:
 
 @given(n_frames=st.integers(1, 3000), growth=st.floats(1.5, 3.0))
 def test_stretches_are_the_row_and_grow(n_frames: int, growth: float) -> None:
-    found = stretches(n_frames, growth)
+    found = split_spans(n_frames, growth)
     assert found[0][0] == 0
     assert found[-1][1] == n_frames
     assert all(a[1] == b[0] for a, b in pairwise(found))
     lengths = [end - start for start, end in found]
     assert lengths[:-1] == sorted(lengths[:-1])  # the last is what is left
-    assert min(lengths) >= min(n_frames, FIRST / 2)
-    assert len(found) == 1 if n_frames < WORTH else lengths[0] == FIRST
+    assert min(lengths) >= min(n_frames, FIRST_FRAMES / 2)
+    assert len(found) == 1 if n_frames < MIN_FRAMES else lengths[0] == FIRST_FRAMES
 
 
 @given(st.lists(st.floats(-10, 10, width=32), min_size=4, max_size=200), st.data())
@@ -63,7 +65,7 @@ def test_a_stretch_ends_no_louder_and_little_sooner_than_it_should(values: list[
     end = data.draw(st.integers(2, len(values)))
     start = data.draw(st.integers(0, end - 1))
     found = quiet_end(energy, start, end)
-    assert max(start, end - LOOK_BACK - 1) < found <= end
+    assert max(start, end - SEARCH_FRAMES - 1) < found <= end
     assert energy[2 * found - 2 : 2 * found + 1].max() <= energy[max(0, 2 * end - 3) : 2 * end + 3].max()
 
 
@@ -72,7 +74,7 @@ def test_a_stream_begins_with_a_stretch_and_is_the_whole_speech_sample_for_sampl
 ) -> None:
     text = f"{LONG}. {LONG}."
     streamed = engine.stream(text)
-    assert 0 < len(streamed[0].samples) <= FIRST * SAMPLES_PER_FRAME
+    assert 0 < len(streamed[0].samples) <= FIRST_FRAMES * SAMPLES_PER_FRAME
     parts = [row for batch in model.asked for row in batch if isinstance(row, Span)]
     assert len(parts) > 2, "nothing was cut"
     whole = engine.speak(text)
@@ -100,6 +102,25 @@ def test_only_the_first_chunk_is_cut(engine: Running, model: Noting) -> None:
     engine.stream(f"{LONG}. " * 4)
     cut = {id(row.features) for batch in model.asked for row in batch if isinstance(row, Span)}
     assert len(cut) == 1
+
+
+def test_a_listener_slower_than_the_engine_still_hears_every_span(voices: Voices) -> None:
+    """Spans of the next chunks are made, one after the other, before they are asked for."""
+    text, model = f"{LONG}. " * 3, Noting()
+
+    async def slow_listener(engine: Engine) -> list[Speech]:
+        speeches = []
+        async for speech in engine.stream(text, SpeechParams("af_heart")):
+            speeches.append(speech)
+            while sum(engine.batchers[0].scheduler.waiting().values()) or engine.workers()["busyWorkers"]:
+                await asyncio.sleep(0.001)
+        return speeches
+
+    with running(tone_engine(voices, lambda: model, capped=True)) as engine:
+        speeches = engine.portal.call(slow_listener, engine.engine)
+        cut = {id(row.features) for batch in model.asked for row in batch if isinstance(row, Span)}
+        assert len(cut) > 1, "later chunks are cut, too"
+        assert np.array_equal(join(speeches).samples, engine.speak(text).samples)
 
 
 def test_among_stretches_of_many_streams_nobody_hears_another(voices: Voices) -> None:
@@ -143,7 +164,7 @@ def test_who_leaves_after_the_first_stretch_is_forgotten(voices: Voices) -> None
         engine.portal.call(first_only)
         model.go.set()
         engine.speak("deep water")
-        later = [row for batch in model.asked for row in batch if isinstance(row, Span) and row.start > FIRST]
+        later = [row for batch in model.asked for row in batch if isinstance(row, Span) and row.start > FIRST_FRAMES]
         assert not later, "a stretch was made that nobody waited for"
         assert engine.engine.batch_stats.as_dict()["outcomes"]["cancelled"] == 1
         assert not engine.engine.batchers[0]._rows
@@ -172,7 +193,7 @@ def test_a_stretch_that_fails_is_told_after_those_that_were_heard(voices: Voices
 
 
 def test_a_short_sentence_stays_whole(engine: Running, model: Noting) -> None:
-    assert len("deep water") * FRAMES_PER_TOKEN < WORTH
+    assert len("deep water") * FRAMES_PER_TOKEN < MIN_FRAMES
     engine.stream("deep water")
     assert not any(isinstance(row, Span) for batch in model.asked for row in batch)
 
@@ -185,13 +206,13 @@ def test_frames_that_speak_for_a_row_have_its_means_and_spreads() -> None:
     decoded[0, :, 300:] += 5  # a beginning that is not like the rest
     source = rng.uniform(0, 1, (1, 22, 120 * n_frames + 1)).astype(np.float32)
     frames, weights = representatives(decoded, source)
-    assert list(frames[: FIRST + 1]) == list(range(FIRST + 1))
+    assert list(frames[: FIRST_FRAMES + 1]) == list(range(FIRST_FRAMES + 1))
     assert frames.max() < n_frames
     assert weights.min() >= 0
     assert weights.sum() == pytest.approx(1)
     assert len(frames) < n_frames / 2
     pairs = decoded[0].reshape(512, n_frames, 2).mean(2)
-    chosen, first = pairs[:, frames], pairs[:, :FIRST]
+    chosen, first = pairs[:, frames], pairs[:, :FIRST_FRAMES]
     spread = pairs.std(1)
     error = np.abs(chosen @ weights - pairs.mean(1)) / spread
     careless = np.abs(first.mean(1) - pairs.mean(1)) / spread

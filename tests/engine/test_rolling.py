@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tutti.engine.rolling import MOST, Spread, Sums, percentile
+from tutti.engine.rolling import MAX_VALUES, Spread, Sums
+from tutti.percentile import percentile
 
 FACTS = st.lists(
     st.tuples(st.floats(0, 3), st.sampled_from(["rows", "padded"]), st.integers(0, 1000)), min_size=1, max_size=60
@@ -51,10 +52,10 @@ def test_at_least_so_many_do_not_pass_a_percentile_and_it_is_the_smallest_such(v
 
 def test_many_values_are_ranked_by_the_newest() -> None:
     spread = Spread(10.0)
-    for i in range(3 * MOST):
-        spread.add(100.0 + i / MOST, float(i))
+    for i in range(3 * MAX_VALUES):
+        spread.add(100.0 + i / MAX_VALUES, float(i))
     ordered = spread.values()
-    assert ordered == [float(i) for i in range(2 * MOST, 3 * MOST)]
+    assert ordered == [float(i) for i in range(2 * MAX_VALUES, 3 * MAX_VALUES)]
     assert percentile(ordered, 95) == pytest.approx(quantiles(ordered, n=100)[94], rel=0.01)
 
 

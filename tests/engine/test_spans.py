@@ -1,4 +1,4 @@
-"""A row that sounds stretch by stretch: whole in the end, and only where somebody would wait or hear a gap."""
+"""A row delivered in spans: complete in the end, and cut only if that helps its listener."""
 
 import asyncio
 import os
@@ -15,9 +15,9 @@ from tutti.batching.layout import SideBySide
 from tutti.batching.policies import Deadline
 from tutti.batching.scheduler import Limits, Scheduler
 from tutti.engine.batcher import Batcher
-from tutti.engine.row import Ask, Take
+from tutti.engine.row import Row, RowAudio
 from tutti.engine.stats import BatchStats
-from tutti.model.onnx.incremental.spans import WORTH
+from tutti.model.onnx.incremental.spans import MIN_FRAMES
 from tutti.model.tone import ToneModel
 from tutti.speech import Model, Utterance
 from tutti.worker.base import Worker
@@ -30,14 +30,14 @@ NEVER_S = 1e9
 
 
 @dataclass
-class Line:
+class Setup:
     """A batcher whose clock stands at zero, and what its worker was asked to sound."""
 
     batcher: Batcher
     spans: list[object]
 
 
-def on_a_line(act: Callable[[Line], Awaitable[None]], worker: Worker | None = None) -> None:
+def with_batcher(act: Callable[[Setup], Awaitable[None]], worker: Worker | None = None) -> None:
     async def run() -> None:
         chosen = worker or ThreadWorker(tones)
         costs: dict[Key, CostModel] = {}
@@ -45,20 +45,20 @@ def on_a_line(act: Callable[[Line], Awaitable[None]], worker: Worker | None = No
         def cost(key: Key) -> CostModel:
             return costs.setdefault(key, CostModel(SideBySide(1), (0.0, 0.0, FRAME_S, FRAME_S)))
 
-        scheduler = Scheduler(Limits(patience=float("inf")), cost, Deadline())
-        line = Line(Batcher(chosen, scheduler, BatchStats(), clock=lambda: 0.0), [])
+        scheduler = Scheduler(Limits(max_lateness=float("inf")), cost, Deadline())
+        setup = Setup(Batcher(chosen, scheduler, BatchStats(), clock=lambda: 0.0), [])
         vocoder = chosen.vocoder
 
         async def noted(checkpoint: str, ids: list[int], timeout_s: float, spans: dict[int, object]) -> object:
-            line.spans += [spans.get(id) for id in ids]
+            setup.spans += [spans.get(id) for id in ids]
             return await vocoder(checkpoint, ids, timeout_s, spans)  # type: ignore[arg-type]
 
         chosen.vocoder = noted  # type: ignore[method-assign, assignment]
-        await line.batcher.start()
+        await setup.batcher.start()
         try:
-            await act(line)
+            await act(setup)
         finally:
-            await line.batcher.close()
+            await setup.batcher.close()
 
     asyncio.run(asyncio.wait_for(run(), 120))
 
@@ -67,15 +67,15 @@ def tones() -> dict[str, Model]:
     return {"kokoro": ToneModel()}
 
 
-def ask(deadline_s: float = NEVER_S, *, early: bool = True, opens: bool = False, row: Utterance = LONG) -> Ask:
-    return Ask(row, "kokoro", 0, "next", deadline_s, early=early, opens=opens)
+def row(deadline_s: float = NEVER_S, *, incremental: bool = True, starts: bool = False, of: Utterance = LONG) -> Row:
+    return Row(of, "kokoro", 0, "next", deadline_s, is_incremental=incremental, starts_stream=starts)
 
 
-async def takes(line: Line, asked: Ask) -> list[Take]:
-    found = [await line.batcher.say(asked)]
-    while (then := found[-1].then) is not None:
-        found.append(await then)
-    return found
+async def spans_of(setup: Setup, row: Row) -> list[RowAudio]:
+    spans = [await setup.batcher.speak(row)]
+    while (following := spans[-1].next) is not None:
+        spans.append(await following)
+    return spans
 
 
 def whole() -> np.ndarray:
@@ -83,55 +83,58 @@ def whole() -> np.ndarray:
     return model.vocoder(model.acoustic([LONG]))[0]
 
 
-def test_an_opening_row_sounds_in_stretches_that_are_the_whole() -> None:
-    async def act(line: Line) -> None:
-        found = await takes(line, ask(opens=True))
-        assert len(found) > 2
-        np.testing.assert_array_equal(np.concatenate([take.samples for take in found]), whole())
-        assert all((take.durations == found[0].durations).all() for take in found)
+def test_the_first_row_of_a_stream_is_delivered_in_spans_that_are_the_whole() -> None:
+    async def act(setup: Setup) -> None:
+        spans = await spans_of(setup, row(starts=True))
+        assert len(spans) > 2
+        np.testing.assert_array_equal(np.concatenate([span.samples for span in spans]), whole())
+        assert all((span.durations == spans[0].durations).all() for span in spans)
 
-    on_a_line(act)
+    with_batcher(act)
 
 
 @pytest.mark.parametrize(
-    ("asked", "n_takes"),
+    ("make", "n_spans"),
     [
-        (ask(), "one"),  # its whole is in time
-        (ask(deadline_s=0.5), "many"),  # the listener has less to hear than the whole takes
-        (ask(deadline_s=0.5, early=False), "one"),  # not with this checkpoint
-        (ask(opens=True, early=False), "one"),
-        (ask(deadline_s=0.0, opens=True, row=replace(LONG, tokens=LONG.tokens[: WORTH // 8])), "one"),  # not worth it
+        (lambda: row(), "one"),  # its whole is in time
+        (lambda: row(deadline_s=0.5), "many"),  # the listener has less to hear than the whole takes
+        (lambda: row(deadline_s=0.5, incremental=False), "one"),  # not with this checkpoint
+        (lambda: row(starts=True, incremental=False), "one"),
+        (
+            lambda: row(deadline_s=0.0, starts=True, of=replace(LONG, tokens=LONG.tokens[: MIN_FRAMES // 8])),
+            "one",
+        ),  # not worth it
     ],
     ids=["in time", "late", "late, never early", "opening, never early", "short"],
 )
-def test_a_row_is_parted_only_where_that_helps(asked: Ask, n_takes: str) -> None:
-    async def act(line: Line) -> None:
-        found = await takes(line, asked)
-        assert ("one" if len(found) == 1 else "many") == n_takes
+def test_a_row_is_cut_only_if_that_helps(make: Callable[[], Row], n_spans: str) -> None:
+    async def act(setup: Setup) -> None:
+        spans = await spans_of(setup, make())
+        assert ("one" if len(spans) == 1 else "many") == n_spans
 
-    on_a_line(act)
-
-
-def test_what_nobody_waits_for_any_more_is_not_made() -> None:
-    async def act(line: Line) -> None:
-        first = await line.batcher.say(ask(opens=True))
-        assert first.then is not None
-        first.then.cancel()
-        await takes(line, ask(early=False))  # behind it in the line
-        assert len(line.spans) <= 3  # the first stretch, perhaps the one that ran when its listener left, the other
-
-    on_a_line(act)
+    with_batcher(act)
 
 
-def test_a_worker_that_dies_between_two_stretches_loses_nothing() -> None:
+def test_spans_after_a_cancelled_one_are_not_made() -> None:
+    async def act(setup: Setup) -> None:
+        first = await setup.batcher.speak(row(starts=True))
+        assert first.next is not None
+        first.next.cancel()
+        await spans_of(setup, row(incremental=False))  # behind it in the line
+        assert len(setup.spans) <= 3  # the first span, perhaps the one that ran when it was cancelled, the other row
+
+    with_batcher(act)
+
+
+def test_a_worker_that_dies_between_two_spans_loses_nothing() -> None:
     worker = ProcessWorker(tones)
 
-    async def act(line: Line) -> None:
-        found = [await line.batcher.say(ask(opens=True))]
+    async def act(setup: Setup) -> None:
+        spans = [await setup.batcher.speak(row(starts=True))]
         assert worker.pid is not None
         os.kill(worker.pid, signal.SIGKILL)
-        while (then := found[-1].then) is not None:
-            found.append(await then)
-        np.testing.assert_array_equal(np.concatenate([take.samples for take in found]), whole())
+        while (following := spans[-1].next) is not None:
+            spans.append(await following)
+        np.testing.assert_array_equal(np.concatenate([span.samples for span in spans]), whole())
 
-    on_a_line(act, worker)
+    with_batcher(act, worker)

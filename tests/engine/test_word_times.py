@@ -8,23 +8,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.words import Said, by_silence
+from benchmarks.words import SpokenText, edges_by_silence
 from tests.fakes import running
 from tutti import Settings, open_engine
 from tutti.engine.word_times import LAG_FRAMES, LAST_SOUND, word_times
 from tutti.speech import SAMPLE_RATE, SAMPLES_PER_FRAME, WordTime
-from tutti.text.chunk import Chunk, Word
+from tutti.text.chunk import Chunk, PhonemeWord
 
 FRAME_S = SAMPLES_PER_FRAME / SAMPLE_RATE
 AFTER = st.sampled_from([" ", ", ", ". ", "”. ", "— ", ""])
 
 
-def timed(words: list[Word], durations: list[int]) -> tuple[WordTime, ...]:
+def timed(words: list[PhonemeWord], durations: list[int]) -> tuple[WordTime, ...]:
     return word_times("x" * 100, Chunk(tuple(words)), np.array(durations))
 
 
-def told(*said: tuple[str, str, str]) -> list[Word]:
-    return [Word(phonemes, (n, n + 1), before, after) for n, (before, phonemes, after) in enumerate(said)]
+def told(*said: tuple[str, str, str]) -> list[PhonemeWord]:
+    return [PhonemeWord(phonemes, (n, n + 1), before, after) for n, (before, phonemes, after) in enumerate(said)]
 
 
 @given(
@@ -71,8 +71,8 @@ def test_words_beside_a_pause_begin_and_end_with_the_sound_itself(home: Path, pr
             speech = engine.speak(
                 "Take two. [pause:0.2s] Go back, please; nobody came today. Do it again.", voice=voice
             )
-            said = Said("", voice, speech.samples, speech.words, ())
-            for n, edge, true_s in by_silence(said):
+            spoken = SpokenText("", voice, speech.samples, speech.words, ())
+            for n, edge, true_s in edges_by_silence(spoken):
                 word = speech.words[n]
                 late_s[edge].append((word.start_s if edge == "start" else word.end_s) - true_s)
     assert len(late_s["start"]) >= 8

@@ -1,4 +1,4 @@
-"""A checkpoint is numbers: whatever else a file brings along is refused, and never run."""
+"""Reading a checkpoint: only tensors are accepted; anything else is refused and never executed."""
 
 import pickle
 from pathlib import Path
@@ -11,7 +11,9 @@ from tutti.errors import WeightsCorrupt  # noqa: E402
 from tutti.model.torch.kokoro import weights  # noqa: E402
 
 
-class Trap:
+class RunsOnLoad:
+    """A pickle that creates a file when it is loaded."""
+
     def __init__(self, path: Path) -> None:
         self.path = path
 
@@ -20,15 +22,15 @@ class Trap:
 
 
 @pytest.mark.parametrize("save", [torch.save, lambda value, path: path.write_bytes(pickle.dumps(value, 2))])
-def test_a_checkpoint_that_wants_to_run_something_is_refused(tmp_path: Path, save) -> None:  # type: ignore[no-untyped-def]
-    save({"bert": {"module.weight": Trap(tmp_path / "sprung")}}, tmp_path / "kokoro.pth")
+def test_a_checkpoint_that_would_execute_code_is_refused(tmp_path: Path, save) -> None:  # type: ignore[no-untyped-def]
+    save({"bert": {"module.weight": RunsOnLoad(tmp_path / "executed")}}, tmp_path / "kokoro.pth")
     with pytest.raises(WeightsCorrupt, match="tensors alone"):
-        weights.read(tmp_path / "kokoro.pth")
-    assert not (tmp_path / "sprung").exists()
+        weights.read_state(tmp_path / "kokoro.pth")
+    assert not (tmp_path / "executed").exists()
 
 
 @pytest.mark.parametrize(
-    ("layer", "given"),
+    ("layer", "x"),
     [
         (torch.nn.Conv1d(3, 5, 3), torch.zeros(1, 3, 9)),
         (torch.nn.ConvTranspose1d(4, 2, 6), torch.zeros(1, 4, 9)),
@@ -36,13 +38,13 @@ def test_a_checkpoint_that_wants_to_run_something_is_refused(tmp_path: Path, sav
     ],
     ids=["convolution", "transposed", "linear"],
 )
-def test_weight_norm_is_folded_as_upstream_computes_it(layer: torch.nn.Module, given: torch.Tensor) -> None:
+def test_weight_norm_is_folded_as_upstream_computes_it(layer: torch.nn.Module, x: torch.Tensor) -> None:
     with pytest.warns(FutureWarning, match="weight_norm"):
         normed = torch.nn.utils.weight_norm(layer)
     with torch.no_grad():
         normed.weight_g.mul_(1.7)
-        normed(given)  # computes the weight out of both factors
+        normed(x)  # computes the weight from both factors
     names = {f"module.block.{name}": tensor for name, tensor in normed.state_dict().items()}
-    found = weights.from_checkpoint({"decoder": names})
-    assert found.keys() == {"decoder.block.weight", "decoder.block.bias"}
-    assert torch.allclose(found["decoder.block.weight"], normed.weight, atol=1e-6)
+    state = weights.from_checkpoint({"decoder": names})
+    assert state.keys() == {"decoder.block.weight", "decoder.block.bias"}
+    assert torch.allclose(state["decoder.block.weight"], normed.weight, atol=1e-6)

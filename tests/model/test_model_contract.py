@@ -1,4 +1,4 @@
-"""What every backend keeps, with or without weights: the tone model, ONNX Runtime in both precisions, PyTorch."""
+"""The contract of every backend: the tone model, ONNX Runtime in both precisions, PyTorch."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -16,16 +16,16 @@ from tutti.voices import NAMES, Voices
 
 
 @dataclass(frozen=True, slots=True)
-class Near:
-    """How near a row must come to itself when it is computed in other company."""
+class Tolerance:
+    """How much a row may differ from itself when it is computed in another batch."""
 
     pitch_hz: float = 0.0
-    samples: float = 1e-5  # a row has one core or all, as its mates leave it: another order of adding, a millionth
+    samples: float = 1e-5  # one core or all cores, depending on the batch: another order of summation, a millionth
     sound_db: float = 0.01
 
 
-# PyTorch chooses its kernels by shape, and the vocoder is chaotic in the last bits of the pitch: near is for the ear.
-NEAR = {"torch": Near(pitch_hz=1e-2, samples=np.inf, sound_db=0.1)}
+# PyTorch chooses its kernels by shape, and the vocoder is chaotic in the last bits of the pitch: compare by ear.
+TOLERANCES = {"torch": Tolerance(pitch_hz=1e-2, samples=np.inf, sound_db=0.1)}
 BACKENDS = ["tone", *(pytest.param(name, marks=pytest.mark.weights) for name in ("fp32", "int8", "torch"))]
 
 Row = Callable[..., Utterance]
@@ -37,14 +37,14 @@ def backend(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture(scope="module")
-def near(backend: str) -> Near:
-    return NEAR.get(backend, Near())
+def tolerance(backend: str) -> Tolerance:
+    return TOLERANCES.get(backend, Tolerance())
 
 
 @pytest.fixture(scope="module")
 def model(backend: str, request: pytest.FixtureRequest) -> Iterator[Model]:
     if backend == "tone":
-        yield ToneModel(lanes=2)
+        yield ToneModel()
         return
     if backend == "torch":
         pytest.importorskip("torch")
@@ -80,46 +80,48 @@ def test_as_many_rows_come_out_as_go_in(model: Model) -> None:
 
 def test_frames_and_samples_have_the_lengths_that_durations_say(model: Model, rows: list[Utterance]) -> None:
     frames = model.acoustic(rows)
-    for utterance, between, samples in zip(rows, frames, model.vocoder(frames), strict=True):
-        n = between.n_frames
-        assert len(between.durations) == len(utterance.tokens)
-        assert between.durations.min() >= 1
-        assert between.durations.sum() == n
-        assert between.f0.shape == between.energy.shape == (2 * n,)
+    for utterance, row_frames, samples in zip(rows, frames, model.vocoder(frames), strict=True):
+        n = row_frames.n_frames
+        assert len(row_frames.durations) == len(utterance.tokens)
+        assert row_frames.durations.min() >= 1
+        assert row_frames.durations.sum() == n
+        assert row_frames.f0.shape == row_frames.energy.shape == (2 * n,)
         assert samples.shape == (n * SAMPLES_PER_FRAME,)
         assert samples.dtype == np.float32
         assert np.abs(samples).max() > 0.01
 
 
-def test_a_row_does_not_hear_its_neighbours(model: Model, rows: list[Utterance], near: Near) -> None:
+def test_a_row_does_not_hear_its_neighbours(model: Model, rows: list[Utterance], tolerance: Tolerance) -> None:
     together = model.acoustic(rows)
     sounds = model.vocoder(together)
     for i in reversed(range(len(rows))):
         (alone,) = model.acoustic([rows[i]])
         assert np.array_equal(alone.durations, together[i].durations)
-        assert np.abs(alone.f0 - together[i].f0).max() <= near.pitch_hz
+        assert np.abs(alone.f0 - together[i].f0).max() <= tolerance.pitch_hz
         (sound,) = model.vocoder([alone])
-        assert np.abs(sound - sounds[i]).max() < near.samples
-        assert distance_db(sound, sounds[i]) <= near.sound_db
+        assert np.abs(sound - sounds[i]).max() < tolerance.samples
+        assert distance_db(sound, sounds[i]) <= tolerance.sound_db
 
 
-def test_mates_and_places_in_a_batch_do_not_change_a_sample(model: Model, rows: list[Utterance], near: Near) -> None:
+def test_the_place_in_a_batch_changes_no_sample(model: Model, rows: list[Utterance], tolerance: Tolerance) -> None:
     frames = model.acoustic(rows)
     first = model.vocoder([frames[0], frames[2]])[0]
     second = model.vocoder([frames[3], frames[0]])[1]
-    assert np.abs(second - first).max() <= near.samples
-    assert distance_db(second, first) <= near.sound_db
+    assert np.abs(second - first).max() <= tolerance.samples
+    assert distance_db(second, first) <= tolerance.sound_db
 
 
-def test_the_same_seed_is_the_same_sound_whatever_the_seeds_of_others(model: Model, row: Row, near: Near) -> None:
+def test_the_same_seed_sounds_the_same_whatever_the_seeds_of_others(
+    model: Model, row: Row, tolerance: Tolerance
+) -> None:
     plain, other = row(9), row(5, "am_adam")
     sounds = [
-        model.vocoder(model.acoustic([replace(other, seed=mate), replace(plain, seed=seed)]))[1]
-        for seed, mate in ((None, None), (1, 2), (1, 3), (2**63 - 1, 1))
+        model.vocoder(model.acoustic([replace(other, seed=other_seed), replace(plain, seed=seed)]))[1]
+        for seed, other_seed in ((None, None), (1, 2), (1, 3), (2**63 - 1, 1))
     ]
     for sound in sounds[1:]:
-        assert np.abs(sound - sounds[0]).max() <= near.samples
-        assert distance_db(sound, sounds[0]) <= near.sound_db
+        assert np.abs(sound - sounds[0]).max() <= tolerance.samples
+        assert distance_db(sound, sounds[0]) <= tolerance.sound_db
 
 
 def test_slower_speech_takes_longer(model: Model, row: Row) -> None:
@@ -149,10 +151,10 @@ def test_a_style_that_is_not_finite_is_refused(model: Model, row: Row) -> None:
     assert caught.value.param == "voice"
 
 
-def test_a_broken_row_is_an_error_and_its_mates_speak_on_without_it(model: Model, row: Row) -> None:
-    good, poor = model.acoustic([row(4), row(6)])
+def test_a_broken_row_is_an_error_and_the_others_work_without_it(model: Model, row: Row) -> None:
+    good, other = model.acoustic([row(4), row(6)])
     (before,) = model.vocoder([good])
-    broken = replace(poor, f0=np.full_like(poor.f0, np.nan))
+    broken = replace(other, f0=np.full_like(other.f0, np.nan))
     with pytest.raises(ModelFailed, match="finite"):
         model.vocoder([good, broken])
     (after,) = model.vocoder([good])
@@ -160,12 +162,12 @@ def test_a_broken_row_is_an_error_and_its_mates_speak_on_without_it(model: Model
 
 
 @pytest.mark.parametrize("speed", [0.0, -1.0, float("nan"), float("inf"), 9.0])
-def test_a_speed_that_nobody_speaks_at_is_refused(model: Model, row: Row, speed: float) -> None:
+def test_a_speed_outside_the_limits_is_refused(model: Model, row: Row, speed: float) -> None:
     with pytest.raises(InvalidInput, match="speed"):
         model.acoustic([row(3, speed=speed)])
 
 
-def test_broken_sound_is_refused() -> None:
+def test_broken_samples_are_refused() -> None:
     frames = Frames(np.array([2]), np.zeros((512, 2), np.float32), *[np.zeros(4, np.float32)] * 2, np.zeros(256))  # type: ignore[arg-type]
     sound = np.zeros(2 * SAMPLES_PER_FRAME, np.float32)
     assert check_samples(frames, sound) is sound

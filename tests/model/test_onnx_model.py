@@ -1,4 +1,4 @@
-"""The parts are the official graph, and nothing else."""
+"""The split ONNX graphs compute what the official graph computes; broken files are named."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ import pytest
 
 from tutti.errors import StorageFull, WeightsCorrupt, WeightsUnavailable
 from tutti.model.choice import Choice, load
-from tutti.model.onnx import split as cut
+from tutti.model.onnx import split
 from tutti.speech import Utterance
 from tutti.text.vocab import encode
 from tutti.voices import Voices
@@ -25,7 +25,7 @@ FP32 = Choice("onnx", "cpu", "fp32")
 @pytest.mark.weights
 @pytest.mark.parametrize("precision", ["fp32", "int8"])
 @pytest.mark.parametrize("threads", [1, 2])
-def test_cutting_does_not_change_a_sample(home: Path, official: dict[str, Path], precision: str, threads: int) -> None:
+def test_splitting_changes_no_sample(home: Path, official: dict[str, Path], precision: str, threads: int) -> None:
     options = ort.SessionOptions()
     options.intra_op_num_threads = threads
     whole = ort.InferenceSession(official[precision], options, providers=["CPUExecutionProvider"])
@@ -39,7 +39,7 @@ def test_cutting_does_not_change_a_sample(home: Path, official: dict[str, Path],
         assert np.array_equal(ours, theirs.reshape(-1))
 
 
-def test_a_missing_model_names_the_cure(tmp_path: Path) -> None:
+def test_the_error_for_a_missing_model_names_the_command(tmp_path: Path) -> None:
     with pytest.raises(WeightsUnavailable, match="tutti pull"):
         load(tmp_path / "model.onnx", FP32, 1)
 
@@ -52,19 +52,19 @@ def test_a_file_that_is_not_kokoro_is_named(tmp_path: Path, content: bytes) -> N
     assert not list(tmp_path.glob("*.partial"))
 
 
-def test_a_broken_half_is_named(tmp_path: Path) -> None:
+def test_a_broken_part_is_named(tmp_path: Path) -> None:
     official = tmp_path / "model.onnx"
-    for name in (official, *(official.with_suffix(f".{half}.onnx") for half in cut.Graphs._fields)):
+    for name in (official, *(official.with_suffix(f".{part}.onnx") for part in split.Graphs._fields)):
         name.write_bytes(b"rubbish")
     with pytest.raises(WeightsCorrupt, match=r"model\.acoustic\.onnx"):
         load(official, FP32, 1)
 
 
-def test_a_full_disk_leaves_no_half_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_leaves_no_partial_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(_fd: int) -> None:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("os.fsync", full)
     with pytest.raises(StorageFull, match="No space left"):
-        cut._write(b"graph", tmp_path / "half.onnx")
+        split._write(b"graph", tmp_path / "part.onnx")
     assert not list(tmp_path.iterdir())

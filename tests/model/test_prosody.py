@@ -1,4 +1,4 @@
-"""Prosody: neutral is nothing, each control moves what it names, and no row hears its neighbours."""
+"""Prosody: neutral changes nothing, each control changes what it names, and no row hears its neighbours."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from tests.fakes import running, silent_voices, tone_engine
-from tests.pitch_meter import moved_semitones, semitones
-from tests.recogniser_helper import heard, word_error_rate
+from tests.pitch_meter import semitones, shift_semitones
+from tests.recogniser_helper import recognise, word_error_rate
 from tutti.engine.build import open_engine
 from tutti.errors import InvalidInput
-from tutti.model.prosody import EMOTIONS, LIMITS, VOICED_HZ, check_prosody, emotion, intone, together
+from tutti.model.prosody import EMOTIONS, LIMITS, VOICED_HZ, apply_prosody, check_prosody, combine, find_emotion
 from tutti.model.tone import ToneModel
 from tutti.settings import Settings
 from tutti.speech import SAMPLE_RATE, Frames, Prosody, Samples, Utterance
@@ -32,17 +32,17 @@ def frames(f0: np.ndarray) -> Frames:
 
 
 @given(curves)
-def test_neutral_is_nothing(f0: np.ndarray) -> None:
+def test_neutral_prosody_changes_nothing(f0: np.ndarray) -> None:
     row = frames(f0)
-    intone(row, Prosody())
+    apply_prosody(row, Prosody())
     assert row.f0.tobytes() == f0.tobytes()
     assert (row.energy == 1).all()
 
 
 @given(curves, prosodies)
-def test_silence_stays_silent_and_sound_stays_sound(f0: np.ndarray, prosody: Prosody) -> None:
+def test_unvoiced_stays_unvoiced_and_voiced_stays_voiced(f0: np.ndarray, prosody: Prosody) -> None:
     row = frames(f0)
-    intone(row, prosody)
+    apply_prosody(row, prosody)
     assert ((row.f0 > VOICED_HZ) == (f0 > VOICED_HZ)).all()
     assert (row.f0[f0 <= VOICED_HZ] == f0[f0 <= VOICED_HZ]).all()
     assert np.isfinite(row.f0).all()
@@ -52,14 +52,14 @@ def test_silence_stays_silent_and_sound_stays_sound(f0: np.ndarray, prosody: Pro
 def test_pitch_is_semitones(pitch: float) -> None:
     f0 = np.array([0, 110, 150, 220, 3], np.float32)
     row = frames(f0)
-    intone(row, Prosody(pitch))
+    apply_prosody(row, Prosody(pitch))
     assert row.f0 == pytest.approx(f0 * np.where(f0 > VOICED_HZ, 2 ** (pitch / 12), 1), rel=1e-5)
 
 
 @given(st.floats(0, 2))
 def test_range_widens_intervals_around_the_median(pitch_range: float) -> None:
     row = frames(np.array([0, 100, 150, 225], np.float32))
-    intone(row, Prosody(pitch_range=pitch_range))
+    apply_prosody(row, Prosody(pitch_range=pitch_range))
     assert row.f0[2] == pytest.approx(150, rel=1e-5)
     for before, after in ((100, row.f0[1]), (225, row.f0[3])):
         assert semitones(150, after) == pytest.approx(pitch_range * semitones(150, before), abs=1e-3)
@@ -67,7 +67,7 @@ def test_range_widens_intervals_around_the_median(pitch_range: float) -> None:
 
 def test_energy_moves_energy_alone() -> None:
     row = frames(np.array([0, 100], np.float32))
-    intone(row, Prosody(energy=2))
+    apply_prosody(row, Prosody(energy=2))
     assert (row.f0 == [0, 100]).all()
     assert np.ptp(row.energy) == 0
     assert row.energy[0] > 1
@@ -75,7 +75,7 @@ def test_energy_moves_energy_alone() -> None:
 
 def test_a_row_without_any_pitch_is_left_alone() -> None:
     row = frames(np.zeros(3, np.float32))
-    intone(row, Prosody(5, 2, 0))
+    apply_prosody(row, Prosody(5, 2, 0))
     assert not row.f0.any()
 
 
@@ -90,37 +90,36 @@ def test_limits_name_the_field(name: str, value: float) -> None:
 def test_emotions_keep_the_limits_and_have_names() -> None:
     for name, preset in EMOTIONS.items():
         check_prosody(preset.prosody)
-        assert emotion(f" {name.upper()} ") is preset
+        assert find_emotion(f" {name.upper()} ") is preset
     with pytest.raises(InvalidInput, match="did you mean excited") as error:
-        emotion("exited")
+        find_emotion("exited")
     assert error.value.param == "emotion"
 
 
 @given(prosodies, prosodies)
-def test_what_adds_up_keeps_the_limits(first: Prosody, then: Prosody) -> None:
-    check_prosody(together(first, then))
-    assert together(first, Prosody()) == first
+def test_combined_prosody_keeps_the_limits(first: Prosody, second: Prosody) -> None:
+    check_prosody(combine(first, second))
+    assert combine(first, Prosody()) == first
 
 
 @given(st.lists(st.tuples(st.integers(1, 9), prosodies), min_size=1, max_size=6))
-def test_a_row_does_not_hear_its_neighbours(asked: list[tuple[int, Prosody]]) -> None:
+def test_a_row_does_not_hear_its_neighbours(specs: list[tuple[int, Prosody]]) -> None:
     rows = [
         Utterance(np.array([0, *range(5, 5 + n), 0]), np.zeros(256, np.float32), prosody=prosody)
-        for n, prosody in asked
+        for n, prosody in specs
     ]
-    together_ = spoken(rows)
-    for row, samples in zip(rows, together_, strict=True):
-        (alone,) = spoken([row])
+    for row, samples in zip(rows, speak(rows), strict=True):
+        (alone,) = speak([row])
         assert np.array_equal(samples, alone)
 
 
-def spoken(rows: list[Utterance]) -> list[Samples]:
-    desk = StageRunner(lambda: {"tone": ToneModel()}, lambda *_: None)
-    desk.acoustic("tone", list(enumerate(rows)))
-    return desk.vocoder("tone", range(len(rows)))
+def speak(rows: list[Utterance]) -> list[Samples]:
+    runner = StageRunner(lambda: {"tone": ToneModel()}, lambda *_: None)
+    runner.acoustic("tone", list(enumerate(rows)))
+    return runner.vocoder("tone", range(len(rows)))
 
 
-def test_an_engine_speaks_as_asked(tmp_path: Path) -> None:
+def test_an_engine_applies_parameters_and_marks(tmp_path: Path) -> None:
     def cycles(samples: Samples) -> int:
         return int(np.count_nonzero(np.diff(np.signbit(samples))))
 
@@ -148,10 +147,10 @@ def test_features_on_a_device_stay_there() -> None:
     torch = pytest.importorskip("torch")
     from tutti.model.torch.kokoro.padding import DeviceFrames
 
-    resident, f0 = torch.zeros(4, 512), np.full(8, 100, np.float32)
-    row = DeviceFrames(np.ones(4, np.int64), resident, f0, np.zeros(8, np.float32), np.zeros(256, np.float32))
-    intone(row, Prosody(12, 1, 1))
-    assert row.resident is resident
+    features, f0 = torch.zeros(4, 512), np.full(8, 100, np.float32)
+    row = DeviceFrames(np.ones(4, np.int64), features, f0, np.zeros(8, np.float32), np.zeros(256, np.float32))
+    apply_prosody(row, Prosody(12, 1, 1))
+    assert row.device_features is features
     assert row.f0 == pytest.approx(200)
     assert (row.energy > 0).all()
 
@@ -164,14 +163,14 @@ TEXT = "The old bridge stands over the river."
 
 
 @pytest.mark.weights
-def test_the_voice_itself_moves(home: Path) -> None:
-    """Three semitones are three semitones in the sound; length and words stay."""
+def test_pitch_and_energy_are_measurable_in_the_audio(home: Path) -> None:
+    """Three semitones are three semitones in the audio; length and words stay."""
     with running(open_engine(Settings(home=home, precision="fp32", offline=True))) as engine:
         plain = engine.speak(TEXT)
         for pitch, energy in ((3.0, 0.0), (-3.0, 0.0), (0.0, 3.0), (0.0, -3.0)):
-            said = engine.speak(TEXT, pitch=pitch, energy=energy)
-            assert len(said.samples) == len(plain.samples)
-            assert moved_semitones(plain.samples, said.samples) == pytest.approx(pitch, abs=0.2)
-            louder_db = 10 * np.log10(np.mean(said.samples**2) / np.mean(plain.samples**2))
+            changed = engine.speak(TEXT, pitch=pitch, energy=energy)
+            assert len(changed.samples) == len(plain.samples)
+            assert shift_semitones(plain.samples, changed.samples) == pytest.approx(pitch, abs=0.2)
+            louder_db = 10 * np.log10(np.mean(changed.samples**2) / np.mean(plain.samples**2))
             assert louder_db == pytest.approx(energy, abs=1.0)
-            assert word_error_rate(TEXT, heard(said.samples, SAMPLE_RATE)) == 0
+            assert word_error_rate(TEXT, recognise(changed.samples, SAMPLE_RATE)) == 0

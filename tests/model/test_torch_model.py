@@ -1,4 +1,4 @@
-"""Our own Kokoro is the official one, and a row of a padded batch is the row alone."""
+"""Our PyTorch Kokoro equals the official graph, and a row of a padded batch equals the row alone."""
 
 import dataclasses
 import pickle
@@ -10,25 +10,25 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from tests.model.mel import distance_db  # noqa: E402
 from tutti.errors import DeviceFull, InvalidInput, MissingExtra, ModelFailed, WeightsCorrupt, WeightsUnavailable  # noqa: E402
 from tutti.model.buckets import Ladder, Shapes  # noqa: E402
 from tutti.model.onnx.model import OnnxModel  # noqa: E402
-from tutti.model.torch.cuda_graphs import Replays  # noqa: E402
+from tutti.model.torch.cuda_graphs import GraphedFunction  # noqa: E402
 from tutti.model.torch.kokoro import weights  # noqa: E402
-from tutti.model.torch.kokoro.adain import bent, moments  # noqa: E402
+from tutti.model.torch.kokoro.adain import adain, moments_of  # noqa: E402
 from tutti.model.torch.kokoro.convs import Upsample  # noqa: E402
-from tutti.model.torch.kokoro.linear import halves  # noqa: E402
+from tutti.model.torch.kokoro.linear import split_fp16  # noqa: E402
 from tutti.model.torch.kokoro.lstm import BiLSTM  # noqa: E402
-from tutti.model.torch.kokoro.masks import Ends  # noqa: E402
+from tutti.model.torch.kokoro.masks import RowMask  # noqa: E402
 from tutti.model.torch.kokoro.padding import DeviceFrames  # noqa: E402
-from tutti.model.torch.kokoro.source import Fourier, Source  # noqa: E402
+from tutti.model.torch.kokoro.source import OUTPUT_GAIN, STFT, HarmonicSource  # noqa: E402
 from tutti.model.torch.model import TorchModel  # noqa: E402
 from tutti.speech import SAMPLES_PER_FRAME, Frames, Utterance  # noqa: E402
 from tutti.text.vocab import encode  # noqa: E402
+from tutti.verify.mel import distance_db  # noqa: E402
 from tutti.voices import Voices  # noqa: E402
 
-MAX_DB = 0.7  # a hundred-thousandth more pitch alone moves the vocoder by half of this
+MAX_DB = 0.7  # a change of the pitch by 1e-5 already moves the output by half of this
 SENTENCES = [
     ("af_heart", "wˈʌn pˈæs.", 1.0),
     ("bm_george", "ðə kwˈɪk bɹˈWn fˈɒks, ænd ðˈɛn ɪt slˈiːps.", 1.3),
@@ -38,13 +38,13 @@ SENTENCES = [
 
 @pytest.fixture(scope="module")
 def state(official: dict[str, Path]) -> weights.State:
-    return weights.read(official["fp32"])
+    return weights.read_state(official["fp32"])
 
 
 @pytest.fixture(scope="module")
 def ours(state: weights.State, tmp_path_factory: pytest.TempPathFactory) -> TorchModel:
     path = tmp_path_factory.mktemp("archive") / "kokoro.npz"
-    weights.export(state, path, np.float32)
+    weights.write_archive(state, path, np.float32)
     return TorchModel(path, "cpu")
 
 
@@ -58,7 +58,7 @@ def theirs(official: dict[str, Path]) -> Iterator[OnnxModel]:
 @pytest.fixture(scope="module")
 def rows(home: Path) -> list[Utterance]:
     voices = Voices(home / "voices")
-    return [Utterance(encode(said), voices.get(name).style(len(said)), speed) for name, said, speed in SENTENCES]
+    return [Utterance(encode(text), voices.get(name).style(len(text)), speed) for name, text, speed in SENTENCES]
 
 
 @pytest.fixture(scope="module")
@@ -103,8 +103,8 @@ def test_a_row_does_not_hear_its_neighbours(ours: TorchModel, rows: list[Utteran
 
 
 @pytest.mark.weights
-def test_the_padded_pass_itself_keeps_rows_apart(ours: TorchModel, rows: list[Utterance]) -> None:
-    """Not as the buckets would have it: the shortest row with the longest, in one shape."""
+def test_rows_stay_independent_in_one_heavily_padded_pass(ours: TorchModel, rows: list[Utterance]) -> None:
+    """Against the buckets' plan: the shortest row with the longest, in one shape."""
     plan = ours.plan
     shapes = Shapes((2,), Ladder(128, 256), 0, per_group=10_000)
     ours.plan = dataclasses.replace(plan, frames=shapes)
@@ -119,20 +119,20 @@ def test_the_padded_pass_itself_keeps_rows_apart(ours: TorchModel, rows: list[Ut
 
 
 @pytest.mark.weights
-def test_changed_pitch_is_heard_and_frames_travel_between_processes(ours: TorchModel, rows: list[Utterance]) -> None:
-    (spoken,) = ours.acoustic(rows[:1])
-    assert isinstance(spoken, DeviceFrames)
-    carried = pickle.loads(pickle.dumps(spoken))
-    assert type(carried) is Frames
-    assert np.array_equal(carried.features, spoken.features)
-    higher = dataclasses.replace(spoken, f0=spoken.f0 * 1.2)
-    plain, again, high = ours.vocoder([spoken, carried, higher])
-    assert distance_db(plain, again) < 0.01
+def test_changed_pitch_is_audible_and_frames_can_be_pickled(ours: TorchModel, rows: list[Utterance]) -> None:
+    (original,) = ours.acoustic(rows[:1])
+    assert isinstance(original, DeviceFrames)
+    copy = pickle.loads(pickle.dumps(original))
+    assert type(copy) is Frames
+    assert np.array_equal(copy.features, original.features)
+    higher = dataclasses.replace(original, f0=original.f0 * 1.2)
+    plain, copied, high = ours.vocoder([original, copy, higher])
+    assert distance_db(plain, copied) < 0.01
     assert distance_db(plain, high) > 1
 
 
 @pytest.mark.weights
-def test_upstreams_checkpoint_gives_the_same_numbers(state: weights.State, tmp_path: Path) -> None:
+def test_upstreams_checkpoint_gives_the_same_weights(state: weights.State, tmp_path: Path) -> None:
     parts: dict[str, dict[str, torch.Tensor]] = {"bert": {"module.pooler.weight": torch.zeros(2, 2)}}
     for name, tensor in state.items():
         part, _, rest = name.partition(".")
@@ -143,9 +143,9 @@ def test_upstreams_checkpoint_gives_the_same_numbers(state: weights.State, tmp_p
         else:
             names[f"module.{rest}"] = tensor
     torch.save(parts, tmp_path / "kokoro.pth")
-    found = weights.read(tmp_path / "kokoro.pth")
-    assert found.keys() == state.keys()
-    assert all(torch.allclose(found[name], state[name], atol=1e-5, rtol=1e-4) for name in state)
+    loaded = weights.read_state(tmp_path / "kokoro.pth")
+    assert loaded.keys() == state.keys()
+    assert all(torch.allclose(loaded[name], state[name], atol=1e-5, rtol=1e-4) for name in state)
 
 
 @pytest.mark.weights
@@ -158,7 +158,7 @@ def test_a_tensor_too_many_or_too_few_is_named(state: weights.State) -> None:
 
 
 @pytest.mark.weights
-def test_rows_that_nobody_can_say_are_refused(ours: TorchModel, rows: list[Utterance]) -> None:
+def test_invalid_rows_are_refused(ours: TorchModel, rows: list[Utterance]) -> None:
     assert ours.acoustic([]) == ours.vocoder([]) == []
     wrong = [
         ({"speed": 9}, "speed"),
@@ -166,13 +166,13 @@ def test_rows_that_nobody_can_say_are_refused(ours: TorchModel, rows: list[Utter
         ({"tokens": np.zeros(2, np.int64)}, "phonemes, not 0"),
         ({"tokens": np.ones(513, np.int64)}, "phonemes, not 511"),
     ]
-    for change, why in wrong:
-        with pytest.raises(InvalidInput, match=why):
+    for change, message in wrong:
+        with pytest.raises(InvalidInput, match=message):
             ours.acoustic([rows[0], dataclasses.replace(rows[0], **change)])
 
 
 @pytest.mark.weights
-def test_a_full_device_and_a_broken_one_are_told_apart(
+def test_out_of_memory_and_other_device_errors_are_distinguished(
     ours: TorchModel, rows: list[Utterance], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(*_: object) -> None:
@@ -181,16 +181,16 @@ def test_a_full_device_and_a_broken_one_are_told_apart(
     def broken(*_: object) -> None:
         raise RuntimeError("no device")
 
-    monkeypatch.setattr(ours, "_read", full)
+    monkeypatch.setattr(ours, "_encode_tokens", full)
     with pytest.raises(DeviceFull, match="fewer rows"):
         ours.acoustic(rows)
-    monkeypatch.setattr(ours, "_read", broken)
+    monkeypatch.setattr(ours, "_encode_tokens", broken)
     with pytest.raises(ModelFailed, match="no device"):
         ours.acoustic(rows)
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device")
-def test_a_missing_device_names_the_cure() -> None:
+def test_the_error_for_a_missing_device_names_an_alternative() -> None:
     with pytest.raises(MissingExtra, match="device=cpu"):
         TorchModel(Path("model.onnx"), "cuda")
 
@@ -198,67 +198,67 @@ def test_a_missing_device_names_the_cure() -> None:
 @pytest.mark.parametrize("name", ["model.onnx", "model.npz", "model.pth", "model.txt"])
 def test_a_file_that_is_not_kokoro_is_named(tmp_path: Path, name: str) -> None:
     with pytest.raises(WeightsUnavailable, match=name):
-        weights.read(tmp_path / name)
+        weights.read_state(tmp_path / name)
     (tmp_path / name).write_bytes(b"not a network at all")
     with pytest.raises(WeightsCorrupt, match=name):
-        weights.read(tmp_path / name)
+        weights.read_state(tmp_path / name)
 
 
-def test_the_bilstm_turns_round_at_each_rows_own_end() -> None:
+def test_the_backward_lstm_starts_at_each_rows_own_end() -> None:
     plain = torch.nn.LSTM(6, 4, batch_first=True, bidirectional=True)
     masked = BiLSTM(6, 8)
     masked.load_state_dict(plain.state_dict())
     x, lengths = torch.randn(3, 9, 6), torch.tensor([9, 1, 5])
     with torch.no_grad():
-        found = masked(x, Ends.of(lengths, 9))
-        for row, n, y in zip(x, lengths.tolist(), found, strict=True):
+        output = masked(x, RowMask.of(lengths, 9))
+        for row, n, y in zip(x, lengths.tolist(), output, strict=True):
             assert torch.allclose(y[:n], plain(row[None, :n])[0][0], atol=1e-6)
 
 
 @pytest.mark.parametrize("alpha", [None, torch.tensor([0.5, 1.0, 2.0, 3.0, 7.0])])
 def test_padding_does_not_change_a_norm(alpha: torch.Tensor | None) -> None:
-    x, manner, like = torch.randn(1, 7, 5), torch.randn(1, 10), torch.empty(1, 8, 3)
+    x, style, like = torch.randn(1, 7, 5), torch.randn(1, 10), torch.empty(1, 8, 3)
     padded = torch.cat([x, torch.full((1, 50, 5), 9.0)], dim=1)
-    alone, among = (
-        bent(part, moments(part, ends), manner, alpha, ends, like)
-        for part, ends in ((x, Ends.of(torch.tensor([7]), 7)), (padded, Ends.of(torch.tensor([7]), 57)))
+    alone, in_padding = (
+        adain(value, moments_of(value, mask), style, alpha, mask, like)
+        for value, mask in ((x, RowMask.of(torch.tensor([7]), 7)), (padded, RowMask.of(torch.tensor([7]), 57)))
     )
-    assert torch.allclose(alone, among[:, :7], atol=1e-5)
-    assert not among[:, 7:].any()
-    assert not among[:, :, 5:].any()
+    assert torch.allclose(alone, in_padding[:, :7], atol=1e-5)
+    assert not in_padding[:, 7:].any()
+    assert not in_padding[:, :, 5:].any()
 
 
 def test_upsampling_is_a_transposed_convolution() -> None:
     up = Upsample(4, 3, 12, 6)
     torch.nn.init.normal_(up.weight)
-    up.lay_out()
+    up.pack_weights()
     x = torch.randn(2, 9, 4)
     with torch.no_grad():
         expected = torch.nn.functional.conv_transpose1d(x.transpose(1, 2), up.weight, stride=6, padding=3)
-        found = up(x, Ends.of(torch.tensor([9, 9]), 9), ahead=1)
-    assert torch.allclose(found[:, 1:], expected.transpose(1, 2), atol=1e-5)
+        output = up(x, RowMask.of(torch.tensor([9, 9]), 9), n_prefix=1)
+    assert torch.allclose(output[:, 1:], expected.transpose(1, 2), atol=1e-5)
 
 
-def test_two_halves_hold_what_durations_need() -> None:
+def test_two_fp16_halves_keep_22_bits() -> None:
     x = torch.randn(64, 64) * torch.logspace(-4, 0, 64)
-    high, low, scale = halves(x)
+    high, low, scale = split_fp16(x)
     assert high.isfinite().all()
     assert ((high.double() + low.double()) * scale - x).abs().max() < 2**-21 * x.abs().max()
 
 
-def test_the_transform_is_undone_up_to_each_rows_own_end() -> None:
-    fourier = Fourier()
+def test_the_inverse_stft_restores_each_row_up_to_its_own_end() -> None:
+    stft = STFT()
     wave = torch.randn(2, 600)
     lengths = torch.tensor([600, 300])
-    hops = Ends.of(lengths // 5 + 1, 121)
-    magnitude, angle = fourier.spectrum(wave, hops, torch.empty(1, 24, 1))[:, :, :22].chunk(2, dim=-1)
-    again = fourier.inverse(magnitude, angle, hops) / 1.5
-    for row, back, n in zip(wave, again, lengths.tolist(), strict=True):
-        assert torch.allclose(back[:n], row[:n], atol=1e-4)
+    hops = RowMask.of(lengths // 5 + 1, 121)
+    magnitude, angle = stft.spectrum(wave, hops, torch.empty(1, 24, 1))[:, :, :22].chunk(2, dim=-1)
+    restored = stft.inverse(magnitude, angle, hops) / OUTPUT_GAIN
+    for row, restored_row, n in zip(wave, restored, lengths.tolist(), strict=True):
+        assert torch.allclose(restored_row[:n], row[:n], atol=1e-4)
 
 
-def test_the_source_hums_at_its_pitch() -> None:
-    source = Source()
+def test_the_source_has_its_pitch_and_is_silent_where_unvoiced() -> None:
+    source = HarmonicSource()
     with torch.no_grad():
         source.l_linear.weight.zero_()[0, 0] = 1
         source.l_linear.bias.zero_()
@@ -267,7 +267,7 @@ def test_the_source_hums_at_its_pitch() -> None:
     assert not wave[1].any()
 
 
-def test_a_captured_shape_is_replayed_and_any_other_runs_as_it_comes() -> None:
+def test_a_captured_shape_is_replayed_and_any_other_runs_without_a_graph() -> None:
     def twice(x: torch.Tensor) -> tuple[torch.Tensor]:
         return (x * 2,)
 
@@ -278,12 +278,12 @@ def test_a_captured_shape_is_replayed_and_any_other_runs_as_it_comes() -> None:
         captured.append(inputs[0].shape)
         return lambda: outputs[0].copy_(function(*inputs)[0]), outputs
 
-    replays = Replays(twice, capture)
-    replays.capture(torch.zeros(4))
-    replays.capture(torch.ones(4))
+    graphed = GraphedFunction(twice, capture)
+    graphed.capture(torch.zeros(4))
+    graphed.capture(torch.ones(4))
     assert captured == [(4,)]
-    first, second = (replays(torch.full((4,), value))[0] for value in (1.0, 5.0))
+    first, second = (graphed(torch.full((4,), value))[0] for value in (1.0, 5.0))
     assert first.tolist() == [2.0] * 4
     assert second.tolist() == [10.0] * 4
-    assert replays(torch.ones(3))[0].tolist() == [2.0] * 3
-    assert len(replays) == 1
+    assert graphed(torch.ones(3))[0].tolist() == [2.0] * 3
+    assert len(graphed) == 1

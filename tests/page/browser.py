@@ -1,4 +1,4 @@
-"""One person at the page: what is pressed, what is seen, what is heard."""
+"""Drive the page in a browser: press buttons, read what is shown, check what is played."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -13,108 +13,115 @@ CHROMIUM_FLAGS = [
     *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
     "--autoplay-policy=no-user-gesture-required",
 ]
-PATIENCE_MS = 120_000  # machines are shared and slow; nothing here waits for time to pass
+TIMEOUT_MS = 120_000  # generous for slow machines; only a failing test waits that long
 
 
 class Visitor:
-    """A tab with storage of its own. Leaving fails if the console complained or another host was called."""
+    """A tab with its own storage. Closing fails if the console has errors or another host was called."""
 
     def __init__(self, browser: Any, url: str, fragment: str = "", **options: Any) -> None:
         self.url = url
         self.context = browser.new_context(**{"viewport": {"width": 1280, "height": 900}, **options})
         self.page = self.context.new_page()
-        self.page.set_default_timeout(PATIENCE_MS)
-        self.complaints: list[str] = []
-        self.strangers: list[str] = []
-        self.expected: list[str] = []
-        self.page.on("console", lambda said: said.type in ("error", "warning") and self.complaints.append(said.text))
-        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
-        self.page.on("request", lambda request: self._met(request.url))
-        self.page.on("websocket", lambda socket: self._met(socket.url.replace("ws:", "http:", 1)))
+        self.page.set_default_timeout(TIMEOUT_MS)
+        self.console_errors: list[str] = []
+        self.other_hosts: list[str] = []
+        self.expected_errors: list[str] = []
+        self.page.on("console", self._check_console)
+        self.page.on("pageerror", lambda error: self.console_errors.append(str(error)))
+        self.page.on("request", lambda request: self._check_host(request.url))
+        self.page.on("websocket", lambda socket: self._check_host(socket.url.replace("ws:", "http:", 1)))
         self.page.goto(url + "/" + fragment)
 
-    def _met(self, url: str) -> None:
-        if not url.startswith((self.url + "/", f"blob:{self.url}/")):
-            self.strangers.append(url)
+    def _check_console(self, message: Any) -> None:
+        if message.type in ("error", "warning"):
+            self.console_errors.append(message.text)
 
-    def leave(self) -> None:
+    def _check_host(self, url: str) -> None:
+        if not url.startswith((self.url + "/", f"blob:{self.url}/")):
+            self.other_hosts.append(url)
+
+    def close(self) -> None:
         self.context.close()
-        assert not self.strangers
-        assert [said for said in self.complaints if not any(part in said for part in self.expected)] == []
+        assert not self.other_hosts
+        errors = [error for error in self.console_errors if not any(part in error for part in self.expected_errors)]
+        assert errors == []
 
     def press(self, name: str, exact: bool = True) -> None:
         self.page.get_by_role("button", name=name, exact=exact).click()
 
-    def write(self, text: str) -> None:
+    def enter_text(self, text: str) -> None:
         self.page.locator("#text").fill(text)
 
     def slide(self, name: str, value: float) -> None:
-        """Moves a slider as a hand would, telling the page."""
+        """Set a slider and send its input event."""
         self.page.locator(f"#{name}").fill(f"{value:g}")
 
-    def text(self, place: str) -> str:
-        return str(self.page.locator(place).inner_text())
+    def text(self, selector: str) -> str:
+        return str(self.page.locator(selector).inner_text())
 
-    def told(self, name: str) -> str:
-        """What the player says of itself."""
-        return str(self.page.locator(".transport").get_attribute(f"data-{name}"))
+    def player_data(self, name: str) -> str:
+        """Read a data attribute of the player."""
+        return str(self.page.locator(".player").get_attribute(f"data-{name}"))
 
-    def wait(self, place: str) -> None:
-        self.page.wait_for_selector(place)
+    def wait(self, selector: str) -> None:
+        self.page.wait_for_selector(selector)
 
     @contextmanager
-    def starting(self) -> Iterator[None]:
-        """What is pressed inside makes the player begin anew; afterwards it tells of that, and of nothing before."""
-        strip = self.page.locator(".transport")
-        before = strip.get_attribute("data-turn") if strip.count() else ""
+    def new_playback(self) -> Iterator[None]:
+        """Wait until the player has started what is pressed inside the block."""
+        player = self.page.locator(".player")
+        before = player.get_attribute("data-command") if player.count() else ""
         yield
-        self.wait(f".transport:not([data-turn='{before}'])")
+        self.wait(f".player:not([data-command='{before}'])")
 
-    def say(self, text: str | None = None) -> None:
-        """Speaks what is written, and hears it out."""
+    def speak(self, text: str | None = None) -> None:
+        """Speak the text and wait until it has been played."""
         if text is not None:
-            self.write(text)
-        with self.starting():
+            self.enter_text(text)
+        with self.new_playback():
             self.press("Speak")
-        self.hear_out()
+        self.wait_for_end()
 
-    def hear_out(self) -> None:
-        """Until all has come and the last sample was played."""
-        self.wait(".transport[data-state=whole][data-playing=false][data-heard]")
+    def wait_for_end(self) -> None:
+        """Wait until all audio has arrived and the last sample was played."""
+        self.wait(".player[data-state=whole][data-playing=false][data-played]")
 
     @contextmanager
-    def watching_words(self) -> Iterator[list[tuple[float, int]]]:
-        """Every change of the place and of the lit word, each as (seconds, number of the word or -1)."""
+    def record_words(self) -> Iterator[list[tuple[float, int]]]:
+        """Record every change of the position and the highlighted word, as (seconds, number of the word or -1)."""
         self.page.evaluate(
             """() => {
-              window.seen = [];
-              window.watcher = new MutationObserver(() => {
-                const words = document.querySelector(".lyrics");
-                const lit = words?.querySelector("[aria-current]");
-                if (words?.dataset.at) window.seen.push([Number(words.dataset.at), lit ? Number(lit.dataset.n) : -1]);
+              window.recorded = [];
+              window.observer = new MutationObserver(() => {
+                const words = document.querySelector(".spoken-text");
+                const current = words?.querySelector("[aria-current]");
+                const n = current ? Number(current.dataset.n) : -1;
+                if (words?.dataset.at) window.recorded.push([Number(words.dataset.at), n]);
               });
               const attributeFilter = ["data-at", "aria-current"];
-              window.watcher.observe(document.body, {subtree: true, attributes: true, attributeFilter});
+              window.observer.observe(document.body, {subtree: true, attributes: true, attributeFilter});
             }"""
         )
-        seen: list[tuple[float, int]] = []
-        yield seen
-        seen += [(at, int(n)) for at, n in self.page.evaluate("() => (window.watcher.disconnect(), window.seen)")]
+        recorded: list[tuple[float, int]] = []
+        yield recorded
+        changes = self.page.evaluate("() => (window.observer.disconnect(), window.recorded)")
+        recorded += [(at, int(n)) for at, n in changes]
 
 
 def digest(pcm: bytes) -> int:
-    """The same sum over 16-bit samples that the player keeps of what it played."""
-    made = 0
+    """Compute the player's checksum over 16-bit samples."""
+    total = 0
     for sample in np.frombuffer(pcm, "<i2").tolist():
-        made = (made * 31 + sample) & 0xFFFFFFFF
-    return made - (1 << 32) if made >> 31 else made
+        total = (total * 31 + sample) & 0xFFFFFFFF
+    return total - (1 << 32) if total >> 31 else total
 
 
-def until(met: Callable[[], bool], what: str) -> None:
-    """Waits for a condition; the time is only there so that a broken test ends."""
-    give_up = time.monotonic() + PATIENCE_MS / 1000
-    while not met():
-        assert time.monotonic() < give_up, what
+def wait_until(condition: Callable[[], bool], what: str) -> None:
+    """Poll a condition; the timeout only ends a failing test."""
+    deadline = time.monotonic() + TIMEOUT_MS / 1000
+    while not condition():
+        assert time.monotonic() < deadline, what
         time.sleep(0.02)
 
 

@@ -1,4 +1,4 @@
-"""A real browser before a real server; whatever it complains about, and whomever else it calls, fails the test."""
+"""A real browser and a real server; errors in the console and calls to other hosts fail the test."""
 
 import shutil
 from collections.abc import Callable, Iterator
@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from tests.page.browser import CHROMIUM_FLAGS, Visitor
-from tests.server.harness import House, make_stage, serving
-from tutti.server.routes.page import BUILT
+from tests.server.harness import RunningServer, make_fake_engine, serving
+from tutti.server.routes.page import PAGE_FOLDER
 
 CHROMIUMS = ("chromium", "chromium-browser", "google-chrome")
 
@@ -20,41 +20,41 @@ def voice_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def house(voice_folder: Path) -> Iterator[House]:
-    with serving(make_stage(voice_folder)) as running:
+def server(voice_folder: Path) -> Iterator[RunningServer]:
+    with serving(make_fake_engine(voice_folder)) as running:
         yield running
 
 
 @pytest.fixture(scope="session")
-def built() -> Path:
-    """The built page, or the way to get it."""
-    if not (BUILT / "index.html").exists():
+def page_folder() -> Path:
+    """The folder of the built page; skip the test if it was not built."""
+    if not (PAGE_FOLDER / "index.html").exists():
         pytest.skip("the page is not built: make page (needs npm)")
-    return BUILT
+    return PAGE_FOLDER
 
 
-# For each module anew: while it lives, its event loop counts as running in this thread, and other tests have their own.
+# Once per module: its event loop counts as running in this thread, and other tests have their own.
 @pytest.fixture(scope="module")
-def browser(built: Path) -> Iterator[Any]:
+def browser(page_folder: Path) -> Iterator[Any]:
     playwright = pytest.importorskip("playwright.sync_api", reason="pip install playwright")
-    found = next(filter(None, map(shutil.which, CHROMIUMS)), None)
-    if found is None:
+    chromium = next(filter(None, map(shutil.which, CHROMIUMS)), None)
+    if chromium is None:
         pytest.skip("no Chromium: apt-get install chromium")
-    with playwright.sync_playwright() as playing:
-        browser = playing.chromium.launch(executable_path=found, args=CHROMIUM_FLAGS)
+    with playwright.sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=chromium, args=CHROMIUM_FLAGS)
         yield browser
         browser.close()
 
 
 @pytest.fixture
 def visit(browser: Any) -> Iterator[Callable[..., Visitor]]:
-    """Opens the page of a server: `visit(house, "#batching")`; each visitor has storage of its own."""
+    """Open the page of a server: `visit(server, "#batching")`; each visitor has its own storage."""
     visitors: list[Visitor] = []
 
-    def opened(house: House, fragment: str = "", **options: Any) -> Visitor:
-        visitors.append(Visitor(browser, house.url, fragment, **options))
+    def open_page(server: RunningServer, fragment: str = "", **options: Any) -> Visitor:
+        visitors.append(Visitor(browser, server.url, fragment, **options))
         return visitors[-1]
 
-    yield opened
+    yield open_page
     for visitor in visitors:
-        visitor.leave()
+        visitor.close()

@@ -1,4 +1,4 @@
-"""The reference at /docs: every route of the server, drawn and tried out in a browser that can reach nobody else."""
+"""The API reference at /docs: every route, listed and tried in a browser that reaches no other host."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -7,7 +7,7 @@ from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
 from tests.page.browser import Visitor
-from tests.server.harness import House
+from tests.server.harness import RunningServer
 from tutti.server.routes.page import page_routes
 
 Visit = Callable[..., Visitor]
@@ -16,29 +16,29 @@ Visit = Callable[..., Visitor]
 ANSWER = ".live-responses-table .response .response-col_description"
 
 
-def tried(visitor: Visitor, path: str) -> None:
+def try_out(visitor: Visitor, path: str) -> None:
     visitor.page.locator(".opblock-summary-path", has_text=path).first.click()
     visitor.press("Try it out")
     visitor.press("Execute")
     visitor.wait(ANSWER)
 
 
-def test_every_operation_is_there_and_one_is_tried(house: House, visit: Visit) -> None:
-    reader = visit(house, "docs")
-    reader.wait(".opblock")
-    paths = house.get("/openapi.json").json()["paths"]
-    assert reader.page.locator(".opblock").count() == sum(map(len, paths.values()))
-    tried(reader, "/v1/models")
-    assert '"kokoro"' in reader.text(ANSWER)
+def test_every_operation_is_listed_and_can_be_tried(server: RunningServer, visit: Visit) -> None:
+    visitor = visit(server, "docs")
+    visitor.wait(".opblock")
+    paths = server.get("/openapi.json").json()["paths"]
+    assert visitor.page.locator(".opblock").count() == sum(map(len, paths.values()))
+    try_out(visitor, "/v1/models")
+    assert '"kokoro"' in visitor.text(ANSWER)
 
 
-def test_what_is_made_there_can_be_heard_there(house: House, visit: Visit) -> None:
-    reader = visit(house, "docs")
-    tried(reader, "/v1/audio/speech")
-    reader.page.wait_for_function("document.querySelector('audio').duration > 0.5")
+def test_audio_can_be_played_in_the_reference(server: RunningServer, visit: Visit) -> None:
+    visitor = visit(server, "docs")
+    try_out(visitor, "/v1/audio/speech")
+    visitor.page.wait_for_function("document.querySelector('audio').duration > 0.5")
 
 
-def test_a_server_without_a_page_says_where_the_document_is(tmp_path: Path) -> None:
+def test_without_a_page_the_server_names_the_openapi_document(tmp_path: Path) -> None:
     app = FastAPI(docs_url=None)
     app.include_router(page_routes(tmp_path / "missing"))
     assert "/openapi.json" in TestClient(app).get("/docs").text

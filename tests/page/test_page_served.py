@@ -1,4 +1,4 @@
-"""How the page is served: to browsers only, with nothing from elsewhere, light, and with a word where it is missing."""
+"""How the page is served: to browsers only, small, without other hosts, and with a hint if it was not built."""
 
 import gzip
 import re
@@ -8,11 +8,11 @@ import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
-from tests.server.harness import House
+from tests.server.harness import RunningServer
 from tutti.server.routes.page import page_routes
 
 HTML = {"accept": "text/html,application/xhtml+xml"}
-LIGHT_BYTES = 100_000
+MAX_SCRIPT_BYTES = 100_000
 
 
 def client(folder: Path) -> TestClient:
@@ -29,7 +29,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_browsers_get_the_page_and_programs_a_line_of_json(folder: Path) -> None:
+def test_browsers_get_the_page_and_programs_get_json(folder: Path) -> None:
     page = client(folder)
     assert page.get("/", headers=HTML).text.startswith("<!doctype html>")
     assert page.get("/", headers={"accept": "*/*"}).json()["object"] == "tutti"
@@ -37,12 +37,12 @@ def test_browsers_get_the_page_and_programs_a_line_of_json(folder: Path) -> None
 
 
 def test_a_server_without_a_page_says_how_to_build_it(tmp_path: Path) -> None:
-    reply = client(tmp_path / "missing").get("/", headers=HTML)
-    assert reply.status_code == 200
-    assert "make page" in reply.text
+    response = client(tmp_path / "missing").get("/", headers=HTML)
+    assert response.status_code == 200
+    assert "make page" in response.text
 
 
-def test_nothing_may_come_from_elsewhere_and_nothing_inline_may_run(folder: Path) -> None:
+def test_the_policy_forbids_other_hosts_and_inline_scripts(folder: Path) -> None:
     policy = client(folder).get("/", headers=HTML).headers["content-security-policy"]
     rules = dict(rule.split(" ", 1) for rule in policy.split("; "))
     assert rules["default-src"] == "'none'"
@@ -50,7 +50,7 @@ def test_nothing_may_come_from_elsewhere_and_nothing_inline_may_run(folder: Path
     assert rules["frame-ancestors"] == "'none'"
 
 
-def test_what_has_a_hash_in_its_name_is_kept_and_the_rest_is_asked_for_again(folder: Path) -> None:
+def test_hashed_files_are_immutable_and_the_rest_is_revalidated(folder: Path) -> None:
     page = client(folder)
     assert "immutable" in page.get("/assets/index-abc.js").headers["cache-control"]
     first = page.get("/", headers=HTML)
@@ -59,38 +59,38 @@ def test_what_has_a_hash_in_its_name_is_kept_and_the_rest_is_asked_for_again(fol
     assert (again.status_code, again.content) == (304, b"")
 
 
-def test_it_is_packed_for_whoever_can_unpack_it(folder: Path) -> None:
+def test_it_is_compressed_if_the_client_accepts_gzip(folder: Path) -> None:
     page = client(folder)
-    packed = page.get("/", headers=HTML | {"accept-encoding": "gzip"})
+    compressed = page.get("/", headers=HTML | {"accept-encoding": "gzip"})
     plain = page.get("/", headers=HTML | {"accept-encoding": "identity"})
-    assert packed.headers["content-encoding"] == "gzip"
-    assert int(packed.headers["content-length"]) < int(plain.headers["content-length"])
-    assert packed.text == plain.text
+    assert compressed.headers["content-encoding"] == "gzip"
+    assert int(compressed.headers["content-length"]) < int(plain.headers["content-length"])
+    assert compressed.text == plain.text
 
 
 @pytest.mark.parametrize("path", ["/assets/../page.py", "/assets/%2e%2e/index.html", "/page.py", "/assets/", "/assets"])
-def test_no_other_file_can_be_named(folder: Path, path: str) -> None:
+def test_no_other_file_is_served(folder: Path, path: str) -> None:
     (folder.parent / "page.py").write_text("secret")
     assert client(folder).get(path).status_code == 404
 
 
-def test_the_first_interaction_is_light(built: Path) -> None:
-    index = (built / "index.html").read_text(encoding="utf-8")
+def test_the_first_view_loads_little_script(page_folder: Path) -> None:
+    index = (page_folder / "index.html").read_text(encoding="utf-8")
     scripts = re.findall(r'(?:src|href)="/(assets/[^"]+\.js)"', index)
     assert scripts
-    worklets = [path.relative_to(built).as_posix() for path in (built / "assets").glob("worklet-*.js")]
+    worklets = [path.relative_to(page_folder).as_posix() for path in (page_folder / "assets").glob("worklet-*.js")]
     assert len(worklets) == 1
-    size = sum(len(gzip.compress((built / name).read_bytes())) for name in [*scripts, *worklets])
-    assert size < LIGHT_BYTES
+    size = sum(len(gzip.compress((page_folder / name).read_bytes())) for name in [*scripts, *worklets])
+    assert size < MAX_SCRIPT_BYTES
 
 
-def test_the_built_page_names_no_other_host(built: Path) -> None:
-    index = (built / "index.html").read_text(encoding="utf-8")
+def test_the_built_page_names_no_other_host(page_folder: Path) -> None:
+    index = (page_folder / "index.html").read_text(encoding="utf-8")
     assert not re.findall(r'(?:src|href)="(?!/)[^"]*"', index.replace('href="/docs"', ""))
     assert "<style" not in index
     assert "<script>" not in index
 
 
-def test_the_server_itself_serves_it(house: House, built: Path) -> None:
-    reply = house.get("/", headers=HTML)
-    assert reply.content == (built / "index.html").read_bytes()
+def test_the_server_itself_serves_it(server: RunningServer, page_folder: Path) -> None:
+    response = server.get("/", headers=HTML)
+    assert response.content == (page_folder / "index.html").read_bytes()

@@ -1,4 +1,4 @@
-"""The recogniser that judges real speech hears what was said, and notices when it was not said."""
+"""The recogniser of the tests finds the words of real speech, and notices missing ones."""
 
 from pathlib import Path
 
@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from benchmarks.speak import Speaker
-from tests.recogniser_helper import heard, word_error_rate
+from benchmarks.speaker import Speaker
+from tests.recogniser_helper import recognise, word_error_rate
 from tutti.speech import SAMPLE_RATE
 
-SAID = "The harbour was quiet, and the boats rocked gently."
+TEXT = "The harbour was quiet, and the boats rocked gently."
 PHONEMES = "ðə hˈɑɹbəɹ wʌz kwˈIət, ænd ðə bˈOts ɹˈɑkt ʤˈɛntli."
 
 
@@ -20,16 +20,16 @@ def speech(home: Path, official: dict[str, Path]) -> NDArray[np.float32]:
 
 
 @pytest.mark.weights
-def test_what_was_said_is_heard(speech: NDArray[np.float32]) -> None:
-    assert word_error_rate(SAID, heard(speech, SAMPLE_RATE)) == 0
+def test_all_words_are_recognised(speech: NDArray[np.float32]) -> None:
+    assert word_error_rate(TEXT, recognise(speech, SAMPLE_RATE)) == 0
 
 
 @pytest.mark.weights
-def test_the_sample_rate_is_believed(speech: NDArray[np.float32]) -> None:
-    assert word_error_rate(SAID, heard(np.repeat(speech, 2), 2 * SAMPLE_RATE)) == 0
-    assert word_error_rate(SAID, heard(speech, SAMPLE_RATE // 3)) > 0.5
+def test_the_sample_rate_is_used(speech: NDArray[np.float32]) -> None:
+    assert word_error_rate(TEXT, recognise(np.repeat(speech, 2), 2 * SAMPLE_RATE)) == 0
+    assert word_error_rate(TEXT, recognise(speech, SAMPLE_RATE // 3)) > 0.5
 
 
 @pytest.mark.weights
-def test_a_lost_end_is_noticed(speech: NDArray[np.float32]) -> None:
-    assert word_error_rate(SAID, heard(speech[: len(speech) // 2], SAMPLE_RATE)) > 0.2
+def test_a_missing_end_is_noticed(speech: NDArray[np.float32]) -> None:
+    assert word_error_rate(TEXT, recognise(speech[: len(speech) // 2], SAMPLE_RATE)) > 0.2

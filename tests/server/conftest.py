@@ -1,11 +1,11 @@
-"""One server for the tests that need no special one."""
+"""The server and the fake engine that most tests use."""
 
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.server.harness import House, Stage, make_stage, serving
+from tests.server.harness import FakeEngine, RunningServer, make_fake_engine, serving
 
 
 @pytest.fixture(scope="session")
@@ -14,11 +14,11 @@ def voice_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def stage(voice_folder: Path) -> Stage:
-    return make_stage(voice_folder)
+def fake_engine(voice_folder: Path) -> FakeEngine:
+    return make_fake_engine(voice_folder)
 
 
 @pytest.fixture(scope="module")
-def house(voice_folder: Path) -> Iterator[House]:
-    with serving(make_stage(voice_folder)) as running:
+def server(voice_folder: Path) -> Iterator[RunningServer]:
+    with serving(make_fake_engine(voice_folder)) as running:
         yield running

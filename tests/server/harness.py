@@ -1,9 +1,9 @@
-"""What server tests share: a tone engine whose pace a test can hold, and a real server on a free port."""
+"""Shared by server tests: a fake engine that a test can hold, and a real server on a free port."""
 
 import asyncio
 import tempfile
 import threading
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
@@ -19,10 +19,10 @@ from tests.fakes import Spelling, silent_voices, tone_engine
 from tutti.engine.monitor import Monitor
 from tutti.errors import NothingToSpeak
 from tutti.model.tone import ToneModel
-from tutti.server.app import app
-from tutti.server.run import Server, address, bound, configured
+from tutti.server.app import create_app
+from tutti.server.run import Server, bind, url_of, uvicorn_config
 from tutti.settings import Settings
-from tutti.speech import SAMPLE_RATE, Delivery, Samples, Speech, SpeechParams, Timing, Utterance, WordTime
+from tutti.speech import SAMPLE_RATE, Delivery, Frames, Samples, Speech, SpeechParams, Timing, Utterance, WordTime
 from tutti.text import chunks, vocab
 from tutti.text.chunk import Chunk
 from tutti.text.frontend import G2PThread
@@ -34,72 +34,75 @@ SHORT = "deep water"
 LONG = "The old bridge stands still under the water tonight and runs deep. " * 4
 
 
-class Stage:
-    """An engine of tones, with a hand on its curtain: hold it before any chunk, break it at one, see who left."""
+class FakeEngine:
+    """An engine of tones that a test can hold before a chunk or fail at one; it counts opened and cancelled streams."""
 
     checkpoints = ("kokoro", "kokoro-int8")
+    batching_enabled = True
+    passages_at_once = 2
 
     def __init__(self, voices: Voices) -> None:
         self.voices = voices
         self.ready = False
         self.loop: asyncio.AbstractEventLoop | None = None
-        self.hold_from: int | None = None  # chunks from this one on wait for `let_go`
-        self.break_at: int | None = None
+        self.hold_from: int | None = None  # chunks from this number on wait for `release`
+        self.fail_at: int | None = None  # the number of the chunk that raises `error`
         self.error: Exception = RuntimeError("the lights went out")
         self.may_start = threading.Event()
         self.may_start.set()
-        self.asked: list[dict[str, Any]] = []
-        self.opened = threading.Semaphore(0)  # one for each stream
-        self.closed = threading.Semaphore(0)  # one for each that ended before its last chunk
-        self._go: asyncio.Event | None = None
+        self.requests: list[dict[str, Any]] = []
+        self.streams_opened = threading.Semaphore(0)  # released once for each stream
+        self.streams_cancelled = threading.Semaphore(0)  # released for each that ended before its last chunk
+        self._released: asyncio.Event | None = None
 
     @cached_property
     def monitor(self) -> Monitor:
-        """Of an engine that never runs: nobody waits there."""
+        """The monitor of an engine that never runs: its queues stay empty."""
         return tone_engine(self.voices).monitor
 
     async def start(self) -> None:
         self.loop = asyncio.get_running_loop()
-        self._go = asyncio.Event()
+        self._released = asyncio.Event()
         await asyncio.to_thread(self.may_start.wait)
         self.ready = True
 
     async def close(self, grace_s: float = 0) -> None:
         self.ready = False
 
-    def let_go(self) -> None:
+    def release(self) -> None:
+        """Let the held chunks go on."""
         assert self.loop is not None
-        assert self._go is not None
-        self.loop.call_soon_threadsafe(self._go.set)
+        assert self._released is not None
+        self.loop.call_soon_threadsafe(self._released.set)
 
     def reset(self) -> None:
-        """As after the start; what was held has been let go."""
+        """Restore the state after the start. Held streams must have been released."""
         assert self.loop is not None
-        assert self._go is not None
-        self.loop.call_soon_threadsafe(self._go.clear)
-        self.hold_from = self.break_at = None
-        self.asked.clear()
-        for told in (self.opened, self.closed):
-            while told.acquire(blocking=False):
+        assert self._released is not None
+        self.loop.call_soon_threadsafe(self._released.clear)
+        self.hold_from = self.fail_at = None
+        self.requests.clear()
+        for counter in (self.streams_opened, self.streams_cancelled):
+            while counter.acquire(blocking=False):
                 pass
 
-    async def stream(self, text: str, params: SpeechParams, **asked: Any) -> AsyncGenerator[Speech]:
-        self.asked.append({"text": text, **asdict(params), **asked})
-        self.opened.release()
-        whole = False
+    async def stream(self, text: str, params: SpeechParams, **options: Any) -> AsyncGenerator[Speech]:
+        self.requests.append({"text": text, **asdict(params), **options})
+        self.streams_opened.release()
+        complete = False
         try:
-            for n, speech in enumerate(tones(self.voices, text, **asdict(params), **asked)):
+            for n, speech in enumerate(fake_speeches(self.voices, text, **asdict(params), **options)):
                 if self.hold_from is not None and n >= self.hold_from:
-                    assert self._go is not None
-                    await self._go.wait()
-                if self.break_at is not None and n >= self.break_at:
+                    assert self._released is not None
+                    await self._released.wait()
+                if self.fail_at is not None and n >= self.fail_at:
                     raise self.error
                 await asyncio.sleep(0)
                 yield speech
-            whole = True
+            complete = True
         finally:
-            if not whole:
-                self.closed.release()
+            if not complete:
+                self.streams_cancelled.release()
 
     def phonemize(self, text: str, language: str, lexicon: Mapping[str, str] | None = None) -> AsyncIterator[Chunk]:
         return G2PThread(Spelling().pronounce).chunks(text, language, UserLexicon.of(lexicon or {}))
@@ -107,7 +110,7 @@ class Stage:
     def stats(self) -> dict[str, Any]:
         return {
             "queue_status": {"current_size": 0, "worker_running": True},
-            "performance": {"total_batches": 0, "total_requests": len(self.asked), "avg_batch_size": 0.0},
+            "performance": {"total_batches": 0, "total_requests": len(self.requests), "avg_batch_size": 0.0},
             "config": {"max_batch_size": 1},
         }
 
@@ -115,14 +118,33 @@ class Stage:
         return {"totalWorkers": 1, "readyWorkers": 1, "busyWorkers": 0, "queueSize": 0, "batchingEnabled": True}
 
 
-def tones(voices: Voices, text: str, *, voice: str, style: str | None = None, speed: float = 1.0,
+class GatedModel(ToneModel):
+    """Runs one batch for each permit, if it has permits; counts batches and notes the length of every row."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.permits: threading.Semaphore | None = None
+        self.at_work = threading.Event()
+        self.n_batches = 0
+        self.n_frames: list[int] = []
+
+    def vocoder(self, rows: Sequence[Frames]) -> list[Samples]:
+        self.at_work.set()
+        if self.permits:
+            self.permits.acquire()
+        self.n_batches += 1
+        self.n_frames += [row.n_frames for row in rows]
+        return super().vocoder(rows)
+
+
+def fake_speeches(voices: Voices, text: str, *, voice: str, style: str | None = None, speed: float = 1.0,
           language: str | None = None, delivery: Delivery = "live",
           **_: Any) -> Iterator[Speech]:  # fmt: skip
-    """What the engine says: each word as long as its letters, at the pitch of each."""
+    """Speak a text in tones: each letter lasts one token and has its own pitch."""
     speaker = voices.get(voice, style)
     code = find_language(language or speaker.language).code
     model, n_before, dropped = ToneModel(), 0, 0
-    for chunk in chunks(text, code, Spelling().pronounce, patient=delivery != "live"):
+    for chunk in chunks(text, code, Spelling().pronounce, whole_text=delivery != "live"):
         pause = np.zeros(round(chunk.pause_s * SAMPLE_RATE), np.float32)
         dropped += len(chunk.dropped)
         words: list[WordTime] = []
@@ -144,34 +166,33 @@ def tones(voices: Voices, text: str, *, voice: str, style: str | None = None, sp
         raise NothingToSpeak(f"nothing to say, {dropped} symbols dropped", param="input")
 
 
-def spoken(house: "House", text: str, **asked: Any) -> Samples:
-    """What the engine says, without a server."""
-    said: Samples = np.concatenate(
-        [s.samples for s in tones(house.stage.voices, text, **{"voice": "af_heart", **asked})]
-    )
-    return said
+def expected_samples(server: "RunningServer", text: str, **options: Any) -> Samples:
+    """The samples that the fake engine makes of a text, without a server."""
+    speeches = fake_speeches(server.engine.voices, text, **{"voice": "af_heart", **options})
+    samples: Samples = np.concatenate([speech.samples for speech in speeches])
+    return samples
 
 
-def make_stage(folder: Path) -> Stage:
-    return Stage(silent_voices(folder))
+def make_fake_engine(folder: Path) -> FakeEngine:
+    return FakeEngine(silent_voices(folder))
 
 
 @dataclass
-class House:
-    """A server that runs."""
+class RunningServer:
+    """A server that listens on a free port, with its engine and its clients."""
 
     url: str
-    stage: Stage
+    engine: FakeEngine
     app: FastAPI
-    server: Server
+    uvicorn: Server
     thread: threading.Thread
     loop: asyncio.AbstractEventLoop
     clients: list[httpx2.Client] = field(default_factory=list)
 
     def client(self, **options: Any) -> httpx2.Client:
-        made = httpx2.Client(base_url=self.url, timeout=60, **options)
-        self.clients.append(made)
-        return made
+        client = httpx2.Client(base_url=self.url, timeout=60, **options)
+        self.clients.append(client)
+        return client
 
     def post(self, path: str, json: Any = None, **options: Any) -> httpx2.Response:
         return self.clients[0].post(path, json=json, **options)
@@ -188,39 +209,39 @@ class House:
         return host, int(port)
 
     @contextmanager
-    def asleep(self) -> Iterator[None]:
-        """The server stands still meanwhile: what is sent now is all there when it wakes, however slow the sender."""
-        held, go = threading.Event(), threading.Event()
-        self.loop.call_soon_threadsafe(lambda: (held.set(), go.wait()))
-        assert held.wait(60)
+    def suspended(self) -> Iterator[None]:
+        """Block the event loop of the server: all that is sent meanwhile has arrived when the loop runs again."""
+        blocked, resume = threading.Event(), threading.Event()
+        self.loop.call_soon_threadsafe(lambda: (blocked.set(), resume.wait()))
+        assert blocked.wait(60)
         try:
             yield
         finally:
-            go.set()
+            resume.set()
 
 
 @contextmanager
-def serving(stage: Any, **chosen: Any) -> Iterator[House]:
-    """The application behind a real uvicorn, as `tutti serve` runs it."""
+def serving(engine: Any, **options: Any) -> Iterator[RunningServer]:
+    """Run the application behind a real uvicorn, as `tutti serve` does."""
     with tempfile.TemporaryDirectory(prefix="tutti-") as data:
-        settings = Settings(**{"port": 0, "grace_s": 0, "data": Path(data), **chosen})
-        with _served(stage, settings) as house:
-            yield house
+        settings = Settings(**{"port": 0, "grace_s": 0, "data": Path(data), **options})
+        with _run_server(engine, settings) as server:
+            yield server
 
 
 @contextmanager
-def _served(stage: Any, settings: Settings) -> Iterator[House]:
+def _run_server(engine: Any, settings: Settings) -> Iterator[RunningServer]:
     warm = threading.Event()
-    with bound(settings) as sock:
-        application = app(stage, settings, CollectorRegistry(), on_warm=lambda _: warm.set())
-        server = Server(configured(application, settings), application.state.service.gate, settings.grace_s)
+    with bind(settings) as sock:
+        app = create_app(engine, settings, CollectorRegistry(), on_warm=lambda _: warm.set())
+        uvicorn = Server(uvicorn_config(app, settings), app.state.service.lifecycle, settings.grace_s)
         started = threading.Event()
         loops: list[asyncio.AbstractEventLoop] = []
 
         async def run() -> None:
             loops.append(asyncio.get_running_loop())
-            serve = asyncio.create_task(server.serve(sockets=[sock]))
-            while not server.started:
+            serve = asyncio.create_task(uvicorn.serve(sockets=[sock]))
+            while not uvicorn.started:
                 await asyncio.sleep(0)
             started.set()
             await serve
@@ -228,24 +249,24 @@ def _served(stage: Any, settings: Settings) -> Iterator[House]:
         thread = threading.Thread(target=lambda: asyncio.run(run()), daemon=True)
         thread.start()
         assert started.wait(60)
-        if not isinstance(stage, Stage) or stage.may_start.is_set():
+        if not isinstance(engine, FakeEngine) or engine.may_start.is_set():
             assert warm.wait(60)
-        house = House(address(sock), stage, application, server, thread, loops[0])
-        house.client()
+        server = RunningServer(url_of(sock), engine, app, uvicorn, thread, loops[0])
+        server.client()
         try:
-            yield house
+            yield server
         finally:
-            for client in house.clients:
+            for client in server.clients:
                 client.close()
-            if isinstance(stage, Stage):
-                stage.may_start.set()
-            server.should_exit = True
+            if isinstance(engine, FakeEngine):
+                engine.may_start.set()
+            uvicorn.should_exit = True
             thread.join(60)
             assert not thread.is_alive()
 
 
-def shaped(response: httpx2.Response, status: int, code: str, param: str | None = None) -> dict[str, Any]:
-    """The error, after checking that it looks as every error must."""
+def assert_error(response: httpx2.Response, status: int, code: str, param: str | None = None) -> dict[str, Any]:
+    """Check that the response is an error in the documented form, and return that error."""
     assert response.status_code == status, (response.status_code, response.text[:500])
     assert response.headers["content-type"] == "application/json"
     body = response.json()

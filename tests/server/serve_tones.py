@@ -16,28 +16,28 @@ from tutti.settings import Settings
 from tutti.speech import Frames, Samples
 from tutti.voices import Voices
 
-go = threading.Event()
+resume = threading.Event()
 
 
-class Holding(ToneModel):
-    """Says two chunks, then waits."""
+class PausingModel(ToneModel):
+    """Speaks two chunks, then waits for SIGUSR1."""
 
-    n_said = 0
+    n_batches = 0
 
     def vocoder(self, rows: Sequence[Frames]) -> list[Samples]:
-        self.n_said += 1
-        if self.n_said > 2:
-            go.wait()
+        self.n_batches += 1
+        if self.n_batches > 2:
+            resume.wait()
         return super().vocoder(rows)
 
 
 if __name__ == "__main__":
     folder, *flags = sys.argv[1:]
-    signal.signal(signal.SIGUSR1, lambda *_: go.set())
+    signal.signal(signal.SIGUSR1, lambda *_: resume.set())
 
     def open_engine(settings: Settings, **_: Any) -> Engine:
         voices = Voices(Path(folder)) if any(Path(folder).iterdir()) else silent_voices(Path(folder))
-        return tone_engine(voices, Holding)
+        return tone_engine(voices, PausingModel)
 
     run.open_engine = open_engine  # type: ignore[assignment]
     sys.argv = ["tutti", "serve", *flags]

@@ -1,4 +1,4 @@
-"""Faults and abuse: every answer is an error of our shape, and the server goes on."""
+"""Faults and abuse: every answer is a documented error, and the server keeps working."""
 
 import gzip
 import json
@@ -9,9 +9,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.server.harness import LONG, SHORT, House, Stage, serving, shaped
+from tests.server.harness import LONG, SHORT, FakeEngine, RunningServer, assert_error, serving
 from tutti.errors import TuttiError
-from tutti.server.errors import error_body, headers
+from tutti.server.errors import error_body, error_headers
 from tutti.server.schemas import SpeechBody
 
 JSON = {"content-type": "application/json"}
@@ -22,19 +22,19 @@ EVIL = [
 
 
 @pytest.mark.parametrize("evil", EVIL, ids=range(len(EVIL)))
-def test_names_that_are_paths_or_addresses_are_refused(house: House, evil: str) -> None:
-    shaped(house.speak(voice=evil), 400, "voice_not_found", "voice")
-    assert house.speak(model=evil).status_code in (400, 404)
-    shaped(house.speak(response_format=evil), 400, "unknown_format", "response_format")
-    assert house.speak(style=evil).status_code == 400
-    assert house.speak(language=evil).status_code == 400
+def test_names_that_are_paths_or_urls_are_refused(server: RunningServer, evil: str) -> None:
+    assert_error(server.speak(voice=evil), 400, "voice_not_found", "voice")
+    assert server.speak(model=evil).status_code in (400, 404)
+    assert_error(server.speak(response_format=evil), 400, "unknown_format", "response_format")
+    assert server.speak(style=evil).status_code == 400
+    assert server.speak(language=evil).status_code == 400
 
 
 @pytest.mark.parametrize(
     "path", ["../kokoro", "a/..", "../../etc/passwd", "/kokoro", "http://evil/kokoro", "kokoro\0", ""]
 )
-def test_a_model_is_no_path(house: House, path: str) -> None:
-    shaped(house.speak(model=path), 400, "invalid_input", "model")
+def test_a_model_cannot_be_a_path(server: RunningServer, path: str) -> None:
+    assert_error(server.speak(model=path), 400, "invalid_input", "model")
 
 
 @pytest.mark.parametrize(
@@ -62,8 +62,8 @@ def test_a_model_is_no_path(house: House, path: str) -> None:
     ],
     ids=lambda value: repr(value)[:40],
 )
-def test_a_body_that_is_no_request_is_refused(house: House, content: bytes, status: int, code: str) -> None:
-    response = house.post("/v1/audio/speech", content=content, headers=JSON)
+def test_an_invalid_body_is_refused(server: RunningServer, content: bytes, status: int, code: str) -> None:
+    response = server.post("/v1/audio/speech", content=content, headers=JSON)
     assert response.json()["error"]["code"] == code
     assert response.status_code == status
 
@@ -72,81 +72,81 @@ def test_a_body_that_is_no_request_is_refused(house: House, content: bytes, stat
     "text", ["deep\0 water", "deep \u202ewater\u200b", "deep 😀 water", "deep \ud800 water", "d\u0301" * 50]
 )
 @pytest.mark.parametrize("more", [{}, {"stream": False}, {"stream_format": "sse"}], ids=["raw", "whole", "sse"])
-def test_odd_characters_do_not_stop_the_words_around_them(house: House, text: str, more: dict[str, Any]) -> None:
-    content = json.dumps({"input": text, "word_timestamps": True, **more}).encode()  # half a pair, too
-    assert house.post("/v1/audio/speech", content=content, headers=JSON).status_code == 200
+def test_odd_characters_do_not_stop_other_words(server: RunningServer, text: str, more: dict[str, Any]) -> None:
+    content = json.dumps({"input": text, "word_timestamps": True, **more}).encode()
+    assert server.post("/v1/audio/speech", content=content, headers=JSON).status_code == 200
 
 
-def test_what_is_not_json_is_told_so(house: House) -> None:
+def test_a_body_that_is_not_json_gets_415(server: RunningServer) -> None:
     content = json.dumps({"input": SHORT}).encode()
     for kind in ("text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x"):
-        response = house.post("/v1/audio/speech", content=content, headers={"content-type": kind})
-        shaped(response, 415, "unsupported_media_type")
+        response = server.post("/v1/audio/speech", content=content, headers={"content-type": kind})
+        assert_error(response, 415, "unsupported_media_type")
         assert "application/json" in response.json()["detail"]
     zipped = {**JSON, "content-encoding": "gzip"}
     bomb = gzip.compress(b" " * 50_000_000)
-    shaped(house.post("/v1/audio/speech", content=bomb, headers=zipped), 415, "unsupported_media_type")
-    shaped(house.post("/v1/audio/speech", content=bomb, headers=JSON), 400, "invalid_input")
+    assert_error(server.post("/v1/audio/speech", content=bomb, headers=zipped), 415, "unsupported_media_type")
+    assert_error(server.post("/v1/audio/speech", content=bomb, headers=JSON), 400, "invalid_input")
 
 
-def test_a_body_or_a_text_that_is_too_long_is_refused_and_told_what_to_change(stage: Stage) -> None:
-    with serving(stage, max_text=1000) as house:
-        refused = house.speak(input="a" * 10_000_000)
-        shaped(refused, 413, "too_large")
+def test_a_too_large_body_or_text_gets_an_error_that_names_the_setting(fake_engine: FakeEngine) -> None:
+    with serving(fake_engine, max_text=1000) as server:
+        refused = server.speak(input="a" * 10_000_000)
+        assert_error(refused, 413, "too_large")
         assert "TUTTI_MAX_BODY" in refused.json()["detail"]
-        refused = house.speak(input="a. " * 400)
-        shaped(refused, 413, "too_large", "input")
+        refused = server.speak(input="a. " * 400)
+        assert_error(refused, 413, "too_large", "input")
         assert "TUTTI_MAX_TEXT" in refused.json()["detail"]
         for path in ("/tts", "/tts/stream", "/dev/phonemize"):
-            shaped(house.post(path, {"text": "a" * 1001}), 413, "too_large", "text")
-        shaped(house.post("/tts/batch", {"requests": [{"text": "a" * 501}] * 2}), 413, "too_large", "requests")
-        assert house.speak().status_code == 200
+            assert_error(server.post(path, {"text": "a" * 1001}), 413, "too_large", "text")
+        assert_error(server.post("/tts/batch", {"requests": [{"text": "a" * 501}] * 2}), 413, "too_large", "requests")
+        assert server.speak().status_code == 200
 
 
-def test_a_body_of_unknown_length_is_read_no_further_than_allowed(stage: Stage) -> None:
+def test_a_body_of_unknown_length_is_read_only_up_to_the_limit(fake_engine: FakeEngine) -> None:
     def endless() -> Any:
         while True:
             yield b" " * 65_536
 
-    with serving(stage, max_body=100_000) as house:
+    with serving(fake_engine, max_body=100_000) as server:
         try:
-            shaped(house.post("/v1/audio/speech", content=endless(), headers=JSON), 413, "too_large")
+            assert_error(server.post("/v1/audio/speech", content=endless(), headers=JSON), 413, "too_large")
         except OSError as exc:  # closed while we were still sending
             assert exc  # noqa: PT017
-        assert house.get("/healthz").status_code == 200
+        assert server.get("/healthz").status_code == 200
 
 
-def test_a_whole_answer_that_is_too_large_is_refused_and_a_stream_is_not(stage: Stage) -> None:
-    with serving(stage, max_whole_mb=0.2) as house:
+def test_a_whole_answer_that_is_too_large_is_refused_and_a_stream_is_not(fake_engine: FakeEngine) -> None:
+    with serving(fake_engine, max_whole_mb=0.2) as server:
         body = {"input": LONG, "response_format": "wav"}
-        shaped(house.speak(**body, stream=False), 413, "too_large", "stream")
-        assert house.speak(**body).status_code == 200
-        shaped(house.post("/tts/batch", {"requests": [{"text": SHORT * 3}] * 5}), 413, "too_large", "requests")
+        assert_error(server.speak(**body, stream=False), 413, "too_large", "stream")
+        assert server.speak(**body).status_code == 200
+        assert_error(server.post("/tts/batch", {"requests": [{"text": SHORT * 3}] * 5}), 413, "too_large", "requests")
 
 
-def test_unknown_routes_and_methods_have_the_same_shape(house: House) -> None:
-    shaped(house.get("/nowhere"), 404, "not_found")
-    shaped(house.post("/nowhere", {}), 404, "not_found")
-    response = house.get("/v1/audio/speech")
-    shaped(response, 405, "method_not_allowed")
+def test_unknown_routes_and_methods_get_the_documented_error(server: RunningServer) -> None:
+    assert_error(server.get("/nowhere"), 404, "not_found")
+    assert_error(server.post("/nowhere", {}), 404, "not_found")
+    response = server.get("/v1/audio/speech")
+    assert_error(response, 405, "method_not_allowed")
     assert response.headers["allow"] == "POST"
 
 
-def test_what_is_no_http_is_told_so(house: House) -> None:
-    with socket.create_connection(house.host_port) as sock, sock.makefile("rb") as answer:
+def test_bytes_that_are_not_http_get_400(server: RunningServer) -> None:
+    with socket.create_connection(server.host_port) as sock, sock.makefile("rb") as answer:
         sock.sendall(b"\x16\x03\x01 hello\r\n\r\n")
-        told = answer.read()
-    assert told.startswith(b"HTTP/1.1 400 ")
-    assert json.loads(told.partition(b"\r\n\r\n")[2])["error"]["code"] == "invalid_input"
+        response = answer.read()
+    assert response.startswith(b"HTTP/1.1 400 ")
+    assert json.loads(response.partition(b"\r\n\r\n")[2])["error"]["code"] == "invalid_input"
 
 
-def test_a_reset_in_mid_body_harms_nobody(house: House) -> None:
+def test_a_reset_within_a_body_does_not_harm_the_server(server: RunningServer) -> None:
     for cut in (0, 10, 60, 105, 115):
-        with socket.create_connection(house.host_port) as sock:
+        with socket.create_connection(server.host_port) as sock:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")  # close with RST
             kind = b"Content-Type: application/json\r\nContent-Length: 500\r\n\r\n"
             sock.sendall((b"POST /v1/audio/speech HTTP/1.1\r\nHost: x\r\n" + kind + b'{"input": "deep')[:cut])
-    assert house.speak().status_code == 200
+    assert server.speak().status_code == 200
 
 
 @given(
@@ -162,27 +162,27 @@ def test_a_reset_in_mid_body_harms_nobody(house: House) -> None:
     )
 )
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_no_body_whatever_breaks_the_server(house: House, body: dict[str, Any]) -> None:
-    response = house.post("/v1/audio/speech", content=json.dumps(body).encode(), headers=JSON)
+def test_no_body_causes_a_server_error(server: RunningServer, body: dict[str, Any]) -> None:
+    response = server.post("/v1/audio/speech", content=json.dumps(body).encode(), headers=JSON)
     assert response.status_code < 500
     if response.status_code != 200:
         assert set(response.json()) == {"error", "detail"}
 
 
 @given(message=st.text(), status=st.sampled_from([400, 401, 404, 413, 429, 500, 503]))
-def test_every_error_has_its_words_in_both_places(message: str, status: int) -> None:
+def test_every_error_has_its_message_twice(message: str, status: int) -> None:
     error = TuttiError(message)
     error.status = status
     body = error_body(error)
     assert body["detail"] == body["error"]["message"] == message
-    assert (headers(error).get("x-should-retry") == "false") == (status == 500)
+    assert (error_headers(error).get("x-should-retry") == "false") == (status == 500)
 
 
-def test_the_text_of_a_request_is_never_logged(house: House, caplog: pytest.LogCaptureFixture) -> None:
+def test_the_text_of_a_request_is_never_logged(server: RunningServer, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level("DEBUG"):
         for body in ({"input": "confidential words"}, {"input": "confidential words", "voice": "nobody"}):
-            house.speak(**body)
-        house.get("/confidential")
+            server.speak(**body)
+        server.get("/confidential")
     assert "request id=" in caplog.text
     assert "status=400" in caplog.text
     ours = [record.getMessage() for record in caplog.records if not record.name.startswith("http")]

@@ -1,4 +1,4 @@
-"""More than can be served, and lines that are bad: refused or cut in plain words, everyone accounted for."""
+"""Overload and bad connections: requests are refused or cut with a reason, and every one is counted."""
 
 import asyncio
 import logging
@@ -18,55 +18,54 @@ import httpx2
 import pytest
 
 from tests.fakes import silent_voices, tone_engine
-from tests.server.harness import LONG, SHORT, House, Stage, serving, shaped
-from tests.server.test_live import Held
+from tests.server.harness import LONG, SHORT, FakeEngine, GatedModel, RunningServer, assert_error, serving
 from tests.server.test_serve import process
 from tests.server.test_streaming import raw
 from tutti.audio import FORMATS
 from tutti.errors import QueueFull
-from tutti.server.encoding import Opened
-from tutti.server.middleware.ingress import AT_ONCE
+from tutti.server.encoding import OpenStream
+from tutti.server.middleware.ingress import MAX_STARTS_PER_TURN
 
 
-def test_of_a_flood_some_are_served_right_and_the_rest_told_when_to_come_again(tmp_path: Path) -> None:
-    model, n = Held(), 150
-    model.turns = threading.Semaphore(0)
+def test_under_overload_some_are_served_correctly_and_the_rest_get_429(tmp_path: Path) -> None:
+    model, n = GatedModel(), 150
+    model.permits = threading.Semaphore(0)
     engine = tone_engine(silent_voices(tmp_path), lambda: model, max_queue=20)
-    with serving(engine) as house:
+    with serving(engine) as server:
 
-        async def ask_all() -> list[httpx2.Response]:
+        async def send_all() -> list[httpx2.Response]:
             limits = httpx2.Limits(max_connections=None)
-            async with httpx2.AsyncClient(base_url=house.url, timeout=120, limits=limits) as client:
-                asked = [
+            async with httpx2.AsyncClient(base_url=server.url, timeout=120, limits=limits) as client:
+                tasks = [
                     asyncio.create_task(
                         client.post("/v1/audio/speech", json={"input": SHORT, "response_format": "pcm"})
                     )
                     for _ in range(n)
                 ]
-                # While nothing is spoken, all but those in the queue and the few in the model's hands are answered.
-                while sum(task.done() for task in asked) < n - 40:
-                    await asyncio.wait([task for task in asked if not task.done()], return_when=asyncio.FIRST_COMPLETED)
-                assert {task.result().status_code for task in asked if task.done()} == {429}
-                assert house.stage.stats()["queue_status"]["current_size"] <= 20
-                assert model.turns
-                model.turns.release(1000)
-                return await asyncio.gather(*asked)
+                # While the model is held, all requests are refused but those in the queue and in the running batch.
+                while sum(task.done() for task in tasks) < n - 40:
+                    await asyncio.wait([task for task in tasks if not task.done()], return_when=asyncio.FIRST_COMPLETED)
+                assert {task.result().status_code for task in tasks if task.done()} == {429}
+                assert server.engine.stats()["queue_status"]["current_size"] <= 20
+                assert model.permits
+                model.permits.release(1000)
+                return await asyncio.gather(*tasks)
 
-        answers = asyncio.run(ask_all())
+        answers = asyncio.run(send_all())
         served = [answer for answer in answers if answer.status_code == 200]
         refused = [answer for answer in answers if answer.status_code != 200]
         assert len(served) >= 20
         for answer in refused:
-            shaped(answer, 429, "queue_full")
+            assert_error(answer, 429, "queue_full")
             assert int(answer.headers["retry-after"]) >= 1
             assert answer.headers["x-should-retry"] == "true"
-        alone = house.speak(response_format="pcm")  # and it goes on as if nothing had been
+        alone = server.speak(response_format="pcm")  # and the server works as before
         assert {answer.content for answer in served} == {alone.content}
-        assert house.get("/readyz").status_code == 200
+        assert server.get("/readyz").status_code == 200
 
 
-def test_a_crowd_that_comes_at_once_is_let_in_a_few_at_a_time(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    turn, begun = 0, Counter[int]()
+def test_few_requests_start_per_turn_of_the_loop(fake_engine: FakeEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+    turn, starts = 0, Counter[int]()
 
     async def count() -> None:
         nonlocal turn
@@ -74,36 +73,34 @@ def test_a_crowd_that_comes_at_once_is_let_in_a_few_at_a_time(stage: Stage, monk
             turn += 1
             await asyncio.sleep(0)
 
-    async def beginning(*_: object) -> Opened:
-        begun[turn] += 1
+    async def count_start(*_: object) -> OpenStream:
+        starts[turn] += 1
         raise QueueFull("full", retry_after_s=1)
 
-    monkeypatch.setattr("tutti.server.routes.openai.opened", beginning)
-    with serving(stage) as house, ExitStack() as crowd:
-        counting = asyncio.run_coroutine_threadsafe(count(), house.loop)
-        with house.asleep():
-            socks = [crowd.enter_context(socket.create_connection(house.host_port)) for _ in range(64)]
+    monkeypatch.setattr("tutti.server.responses.start_stream", count_start)
+    with serving(fake_engine) as server, ExitStack() as stack:
+        counting = asyncio.run_coroutine_threadsafe(count(), server.loop)
+        with server.suspended():
+            socks = [stack.enter_context(socket.create_connection(server.host_port)) for _ in range(64)]
             for sock in socks:
                 sock.sendall(raw("/v1/audio/speech", {"input": SHORT}))
         for sock in socks:
             assert sock.recv(100).startswith(b"HTTP/1.1 429")
         counting.cancel()
-    assert begun.total() == 64
-    assert max(begun.values()) <= AT_ONCE
+    assert starts.total() == 64
+    assert max(starts.values()) <= MAX_STARTS_PER_TURN
 
 
-def test_five_hundred_who_never_finish_their_sentence_hold_up_nobody(stage: Stage) -> None:
-    with serving(stage, idle_s=600) as house, ExitStack() as crowd:
+def test_five_hundred_unfinished_requests_do_not_block_others(fake_engine: FakeEngine) -> None:
+    with serving(fake_engine, idle_s=600) as server, ExitStack() as stack:
         for n in range(500):
-            sock = crowd.enter_context(socket.create_connection(house.host_port))
+            sock = stack.enter_context(socket.create_connection(server.host_port))
             sock.sendall(raw("/v1/audio/speech", {"input": SHORT})[: 1 + n % 150])
-        assert house.speak().status_code == 200
-        assert house.get("/readyz").status_code == 200
+        assert server.speak().status_code == 200
+        assert server.get("/readyz").status_code == 200
 
 
-def test_a_server_that_cannot_write_a_byte_to_any_disk_serves_all_the_same(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_server_that_cannot_write_to_any_disk_still_serves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     silent_voices(tmp_path)
     monkeypatch.setenv("TMPDIR", "/proc/nowhere")
     with process(tmp_path, limit="-f 0") as (server, url), httpx2.Client(base_url=url, timeout=60) as client:
@@ -119,57 +116,57 @@ def test_a_server_that_cannot_write_a_byte_to_any_disk_serves_all_the_same(
 
 
 @contextmanager
-def bad_line(house: House, *, cut_after: int | None) -> Iterator[tuple[str, int]]:
-    """A way to the server that passes bytes on in odd little pieces, and may break off with a reset."""
+def bad_connection(server: RunningServer, *, cut_after: int | None) -> Iterator[tuple[str, int]]:
+    """A proxy that passes bytes on in small pieces of random size, and may end with a reset."""
 
     def serve() -> None:
-        odd, n_back = random.Random(7), 0
+        sizes, n_back = random.Random(7), 0
         with listening:
             client, _ = listening.accept()
-        with client, socket.create_connection(house.host_port) as server:
-            there = {client: server, server: client}
-            while there:
-                for sock in select(list(there), [], [])[0]:
-                    part = sock.recv(odd.randint(1, 1500))
-                    n_back += len(part) if sock is server else 0
+        with client, socket.create_connection(server.host_port) as upstream:
+            peer = {client: upstream, upstream: client}
+            while peer:
+                for sock in select(list(peer), [], [])[0]:
+                    part = sock.recv(sizes.randint(1, 1500))
+                    n_back += len(part) if sock is upstream else 0
                     if cut_after is not None and n_back > cut_after:
-                        for end in (client, server):  # so that closing resets
+                        for end in (client, upstream):  # so that closing sends a reset
                             end.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
                         return
                     if part:
-                        there[sock].sendall(part)
+                        peer[sock].sendall(part)
                     else:
-                        there.pop(sock).shutdown(socket.SHUT_WR)
+                        peer.pop(sock).shutdown(socket.SHUT_WR)
 
     listening = socket.create_server(("127.0.0.1", 0))
-    serving = threading.Thread(target=serve, daemon=True)
-    serving.start()
+    thread = threading.Thread(target=serve, daemon=True)
+    thread.start()
     yield listening.getsockname()
-    serving.join(60)
-    assert not serving.is_alive()
+    thread.join(60)
+    assert not thread.is_alive()
 
 
 @pytest.mark.parametrize("format", ["pcm", "mp3"])
-def test_over_a_bad_line_every_byte_comes_or_the_break_is_counted(
-    stage: Stage, caplog: pytest.LogCaptureFixture, format: str
+def test_over_a_bad_connection_every_byte_arrives_or_the_break_is_counted(
+    fake_engine: FakeEngine, caplog: pytest.LogCaptureFixture, format: str
 ) -> None:
     body = {"input": LONG, "response_format": format}
-    with serving(stage) as house, caplog.at_level(logging.WARNING):
-        whole = house.speak(**body).content
-        with bad_line(house, cut_after=None) as place, httpx2.Client(timeout=60) as client:
-            url = f"http://{place[0]}:{place[1]}/v1/audio/speech"
+    with serving(fake_engine) as server, caplog.at_level(logging.WARNING):
+        whole = server.speak(**body).content
+        with bad_connection(server, cut_after=None) as address, httpx2.Client(timeout=60) as client:
+            url = f"http://{address[0]}:{address[1]}/v1/audio/speech"
             assert client.post(url, json=body, headers={"connection": "close"}).content == whole
         for cut_after in (1, 300, 10_000):
-            stage.hold_from = 1  # it is still being made when the line breaks
-            with bad_line(house, cut_after=cut_after) as place, socket.create_connection(place) as sock:
+            fake_engine.hold_from = 1  # the answer is incomplete when the connection breaks
+            with bad_connection(server, cut_after=cut_after) as address, socket.create_connection(address) as sock:
                 sock.sendall(raw("/v1/audio/speech", body))
                 with suppress(ConnectionResetError):
                     while sock.recv(65536):
                         pass
-            assert stage.closed.acquire(timeout=60)
-        stage.let_go()
-        while '"left"' not in (counted := house.get("/metrics").text) or house.app.state.service.gate.n_inside:
+            assert fake_engine.streams_cancelled.acquire(timeout=60)
+        fake_engine.release()
+        while '"left"' not in (metrics := server.get("/metrics").text) or server.app.state.service.lifecycle.n_active:
             pass
-        told = re.findall(r'http_answers_total{[^}]*outcome="(\w+)",route="/v1/audio/speech"[^}]*} (\S+)', counted)
-        assert sorted(told) == [("done", "2.0"), ("left", "3.0")]
+        outcomes = re.findall(r'http_answers_total{[^}]*outcome="(\w+)",route="/v1/audio/speech"[^}]*} (\S+)', metrics)
+        assert sorted(outcomes) == [("done", "2.0"), ("left", "3.0")]
     assert not [record for record in caplog.records if record.levelno >= logging.WARNING and record.name != "asyncio"]

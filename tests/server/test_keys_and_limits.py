@@ -1,4 +1,4 @@
-"""Who may ask, and how often."""
+"""API keys, rate limits and origins."""
 
 from hashlib import sha256
 
@@ -7,28 +7,28 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import SecretStr
 
-from tests.server.harness import House, Stage, serving, shaped
+from tests.server.harness import FakeEngine, RunningServer, assert_error, serving
 from tutti.errors import InvalidInput
 from tutti.server.errors import InvalidKey, RateLimited
-from tutti.server.middleware.auth import Keys
-from tutti.server.middleware.rate_limit import MAX_CALLERS, Rate
+from tutti.server.middleware.auth import ApiKeys
+from tutti.server.middleware.rate_limit import MAX_CALLERS, RateLimit
 from tutti.settings import Settings
 
 
 @pytest.mark.parametrize("header", [None, "", "Bearer", "Bearer x", "Basic abc", "nonsense"])
-def test_without_keys_whatever_is_sent_for_one_is_fine(house: House, header: str | None) -> None:
-    response = house.post(
+def test_without_keys_any_authorization_is_accepted(server: RunningServer, header: str | None) -> None:
+    response = server.post(
         "/v1/audio/speech", {"input": "deep"}, headers={} if header is None else {"authorization": header}
     )
     assert response.status_code == 200
 
 
-def test_with_keys_only_theirs_is_let_in_plain_or_hashed(stage: Stage) -> None:
+def test_only_configured_keys_are_accepted_plain_or_hashed(fake_engine: FakeEngine) -> None:
     digest = sha256(b"second").hexdigest()
-    with serving(stage, api_keys=f"first, sha256:{digest}") as house:
+    with serving(fake_engine, api_keys=f"first, sha256:{digest}") as server:
         for key in ("first", "second"):
-            sent = {"authorization": f"Bearer {key}"}
-            assert house.post("/v1/audio/speech", {"input": "deep"}, headers=sent).status_code == 200
+            headers = {"authorization": f"Bearer {key}"}
+            assert server.post("/v1/audio/speech", {"input": "deep"}, headers=headers).status_code == 200
         for wrong in (
             "Bearer third",
             "Bearer",
@@ -39,8 +39,8 @@ def test_with_keys_only_theirs_is_let_in_plain_or_hashed(stage: Stage) -> None:
             "Bearer firs",
             "Bearer ü",
         ):
-            response = house.post("/v1/audio/speech", {"input": "deep"}, headers={"authorization": wrong.encode()})
-            shaped(response, 401, "invalid_api_key")
+            response = server.post("/v1/audio/speech", {"input": "deep"}, headers={"authorization": wrong.encode()})
+            assert_error(response, 401, "invalid_api_key")
             assert response.headers["www-authenticate"] == "Bearer"
         for path in (
             "/tts",
@@ -50,8 +50,8 @@ def test_with_keys_only_theirs_is_let_in_plain_or_hashed(stage: Stage) -> None:
             "/dev/phonemize",
             "/v1/audio/voices/combine",
         ):
-            shaped(house.post(path, {"text": "deep"}), 401, "invalid_api_key")
-        callers = {asked["caller"] for asked in stage.asked}
+            assert_error(server.post(path, {"text": "deep"}), 401, "invalid_api_key")
+        callers = {request["caller"] for request in fake_engine.requests}
         assert len(callers) == 2
         assert not callers & {"first", "second", digest}
 
@@ -60,19 +60,19 @@ def test_a_key_is_never_shown() -> None:
     assert "hush" not in repr(Settings(api_keys="hush"))  # type: ignore[arg-type]
 
 
-def test_a_hash_that_is_none_is_refused_at_start() -> None:
+def test_an_invalid_hash_is_refused_at_the_start() -> None:
     with pytest.raises(InvalidInput, match="64 hexadecimal"):
-        Keys([SecretStr("sha256:abc")])
+        ApiKeys([SecretStr("sha256:abc")])
 
 
 @given(keys=st.lists(st.text(min_size=1).map(str.strip).filter(bool), min_size=1, max_size=4), wrong=st.text())
-def test_a_key_opens_and_nothing_else_does(keys: list[str], wrong: str) -> None:
+def test_exactly_the_configured_keys_are_accepted(keys: list[str], wrong: str) -> None:
     keys = [key for key in keys if not key.startswith("sha256:")] or ["k"]
-    door = Keys(map(SecretStr, keys))
-    assert len({door.caller(f"Bearer {key}") for key in keys}) == len(set(keys))
+    api_keys = ApiKeys(map(SecretStr, keys))
+    assert len({api_keys.caller(f"Bearer {key}") for key in keys}) == len(set(keys))
     if wrong.strip() not in keys:
         with pytest.raises(InvalidKey):
-            door.caller(f"Bearer {wrong}")
+            api_keys.caller(f"Bearer {wrong}")
 
 
 class Clock:
@@ -86,59 +86,59 @@ class Clock:
     per_minute=st.floats(1, 1000),
     steps=st.lists(st.tuples(st.floats(0, 30), st.integers(1, 50)), min_size=1, max_size=60),
 )
-def test_nobody_gets_more_than_a_minutes_worth_and_the_rate(per_minute: float, steps: list[tuple[float, int]]) -> None:
+def test_no_caller_exceeds_one_bucket_and_the_rate(per_minute: float, steps: list[tuple[float, int]]) -> None:
     clock = Clock()
-    rate = Rate(per_minute, "requests", clock)
+    limit = RateLimit(per_minute, "requests", clock)
     n_taken, largest = 0, 0
     for wait_s, n in steps:
         clock.now += wait_s
         try:
-            rate.take("me", n)
+            limit.take("me", n)
             n_taken, largest = n_taken + n, max(largest, n)
         except RateLimited as refused:
-            clock.now += refused.retry_after_s + 1e-6  # as told, it is let in then
-            rate.take("me", n)
+            clock.now += refused.retry_after_s + 1e-6  # after the time that the error names, it is accepted
+            limit.take("me", n)
             n_taken, largest = n_taken + n, max(largest, n)
     assert n_taken <= per_minute * (1 + clock.now / 60) + largest + 1e-6
 
 
-def test_one_callers_haste_is_not_anothers() -> None:
-    rate = Rate(1, "requests", Clock())
-    rate.take("a")
+def test_callers_have_separate_limits() -> None:
+    limit = RateLimit(1, "requests", Clock())
+    limit.take("a")
     with pytest.raises(RateLimited):
-        rate.take("a")
-    rate.take("b")
+        limit.take("a")
+    limit.take("b")
 
 
-def test_callers_are_forgotten_before_they_fill_the_memory() -> None:
-    rate = Rate(1, "requests", Clock())
+def test_the_number_of_callers_in_memory_is_limited() -> None:
+    limit = RateLimit(1, "requests", Clock())
     for i in range(MAX_CALLERS + 100):
-        rate.take(str(i))
-    assert len(rate._buckets) == MAX_CALLERS
+        limit.take(str(i))
+    assert len(limit._buckets) == MAX_CALLERS
 
 
-def test_limits_of_requests_and_characters_are_told_on_the_wire(stage: Stage) -> None:
-    with serving(stage, rate_requests=2, api_keys="a,b") as house:
+def test_over_the_request_limit_a_caller_gets_429_with_retry_after(fake_engine: FakeEngine) -> None:
+    with serving(fake_engine, rate_requests=2, api_keys="a,b") as server:
         as_a, as_b = ({"authorization": f"Bearer {key}"} for key in "ab")
-        answers = [house.post("/tts", {"text": "deep"}, headers=as_a) for _ in range(3)]
+        answers = [server.post("/tts", {"text": "deep"}, headers=as_a) for _ in range(3)]
         assert [answer.status_code for answer in answers] == [200, 200, 429]
-        shaped(answers[2], 429, "rate_limited")
+        assert_error(answers[2], 429, "rate_limited")
         assert 1 <= int(answers[2].headers["retry-after"]) <= 30
-        assert house.post("/tts", {"text": "deep"}, headers=as_b).status_code == 200
-        assert house.get("/v1/models").status_code == 200
+        assert server.post("/tts", {"text": "deep"}, headers=as_b).status_code == 200
+        assert server.get("/v1/models").status_code == 200
 
 
-def test_characters_are_counted_too(stage: Stage) -> None:
-    with serving(stage, rate_characters=20) as house:
-        assert house.speak(input="deep water runs").status_code == 200
-        shaped(house.speak(input="deep water runs"), 429, "rate_limited")
+def test_characters_are_limited_too(fake_engine: FakeEngine) -> None:
+    with serving(fake_engine, rate_characters=20) as server:
+        assert server.speak(input="deep water runs").status_code == 200
+        assert_error(server.speak(input="deep water runs"), 429, "rate_limited")
 
 
-def test_a_page_from_a_named_origin_may_call_and_no_other(stage: Stage) -> None:
-    with serving(stage, cors_origins="https://good.example", api_keys="k") as house:
-        asks = {"access-control-request-method": "POST", "access-control-request-headers": "authorization"}
+def test_only_a_configured_origin_may_call(fake_engine: FakeEngine) -> None:
+    with serving(fake_engine, cors_origins="https://good.example", api_keys="k") as server:
+        preflight = {"access-control-request-method": "POST", "access-control-request-headers": "authorization"}
         for origin, allowed in (("https://good.example", True), ("https://evil.example", False)):
-            flown = house.clients[0].options("/v1/audio/speech", headers={"origin": origin, **asks})
-            assert (flown.headers.get("access-control-allow-origin") == origin) == allowed
-            got = house.post("/tts", {"text": "deep"}, headers={"origin": origin, "authorization": "Bearer k"})
-            assert ("access-control-allow-origin" in got.headers) == allowed
+            response = server.clients[0].options("/v1/audio/speech", headers={"origin": origin, **preflight})
+            assert (response.headers.get("access-control-allow-origin") == origin) == allowed
+            response = server.post("/tts", {"text": "deep"}, headers={"origin": origin, "authorization": "Bearer k"})
+            assert ("access-control-allow-origin" in response.headers) == allowed

@@ -1,4 +1,4 @@
-"""The log: one line a fact, written by another thread, given back as it was."""
+"""The log is written by another thread, as text or JSON."""
 
 import json
 import logging
@@ -6,13 +6,13 @@ import threading
 
 import pytest
 
-from tutti.server.logs import CUT, logging_aside
+from tutti.server.logs import UVICORN_CUT_MESSAGE, background_logging
 
 log = logging.getLogger("tutti.test")
 
 
-def test_lines_are_json_where_it_is_wished(capsys: pytest.CaptureFixture[str]) -> None:
-    with logging_aside("json"):
+def test_lines_are_json_if_configured(capsys: pytest.CaptureFixture[str]) -> None:
+    with background_logging("json"):
         log.info('said "%s"', "two\nlines")
         try:
             raise ValueError("broken")
@@ -24,29 +24,29 @@ def test_lines_are_json_where_it_is_wished(capsys: pytest.CaptureFixture[str]) -
     assert "ValueError: broken" in second["message"]
 
 
-def test_who_logs_does_not_write(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_thread_writes_the_log(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     writers: set[int] = set()
     emit = logging.StreamHandler.emit
 
-    def noting(self: logging.StreamHandler, record: logging.LogRecord) -> None:  # type: ignore[type-arg]
+    def record_writer(self: logging.StreamHandler, record: logging.LogRecord) -> None:  # type: ignore[type-arg]
         writers.add(threading.get_ident())
         emit(self, record)
 
-    monkeypatch.setattr(logging.StreamHandler, "emit", noting)
-    with logging_aside("text"):
+    monkeypatch.setattr(logging.StreamHandler, "emit", record_writer)
+    with background_logging("text"):
         log.info("a fact")
     assert "tutti.test a fact" in capsys.readouterr().err
     assert writers
     assert threading.get_ident() not in writers
 
 
-def test_it_leaves_everything_as_it_was_and_keeps_one_line_out(capsys: pytest.CaptureFixture[str]) -> None:
+def test_loggers_are_restored_and_one_uvicorn_line_is_filtered(capsys: pytest.CaptureFixture[str]) -> None:
     root, ours = logging.getLogger(), logging.getLogger("tutti")
     before = (root.handlers[:], root.level, ours.level, log.isEnabledFor(logging.INFO))
-    with logging_aside("text"):
+    with background_logging("text"):
         assert log.isEnabledFor(logging.INFO)
-        logging.getLogger("uvicorn.error").error(CUT)
+        logging.getLogger("uvicorn.error").error(UVICORN_CUT_MESSAGE)
         logging.getLogger("uvicorn.error").error("something else")
     assert (root.handlers, root.level, ours.level, log.isEnabledFor(logging.INFO)) == before
-    assert "something else" in (written := capsys.readouterr().err)
-    assert CUT not in written
+    assert "something else" in (output := capsys.readouterr().err)
+    assert UVICORN_CUT_MESSAGE not in output

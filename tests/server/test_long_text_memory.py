@@ -1,4 +1,4 @@
-"""Long texts over the wire: a book streams in the memory of a page, and a short text beside it is heard at once."""
+"""Long texts over HTTP: memory does not grow with the text, and short texts are not delayed."""
 
 import socket
 from pathlib import Path
@@ -23,46 +23,46 @@ def test_ten_times_the_words_stream_in_the_same_memory() -> None:
     with tone_server() as server, httpx2.Client(base_url=server.url, timeout=120) as client:
         process = psutil.Process(server.pid)
 
-        def most(n_words: int) -> tuple[int, int]:
-            """Bytes that came, and the most memory that was seen while they did."""
-            n_bytes, seen = 0, 0
+        def stream_words(n_words: int) -> tuple[int, int]:
+            """Return the bytes received, and the peak memory meanwhile."""
+            n_bytes, peak = 0, 0
             body = {"input": words(n_words), "response_format": "pcm"}
             with client.stream("POST", "/v1/audio/speech", json=body) as response:
                 assert response.status_code == 200
                 for n, piece in enumerate(response.iter_raw()):
                     n_bytes += len(piece)
                     if n % 50 == 0:
-                        seen = max(seen, process.memory_info().rss)
-            return n_bytes, seen
+                        peak = max(peak, process.memory_info().rss)
+            return n_bytes, peak
 
-        most(1000)  # what is loaded once
-        few_bytes, few = most(1000)
-        many_bytes, many = most(10_000)
+        stream_words(1000)  # warm up
+        few_bytes, few_peak = stream_words(1000)
+        many_bytes, many_peak = stream_words(10_000)
     assert many_bytes > 9.9 * few_bytes
-    assert many - few < 0.25 * (many_bytes - few_bytes)
+    assert many_peak - few_peak < 0.25 * (many_bytes - few_bytes)
 
 
-def test_a_hundred_thousand_words_are_taken_without_any_setting(tmp_path: Path) -> None:
-    with serving(tone_engine(silent_voices(tmp_path))) as house:
+def test_a_hundred_thousand_words_are_accepted_by_default(tmp_path: Path) -> None:
+    with serving(tone_engine(silent_voices(tmp_path))) as server:
         body = {"input": words(100_000), "response_format": "pcm"}
-        with house.client().stream("POST", "/v1/audio/speech", json=body) as response:
+        with server.client().stream("POST", "/v1/audio/speech", json=body) as response:
             assert response.status_code == 200
             assert len(next(response.iter_raw()))
 
 
-def test_a_short_text_is_heard_while_long_ones_are_read_in_the_same_process(tmp_path: Path) -> None:
+def test_a_short_text_is_spoken_while_long_ones_are_phonemized_in_the_same_process(tmp_path: Path) -> None:
     engine = tone_engine(silent_voices(tmp_path))
     engine.frontend = G2PPool(Spelling().pronounce)
-    with serving(engine) as house:
-        long = [socket.create_connection(house.host_port) for _ in range(8)]
+    with serving(engine) as server:
+        long = [socket.create_connection(server.host_port) for _ in range(8)]
         try:
             for sock in long:
                 sock.sendall(raw("/v1/audio/speech", {"input": words(15_000), "response_format": "pcm"}))
             for sock in long:
                 assert sock.recv(100).startswith(b"HTTP/1.1 200")
-            assert house.speak().status_code == 200
-            assert house.app.state.service.gate.n_inside >= len(long)  # none of them is at its end
-            assert house.speak(input=SHORT, stream=False).status_code == 200
+            assert server.speak().status_code == 200
+            assert server.app.state.service.lifecycle.n_active >= len(long)  # none of them has ended
+            assert server.speak(input=SHORT, stream=False).status_code == 200
         finally:
             for sock in long:
                 sock.close()

@@ -1,4 +1,4 @@
-"""OpenAI's own Python library, as its users call it."""
+"""OpenAI's Python library against a running server."""
 
 import json
 from collections.abc import Iterator
@@ -8,47 +8,47 @@ import numpy as np
 import openai
 import pytest
 
-from tests.server.harness import LONG, SHORT, House, Stage, serving, spoken
+from tests.server.harness import LONG, SHORT, FakeEngine, RunningServer, expected_samples, serving
 from tutti.errors import ModelFailed, QueueFull
 
 
 @pytest.fixture(scope="module")
-def library(house: House) -> Iterator[openai.OpenAI]:
-    with openai.OpenAI(base_url=f"{house.url}/v1", api_key="anything", max_retries=0) as client:
+def library(server: RunningServer) -> Iterator[openai.OpenAI]:
+    with openai.OpenAI(base_url=f"{server.url}/v1", api_key="anything", max_retries=0) as client:
         yield client
 
 
-def pcm(house: House, text: str) -> bytes:
-    return np.rint(spoken(house, text) * 32767).astype("<i2").tobytes()
+def pcm(server: RunningServer, text: str) -> bytes:
+    return np.rint(expected_samples(server, text) * 32767).astype("<i2").tobytes()
 
 
-def test_it_speaks_whole_and_streamed_to_bytes_and_to_a_file(
-    library: openai.OpenAI, house: House, tmp_path: Path
+def test_the_library_gets_whole_and_streamed_speech_as_bytes_and_as_a_file(
+    library: openai.OpenAI, server: RunningServer, tmp_path: Path
 ) -> None:
     whole = library.audio.speech.create(model="tts-1", voice="alloy", input=LONG, response_format="pcm")
-    assert whole.content == pcm(house, LONG)
-    asked = library.audio.speech.with_streaming_response.create(
+    assert whole.content == pcm(server, LONG)
+    request = library.audio.speech.with_streaming_response.create(
         model="gpt-4o-mini-tts", voice="nova", input=LONG, response_format="pcm", speed=1.0, instructions="calmly"
     )
-    with asked as response:
-        assert b"".join(response.iter_bytes()) == pcm(house, LONG)
-    asked = library.audio.speech.with_streaming_response.create(model="kokoro", voice="af_heart", input=SHORT)
-    with asked as response:
+    with request as response:
+        assert b"".join(response.iter_bytes()) == pcm(server, LONG)
+    request = library.audio.speech.with_streaming_response.create(model="kokoro", voice="af_heart", input=SHORT)
+    with request as response:
         response.stream_to_file(tmp_path / "speech.mp3")
     assert (tmp_path / "speech.mp3").stat().st_size > 500
 
 
-def test_it_reads_events(library: openai.OpenAI, house: House) -> None:
-    asked = library.audio.speech.with_streaming_response.create(
+def test_the_library_reads_events(library: openai.OpenAI, server: RunningServer) -> None:
+    request = library.audio.speech.with_streaming_response.create(
         model="kokoro", voice="coral", input=LONG, response_format="pcm", stream_format="sse"
     )
-    with asked as response:
+    with request as response:
         kinds = [json.loads(line[6:])["type"] for line in response.iter_lines() if line.startswith("data: ")]
     assert set(kinds[:-1]) == {"speech.audio.delta"}
     assert kinds[-1] == "speech.audio.done"
 
 
-def test_it_lists_models(library: openai.OpenAI) -> None:
+def test_the_library_lists_models(library: openai.OpenAI) -> None:
     assert [model.id for model in library.models.list()] == [
         "kokoro",
         "tts-1",
@@ -62,7 +62,7 @@ def test_it_lists_models(library: openai.OpenAI) -> None:
     assert caught.value.code == "model_not_found"
 
 
-def test_it_reads_our_errors(library: openai.OpenAI) -> None:
+def test_the_library_reads_errors(library: openai.OpenAI) -> None:
     with pytest.raises(openai.BadRequestError, match="did you mean af_heart") as caught:
         library.audio.speech.create(model="kokoro", voice="af_hart", input=SHORT)
     assert (caught.value.code, caught.value.param, caught.value.type) == (
@@ -72,10 +72,10 @@ def test_it_reads_our_errors(library: openai.OpenAI) -> None:
     )
 
 
-def test_a_wrong_key_is_an_authentication_error(stage: Stage) -> None:
-    with serving(stage, api_keys="right") as house:
+def test_a_wrong_key_is_an_authentication_error(fake_engine: FakeEngine) -> None:
+    with serving(fake_engine, api_keys="right") as server:
         for key, right in (("right", True), ("wrong", False)):
-            with openai.OpenAI(base_url=f"{house.url}/v1", api_key=key, max_retries=0) as client:
+            with openai.OpenAI(base_url=f"{server.url}/v1", api_key=key, max_retries=0) as client:
                 if right:
                     assert client.audio.speech.create(model="kokoro", voice="alloy", input=SHORT).content
                 else:
@@ -83,15 +83,16 @@ def test_a_wrong_key_is_an_authentication_error(stage: Stage) -> None:
                         client.audio.speech.create(model="kokoro", voice="alloy", input=SHORT)
 
 
-def test_it_tries_again_when_the_queue_is_full_and_not_when_the_text_breaks_the_model(stage: Stage) -> None:
-    with serving(stage) as house, openai.OpenAI(base_url=f"{house.url}/v1", api_key="x", max_retries=1) as client:
-        stage.break_at = 0
+def test_the_library_retries_a_full_queue_but_not_a_failed_text(fake_engine: FakeEngine) -> None:
+    with serving(fake_engine) as server, openai.OpenAI(base_url=f"{server.url}/v1", api_key="x") as client:
+        client.max_retries = 1
+        fake_engine.fail_at = 0
         for error, raised, n_tries in (
             (QueueFull("full", retry_after_s=0.1), openai.RateLimitError, 2),
             (ModelFailed("row broke"), openai.InternalServerError, 1),
         ):
-            stage.error = error
-            n_before = len(stage.asked)
+            fake_engine.error = error
+            n_before = len(fake_engine.requests)
             with pytest.raises(raised):
                 client.audio.speech.create(model="kokoro", voice="alloy", input=SHORT)
-            assert len(stage.asked) - n_before == n_tries
+            assert len(fake_engine.requests) - n_before == n_tries

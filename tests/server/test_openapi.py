@@ -1,4 +1,4 @@
-"""What the OpenAPI document promises, for whatever it lets a client send."""
+"""Answers to generated requests conform to the OpenAPI document."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,22 +13,22 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from tests.server.harness import House, make_stage, serving
+from tests.server.harness import RunningServer, make_fake_engine, serving
 
 
 @pytest.fixture(scope="module")
-def house(voice_folder: Path) -> Iterator[House]:
-    with serving(make_stage(voice_folder), max_text=200) as running:
+def server(voice_folder: Path) -> Iterator[RunningServer]:
+    with serving(make_fake_engine(voice_folder), max_text=200) as running:
         yield running
 
 
-def test_every_answer_is_one_that_the_document_promises(house: House) -> None:
+def test_every_answer_conforms_to_the_openapi_document(server: RunningServer) -> None:
     checks = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
     n_routes = 0
-    for found in schemathesis.openapi.from_url(f"{house.url}/openapi.json").get_all_operations():
+    for operation in schemathesis.openapi.from_url(f"{server.url}/openapi.json").get_all_operations():
         n_routes += 1
 
-        @given(case=found.ok().as_strategy())
+        @given(case=operation.ok().as_strategy())
         @settings(max_examples=6, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
         def check(case: schemathesis.Case) -> None:
             case.call_and_validate(checks=checks)

@@ -1,4 +1,4 @@
-"""WS /v1/realtime with OpenAI's own library."""
+"""WS /v1/realtime with OpenAI's library."""
 
 import asyncio
 import base64
@@ -12,8 +12,8 @@ from openai import AsyncOpenAI
 from openai.resources.realtime.realtime import AsyncRealtimeConnection
 
 from tests.fakes import Running, running, tone_engine
-from tests.server.harness import House, serving
-from tests.server.test_live import Held, pcm
+from tests.server.harness import GatedModel, RunningServer, serving
+from tests.server.test_live import pcm
 from tutti.engine.word_times import join
 from tutti.voices import Voices
 
@@ -22,14 +22,14 @@ Test = Callable[[AsyncRealtimeConnection], Awaitable[None]]
 
 
 @pytest.fixture
-def model() -> Held:
-    return Held()
+def model() -> GatedModel:
+    return GatedModel()
 
 
 @pytest.fixture
-def house(voices: Voices, model: Held) -> Iterator[House]:
-    with serving(tone_engine(voices, lambda: model), api_keys="right") as house:
-        yield house
+def server(voices: Voices, model: GatedModel) -> Iterator[RunningServer]:
+    with serving(tone_engine(voices, lambda: model), api_keys="right") as server:
+        yield server
 
 
 @pytest.fixture(scope="module")
@@ -40,9 +40,9 @@ def engine(voices: Voices) -> Iterator[Running]:
 
 @asynccontextmanager
 async def connected(
-    house: House, model: str = "gpt-realtime", key: str = "right"
+    server: RunningServer, model: str = "gpt-realtime", key: str = "right"
 ) -> AsyncIterator[AsyncRealtimeConnection]:
-    base = house.url + "/v1"
+    base = server.url + "/v1"
     async with (
         AsyncOpenAI(base_url=base, api_key=key, websocket_base_url=base.replace("http", "ws")) as client,
         client.realtime.connect(model=model) as connection,
@@ -50,9 +50,9 @@ async def connected(
         yield connection
 
 
-def talk(house: House, test: Test, **options: Any) -> None:
+def run_session(server: RunningServer, test: Test, **options: Any) -> None:
     async def run() -> None:
-        async with connected(house, **options) as connection:
+        async with connected(server, **options) as connection:
             await test(connection)
 
     asyncio.run(run())
@@ -69,11 +69,11 @@ async def until(connection: AsyncRealtimeConnection, *types: str) -> list[Any]:
     return events
 
 
-def heard(events: list[Any]) -> bytes:
+def audio_of(events: list[Any]) -> bytes:
     return b"".join(base64.b64decode(event.delta) for event in events if event.type == "response.output_audio.delta")
 
 
-def test_a_text_is_said(house: House, engine: Running) -> None:
+def test_a_text_is_spoken(server: RunningServer, engine: Running) -> None:
     async def test(connection: AsyncRealtimeConnection) -> None:
         created = (await until(connection, "session.created"))[-1]
         assert created.session.audio.output.voice == "af_heart"
@@ -84,7 +84,7 @@ def test_a_text_is_said(house: House, engine: Running) -> None:
         assert updated.session.audio.output.speed == 1.5
         await connection.response.create(response={"input": [message(TEXT)], "metadata": {"of": "mine"}})
         events = await until(connection, "response.done")
-        assert heard(events) == pcm(join(engine.stream(TEXT, speed=1.5, voice="am_fenrir")).samples)
+        assert audio_of(events) == pcm(join(engine.stream(TEXT, speed=1.5, voice="am_fenrir")).samples)
         kinds = [event.type for event in events]
         assert list(dict.fromkeys(kind for kind in kinds if "transcript" not in kind)) == [
             "response.created", "response.output_item.added", "response.content_part.added",
@@ -96,25 +96,25 @@ def test_a_text_is_said(house: House, engine: Running) -> None:
         assert (done.status, done.metadata) == ("completed", {"of": "mine"})
         assert done.output[0].content[0].transcript == TEXT
 
-    talk(house, test)
+    run_session(server, test)
 
 
-def test_items_of_the_conversation_are_said_once(house: House, engine: Running) -> None:
+def test_items_of_the_conversation_are_spoken_once(server: RunningServer, engine: Running) -> None:
     async def test(connection: AsyncRealtimeConnection) -> None:
         await connection.conversation.item.create(item=message("deep water"))
         await connection.response.create()
-        assert heard(await until(connection, "response.done")) == pcm(engine.speak("deep water").samples)
+        assert audio_of(await until(connection, "response.done")) == pcm(engine.speak("deep water").samples)
         await connection.response.create()
         failed = (await until(connection, "response.done"))[-1].response
         assert failed.status == "failed"
         assert failed.status_details.error.code == "nothing_to_speak"
 
-    talk(house, test, model="kokoro")
+    run_session(server, test, model="kokoro")
 
 
-def test_a_cancel_ends_a_response_and_the_next_is_whole(house: House, model: Held, engine: Running) -> None:
+def test_after_a_cancel_the_next_is_complete(server: RunningServer, model: GatedModel, engine: Running) -> None:
     async def test(connection: AsyncRealtimeConnection) -> None:
-        model.turns = threading.Semaphore(1)
+        model.permits = threading.Semaphore(1)
         await connection.response.create(response={"input": [message(TEXT * 40)]})
         await until(connection, "response.output_audio.delta")
         await connection.response.create(response={"input": [message(TEXT)]})
@@ -122,18 +122,18 @@ def test_a_cancel_ends_a_response_and_the_next_is_whole(house: House, model: Hel
         n_before = model.n_batches
         await connection.response.cancel()
         assert (await until(connection, "response.done"))[-1].response.status == "cancelled"
-        model.turns.release(100)
+        model.permits.release(100)
         await connection.response.create(response={"input": [message("deep water")]})
         events = await until(connection, "response.done")
-        assert heard(events) == pcm(engine.speak("deep water").samples)
+        assert audio_of(events) == pcm(engine.speak("deep water").samples)
         assert model.n_batches <= n_before + 2
         await connection.response.cancel()
         assert (await until(connection, "error"))[-1].error.code == "response_cancel_not_active"
 
-    talk(house, test)
+    run_session(server, test)
 
 
-def test_responses_beside_the_conversation_sound_at_once(house: House, engine: Running) -> None:
+def test_out_of_band_responses_run_in_parallel(server: RunningServer, engine: Running) -> None:
     async def test(connection: AsyncRealtimeConnection) -> None:
         texts = ["deep water", "old stone bridge", "still tonight"]
         for text in texts:
@@ -143,10 +143,10 @@ def test_responses_beside_the_conversation_sound_at_once(house: House, engine: R
             events += await until(connection, "response.done")
         names = [event.response.id for event in events if event.type == "response.created"]
         for name, text in zip(names, texts, strict=True):
-            mine = [event for event in events if getattr(event, "response_id", None) == name]
-            assert heard(mine) == pcm(engine.speak(text).samples)
+            own = [event for event in events if getattr(event, "response_id", None) == name]
+            assert audio_of(own) == pcm(engine.speak(text).samples)
 
-    talk(house, test)
+    run_session(server, test)
 
 
 @pytest.mark.parametrize(
@@ -163,7 +163,7 @@ def test_responses_beside_the_conversation_sound_at_once(house: House, engine: R
         ({"type": "conversation.item.create"}, "item"),
     ],
 )  # fmt: skip
-def test_what_is_wrong_is_an_event_and_the_session_goes_on(house: House, sent: Any, param: str) -> None:
+def test_an_invalid_message_does_not_end_the_session(server: RunningServer, sent: Any, param: str) -> None:
     async def test(connection: AsyncRealtimeConnection) -> None:
         await connection.send({**sent, "event_id": "mine"})
         error = (await until(connection, "error"))[-1].error
@@ -171,10 +171,10 @@ def test_what_is_wrong_is_an_event_and_the_session_goes_on(house: House, sent: A
         await connection.response.create(response={"input": [message("deep water")]})
         assert (await until(connection, "response.done"))[-1].response.status == "completed"
 
-    talk(house, test)
+    run_session(server, test)
 
 
-def test_a_model_that_is_not_here_and_a_wrong_key(house: House) -> None:
+def test_an_unknown_model_and_a_wrong_key_are_refused(server: RunningServer) -> None:
     from websockets.exceptions import ConnectionClosedError, InvalidStatus
 
     async def test(connection: AsyncRealtimeConnection) -> None:
@@ -182,6 +182,6 @@ def test_a_model_that_is_not_here_and_a_wrong_key(house: House) -> None:
         with pytest.raises(ConnectionClosedError):
             await connection.recv()
 
-    talk(house, test, model="whale")
+    run_session(server, test, model="whale")
     with pytest.raises(InvalidStatus, match="401"):
-        talk(house, test, key="wrong")
+        run_session(server, test, key="wrong")

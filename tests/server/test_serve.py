@@ -1,4 +1,4 @@
-"""`tutti serve`: the address when it is warm, a clean end on SIGTERM, at once on the second."""
+"""`tutti serve`: prints its URL when it is warm, drains on SIGTERM, exits immediately on the second."""
 
 import asyncio
 import os
@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from tests.fakes import Spelling, silent_voices, tone_engine
-from tests.server.harness import LONG, House, Stage, serving, spoken
+from tests.server.harness import LONG, FakeEngine, RunningServer, expected_samples, serving
 from tutti.errors import InvalidInput, WeightsCorrupt
 from tutti.model.tone import ToneModel
 from tutti.server import run
@@ -27,20 +27,20 @@ ROOT = Path(__file__).parents[2]
 
 @contextmanager
 def process(folder: Path, *flags: str, limit: str = "-n 1024") -> Iterator[tuple[subprocess.Popen[str], str]]:
-    """A server in a process of its own, and its address."""
+    """Run a server in its own process; yield it with its URL."""
     command = [sys.executable, "-m", "tests.server.serve_tones", str(folder), "--port", "0", *flags]
     command = ["sh", "-c", f'ulimit {limit} && exec "$@"', "sh", *command]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=ROOT) as server:
         assert server.stderr is not None
         try:
             lines = iter(server.stderr.readline, "")
-            ready = next(found for line in lines if (found := re.search(r"tutti is ready: (http://\S+)", line)))
+            ready = next(match for line in lines if (match := re.search(r"tutti is ready: (http://\S+)", line)))
             yield server, ready[1]
         finally:
             server.kill()
 
 
-def test_a_stream_under_way_is_finished_and_the_end_is_clean(tmp_path: Path) -> None:
+def test_sigterm_finishes_active_streams_and_exits_with_0(tmp_path: Path) -> None:
     with process(tmp_path) as (server, url), httpx2.Client(base_url=url, timeout=60) as client:
         assert client.get("/readyz").status_code == 200
         body = {"input": LONG * 2, "response_format": "pcm"}
@@ -58,7 +58,7 @@ def test_a_stream_under_way_is_finished_and_the_end_is_clean(tmp_path: Path) -> 
         assert server.wait(60) == 0
 
 
-def test_the_second_signal_ends_it_at_once(tmp_path: Path) -> None:
+def test_a_second_signal_exits_immediately(tmp_path: Path) -> None:
     with (
         process(tmp_path) as (server, url),
         httpx2.Client(base_url=url, timeout=60) as client,
@@ -75,13 +75,13 @@ def test_the_second_signal_ends_it_at_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_an_idle_server_ends_cleanly_on_the_first_signal(tmp_path: Path, number: signal.Signals) -> None:
+def test_an_idle_server_exits_with_0_on_the_first_signal(tmp_path: Path, number: signal.Signals) -> None:
     with process(tmp_path) as (server, _):
         server.send_signal(number)
         assert server.wait(60) == 0
 
 
-def test_a_taken_port_is_one_line_before_anything_is_loaded(tmp_path: Path) -> None:
+def test_a_port_in_use_is_one_line_before_anything_is_loaded(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
         command = [sys.executable, "-m", "tutti", "serve", "--port", port, "--home", str(tmp_path), "--offline"]
@@ -91,33 +91,33 @@ def test_a_taken_port_is_one_line_before_anything_is_loaded(tmp_path: Path) -> N
     assert "Traceback" not in done.stderr
 
 
-def test_an_engine_that_does_not_start_ends_the_server_with_its_error(
+def test_an_engine_that_fails_to_start_ends_the_server_with_its_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    class Broken(ToneModel):
+    class FailingModel(ToneModel):
         def __init__(self) -> None:
             raise WeightsCorrupt("the bytes are not the official ones")
 
-    monkeypatch.setattr(run, "open_engine", lambda *_, **__: tone_engine(silent_voices(tmp_path), Broken))
+    monkeypatch.setattr(run, "open_engine", lambda *_, **__: tone_engine(silent_voices(tmp_path), FailingModel))
     with pytest.raises(WeightsCorrupt):
         run.serve(Settings(port=0))
 
 
-def test_few_files_mean_few_connections_and_no_crash(tmp_path: Path) -> None:
-    with process(tmp_path, limit="-n 150") as (_, url), ExitStack() as crowd:
+def test_a_low_limit_on_open_files_limits_the_connections(tmp_path: Path) -> None:
+    with process(tmp_path, limit="-n 150") as (_, url), ExitStack() as stack:
         host, port = url.removeprefix("http://").split(":")
-        answers = [crowd.enter_context(socket.create_connection((host, int(port)))) for _ in range(200)]
-        answers[-1].settimeout(60)
-        assert answers[-1].recv(100).startswith(b"HTTP/1.1 503")
-        crowd.close()
+        connections = [stack.enter_context(socket.create_connection((host, int(port)))) for _ in range(200)]
+        connections[-1].settimeout(60)
+        assert connections[-1].recv(100).startswith(b"HTTP/1.1 503")
+        stack.close()
         with httpx2.Client(base_url=url, timeout=60) as client:
-            while not served(client):
+            while not is_served(client):
                 pass
             assert client.post("/tts", json={"text": "deep"}).status_code == 200
 
 
-def served(client: httpx2.Client) -> bool:
-    """Whether there is room again; who is refused may be told so, or find the door shut in mid-sentence."""
+def is_served(client: httpx2.Client) -> bool:
+    """Whether a connection is accepted again; a refused one may get an answer or a reset."""
     try:
         return client.get("/healthz").status_code == 200
     except httpx2.TransportError:
@@ -126,45 +126,45 @@ def served(client: httpx2.Client) -> bool:
 
 def test_every_setting_has_its_flag() -> None:
     env = {**os.environ, "COLUMNS": "300", "NO_COLOR": "1", "TERM": "dumb"}
-    shown = subprocess.run(
+    help_text = subprocess.run(
         [sys.executable, "-m", "tutti", "serve", "--help"], capture_output=True, text=True, check=True, env=env
     ).stdout
     for name in Settings.model_fields:
-        assert f"--{name.replace('_', '-')} " in shown
+        assert f"--{name.replace('_', '-')} " in help_text
 
 
 @pytest.mark.parametrize(
     "wrong", [{"api_keys": "sha256:x"}, {"voice_names": "x"}, {"voice_names": "x=nobody"}, {"voice": "nobody"}]
 )
-def test_a_wrong_setting_shows_before_anything_is_loaded(
-    monkeypatch: pytest.MonkeyPatch, wrong: dict[str, str]
-) -> None:
+def test_a_wrong_setting_fails_before_the_load(monkeypatch: pytest.MonkeyPatch, wrong: dict[str, str]) -> None:
     monkeypatch.setattr(run, "open_engine", None)
     with pytest.raises(InvalidInput) as caught:
         run.serve(Settings(port=0, **wrong))  # type: ignore[arg-type]
     assert caught.value.param in wrong
 
 
-def test_sixty_four_at_once_through_the_real_batcher_each_hear_their_own(tmp_path: Path, stage: Stage) -> None:
+def test_64_concurrent_requests_through_the_batcher_get_their_own_audio(
+    tmp_path: Path, fake_engine: FakeEngine
+) -> None:
     words = ["deep", "water", "runs", "still", "under", "old", "stone", "bridge"]
     texts = [". ".join(words[(i + j * (1 + i % 7)) % 8] for j in range(3 + i % 11)) for i in range(64)]
     engine = tone_engine(silent_voices(tmp_path), pronounce=Spelling().pronounce, first_audio_ms=60_000)
-    with serving(engine) as house:
+    with serving(engine) as server:
 
-        async def ask_all() -> list[bytes]:
-            async with httpx2.AsyncClient(base_url=house.url, timeout=120) as client:
+        async def send_all() -> list[bytes]:
+            async with httpx2.AsyncClient(base_url=server.url, timeout=120) as client:
 
-                async def ask(i: int) -> bytes:
+                async def send(i: int) -> bytes:
                     path, name = [("/v1/audio/speech", "input"), ("/tts/stream", "text"), ("/tts", "text")][i % 3]
                     body = {name: texts[i], "response_format": "pcm", "format": "pcm", "speed": 1 + i % 3 / 2}
                     response = await client.post(path, json=body)
                     assert response.status_code == 200, response.text
                     return response.content
 
-                return await asyncio.gather(*(ask(i) for i in range(64)))
+                return await asyncio.gather(*(send(i) for i in range(64)))
 
-        got = asyncio.run(ask_all())
-    house = House(house.url, stage, house.app, house.server, house.thread, house.loop)
-    for i, heard in enumerate(got):
-        alone = spoken(house, texts[i], speed=1 + i % 3 / 2, delivery="whole" if i % 3 == 2 else "live")
-        assert heard == np.rint(alone * 32767).astype("<i2").tobytes()
+        answers = asyncio.run(send_all())
+    server = RunningServer(server.url, fake_engine, server.app, server.uvicorn, server.thread, server.loop)
+    for i, answer in enumerate(answers):
+        samples = expected_samples(server, texts[i], speed=1 + i % 3 / 2, delivery="whole" if i % 3 == 2 else "live")
+        assert answer == np.rint(samples * 32767).astype("<i2").tobytes()

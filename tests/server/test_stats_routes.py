@@ -1,4 +1,4 @@
-"""Whoever watches sees what happens, as docs/stats.md words it; where nobody does, nothing is drawn."""
+"""/v1/stats reports the batching as docs/stats.md documents it, and costs nothing without subscribers."""
 
 import asyncio
 import json
@@ -15,11 +15,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.fakes import Holding, silent_voices, tone_engine
-from tests.server.harness import LONG, House, serving, shaped
+from tests.server.harness import LONG, RunningServer, assert_error, serving
 from tests.server.watcher import Event, watching
-from tutti.server.dashboard import Picture
+from tutti.server.dashboard import Dashboard
 from tutti.server.routes import stats as module
-from tutti.server.routes.stats import MAX_TICKS, Seat
+from tutti.server.routes.stats import MAX_TICKS, Subscriber
 
 PAGE = (Path(__file__).parents[2] / "docs/stats.md").read_text(encoding="utf-8")
 TEXT = "The old bridge stands still under the water tonight and runs deep."
@@ -32,61 +32,61 @@ def model() -> Holding:
 
 
 @pytest.fixture(scope="module")
-def house(voice_folder: Path, model: Holding) -> Iterator[House]:
+def server(voice_folder: Path, model: Holding) -> Iterator[RunningServer]:
     with serving(tone_engine(silent_voices(voice_folder), lambda: model)) as running:
         yield running
 
 
 @pytest.fixture
-def held(model: Holding) -> Iterator[Holding]:
+def held_model(model: Holding) -> Iterator[Holding]:
     with model.held():
         yield model
 
 
-def shown(kind: str) -> Event:
-    """The example of this event in the page."""
+def documented(kind: str) -> Event:
+    """The example of this event in docs/stats.md."""
     blocks = (
         json.loads(block) for block in re.findall(r"```json\n(\{.*?\})\n```", PAGE, re.DOTALL) if "\n{" not in block
     )
     return next(dict(block) for block in blocks if block["type"] == kind)
 
 
-def assert_alike(real: Any, example: Any, name: str = "event") -> None:
-    """The same fields of the same types throughout; lists by their first item."""
+def assert_same_fields(real: Any, example: Any, name: str = "event") -> None:
+    """Check that fields and types are the same throughout; lists are compared by their first item."""
     if real is None:
         assert name in NULLABLE or name in ("acoustic", "vocoder"), name
     elif isinstance(example, dict):
         assert isinstance(real, dict)
         assert real.keys() == example.keys(), name
         for field, value in example.items():
-            assert_alike(real[field], value, field)
+            assert_same_fields(real[field], value, field)
     elif isinstance(example, list):
         assert isinstance(real, list)
         if real and example:
-            assert_alike(real[0], example[0], name)
+            assert_same_fields(real[0], example[0], name)
     elif example is not None and real is not None:
         number = (int, float)
         assert isinstance(real, number if isinstance(example, number) else type(example)), (name, real)
 
 
-def test_the_page_shows_the_fields_that_there_are(house: House) -> None:
-    with watching(house) as watcher:
+def test_the_documented_fields_are_the_real_ones(server: RunningServer) -> None:
+    with watching(server) as watcher:
         hello = watcher.next()
-        house.speak(input=f"{TEXT} one.")
+        server.speak(input=f"{TEXT} one.")
         tick = watcher.until(lambda event: event["batches"] and event["lately"]["first_audio_ms"]["n"])
     assert hello["type"] == "hello"
-    assert_alike(hello, shown("hello"))
-    assert_alike(tick, shown("tick"))
-    snapshot = house.get("/v1/stats").json()
-    assert snapshot.keys() == (shown("hello") | shown("tick")).keys() - {"left_out"}
+    assert_same_fields(hello, documented("hello"))
+    assert_same_fields(tick, documented("tick"))
+    snapshot = server.get("/v1/stats").json()
+    assert snapshot.keys() == (documented("hello") | documented("tick")).keys() - {"left_out"}
     assert snapshot["type"] == "stats"
     assert snapshot["batches"]
 
 
-def test_a_batch_is_told_when_it_begins_and_again_when_it_ends(house: House, held: Holding) -> None:
-    with ThreadPoolExecutor(1) as pool, watching(house) as watcher:
+def test_a_batch_is_reported_at_its_start_and_at_its_end(server: RunningServer, held_model: Holding) -> None:
+    with ThreadPoolExecutor(1) as pool, watching(server) as watcher:
         seen_before = {batch["id"] for batch in watcher.next()["batches"]}
-        asked = pool.submit(house.speak, input=f"{TEXT} two.")
+        answer = pool.submit(server.speak, input=f"{TEXT} two.")
 
         def vocoder(event: Event) -> list[Event]:
             new = [batch for batch in event["batches"] if batch["id"] not in seen_before]
@@ -96,15 +96,15 @@ def test_a_batch_is_told_when_it_begins_and_again_when_it_ends(house: House, hel
         (running,) = vocoder(began)
         assert (running["outcome"], running["ms"]) == ("running", None)
         assert began["running"] == [running["id"]]
-        held.go.set()
+        held_model.go.set()
         ended = watcher.until(lambda event: [batch for batch in vocoder(event) if batch["outcome"] == "done"])
         done = next(batch for batch in vocoder(ended) if batch["id"] == running["id"])
         assert done["ms"] > 0
         assert {**done, "ms": None, "outcome": "running"} == running
-        assert asked.result(60).status_code == 200
+        assert answer.result(60).status_code == 200
         last = watcher.until(lambda event: not event["running"])
     assert last["totals"]["rows"] >= 1
-    for tick in watcher.seen[1:]:
+    for tick in watcher.events[1:]:
         for batch in tick["batches"]:
             sizes = [row["size"] for row in batch["rows"]]
             assert batch["padding"] == pytest.approx(1 - sum(sizes) / batch["padded"], abs=1e-3)
@@ -112,14 +112,14 @@ def test_a_batch_is_told_when_it_begins_and_again_when_it_ends(house: House, hel
             assert batch["predicted_ms"] > 0
 
 
-def test_those_who_wait_are_told_by_class_and_age(house: House, held: Holding) -> None:
+def test_waiting_jobs_are_reported_by_class_and_age(server: RunningServer, held_model: Holding) -> None:
     n_texts = 8
-    with ThreadPoolExecutor(n_texts) as pool, watching(house) as watcher:
+    with ThreadPoolExecutor(n_texts) as pool, watching(server) as watcher:
         watcher.next()
-        asked = [pool.submit(house.speak, input=f"{TEXT} {word}.") for word in "abcdefgh"]
+        answers = [pool.submit(server.speak, input=f"{TEXT} {word}.") for word in "abcdefgh"]
 
         def all_wait(event: Event) -> bool:
-            running = sum(len(batch["rows"]) for event in watcher.seen[1:] for batch in event["batches"]
+            running = sum(len(batch["rows"]) for event in watcher.events[1:] for batch in event["batches"]
                           if batch["id"] in event["running"] and batch["stage"] == "vocoder")  # fmt: skip
             return bool(running) and event["waiting"] + running >= n_texts
 
@@ -132,50 +132,51 @@ def test_those_who_wait_are_told_by_class_and_age(house: House, held: Holding) -
                 assert queue[kind] == sum(job["class"] == kind for job in queue["jobs"])
         assert tick["waiting"] == sum(len(queue["jobs"]) for queue in tick["queue"].values())
         assert tick["backlog_ms"] > 0
-        held.go.set()
-        assert all(answer.result(60).status_code == 200 for answer in asked)
+        held_model.go.set()
+        assert all(answer.result(60).status_code == 200 for answer in answers)
         watcher.until(lambda event: event["waiting"] == 0 and not event["running"])
 
 
-def test_all_rows_of_a_request_are_told_as_its_own(house: House) -> None:
-    """Also where its first chunk sounds stretch by stretch."""
-    with watching(house) as watcher:
+def test_all_rows_of_a_request_have_one_stream_number(server: RunningServer) -> None:
+    """Also if its first chunk is delivered in spans."""
+    with watching(server) as watcher:
         seen_before = {batch["id"] for batch in watcher.next()["batches"]}
-        n_before = house.get("/v1/stats").json()["totals"]["rows"]
-        with house.clients[0].stream(
+        n_before = server.get("/v1/stats").json()["totals"]["rows"]
+        with server.clients[0].stream(
             "POST", "/v1/audio/speech", json={"input": LONG, "response_format": "pcm"}
         ) as answer:
             assert len(answer.read())
         watcher.until(lambda event: event.get("totals", {}).get("rows", 0) > n_before and not event["running"])
-        told = [batch for event in watcher.seen for batch in event["batches"] if batch["id"] not in seen_before]
-    assert {batch["stage"] for batch in told} == {"acoustic", "vocoder"}
-    assert len({row["stream"] for batch in told for row in batch["rows"]}) == 1
+        batches = [batch for event in watcher.events for batch in event["batches"] if batch["id"] not in seen_before]
+    assert {batch["stage"] for batch in batches} == {"acoustic", "vocoder"}
+    assert len({row["stream"] for batch in batches for row in batch["rows"]}) == 1
 
 
-def test_no_more_than_ten_updates_a_second(house: House) -> None:
-    with watching(house) as watcher:
+def test_at_most_ten_updates_per_second(server: RunningServer) -> None:
+    with watching(server) as watcher:
         watcher.next()
         for word in ("up", "down", "left"):
-            house.speak(input=f"{TEXT} {word}.")
+            server.speak(input=f"{TEXT} {word}.")
         times = [watcher.next()["t"] for _ in range(4)]
     assert all(later - sooner >= 0.095 for sooner, later in pairwise(times))
 
 
-def test_nothing_is_drawn_unless_somebody_looks_and_then_once_for_all(
+def test_updates_are_computed_only_with_subscribers_and_once_for_all(
     voice_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    drawn: list[str] = []
+    n_ticks = 0
 
-    class Counted(Picture):
-        def tick(self, *given: Any, **asked: Any) -> Any:
-            drawn.append("tick")
-            return super().tick(*given, **asked)
+    class CountingDashboard(Dashboard):
+        def tick(self, *args: Any, **options: Any) -> Any:
+            nonlocal n_ticks
+            n_ticks += 1
+            return super().tick(*args, **options)
 
-    monkeypatch.setattr(module, "Picture", Counted)
-    with serving(tone_engine(silent_voices(voice_folder))) as house:
-        house.speak()
-        assert not drawn
-        with watching(house) as one, watching(house) as two, watching(house) as three:
+    monkeypatch.setattr(module, "Dashboard", CountingDashboard)
+    with serving(tone_engine(silent_voices(voice_folder))) as server:
+        server.speak()
+        assert n_ticks == 0
+        with watching(server) as one, watching(server) as two, watching(server) as three:
             ticks = []
             for watcher in (one, two, three):
                 watcher.next()
@@ -183,68 +184,68 @@ def test_nothing_is_drawn_unless_somebody_looks_and_then_once_for_all(
             last = three.next()
             for watcher in (one, two):
                 assert watcher.until(lambda event: event["t"] == last["t"]) == last
-            told = {event["t"] for watcher in (one, two, three) for event in watcher.seen[1:]}
-        assert len(told) <= len(drawn)
-        while any(task.get_name() == "tutti-gallery" for task in asyncio.all_tasks(house.loop)):
-            time.sleep(0.01)  # nobody is left, so drawing ends
+            times = {event["t"] for watcher in (one, two, three) for event in watcher.events[1:]}
+        assert len(times) <= n_ticks
+        while any(task.get_name() == "tutti-broadcast" for task in asyncio.all_tasks(server.loop)):
+            time.sleep(0.01)  # nobody subscribes any more, so the updates end
 
 
-def test_what_is_said_by_whom_is_not_told(house: House) -> None:
-    with watching(house) as watcher:
+def test_statistics_contain_no_text_voice_or_address(server: RunningServer) -> None:
+    with watching(server) as watcher:
         watcher.next()
-        house.speak(input=f"{TEXT} three.", voice="bm_daniel")
+        server.speak(input=f"{TEXT} three.", voice="bm_daniel")
         watcher.until(lambda event: event["batches"])
-        told = json.dumps(watcher.seen)
-    assert not any(secret in told for secret in ("bridge", "daniel", "127.0.0.1"))
+        report = json.dumps(watcher.events)
+    assert not any(secret in report for secret in ("bridge", "daniel", "127.0.0.1"))
 
 
-def test_where_keys_are_set_it_wants_one(voice_folder: Path) -> None:
-    with serving(tone_engine(silent_voices(voice_folder)), api_keys=("secret",)) as house:
+def test_statistics_need_a_key_if_the_server_has_keys(voice_folder: Path) -> None:
+    with serving(tone_engine(silent_voices(voice_folder)), api_keys=("secret",)) as server:
         for path in ("/v1/stats", "/v1/stats/stream"):
-            shaped(house.get(path), 401, "invalid_api_key")
-            shaped(house.get(path, headers={"authorization": "Bearer wrong"}), 401, "invalid_api_key")
-        shaped(house.post("/v1/stats/trial", {"policy": "window"}), 401, "invalid_api_key")
+            assert_error(server.get(path), 401, "invalid_api_key")
+            assert_error(server.get(path, headers={"authorization": "Bearer wrong"}), 401, "invalid_api_key")
+        assert_error(server.post("/v1/stats/trial", {"policy": "window"}), 401, "invalid_api_key")
         key = {"authorization": "Bearer secret"}
-        assert house.get("/v1/stats", headers=key).status_code == 200
-        with watching(house, headers=key) as watcher:
+        assert server.get("/v1/stats", headers=key).status_code == 200
+        with watching(server, headers=key) as watcher:
             assert watcher.next()["type"] == "hello"
 
 
-def test_too_many_are_told_so_and_a_free_seat_is_given_again(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MAX_SEATS", 1)
-    with watching(house) as watcher:
+def test_subscribers_over_the_limit_are_refused(server: RunningServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MAX_SUBSCRIBERS", 1)
+    with watching(server) as watcher:
         watcher.next()
-        shaped(house.get("/v1/stats/stream"), 429, "queue_full")
-    for _ in range(1000):  # until the server has seen that the first one left
-        with house.clients[0].stream("GET", "/v1/stats/stream") as response:
+        assert_error(server.get("/v1/stats/stream"), 429, "queue_full")
+    for _ in range(1000):  # until the server has noticed that the first one left
+        with server.clients[0].stream("GET", "/v1/stats/stream") as response:
             if response.status_code == 200:
                 break
     assert response.status_code == 200
 
 
-def test_the_last_event_says_that_the_server_goes_down(voice_folder: Path) -> None:
-    with serving(tone_engine(silent_voices(voice_folder))) as house, watching(house) as watcher:
+def test_the_last_event_reports_the_shutdown(voice_folder: Path) -> None:
+    with serving(tone_engine(silent_voices(voice_folder))) as server, watching(server) as watcher:
         watcher.next()
         watcher.next()
-        house.app.state.service.gate.closing = True
+        server.app.state.service.lifecycle.draining = True
         assert [event["type"] for event in watcher.rest() if event["type"] != "tick"] == ["bye"]
 
 
 @given(st.lists(st.integers(0, 3 * MAX_TICKS), max_size=6))
-def test_a_slow_watcher_loses_the_oldest_and_is_told_how_many(bursts: list[int]) -> None:
+def test_a_slow_subscriber_loses_the_oldest_events_and_their_number_is_reported(bursts: list[int]) -> None:
     async def run() -> list[Event]:
-        seat, seen, n = Seat(), list[bytes](), 0
-        reading = seat.seen()
+        subscriber, received, n = Subscriber(), list[bytes](), 0
+        reading = subscriber.events()
         for burst in bursts:
             for number in range(n, n + burst):
-                seat.show(b'data: {"type": "tick", "n": %d}\n\n' % number)
+                subscriber.add(b'data: {"type": "tick", "n": %d}\n\n' % number)
             n += burst
-            if burst:  # so there is one to be read; the rest keeps it waiting
-                seen.append(await anext(reading))
-        seat.end()
-        seen += [told async for told in reading]
-        told = b"".join(seen).split(b"\n\n")[:-1]
-        return [json.loads(one.removeprefix(b"data: ")) for one in told]
+            if burst:  # then there is one to read; the rest waits
+                received.append(await anext(reading))
+        subscriber.end()
+        received += [event async for event in reading]
+        events = b"".join(received).split(b"\n\n")[:-1]
+        return [json.loads(event.removeprefix(b"data: ")) for event in events]
 
     expected = 0
     for event in asyncio.run(run()):

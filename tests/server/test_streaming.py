@@ -1,4 +1,4 @@
-"""Sound leaves as soon as it is made; who leaves is forgotten at once; what breaks is seen to break."""
+"""Audio is sent as it is made; a disconnect cancels the work; errors are visible to the client."""
 
 import json
 import socket
@@ -10,7 +10,7 @@ import httpx2
 import numpy as np
 import pytest
 
-from tests.server.harness import LONG, SHORT, House, Stage, serving, shaped
+from tests.server.harness import LONG, SHORT, FakeEngine, RunningServer, assert_error, serving
 from tutti.audio import FORMATS
 from tutti.errors import (
     DeadlineExceeded,
@@ -35,31 +35,33 @@ RAW = [("/v1/audio/speech", {"input": LONG, "response_format": "pcm"}), ("/tts/s
 
 
 @pytest.fixture
-def held(house: House) -> Iterator[House]:
-    """A server whose engine says one chunk and then waits to be let go."""
-    house.stage.reset()
-    house.stage.hold_from = 1
-    yield house
-    house.stage.let_go()
-    while house.app.state.service.gate.n_inside:
-        assert house.get("/healthz").status_code == 200
-    house.stage.reset()
+def held_server(server: RunningServer) -> Iterator[RunningServer]:
+    """A server whose engine speaks one chunk and then waits for `release`."""
+    server.engine.reset()
+    server.engine.hold_from = 1
+    yield server
+    server.engine.release()
+    while server.app.state.service.lifecycle.n_active:
+        assert server.get("/healthz").status_code == 200
+    server.engine.reset()
 
 
 @pytest.mark.parametrize(("path", "body"), STREAMS, ids=lambda value: str(value)[-40:])
-def test_the_first_sound_is_heard_before_the_second_is_made(held: House, path: str, body: dict[str, Any]) -> None:
-    with held.client().stream("POST", path, json=body) as response:
+def test_the_first_audio_is_sent_while_more_is_made(
+    held_server: RunningServer, path: str, body: dict[str, Any]
+) -> None:
+    with held_server.client().stream("POST", path, json=body) as response:
         assert response.status_code == 200
         pieces = response.iter_raw()
         n_early = len(next(pieces))
-        assert n_early > 100  # it has come, and the engine still waits
-        held.stage.let_go()
+        assert n_early > 100  # it has arrived, and the engine still waits
+        held_server.engine.release()
         n_late = sum(len(piece) for piece in pieces)
     assert n_late > n_early
 
 
-def test_pcm_comes_in_chunks_of_whole_samples(house: House) -> None:
-    with socket.create_connection(house.host_port) as sock, sock.makefile("rb") as answer:
+def test_pcm_is_sent_in_whole_samples(server: RunningServer) -> None:
+    with socket.create_connection(server.host_port) as sock, sock.makefile("rb") as answer:
         sock.sendall(raw("/v1/audio/speech", STREAMS[5][1]))
         while answer.readline().strip():
             pass
@@ -72,7 +74,7 @@ def test_pcm_comes_in_chunks_of_whole_samples(house: House) -> None:
 
 
 def raw(path: str, body: dict[str, Any]) -> bytes:
-    """A request as its bytes."""
+    """Return the bytes of a request."""
     payload = json.dumps(body).encode()
     head = (
         f"POST {path} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: {len(payload)}\r\n\r\n"
@@ -81,10 +83,10 @@ def raw(path: str, body: dict[str, Any]) -> bytes:
 
 
 @pytest.mark.parametrize(("path", "body"), STREAMS[4:], ids=lambda value: str(value)[-40:])
-def test_who_leaves_in_mid_stream_is_forgotten_at_once(held: House, path: str, body: dict[str, Any]) -> None:
-    with held.client().stream("POST", path, json=body) as response:
+def test_a_disconnect_in_mid_stream_cancels_it(held_server: RunningServer, path: str, body: dict[str, Any]) -> None:
+    with held_server.client().stream("POST", path, json=body) as response:
         next(response.iter_raw())
-    assert held.stage.closed.acquire(timeout=60)
+    assert held_server.engine.streams_cancelled.acquire(timeout=60)
 
 
 @pytest.mark.parametrize(
@@ -92,43 +94,45 @@ def test_who_leaves_in_mid_stream_is_forgotten_at_once(held: House, path: str, b
     [*RAW, ("/tts", {"text": SHORT}), ("/tts/batch", {"requests": [{"text": SHORT}]})],
     ids=lambda value: str(value)[-40:],
 )
-def test_who_leaves_before_the_first_sound_is_forgotten_at_once(held: House, path: str, body: dict[str, Any]) -> None:
-    held.stage.hold_from = 0
-    with socket.create_connection(held.host_port) as sock:
+def test_a_disconnect_before_the_first_audio_cancels_it(
+    held_server: RunningServer, path: str, body: dict[str, Any]
+) -> None:
+    held_server.engine.hold_from = 0
+    with socket.create_connection(held_server.host_port) as sock:
         sock.sendall(raw(path, body))
-        assert held.stage.opened.acquire(timeout=60)
-    assert held.stage.closed.acquire(timeout=60)
-    assert held.get("/healthz").status_code == 200
+        assert held_server.engine.streams_opened.acquire(timeout=60)
+    assert held_server.engine.streams_cancelled.acquire(timeout=60)
+    assert held_server.get("/healthz").status_code == 200
 
 
 @pytest.mark.parametrize(("path", "body"), RAW, ids=lambda value: str(value)[-40:])
 @pytest.mark.parametrize("error", [RuntimeError("a bug"), ModelFailed("row broke"), WorkerLost("gone")])
-def test_a_raw_stream_that_breaks_is_seen_to_break(
-    house: House, path: str, body: dict[str, Any], error: Exception
+def test_an_error_in_a_raw_stream_is_a_broken_transfer(
+    server: RunningServer, path: str, body: dict[str, Any], error: Exception
 ) -> None:
-    house.stage.break_at, house.stage.error = 1, error
-    got = b""
-    with house.client().stream("POST", path, json=body) as response:
+    server.engine.fail_at, server.engine.error = 1, error
+    received = b""
+    with server.client().stream("POST", path, json=body) as response:
         assert response.status_code == 200
         pieces = response.iter_raw()
         with pytest.raises(httpx2.RemoteProtocolError, match="incomplete"):  # noqa: PT012 - the whole stream is it
             for piece in pieces:
-                got += piece
-    house.stage.break_at = None
-    whole = house.post(path, body).content
-    assert 0 < len(got) < len(whole)
-    assert got == whole[: len(got)]  # the good part, and not a byte of anything else
-    assert house.get("/healthz").status_code == 200
+                received += piece
+    server.engine.fail_at = None
+    whole = server.post(path, body).content
+    assert 0 < len(received) < len(whole)
+    assert received == whole[: len(received)]  # the good part, and nothing else
+    assert server.get("/healthz").status_code == 200
 
 
-def test_events_and_captions_that_break_say_so_last(stage: Stage) -> None:
-    with serving(stage) as house:
-        stage.break_at, stage.error = 1, ModelFailed("row broke")
-        last = house.speak(input=LONG, stream_format="sse").text.strip().split("\n\n")[-1]
+def test_an_error_in_events_and_captions_is_the_last_item(fake_engine: FakeEngine) -> None:
+    with serving(fake_engine) as server:
+        fake_engine.fail_at, fake_engine.error = 1, ModelFailed("row broke")
+        last = server.speak(input=LONG, stream_format="sse").text.strip().split("\n\n")[-1]
         event = json.loads(last.removeprefix("data: "))
         assert event["type"] == "speech.audio.error"
         assert event["error"]["code"] == "model_failed"
-        *lines, end = house.post("/dev/captioned_speech", {"input": LONG}).text.strip().split("\n")
+        *lines, end = server.post("/dev/captioned_speech", {"input": LONG}).text.strip().split("\n")
         assert all(json.loads(line)["audio"] for line in lines)
         assert json.loads(end)["error"]["code"] == "model_failed"
 
@@ -145,24 +149,24 @@ def test_events_and_captions_that_break_say_so_last(stage: Stage) -> None:
         (DeviceFull("full"), 503, "1", "true"),
         (G2PUnavailable("gone"), 502, "2", "true"),
         (ModelFailed("row broke"), 500, None, "false"),
-        (RuntimeError("secret of the house"), 500, None, "false"),
+        (RuntimeError("secret of the server"), 500, None, "false"),
     ],
     ids=lambda value: type(value).__name__,
 )
 @pytest.mark.parametrize("more", [{}, {"stream": False}, {"stream_format": "sse"}], ids=["raw", "whole", "sse"])
-def test_what_fails_before_the_first_sound_has_a_status(
+def test_an_error_before_the_first_audio_sets_the_status(
     voice_folder: Any,
-    failing: Callable[[Exception], House],
+    failing: Callable[[Exception], RunningServer],
     error: Exception,
     status: int,
     retry_after: str | None,
     should_retry: str | None,
     more: dict[str, Any],
 ) -> None:
-    house = failing(error)
-    response = house.speak(**more)
+    server = failing(error)
+    response = server.speak(**more)
     code = error.code if isinstance(error, TuttiError) else "internal_error"
-    shaped(response, status, code)
+    assert_error(response, status, code)
     assert response.headers.get("retry-after") == retry_after
     assert response.headers.get("x-should-retry") == should_retry
     assert "secret" not in response.text
@@ -170,62 +174,62 @@ def test_what_fails_before_the_first_sound_has_a_status(
 
 
 @pytest.fixture
-def failing(house: House) -> Iterator[Callable[[Exception], House]]:
-    def fail_with(error: Exception) -> House:
-        house.stage.break_at, house.stage.error = 0, error
-        return house
+def failing(server: RunningServer) -> Iterator[Callable[[Exception], RunningServer]]:
+    def fail_with(error: Exception) -> RunningServer:
+        server.engine.fail_at, server.engine.error = 0, error
+        return server
 
     yield fail_with
-    house.stage.break_at = None
+    server.engine.fail_at = None
 
 
-def test_samples_that_are_no_numbers_never_leave(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    with serving(stage) as house:
-        monkeypatch.setattr("tutti.server.request.louder", lambda samples, factor: np.full_like(samples, np.nan))
-        shaped(house.speak(volume_multiplier=2), 500, "model_failed")
-        shaped(house.speak(input=LONG, volume_multiplier=2), 500, "model_failed")
+def test_samples_that_are_nan_are_never_sent(fake_engine: FakeEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+    with serving(fake_engine) as server:
+        monkeypatch.setattr("tutti.server.request.scale_volume", lambda samples, factor: np.full_like(samples, np.nan))
+        assert_error(server.speak(volume_multiplier=2), 500, "model_failed")
+        assert_error(server.speak(input=LONG, volume_multiplier=2), 500, "model_failed")
 
 
-def test_a_request_that_hears_nothing_in_time_is_told_so(stage: Stage) -> None:
-    with serving(stage, timeout_s=0.01) as house:
-        stage.hold_from = 0
-        shaped(house.speak(), 504, "deadline_exceeded")
-        assert stage.closed.acquire(timeout=60)
+def test_a_request_without_audio_in_time_gets_504(fake_engine: FakeEngine) -> None:
+    with serving(fake_engine, timeout_s=0.01) as server:
+        fake_engine.hold_from = 0
+        assert_error(server.speak(), 504, "deadline_exceeded")
+        assert fake_engine.streams_cancelled.acquire(timeout=60)
 
 
-def test_a_caller_may_wait_less_than_the_server_would(stage: Stage) -> None:
-    with serving(stage) as house:
-        stage.hold_from = 0
+def test_a_caller_can_set_a_shorter_timeout(fake_engine: FakeEngine) -> None:
+    with serving(fake_engine) as server:
+        fake_engine.hold_from = 0
         body = {"input": SHORT}
-        shaped(house.post("/v1/audio/speech", body, headers={"x-request-timeout": "0.01"}), 504, "deadline_exceeded")
-        assert stage.closed.acquire(timeout=60)
-        shaped(house.post("/v1/audio/speech", body, headers={"x-request-timeout": "soon"}), 400, "invalid_input")
+        assert_error(
+            server.post("/v1/audio/speech", body, headers={"x-request-timeout": "0.01"}), 504, "deadline_exceeded"
+        )
+        assert fake_engine.streams_cancelled.acquire(timeout=60)
+        assert_error(server.post("/v1/audio/speech", body, headers={"x-request-timeout": "soon"}), 400, "invalid_input")
 
 
-def test_a_slow_reader_holds_a_bounded_buffer_and_harms_nobody(stage: Stage) -> None:
+def test_a_slow_reader_has_a_bounded_buffer_and_does_not_block_others(fake_engine: FakeEngine) -> None:
     n_made = 0
-    made_enough = threading.Event()
-    many = LONG * 200  # about an hour of PCM, 160 MB
+    made_some = threading.Event()
+    text = LONG * 200  # about an hour of PCM, 160 MB
 
-    class Counting:
-        @staticmethod
-        def louder(samples: np.ndarray, factor: float) -> np.ndarray:
-            nonlocal n_made
-            n_made += len(samples)
-            made_enough.set()
-            return samples
+    def count_samples(samples: np.ndarray, factor: float) -> np.ndarray:
+        nonlocal n_made
+        n_made += len(samples)
+        made_some.set()
+        return samples
 
-    with serving(stage) as house, pytest.MonkeyPatch.context() as patch:
-        patch.setattr("tutti.server.request.louder", Counting.louder)
-        body = {"input": many, "response_format": "pcm", "volume_multiplier": 2}
-        with house.client().stream("POST", "/v1/audio/speech", json=body) as response:
+    with serving(fake_engine) as server, pytest.MonkeyPatch.context() as patch:
+        patch.setattr("tutti.server.request.scale_volume", count_samples)
+        body = {"input": text, "response_format": "pcm", "volume_multiplier": 2}
+        with server.client().stream("POST", "/v1/audio/speech", json=body) as response:
             next(response.iter_raw())
-            assert made_enough.wait(60)
+            assert made_some.wait(60)
             for _ in range(20):  # others are served while this one does not read
-                assert house.speak().status_code == 200
-            n_then = n_made
+                assert server.speak().status_code == 200
+            n_before = n_made
             for _ in range(20):
-                assert house.speak().status_code == 200
-            assert n_made - n_then <= 40 * 24_000 * 30 // 4
-        assert stage.closed.acquire(timeout=60)
+                assert server.speak().status_code == 200
+            assert n_made - n_before <= 40 * 24_000 * 30 // 4
+        assert fake_engine.streams_cancelled.acquire(timeout=60)
     assert 2 * n_made < 40e6

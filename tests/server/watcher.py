@@ -1,4 +1,4 @@
-"""Reads server-sent events as a page would."""
+"""Read server-sent events as a browser would."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -7,34 +7,34 @@ from typing import Any
 
 import httpx2
 
-from tests.server.harness import House
+from tests.server.harness import RunningServer
 
 Event = dict[str, Any]
 
 
 class Watcher:
-    """One open stream of events."""
+    """An open stream of events."""
 
     def __init__(self, response: httpx2.Response) -> None:
         self.response = response
-        self.seen: list[Event] = []
-        self._events = self._read()
+        self.events: list[Event] = []
+        self._stream = self._read()
 
     def next(self) -> Event:
-        """The next one; StopIteration at the end."""
-        event = next(self._events)
-        self.seen.append(event)
+        """Return the next event; StopIteration at the end."""
+        event = next(self._stream)
+        self.events.append(event)
         return event
 
-    def until(self, wanted: Callable[[Event], Any]) -> Event:
-        """Reads on until there is such a one. The test's own time limit is what ends a vain wait."""
+    def until(self, condition: Callable[[Event], Any]) -> Event:
+        """Read on to the first event that meets the condition. The time limit of the test ends a vain wait."""
         while True:
             event = self.next()
-            if wanted(event):
+            if condition(event):
                 return event
 
     def rest(self) -> list[Event]:
-        return list(self._events)
+        return list(self._stream)
 
     def _read(self) -> Iterator[Event]:
         for line in self.response.iter_lines():
@@ -44,11 +44,13 @@ class Watcher:
 
 
 @contextmanager
-def watching(house: House, method: str = "GET", path: str = "/v1/stats/stream", **asked: Any) -> Iterator[Watcher]:
-    """Over a connection of its own, which is closed at the end."""
+def watching(
+    server: RunningServer, method: str = "GET", path: str = "/v1/stats/stream", **options: Any
+) -> Iterator[Watcher]:
+    """Open a stream of events on a new connection, and close it at the end."""
     with (
-        httpx2.Client(base_url=house.url, timeout=60) as client,
-        client.stream(method, path, **asked) as response,
+        httpx2.Client(base_url=server.url, timeout=60) as client,
+        client.stream(method, path, **options) as response,
     ):
         assert response.status_code == 200, response.read()
         assert response.headers["content-type"].startswith("text/event-stream")
@@ -56,11 +58,11 @@ def watching(house: House, method: str = "GET", path: str = "/v1/stats/stream", 
 
 
 @contextmanager
-def trying(house: House, policy: str, **asked: Any) -> Iterator[Watcher]:
-    """A trial; at the end, the server has seen that it was left."""
-    with watching(house, "POST", "/v1/stats/trial", json={"policy": policy}, **asked) as trial:
+def policy_trial(server: RunningServer, policy: str, **options: Any) -> Iterator[Watcher]:
+    """Run a trial; at the end the server has noticed that the connection was closed."""
+    with watching(server, "POST", "/v1/stats/trial", json={"policy": policy}, **options) as trial:
         yield trial
-        left = not trial.response.is_closed
-    if left:
-        with watching(house, **asked) as watcher:
+        was_open = not trial.response.is_closed
+    if was_open:
+        with watching(server, **options) as watcher:
             watcher.until(lambda event: event["trial"] is None)

@@ -4,17 +4,9 @@ from pathlib import Path
 import pytest
 
 NAMES = {
-    "A": "ˈA",
-    "B": "bˈi",
-    "C": "sˈi",
-    "E": "ˈi",
-    "L": "ˈɛl",
-    "M": "ˈɛm",
-    "P": "pˈi",
-    "R": "ˈɑɹ",
-    "S": "ˈɛs",
+    "A": "ˈA", "B": "bˈi", "C": "sˈi", "E": "ˈi", "L": "ˈɛl", "M": "ˈɛm", "P": "pˈi", "R": "ˈɑɹ", "S": "ˈɛs",
     "U": "jˈu",
-}
+}  # fmt: skip
 WORDS = {"the": "ði", "to": "tu", "an": "æn", "a": "A", "am": "æm", "and": "ænd", "of": "ʌv", "is": "ɪz", "it": "ɪt"}
 WORDS |= {
     "dog": "dˈɔɡ",

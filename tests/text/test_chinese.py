@@ -1,4 +1,4 @@
-"""Mandarin: pinyin in the model's symbols, words tied to their characters, silence on import."""
+"""Mandarin: pinyin in the model's symbols, source spans of words, no output on import."""
 
 import subprocess
 import sys
@@ -11,24 +11,24 @@ from hypothesis import strategies as st
 
 from tutti.errors import MissingExtra
 from tutti.text.aligned_text import AlignedText
-from tutti.text.chunk import Chunk, Reading, Word
+from tutti.text.chunk import Chunk, PhonemeWord, Pronunciation
 from tutti.text.g2p import chinese
-from tutti.text.normalize import other
+from tutti.text.normalize import normalize
 from tutti.text.vocab import SYMBOLS
 
 HAN = "你好世界我在北京大学习中文老师是女的一不三绿略远儿了银行长得"
 
 
-def english(spoken: AlignedText, given: Mapping[int, str]) -> Reading:
-    return Reading((Word("ˈɛks", spoken.span()),))
+def english(aligned: AlignedText, given: Mapping[int, str]) -> Pronunciation:
+    return Pronunciation((PhonemeWord("ˈɛks", aligned.span()),))
 
 
-def read(text: str) -> Reading:
-    return chinese.read(AlignedText.of(text), {}, english)
+def pronounce(text: str) -> Pronunciation:
+    return chinese.pronounce(AlignedText.of(text), {}, english)
 
 
-def said(text: str) -> str:
-    return Chunk(read(text).words).phonemes
+def phonemes_of(text: str) -> str:
+    return Chunk(pronounce(text).words).phonemes
 
 
 @pytest.mark.parametrize(
@@ -39,11 +39,11 @@ def said(text: str) -> str:
         *[("qu4", "ʨʰy↘"), ("liu2", "ljou↗"), ("dui4", "twei↘"), ("chun1", "ꭧʰwə→n"), ("n2", "n↗"), ("bo1", "pwo→")],
     ],
 )
-def test_syllables_are_written_as_the_voices_learned_them(syllable: str, symbols: str) -> None:
+def test_syllables_are_in_the_symbols_of_the_training_data(syllable: str, symbols: str) -> None:
     assert chinese.symbols(syllable) == symbols
 
 
-def test_every_reading_of_every_common_character_has_symbols() -> None:
+def test_nearly_every_common_character_has_symbols() -> None:
     from pypinyin.constants import PINYIN_DICT
 
     common = "".join(chr(code) for code in PINYIN_DICT if 0x4E00 <= code < 0x9FA6)[::7]
@@ -52,62 +52,62 @@ def test_every_reading_of_every_common_character_has_symbols() -> None:
     assert all(set(chinese.symbols(chinese.pinyin(symbol)[0])) <= SYMBOLS.keys() for symbol in common)
 
 
-def test_two_low_tones_in_a_word_bend_the_first() -> None:
-    assert said("你好") == "ni↗xau↓"
+def test_the_first_of_two_third_tones_changes() -> None:
+    assert phonemes_of("你好") == "ni↗xau↓"
 
 
-def test_a_word_decides_how_its_character_sounds() -> None:
-    assert said("银行").endswith("xa↗ŋ")
-    assert said("行走").startswith("ɕi↗ŋ")
+def test_a_character_is_pronounced_by_its_word() -> None:
+    assert phonemes_of("银行").endswith("xa↗ŋ")
+    assert phonemes_of("行走").startswith("ɕi↗ŋ")
 
 
-def test_marks_come_in_the_models_symbols() -> None:
-    reading = read("他说：「好」，（对）！")
-    assert "".join(word.symbols for word in reading.words) == "tʰa→ ʂwo→: “xau↓”, (twei↘)! "
-    assert reading.dropped == ()
+def test_punctuation_is_in_the_models_symbols() -> None:
+    pronunciation = pronounce("他说：「好」，（对）！")
+    assert "".join(word.symbols for word in pronunciation.words) == "tʰa→ ʂwo→: “xau↓”, (twei↘)! "
+    assert pronunciation.dropped == ()
 
 
-def test_latin_runs_go_to_english_with_their_place() -> None:
-    reading = read("我爱Python，ＯＫ！")
-    assert [word.span for word in reading.words] == [(0, 1), (1, 2), (2, 8), (9, 11)]
-    assert [word.phonemes for word in reading.words[2:]] == ["ˈɛks", "ˈɛks"]
+def test_latin_runs_are_pronounced_as_english_with_their_spans() -> None:
+    pronunciation = pronounce("我爱Python，ＯＫ！")
+    assert [word.span for word in pronunciation.words] == [(0, 1), (1, 2), (2, 8), (9, 11)]
+    assert [word.phonemes for word in pronunciation.words[2:]] == ["ˈɛks", "ˈɛks"]
 
 
 @settings(max_examples=100, deadline=None)
 @given(st.text(alphabet=HAN + "，。！？「」（） ab㐂𠮷々★", max_size=30))
-def test_words_keep_order_and_place_and_nothing_is_lost(text: str) -> None:
-    reading = read(text)
-    heard = [i for word in reading.words for i in range(*word.span)]
-    assert heard == sorted(set(heard))
-    assert all(set(word.symbols) <= SYMBOLS.keys() and word.phonemes for word in reading.words)
+def test_words_are_in_order_and_nothing_is_lost(text: str) -> None:
+    pronunciation = pronounce(text)
+    covered = [i for word in pronunciation.words for i in range(*word.span)]
+    assert covered == sorted(set(covered))
+    assert all(set(word.symbols) <= SYMBOLS.keys() and word.phonemes for word in pronunciation.words)
     for i, symbol in enumerate(text):
-        assert i in heard or symbol in reading.dropped or symbol in "，。！？「」（） "
+        assert i in covered or symbol in pronunciation.dropped or symbol in "，。！？「」（） "
 
 
-def test_four_threads_read_what_one_reads() -> None:
+def test_four_threads_get_the_same_result() -> None:
     texts = ["我在北京大学学习中文。", "今天天气很好，我们去公园。", "中华人民共和国", "她买了五本书"]
-    alone = [said(text) for text in texts]
+    expected = [phonemes_of(text) for text in texts]
     with ThreadPoolExecutor(4) as pool:
-        assert list(pool.map(said, texts * 25)) == alone * 25
+        assert list(pool.map(phonemes_of, texts * 25)) == expected * 25
 
 
-def test_figures_are_read_after_normalising() -> None:
-    normal = other.normalize(AlignedText.of("2024年1月5日"), "zh")
-    reading = chinese.read(normal, {}, english)
-    assert reading.dropped == ()
-    assert sorted({i for word in reading.words for i in range(*word.span)}) == list(range(9))
+def test_figures_are_pronounced_after_normalisation() -> None:
+    normal = normalize(AlignedText.of("2024年1月5日"), "zh")
+    pronunciation = chinese.pronounce(normal, {}, english)
+    assert pronunciation.dropped == ()
+    assert sorted({i for word in pronunciation.words for i in range(*word.span)}) == list(range(9))
 
 
-def test_the_first_word_prints_and_warns_nothing() -> None:
+def test_the_first_word_causes_no_output_and_no_warning() -> None:
     code = (
         "from tutti.text.g2p import chinese; from tutti.text.aligned_text import AlignedText;"
-        "chinese.read(AlignedText.of('你好'), {}, lambda spoken, given: None)"
+        "chinese.pronounce(AlignedText.of('你好'), {}, lambda aligned, ipa_overrides: None)"
     )
     run = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=False)
     assert (run.returncode, run.stdout, run.stderr) == (0, "", "")
 
 
-def test_a_missing_extra_names_its_cure(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_extra_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     for package, load in (("jieba", chinese._load_jieba), ("pypinyin", chinese._load_pypinyin)):
         monkeypatch.setitem(sys.modules, package, None)
         with pytest.raises(MissingExtra, match=r'pip install "tutti-tts\[zh\]"'):

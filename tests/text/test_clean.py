@@ -1,4 +1,4 @@
-"""Cleaning: readable text, honest ties, nothing sayable lost."""
+"""Cleaning: readable text, correct source spans, nothing pronounceable lost."""
 
 import unicodedata
 
@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tutti.text.clean import OBJECT, clean
+from tutti.text.aligned_text import PLACEHOLDER
+from tutti.text.clean import clean
 from tutti.text.markdown import HARD_BREAK
 
 anything = st.text(st.characters(codec=None), max_size=60) | st.text(
@@ -18,18 +19,18 @@ anything = st.text(st.characters(codec=None), max_size=60) | st.text(
 
 
 @given(anything)
-def test_every_character_is_tied_to_the_original_in_order(text: str) -> None:
-    spoken = clean(text).spoken
-    assert len(spoken.text) == len(spoken.starts) == len(spoken.ends)
-    assert list(spoken.starts) == sorted(spoken.starts)
-    assert all(0 <= a < b <= len(text) for a, b in zip(spoken.starts, spoken.ends, strict=True))
+def test_every_character_has_a_source_span_in_order(text: str) -> None:
+    aligned = clean(text).aligned
+    assert len(aligned.text) == len(aligned.starts) == len(aligned.ends)
+    assert list(aligned.starts) == sorted(aligned.starts)
+    assert all(0 <= a < b <= len(text) for a, b in zip(aligned.starts, aligned.ends, strict=True))
 
 
 @given(anything)
-def test_what_remains_can_be_read(text: str) -> None:
-    cleaned = clean(text).spoken.text
+def test_the_result_has_no_control_characters(text: str) -> None:
+    cleaned = clean(text).aligned.text
     cleaned.encode("utf-8")
-    assert OBJECT not in cleaned
+    assert PLACEHOLDER not in cleaned
     assert not any(unicodedata.category(char) in ("Cc", "Cs", "Co") and char != "\n" for char in cleaned)
 
 
@@ -37,22 +38,22 @@ def test_what_remains_can_be_read(text: str) -> None:
 def test_letters_are_composed_and_none_is_lost(text: str) -> None:
     cleaned = clean(unicodedata.normalize("NFD", text))
     letters = [char for char in unicodedata.normalize("NFC", text) if not char.isspace()]
-    assert [char for char in cleaned.spoken.text if not char.isspace()] == letters
+    assert [char for char in cleaned.aligned.text if not char.isspace()] == letters
     assert cleaned.dropped == ()
 
 
 @given(
     st.text(st.sampled_from("abcdefg ,.!?'\n"), max_size=80).filter(lambda text: ".." not in text and ". ." not in text)
 )
-def test_plain_text_stays_as_it_is(text: str) -> None:
-    assert clean(text).spoken.text == text
+def test_plain_text_is_unchanged(text: str) -> None:
+    assert clean(text).aligned.text == text
 
 
-def test_a_composed_letter_reads_all_its_parts() -> None:
-    spoken = clean("cafe\u0301!").spoken
-    assert spoken.text == "café!"
-    assert spoken.span(3, 4) == (3, 5)
-    assert spoken.span(4, 5) == (5, 6)
+def test_a_composed_letter_has_the_span_of_all_its_parts() -> None:
+    aligned = clean("cafe\u0301!").aligned
+    assert aligned.text == "café!"
+    assert aligned.span(3, 4) == (3, 5)
+    assert aligned.span(4, 5) == (5, 6)
 
 
 @pytest.mark.parametrize(
@@ -61,17 +62,17 @@ def test_a_composed_letter_reads_all_its_parts() -> None:
 )
 def test_an_emoji_is_one_dropped_symbol(symbol: str) -> None:
     cleaned = clean(f"so {symbol} good")
-    assert cleaned.spoken.text.split() == ["so", "good"]
+    assert cleaned.aligned.text.split() == ["so", "good"]
     assert cleaned.dropped == ("\ufffd" if symbol in ("\ue000", "\ud800") else symbol,)
 
 
-def test_words_do_not_grow_together_where_an_emoji_stood() -> None:
-    assert clean("one😀two").spoken.text == "one two"
-    assert clean("fun😀.").spoken.text == "fun."
+def test_words_around_an_emoji_stay_separate() -> None:
+    assert clean("one😀two").aligned.text == "one two"
+    assert clean("fun😀.").aligned.text == "fun."
 
 
 @pytest.mark.parametrize(
-    ("written", "read"),
+    ("written", "expected"),
     [
         ("zero\u200bwidth \u202eturned\u202c so\u00adft \ufeffmark", "zerowidth turned soft mark"),
         ("a\u00a0b\u3000c\td", "a b c d"),
@@ -83,12 +84,12 @@ def test_words_do_not_grow_together_where_an_emoji_stood() -> None:
         ("ＡＢＣ１２ 𝐇𝐢 ﬁne Ⅷ ‼", "ABC12 Hi fine VIII !!"),
     ],
 )
-def test_typography(written: str, read: str) -> None:
-    assert clean(written).spoken.text == read
+def test_typography(written: str, expected: str) -> None:
+    assert clean(written).aligned.text == expected
 
 
 @pytest.mark.parametrize(
-    ("written", "read"),
+    ("written", "expected"),
     [
         ("**Bold**, *it*, ***both***, __so__, _too_, ~~no~~ and `code`.", "Bold, it, both, so, too, no and code."),
         ("这是**重点**内容", "这是重点内容"),
@@ -108,13 +109,13 @@ def test_typography(written: str, read: str) -> None:
         ("P(A|B) and -5 and C# and #tag", "P(A|B) and -5 and C# and #tag"),
     ],
 )
-def test_markdown_is_heard_not_seen(written: str, read: str) -> None:
-    assert clean(written).spoken.text == read
+def test_markdown_is_removed(written: str, expected: str) -> None:
+    assert clean(written).aligned.text == expected
 
 
-def test_link_text_keeps_its_own_place() -> None:
-    spoken = clean("[docs](http://a.b)").spoken
-    assert spoken.span() == (1, 5)
+def test_link_text_keeps_its_span() -> None:
+    aligned = clean("[docs](http://a.b)").aligned
+    assert aligned.span() == (1, 5)
 
 
 @pytest.mark.parametrize(
@@ -140,6 +141,6 @@ def test_link_text_keeps_its_own_place() -> None:
         "\ud800",
     ],
 )
-def test_adversarial_text_is_survived(unit: str) -> None:
+def test_adversarial_text_takes_linear_time(unit: str) -> None:
     text = unit * (100_000 // len(unit))
-    assert len(clean(text).spoken) <= len(text)
+    assert len(clean(text).aligned) <= len(text)

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from tutti.text.aligned_text import AlignedText
-from tutti.text.chunk import Reading
+from tutti.text.chunk import Pronunciation
 from tutti.text.g2p.english import English
 
 
@@ -12,12 +12,12 @@ def english(small_home: Path) -> English:
     return English.load(small_home, "en-us")
 
 
-def symbols(reading: Reading) -> str:
-    return "".join(word.symbols for word in reading.words).rstrip()
+def symbols(pronunciation: Pronunciation) -> str:
+    return "".join(word.symbols for word in pronunciation.words).rstrip()
 
 
-def said(english: English, text: str) -> str:
-    return symbols(english.read(AlignedText.of(text)))
+def phonemes_of(english: English, text: str) -> str:
+    return symbols(english.pronounce(AlignedText.of(text)))
 
 
 @pytest.mark.parametrize(
@@ -33,8 +33,8 @@ def said(english: English, text: str) -> str:
         ("it is, you have", "ɪt ɪz, ju hˈæv"),
     ],
 )
-def test_small_words_hear_what_follows(english: English, text: str, phonemes: str) -> None:
-    assert said(english, text) == phonemes
+def test_small_words_depend_on_the_next_sound(english: English, text: str, phonemes: str) -> None:
+    assert phonemes_of(english, text) == phonemes
 
 
 @pytest.mark.parametrize(
@@ -47,8 +47,8 @@ def test_small_words_hear_what_follows(english: English, text: str, phonemes: st
         ("stopped stopping", "stˈɑpt stˈɑpɪŋ"),
     ],
 )
-def test_endings_are_built_from_the_stem_and_t_is_flapped(english: English, text: str, phonemes: str) -> None:
-    assert said(english, text) == phonemes
+def test_endings_are_derived_from_the_stem_and_t_is_flapped(english: English, text: str, phonemes: str) -> None:
+    assert phonemes_of(english, text) == phonemes
 
 
 @pytest.mark.parametrize(
@@ -68,8 +68,8 @@ def test_endings_are_built_from_the_stem_and_t_is_flapped(english: English, text
         ("you used it", "ju jˈuzd ɪt"),
     ],
 )
-def test_company_decides_between_two_sounds(english: English, text: str, phonemes: str) -> None:
-    assert said(english, text) == phonemes
+def test_context_decides_between_two_pronunciations(english: English, text: str, phonemes: str) -> None:
+    assert phonemes_of(english, text) == phonemes
 
 
 @pytest.mark.parametrize(
@@ -88,20 +88,20 @@ def test_company_decides_between_two_sounds(english: English, text: str, phoneme
         ("the brrr", "ðə bɹˈɜɹ"),
     ],
 )
-def test_capitals_are_letters_a_name_or_a_shout(english: English, text: str, phonemes: str) -> None:
-    assert said(english, text) == phonemes
+def test_capitals_are_spelled_out_a_name_or_emphasis(english: English, text: str, phonemes: str) -> None:
+    assert phonemes_of(english, text) == phonemes
 
 
 def test_a_compound_has_one_main_stress_and_is_one_word(english: English) -> None:
-    reading = english.read(AlignedText.of("well-known dog"))
-    assert [word.span for word in reading.words] == [(0, 10), (11, 14)]
-    assert reading.words[0].phonemes == "wˌɛlnˈOn"
-    assert said(english, "DogPhone") == "dˌɔɡfˈOn"
+    pronunciation = english.pronounce(AlignedText.of("well-known dog"))
+    assert [word.span for word in pronunciation.words] == [(0, 10), (11, 14)]
+    assert pronunciation.words[0].phonemes == "wˌɛlnˈOn"
+    assert phonemes_of(english, "DogPhone") == "dˌɔɡfˈOn"
 
 
 def test_accents_fold_and_greek_letters_have_names(english: English) -> None:
-    assert said(english, "café") == said(english, "cafe\u0301") == "kæfˈA"
-    assert said(english, "α") == "ˈælfə"
+    assert phonemes_of(english, "café") == phonemes_of(english, "cafe\u0301") == "kæfˈA"
+    assert phonemes_of(english, "α") == "ˈælfə"
 
 
 @pytest.mark.parametrize(
@@ -118,20 +118,20 @@ def test_accents_fold_and_greek_letters_have_names(english: English) -> None:
         ("dog—cat!", "dˈɔɡ—kˈæt!"),
     ],
 )
-def test_punctuation_becomes_kokoros(english: English, text: str, phonemes: str) -> None:
-    assert said(english, text) == phonemes
+def test_punctuation_is_in_kokoros_symbols(english: English, text: str, phonemes: str) -> None:
+    assert phonemes_of(english, text) == phonemes
 
 
-def test_signs_that_a_reader_says_are_said(english: English) -> None:
-    assert said(english, "2%") == "tˈu pəɹsˈɛnt"
+def test_signs_have_names(english: English) -> None:
+    assert phonemes_of(english, "2%") == "tˈu pəɹsˈɛnt"
 
 
-def test_what_nobody_could_say_is_counted_in_order(english: English) -> None:
-    reading = english.read(AlignedText.of("мир dog 好 #"))
-    assert reading.dropped == ("м", "и", "р", "好", "#")
-    assert symbols(reading) == "dˈɔɡ"
+def test_characters_without_pronunciation_are_reported_in_order(english: English) -> None:
+    pronunciation = english.pronounce(AlignedText.of("мир dog 好 #"))
+    assert pronunciation.dropped == ("м", "и", "р", "好", "#")
+    assert symbols(pronunciation) == "dˈɔɡ"
 
 
 def test_quotes_open_before_the_word_and_close_after_it(english: English) -> None:
-    word = english.read(AlignedText.of('("dog") cat')).words[0]
+    word = english.pronounce(AlignedText.of('("dog") cat')).words[0]
     assert (word.before, word.after) == ("(“", "”) ")

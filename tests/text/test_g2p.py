@@ -8,12 +8,11 @@ from hypothesis import strategies as st
 
 from tutti.errors import UnknownLanguage, WeightsUnavailable
 from tutti.text import vocab
-from tutti.text.aligned_text import AlignedText
-from tutti.text.chunk import Reading
+from tutti.text.aligned_text import PLACEHOLDER, AlignedText
+from tutti.text.chunk import Pronunciation
 from tutti.text.g2p import G2P
 
-OBJECT = "\ufffc"
-AGREED = [line.split("\t") for line in (Path(__file__).parent / "agreed.tsv").read_text("utf-8").splitlines()]
+UPSTREAM_FILE = Path(__file__).parent / "upstream_phonemes.tsv"  # code, sentence, phonemes
 
 texts = st.one_of(
     st.text(max_size=60),
@@ -23,7 +22,7 @@ texts = st.one_of(
         max_size=12,
     ).map(" ".join),
 )
-lawful = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+many_examples = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 
 
 @pytest.fixture(scope="module")
@@ -31,70 +30,70 @@ def g2p(small_home: Path) -> G2P:
     return G2P(small_home)
 
 
-def symbols(reading: Reading) -> str:
-    return "".join(word.symbols for word in reading.words).rstrip()
+def symbols(pronunciation: Pronunciation) -> str:
+    return "".join(word.symbols for word in pronunciation.words).rstrip()
 
 
-@lawful
+@many_examples
 @given(texts, st.sampled_from(["en-us", "en-gb"]))
 @example("x² ½ ﬁ Ⅷ ー", "en-us")
-def test_no_letter_or_digit_is_lost_in_silence(g2p: G2P, text: str, code: str) -> None:
-    reading = g2p.pronounce(AlignedText.of(text), code)
-    covered = {i for word in reading.words for i in range(*word.span)}
+def test_every_letter_and_digit_is_pronounced_or_reported_as_dropped(g2p: G2P, text: str, code: str) -> None:
+    pronunciation = g2p.pronounce(AlignedText.of(text), code)
+    covered = {i for word in pronunciation.words for i in range(*word.span)}
     for i, symbol in enumerate(text):
-        assert not symbol.isalnum() or i in covered or symbol in reading.dropped
+        assert not symbol.isalnum() or i in covered or symbol in pronunciation.dropped
 
 
-@lawful
+@many_examples
 @given(texts, st.integers(0, 1000))
-def test_words_stand_in_order_inside_the_sentence(g2p: G2P, text: str, offset: int) -> None:
+def test_words_are_in_order_and_inside_the_sentence(g2p: G2P, text: str, offset: int) -> None:
     end = offset
     for word in g2p.pronounce(AlignedText.of(text, offset), "en-us").words:
         assert end <= word.span[0] < word.span[1] <= offset + len(text)
         end = word.span[1]
 
 
-@lawful
+@many_examples
 @given(texts)
-def test_words_hold_sounds_and_their_sides_hold_punctuation(g2p: G2P, text: str) -> None:
+def test_phonemes_hold_no_punctuation_and_the_symbols_around_them_nothing_else(g2p: G2P, text: str) -> None:
     for word in g2p.pronounce(AlignedText.of(text), "en-us").words:
         assert word.phonemes
-        assert vocab.known(word.symbols)[1] == ()
+        assert vocab.split_known(word.symbols)[1] == ()
         assert vocab.PUNCTUATION.isdisjoint(word.phonemes)
         assert " " not in word.phonemes
         assert set(word.before + word.after) <= vocab.PUNCTUATION | {" "}
 
 
-def test_given_ipa_is_said_as_given_less_what_kokoro_lacks(g2p: G2P) -> None:
-    spoken = AlignedText("a " + OBJECT + ".", (10, 11, 12, 30), (11, 12, 30, 31))
-    reading = g2p.pronounce(spoken, "en-us", {12: "təmˈɑːtoʊ☃"})
-    assert [(word.phonemes, word.span) for word in reading.words][1] == ("təmˈɑːtoʊ", (12, 30))
-    assert reading.dropped == ("☃",)
+def test_given_ipa_is_used_without_symbols_that_kokoro_lacks(g2p: G2P) -> None:
+    aligned = AlignedText("a " + PLACEHOLDER + ".", (10, 11, 12, 30), (11, 12, 30, 31))
+    pronunciation = g2p.pronounce(aligned, "en-us", {12: "təmˈɑːtoʊ☃"})
+    assert [(word.phonemes, word.span) for word in pronunciation.words][1] == ("təmˈɑːtoʊ", (12, 30))
+    assert pronunciation.dropped == ("☃",)
 
 
-def test_four_threads_hear_the_same(g2p: G2P) -> None:
+def test_four_threads_get_the_same_result(g2p: G2P) -> None:
     lines = [f"The dog number{i} read the US books to zorgify{i}." for i in range(40)]
-    alone = [g2p.pronounce(AlignedText.of(line), "en-gb") for line in lines]
+    expected = [g2p.pronounce(AlignedText.of(line), "en-gb") for line in lines]
     fresh = G2P(g2p.home)
-    heard: list[list[Reading]] = []
+    results: list[list[Pronunciation]] = []
 
     def read() -> None:
-        heard.append([fresh.pronounce(AlignedText.of(line), "en-gb") for line in lines])
+        results.append([fresh.pronounce(AlignedText.of(line), "en-gb") for line in lines])
 
     threads = [threading.Thread(target=read) for _ in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert heard == [alone] * 4
+    assert results == [expected] * 4
 
 
-def test_it_travels_to_another_process(g2p: G2P) -> None:
-    spoken = AlignedText.of("The dog.")
-    assert pickle.loads(pickle.dumps(g2p)).pronounce(spoken, "en-us") == g2p.pronounce(spoken, "en-us")
+def test_it_can_be_pickled(g2p: G2P) -> None:
+    aligned = AlignedText.of("The dog.")
+    assert pickle.loads(pickle.dumps(g2p)).pronounce(aligned, "en-us") == g2p.pronounce(aligned, "en-us")
 
 
-def test_an_unknown_language_and_a_missing_dictionary_say_so(g2p: G2P, tmp_path: Path) -> None:
+def test_an_unknown_language_and_a_missing_dictionary_are_errors(g2p: G2P, tmp_path: Path) -> None:
     with pytest.raises(UnknownLanguage):
         g2p.pronounce(AlignedText.of("a"), "xx")
     with pytest.raises(WeightsUnavailable, match="tutti pull"):
@@ -102,10 +101,11 @@ def test_an_unknown_language_and_a_missing_dictionary_say_so(g2p: G2P, tmp_path:
 
 
 @pytest.mark.weights
-def test_plain_sentences_sound_as_upstream_says_them(home: Path) -> None:
-    """Facts frozen where misaki 0.9.4 and tutti agree, so that drift is seen."""
+def test_plain_sentences_have_upstreams_phonemes(home: Path) -> None:
+    """Sentences for which misaki 0.9.4 and tutti agree, to notice drift."""
     g2p = G2P(home)
-    for code, sentence, phonemes in AGREED:
+    for line in UPSTREAM_FILE.read_text("utf-8").splitlines():
+        code, sentence, phonemes = line.split("\t")
         assert symbols(g2p.pronounce(AlignedText.of(sentence), code)) == phonemes
 
 
@@ -182,6 +182,6 @@ def test_plain_sentences_sound_as_upstream_says_them(home: Path) -> None:
         ("An increase in sales.", "ˈɪnkɹˌis"),
     ],
 )
-def test_homographs_hear_their_company(home: Path, sentence: str, sound: str) -> None:
-    """Taggers miss several of these; upstream does too."""
+def test_homographs_depend_on_their_context(home: Path, sentence: str, sound: str) -> None:
+    """Common taggers, and upstream, get several of these wrong."""
     assert sound in [word.phonemes for word in G2P(home).pronounce(AlignedText.of(sentence), "en-us").words]

@@ -10,24 +10,24 @@ from hypothesis import strategies as st
 
 from tutti.errors import MissingExtra
 from tutti.text.aligned_text import AlignedText
-from tutti.text.chunk import Chunk, Reading, Word
+from tutti.text.chunk import Chunk, PhonemeWord, Pronunciation
 from tutti.text.g2p import japanese, kana
-from tutti.text.normalize import other
+from tutti.text.normalize import normalize
 from tutti.text.vocab import SYMBOLS
 
 KANA = "".join(chr(code) for code in range(0x3041, 0x3097)) + "ー"
 
 
-def english(spoken: AlignedText, given: Mapping[int, str]) -> Reading:
-    return Reading((Word("ˈɛks", spoken.span()),))
+def english(aligned: AlignedText, given: Mapping[int, str]) -> Pronunciation:
+    return Pronunciation((PhonemeWord("ˈɛks", aligned.span()),))
 
 
-def read(text: str) -> Reading:
-    return japanese.read(AlignedText.of(text), {}, english)
+def pronounce(text: str) -> Pronunciation:
+    return japanese.pronounce(AlignedText.of(text), {}, english)
 
 
-def said(text: str) -> str:
-    return Chunk(read(text).words).phonemes
+def phonemes_of(text: str) -> str:
+    return Chunk(pronounce(text).words).phonemes
 
 
 @pytest.mark.parametrize(
@@ -51,21 +51,21 @@ def said(text: str) -> str:
         *[("おんな", "onna"), ("ざっし", "ʣaʔɕi"), ("うぇぶ", "βebɯ"), ("とぅ", "tɯ"), ("ひゃく", "çakɯ")],
     ],
 )
-def test_kana_are_written_as_the_voices_learned_them(written: str, symbols: str) -> None:
+def test_kana_are_in_the_symbols_of_the_training_data(written: str, symbols: str) -> None:
     assert kana.symbols(written) == (symbols, ())
 
 
 @given(st.text(alphabet=KANA, max_size=20))
-def test_every_kana_has_a_sound_that_the_model_knows(text: str) -> None:
+def test_every_kana_has_known_symbols(text: str) -> None:
     sounds, lost = kana.symbols(text)
     assert set(sounds) <= SYMBOLS.keys()
     assert lost == ()
     assert bool(sounds) == bool(text)
 
 
-def test_katakana_half_width_and_repeat_marks_are_the_same_sounds() -> None:
-    assert kana.hiragana("ガッコウ") == kana.hiragana("ｶﾞｯｺｳ") == "がっこう"
-    assert (kana.hiragana("いすゞ"), kana.hiragana("こゝろ")) == ("いすず", "こころ")
+def test_katakana_half_width_and_repeat_marks_become_hiragana() -> None:
+    assert kana.to_hiragana("ガッコウ") == kana.to_hiragana("ｶﾞｯｺｳ") == "がっこう"
+    assert (kana.to_hiragana("いすゞ"), kana.to_hiragana("こゝろ")) == ("いすず", "こころ")
 
 
 @pytest.mark.parametrize(
@@ -78,21 +78,21 @@ def test_katakana_half_width_and_repeat_marks_are_the_same_sounds() -> None:
     ],
 )
 def test_particles_long_vowels_and_everyday_readings(text: str, phonemes: str) -> None:
-    assert said(text) == phonemes
+    assert phonemes_of(text) == phonemes
 
 
-def test_a_verb_and_its_endings_are_one_word_tied_to_its_characters() -> None:
+def test_a_verb_and_its_endings_are_one_word_with_one_span() -> None:
     text = "昨日、映画を見ました。"
-    assert [text[slice(*word.span)] for word in read(text).words] == ["昨日", "映画", "を", "見ました"]
+    assert [text[slice(*word.span)] for word in pronounce(text).words] == ["昨日", "映画", "を", "見ました"]
 
 
-def test_latin_runs_go_to_english_with_their_place() -> None:
-    reading = read("私はPythonが好き")
-    assert [word.span for word in reading.words if word.phonemes == "ˈɛks"] == [(2, 8)]
+def test_latin_runs_are_pronounced_as_english_with_their_spans() -> None:
+    pronunciation = pronounce("私はPythonが好き")
+    assert [word.span for word in pronunciation.words if word.phonemes == "ˈɛks"] == [(2, 8)]
 
 
 @pytest.mark.parametrize(
-    ("text", "kana_said"),
+    ("text", "expected_kana"),
     [
         *[
             ("3本", "さんぼん"),
@@ -117,32 +117,32 @@ def test_latin_runs_go_to_english_with_their_place() -> None:
         ],
     ],
 )
-def test_numbers_bend_with_their_counter(text: str, kana_said: str) -> None:
-    normal = other.normalize(AlignedText.of(text), "ja")
-    assert kana.hiragana(normal.text) == kana_said
+def test_numbers_change_with_their_counter(text: str, expected_kana: str) -> None:
+    normal = normalize(AlignedText.of(text), "ja")
+    assert kana.to_hiragana(normal.text) == expected_kana
     assert {(start, end) for start, end in zip(normal.starts, normal.ends, strict=True)} == {(0, len(text))}
 
 
 @settings(max_examples=100, deadline=None)
 @given(st.text(alphabet="私は東京大学で日本語を勉強したカナｶﾞ々、。「」 ab★㐂ーっん", max_size=30))
-def test_words_keep_order_and_place_and_nothing_is_lost(text: str) -> None:
-    reading = read(text)
-    heard = [i for word in reading.words for i in range(*word.span)]
-    assert heard == sorted(set(heard))
-    assert all(set(word.symbols) <= SYMBOLS.keys() and word.phonemes for word in reading.words)
+def test_words_are_in_order_and_nothing_is_lost(text: str) -> None:
+    pronunciation = pronounce(text)
+    covered = [i for word in pronunciation.words for i in range(*word.span)]
+    assert covered == sorted(set(covered))
+    assert all(set(word.symbols) <= SYMBOLS.keys() and word.phonemes for word in pronunciation.words)
     for i, symbol in enumerate(text):
-        assert i in heard or symbol in reading.dropped or symbol in "、。「」 "
+        assert i in covered or symbol in pronunciation.dropped or symbol in "、。「」 "
 
 
-def test_four_threads_read_what_one_reads() -> None:
+def test_four_threads_get_the_same_result() -> None:
     texts = ["私は東京大学で勉強しています。", "今日は良い天気ですね。", "電車が遅れたので、会議に間に合わなかった。"]
-    alone = [said(text) for text in texts]
+    expected = [phonemes_of(text) for text in texts]
     with ThreadPoolExecutor(4) as pool:
-        assert list(pool.map(said, texts * 40)) == alone * 40
+        assert list(pool.map(phonemes_of, texts * 40)) == expected * 40
 
 
 @pytest.mark.parametrize("package", ["fugashi", "unidic_lite", "jaconv"])
-def test_a_missing_extra_names_its_cure(package: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_extra_says_what_to_install(package: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(MissingExtra, match=r'pip install "tutti-tts\[ja\]"'):
         japanese._load_tagger.__wrapped__()

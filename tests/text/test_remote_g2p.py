@@ -1,4 +1,4 @@
-"""G2P over HTTP: the same as in process, and an honest error for everything else."""
+"""G2P over HTTP: the same result as in process, and an error with its cause for everything else."""
 
 import json
 import pickle
@@ -16,10 +16,10 @@ import uvicorn
 from tutti.errors import G2PUnavailable, InvalidInput, MissingExtra, NothingToSpeak, UnknownLanguage
 from tutti.server.routes.g2p import MAX_BODY, g2p_app
 from tutti.text.aligned_text import AlignedText
-from tutti.text.chunk import Reading, Word
+from tutti.text.chunk import PhonemeWord, Pronunciation
 from tutti.text.g2p import chinese, espeak, japanese
 from tutti.text.g2p.remote import RemoteG2P
-from tutti.text.normalize import other
+from tutti.text.normalize import normalize
 
 SENTENCES = {
     "es": "«Hola», dijo ella (en voz baja) a las 14:30.",
@@ -30,24 +30,24 @@ SENTENCES = {
 }
 
 
-def english(spoken: AlignedText, given: Mapping[int, str]) -> Reading:
-    return Reading((Word("ˈɛks", spoken.span()),))
+def english(aligned: AlignedText, given: Mapping[int, str]) -> Pronunciation:
+    return Pronunciation((PhonemeWord("ˈɛks", aligned.span()),))
 
 
-def pronounce(spoken: AlignedText, code: str, given: Mapping[int, str]) -> Reading:
+def pronounce(aligned: AlignedText, code: str, given: Mapping[int, str]) -> Pronunciation:
     match code:
         case "zh":
-            return chinese.read(spoken, given, english)
+            return chinese.pronounce(aligned, given, english)
         case "ja":
-            return japanese.read(spoken, given, english)
-        case "it" if spoken.text == "boom":
+            return japanese.pronounce(aligned, given, english)
+        case "it" if aligned.text == "boom":
             raise RuntimeError("a secret")
-        case "it" if spoken.text == "niente":
+        case "it" if aligned.text == "niente":
             raise NothingToSpeak("there is nothing to speak", param="text")
         case "it":
             raise MissingExtra("Italian is not installed here", param="language")
         case _:
-            return espeak.read(spoken, code, given)
+            return espeak.pronounce(aligned, code, given)
 
 
 @pytest.fixture(scope="module")
@@ -73,14 +73,14 @@ def url() -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def remote(url: str) -> Iterator[RemoteG2P]:
-    service = RemoteG2P(url, timeout_s=60)  # a first text loads its dictionaries
+    service = RemoteG2P(url, timeout_s=60)  # the first text loads its dictionaries
     yield service
     service.close()
 
 
 @contextmanager
 def answering(status: int, body: object) -> Iterator[RemoteG2P]:
-    """A foreign service that always says the same."""
+    """A foreign service that always gives the same answer."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
@@ -107,35 +107,35 @@ def answering(status: int, body: object) -> Iterator[RemoteG2P]:
 
 
 @pytest.mark.parametrize("code", SENTENCES)
-def test_the_service_says_what_this_process_says(remote: RemoteG2P, code: str) -> None:
-    spoken = other.normalize(AlignedText.of(SENTENCES[code], offset=1000), code)
-    assert remote.pronounce(spoken, code) == pronounce(spoken, code, {})
+def test_the_service_gives_the_same_result_as_this_process(remote: RemoteG2P, code: str) -> None:
+    aligned = normalize(AlignedText.of(SENTENCES[code], offset=1000), code)
+    assert remote.pronounce(aligned, code) == pronounce(aligned, code, {})
 
 
-def test_given_words_travel(remote: RemoteG2P) -> None:
-    spoken = AlignedText.of("hola ", 50) + AlignedText("\ufffc", (55,), (80,)) + AlignedText.of(" y \ufffc.", 80)
+def test_given_ipa_is_sent_to_the_service(remote: RemoteG2P) -> None:
+    aligned = AlignedText.of("hola ", 50) + AlignedText("\ufffc", (55,), (80,)) + AlignedText.of(" y \ufffc.", 80)
     given = {55: "mˈundo", 83: "ˈotɾa"}
-    reading = remote.pronounce(spoken, "es", given)
-    assert reading == espeak.read(spoken, "es", given)
-    assert [word.span for word in reading.words][1] == (55, 80)
+    pronunciation = remote.pronounce(aligned, "es", given)
+    assert pronunciation == espeak.pronounce(aligned, "es", given)
+    assert [word.span for word in pronunciation.words][1] == (55, 80)
 
 
-def test_many_threads_share_one_service(remote: RemoteG2P) -> None:
-    alone = {code: remote.pronounce(AlignedText.of(text), code) for code, text in SENTENCES.items()}
+def test_many_threads_can_use_one_client(remote: RemoteG2P) -> None:
+    expected = {code: remote.pronounce(AlignedText.of(text), code) for code, text in SENTENCES.items()}
     with ThreadPoolExecutor(4) as pool:
-        said = list(
+        results = list(
             pool.map(lambda code: (code, remote.pronounce(AlignedText.of(SENTENCES[code]), code)), [*SENTENCES] * 10)
         )
-    assert all(reading == alone[code] for code, reading in said)
+    assert all(pronunciation == expected[code] for code, pronunciation in results)
 
 
-def test_it_survives_the_way_to_another_process(remote: RemoteG2P) -> None:
+def test_it_can_be_pickled(remote: RemoteG2P) -> None:
     twin = pickle.loads(pickle.dumps(remote))
     assert twin.pronounce(AlignedText.of("hola"), "es") == remote.pronounce(AlignedText.of("hola"), "es")
     twin.close()
 
 
-def test_a_raw_call_may_hold_figures_and_a_paragraph(url: str) -> None:
+def test_a_direct_call_may_contain_figures_and_a_paragraph(url: str) -> None:
     with httpx2.Client() as client:
         answer = client.post(f"{url}/g2p", json={"text": "Corre 5 km. " * 800, "language": "Spanish"}).json()
     assert len(answer["words"]) == 2400
@@ -144,7 +144,7 @@ def test_a_raw_call_may_hold_figures_and_a_paragraph(url: str) -> None:
     assert (answer["words"][1]["start"], answer["words"][2]["end"]) == (6, 10)
 
 
-def test_the_service_is_alive(url: str) -> None:
+def test_the_service_has_a_health_check(url: str) -> None:
     assert httpx2.get(f"{url}/healthz").json() == {"status": "ok"}
 
 
@@ -161,11 +161,11 @@ def test_the_service_is_alive(url: str) -> None:
 )
 def test_bad_requests_are_400_and_name_the_field(url: str, body: object, param: str | None) -> None:
     response = httpx2.post(f"{url}/g2p", json=body)
-    told = response.json()
+    error_body = response.json()
     assert response.status_code == 400
-    assert told["error"]["param"] == param
-    assert told["error"]["type"] == "invalid_request_error"
-    assert told["detail"] == told["error"]["message"]
+    assert error_body["error"]["param"] == param
+    assert error_body["error"]["type"] == "invalid_request_error"
+    assert error_body["detail"] == error_body["error"]["message"]
 
 
 @pytest.mark.parametrize("raw", [b"{", b'{"text": "\\ud800"}', b"[" * 50_000, b"\xff", b""])
@@ -179,13 +179,13 @@ def test_a_huge_body_is_refused(url: str) -> None:
     assert httpx2.post(f"{url}/g2p", content=b" " * (MAX_BODY + 1)).status_code == 413
 
 
-def test_a_crash_tells_nothing_of_the_inside(url: str) -> None:
+def test_a_crash_reveals_no_internals(url: str) -> None:
     response = httpx2.post(f"{url}/g2p", json={"text": "boom", "language": "it"})
     assert (response.status_code, response.json()["error"]["code"]) == (500, "internal_error")
     assert "secret" not in response.text
 
 
-def test_errors_of_the_caller_come_back_as_themselves(remote: RemoteG2P) -> None:
+def test_errors_of_the_caller_keep_their_type(remote: RemoteG2P) -> None:
     with pytest.raises(UnknownLanguage, match="klingon"):
         remote.pronounce(AlignedText.of("a"), "klingon")
     with pytest.raises(NothingToSpeak) as caught:
@@ -193,7 +193,7 @@ def test_errors_of_the_caller_come_back_as_themselves(remote: RemoteG2P) -> None
     assert caught.value.param == "text"
 
 
-def test_errors_of_the_service_name_it_and_the_cause(remote: RemoteG2P) -> None:
+def test_errors_of_the_service_name_its_address_and_the_cause(remote: RemoteG2P) -> None:
     with pytest.raises(G2PUnavailable, match=r"127\.0\.0\.1.*/g2p.*501.*Italian is not installed"):
         remote.pronounce(AlignedText.of("a"), "it")
 
@@ -221,34 +221,34 @@ WORD = {"phonemes": "a", "start": 0, "end": 4}
         (200, {"phonemes": "həlˈo§"}, "§"),
     ],
 )
-def test_a_bad_answer_is_an_error_with_address_and_cause(status: int, body: object, cause: str) -> None:
+def test_a_bad_response_is_an_error_with_address_and_cause(status: int, body: object, cause: str) -> None:
     with answering(status, body) as service, pytest.raises(G2PUnavailable) as caught:
         service.pronounce(AlignedText.of("hola mundo"), "es")
     assert service.url in caught.value.message
     assert cause in caught.value.message
 
 
-def test_a_service_that_knows_only_phonemes_is_aligned_by_spaces() -> None:
+def test_a_response_with_only_phonemes_is_aligned_by_spaces() -> None:
     with answering(200, {"phonemes": "“ˈola, mˈundo!”"}) as service:
-        reading = service.pronounce(AlignedText.of("«hola, mundo!»", 10), "es")
-    assert [(word.phonemes, word.span) for word in reading.words] == [("ˈola", (11, 15)), ("mˈundo", (17, 22))]
-    assert [word.symbols for word in reading.words] == ["“ˈola, ", "mˈundo!” "]
+        pronunciation = service.pronounce(AlignedText.of("«hola, mundo!»", 10), "es")
+    assert [(word.phonemes, word.span) for word in pronunciation.words] == [("ˈola", (11, 15)), ("mˈundo", (17, 22))]
+    assert [word.symbols for word in pronunciation.words] == ["“ˈola, ", "mˈundo!” "]
 
 
 def test_more_or_fewer_groups_than_words_still_cover_the_text() -> None:
     for phonemes in ("ˈola", "ˈo la mˈun do"):
         with answering(200, {"phonemes": phonemes}) as service:
-            reading = service.pronounce(AlignedText.of("hola mundo"), "es")
-        assert "".join(word.phonemes for word in reading.words) == phonemes.replace(" ", "")
-        assert (reading.words[0].span[0], reading.words[-1].span[1]) == (0, 10)
+            pronunciation = service.pronounce(AlignedText.of("hola mundo"), "es")
+        assert "".join(word.phonemes for word in pronunciation.words) == phonemes.replace(" ", "")
+        assert (pronunciation.words[0].span[0], pronunciation.words[-1].span[1]) == (0, 10)
 
 
-def _silent(listening: socket.socket) -> None:
+def _listen_only(listening: socket.socket) -> None:
     listening.listen()
 
 
-@pytest.mark.parametrize(("prepare", "cause"), [(_silent, "no answer in"), (lambda listening: None, "refused")])
-def test_silence_and_refusal_are_errors(prepare: Callable[[socket.socket], None], cause: str) -> None:
+@pytest.mark.parametrize(("prepare", "cause"), [(_listen_only, "no answer in"), (lambda listening: None, "refused")])
+def test_no_answer_and_a_refused_connection_are_errors(prepare: Callable[[socket.socket], None], cause: str) -> None:
     with socket.socket() as listening:
         listening.bind(("127.0.0.1", 0))
         prepare(listening)
@@ -260,6 +260,6 @@ def test_silence_and_refusal_are_errors(prepare: Callable[[socket.socket], None]
 
 
 @pytest.mark.parametrize("url", ["", "localhost:9000", "ftp://host/g2p", "file:///etc/passwd"])
-def test_only_http_addresses_are_taken(url: str) -> None:
+def test_only_http_addresses_are_accepted(url: str) -> None:
     with pytest.raises(InvalidInput, match="http"):
         RemoteG2P(url)

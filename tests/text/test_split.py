@@ -1,4 +1,4 @@
-"""The splitter loses nothing, knows abbreviations and reads lines as they were meant."""
+"""The sentence splitter loses nothing, knows abbreviations, and tells meant line breaks from wrapping."""
 
 import itertools
 
@@ -8,13 +8,13 @@ from hypothesis import strategies as st
 
 from tutti.text.aligned_text import AlignedText
 from tutti.text.markdown import HARD_BREAK
-from tutti.text.split import LONGEST_SENTENCE, LONGEST_WORD, sentences
+from tutti.text.split import MAX_SENTENCE, MAX_WORD, sentences
 
 prose = st.text(st.sampled_from("abI U.S.Dr. e.g.12,!?…\"')(\n ।。」—;" + HARD_BREAK), max_size=200)
 
 
 def split(text: str) -> list[str]:
-    return [sentence.spoken.text for sentence in sentences(AlignedText.of(text))]
+    return [sentence.aligned.text for sentence in sentences(AlignedText.of(text))]
 
 
 @given(prose)
@@ -23,22 +23,22 @@ def test_only_white_space_is_lost(text: str) -> None:
 
 
 @given(prose)
-def test_each_sentence_points_at_itself(text: str) -> None:
+def test_each_sentence_has_its_own_span(text: str) -> None:
     done = 0
     for sentence in sentences(AlignedText.of(text)):
-        start, end = sentence.spoken.span()
+        start, end = sentence.aligned.span()
         assert done <= start < end <= len(text)
-        assert text[start:end].split() == sentence.spoken.text.split() or HARD_BREAK in text[start:end]
-        assert "\n" not in sentence.spoken.text
-        assert sentence.spoken.text == sentence.spoken.text.strip() != ""
+        assert text[start:end].split() == sentence.aligned.text.split() or HARD_BREAK in text[start:end]
+        assert "\n" not in sentence.aligned.text
+        assert sentence.aligned.text == sentence.aligned.text.strip() != ""
         done = end
 
 
 @given(st.lists(st.text("abc", min_size=1, max_size=3000), max_size=5), st.sampled_from(["", " ", ", ", "\n"]))
-def test_sentences_and_words_have_bearable_length(words: list[str], gap: str) -> None:
+def test_sentences_and_words_have_a_maximal_length(words: list[str], gap: str) -> None:
     for sentence in split(gap.join(words)):
-        assert len(sentence) <= LONGEST_SENTENCE + LONGEST_SENTENCE // LONGEST_WORD
-        assert all(len(word.strip(",")) <= LONGEST_WORD for word in sentence.split())
+        assert len(sentence) <= MAX_SENTENCE + MAX_SENTENCE // MAX_WORD
+        assert all(len(word.strip(",")) <= MAX_WORD for word in sentence.split())
 
 
 @pytest.mark.parametrize(
@@ -85,13 +85,13 @@ def test_where_sentences_end(text: str) -> None:
         ("1. First, we go. Then we stay.", ["1. First, we go.", "Then we stay."]),
     ],
 )
-def test_line_breaks_mean_what_their_author_meant(text: str, expected: list[str]) -> None:
+def test_wrapped_lines_are_joined_and_meant_line_breaks_end_sentences(text: str, expected: list[str]) -> None:
     assert split(text) == expected
 
 
 def test_only_a_blank_line_with_text_behind_it_ends_a_paragraph() -> None:
     found = list(sentences(AlignedText.of("\n\nOne. Two.\n \nThree.\nFour.\n\n")))
-    assert [(s.spoken.text, s.paragraph_end) for s in found] == [
+    assert [(s.aligned.text, s.paragraph_end) for s in found] == [
         ("One.", False),
         ("Two.", True),
         ("Three.", False),
@@ -99,13 +99,13 @@ def test_only_a_blank_line_with_text_behind_it_ends_a_paragraph() -> None:
     ]
 
 
-def test_sentences_come_one_by_one() -> None:
+def test_sentences_are_split_lazily() -> None:
     assert len(list(itertools.islice(sentences(AlignedText.of("So it goes. " * 100_000)), 3))) == 3
 
 
 @pytest.mark.parametrize(
     "unit", [".", "a.", "a. ", '"', "1,", "?!", ". ", "\n", "\n a", "(", "a", "。", "「。", "1. ", "\u2028a", " "]
 )
-def test_adversarial_text_is_survived(unit: str) -> None:
+def test_adversarial_text_takes_linear_time(unit: str) -> None:
     text = unit * (100_000 // len(unit))
     assert sum(len(s.replace(" ", "")) for s in split(text)) == len("".join(text.split()))

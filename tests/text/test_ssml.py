@@ -1,4 +1,4 @@
-"""SSML: what it says is heard, what it says wrong is named, and nothing else ever happens."""
+"""SSML: supported elements work, everything else is an error with its place."""
 
 from contextlib import suppress
 
@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from tests.fakes import Spelling
 from tutti.errors import InvalidInput
 from tutti.text import chunks
-from tutti.text.chunk import Chunk, Manner
-from tutti.text.ssml import is_ssml, marked
+from tutti.text.chunk import Chunk, InlineStyle
+from tutti.text.ssml import is_ssml, ssml_to_marks
 
 
 def read(text: str) -> list[Chunk]:
@@ -43,24 +43,24 @@ def test_a_break_is_a_pause() -> None:
     assert [chunk.pause_s for chunk in read(text)] == [0.3, 1.5, 1.0, 0.5, 0.0]
 
 
-def test_manners_nest_and_end() -> None:
+def test_styles_nest_and_end() -> None:
     text = (
         '<speak>a <prosody rate="fast" pitch="+2st">b <prosody rate="80%" pitch="-1st">c</prosody> d</prosody>'
         ' <voice name="bf_emma">e <lang xml:lang="fr">f</lang></voice> g</speak>'
     )
-    fast, plain = Manner(rate=1.25, pitch=2.0), Manner()
-    assert [(chunk.phonemes, chunk.manner) for chunk in read(text)] == [
+    fast, plain = InlineStyle(rate=1.25, pitch=2.0), InlineStyle()
+    assert [(chunk.phonemes, chunk.inline_style) for chunk in read(text)] == [
         ("a", plain),
         ("b", fast),
-        ("c", Manner(rate=1.0, pitch=1.0)),
+        ("c", InlineStyle(rate=1.0, pitch=1.0)),
         ("d", fast),
-        ("e", Manner("bf_emma", "en-gb")),
-        ("f", Manner("bf_emma", "fr")),
+        ("e", InlineStyle("bf_emma", "en-gb")),
+        ("f", InlineStyle("bf_emma", "fr")),
         ("ɡ", plain),
     ]
 
 
-def test_words_are_tied_to_what_a_reader_sees() -> None:
+def test_spans_are_those_of_the_written_words() -> None:
     text = (
         '<speak>Say <phoneme alphabet="ipa" ph="təmˈɑtO">tomato</phoneme> on the'
         ' <sub alias="world wide web">WWW</sub> <!-- not this --> <![CDATA[a < b]]></speak>'
@@ -85,22 +85,22 @@ def test_paragraphs_pause_and_sentences_end() -> None:
         ("<speak>a & b</speak>", "line 1, column 10"),
         ("<speak>a < b</speak>", "line 1, column 10"),
         ("<speak>&nbsp;</speak>", "line 1, column 8"),
-        ("<speak>&#0;</speak>", "no character"),
-        ("<speak>&#xD800;</speak>", "no character"),
+        ("<speak>&#0;</speak>", "not a character"),
+        ("<speak>&#xD800;</speak>", "not a character"),
         ("<speak><speak/></speak>", "inside of another"),
         ("<speak/>more", "outside"),
         ("<speak/><speak/>", "one <speak>"),
-        ("<speak><audio src='x'/></speak>", "<audio> is not understood"),
+        ("<speak><audio src='x'/></speak>", "<audio> is not supported"),
         ("<speak><prosody volume='loud'>x</prosody></speak>", "volume"),
         ("<speak><prosody rate='9'>x</prosody></speak>", "rate"),
         ("<speak><prosody rate='-200%'>x</prosody></speak>", "rate"),
         ("<speak><prosody pitch='+99st'>x</prosody></speak>", "pitch"),
         ("<speak><prosody pitch='+20Hz'>x</prosody></speak>", "pitch"),
         ("<speak><break time='2h'/></speak>", "break"),
-        ("<speak><break>x</break></speak>", "holds nothing"),
+        ("<speak><break>x</break></speak>", "must be empty"),
         ("<speak><break time='61s'/></speak>", "60s"),
         ("<speak><voice>x</voice></speak>", "needs name"),
-        ("<speak><voice name='a]b'>x</voice></speak>", "no name"),
+        ("<speak><voice name='a]b'>x</voice></speak>", "not a name"),
         ("<speak><phoneme ph='x'/></speak>", "needs the word"),
         ("<speak><phoneme ph='a/b'>x</phoneme></speak>", "IPA"),
         ("<speak><phoneme alphabet='x-sampa' ph='a'>x</phoneme></speak>", "ipa"),
@@ -108,10 +108,10 @@ def test_paragraphs_pause_and_sentences_end() -> None:
         ("<speak a='1' a='2'/>", "twice"),
         ("<speak>" + "<p>" * 40, "deep"),
         ('<speak><!DOCTYPE x [<!ENTITY a "b">]></speak>', "declarations"),
-        ("<speak><!-- a", "no tag"),
+        ("<speak><!-- a", "not a tag"),
     ],
 )
-def test_what_is_wrong_is_named_with_its_place(text: str, where: str) -> None:
+def test_an_error_names_line_and_column(text: str, where: str) -> None:
     with pytest.raises(InvalidInput) as error:
         read(text)
     assert where in error.value.message
@@ -119,52 +119,29 @@ def test_what_is_wrong_is_named_with_its_place(text: str, where: str) -> None:
     assert error.value.param == "input"
 
 
-def test_entities_cannot_grow() -> None:
+def test_entities_cannot_be_declared() -> None:
     bomb = '<!DOCTYPE lolz [<!ENTITY a "ha"><!ENTITY b "&a;&a;">]><speak>&b;</speak>'
     assert not is_ssml(bomb)
     with pytest.raises(InvalidInput):
-        marked("<speak>&a;</speak>")
+        ssml_to_marks("<speak>&a;</speak>")
 
 
 PIECES = (
-    "<speak>",
-    "</speak>",
-    "<p>",
-    "</p>",
-    "<s>",
-    "</s>",
-    "<break/>",
-    '<break time="1s"/>',
-    '<voice name="af_sky">',
-)
-PIECES += ("</voice>", '<prosody rate="fast">', "</prosody>", "<sub alias='b c'>", "</sub>", '<phoneme ph="a">', "&")
-PIECES += (
-    "</phoneme>",
-    "word ",
-    "&amp;",
-    "&#65;",
-    "<",
-    ">",
-    "<!--",
-    "-->",
-    "<![CDATA[",
-    "]]>",
-    "é",
-    "[pause:1s]",
-    "'",
-    '"',
-)
+    "<speak>", "</speak>", "<p>", "</p>", "<s>", "</s>", "<break/>", '<break time="1s"/>', '<voice name="af_sky">',
+    "</voice>", '<prosody rate="fast">', "</prosody>", "<sub alias='b c'>", "</sub>", '<phoneme ph="a">', "&",
+    "</phoneme>", "word ", "&amp;", "&#65;", "<", ">", "<!--", "-->", "<![CDATA[", "]]>", "é", "[pause:1s]", "'", '"',
+)  # fmt: skip
 
 
 @given(st.lists(st.sampled_from(PIECES), max_size=30).map("".join))
-def test_any_ssml_is_read_or_refused(body: str) -> None:
+def test_any_ssml_is_accepted_or_refused(body: str) -> None:
     with suppress(InvalidInput):
         read(f"<speak>{body}</speak>")
 
 
 @given(st.lists(st.sampled_from(["alpha", "beta", "gamma"]), min_size=1, max_size=12), st.data())
-def test_no_word_is_lost_and_every_span_is_right(said: list[str], data: st.DataObject) -> None:
+def test_no_word_is_lost_and_every_span_is_right(expected: list[str], data: st.DataObject) -> None:
     wraps = [("", ""), ("<s>", "</s>"), ("<p>", "</p>"), ('<voice name="am_adam">', "</voice>")]
     wraps += [('<prosody rate="120%" pitch="-2st">', "</prosody>"), ("<!-- x -->", "<break time='100ms'/>")]
-    parts = [f"{a}{word}{b} " for word in said for a, b in [data.draw(st.sampled_from(wraps))]]
-    assert words(f"<speak>{''.join(parts)}</speak>") == said
+    parts = [f"{a}{word}{b} " for word in expected for a, b in [data.draw(st.sampled_from(wraps))]]
+    assert words(f"<speak>{''.join(parts)}</speak>") == expected

@@ -1,7 +1,7 @@
-"""What the client tests share."""
+"""Import the wyoming library once without its own warnings."""
 
 import warnings
 
-with warnings.catch_warnings():  # on Python 3.11 and 3.12 the wyoming library warns of its own imports
+with warnings.catch_warnings():  # on Python 3.11 and 3.12 the library's imports are deprecated
     warnings.simplefilter("ignore", DeprecationWarning)
     import wyoming.audio  # noqa: F401

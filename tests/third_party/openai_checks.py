@@ -1,6 +1,6 @@
-"""What OpenAI's Python library must see of us, run by the interpreter that has it: URL, the server's PID.
+"""Checks with OpenAI's Python library, run by the interpreter that has it. Arguments: URL and PID of the server.
 
-Nothing but the library and the standard library is imported here, so that any of its versions can run it.
+Only the library and the standard library are imported, so that any version of the library can run this.
 """
 
 import asyncio
@@ -31,13 +31,13 @@ def library(key="first", **options):
     return openai.OpenAI(base_url=f"{url}/v1", api_key=key, **{"max_retries": 0, **options})
 
 
-def say(client, **asked):
-    return client.audio.speech.create(**{"model": "kokoro", "voice": "af_heart", "input": SHORT, **asked})
+def speak(client, **options):
+    return client.audio.speech.create(**{"model": "kokoro", "voice": "af_heart", "input": SHORT, **options})
 
 
-def raised(kind, act):
+def catch(kind, call):
     try:
-        act()
+        call()
     except kind as error:
         return error
     raise AssertionError(f"no {kind.__name__}")
@@ -45,56 +45,58 @@ def raised(kind, act):
 
 def every_format():
     with library() as client:
-        for name, begins in MAGIC.items():
-            assert say(client, response_format=name).content.startswith(begins), name
-        assert say(client).content.startswith(MAGIC["mp3"])
-        pcm = say(client, response_format="pcm")
-        wav = say(client, response_format="wav").content
+        for name, starts in MAGIC.items():
+            assert speak(client, response_format=name).content.startswith(starts), name
+        assert speak(client).content.startswith(MAGIC["mp3"])
+        pcm = speak(client, response_format="pcm")
+        wav = speak(client, response_format="wav").content
         assert len(pcm.content) % 2 == 0
         assert wav.endswith(pcm.content)
         assert pcm.response.headers["content-type"].startswith("audio/pcm")
 
 
-def every_spelling_of_a_voice():
+def every_form_of_a_voice():
     with library() as client:
-        asked = [say(client, voice=name, response_format="pcm") for name in ("alloy", "af_alloy", {"id": "af_alloy"})]
-        assert {answer.response.headers["x-voice-used"] for answer in asked} == {"af_alloy"}
-        assert say(client, model="gpt-4o-mini-tts", instructions="calmly", speed=1.5).content
-        assert say(client, extra_body={"language": "en-gb", "seed": 7, "use_gpu": True}).content
+        responses = [
+            speak(client, voice=name, response_format="pcm") for name in ("alloy", "af_alloy", {"id": "af_alloy"})
+        ]
+        assert {response.response.headers["x-voice-used"] for response in responses} == {"af_alloy"}
+        assert speak(client, model="gpt-4o-mini-tts", instructions="calmly", speed=1.5).content
+        assert speak(client, extra_body={"language": "en-gb", "seed": 7, "use_gpu": True}).content
 
 
-def pieces_arrive_while_the_rest_is_made():
-    os.kill(pid, signal.SIGUSR2)  # two chunks, then the model waits
-    ask = {"model": "kokoro", "voice": "af_heart", "input": LONG, "response_format": "pcm"}
+def pieces_arrive_while_the_rest_is_synthesised():
+    os.kill(pid, signal.SIGUSR2)  # the model speaks two chunks, then waits
+    request = {"model": "kokoro", "voice": "af_heart", "input": LONG, "response_format": "pcm"}
     try:
-        with library() as client, client.audio.speech.with_streaming_response.create(**ask) as response:
+        with library() as client, client.audio.speech.with_streaming_response.create(**request) as response:
             pieces = response.iter_bytes()
             first = next(pieces)
             os.kill(pid, signal.SIGUSR1)
-            heard = first + b"".join(pieces)
+            received = first + b"".join(pieces)
     finally:
         os.kill(pid, signal.SIGUSR1)
     with library() as client:
-        assert heard == say(client, input=LONG, response_format="pcm").content
+        assert received == speak(client, input=LONG, response_format="pcm").content
 
 
-def an_async_client_that_leaves_is_no_trouble():
+def an_async_client_may_leave_early():
     async def run():
         async with openai.AsyncOpenAI(base_url=f"{url}/v1", api_key="first", max_retries=0) as client:
-            ask = {"model": "kokoro", "voice": "af_heart", "input": LONG, "response_format": "pcm"}
-            async with client.audio.speech.with_streaming_response.create(**ask) as response:
+            request = {"model": "kokoro", "voice": "af_heart", "input": LONG, "response_format": "pcm"}
+            async with client.audio.speech.with_streaming_response.create(**request) as response:
                 async for _ in response.iter_bytes():
                     break
-            return (await client.audio.speech.create(**{**ask, "input": SHORT})).content
+            return (await client.audio.speech.create(**{**request, "input": SHORT})).content
 
     assert asyncio.run(run())
 
 
-def events_hold_the_same_sound():
-    ask = {"model": "kokoro", "voice": "af_heart", "input": LONG, "response_format": "pcm"}
+def events_hold_the_same_audio():
+    request = {"model": "kokoro", "voice": "af_heart", "input": LONG, "response_format": "pcm"}
     with library() as client:
-        whole = say(client, input=LONG, response_format="pcm").content
-        with client.audio.speech.with_streaming_response.create(**ask, stream_format="sse") as response:
+        whole = speak(client, input=LONG, response_format="pcm").content
+        with client.audio.speech.with_streaming_response.create(**request, stream_format="sse") as response:
             assert response.headers["content-type"].startswith("text/event-stream")
             events = [json.loads(line[6:]) for line in response.iter_lines() if line.startswith("data: ")]
     assert events[-1]["type"] == "speech.audio.done"
@@ -105,45 +107,45 @@ def events_hold_the_same_sound():
 
 
 def errors_have_their_types():
-    with library() as client, library(key="unknown") as stranger:
-        error = raised(openai.BadRequestError, lambda: say(client, voice="af_hart"))
+    with library() as client, library(key="unknown") as unknown:
+        error = catch(openai.BadRequestError, lambda: speak(client, voice="af_hart"))
         assert (error.code, error.param) == ("voice_not_found", "voice")
         assert "af_heart" in error.message
-        error = raised(openai.BadRequestError, lambda: say(client, response_format="midi"))
+        error = catch(openai.BadRequestError, lambda: speak(client, response_format="midi"))
         assert error.param == "response_format"
-        assert raised(openai.BadRequestError, lambda: say(client, speed=9)).param == "speed"
-        assert raised(openai.BadRequestError, lambda: say(client, input="")).param == "input"
-        assert raised(openai.NotFoundError, lambda: say(client, model="whisper-1")).code == "model_not_found"
-        assert raised(openai.AuthenticationError, lambda: say(stranger)).code == "invalid_api_key"
+        assert catch(openai.BadRequestError, lambda: speak(client, speed=9)).param == "speed"
+        assert catch(openai.BadRequestError, lambda: speak(client, input="")).param == "input"
+        assert catch(openai.NotFoundError, lambda: speak(client, model="whisper-1")).code == "model_not_found"
+        assert catch(openai.AuthenticationError, lambda: speak(unknown)).code == "invalid_api_key"
         assert next(model.id for model in client.models.list()) == "kokoro"
 
 
-def it_waits_as_long_as_it_is_told():
-    blank = " " * 99_000  # nothing to say, but more characters than this key may ask for in a minute and a half
-    slept = []
-    sleep, time.sleep = time.sleep, slept.append
+def it_waits_for_retry_after():
+    blank = " " * 99_000  # nothing to speak, but uses up the characters of this key for more than a minute
+    waits = []
+    sleep, time.sleep = time.sleep, waits.append
     try:
         with library(key=f"eager{MAJOR}") as client:
-            raised(openai.BadRequestError, lambda: say(client, input=blank))
-            error = raised(openai.RateLimitError, lambda: say(client))
-            raised(openai.RateLimitError, lambda: say(client.with_options(max_retries=2)))
+            catch(openai.BadRequestError, lambda: speak(client, input=blank))
+            error = catch(openai.RateLimitError, lambda: speak(client))
+            catch(openai.RateLimitError, lambda: speak(client.with_options(max_retries=2)))
     finally:
         time.sleep = sleep
     assert error.code == "rate_limited"
-    told_s = int(error.response.headers["retry-after"])
-    assert told_s > 8  # the library's own patience ends there
-    assert len(slept) == 2
-    assert all(8 < seconds <= told_s for seconds in slept), slept
+    retry_after_s = int(error.response.headers["retry-after"])
+    assert retry_after_s > 8  # the longest wait the library would choose itself
+    assert len(waits) == 2
+    assert all(8 < seconds <= retry_after_s for seconds in waits), waits
 
 
 CHECKS = (
     every_format,
-    every_spelling_of_a_voice,
-    pieces_arrive_while_the_rest_is_made,
-    an_async_client_that_leaves_is_no_trouble,
-    events_hold_the_same_sound,
+    every_form_of_a_voice,
+    pieces_arrive_while_the_rest_is_synthesised,
+    an_async_client_may_leave_early,
+    events_hold_the_same_audio,
     errors_have_their_types,
-    it_waits_as_long_as_it_is_told,
+    it_waits_for_retry_after,
 )
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Other people's clients, each with its own dependencies in a folder of its own, fetched once."""
+"""Third-party clients, each installed once with its dependencies into its own folder."""
 
 import hashlib
 import json
@@ -11,55 +11,55 @@ from filelock import FileLock
 from platformdirs import user_cache_path
 
 CACHE = user_cache_path("tutti-clients")
-# Whoever wants PyTorch is told that there is none: it is gigabytes, and no client of ours needs it.
-NEVER = "torch==0\ntorchaudio==0\nnvidia-cublas-cu12==0\n"
-# What pip and npm say of a registry that they cannot reach.
-UNREACHED = ("from versions: none", "Temporary failure in name resolution", "ENOTFOUND", "ECONNREFUSED", "ETIMEDOUT")
+# Impossible versions, so that pip does not download PyTorch: it is gigabytes, and no client here needs it.
+EXCLUDED = "torch==0\ntorchaudio==0\nnvidia-cublas-cu12==0\n"
+# Messages of pip and npm if they cannot reach the registry.
+UNREACHABLE = ("from versions: none", "Temporary failure in name resolution", "ENOTFOUND", "ECONNREFUSED", "ETIMEDOUT")
 
 
 class Unreachable(Exception):
-    """No registry answered; nothing can be said about this client."""
+    """The package registry cannot be reached, so this client cannot be checked."""
 
 
 def pip(*requirements: str, python: str | None = None) -> Path:
-    """The folder with these packages, for PYTHONPATH of `python`, which is this interpreter's own unless told."""
+    """Return a folder with these packages for the PYTHONPATH of `python`; default: the base interpreter."""
     version = _run([python or base_python(), "-c", "import sys; print(*sys.version_info[:2], sep='.')"]).strip()
-    folder = CACHE / f"python{version}-{_name(requirements)}"
-    with _alone(folder):
+    folder = CACHE / f"python{version}-{_folder_name(requirements)}"
+    with _lock(folder):
         return folder if folder.exists() else _pip(folder, requirements, python or base_python())
 
 
 def _pip(folder: Path, requirements: tuple[str, ...], python: str) -> Path:
-    part = _empty(folder)
+    part = _empty_folder(folder)
     constraint = ["--constraint", str(CACHE / "never.txt")]
-    Path(constraint[1]).write_text(NEVER)
-    quick = ["--quiet", "--disable-pip-version-check", "--retries", "1", "--timeout", "20"]
-    pip_here = [sys.executable, "-m", "pip", "--python", python, "install"]
-    _run([*pip_here, *quick, *constraint, "--target", str(part), *requirements])
+    Path(constraint[1]).write_text(EXCLUDED)
+    options = ["--quiet", "--disable-pip-version-check", "--retries", "1", "--timeout", "20"]
+    install = [sys.executable, "-m", "pip", "--python", python, "install"]
+    _run([*install, *options, *constraint, "--target", str(part), *requirements])
     return part.rename(folder)
 
 
 def npm(*requirements: str) -> Path:
-    """The folder whose node_modules has these packages."""
-    folder = CACHE / f"npm-{_name(requirements)}"
-    with _alone(folder):
+    """Return a folder whose node_modules has these packages."""
+    folder = CACHE / f"npm-{_folder_name(requirements)}"
+    with _lock(folder):
         return folder if folder.exists() else _npm(folder, requirements)
 
 
 def _npm(folder: Path, requirements: tuple[str, ...]) -> Path:
-    part = _empty(folder)
+    part = _empty_folder(folder)
     (part / "package.json").write_text("{}")
     _run(["npm", "install", "--silent", "--no-audit", "--no-fund", *requirements], cwd=part)
     return part.rename(folder)
 
 
 def base_python() -> str:
-    """The interpreter without this environment's packages."""
+    """Return the interpreter without the packages of this environment."""
     return str(getattr(sys, "_base_executable", sys.executable))
 
 
 def version(folder: Path, package: str) -> str:
-    """Of a package that lies there."""
+    """Return the version of an installed package."""
     if (folder / "node_modules").exists():
         return str(json.loads((folder / "node_modules" / package / "package.json").read_text())["version"])
     prefix = package.replace("-", "_").lower()
@@ -67,21 +67,21 @@ def version(folder: Path, package: str) -> str:
     return info.name.removesuffix(".dist-info").rsplit("-", 1)[1]
 
 
-def _name(requirements: tuple[str, ...]) -> str:
+def _folder_name(requirements: tuple[str, ...]) -> str:
     digest = hashlib.sha256(" ".join(requirements).encode()).hexdigest()[:8]
     words = "".join(char if char.isalnum() or char in ".-" else "_" for char in "-".join(requirements))
     return f"{words[:60]}-{digest}"
 
 
-def _empty(folder: Path) -> Path:
+def _empty_folder(folder: Path) -> Path:
     part = folder.with_name(f"{folder.name}.part")
     shutil.rmtree(part, ignore_errors=True)
     part.mkdir(parents=True)
     return part
 
 
-def _alone(folder: Path) -> FileLock:
-    """Two runs at once fetch once."""
+def _lock(folder: Path) -> FileLock:
+    """Lock a folder, so that parallel runs install only once."""
     CACHE.mkdir(parents=True, exist_ok=True)
     return FileLock(f"{folder}.lock")
 
@@ -89,8 +89,8 @@ def _alone(folder: Path) -> FileLock:
 def _run(command: list[str], cwd: Path | None = None) -> str:
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=cwd)
     if done.returncode:
-        said = done.stdout + done.stderr
-        if any(words in said for words in UNREACHED):
+        output = done.stdout + done.stderr
+        if any(words in output for words in UNREACHABLE):
             raise Unreachable(f"no registry could be reached for: {command[-1]}")
-        raise RuntimeError(f"{' '.join(command)}\n{said[-2000:]}")
+        raise RuntimeError(f"{' '.join(command)}\n{output[-2000:]}")
     return done.stdout

@@ -1,4 +1,4 @@
-"""A real server in a process of its own, on free ports, speaking tones."""
+"""A real server in its own process, on free ports, with the tone model."""
 
 import re
 import subprocess
@@ -16,7 +16,7 @@ WYOMING = re.compile(r"wyoming listens on tcp://\S+:(\d+)")
 
 
 @dataclass(frozen=True, slots=True)
-class Running:
+class ServerProcess:
     url: str
     pid: int
     wyoming_port: int | None
@@ -24,18 +24,18 @@ class Running:
 
 
 @contextmanager
-def tone_server(*flags: str) -> Iterator[Running]:
-    """`tutti serve` with these flags, without weights."""
+def tone_server(*flags: str) -> Iterator[ServerProcess]:
+    """Run `tutti serve` with these flags, without weights."""
     with tempfile.TemporaryDirectory() as folder:
-        command = [sys.executable, "-m", "tests.third_party.tones", folder, "--port", "0", *flags]
+        command = [sys.executable, "-m", "tests.third_party.tone_server", folder, "--port", "0", *flags]
         with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=ROOT) as process:
             try:
-                yield _when_ready(process)
+                yield _wait_until_ready(process)
             finally:
                 process.kill()
 
 
-def _when_ready(process: "subprocess.Popen[str]") -> Running:
+def _wait_until_ready(process: "subprocess.Popen[str]") -> ServerProcess:
     assert process.stderr is not None
     lines: list[str] = []
     for line in process.stderr:
@@ -44,7 +44,7 @@ def _when_ready(process: "subprocess.Popen[str]") -> Running:
             break
     else:
         raise RuntimeError("the server did not start:\n" + "".join(lines))
-    # It would stand still if nobody read its log.
+    # Keep reading its log, or it would block when the pipe is full.
     threading.Thread(target=process.stderr.read, daemon=True).start()
     port = WYOMING.search("".join(lines))
-    return Running(ready[1], process.pid, int(port[1]) if port else None, process)
+    return ServerProcess(ready[1], process.pid, int(port[1]) if port else None, process)

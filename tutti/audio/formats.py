@@ -1,4 +1,4 @@
-"""The formats tutti speaks, as data: names, media types, file suffixes, sample rates."""
+"""The audio formats as data: names, media types, file suffixes, sample rates."""
 
 from dataclasses import dataclass
 from pathlib import PurePath
@@ -7,32 +7,33 @@ from tutti.errors import InvalidInput, UnknownFormat, did_you_mean
 from tutti.speech import SAMPLE_RATE
 
 ALL_RATES = (8_000, 11_025, 12_000, 16_000, 22_050, 24_000, 32_000, 44_100, 48_000)
-OPUS_RATES = (8_000, 12_000, 16_000, 24_000, 48_000)  # libopus knows no others
+OPUS_RATES = (8_000, 12_000, 16_000, 24_000, 48_000)  # libopus supports no others
 
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """What a client may ask for, and what it will get."""
+    """One audio format."""
 
     name: str
     media_type: str
-    suffixes: tuple[str, ...]  # the first is the one tutti gives its own files
-    streaming: str  # how the bytes look while the length is not known yet
+    suffixes: tuple[str, ...]  # the first is for files that tutti names itself
+    streaming: str  # layout of the bytes when the length is not known yet
     sample_rates: tuple[int, ...] = ALL_RATES
     default_rate: int = SAMPLE_RATE
-    headerless: bool = False  # the bytes do not say their rate, so the content type must
+    headerless: bool = False  # the bytes do not contain their rate, so the content type does
 
     def content_type(self, sample_rate: int) -> str:
         return f"{self.media_type};rate={sample_rate};channels=1" if self.headerless else self.media_type
 
-    def rate(self, asked: int | None) -> int:
-        """The rate to write: the one asked for if this format can hold it, else an error that lists those it can."""
-        if asked is None:
+    def rate(self, requested: int | None) -> int:
+        """The requested rate, or the default; raise InvalidInput if this format does not support it."""
+        if requested is None:
             return self.default_rate
-        if asked not in self.sample_rates:
+        if requested not in self.sample_rates:
             allowed = ", ".join(str(rate) for rate in self.sample_rates)
-            raise InvalidInput(f"{self.name} cannot have {asked} samples a second; use {allowed}", param="sample_rate")
-        return asked
+            message = f"{self.name} does not support {requested} samples a second; use {allowed}"
+            raise InvalidInput(message, param="sample_rate")
+        return requested
 
 
 FORMATS = {
@@ -54,24 +55,24 @@ BY_SUFFIX = {suffix: each for each in FORMATS.values() for suffix in each.suffix
 
 def find_format(name: str) -> Format:
     """The format of this name."""
-    found = FORMATS.get(name.lower())
-    if found is None:
+    format = FORMATS.get(name.lower())
+    if format is None:
         hint = did_you_mean(name, FORMATS)
         raise UnknownFormat(
             f"unknown audio format {name!r}{hint or ';'} choose from {', '.join(FORMATS)}", param="format"
         )
-    return found
+    return format
 
 
 def format_of_file(path: str | PurePath) -> Format:
-    """The format that a file's suffix promises."""
+    """The format of a file's suffix."""
     suffix = PurePath(path).suffix.lower()
-    if found := BY_SUFFIX.get(suffix):
-        return found
+    if format := BY_SUFFIX.get(suffix):
+        return format
     if suffix in (".m4a", ".mp4"):
         raise UnknownFormat(
             f"{suffix} needs its index written last, so it cannot be streamed; use .aac", param="format"
         )
     hint = did_you_mean(suffix, BY_SUFFIX)
-    seen = f"suffix {suffix!r} of {str(path)!r} names no audio format" if suffix else f"{str(path)!r} has no suffix"
-    raise UnknownFormat(f"{seen}{hint or ';'} use one of {', '.join(BY_SUFFIX)}", param="format")
+    problem = f"suffix {suffix!r} of {str(path)!r} names no audio format" if suffix else f"{str(path)!r} has no suffix"
+    raise UnknownFormat(f"{problem}{hint or ';'} use one of {', '.join(BY_SUFFIX)}", param="format")

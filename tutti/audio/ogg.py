@@ -4,18 +4,18 @@ import struct
 import zlib
 
 FIRST, LAST = 2, 4  # page flags
-SERIAL = 0x74757474  # fixed, so that the same speech is the same bytes
-MIRRORED = bytes(int(f"{byte:08b}"[::-1], 2) for byte in range(256))
+SERIAL = 0x74757474  # constant, so that the same speech gives the same bytes
+REVERSED_BITS = bytes(int(f"{byte:08b}"[::-1], 2) for byte in range(256))
 
 
 class OggStream:
-    """Numbers and signs the pages of one logical stream."""
+    """Numbers the pages of one logical stream and adds their checksums."""
 
     def __init__(self) -> None:
         self._n_pages = 0
 
     def page(self, packet: bytes, *, granule: int, flags: int = 0) -> bytes:
-        """The page that holds just this packet; `granule` is the stream's length up to its end, at 48 kHz."""
+        """The page of this packet; `granule` is the stream's length up to its end, at 48 kHz."""
         n_full, rest = divmod(len(packet), 255)
         if n_full >= 255:
             raise ValueError(f"a packet of {len(packet)} bytes does not fit into one Ogg page")
@@ -27,6 +27,6 @@ class OggStream:
 
 
 def checksum(page: bytes) -> int:
-    """Ogg's CRC-32: zlib's polynomial with the bits the other way round, from zero, not inverted."""
-    mirrored = zlib.crc32(page.translate(MIRRORED), 0xFFFFFFFF) ^ 0xFFFFFFFF
-    return int(f"{mirrored:032b}"[::-1], 2)
+    """Ogg's CRC-32: zlib's polynomial with the bit order reversed, initial value zero, not inverted."""
+    reversed_crc = zlib.crc32(page.translate(REVERSED_BITS), 0xFFFFFFFF) ^ 0xFFFFFFFF
+    return int(f"{reversed_crc:032b}"[::-1], 2)

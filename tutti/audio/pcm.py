@@ -1,4 +1,4 @@
-"""The formats that need no codec: 16-bit samples, bare or in a WAV file, and the two telephone laws of G.711."""
+"""The formats that need no codec: 16-bit samples, raw or in a WAV file, and mu-law and A-law of G.711."""
 
 import struct
 from functools import cache
@@ -8,18 +8,18 @@ from numpy.typing import NDArray
 
 from tutti.speech import Samples
 
-OPEN_SIZE = 0xFFFFFFFF  # what players take for "until the stream ends"
+UNKNOWN_SIZE = 0xFFFFFFFF  # players read it as "until the stream ends"
 WAV_HEADER_BYTES = 44
 
 
 def to_int16(samples: Samples) -> NDArray[np.int16]:
-    """Samples within [-1, 1] as 16-bit integers; a wave and its mirror image stay mirror images."""
-    whole: NDArray[np.int16] = np.rint(samples * np.float32(32767)).astype("<i2")
-    return whole
+    """Samples within [-1, 1] as 16-bit integers, symmetric around zero."""
+    integers: NDArray[np.int16] = np.rint(samples * np.float32(32767)).astype("<i2")
+    return integers
 
 
 class Pcm:
-    """Bare s16le."""
+    """Raw s16le."""
 
     def encode(self, samples: Samples) -> bytes:
         return to_int16(samples).tobytes()
@@ -44,17 +44,17 @@ class Wav:
 
 
 def wav_header(sample_rate: int, n_samples: int | None) -> bytes:
-    """The 44 bytes before mono 16-bit samples: true sizes if known and expressible (under 4 GiB), else open ones."""
-    data_bytes = OPEN_SIZE if n_samples is None else 2 * n_samples
+    """The 44 bytes before mono 16-bit samples: the sizes if known and under 4 GiB, else "unknown"."""
+    data_bytes = UNKNOWN_SIZE if n_samples is None else 2 * n_samples
     riff_bytes = WAV_HEADER_BYTES - 8 + data_bytes
-    if riff_bytes >= OPEN_SIZE:
-        riff_bytes = data_bytes = OPEN_SIZE
+    if riff_bytes >= UNKNOWN_SIZE:
+        riff_bytes = data_bytes = UNKNOWN_SIZE
     layout = struct.pack("<HHIIHH", 1, 1, sample_rate, 2 * sample_rate, 2, 16)  # PCM, mono, rates, frame bytes, bits
     return struct.pack("<4sI4s4sI16s4sI", b"RIFF", riff_bytes, b"WAVE", b"fmt ", 16, layout, b"data", data_bytes)
 
 
 class G711:
-    """One byte a sample, by a law's table."""
+    """One byte a sample, by a lookup table."""
 
     def __init__(self, law: NDArray[np.uint8]) -> None:
         self._law = law

@@ -1,4 +1,4 @@
-"""From the model's 24 kHz to any other rate, in pieces, with no delay at the start and no loss at the end."""
+"""Streaming resampling from the model's 24 kHz, with no delay at the start and no loss at the end."""
 
 from typing import Protocol
 
@@ -6,11 +6,11 @@ import numpy as np
 
 from tutti.speech import SAMPLE_RATE, Samples
 
-NOTHING: Samples = np.zeros(0, dtype=np.float32)
+NO_SAMPLES: Samples = np.zeros(0, dtype=np.float32)
 
 
 class Resampler(Protocol):
-    """`resample(a)`, `resample(b)`, `flush()` joined are the whole at the new rate, however it was cut."""
+    """The concatenated outputs of `resample` and `flush` do not depend on the chunks of the input."""
 
     def resample(self, samples: Samples) -> Samples: ...
 
@@ -19,7 +19,7 @@ class Resampler(Protocol):
 
 def resampler(to_rate: int) -> Resampler:
     """A resampler from 24 kHz to `to_rate`; the output is `n_resampled(n, to_rate)` samples long."""
-    return SameRate() if to_rate == SAMPLE_RATE else OtherRate(to_rate)
+    return NoResampler() if to_rate == SAMPLE_RATE else SoxrResampler(to_rate)
 
 
 def n_resampled(n_samples: int, to_rate: int) -> int:
@@ -27,18 +27,18 @@ def n_resampled(n_samples: int, to_rate: int) -> int:
     return (2 * n_samples * to_rate + SAMPLE_RATE) // (2 * SAMPLE_RATE)
 
 
-class SameRate:
-    """The resampler that has nothing to do."""
+class NoResampler:
+    """Passes samples through."""
 
     def resample(self, samples: Samples) -> Samples:
         return samples
 
     def flush(self) -> Samples:
-        return NOTHING
+        return NO_SAMPLES
 
 
-class OtherRate:
-    """libsoxr at its high quality: linear phase, so that words stay where their timestamps say."""
+class SoxrResampler:
+    """libsoxr at high quality: linear phase, so that word times stay true."""
 
     def __init__(self, to_rate: int) -> None:
         from soxr import ResampleStream  # type: ignore[import-untyped]
@@ -55,6 +55,6 @@ class OtherRate:
         return out
 
     def flush(self) -> Samples:
-        # Its own idea of the last half sample comes from a rounded ratio; ours must hold, since headers have told it.
+        # libsoxr rounds its ratio, so it may differ by a sample; our count must hold, since it is written in headers.
         out: Samples = self._stream.resample_chunk(np.zeros(SAMPLE_RATE // 1000, np.float32), last=True)
         return out[: n_resampled(self._n_in, self._to_rate) - self._n_out]

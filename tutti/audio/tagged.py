@@ -1,4 +1,4 @@
-"""Files that hold more than sound: chapters, a cover, who wrote it. FFmpeg's muxers write them around its encoders."""
+"""Audio files with chapters, a cover and tags, written by FFmpeg's muxers and encoders."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext, suppress
@@ -18,8 +18,8 @@ MS = Fraction(1, 1000)
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
-    """A place to jump to."""
+class ChapterMark:
+    """A chapter: its title, start and end."""
 
     title: str
     start_s: float
@@ -27,8 +27,8 @@ class Mark:
 
 
 @dataclass(frozen=True, slots=True)
-class Picture:
-    """A cover as it lies in its file."""
+class CoverImage:
+    """A cover image, encoded."""
 
     data: bytes
     kind: Literal["jpeg", "png"]
@@ -38,21 +38,21 @@ class Picture:
 
 @dataclass(frozen=True, slots=True)
 class Tags:
-    """What a player shows."""
+    """Title, author, chapters and cover."""
 
     title: str = ""
     author: str = ""
-    marks: Sequence[Mark] = ()
-    cover: Picture | None = None
+    marks: Sequence[ChapterMark] = ()
+    cover: CoverImage | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Container:
-    """A kind of file by its suffix, and what it can hold besides sound."""
+    """A kind of file by its suffix, and whether it can hold chapters and a cover."""
 
     suffix: str
     media_type: str
-    muxer: str = ""  # none: our own encoder, which writes sound alone
+    muxer: str = ""  # empty: our own encoder, without tags
     codec: str = ""
     chapters: bool = False
     cover: bool = False
@@ -74,44 +74,44 @@ CONTAINERS = {
         ),
     )
 }
-BIT_RATE = 64_000  # one voice
+BIT_RATE = 64_000  # of one voice
 SAMPLE_FORMAT = {"aac": "fltp", "libmp3lame": "fltp", "libopus": "flt", "flac": "s16"}
 
 
 def container(suffix: str) -> Container:
-    """The kind of file that a suffix names."""
-    found = CONTAINERS.get(suffix.lower())
-    if found is None:
+    """The container of a file suffix."""
+    kind = CONTAINERS.get(suffix.lower())
+    if kind is None:
         hint = did_you_mean(suffix, CONTAINERS) or ";"
         raise UnknownFormat(
             f"{suffix or 'no suffix'!r} names no audio file{hint} use {' '.join(CONTAINERS)}", param="out"
         )
-    return found
+    return kind
 
 
 class Writer(Protocol):
-    """Samples at 24 kHz in, in order; `close` ends the file."""
+    """Takes samples at 24 kHz in order; `close` ends the file."""
 
     def write(self, samples: Samples) -> None: ...
 
     def close(self) -> None: ...
 
     def abandon(self) -> None:
-        """Lets go of a file that will not be finished."""
+        """Release a file that will not be finished."""
 
 
 def writer(kind: Container, file: BinaryIO, tags: Tags, n_samples: int) -> Writer:
-    """Writes one file of `n_samples` in all; what the container cannot hold of the tags is left out."""
-    return Muxed(kind, file, tags) if kind.muxer else Bare(kind, file, n_samples)
+    """A writer for one file of `n_samples` in all; tags that the container cannot hold are left out."""
+    return MuxedWriter(kind, file, tags) if kind.muxer else PlainWriter(kind, file, n_samples)
 
 
-class Bare:
-    """Sound and nothing else."""
+class PlainWriter:
+    """Writes audio without tags."""
 
     def __init__(self, kind: Container, file: BinaryIO, n_samples: int) -> None:
         name = BY_SUFFIX[kind.suffix].name
         self._encoder = encoder(name, n_samples=n_samples)
-        self._file = _Watched(file)
+        self._file = _ErrorRecorder(file)
 
     def write(self, samples: Samples) -> None:
         self._file.write(self._encoder.encode(samples))
@@ -123,20 +123,20 @@ class Bare:
         pass
 
 
-class Muxed:
-    """Sound, chapters, tags and a cover."""
+class MuxedWriter:
+    """Writes audio, chapters, tags and a cover."""
 
     def __init__(self, kind: Container, file: BinaryIO, tags: Tags) -> None:
         import av
 
         self._av = av
-        self._file = _Watched(file)
+        self._file = _ErrorRecorder(file)
         self._format = SAMPLE_FORMAT[kind.codec]
         self._n_samples = 0
         brand = {"brand": f"{kind.suffix[1:].upper()} ", "movflags": "+faststart"}
         self._out = av.open(self._file, "w", format=kind.muxer, options=brand if kind.muxer == "mp4" else {})
-        about = {"title": tags.title, "album": tags.title, "artist": tags.author, "genre": "Audiobook"}
-        self._out.metadata.update({key: text for key, text in about.items() if text})
+        metadata = {"title": tags.title, "album": tags.title, "artist": tags.author, "genre": "Audiobook"}
+        self._out.metadata.update({key: text for key, text in metadata.items() if text})
         stream = self._out.add_stream(kind.codec, rate=SAMPLE_RATE)
         assert isinstance(stream, av.AudioStream)
         self._stream = stream
@@ -144,16 +144,16 @@ class Muxed:
         if kind.codec != "flac":
             self._stream.bit_rate = BIT_RATE
         if kind.codec in ("libopus", "flac"):
-            # FFmpeg's own way rounds these up by a second where half of one has passed.
+            # FFmpeg's own chapters are a second late here where the fraction of a second is a half or more.
             self._out.metadata.update(pair for n, mark in enumerate(tags.marks) for pair in _comments(n, mark))
         else:
             self._out.set_chapters([_chapter(n, mark) for n, mark in enumerate(tags.marks)])
         if kind.cover and tags.cover:
-            self._mux([self._picture(tags.cover)])
+            self._mux([self._cover_packet(tags.cover)])
 
     def write(self, samples: Samples) -> None:
         if not np.isfinite(samples).all():
-            raise ModelFailed("the model made samples that are not numbers; no audio can be written from them")
+            raise ModelFailed("the model made samples that are not finite; no audio can be written from them")
         if not len(samples):
             return
         clipped = np.clip(samples, -1, 1)
@@ -162,11 +162,11 @@ class Muxed:
         frame.sample_rate = SAMPLE_RATE
         frame.pts = self._n_samples
         frame.time_base = Fraction(1, SAMPLE_RATE)
-        from tutti.audio.compressed import one_cpu_in_sight
+        from tutti.audio.compressed import single_cpu_affinity
 
         first = self._n_samples == 0
         self._n_samples += len(samples)
-        with one_cpu_in_sight() if first else nullcontext():
+        with single_cpu_affinity() if first else nullcontext():
             self._mux(self._stream.encode(frame))
 
     def close(self) -> None:
@@ -177,7 +177,6 @@ class Muxed:
             raise self._file.error or exc from None
 
     def abandon(self) -> None:
-        """Lets go of a file that will not be finished."""
         with suppress(self._av.FFmpegError, OSError):
             self._out.close()
 
@@ -188,8 +187,8 @@ class Muxed:
         except self._av.FFmpegError as exc:
             raise self._file.error or exc from None
 
-    def _picture(self, cover: Picture) -> Any:
-        """The cover is a film of one picture, whose bytes go in as they are: it is never decoded."""
+    def _cover_packet(self, cover: CoverImage) -> Any:
+        """The cover as a video stream of one frame, whose bytes are copied without decoding."""
         from av.stream import Disposition
 
         stream = self._out.add_stream("mjpeg" if cover.kind == "jpeg" else "png", rate=1)
@@ -202,8 +201,8 @@ class Muxed:
         return packet
 
 
-class _Watched:
-    """A file as FFmpeg calls it; remembers what broke, since FFmpeg itself only knows that something did."""
+class _ErrorRecorder:
+    """A file for FFmpeg that records the OSError of a failed write, which FFmpeg does not report."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
@@ -213,7 +212,7 @@ class _Watched:
     def write(self, data: bytes) -> int:
         try:
             rest = memoryview(data)
-            while rest:  # an unbuffered file may take less than it is given
+            while rest:  # an unbuffered file may write less than requested
                 rest = rest[self._file.write(rest) :]
         except OSError as exc:
             self.error = exc
@@ -227,12 +226,12 @@ class _Watched:
         return self._file.tell()
 
 
-def _chapter(n: int, mark: Mark) -> Any:
+def _chapter(n: int, mark: ChapterMark) -> Any:
     start, end = round(1000 * mark.start_s), round(1000 * mark.end_s)
     return {"id": n, "start": start, "end": end, "time_base": MS, "metadata": {"title": mark.title}}
 
 
-def _comments(n: int, mark: Mark) -> Iterator[tuple[str, str]]:
+def _comments(n: int, mark: ChapterMark) -> Iterator[tuple[str, str]]:
     """The mark as Vorbis comments."""
     ms = round(1000 * mark.start_s)
     clock = f"{ms // 3_600_000:02}:{ms // 60_000 % 60:02}:{ms // 1000 % 60:02}.{ms % 1000:03}"

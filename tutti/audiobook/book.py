@@ -1,4 +1,4 @@
-"""A book, its chapters and its cover, and what every reader of a format needs."""
+"""Book, Chapter and Cover, and helpers shared by the parsers of all formats."""
 
 import struct
 from dataclasses import dataclass
@@ -6,15 +6,15 @@ from typing import BinaryIO, Literal
 
 from tutti.errors import InvalidInput
 
-MAX_BYTES = 50_000_000  # of one document in a book, unpacked
+MAX_BYTES = 50_000_000  # of one unpacked document
 MAX_COVER_BYTES = 20_000_000
 
-Image = Literal["jpeg", "png"]
+ImageKind = Literal["jpeg", "png"]
 
 
 @dataclass(frozen=True, slots=True)
 class Chapter:
-    """What is read between two chapter marks, its heading included; paragraphs stand between blank lines."""
+    """The text of a chapter, with its heading; blank lines separate paragraphs."""
 
     title: str
     text: str
@@ -22,22 +22,22 @@ class Chapter:
 
 @dataclass(frozen=True, slots=True)
 class Cover:
-    """A picture as the book has it; nothing here decodes it."""
+    """The bytes of a cover image; it is never decoded."""
 
     data: bytes
-    kind: Image
+    kind: ImageKind
     width: int
     height: int
 
 
 @dataclass(frozen=True, slots=True)
 class Book:
-    """What there is to read, who wrote it, and what a listener should know was not there."""
+    """A parsed book; `notes` name what is missing from it."""
 
     title: str
     author: str
     chapters: tuple[Chapter, ...]
-    language: str = ""  # as the book says
+    language: str = ""  # as declared in the book
     cover: Cover | None = None
     notes: tuple[str, ...] = ()
 
@@ -46,8 +46,8 @@ class Book:
         return sum(len(chapter.text) for chapter in self.chapters)
 
 
-def decoded(data: bytes, name: str, encoding: str | None, declared: str | None = None) -> str:
-    """The bytes as text with plain line ends: by byte order mark, as told, as declared, else UTF-8; never by guess."""
+def decode_text(data: bytes, name: str, encoding: str | None, declared: str | None = None) -> str:
+    """Decode by byte order mark, else `encoding`, else `declared`, else UTF-8; line ends become \\n. Never guess."""
     for mark, codec in ((b"\xef\xbb\xbf", "utf-8-sig"), (b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16")):
         if data.startswith(mark):
             encoding = codec
@@ -56,43 +56,43 @@ def decoded(data: bytes, name: str, encoding: str | None, declared: str | None =
         text = data.decode(chosen)
     except (LookupError, ValueError) as exc:
         if isinstance(exc, UnicodeDecodeError):
-            why = f"is not {chosen} text (byte {exc.start})"
+            reason = f"is not {chosen} text (byte {exc.start})"
         else:
-            why = f"is said to be {chosen[:40]!r}, which is no encoding"
-        raise InvalidInput(f"{name} {why}; say which encoding it has, such as latin-1", param="encoding") from exc
+            reason = f"declares the unknown encoding {chosen[:40]!r}"
+        raise InvalidInput(f"{name} {reason}; set its encoding, such as latin-1", param="encoding") from exc
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
-def contents(file: BinaryIO, name: str) -> bytes:
-    """All of a file that is one document."""
+def read_document(file: BinaryIO, name: str) -> bytes:
+    """Read a file that is one document, up to MAX_BYTES."""
     data = file.read(MAX_BYTES + 1)
     if len(data) > MAX_BYTES:
-        raise InvalidInput(f"{name} is over {MAX_BYTES:,} bytes", param="book")
+        raise InvalidInput(f"{name} is larger than {MAX_BYTES:,} bytes", param="book")
     return data
 
 
-def cover(data: bytes) -> Cover | None:
-    """The picture, if it is a JPEG or a PNG whose header can be believed."""
+def parse_cover(data: bytes) -> Cover | None:
+    """The image with its size, or None if it is not a valid JPEG or PNG."""
     if len(data) > MAX_COVER_BYTES:
         return None
     if data.startswith(b"\x89PNG\r\n\x1a\n") and data[12:16] == b"IHDR" and len(data) >= 24:
-        return _sized(data, "png", *struct.unpack(">II", data[16:24]))
+        return _checked_cover(data, "png", *struct.unpack(">II", data[16:24]))
     if data.startswith(b"\xff\xd8\xff"):
-        return _jpeg(data)
+        return _jpeg_cover(data)
     return None
 
 
-def _jpeg(data: bytes) -> Cover | None:
-    """From segment to segment until the one with the size."""
+def _jpeg_cover(data: bytes) -> Cover | None:
+    """Walk the segments up to the frame header, which holds the size."""
     at = 2
     while at + 9 <= len(data) and data[at] == 0xFF:
         marker, length = data[at + 1], int.from_bytes(data[at + 2 : at + 4])
         if 0xC0 <= marker <= 0xCF and marker not in (0xC4, 0xC8, 0xCC):
             height, width = struct.unpack(">HH", data[at + 5 : at + 9])
-            return _sized(data, "jpeg", width, height)
+            return _checked_cover(data, "jpeg", width, height)
         at += 2 + max(length, 2)
     return None
 
 
-def _sized(data: bytes, kind: Image, width: int, height: int) -> Cover | None:
+def _checked_cover(data: bytes, kind: ImageKind, width: int, height: int) -> Cover | None:
     return Cover(data, kind, width, height) if 0 < width < 65_536 and 0 < height < 65_536 else None

@@ -1,4 +1,4 @@
-"""What has been spoken of a book, kept in one SQLite file: a passage is in it whole, or not at all."""
+"""Spoken passages of a book in one SQLite file: a passage is stored completely or not at all."""
 
 import json
 import logging
@@ -6,7 +6,7 @@ import sqlite3
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import astuple, dataclass
+from dataclasses import astuple
 from hashlib import blake2b
 from pathlib import Path
 from typing import Self
@@ -14,10 +14,11 @@ from typing import Self
 import numpy as np
 
 from tutti.audio import encoder
+from tutti.engine.word_times import covered_span
 from tutti.errors import InvalidInput, StorageFull, TuttiError
-from tutti.speech import Samples, WordTime
+from tutti.speech import Speech, WordTime
 
-LAYOUT = 1  # of the file; another number starts over
+LAYOUT = 1  # version of the tables; a journal of another version is cleared
 _TABLES = """
 CREATE TABLE IF NOT EXISTS about (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS passages (
@@ -27,34 +28,25 @@ CREATE TABLE IF NOT EXISTS passages (
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Kept:
-    """A passage that was spoken: its words are timed from its own start and placed in its chapter's text."""
-
-    samples: Samples
-    words: tuple[WordTime, ...] = ()
-    dropped: tuple[str, ...] = ()
-
-
 class Journal:
-    """One reading of one book. Owns its file: a second process that opens it is told so."""
+    """The spoken passages of one book. Locks its file: a second process gets InvalidInput."""
 
     def __init__(self, path: Path, fingerprint: str) -> None:
-        """Goes on where a reading with the same fingerprint was left; `started_over` says why it could not."""
+        """Open or create; passages of another fingerprint are deleted, and `restart_reason` says why."""
         self.path = path
-        self.started_over = ""
-        self.n_samples: dict[int, int] = {}  # of every passage that is kept
-        self._db = self._opened()
-        with _explained(path):
-            found = dict(self._db.execute("SELECT key, value FROM about"))
-            if found.get("fingerprint") != fingerprint or found.get("layout") != str(LAYOUT):
-                if found:
-                    self.started_over = "the book, the voice or a setting is not what it was"
+        self.restart_reason = ""
+        self.n_samples: dict[int, int] = {}  # of every stored passage
+        self._db = self._open()
+        with _storage_errors(path):
+            about = dict(self._db.execute("SELECT key, value FROM about"))
+            if about.get("fingerprint") != fingerprint or about.get("layout") != str(LAYOUT):
+                if about:
+                    self.restart_reason = "the book, the voice or a setting has changed"
                 with self._db:
                     self._db.execute("DELETE FROM passages")
                     rows = {"fingerprint": fingerprint, "layout": str(LAYOUT)}
                     self._db.executemany("REPLACE INTO about VALUES (?, ?)", rows.items())
-            self._take_stock()
+            self._index()
 
     def __enter__(self) -> Self:
         return self
@@ -65,52 +57,52 @@ class Journal:
     def close(self) -> None:
         self._db.close()
 
-    def keep(self, n: int, kept: Kept) -> None:
-        """Returns when the passage is on the disk. Raises StorageFull, with all that was kept before still there."""
-        samples = encoder("pcm").encode(kept.samples)
-        words = json.dumps([[*astuple(word)[:3], *word.span] for word in kept.words], ensure_ascii=False)
-        dropped = json.dumps(kept.dropped)
-        with _explained(self.path), self._db:
+    def save(self, n: int, speech: Speech) -> None:
+        """Store a passage; it is on the disk when this returns. StorageFull leaves the earlier passages intact."""
+        samples = encoder("pcm").encode(speech.samples)
+        words = json.dumps([[*astuple(word)[:3], *word.span] for word in speech.words], ensure_ascii=False)
+        dropped = json.dumps(speech.dropped)
+        with _storage_errors(self.path), self._db:
             row = (n, samples, words, dropped, _digest(samples, words, dropped))
             self._db.execute("REPLACE INTO passages VALUES (?, ?, ?, ?, ?)", row)
         self.n_samples[n] = len(samples) // 2
 
-    def kept(self, n: int) -> Kept:
-        """A passage as it was kept, to the last bit."""
-        with _explained(self.path):
+    def load(self, n: int) -> Speech:
+        """Read a passage back, bit for bit; its words are timed from its start and placed in its chapter's text."""
+        with _storage_errors(self.path):
             row = self._db.execute("SELECT samples, words, dropped, digest FROM passages WHERE n = ?", (n,)).fetchone()
         if row is None or _digest(*row[:3]) != row[3]:
-            raise TuttiError(f"passage {n + 1} in {self.path} is damaged; run it again, and it is spoken again")
+            raise TuttiError(f"passage {n + 1} in {self.path} is damaged; run the same command again to speak it again")
         samples = np.frombuffer(row[0], "<i2").astype(np.float32) / np.float32(32767)
-        words = (WordTime(word, start_s, end_s, (a, b)) for word, start_s, end_s, a, b in json.loads(row[1]))
-        return Kept(samples, tuple(words), tuple(json.loads(row[2])))
+        words = tuple(WordTime(word, start_s, end_s, (a, b)) for word, start_s, end_s, a, b in json.loads(row[1]))
+        return Speech(samples, words, covered_span(words), tuple(json.loads(row[2])))
 
     def dropped(self) -> Counter[str]:
-        """Symbols that nobody could say, in all that is kept."""
-        found: Counter[str] = Counter()
+        """Count the symbols that could not be spoken."""
+        counts: Counter[str] = Counter()
         for (dropped,) in self._db.execute("SELECT dropped FROM passages WHERE dropped != '[]'"):
-            found.update(json.loads(dropped))
-        return found
+            counts.update(json.loads(dropped))
+        return counts
 
     def remove(self) -> None:
-        """The reading is done, and its file no longer needed."""
+        """Delete the file once the audiobook is written."""
         self.close()
         for path in (self.path, Path(f"{self.path}-journal")):
             path.unlink(missing_ok=True)
 
-    def _opened(self) -> sqlite3.Connection:
+    def _open(self) -> sqlite3.Connection:
         try:
-            return _connected(self.path)
+            return _connect(self.path)
         except sqlite3.DatabaseError as exc:
             if getattr(exc, "sqlite_errorcode", 0) not in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
-                raise _typed(self.path, exc) from exc
-            self.started_over = f"{self.path.name} is damaged"
+                raise _error(self.path, exc) from exc
+            self.restart_reason = f"{self.path.name} is damaged"
             self.path.unlink()
-            with _explained(self.path):
-                return _connected(self.path)
+            with _storage_errors(self.path):
+                return _connect(self.path)
 
-    def _take_stock(self) -> None:
-        """Notes what is there and whole; what is damaged is spoken again."""
+    def _index(self) -> None:
+        """Fill `n_samples`, and delete damaged passages so that they are spoken again."""
         damaged: list[tuple[int]] = []
         for n, samples, words, dropped, digest in self._db.execute("SELECT * FROM passages"):
             if _digest(samples, words, dropped) == digest:
@@ -123,8 +115,8 @@ class Journal:
                 self._db.executemany("DELETE FROM passages WHERE n = ?", damaged)
 
 
-def _connected(path: Path) -> sqlite3.Connection:
-    # Threads take turns: whoever reads a book hands every call to one thread, but not always from the same one.
+def _connect(path: Path) -> sqlite3.Connection:
+    # Used by one thread at a time, but not always by the same one.
     db = sqlite3.connect(path, timeout=0, check_same_thread=False)
     try:
         db.execute("PRAGMA locking_mode = EXCLUSIVE")
@@ -141,21 +133,21 @@ def _digest(samples: bytes, words: str, dropped: str) -> bytes:
 
 
 @contextmanager
-def _explained(path: Path) -> Iterator[None]:
+def _storage_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except sqlite3.Error as exc:
-        raise _typed(path, exc) from exc
+        raise _error(path, exc) from exc
 
 
-def _typed(path: Path, exc: sqlite3.Error) -> TuttiError:
+def _error(path: Path, exc: sqlite3.Error) -> TuttiError:
     match getattr(exc, "sqlite_errorcode", 0) & 0xFF:
         case sqlite3.SQLITE_FULL:
-            return StorageFull(f"no room left to write {path}; what was spoken so far is kept: make room and go on")
+            return StorageFull(f"no room left to write {path}; free some space and resume, spoken passages are kept")
         case sqlite3.SQLITE_IOERR:
-            return StorageFull(f"the disk under {path} does not take what is written; what was kept before is kept")
+            return StorageFull(f"the disk under {path} failed while writing; passages stored before are kept")
         case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
-            return InvalidInput(f"another process is reading this book into {path.name}", param="out")
+            return InvalidInput(f"another process is already reading this book into {path.name}", param="out")
         case sqlite3.SQLITE_CANTOPEN | sqlite3.SQLITE_READONLY | sqlite3.SQLITE_PERM:
             return InvalidInput(f"cannot write {path}: {exc}", param="out")
     return TuttiError(f"{path} cannot be used: {exc}; remove it to start over")

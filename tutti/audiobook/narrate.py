@@ -1,18 +1,17 @@
-"""The straight line from a book to a journal full of speech: several passages at a time, each kept when it is done."""
+"""Speak a book into its journal: several passages at a time, each stored when it is done."""
 
 import asyncio
 import logging
 from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import aclosing
-from dataclasses import dataclass, replace
+from contextlib import aclosing, suppress
+from dataclasses import dataclass
 from typing import Protocol
 
-import numpy as np
-
 from tutti.audiobook.book import Book, Chapter
-from tutti.audiobook.journal import Journal, Kept
+from tutti.audiobook.journal import Journal
 from tutti.audiobook.passages import Passage
+from tutti.engine.word_times import join, shift_span, silence
 from tutti.errors import (
     DeviceFull,
     Draining,
@@ -21,79 +20,92 @@ from tutti.errors import (
     NotReady,
     QueueFull,
     TuttiError,
+    UnknownLanguage,
     WorkerLost,
 )
 from tutti.speech import SAMPLE_RATE, Speech, SpeechParams
 from tutti.text.clean import clean
+from tutti.text.language import language
+from tutti.voices import parse
 
-TRIES = 5  # where the engine, and not the text, is at fault
-WAIT_S = 1.0  # before the second try, then twice as long each time
-LONGEST_WAIT_S = 30.0
+MAX_ATTEMPTS = 5  # of one passage, if the engine fails and not the text
+RETRY_WAIT_S = 1.0  # before the second attempt; doubles with each further one
+MAX_WAIT_S = 30.0
 log = logging.getLogger(__name__)
 
 
-class Speaker(Protocol):
-    """What reading needs of an engine."""
+class SpeechEngine(Protocol):
+    """The part of an engine that narration needs."""
 
     @property
     def stream(self) -> Callable[..., AsyncGenerator[Speech]]: ...
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
-    """How far a reading has come."""
+class NarrationProgress:
+    """How much of a book is spoken."""
 
     n_characters: int
     of_characters: int
     n_passages: int
     of_passages: int
-    spoken_s: float  # of audio, pauses between passages not counted
+    spoken_s: float  # audio, without the pauses between passages
 
 
-Told = Callable[[Progress], None]
+OnProgress = Callable[[NarrationProgress], None]
 
 
-async def read(
-    engine: Speaker,
+def language_warning(book: Book, params: SpeechParams) -> str:
+    """A warning if the book declares another language than it will be read in, else an empty string."""
+    if not book.language:
+        return ""
+    spoken = language(params.language or parse(params.voice)[0][0][0]).code
+    declared = book.language.lower()
+    with suppress(UnknownLanguage):
+        declared = language(declared).code
+    if declared[:2] == spoken[:2]:
+        return ""
+    return f"the book declares language {book.language[:20]!r}, but is read as {spoken}; choose a voice or a language"
+
+
+async def narrate(
+    engine: SpeechEngine,
     book: Book,
     plan: Sequence[Passage],
     params: SpeechParams,
     journal: Journal,
     *,
     at_once: int,
-    told: Told = lambda _: None,
+    on_progress: OnProgress = lambda _: None,
     caller: str = "",
 ) -> None:
-    """Returns when every passage of the plan is in the journal; those that are there already are not spoken again.
-
-    Whatever ends it, what was kept stays kept. It is bulk work: listeners come first.
-    """
+    """Speak every passage of the plan that is not in the journal yet, as bulk work: listeners come first."""
     missing = iter([n for n in range(len(plan)) if n not in journal.n_samples])
-    tally = _Tally(plan, journal)
-    told(tally.progress())
+    counter = _ProgressCounter(plan, journal)
+    on_progress(counter.progress())
     with ThreadPoolExecutor(1, "journal") as disk:
 
-        async def reader() -> None:
+        async def speak_missing() -> None:
             for n in missing:
-                kept = await _spoken(engine, book.chapters, plan[n], params, caller)
-                await asyncio.get_running_loop().run_in_executor(disk, journal.keep, n, kept)
-                tally.add(n)
-                told(tally.progress())
+                speech = await _speak_with_retries(engine, book.chapters, plan[n], params, caller)
+                await asyncio.get_running_loop().run_in_executor(disk, journal.save, n, speech)
+                counter.add(n)
+                on_progress(counter.progress())
 
         try:
             async with asyncio.TaskGroup() as group:
                 for _ in range(at_once):
-                    group.create_task(reader())
-        except BaseExceptionGroup as failed:
-            raise _first(failed) from None
+                    group.create_task(speak_missing())
+        except BaseExceptionGroup as group_error:
+            raise _cause(group_error) from None
 
 
-class _Tally:
-    """Counts what is in the journal."""
+class _ProgressCounter:
+    """Keeps the sums over the passages in the journal."""
 
     def __init__(self, plan: Sequence[Passage], journal: Journal) -> None:
         self._lengths = [passage.end - passage.start for passage in plan]
-        self._all = sum(self._lengths)
+        self._of_characters = sum(self._lengths)
         self._journal = journal
         self._n_characters = sum(self._lengths[n] for n in journal.n_samples)
         self._n_samples = sum(journal.n_samples.values())
@@ -102,55 +114,49 @@ class _Tally:
         self._n_characters += self._lengths[n]
         self._n_samples += self._journal.n_samples[n]
 
-    def progress(self) -> Progress:
-        n_kept = len(self._journal.n_samples)
-        return Progress(self._n_characters, self._all, n_kept, len(self._lengths), self._n_samples / SAMPLE_RATE)
+    def progress(self) -> NarrationProgress:
+        n_passages, spoken_s = len(self._journal.n_samples), self._n_samples / SAMPLE_RATE
+        return NarrationProgress(self._n_characters, self._of_characters, n_passages, len(self._lengths), spoken_s)
 
 
-async def _spoken(
-    engine: Speaker, chapters: Sequence[Chapter], passage: Passage, params: SpeechParams, caller: str
-) -> Kept:
-    """One passage; a queue that is full is waited for, an engine that stumbles is asked again."""
-    tries = 0
+async def _speak_with_retries(
+    engine: SpeechEngine, chapters: Sequence[Chapter], passage: Passage, params: SpeechParams, caller: str
+) -> Speech:
+    """Speak one passage; wait while the queue is full, retry if the engine fails."""
+    n_failures = 0
     while True:
         try:
-            return await _said(engine, chapters, passage, params, caller)
+            return await _speak(engine, chapters, passage, params, caller)
         except QueueFull as full:
-            await asyncio.sleep(min(full.retry_after_s, LONGEST_WAIT_S))
+            await asyncio.sleep(min(full.retry_after_s, MAX_WAIT_S))
         except Draining:
             raise
         except (WorkerLost, DeviceFull, G2PUnavailable, NotReady) as exc:
-            tries += 1
-            if tries == TRIES:
+            n_failures += 1
+            if n_failures == MAX_ATTEMPTS:
                 raise
-            log.warning("passage again chapter=%d code=%s try=%d", passage.chapter + 1, exc.code, tries + 1)
-            await asyncio.sleep(min(WAIT_S * 2 ** (tries - 1), LONGEST_WAIT_S))
+            log.warning("retrying passage chapter=%d code=%s attempt=%d", passage.chapter + 1, exc.code, n_failures + 1)
+            await asyncio.sleep(min(RETRY_WAIT_S * 2 ** (n_failures - 1), MAX_WAIT_S))
         except TuttiError as exc:
             exc.message = f"chapter {passage.chapter + 1} ({chapters[passage.chapter].title}): {exc.message}"
             raise
 
 
-async def _said(
-    engine: Speaker, chapters: Sequence[Chapter], passage: Passage, params: SpeechParams, caller: str
-) -> Kept:
-    text = passage.said(chapters)
-    shift = passage.start - len(passage.marks)
-    speeches: list[Speech] = []
+async def _speak(
+    engine: SpeechEngine, chapters: Sequence[Chapter], passage: Passage, params: SpeechParams, caller: str
+) -> Speech:
+    """The speech of one passage; its words are placed in the text of the chapter."""
+    text = passage.text(chapters)
     try:
         async with aclosing(engine.stream(text, params, caller=caller, delivery="bulk")) as stream:
-            async for speech in stream:
-                speeches.append(speech)
+            speech = join([speech async for speech in stream])
     except NothingToSpeak:  # a row of stars between two scenes, a line of emoji
-        return Kept(np.zeros(0, np.float32), (), clean(text).dropped)
-    words = (
-        replace(word, span=(word.span[0] + shift, word.span[1] + shift)) for each in speeches for word in each.words
-    )
-    dropped = tuple(symbol for each in speeches for symbol in each.dropped)
-    return Kept(np.concatenate([each.samples for each in speeches]), tuple(words), dropped)
+        return Speech(silence(0), (), (0, 0), clean(text).dropped)
+    return shift_span(speech, passage.start - len(passage.marks))
 
 
-def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
-    """What went wrong, out of whatever went wrong at the same time: a full disk before its consequences."""
+def _cause(group: BaseExceptionGroup[BaseException]) -> BaseException:
+    """The error to report of several at once: a full disk rather than the cancellations that follow from it."""
     leaves = list(_leaves(group))
     return next((leaf for leaf in leaves if isinstance(leaf, TuttiError)), leaves[0])
 

@@ -1,4 +1,4 @@
-"""A chapter in passages: a few sentences each, the unit that is spoken, kept, and never done twice."""
+"""Cut chapters into passages of a few sentences: the unit that is spoken, stored and resumed from."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -9,21 +9,21 @@ from tutti.errors import InvalidInput
 from tutti.text.aligned_text import AlignedText
 from tutti.text.chunker import PARAGRAPH_PAUSE_S
 from tutti.text.clean import clean
-from tutti.text.marks import parse, voices_named
+from tutti.text.marks import carry, parse_marks, voices_named
 from tutti.text.split import sentences
-from tutti.text.ssml import is_ssml, marked
+from tutti.text.ssml import is_ssml, ssml_to_marks
 from tutti.voices import parse as parse_voice
-from tutti.voices import renamed
+from tutti.voices import resolve_aliases
 
-ENOUGH = 400  # characters: a passage ends with the paragraph that reaches this
-MOST = 1000  # a longer paragraph is cut between sentences
-WINDOW = 20_000  # of a paragraph that has no end
-CHAPTER_PAUSE_S = 1.5
+MIN_CHARACTERS = 400  # a passage ends with the paragraph that reaches this; larger loses more work in a crash
+MAX_CHARACTERS = 1000  # a longer paragraph is cut between sentences
+WINDOW = 20_000  # characters of an endless paragraph that are split into sentences at once
+CHAPTER_PAUSE_S = 1.5  # silence between chapters
 
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """A stretch of a chapter, the marks still in force where it begins, and the silence after it."""
+    """A part of a chapter, the marks still in force where it begins, and the silence after it."""
 
     chapter: int
     start: int  # in the chapter's text
@@ -31,46 +31,46 @@ class Passage:
     marks: str = ""
     pause_s: float = 0.0
 
-    def said(self, chapters: Sequence[Chapter]) -> str:
-        """What the engine is given to say."""
+    def text(self, chapters: Sequence[Chapter]) -> str:
+        """The text for the engine: the marks in force, then the passage."""
         return self.marks + chapters[self.chapter].text[self.start : self.end]
 
 
 def passages(chapters: Sequence[Chapter]) -> Iterator[Passage]:
-    """Every passage of a book in order; together they are the whole text but for white space between them."""
+    """Every passage of a book in order; together they are the whole text except white space between them."""
     for n, chapter in enumerate(chapters):
         marks: dict[str, str] = {}
         cuts = list(_cuts(chapter.text))
         for i, (start, end, paragraph_end) in enumerate(cuts):
             pause_s = CHAPTER_PAUSE_S if i == len(cuts) - 1 else PARAGRAPH_PAUSE_S if paragraph_end else 0.0
             yield Passage(n, start, end, "".join(marks.values()), pause_s)
-            _carry(marks, chapter.text, start, end)
+            carry(marks, chapter.text[start:end])
 
 
 def check_marks(chapters: Sequence[Chapter], names: Mapping[str, str]) -> None:
-    """Raises InvalidInput where a mark in the text is wrong, and says in which chapter, before hours are spent."""
+    """Raise InvalidInput, with the chapter, for the first wrong mark, before hours of speech are made."""
     for n, chapter in enumerate(chapters):
         if "[" not in chapter.text and "<" not in chapter.text:
             continue
         try:
-            parse(clean(marked(chapter.text) if is_ssml(chapter.text) else chapter.text).spoken)
+            parse_marks(clean(ssml_to_marks(chapter.text) if is_ssml(chapter.text) else chapter.text).aligned)
             for name in voices_named(chapter.text):
-                parse_voice(renamed(name, names))
+                parse_voice(resolve_aliases(name, names))
         except InvalidInput as exc:
             exc.message = f"chapter {n + 1} ({chapter.title}): {exc.message}"
             raise
 
 
 def _cuts(text: str) -> Iterator[tuple[int, int, bool]]:
-    """Where each passage starts and ends, and whether a paragraph ends with it."""
-    if is_ssml(text):  # its elements reach over paragraphs
+    """Start and end of each passage, and whether a paragraph ends with it."""
+    if is_ssml(text):  # its elements may span paragraphs
         yield 0, len(text), True
         return
     start: int | None = None
     for a, b in _paragraphs(text):
-        if b - a <= MOST:
+        if b - a <= MAX_CHARACTERS:
             start = a if start is None else start
-            if b - start >= ENOUGH:
+            if b - start >= MIN_CHARACTERS:
                 yield start, b, True
                 start = None
             continue
@@ -85,7 +85,6 @@ def _cuts(text: str) -> Iterator[tuple[int, int, bool]]:
 
 
 _BLANK = re.compile(r"\n(?:[ \t]*+\n)++")
-_MARK = re.compile(r"\[(?P<name>rate|pitch|voice|lang):[^\[\]\n]{0,120}\]|\[/(?P<end>rate|pitch|voice|lang)\]", re.I)
 
 
 def _paragraphs(text: str) -> Iterator[tuple[int, int]]:
@@ -103,31 +102,17 @@ def _end_before(text: str, at: int) -> int:
 
 
 def _pieces(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
-    """A long paragraph in pieces of whole sentences; inside square brackets only if there is no other way."""
+    """Cut a long paragraph between sentences; inside square brackets only if there is no other place."""
     done = at = start
     while at < end:
-        stop = end if end - at <= WINDOW else max(text.rfind(" ", at + 1, at + WINDOW), at + MOST)
+        stop = end if end - at <= WINDOW else max(text.rfind(" ", at + 1, at + WINDOW), at + MAX_CHARACTERS)
         for n, sentence in enumerate(sentences(AlignedText.of(text[at:stop]))):
-            begins = at + sentence.spoken.starts[0]
+            begins = at + sentence.aligned.starts[0]
             piece = text[done:begins]
             whole = (n > 0 or at == start) and piece.count("[") == piece.count("]")
-            if len(piece) >= (ENOUGH if whole else 4 * MOST):
+            if len(piece) >= (MIN_CHARACTERS if whole else 4 * MAX_CHARACTERS):
                 yield done, done + len(piece.rstrip())
                 done = begins
         at = stop
     if text[done:end].strip():
         yield done, end
-
-
-def _carry(marks: dict[str, str], text: str, start: int, end: int) -> None:
-    """Notes which marks are in force at the end of a passage."""
-    for mark in _MARK.finditer(text, start, end):
-        if name := mark["name"]:
-            if name.lower() == "voice":
-                marks.pop("lang", None)  # a voice brings its language
-            marks.pop(name.lower(), None)
-            marks[name.lower()] = mark[0]
-        else:
-            marks.pop(mark["end"].lower(), None)
-            if mark["end"].lower() == "voice":
-                marks.pop("lang", None)

@@ -1,111 +1,122 @@
-"""How long a batch will take: four non-negative numbers, learned from every batch that ran.
+"""Predicted seconds of a batch: four non-negative coefficients, learned from every batch that ran.
 
-Padded rows (a GPU):       seconds = c0 + c1 * rows + c2 * padded (or all, if it regroups) + c3 * longest
-Rows side by side (CPU):   seconds = c0 + c1 * rows + c3 * longest chain of one lane, and c2 * size of a lone row
+Padded rows (GPU):        seconds = c0 + c1 * rows + c2 * padded size (or total, if regrouped) + c3 * longest
+Rows side by side (CPU):  seconds = c0 + c1 * rows + c3 * longest chain on one core, and c2 * size of a lone row
 
-Least squares on the relative error with forgetting, solved under "no coefficient is negative": so a prediction is never
-negative and never falls when a row grows. What runs is what looks cheap, so a shape that once ran badly would never
-be seen again: a few batches as the warm-up found them count for ever as if they had just run.
+Recursive least squares on the relative error with forgetting, under the constraint that no coefficient is negative:
+a prediction is never negative and never falls when a row grows. A layout that once looked expensive would never run
+again and never be corrected, so a few batches of the warm-up count for ever as if they had just run (anchors).
 """
 
 import hashlib
 import json
-import os
 import re
-import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from tutti.batching.job import Key
-from tutti.batching.layout import Extent, Features, Layout, extent
+from tutti.batching.layout import Features, Layout, RowSizes, row_sizes
+from tutti.files import write_file
 
 Coefficients = tuple[float, float, float, float]
 
-FORGET = 0.98  # the last fifty batches count
-HELD = tuple(Extent(n, size, n * size) for n in (1, 4) for size in (50, 300))  # of the warm-up, never forgotten
-FAINT = 1e-3  # batches: what the first guess weighs beside a warm-up
-SWEEPS = 8  # of coordinate descent after each batch; it starts from the last answer
-FLOOR_S = 1e-6
-VERSION = 2  # of the file; the coefficients of another mean something else
+FORGETTING = 0.98  # weight of all earlier batches after each new one: about the last 50 count
+ANCHORS = tuple(RowSizes(n, size, n * size) for n in (1, 4) for size in (50, 300))  # of the warm-up, never forgotten
+PRIOR_WEIGHT = 1e-3  # batches: how much the first guess counts beside a warm-up
+SWEEPS = 8  # of coordinate descent after each batch; it starts from the last solution
+MIN_S = 1e-6  # smallest prediction
+VERSION = 2  # of the file; coefficients of another version mean something else
 
 
 class CostModel:
-    """What one stage of one checkpoint takes on one device."""
+    """Predicted seconds of one stage of one checkpoint on one device."""
 
-    def __init__(self, shape: Layout, prior: Coefficients) -> None:
-        self.shape = shape
+    def __init__(self, layout: Layout, prior: Coefficients) -> None:
+        self.layout = layout
         self.coefficients: Coefficients = prior
-        self.error = 0.0  # mean relative error of late
-        self.n_seen = 0
-        self._hold(prior)
-        self._seen = [[0.0] * 4 for _ in range(4)]  # sum of x x', newest weighs most
-        self._took = [0.0] * 4  # sum of x y
+        self.error = 0.0  # mean relative error of recent predictions
+        self.n_learned = 0
+        self._set_anchors(prior)
+        self._xx = [[0.0] * 4 for _ in range(4)]  # sum of x x', recent batches weigh most
+        self._xy = [0.0] * 4  # sum of x y
 
     def predict(self, sizes: Sequence[int]) -> float:
         """Seconds for these rows in one pass."""
-        return self.seconds(extent(sizes))
+        return self.seconds(row_sizes(sizes))
 
-    def seconds(self, rows: Extent) -> float:
-        a, b, c, d = self.shape.features(rows)
+    def seconds(self, rows: RowSizes) -> float:
+        a, b, c, d = self.layout.features(rows)
         c0, c1, c2, c3 = self.coefficients
-        found = max(c0 * a + c1 * b + c2 * c + c3 * d, FLOOR_S)
-        part = self.shape.covers(rows)
-        return found if part is None else max(found, self.seconds(part))
+        seconds = max(c0 * a + c1 * b + c2 * c + c3 * d, MIN_S)
+        bound = self.layout.lower_bound(rows)
+        return seconds if bound is None else max(seconds, self.seconds(bound))
 
-    def padded(self, rows: Extent) -> int:
-        return self.shape.padded(rows)
+    def in_memory(self, rows: RowSizes) -> int:
+        return self.layout.in_memory(rows)
+
+    def per_row(self, size: int, max_rows: int, max_s: float, max_in_memory: float) -> float:
+        """Seconds of one row in the fullest batch of such rows that the limits allow."""
+        best, n = self.seconds(RowSizes(1, size, size)), 2
+        while n <= max_rows:
+            rows = RowSizes(n, size, size * n)
+            seconds = self.seconds(rows)
+            if seconds > max_s or self.in_memory(rows) > max_in_memory:
+                break
+            best, n = min(best, seconds / n), n * 2
+        return best
 
     def start_from(self, coefficients: Coefficients) -> None:
-        """What an earlier start has learned is where this one begins."""
+        """Continue from the coefficients of an earlier start."""
         self.coefficients = coefficients
-        self._hold(coefficients)
+        self._set_anchors(coefficients)
 
     def learn(self, sizes: Sequence[int], took_s: float) -> float:
-        """Remember one batch; the relative error of what was predicted for it."""
-        rows = extent(sizes)
+        """Update the coefficients with one batch; return the relative error of its prediction."""
+        rows = row_sizes(sizes)
         predicted = self.seconds(rows)
-        wrong = abs(predicted - took_s) / max(took_s, FLOOR_S)
-        self.error += (min(wrong, 10.0) - self.error) / min(self.n_seen + 1, 50)
-        self._remember(rows, max(took_s, FLOOR_S), max(took_s, predicted))
+        error = abs(predicted - took_s) / max(took_s, MIN_S)
+        self.error += (min(error, 10.0) - self.error) / min(self.n_learned + 1, 50)
+        self._accumulate(rows, max(took_s, MIN_S), max(took_s, predicted))
         self._solve(1.0)
-        return wrong
+        return error
 
     def seed(self, samples: Iterable[tuple[Sequence[int], float]]) -> None:
-        """Start from a warm-up sweep."""
+        """Start from the batches of a warm-up sweep."""
         for sizes, took_s in samples:
-            took_s = max(took_s, FLOOR_S)
-            self._remember(extent(sizes), took_s, took_s)
+            took_s = max(took_s, MIN_S)
+            self._accumulate(row_sizes(sizes), took_s, took_s)
         for _ in range(100):
-            self._solve(FAINT)
-        self._hold(self.coefficients)
+            self._solve(PRIOR_WEIGHT)
+        self._set_anchors(self.coefficients)
 
-    def _hold(self, prior: Coefficients) -> None:
-        features = [self.shape.features(rows) for rows in HELD]
-        self._held = [(x, max(_dot(prior, x), FLOOR_S)) for x in features]
+    def _set_anchors(self, coefficients: Coefficients) -> None:
+        features = [self.layout.features(rows) for rows in ANCHORS]
+        self._anchors = [(x, max(_dot(coefficients, x), MIN_S)) for x in features]
 
-    def _remember(self, rows: Extent, took_s: float, scale_s: float) -> None:
-        # Weighed by the greater of both times: neither a stall nor a lucky read of the clock can drown the rest.
-        x = [value / scale_s for value in self.shape.features(rows)]
+    def _accumulate(self, rows: RowSizes, took_s: float, scale_s: float) -> None:
+        # Scaled by the larger of both times, so that neither a stall nor a clock glitch outweighs the rest.
+        x = [value / scale_s for value in self.layout.features(rows)]
         y = took_s / scale_s
-        self.n_seen += 1
-        for i, row in enumerate(self._seen):
+        self.n_learned += 1
+        for i, row in enumerate(self._xx):
             for j in range(4):
-                row[j] = FORGET * row[j] + x[i] * x[j]
-            self._took[i] = FORGET * self._took[i] + x[i] * y
+                row[j] = FORGETTING * row[j] + x[i] * x[j]
+            self._xy[i] = FORGETTING * self._xy[i] + x[i] * y
 
-    def _solve(self, hold: float) -> None:
-        seen, took, found = [list(row) for row in self._seen], list(self._took), list(self.coefficients)
-        for x, held_s in self._held:
-            weight = hold / max(held_s, _dot(found, x)) ** 2
+    def _solve(self, anchor_weight: float) -> None:
+        """Coordinate descent on the normal equations, each coefficient clipped at zero."""
+        xx, xy, solution = [list(row) for row in self._xx], list(self._xy), list(self.coefficients)
+        for x, anchor_s in self._anchors:
+            weight = anchor_weight / max(anchor_s, _dot(solution, x)) ** 2
             for i in range(4):
                 for j in range(4):
-                    seen[i][j] += weight * x[i] * x[j]
-                took[i] += weight * x[i] * held_s
+                    xx[i][j] += weight * x[i] * x[j]
+                xy[i] += weight * x[i] * anchor_s
         for _ in range(SWEEPS):
-            for i, row in enumerate(seen):
-                rest = took[i] - sum(row[j] * found[j] for j in range(4) if j != i)
-                found[i] = max(0.0, rest / row[i])
-        self.coefficients = (found[0], found[1], found[2], found[3])
+            for i, row in enumerate(xx):
+                rest = xy[i] - sum(row[j] * solution[j] for j in range(4) if j != i)
+                solution[i] = max(0.0, rest / row[i])
+        self.coefficients = (solution[0], solution[1], solution[2], solution[3])
 
 
 def _dot(coefficients: Sequence[float], features: Features) -> float:
@@ -113,24 +124,21 @@ def _dot(coefficients: Sequence[float], features: Features) -> float:
 
 
 def file_name(device: str, weights_sha256: str) -> str:
-    """Where the costs of this device with these weights are kept, below the model folder."""
-    plain = re.sub(r"[^a-z0-9]+", "-", device.lower()).strip("-")[:40]
-    mark = hashlib.sha256(f"{device}\0{weights_sha256}".encode()).hexdigest()[:12]
-    return f"costs-{plain}-{mark}.json"
+    """Name of the file with the costs of this device and these weights, in the model folder."""
+    slug = re.sub(r"[^a-z0-9]+", "-", device.lower()).strip("-")[:40]
+    digest = hashlib.sha256(f"{device}\0{weights_sha256}".encode()).hexdigest()[:12]
+    return f"costs-{slug}-{digest}.json"
 
 
 def save(costs: Mapping[Key, CostModel], path: Path) -> None:
-    """Keep the coefficients for the next start; the file is whole or not there."""
+    """Store the coefficients for the next start."""
     kept = [[*key, cost.coefficients] for key, cost in costs.items()]
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=path.name)
-    with os.fdopen(handle, "w", encoding="utf-8") as file:
-        json.dump({"version": VERSION, "costs": kept}, file, indent=1)
-    Path(name).replace(path)
+    write_file(path, json.dumps({"version": VERSION, "costs": kept}, indent=1))
 
 
 def load(path: Path) -> dict[Key, Coefficients]:
-    """Coefficients of an earlier run to begin with; nothing if there is no such file or it is not one of ours."""
+    """Read the coefficients of an earlier start; empty if the file is missing, damaged or of another version."""
     try:
         kept = json.loads(path.read_text(encoding="utf-8"))
         found: dict[Key, Coefficients] = {}
@@ -142,4 +150,4 @@ def load(path: Path) -> dict[Key, Coefficients]:
                 found[Key(str(checkpoint), stage)] = values
         return found
     except (OSError, ValueError, KeyError, TypeError):
-        return {}  # a warm-up sweep finds them again
+        return {}  # a warm-up sweep measures them again

@@ -1,9 +1,31 @@
-"""When a batch goes and who is in it: four interchangeable rules without state.
+"""When a batch runs and which jobs are in it: four interchangeable policies without state.
 
-`deadline` (default): at once when the device is free, the most urgent first, no batch longer than the cap.
-`fifo`: at once when the device is free, in the order of arrival, as many as fit.
-`window`: a batch waits for company until its oldest row has waited long enough, or enough rows wait.
-`bypass`: the first chunks of a stream go at once and alone, the rest as in `window`.
+`deadline` (default): as soon as the device is free, the most urgent job first, no batch longer than a cap.
+`fifo`: as soon as the device is free, in the order of arrival, as many jobs as fit.
+`window`: waits until the oldest job has waited long enough or enough jobs wait.
+`bypass`: the first chunks of a stream run at once and alone, the rest as in `window`.
+
+Every rule of `deadline`, and where it is (docs/decisions/0018 has the experiments):
+
+| # | rule | constant | where |
+|---|---|---|---|
+| 1 | the earliest deadline runs first, over all keys and both stages | | `Deadline.place` |
+| 2 | jobs in time before late ones, those before bulk | `IN_TIME, LATE, BULK` | `Deadline.place` |
+| 3 | a job joins only if it adds at most what it costs alone | `max_marginal` | `Deadline.refuses` |
+| 4 | no deadline that can still be met is broken for another row | | `Deadline.refuses` |
+| 5 | a batch takes at most the cap, or twice its first row alone | `SHARED` | `Deadline.refuses` |
+| 6 | half the cap if a deadline is near | `NEAR`, `NEAR_CAP` | `Deadline.refuses` |
+| 7 | jobs over their caller's fair share count as late, in short batches | `GRACE`, `OVER_SHARE_CAP` | `Deadline` |
+| 8 | late and bulk work get a minimum share of the device | `MIN_SHARE`, `HOLD_S` | `fairness.MinimumShare` |
+| 9 | at most 8 jobs that do not fit are skipped | `MAX_SKIPPED` | `scheduler.fill_batch` |
+| 10 | jobs of one stream and key keep their order, later spans excepted | | `queue.JobQueue` |
+| 11 | a failed batch is bisected, its halves run on their own | | `Scheduler.failed` |
+| 12 | a full device gets half as much, then slowly more | `RECOVERY` | `Scheduler.device_full` |
+| 13 | a stream is accepted if all deadlines hold; bulk may fill half the queue | `UTILISATION` | `admission` |
+| 14 | the next batch is formed early if no arrival could change it | `PREFETCH_FULL` | `Scheduler.next_batch` |
+| 15 | deadlines follow the moment when the listener really starts | | `engine.playback` |
+| 16 | costs are anchored to the warm-up | `ANCHORS` | `cost.CostModel` |
+| 17 | a long row is delivered in growing spans | `MIN_GROWTH`, `MAX_GROWTH` | `engine.row` |
 """
 
 from collections.abc import Callable, Collection
@@ -12,224 +34,211 @@ from math import inf, isfinite
 from typing import NamedTuple, Protocol
 
 from tutti.batching.job import Reason
-from tutti.batching.layout import Extent
-from tutti.batching.queue import JobQueue, Lot
+from tutti.batching.queue import JobQueue, QueueEntry
 
 
-class Choice(NamedTuple):
-    """Where the next batch starts, and why now."""
+class Head(NamedTuple):
+    """The entry with which the next batch starts, and why now."""
 
     rank: float
-    waiting: JobQueue
+    queue: JobQueue
     tier: int
-    lot: Lot
+    entry: QueueEntry
     reason: Reason
     alone: bool = False
 
 
-@dataclass(slots=True)
-class Draft:
-    """A batch so far."""
-
-    head: Lot
-    rows: Extent
-    predicted_s: float
-    due_s: float  # the earliest deadline in it that can still be met
-
-
-HasTurn = Callable[[Choice, float, float], bool]  # a later tier's head, seconds of who would run instead, now
+HasTurn = Callable[[Head, float, float], bool]  # head of a later tier, seconds of the batch before it, now
 
 
 class Policy(Protocol):
-    """The decisions that differ; limits, retries and the books are the scheduler's."""
+    """The decisions that differ; limits, retries and statistics are the scheduler's."""
 
     @property
     def n_tiers(self) -> int: ...
 
     @property
-    def passes_over(self) -> bool:
-        """Whether a row that does not fit lets those behind it try."""
+    def skips_misfits(self) -> bool:
+        """Whether jobs behind one that does not fit may still join."""
 
     @property
-    def foresees(self) -> bool:
-        """Whether a batch may be formed while another runs, where it will not matter who else comes."""
+    def can_prefetch(self) -> bool:
+        """Whether a batch may be formed while another runs."""
 
-    def place(self, lot: Lot, now: float) -> tuple[int, float]:
-        """Tier and rank among those who wait."""
+    def place(self, entry: QueueEntry, now: float) -> tuple[int, float]:
+        """Tier and rank of an entry."""
 
-    def choose(self, rooms: Collection[JobQueue], has_turn: HasTurn, now: float) -> Choice | None:
-        """Whose turn it is; none if nobody's is."""
+    def choose(self, queues: Collection[JobQueue], has_turn: HasTurn, now: float) -> Head | None:
+        """The entry to start a batch with; none if none may run yet."""
 
     def fill_from(self, tier: int) -> tuple[int, ...]:
-        """The tiers whose lots may join a batch that started in this one, in order."""
+        """The tiers whose entries may join a batch that started in this one, in order."""
 
-    def refuses(self, draft: Draft, lot: Lot, then_s: float, due_s: float, now: float) -> Reason | None:
-        """Why this lot may not join, besides the limits; none if it may. With it the batch would take `then_s`, and
-        would have to be done by `due_s`.
+    def refuses(
+        self, head: QueueEntry, entry: QueueEntry, before_s: float, after_s: float, due_s: float, now: float
+    ) -> Reason | None:
+        """Why an entry may not join; none if it may.
+
+        With it the batch of `head` takes `after_s` instead of `before_s` seconds and must be done by `due_s`.
         """
 
-    def wake_at(self, rooms: Collection[JobQueue], now: float) -> float | None:
-        """When somebody's turn comes with nothing new; none if that needs an event."""
+    def wake_at(self, queues: Collection[JobQueue], now: float) -> float | None:
+        """When a job may run though nothing new arrives; none if only an event changes that."""
 
 
-FEASIBLE, LATE, BULK = range(3)
-URGENT = 2.0  # caps that a batch may take for rows that would be too late in the next one
-SOON = 4.0  # caps until the first deadline of a batch: its rows are in a hurry
-HURRIED = 0.5  # caps that such a batch may take: its rows wait for one before it and need one more after it
-COMPANY = 2.0  # times its first row alone that a batch may take in any case: where a pass costs much, it must be shared
-RIDE = 0.1  # of its cost alone: what a bulk row may add to a batch of others
-OWING = 0.3  # the same of a row whose caller owes, in a batch of one who does not
-OWED = 0.25  # caps that a batch may take for such a row: whoever keeps to a fair share waits for it
+IN_TIME, LATE, BULK = range(3)
+SHARED = 2.0  # times its first row alone that a batch may take: where one row is long already, sharing it pays
+NEAR = 4.0  # caps until the earliest deadline of a batch: its rows need one more pass and may wait for another
+NEAR_CAP = 0.5  # caps that such a batch may take; larger serves more rows, smaller starts streams sooner
+OVER_SHARE_CAP = 0.25  # caps that a batch with a row over its caller's share may take: others wait for it
 
 
 @dataclass(frozen=True, slots=True)
 class Deadline:
-    """Earliest deadline first, and no batch longer than `cap_s`, so that nobody new waits longer than that.
-
-    Where one row alone takes longer, newcomers wait in any case; then a batch takes no longer than two such rows.
-    """
+    """Earliest deadline first, no batch longer than `cap_s`, so that no new request waits longer than that."""
 
     cap_s: float = inf
-    thrift: float = 1.0  # of its cost alone: what a row may add to a batch
-    foresees: bool = False
+    max_marginal: float = 1.0  # times its cost alone that a row may add to a batch
+    can_prefetch: bool = False
     n_tiers: int = 3
-    passes_over: bool = True
+    skips_misfits: bool = True
 
-    def place(self, lot: Lot, now: float) -> tuple[int, float]:
-        in_time = now + lot.alone_s <= lot.due_s
-        tier = BULK if lot.bulk else FEASIBLE if in_time or lot.apart or lot.goes_on else LATE
-        return tier, lot.due_s + lot.owes_s
+    def place(self, entry: QueueEntry, now: float) -> tuple[int, float]:
+        in_time = entry.is_in_time(now) and not entry.is_over_share
+        in_time = in_time or entry.is_isolated or entry.is_continuation
+        return BULK if entry.is_bulk else IN_TIME if in_time else LATE, entry.due_s
 
-    def choose(self, rooms: Collection[JobQueue], has_turn: HasTurn, now: float) -> Choice | None:
-        heads = [_soonest(rooms, tier, now) for tier in (FEASIBLE, LATE, BULK)]
+    def choose(self, queues: Collection[JobQueue], has_turn: HasTurn, now: float) -> Head | None:
+        heads = [_earliest(queues, tier, now) for tier in (IN_TIME, LATE, BULK)]
         chosen = next((head for head in heads if head), None)
         if chosen is None:
             return None
-        other_s = max(COMPANY * chosen.lot.alone_s, self.cap_s if isfinite(self.cap_s) else 0.0)
+        before_s = max(SHARED * chosen.entry.alone_s, self.cap_s if isfinite(self.cap_s) else 0.0)
         for head in (heads[BULK], heads[LATE]):
-            if head and head.tier > chosen.tier and has_turn(head, other_s, now):
+            if head and head.tier > chosen.tier and has_turn(head, before_s, now):
                 return head
         return chosen
 
     def fill_from(self, tier: int) -> tuple[int, ...]:
-        return (tier, *(other for other in (FEASIBLE, LATE, BULK) if other != tier))
+        return (tier, *(other for other in (IN_TIME, LATE, BULK) if other != tier))
 
-    def refuses(self, draft: Draft, lot: Lot, then_s: float, due_s: float, now: float) -> Reason | None:
-        owing = lot.owes_s > draft.head.owes_s == 0.0
-        stretch = RIDE if lot.bulk and not draft.head.bulk else OWING if owing else self.thrift
-        if then_s - draft.predicted_s > lot.alone_s * stretch:
+    def refuses(
+        self, head: QueueEntry, entry: QueueEntry, before_s: float, after_s: float, due_s: float, now: float
+    ) -> Reason | None:
+        if after_s - before_s > self.max_marginal * entry.alone_s:
             return "cost"
-        if now + then_s > due_s:
+        if now + after_s > due_s:
             return "deadline"
-        in_time, in_time_later = now + lot.alone_s <= lot.due_s, now + draft.predicted_s + lot.alone_s <= lot.due_s
-        hurried = due_s - now < SOON * self.cap_s
-        caps = URGENT if in_time and not in_time_later else HURRIED if hurried else 1.0
-        caps, company = (OWED, 1.0) if lot.owes_s > 0.0 else (caps, COMPANY)
-        return "cost" if then_s > max(caps * self.cap_s, company * draft.head.alone_s) else None
+        if entry.is_over_share:
+            return "cost" if after_s > max(OVER_SHARE_CAP * self.cap_s, head.alone_s) else None
+        cap_s = NEAR_CAP * self.cap_s if due_s - now < NEAR * self.cap_s else self.cap_s
+        return "cost" if after_s > max(cap_s, SHARED * head.alone_s) else None
 
-    def wake_at(self, rooms: Collection[JobQueue], now: float) -> float | None:
+    def wake_at(self, queues: Collection[JobQueue], now: float) -> float | None:
         return None
 
 
 @dataclass(frozen=True, slots=True)
 class Fifo:
-    """Work-conserving: whoever came first, and as many as fit."""
+    """Work-conserving: in the order of arrival, as many as fit."""
 
-    foresees: bool = False
+    can_prefetch: bool = False
     n_tiers: int = 1
-    passes_over: bool = False
+    skips_misfits: bool = False
 
-    def place(self, lot: Lot, now: float) -> tuple[int, float]:
-        return 0, lot.came_s
+    def place(self, entry: QueueEntry, now: float) -> tuple[int, float]:
+        return 0, entry.arrived_s
 
-    def choose(self, rooms: Collection[JobQueue], has_turn: HasTurn, now: float) -> Choice | None:
-        return _soonest(rooms, 0, now)
+    def choose(self, queues: Collection[JobQueue], has_turn: HasTurn, now: float) -> Head | None:
+        return _earliest(queues, 0, now)
 
     def fill_from(self, tier: int) -> tuple[int, ...]:
         return (tier,)
 
-    def refuses(self, draft: Draft, lot: Lot, then_s: float, due_s: float, now: float) -> Reason | None:
+    def refuses(
+        self, head: QueueEntry, entry: QueueEntry, before_s: float, after_s: float, due_s: float, now: float
+    ) -> Reason | None:
         return None
 
-    def wake_at(self, rooms: Collection[JobQueue], now: float) -> float | None:
+    def wake_at(self, queues: Collection[JobQueue], now: float) -> float | None:
         return None
 
 
 @dataclass(frozen=True, slots=True)
 class Window(Fifo):
-    """Wait for company: the oldest `max_wait_s`, unless `early_rows` wait, or one alone has for `min_wait_s`."""
+    """Run when the oldest job waited `max_wait_s`, `early_rows` jobs wait, or one waits alone for `min_wait_s`."""
 
     max_wait_s: float = 0.05
     min_wait_s: float = 0.002
     early_rows: int = 4
 
-    def choose(self, rooms: Collection[JobQueue], has_turn: HasTurn, now: float) -> Choice | None:
-        ready = [choice for room in rooms if (choice := self._ready(room, now))]
-        return min(ready, key=lambda choice: choice.rank, default=None)
+    def choose(self, queues: Collection[JobQueue], has_turn: HasTurn, now: float) -> Head | None:
+        ready = [head for queue in queues if (head := self._ready(queue, now))]
+        return min(ready, key=lambda head: head.rank, default=None)
 
-    def wake_at(self, rooms: Collection[JobQueue], now: float) -> float | None:
-        return min((at for room in rooms if (at := self._ready_at(room, now)) is not None), default=None)
+    def wake_at(self, queues: Collection[JobQueue], now: float) -> float | None:
+        return min((at for queue in queues if (at := self._ready_at(queue, now)) is not None), default=None)
 
-    def _ready(self, room: JobQueue, now: float) -> Choice | None:
-        head = room.head(self.n_tiers - 1, now)
-        if head is None:
+    def _ready(self, queue: JobQueue, now: float) -> Head | None:
+        ranked = queue.head(self.n_tiers - 1, now)
+        if ranked is None:
             return None
-        rank, _, lot = head
-        rows = self._rows(room)
+        rank, _, entry = ranked
+        rows = self._rows(queue)
         reason: Reason
-        if lot.apart:
+        if entry.is_isolated:
             reason = "retry"
         elif rows >= self.early_rows:
             reason = "early"
-        elif now >= lot.came_s + self.max_wait_s:
+        elif now >= entry.arrived_s + self.max_wait_s:
             reason = "window"
-        elif rows == 1 and now >= room.last_came_s + self.min_wait_s:
+        elif rows == 1 and now >= queue.last_arrival_s + self.min_wait_s:
             reason = "quiet"
         else:
             return None
-        return Choice(rank, room, self.n_tiers - 1, lot, reason)
+        return Head(rank, queue, self.n_tiers - 1, entry, reason)
 
-    def _ready_at(self, room: JobQueue, now: float) -> float | None:
-        head = room.head(self.n_tiers - 1, now)
-        if head is None:
+    def _ready_at(self, queue: JobQueue, now: float) -> float | None:
+        ranked = queue.head(self.n_tiers - 1, now)
+        if ranked is None:
             return None
-        lot = head[2]
-        if lot.apart or self._rows(room) >= self.early_rows:
+        entry = ranked[2]
+        if entry.is_isolated or self._rows(queue) >= self.early_rows:
             return now
-        full = lot.came_s + self.max_wait_s
-        return max(now, min(full, room.last_came_s + self.min_wait_s) if self._rows(room) == 1 else full)
+        at = entry.arrived_s + self.max_wait_s
+        return max(now, min(at, queue.last_arrival_s + self.min_wait_s) if self._rows(queue) == 1 else at)
 
-    def _rows(self, room: JobQueue) -> int:
-        return len(room)
+    def _rows(self, queue: JobQueue) -> int:
+        return len(queue)
 
 
 @dataclass(frozen=True, slots=True)
 class Bypass(Window):
-    """The first chunks of a stream pass all others, each alone; the rest wait for company."""
+    """The first chunks of a stream run before all others, each alone; the rest waits as in `Window`."""
 
     n_tiers: int = 2
 
-    def place(self, lot: Lot, now: float) -> tuple[int, float]:
-        return 0 if lot.first else 1, lot.came_s
+    def place(self, entry: QueueEntry, now: float) -> tuple[int, float]:
+        return 0 if entry.is_first else 1, entry.arrived_s
 
-    def choose(self, rooms: Collection[JobQueue], has_turn: HasTurn, now: float) -> Choice | None:
-        first = _soonest(rooms, 0, now)
+    def choose(self, queues: Collection[JobQueue], has_turn: HasTurn, now: float) -> Head | None:
+        first = _earliest(queues, 0, now)
         if first is not None:
-            return first._replace(reason="retry" if first.lot.apart else "bypass", alone=True)
-        return Window.choose(self, rooms, has_turn, now)
+            return first._replace(reason="retry" if first.entry.is_isolated else "bypass", alone=True)
+        return Window.choose(self, queues, has_turn, now)
 
-    def wake_at(self, rooms: Collection[JobQueue], now: float) -> float | None:
-        return now if _soonest(rooms, 0, now) else Window.wake_at(self, rooms, now)
+    def wake_at(self, queues: Collection[JobQueue], now: float) -> float | None:
+        return now if _earliest(queues, 0, now) else Window.wake_at(self, queues, now)
 
-    def _rows(self, room: JobQueue) -> int:
-        return len(room) - room.kinds["first"]
+    def _rows(self, queue: JobQueue) -> int:
+        return len(queue) - queue.n_by_priority["first"]
 
 
-def _soonest(rooms: Collection[JobQueue], tier: int, now: float) -> Choice | None:
-    """The head with the lowest rank of all keys."""
-    heads = ((room, head) for room in rooms if (head := room.head(tier, now)))
-    found = min(heads, key=lambda pair: pair[1][0], default=None)
-    if found is None:
+def _earliest(queues: Collection[JobQueue], tier: int, now: float) -> Head | None:
+    """The head with the lowest rank over all keys."""
+    heads = ((queue, ranked) for queue in queues if (ranked := queue.head(tier, now)))
+    earliest = min(heads, key=lambda pair: pair[1][0], default=None)
+    if earliest is None:
         return None
-    room, (rank, _, lot) = found
-    return Choice(rank, room, tier, lot, "retry" if lot.apart else "free")
+    queue, (rank, _, entry) = earliest
+    return Head(rank, queue, tier, entry, "retry" if entry.is_isolated else "free")

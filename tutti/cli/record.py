@@ -1,22 +1,20 @@
-"""A stream of speech, written down: to a pipe as it comes, or to a file that is whole once it has its name."""
+"""Write a stream of speech to a pipe as it comes, or to a file that appears when it is complete."""
 
-import errno
 import json
-import os
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
 from tutti.audio import encoder, true_header
-from tutti.errors import InvalidInput, StorageFull, TuttiError
+from tutti.files import atomic_write, write_error
 from tutti.speech import SAMPLE_RATE, Speech, WordTime
 
-Show = Callable[[int], None]  # told how far into the text the speech has come
+OnProgress = Callable[[int], None]  # called with the number of characters spoken so far
 
 
-class Heard:
-    """What remains to be told once the samples are written. The samples are not kept: a book would fill the memory."""
+class Recording:
+    """Words, dropped symbols and length of what was recorded, without the samples, which may not fit in memory."""
 
     def __init__(self) -> None:
         self.words: list[WordTime] = []
@@ -34,41 +32,37 @@ class Heard:
 
 
 async def record(
-    stream: AsyncIterator[Speech], out: BinaryIO, format: str, sample_rate: int | None, show: Show
-) -> Heard:
-    """Encodes the stream into `out`, each chunk as soon as it is spoken."""
+    stream: AsyncIterator[Speech], out: BinaryIO, format: str, sample_rate: int | None, on_progress: OnProgress
+) -> Recording:
+    """Encode the stream into `out`, each chunk as soon as it is spoken."""
     encoding = encoder(format, sample_rate=sample_rate)
-    heard = Heard()
+    recording = Recording()
     async for speech in stream:
         out.write(encoding.encode(speech.samples))
         out.flush()
-        heard.add(speech)
-        show(speech.span[1])
+        recording.add(speech)
+        on_progress(speech.span[1])
     out.write(encoding.flush())
     out.flush()
-    return heard
+    return recording
 
 
 async def record_file(
-    stream: AsyncIterator[Speech], path: Path, format: str, sample_rate: int | None, show: Show
-) -> Heard:
-    """Records beside the target and renames at the end; the header is written again with the true length."""
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    stream: AsyncIterator[Speech], path: Path, format: str, sample_rate: int | None, on_progress: OnProgress
+) -> Recording:
+    """Record into a file that appears when it is complete; the header is written again with the true length."""
     try:
-        with unfinished.open("wb") as file:
-            heard = await record(stream, file, format, sample_rate, show)
+        with atomic_write(path) as file:
+            recording = await record(stream, file, format, sample_rate, on_progress)
             file.seek(0)
-            file.write(true_header(format, sample_rate=sample_rate, n_samples=heard.n_samples))
-        unfinished.replace(path)
+            file.write(true_header(format, sample_rate=sample_rate, n_samples=recording.n_samples))
     except OSError as exc:
-        raise _cannot_write(path, exc) from exc
-    finally:
-        unfinished.unlink(missing_ok=True)
-    return heard
+        raise write_error(path, exc) from exc
+    return recording
 
 
 def save_words(path: Path, words: Sequence[WordTime]) -> None:
-    """The words with their times in seconds and their places in the original text, as JSON."""
+    """Write words as JSON, with their times in seconds and their spans in the original text."""
     rows = [
         {
             "word": word.word,
@@ -86,10 +80,4 @@ def save_text(path: Path, text: str) -> None:
     try:
         path.write_text(text, encoding="utf-8")
     except OSError as exc:
-        raise _cannot_write(path, exc) from exc
-
-
-def _cannot_write(path: Path, exc: OSError) -> TuttiError:
-    if exc.errno in (errno.ENOSPC, errno.EDQUOT):
-        return StorageFull(f"no room left to write {path}")
-    return InvalidInput(f"cannot write {path}: {exc.strerror}", param="out")
+        raise write_error(path, exc) from exc

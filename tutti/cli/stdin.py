@@ -1,4 +1,4 @@
-"""Standard input as it is being written, and what it came to in the end."""
+"""Text that is still arriving on standard input."""
 
 import asyncio
 import codecs
@@ -12,45 +12,45 @@ from tutti.errors import InvalidInput
 PIECE_BYTES = 1 << 16
 
 
-class Flowing(Protocol):
-    """A file that gives what is there, without waiting until it is full."""
+class _PartialReader(Protocol):
+    """A file whose `read1` returns what is there, without waiting for `size` bytes."""
 
     def read1(self, size: int, /) -> bytes: ...
 
 
-class Piped:
-    """Text from a pipe: read once, in pieces as they come."""
+class ArrivingText:
+    """UTF-8 text from a pipe, read once, in pieces as they arrive."""
 
     def __init__(self, file: BinaryIO) -> None:
-        self.text = ""  # that has come so far
-        self._file = cast(Flowing, file)
+        self.text = ""  # all that has arrived so far
+        self._file = cast(_PartialReader, file)
 
     @classmethod
-    def of(cls, name: str) -> "Piped":
-        """What the command line calls -."""
+    def of(cls, name: str) -> "ArrivingText":
+        """Standard input, if the argument is -."""
         if name != "-":
-            raise InvalidInput("a text that is still being written comes from standard input: --live -", param="text")
+            raise InvalidInput("--live reads standard input: tutti speak --live -", param="text")
         return cls(sys.stdin.buffer)
 
     async def pieces(self) -> AsyncIterator[str]:
         loop = asyncio.get_running_loop()
-        coming: asyncio.Queue[bytes] = asyncio.Queue()
+        arriving: asyncio.Queue[bytes] = asyncio.Queue()
 
         def read() -> None:
             data = b"more"
             while data:
                 data = self._file.read1(PIECE_BYTES)
                 try:
-                    loop.call_soon_threadsafe(coming.put_nowait, data)
-                except RuntimeError:  # the loop is gone, and with it whoever listened
+                    loop.call_soon_threadsafe(arriving.put_nowait, data)
+                except RuntimeError:  # the loop is closed
                     return
 
-        # A thread that nobody waits for: a pipe that stays open must not keep the command from ending.
-        threading.Thread(target=read, name="piped", daemon=True).start()
+        # A daemon thread: a pipe that stays open must not keep the command from ending.
+        threading.Thread(target=read, name="stdin", daemon=True).start()
         decoder = codecs.getincrementaldecoder("utf-8-sig")()
         n_bytes = 0
         while True:
-            data = await coming.get()
+            data = await arriving.get()
             try:
                 piece = decoder.decode(data, final=not data)
             except UnicodeDecodeError as exc:

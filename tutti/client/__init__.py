@@ -1,4 +1,4 @@
-"""The client: first byte early, connections reused, numbers shown. Needs httpx2 and nothing else of tutti's."""
+"""Python client for tutti and servers with OpenAI's speech route. Its only dependency is httpx2."""
 
 from typing import TYPE_CHECKING
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from tutti.client.errors import ClientClosed, CutShort, Refused, TimedOut, Unreachable
     from tutti.client.live import AsyncLive, Live
     from tutti.client.prometheus import prometheus_hook
-    from tutti.client.request import Wishes
+    from tutti.client.request import SpeechOptions, Wishes
     from tutti.client.stream import AsyncStream, Stream
 
 __all__ = [
@@ -27,6 +27,7 @@ __all__ = [
     "OptimizedKokoroHandler",
     "Piece",
     "Refused",
+    "SpeechOptions",
     "Stats",
     "Stream",
     "Summary",
@@ -42,10 +43,10 @@ _HOME_OF = {
     "AsyncClient": "async_client",
     "Client": "client",
     "OptimizedKokoroHandler": "compat",
-    "Wishes": "request",
     "prometheus_hook": "prometheus",
     **dict.fromkeys(("AsyncLive", "Live"), "live"),
     **dict.fromkeys(("AsyncStream", "Stream"), "stream"),
+    **dict.fromkeys(("SpeechOptions", "Wishes"), "request"),
     **dict.fromkeys(("Audio", "Piece", "Word", "wav"), "audio"),
     **dict.fromkeys(("Call", "Stats", "Summary"), "call_stats"),
     **dict.fromkeys(("ClientClosed", "CutShort", "Refused", "TimedOut", "Unreachable"), "errors"),
@@ -53,7 +54,7 @@ _HOME_OF = {
 
 
 def __getattr__(name: str) -> object:
-    """The public names, imported when first asked for, so that `tutti --help` need not load an HTTP library."""
+    """Import a public name when it is first used, so that `tutti --help` does not load an HTTP library."""
     if name not in _HOME_OF:
         raise AttributeError(f"module 'tutti.client' has no attribute {name!r}")
     from importlib import import_module

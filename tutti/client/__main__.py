@@ -1,4 +1,4 @@
-"""`tutti-client say`, `tutti-client bench`: the two commands that need no model, for who installed the client alone."""
+"""The `tutti-client` command: `say`, `bench` and `top`, for installations of the client alone."""
 
 import sys
 
@@ -6,13 +6,13 @@ from tutti.errors import TuttiError
 
 
 def main() -> None:
-    """Runs a command; an error is one line on stderr and an exit code."""
+    """Run a command; an error is one line on stderr and an exit code."""
     try:
         import typer
 
         from tutti.client.commands import register
     except ImportError as missing:
-        print(f'tutti: {missing.name} is not here; pip install "tutti-client[cli]"', file=sys.stderr)
+        print(f'tutti: {missing.name} is not installed; pip install "tutti-client[cli]"', file=sys.stderr)
         raise SystemExit(3) from None
     app = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode="rich", help="The client of tutti.")
     register(app)

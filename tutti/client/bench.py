@@ -1,4 +1,4 @@
-"""Load for any server with OpenAI's speech route, heard by simulated players."""
+"""Load generator for any server with OpenAI's speech route: simulated listeners that play what they receive."""
 
 import asyncio
 import random
@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Unpack
 
 from tutti.client.audio import SAMPLE_BYTES, SAMPLE_RATE
-from tutti.client.call_stats import Clock, Summary, summary
+from tutti.client.call_stats import Clock, Summary, summarise
 from tutti.errors import TuttiError
 
 if TYPE_CHECKING:
     from tutti.client.async_client import AsyncClient
-    from tutti.client.request import Wishes
+    from tutti.client.request import SpeechOptions
 
 TEXTS = (
     "Good morning.",
@@ -28,8 +28,8 @@ TEXTS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
-    """One request as its listener lived it, counted from when it was due."""
+class RequestResult:
+    """One request as its listener experienced it; times count from when it was due."""
 
     first_s: float | None = None
     total_s: float | None = None
@@ -40,115 +40,118 @@ class Heard:
 
 
 @dataclass(frozen=True, slots=True)
-class Load:
-    """What many listeners lived."""
+class LoadResult:
+    """All requests of a run."""
 
     requests: int
     errors: dict[str, int]
     took_s: float
     requests_per_s: float
-    audio_per_s: float  # seconds of speech made each second
+    audio_per_s: float  # seconds of speech per second
     first_s: Summary
     total_s: Summary
     listeners_stalled: int
     stalled_s: float
-    firsts: tuple[float, ...]  # sorted, for a histogram
+    firsts: tuple[float, ...]  # every first_s, sorted, for the histogram
 
 
-def played(arrivals: Sequence[tuple[float, float]]) -> tuple[int, float]:
-    """How often and how long a player stood still that began with the first audio: (when it came, seconds of it)."""
+def playback_stalls(arrivals: Sequence[tuple[float, float]]) -> tuple[int, float]:
+    """Return number and seconds of the gaps of a player that starts with the first of (arrival time, audio_s)."""
     stalls, stalled_s = 0, 0.0
-    dry_at = arrivals[0][0] if arrivals else 0.0  # when the buffer is empty
-    for came_at, audio_s in arrivals:
-        if came_at > dry_at:
-            stalls, stalled_s = stalls + 1, stalled_s + came_at - dry_at
-            dry_at = came_at
-        dry_at += audio_s
+    empty_at = arrivals[0][0] if arrivals else 0.0  # when the buffer runs out
+    for arrived_at, audio_s in arrivals:
+        if arrived_at > empty_at:
+            stalls, stalled_s = stalls + 1, stalled_s + arrived_at - empty_at
+            empty_at = arrived_at
+        empty_at += audio_s
     return stalls, stalled_s
 
 
-Speak = Callable[[str, float], Awaitable[Heard]]  # a text, and when it was due
+Speak = Callable[[str, float], Awaitable[RequestResult]]  # a text, and when it was due
 
 
-def listener(client: "AsyncClient", clock: Clock, **wishes: Unpack["Wishes"]) -> Speak:
-    """A player for each text. Only where bytes are samples does it know how much it has and when it stands still."""
-    samples = wishes.get("format", "pcm") in ("pcm", "wav")
+def listener(client: "AsyncClient", clock: Clock, **options: Unpack["SpeechOptions"]) -> Speak:
+    """Return a function that requests a text and plays it. Gaps are known only if bytes are samples: PCM and WAV."""
+    samples = options.get("format", "pcm") in ("pcm", "wav")
 
-    async def speak(text: str, due: float) -> Heard:
+    async def speak(text: str, due: float) -> RequestResult:
         arrivals: list[tuple[float, float]] = []
         try:
-            async with client.stream(text, words=False, **wishes) as stream:
+            async with client.stream(text, words=False, **options) as stream:
                 while pieces := await stream.batch():
                     n_bytes = sum(len(piece.audio) for piece in pieces)
                     arrivals.append((clock() - due, samples * n_bytes / SAMPLE_BYTES / SAMPLE_RATE))
         except TuttiError as error:
-            return Heard(error=error.code)
+            return RequestResult(error=error.code)
         if not arrivals:
-            return Heard(error="no_audio")
-        stalls, stalled_s = played(arrivals) if samples else (0, 0.0)
-        return Heard(arrivals[0][0], clock() - due, sum(s for _, s in arrivals), stalls, stalled_s)
+            return RequestResult(error="no_audio")
+        stalls, stalled_s = playback_stalls(arrivals) if samples else (0, 0.0)
+        return RequestResult(arrivals[0][0], clock() - due, sum(s for _, s in arrivals), stalls, stalled_s)
 
     return speak
 
 
-async def closed_loop(speak: Speak, texts: Sequence[str], n: int, concurrency: int, clock: Clock) -> list[Heard]:
-    """So many listeners, each of whom asks again when the last answer has ended."""
-    waiting = iter([texts[at % len(texts)] for at in range(n)])
-    heard: list[Heard] = []
+async def closed_loop(
+    speak: Speak, texts: Sequence[str], n: int, concurrency: int, clock: Clock
+) -> list[RequestResult]:
+    """Run `concurrency` listeners; each sends its next request when its last response has ended."""
+    pending = iter([texts[at % len(texts)] for at in range(n)])
+    results: list[RequestResult] = []
 
-    async def one() -> None:
-        for text in waiting:
-            heard.append(await speak(text, clock()))
+    async def listen() -> None:
+        for text in pending:
+            results.append(await speak(text, clock()))
 
     async with asyncio.TaskGroup() as group:
         for _ in range(min(concurrency, n)):
-            group.create_task(one())
-    return heard
+            group.create_task(listen())
+    return results
 
 
 async def open_loop(
     speak: Speak, texts: Sequence[str], n: int, rate: float, clock: Clock, seed: int = 0
-) -> list[Heard]:
-    """Listeners come by chance, so many a second, whether or not the server keeps up. Their wait counts from then."""
-    chance = random.Random(seed)
+) -> list[RequestResult]:
+    """Send requests as a Poisson process of `rate` per second, whether or not the server keeps up."""
+    rng = random.Random(seed)
     due = clock()
     async with asyncio.TaskGroup() as group:
         tasks = []
         for at in range(n):
-            due += chance.expovariate(rate)
+            due += rng.expovariate(rate)
             await asyncio.sleep(max(0.0, due - clock()))
-            tasks.append(group.create_task(_spoken(speak, texts[at % len(texts)], due)))
+            tasks.append(group.create_task(_run(speak, texts[at % len(texts)], due)))
     return [task.result() for task in tasks]
 
 
-async def _spoken(speak: Speak, text: str, due: float) -> Heard:
+async def _run(speak: Speak, text: str, due: float) -> RequestResult:
     return await speak(text, due)
 
 
-def load(heard: Sequence[Heard], took_s: float) -> Load:
-    right = [one for one in heard if one.error is None]
-    firsts = tuple(sorted(one.first_s for one in right if one.first_s is not None))
-    return Load(
-        len(heard),
-        dict(Counter(one.error for one in heard if one.error)),
+def summarise_load(results: Sequence[RequestResult], took_s: float) -> LoadResult:
+    """Summarise a run that took `took_s` seconds; failed requests count as errors only."""
+    good = [result for result in results if result.error is None]
+    firsts = tuple(sorted(result.first_s for result in good if result.first_s is not None))
+    return LoadResult(
+        len(results),
+        dict(Counter(result.error for result in results if result.error)),
         took_s,
-        len(right) / took_s if took_s else 0.0,
-        sum(one.audio_s for one in right) / took_s if took_s else 0.0,
-        summary(firsts),
-        summary([one.total_s for one in right]),
-        sum(one.stalls > 0 for one in right),
-        sum(one.stalled_s for one in right),
+        len(good) / took_s if took_s else 0.0,
+        sum(result.audio_s for result in good) / took_s if took_s else 0.0,
+        summarise(firsts),
+        summarise([result.total_s for result in good]),
+        sum(result.stalls > 0 for result in good),
+        sum(result.stalled_s for result in good),
         firsts,
     )
 
 
-def bins(ordered: Sequence[float], n: int) -> list[tuple[float, float, int]]:
-    """(from, to, how many) over n equal steps from the least to the most."""
+def histogram(ordered: Sequence[float], n: int) -> list[tuple[float, float, int]]:
+    """Return (from, to, count) of n equal bins between the smallest and the largest value."""
     if not ordered:
         return []
-    least, most = ordered[0], ordered[-1]
-    step = (most - least) / n
+    low, high = ordered[0], ordered[-1]
+    step = (high - low) / n
     if step == 0:
-        return [(least, most, len(ordered))]
-    counts = Counter(min(int((seconds - least) / step), n - 1) for seconds in ordered)
-    return [(least + step * at, least + step * (at + 1), counts[at]) for at in range(n)]
+        return [(low, high, len(ordered))]
+    counts = Counter(min(int((value - low) / step), n - 1) for value in ordered)
+    return [(low + step * at, low + step * (at + 1), counts[at]) for at in range(n)]

@@ -1,28 +1,30 @@
-"""What each call cost, and what many of them cost together."""
+"""Timings of each call, and statistics over many calls."""
 
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 
-KEPT = 4096  # calls that percentiles are taken over
+from tutti.percentile import percentile
+
+MAX_CALLS = 4096  # latest calls kept for the percentiles
 
 Clock = Callable[[], float]
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One call, measured from the moment it was made. Times are what the caller waited; its own work is not in them."""
+    """One call, measured from its start. Times are what the caller waited; the caller's own work is not included."""
 
     kind: str  # speak, stream or live
     n_bytes: int = 0
-    first_byte_s: float | None = None  # until the first byte of audio, attempts that failed included
-    buffer_s: float = 0.0  # for the bytes after the first
-    synthesis_s: float | None = None  # what the server says it worked for the first audio
+    first_byte_s: float | None = None  # until the first byte of audio, failed attempts included
+    buffer_s: float = 0.0  # waiting for the bytes after the first
+    synthesis_s: float | None = None  # the server's own time for the first audio, from Server-Timing
     attempts: int = 0
     new_connections: int = 0
     cached: bool = False
-    error: str | None = None  # its code
+    error: str | None = None  # error code
 
     @property
     def total_s(self) -> float | None:
@@ -30,14 +32,14 @@ class Call:
 
     @property
     def network_s(self) -> float | None:
-        """What of the first byte's time the server did not work: the wire, the queue before it, and retries."""
+        """Time to the first byte that was not synthesis: network, the server's queue, and retries."""
         if self.first_byte_s is None or self.synthesis_s is None:
             return None
         return max(0.0, self.first_byte_s - self.synthesis_s)
 
 
-class Watch:
-    """The stopwatch of one call."""
+class Stopwatch:
+    """Measures one call."""
 
     def __init__(self, kind: str, clock: Clock) -> None:
         self.kind = kind
@@ -51,18 +53,19 @@ class Watch:
         self._synthesis_s: float | None = None
 
     def begin_attempt(self) -> None:
-        """What an earlier attempt received was thrown away, and so are its times."""
+        """Count an attempt and discard the times of the one before it, as its data was discarded too."""
         self.attempts += 1
         self._first_byte_s, self._buffer_s, self._synthesis_s = None, 0.0, None
 
-    def answered(self, server_timing: str) -> None:
+    def mark_first_byte(self, server_timing: str) -> None:
         self._first_byte_s = self.clock() - self._started
         self._synthesis_s = synthesis_s(server_timing)
 
-    def waited(self, seconds: float) -> None:
+    def add_wait(self, seconds: float) -> None:
         self._buffer_s += seconds
 
     def call(self, error: str | None = None, *, cached: bool = False) -> Call:
+        """Return what was measured so far."""
         return Call(
             *(self.kind, self.n_bytes, self._first_byte_s, self._buffer_s, self._synthesis_s),
             *(self.attempts, self.new_connections, cached, error),
@@ -71,7 +74,7 @@ class Watch:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """Many seconds in a few."""
+    """Statistics of many durations, in seconds."""
 
     avg: float = 0.0
     min: float = 0.0
@@ -84,14 +87,14 @@ class Summary:
 
 @dataclass(frozen=True, slots=True)
 class Stats:
-    """Calls since the start or the last reset; seconds over the latest. Answers from the cache have none."""
+    """Counts since the start or the last reset; durations of the latest calls, without errors and cache hits."""
 
     count: int
     errors: int
     cached: int
     retries: int
     connections: int
-    reuse_rate: float  # of the attempts that went out, those that needed no new connection
+    reuse_rate: float  # share of the attempts that needed no new connection
     first_byte_s: Summary
     total_s: Summary
     synthesis_s: Summary
@@ -102,12 +105,12 @@ class Stats:
         return asdict(self)
 
 
-class Ledger:
-    """Keeps the calls; any thread may ask."""
+class CallLog:
+    """Counts calls and keeps the latest. Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._calls: deque[Call] = deque(maxlen=KEPT)
+        self._calls: deque[Call] = deque(maxlen=MAX_CALLS)
         self.reset()
 
     def reset(self) -> None:
@@ -135,40 +138,33 @@ class Ledger:
         return Stats(
             *counts,
             rate,
-            summary([call.first_byte_s for call in calls]),
-            summary([call.total_s for call in calls]),
-            summary([call.synthesis_s for call in calls]),
-            summary([call.network_s for call in calls]),
-            summary([call.buffer_s for call in calls]),
+            summarise([call.first_byte_s for call in calls]),
+            summarise([call.total_s for call in calls]),
+            summarise([call.synthesis_s for call in calls]),
+            summarise([call.network_s for call in calls]),
+            summarise([call.buffer_s for call in calls]),
         )
 
 
-def summary(times: Sequence[float | None]) -> Summary:
+def summarise(times: Sequence[float | None]) -> Summary:
+    """Summarise the durations that are known."""
     known = sorted(seconds for seconds in times if seconds is not None)
     if not known:
         return Summary()
-    p50, p95, p99 = (percentile(known, share) for share in (0.50, 0.95, 0.99))
+    p50, p95, p99 = (percentile(known, p) or 0.0 for p in (50, 95, 99))
     return Summary(sum(known) / len(known), known[0], known[-1], p50, p95, p99, len(known))
 
 
-def percentile(ordered: Sequence[float], share: float) -> float:
-    """Between the two nearest, in proportion."""
-    at = share * (len(ordered) - 1)
-    below = int(at)
-    above = min(below + 1, len(ordered) - 1)
-    return ordered[below] + (ordered[above] - ordered[below]) * (at - below)
-
-
 def synthesis_s(server_timing: str) -> float | None:
-    """The sum of what `Server-Timing: g2p;dur=0.4, acoustic;dur=9.1` tells, waiting in the queue left out."""
-    total_ms, found = 0.0, False
+    """Sum the durations of `Server-Timing: g2p;dur=0.4, acoustic;dur=9.1`, without the time in the queue."""
+    total_ms, has_duration = 0.0, False
     for entry in server_timing.split(","):
         name, *parameters = (part.strip() for part in entry.split(";"))
         for parameter in parameters:
             key, _, value = parameter.partition("=")
             if key.strip().lower() == "dur" and name != "queue":
                 try:
-                    total_ms, found = total_ms + float(value.strip('" ')), True
+                    total_ms, has_duration = total_ms + float(value.strip('" ')), True
                 except ValueError:
                     continue
-    return total_ms / 1000 if found else None
+    return total_ms / 1000 if has_duration else None

@@ -1,4 +1,4 @@
-"""The client for code that waits: the calls of `AsyncClient`, run in an event loop of its own thread."""
+"""The client for blocking code: the calls of `AsyncClient`, run by an event loop in its own thread."""
 
 import asyncio
 import weakref
@@ -11,80 +11,85 @@ from tutti.client.async_client import DEFAULT_URL, AsyncClient
 from tutti.client.audio import Audio
 from tutti.client.call_stats import Stats
 from tutti.client.live import Live
-from tutti.client.options import Choices, Options
-from tutti.client.request import Wishes
+from tutti.client.options import ClientOptions, ClientSettings
+from tutti.client.request import SpeechOptions
 from tutti.client.stream import Stream
 from tutti.client.sync_bridge import LoopThread
 from tutti.errors import TuttiError
 
 
 class Client:
-    """Speech from a tutti server, or any with OpenAI's speech route. Threads may share one."""
+    """Speech from tutti, or any server with OpenAI's speech route. Thread-safe."""
 
-    def __init__(self, url: str = DEFAULT_URL, **choices: Unpack[Choices]) -> None:
-        self._max_workers = Options(**choices).max_workers
+    def __init__(self, url: str = DEFAULT_URL, **options: Unpack[ClientOptions]) -> None:
+        self._max_workers = ClientSettings(**options).max_workers
         self._loop = LoopThread()
         try:
-            self._client = self._loop.run(_entered(url, choices))
+            self._client = self._loop.run(_open(url, options))
         except BaseException:
             self._loop.close(asyncio.sleep(0))
             raise
-        # Also at the interpreter's end, for clients that nobody closed.
-        self._close = weakref.finalize(self, _closed, self._client, self._loop)
+        # Also when the interpreter exits, for clients that were not closed.
+        self._close = weakref.finalize(self, _close, self._client, self._loop)
         self.url = self._client.url
 
     def speak(
-        self, text: str, *, stream: bool | None = None, deadline_s: float | None = None, **wishes: Unpack[Wishes]
+        self,
+        text: str,
+        *,
+        stream: bool | None = None,
+        deadline_s: float | None = None,
+        **options: Unpack[SpeechOptions],
     ) -> Audio:
-        """The whole sound. Long texts are fetched as a stream unless told, so that no text is too long for its time."""
-        return self._loop.run(self._client.speak(text, stream=stream, deadline_s=deadline_s, **wishes))
+        """Return the complete audio. Long texts are fetched as a stream by default, so that the timeout is per read."""
+        return self._loop.run(self._client.speak(text, stream=stream, deadline_s=deadline_s, **options))
 
     def stream(
-        self, text: str, *, words: bool = True, deadline_s: float | None = None, **wishes: Unpack[Wishes]
+        self, text: str, *, words: bool = True, deadline_s: float | None = None, **options: Unpack[SpeechOptions]
     ) -> Stream:
-        """Pieces of PCM, or of the format asked for, while they are made, with the times of the words."""
-        return Stream(self._client.stream(text, words=words, deadline_s=deadline_s, **wishes), self._loop)
+        """Return a stream of audio pieces, PCM by default, with word times, delivered while synthesis runs."""
+        return Stream(self._client.stream(text, words=words, deadline_s=deadline_s, **options), self._loop)
 
     def speak_many(
-        self, texts: Iterable[str], *, max_concurrency: int | None = None, **wishes: Unpack[Wishes]
+        self, texts: Iterable[str], *, max_concurrency: int | None = None, **options: Unpack[SpeechOptions]
     ) -> list[Audio | TuttiError]:
-        """For each text, in order, its sound or what went wrong with it."""
-        return self._loop.run(self._client.speak_many(texts, max_concurrency=max_concurrency, **wishes))
+        """Return for each text, in order, its audio or its error."""
+        return self._loop.run(self._client.speak_many(texts, max_concurrency=max_concurrency, **options))
 
     def speak_async(
-        self, text: str, on_audio_ready: Callable[[Audio], object] | None = None, **wishes: Unpack[Wishes]
+        self, text: str, on_audio_ready: Callable[[Audio], object] | None = None, **options: Unpack[SpeechOptions]
     ) -> Future[Audio]:
-        """Speaks in the background and hands over the sound in a thread of the pool; the future has what went wrong."""
+        """Speak in the background and call back in a thread of the pool; the future has the audio or the error."""
 
-        def spoken() -> Audio:
-            audio = self.speak(text, **wishes)
+        def run() -> Audio:
+            audio = self.speak(text, **options)
             if on_audio_ready:
                 on_audio_ready(audio)
             return audio
 
-        return self._pool.submit(spoken)
+        return self._pool.submit(run)
 
-    def prefetch(self, texts: Iterable[str], **wishes: Unpack[Wishes]) -> Future[int]:
-        """Fetches what will be said soon into the cache, in the background; how many are there when it is done."""
-        return self._loop.submit(self._client.prefetch(list(texts), **wishes))
+    def prefetch(self, texts: Iterable[str], **options: Unpack[SpeechOptions]) -> Future[int]:
+        """Fetch texts into the cache in the background; the result is how many of them are cached."""
+        return self._loop.submit(self._client.prefetch(list(texts), **options))
 
-    def live(self, **wishes: Unpack[Wishes]) -> Live:
-        """Text in as it is written, audio out as it is spoken: `with client.live() as live`."""
-        return Live(self._client.live(**wishes), self._loop)
+    def live(self, **options: Unpack[SpeechOptions]) -> Live:
+        """Open a session for text that is still being written: `with client.live() as live`."""
+        return Live(self._client.live(**options), self._loop)
 
     def voices(self) -> list[dict[str, Any]]:
-        """Every voice with what is known about it."""
+        """List the voices with their properties."""
         return self._loop.run(self._client.voices())
 
     def health(self) -> dict[str, Any]:
         return self._loop.run(self._client.health())
 
     def workers(self) -> dict[str, Any]:
-        """totalWorkers, readyWorkers, busyWorkers, queueSize, batchingEnabled."""
+        """Return totalWorkers, readyWorkers, busyWorkers, queueSize and batchingEnabled."""
         return self._loop.run(self._client.workers())
 
     def warm(self) -> bool:
-        """Opens a connection, so that the first call finds one; whether a server was there."""
+        """Open a connection for the first call; return whether the server answered."""
         return self._loop.run(self._client.warm())
 
     def stats(self) -> Stats:
@@ -94,7 +99,7 @@ class Client:
         self._client.reset_stats()
 
     def close(self) -> None:
-        """Ends what runs and closes every connection. Calls that other threads wait for end with ClientClosed."""
+        """Cancel running calls and close every connection. Calls of other threads raise ClientClosed."""
         self._close()
         if "_pool" in vars(self):
             self._pool.shutdown(cancel_futures=True)
@@ -110,9 +115,9 @@ class Client:
         return ThreadPoolExecutor(self._max_workers, "tutti-client")
 
 
-async def _entered(url: str, choices: Choices) -> AsyncClient:
-    return await AsyncClient(url, **choices).__aenter__()
+async def _open(url: str, options: ClientOptions) -> AsyncClient:
+    return await AsyncClient(url, **options).__aenter__()
 
 
-def _closed(client: AsyncClient, loop: LoopThread) -> None:
+def _close(client: AsyncClient, loop: LoopThread) -> None:
     loop.close(client.aclose())

@@ -1,4 +1,4 @@
-"""`OptimizedKokoroHandler`: the name and the methods that earlier code was written to, over `Client`."""
+"""`OptimizedKokoroHandler`: an adapter with the interface of earlier code, over `Client`."""
 
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future
@@ -8,34 +8,34 @@ from typing import Self, Unpack
 from tutti.client.async_client import DEFAULT_URL
 from tutti.client.audio import Audio
 from tutti.client.client import Client
-from tutti.client.options import Choices
-from tutti.client.request import Wishes
+from tutti.client.options import ClientOptions
+from tutti.client.request import SpeechOptions
 from tutti.errors import TuttiError
 
 
 class OptimizedKokoroHandler:
-    """A thin adapter: new code does better with `Client`, which is `handler.client` here."""
+    """Thin adapter; new code should use `Client`, which is `handler.client` here."""
 
-    def __init__(self, base_url: str = DEFAULT_URL, **choices: Unpack[Choices]) -> None:
-        self.client = Client(base_url, **choices)
+    def __init__(self, base_url: str = DEFAULT_URL, **options: Unpack[ClientOptions]) -> None:
+        self.client = Client(base_url, **options)
 
-    def synthesize_sync(self, text: str, *, stream: bool | None = None, **wishes: Unpack[Wishes]) -> bytes:
-        """The bytes of the sound, WAV unless a format is named."""
-        return self.client.speak(text, stream=stream, **wishes).data
+    def synthesize_sync(self, text: str, *, stream: bool | None = None, **options: Unpack[SpeechOptions]) -> bytes:
+        """Return the audio as bytes, WAV by default."""
+        return self.client.speak(text, stream=stream, **options).data
 
     def synthesize_async(
-        self, text: str, on_audio_ready: Callable[[bytes], object] | None = None, **wishes: Unpack[Wishes]
+        self, text: str, on_audio_ready: Callable[[bytes], object] | None = None, **options: Unpack[SpeechOptions]
     ) -> Future[Audio]:
-        """Speaks in the background; the callback gets the bytes."""
-        return self.client.speak_async(text, on_audio_ready and (lambda audio: on_audio_ready(audio.data)), **wishes)
+        """Synthesise in the background; the callback receives the bytes."""
+        return self.client.speak_async(text, on_audio_ready and (lambda audio: on_audio_ready(audio.data)), **options)
 
-    def synthesize_batch(self, texts: Iterable[str], **wishes: Unpack[Wishes]) -> list[bytes | TuttiError]:
-        """For each text, in order, its bytes or its error."""
-        heard = self.client.speak_many(texts, **wishes)
-        return [audio.data if isinstance(audio, Audio) else audio for audio in heard]
+    def synthesize_batch(self, texts: Iterable[str], **options: Unpack[SpeechOptions]) -> list[bytes | TuttiError]:
+        """Return for each text, in order, its bytes or its error."""
+        results = self.client.speak_many(texts, **options)
+        return [result.data if isinstance(result, Audio) else result for result in results]
 
     def get_performance_stats(self) -> dict[str, float]:
-        """Flat, in milliseconds: `first_byte_ms_p95`, `total_ms_avg`, `count`, `connection_reuse_rate`."""
+        """Return numbers in milliseconds: `first_byte_ms_p95`, `total_ms_avg`, `count`, `connection_reuse_rate`."""
         stats = self.client.stats()
         flat: dict[str, float] = {
             "count": stats.count,

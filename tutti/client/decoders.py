@@ -1,46 +1,48 @@
-"""Bytes from the wire into pieces: `feed(bytes)`, then `end()`. No waiting in here."""
+"""Decode response bytes into pieces of audio: `feed(bytes)`, then `end()`. Nothing here waits."""
 
 import base64
 import json
 from collections.abc import Iterator
 from typing import Protocol
 
-from tutti.client.audio import SAMPLE_BYTES, Piece, Word, words_from
-from tutti.client.errors import CutShort, named, worded
+from tutti.client.audio import SAMPLE_BYTES, Piece, parse_words
+from tutti.client.errors import CutShort, event_error
 from tutti.errors import InvalidInput
 
 
-class Reader(Protocol):
+class Decoder(Protocol):
+    """Turns a response body into pieces."""
+
     def feed(self, data: bytes) -> list[Piece]: ...
 
     def end(self) -> list[Piece]: ...
 
 
-class Cutter:
-    """Cuts audio into small pieces as it comes, never through a sample, never waiting for a full one."""
+class AudioSplitter:
+    """Splits raw audio into small pieces as it arrives: never inside a sample, never waiting for a full piece."""
 
     def __init__(self, chunk_bytes: int, sample_rate: int | None) -> None:
         if chunk_bytes < SAMPLE_BYTES:
             raise InvalidInput(f"chunk_bytes must be {SAMPLE_BYTES} or more", param="chunk_bytes")
         self._size = chunk_bytes - chunk_bytes % SAMPLE_BYTES
-        self._rate = sample_rate  # of PCM; other formats have no samples to keep whole
-        self._odd = b""
+        self._rate = sample_rate  # of PCM; None for compressed formats, which have no samples to keep whole
+        self._half_sample = b""
         self.n_bytes = 0
 
     def feed(self, data: bytes) -> list[Piece]:
         if self._rate:
-            data = self._odd + data
+            data = self._half_sample + data
             whole = len(data) - len(data) % SAMPLE_BYTES
-            data, self._odd = data[:whole], data[whole:]
-        return list(self._pieces(data))
+            data, self._half_sample = data[:whole], data[whole:]
+        return list(self._split(data))
 
     def end(self) -> list[Piece]:
-        odd, self._odd = self._odd, b""
-        if odd:
+        half_sample, self._half_sample = self._half_sample, b""
+        if half_sample:
             raise CutShort("the audio ended in the middle of a sample", n_bytes=self.n_bytes)
         return []
 
-    def _pieces(self, data: bytes) -> Iterator[Piece]:
+    def _split(self, data: bytes) -> Iterator[Piece]:
         for at in range(0, len(data), self._size):
             part = data[at : at + self._size]
             start_s = self.n_bytes / SAMPLE_BYTES / self._rate if self._rate else None
@@ -48,37 +50,44 @@ class Cutter:
             yield Piece(part, (), start_s)
 
 
-class Events:
-    """Server-sent events as OpenAI words them: audio in base64, words beside it, an end that must come."""
+class SseParser:
+    """Extracts the data of server-sent events, one line each as OpenAI and tutti send them; all else is ignored."""
 
-    def __init__(self, cutter: Cutter) -> None:
-        self._cutter = cutter
+    def __init__(self) -> None:
         self._tail = b""
+
+    def feed(self, data: bytes) -> list[bytes]:
+        *lines, self._tail = (self._tail + data).split(b"\n")
+        fields = (line.strip().partition(b":") for line in lines)
+        return [value.strip() for name, _, value in fields if name == b"data"]
+
+
+class EventDecoder:
+    """Decodes OpenAI's speech events: audio in base64, tutti's word times, and a mandatory last event."""
+
+    def __init__(self, splitter: AudioSplitter) -> None:
+        self._splitter = splitter
+        self._parser = SseParser()
         self._done = False
 
     def feed(self, data: bytes) -> list[Piece]:
-        *lines, self._tail = (self._tail + data).split(b"\n")
-        return [piece for line in lines for piece in self._line(line)]
+        return [piece for event in self._parser.feed(data) if event != b"[DONE]" for piece in self._decode(event)]
 
     def end(self) -> list[Piece]:
         if not self._done:
-            raise CutShort("the stream ended without its last event", n_bytes=self._cutter.n_bytes)
-        return self._cutter.end()
+            raise CutShort("the stream ended without its last event", n_bytes=self._splitter.n_bytes)
+        return self._splitter.end()
 
-    def _line(self, line: bytes) -> list[Piece]:
-        name, _, value = line.strip().partition(b":")
-        if name != b"data" or value.strip() == b"[DONE]":
-            return []  # blank lines, comments and other fields carry no sound
-        event = json.loads(value)
+    def _decode(self, data: bytes) -> list[Piece]:
+        event = json.loads(data)
         match event.get("type"):
             case "speech.audio.delta":
-                return self._cutter.feed(base64.b64decode(event.get("audio") or event.get("delta") or ""))
+                return self._splitter.feed(base64.b64decode(event.get("audio") or event.get("delta") or ""))
             case "speech.audio.words":
-                words: tuple[Word, ...] = words_from(event.get("words"))
+                words = parse_words(event.get("words"))
                 return [Piece(b"", words)] if words else []
             case "speech.audio.done":
                 self._done = True
             case "speech.audio.error":
-                message, code, param = worded(json.dumps({"error": event.get("error")}).encode(), 500)
-                raise named(message, code, param, 500)
+                raise event_error(event)
         return []

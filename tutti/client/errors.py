@@ -1,4 +1,4 @@
-"""What can go wrong on the client's side of the wire, and the server's refusals as the errors they were there."""
+"""The client's own errors, and the server's error responses as the classes they were raised as."""
 
 import json
 from collections.abc import Mapping
@@ -23,7 +23,7 @@ from tutti.errors import (
     WorkerLost,
 )
 
-PLAIN: dict[str, type[TuttiError]] = {
+ERROR_CLASSES: dict[str, type[TuttiError]] = {
     kind.code: kind
     for kind in (
         *(InvalidInput, NothingToSpeak, UnknownVoice, UnknownLanguage, UnknownFormat, G2PUnavailable),
@@ -33,82 +33,64 @@ PLAIN: dict[str, type[TuttiError]] = {
 
 
 class Unreachable(TuttiError):
-    """No server answered, or it hung up before it said anything."""
+    """No server answered, or it closed the connection before the response began."""
 
     status, code, exit_code = 503, "unreachable", 3
 
 
 class TimedOut(TuttiError):
-    """The client's own patience ended."""
+    """A timeout of the client ran out."""
 
     status, code = 504, "timed_out"
 
 
 class CutShort(TuttiError):
-    """A stream broke after some of it had been handed over; it is never asked for again behind the listener's back."""
+    """A stream broke after part of it was delivered; it is never retried, so nothing is played twice."""
 
     status, code = 502, "cut_short"
 
     def __init__(self, message: str, *, n_bytes: int) -> None:
         super().__init__(message)
-        self.n_bytes = n_bytes  # of audio that were handed over
+        self.n_bytes = n_bytes  # of audio that were delivered
 
 
 class ClientClosed(TuttiError):
+    """The client, or its live session, is closed."""
+
     code = "client_closed"
 
 
 class Refused(TuttiError):
-    """The server said no in words this client has no class for; status and code are the server's."""
+    """The server returned an error this client has no class for; status and code are the server's."""
 
     code = "refused"
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
-    """An answer that is no sound: the error, and whether and when to come again."""
+class ErrorResponse:
+    """An error of the server, and whether and when to try again."""
 
     error: TuttiError
     may_retry: bool
     retry_after_s: float | None = None
 
 
-def refusal(status: int, headers: Mapping[str, str], body: bytes) -> Refusal:
-    """The error a server sent, as the class it was on the server."""
-    message, code, param = worded(body, status)
+def parse_error_response(status: int, headers: Mapping[str, str], body: bytes) -> ErrorResponse:
+    """Turn a response with an error status into the error class the server raised."""
+    message, code, param = _parse_error_body(body, status)
     after_s = retry_after_s(headers.get("retry-after"), datetime.now(UTC))
     should = headers.get("x-should-retry", "").lower()
     may_retry = should == "true" or (should != "false" and (status in (408, 409, 425, 429) or status >= 500))
-    return Refusal(named(message, code, param, status, after_s), may_retry, after_s)
+    return ErrorResponse(_error(message, code, param, status, after_s), may_retry, after_s)
 
 
-def named(message: str, code: str | None, param: str | None, status: int, after_s: float | None = None) -> TuttiError:
-    if code == QueueFull.code:
-        return QueueFull(message, param=param, retry_after_s=after_s or 1.0)
-    kind = PLAIN.get(code or "", InvalidInput if status in (400, 422) else Refused)
-    error = kind(message, param=param)
-    error.status, error.code = status, code or kind.code
-    return error
-
-
-def worded(body: bytes, status: int) -> tuple[str, str | None, str | None]:
-    """Message, code and field of an error in OpenAI's shape, or of whatever else came."""
-    try:
-        told = json.loads(body)
-    except ValueError:
-        told = None
-    if isinstance(told, dict):
-        error = told.get("error")
-        if isinstance(error, dict) and error.get("message"):
-            return str(error["message"]), _text(error.get("code")), _text(error.get("param"))
-        if told.get("detail") or isinstance(error, str):
-            return str(told.get("detail") or error), None, None
-    said = body[:200].decode("utf-8", "replace").strip()
-    return f"the server answered {status}{': ' + said if said else ''}", None, None
+def event_error(event: Mapping[str, object]) -> TuttiError:
+    """Turn an error event of a stream, whose status was 200, into the error class the server raised."""
+    return _error(*_parse_error_body(json.dumps({"error": event.get("error")}).encode(), 500), 500)
 
 
 def retry_after_s(value: str | None, now: datetime) -> float | None:
-    """Seconds to wait, from either form that HTTP allows."""
+    """Parse a Retry-After header, seconds or a date, into seconds."""
     if not value:
         return None
     try:
@@ -120,6 +102,31 @@ def retry_after_s(value: str | None, now: datetime) -> float | None:
     except ValueError:
         return None
     return max(0.0, (when - now).total_seconds()) if when.tzinfo else None
+
+
+def _error(message: str, code: str | None, param: str | None, status: int, after_s: float | None = None) -> TuttiError:
+    if code == QueueFull.code:
+        return QueueFull(message, param=param, retry_after_s=after_s or 1.0)
+    kind = ERROR_CLASSES.get(code or "", InvalidInput if status in (400, 422) else Refused)
+    error = kind(message, param=param)
+    error.status, error.code = status, code or kind.code
+    return error
+
+
+def _parse_error_body(body: bytes, status: int) -> tuple[str, str | None, str | None]:
+    """Return message, code and field of an error body: OpenAI's form, FastAPI's `detail`, or any text."""
+    try:
+        content = json.loads(body)
+    except ValueError:
+        content = None
+    if isinstance(content, dict):
+        error = content.get("error")
+        if isinstance(error, dict) and error.get("message"):
+            return str(error["message"]), _text(error.get("code")), _text(error.get("param"))
+        if content.get("detail") or isinstance(error, str):
+            return str(content.get("detail") or error), None, None
+    text = body[:200].decode("utf-8", "replace").strip()
+    return f"the server answered {status}{': ' + text if text else ''}", None, None
 
 
 def _text(value: object) -> str | None:

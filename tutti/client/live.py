@@ -1,4 +1,4 @@
-"""Speech for a text that is still being written: WS /v1/audio/speech/stream, in both faces."""
+"""Speech for text that is still being written: WS /v1/audio/speech/stream, for async and for blocking code."""
 
 import asyncio
 import json
@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any, Self
 
 import httpx2
 
-from tutti.client.audio import SAMPLE_RATE, Piece, words_from
-from tutti.client.call_stats import Call, Watch
-from tutti.client.decoders import Cutter
-from tutti.client.errors import ClientClosed, CutShort, Unreachable, named, refusal, worded
-from tutti.client.request import NAMES
+from tutti.client.audio import SAMPLE_RATE, Piece, parse_words
+from tutti.client.call_stats import Call, Stopwatch
+from tutti.client.decoders import AudioSplitter
+from tutti.client.errors import ClientClosed, CutShort, Unreachable, event_error, parse_error_response
+from tutti.client.request import wire_options
 from tutti.client.sync_bridge import LoopThread
-from tutti.client.transport import Wire
-from tutti.errors import MissingExtra, TuttiError
+from tutti.client.transport import Transport
+from tutti.errors import MissingExtra
 
 if TYPE_CHECKING:
     from httpx2.websockets import AsyncWebSocketSession
@@ -24,53 +24,57 @@ MAX_MESSAGE_BYTES = 4 << 20
 
 
 class AsyncLive:
-    """Send text as it comes, `finish`, and iterate: the pieces end with the text. Then the next text may begin."""
+    """Send text as it is written, `finish`, and iterate: the pieces end with the text. Then send the next text."""
 
     def __init__(
         self,
-        wire: Wire,
-        wishes: Mapping[str, object],
+        transport: Transport,
+        options: Mapping[str, object],
         chunk_bytes: int,
-        watch: Callable[[], Watch],
-        told: Callable[[Call], None],
+        new_watch: Callable[[], Stopwatch],
+        on_call: Callable[[Call], None],
     ) -> None:
-        asked = {NAMES.get(name, name): value for name, value in wishes.items() if value is not None}
-        self._config = {"type": "session.config", "response_format": "pcm", "word_timestamps": True, **asked}
-        self._wire = wire
+        self._config = {
+            "type": "session.config",
+            "response_format": "pcm",
+            "word_timestamps": True,
+            **wire_options(options),
+        }
+        self._transport = transport
         self._chunk_bytes = chunk_bytes
-        self._cutter = self._cutter_for("pcm", SAMPLE_RATE)
-        self._turn = 0  # a cancelled turn may still sound for a moment: its messages have another name
-        self._sounding: object = None
+        self._splitter = self._new_splitter("pcm", SAMPLE_RATE)
+        self._turn = 0  # names the context: late audio of a cancelled turn carries another name
+        self._audio_context: object = None  # the context of the binary messages
         self._n_sent = 0
-        self._new_watch = watch
-        self._tell_call = told
-        self._watch: Watch | None = None  # of the text that is being said, from its first bit
+        self._new_watch = new_watch
+        self._on_call = on_call
+        self._watch: Stopwatch | None = None  # of the current text, from its first fragment
         self._ready: list[Piece] = []
         self._socket: asyncio.Future[AsyncWebSocketSession] | None = None
-        self._leave = asyncio.Event()
+        self._closing = asyncio.Event()
         self._owner: asyncio.Task[None] | None = None
         self._receiving: asyncio.Task[object] | None = None
 
     async def send(self, text: str) -> None:
-        """The next words, in whatever bits they come."""
+        """Send the next fragment of the text, of any length."""
         if text:
             self._watch = self._watch or self._new_watch()
             self._n_sent += 1
-            await self._tell({"type": "input.text", "text": text})
+            await self._send_event({"type": "input.text", "text": text})
 
     async def say(self, words: AsyncIterable[str]) -> None:
-        """Everything an LLM writes, bit by bit, and then the end."""
-        async for bit in words:
-            await self.send(bit)
+        """Send everything an LLM writes, fragment by fragment, then finish."""
+        async for fragment in words:
+            await self.send(fragment)
         await self.finish()
 
     async def finish(self) -> None:
-        """That was all of this text: what is left is spoken, then the pieces end."""
-        await self._tell({"type": "input.done"})
+        """End this text: the rest of it is spoken, then the pieces end."""
+        await self._send_event({"type": "input.done"})
 
     async def cancel(self) -> None:
-        """The listener spoke: whatever was not yet heard is dropped, here and there. Go on with new text."""
-        await self._tell({"type": "input.cancel"})
+        """Drop all audio that was not delivered yet, as when the listener interrupts. New text may follow."""
+        await self._send_event({"type": "input.cancel"})
         self._turn += 1
         self._n_sent = 0
         self._watch = None
@@ -87,7 +91,7 @@ class AsyncLive:
         return self._ready.pop()
 
     async def batch(self) -> list[Piece]:
-        """The pieces of the next message, or none at the end of the text."""
+        """Return the pieces of the next message, or an empty list at the end of the text."""
         from httpx2.websockets import WebSocketDisconnect, WebSocketNetworkError
         from wsproto.events import BytesMessage, TextMessage
 
@@ -96,27 +100,29 @@ class AsyncLive:
                 self._receiving = asyncio.create_task((await self._opened()).receive())
                 message = await self._receiving
             except asyncio.CancelledError:
-                if self._leave.is_set():
+                if self._closing.is_set():
                     return []
                 raise
             except (WebSocketDisconnect, WebSocketNetworkError) as error:
-                if self._leave.is_set():
+                if self._closing.is_set():
                     return []
-                n_bytes = self._cutter.n_bytes
-                raise CutShort(f"the server hung up after {n_bytes} bytes of audio", n_bytes=n_bytes) from error
+                n_bytes = self._splitter.n_bytes
+                raise CutShort(
+                    f"the server closed the connection after {n_bytes} bytes of audio", n_bytes=n_bytes
+                ) from error
             if isinstance(message, BytesMessage):
-                pieces = self._heard(bytes(message.data)) if self._sounding == self._name else []
+                pieces = self._take_audio(bytes(message.data)) if self._audio_context == self._context else []
             elif isinstance(message, TextMessage):
                 event = json.loads(message.data)
-                if self._ends(event):
+                if self._is_end(event):
                     return []
-                pieces = self._told(event)
+                pieces = self._take_event(event)
             if pieces:
                 return pieces
 
     async def __aenter__(self) -> Self:
         self._socket = asyncio.get_running_loop().create_future()
-        self._owner = asyncio.create_task(self._own(self._socket))
+        self._owner = asyncio.create_task(self._hold_socket(self._socket))
         await self._opened()
         await self._send(self._config)
         return self
@@ -125,74 +131,77 @@ class AsyncLive:
         await self.aclose()
 
     async def aclose(self) -> None:
-        self._leave.set()
+        self._closing.set()
         if self._receiving:
-            self._receiving.cancel()  # who listens in another task has heard the last
+            self._receiving.cancel()  # ends an iteration in another task
         if self._owner:
             await self._owner
 
-    async def _own(self, opened: "asyncio.Future[AsyncWebSocketSession]") -> None:
-        """Holds the socket: who opened it must close it, whichever task asks for that."""
-        address = self._wire.url.replace("http", "ws", 1) + PATH
+    async def _hold_socket(self, opened: "asyncio.Future[AsyncWebSocketSession]") -> None:
+        """Open and close the socket in one task, as its library requires, whichever task calls `aclose`."""
+        address = self._transport.url.replace("http", "ws", 1) + PATH
         try:
             from httpx2.websockets import HTTPXWSException, WebSocketUpgradeError
         except ImportError:
             opened.set_exception(MissingExtra('live speech needs WebSockets: pip install "httpx2[ws]"'))
             return
         try:
-            async with self._wire.sockets.websocket(address, max_message_size_bytes=MAX_MESSAGE_BYTES) as socket:
+            async with self._transport.websockets.websocket(
+                address, max_message_size_bytes=MAX_MESSAGE_BYTES
+            ) as socket:
                 opened.set_result(socket)
-                await self._leave.wait()
+                await self._closing.wait()
         except WebSocketUpgradeError as error:
-            opened.set_exception(refusal(error.response.status_code, error.response.headers, b"").error)
+            response = error.response
+            opened.set_exception(parse_error_response(response.status_code, response.headers, b"").error)
         except (HTTPXWSException, httpx2.TransportError) as error:
             if not opened.done():
                 opened.set_exception(Unreachable(f"{address} did not answer: {error or type(error).__name__}"))
 
-    def _ends(self, event: Mapping[str, Any]) -> bool:
+    def _is_end(self, event: Mapping[str, Any]) -> bool:
         match event.get("type"):
             case "audio.done":
-                ended = event.get("context") in (None, self._name) and not event.get("cancelled")
+                ended = event.get("context") in (None, self._context) and not event.get("cancelled")
                 if ended and self._watch:
-                    self._tell_call(self._watch.call())
+                    self._on_call(self._watch.call())
                     self._watch = None
                 self._n_sent = 0 if ended else self._n_sent
                 return ended
             case "session.done":
-                return self._n_sent == 0 and self._turn == 0  # a text without words has no audio.done
+                return self._n_sent == 0 and self._turn == 0  # a text with nothing to speak has no audio.done
         return False
 
-    def _heard(self, data: bytes) -> list[Piece]:
+    def _take_audio(self, data: bytes) -> list[Piece]:
         if self._watch:
             if not self._watch.n_bytes:
-                self._watch.answered("")
+                self._watch.mark_first_byte("")
             self._watch.n_bytes += len(data)
-        return self._cutter.feed(data)
+        return self._splitter.feed(data)
 
-    def _told(self, event: Mapping[str, Any]) -> list[Piece]:
-        mine = event.get("context") in (None, self._name)
+    def _take_event(self, event: Mapping[str, Any]) -> list[Piece]:
+        current = event.get("context") in (None, self._context)
         match event.get("type"):
             case "audio.start":
-                self._sounding = event.get("context") or self._name
-                self._cutter = self._cutter_for(event.get("format", "pcm"), event.get("sample_rate", SAMPLE_RATE))
+                self._audio_context = event.get("context") or self._context
+                self._splitter = self._new_splitter(event.get("format", "pcm"), event.get("sample_rate", SAMPLE_RATE))
             case "audio.next":
-                self._sounding = event.get("context")
-            case "audio.words" if mine:
-                words = words_from(event.get("words"))
+                self._audio_context = event.get("context")
+            case "audio.words" if current:
+                words = parse_words(event.get("words"))
                 return [Piece(b"", words)] if words else []
-            case "error" if mine:
-                raise _error(event)
+            case "error" if current:
+                raise event_error(event)
         return []
 
     @property
-    def _name(self) -> str:
+    def _context(self) -> str:
         return f"turn-{self._turn}"
 
-    def _cutter_for(self, format: str, sample_rate: int) -> Cutter:
-        return Cutter(self._chunk_bytes, sample_rate if format == "pcm" else None)
+    def _new_splitter(self, format: str, sample_rate: int) -> AudioSplitter:
+        return AudioSplitter(self._chunk_bytes, sample_rate if format == "pcm" else None)
 
-    async def _tell(self, event: dict[str, str]) -> None:
-        await self._send({**event, "context": self._name})
+    async def _send_event(self, event: dict[str, str]) -> None:
+        await self._send({**event, "context": self._context})
 
     async def _send(self, event: Mapping[str, object]) -> None:
         from httpx2.websockets import HTTPXWSException
@@ -200,18 +209,18 @@ class AsyncLive:
         try:
             await (await self._opened()).send_text(json.dumps(event))
         except HTTPXWSException as error:
-            raise Unreachable("the server hung up") from error
+            raise Unreachable("the server closed the connection") from error
 
     async def _opened(self) -> "AsyncWebSocketSession":
         if self._socket is None:
-            raise ClientClosed("enter it first: async with client.live() as live")
-        if self._leave.is_set():
-            raise ClientClosed("this live session is over")
+            raise ClientClosed("open the live session first: with client.live() as live")
+        if self._closing.is_set():
+            raise ClientClosed("this live session is closed")
         return await asyncio.shield(self._socket)
 
 
 class Live:
-    """The same for code that waits. One thread may send while another listens."""
+    """`AsyncLive` for blocking code. One thread may send while another iterates."""
 
     def __init__(self, live: AsyncLive, loop: LoopThread) -> None:
         self._live = live
@@ -232,9 +241,9 @@ class Live:
         self._loop.run(self._live.send(text))
 
     def say(self, words: Iterable[str]) -> None:
-        """Everything an LLM writes, bit by bit, and then the end."""
-        for bit in words:
-            self.send(bit)
+        """Send everything an LLM writes, fragment by fragment, then finish."""
+        for fragment in words:
+            self.send(fragment)
         self.finish()
 
     def finish(self) -> None:
@@ -253,8 +262,3 @@ class Live:
         if not self._ready:
             raise StopIteration
         return self._ready.pop()
-
-
-def _error(event: Mapping[str, Any]) -> TuttiError:
-    message, code, param = worded(json.dumps({"error": event.get("error")}).encode(), 500)
-    return named(message, code, param, 500)

@@ -1,4 +1,4 @@
-"""How a client is set up: the same for both faces."""
+"""How a client is set up, the same for `Client` and `AsyncClient`."""
 
 import ssl
 import time
@@ -13,8 +13,8 @@ from tutti.errors import InvalidInput
 MB = 1 << 20
 
 
-class Choices(TypedDict, total=False):
-    """Everything that may be told to a client when it is made; `Options` has the defaults."""
+class ClientOptions(TypedDict, total=False):
+    """The keyword arguments of a client's constructor; `ClientSettings` has the defaults."""
 
     api_key: str | None
     voice: str | None
@@ -38,26 +38,26 @@ class Choices(TypedDict, total=False):
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
-    """See docs/client.md."""
+class ClientSettings:
+    """All options of a client with their defaults; docs/client.md explains each."""
 
     api_key: str | None = field(default=None, repr=False)
-    voice: str | None = None  # none: the server's
+    voice: str | None = None  # None: the server's default
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     pool_size: int = 10
-    max_workers: int = 4  # texts of one `speak_many` at a time, and threads for callbacks
+    max_workers: int = 4  # concurrent texts of one `speak_many`, and threads for callbacks
     chunk_bytes: int = 512
-    http2: bool | None = None  # none: over TLS where the h2 package is there
-    verify: ssl.SSLContext | bool = True  # true: the system's certificates
+    http2: bool | None = None  # None: over TLS if the h2 package is installed
+    verify: ssl.SSLContext | bool = True  # True: the system's certificates
     prewarm: bool = True
     connect_timeout_s: float = 3.0
     health_timeout_s: float = 0.5
-    synthesis_timeout_s: float = 10.0
-    streaming_timeout_s: float = 15.0
+    synthesis_timeout_s: float = 10.0  # for a complete response
+    streaming_timeout_s: float = 15.0  # between two reads of a stream
     retries: int = 2
     memory_cache_bytes: int = 64 * MB
-    file_cache_bytes: int = 0  # what was said may be private: files only where asked for
-    cache_folder: Path | None = None  # none: the user's cache folder
+    file_cache_bytes: int = 0  # off by default: spoken text may be private
+    cache_folder: Path | None = None  # None: the user's cache folder
     on_call: Callable[[Call], None] | None = None
     clock: Clock = time.monotonic
 
@@ -70,8 +70,8 @@ class Options:
 
 
 def server_of(url: str) -> str:
-    """The server's address without the `/v1` that OpenAI's libraries want."""
+    """Return the server's address without the `/v1` that OpenAI's libraries want."""
     bare = url.rstrip("/").removesuffix("/v1").rstrip("/")
     if not bare.startswith(("http://", "https://")):
-        raise InvalidInput(f"{url!r} is no address; write http://host:8880", param="url")
+        raise InvalidInput(f"{url!r} is not an address; write http://host:8880", param="url")
     return bare

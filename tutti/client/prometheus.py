@@ -1,4 +1,4 @@
-"""Numbers for Prometheus, where its client library is there."""
+"""Metrics of the client for Prometheus, if its library is installed."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -13,17 +13,19 @@ BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10)
 
 
 def prometheus_hook(registry: "CollectorRegistry | None" = None) -> Callable[[Call], None]:
-    """For `Client(on_call=prometheus_hook())`: calls by outcome, connections, seconds to first byte and in total."""
+    """Return a hook for `Client(on_call=…)`: calls by outcome, retries, connections, latencies."""
     try:
         from prometheus_client import REGISTRY, Counter, Histogram
     except ImportError:
-        raise MissingExtra("the hook needs its library: pip install prometheus-client") from None
-    where = registry or REGISTRY
-    calls = Counter("tutti_client_calls_total", "Calls by kind and outcome", ["kind", "outcome"], registry=where)
-    retries = Counter("tutti_client_retries_total", "Attempts after the first", registry=where)
-    connections = Counter("tutti_client_connections_total", "Connections opened", registry=where)
-    first = Histogram("tutti_client_first_byte_seconds", "Until audio came", ["kind"], buckets=BUCKETS, registry=where)
-    total = Histogram("tutti_client_total_seconds", "Until all of it came", ["kind"], buckets=BUCKETS, registry=where)
+        raise MissingExtra("prometheus_hook needs a library: pip install prometheus-client") from None
+    target = registry or REGISTRY
+    calls = Counter("tutti_client_calls_total", "Calls by kind and outcome", ["kind", "outcome"], registry=target)
+    retries = Counter("tutti_client_retries_total", "Attempts after the first", registry=target)
+    connections = Counter("tutti_client_connections_total", "Connections opened", registry=target)
+    first = Histogram(
+        "tutti_client_first_byte_seconds", "Until first audio", ["kind"], buckets=BUCKETS, registry=target
+    )
+    total = Histogram("tutti_client_total_seconds", "Until last audio", ["kind"], buckets=BUCKETS, registry=target)
 
     def hook(call: Call) -> None:
         calls.labels(call.kind, call.error or ("cached" if call.cached else "ok")).inc()

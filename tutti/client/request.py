@@ -1,22 +1,28 @@
-"""What to say and how: one value, from which the body of a request and the name in the cache are made."""
+"""One speech request: its text and options, the JSON body made of them, and its key in the cache."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import TypedDict
 
 from tutti.errors import InvalidInput
 
-STREAMED_FROM = 50  # characters; longer texts are asked for as a stream
+STREAM_ABOVE = 50  # characters; `speak` fetches longer texts as a stream
 
 
-class Wishes(TypedDict, total=False):
-    """What every call may say about the sound. What is left out is the server's choice."""
+class SpeechOptions(TypedDict, total=False):
+    """How a text is spoken, for every call. The server decides what is left out."""
 
     voice: str
     format: str
     speed: float
+    pitch: float
+    pitch_range: float
+    energy: float
+    emotion: str
     language: str
+    lexicon: dict[str, str]
     style: str
     sample_rate: int
     seed: int
@@ -27,41 +33,50 @@ class Wishes(TypedDict, total=False):
     use_gpu: bool
 
 
-NAMES = {"format": "response_format", "volume": "volume_multiplier"}  # where the wire has another word
-ALIKE = ("optimize_for_latency", "use_gpu")  # change how it is made, not how it sounds
+Wishes = SpeechOptions  # the public name of earlier versions
+WIRE_NAMES = {"format": "response_format", "volume": "volume_multiplier"}  # options with another name in the JSON body
+INAUDIBLE = ("optimize_for_latency", "use_gpu")  # options that do not change the audio: no part of the cache key
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
-    """One text and how it shall be spoken."""
+class ClientRequest:
+    """One text and how it is spoken."""
 
     text: str
     format: str
-    wishes: tuple[tuple[str, object], ...]
-    events: bool = False  # asks for word times, so the audio comes inside of events
+    options: tuple[tuple[str, object], ...]  # sorted by name
+    word_times: bool = False  # wanted, so the audio arrives inside server-sent events
 
-    def body(self, *, whole: bool) -> dict[str, object]:
-        """The request as OpenAI shapes it."""
-        made: dict[str, object] = {"model": "kokoro", "input": self.text, "response_format": self.format}
-        made |= {NAMES.get(name, name): value for name, value in self.wishes}
-        if whole:
-            made["stream"] = False
-        if self.events:
-            made |= {"stream_format": "sse", "word_timestamps": True}
-        return made
+    def body(self, *, stream: bool) -> dict[str, object]:
+        """Return the JSON body for OpenAI's speech route."""
+        body: dict[str, object] = {"model": "kokoro", "input": self.text, "response_format": self.format}
+        body |= wire_options(dict(self.options))
+        if not stream:
+            body["stream"] = False
+        if self.word_times:
+            body |= {"stream_format": "sse", "word_timestamps": True}
+        return body
 
     def key(self, server: str) -> str:
-        """The same for the same words in the same voice from the same server."""
-        told = [(name, value) for name, value in self.wishes if name not in ALIKE]
-        wish = json.dumps([1, server, self.text, self.format, self.events, told], sort_keys=True)
-        return sha256(wish.encode("utf-8", "surrogatepass")).hexdigest()
+        """Return the cache key: equal for equal text, audible options and server."""
+        audible = [(name, value) for name, value in self.options if name not in INAUDIBLE]
+        parts = [1, server, self.text, self.format, self.word_times, audible]  # 1: version of the key
+        return sha256(json.dumps(parts, sort_keys=True).encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def wish(text: str, wishes: Wishes, *, format: str, voice: str | None, events: bool = False) -> Wish:
+def build_request(
+    text: str, options: SpeechOptions, *, format: str, voice: str | None, word_times: bool = False
+) -> ClientRequest:
+    """Check the text and fill in the client's default format and voice."""
     if not text or text.isspace():
         raise InvalidInput("the text is empty", param="text")
-    asked = {"voice": voice, **wishes}
-    chosen = str(asked.pop("format", None) or format)
-    return Wish(
-        text, chosen, tuple(sorted((name, value) for name, value in asked.items() if value is not None)), events
+    chosen = {"voice": voice, **options}
+    format = str(chosen.pop("format", None) or format)
+    return ClientRequest(
+        text, format, tuple(sorted((name, value) for name, value in chosen.items() if value is not None)), word_times
     )
+
+
+def wire_options(options: Mapping[str, object]) -> dict[str, object]:
+    """Return the options that are set, under the names the server knows them by."""
+    return {WIRE_NAMES.get(name, name): value for name, value in options.items() if value is not None}

@@ -1,21 +1,22 @@
-"""When to ask again: pure, so that it can be read and tested without a clock."""
+"""When to try again. Pure: no clock, no randomness of its own."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class Retries:
-    """How often, how soon, and how long a server may make us wait."""
+    """Exponential backoff with jitter, within the limits below."""
 
-    times: int = 2
-    first_s: float = 0.2
-    patience_s: float = 30.0
+    max_retries: int = 2
+    first_wait_s: float = 0.2  # before the first retry, if the server named no time; doubles each time
+    max_wait_s: float = 30.0  # give up at once if the server asks for more
 
-    def wait_s(self, failed: int, asked_s: float | None, left_s: float | None, luck: float) -> float | None:
-        """Seconds until the next attempt, or none: give up. `luck` from 0 to 1 spreads the herd."""
-        if failed > self.times:
+    def wait_s(self, n_failed: int, retry_after_s: float | None, left_s: float | None, jitter: float) -> float | None:
+        """Return the seconds until the next attempt, or None to give up. `jitter` from 0 to 1 spreads clients."""
+        if n_failed > self.max_retries:
             return None
-        wait_s = self.first_s * 2 ** (failed - 1) * (0.5 + luck / 2) if asked_s is None else asked_s
-        if wait_s > self.patience_s or (left_s is not None and wait_s >= left_s):
-            return None  # telling the caller now is better than failing later
+        backoff_s = self.first_wait_s * 2 ** (n_failed - 1) * (0.5 + jitter / 2)
+        wait_s = backoff_s if retry_after_s is None else retry_after_s
+        if wait_s > self.max_wait_s or (left_s is not None and wait_s >= left_s):
+            return None  # an error now is better than the same error later
         return wait_s

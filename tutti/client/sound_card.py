@@ -1,4 +1,4 @@
-"""The sound card, where there is one."""
+"""Play audio through the sound card, if there is one."""
 
 from collections.abc import Iterable
 from importlib import import_module
@@ -11,28 +11,28 @@ DTYPE = "int16"
 
 
 class NoSoundCard(TuttiError):
-    """Nothing here can play; the message says what would help."""
+    """Audio cannot be played here; the message says what is missing."""
 
     status, code, exit_code = 501, "no_sound_card", 3
 
 
 def sound_card(sample_rate: int = SAMPLE_RATE) -> ModuleType:
-    """The library that plays, if it is installed and has a device that takes our sound."""
+    """Return the sounddevice library if it is installed and a device accepts our format."""
     try:
         card = import_module("sounddevice")
     except ImportError:
-        raise NoSoundCard('to hear it: pip install "tutti-tts[play]"') from None
+        raise NoSoundCard('to play audio: pip install "tutti-tts[play]"') from None
     except OSError:
-        raise NoSoundCard("to hear it, PortAudio is missing: apt install libportaudio2") from None
+        raise NoSoundCard("to play audio, install PortAudio: apt install libportaudio2") from None
     try:
         card.check_output_settings(samplerate=sample_rate, channels=1, dtype=DTYPE)
     except (ValueError, card.PortAudioError) as error:
-        raise NoSoundCard(f"no sound card to hear it: {error}") from None
+        raise NoSoundCard(f"no sound card can play it: {error}") from None
     return card
 
 
 def play(pieces: Iterable[Piece], card: ModuleType, sample_rate: int = SAMPLE_RATE) -> float:
-    """Plays while the pieces come, to the last sample; the seconds that were heard."""
+    """Play the pieces as they arrive, to the last sample; return the seconds played."""
     n_bytes = 0
     try:
         with card.RawOutputStream(samplerate=sample_rate, channels=1, dtype=DTYPE) as out:
@@ -40,6 +40,6 @@ def play(pieces: Iterable[Piece], card: ModuleType, sample_rate: int = SAMPLE_RA
                 out.write(piece.audio)
                 n_bytes += len(piece.audio)
     except card.PortAudioError as error:
-        heard_s = n_bytes / SAMPLE_BYTES / sample_rate
-        raise NoSoundCard(f"the sound card gave up after {heard_s:.1f} s: {error}") from error
+        played_s = n_bytes / SAMPLE_BYTES / sample_rate
+        raise NoSoundCard(f"the sound card failed after {played_s:.1f} s: {error}") from error
     return n_bytes / SAMPLE_BYTES / sample_rate

@@ -1,22 +1,22 @@
-"""A stream of pieces in its two faces: awaited, and waited for."""
+"""A stream of pieces: `AsyncStream` for async code, `Stream` for blocking code."""
 
 from collections.abc import AsyncGenerator, Callable
 from types import TracebackType
 from typing import Self
 
 from tutti.client.audio import Piece
-from tutti.client.call_stats import Call, Watch
+from tutti.client.call_stats import Call, Stopwatch
 from tutti.client.sync_bridge import LoopThread
 
-Batches = AsyncGenerator[list[Piece]]  # what one read of the network brought
+PieceLists = AsyncGenerator[list[Piece]]  # the pieces of one network read each
 
 
 class AsyncStream:
-    """`async for piece in stream`. Leaving early closes it: the server stops speaking."""
+    """`async for piece in stream`. Leaving early closes it, and the server stops synthesis."""
 
-    def __init__(self, make: Callable[[Watch], Batches], watch: Watch) -> None:
+    def __init__(self, start: Callable[[Stopwatch], PieceLists], watch: Stopwatch) -> None:
         self._watch = watch
-        self._batches = make(watch)
+        self._batches = start(watch)
         self._ready: list[Piece] = []
 
     def __aiter__(self) -> Self:
@@ -28,13 +28,13 @@ class AsyncStream:
         return self._ready.pop()
 
     async def batch(self) -> list[Piece]:
-        """All pieces of the next read, or none at the end."""
+        """Return the pieces of the next network read, or an empty list at the end."""
         ready, self._ready = self._ready[::-1], []
         return ready or await anext(self._batches, [])
 
     @property
     def call(self) -> Call:
-        """What it cost so far."""
+        """Timings up to now."""
         return self._watch.call()
 
     async def aclose(self) -> None:
@@ -61,7 +61,7 @@ class Stream:
         return self
 
     def __next__(self) -> Piece:
-        # One trip to the loop's thread for each read of the network, not for each small piece.
+        # One switch to the loop's thread for each network read, not for each small piece.
         if not self._ready and self._open:
             self._ready = self._loop.run(self._stream.batch())[::-1]
         if not self._ready:

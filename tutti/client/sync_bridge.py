@@ -1,4 +1,4 @@
-"""An event loop in a thread of its own, so that code that waits can use code that does not."""
+"""An event loop in its own thread, so that blocking code can use async code."""
 
 import asyncio
 import os
@@ -18,23 +18,24 @@ class LoopThread:
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
         self._pid = os.getpid()
-        self._turn = threading.Lock()
+        self._lock = threading.Lock()
         self._closing = False
         self._thread = threading.Thread(target=self._serve, name="tutti-client", daemon=True)
         self._thread.start()
 
     def submit(self, work: Coroutine[Any, Any, T]) -> Future[T]:
+        """Start a coroutine in the loop."""
         if os.getpid() != self._pid:
             work.close()
-            raise ClientClosed("this client was made before a fork; make one in each process")
-        with self._turn:  # what is submitted is either ended by `close` or refused here, never left waiting
+            raise ClientClosed("this client was created before a fork; create one in each process")
+        with self._lock:  # work is either cancelled by `close` or refused here, never left waiting
             if not self._closing:
                 return asyncio.run_coroutine_threadsafe(work, self._loop)
         work.close()
         raise ClientClosed("this client is closed")
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """The result. Who stops waiting stops the work."""
+        """Run a coroutine and return its result. An interrupted wait cancels the coroutine."""
         future = self.submit(work)
         try:
             return future.result()
@@ -44,16 +45,16 @@ class LoopThread:
             future.cancel()
             raise
 
-    def close(self, last: Coroutine[Any, Any, None]) -> None:
-        """Ends what runs, does the last thing, then ends the thread."""
-        with self._turn:
+    def close(self, final: Coroutine[Any, Any, None]) -> None:
+        """Cancel what runs, await `final`, then end the thread."""
+        with self._lock:
             if self._closing or os.getpid() != self._pid:
-                last.close()
+                final.close()
                 return
             self._closing = True
-            ended = asyncio.run_coroutine_threadsafe(_end_all(last), self._loop)
+            ended = asyncio.run_coroutine_threadsafe(_shut_down(final), self._loop)
             ended.add_done_callback(lambda _: self._loop.call_soon_threadsafe(self._loop.stop))
-        if threading.current_thread() is not self._thread:  # the garbage collector may come by in any thread
+        if threading.current_thread() is not self._thread:  # the garbage collector may run in any thread
             self._thread.join()
             ended.result()
 
@@ -64,12 +65,12 @@ class LoopThread:
             self._loop.close()
 
 
-async def _end_all(last: Coroutine[Any, Any, None]) -> None:
+async def _shut_down(final: Coroutine[Any, Any, None]) -> None:
     tasks = asyncio.all_tasks() - {asyncio.current_task()}
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
     await asyncio.get_running_loop().shutdown_asyncgens()
-    await last
-    await asyncio.sleep(0)  # transports close in the loop's next round
+    await final
+    await asyncio.sleep(0)  # transports close in the next iteration of the loop
     await asyncio.get_running_loop().shutdown_default_executor()

@@ -1,8 +1,9 @@
-"""The batching as a picture for the terminal: who waits, the last batches as bars, the last seconds in numbers."""
+"""The screen of `tutti top`: waiting jobs, the latest batches as bars, the last seconds in numbers."""
 
 from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
 from rich.align import Align
@@ -15,15 +16,15 @@ from rich.text import Text
 Event = dict[str, Any]
 COLOURS = {"first": "green", "next": "cyan", "bulk": "magenta"}
 FULL, PAD, EMPTY = "█", "░", "·"
-STEPS = "▁▂▃▄▅▆▇█"
-KEPT = 200  # batches
-WIDE = 110  # columns from which on both stages stand side by side
-N_PAST = 60  # ticks in a small curve
+COLUMNS = "▁▂▃▄▅▆▇█"
+MAX_BATCHES = 200  # that are remembered
+WIDE = 110  # columns; from here on the stages are shown side by side
+N_PAST = 60  # ticks in a sparkline
 
 
 @dataclass(slots=True)
-class Scene:
-    """What the events have told so far."""
+class TopState:
+    """The server's state as known from its events."""
 
     hello: Event = field(default_factory=dict)
     tick: Event = field(default_factory=dict)
@@ -32,7 +33,7 @@ class Scene:
     audio: deque[float] = field(default_factory=lambda: deque(maxlen=N_PAST))
     depth: deque[float] = field(default_factory=lambda: deque(maxlen=N_PAST))
 
-    def take(self, event: Event) -> None:
+    def apply(self, event: Event) -> None:
         if event["type"] in ("hello", "stats"):
             self.hello, self.n_lost = event, 0
             self.batches.clear()
@@ -44,45 +45,45 @@ class Scene:
             self.n_lost += event["ticks"]
         for batch in event.get("batches", ()):
             self.batches[batch["id"]] = batch
-        for number in sorted(self.batches)[:-KEPT]:
+        for number in sorted(self.batches)[:-MAX_BATCHES]:
             del self.batches[number]
 
-    def shown(self, stage: str, n: int) -> list[Event]:
-        """The last batches of a stage, newest first; one whose end was lost is not among them."""
+    def latest_batches(self, stage: str, n: int) -> list[Event]:
+        """Return the latest batches of a stage, newest first, without those whose end event was lost."""
         running = set(self.tick.get("running", ()))
-        told = sorted(self.batches.values(), key=lambda batch: -batch["id"])
-        here = (b for b in told if b["stage"] == stage and (b["outcome"] != "running" or b["id"] in running))
-        return [batch for batch, _ in zip(here, range(n), strict=False)]
+        newest_first = sorted(self.batches.values(), key=lambda batch: -batch["id"])
+        known = (b for b in newest_first if b["stage"] == stage and (b["outcome"] != "running" or b["id"] in running))
+        return list(islice(known, n))
 
 
-def draw(scene: Scene, url: str, trouble: str, width: int, height: int) -> RenderableType:
-    """Everything, in so many columns and lines. With `trouble`, what is shown is the past."""
-    if not scene.hello or not scene.tick:
+def render(state: TopState, url: str, problem: str, width: int, height: int) -> RenderableType:
+    """Lay out everything in `width` columns and `height` lines. With a `problem`, the state is out of date."""
+    if not state.hello or not state.tick:
         return Align.center(
-            Text(trouble or f"looking at {url} …", style="red" if trouble else "dim"), vertical="middle"
+            Text(problem or f"connecting to {url} …", style="red" if problem else "dim"), vertical="middle"
         )
-    stages = scene.hello["stages"]
+    stages = state.hello["stages"]
     wide = width >= WIDE
-    around = 13 + len(scene.hello["workers"]) + bool(trouble)
+    around = 13 + len(state.hello["workers"]) + bool(problem)
     n_bars = max(2, height - around if wide else (height - around) // len(stages))
     inner = (width - 3) // 2 if wide else width
-    lanes = [_lane(scene, stage, inner, n_bars) for stage in stages]
-    parts: list[RenderableType] = [_title(scene, url, width)]
-    if trouble:
-        parts.append(Text(f" {trouble}", style="bold white on red", no_wrap=True, overflow="ellipsis"))
-    parts += [Rule(style="dim"), _queues(scene, width), Rule(style="dim"), _numbers(scene, width), Rule(style="dim")]
+    bars = [_batches(state, stage, inner, n_bars) for stage in stages]
+    parts: list[RenderableType] = [_title(state, url, width)]
+    if problem:
+        parts.append(Text(f" {problem}", style="bold white on red", no_wrap=True, overflow="ellipsis"))
+    parts += [Rule(style="dim"), _queues(state, width), Rule(style="dim"), _numbers(state, width), Rule(style="dim")]
     if wide:
         pair = Table.grid(padding=(0, 3, 0, 0), expand=False)
-        pair.add_row(*lanes)
+        pair.add_row(*bars)
         parts.append(pair)
     else:
-        parts += lanes
-    parts.append(_legend(scene))
+        parts += bars
+    parts.append(_legend(state))
     return Group(*parts)
 
 
-def _title(scene: Scene, url: str, width: int) -> RenderableType:
-    tick, hello = scene.tick, scene.hello
+def _title(state: TopState, url: str, width: int) -> RenderableType:
+    tick, hello = state.tick, state.hello
     left = Text.assemble((" tutti top ", "bold reverse"), "  ", (url, "bold"), no_wrap=True, overflow="ellipsis")
     trial = tick["trial"]
     right = Text(no_wrap=True)
@@ -98,11 +99,11 @@ def _title(scene: Scene, url: str, width: int) -> RenderableType:
     return Padding(row, 0, expand=True)
 
 
-def _queues(scene: Scene, width: int) -> RenderableType:
-    """One line for each stage: a block for each job, the oldest first, in the colour of its class."""
+def _queues(state: TopState, width: int) -> RenderableType:
+    """One line for each stage: a block for each job, oldest first, in the colour of its class."""
     table = Table.grid(padding=(0, 2, 0, 0))
     room = max(8, width - 46)
-    for stage, queue in scene.tick["queue"].items():
+    for stage, queue in state.tick["queue"].items():
         line = Text(no_wrap=True)
         for job in queue["jobs"][:room]:
             late = job["due_ms"] < 0
@@ -115,43 +116,43 @@ def _queues(scene: Scene, width: int) -> RenderableType:
     return table
 
 
-def _numbers(scene: Scene, width: int) -> RenderableType:
-    tick, lately = scene.tick, scene.tick["lately"]
-    first, target = lately["first_audio_ms"], scene.hello["settings"]["first_audio_ms"]
-    curve_width = max(10, min(N_PAST, width - 52))
+def _numbers(state: TopState, width: int) -> RenderableType:
+    tick, recent = state.tick, state.tick["lately"]
+    first, target = recent["first_audio_ms"], state.hello["settings"]["first_audio_ms"]
+    line_width = max(10, min(N_PAST, width - 52))
     table = Table.grid(padding=(0, 2, 0, 0))
-    times = _joined((f"{name} {_number(first[name])}", _judged(first[name], target)) for name in ("p50", "p95", "p99"))
-    in_time = f"{_share(lately['first_in_time'])} of {first['n']} within {target:,.0f} ms"
+    times = _joined((f"{name} {_number(first[name])}", _colour(first[name], target)) for name in ("p50", "p95", "p99"))
+    in_time = f"{_share(recent['first_in_time'])} of {first['n']} within {target:,.0f} ms"
     table.add_row(Text(" first audio", "bold"), Text.assemble(*times, " ms"), Text(in_time, "dim"))
-    good, every = lately["good_audio_per_s"], lately["audio_per_s"]
+    good, every = recent["good_audio_per_s"], recent["audio_per_s"]
     table.add_row(
         Text(" speech", "bold"),
         Text.assemble((f"{every:.2f} s/s", "green" if good >= every else "yellow"), (f"  {good:.2f} good", "dim")),
-        Text(curve(scene.audio, curve_width), "green"),
+        Text(sparkline(state.audio, line_width), "green"),
     )
     table.add_row(
         Text(" waiting", "bold"),
         Text.assemble(f"{tick['waiting']:,} jobs", (f"  {tick['backlog_ms'] / 1000:.1f} s of work", "dim")),
-        Text(curve(scene.depth, curve_width), "yellow"),
+        Text(sparkline(state.depth, line_width), "yellow"),
     )
-    for name, share in lately["busy"].items():
-        table.add_row(Text(f" worker {name}", "bold"), Text(f"{_share(share)} busy"), meter(share, curve_width))
-    wrong = [
-        (f"{lately[what]} {what}", "red" if lately[what] and what != "cancelled" else "dim")
-        for what in ("underruns", "rejected", "failed", "cancelled")
+    for name, share in recent["busy"].items():
+        table.add_row(Text(f" worker {name}", "bold"), Text(f"{_share(share)} busy"), meter(share, line_width))
+    counts = [
+        (f"{recent[name]} {name}", "red" if recent[name] and name != "cancelled" else "dim")
+        for name in ("underruns", "rejected", "failed", "cancelled")
     ]
-    table.add_row(Text(" trouble", "bold"), Text.assemble(*_joined(wrong[:2])), Text.assemble(*_joined(wrong[2:])))
+    table.add_row(Text(" trouble", "bold"), Text.assemble(*_joined(counts[:2])), Text.assemble(*_joined(counts[2:])))
     return table
 
 
-def _lane(scene: Scene, stage: str, width: int, n: int) -> RenderableType:
-    """The last batches of one stage as bars, newest first, all on one scale."""
-    lately = scene.tick["lately"]
-    rows, padding = lately["rows_per_batch"][stage], lately["padding"][stage]
+def _batches(state: TopState, stage: str, width: int, n: int) -> RenderableType:
+    """The latest batches of one stage as bars on one scale, newest first."""
+    recent = state.tick["lately"]
+    rows, padding = recent["rows_per_batch"][stage], recent["padding"][stage]
     head = Text.assemble((f" {stage}", "bold"), no_wrap=True)
     if rows is not None:
-        head.append(f"  {rows:.1f} rows a batch, {_share(padding)} padding, {lately['batch_ms'][stage]:.0f} ms", "dim")
-    batches = scene.shown(stage, n)
+        head.append(f"  {rows:.1f} rows a batch, {_share(padding)} padding, {recent['batch_ms'][stage]:.0f} ms", "dim")
+    batches = state.latest_batches(stage, n)
     room = max(10, width - 42)
     longest = max((batch["padded"] for batch in batches), default=1)
     lines: list[RenderableType] = [head]
@@ -175,41 +176,42 @@ def _took(batch: Event) -> str:
 
 
 def bar(batch: Event, room: int, longest: int) -> Text:
-    """The rows of a batch one after the other, padding shaded, blank rows last; so long as its share of the longest."""
-    cells: list[tuple[str, str, int]] = []  # what, colour, length
+    """The rows of a batch side by side, padding shaded, empty rows last; `longest` fills the room."""
+    cells: list[tuple[str, str, int]] = []  # character, colour, length
     for row in batch["rows"]:
         cells.append((FULL, COLOURS[row["class"]], row["size"]))
         cells.append((PAD, "bright_black", row["padded"] - row["size"]))
     cells.append((PAD, "bright_black", batch["padded"] - sum(row["padded"] for row in batch["rows"])))
-    drawn, at, to = Text(no_wrap=True), 0, 0
-    for number, (what, colour, length) in enumerate(cells):
+    line, at, drawn_to = Text(no_wrap=True), 0, 0
+    for number, (character, colour, length) in enumerate(cells):
         at += length
         end = round(room * at / longest)
-        shade = colour if what == PAD or number % 4 == 0 else f"dim {colour}"  # so that neighbours can be told apart
-        drawn.append(what * (end - to), shade)
-        to = end
-    return drawn
+        shade = colour if character == PAD or number % 4 == 0 else f"dim {colour}"  # alternate rows
+        line.append(character * (end - drawn_to), shade)
+        drawn_to = end
+    return line
 
 
-def curve(values: Sequence[float] | deque[float], width: int) -> str:
-    """The last values as a line of small columns."""
+def sparkline(values: Sequence[float] | deque[float], width: int) -> str:
+    """Draw the latest values as a line of small columns."""
     shown = list(values)[-width:]
     most = max(shown, default=0.0)
-    return "".join(STEPS[min(7, int(8 * value / most))] if most > 0 else STEPS[0] for value in shown)
+    return "".join(COLUMNS[min(7, int(8 * value / most))] if most > 0 else COLUMNS[0] for value in shown)
 
 
 def meter(share: float, width: int) -> Text:
+    """Draw a share from 0 to 1 as a horizontal bar."""
     n = round(share * width)
     return Text.assemble((FULL * n, "blue"), (EMPTY * (width - n), "dim"))
 
 
-def _legend(scene: Scene) -> RenderableType:
+def _legend(state: TopState) -> RenderableType:
     line = Text(" ", no_wrap=True, overflow="ellipsis")
     for kind, colour in COLOURS.items():
         line.append(f"{FULL} ", colour).append(f"{kind}  ", "dim")
     line.append(f"{PAD} ", "bright_black").append("padding  ", "dim").append("took (predicted) ms  Ctrl-C ends", "dim")
-    if scene.n_lost:
-        line.append(f"  {scene.n_lost} updates missed", "yellow")
+    if state.n_lost:
+        line.append(f"  {state.n_lost} updates missed", "yellow")
     return line
 
 
@@ -221,7 +223,7 @@ def _number(value: float | None) -> str:
     return "—" if value is None else f"{value:,.0f}"
 
 
-def _judged(value: float | None, target: float) -> str:
+def _colour(value: float | None, target: float) -> str:
     return "dim" if value is None else "green" if value <= target else "red"
 
 

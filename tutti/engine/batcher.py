@@ -1,4 +1,4 @@
-"""The thin loop between the scheduler, which decides, and the worker, which runs."""
+"""The asyncio loop between the scheduler, which decides, and the worker, which runs."""
 
 import asyncio
 import logging
@@ -6,50 +6,38 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import astuple
 from itertools import count
-from typing import Any, cast
+from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from tutti.batching.job import Batch, Job, Key, StageName
+from tutti.batching.job import Batch, Job, Key
 from tutti.batching.policies import Policy
 from tutti.batching.scheduler import Scheduler
-from tutti.engine.row import Ask, Row, Take
+from tutti.engine.playback import Playback
+from tutti.engine.row import Row, RowAudio
 from tutti.engine.stats import BatchStats
 from tutti.engine.warmup import WarmUp
-from tutti.errors import DeviceFull, ModelFailed, TuttiError, WorkerLost
-from tutti.model.onnx.incremental.spans import WORTH
+from tutti.errors import DeviceFull, ModelFailed, QueueFull, TuttiError, WorkerLost
+from tutti.model.onnx.incremental.spans import MIN_FRAMES
 from tutti.speech import Samples, Timing
 from tutti.worker.base import Worker
+from tutti.worker.messages import BothStages
 
 log = logging.getLogger(__name__)
 
-MAX_LOST = 2  # workers that may die under a row before the row is taken for the cause
-LOOK = 0.5  # of the predicted seconds of a batch: then comes the next one's turn to be formed, where that is clear
-AT_ONCE = 4  # rows of a batch that are handed out in one turn of the event loop
-LESSON_S = 0.002  # where nobody waits for the worker: what a batch teaches is learned after those who hear it went on
-HANG = 10.0  # times the predicted seconds: a batch that takes longer hangs
-HANG_S = 30.0  # but never less than this: a busy machine is no hang
+MAX_LOST = 2  # workers that may die with a row before the row is taken for the cause
+PREFETCH_AT = 0.5  # share of a batch's predicted seconds after which the next one may be formed
+ROWS_PER_TURN = 4  # rows delivered in one turn of the event loop: their listeners must not keep the worker waiting
+HANG_FACTOR = 10.0  # times the predicted seconds after which a batch hangs
+MIN_HANG_S = 30.0  # but never less: a busy machine is not a hang
 
-Found = Sequence[NDArray[np.int64]] | Sequence[Samples]  # durations of each row, or its sound
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Run:
-    """A batch that left the line."""
-
-    batch: Batch
-    rows: Sequence[Row]
-    on: bool  # the worker begins with the second stage unasked
-    answer: asyncio.Future[Found]
+Started = tuple[Batch, asyncio.Future[Any]]  # a batch that the worker has, and its result
 
 
 class Batcher:
-    """One worker and its queue. A batch is formed when the worker is free, so load makes the batches by itself.
+    """One worker and its queue. A batch is formed when the worker is free, so that load makes the batches.
 
-    Or a little before, where that is clear: then the worker goes on to it at once.
+    Under load it is formed a little earlier, if nothing can change it any more; then the worker never waits.
     """
 
     def __init__(
@@ -68,10 +56,9 @@ class Batcher:
         self.name = name
         self._clock = clock
         self._ids = count()
-        self._rows: dict[Job, Row] = {}  # that wait
-        self._running: Run | None = None
-        self._ahead: Run | None = None  # what the worker does next, where it knows that already
-        self._work = asyncio.Event()
+        self._rows: dict[Job, Row] = {}  # of the jobs that wait or run
+        self._prefetched: Started | None = None  # the batch that the worker runs next
+        self._wake = asyncio.Event()
         self._loop: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
@@ -81,7 +68,7 @@ class Batcher:
         self._loop = asyncio.create_task(self._run(), name="tutti-batcher")
 
     async def close(self) -> None:
-        """Whoever still waits is told that the worker is gone."""
+        """Stop; all rows in progress fail."""
         if self._loop is not None:
             self._loop.cancel()
             with suppress(asyncio.CancelledError):
@@ -97,81 +84,70 @@ class Batcher:
     def backlog_s(self) -> float:
         return self.scheduler.backlog_s(self._clock())
 
-    def admit(self, ask: Ask) -> None:
-        """Lets a new stream in by its first row, or raises QueueFull."""
-        now = self._clock()
-        reading_s = self.scheduler.predict(Key(ask.checkpoint, "acoustic"), len(ask.utterance.tokens))
-        sounding_s = self.scheduler.predict(Key(ask.checkpoint, "vocoder"), ask.first_frames)
-        try:
-            self.scheduler.admit(ask.kind, ask.caller, reading_s + sounding_s, ask.deadline_s, now, stream=ask.stream)
-        except TuttiError:
-            self._stats.rejected(ask.kind)
-            raise
+    def speak(self, row: Row) -> asyncio.Future[RowAudio]:
+        """Queue a row; return the future of its samples. Cancelling the future cancels the row.
 
-    async def say(self, ask: Ask) -> Take:
-        """The row's samples. Cancelled, it is forgotten wherever it is."""
-        row = Row(next(self._ids), ask, asyncio.get_running_loop().create_future())
-        self._read(row)
-        try:
-            return await row.answer
-        except asyncio.CancelledError:
-            self._forget(row)
-            raise
+        Raises QueueFull if the row starts a stream that cannot be served in time.
+        """
+        row.id = next(self._ids)
+        job = self._acoustic_job(row)
+        if row.starts_stream:
+            try:
+                self.scheduler.admit(job, self._clock())
+            except QueueFull:
+                self._stats.rejected(row.priority)
+                raise
+        self._watch(row)
+        self._add(row, job)
+        return row.future
 
-    def hasten(self, stream: int, by_s: float) -> None:
-        """Its listener began to hear so much sooner than was thought, and will need all the rest sooner."""
+    def move_deadlines(self, stream: int, playback: Playback) -> None:
+        """Rank all jobs of a stream again, after its listener started to play."""
         now = self._clock()
-        running = [row for run in (self._running, self._ahead) if run for row in run.rows]
-        waiting = [(job, row) for job, row in self._rows.items() if row.ask.stream == stream]
-        for job, row in waiting:
-            if not job.goes_on:  # its time was known
-                del self._rows[job]
-                row.job = self.scheduler.hasten(job, by_s, now)
-                self._rows[row.job] = row
-        for row in (*running, *(row for _, row in waiting)):
-            if row.ask.stream == stream:
-                row.ask = replace(row.ask, deadline_s=row.ask.deadline_s - by_s)
+        for job, row in self._rows.items():
+            if row.stream == stream:
+                row.deadline_s = playback.deadline_s(row.position_s)
+                if not job.is_continuation:  # its deadline follows from what is being played
+                    self.scheduler.move_deadline(job, row.deadline_s, now)
 
     def use(self, policy: Policy) -> None:
         """Form batches by this policy from the next one on."""
         self.scheduler.use(policy, self._clock())
-        self._work.set()  # somebody's turn may have come with it
+        self._wake.set()
 
-    def stream_of(self, job: Job) -> int:
-        """Whose a job that waits is; its own number differs where it is a later stretch of a row."""
-        return self._rows[job].ask.stream if job in self._rows else job.stream
+    # -- rows and jobs ---------------------------------------------------------------------------------------------
 
-    # -- from arrival to answer ----------------------------------------------------------------------------------
+    def _acoustic_job(self, row: Row) -> Job:
+        later_s = self.scheduler.predict(Key(row.checkpoint, "vocoder"), row.first_audio_frames)
+        key, size = Key(row.checkpoint, "acoustic"), len(row.utterance.tokens)
+        return self._job(row, key, size, row.deadline_s, later_s)
 
-    def _read(self, row: Row) -> None:
-        """The row waits for the acoustic stage."""
-        then_s = self.scheduler.allow_s(Key(row.ask.checkpoint, "vocoder"), row.ask.first_frames)
-        self._add(self._job(row, "acoustic", len(row.ask.utterance.tokens), then_s))
-
-    def _sound(self, row: Row) -> Job:
-        """The row is for the vocoder, its true length known; if it may, stretch by stretch."""
+    def _vocoder_job(self, row: Row) -> Job:
+        """The job for the next span of a row, or for all of it, now that its length is known."""
+        key = Key(row.checkpoint, "vocoder")
         if not row.spans:
-            whole_s = self.scheduler.predict(Key(row.ask.checkpoint, "vocoder"), row.n_frames)
-            row.cut(whole_s, self._a_frame_s(row), self.scheduler.limits.cap_s, self._clock())
-        return self._job(row, "vocoder", row.n_worked, 0.0, row.heard_until_s)
-
-    def _job(self, row: Row, stage: StageName, size: int, then_s: float, due_s: float | None = None) -> Job:
-        now, ask = self._clock(), row.ask
-        key = Key(ask.checkpoint, stage)
-        # A later stretch must not wait behind the next chunk of its own stream: its deadline alone says when.
-        # And it goes on in its turn though it may be late: whoever listens has begun.
-        goes_on = due_s is not None
-        stream, deadline_s = (-1 - row.id, due_s) if due_s is not None else (ask.stream, ask.deadline_s)
-        job = Job(key, stream, ask.kind, size, deadline_s, then_s, ask.caller, ask.n_characters, now, goes_on)
-        row.job = job
-        self._rows[job] = row
+            whole_s = self.scheduler.predict(key, row.n_frames)
+            row.plan_spans(whole_s, self._frame_s(row), self.scheduler.limits.cap_s, self._clock())
+        continuation_s = row.continuation_deadline_s
+        job = self._job(row, key, row.span_cost_frames, row.deadline_s if continuation_s is None else continuation_s)
+        job.is_continuation = continuation_s is not None
         return job
 
-    def _add(self, job: Job) -> None:
-        self.scheduler.add(job, job.arrived_s)
-        self._work.set()
+    def _job(self, row: Row, key: Key, size: int, deadline_s: float, later_s: float = 0.0) -> Job:
+        now = self._clock()
+        return Job(key, row.stream, row.priority, size, deadline_s, later_s, row.caller, row.n_characters, now)
 
-    def _forget(self, row: Row) -> None:
+    def _add(self, row: Row, job: Job) -> None:
+        row.job = job
+        self._rows[job] = row
+        self.scheduler.add(job, job.arrived_s)
+        self._wake.set()
+
+    def _watch(self, row: Row) -> None:
+        """Cancel the row when its future is cancelled."""
+        row.future.add_done_callback(lambda future: self._cancel(row) if future.cancelled() else future.exception())
+
+    def _cancel(self, row: Row) -> None:
         self._unqueue(row)
         self._stats.ended("cancelled")
 
@@ -180,190 +156,200 @@ class Batcher:
             del self._rows[row.job]
         self.worker.forget([row.id])
 
-    def _fail(self, row: Row, exc: TuttiError) -> None:
-        if not row.answer.done():
-            row.answer.set_exception(exc)
+    def _fail(self, row: Row, error: TuttiError) -> None:
+        if not row.future.done():
+            row.future.set_exception(error)
             self._stats.ended("failed")
         self.worker.forget([row.id])
 
-    def _fail_all(self, exc: TuttiError) -> None:
-        running, self._running = self._running.rows if self._running else (), None
-        for row in (*running, *self._recalled(), *self._rows.values()):
-            self._fail(row, exc)
-        self._rows.clear()
+    def _fail_all(self, error: TuttiError) -> None:
+        if self._prefetched:
+            self._prefetched[1].cancel()
+            self._prefetched = None
+        rows, self._rows = self._rows, {}
+        for row in rows.values():
+            self._fail(row, error)
 
-    # -- the loop ------------------------------------------------------------------------------------------------
+    def _frame_s(self, row: Row) -> float:
+        """Predicted seconds of the vocoder for a frame of a long row."""
+        return self.scheduler.predict(Key(row.checkpoint, "vocoder"), MIN_FRAMES) / MIN_FRAMES
+
+    # -- the loop --------------------------------------------------------------------------------------------------
 
     async def _run(self) -> None:
         while True:
             try:
                 await self._turn()
-            except Exception:  # noqa: BLE001 - whatever it was, all who wait are told
-                self._begin_anew()
+            except Exception:  # noqa: BLE001 - whatever it was, every waiting row is told
+                self._reset()
 
     async def _turn(self) -> None:
-        """One batch, or a wait until there may be one."""
-        run = self._ahead or self._form(self.scheduler.next_batch(self._clock()))
-        self._ahead = None
+        """Run one batch, or wait until there may be one."""
+        started = self._prefetched or self._start(self.scheduler.next_batch(self._clock()))
+        self._prefetched = None
         self._stats.queue(self.scheduler.waiting(), self.scheduler.backlog_s(self._clock()))
-        if run is not None:
-            await self._do(run)
+        if started is not None:
+            await self._finish(*started)
             return
         now = self._clock()
         wake_at = self.scheduler.wake_at(now)
-        await self._somebody(None if wake_at is None else max(0.0, wake_at - now))
-
-    async def _somebody(self, most_s: float | None) -> None:
-        """Until somebody comes, but no longer than that."""
-        self._work.clear()
+        self._wake.clear()
         with suppress(TimeoutError):
-            async with asyncio.timeout(most_s):
-                await self._work.wait()
+            async with asyncio.timeout(None if wake_at is None else max(0.0, wake_at - now)):
+                await self._wake.wait()
 
-    def _begin_anew(self) -> None:
-        """A defect of ours: nobody knows any more who waits for what, so all are told, and others can come."""
-        log.critical("the batching failed and begins anew", exc_info=True)
-        self.scheduler = self.scheduler.emptied()  # first of all: the old one may fail at anything
-        self._fail_all(ModelFailed("the batching failed, not for anything in this request; ask again"))
+    def _reset(self) -> None:
+        """Start again with an empty scheduler after a defect of ours: its state cannot be trusted any more."""
+        log.critical("the batcher failed and starts again", exc_info=True)
+        self.scheduler = self.scheduler.emptied()  # first: anything else may fail with the old one
+        self._fail_all(ModelFailed("the batching failed, not because of this request; send it again"))
 
-    def _form(self, batch: Batch | None) -> Run | None:
-        """The batch with its rows, which wait no longer: the worker has them."""
+    def _start(self, batch: Batch | None) -> Started | None:
+        """Send a batch to the worker; both stages in one call if no other row waits for one of them."""
         if batch is None:
             return None
         rows = [self._rows[job] for job in batch.jobs]
+        timeout_s = max(MIN_HANG_S, HANG_FACTOR * (batch.predicted_s + sum(job.later_s for job in batch.jobs)))
+        checkpoint = batch.key.checkpoint
+        if batch.key.stage == "vocoder":
+            spans = {row.id: row.span for row in rows if row.span}
+            return batch, self.worker.vocoder(checkpoint, [row.id for row in rows], timeout_s, spans)
+        utterances = [(row.id, row.utterance) for row in rows]
+        if len(self._rows) == len(rows) and not any(row.is_incremental for row in rows):
+            return batch, self.worker.both(checkpoint, utterances, timeout_s)
+        return batch, self.worker.acoustic(checkpoint, utterances, timeout_s)
+
+    async def _finish(self, batch: Batch, result: asyncio.Future[Any]) -> None:
+        """Wait for a batch and apply its result."""
+        started_s = self._clock()
         for job in batch.jobs:
-            del self._rows[job]
-        on = batch.key.stage == "acoustic" and not self._rows and not any(row.ask.early for row in rows)
-        return Run(batch, rows, on, self._ask(batch, rows, on))
-
-    def _ask(self, batch: Batch, rows: Sequence[Row], on: bool) -> asyncio.Future[Any]:
-        timeout_s = max(HANG_S, HANG * batch.predicted_s)
-        if batch.key.stage == "acoustic":
-            asked = [(row.id, row.ask.utterance) for row in rows]
-            return self.worker.acoustic(batch.key.checkpoint, asked, timeout_s, on=on)
-        spans = {row.id: row.span for row in rows if row.span}
-        return self.worker.vocoder(batch.key.checkpoint, [row.id for row in rows], timeout_s, spans)
-
-    async def _do(self, run: Run) -> None:
-        """One batch through its stage, and what became of it."""
-        self._running, started_s = run, self._clock()
-        for job, row in zip(run.batch.jobs, run.rows, strict=True):
-            row.queue_s += started_s - job.arrived_s
-        self._stats.started(self.name, run.batch, started_s, [row.ask.stream for row in run.rows])
-        looking = asyncio.get_running_loop().call_later(LOOK * run.batch.predicted_s, self._look_ahead)
+            self._rows[job].queue_s += started_s - job.arrived_s
+        self._stats.started(self.name, batch, started_s)
+        prefetch = asyncio.get_running_loop().call_later(PREFETCH_AT * batch.predicted_s, self._prefetch)
         try:
-            found = await run.answer
-        except WorkerLost as exc:
-            self._stats.broke(self.name, "lost")
-            self._lost(run, exc)
+            value = await result
         except TuttiError as exc:
-            self._stats.broke(self.name, "failed")
-            self._broke(run.batch, run.rows, exc)
-        else:
-            took_s = self._clock() - started_s
-            self._pass(run, found, took_s)
-            self.scheduler.freed(run.batch, took_s, self._clock())
-            self._stats.finished(self.name, run.batch, took_s, self.scheduler.cost_error(run.batch.key))
-            if not self._rows and self._ahead is None:
-                await self._somebody(LESSON_S)
-            self.scheduler.learn(run.batch, took_s)
+            value = exc
         finally:
-            looking.cancel()
+            prefetch.cancel()
+        if batch.jobs[0] not in self._rows:
+            return  # the batcher was reset meanwhile
+        if isinstance(value, WorkerLost):
+            self._stats.failed(self.name, "lost")
+            self._lost(batch, value)
+        elif isinstance(value, TuttiError):
+            self._stats.failed(self.name, "failed")
+            self._bisect(batch, value)
+        elif isinstance(value, BothStages):
+            self._both_stages_done(batch, value, started_s)
+        else:
+            self._stage_done(batch, value, self._clock() - started_s)
         self._stats.worker(self.name, self.worker.status)
 
-    def _look_ahead(self) -> None:
-        """If it is clear what runs next, the worker is told before it is free, and need not wait for us."""
-        if self._running and self._running.on:
-            return  # it goes on by itself
+    def _prefetch(self) -> None:
+        """Send the next batch before the worker is free, if nothing can change it any more."""
         try:
-            self._ahead = self._form(self.scheduler.next_batch_ahead(self._clock()))
-        except Exception:  # noqa: BLE001 - as above
-            self._begin_anew()
+            self._prefetched = self._start(self.scheduler.next_batch(self._clock(), prefetch=True))
+        except Exception:  # noqa: BLE001 - as in `_run`
+            self._reset()
 
-    def _pass(self, run: Run, found: Found, took_s: float) -> None:
-        """The rows go on: to the vocoder, to which the worker may have gone on with them, or to whoever asked."""
-        batch, rows = run.batch, run.rows
+    def _stage_done(self, batch: Batch, values: Sequence[Any], took_s: float) -> None:
+        """Pass the rows of a batch on: from the acoustic stage to the vocoder, from there to their callers."""
+        rows = [self._rows.pop(job) for job in batch.jobs]
         if batch.key.stage == "vocoder":
-            self._hand_out(deque(zip(rows, cast(Sequence[Samples], found), strict=True)), took_s, batch.rows)
-            return
-        read = []
-        for row, frames in zip(rows, found, strict=True):
-            if row.answer.done():
-                self.worker.forget([row.id])
-                continue
-            row.durations, row.acoustic_s = cast(NDArray[np.int64], frames), took_s
-            read.append(self._sound(row))
-        if run.on and read:
-            self._ahead = self._form(self.scheduler.begun(read, self._clock()))
+            self._deliver(deque(zip(rows, values, strict=True)), took_s, batch.rows)
         else:
-            for job in read:
-                self._add(job)
+            for row, durations in zip(rows, values, strict=True):
+                row.durations, row.acoustic_s = durations, took_s
+                if row.future.done():
+                    self.worker.forget([row.id])
+                else:
+                    self._add(row, self._vocoder_job(row))
+        self._learn(batch, took_s)
 
-    def _hand_out(self, sounds: deque[tuple[Row, Samples]], took_s: float, n_rows: int) -> None:
-        """The most urgent first, a few at a time: what their listeners do with it must not keep the worker waiting."""
-        for _ in range(min(AT_ONCE, len(sounds))):
-            row, samples = sounds.popleft()
-            if not row.answer.done():
-                self._heard(row, samples, Timing(0.0, row.queue_s, row.acoustic_s, took_s, n_rows))
-        if sounds:
-            asyncio.get_running_loop().call_soon(self._hand_out, sounds, took_s, n_rows)
+    def _both_stages_done(self, batch: Batch, value: BothStages, started_s: float) -> None:
+        """Deliver the rows of a call that ran both stages, and account for each stage."""
+        rows = [self._rows.pop(job) for job in batch.jobs]
+        for row, durations in zip(rows, value.durations, strict=True):
+            row.durations, row.acoustic_s = durations, value.acoustic_s
+        jobs = [self._vocoder_job(row) for row in rows]
+        self._deliver(deque(zip(rows, value.samples, strict=True)), value.vocoder_s, batch.rows)
+        self._learn(batch, value.acoustic_s)
+        for job in jobs:
+            job.arrived_s = started_s + value.acoustic_s
+        vocoder = self.scheduler.fused_batch(jobs, self._clock())
+        self._stats.started(self.name, vocoder, jobs[0].arrived_s)
+        self._learn(vocoder, value.vocoder_s)
 
-    def _heard(self, row: Row, samples: Samples, timing: Timing) -> None:
-        """Answers whoever waits; a row with stretches left goes on."""
-        answer = row.answer
-        if not row.sounded(samples, self._a_frame_s(row), self._clock()):
-            answer.set_result(Take(samples, row.durations, timing))
+    def _learn(self, batch: Batch, took_s: float) -> None:
+        self.scheduler.finished(batch, took_s, self._clock())
+        self._stats.finished(self.name, batch, took_s, self.scheduler.cost_error(batch.key))
+
+    def _deliver(self, audio: deque[tuple[Row, Samples]], took_s: float, n_rows: int) -> None:
+        """Answer the callers, the most urgent first, a few in each turn of the event loop."""
+        for _ in range(min(ROWS_PER_TURN, len(audio))):
+            row, samples = audio.popleft()
+            if not row.future.done():
+                self._answer(row, samples, Timing(0.0, row.queue_s, row.acoustic_s, took_s, n_rows))
+        if audio:
+            asyncio.get_running_loop().call_soon(self._deliver, audio, took_s, n_rows)
+
+    def _answer(self, row: Row, samples: Samples, timing: Timing) -> None:
+        """Hand the samples to the caller, and queue the next span if there is one."""
+        future = row.future
+        log.info(
+            "chunk spoken stream=%d class=%s rows=%d queue=%.1fms acoustic=%.1fms vocoder=%.1fms",
+            row.stream, row.priority, timing.batch_rows, *(1000 * s for s in astuple(timing)[1:4]),
+        )  # fmt: skip
+        if not row.span_done(samples, self._frame_s(row), self._clock()):
+            future.set_result(RowAudio(samples, row.durations, timing))
             self._stats.ended("spoken")
             return
         row.queue_s = row.acoustic_s = 0.0
-        row.answer = asyncio.get_running_loop().create_future()
-        row.answer.add_done_callback(lambda then: self._forget(row) if then.cancelled() else then.exception())
-        answer.set_result(Take(samples, row.durations, timing, row.answer))
-        self._add(self._sound(row))
+        row.future = asyncio.get_running_loop().create_future()
+        self._watch(row)
+        future.set_result(RowAudio(samples, row.durations, timing, row.future))
+        self._add(row, self._vocoder_job(row))
 
-    def _broke(self, batch: Batch, rows: Sequence[Row], exc: TuttiError) -> None:
-        """One bad row must not cost the others: halves run again, down to the row that is to blame."""
+    # -- failures --------------------------------------------------------------------------------------------------
+
+    def _bisect(self, batch: Batch, error: TuttiError) -> None:
+        """Run the halves of a failed batch again, down to the row that is to blame."""
         now = self._clock()
         if batch.rows == 1:
             self.scheduler.lost(batch, now)
-            self._fail(rows[0], exc)
+            self._fail(self._rows.pop(batch.jobs[0]), error)
             return
-        log.warning("batch failed, its halves run apart stage=%s rows=%d: %s", batch.key.stage, batch.rows, exc)
-        self._stats.retried("device_full" if isinstance(exc, DeviceFull) else "bisected", batch.rows)
-        self._rows.update(zip(batch.jobs, rows, strict=True))
-        if isinstance(exc, DeviceFull):
+        log.warning("batch failed, running its halves stage=%s rows=%d: %s", batch.key.stage, batch.rows, error)
+        self._stats.retried("device_full" if isinstance(error, DeviceFull) else "bisected", batch.rows)
+        if isinstance(error, DeviceFull):
             self.scheduler.device_full(batch, now)
         else:
             self.scheduler.failed(batch, now)
-        for row in rows:
-            if row.answer.done():  # its caller left while the batch ran
+        for row in [self._rows[job] for job in batch.jobs]:
+            if row.future.done():  # cancelled while the batch ran
                 self._unqueue(row)
 
-    def _lost(self, run: Run, exc: WorkerLost) -> None:
-        """The worker died with all it held: every row starts again, those of this batch once."""
-        self.scheduler.lost(run.batch, self._clock())
-        for row in run.rows:
+    def _lost(self, batch: Batch, error: WorkerLost) -> None:
+        """Start every row again after the worker died with all frames; those of the running batch only once."""
+        self.scheduler.lost(batch, self._clock())
+        for job in batch.jobs:
+            row = self._rows[job]
             row.n_lost += 1
             if row.n_lost >= MAX_LOST:
-                self._fail(row, exc)
-        between = [job for job in self._rows if job.key.stage == "vocoder"]
-        for job in between:
-            self.scheduler.cancel(job)
-        again = [row for row in (*run.rows, *self._recalled(), *map(self._rows.pop, between)) if not row.answer.done()]
-        log.warning("worker lost, rows start again rows=%d: %s", len(again), exc)
-        self._stats.retried("worker_lost", len(again))
-        for row in again:
-            self._read(row)
-
-    def _recalled(self) -> Sequence[Row]:
-        """The rows of the batch that the worker would have run next; they are not to blame for its end."""
-        run, self._ahead = self._ahead, None
-        if run is None:
-            return ()
-        run.answer.cancel()
-        self.scheduler.lost(run.batch, self._clock())
-        return run.rows
-
-    def _a_frame_s(self, row: Row) -> float:
-        """What the vocoder takes for a frame of a long row."""
-        return self.scheduler.predict(Key(row.ask.checkpoint, "vocoder"), WORTH) / WORTH
+                self._fail(row, error)
+        lost = list(batch.jobs)
+        if self._prefetched:  # not to blame: it had not started
+            next_batch, result = self._prefetched
+            self._prefetched = None
+            result.cancel()
+            self.scheduler.lost(next_batch, self._clock())
+            lost += next_batch.jobs
+        for job in [job for job in self._rows if job.key.stage == "vocoder"]:
+            if self.scheduler.cancel(job):
+                lost.append(job)
+        rows = [row for row in map(self._rows.pop, lost) if not row.future.done()]
+        log.warning("worker lost, starting rows again rows=%d: %s", len(rows), error)
+        self._stats.retried("worker_lost", len(rows))
+        for row in rows:
+            self._add(row, self._acoustic_job(row))

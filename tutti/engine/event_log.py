@@ -1,7 +1,7 @@
-"""The last moments of the batching, each noted as a small tuple where it happens, told only to those who watch."""
+"""A ring buffer of the latest batching events, for whoever watches."""
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from itertools import islice
 from time import monotonic
 from typing import Literal, NamedTuple
@@ -10,21 +10,20 @@ from tutti.batching.job import Batch
 
 Outcome = Literal["done", "failed", "lost"]
 Event = Literal["spoken", "failed", "cancelled", "rejected", "underrun", "retried"]
-LENGTH = 2048  # moments; a batch of 64 rows is some 13 kB, one of a processor below 1 kB
+LENGTH = 2048  # events; a batch of 64 rows takes some 13 kB, one of a CPU below 1 kB
 
 
-class Began(NamedTuple):
-    """A batch went to its worker."""
+class BatchStarted(NamedTuple):
+    """A batch was started."""
 
     at_s: float
     number: int
     worker: str
     batch: Batch
-    streams: Sequence[int]  # whose each of its rows is
 
 
-class Ended(NamedTuple):
-    """It came back; without seconds where it broke."""
+class BatchEnded(NamedTuple):
+    """A batch ended; without seconds if it failed."""
 
     at_s: float
     number: int
@@ -32,7 +31,7 @@ class Ended(NamedTuple):
     outcome: Outcome
 
 
-class First(NamedTuple):
+class FirstAudio(NamedTuple):
     """The first audio of a stream was handed over."""
 
     at_s: float
@@ -40,47 +39,47 @@ class First(NamedTuple):
     in_time: bool
 
 
-class Heard(NamedTuple):
-    """A chunk was handed over."""
+class AudioSent(NamedTuple):
+    """Audio of a chunk was handed over."""
 
     at_s: float
     audio_s: float
     in_time: bool
 
 
-class Happened(NamedTuple):
-    """Something that is only counted."""
+class EventCounted(NamedTuple):
+    """An event that is only counted."""
 
     at_s: float
     event: Event
     n: int
 
 
-class Turned(NamedTuple):
-    """Another policy was put in force."""
+class PolicyChanged(NamedTuple):
+    """The policy was changed."""
 
     at_s: float
     before: str
     policy: str
 
 
-Moment = Began | Ended | First | Heard | Happened | Turned
+LogEvent = BatchStarted | BatchEnded | FirstAudio | AudioSent | EventCounted | PolicyChanged
 
 
 class EventLog:
-    """A ring: the newest moment pushes out the oldest. To note one costs an append, whoever watches."""
+    """A ring buffer: the newest event replaces the oldest; adding one is an append."""
 
     def __init__(self, length: int = LENGTH, clock: Callable[[], float] = monotonic) -> None:
         self.clock = clock
-        self.began_s = clock()
-        self.n_noted = 0
-        self._moments: deque[Moment] = deque(maxlen=length)
+        self.started_s = clock()
+        self.n_added = 0
+        self._events: deque[LogEvent] = deque(maxlen=length)
 
-    def note(self, moment: Moment) -> None:
-        self.n_noted += 1
-        self._moments.append(moment)
+    def add(self, event: LogEvent) -> None:
+        self.n_added += 1
+        self._events.append(event)
 
-    def since(self, n: int) -> list[Moment]:
-        """Those after the first `n` that were ever noted, oldest first, as far as they are still there."""
-        n_new = min(self.n_noted - n, len(self._moments))
-        return list(islice(reversed(self._moments), n_new))[::-1]
+    def since(self, n: int) -> list[LogEvent]:
+        """The events after the first `n` ever added, oldest first, as far as they are still kept."""
+        n_new = min(self.n_added - n, len(self._events))
+        return list(islice(reversed(self._events), n_new))[::-1]

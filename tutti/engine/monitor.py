@@ -1,34 +1,33 @@
-"""Where one sees everybody who waits and how they are led, and may lead them otherwise for a while."""
+"""What an operator sees of the batching, over all workers, and the switch for the active policy."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from math import isfinite
-from typing import get_args
 
-from tutti.batching.job import Job, Priority, StageName
+from tutti.batching.job import PRIORITIES, STAGES, Job, Priority, StageName
 from tutti.batching.policies import Policy, Window
 from tutti.engine.batcher import Batcher
-from tutti.engine.event_log import Turned
+from tutti.engine.event_log import PolicyChanged
 from tutti.engine.stats import BatchStats
 from tutti.errors import InvalidInput
 
-STAGES: tuple[StageName, ...] = get_args(StageName)
-CLASSES: tuple[Priority, ...] = get_args(Priority)
-SHOWN = 40  # jobs of each stage's queue
+__all__ = ["PRIORITIES", "STAGES", "Monitor", "StageQueue"]
+
+MAX_JOBS = 40  # shown of each stage's queue
 
 
 @dataclass(frozen=True, slots=True)
-class Queue:
-    """Who waits for one stage: how many of each class, and the oldest of them, each with its stream."""
+class StageQueue:
+    """The jobs that wait for one stage: how many of each priority, and the oldest of them."""
 
-    kinds: Mapping[Priority, int]
-    oldest: Sequence[tuple[Job, int]]
+    n_by_priority: Mapping[Priority, int]
+    oldest: Sequence[Job]
 
 
 class Monitor:
-    """All workers of one engine, seen together. The policy changes between two batches, of all of them at once."""
+    """All workers of one engine, seen together. A change of policy takes effect between two batches."""
 
     def __init__(
         self,
@@ -46,7 +45,7 @@ class Monitor:
 
     @property
     def policy(self) -> str:
-        """The one in force."""
+        """Name of the active policy."""
         return type(self._batchers[0].scheduler.policy).__name__.lower()
 
     @property
@@ -58,36 +57,36 @@ class Monitor:
         return tuple(batcher.name for batcher in self._batchers)
 
     def use(self, name: str) -> None:
-        """Puts a policy in force from the next batch on."""
+        """Activate a policy from the next batch on."""
         if name not in self._policies:
             raise InvalidInput(f"no policy {name!r} here; there is {', '.join(self._policies)}", param="policy")
         if name == self.policy:
             return
-        self.batch_stats.events.note(Turned(self.batch_stats.events.clock(), self.policy, name))
+        self.batch_stats.events.add(PolicyChanged(self.batch_stats.events.clock(), self.policy, name))
         for batcher in self._batchers:
             batcher.use(self._policies[name])
 
     def others(self, caller: str) -> bool:
-        """Whether work of anyone else waits or runs."""
+        """Whether jobs of any other caller wait or run."""
         return any(batcher.scheduler.callers() - {caller} for batcher in self._batchers)
 
-    def queues(self) -> dict[StageName, Queue]:
-        found: dict[StageName, Queue] = {}
+    def queues(self) -> dict[StageName, StageQueue]:
+        stages: dict[StageName, StageQueue] = {}
         for stage in STAGES:
-            here = [(b, room) for b in self._batchers for room in b.scheduler.rooms if room.key.stage == stage]
-            kinds: Counter[Priority] = sum((room.kinds for _, room in here), Counter())
-            oldest = [(job, b.stream_of(job)) for b, room in here for job in islice(room, SHOWN)]
-            if len(here) > 1:  # each room keeps the order of arrival, but only its own
-                oldest = sorted(oldest, key=_arrived)[:SHOWN]
-            found[stage] = Queue({kind: kinds[kind] for kind in CLASSES}, oldest)
-        return found
+            queues = [q for batcher in self._batchers for q in batcher.scheduler.queues if q.key.stage == stage]
+            n_by_priority: Counter[Priority] = sum((queue.n_by_priority for queue in queues), Counter())
+            oldest = [job for queue in queues for job in islice(queue, MAX_JOBS)]
+            if len(queues) > 1:  # each queue keeps the order of arrival, but only its own
+                oldest = sorted(oldest, key=lambda job: job.arrived_s)[:MAX_JOBS]
+            stages[stage] = StageQueue({name: n_by_priority[name] for name in PRIORITIES}, oldest)
+        return stages
 
     def backlog_s(self) -> float:
-        """Device time until all that wait would have run, of the worker that has most before it."""
+        """Device seconds until all waiting jobs have run, of the worker with the most."""
         return max(batcher.backlog_s for batcher in self._batchers)
 
     def settings(self) -> dict[str, bool | int | float | None]:
-        """What the batching is set to, by the names of the settings where there is one."""
+        """The configuration of the batching, by the names of the settings where there is one."""
         limits = self._batchers[0].scheduler.limits
         window = next((policy for policy in self._policies.values() if isinstance(policy, Window)), Window())
         return {
@@ -103,7 +102,3 @@ class Monitor:
             "max_batch_frames": limits.max_padded.get("vocoder"),
             "max_batch_text": limits.max_text,
         }
-
-
-def _arrived(waits: tuple[Job, int]) -> float:
-    return waits[0].arrived_s

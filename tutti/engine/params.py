@@ -1,6 +1,8 @@
-"""Check how a text shall be spoken before anything is spoken."""
+"""Check how a text shall be spoken, and apply what is a preset of other parameters."""
 
-from tutti.model.prosody import check_prosody, emotion
+from dataclasses import replace
+
+from tutti.model.prosody import check_prosody, clamp_speed, combine, find_emotion
 from tutti.model.validation import check_speed
 from tutti.speech import Prosody, SpeechParams
 from tutti.text.language import language
@@ -16,7 +18,23 @@ def check_params(params: SpeechParams) -> None:
     check_speed(params.speed)
     check_prosody(Prosody(params.pitch, params.pitch_range, params.energy))
     if params.emotion is not None:
-        emotion(params.emotion)
+        find_emotion(params.emotion)
     if params.language is not None:
         language(params.language)
     UserLexicon.of(params.lexicon)
+
+
+def apply_emotion(params: SpeechParams) -> SpeechParams:
+    """The same parameters with the emotion applied to speed, pitch, pitch range and energy."""
+    if params.emotion is None:
+        return params
+    preset = find_emotion(params.emotion)
+    prosody = combine(Prosody(params.pitch, params.pitch_range, params.energy), preset.prosody)
+    return replace(
+        params,
+        speed=clamp_speed(params.speed * preset.speed),
+        pitch=prosody.pitch,
+        pitch_range=prosody.pitch_range,
+        energy=prosody.energy,
+        emotion=None,
+    )

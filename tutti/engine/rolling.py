@@ -1,48 +1,46 @@
-"""The last seconds in numbers: sums that forget, and percentiles. Pure: told the time."""
+"""Sums and values over the last seconds. Pure: the time is an argument."""
 
 from collections import Counter, defaultdict, deque
-from collections.abc import Sequence
-from math import ceil
 
-MOST = 512  # values of which percentiles are taken: enough for the 99th, cheap to sort ten times a second
+MAX_VALUES = 512  # values kept for percentiles: enough for the 99th, cheap to sort ten times a second
 
 
 class Sums:
-    """What was counted in the last `over_s` seconds, by name."""
+    """Sums over the last `over_s` seconds, by name."""
 
     def __init__(self, over_s: float) -> None:
         self._over_s = over_s
-        self._facts: deque[tuple[float, str, float]] = deque()
+        self._entries: deque[tuple[float, str, float]] = deque()
         self._sums: defaultdict[str, float] = defaultdict(float)
         self._n: Counter[str] = Counter()
 
     def add(self, at_s: float, name: str, amount: float = 1.0) -> None:
-        self._facts.append((at_s, name, amount))
+        self._entries.append((at_s, name, amount))
         self._sums[name] += amount
         self._n[name] += 1
 
     def forget(self, now: float) -> None:
-        while self._facts and self._facts[0][0] < now - self._over_s:
-            _, name, amount = self._facts.popleft()
+        while self._entries and self._entries[0][0] < now - self._over_s:
+            _, name, amount = self._entries.popleft()
             self._sums[name] -= amount
             self._n[name] -= 1
-            if not self._n[name]:  # and no rounding error outlives what it came from
+            if not self._n[name]:  # so that no rounding error remains
                 del self._sums[name]
 
     def __getitem__(self, name: str) -> float:
         return self._sums.get(name, 0.0)
 
     def ratio(self, part: str, whole: str) -> float | None:
-        """None where there is no whole."""
+        """None if the whole is zero."""
         return self[part] / self[whole] if self[whole] else None
 
 
 class Spread:
-    """The values of the last `over_s` seconds, at most the last 512 of them."""
+    """The values of the last `over_s` seconds, at most the last 512."""
 
     def __init__(self, over_s: float) -> None:
         self._over_s = over_s
-        self._values: deque[tuple[float, float]] = deque(maxlen=MOST)
+        self._values: deque[tuple[float, float]] = deque(maxlen=MAX_VALUES)
 
     def add(self, at_s: float, value: float) -> None:
         self._values.append((at_s, value))
@@ -52,10 +50,5 @@ class Spread:
             self._values.popleft()
 
     def values(self) -> list[float]:
-        """From the smallest to the largest."""
+        """In ascending order."""
         return sorted(value for _, value in self._values)
-
-
-def percentile(ordered: Sequence[float], p: float) -> float | None:
-    """The smallest value that at least `p` per cent of them do not pass; none of none."""
-    return ordered[max(0, ceil(p / 100 * len(ordered)) - 1)] if ordered else None

@@ -1,12 +1,21 @@
-"""What the batching did: for people (`as_dict`), for the log, and for Prometheus, noted once where it happens."""
+"""Count what the batching does: for people (`as_dict`), for the log, for the event log and for Prometheus."""
 
 import logging
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Literal
 
 from tutti.batching.job import Batch, Priority
-from tutti.engine.event_log import Began, Ended, Event, EventLog, First, Happened, Heard, Outcome
+from tutti.engine.event_log import (
+    AudioSent,
+    BatchEnded,
+    BatchStarted,
+    Event,
+    EventCounted,
+    EventLog,
+    FirstAudio,
+    Outcome,
+)
 from tutti.metrics import Metrics
 from tutti.worker.messages import Status
 
@@ -14,33 +23,32 @@ log = logging.getLogger(__name__)
 
 
 class BatchStats:
-    """The books of one engine."""
+    """Statistics of one engine."""
 
     def __init__(self, metrics: Metrics | None = None, events: EventLog | None = None) -> None:
         self.metrics = metrics or Metrics()
         self.events = events or EventLog()
-        self._n_begun = 0
-        self._running: dict[str, int] = {}  # the number of the batch, by worker
+        self._n_started = 0
+        self._running: dict[str, int] = {}  # number of the batch, by worker
         self.reset()
 
     def reset(self) -> None:
-        """Forget what was counted for people; Prometheus counters never go back."""
-        self._sizes: Counter[int] = Counter()  # of vocoder batches: each row of speech passes there once
+        """Clear what `as_dict` shows; Prometheus counters never go back."""
+        self._sizes: Counter[int] = Counter()  # rows of vocoder batches: every row passes there once
         self._reasons: Counter[str] = Counter()
         self._outcomes: Counter[str] = Counter()
         self._batches: Counter[str] = Counter()
         self._busy_s: defaultdict[str, float] = defaultdict(float)
-        self._waits_s, self._n_waits, self._longest_wait_s = 0.0, 0, 0.0
+        self._waits_s, self._n_waits, self._max_wait_s = 0.0, 0, 0.0
         self._used, self._padded = 0, 0
         self._audio_s = 0.0
 
-    def started(self, worker: str, batch: Batch, now: float, streams: Sequence[int]) -> None:
-        """`streams` says whose each row is."""
+    def started(self, worker: str, batch: Batch, now: float) -> None:
         stage = batch.key.stage
         log.info("batch started worker=%s stage=%s rows=%d reason=%s", worker, stage, batch.rows, batch.reason)
-        self._n_begun += 1
-        self._running[worker] = self._n_begun
-        self.events.note(Began(now, self._n_begun, worker, batch, streams))
+        self._n_started += 1
+        self._running[worker] = self._n_started
+        self.events.add(BatchStarted(now, self._n_started, worker, batch))
         self._batches[stage] += 1
         self._reasons[batch.reason] += 1
         if stage == "vocoder":
@@ -51,8 +59,8 @@ class BatchStats:
             waited_s = now - job.arrived_s
             self._waits_s += waited_s
             self._n_waits += 1
-            self._longest_wait_s = max(self._longest_wait_s, waited_s)
-            self.metrics.queue_wait.labels(job.kind).observe(waited_s)
+            self._max_wait_s = max(self._max_wait_s, waited_s)
+            self.metrics.queue_wait.labels(job.priority).observe(waited_s)
         self.metrics.batch_rows.labels(stage).observe(batch.rows)
         self.metrics.batch_padded.labels(stage).observe(batch.padded)
         self.metrics.padding.labels(stage).observe(batch.waste)
@@ -64,55 +72,55 @@ class BatchStats:
             "batch completed worker=%s stage=%s rows=%d padded=%d waste=%.0f%% took=%.1fms",
             worker, stage, batch.rows, batch.padded, 100 * batch.waste, 1000 * took_s,
         )  # fmt: skip
-        self._over(worker, took_s, "done")
+        self._batch_ended(worker, took_s, "done")
         self._busy_s[stage] += took_s
         self.metrics.batch_seconds.labels(stage).observe(took_s)
         self.metrics.cost_error.labels(*batch.key).set(cost_error)
 
-    def broke(self, worker: str, outcome: Outcome) -> None:
-        """The batch of this worker brought no result."""
-        self._over(worker, None, outcome)
+    def failed(self, worker: str, outcome: Outcome) -> None:
+        """The batch of this worker had no result."""
+        self._batch_ended(worker, None, outcome)
 
     def queue(self, waiting: Mapping[Priority, int], backlog_s: float) -> None:
-        for kind, n in waiting.items():
-            self.metrics.waiting.labels(kind).set(n)
+        for priority, n in waiting.items():
+            self.metrics.waiting.labels(priority).set(n)
         self.metrics.backlog.set(backlog_s)
 
     def worker(self, name: str, status: Status) -> None:
-        """How much it holds, and how often it had to be started again."""
+        """Memory and restarts of a worker."""
         self.metrics.worker_bytes.labels(name, "resident").set(status.memory.resident_bytes)
         self.metrics.worker_bytes.labels(name, "device").set(status.memory.device_bytes)
         self.metrics.worker_restarts.labels(name).set(status.restarts)
 
     def ended(self, outcome: Literal["spoken", "failed", "cancelled"]) -> None:
-        self._happened(outcome)
+        self._count(outcome)
         self.metrics.rows.labels(outcome).inc()
 
-    def rejected(self, kind: Priority) -> None:
-        self._happened("rejected")
-        self.metrics.rejected.labels(kind).inc()
+    def rejected(self, priority: Priority) -> None:
+        self._count("rejected")
+        self.metrics.rejected.labels(priority).inc()
 
     def first_audio(self, after_s: float, *, in_time: bool = True) -> None:
-        self.events.note(First(self.events.clock(), after_s, in_time))
+        self.events.add(FirstAudio(self.events.clock(), after_s, in_time))
         self.metrics.first_audio.observe(after_s)
         self.metrics.first_late.inc(not in_time)
 
     def heard(self, audio_s: float, *, in_time: bool, soon: bool = True) -> None:
-        """A chunk was handed to its caller; a first one may be in time and yet not as soon as it should."""
-        self.events.note(Heard(self.events.clock(), audio_s, in_time and soon))
+        """Audio was handed to its caller; first audio may cause no gap and still come after its target (not `soon`)."""
+        self.events.add(AudioSent(self.events.clock(), audio_s, in_time and soon))
         self._audio_s += audio_s
         self.metrics.audio.inc(audio_s)
         self.metrics.good_audio.inc(audio_s if in_time and soon else 0.0)
         if not in_time:
-            self._happened("underrun")
+            self._count("underrun")
             self.metrics.underruns.inc()
 
-    def retried(self, why: str, n_rows: int) -> None:
-        self._happened("retried", n_rows)
-        self.metrics.retried.labels(why).inc(n_rows)
+    def retried(self, reason: str, n_rows: int) -> None:
+        self._count("retried", n_rows)
+        self.metrics.retried.labels(reason).inc(n_rows)
 
     def as_dict(self) -> dict[str, Any]:
-        """As the requirement documents name them."""
+        """All figures, with the field names of the requirement documents."""
         n_batches, n_rows = self._sizes.total(), sum(rows * n for rows, n in self._sizes.items())
         return {
             "total_batches": n_batches,
@@ -126,15 +134,15 @@ class BatchStats:
             "timeout_fires": self._reasons["window"],
             "early_fires": self._reasons["early"],
             "avg_queue_wait_ms": 1000 * self._waits_s / self._n_waits if self._n_waits else 0.0,
-            "max_queue_wait_ms": 1000 * self._longest_wait_s,
+            "max_queue_wait_ms": 1000 * self._max_wait_s,
             "padding_ratio": 1 - self._used / self._padded if self._padded else 0.0,
             "outcomes": dict(self._outcomes),
             "audio_s": self._audio_s,
         }
 
-    def _over(self, worker: str, took_s: float | None, outcome: Outcome) -> None:
-        self.events.note(Ended(self.events.clock(), self._running.pop(worker, 0), took_s, outcome))
+    def _batch_ended(self, worker: str, took_s: float | None, outcome: Outcome) -> None:
+        self.events.add(BatchEnded(self.events.clock(), self._running.pop(worker, 0), took_s, outcome))
 
-    def _happened(self, event: Event, n: int = 1) -> None:
+    def _count(self, event: Event, n: int = 1) -> None:
         self._outcomes[event] += n
-        self.events.note(Happened(self.events.clock(), event, n))
+        self.events.add(EventCounted(self.events.clock(), event, n))

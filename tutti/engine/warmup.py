@@ -1,6 +1,6 @@
-"""What batches cost on this device: found by a short sweep at the first start, and kept for the next.
+"""Measure what batches cost on this device by a short sweep at the first start, and store it for the next.
 
-What traffic teaches is not kept: it is soon learned again, and the sweep saw shapes that traffic may never show.
+What is learned from traffic is not stored: it is soon learned again, and the sweep covers more layouts than traffic.
 """
 
 import logging
@@ -18,13 +18,13 @@ from tutti.worker.base import Worker
 
 log = logging.getLogger(__name__)
 
-SWEEP_S = 600.0  # one batch of the sweep: the first run of a shape may compile
-TIMES = 2  # each shape, of which the quicker counts: the first is cold, and whatever else the machine does only adds
+SWEEP_TIMEOUT_S = 600.0  # for one batch of the sweep: its first run may compile
+REPEATS = 2  # of each batch; the quicker one counts, since everything else only adds time
 
 
 @dataclass(frozen=True, slots=True)
 class WarmUp:
-    """The costs of one worker's checkpoints."""
+    """Sets the cost models of one worker."""
 
     path: Path
     costs: Mapping[Key, CostModel]
@@ -32,32 +32,32 @@ class WarmUp:
     n_rows: tuple[int, ...]  # how many of each run together
 
     async def __call__(self, worker: Worker) -> None:
-        """Takes what is known; sweeps over the checkpoints of which nothing is."""
-        known = cost.load(self.path)
+        """Load the stored costs; measure the checkpoints that have none."""
+        stored = cost.load(self.path)
         for key, learned in self.costs.items():
-            if key in known:
-                learned.start_from(known[key])
-        unknown = sorted({key.checkpoint for key in self.costs if key not in known})
-        for checkpoint in unknown:
+            if key in stored:
+                learned.start_from(stored[key])
+        missing = sorted({key.checkpoint for key in self.costs if key not in stored})
+        for checkpoint in missing:
             seen = await self._sweep(worker, checkpoint)
             for stage, samples in seen.items():
                 self.costs[Key(checkpoint, stage)].seed(samples)
             log.info("warm-up sweep checkpoint=%s batches=%d", checkpoint, sum(map(len, seen.values())))
-        if unknown:
-            self._keep()
+        if missing:
+            self._save()
 
-    def _keep(self) -> None:
-        """For the next start. A disk that cannot be written to costs the next start a sweep, and no more."""
+    def _save(self) -> None:
+        """Store the costs for the next start; a disk that cannot be written costs that start a sweep, no more."""
         try:
             cost.save(self.costs, self.path)
         except OSError as exc:
-            log.warning("costs are not kept in %s: %s", self.path, exc)
+            log.warning("costs cannot be stored in %s: %s", self.path, exc)
 
     async def _sweep(self, worker: Worker, checkpoint: str) -> dict[StageName, list[tuple[list[int], float]]]:
-        """Both stages on every number of rows of every length."""
+        """Run both stages on every number of rows of every length."""
         seen: dict[StageName, list[tuple[list[int], float]]] = {"acoustic": [], "vocoder": []}
         for row, n_rows in product(self.rows, self.n_rows):
-            passes = [await _timed(worker, checkpoint, [row] * n_rows) for _ in range(TIMES)]
+            passes = [await _timed(worker, checkpoint, [row] * n_rows) for _ in range(REPEATS)]
             for stage, found in seen.items():
                 found.append(min((one[stage] for one in passes), key=lambda sample: sample[1]))
         return seen
@@ -68,9 +68,9 @@ async def _timed(
 ) -> dict[StageName, tuple[list[int], float]]:
     ids = range(-len(rows), 0)  # no caller's row has such an id
     started_s = time.monotonic()
-    durations = await worker.acoustic(checkpoint, list(zip(ids, rows, strict=True)), SWEEP_S)
+    durations = await worker.acoustic(checkpoint, list(zip(ids, rows, strict=True)), SWEEP_TIMEOUT_S)
     read_s = time.monotonic()
-    await worker.vocoder(checkpoint, ids, SWEEP_S)
+    await worker.vocoder(checkpoint, ids, SWEEP_TIMEOUT_S)
     done_s = time.monotonic()
     return {
         "acoustic": ([len(row.tokens) for row in rows], read_s - started_s),

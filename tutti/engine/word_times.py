@@ -1,4 +1,4 @@
-"""From rows to one stream of speech: word times in seconds, pauses, joins."""
+"""Word times in seconds, pauses, and the joining of speeches."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -10,7 +10,7 @@ import numpy as np
 from tutti.speech import SAMPLE_RATE, SAMPLES_PER_FRAME, Samples, Speech, WordTime
 from tutti.text import vocab
 from tutti.text.chunk import Chunk
-from tutti.text.marks import bare
+from tutti.text.marks import strip_marks
 
 # What Kokoro's durations mean to an ear, measured against forced alignments (benchmarks/words.py): a sound is heard a
 # frame before its own frames; a word begins in the space before it; the last sound before a pause has the pause in it.
@@ -42,7 +42,7 @@ def word_times(text: str, chunk: Chunk, durations: np.ndarray) -> tuple[WordTime
         if times and times[-1].span == word.span:
             times[-1] = replace(times[-1], end_s=end_s)
         else:
-            times.append(WordTime(bare(text[slice(*word.span)]), start_s, end_s, word.span))
+            times.append(WordTime(strip_marks(text[slice(*word.span)]), start_s, end_s, word.span))
     return tuple(times)
 
 
@@ -65,12 +65,12 @@ def _seconds(frame: int) -> float:
 
 
 def words_starting_within(words: Sequence[WordTime], from_s: float, to_s: float) -> tuple[WordTime, ...]:
-    """The words that begin in this time; a word belongs to the stretch where it begins."""
+    """The words that start in this time; a word belongs to the span where it starts."""
     return tuple(word for word in words if from_s <= word.start_s < to_s)
 
 
 def covered_span(words: Sequence[WordTime]) -> tuple[int, int]:
-    """The stretch of the original text that these words read."""
+    """The part of the original text that these words cover."""
     return min((word.span[0] for word in words), default=0), max((word.span[1] for word in words), default=0)
 
 
@@ -82,16 +82,15 @@ def shift_time(speech: Speech, by_s: float) -> Speech:
     return replace(speech, words=tuple(words))
 
 
-def shift_span(speech: Speech, shift: int) -> Speech:
-    """The same speech, its places counted from where the whole text begins."""
-    if not shift:
+def shift_span(speech: Speech, by: int) -> Speech:
+    """The same speech, its offsets counted from the start of the whole text."""
+    if not by:
         return speech
     words = (
-        WordTime(word.word, word.start_s, word.end_s, (word.span[0] + shift, word.span[1] + shift))
-        for word in speech.words
+        WordTime(word.word, word.start_s, word.end_s, (word.span[0] + by, word.span[1] + by)) for word in speech.words
     )
     start, end = speech.span
-    return replace(speech, words=tuple(words), span=(start + shift, end + shift) if end else speech.span)
+    return replace(speech, words=tuple(words), span=(start + by, end + by) if end else speech.span)
 
 
 def silence(length_s: float) -> Samples:

@@ -1,16 +1,20 @@
 """Which padded shapes exist, and which rows share one: pure arithmetic.
 
-A graph is captured for each shape, so shapes are few; a row is padded to its shape, so shapes are close together.
+A CUDA graph is captured for each shape, so shapes are few; a row is padded to its shape, so shapes are close together.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import inf
 
+# Padded frames of one pass, by device. More would only need more memory: a CUDA device is fully busy long before, and a
+# processor outgrows its caches. The engine and the PyTorch backend both read this limit.
+MAX_PADDED_FRAMES = {"cuda": 32_768, "cpu": 2_000}
+
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Rows (by their place in the batch) that run together, and the shape they are padded to."""
+    """Rows (by index in the batch) that run together, and the shape they are padded to."""
 
     members: tuple[int, ...]
     n_rows: int
@@ -23,19 +27,22 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Ladder:
-    """Allowed lengths: steps of `step`, doubled at every doubling past `fine`, so padding stays below a fixed share."""
+    """Allowed lengths: multiples of `step`, which doubles at every doubling past `linear_to`.
+
+    So padding stays below a fixed share of a row.
+    """
 
     step: int
-    fine: int  # up to here the steps are even; a multiple of `step`
+    linear_to: int  # up to here the steps are equal; a multiple of `step`
 
     def fit(self, length: int) -> int:
         """The smallest allowed length that holds this one."""
-        step, end = self.step, self.fine
+        step, end = self.step, self.linear_to
         while length > end:
             step, end = 2 * step, 2 * end
         return max(1, -(-length // step)) * step
 
-    def upto(self, longest: int) -> list[int]:
+    def up_to(self, longest: int) -> list[int]:
         """All allowed lengths, until one holds `longest`."""
         lengths = [self.step]
         while lengths[-1] < longest:
@@ -45,28 +52,29 @@ class Ladder:
 
 @dataclass(frozen=True, slots=True)
 class Shapes:
-    """The shapes of one stage, and what a group costs beside its padded values, in values that could be padding."""
+    """The shapes of one stage, and the fixed cost of a group, in padded values that take as long."""
 
     rows: tuple[int, ...]
     ladder: Ladder
-    longest: int  # rows up to here find their shape captured; 0: nothing is captured
+    longest: int  # rows up to this length have a captured shape; 0: none is captured
     per_group: int
-    per_step: int = 0  # for each value of a group's length: an LSTM takes as many steps, however many rows it has
+    per_step: int = 0  # for each value of a group's length: an LSTM takes as many steps for any number of rows
 
     def cost(self, n_rows: int, length: int) -> int:
         return self.per_group + (n_rows + self.per_step) * length
 
     def group(self, lengths: Sequence[int], cap: int) -> list[Group]:
-        """Every row in exactly one group, at the least cost; no group passes `cap`, unless a single row does.
+        """Put each row in one group, at the least total cost; no group exceeds `cap`, except for a single row.
 
-        Rows of a cheapest grouping are neighbours once sorted by length, so the best cut is found from the left.
+        In the best grouping the rows of a group are neighbours in order of length, so dynamic programming over the
+        sorted rows finds it.
         """
         order = sorted(range(len(lengths)), key=lengths.__getitem__)
         fits = [self.ladder.fit(lengths[i]) for i in order]
-        # Of the first i rows: the least cost, and the rows of its last group.
+        # For the first i rows: the least cost, and the number of rows in its last group.
         costs, last = [0.0], [0]
         for end, length in enumerate(fits, 1):
-            # As many rows as a shape holds: fewer would cost the same, and leave more to the groups before.
+            # Fill the shape: fewer rows would cost the same, and leave more to the groups before.
             least, best_rows = inf, self.rows[0]
             for n_rows in self.rows:
                 if n_rows * length > cap and n_rows > self.rows[0]:
@@ -78,23 +86,23 @@ class Shapes:
                     break  # it holds them all
             costs.append(least)
             last.append(best_rows)
-        found: list[Group] = []
+        groups: list[Group] = []
         end = len(order)
         while end:
             start = max(0, end - last[end])
-            found.append(Group(tuple(order[start:end]), last[end], fits[end - 1]))
+            groups.append(Group(tuple(order[start:end]), last[end], fits[end - 1]))
             end = start
-        return found[::-1]
+        return groups[::-1]
 
-    def captured(self, cap: int) -> list[tuple[int, int]]:
+    def captured_shapes(self, cap: int) -> list[tuple[int, int]]:
         """(rows, length) of every group that `group` can make of rows up to `longest`."""
-        lengths = self.ladder.upto(self.longest) if self.longest else []
+        lengths = self.ladder.up_to(self.longest) if self.longest else []
         return [(n, length) for length in lengths for n in self.rows if n == 1 or n * length <= cap]
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The shapes of the three steps: read tokens, intone frames, sound them."""
+    """The shapes of the three passes: token encoder, pitch and energy curves, vocoder."""
 
     tokens: Shapes
     curves: Shapes
@@ -102,20 +110,20 @@ class Plan:
 
 
 ROWS = (1, 2, 4, 8, 16, 32, 64)
-FEW = (1, 4, 16, 64)
-# Costs as fitted on one H200 by benchmarks/gpu.py: a group of frames takes about as long as 4,000 padded ones, since
-# our kernels skip padding. A processor computes padding as it computes all else.
+FEW_ROWS = (1, 4, 16, 64)
+# Costs as fitted on one H200 by benchmarks/gpu.py: a group of frames takes about as long as 4,000 padded frames, since
+# our kernels skip padding. A processor computes padding like everything else.
 TOKENS = Shapes(ROWS, Ladder(16, 128), 512, per_group=2000, per_step=100)
-CURVES = Shapes(FEW, Ladder(32, 128), 1024, per_group=4000, per_step=32)
+CURVES = Shapes(FEW_ROWS, Ladder(32, 128), 1024, per_group=4000, per_step=32)
 FRAMES = Shapes(ROWS, Ladder(32, 128), 1024, per_group=4400)
 ON_CPU = Shapes(ROWS, Ladder(16, 256), 0, per_group=50)
 PLANS = {
     "full": Plan(TOKENS, CURVES, FRAMES),
     "reduced": Plan(
-        replace(TOKENS, rows=FEW, ladder=Ladder(32, 64), longest=256),
+        replace(TOKENS, rows=FEW_ROWS, ladder=Ladder(32, 64), longest=256),
         replace(CURVES, ladder=Ladder(64, 128), longest=512),
-        replace(FRAMES, rows=FEW, ladder=Ladder(64, 128), longest=512),
+        replace(FRAMES, rows=FEW_ROWS, ladder=Ladder(64, 128), longest=512),
     ),
     "off": Plan(replace(TOKENS, longest=0), replace(CURVES, longest=0), replace(FRAMES, longest=0)),
-    "cpu": Plan(ON_CPU, ON_CPU, replace(ON_CPU, rows=(1, 2))),  # more rows of frames than that outgrow its caches
+    "cpu": Plan(ON_CPU, ON_CPU, replace(ON_CPU, rows=(1, 2))),  # more rows of frames outgrow its caches
 }

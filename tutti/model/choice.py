@@ -1,4 +1,4 @@
-"""Kokoro as two stages, `acoustic` (tokens to frames) and `vocoder` (frames to samples), and the one door to it."""
+"""Choose and load a backend of Kokoro: ONNX Runtime or PyTorch, on a processor or a CUDA device."""
 
 import platform
 from ctypes import CDLL
@@ -26,7 +26,7 @@ PRECISIONS: dict[tuple[Backend, Device], tuple[Precision, ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """Who runs the network, where, and with which numbers; nothing is left to `auto`."""
+    """The backend, device and precision that run the network; none of them is `auto`."""
 
     backend: Backend
     device: Device
@@ -35,12 +35,12 @@ class Choice:
 
     @property
     def weights(self) -> Literal["fp32", "int8"]:
-        """The official file that is read."""
-        return file_of(self.precision)
+        """The precision of the official file that is read."""
+        return file_precision(self.precision)
 
 
-def file_of(precision: Precision) -> Literal["fp32", "int8"]:
-    """The official file that holds these numbers: fp16 is the fp32 file, halved while it is loaded."""
+def file_precision(precision: Precision) -> Literal["fp32", "int8"]:
+    """The precision of the official file to read: fp16 is converted from the fp32 file when it is loaded."""
     return "int8" if precision == "int8" else "fp32"
 
 
@@ -50,7 +50,7 @@ def choose(
     precision: Precision | Auto = "auto",
     compile: Compile = "off",
 ) -> Choice:
-    """The best that this machine has and the caller allows; what does not go together is refused."""
+    """Resolve every `auto` to the best that this machine has; raise InvalidInput for combinations that do not exist."""
     if backend == "auto":
         backend = _backend(device, precision)
     if backend == "torch" and find_spec("torch") is None:
@@ -61,7 +61,7 @@ def choose(
         raise InvalidInput("backend=onnx runs on the processor; choose backend=torch or device=cpu", param="device")
     known = PRECISIONS[backend, device]
     if precision == "auto":
-        precision = resolve("auto") if backend == "onnx" else known[0]
+        precision = resolve_precision("auto") if backend == "onnx" else known[0]
     if precision not in known:
         raise InvalidInput(
             f"backend={backend} on device={device} has no precision {precision}; choose {' or '.join(known)}, or auto",
@@ -73,7 +73,7 @@ def choose(
 
 
 def load(path: Path, choice: Choice, threads: int) -> Model:
-    """The official weights, ready to speak: what `compile` plans is made fast here, which takes its time."""
+    """Load the official weights into the chosen backend."""
     match choice.backend:
         case "onnx":
             from tutti.model.onnx.model import OnnxModel
@@ -98,8 +98,8 @@ def load(path: Path, choice: Choice, threads: int) -> Model:
             )
 
 
-def named(choice: Choice) -> str:
-    """The choice as a report writes it down, with versions and the device's own name."""
+def describe(choice: Choice) -> str:
+    """The choice as text for a report, with the library's version and the device's name."""
     library = {"onnx": "onnxruntime", "torch": "torch"}[choice.backend]
     device = platform.machine()
     if choice.device == "cuda":
@@ -110,10 +110,10 @@ def named(choice: Choice) -> str:
     return f"{library} {version(library)}, {choice.device} ({device}), {choice.precision}{compiled}"
 
 
-def resolve(precision: Literal["auto", "fp32", "int8"]) -> Literal["fp32", "int8"]:
-    """What `auto` means in ONNX Runtime: int8 where the processor multiplies bytes quickly, else fp32.
+def resolve_precision(precision: Literal["auto", "fp32", "int8"]) -> Literal["fp32", "int8"]:
+    """Resolve `auto` for ONNX Runtime: int8 on ARM processors with dot-product instructions, else fp32.
 
-    On x86-64 int8 takes about as long as fp32, so the exact numbers cost nothing there.
+    On x86-64 int8 takes about as long as fp32, so it would only cost quality.
     """
     if precision != "auto":
         return precision
@@ -121,7 +121,7 @@ def resolve(precision: Literal["auto", "fp32", "int8"]) -> Literal["fp32", "int8
 
 
 def has_cuda() -> bool:
-    """Whether PyTorch would find a CUDA device. The driver is asked first: importing PyTorch takes seconds."""
+    """Whether PyTorch finds a CUDA device. Looks for the driver first, since importing PyTorch takes seconds."""
     try:
         CDLL("libcuda.so.1")
     except OSError:
@@ -134,7 +134,7 @@ def has_cuda() -> bool:
 
 
 def _backend(device: Device | Auto, precision: Precision | Auto) -> Backend:
-    """PyTorch where it has a CUDA device, or where only PyTorch has what is asked for."""
+    """PyTorch if there is a CUDA device or if only PyTorch supports the request, else ONNX Runtime."""
     if device == "cpu" or precision == "int8":
         return "onnx"
     return "torch" if device == "cuda" or precision == "fp16" or has_cuda() else "onnx"

@@ -1,4 +1,4 @@
-"""Pitch, range and energy of one row, bent between the stages: the same for every backend."""
+"""Pitch, pitch range and energy of one row, changed between the stages: the same for every backend."""
 
 from dataclasses import dataclass
 
@@ -8,11 +8,11 @@ from tutti.errors import InvalidInput, did_you_mean
 from tutti.model.validation import MAX_SPEED, MIN_SPEED
 from tutti.speech import Frames, Prosody
 
-VOICED_HZ = 10.0  # Kokoro's own border: below, its source is silent
-STEADY_HZ = 50.0  # no voice speaks below; the curve only passes there on its way to silence
+VOICED_HZ = 10.0  # Kokoro's own threshold: below, its source is silent
+STEADY_HZ = 50.0  # no voice speaks below; the curve only passes through on its way to silence
 HIGHEST_HZ = 1000.0
-# Kokoro's energy curve is logarithmic. Raised as a whole it makes speech louder, brighter and its breath stronger, by
-# 0.28 to 0.41 dB a unit over +-8 units (two voices); beyond that it distorts.
+# Kokoro's energy curve is logarithmic. Raising all of it makes speech louder, brighter and breathier, by 0.28 to 0.41
+# dB a unit over +-8 units (two voices); beyond that it distorts.
 ENERGY_PER_DB = 2.7
 
 LIMITS = {"pitch": (-12.0, 12.0), "pitch_range": (0.0, 2.0), "energy": (-3.0, 3.0)}
@@ -20,7 +20,7 @@ LIMITS = {"pitch": (-12.0, 12.0), "pitch_range": (0.0, 2.0), "energy": (-3.0, 3.
 
 @dataclass(frozen=True, slots=True)
 class Emotion:
-    """A way to speak, made of what can be asked for one by one."""
+    """A preset of speed and prosody."""
 
     speed: float
     prosody: Prosody
@@ -45,44 +45,44 @@ def check_prosody(prosody: Prosody) -> None:
             raise InvalidInput(f"{name} must be a number from {low:g} to {high:g}, not {value:g}", param=name)
 
 
-def emotion(name: str) -> Emotion:
-    found = EMOTIONS.get(name.strip().lower())
-    if found is None:
+def find_emotion(name: str) -> Emotion:
+    preset = EMOTIONS.get(name.strip().lower())
+    if preset is None:
         hint = did_you_mean(name, EMOTIONS)
         raise InvalidInput(f"unknown emotion {name[:40]!r}{hint}; known: {', '.join(EMOTIONS)}", param="emotion")
-    return found
+    return preset
 
 
-def together(first: Prosody, then: Prosody) -> Prosody:
-    """Both at once, held at the limits."""
+def combine(first: Prosody, second: Prosody) -> Prosody:
+    """Apply both, clamped to the limits."""
     return Prosody(
-        _held("pitch", first.pitch + then.pitch),
-        _held("pitch_range", first.pitch_range * then.pitch_range),
-        _held("energy", first.energy + then.energy),
+        _clamp("pitch", first.pitch + second.pitch),
+        _clamp("pitch_range", first.pitch_range * second.pitch_range),
+        _clamp("energy", first.energy + second.energy),
     )
 
 
-def held_speed(speed: float) -> float:
-    """What several speeds multiply to, held at the limits."""
+def clamp_speed(speed: float) -> float:
+    """A product of several speeds, clamped to the limits."""
     return min(max(speed, MIN_SPEED), MAX_SPEED)
 
 
-def intone(frames: Frames, prosody: Prosody) -> None:
-    """Bends the row's own curves in place, so that features on a device need not move; neutral touches nothing.
+def apply_prosody(frames: Frames, prosody: Prosody) -> None:
+    """Change the row's pitch and energy curves in place, so that features on a device need not move.
 
-    Where the voice is silent it stays silent, where it sounds it stays sounding.
+    Unvoiced values stay unvoiced and voiced ones voiced; a neutral prosody changes nothing.
     """
     if prosody.pitch or prosody.pitch_range != 1:
         voiced = frames.f0 > VOICED_HZ
         steady = frames.f0[frames.f0 > STEADY_HZ]
         if len(steady):
             median = float(np.median(steady))
-            bent = median * (frames.f0[voiced] / median) ** prosody.pitch_range * 2 ** (prosody.pitch / 12)
-            frames.f0[voiced] = np.clip(bent, VOICED_HZ + 0.01, HIGHEST_HZ)
+            shifted = median * (frames.f0[voiced] / median) ** prosody.pitch_range * 2 ** (prosody.pitch / 12)
+            frames.f0[voiced] = np.clip(shifted, VOICED_HZ + 0.01, HIGHEST_HZ)
     if prosody.energy:
         frames.energy[:] += np.float32(ENERGY_PER_DB * prosody.energy)
 
 
-def _held(name: str, value: float) -> float:
+def _clamp(name: str, value: float) -> float:
     low, high = LIMITS[name]
     return min(max(value, low), high)

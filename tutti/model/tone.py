@@ -1,4 +1,4 @@
-"""A stand-in for Kokoro that needs no weights: each token hums its own note for a fixed number of frames."""
+"""A stand-in for Kokoro that needs no weights: each token is a tone of its own pitch for a fixed number of frames."""
 
 from collections.abc import Sequence
 
@@ -11,15 +11,12 @@ FRAMES_PER_TOKEN = 2
 
 
 def pitch_hz(token: int) -> float:
-    """The note of a token; 0 (silence) for the pads at both ends."""
+    """The pitch of a token; 0 (silence) for the pads at both ends."""
     return 0.0 if token == 0 else 100.0 + 10.0 * token
 
 
 class ToneModel:
-    """Keeps the whole contract of a model, so that everything above it can be tested in milliseconds."""
-
-    def __init__(self, lanes: int = 1) -> None:
-        self.lanes = lanes
+    """Implements the whole model protocol, so that everything above it can be tested in milliseconds."""
 
     def acoustic(self, rows: Sequence[Utterance]) -> list[Frames]:
         check_utterances(rows)
@@ -34,8 +31,8 @@ class ToneModel:
 
 def _frames(row: Utterance) -> Frames:
     durations = np.full(len(row.tokens), max(1, round(FRAMES_PER_TOKEN / row.speed)), np.int64)
-    notes = np.array([pitch_hz(int(token)) for token in row.tokens], np.float32)
-    f0 = np.repeat(notes, durations * 2)
+    pitches = np.array([pitch_hz(int(token)) for token in row.tokens], np.float32)
+    f0 = np.repeat(pitches, durations * 2)
     features = np.zeros((512, int(durations.sum())), np.float32)
     return Frames(durations, features, f0, np.ones_like(f0), row.style)
 

@@ -1,4 +1,4 @@
-"""What every backend asks of its rows, whatever runs them."""
+"""Checks of the inputs and outputs of every backend."""
 
 from collections.abc import Sequence
 
@@ -11,7 +11,7 @@ MIN_SPEED, MAX_SPEED = 0.25, 4.0
 
 
 def check_utterances(rows: Sequence[Utterance]) -> None:
-    """Refuses what the network would turn into noise."""
+    """Raise InvalidInput for rows that the network would turn into noise."""
     for row in rows:
         n = len(row.tokens) - 2
         if not 1 <= n <= MAX_PHONEMES:
@@ -27,7 +27,7 @@ def check_speed(speed: float) -> None:
 
 
 def check_samples(frames: Frames, samples: Samples) -> Samples:
-    """Refuses audio that is not sound: a wrong length, NaN or infinity."""
+    """Raise ModelFailed for samples of a wrong length, NaN or infinity."""
     n_frames = frames.end - frames.start if isinstance(frames, Span) else frames.n_frames
     if len(samples) != n_frames * SAMPLES_PER_FRAME:
         raise ModelFailed(f"{n_frames} frames became {len(samples)} samples")

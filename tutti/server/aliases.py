@@ -1,61 +1,61 @@
-"""The names clients call models and voices by, and what they mean here."""
+"""Names that clients use for models and voices, and what they stand for."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from tutti.errors import InvalidInput, did_you_mean
-from tutti.server.errors import UnknownModel, fields
-from tutti.voices import parse, renamed
+from tutti.server.errors import UnknownModel, rename_param
+from tutti.voices import parse, resolve_aliases
 
-MODELS = ("kokoro", "tts-1", "tts-1-hd", "gpt-4o-mini-tts")  # one network answers to all of them
-ALSO = ("kokoro-82m", "kokoro-v1.0", "hexgrad/kokoro-82m")  # as other servers spell it
+MODELS = ("kokoro", "tts-1", "tts-1-hd", "gpt-4o-mini-tts")  # all stand for the default checkpoint
+OTHER_SPELLINGS = ("kokoro-82m", "kokoro-v1.0", "hexgrad/kokoro-82m")  # used by other servers
 DATE = re.compile(r"-(\d{4}|\d{4}-\d{2}-\d{2})\Z", re.ASCII)  # tts-1-1106, gpt-4o-mini-tts-2025-12-15
-MODEL = re.compile(r"[\w.:-]{1,64}(/[\w.:-]{1,64})?\Z", re.ASCII)
+MODEL_NAME = re.compile(r"[\w.:-]{1,64}(/[\w.:-]{1,64})?\Z", re.ASCII)
 
-# The thirteen voices of OpenAI; the five first exist here by the same name.
+# OpenAI's thirteen voices. The first five exist in Kokoro under the same name.
 OPENAI_VOICES = {
     **{"alloy": "af_alloy", "echo": "am_echo", "fable": "bm_fable", "onyx": "am_onyx", "nova": "af_nova"},
     **{"ash": "am_michael", "ballad": "bm_george", "cedar": "am_fenrir", "verse": "am_puck"},
     **{"coral": "af_bella", "marin": "af_heart", "sage": "af_sarah", "shimmer": "af_kore"},
 }
 
-_NAME = re.compile(r"[A-Za-z]\w*", re.ASCII)
+_ALIAS = re.compile(r"[A-Za-z]\w*", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
-class Cast:
-    """Who can speak here: the models, and the voices by all their names."""
+class Aliases:
+    """The models and voices of this server under all their names."""
 
     checkpoints: tuple[str, ...]
-    names: Mapping[str, str]
-    voice: str  # when none is asked for
+    voices: Mapping[str, str]  # alias to voice expression
+    default_voice: str
 
 
-def checkpoint(name: str, here: Sequence[str]) -> str:
-    """The engine's checkpoint that a client means: the first, for most names. A path or an address is none."""
-    if not MODEL.match(name) or ".." in name:
+def find_checkpoint(name: str, checkpoints: Sequence[str]) -> str:
+    """Return the checkpoint that a model name stands for, mostly the first. Paths and URLs are refused."""
+    if not MODEL_NAME.match(name) or ".." in name:
         raise InvalidInput(f"{name[:80]!r} is not the name of a model; use kokoro", param="model")
-    if name in here:
+    if name in checkpoints:
         return name
-    if DATE.sub("", name.lower()) not in (*MODELS, *ALSO):
+    if DATE.sub("", name.lower()) not in (*MODELS, *OTHER_SPELLINGS):
         raise UnknownModel(f"unknown model {name!r}{did_you_mean(name, MODELS) or '; use kokoro'}", param="model")
-    return here[0]
+    return checkpoints[0]
 
 
-def own_names(pairs: Iterable[str]) -> dict[str, str]:
-    """The voice names of the settings, `narrator=am_adam`, beside those of OpenAI."""
-    named = dict(OPENAI_VOICES)
+def voice_aliases(pairs: Iterable[str]) -> dict[str, str]:
+    """Return the aliases of the settings (`narrator=am_adam`) and those of OpenAI."""
+    aliases = dict(OPENAI_VOICES)
     for pair in pairs:
         name, equals, voice = pair.partition("=")
-        if not equals or not _NAME.fullmatch(name.strip()) or not voice.strip():
+        if not equals or not _ALIAS.fullmatch(name.strip()) or not voice.strip():
             raise InvalidInput(f"voice_names: write name=voice, got {pair!r}", param="voice_names")
-        with fields(voice="voice_names"):
+        with rename_param(voice="voice_names"):
             parse(voice.strip())
-        named[name.strip().lower()] = voice.strip()
-    return named
+        aliases[name.strip().lower()] = voice.strip()
+    return aliases
 
 
-def voice_expression(asked: str, names: Mapping[str, str]) -> str:
-    """The voice in Kokoro's own names, also inside a blend; what is unknown stays for the engine to refuse."""
-    return renamed(asked, names)
+def resolve_voice(expression: str, aliases: Mapping[str, str]) -> str:
+    """Replace the aliases in a voice or a blend. Unknown names stay, and the engine refuses them."""
+    return resolve_aliases(expression, aliases)

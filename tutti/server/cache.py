@@ -1,4 +1,4 @@
-"""Whole answers, kept for whoever asks the same again; asked twice at once, they are made once."""
+"""Cache of whole answers. Concurrent requests for the same key share one computation (single flight)."""
 
 import asyncio
 from collections import OrderedDict
@@ -12,73 +12,74 @@ class Sized(Protocol):
     def n_bytes(self) -> int: ...
 
 
-Kept = TypeVar("Kept", bound=Sized)
+Value = TypeVar("Value", bound=Sized)
 
 
 @dataclass(slots=True)
-class Flight(Generic[Kept]):
-    """One making, and how many wait for it."""
+class InFlight(Generic[Value]):
+    """A computation under way, and how many callers wait for it."""
 
-    task: asyncio.Task[Kept]
+    task: asyncio.Task[Value]
     n_waiting: int = 0
 
 
-class Cache(Generic[Kept]):
-    """Least recently used goes first; nothing is kept that takes more than a quarter of the room."""
+class ResponseCache(Generic[Value]):
+    """LRU cache by bytes. A value larger than a quarter of the limit is not stored."""
 
     def __init__(self, max_bytes: int) -> None:
         self._max_bytes = max_bytes
-        self._kept: OrderedDict[Hashable, Kept] = OrderedDict()
-        self._flights: dict[Hashable, Flight[Kept]] = {}
+        self._values: OrderedDict[Hashable, Value] = OrderedDict()
+        self._in_flight: dict[Hashable, InFlight[Value]] = {}
         self.n_bytes = 0
         self.n_hits = 0
         self.n_joined = 0
         self.n_made = 0
 
-    async def get(self, key: Hashable, make: Callable[[], Coroutine[Any, Any, Kept]]) -> Kept:
-        """What is kept under `key`, or what `make` gives. A failure is everyone's who waited, and is not kept."""
-        if key in self._kept:
-            self._kept.move_to_end(key)
+    async def get(self, key: Hashable, make: Callable[[], Coroutine[Any, Any, Value]]) -> Value:
+        """Return the stored value or the result of `make`. An error is raised to every waiter and is not cached."""
+        if key in self._values:
+            self._values.move_to_end(key)
             self.n_hits += 1
-            return self._kept[key]
-        flight = self._flights.get(key)
+            return self._values[key]
+        flight = self._in_flight.get(key)
         if flight is None:
             self.n_made += 1
-            flight = self._flights[key] = Flight(asyncio.create_task(self._make(key, make)))
-            flight.task.add_done_callback(lambda task: task.cancelled() or task.exception())  # all may have left
+            flight = self._in_flight[key] = InFlight(asyncio.create_task(self._make(key, make)))
+            # Retrieve the exception even if every waiter has left, or asyncio logs it.
+            flight.task.add_done_callback(lambda task: task.cancelled() or task.exception())
         else:
             self.n_joined += 1
         return await self._wait(key, flight)
 
-    async def _wait(self, key: Hashable, flight: Flight[Kept]) -> Kept:
+    async def _wait(self, key: Hashable, flight: InFlight[Value]) -> Value:
         flight.n_waiting += 1
         try:
             return await asyncio.shield(flight.task)
         finally:
             flight.n_waiting -= 1
-            if flight.n_waiting == 0 and not flight.task.done():  # the last who waited has left
-                self._forget(key, flight)
+            if flight.n_waiting == 0 and not flight.task.done():  # the last waiter was cancelled
+                self._discard(key, flight)
                 flight.task.cancel()
                 await asyncio.wait((flight.task,))
 
-    async def _make(self, key: Hashable, make: Callable[[], Awaitable[Kept]]) -> Kept:
-        flight = self._flights[key]
+    async def _make(self, key: Hashable, make: Callable[[], Awaitable[Value]]) -> Value:
+        flight = self._in_flight[key]
         try:
-            made = await make()
-            self._keep(key, made)
-            return made
+            value = await make()
+            self._store(key, value)
+            return value
         finally:
-            self._forget(key, flight)
+            self._discard(key, flight)
 
-    def _forget(self, key: Hashable, flight: Flight[Kept]) -> None:
-        if self._flights.get(key) is flight:
-            del self._flights[key]
+    def _discard(self, key: Hashable, flight: InFlight[Value]) -> None:
+        if self._in_flight.get(key) is flight:
+            del self._in_flight[key]
 
-    def _keep(self, key: Hashable, made: Kept) -> None:
-        if made.n_bytes > self._max_bytes / 4:
+    def _store(self, key: Hashable, value: Value) -> None:
+        if value.n_bytes > self._max_bytes / 4:
             return
-        self._kept[key] = made
-        self.n_bytes += made.n_bytes
+        self._values[key] = value
+        self.n_bytes += value.n_bytes
         while self.n_bytes > self._max_bytes:
-            _, oldest = self._kept.popitem(last=False)
+            _, oldest = self._values.popitem(last=False)
             self.n_bytes -= oldest.n_bytes

@@ -1,4 +1,4 @@
-"""Who hangs up is forgotten at once."""
+"""Cancel the work for a request when its client disconnects."""
 
 import asyncio
 from collections.abc import Coroutine
@@ -9,25 +9,25 @@ from starlette.types import Receive
 Result = TypeVar("Result")
 
 
-class ClientGone(Exception):
-    """Nobody listens any more. Not a failure."""
+class ClientDisconnected(Exception):
+    """The client closed the connection. Not a failure of the server."""
 
 
-async def while_here(receive: Receive, work: Coroutine[Any, Any, Result]) -> Result:
-    """The result of `work`, which is cancelled the moment the client hangs up. The request's body must be read."""
-    doing = asyncio.ensure_future(work)
-    leaving = asyncio.ensure_future(_left(receive))
+async def cancel_on_disconnect(receive: Receive, work: Coroutine[Any, Any, Result]) -> Result:
+    """Return the result of `work`, or cancel it once the client disconnects. The request's body must have been read."""
+    working = asyncio.ensure_future(work)
+    disconnected = asyncio.ensure_future(_wait_for_disconnect(receive))
     try:
-        await asyncio.wait((doing, leaving), return_when=asyncio.FIRST_COMPLETED)
-        if doing.done():
-            return doing.result()
-        raise ClientGone
+        await asyncio.wait((working, disconnected), return_when=asyncio.FIRST_COMPLETED)
+        if working.done():
+            return working.result()
+        raise ClientDisconnected
     finally:
-        doing.cancel()
-        leaving.cancel()
-        await asyncio.gather(doing, leaving, return_exceptions=True)
+        working.cancel()
+        disconnected.cancel()
+        await asyncio.gather(working, disconnected, return_exceptions=True)
 
 
-async def _left(receive: Receive) -> None:
+async def _wait_for_disconnect(receive: Receive) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass

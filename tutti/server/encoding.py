@@ -1,4 +1,4 @@
-"""Speech into bytes: whole, or piece by piece behind a first piece that is already there."""
+"""Encode speech into bytes: as a whole, or piece by piece as it is made."""
 
 import asyncio
 import re
@@ -16,20 +16,21 @@ from tutti.server.errors import TooLarge
 from tutti.server.request import SpeechRequest
 from tutti.speech import SAMPLE_RATE, Samples, Speech, WordTime
 
-PIECE = SAMPLE_RATE // 2  # samples that are encoded and sent at a time
-# What is done with a piece in less time than handing it to a thread takes: 15 to 100 microseconds.
-LIGHT = tuple(FORMATS[name].media_type for name in ("pcm", "wav", "mulaw", "alaw"))
+# Samples that are encoded and sent at a time. Larger delays the first bytes, smaller costs more calls.
+PIECE_SAMPLES = SAMPLE_RATE // 2
+# Encoding a piece in these formats takes less time than handing it to a thread (15 to 100 microseconds).
+FAST_FORMATS = tuple(FORMATS[name].media_type for name in ("pcm", "wav", "mulaw", "alaw"))
 _LETTER = re.compile(r"[^\W_]")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Sound:
-    """A whole answer: its bytes, and what the headers tell."""
+class WholeAudio:
+    """A complete answer: its bytes, and the facts for its headers."""
 
     data: bytes
     n_samples: int  # at 24 kHz
     words: tuple[WordTime, ...]
-    first: Speech  # its samples are not kept
+    first: Speech  # without its samples
     encode_s: float
 
     @property
@@ -41,28 +42,28 @@ class Sound:
         return self.n_samples / SAMPLE_RATE
 
 
-class Opened:
-    """A stream whose first speech has been heard; what fails before that still has a status code to fail with."""
+class OpenStream:
+    """A stream of speech whose first chunk has arrived. An error before that can still set the HTTP status."""
 
-    def __init__(self, ask: SpeechRequest, stream: AsyncGenerator[Speech], first: Speech) -> None:
-        self.ask = ask
+    def __init__(self, request: SpeechRequest, stream: AsyncGenerator[Speech], first: Speech) -> None:
+        self.request = request
         self.first = first
         self._stream = stream
-        self._head = [first]
-        self.ended = False  # nothing comes after what has been heard
+        self._received = [first]
+        self.ended = False  # no more speech follows what was received
 
     async def look_ahead(self) -> None:
-        """Learns whether this was all, where no words are left in the text, so that the answer comes at once."""
-        if _LETTER.search(self.ask.text, self.first.span[1]):
+        """Find out whether the first chunk was all, if no letters follow it: then the answer can have its length."""
+        if _LETTER.search(self.request.text, self.first.span[1]):
             return
         try:
-            self._head.append(await anext(self._stream))
+            self._received.append(await anext(self._stream))
         except StopAsyncIteration:
             self.ended = True
 
     async def speeches(self) -> AsyncIterator[Speech]:
-        while self._head:
-            yield self._head.pop(0)
+        while self._received:
+            yield self._received.pop(0)
         async for speech in self._stream:
             yield speech
 
@@ -70,69 +71,69 @@ class Opened:
         await self._stream.aclose()
 
 
-async def open_stream(ask: SpeechRequest, stream: AsyncGenerator[Speech], timeout_s: float) -> Opened:
-    """Waits for the first speech; raises what the engine raises, or DeadlineExceeded."""
+async def open_stream(request: SpeechRequest, stream: AsyncGenerator[Speech], timeout_s: float) -> OpenStream:
+    """Wait for the first speech; raise the engine's error, or DeadlineExceeded."""
     try:
         async with asyncio.timeout(timeout_s):
-            return Opened(ask, stream, await anext(stream))
+            return OpenStream(request, stream, await anext(stream))
     except TimeoutError:
-        raise DeadlineExceeded(f"no sound came within {timeout_s:.0f} s; the server is too busy or too slow") from None
+        raise DeadlineExceeded(f"no audio within {timeout_s:.0f} s; the server is too busy or too slow") from None
     except StopAsyncIteration:
-        raise NothingToSpeak("the text has nothing that can be said", param="input") from None
+        raise NothingToSpeak("the text has nothing that can be spoken", param="input") from None
 
 
-class Encoding:
-    """One encoder, run beside the event loop where it has work to do: samples as they are need no thread."""
+class PieceEncoder:
+    """One encoder that runs in a thread, or on the event loop for formats that take no time."""
 
-    def __init__(self, encoder: Encoder, pool: Executor) -> None:
-        self._light = encoder.content_type.startswith(LIGHT)
+    def __init__(self, encoder: Encoder, threads: Executor) -> None:
+        self._is_fast = encoder.content_type.startswith(FAST_FORMATS)
         self.content_type = encoder.content_type
-        self.first_s = 0.0  # what the first piece took
+        self.first_s = 0.0  # time spent on the first piece
         self._encoder = encoder
-        self._pool = pool
-        self._begun: Speech | None = None
-        self._first = b""
+        self._threads = threads
+        self._first_speech: Speech | None = None
+        self._first_piece = b""
 
-    async def begin(self, speech: Speech) -> None:
-        """Encodes the first piece, which `pieces` will not encode again: what fails here still has a status."""
+    async def encode_first(self, speech: Speech) -> None:
+        """Encode the first piece in advance, for `pieces`: an error here can still set the HTTP status."""
         started = time.monotonic()
-        self._begun, self._first = speech, await self.encode(speech.samples[:PIECE])
+        self._first_speech, self._first_piece = speech, await self.encode(speech.samples[:PIECE_SAMPLES])
         self.first_s = time.monotonic() - started
 
     async def pieces(self, speech: Speech) -> AsyncIterator[bytes]:
-        """The bytes of a speech, piece by piece, so that the first do not wait for the last."""
-        at = 0
-        if speech is self._begun:
-            at = PIECE
-            yield self._first
-        for start in range(at, len(speech.samples), PIECE):
-            yield await self.encode(speech.samples[start : start + PIECE])
+        """Yield the bytes of a speech piece by piece, so that the first are sent before the last are encoded."""
+        start = 0
+        if speech is self._first_speech:
+            start = PIECE_SAMPLES
+            yield self._first_piece
+        for at in range(start, len(speech.samples), PIECE_SAMPLES):
+            yield await self.encode(speech.samples[at : at + PIECE_SAMPLES])
 
     async def encode(self, samples: Samples) -> bytes:
-        if self._light:
-            await asyncio.sleep(0)  # others have their turn between two pieces
+        if self._is_fast:
+            await asyncio.sleep(0)  # let other requests run between two pieces
             return self._encoder.encode(samples)
-        return await asyncio.get_running_loop().run_in_executor(self._pool, self._encoder.encode, samples)
+        return await asyncio.get_running_loop().run_in_executor(self._threads, self._encoder.encode, samples)
 
     async def flush(self) -> bytes:
-        if self._light:
+        if self._is_fast:
             return self._encoder.flush()
-        return await asyncio.get_running_loop().run_in_executor(self._pool, self._encoder.flush)
+        return await asyncio.get_running_loop().run_in_executor(self._threads, self._encoder.flush)
 
 
-class Room:
-    """How many bytes may be held back for one answer, be it one sound or many."""
+class AnswerBudget:
+    """How many bytes may be buffered for one answer, which may have several parts."""
 
     def __init__(self, max_bytes: float) -> None:
         self._max_bytes = max_bytes
         self._n_bytes = 0
 
-    def take(self, n_bytes: int) -> None:
+    def spend(self, n_bytes: int) -> None:
         self._n_bytes += n_bytes
         self.check()
 
     def check(self) -> None:
-        """Raises once more was taken than there is."""
+        """Raise if the budget was exceeded."""
         if self._n_bytes > self._max_bytes:
             raise TooLarge(
                 f"a whole answer may have {self._max_bytes / 1e6:g} MB; stream it, or choose a smaller format",
@@ -140,26 +141,26 @@ class Room:
             )
 
 
-async def whole(opened: Opened, pool: Executor, room: Room) -> Sound:
-    """Everything, encoded as it comes, with the true lengths in its header."""
-    ask = opened.ask
-    encoding = Encoding(ask.encoder(len(opened.first.samples) if opened.ended else None), pool)
+async def encode_whole(stream: OpenStream, threads: Executor, budget: AnswerBudget) -> WholeAudio:
+    """Encode the stream to its end, with the true length in the header."""
+    request = stream.request
+    encoder = PieceEncoder(request.encoder(len(stream.first.samples) if stream.ended else None), threads)
     data, words, n_samples = bytearray(), list[WordTime](), 0
     try:
-        await encoding.begin(opened.first)
-        async for speech in opened.speeches():
-            async for piece in encoding.pieces(speech):
-                room.take(len(piece))
+        await encoder.encode_first(stream.first)
+        async for speech in stream.speeches():
+            async for piece in encoder.pieces(speech):
+                budget.spend(len(piece))
                 data += piece
             words += speech.words
             n_samples += len(speech.samples)
     finally:
-        await opened.aclose()
-    data += await encoding.flush()
-    if not opened.ended:
+        await stream.aclose()
+    data += await encoder.flush()
+    if not stream.ended:
         header = await asyncio.get_running_loop().run_in_executor(
-            pool, partial(true_header, ask.format.name, sample_rate=ask.sample_rate, n_samples=n_samples)
+            threads, partial(true_header, request.format.name, sample_rate=request.sample_rate, n_samples=n_samples)
         )
         data[: len(header)] = header
-    bare = replace(opened.first, samples=np.zeros(0, np.float32))
-    return Sound(bytes(data), n_samples, tuple(words), bare, encoding.first_s)
+    first = replace(stream.first, samples=np.zeros(0, np.float32))
+    return WholeAudio(bytes(data), n_samples, tuple(words), first, encoder.first_s)

@@ -1,4 +1,4 @@
-"""What the server needs of an engine, and nothing more."""
+"""The part of the engine that the server uses."""
 
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from typing import Any, Protocol
@@ -17,13 +17,19 @@ class EngineProtocol(Protocol):
 
     @property
     def checkpoints(self) -> tuple[str, ...]:
-        """The models it runs; the first is the one when none is asked for."""
+        """The loaded models; the first is the default."""
         ...
 
     @property
     def monitor(self) -> Monitor:
-        """From where its batching is seen and led."""
+        """The view of the queues, and the switch for the active policy."""
         ...
+
+    @property
+    def batching_enabled(self) -> bool: ...
+
+    @property
+    def passages_at_once(self) -> int: ...
 
     async def start(self) -> None: ...
 
@@ -38,11 +44,11 @@ class EngineProtocol(Protocol):
         delivery: Delivery = "live",
         pause_s: float | None = None,
     ) -> AsyncGenerator[Speech]:
-        """Speech chunk by chunk; closing the generator ends all work for it."""
+        """Yield speech chunk by chunk; closing the generator cancels the rest."""
         ...
 
     def phonemize(self, text: str, language: str, lexicon: Mapping[str, str] | None = None) -> AsyncIterator[Chunk]:
-        """The text as the model will read it, chunk by chunk."""
+        """Yield the chunks that the model would read."""
         ...
 
     def stats(self) -> dict[str, Any]: ...

@@ -1,4 +1,4 @@
-"""Every error on the wire, worded in this one place: the same shape whoever raised it."""
+"""Errors as HTTP answers. Every error of every route gets its status, headers and JSON here."""
 
 import json
 import math
@@ -13,8 +13,9 @@ from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
 
 from tutti.errors import InvalidInput, TuttiError
-from tutti.server.disconnect import ClientGone
+from tutti.server.disconnect import ClientDisconnected
 
+# Seconds until a retry makes sense, for errors that do not say so themselves.
 RETRY_AFTER_S = {"not_ready": 2, "draining": 5, "worker_lost": 1, "device_full": 1, "g2p_unavailable": 2}
 CODES = {404: "not_found", 405: "method_not_allowed", 408: "request_timeout", 413: "too_large"}
 
@@ -36,7 +37,7 @@ class TooLarge(InvalidInput):
 
 
 class RateLimited(TuttiError):
-    """This caller asks too often; others are served."""
+    """This caller exceeded its rate limit; others are not affected."""
 
     status, code = 429, "rate_limited"
 
@@ -46,7 +47,7 @@ class RateLimited(TuttiError):
 
 
 class Fault(BaseModel):
-    """What went wrong and who can mend it."""
+    """What went wrong, and which field caused it."""
 
     message: str
     type: str = Field(examples=["invalid_request_error"])
@@ -69,29 +70,29 @@ def error_body(error: TuttiError) -> dict[str, Any]:
     return {"error": fault, "detail": error.message}
 
 
-def headers(error: TuttiError) -> dict[str, str]:
-    """When to come again, or not to: the openai libraries obey both."""
+def error_headers(error: TuttiError) -> dict[str, str]:
+    """Headers that say whether and when to retry. The openai libraries obey both."""
     after_s = getattr(error, "retry_after_s", None) or RETRY_AFTER_S.get(error.code)
-    told = {"cache-control": "no-store"}
+    headers = {"cache-control": "no-store"}
     if after_s:
-        told["retry-after"] = str(max(1, math.ceil(after_s)))
-        told["x-should-retry"] = "true"
+        headers["retry-after"] = str(max(1, math.ceil(after_s)))
+        headers["x-should-retry"] = "true"
     elif error.status in (500, 501):
-        told["x-should-retry"] = "false"  # a row that broke the network breaks it again
+        headers["x-should-retry"] = "false"  # the same text would fail again
     if error.status == 401:
-        told["www-authenticate"] = "Bearer"
-    return told
+        headers["www-authenticate"] = "Bearer"
+    return headers
 
 
-def answer(error: TuttiError, extra: dict[str, str] | None = None) -> Response:
-    """The error as a response. ASCII throughout: a message may quote half of a surrogate pair."""
+def error_response(error: TuttiError, extra: dict[str, str] | None = None) -> Response:
+    """Return the error as a response. Its JSON is ASCII, since a message may quote half of a surrogate pair."""
     body = json.dumps(error_body(error)).encode()
-    return Response(body, error.status, headers(error) | (extra or {}), "application/json")
+    return Response(body, error.status, error_headers(error) | (extra or {}), "application/json")
 
 
 @contextmanager
-def fields(**names: str) -> Iterator[None]:
-    """Errors name the field as this route's body calls it: `with fields(input="text")`."""
+def rename_param(**names: str) -> Iterator[None]:
+    """Rename the field in errors to what this route calls it: `with rename_param(input="text")`."""
     try:
         yield
     except TuttiError as error:
@@ -99,31 +100,31 @@ def fields(**names: str) -> Iterator[None]:
         raise
 
 
-def install(app: FastAPI) -> None:
+def install_error_handlers(app: FastAPI) -> None:
     app.add_exception_handler(TuttiError, _tutti_error)
-    app.add_exception_handler(RequestValidationError, _invalid)
+    app.add_exception_handler(RequestValidationError, _validation_error)
     app.add_exception_handler(HTTPException, _http_error)
-    app.add_exception_handler(ClientGone, _gone)
+    app.add_exception_handler(ClientDisconnected, _client_disconnected)
 
 
-def internal() -> TuttiError:
-    """What a caller hears of a bug; the log has the rest."""
-    return TuttiError("the server failed on this request; its log says more under the request's id")
+def internal_error() -> TuttiError:
+    """Return what a caller is told about a bug; the log has the details."""
+    return TuttiError("internal error; the server log has the details under this X-Request-ID")
 
 
-def as_known(error: Exception) -> TuttiError:
-    """The error itself if it is one of ours, else what a caller hears of a bug."""
-    return error if isinstance(error, TuttiError) else internal()
+def as_tutti_error(error: Exception) -> TuttiError:
+    """Return the error itself if it is a TuttiError, else an internal error."""
+    return error if isinstance(error, TuttiError) else internal_error()
 
 
 async def _tutti_error(_: Request, error: Exception) -> Response:
     assert isinstance(error, TuttiError)
-    return answer(error)
+    return error_response(error)
 
 
-async def _invalid(request: Request, error: Exception) -> Response:
+async def _validation_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
-    return answer(worded(error, request.headers.get("content-type", "")))
+    return error_response(describe_invalid_body(error, request.headers.get("content-type", "")))
 
 
 async def _http_error(_: Request, error: Exception) -> Response:
@@ -131,15 +132,15 @@ async def _http_error(_: Request, error: Exception) -> Response:
     known = TuttiError(str(error.detail))
     known.status = error.status_code
     known.code = CODES.get(error.status_code, "invalid_input" if error.status_code < 500 else "internal_error")
-    return answer(known, dict(error.headers or {}))
+    return error_response(known, dict(error.headers or {}))
 
 
-async def _gone(_: Request, error: Exception) -> Response:
-    return Response(status_code=499)  # for the log: nobody is there to read it
+async def _client_disconnected(_: Request, error: Exception) -> Response:
+    return Response(status_code=499)  # for the access log only
 
 
-def worded(error: RequestValidationError, content_type: str) -> TuttiError:
-    """The first thing wrong with a body, in words that name the field."""
+def describe_invalid_body(error: RequestValidationError, content_type: str) -> TuttiError:
+    """Return the first error in a body, with the name of the field."""
     first = error.errors()[0]
     kind, where = first["type"], first["loc"]
     if kind == "json_invalid":

@@ -1,4 +1,4 @@
-"""Open, or closing: who is inside, and when the last one has left."""
+"""State of the server (starting, ready, draining) and the number of active requests."""
 
 import asyncio
 
@@ -7,43 +7,43 @@ from tutti.server.engine_protocol import EngineProtocol
 
 
 class Lifecycle:
-    """Counts the requests under way; once it is closing, it lets no new work in."""
+    """Counts active requests. While draining, new work is refused."""
 
     def __init__(self, engine: EngineProtocol) -> None:
         self._engine = engine
-        self._empty = asyncio.Event()
-        self._empty.set()
-        self.n_inside = 0
-        self.closing = False
+        self._idle = asyncio.Event()
+        self._idle.set()
+        self.n_active = 0
+        self.draining = False
 
     @property
     def state(self) -> str:
-        if self.closing:
+        if self.draining:
             return "draining"
         return "ready" if self._engine.ready else "starting"
 
     def check(self) -> None:
-        """Raises unless new work may come in."""
-        if self.closing:
-            raise Draining("the server is going down and takes no new work; ask another, or again in a moment")
+        """Raise unless new work is accepted."""
+        if self.draining:
+            raise Draining("the server is shutting down and takes no new work; retry in a moment")
         if not self._engine.ready:
-            raise NotReady("the model is not warm yet; ask again in a moment")
+            raise NotReady("the model is still loading; retry in a moment")
 
     def enter(self) -> None:
-        self.n_inside += 1
-        self._empty.clear()
+        self.n_active += 1
+        self._idle.clear()
 
     def leave(self) -> None:
-        self.n_inside -= 1
-        if self.n_inside == 0:
-            self._empty.set()
+        self.n_active -= 1
+        if self.n_active == 0:
+            self._idle.set()
 
-    async def drained(self, grace_s: float) -> bool:
-        """Closes, and waits until nobody is inside; False if some still were after the grace time."""
-        self.closing = True
+    async def drain(self, grace_s: float) -> bool:
+        """Refuse new work and wait until no request is active; False if some still are after the grace time."""
+        self.draining = True
         try:
             async with asyncio.timeout(grace_s):
-                await self._empty.wait()
+                await self._idle.wait()
         except TimeoutError:
             return False
         return True

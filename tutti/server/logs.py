@@ -1,4 +1,4 @@
-"""The server's log: lines of facts, written by a thread of their own so that no request waits for a disk."""
+"""Logging of the server: a thread writes the lines, so that no request waits for a disk."""
 
 import json
 import logging
@@ -9,12 +9,12 @@ from logging.handlers import QueueHandler, QueueListener
 from queue import SimpleQueue
 from typing import Literal
 
-# Said by uvicorn of a stream that was cut on purpose; our own line tells why.
-CUT = "ASGI callable returned without completing response."
+# Logged by uvicorn for a stream that was cut on purpose; the access log has the reason.
+UVICORN_CUT_MESSAGE = "ASGI callable returned without completing response."
 
 
-class Json(logging.Formatter):
-    """One object a line: time, level, logger, message."""
+class JsonFormatter(logging.Formatter):
+    """One JSON object per line: time, level, logger, message."""
 
     def format(self, record: logging.LogRecord) -> str:
         fields = {
@@ -27,10 +27,10 @@ class Json(logging.Formatter):
 
 
 @contextmanager
-def logging_aside(format: Literal["text", "json"], level: int = logging.INFO) -> Iterator[None]:
-    """While this lasts, what anyone logs is written by another thread."""
+def background_logging(format: Literal["text", "json"], level: int = logging.INFO) -> Iterator[None]:
+    """Write all log records from another thread while this context lasts."""
     writer = logging.StreamHandler(sys.stderr)
-    writer.setFormatter(Json() if format == "json" else logging.Formatter("%(asctime)s %(name)s %(message)s"))
+    writer.setFormatter(JsonFormatter() if format == "json" else logging.Formatter("%(asctime)s %(name)s %(message)s"))
     queue: SimpleQueue[logging.LogRecord] = SimpleQueue()
     listener = QueueListener(queue, writer)
     root, ours = logging.getLogger(), logging.getLogger("tutti")
@@ -39,17 +39,17 @@ def logging_aside(format: Literal["text", "json"], level: int = logging.INFO) ->
     root.setLevel(logging.WARNING)
     ours.setLevel(level)
     uvicorn = logging.getLogger("uvicorn.error")
-    uvicorn.addFilter(_not_cut)
+    uvicorn.addFilter(_is_not_cut_message)
     listener.start()
     try:
         yield
     finally:
         listener.stop()
-        uvicorn.removeFilter(_not_cut)
+        uvicorn.removeFilter(_is_not_cut_message)
         root.handlers[:] = before[0]
-        root.setLevel(before[1])  # not the bare attribute: loggers remember what they may say
+        root.setLevel(before[1])  # not by assigning `level`: loggers cache what they may log
         ours.setLevel(before[2])
 
 
-def _not_cut(record: logging.LogRecord) -> bool:
-    return record.msg != CUT
+def _is_not_cut_message(record: logging.LogRecord) -> bool:
+    return record.msg != UVICORN_CUT_MESSAGE

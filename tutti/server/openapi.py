@@ -1,4 +1,4 @@
-"""What the OpenAPI document says of answers, so that routes need not."""
+"""Descriptions of answers for the OpenAPI document."""
 
 from typing import Any
 
@@ -10,50 +10,52 @@ from tutti.server.errors import ErrorBody
 
 Responses = dict[int | str, dict[str, Any]]
 
-ALWAYS = {
-    400: "Something in the request is wrong; `param` names it.",
-    401: "An API key is needed, and this is none.",
+COMMON_ERRORS = {
+    400: "The request is invalid; `param` names the field.",
+    401: "The API key is missing or unknown.",
     413: "The body, the text or a whole answer is too large.",
     415: "The body is not JSON.",
-    429: "Too much at once; `Retry-After` says when to come again.",
+    429: "Too many requests; retry after `Retry-After` seconds.",
     500: "The model failed on this text.",
-    501: "A part that this text needs is not installed; the message says which.",
+    501: "An optional package that this text needs is not installed; the message names it.",
     502: "The G2P service did not answer.",
-    503: "Not warm yet, or going down.",
-    504: "No sound came in time.",
+    503: "The server is starting or shutting down.",
+    504: "No audio within the time limit.",
 }
-SOME = {404: "No such model.", 405: "Not with this method."}
+OTHER_ERRORS = {404: "No such model.", 405: "Method not allowed."}
 
-_BINARY = {"schema": {"type": "string", "format": "binary"}}
+BINARY = {"schema": {"type": "string", "format": "binary"}}
 AUDIO: Responses = {
     200: {
-        "description": "The sound. `stream_format: sse` sends events instead.",
-        "content": {format.media_type: _BINARY for format in FORMATS.values()} | {"text/event-stream": {}},
+        "description": "The audio. With `stream_format: sse`, events instead.",
+        "content": {format.media_type: BINARY for format in FORMATS.values()} | {"text/event-stream": {}},
     },
-    304: {"description": "The caller has this sound already (If-None-Match)."},
+    304: {"description": "The caller has this audio already (If-None-Match)."},
 }
 CAPTIONS: Responses = {200: {"content": {"application/json": {}, "application/x-ndjson": {}}}}
-ZIP: Responses = {200: {"description": "One file for each item.", "content": {"application/zip": _BINARY}}}
+EVENTS: Responses = {200: {"content": {"text/event-stream": {}}}}
+ZIP: Responses = {200: {"description": "One file for each item.", "content": {"application/zip": BINARY}}}
 
 
-def errors(*more: int) -> Responses:
-    """The errors that any working route may answer, and some that only this one does."""
-    chosen = ALWAYS | {status: SOME[status] for status in more}
-    return {status: {"model": ErrorBody, "description": text} for status, text in sorted(chosen.items())}
+def error_responses(*more: int) -> Responses:
+    """Return the errors that any POST route may answer, and `more` that only this one does."""
+    described = COMMON_ERRORS | {status: OTHER_ERRORS[status] for status in more}
+    return {status: {"model": ErrorBody, "description": text} for status, text in sorted(described.items())}
 
 
-def document(app: FastAPI) -> dict[str, Any]:
-    """FastAPI's document less the 422 it adds by itself: bad input is 400 here."""
+def openapi_document(app: FastAPI) -> dict[str, Any]:
+    """Return FastAPI's document without its 422 answers: invalid input is 400 here."""
     if app.openapi_schema is None:
-        made = get_openapi(title=app.title, version=app.version, description=app.description, routes=app.routes)
-        for path in made["paths"].values():
+        document = get_openapi(title=app.title, version=app.version, description=app.description, routes=app.routes)
+        for path in document["paths"].values():
             for operation in path.values():
                 operation["responses"].pop("422", None)
         for name in ("HTTPValidationError", "ValidationError"):
-            made["components"]["schemas"].pop(name, None)
-        app.openapi_schema = made
+            document["components"]["schemas"].pop(name, None)
+        app.openapi_schema = document
     return app.openapi_schema
 
 
-def only(*statuses: int) -> Responses:
-    return {status: found for status, found in errors().items() if status in statuses}
+def only_errors(*statuses: int) -> Responses:
+    """Return those of the common errors that a route can answer."""
+    return {status: response for status, response in error_responses().items() if status in statuses}

@@ -1,4 +1,4 @@
-"""What a caller wants to hear, whichever route it came by."""
+"""One request for speech, the same for all routes."""
 
 from collections.abc import AsyncGenerator, AsyncIterable
 from dataclasses import astuple, dataclass, replace
@@ -24,7 +24,7 @@ class SpeechRequest:
     volume: float = 1.0
     ignored: tuple[str, ...] = ()  # options that were understood but have no effect, for X-Ignored
 
-    async def spoken(
+    async def speak(
         self,
         engine: EngineProtocol,
         *,
@@ -38,26 +38,30 @@ class SpeechRequest:
         stream = engine.stream(text, self.params, caller=caller, delivery=delivery, pause_s=pause_s)
         try:
             async for speech in stream:
-                yield speech if self.volume == 1 else replace(speech, samples=louder(speech.samples, self.volume))
+                yield speech if self.volume == 1 else replace(speech, samples=scale_volume(speech.samples, self.volume))
         finally:
             await stream.aclose()
+
+    @property
+    def content_type(self) -> str:
+        return self.format.content_type(self.format.rate(self.sample_rate))
 
     def encoder(self, n_samples: int | None = None) -> Encoder:
         return encoder(self.format.name, sample_rate=self.sample_rate, n_samples=n_samples)
 
-    def without(self, wish: str) -> "SpeechRequest":
-        """The same, but the answer will say that this wish was not met."""
-        return replace(self, ignored=(*self.ignored, wish))
+    def ignoring(self, option: str) -> "SpeechRequest":
+        """Return a copy that reports this option in X-Ignored."""
+        return replace(self, ignored=(*self.ignored, option))
 
     def etag(self, lexicon: object = None) -> str:
-        """Weak, since batches may differ in the last bit: the same wish to the same version sounds the same.
+        """Return a weak ETag: batches may differ in the last bit, but the same request sounds the same.
 
         `lexicon` is the state of the operator's pronunciations.
         """
-        wish = repr((__version__, lexicon, self.format.name, astuple(replace(self, ignored=()))))
-        return f'W/"{sha256(wish.encode("utf-8", "surrogatepass")).hexdigest()[:32]}"'
+        content = repr((__version__, lexicon, self.format.name, astuple(replace(self, ignored=()))))
+        return f'W/"{sha256(content.encode("utf-8", "surrogatepass")).hexdigest()[:32]}"'
 
 
-def louder(samples: Samples, factor: float) -> Samples:
+def scale_volume(samples: Samples, factor: float) -> Samples:
     scaled: Samples = samples * np.float32(factor)
     return scaled

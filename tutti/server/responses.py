@@ -1,4 +1,4 @@
-"""Sound on the wire: whole with its length, as raw chunks, as events, as lines of JSON."""
+"""Answers with audio: whole with a length, or streamed as raw bytes, server-sent events or lines of JSON."""
 
 import base64
 import json
@@ -6,153 +6,249 @@ import logging
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from typing import Any
 
+from fastapi import Request
 from fastapi.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from tutti.server.disconnect import ClientGone, while_here
-from tutti.server.encoding import Encoding, Opened, Sound
-from tutti.server.errors import as_known, error_body
+from tutti.errors import InvalidInput
+from tutti.server.disconnect import ClientDisconnected, cancel_on_disconnect
+from tutti.server.encoding import AnswerBudget, OpenStream, PieceEncoder, WholeAudio, encode_whole, open_stream
+from tutti.server.errors import as_tutti_error, error_body
 from tutti.server.request import SpeechRequest
 from tutti.server.service import Service
 from tutti.speech import SAMPLES_PER_FRAME, Speech, WordTime
 
-SEND_BYTES = 1 << 16  # even, so that no sample is cut; the buffer of a slow reader holds two of these
-EVENT_BYTES = 24 << 10  # 32 kB as base64: some clients read lines of 64 kB at most
+SEND_BYTES = 1 << 16  # per message; even, so that no sample is split. A slow reader's buffer holds two of these
+EVENT_BYTES = 24 << 10  # of audio per event, 32 kB as base64: some clients read lines of at most 64 kB
+Pieces = AsyncIterator[bytes]
 log = logging.getLogger("tutti.server")
 
 
-def headers(service: Service, ask: SpeechRequest, first: Speech, encode_s: float) -> dict[str, str]:
-    """What every answer with sound tells about itself."""
+async def cached_response(service: Service, request: Request, speech_request: SpeechRequest) -> Response:
+    """The whole audio with its length and ETag, from the cache if the same was requested before."""
+    if response := not_modified(service, request, speech_request):
+        return response
+    etag = speech_request.etag(service.lexicon_stamp())
+    caller = request.state.caller
+    service.check_text(len(speech_request.text), caller)
+    whole = await cancel_on_disconnect(
+        request.receive,
+        service.cache.get((request.state.key, etag), lambda: speak_whole(service, speech_request, caller=caller)),
+    )
+    return whole_response(service, speech_request, whole, etag)
+
+
+async def streamed_response(service: Service, request: Request, speech_request: SpeechRequest) -> Response:
+    """Raw audio as it is made; if the first chunk is all there is, with its length and ETag."""
+    if response := not_modified(service, request, speech_request):
+        return response
+    stream = await start_stream(service, request, speech_request)
+    await cancel_on_disconnect(request.receive, stream.look_ahead())
+    if stream.ended:
+        whole = await finish_stream(service, request, stream)
+        return whole_response(service, speech_request, whole, speech_request.etag(service.lexicon_stamp()))
+    encoder = await start_encoder(service, stream)
+    return streaming_response(service, request, stream, encoder, audio_pieces(stream, encoder), encoder.content_type)
+
+
+async def event_response(
+    service: Service, request: Request, speech_request: SpeechRequest, *, with_words: bool
+) -> Response:
+    """Server-sent events as the audio is made."""
+    stream = await start_stream(service, request, speech_request)
+    encoder = await start_encoder(service, stream)
+    pieces = errors_as_pieces(audio_events(stream, encoder, with_words=with_words), error_event)
+    return streaming_response(service, request, stream, encoder, pieces, "text/event-stream")
+
+
+def not_modified(service: Service, request: Request, speech_request: SpeechRequest) -> Response | None:
+    """Return 304 if the caller has this answer. HTTP defines that for GET only, but this POST changes nothing."""
+    tags = request.headers.get("if-none-match")
+    if tags is None or (etag := speech_request.etag(service.lexicon_stamp())) not in map(str.strip, tags.split(",")):
+        return None
+    return Response(status_code=304, headers={"etag": etag})
+
+
+async def start_stream(service: Service, request: Request, speech_request: SpeechRequest) -> OpenStream:
+    """Return the stream with its first speech, or raise an error that can still set the status."""
+    caller = request.state.caller
+    service.check_text(len(speech_request.text), caller)
+    stream = speech_request.speak(service.engine, caller=caller)
+    timeout_s = first_audio_timeout_s(service, request)
+    return await cancel_on_disconnect(request.receive, open_stream(speech_request, stream, timeout_s))
+
+
+def first_audio_timeout_s(service: Service, request: Request) -> float:
+    """Return how long to wait for the first audio: the server's limit, or less if X-Request-Timeout says so."""
+    header = request.headers.get("x-request-timeout", "inf")
+    try:
+        return min(service.settings.timeout_s, max(0.0, float(header)))
+    except ValueError:
+        raise InvalidInput(f"X-Request-Timeout is a number of seconds, not {header[:40]!r}", param=None) from None
+
+
+async def finish_stream(service: Service, request: Request, stream: OpenStream) -> WholeAudio:
+    """Encode the stream to its end."""
+    encoding = encode_whole(stream, service.encoder_threads, service.answer_budget())
+    return await cancel_on_disconnect(request.receive, encoding)
+
+
+async def speak_whole(
+    service: Service, request: SpeechRequest, *, caller: str, budget: AnswerBudget | None = None
+) -> WholeAudio:
+    """Speak to the end. With a shared `budget` it is one part of a larger answer, and has low priority."""
+    stream = request.speak(service.engine, caller=caller, delivery="whole" if budget is None else "bulk")
+    opened = await open_stream(request, stream, service.settings.timeout_s)
+    return await encode_whole(opened, service.encoder_threads, budget or service.answer_budget())
+
+
+async def start_encoder(service: Service, stream: OpenStream) -> PieceEncoder:
+    """Encode the first piece, so that an encoder's error comes before the status is sent."""
+    encoder = PieceEncoder(stream.request.encoder(), service.encoder_threads)
+    try:
+        await encoder.encode_first(stream.first)
+    except BaseException:
+        await stream.aclose()
+        raise
+    return encoder
+
+
+def audio_headers(service: Service, request: SpeechRequest, first: Speech, encode_s: float) -> dict[str, str]:
+    """Headers of every answer with audio."""
     timing = first.timing
     steps = {"g2p": timing.g2p_s, "queue": timing.queue_s, "acoustic": timing.acoustic_s, "vocoder": timing.vocoder_s}
-    made = {
+    headers = {
         "cache-control": "no-store",
         "server-timing": ", ".join(f"{step};dur={1000 * s:.1f}" for step, s in {**steps, "encode": encode_s}.items()),
         "x-accel-buffering": "no",
         "x-batch-size": str(timing.batch_rows),
-        "x-batching-enabled": str(bool(service.engine.workers()["batchingEnabled"])).lower(),
-        "x-voice-used": ask.params.voice,
+        "x-batching-enabled": str(service.engine.batching_enabled).lower(),
+        "x-voice-used": request.params.voice,
     }
-    if ask.ignored:
-        made["x-ignored"] = ", ".join(ask.ignored)
-    return made
+    if request.ignored:
+        headers["x-ignored"] = ", ".join(request.ignored)
+    return headers
 
 
-def stream_headers(service: Service, request_id: str) -> dict[str, str]:
+def whole_response(service: Service, request: SpeechRequest, whole: WholeAudio, etag: str) -> Response:
+    headers = audio_headers(service, request, whole.first, whole.encode_s)
+    headers |= {"x-audio-duration": f"{whole.duration_s:.3f}", "etag": etag}
+    return Response(whole.data, headers=headers, media_type=request.content_type)
+
+
+def streaming_response(
+    service: Service, request: Request, stream: OpenStream, encoder: PieceEncoder, pieces: Pieces, media_type: str
+) -> Response:
     mode, n_chunks = service.streaming_mode()
-    return {"x-stream-id": request_id, "x-streaming-mode": mode, "x-bypass-chunks": str(n_chunks)}
+    headers = audio_headers(service, stream.request, stream.first, encoder.first_s)
+    headers |= {"x-stream-id": request.state.request_id, "x-streaming-mode": mode, "x-bypass-chunks": str(n_chunks)}
+    return StreamedAudio(stream, pieces, media_type, headers)
 
 
-def whole_reply(service: Service, ask: SpeechRequest, sound: Sound, etag: str | None = None) -> Response:
-    made = headers(service, ask, sound.first, sound.encode_s)
-    made["x-audio-duration"] = f"{sound.duration_s:.3f}"
-    if etag:
-        made["etag"] = etag
-    return Response(sound.data, headers=made, media_type=ask.format.content_type(ask.format.rate(ask.sample_rate)))
+class StreamedAudio(Response):
+    """An answer that is sent while it is made. A disconnect of the client closes the stream."""
 
-
-class Chunked(Response):
-    """An answer that is sent while it is made, and whose making stops when the client leaves."""
-
-    def __init__(self, opened: Opened, pieces: AsyncIterator[bytes], media_type: str, headers: dict[str, str]) -> None:
+    def __init__(self, stream: OpenStream, pieces: Pieces, media_type: str, headers: dict[str, str]) -> None:
         super().__init__(headers=headers, media_type=media_type)
         del self.headers["content-length"]
-        self._opened = opened
+        self._stream = stream
         self._pieces = pieces
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
-            await while_here(receive, self._send(send))
-        except ClientGone:
+            await cancel_on_disconnect(receive, self._send(send))
+        except ClientDisconnected:
             scope["state"]["outcome"] = "left"
         except Exception as error:
-            # Returning now, without the last chunk, makes the server close the connection: the client sees the cut.
-            known = as_known(error)
+            # Return without the final chunk: uvicorn closes the connection, and the client sees a broken transfer.
+            known = as_tutti_error(error)
             scope["state"]["outcome"] = f"cut:{known.code}"
             log.error("cut id=%s code=%s", scope["state"]["request_id"], known.code, exc_info=known is not error)
         finally:
-            await self._opened.aclose()
+            await self._stream.aclose()
 
     async def _send(self, send: Send) -> None:
         await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
         async for piece in self._pieces:
-            for part in cut(piece, SEND_BYTES):
+            for part in split_bytes(piece, SEND_BYTES):
                 await send({"type": "http.response.body", "body": part, "more_body": True})
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
-def cut(data: bytes, size: int) -> Iterator[bytes]:
+def split_bytes(data: bytes, size: int) -> Iterator[bytes]:
     return (data[at : at + size] for at in range(0, len(data), size))
 
 
-async def audio(opened: Opened, encoding: Encoding) -> AsyncIterator[bytes]:
-    """The bytes of a raw stream."""
-    async for speech in opened.speeches():
-        async for piece in encoding.pieces(speech):
+async def audio_pieces(stream: OpenStream, encoder: PieceEncoder) -> Pieces:
+    """Yield the bytes of a raw stream."""
+    async for speech in stream.speeches():
+        async for piece in encoder.pieces(speech):
             yield piece
-    yield await encoding.flush()
+    yield await encoder.flush()
 
 
-async def events(opened: Opened, encoding: Encoding, *, with_words: bool) -> AsyncIterator[bytes]:
-    """The same as server-sent events, as OpenAI words them."""
+async def audio_events(stream: OpenStream, encoder: PieceEncoder, *, with_words: bool) -> Pieces:
+    """Yield the audio as OpenAI's server-sent events."""
     n_samples = 0
-    async for speech in opened.speeches():
+    async for speech in stream.speeches():
         n_samples += len(speech.samples)
-        async for piece in encoding.pieces(speech):
-            for delta in deltas(piece):
+        async for piece in encoder.pieces(speech):
+            for delta in delta_events(piece):
                 yield delta
         if with_words and speech.words:
-            yield event({"type": "speech.audio.words", "words": times(speech.words, "start", "end")})
-    for delta in deltas(await encoding.flush()):
+            yield sse_event({"type": "speech.audio.words", "words": word_times(speech.words, "start", "end")})
+    for delta in delta_events(await encoder.flush()):
         yield delta
-    n_in, n_out = len(opened.ask.text), n_samples // SAMPLES_PER_FRAME
+    n_in, n_out = len(stream.request.text), n_samples // SAMPLES_PER_FRAME
     usage = {"input_tokens": n_in, "output_tokens": n_out, "total_tokens": n_in + n_out}
-    yield event({"type": "speech.audio.done", "usage": usage})
+    yield sse_event({"type": "speech.audio.done", "usage": usage})
 
 
-async def captions(opened: Opened, encoding: Encoding, *, with_words: bool) -> AsyncIterator[bytes]:
-    """Lines of JSON, each some audio and the words in it."""
-    async for speech in opened.speeches():
-        data = b"".join([piece async for piece in encoding.pieces(speech)])
-        yield line(caption(encoding.content_type, data, speech.words if with_words else None))
-    yield line(caption(encoding.content_type, await encoding.flush(), () if with_words else None))
+async def caption_lines(stream: OpenStream, encoder: PieceEncoder, *, with_words: bool) -> Pieces:
+    """Yield lines of JSON, each with some audio and its words."""
+    async for speech in stream.speeches():
+        data = b"".join([piece async for piece in encoder.pieces(speech)])
+        yield json_line(caption_object(encoder.content_type, data, speech.words if with_words else None))
+    yield json_line(caption_object(encoder.content_type, await encoder.flush(), () if with_words else None))
 
 
-async def told(pieces: AsyncIterator[bytes], worded: Callable[[dict[str, Any]], bytes]) -> AsyncIterator[bytes]:
-    """The pieces; what breaks among them is told as the last piece, in the words of the stream."""
+async def errors_as_pieces(pieces: Pieces, encode_error: Callable[[dict[str, Any]], bytes]) -> Pieces:
+    """Yield the pieces; an error among them becomes the last piece."""
     try:
         async for piece in pieces:
             yield piece
     except Exception as error:
-        known = as_known(error)
+        known = as_tutti_error(error)
         log.error("cut code=%s", known.code, exc_info=known is not error)
-        yield worded(error_body(known))
+        yield encode_error(error_body(known))
 
 
 def error_event(error: dict[str, Any]) -> bytes:
-    return event({"type": "speech.audio.error", **error})
+    return sse_event({"type": "speech.audio.error", **error})
 
 
-def deltas(data: bytes) -> Iterator[bytes]:
-    return (event({"type": "speech.audio.delta", "audio": b64(part)}) for part in cut(data, EVENT_BYTES))
+def delta_events(data: bytes) -> Iterator[bytes]:
+    parts = split_bytes(data, EVENT_BYTES)
+    return (sse_event({"type": "speech.audio.delta", "audio": base64_text(part)}) for part in parts)
 
 
-def event(content: dict[str, Any]) -> bytes:
-    return b"data: " + json.dumps(content, separators=(",", ":")).encode() + b"\n\n"
+def sse_event(content: dict[str, Any]) -> bytes:
+    return b"data: " + json_line(content) + b"\n"
 
 
-def line(content: dict[str, Any]) -> bytes:
+def json_line(content: dict[str, Any]) -> bytes:
+    """Encode as ASCII: a text may have half of a surrogate pair, or characters that some clients take for line ends."""
     return json.dumps(content, separators=(",", ":")).encode() + b"\n"
 
 
-def caption(content_type: str, data: bytes, words: Iterable[WordTime] | None) -> dict[str, Any]:
-    stamps = None if words is None else times(words, "start_time", "end_time")
-    return {"audio": b64(data), "audio_format": content_type, "timestamps": stamps}
+def caption_object(content_type: str, data: bytes, words: Iterable[WordTime] | None) -> dict[str, Any]:
+    timestamps = None if words is None else word_times(words, "start_time", "end_time")
+    return {"audio": base64_text(data), "audio_format": content_type, "timestamps": timestamps}
 
 
-def times(words: Iterable[WordTime], start: str, end: str) -> list[dict[str, Any]]:
+def word_times(words: Iterable[WordTime], start: str, end: str) -> list[dict[str, Any]]:
     return [{"word": word.word, start: round(word.start_s, 3), end: round(word.end_s, 3)} for word in words]
 
 
-def b64(data: bytes) -> str:
+def base64_text(data: bytes) -> str:
     return base64.b64encode(data).decode()

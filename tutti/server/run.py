@@ -1,4 +1,4 @@
-"""`tutti serve`: bind, load, listen, say when it is warm; on SIGTERM finish what was begun, and go."""
+"""`tutti serve`: bind, load, listen; on SIGTERM finish the active requests, then exit."""
 
 import asyncio
 import contextlib
@@ -19,26 +19,26 @@ from fastapi import FastAPI
 from tutti.engine.build import open_engine
 from tutti.engine.engine import Engine
 from tutti.errors import InvalidInput
-from tutti.server.app import app
+from tutti.server.app import create_app
 from tutti.server.lifecycle import Lifecycle
-from tutti.server.logs import logging_aside
-from tutti.server.middleware.auth import Keys
-from tutti.server.middleware.http_protocol import STALLED, Socket, patient
-from tutti.server.service import Service, chosen_voices
+from tutti.server.logs import background_logging
+from tutti.server.middleware.auth import ApiKeys
+from tutti.server.middleware.http_protocol import READ_STALL_FACTOR, WebSocketProtocol, http_protocol
+from tutti.server.service import Service, resolve_voice_settings
 from tutti.settings import Settings
 
-KEEP_ALIVE_S = 75  # pooled clients come back within this time
-SPARE_FILES = 64  # descriptors that are not connections
-Beside = Callable[[Service], contextlib.AbstractAsyncContextManager[None]]
+KEEP_ALIVE_S = 75  # an idle connection stays open this long, for clients with a pool
+SPARE_FILES = 64  # file descriptors kept for other things than connections
+Listener = Callable[[Service], contextlib.AbstractAsyncContextManager[None]]
 log = logging.getLogger("tutti.server")
 
 
 class Server(uvicorn.Server):
-    """Uvicorn, less its signals: ours drain first, and a clean end is exit code 0."""
+    """Uvicorn with its own signal handlers: they drain first, and a clean end has exit code 0."""
 
-    def __init__(self, config: uvicorn.Config, gate: Lifecycle, grace_s: float) -> None:
+    def __init__(self, config: uvicorn.Config, lifecycle: Lifecycle, grace_s: float) -> None:
         super().__init__(config)
-        self._gate = gate
+        self._lifecycle = lifecycle
         self._grace_s = grace_s
         self._draining: asyncio.Task[None] | None = None
 
@@ -55,63 +55,62 @@ class Server(uvicorn.Server):
                 loop.remove_signal_handler(number)
 
     def stop(self) -> None:
-        """The first call drains; the second leaves at once, whatever is under way."""
+        """Drain; a second call exits at once, whatever is active."""
         if self._draining is not None:
-            print("tutti: stopped at once", file=sys.stderr, flush=True)
+            print("tutti: stopped immediately", file=sys.stderr, flush=True)
             os._exit(1)
-        log.info("draining requests=%d grace_s=%g", self._gate.n_inside, self._grace_s)
+        log.info("draining requests=%d grace_s=%g", self._lifecycle.n_active, self._grace_s)
         self._draining = asyncio.create_task(self._drain())
 
     async def _drain(self) -> None:
-        if await self._gate.drained(self._grace_s):
+        if await self._lifecycle.drain(self._grace_s):
             log.info("drained")
         else:
-            log.warning("cut after the grace time requests=%d", self._gate.n_inside)
+            log.warning("cancelled after the grace time requests=%d", self._lifecycle.n_active)
         self.should_exit = True
 
 
 def serve(settings: Settings) -> None:
-    """Serves until told to stop. A wrong setting or a taken port shows before anything is fetched or loaded."""
-    chosen_voices(settings)
-    Keys(settings.api_keys)
-    with bound(settings) as sock, wyoming(settings) as beside, logging_aside(settings.log_format):
-        asyncio.run(_serve(open_engine(settings, apart=True, progress=_show), settings, sock, beside))
+    """Serve until a signal. A wrong setting or a port in use fails before anything is downloaded or loaded."""
+    resolve_voice_settings(settings)
+    ApiKeys(settings.api_keys)
+    with bind(settings) as sock, wyoming_listener(settings) as listener, background_logging(settings.log_format):
+        asyncio.run(_serve(open_engine(settings, for_server=True, progress=_log_progress), settings, sock, listener))
 
 
-async def _serve(engine: Engine, settings: Settings, sock: socket.socket, beside: Beside) -> None:
-    failed: list[BaseException] = []
+async def _serve(engine: Engine, settings: Settings, sock: socket.socket, listener: Listener) -> None:
+    failures: list[BaseException] = []
 
-    def warm(warming: asyncio.Task[None]) -> None:
+    def on_warm(warming: asyncio.Task[None]) -> None:
         error = None if warming.cancelled() else warming.exception()
         if error is not None:
-            failed.append(error)
+            failures.append(error)
             server.should_exit = True
         elif not warming.cancelled():
-            gc.freeze()  # what was loaded stays: to look through it for garbage would hold everybody up for 20 ms
-            print(f"tutti is ready: {address(sock)}  (docs: /docs, stop: Ctrl-C)", file=sys.stderr, flush=True)
+            gc.freeze()  # the loaded modules and model stay: a garbage collection over them would block for 20 ms
+            print(f"tutti is ready: {url_of(sock)}  (docs: /docs, stop: Ctrl-C)", file=sys.stderr, flush=True)
 
-    application = app(engine, settings, engine.batch_stats.metrics.registry, on_warm=warm)
-    server = Server(configured(application, settings), application.state.service.gate, settings.grace_s)
-    async with beside(application.state.service):
+    application = create_app(engine, settings, engine.batch_stats.metrics.registry, on_warm=on_warm)
+    server = Server(uvicorn_config(application, settings), application.state.service.lifecycle, settings.grace_s)
+    async with listener(application.state.service):
         await server.serve(sockets=[sock])
-    if failed:
-        raise failed[0]
+    if failures:
+        raise failures[0]
 
 
-def _show(what: str, done: int, steps: int) -> None:
-    """How the start goes on, for whoever watches."""
+def _log_progress(what: str, done: int, steps: int) -> None:
     log.info("starting step=%r done=%d of=%d", what, done, steps)
 
 
-def address(sock: socket.socket) -> str:
+def url_of(sock: socket.socket) -> str:
     host, port = sock.getsockname()[:2]
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
-def bound(settings: Settings) -> socket.socket:
-    """A socket that has its address but does not listen yet: a taken port shows before a long load, not after."""
+def bind(settings: Settings) -> socket.socket:
+    """Return a socket that is bound but not listening: a port in use fails before the long load, not after."""
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
-    # By its full name: to a socket that does not say TCP, asyncio leaves Nagle's wait of 40 ms between two writes.
+    # With IPPROTO_TCP: without it asyncio does not disable Nagle's algorithm, which delays writes by 40 ms.
     sock = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
@@ -125,40 +124,40 @@ def bound(settings: Settings) -> socket.socket:
 
 
 @contextlib.contextmanager
-def wyoming(settings: Settings) -> Iterator[Beside]:
-    """What speaks to Home Assistant beside HTTP, where a port is set for it; what is missing or taken shows now."""
+def wyoming_listener(settings: Settings) -> Iterator[Listener]:
+    """Bind the Wyoming port, if one is set. A missing package or a port in use fails now."""
     if settings.wyoming_port is None:
         yield lambda _: contextlib.nullcontext()
         return
-    from tutti.server.wyoming import speaking
+    from tutti.server.wyoming import serve_wyoming
 
-    place = {"host": settings.wyoming_host or settings.host, "port": settings.wyoming_port}
-    with bound(settings.model_copy(update=place)) as sock:
-        yield partial(speaking, sock=sock)
+    address = {"host": settings.wyoming_host or settings.host, "port": settings.wyoming_port}
+    with bind(settings.model_copy(update=address)) as sock:
+        yield partial(serve_wyoming, sock=sock)
 
 
-def configured(application: FastAPI, settings: Settings) -> uvicorn.Config:
+def uvicorn_config(application: FastAPI, settings: Settings) -> uvicorn.Config:
     return uvicorn.Config(
         application,
-        http=patient(settings.idle_s),
-        ws=Socket,
+        http=http_protocol(settings.idle_s),
+        ws=WebSocketProtocol,
         ws_max_size=settings.max_body,
-        ws_ping_timeout=STALLED * settings.idle_s,  # a reader that is full answers no ping either
-        ws_per_message_deflate=False,  # sound does not shrink
+        ws_ping_timeout=READ_STALL_FACTOR * settings.idle_s,  # a reader whose buffer is full answers no ping
+        ws_per_message_deflate=False,  # audio does not compress
         lifespan="on",
         access_log=False,
         log_config=None,
         server_header=False,
         timeout_keep_alive=KEEP_ALIVE_S,
         timeout_graceful_shutdown=1,
-        limit_concurrency=max(1, min(settings.max_connections, _files() - SPARE_FILES)),
+        limit_concurrency=max(1, min(settings.max_connections, _raise_file_limit() - SPARE_FILES)),
     )
 
 
-def _files() -> int:
-    """How many files may be open: as many as the system lets this process have."""
+def _raise_file_limit() -> int:
+    """Raise the limit on open files as far as the system allows, and return it."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = min(hard, 65_536) if hard != resource.RLIM_INFINITY else 65_536
+    target = min(hard, 65_536) if hard != resource.RLIM_INFINITY else 65_536
     with contextlib.suppress(ValueError, OSError):
-        resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, wanted), hard))
+        resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, target), hard))
     return resource.getrlimit(resource.RLIMIT_NOFILE)[0]

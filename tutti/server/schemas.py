@@ -1,14 +1,18 @@
-"""What clients send. Tolerant: null means absent, keys that nobody knows are let pass."""
+"""JSON bodies: requests, in which null means absent and unknown keys are ignored, and the answers of /v1/jobs."""
 
+import time
 from dataclasses import replace
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from tutti.audio import find_format
+from tutti.audio.tagged import CONTAINERS
+from tutti.audiobook.jobs import AudiobookJob, JobState
+from tutti.audiobook.jobs.job import ENDED, RunningJob
 from tutti.model.prosody import EMOTIONS
-from tutti.server.aliases import Cast, checkpoint, voice_expression
-from tutti.server.errors import fields
+from tutti.server.aliases import Aliases, find_checkpoint, resolve_voice
+from tutti.server.errors import rename_param
 from tutti.server.request import SpeechRequest
 from tutti.speech import SpeechParams
 
@@ -21,42 +25,43 @@ class VoiceId(BaseModel):
     id: str
 
 
-class Wishes(BaseModel):
-    """What every body may say about the sound."""
+class SpeechFields(BaseModel):
+    """The options that every body has."""
 
     model_config = ConfigDict(extra="ignore", allow_inf_nan=False)
 
     voice: str | VoiceId | None = Field(
         None, description="a name, a blend, or {'id': name}", examples=["af_bella(2)+af_sky(1)"]
     )
-    speed: float | None = Field(None, ge=0.25, le=4, description="1 = as the voice speaks by itself")
-    language: str | None = Field(None, description="of the text; else that of the voice", examples=["en-gb"])
-    sample_rate: int | None = Field(None, description="samples a second; else what the format is used to")
+    speed: float | None = Field(None, ge=0.25, le=4, description="1 = the voice's own speed")
+    language: str | None = Field(None, description="of the text; default: that of the voice", examples=["en-gb"])
+    sample_rate: int | None = Field(None, description="samples per second; default: that of the format")
     style: str | None = Field(None, description="speak with the prosody of this other voice", examples=["am_puck"])
     pitch: float | None = Field(None, description="semitones up or down, -12 to 12")
-    pitch_range: float | None = Field(None, description="how far the pitch moves: 0 monotone, 1 as it is, up to 2")
-    energy: float | None = Field(None, description="decibels of effort, -3 to 3")
-    emotion: str | None = Field(None, description=f"a preset of the four: {' '.join(EMOTIONS)}", examples=["calm"])
+    pitch_range: float | None = Field(None, description="how far the pitch moves: 0 monotone, 1 unchanged, up to 2")
+    energy: float | None = Field(None, description="vocal effort in decibels, -3 to 3")
+    emotion: str | None = Field(None, description=f"a preset of these four: {' '.join(EMOTIONS)}", examples=["calm"])
     lexicon: dict[str, str] | None = Field(
-        None, description="how words are said: /IPA/ or other words", examples=[{"nginx": "/ˈɛnʤɪnˈɛks/"}]
+        None, description="pronunciations of words: /IPA/ or other words", examples=[{"nginx": "/ˈɛnʤɪnˈɛks/"}]
     )
     seed: int | None = Field(None, ge=0, le=MAX_SEED)
     volume_multiplier: float | None = Field(None, ge=0, le=4)
 
-    def named(self, default: str) -> str:
-        """The voice as the caller calls it."""
+    def voice_name(self, default: str) -> str:
+        """Return the voice under the name that the caller used."""
         return (self.voice.id if isinstance(self.voice, VoiceId) else self.voice) or default
 
-    def ask_for(self, text: str, format: str, cast: Cast) -> SpeechRequest:
-        chosen = find_format(format)
-        chosen.rate(self.sample_rate)
-        return SpeechRequest(text, self.params(cast), chosen, self.sample_rate, _or(self.volume_multiplier, 1.0))
+    def build_request(self, text: str, format_name: str, aliases: Aliases) -> SpeechRequest:
+        format = find_format(format_name)
+        format.rate(self.sample_rate)
+        volume = _or(self.volume_multiplier, 1.0)
+        return SpeechRequest(text, self.speech_params(aliases), format, self.sample_rate, volume)
 
-    def params(self, cast: Cast) -> SpeechParams:
-        """How to speak, with every name of a voice resolved."""
+    def speech_params(self, aliases: Aliases) -> SpeechParams:
+        """Return how to speak, with the aliases of voices resolved."""
         return SpeechParams(
-            voice=voice_expression(self.named(cast.voice), cast.names),
-            style=voice_expression(self.style, cast.names) if self.style else None,
+            voice=resolve_voice(self.voice_name(aliases.default_voice), aliases.voices),
+            style=resolve_voice(self.style, aliases.voices) if self.style else None,
             speed=_or(self.speed, 1.0),
             pitch=_or(self.pitch, 0.0),
             pitch_range=_or(self.pitch_range, 1.0),
@@ -64,7 +69,7 @@ class Wishes(BaseModel):
             emotion=self.emotion,
             language=self.language,
             lexicon=self.lexicon or {},
-            voice_names=cast.names,
+            voice_names=aliases.voices,
             seed=self.seed,
         )
 
@@ -73,7 +78,7 @@ def _or(value: float | None, default: float) -> float:
     return default if value is None else value
 
 
-class SpeechBody(Wishes):
+class SpeechBody(SpeechFields):
     """POST /v1/audio/speech."""
 
     model_config = ConfigDict(
@@ -82,48 +87,48 @@ class SpeechBody(Wishes):
         }
     )
 
-    input: str = Field(description="what to say; marks such as [pause:1.5s] and SSML are heard")
+    input: str = Field(description="the text; it may contain marks such as [pause:1.5s], or SSML")
     model: str | None = Field(None, description="kokoro, or OpenAI's names for speech models", examples=["kokoro"])
-    response_format: str | None = Field(None, description="mp3 opus aac flac wav pcm mulaw alaw; mp3 unless told")
+    response_format: str | None = Field(None, description="mp3 (default) opus aac flac wav pcm mulaw alaw")
     stream_format: Literal["audio", "sse"] | None = Field(None, description="sse: JSON events with base64 audio")
-    stream: bool | None = Field(None, description="false: one answer with true lengths")
+    stream: bool | None = Field(None, description="false: one answer with its true length")
     lang_code: str | None = Field(None, description="another name for language")
     word_timestamps: bool | None = Field(None, description="with sse: events with the times of words")
 
-    # Understood, and not met: the answer names them in X-Ignored.
+    # Accepted without effect; the answer names them in X-Ignored.
     instructions: Any = None
     normalization_options: Any = None
 
-    def ask(self, cast: Cast) -> SpeechRequest:
-        model = None if self.model is None else checkpoint(self.model, cast.checkpoints)
-        told = self if self.language else self.model_copy(update={"language": self.lang_code})
-        with fields(format="response_format"):
-            ask = told.ask_for(self.input, self.response_format or "mp3", cast)
-        ignored = tuple(name for name in UNMET if getattr(self, name) is not None)
-        return replace(ask, params=replace(ask.params, model=model), ignored=ignored)
+    def speech_request(self, aliases: Aliases) -> SpeechRequest:
+        model = None if self.model is None else find_checkpoint(self.model, aliases.checkpoints)
+        options = self if self.language else self.model_copy(update={"language": self.lang_code})
+        with rename_param(format="response_format"):
+            request = options.build_request(self.input, self.response_format or "mp3", aliases)
+        ignored = tuple(name for name in IGNORED_OPTIONS if getattr(self, name) is not None)
+        return replace(request, params=replace(request.params, model=model), ignored=ignored)
 
 
-UNMET = ("instructions", "normalization_options")
+IGNORED_OPTIONS = ("instructions", "normalization_options")
 
 
 class CaptionBody(SpeechBody):
     """POST /dev/captioned_speech."""
 
-    return_timestamps: bool | None = Field(None, description="true unless told")
+    return_timestamps: bool | None = Field(None, description="default: true")
 
 
-class TtsBody(Wishes):
+class TtsBody(SpeechFields):
     """POST /tts and /tts/stream, and each item of /tts/batch."""
 
     model_config = ConfigDict(
         json_schema_extra={"examples": [{"text": "All voices, one pass.", "voice": "af_heart", "format": "wav"}]}
     )
 
-    text: str = Field(description="what to say")
-    format: str | None = Field(None, description="wav pcm mp3 opus aac flac mulaw alaw; wav unless told")
+    text: str = Field(description="the text to speak")
+    format: str | None = Field(None, description="wav (default) pcm mp3 opus aac flac mulaw alaw")
 
-    def ask(self, cast: Cast) -> SpeechRequest:
-        return self.ask_for(self.text, self.format or "wav", cast)
+    def speech_request(self, aliases: Aliases) -> SpeechRequest:
+        return self.build_request(self.text, self.format or "wav", aliases)
 
 
 class BatchBody(BaseModel):
@@ -143,8 +148,8 @@ class PhonemizeBody(BaseModel):
     model_config = ConfigDict(extra="ignore", json_schema_extra={"examples": [{"text": "Hello!", "language": "a"}]})
 
     text: str
-    language: str | None = Field(None, description="a code or the letter of a voice; American English unless told")
-    lexicon: dict[str, str] | None = Field(None, description="how words are said: /IPA/ or other words")
+    language: str | None = Field(None, description="a code or the letter of a voice; default: American English")
+    lexicon: dict[str, str] | None = Field(None, description="pronunciations of words: /IPA/ or other words")
 
 
 class PhonemesBody(BaseModel):
@@ -157,3 +162,110 @@ class PhonemesBody(BaseModel):
     phonemes: str = Field(description="in Kokoro's symbols")
     voice: str | VoiceId | None = None
     speed: float | None = Field(None, ge=0.25, le=4)
+
+
+class TrialBody(BaseModel):
+    """POST /v1/stats/trial."""
+
+    policy: str
+
+
+class JobBody(SpeechFields):
+    """POST /v1/jobs, as JSON or as fields of a form."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"text": "# One\n\nIt began to fall.", "voice": "bm_george", "format": "m4b"}]}
+    )
+
+    text: str | None = Field(None, description="the text as Markdown; or send a book as `file` in a form")
+    model: str | None = Field(None, description="default: kokoro")
+    format: str | None = Field(None, description=f"{' '.join(s[1:] for s in CONTAINERS)}; default: m4b")
+    captions: Literal["srt", "vtt", "json"] | None = Field(None, description="also make captions")
+    captions_by_word: bool | None = Field(None, description="time each word in vtt")
+    title: str | None = Field(None, max_length=1000, description="instead of the book's own")
+    author: str | None = Field(None, max_length=1000, description="instead of the book's own")
+    encoding: str | None = Field(None, description="of a text that is not UTF-8", examples=["latin-1"])
+
+
+class JobProgress(BaseModel):
+    fraction: float
+    characters: int
+    of_characters: int
+    passages: int = Field(description="parts of a few sentences that are done")
+    of_passages: int
+    spoken_s: float = Field(description="seconds of audio made so far")
+    left_s: float | None = Field(description="estimated seconds until the job is done")
+    step: Literal["waiting", "reading", "writing"]
+
+
+class JobFault(BaseModel):
+    code: str
+    message: str
+
+
+class JobStatus(BaseModel):
+    """A job."""
+
+    id: str
+    object: Literal["job"] = "job"
+    state: JobState
+    created_at: int
+    title: str
+    author: str
+    chapters: int
+    characters: int
+    format: str
+    captions: str | None
+    voice: str
+    duration_s: float | None
+    progress: JobProgress | None = Field(description="while the job is queued or running")
+    error: JobFault | None = Field(description="why the job was paused or failed; POST …/resume continues it")
+    notes: list[str] = Field(description="what was missing from the book, or could not be spoken or stored")
+
+
+class JobList(BaseModel):
+    object: Literal["list"] = "list"
+    data: list[JobStatus]
+
+
+class Deleted(BaseModel):
+    id: str
+    deleted: Literal[True] = True
+
+
+def job_status(job: AudiobookJob, run: RunningJob | None) -> JobStatus:
+    """Return the state of a job; `run` exists only while the job is running."""
+    return JobStatus(
+        id=job.id,
+        state=job.state,
+        created_at=round(job.created_s),
+        title=job.title,
+        author=job.author,
+        chapters=job.n_chapters,
+        characters=job.n_characters,
+        format=job.suffix[1:],
+        captions=job.captions,
+        voice=job.params.voice,
+        duration_s=_rounded(job.duration_s),
+        progress=None if job.state in ENDED else _job_progress(job, run),
+        error=JobFault(code=job.error[0], message=job.error[1]) if job.error else None,
+        notes=list(job.notes),
+    )
+
+
+def _job_progress(job: AudiobookJob, run: RunningJob | None) -> JobProgress:
+    now = run.progress if run else None
+    return JobProgress(
+        fraction=round(now.n_characters / max(1, now.of_characters), 4) if now else 0.0,
+        characters=now.n_characters if now else 0,
+        of_characters=now.of_characters if now else job.n_characters,
+        passages=now.n_passages if now else 0,
+        of_passages=now.of_passages if now else 0,
+        spoken_s=round(now.spoken_s, 3) if now else 0.0,
+        left_s=_rounded(run.left_s(time.monotonic()) if run else None),
+        step="writing" if run and run.writing else "reading" if run else "waiting",
+    )
+
+
+def _rounded(seconds: float | None) -> float | None:
+    return None if seconds is None else round(seconds, 3)

@@ -1,64 +1,63 @@
-"""What the routes share, in one value."""
+"""The state that all routes share."""
 
 import os
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, field
 
-from tutti.server.aliases import Cast, own_names, voice_expression
-from tutti.server.cache import Cache
-from tutti.server.encoding import Room, Sound
+from tutti.server.aliases import Aliases, resolve_voice, voice_aliases
+from tutti.server.cache import ResponseCache
+from tutti.server.encoding import AnswerBudget, WholeAudio
 from tutti.server.engine_protocol import EngineProtocol
 from tutti.server.errors import TooLarge
 from tutti.server.lifecycle import Lifecycle
-from tutti.server.middleware.rate_limit import Limits
+from tutti.server.middleware.rate_limit import RateLimits
 from tutti.settings import Settings
-from tutti.text.lexicon_file import stamp
+from tutti.text.user_lexicon import file_stamp
 from tutti.voices import parse
 
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """The engine with everything that stands between it and the wire."""
+    """The engine, and what the routes need besides."""
 
     engine: EngineProtocol
     settings: Settings
-    gate: Lifecycle
-    limits: Limits
-    cache: Cache[Sound]
-    cast: Cast
-    n_ahead: int  # first chunks of a stream
-    # Encoding must not hold up the event loop, nor wait behind other people's threads.
-    encoding: Executor = field(default_factory=lambda: ThreadPoolExecutor(os.cpu_count(), "encoding"))
+    lifecycle: Lifecycle
+    limits: RateLimits
+    cache: ResponseCache[WholeAudio]
+    aliases: Aliases
+    bypass_chunks: int  # first chunks of a stream that go ahead of other work
+    # A pool of its own: encoding must not block the event loop, nor wait behind other work in threads.
+    encoder_threads: Executor = field(default_factory=lambda: ThreadPoolExecutor(os.cpu_count(), "encoding"))
 
     @classmethod
     def of(cls, engine: EngineProtocol, settings: Settings) -> "Service":
-        names, voice = chosen_voices(settings)
+        voices, default_voice = resolve_voice_settings(settings)
         return cls(
             engine,
             settings,
             Lifecycle(engine),
-            Limits(settings.rate_requests, settings.rate_characters),
-            Cache(round(settings.cache_mb * 1e6)),
-            Cast(engine.checkpoints, names, voice),
+            RateLimits(settings.rate_requests, settings.rate_characters),
+            ResponseCache(round(settings.cache_mb * 1e6)),
+            Aliases(engine.checkpoints, voices, default_voice),
             settings.stream_bypass_chunks,
         )
 
-    def room(self) -> Room:
-        """What one answer may take that is held back until it is whole."""
-        return Room(self.settings.max_whole_mb * 1e6)
+    def answer_budget(self) -> AnswerBudget:
+        return AnswerBudget(self.settings.max_whole_mb * 1e6)
 
     def streaming_mode(self) -> tuple[str, int]:
-        """How a stream's chunks reach the model, and how many of its first ones go ahead of other work."""
-        if not self.engine.workers()["batchingEnabled"]:
-            return "direct", self.n_ahead
-        return ("first-chunks-ahead" if self.n_ahead else "batched"), self.n_ahead
+        """Return how chunks reach the model, and how many first chunks go ahead of other work."""
+        if not self.engine.batching_enabled:
+            return "direct", self.bypass_chunks
+        return ("first-chunks-ahead" if self.bypass_chunks else "batched"), self.bypass_chunks
 
     def lexicon_stamp(self) -> object:
-        """What changes with the operator's pronunciations."""
-        return stamp(self.settings.lexicon) if self.settings.lexicon else None
+        """Return a value that changes with the operator's pronunciations."""
+        return file_stamp(self.settings.lexicon) if self.settings.lexicon else None
 
     def check_text(self, n_characters: int, caller: str, param: str = "input") -> None:
-        """Raises where a text is too long for one request or for what this caller may still ask."""
+        """Raise if a text is too long for one request, or for what is left of the caller's rate."""
         max_text = self.settings.max_text
         if n_characters > max_text:
             raise TooLarge(
@@ -68,9 +67,9 @@ class Service:
         self.limits.characters.take(caller, n_characters)
 
 
-def chosen_voices(settings: Settings) -> tuple[dict[str, str], str]:
-    """Every name for a voice, and the voice when none is asked for; raises where one does not exist."""
-    names = own_names(settings.voice_names)
-    voice = voice_expression(settings.voice, names)
+def resolve_voice_settings(settings: Settings) -> tuple[dict[str, str], str]:
+    """Return the voice aliases and the default voice; raise if a voice does not exist."""
+    aliases = voice_aliases(settings.voice_names)
+    voice = resolve_voice(settings.voice, aliases)
     parse(voice)
-    return names, voice
+    return aliases, voice

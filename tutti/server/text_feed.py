@@ -1,4 +1,4 @@
-"""A text that is still being written: who writes adds to it, who speaks takes from it."""
+"""A text that arrives in pieces: the connection adds them, the engine takes them."""
 
 import asyncio
 from collections import deque
@@ -8,12 +8,12 @@ from tutti.server.request import SpeechRequest
 from tutti.text.incremental import Delta
 
 
-class Written:
-    """One text: its pieces as they come, to its end."""
+class TextFeed:
+    """A queue of the pieces of one text, until its end."""
 
-    def __init__(self, ask: SpeechRequest, pause_s: float | None = None, *, with_words: bool = False) -> None:
-        """`ask` says how it is spoken; what text it has itself is not said."""
-        self.ask = ask
+    def __init__(self, request: SpeechRequest, pause_s: float | None = None, *, with_words: bool = False) -> None:
+        """`request` says how to speak; its own text is used only where the caller does not read `pieces`."""
+        self.request = request
         self.pause_s = pause_s
         self.with_words = with_words
         self.n_characters = 0
@@ -23,7 +23,7 @@ class Written:
 
     def add(self, piece: Delta) -> None:
         if piece == "" or (piece is None and self._pieces and self._pieces[-1] is None):
-            return  # says nothing that was not said
+            return  # an empty text or a second flush changes nothing
         self.n_characters += len(piece or "")
         self._pieces.append(piece)
         self._changed.set()

@@ -1,4 +1,4 @@
-"""Wyoming, the protocol of Home Assistant: voices told, texts said, also while they are still being written."""
+"""Wyoming, the protocol of Home Assistant: list voices and speak texts, also texts that arrive in pieces."""
 
 import asyncio
 import json
@@ -12,12 +12,13 @@ from typing import Any
 from tutti import __version__
 from tutti.audio import find_format
 from tutti.errors import InvalidInput, MissingExtra, QueueFull, TuttiError
-from tutti.server.aliases import voice_expression
-from tutti.server.encoding import Encoding, open_stream
+from tutti.server.aliases import resolve_voice
+from tutti.server.encoding import PieceEncoder, open_stream
 from tutti.server.errors import TooLarge
+from tutti.server.middleware.http_protocol import READ_STALL_FACTOR
 from tutti.server.request import SpeechRequest
 from tutti.server.service import Service
-from tutti.server.text_feed import Written
+from tutti.server.text_feed import TextFeed
 from tutti.speech import SAMPLE_RATE, SpeechParams
 from tutti.text.incremental import Delta
 from tutti.text.language import language
@@ -39,190 +40,191 @@ try:
 except ModuleNotFoundError as exc:
     raise MissingExtra('wyoming_port needs the wyoming package; run: pip install "tutti-tts[wyoming]"') from exc
 
-STALLED = 6  # times idle_s that a client may leave its audio unread
-MAX_LINE = 1 << 16
-MAX_WAITING = 16  # texts of one connection that wait for the one before them
+MAX_LINE = 1 << 16  # bytes of an event's first line
+MAX_WAITING = 16  # texts that may wait on one connection
 PCM = find_format("pcm")
-SOUND = {"rate": SAMPLE_RATE, "width": 2, "channels": 1}
+AUDIO_FORMAT = {"rate": SAMPLE_RATE, "width": 2, "channels": 1}
 log = logging.getLogger("tutti.wyoming")
 
 
 @asynccontextmanager
-async def speaking(service: Service, sock: socket.socket) -> AsyncIterator[None]:
-    """While this lasts, clients on `sock` are served; at its end those left are cut."""
+async def serve_wyoming(service: Service, sock: socket.socket) -> AsyncIterator[None]:
+    """Serve clients on `sock` while this context lasts; at its end the connections that are left are aborted."""
     host, port = sock.getsockname()[:2]
     if service.settings.api_keys:
-        log.warning("wyoming knows no API keys: whoever reaches port %d may ask for speech", port)
-    talking: dict[asyncio.Task[None], asyncio.StreamWriter] = {}
+        log.warning("wyoming has no API keys: anyone who can reach port %d can use the server", port)
+    connections: dict[asyncio.Task[None], asyncio.StreamWriter] = {}
 
-    def met(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        if len(talking) >= service.settings.max_connections:
+    def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if len(connections) >= service.settings.max_connections:
             writer.close()
             return
-        # A text may pause for as long as its author thinks; a peer that has vanished does not answer the kernel.
+        # A text may pause for any time, so there is no read timeout: keep-alive detects a peer that is gone.
         writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-        task = asyncio.ensure_future(Talk(service, reader, writer).run())
-        talking[task] = writer
-        task.add_done_callback(talking.pop)
+        task = asyncio.ensure_future(WyomingConnection(service, reader, writer).run())
+        connections[task] = writer
+        task.add_done_callback(connections.pop)
 
-    server = await asyncio.start_server(met, sock=sock, limit=MAX_LINE)
+    server = await asyncio.start_server(accept, sock=sock, limit=MAX_LINE)
     log.info("wyoming listens on tcp://%s:%d", host, port)
     try:
         yield
     finally:
         server.close()
-        for task, writer in talking.items():
+        for task, writer in connections.items():
             writer.transport.abort()
             task.cancel()
-        await asyncio.gather(*talking, return_exceptions=True)
+        await asyncio.gather(*connections, return_exceptions=True)
 
 
-class Talk:
-    """One connection. Questions are answered at once, texts are said one after the other; who leaves is forgotten."""
+class WyomingConnection:
+    """One connection. Describe and ping are answered at once; texts are spoken one after the other."""
 
     def __init__(self, service: Service, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._service = service
         self._reader = reader
         self._writer = writer
         self._caller = str((writer.get_extra_info("peername") or ("",))[0])
-        self._orders: asyncio.Queue[tuple[Written, bool]] = asyncio.Queue()  # texts, and whether they came in pieces
-        self._open: Written | None = None  # its text is still arriving
+        self._texts: asyncio.Queue[tuple[TextFeed, bool]] = asyncio.Queue()  # and whether they arrive in pieces
+        self._open: TextFeed | None = None  # the text that is still arriving
 
     async def run(self) -> None:
-        tasks = [asyncio.ensure_future(self._hear()), asyncio.ensure_future(self._say_all())]
+        tasks = [asyncio.ensure_future(self._receive_all()), asyncio.ensure_future(self._speak_all())]
         try:
             done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
             for task in done:
                 task.result()
         except (ConnectionError, TimeoutError, asyncio.IncompleteReadError):
-            self._writer.transport.abort()  # it hung up, or reads no more
+            self._writer.transport.abort()  # the client disconnected, or stopped reading
         except TuttiError as error:
             await self._stop(tasks)
             await self._fail(error)
         except Exception:
             log.exception("failed caller=%s", self._caller)
             await self._stop(tasks)
-            await self._fail(TuttiError("something broke in the server; its log says more"))
+            await self._fail(TuttiError("internal error; the server log has the details"))
         finally:
             await self._stop(tasks)
-            await self._hang_up()
+            await self._close()
 
     async def _stop(self, tasks: list[asyncio.Task[None]]) -> None:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _hang_up(self) -> None:
-        """Closes once the last bytes are sent, or will never be."""
+    async def _close(self) -> None:
+        """Close after the last bytes are sent, or abort if they are not read in time."""
         self._writer.close()
         try:
-            async with asyncio.timeout(STALLED * self._service.settings.idle_s):
+            async with asyncio.timeout(READ_STALL_FACTOR * self._service.settings.idle_s):
                 await self._writer.wait_closed()
         except OSError:
             self._writer.transport.abort()
 
-    async def _hear(self) -> None:
-        """Reads until the client leaves."""
+    async def _receive_all(self) -> None:
+        """Handle events until the client disconnects."""
         while (event := await read_event(self._reader, self._service.settings.max_body)) is not None:
             if Describe.is_type(event.type):
-                await self._tell(Info(tts=[program()]))
+                await self._send(Info(tts=[program()]))
             elif Ping.is_type(event.type):
-                await self._tell(Pong(text=Ping.from_event(event).text))
+                await self._send(Pong(text=Ping.from_event(event).text))
             else:
-                self._take(event)
+                self._handle_text(event)
 
-    def _take(self, event: Event) -> None:
-        """An event of the text: a whole one, or one piece after the other. Others are not for us."""
+    def _handle_text(self, event: Event) -> None:
+        """Handle a whole text, or the pieces of one. Other events are ignored."""
         if Synthesize.is_type(event.type):
-            if self._open is None:  # else it repeats the pieces, for servers that cannot stream
+            if self._open is None:  # else it repeats the pieces, for servers without streaming
                 text = _text(event)
-                self._add(self._order(event, text), text)
+                self._add(self._queue_text(event, text), text)
         elif SynthesizeStart.is_type(event.type):
             if self._open is not None:
                 raise InvalidInput("a text is still open; end it with synthesize-stop before the next")
-            self._open = self._order(event)
+            self._open = self._queue_text(event)
         elif SynthesizeChunk.is_type(event.type) and self._open is not None:
             self._add(self._open, _text(event))
         elif SynthesizeStop.is_type(event.type) and self._open is not None:
             self._open.end()
             self._open = None
 
-    def _order(self, event: Event, text: str | None = None) -> Written:
+    def _queue_text(self, event: Event, text: str | None = None) -> TextFeed:
         if event.data.get("text_format") not in (None, "text"):
-            raise InvalidInput("text_format: only plain text is understood", param="text_format")
-        if self._orders.qsize() >= MAX_WAITING:
+            raise InvalidInput("text_format: only plain text is supported", param="text_format")
+        if self._texts.qsize() >= MAX_WAITING:
             raise QueueFull(f"{MAX_WAITING} texts wait already on this connection", retry_after_s=1)
-        self._service.gate.check()
+        self._service.lifecycle.check()
         self._service.limits.requests.take(self._caller)
         voice = self._voice(event.data.get("voice"))
-        order = Written(SpeechRequest(text or "", SpeechParams(voice, voice_names=self._service.cast.names), PCM))
-        self._orders.put_nowait((order, text is None))
-        return order
+        params = SpeechParams(voice, voice_names=self._service.aliases.voices)
+        feed = TextFeed(SpeechRequest(text or "", params, PCM))
+        self._texts.put_nowait((feed, text is None))
+        return feed
 
-    def _voice(self, wanted: object) -> str:
-        cast = self._service.cast
-        # By hand: older versions of the library lose the language where there is no name.
-        asked = wanted if isinstance(wanted, dict) else {}
-        if asked.get("name"):
-            return voice_expression(str(asked["name"]), cast.names)
-        return speaker(str(asked["language"]), cast.voice) if asked.get("language") else cast.voice
+    def _voice(self, fields: object) -> str:
+        aliases = self._service.aliases
+        # Not by the library: its older versions drop the language if there is no name.
+        voice = fields if isinstance(fields, dict) else {}
+        if voice.get("name"):
+            return resolve_voice(str(voice["name"]), aliases.voices)
+        default = aliases.default_voice
+        return best_voice(str(voice["language"]), default) if voice.get("language") else default
 
-    def _add(self, order: Written, piece: str) -> None:
+    def _add(self, feed: TextFeed, piece: str) -> None:
         max_text = self._service.settings.max_text
-        if order.n_characters + len(piece) > max_text:
+        if feed.n_characters + len(piece) > max_text:
             raise TooLarge(f"the text has more than {max_text:,} characters", param="text")
         self._service.limits.characters.take(self._caller, len(piece))
-        order.add(piece)
+        feed.add(piece)
 
-    async def _say_all(self) -> None:
+    async def _speak_all(self) -> None:
         while True:
-            order, in_pieces = await self._orders.get()
-            gate = self._service.gate
-            gate.enter()
+            feed, in_pieces = await self._texts.get()
+            lifecycle = self._service.lifecycle
+            lifecycle.enter()
             try:
-                n_samples = await self._say(order, in_pieces=in_pieces)
+                n_samples = await self._speak(feed, in_pieces=in_pieces)
             finally:
-                gate.leave()
-            log.info("said caller=%s voice=%s characters=%d seconds=%.1f", self._caller, order.ask.params.voice,
-                     order.n_characters, n_samples / SAMPLE_RATE)  # fmt: skip
+                lifecycle.leave()
+            log.info("spoken caller=%s voice=%s characters=%d seconds=%.1f", self._caller, feed.request.params.voice,
+                     feed.n_characters, n_samples / SAMPLE_RATE)  # fmt: skip
 
-    async def _say(self, order: Written, *, in_pieces: bool) -> int:
-        """The text, its end and, where it came in pieces, that nothing more follows."""
+    async def _speak(self, feed: TextFeed, *, in_pieces: bool) -> int:
+        """Send the audio of a text and its end, and return the number of samples."""
         n_samples = 0
-        live = order.pieces() if in_pieces else None
-        async with aclosing(self._sound(order.ask, live)) as sound:
-            async for piece in sound:
+        live = feed.pieces() if in_pieces else None
+        async with aclosing(self._pcm(feed.request, live)) as pieces:
+            async for piece in pieces:
                 if n_samples == 0:
-                    await self._tell(AudioStart(**SOUND))
+                    await self._send(AudioStart(**AUDIO_FORMAT))
                 n_samples += len(piece) // 2
-                await self._tell(AudioChunk(**SOUND, audio=piece))
-        await self._tell(AudioStop())
+                await self._send(AudioChunk(**AUDIO_FORMAT, audio=piece))
+        await self._send(AudioStop())
         if in_pieces:
-            await self._tell(SynthesizeStopped())
+            await self._send(SynthesizeStopped())
         return n_samples
 
-    async def _sound(self, ask: SpeechRequest, live: AsyncIterator[Delta] | None) -> AsyncGenerator[bytes]:
-        """Half seconds of s16le."""
+    async def _pcm(self, request: SpeechRequest, live: AsyncIterator[Delta] | None) -> AsyncGenerator[bytes]:
+        """Yield half seconds of s16le."""
         service = self._service
-        stream = ask.spoken(service.engine, caller=self._caller, live=live)
-        # How long its author takes over the first words is nobody's fault.
-        opened = await open_stream(ask, stream, service.settings.timeout_s if live is None else math.inf)
-        encoding = Encoding(ask.encoder(), service.encoding)
-        async with aclosing(opened):
-            async for speech in opened.speeches():
-                async for piece in encoding.pieces(speech):
+        speeches = request.speak(service.engine, caller=self._caller, live=live)
+        # No time limit for a text in pieces: the first words may come late.
+        stream = await open_stream(request, speeches, service.settings.timeout_s if live is None else math.inf)
+        encoder = PieceEncoder(request.encoder(), service.encoder_threads)
+        async with aclosing(stream):
+            async for speech in stream.speeches():
+                async for piece in encoder.pieces(speech):
                     yield piece
 
-    async def _tell(self, what: Eventable) -> None:
-        async with asyncio.timeout(STALLED * self._service.settings.idle_s):
-            await async_write_event(what.event(), self._writer)
+    async def _send(self, event: Eventable) -> None:
+        async with asyncio.timeout(READ_STALL_FACTOR * self._service.settings.idle_s):
+            await async_write_event(event.event(), self._writer)
 
     async def _fail(self, error: TuttiError) -> None:
-        """Says what is wrong and hangs up: many clients wait for the end of the audio and look at nothing else."""
+        """Send an error and end the connection: many clients wait for the end of the audio, and ignore errors."""
         log.info("refused caller=%s code=%s", self._caller, error.code)
         with suppress(OSError, TimeoutError):
-            await self._tell(Error(text=error.message.encode("utf-8", "replace").decode(), code=error.code))
-            # What it still sends must be read, or closing would reset the connection and take these words along.
+            await self._send(Error(text=error.message.encode("utf-8", "replace").decode(), code=error.code))
+            # Read what the client still sends: closing with unread data resets the connection, and the error is lost.
             self._writer.write_eof()
             async with asyncio.timeout(self._service.settings.idle_s):
                 while await self._reader.read(MAX_LINE):
@@ -230,14 +232,14 @@ class Talk:
 
 
 async def read_event(reader: asyncio.StreamReader, max_bytes: int) -> Event | None:
-    """The next event, or none where the client has left. The library's own reader takes any length on trust."""
+    """Read an event; None at the end. The library's own reader has no limit on its length."""
     try:
         line = await reader.readline()
     except ValueError as exc:
         raise TooLarge(f"an event's first line may have {MAX_LINE:,} bytes") from exc
     if not line:
         return None
-    head = _object(line)
+    head = _parse_object(line)
     sizes = [head.get(name) or 0 for name in ("data_length", "payload_length")]
     if not all(isinstance(size, int) and 0 <= size <= max_bytes for size in sizes):
         raise TooLarge(f"an event may have {max_bytes:,} bytes")
@@ -245,17 +247,17 @@ async def read_event(reader: asyncio.StreamReader, max_bytes: int) -> Event | No
     data = head.get("data") or {}
     if not isinstance(data, dict):
         raise InvalidInput("an event's data must be a JSON object")
-    return Event(str(head.get("type")), data | (_object(more) if more else {}), payload or None)
+    return Event(str(head.get("type")), data | (_parse_object(more) if more else {}), payload or None)
 
 
-def _object(text: bytes) -> dict[str, Any]:
+def _parse_object(text: bytes) -> dict[str, Any]:
     try:
-        read = json.loads(text)
+        parsed = json.loads(text)
     except (ValueError, RecursionError):
-        read = None
-    if not isinstance(read, dict):
-        raise InvalidInput("this is not Wyoming: an event begins with a JSON object on one line")
-    return read
+        parsed = None
+    if not isinstance(parsed, dict):
+        raise InvalidInput("not a Wyoming event: it must begin with a JSON object on one line")
+    return parsed
 
 
 def _text(event: Event) -> str:
@@ -266,7 +268,7 @@ def _text(event: Event) -> str:
 
 
 def program() -> TtsProgram:
-    """What Home Assistant shows: every voice, each with its language."""
+    """Describe the server for Home Assistant: every voice with its language."""
     return TtsProgram(
         name="tutti",
         attribution=Attribution("tutti", ""),
@@ -291,9 +293,9 @@ def _voice(name: str) -> TtsVoice:
     )
 
 
-def speaker(wanted: str, default: str) -> str:
-    """The voice for a language: the default where it speaks that language, else the best of those that do."""
-    letter = language(wanted).letter
+def best_voice(code: str, default: str) -> str:
+    """Return the voice for a language: the default if it speaks that language, else the one with the best grade."""
+    letter = language(code).letter
     (first, _), *_ = parse(default)
     if first.startswith(letter):
         return default

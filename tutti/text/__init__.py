@@ -1,64 +1,74 @@
-"""From any text to chunks of phonemes, each tied to its place in the original."""
+"""From any text to chunks of phonemes, each word with its span in the original text."""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from tutti.text.aligned_text import AlignedText
-from tutti.text.chunk import Chunk, Reading
+from tutti.text.chunk import Chunk, Pronunciation
 
 if TYPE_CHECKING:
     from tutti.text.user_lexicon import UserLexicon
 
-Pronounce = Callable[[AlignedText, str, Mapping[int, str]], Reading]
+# A sentence of plain words, its language code, and the IPA given by the caller, keyed by its offset in the original.
+Pronounce = Callable[[AlignedText, str, Mapping[int, str]], Pronunciation]
 
 
 def chunks(
-    text: str, code: str, pronounce: Pronounce, own: "UserLexicon | None" = None, *, patient: bool = False
+    text: str,
+    code: str,
+    pronounce: Pronounce,
+    user_lexicon: "UserLexicon | None" = None,
+    *,
+    whole_text: bool = False,
 ) -> Iterator[Chunk]:
-    """The chunks of a text in order, each made only when it is asked for; `own` words sound as their author says.
+    """Yield the chunks of a text in order, each computed only when it is requested.
 
-    One who is `patient` does not wait for the first: it is filled like the others.
+    With `whole_text`, for a listener who waits for all of the audio, the first chunk is not kept short.
 
-    A mark that is wrong raises InvalidInput with the first chunk, before anything was pronounced. A book is read
-    stretch by stretch, so that it takes no more memory, and its first chunk no more time, than a few pages.
+    A wrong mark raises InvalidInput with the first chunk, before anything is pronounced. Long texts are processed in
+    segments of a few pages, so that memory and the time to the first chunk do not grow with their length.
     """
-    from tutti.text.chunker import pack
+    from tutti.text.chunker import Chunker
 
-    return pack(_readings(text, code, pronounce, own), patient=patient)
+    return Chunker(whole_text=whole_text).chunks(_sentences(text, code, pronounce, user_lexicon))
 
 
-def _readings(text: str, code: str, pronounce: Pronounce, own: "UserLexicon | None") -> Iterator[tuple[Reading, float]]:
-    """Sentences as they will be said, each with the pause after it in seconds."""
+def _sentences(
+    text: str, code: str, pronounce: Pronounce, user_lexicon: "UserLexicon | None"
+) -> Iterator[tuple[Pronunciation, float]]:
+    """Yield the pronounced sentences, each with the pause after it in seconds."""
     from dataclasses import replace
 
     from tutti.text import ssml
     from tutti.text.chunker import PARAGRAPH_PAUSE_S
     from tutti.text.clean import clean
-    from tutti.text.incremental import parted
-    from tutti.text.marks import Passage, parse
+    from tutti.text.incremental import split_text
+    from tutti.text.marks import StyledText, parse_marks
     from tutti.text.normalize import normalize
-    from tutti.text.split import Sentence, ends_paragraph, sentences
+    from tutti.text.split import AlignedSentence, ends_paragraph, sentences
 
-    def said(sentence: Sentence, passage: Passage) -> Reading:
-        spoken, given = sentence.spoken, passage.given
-        if own is not None:
-            spoken, found = own.put(spoken)
-            given = {**given, **found}
-        language = passage.manner.language or code
-        return replace(pronounce(normalize(spoken, language), language, given), manner=passage.manner)
+    def pronounced(sentence: AlignedSentence, styled: StyledText) -> Pronunciation:
+        aligned, ipa_overrides = sentence.aligned, styled.ipa_overrides
+        if user_lexicon is not None:
+            aligned, user_ipa = user_lexicon.apply(aligned)
+            ipa_overrides = {**ipa_overrides, **user_ipa}
+        language = styled.style.language or code
+        return replace(pronounce(normalize(aligned, language), language, ipa_overrides), inline_style=styled.style)
 
-    for stretch in parted(text):
-        cleaned = clean(ssml.marked(text) if ssml.is_ssml(text) else AlignedText.of(stretch.said, stretch.shift))
-        yield Reading((), cleaned.dropped), 0.0
-        passages = parse(cleaned.spoken)
-        for passage in passages:
-            last: Sentence | None = None
-            for sentence in sentences(passage.spoken):
-                if last:
-                    yield said(last, passage), PARAGRAPH_PAUSE_S if last.paragraph_end else 0.0
-                last = sentence
-            pause_s = passage.pause_s
-            more = stretch.more or passage is not passages[-1]
-            if not pause_s and more and ends_paragraph(passage.spoken):
+    for segment in split_text(text):
+        cleaned = clean(
+            ssml.ssml_to_marks(text) if ssml.is_ssml(text) else AlignedText.of(segment.marked_text, segment.offset)
+        )
+        yield Pronunciation((), cleaned.dropped), 0.0
+        styled_texts = parse_marks(cleaned.aligned)
+        for styled in styled_texts:
+            previous: AlignedSentence | None = None
+            for sentence in sentences(styled.aligned):
+                if previous:
+                    yield pronounced(previous, styled), PARAGRAPH_PAUSE_S if previous.paragraph_end else 0.0
+                previous = sentence
+            pause_s = styled.pause_s
+            more_follows = segment.has_more or styled is not styled_texts[-1]
+            if not pause_s and more_follows and ends_paragraph(styled.aligned):
                 pause_s = PARAGRAPH_PAUSE_S
-            yield said(last, passage) if last else Reading(()), pause_s
+            yield pronounced(previous, styled) if previous else Pronunciation(()), pause_s

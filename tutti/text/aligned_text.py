@@ -1,28 +1,28 @@
-"""Text on its way to being spoken, every character tied to its place in the original."""
+"""Text in which every character knows the span of the original text that it reads aloud."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 Span = tuple[int, int]
-Said = str | Mapping[str, str] | None
+Replacement = str | Mapping[str, str] | None  # of a match; of its named groups; none
+PLACEHOLDER = "\ufffc"  # stands for a word whose IPA is given; marks and user lexicons put it in, nothing else may
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AlignedText:
-    """A string whose character i reads aloud the original text from starts[i] to ends[i].
+    """A string whose character i has the source span starts[i] to ends[i].
 
-    Rewriting keeps the ties: every character of a replacement points at the whole match it replaces, so that
-    "five dollars" still knows that it was "$5".
+    Every character of a replacement gets the source span of the whole match: "five dollars" points at "$5".
     """
 
     text: str
-    starts: Sequence[int]  # a range while nothing has moved: a megabyte of plain text then costs nothing
+    starts: Sequence[int]  # a range until something is replaced: plain text then needs no list of its length
     ends: Sequence[int]
 
     @classmethod
     def of(cls, text: str, offset: int = 0) -> "AlignedText":
-        """Text that is its own original, beginning at `offset` there."""
+        """Return text that is its own original, starting at `offset` in it."""
         n = len(text)
         return cls(text, range(offset, offset + n), range(offset + 1, offset + n + 1))
 
@@ -40,14 +40,14 @@ class AlignedText:
     def __hash__(self) -> int:
         return hash(self.text)
 
-    def __getitem__(self, where: slice) -> "AlignedText":
-        return AlignedText(self.text[where], self.starts[where], self.ends[where])
+    def __getitem__(self, index: slice) -> "AlignedText":
+        return AlignedText(self.text[index], self.starts[index], self.ends[index])
 
     def __add__(self, other: "AlignedText") -> "AlignedText":
         return AlignedText(self.text + other.text, (*self.starts, *other.starts), (*self.ends, *other.ends))
 
     def span(self, start: int = 0, end: int | None = None) -> Span:
-        """The stretch of the original that characters start..end read aloud."""
+        """Return the source span of the characters start..end."""
         if end is None:
             end = len(self.text)
         if start >= end:
@@ -58,16 +58,16 @@ class AlignedText:
         left = len(self.text) - len(self.text.lstrip())
         return self[left : len(self.text.rstrip())] if left < len(self.text) else self[:0]
 
-    def sub(self, pattern: re.Pattern[str], repl: str | Callable[[re.Match[str]], Said]) -> "AlignedText":
+    def sub(self, pattern: re.Pattern[str], repl: str | Callable[[re.Match[str]], Replacement]) -> "AlignedText":
         """Like re.sub with a literal replacement or a function.
 
-        A function may return None to leave a match alone, or a mapping from group names to words: then each group is
-        replaced on its own and what stands between the groups keeps its ties.
+        A function may return None to leave a match alone, or a mapping from group names to replacements: then each
+        group is replaced separately and the text between the groups keeps its source spans.
         """
         return self._replace(_edits(pattern.finditer(self.text), repl))
 
-    def keep(self, pattern: re.Pattern[str], group: str) -> "AlignedText":
-        """Each match shrinks to one of its groups, whose characters keep their ties."""
+    def keep_group(self, pattern: re.Pattern[str], group: str) -> "AlignedText":
+        """Shrink each match to one of its groups, whose characters keep their source spans."""
         return self._replace(
             edit
             for match in pattern.finditer(self.text)
@@ -79,17 +79,17 @@ class AlignedText:
         starts: list[int] = []
         ends: list[int] = []
         done = 0
-        for a, b, new in edits:
-            if a == b:
+        for match_start, match_end, new in edits:
+            if match_start == match_end:
                 continue
-            pieces += (self.text[done:a], new)
-            starts += self.starts[done:a]
-            ends += self.ends[done:a]
+            pieces += (self.text[done:match_start], new)
+            starts += self.starts[done:match_start]
+            ends += self.ends[done:match_start]
             if new:
-                start, end = self.span(a, b)
+                start, end = self.span(match_start, match_end)
                 starts += [start] * len(new)
                 ends += [end] * len(new)
-            done = b
+            done = match_end
         if not done:
             return self
         pieces.append(self.text[done:])
@@ -98,7 +98,7 @@ class AlignedText:
         return AlignedText("".join(pieces), tuple(starts), tuple(ends))
 
     def split(self, pattern: re.Pattern[str]) -> Iterator["AlignedText"]:
-        """The pieces between matches, ties kept."""
+        """Yield the pieces between matches, with their source spans."""
         done = 0
         for match in pattern.finditer(self.text):
             yield self[done : match.start()]
@@ -107,12 +107,13 @@ class AlignedText:
 
 
 def _edits(
-    matches: Iterator[re.Match[str]], repl: str | Callable[[re.Match[str]], Said]
+    matches: Iterator[re.Match[str]], repl: str | Callable[[re.Match[str]], Replacement]
 ) -> Iterator[tuple[int, int, str]]:
+    """Yield start, end and replacement of everything to be replaced, in order."""
     for match in matches:
         new = repl if isinstance(repl, str) else repl(match)
         if isinstance(new, str):
             yield (*match.span(), new)
         elif new is not None:
-            for name, said in sorted(new.items(), key=lambda item: match.start(item[0])):
-                yield (*match.span(name), said)
+            for group, words in sorted(new.items(), key=lambda item: match.start(item[0])):
+                yield (*match.span(group), words)

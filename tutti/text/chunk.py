@@ -1,4 +1,4 @@
-"""The nouns of the text front end: words with their phonemes, pauses, and chunks of one breath."""
+"""The values of the text front end: words with phonemes, pronounced sentences, and the chunks made of them."""
 
 from dataclasses import dataclass
 
@@ -6,16 +6,16 @@ from tutti.text.aligned_text import Span
 
 
 @dataclass(frozen=True, slots=True)
-class Word:
-    """One spoken word in Kokoro's symbols, with the stretch of the original text that it reads aloud.
+class PhonemeWord:
+    """One word in Kokoro's symbols, with its source span.
 
-    Several words may share a span: "five", "dollars" both read "$5".
+    Several words may share a span: "five" and "dollars" both read "$5".
     """
 
-    phonemes: str  # letters of sound and stress; no spaces, no punctuation
+    phonemes: str  # sounds and stress marks; no spaces, no punctuation
     span: Span
-    before: str = ""  # symbols in front that belong to it: opening quotes and brackets
-    after: str = " "  # symbols up to the next word: " ", ", ", ". ", "" inside a compound
+    before: str = ""  # opening quotes and brackets in front of it
+    after: str = " "  # symbols up to the next word: " ", ", ", ". "; "" inside a compound
 
     @property
     def symbols(self) -> str:
@@ -23,8 +23,8 @@ class Word:
 
 
 @dataclass(frozen=True, slots=True)
-class Manner:
-    """What marks in the text ask for, on top of what the request asks for."""
+class InlineStyle:
+    """What marks in the text change of the request's voice, language, speed and pitch."""
 
     voice: str | None = None  # instead of the request's
     language: str | None = None  # instead of the request's
@@ -33,22 +33,22 @@ class Manner:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
-    """A sentence as it will be said, and the symbols in it that nobody could say."""
+class Pronunciation:
+    """A sentence in phonemes, and the symbols in it that have no pronunciation."""
 
-    words: tuple[Word, ...]
+    words: tuple[PhonemeWord, ...]
     dropped: tuple[str, ...] = ()
-    manner: Manner = Manner()
+    inline_style: InlineStyle = InlineStyle()
 
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """Text for one breath: its words, the pause after it, its place in the original text."""
+    """What is synthesised as one row: words of one style, and the pause after them."""
 
-    words: tuple[Word, ...]
+    words: tuple[PhonemeWord, ...]
     pause_s: float = 0.0
     dropped: tuple[str, ...] = ()
-    manner: Manner = Manner()
+    inline_style: InlineStyle = InlineStyle()
 
     @property
     def phonemes(self) -> str:

@@ -1,117 +1,107 @@
-"""Sentences become chunks of one breath: a short first one, so that sound comes early, then fuller ones."""
+"""Pack pronounced sentences into chunks: a short first one, so that audio starts early, then fuller ones."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from tutti.speech import MAX_PHONEMES
-from tutti.text.chunk import Chunk, Manner, Reading, Word
+from tutti.text.chunk import Chunk, InlineStyle, PhonemeWord, Pronunciation
 
 PARAGRAPH_PAUSE_S = 0.35
-TINY_SYMBOLS = 25  # two seconds: sooner over than anything can follow
-FIRST_SYMBOLS = 100
-ENOUGH_SYMBOLS = 100
-TARGET_SYMBOLS = 250
-MUTE = 2  # readings without a word, after which others may have their turn
+TINY_SYMBOLS = 25  # about 2 s of audio: a first chunk below this would be over before the next is ready
+FIRST_SYMBOLS = 100  # upper limit of the first chunk; less starts sooner, more needs fewer chunks
+ENOUGH_SYMBOLS = 100  # a later chunk that has reached this takes no further sentence
+TARGET_SYMBOLS = 250  # upper limit of a later chunk, unless a clause cannot be cut
+MAX_EMPTY = 2  # sentences without a word after which an empty chunk is made, so that others get their turn
 
 
-def pack(
-    readings: Iterable[tuple[Reading, float]],
-    *,
-    patient: bool = False,
-    first_symbols: int = FIRST_SYMBOLS,
-    target_symbols: int = TARGET_SYMBOLS,
-    max_symbols: int = MAX_PHONEMES,
-) -> Iterator[Chunk]:
-    """Chunks of sentences, each given with the pause in seconds after it, as soon as they are full.
+class Chunker:
+    """Pack sentences into chunks as soon as each is full.
 
-    The first is one sentence, or the few that make TINY_SYMBOLS, and no longer than `first_symbols`. From there chunks
-    grow so that a device twice as fast as speech has each ready before the last one has been heard; only a sentence
-    within `first_symbols` is not cut for that. One who is `patient` listens when all is done: chunks are full at once.
+    The first chunk is one sentence, or the few that make TINY_SYMBOLS, and no longer than `first_symbols`. From there
+    chunks grow so that a device twice as fast as speech has each ready before the last one has been played; only a
+    sentence within `first_symbols` is not cut for that. With `whole_text`, for a listener who waits for all of the
+    audio, every chunk is filled like a later one.
 
     A chunk is full at ENOUGH_SYMBOLS or before a pause, and takes no sentence that would carry it past
-    `target_symbols`; only a clause that cannot be cut may be longer, up to `max_symbols`. A chunk has one manner.
-    Every word and every dropped symbol is in exactly one chunk; a pause after nothing is a chunk without words, and so
-    is, now and then, a long stretch of nothing: whoever waits for chunks must not wait for all of it.
+    `target_symbols`; only a clause that cannot be cut may be longer, up to `max_symbols`. A chunk has one style.
+    Every word and every dropped symbol is in exactly one chunk. A pause after nothing is a chunk without words; so is,
+    every MAX_EMPTY sentences, text without any word, so that a caller never waits for all of it.
     """
-    first_symbols, target_symbols = min(first_symbols, max_symbols), min(target_symbols, max_symbols)
-    words: list[Word] = []
-    dropped: list[str] = []
-    ahead = target_symbols if patient else 0  # symbols made and not yet heard when the next chunk is begun
-    n_mute = 0
-    manner = Manner()
 
-    def chunk(pause_s: float = 0.0) -> Chunk:
-        nonlocal ahead
-        n = _n_symbols(words)
-        ahead = max(n, ahead + n // 2)
-        made = Chunk(tuple(words), pause_s, tuple(dropped), manner)
-        words.clear()
-        dropped.clear()
-        return made
+    def __init__(
+        self,
+        *,
+        whole_text: bool = False,
+        first_symbols: int = FIRST_SYMBOLS,
+        target_symbols: int = TARGET_SYMBOLS,
+        max_symbols: int = MAX_PHONEMES,
+    ) -> None:
+        self._first_symbols = min(first_symbols, max_symbols)
+        self._target_symbols = min(target_symbols, max_symbols)
+        self._max_symbols = max_symbols
+        self._words: list[PhonemeWord] = []
+        self._dropped: list[str] = []
+        self._style = InlineStyle()
+        # Symbols that are ready and not yet played when the next chunk is started.
+        self._ahead = self._target_symbols if whole_text else 0
 
-    def room() -> int:
-        return min(2 * ahead, target_symbols) if ahead else first_symbols
+    def chunks(self, sentences: Iterable[tuple[Pronunciation, float]]) -> Iterator[Chunk]:
+        """Yield the chunks of sentences, each given with the pause in seconds after it."""
+        n_empty = 0
+        for sentence, pause_s in sentences:
+            if self._words and sentence.words and sentence.inline_style != self._style:
+                yield self._close()
+            if sentence.words:
+                self._style = sentence.inline_style
+            yield from self._add(sentence.words)
+            self._dropped += sentence.dropped
+            n_empty = 0 if sentence.words else n_empty + 1
+            if pause_s or self._is_full() or n_empty >= MAX_EMPTY:
+                n_empty = 0
+                yield self._close(pause_s)
+        if self._words or self._dropped:
+            yield self._close()
 
-    def full() -> bool:
-        return bool(words) and _n_symbols(words) >= min(room(), ENOUGH_SYMBOLS if ahead else TINY_SYMBOLS)
-
-    for reading, pause_s in readings:
-        if words and reading.words and reading.manner != manner:
-            yield chunk()
-        if reading.words:
-            manner = reading.manner
-        rest = [part for word in reading.words for part in _parts(word, max_symbols)]
+    def _add(self, words: Iterable[PhonemeWord]) -> Iterator[Chunk]:
+        """Put the words of a sentence into the open chunk; yield the chunks that this fills."""
+        rest = [part for word in words for part in _split_word(word, self._max_symbols)]
         while rest:
-            if full():
-                yield chunk()
-            before = [*words[:-1], _apart(words[-1])] if words else []
+            if self._is_full():
+                yield self._close()
+            before = [*self._words[:-1], _separated(self._words[-1])] if self._words else []
             n_before = _n_symbols(before)
-            # Only the first chunk is worth a cut so that it can take a part.
-            limit = max(room(), first_symbols) if ahead else first_symbols - n_before
-            cut = _cut(rest, limit, target_symbols, max_symbols)
-            if words and n_before + _n_symbols(rest[:cut]) > room():
-                yield chunk()
+            # Only for the first chunk a sentence is cut so that a part of it still fits in.
+            limit = max(self._capacity(), self._first_symbols) if self._ahead else self._first_symbols - n_before
+            cut = _cut(rest, limit, self._target_symbols, self._max_symbols)
+            if self._words and n_before + _n_symbols(rest[:cut]) > self._capacity():
+                yield self._close()
                 continue
-            words[:] = [*before, *rest[:cut]]
+            self._words = [*before, *rest[:cut]]
             rest = rest[cut:]
-        dropped += reading.dropped
-        n_mute = 0 if reading.words else n_mute + 1
-        if pause_s or full() or n_mute >= MUTE:
-            n_mute = 0
-            yield chunk(pause_s)
-    if words or dropped:
-        yield chunk()
+
+    def _close(self, pause_s: float = 0.0) -> Chunk:
+        n_symbols = _n_symbols(self._words)
+        self._ahead = max(n_symbols, self._ahead + n_symbols // 2)
+        chunk = Chunk(tuple(self._words), pause_s, tuple(self._dropped), self._style)
+        self._words, self._dropped = [], []
+        return chunk
+
+    def _capacity(self) -> int:
+        return min(2 * self._ahead, self._target_symbols) if self._ahead else self._first_symbols
+
+    def _is_full(self) -> bool:
+        enough = min(self._capacity(), ENOUGH_SYMBOLS if self._ahead else TINY_SYMBOLS)
+        return bool(self._words) and _n_symbols(self._words) >= enough
 
 
-# Words before which a long clause may be cut, without their stress.
-_CONJUNCTIONS = frozenset(
-    (
-        "ænd",
-        "ənd",
-        "bʌt",
-        "bət",
-        "ɔɹ",
-        "ɔː",
-        "sO",
-        "səʊ",
-        "bəkʌz",
-        "bəkɔz",
-        "bɪkɒz",
-        "bɪkəz",
-        "wɪʧ",
-        "wɛn",
-        "wail",
-        "wIl",
-        "wIlst",
-        "ðO",
-    )
-)
+# Phonemes, without stress, of the conjunctions before which a long clause may be cut.
+_CONJUNCTIONS = frozenset(str.split("ænd ənd bʌt bət ɔɹ ɔː sO səʊ bəkʌz bəkɔz bɪkɒz bɪkəz wɪʧ wɛn wail wIl wIlst ðO"))
 _UNSTRESSED = str.maketrans("", "", "ˈˌ")
 _CLAUSE_MARKS = frozenset(";:,—…)”.!?")
 
 
-def _cut(words: list[Word], limit: int, target_symbols: int, max_symbols: int) -> int:
-    """After how many words to cut: all when they fit, else the last good place before `limit`, else the first after."""
+def _cut(words: list[PhonemeWord], limit: int, target_symbols: int, max_symbols: int) -> int:
+    """Return after how many words to cut: all if they fit, else the last good place up to `limit`, else the next."""
     lengths: list[int] = []
     total = 0
     for word in words:
@@ -122,9 +112,9 @@ def _cut(words: list[Word], limit: int, target_symbols: int, max_symbols: int) -
     if lengths[-1] <= limit:
         return len(words)
     for top in dict.fromkeys((limit, target_symbols)):
-        for good in (_clause_ends_after, _conjunction_follows):
+        for is_good in (_clause_ends_after, _conjunction_follows):
             for i in range(len(lengths) - 2, -1, -1):
-                if top // 4 <= lengths[i] <= top and good(words, i):
+                if top // 4 <= lengths[i] <= top and is_good(words, i):
                     return i + 1
     fits = [
         i
@@ -133,42 +123,42 @@ def _cut(words: list[Word], limit: int, target_symbols: int, max_symbols: int) -
     ]
     if len(fits) == len(words):
         return len(words)
-    for good in (_clause_ends_after, _conjunction_follows):
+    for is_good in (_clause_ends_after, _conjunction_follows):
         for i in fits:
-            if lengths[i] > target_symbols and good(words, i):
+            if lengths[i] > target_symbols and is_good(words, i):
                 return i + 1
     return max(len(fits), 1)
 
 
-def _clause_ends_after(words: list[Word], i: int) -> bool:
+def _clause_ends_after(words: list[PhonemeWord], i: int) -> bool:
     return not _CLAUSE_MARKS.isdisjoint(words[i].after)
 
 
-def _conjunction_follows(words: list[Word], i: int) -> bool:
+def _conjunction_follows(words: list[PhonemeWord], i: int) -> bool:
     return words[i].after.endswith(" ") and words[i + 1].phonemes.translate(_UNSTRESSED) in _CONJUNCTIONS
 
 
-def _parts(word: Word, max_symbols: int) -> Iterator[Word]:
-    """The word, or its symbols in parts that fit."""
-    n = len(word.symbols.rstrip())
-    if n <= max_symbols:
+def _split_word(word: PhonemeWord, max_symbols: int) -> Iterator[PhonemeWord]:
+    """Yield the word, or parts of it that fit into a chunk."""
+    if len(word.symbols.rstrip()) <= max_symbols:
         yield word
         return
-    a, b = len(word.before), len(word.before) + len(word.phonemes)
+    n_before = len(word.before)
+    n_spoken = n_before + len(word.phonemes)
     for start in range(0, len(word.symbols), max_symbols):
         end = start + max_symbols
-        yield Word(
-            word.phonemes[max(0, start - a) : max(0, end - a)],
+        yield PhonemeWord(
+            word.phonemes[max(0, start - n_before) : max(0, end - n_before)],
             word.span,
             before=word.before[start:end],
-            after=word.after[max(0, start - b) : max(0, end - b)],
+            after=word.after[max(0, start - n_spoken) : max(0, end - n_spoken)],
         )
 
 
-def _n_symbols(words: Iterable[Word]) -> int:
+def _n_symbols(words: Iterable[PhonemeWord]) -> int:
     return sum(len(word.symbols) for word in words)
 
 
-def _apart(word: Word) -> Word:
-    """The last word of a sentence that another follows: a list item or a line of verse gets the comma it lacks."""
+def _separated(word: PhonemeWord) -> PhonemeWord:
+    """Return the last word before another sentence, with a comma if nothing ends it: a list item, a line of verse."""
     return replace(word, after=f"{word.after.rstrip() or ','} ")

@@ -1,6 +1,6 @@
-"""The text front end beside the event loop: chunks of many texts at once, each text's piece by piece.
+"""The text front end off the event loop: chunks of many texts concurrently, each text a few chunks at a time.
 
-`G2PPool` reads in processes of its own, `G2PThread` in threads of this one; why, and which when: docs/decisions/0007.
+`G2PPool` runs in child processes, `G2PThread` in threads of this one; why, and which when: docs/decisions/0007.
 """
 
 import asyncio
@@ -13,45 +13,45 @@ from typing import Protocol
 from tutti import text as front
 from tutti.errors import G2PUnavailable
 from tutti.text.chunk import Chunk
-from tutti.text.g2p_process import Clerk, Lost, Opens, Pull
+from tutti.text.g2p_process import G2PProcess, NextChunks, OpenText, StreamLost
 from tutti.text.user_lexicon import UserLexicon
 
-MAX_CHUNKS_AT_ONCE = 4  # a new text waits for at most so many chunks of another
+MAX_CHUNKS_AT_ONCE = 4  # of one text; a larger batch makes other texts wait longer
 
 
 class TextFrontend(Protocol):
-    """Whoever turns texts into chunks without holding up the event loop."""
+    """Turns texts into chunks without blocking the event loop."""
 
     async def start(self) -> None: ...
 
     def chunks(
-        self, text: str, code: str, own: UserLexicon | None = None, patient: bool = False
+        self, text: str, code: str, user_lexicon: UserLexicon | None = None, whole_text: bool = False
     ) -> AsyncIterator[Chunk]:
-        """As `tutti.text.chunks`, but made some ahead. Raises InvalidInput with the first."""
+        """Like `tutti.text.chunks`, but computes some chunks ahead. Raises InvalidInput with the first."""
 
     async def close(self) -> None: ...
 
 
 class G2PPool:
-    """Processes that read, at a low priority: what sounds now matters more than what sounds next."""
+    """A pool of processes at a low OS priority: synthesis comes before the text of later chunks."""
 
     def __init__(self, pronounce: front.Pronounce, workers: int = 1, *, warm: Sequence[str] = ("en-us",)) -> None:
         """`pronounce` must be picklable; `warm` names the languages to load before the first text."""
-        self._clerks = [Clerk(pronounce, tuple(warm)) for _ in range(workers)]
+        self._clerks = [G2PProcess(pronounce, tuple(warm)) for _ in range(workers)]
         self._streams = itertools.count()
 
     @property
     def pids(self) -> list[int]:
-        """Of the processes that live now."""
+        """The running processes."""
         return [pid for clerk in self._clerks if (pid := clerk.pid)]
 
     async def start(self) -> None:
-        """Returns when every process is warm; raises what keeps it from being so."""
+        """Wait until every process has loaded its languages; raise what prevents it."""
         atexit.register(self._kill)
         await asyncio.gather(*(clerk.start() for clerk in self._clerks))
 
     async def chunks(
-        self, text: str, code: str, own: UserLexicon | None = None, patient: bool = False
+        self, text: str, code: str, user_lexicon: UserLexicon | None = None, whole_text: bool = False
     ) -> AsyncIterator[Chunk]:
         clerk = min(self._clerks, key=lambda clerk: clerk.n_streams)
         stream, n_done, open_ = next(self._streams), 0, False
@@ -61,12 +61,12 @@ class G2PPool:
                 deaths = 0
                 while True:
                     try:
-                        opens = None if open_ else Opens(text, code, own, patient, n_done)
-                        made = await clerk.ask(Pull(stream, n_chunks, opens))
+                        opens = None if open_ else OpenText(text, code, user_lexicon, whole_text, n_done)
+                        made = await clerk.next_chunks(NextChunks(stream, n_chunks, opens))
                         break
-                    except Lost as lost:
+                    except StreamLost as lost:
                         open_ = False
-                        deaths += lost.by_this
+                        deaths += lost.during_request
                         if deaths > 1:
                             raise G2PUnavailable(f"the G2P process broke twice on this text: {lost}") from None
                 open_ = True
@@ -77,7 +77,7 @@ class G2PPool:
                     return
         finally:
             clerk.n_streams -= 1
-            clerk.leave(stream)
+            clerk.close_stream(stream)
 
     async def close(self) -> None:
         await asyncio.gather(*(clerk.close() for clerk in self._clerks))
@@ -89,7 +89,7 @@ class G2PPool:
 
 
 class G2PThread:
-    """Threads that read: for one listener, or where the words are pronounced by a service far away."""
+    """A pool of threads: for a single listener, or with a remote G2P service."""
 
     def __init__(self, pronounce: front.Pronounce, workers: int = 1) -> None:
         self._pronounce = pronounce
@@ -99,12 +99,12 @@ class G2PThread:
         pass
 
     async def chunks(
-        self, text: str, code: str, own: UserLexicon | None = None, patient: bool = False
+        self, text: str, code: str, user_lexicon: UserLexicon | None = None, whole_text: bool = False
     ) -> AsyncIterator[Chunk]:
-        made = front.chunks(text, code, self._pronounce, own, patient=patient)
+        chunks = front.chunks(text, code, self._pronounce, user_lexicon, whole_text=whole_text)
         loop = asyncio.get_running_loop()
         for n_chunks in sizes():
-            batch = await loop.run_in_executor(self._threads, take, made, n_chunks)
+            batch = await loop.run_in_executor(self._threads, take, chunks, n_chunks)
             for chunk in batch:
                 yield chunk
             if len(batch) < n_chunks:
@@ -115,7 +115,7 @@ class G2PThread:
 
 
 def sizes() -> Iterator[int]:
-    """How many chunks to make at a time: one, so that sound comes early, then more and more."""
+    """Yield how many chunks to compute at a time: first one, so that audio starts early, then more and more."""
     n_chunks = 1
     while True:
         yield n_chunks

@@ -1,110 +1,109 @@
-"""One process that reads texts, and the thread that owns it."""
+"""A process that turns texts into chunks, and the thread that owns it."""
 
 import asyncio
 import itertools
-import multiprocessing
 import os
 import queue
-import signal
+import socket
 import sys
 import threading
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection
-from multiprocessing.process import BaseProcess
 
 from tutti import text as front
+from tutti.child_process import ChildProcess
 from tutti.errors import G2PUnavailable, TuttiError
 from tutti.text.chunk import Chunk
 from tutti.text.user_lexicon import UserLexicon
 
-NICE = 5
-GRACE_S = 5.0
-PATIENCE_S = 60.0  # for one answer: a long novel takes a second to clean
-_SPAWN = multiprocessing.get_context("spawn")
-_SIGNALS = {signal.SIGINT, signal.SIGTERM}
+NICE = 5  # added to the niceness of the process; larger yields more to the process that speaks
+GRACE_S = 5.0  # for the process to end by itself when it is closed; then it is killed
+ANSWER_TIMEOUT_S = 60.0  # a process that takes longer hangs; a long novel takes a second to clean
 
 
 @dataclass(frozen=True, slots=True)
-class Pull:
-    """The next chunks of a stream; `opens` says what is read and how many chunks to pass over, when it is new."""
+class NextChunks:
+    """Request for the next chunks of a stream; `open` is set when the process does not know the stream yet."""
 
     stream: int
     n_chunks: int
-    opens: "Opens | None"
+    open: "OpenText | None"
 
 
 @dataclass(frozen=True, slots=True)
-class Opens:
+class OpenText:
+    """The text of a stream, and how many of its chunks to skip."""
+
     text: str
     code: str
-    own: UserLexicon | None = None
-    patient: bool = False
+    user_lexicon: UserLexicon | None = None
+    whole_text: bool = False
     n_done: int = 0
 
 
 @dataclass(frozen=True, slots=True)
-class Leave:
+class CloseStream:
     stream: int
 
 
-class Lost(Exception):
-    """The stream is not there any more: its process died, `by_this` very request or by another."""
+class StreamLost(Exception):
+    """The process that held the stream died, either while it worked on this request or before."""
 
-    def __init__(self, cause: str, *, by_this: bool) -> None:
+    def __init__(self, cause: str, *, during_request: bool) -> None:
         super().__init__(cause)
-        self.by_this = by_this
+        self.during_request = during_request
 
 
 Answer = list[Chunk] | TuttiError | None  # None: no such stream
-Waiting = asyncio.Future[list[Chunk]]
+ChunksFuture = asyncio.Future[list[Chunk]]
 
 
-class Clerk:
-    """Texts in, chunks out, one request at a time, small ones first: they are of texts that hardly sound yet.
+class G2PProcess:
+    """Answers one request at a time, the smallest first: small requests come from streams that have just begun.
 
-    A process that died is started again by the next request.
+    After a crash the next request starts the process again.
     """
 
     def __init__(self, pronounce: front.Pronounce, warm: tuple[str, ...]) -> None:
         self.n_streams = 0
         self._pronounce = pronounce
         self._warm = warm
-        self._requests: queue.PriorityQueue[tuple[int, int, tuple[Pull, Waiting] | Leave | None]]
-        self._requests = queue.PriorityQueue()  # what is first, its number, and what it is
+        self._requests: queue.PriorityQueue[tuple[int, int, tuple[NextChunks, ChunksFuture] | CloseStream | None]]
+        self._requests = queue.PriorityQueue()  # rank, serial number, request
         self._serial = itertools.count()
-        self._thread = threading.Thread(target=self._run, name="g2p-clerk", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="g2p-owner", daemon=True)
         self._ended = asyncio.Event()
-        self._process: BaseProcess | None = None
+        self._child: ChildProcess | None = None
+        self._connection: Connection
         self._closing = False
 
     @property
     def pid(self) -> int | None:
-        process = self._process
-        return process.pid if process else None
+        child = self._child
+        return child.pid if child else None
 
     async def start(self) -> None:
-        """Returns when the languages are loaded; raises what keeps them from being so."""
+        """Return when the languages are loaded; raise what prevents it."""
         self._loop = asyncio.get_running_loop()
         self._thread.start()
         try:
-            await self.ask(Pull(-1, 0, Opens("", "en-us")))
-        except Lost as lost:
+            await self.next_chunks(NextChunks(-1, 0, OpenText("", "en-us")))
+        except StreamLost as lost:
             raise G2PUnavailable(f"the G2P process does not start: {lost}") from None
 
-    async def ask(self, pull: Pull) -> list[Chunk]:
-        """Raises Lost when the stream must be opened again."""
+    async def next_chunks(self, request: NextChunks) -> list[Chunk]:
+        """Raise StreamLost when the stream must be opened again."""
         if self._closing:
             raise G2PUnavailable("the G2P processes are closed")
-        answer: Waiting = self._loop.create_future()
-        self._requests.put((pull.n_chunks, next(self._serial), (pull, answer)))
-        return await answer
+        future: ChunksFuture = self._loop.create_future()
+        self._requests.put((request.n_chunks, next(self._serial), (request, future)))
+        return await future
 
-    def leave(self, stream: int) -> None:
-        self._requests.put((0, next(self._serial), Leave(stream)))
+    def close_stream(self, stream: int) -> None:
+        self._requests.put((0, next(self._serial), CloseStream(stream)))
 
     async def close(self) -> None:
         self._closing = True
@@ -118,141 +117,125 @@ class Clerk:
                 await self._ended.wait()
 
     def kill(self) -> None:
-        if process := self._process:
-            process.kill()
+        if child := self._child:
+            child.kill()
 
-    # From here on: the thread.
+    # In the thread that owns the process:
 
     def _run(self) -> None:
-        while self._do_next():
+        while self._handle_next():
             pass
-        self._bury()
-        self._soon(self._ended.set)
+        self._stop_process()
+        self._call_in_loop(self._ended.set)
 
-    def _do_next(self) -> bool:
+    def _handle_next(self) -> bool:
         _, _, request = self._requests.get()
         match request:
             case None:
                 return False
-            case Leave() as leave:
-                if self._process:
+            case CloseStream():
+                if self._child:
                     with suppress(OSError):  # dead, and the stream with it
-                        self._line.send(leave)
-            case (pull, answer) if not answer.cancelled():
-                outcome = self._outcome(pull)
-                self._soon(lambda: _settle(answer, outcome))
+                        self._connection.send(request)
+            case (next_chunks, future) if not future.cancelled():
+                result = self._handle(next_chunks)
+                self._call_in_loop(lambda: _resolve(future, result))
         return True
 
-    def _outcome(self, pull: Pull) -> list[Chunk] | Exception:
+    def _handle(self, request: NextChunks) -> list[Chunk] | Exception:
         try:
-            if self._process is None:
-                self._spawn()
-            self._line.send(pull)
-            answer = self._hear()
-        except (EOFError, OSError) as exc:
-            self._bury()
-            return Lost(str(exc) or "it died", by_this=True)
+            if self._child is None:
+                self._start_process()
+            self._connection.send(request)
+            answer = self._receive()
         except TuttiError as exc:
-            self._bury()
+            self._stop_process()
             return exc
-        return Lost("its process died", by_this=False) if answer is None else answer
+        except (EOFError, OSError) as exc:
+            cause = self._cause(exc)
+            self._stop_process()
+            return StreamLost(cause, during_request=True)
+        return StreamLost("it died before", during_request=False) if answer is None else answer
 
-    def _hear(self) -> Answer:
-        if not self._line.poll(PATIENCE_S):
-            raise TimeoutError(f"no answer in {PATIENCE_S:g} s")
-        answer: Answer = self._line.recv()
+    def _receive(self) -> Answer:
+        if not self._connection.poll(ANSWER_TIMEOUT_S):
+            raise TimeoutError(f"no answer in {ANSWER_TIMEOUT_S:g} s")
+        answer: Answer = self._connection.recv()
         return answer
 
-    def _spawn(self) -> None:
-        self._line, there = _SPAWN.Pipe()
-        process = _SPAWN.Process(target=_inside, args=(there, self._pronounce, self._warm), name="tutti-g2p")
-        resource_tracker.ensure_running()  # unblocks signals, so it comes first
-        # Until the child can ignore Ctrl-C and SIGTERM, they wait at its door: it inherits the mask.
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
-        try:
-            process.start()
-            self._process = process
-        finally:
-            there.close()
-            signal.pthread_sigmask(signal.SIG_SETMASK, before)
-        if isinstance(error := self._hear(), TuttiError):
+    def _start_process(self) -> None:
+        self._child = ChildProcess("tutti-g2p", _child_main, self._pronounce, self._warm)
+        self._connection = Connection(self._child.socket.detach())
+        if isinstance(error := self._receive(), TuttiError):
             raise error
 
-    def _bury(self) -> None:
-        """Hangs up, then makes sure."""
-        process, self._process = self._process, None
-        if process:
-            self._line.close()
-            process.join(GRACE_S if self._closing else 0.0)
-            process.kill()
-            process.join()
-            process.close()
+    def _cause(self, exc: Exception) -> str:
+        if self._child is None or isinstance(exc, TimeoutError):
+            return str(exc)
+        return f"it {self._child.exit_cause()}"
 
-    def _soon(self, act: Callable[[], object]) -> None:
-        with suppress(RuntimeError):  # the loop is closed: nobody is left to be told
+    def _stop_process(self) -> None:
+        child, self._child = self._child, None
+        if child:
+            self._connection.close()
+            child.stop(GRACE_S if self._closing else 0.0)
+
+    def _call_in_loop(self, act: Callable[[], object]) -> None:
+        with suppress(RuntimeError):  # the loop is closed: nothing waits any more
             self._loop.call_soon_threadsafe(act)
 
 
-def _settle(answer: Waiting, outcome: list[Chunk] | Exception) -> None:
-    if answer.done():
-        return  # whoever asked has left
-    if isinstance(outcome, Exception):
-        answer.set_exception(outcome)
+def _resolve(future: ChunksFuture, result: list[Chunk] | Exception) -> None:
+    if future.done():
+        return  # cancelled by its caller
+    if isinstance(result, Exception):
+        future.set_exception(result)
     else:
-        answer.set_result(outcome)
+        future.set_result(result)
 
 
-# The process:
+# In the process:
 
 
-def _inside(line: Connection, pronounce: front.Pronounce, warm: tuple[str, ...]) -> None:
-    """Answers requests until the line ends."""
-    for ignored in _SIGNALS:  # the parent's to answer
-        signal.signal(ignored, signal.SIG_IGN)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
+def _child_main(end: socket.socket, pronounce: front.Pronounce, warm: tuple[str, ...]) -> None:
+    """Answer requests until the parent closes the connection."""
+    connection = Connection(end.detach())
     os.nice(NICE)
-    threading.Thread(target=_die_with_the_parent, daemon=True).start()
     streams: dict[int, Iterator[Chunk]] = {}
-    with suppress(EOFError, ConnectionError):  # the parent has hung up
-        line.send(_warmed(pronounce, warm))
+    with suppress(EOFError, ConnectionError):
+        connection.send(_warm_up(pronounce, warm))
         while True:
-            request = line.recv()
-            if isinstance(request, Leave):
+            request = connection.recv()
+            if isinstance(request, CloseStream):
                 streams.pop(request.stream, None)
             else:
-                line.send(_pulled(request, streams, pronounce))
+                connection.send(_next_chunks(request, streams, pronounce))
 
 
-def _pulled(pull: Pull, streams: dict[int, Iterator[Chunk]], pronounce: front.Pronounce) -> Answer:
+def _next_chunks(request: NextChunks, streams: dict[int, Iterator[Chunk]], pronounce: front.Pronounce) -> Answer:
     try:
-        if opens := pull.opens:
-            made = front.chunks(opens.text, opens.code, pronounce, opens.own, patient=opens.patient)
-            streams[pull.stream] = itertools.islice(made, opens.n_done, None)
-        if pull.stream not in streams:
+        if new := request.open:
+            chunks = front.chunks(new.text, new.code, pronounce, new.user_lexicon, whole_text=new.whole_text)
+            streams[request.stream] = itertools.islice(chunks, new.n_done, None)
+        if request.stream not in streams:
             return None
-        return list(itertools.islice(streams[pull.stream], pull.n_chunks))
+        return list(itertools.islice(streams[request.stream], request.n_chunks))
     except Exception as exc:  # noqa: BLE001 - raised by the parent
-        return _typed(exc)
+        return _as_tutti_error(exc)
 
 
-def _warmed(pronounce: front.Pronounce, warm: tuple[str, ...]) -> Answer:
+def _warm_up(pronounce: front.Pronounce, warm: tuple[str, ...]) -> Answer:
     try:
         for code in warm:
             list(front.chunks("1", code, pronounce))
     except Exception as exc:  # noqa: BLE001 - raised by the parent
-        return _typed(exc)
+        return _as_tutti_error(exc)
     return None
 
 
-def _typed(exc: Exception) -> TuttiError:
+def _as_tutti_error(exc: Exception) -> TuttiError:
     if isinstance(exc, TuttiError):
         return exc
-    error = TuttiError(f"the text front end broke: {type(exc).__name__}: {exc}")
+    error = TuttiError(f"the text front end failed: {type(exc).__name__}: {exc}")
     error.add_note("".join(traceback.format_exception(exc)))
     return error
-
-
-def _die_with_the_parent() -> None:
-    if parent := multiprocessing.parent_process():
-        parent.join()
-    os._exit(1)

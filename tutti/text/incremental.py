@@ -1,4 +1,4 @@
-"""Text that arrives while it is being written: what later text cannot change is released, to be spoken at once."""
+"""Split text into segments while it is being written: what later text cannot change is released at once."""
 
 import asyncio
 import re
@@ -10,231 +10,225 @@ from itertools import pairwise
 from tutti.errors import InvalidInput
 from tutti.text.chunker import PARAGRAPH_PAUSE_S
 from tutti.text.clean import clean
-from tutti.text.marks import check
-from tutti.text.split import LONGEST_SENTENCE, LONGEST_WORD, sentences
+from tutti.text.marks import carry, check_marks
+from tutti.text.split import MAX_SENTENCE, MAX_WORD, sentences
 from tutti.text.ssml import is_ssml
 
-Delta = str | None  # a piece of text; none: say all that has come, the author will be a while
+Delta = str | None  # a piece of text; None flushes: speak everything so far
 Text = str | AsyncIterable[Delta]
-FIRST_WORDS = 5  # a clause of so many is worth an early beginning
-FIRST_WIDE = 10  # the same in characters, where words are not parted
-MOST_WAITING = 2 * LONGEST_SENTENCE
-WINDOW = 16_000  # characters of a whole text that are looked at together
-GROWTH = 32  # after a look in vain the text grows by this part before the next: many small pieces cost no more than few
+MIN_CLAUSE_WORDS = 5  # words a first clause needs to be released before its sentence ends; fewer start sooner
+MIN_CLAUSE_CHARACTERS = 10  # the same in characters, for scripts without spaces
+MAX_BUFFERED = 2 * MAX_SENTENCE  # characters; a longer buffer is cut between words
+WINDOW = 16_000  # characters of a complete text that are processed together; more needs more memory
+RESCAN_GROWTH = 32  # after a failed scan, scan again when the buffer has grown by 1/32: amortised linear time
 
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """Text that can be spoken by itself, its place in the whole, and the pause that parts it from the one before."""
+    """Text that can be spoken by itself, its place in the whole text, and the pause before it."""
 
     text: str
-    at: int = 0
+    at: int = 0  # where it starts in the whole text
     pause_s: float = 0.0
-    marks: str = ""  # of earlier stretches, still in force: [rate:1.2]
-    more: bool = False  # of the same text follows
+    marks: str = ""  # of earlier segments, still in force: [rate:1.2]
+    has_more: bool = False  # more words of the same text follow
 
     @property
-    def said(self) -> str:
-        """What is to be read; its places are those of the whole, less `shift`."""
+    def marked_text(self) -> str:
+        """The text with the marks in force in front of it."""
         return self.marks + self.text
 
     @property
-    def shift(self) -> int:
+    def offset(self) -> int:
+        """What to add to a position in `marked_text` for the position in the whole text."""
         return self.at - len(self.marks)
 
 
-class Intake:
-    """Takes pieces of any size in, gives stretches out; joined, they are the text. Pure: told the time.
+class Segmenter:
+    """Take deltas of any size, return segments; joined, they are the text. Pure: the time is passed in.
 
-    No word, number, abbreviation, address or mark is parted: a sentence leaves once the word after it is whole, the
-    very first clause earlier. A flush lets everything go; so does, up to the last whole word, a pause in the text.
+    No word, number, abbreviation, address or mark is cut: a sentence is released once the word after it is complete,
+    the very first clause earlier. A flush releases everything; `pause_s` without a delta, all complete words.
     """
 
     def __init__(self, pause_s: float | None = None) -> None:
         self.n_characters = 0
         self._pause_s = pause_s
-        self._waiting = ""
-        self._seen = 0  # so far no word ended that was not looked at
-        self._look_from = 0  # a shorter text has been looked at in vain
-        self._flushed = 0  # so far everything may go
-        self._came_s: float | None = None  # since when the text pauses
-        self._gap_s = 0.0
+        self._buffer = ""
+        self._scanned = 0  # up to here every word end was scanned
+        self._scan_from = 0  # a scan of a shorter buffer would fail
+        self._flush_end = 0  # end of what a flush releases
+        self._last_delta_s: float | None = None  # when the last delta arrived; None after its pause was used
+        self._next_pause_s = 0.0
         self._marks: dict[str, str] = {}
 
     def add(self, delta: str, now: float = 0.0) -> None:
-        whole = _paired(self._waiting[-1:] + delta) if "\ud800" <= self._waiting[-1:] <= "\udbff" else None
-        self._waiting = self._waiting + delta if whole is None else self._waiting[:-1] + whole
+        """Append text that arrived at `now`."""
+        whole = _join_surrogates(self._buffer[-1:] + delta) if "\ud800" <= self._buffer[-1:] <= "\udbff" else None
+        self._buffer = self._buffer + delta if whole is None else self._buffer[:-1] + whole
         self.n_characters += len(delta) if whole is None else len(whole) - 1
         if delta:
-            self._came_s = now
+            self._last_delta_s = now
 
     def flush(self) -> None:
-        """All that has come may be said, wherever it stops."""
-        self._flushed = len(self._waiting)
+        """Release everything that has arrived, wherever it stops."""
+        self._flush_end = len(self._buffer)
 
     @property
     def wake_s(self) -> float | None:
-        """When the text will have paused for long enough."""
-        return None if self._pause_s is None or self._came_s is None else self._came_s + self._pause_s
+        """When a pause in the text releases its complete words."""
+        return None if self._pause_s is None or self._last_delta_s is None else self._last_delta_s + self._pause_s
 
     def take(self, now: float = 0.0) -> Segment | None:
-        """Everything that can be said now, or none."""
-        end = self._flushed or self._safe_end()
+        """Return everything that can be spoken now, or None."""
+        end = self._flush_end or self._safe_end()
         if self.wake_s is not None and now >= self.wake_s:
-            end = max(end, _whole_words(self._waiting))
-            self._came_s = None
+            end = max(end, _complete_words(self._buffer))
+            self._last_delta_s = None
         if end == 0:
             return None
-        text, self._waiting = self._waiting[:end], self._waiting[end:]
-        at = self.n_characters - len(self._waiting) - len(text)
-        stretch = Segment(text, at, self._gap_s if text.strip() else 0.0, "".join(self._marks.values()))
+        text, self._buffer = self._buffer[:end], self._buffer[end:]
+        at = self.n_characters - len(self._buffer) - len(text)
+        segment = Segment(text, at, self._next_pause_s if text.strip() else 0.0, "".join(self._marks.values()))
         if text.strip():
-            self._gap_s = PARAGRAPH_PAUSE_S if _PARAGRAPH_END.search(text) else 0.0
-        _remember(self._marks, text)
-        self._seen = self._look_from = self._flushed = 0
-        return stretch
+            self._next_pause_s = PARAGRAPH_PAUSE_S if _PARAGRAPH_END.search(text) else 0.0
+        carry(self._marks, text)
+        self._scanned = self._scan_from = self._flush_end = 0
+        return segment
 
     def _safe_end(self) -> int:
-        text, n = self._waiting, len(self._waiting)
-        if n < self._look_from or _DOCUMENT.match(text):
+        text, n = self._buffer, len(self._buffer)
+        if n < self._scan_from or _SSML_START.match(text):
             return 0
-        # A border shows where a word ends; nothing else is worth another look.
-        ended = _WORD_END.search(text, self._seen)
-        self._seen = n - 1 if ended else n
-        if not ended:
+        # Only a new word end can reveal the end of a sentence or clause.
+        word_end = _WORD_END.search(text, self._scanned)
+        self._scanned = n - 1 if word_end else n
+        if not word_end:
             return 0
-        end = next(_sentence_ends(text), 0) if _BORDER.search(text) else 0
+        end = next(_sentence_ends(text), 0) if _SENTENCE_BREAK.search(text) else 0
         if end == 0 and self.n_characters == n:
             end = _first_clause(text)
-        if end == 0 and n > MOST_WAITING:
-            end = _whole_words(text, open_too=True)
-        self._look_from = n + n // GROWTH
+        if end == 0 and n > MAX_BUFFERED:
+            end = _complete_words(text, ignore_marks=True)
+        self._scan_from = n + n // RESCAN_GROWTH
         return end
 
 
-def _remember(marks: dict[str, str], text: str) -> None:
-    """A mark holds until another or its end, also in the stretches to come."""
-    for match in _LASTING.finditer(text):
-        name = (match["name"] or match["end"]).lower()
-        for ended in ("voice", "lang") if name == "voice" else (name,):
-            marks.pop(ended, None)
-        if match["name"]:
-            marks[name] = match[0]
+def split_text(text: str) -> Iterator[Segment]:
+    """Yield a complete text in segments of a few pages; joined, they are the text. A wrong mark raises at once.
 
-
-def parted(text: str) -> Iterator[Segment]:
-    """A whole text in stretches, each as long as a few pages; joined, they are the text. A wrong mark raises at once.
-
-    Cut between paragraphs where there are any, else between sentences, else between words.
+    Cuts are between paragraphs if possible, else between sentences, else between words.
     """
     if len(text) <= WINDOW or is_ssml(text):
         yield Segment(text)
         return
-    check(text)
+    check_marks(text)
     marks: dict[str, str] = {}
     at = 0
     while at < len(text):
-        end = at + _window(text[at : at + WINDOW]) if len(text) - at > WINDOW else len(text)
-        yield Segment(text[at:end], at, marks="".join(marks.values()), more=_WORD.search(text, end) is not None)
-        _remember(marks, text[at:end])
+        end = at + _window_end(text[at : at + WINDOW]) if len(text) - at > WINDOW else len(text)
+        yield Segment(text[at:end], at, marks="".join(marks.values()), has_more=_WORD.search(text, end) is not None)
+        carry(marks, text[at:end])
         at = end
 
 
-def _window(text: str) -> int:
-    """How much of a window may be read by itself."""
+def _window_end(text: str) -> int:
+    """Return how much of a window can be processed by itself."""
     if text.isspace():
         return len(text)
-    # Not before a mark without a word between: a pause takes the place of the one between paragraphs.
+    # Not where a mark comes before the next word: a pause mark replaces the pause between paragraphs.
     for match in reversed(list(_BLANK_LINE.finditer(text, len(text) // 2))):
-        if _WORD_BEFORE_MARK.match(text, match.end()) and _safe(text, match.end()):
+        if _WORD_BEFORE_MARK.match(text, match.end()) and _is_safe_cut(text, match.end()):
             return match.end()
     end = 0
-    if _MAY_END.search(text):
+    if _WORD_OR_SENTENCE_END.search(text):
         ends = (end for end in _sentence_ends(text) if _WORD_BEFORE_MARK.match(text, end))
-        end = next(ends, 0) or _whole_words(text)
+        end = next(ends, 0) or _complete_words(text)
     if end == 0:
-        open_ = _OPEN.search(text, max(0, len(text) - 2000))
+        open_ = _OPEN_MARK.search(text, max(0, len(text) - 2000))
         end = open_.start() if open_ else len(text.rstrip("<[&"))
-    return end or _whole_words(text, open_too=True) or len(text)
+    return end or _complete_words(text, ignore_marks=True) or len(text)
 
 
-async def segments(text: Text, most: int, pause_s: float | None = None) -> AsyncGenerator[Segment]:
-    """The text in stretches, each as soon as it can be spoken; a text that is whole is one stretch."""
+async def segments(text: Text, max_characters: int, pause_s: float | None = None) -> AsyncGenerator[Segment]:
+    """Yield the text in segments, each as soon as it can be spoken; a complete text is one segment."""
     if isinstance(text, str):
         yield Segment(text)
         return
-    intake = Intake(pause_s)
-    changed = asyncio.Event()
+    segmenter = Segmenter(pause_s)
+    arrived = asyncio.Event()
     loop = asyncio.get_running_loop()
 
     async def read() -> None:
         try:
             async for delta in text:
                 if delta is None:
-                    intake.flush()
+                    segmenter.flush()
                 else:
-                    intake.add(delta, loop.time())
-                if intake.n_characters > most:
-                    raise InvalidInput(f"the text has over {most} characters; no more fit in one go", param="input")
-                changed.set()
+                    segmenter.add(delta, loop.time())
+                if segmenter.n_characters > max_characters:
+                    raise InvalidInput(
+                        f"the text has over {max_characters} characters; that is the limit of one request",
+                        param="input",
+                    )
+                arrived.set()
         finally:
-            changed.set()
+            arrived.set()
             if isinstance(text, AsyncGenerator):
-                await text.aclose()  # an author who writes too much is told so, and stops
+                await text.aclose()  # so that a source that sends too much stops
 
-    reading = asyncio.create_task(read())
+    reader = asyncio.create_task(read())
     try:
         while True:
-            if reading.done():
-                reading.result()
-                intake.flush()
-            if stretch := intake.take(loop.time()):
-                yield stretch
-            elif reading.done():
+            if reader.done():
+                reader.result()
+                segmenter.flush()
+            if segment := segmenter.take(loop.time()):
+                yield segment
+            elif reader.done():
                 return
             else:
                 with suppress(TimeoutError):
-                    async with asyncio.timeout_at(intake.wake_s):
-                        await changed.wait()
-                changed.clear()
+                    async with asyncio.timeout_at(segmenter.wake_s):
+                        await arrived.wait()
+                arrived.clear()
     finally:
-        reading.cancel()
-        await asyncio.gather(reading, return_exceptions=True)
+        reader.cancel()
+        await asyncio.gather(reader, return_exceptions=True)
 
 
-_DOCUMENT = re.compile(r"\ufeff?\s*<(?:speak|\?xml|!--)")  # SSML is read as a whole
-_LASTING = re.compile(r"(?i)\[(?:(?P<name>rate|pitch|voice|lang):[^\[\]\n]{0,120}|/(?P<end>rate|pitch|voice|lang))\]")
+_SSML_START = re.compile(r"\ufeff?\s*<(?:speak|\?xml|!--)")  # SSML is parsed as a whole
 _BLANK_LINE = re.compile(r"(?:\r\n?|\n)[ \t]*(?:\r\n?|\n)\s*")
 _WORD = re.compile(r"\w")
 _WORD_BEFORE_MARK = re.compile(r"[^\w\[]{0,200}\w")
-_MAY_END = re.compile(r"\s|[。！？｡।॥]")  # without these no sentence and no word ends
+_WORD_OR_SENTENCE_END = re.compile(r"\s|[。！？｡।॥]")  # without these no sentence and no word ends
 _STOPS = ".!?…‽。！？｡।॥"
 _PARAGRAPH_END = re.compile(r"\n[ \t]*\n\s*\Z|\r\n[ \t]*\r\n\s*\Z")
-_BORDER = re.compile(rf"[{_STOPS}][^\w\s]*\s|[。！？｡।॥]|\n\s*\n|\n[ \t]*(?:[-*+•]|\d{{1,3}}[.)])[ \t]|<")  # or none
+_SENTENCE_BREAK = re.compile(rf"[{_STOPS}][^\w\s]*\s|[。！？｡।॥]|\n\s*\n|\n[ \t]*(?:[-*+•]|\d{{1,3}}[.)])[ \t]|<")
 _WORD_END = re.compile(rf"[\s{_STOPS}、，；：]")
-# What may begin a stretch in the middle of a line, where a sign would turn into one that begins a line.
-_PLAIN_START = re.compile(r"(?:\[[^\[\]\n]{0,200}\]\s*+)*+[*_]{0,3}[\"'“‘(¿¡«「『]*[*_]{0,3}[^\W_]")
-_WHOLE_LINE = re.compile(r"[ \t]*[`~|#]")  # fences, table rows and headings are read to the end of their line
-_OPEN = re.compile(
+# What may start a segment in the middle of a line: not a sign that means something else at the start of a line.
+_SAFE_START = re.compile(r"(?:\[[^\[\]\n]{0,200}\]\s*+)*+[*_]{0,3}[\"'“‘(¿¡«「『]*[*_]{0,3}[^\W_]")
+_LINE_MARKUP = re.compile(r"[ \t]*[`~|#]")  # fences, table rows and headings reach to the end of their line
+_OPEN_MARK = re.compile(
     r"\[[^\[\]\n]{0,300}\Z"  # a mark
     r"|\]\([^()\n]{0,1600}(?:\([^()\n]{0,200}\)?[^()\n]{0,200})?\Z"  # the target of a link, the phonemes of a word
     r"|<[/!?A-Za-z][^<>]{0,400}\Z"  # a tag
 )
-_ITEM = re.compile(r"[ \t]*(?:[-*+•]|\d{1,3}[.)])[ \t]+\S")
+_LIST_ITEM = re.compile(r"[ \t]*(?:[-*+•]|\d{1,3}[.)])[ \t]+\S")
 _CLAUSE = re.compile(r"[^\W\d_]{2,}[\"'”’)]?[,;:—]\s+(?=([^\W\d_]+)\s)|(?<=[^\W\d_])[，、；：](?=[^\W\d_])")
 
 
 def _sentence_ends(text: str) -> Iterator[int]:
-    """Where later text changes nothing on either side, the last such place first."""
-    spans = [sentence.spoken.span() for sentence in sentences(clean(text).spoken)]
+    """Yield the sentence ends that later text cannot change, the last one first."""
+    spans = [sentence.aligned.span() for sentence in sentences(clean(text).aligned)]
     for (_, end), (start, _) in reversed(list(pairwise(spans))):
-        cut = _between(text, end, start)
-        if cut and _ended(text, end, cut) and _next_word_is_whole(text, cut) and _safe(text, cut):
+        cut = _cut_between(text, end, start)
+        if cut and _sentence_is_over(text, end, cut) and _next_word_is_complete(text, cut) and _is_safe_cut(text, cut):
             yield cut
 
 
-def _between(text: str, end: int, start: int) -> int:
-    """The place between two sentences before the signs that belong to the second; 0 where there is none."""
+def _cut_between(text: str, end: int, start: int) -> int:
+    """Return the cut between two sentences, before signs that belong to the second; 0 if there is none."""
     gap = text[end:start]
     if (newline := gap.rfind("\n")) >= 0:
         return end + newline + 1
@@ -242,51 +236,51 @@ def _between(text: str, end: int, start: int) -> int:
     return end + spaces[-1] + 1 if spaces else start if not gap else 0
 
 
-def _ended(text: str, end: int, cut: int) -> bool:
-    """A stop, a paragraph's end, a list's next line; a mere line break may prove to be the wrapping of a long line."""
+def _sentence_is_over(text: str, end: int, cut: int) -> bool:
+    """Tell whether a stop, a paragraph or a list item ends here; a mere line break may be the wrapping of a line."""
     if text[:end].rstrip("\"'”’)]»」』】）*_")[-1:] in tuple(_STOPS):
         return True
     n_breaks = text.count("\n", end, cut)
-    return n_breaks > 1 or (n_breaks == 1 and _ITEM.match(text, cut) is not None)
+    return n_breaks > 1 or (n_breaks == 1 and _LIST_ITEM.match(text, cut) is not None)
 
 
-def _next_word_is_whole(text: str, cut: int) -> bool:
-    """Whether a full stop ended a sentence shows in the whole word that follows."""
-    if text[cut - 1] in _STOPS:  # no word needed
+def _next_word_is_complete(text: str, cut: int) -> bool:
+    """Tell whether the word is complete which shows if the full stop before it ended a sentence."""
+    if text[cut - 1] in _STOPS:  # these stops need no word after them
         return cut < len(text)
     rest = text[cut:].lstrip()
-    return any(map(str.isspace, rest)) or len(rest) > LONGEST_WORD
+    return any(map(str.isspace, rest)) or len(rest) > MAX_WORD
 
 
-def _safe(text: str, cut: int) -> bool:
-    """Whether each side, read alone, is read as in the whole."""
+def _is_safe_cut(text: str, cut: int) -> bool:
+    """Tell whether each side of a cut, processed alone, gives the same as in the whole text."""
     line = text.rfind("\n", 0, cut) + 1
     at_line_start = line == cut
-    if not at_line_start and (not _PLAIN_START.match(text, cut) or _WHOLE_LINE.match(text, line)):
+    if not at_line_start and (not _SAFE_START.match(text, cut) or _LINE_MARKUP.match(text, line)):
         return False
-    if "|" in text[:cut] and not _PARAGRAPH_END.search(text[:cut]):  # a table's line may follow its head
+    if "|" in text[:cut] and not _PARAGRAPH_END.search(text[:cut]):  # the line below a table's head may follow
         return False
-    return not _OPEN.search(text, max(0, cut - 2000), cut)
+    return not _OPEN_MARK.search(text, max(0, cut - 2000), cut)
 
 
 def _first_clause(text: str) -> int:
-    """A clause of plain small words before another: no date, number or name reaches across."""
+    """Return the end of a first clause between lower-case words, so that no date, number or name is cut; or 0."""
     for match in _CLAUSE.finditer(text):
-        cut, wide = match.end(), match[1] is None
-        enough = cut > FIRST_WIDE if wide else len(text[:cut].split()) >= FIRST_WORDS
-        plain = wide or (match[1].islower() and text[match.start()].islower())
-        if enough and plain and _safe(text, cut):
+        cut, spaceless = match.end(), match[1] is None
+        enough = cut > MIN_CLAUSE_CHARACTERS if spaceless else len(text[:cut].split()) >= MIN_CLAUSE_WORDS
+        plain = spaceless or (match[1].islower() and text[match.start()].islower())
+        if enough and plain and _is_safe_cut(text, cut):
             return cut
     return 0
 
 
-def _whole_words(text: str, *, open_too: bool = False) -> int:
-    """All words but one that may go on; a mark that is open may not be parted, save where it never ends."""
+def _complete_words(text: str, *, ignore_marks: bool = False) -> int:
+    """Return the end of the last complete word; inside an open mark 0, unless it is to be ignored."""
     ends = text[-1:].isspace() or (text.rstrip("\"'”’)")[-1:] in tuple(".!?…") and not text[-2:-1].isdigit())
     end = len(text) if ends else max((match.end() for match in re.finditer(r"\s", text)), default=0)
-    return end if open_too or _safe(text + "a", end) else 0
+    return end if ignore_marks or _is_safe_cut(text + "a", end) else 0
 
 
-def _paired(text: str) -> str:
-    """The two halves of a character, come one after the other, as one."""
+def _join_surrogates(text: str) -> str:
+    """Join the surrogate halves of one character that arrived separately."""
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")

@@ -1,4 +1,4 @@
-"""The languages Kokoro speaks, by the letter that its voices begin with."""
+"""The languages that Kokoro speaks; the names of its voices begin with the letter of their language."""
 
 from dataclasses import dataclass
 
@@ -29,11 +29,11 @@ _BY_NAME = {name: lang for lang in LANGUAGES for name in (lang.letter, lang.code
 
 
 def language(name: str) -> Language:
-    """The language by code, voice letter or common alias, in any case."""
-    wanted = name.strip().lower().replace("_", "-")
-    if wanted in _BY_NAME:
-        return _BY_NAME[wanted]
+    """Find a language by code, voice letter or alias, in upper or lower case."""
+    key = name.strip().lower().replace("_", "-")
+    if key in _BY_NAME:
+        return _BY_NAME[key]
     codes = [lang.code for lang in LANGUAGES]
     raise UnknownLanguage(
-        f"unknown language {name!r}{did_you_mean(wanted, _BY_NAME)}; known: {', '.join(codes)}", param="language"
+        f"unknown language {name!r}{did_you_mean(key, _BY_NAME)}; known: {', '.join(codes)}", param="language"
     )

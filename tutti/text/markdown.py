@@ -1,4 +1,4 @@
-"""What a listener expects of Markdown: the words, without the signs around them."""
+"""Remove Markdown and HTML markup, keep the words."""
 
 import re
 from html import unescape
@@ -8,23 +8,23 @@ from tutti.text.aligned_text import AlignedText
 HARD_BREAK = "\u2028"  # ends a sentence but not a paragraph: between list items and table rows
 
 
-def plain(spoken: AlignedText) -> AlignedText:
-    """Text without emphasis, fences, rules, tags, link targets and table lines; the words keep their ties."""
-    if not _ANY.search(spoken.text):
-        return spoken
-    spoken = spoken.sub(_FENCE, "").sub(_RULE, "\n").sub(_TAGS, _untagged).sub(_ENTITY, _character)
-    if "|" in spoken.text:
-        table = _TABLE_LINE.search(spoken.text) is not None
-        spoken = spoken.sub(_TABLE_LINE, "").sub(_ROW_START, HARD_BREAK).sub(_ROW_END, "")
-        spoken = spoken.sub(_CELL if table else _SPACED_BAR, ", ")
-    if "[" in spoken.text:
-        spoken = spoken.keep(_LINK, "text").sub(_FOOTNOTE, "")
-    spoken = spoken.sub(_QUOTE, "").sub(_HEADING, lambda match: {"sign": "\n", "end": "\n\n"})
-    return spoken.sub(_ITEM, HARD_BREAK).sub(_SIGNS, "")
+def strip_markdown(aligned: AlignedText) -> AlignedText:
+    """Remove emphasis, fences, rules, tags, link targets and table lines; the words keep their source spans."""
+    if not _ANY_MARKUP.search(aligned.text):
+        return aligned
+    aligned = aligned.sub(_FENCE, "").sub(_RULE, "\n").sub(_TAGS, _replace_tags).sub(_ENTITY, _decode_entity)
+    if "|" in aligned.text:
+        table = _TABLE_LINE.search(aligned.text) is not None
+        aligned = aligned.sub(_TABLE_LINE, "").sub(_ROW_START, HARD_BREAK).sub(_ROW_END, "")
+        aligned = aligned.sub(_CELL if table else _SPACED_BAR, ", ")
+    if "[" in aligned.text:
+        aligned = aligned.keep_group(_LINK, "text").sub(_FOOTNOTE, "")
+    aligned = aligned.sub(_QUOTE, "").sub(_HEADING, lambda match: {"sign": "\n", "end": "\n\n"})
+    return aligned.sub(_ITEM, HARD_BREAK).sub(_EMPHASIS_OR_CODE, "")
 
 
-# Every pattern is linear: runs are possessive or bounded, and begin where no longer run could have begun.
-_ANY = re.compile(r"(?m)[*_`#|~<>\[&+\\•]|^[ \t]*+[-=]")
+# Every pattern takes linear time: repeats are possessive or bounded, and a match cannot start inside a longer one.
+_ANY_MARKUP = re.compile(r"(?m)[*_`#|~<>\[&+\\•]|^[ \t]*+[-=]")
 _FENCE = re.compile(r"(?m)^[ \t]*+(?:```|~~~)[^`\n]*+$")
 _RULE = re.compile(r"(?m)^[ \t]*+(?:[-*_=~#+][ \t]*+){3,}+$")
 _TAG = re.compile(
@@ -39,7 +39,7 @@ _ROW_START = re.compile(r"(?m)^[ \t]*+\|[ \t]*+(?=[^\n]*\|)")
 _ROW_END = re.compile(r"(?m)(?<![ \t|])[ \t]*+\|[ \t]*+$")
 _CELL = re.compile(r"(?<![ \t|])[ \t]*+(?:\|[ \t]*+)++")
 _SPACED_BAR = re.compile(r"(?<![ \t|])[ \t]++(?:\|[ \t]++)++")
-# A target between slashes is not a link but the way to say a word: marks.parse wants it.
+# A target between slashes is not a link but the IPA of a word: parse_marks needs it.
 _LINK = re.compile(
     r"!?\[(?P<text>[^\[\]\n]{1,300})\]\((?!/[^()\n]{1,200}/\))(?=[^()\s]{0,1000}[/.#:])"
     r'[^()\s]{1,1000}(?:\([^()\s]{0,200}\)[^()\s]{0,200})?(?:[ \t]"[^"\n]{0,200}")?\)'
@@ -48,8 +48,8 @@ _FOOTNOTE = re.compile(r"\[\^[\w-]{1,30}\]:?")
 _QUOTE = re.compile(r"(?m)^[ \t]*+(?:>[ \t]*+)++")
 _HEADING = re.compile(r"(?m)^(?P<sign> {0,3}#{1,6}[ \t]++)[^\n]*+(?P<end>\n?)")
 _ITEM = re.compile(r"(?m)^[ \t]*+[-*+•][ \t]++(?:\[[ xX]\][ \t]++)?(?=\S)")
-_SIGNS = re.compile(
-    r"(?<!\d)\*{2,3}|\*{2,3}(?!\d)"  # but two to the power of three is 2**3
+_EMPHASIS_OR_CODE = re.compile(
+    r"(?<!\d)\*{2,3}|\*{2,3}(?!\d)"  # but not in 2**3
     r"|(?<![\w*])\*(?=[^\s*])|(?<=[^\s*])\*(?![\w*])"
     r"|(?<!\w)_{1,3}(?=[^\s_])|(?<=[^\s_])_{1,3}(?!\w)"
     r"|~~|`+|\\(?=[*_`#~\[\]])"
@@ -57,11 +57,11 @@ _SIGNS = re.compile(
 _LINE_TAG = re.compile("div|p|br|hr|[uo]l|li|h[1-6]|table|tr|thead|tbody|blockquote|details|summary")
 
 
-def _untagged(match: re.Match[str]) -> str:
+def _replace_tags(match: re.Match[str]) -> str:
     tags = {tag.lower() for tag in _TAG.findall(match[0])}
     return HARD_BREAK if any(map(_LINE_TAG.fullmatch, tags)) else " " if tags & {"td", "th"} else ""
 
 
-def _character(match: re.Match[str]) -> str | None:
-    said = unescape(match[0]).replace("\u00a0", " ")
-    return said if len(said) == 1 and said.isprintable() and said < "\u2600" else None
+def _decode_entity(match: re.Match[str]) -> str | None:
+    char = unescape(match[0]).replace("\u00a0", " ")
+    return char if len(char) == 1 and char.isprintable() and char < "\u2600" else None

@@ -1,67 +1,72 @@
-"""A listener's own pronunciations, for one request or from a file: words and patterns, as IPA or respelled."""
+"""User pronunciations, from one request or from a file: words and patterns, as IPA or respelled."""
 
+import logging
 import re
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 
 from tutti.errors import InvalidInput
 from tutti.text import vocab
-from tutti.text.aligned_text import AlignedText, Said
-from tutti.text.clean import OBJECT
-from tutti.text.marks import symbols
+from tutti.text.aligned_text import PLACEHOLDER, AlignedText, Replacement
+from tutti.text.marks import decompose_ipa
+
+log = logging.getLogger(__name__)
 
 MAX_WORDS = 20_000
 MAX_PATTERNS = 100
 MAX_PHRASES = 400
-MAX_LENGTH = 200  # of a word, a pattern, or what is said
+MAX_LENGTH = 200  # characters of a word, a pattern, or a pronunciation
+FILE_TYPES = ("tsv", "json", "toml")
 
 
 @dataclass(frozen=True, slots=True)
-class Sound:
-    """How a word is said: IPA, or other words."""
+class LexiconEntry:
+    """How a word is pronounced: IPA, or other words."""
 
-    said: str
-    ipa: bool
+    pronunciation: str
+    is_ipa: bool
 
 
 @dataclass(frozen=True, slots=True)
 class UserLexicon:
-    """Words with their sounds. A word in lower case is found in any case; one with capitals only as it is written."""
+    """Pronunciations by word. A lower-case word matches any case; one with capitals only as it is written."""
 
-    exact: Mapping[str, Sound]
-    folded: Mapping[str, Sound]
-    phrases: tuple[tuple[str, Sound], ...] = ()  # what is more than one word, or of a script without spaces
-    patterns: tuple[tuple[str, Sound], ...] = ()  # regular expressions
+    exact: Mapping[str, LexiconEntry]
+    folded: Mapping[str, LexiconEntry]
+    phrases: tuple[tuple[str, LexiconEntry], ...] = ()  # several words, or a script without spaces; longest first
+    patterns: tuple[tuple[str, LexiconEntry], ...] = ()  # regular expressions
 
     @classmethod
     def of(cls, entries: Mapping[str, str]) -> "UserLexicon":
-        """From `{"word": "/ipa/", "word": "other words", "/pattern/": …}`. Raises InvalidInput with the bad entry."""
+        """Build from `{"word": "/ipa/", "word": "other words", "/pattern/": …}`; raise InvalidInput for a bad entry."""
         if len(entries) > MAX_WORDS:
-            raise _wrong(f"has {len(entries)} entries; at most {MAX_WORDS:,} fit")
-        exact: dict[str, Sound] = {}
-        folded: dict[str, Sound] = {}
-        phrases: dict[str, Sound] = {}
-        patterns: dict[str, Sound] = {}
-        for word, said in entries.items():
-            sound = _sound(word, said)
+            raise _invalid(f"has {len(entries)} entries; at most {MAX_WORDS:,} fit")
+        exact: dict[str, LexiconEntry] = {}
+        folded: dict[str, LexiconEntry] = {}
+        phrases: dict[str, LexiconEntry] = {}
+        patterns: dict[str, LexiconEntry] = {}
+        for word, pronunciation in entries.items():
+            entry = _entry(word, pronunciation)
             if (pattern := _pattern(word)) is not None:
-                patterns[pattern] = sound
-            elif not _WORD.fullmatch(word) or _SPACELESS.search(word):
-                phrases[_phrase(word)] = sound
+                patterns[pattern] = entry
+            elif not _WORD.fullmatch(word) or _SPACELESS_SCRIPT.search(word):
+                phrases[_phrase_pattern(word)] = entry
             elif word == word.lower():
-                folded[word] = sound
+                folded[word] = entry
             else:
-                exact[word] = sound
+                exact[word] = entry
         if len(patterns) > MAX_PATTERNS:
-            raise _wrong(f"has {len(patterns)} patterns; at most {MAX_PATTERNS} fit")
+            raise _invalid(f"has {len(patterns)} patterns; at most {MAX_PATTERNS} fit")
         if len(phrases) > MAX_PHRASES:
-            raise _wrong(f"has {len(phrases)} entries of several words; at most {MAX_PHRASES} fit")
+            raise _invalid(f"has {len(phrases)} entries of several words; at most {MAX_PHRASES} fit")
         longest_first = sorted(phrases.items(), key=lambda phrase: -len(phrase[0]))
         return cls(exact, folded, tuple(longest_first), tuple(patterns.items()))
 
     def __or__(self, over: "UserLexicon") -> "UserLexicon":
-        """Both; where they differ, the second is right."""
+        """Merge both; where they differ, the right one wins."""
         return UserLexicon(
             {**self.exact, **over.exact},
             {**self.folded, **over.folded},
@@ -69,111 +74,87 @@ class UserLexicon:
             (*over.patterns, *self.patterns),
         )
 
-    def put(self, spoken: AlignedText) -> tuple[AlignedText, dict[int, str]]:
-        """A sentence in which own words are OBJECTs with their IPA, or respelled; ties kept."""
-        given: dict[int, str] = {}
+    def apply(self, aligned: AlignedText) -> tuple[AlignedText, dict[int, str]]:
+        """Replace listed words of a sentence by their respelling, or by a PLACEHOLDER with its IPA by source offset."""
+        ipa_overrides: dict[int, str] = {}
 
-        def said(find: Callable[[str], Sound | None], match: re.Match[str]) -> Said:
-            sound = find(match[0])
-            if sound is None or not match[0] or OBJECT in match[0]:
+        def replace(find: Callable[[str], LexiconEntry | None], match: re.Match[str]) -> Replacement:
+            entry = find(match[0])
+            if entry is None or not match[0] or PLACEHOLDER in match[0]:
                 return None
-            if not sound.ipa:
-                return sound.said
-            given[spoken.span(*match.span())[0]] = sound.said
-            return OBJECT
+            if not entry.is_ipa:
+                return entry.pronunciation
+            ipa_overrides[aligned.span(*match.span())[0]] = entry.pronunciation
+            return PLACEHOLDER
 
-        for source, sound in (*self.patterns, *self.phrases):
-            spoken = spoken.sub(re.compile(source), partial(said, partial(_always, sound)))
+        for source, entry in (*self.patterns, *self.phrases):
+            aligned = aligned.sub(re.compile(source), partial(replace, partial(_always, entry)))
         if self.exact or self.folded:
-            spoken = spoken.sub(_WORD, partial(said, self._of))
-        return spoken, given
+            aligned = aligned.sub(_WORD, partial(replace, self._find))
+        return aligned, ipa_overrides
 
-    def _of(self, word: str) -> Sound | None:
-        """Of the word, or of the word whose possessive it is."""
-        if found := self.exact.get(word) or self.folded.get(word.lower()):
-            return found
+    def _find(self, word: str) -> LexiconEntry | None:
+        """Return the entry of a word, or of the word whose possessive it is."""
+        if entry := self.exact.get(word) or self.folded.get(word.lower()):
+            return entry
         if not word.endswith("'s"):
             return None
-        owner = self.exact.get(word[:-2]) or self.folded.get(word[:-2].lower())
-        if owner is None or not owner.said:
+        stem = self.exact.get(word[:-2]) or self.folded.get(word[:-2].lower())
+        if stem is None or not stem.pronunciation:
             return None
-        return Sound(owner.said + (_possessive(owner.said) if owner.ipa else "'s"), owner.ipa)
+        ending = _possessive(stem.pronunciation) if stem.is_ipa else "'s"
+        return LexiconEntry(stem.pronunciation + ending, stem.is_ipa)
 
 
-_WORD = re.compile(r"[^\W_]+(?:['-][^\W_]+)*+")
-_SPACELESS = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u9fff]")
-_ESCAPED = re.compile(r"\\(.)", re.DOTALL)
-_NESTED = re.compile(r"\[\^?\[|--|&&|~~|\|\|")  # Python will read these otherwise one day, and warns
-_CLASS = re.compile(r"\[\^?\]?[^\]]*\]")
+class LexiconFile:
+    """A lexicon file, read again when it changes. If it is bad at the start, that is an error; if it turns bad later,
+    the error is logged and the last good content stays in use.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._lock = threading.Lock()
+        self._stamp = file_stamp(self.path)
+        self._lexicon = self._read()
+
+    def words(self) -> UserLexicon:
+        """Return the current content."""
+        with self._lock:
+            stamp = file_stamp(self.path)
+            if stamp != self._stamp:
+                self._stamp = stamp
+                try:
+                    self._lexicon = self._read()
+                    log.info("lexicon reloaded: %s", self.path)
+                except InvalidInput as exc:
+                    log.error("%s; the last good version stays in use", exc.message)
+            return self._lexicon
+
+    def _read(self) -> UserLexicon:
+        file_type = self.path.suffix.lower().removeprefix(".")
+        if file_type not in FILE_TYPES:
+            raise InvalidInput(f"{self.path}: a lexicon is a .tsv, .json or .toml file", param="lexicon")
+        try:
+            return UserLexicon.of(parse_entries(self.path.read_text("utf-8-sig"), file_type))
+        except (OSError, ValueError, RecursionError, InvalidInput) as exc:
+            why = exc.strerror if isinstance(exc, OSError) else exc
+            raise InvalidInput(f"cannot read {self.path}: {why}", param="lexicon") from exc
 
 
-def _always(sound: Sound, _: str) -> Sound:
-    return sound
-
-
-def _sound(word: str, said: str) -> Sound:
-    if not word.strip() or len(word) > MAX_LENGTH or not isinstance(said, str) or len(said) > MAX_LENGTH:
-        raise _wrong(f"{str(word)[:40]!r}: a word and how it is said have 1 to {MAX_LENGTH} characters")
-    said = said.strip()
-    if not (len(said) > 2 and said[0] == said[-1] == "/"):
-        if not said or OBJECT in said:
-            raise _wrong(f"{word!r}: write how it is said, as /IPA/ or in other words")
-        return Sound(said, ipa=False)
-    ipa = symbols(said[1:-1]).replace("g", "ɡ")  # the Latin letter is what keyboards have
-    if unknown := vocab.known(ipa)[1]:
-        raise _wrong(f"{word!r}: Kokoro has no symbol for {' '.join(dict.fromkeys(unknown))}")
-    if not ipa.strip("".join(vocab.PUNCTUATION) + " ˈˌ"):
-        raise _wrong(f"{word!r}: there is no sound between the slashes")
-    return Sound(ipa, ipa=True)
-
-
-def _pattern(word: str) -> str | None:
-    """What stands between slashes, if it is a regular expression that cannot run away."""
-    if not (len(word) > 2 and word[0] == word[-1] == "/"):
-        return None
-    source = word[1:-1]
-    if _NESTED.search(source):
-        raise _wrong(f"{word!r} is no regular expression: sets of sets are not known")
+def file_stamp(path: Path) -> tuple[int, int]:
+    """Return modification time and size of a file; zeros if it does not exist."""
     try:
-        compiled = re.compile(source)
-    except (re.error, OverflowError, RecursionError) as exc:
-        raise _wrong(f"{word!r} is no regular expression: {exc}") from None
-    signs = _CLASS.sub("x", _ESCAPED.sub(lambda escaped: "1" if escaped[1].isdigit() else "x", source))
-    signs = re.sub(r"\(\?(?:[:=!]|<[=!]|P<\w+>|[aimsux]+\))", "(", signs)
-    loops = len(re.findall(r"[*+{]", signs))
-    if loops > 1 or signs.count("|") + signs.count("?") > 8 or re.search(r"\)[*+{?]|\(\?", signs) or compiled.match(""):
-        raise _wrong(
-            f"{word!r} is too free: one of * + {{}} and eight of ? | at most, none of them behind a group, "
-            "and it must not match nothing"
-        )
-    return source
+        stat = path.stat()
+    except OSError:
+        return 0, 0
+    return stat.st_mtime_ns, stat.st_size
 
 
-def _phrase(words: str) -> str:
-    """Several words, in any case where they are written in lower case, with any space between."""
-    source = r"\s+".join(map(re.escape, words.split()))
-    if words == words.lower():
-        source = f"(?i:{source})"
-    start = r"(?<!\w)" if words.strip()[0].isalnum() and not _SPACELESS.match(words.strip()[0]) else ""
-    end = r"(?!\w)" if words.strip()[-1].isalnum() and not _SPACELESS.match(words.strip()[-1]) else ""
-    return f"{start}{source}{end}"
-
-
-def _possessive(ipa: str) -> str:
-    """The sound of an English 's behind a word."""
-    last = ipa.rstrip("ː ")[-1:]
-    return "ᵻz" if last in "szʃʒʧʤ" else "s" if last in "ptkfθ" else "z"
-
-
-def _wrong(why: str) -> InvalidInput:
-    return InvalidInput(f"the lexicon {why}" if why.startswith("has ") else f"lexicon, {why}", param="lexicon")
-
-
-def parsed(data: str, kind: str) -> Mapping[str, str]:
-    """The entries of a file: "tsv" (word, tab, sound; # begins a comment), "json" or "toml" (a table of words)."""
-    if kind == "tsv":
+def parse_entries(data: str, file_type: str) -> Mapping[str, str]:
+    """Parse a file: "tsv" (word, tab, pronunciation; # starts a comment), "json" or "toml" (one table of words)."""
+    if file_type == "tsv":
         return dict(_lines(data))
-    if kind == "json":
+    if file_type == "json":
         import json
 
         table = json.loads(data)
@@ -181,8 +162,8 @@ def parsed(data: str, kind: str) -> Mapping[str, str]:
         import tomllib
 
         table = tomllib.loads(data)
-    if not isinstance(table, dict) or not all(isinstance(said, str) for said in table.values()):
-        raise _wrong("it must be one table of words and how each is said")
+    if not isinstance(table, dict) or not all(isinstance(value, str) for value in table.values()):
+        raise _invalid("it must be one table of words and their pronunciations")
     return table
 
 
@@ -190,7 +171,85 @@ def _lines(data: str) -> Iterator[tuple[str, str]]:
     for n, line in enumerate(data.splitlines(), 1):
         if not line.strip() or line.lstrip().startswith("#"):
             continue
-        word, tab, said = line.partition("\t")
-        if not tab or "\t" in said.strip():
-            raise _wrong(f"line {n}: write the word, one tab, and how it is said")
-        yield word.strip(), said.strip()
+        word, tab, pronunciation = line.partition("\t")
+        if not tab or "\t" in pronunciation.strip():
+            raise _invalid(f"line {n}: write the word, one tab, and how it is said")
+        yield word.strip(), pronunciation.strip()
+
+
+_WORD = re.compile(r"[^\W_]+(?:['-][^\W_]+)*+")
+_SPACELESS_SCRIPT = re.compile(
+    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u9fff]"
+)  # Thai to Khmer, Chinese, Japanese
+_ESCAPE = re.compile(r"\\(.)", re.DOTALL)
+_NESTED_SET = re.compile(r"\[\^?\[|--|&&|~~|\|\|")  # reserved by Python's re for a later meaning; compiling them warns
+_CHARACTER_CLASS = re.compile(r"\[\^?\]?[^\]]*\]")
+
+
+def _always(entry: LexiconEntry, _: str) -> LexiconEntry:
+    return entry
+
+
+def _entry(word: str, pronunciation: str) -> LexiconEntry:
+    is_text = isinstance(pronunciation, str)
+    if not word.strip() or len(word) > MAX_LENGTH or not is_text or len(pronunciation) > MAX_LENGTH:
+        raise _invalid(f"{str(word)[:40]!r}: a word and how it is said have 1 to {MAX_LENGTH} characters")
+    pronunciation = pronunciation.strip()
+    if not _in_slashes(pronunciation):
+        if not pronunciation or PLACEHOLDER in pronunciation:
+            raise _invalid(f"{word!r}: write how it is said, as /IPA/ or in other words")
+        return LexiconEntry(pronunciation, is_ipa=False)
+    ipa = decompose_ipa(pronunciation[1:-1]).replace("g", "ɡ")  # keyboards have the Latin letter, IPA another
+    if unknown := vocab.split_known(ipa)[1]:
+        raise _invalid(f"{word!r}: Kokoro has no symbol for {' '.join(dict.fromkeys(unknown))}")
+    if not ipa.strip("".join(vocab.PUNCTUATION) + " ˈˌ"):
+        raise _invalid(f"{word!r}: there is no sound between the slashes")
+    return LexiconEntry(ipa, is_ipa=True)
+
+
+def _in_slashes(text: str) -> bool:
+    return len(text) > 2 and text[0] == text[-1] == "/"
+
+
+def _pattern(word: str) -> str | None:
+    """Return the regular expression between slashes; refuse one that could take exponential time."""
+    if not _in_slashes(word):
+        return None
+    source = word[1:-1]
+    if _NESTED_SET.search(source):
+        raise _invalid(f"{word!r} is not a regular expression: nested sets are not supported")
+    try:
+        compiled = re.compile(source)
+    except (re.error, OverflowError, RecursionError) as exc:
+        raise _invalid(f"{word!r} is not a regular expression: {exc}") from None
+    signs = _CHARACTER_CLASS.sub("x", _ESCAPE.sub(lambda escape: "1" if escape[1].isdigit() else "x", source))
+    signs = re.sub(r"\(\?(?:[:=!]|<[=!]|P<\w+>|[aimsux]+\))", "(", signs)
+    n_loops = len(re.findall(r"[*+{]", signs))
+    n_options = signs.count("|") + signs.count("?")
+    if n_loops > 1 or n_options > 8 or re.search(r"\)[*+{?]|\(\?", signs) or compiled.match(""):
+        raise _invalid(
+            f"{word!r} is too complex: use at most one of * + {{}} and eight of ? |, none of them behind a group, "
+            "and it must not match the empty string"
+        )
+    return source
+
+
+def _phrase_pattern(phrase: str) -> str:
+    """Return the pattern of several words: any case if they are in lower case, any space between them."""
+    source = r"\s+".join(map(re.escape, phrase.split()))
+    if phrase == phrase.lower():
+        source = f"(?i:{source})"
+    first, last = phrase.strip()[0], phrase.strip()[-1]
+    start = r"(?<!\w)" if first.isalnum() and not _SPACELESS_SCRIPT.match(first) else ""
+    end = r"(?!\w)" if last.isalnum() and not _SPACELESS_SCRIPT.match(last) else ""
+    return f"{start}{source}{end}"
+
+
+def _possessive(ipa: str) -> str:
+    """Return the sound of an English 's behind a word."""
+    last = ipa.rstrip("ː ")[-1:]
+    return "ᵻz" if last in "szʃʒʧʤ" else "s" if last in "ptkfθ" else "z"
+
+
+def _invalid(why: str) -> InvalidInput:
+    return InvalidInput(f"the lexicon {why}" if why.startswith("has ") else f"lexicon, {why}", param="lexicon")

@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-# The ids are the model's own and have gaps; 0 is the pad at both ends.
+# The ids are the model's and have gaps; 0 is the padding at both ends.
 SYMBOLS: dict[str, int] = {
     **dict(zip(";:,.!?", range(1, 7), strict=True)),
     **dict(zip('—…"()“” \u0303ʣʥʦʨᵝ\uab67', range(9, 24), strict=True)),
@@ -21,14 +21,14 @@ SYMBOLS: dict[str, int] = {
 PUNCTUATION = frozenset(';:,.!?—…"()“”')
 
 
-def known(phonemes: str) -> tuple[str, tuple[str, ...]]:
-    """The phonemes that Kokoro can say, and those it has no symbol for."""
+def split_known(phonemes: str) -> tuple[str, tuple[str, ...]]:
+    """Split phonemes into those that Kokoro has a symbol for, and the rest."""
     if all(symbol in SYMBOLS for symbol in phonemes):
         return phonemes, ()
-    kept = "".join(symbol for symbol in phonemes if symbol in SYMBOLS)
-    return kept, tuple(symbol for symbol in phonemes if symbol not in SYMBOLS)
+    known = "".join(symbol for symbol in phonemes if symbol in SYMBOLS)
+    return known, tuple(symbol for symbol in phonemes if symbol not in SYMBOLS)
 
 
 def encode(phonemes: str) -> NDArray[np.int64]:
-    """Token ids, padded by 0 at both ends. Every symbol must be known."""
+    """Return token ids, padded by 0 at both ends. Every symbol must be known."""
     return np.array([0, *(SYMBOLS[symbol] for symbol in phonemes), 0], dtype=np.int64)

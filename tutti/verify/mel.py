@@ -1,4 +1,4 @@
-"""How far two waves are apart for the ear: the mean difference of their log-mel spectrograms, in dB."""
+"""Perceptual distance of two waves: the mean absolute difference of their log-mel spectrograms, in dB."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 from tutti.speech import SAMPLE_RATE, Samples
 
 WINDOW, HOP, BANDS = 1024, 256, 80
-FLOOR = 1e-4  # about 70 dB below speech: what lies under it nobody hears
+FLOOR = 1e-4  # about 70 dB below speech: quieter differences are inaudible
 
 
 def log_mel(samples: Samples) -> NDArray[np.float64]:  # [n] -> [frames, 80] dB
@@ -21,7 +21,7 @@ def log_mel(samples: Samples) -> NDArray[np.float64]:  # [n] -> [frames, 80] dB
 
 
 def distance_db(one: Samples, other: Samples) -> float:
-    """Infinite for waves of different lengths: they do not say the same."""
+    """Mean distance in dB; infinite for waves of different lengths."""
     if len(one) != len(other):
         return float("inf")
     return float(np.abs(log_mel(one) - log_mel(other)).mean())

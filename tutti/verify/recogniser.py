@@ -1,4 +1,4 @@
-"""A small speech recogniser that judges speech: Moonshine tiny in ONNX Runtime, 28 MB, English."""
+"""A small English speech recogniser: Moonshine tiny in ONNX Runtime, 28 MB."""
 
 import json
 from pathlib import Path
@@ -8,24 +8,24 @@ import onnxruntime as ort
 
 from tutti.speech import Samples
 
-LISTEN_RATE = 16_000
-LEAD_S, TAIL_S = 0.1, 0.3  # recognisers swallow words that touch the edge
+RECOGNISER_RATE = 16_000
+LEAD_S, TAIL_S = 0.1, 0.3  # silence around the speech: recognisers miss words at the edges
 
 
-def for_listening(samples: Samples, sample_rate: int) -> Samples:
-    """The speech at 16 kHz, everything above 8 kHz gone, a little silence around it."""
+def prepare_for_recogniser(samples: Samples, sample_rate: int) -> Samples:
+    """Resample to 16 kHz with everything above 8 kHz removed, and add some silence on both sides."""
     padded = np.pad(samples, (int(LEAD_S * sample_rate), int(TAIL_S * sample_rate)))
-    n = len(padded) * LISTEN_RATE // sample_rate
+    n = len(padded) * RECOGNISER_RATE // sample_rate
     spectrum = np.fft.rfft(padded)[: n // 2 + 1]
     return (np.fft.irfft(spectrum, n) * (n / len(padded))).astype(np.float32)
 
 
 class Moonshine:
-    """Encoder once, decoder token by token, greedy."""
+    """Runs the encoder once and the decoder token by token, greedily."""
 
     LAYERS, HEADS, HEAD_SIZE = 6, 8, 36
     START, END = 1, 2
-    TOKENS_PER_S = 6.5  # past this it only repeats itself
+    TOKENS_PER_S = 6.5  # limit; beyond it the decoder only repeats itself
 
     def __init__(self, encoder: Path, decoder: Path, tokenizer: Path) -> None:
         options = ort.SessionOptions()
@@ -36,20 +36,20 @@ class Moonshine:
         vocabulary = json.loads(tokenizer.read_text("utf-8"))["model"]["vocab"]
         self._pieces = {number: piece for piece, number in vocabulary.items()}
 
-    def hear(self, samples: Samples, sample_rate: int = LISTEN_RATE) -> str:
-        """The words in speech of any sample rate; what is at 16 kHz already is heard as it is."""
-        if sample_rate != LISTEN_RATE:
-            samples = for_listening(samples, sample_rate)
+    def transcribe(self, samples: Samples, sample_rate: int = RECOGNISER_RATE) -> str:
+        """The words in speech of any sample rate; speech at 16 kHz is used without change."""
+        if sample_rate != RECOGNISER_RATE:
+            samples = prepare_for_recogniser(samples, sample_rate)
         (states,) = self._encoder.run(None, {"input_values": samples[None]})
-        nothing = np.zeros((0, self.HEADS, 1, self.HEAD_SIZE), np.float32)
+        empty = np.zeros((0, self.HEADS, 1, self.HEAD_SIZE), np.float32)
         past = {
-            f"past_key_values.{layer}.{part}.{kind}": nothing
+            f"past_key_values.{layer}.{part}.{kind}": empty
             for layer in range(self.LAYERS)
             for part in ("decoder", "encoder")
             for kind in ("key", "value")
         }
         token, tokens = self.START, list[int]()
-        for step in range(int(len(samples) / LISTEN_RATE * self.TOKENS_PER_S) + 1):
+        for step in range(int(len(samples) / RECOGNISER_RATE * self.TOKENS_PER_S) + 1):
             logits, *present = self._decoder.run(
                 None,
                 {
@@ -63,7 +63,7 @@ class Moonshine:
             if token == self.END:
                 break
             tokens.append(token)
-            # What it keeps of the encoder comes with the first step only.
+            # The encoder's keys and values come with the first step only.
             past = {
                 name: new if step == 0 or ".decoder." in name else old
                 for (name, old), new in zip(past.items(), present, strict=True)

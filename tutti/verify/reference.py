@@ -1,4 +1,4 @@
-"""The official graph, whole, with its inner values laid open: what every backend is measured against."""
+"""The unchanged official graph with its inner values as outputs: the reference for every backend."""
 
 from pathlib import Path
 
@@ -6,14 +6,14 @@ import numpy as np
 import onnxruntime as ort
 
 from tutti.errors import WeightsCorrupt
-from tutti.model.onnx import split as cut
+from tutti.model.onnx import split
 from tutti.speech import Frames, Samples, Utterance
 
-INNER = (cut.DURATIONS, cut.FEATURES, cut.F0, cut.ENERGY)
+INNER = (split.DURATIONS, split.FEATURES, split.F0, split.ENERGY)
 
 
-class Official:
-    """One row at a time, as the file was published."""
+class ReferenceModel:
+    """Runs the published file, one row at a time."""
 
     def __init__(self, path: Path, threads: int) -> None:
         import onnx
@@ -32,8 +32,8 @@ class Official:
         self._inputs = [value.name for value in self._session.get_inputs()]  # token ids, style, speed
 
     def __call__(self, row: Utterance) -> tuple[Frames, Samples]:
-        given = (row.tokens[None], row.style[None], np.array([row.speed], np.float32))
-        inputs = dict(zip(self._inputs, given, strict=True))
+        values = (row.tokens[None], row.style[None], np.array([row.speed], np.float32))
+        inputs = dict(zip(self._inputs, values, strict=True))
         audio, durations, features, f0, energy = self._session.run([self._audio, *INNER], inputs)
         frames = Frames(durations[0].astype(np.int64), features[0], f0[0], energy[0], row.style)
         return frames, audio.reshape(-1)

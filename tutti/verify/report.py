@@ -1,4 +1,4 @@
-"""The numbers of a verification, kept: markdown for people, JSON for programs."""
+"""The report of a verification: markdown for people, JSON for programs."""
 
 import json
 from collections.abc import Sequence
@@ -8,12 +8,12 @@ from pathlib import Path
 from tutti.errors import InvalidInput
 from tutti.verify import Check
 
-HEAD = ("promise", "found", "at most", "", "")
+HEAD = ("check", "found", "at most", "", "")
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What was measured, of whom, and what was left out."""
+    """The checks of one model, and notes on what was left out."""
 
     model: str
     n_sentences: int
@@ -48,7 +48,7 @@ class Report:
         return json.dumps({**whole, "checks": checks, "notes": list(self.notes)}, indent=1) + "\n"
 
     def save(self, path: Path) -> None:
-        """The markdown there, the JSON beside it."""
+        """Write the markdown to `path` and the JSON beside it."""
         try:
             path.with_suffix(".json").write_text(self.json(), "utf-8")
             path.write_text(self.markdown(), "utf-8")

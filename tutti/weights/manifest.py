@@ -1,4 +1,4 @@
-"""The official files: what each is called, how long it is, its sha256, and where its bytes may come from."""
+"""The official files: path, size, sha256 and sources of each."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ HUB_REVISION = "1939ad2a8e416c0acfeecc08a694d14ef25f2231"
 
 @dataclass(frozen=True, slots=True)
 class Package:
-    """A release in a package registry that carries official bytes."""
+    """A release in a package registry that contains official files."""
 
     client: Literal["npm", "pip"]
     name: str
@@ -25,7 +25,7 @@ class Package:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class Member:
     """One member of a package's archive."""
 
     package: Package
@@ -34,12 +34,12 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """One official file. The sha256 decides what it is, never the place it came from."""
+    """One official file, identified by its sha256, wherever it comes from."""
 
     path: str  # under home, with forward slashes
     size: int
     sha256: str
-    parts: tuple[Part, ...]  # joined in this order they are the file
+    parts: tuple[Member, ...]  # concatenated in this order they are the file
     hub_path: str | None = None  # in HUB_REPO; None where the hub does not have it
 
     @property
@@ -48,23 +48,25 @@ class File:
 
     @property
     def group(self) -> str:
-        """What a person calls it: its folder if it has one ("voices"), else its own name."""
+        """Its folder if it has one ("voices"), else its own name; for messages and progress bars."""
         return self.path.partition("/")[0]
 
 
-def wanted(precision: Precision) -> list[File]:
+def required_files(precision: Precision) -> list[File]:
     """Everything tutti needs to speak at this precision: one model, all voices, the English lexicons."""
     return [MODELS[precision], *VOICES.values(), *LEXICONS]
 
 
-def described(files: Iterable[File]) -> str:
-    """Files as a person lists them: "model.onnx, 54 voices and 4 lexicon files (363 MB)"."""
+def describe(files: Iterable[File]) -> str:
+    """Files as a message lists them: "model.onnx, 54 voices and 4 lexicon files (363 MB)"."""
     files = list(files)
     n_in_group: dict[str, int] = {}
     for file in files:
         n_in_group[file.group] = n_in_group.get(file.group, 0) + 1
     nouns = {"voices": "voices", "lexicon": "lexicon files", "recognisers": "files of the recogniser"}
-    names = [f"{n} {nouns.get(group, group)}" if n > 1 else _only(files, group) for group, n in n_in_group.items()]
+    names = [
+        f"{n} {nouns.get(group, group)}" if n > 1 else _first_path(files, group) for group, n in n_in_group.items()
+    ]
     listed = f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else "".join(names)
     return f"{listed} ({megabytes(sum(file.size for file in files))})"
 
@@ -73,7 +75,7 @@ def megabytes(n_bytes: int) -> str:
     return f"{n_bytes / 1e6:,.0f} MB" if n_bytes >= 10**6 else f"{n_bytes:,} bytes"
 
 
-def _only(files: list[File], group: str) -> str:
+def _first_path(files: list[File], group: str) -> str:
     return next(file.path for file in files if file.group == group)
 
 
@@ -96,7 +98,7 @@ FP32_MODEL = File(
     "model.onnx",
     325_532_232,
     "8fbea51ea711f2af382e88c833d9e288c6dc82ce5e98421ea61c058ce21a34cb",
-    tuple(Part(package, f"package/kokoro-fp32.part{n}.bin") for package, numbers in _FP32_PACKAGES for n in numbers),
+    tuple(Member(package, f"package/kokoro-fp32.part{n}.bin") for package, numbers in _FP32_PACKAGES for n in numbers),
     hub_path="onnx/model.onnx",
 )
 
@@ -105,7 +107,7 @@ INT8_MODEL = File(
     "kokoro-v1.0.int8.onnx",
     92_361_271,
     "6e742170d309016e5891a994e1ce1559c702a2ccd0075e67ef7157974f6406cb",
-    tuple(Part(package, f"{package.name.replace('-', '_')}/part.bin") for package in _INT8_PACKAGES),
+    tuple(Member(package, f"{package.name.replace('-', '_')}/part.bin") for package in _INT8_PACKAGES),
 )
 
 MODELS: dict[Precision, File] = {"fp32": FP32_MODEL, "int8": INT8_MODEL}
@@ -113,24 +115,24 @@ MODELS: dict[Precision, File] = {"fp32": FP32_MODEL, "int8": INT8_MODEL}
 # The recogniser that `tutti verify --listen` judges speech with; nothing else needs it.
 _MOONSHINE_PACKAGE = Package("npm", "@usefulsensors/moonshine-js", "0.1.10", 72_710_289)
 _TOKENIZER_PACKAGE = Package("pip", "useful-moonshine-onnx", "20251121", 729_305)
-EARS = (
+RECOGNISER = (
     File(
         "recognisers/moonshine/encoder_model.onnx",
         7_937_661,
         "c6fc4b7bc5af75c0591fd157a1f3829b533d18e9769a888fd95a62e470dd4f4a",
-        (Part(_MOONSHINE_PACKAGE, "package/dist/model/tiny/quantized/encoder_model.onnx"),),
+        (Member(_MOONSHINE_PACKAGE, "package/dist/model/tiny/quantized/encoder_model.onnx"),),
     ),
     File(
         "recognisers/moonshine/decoder_model_merged.onnx",
         20_243_286,
         "eed87831c3a6103534aae7d47a5d485025c659a1323901513961c39fe8a1a367",
-        (Part(_MOONSHINE_PACKAGE, "package/dist/model/tiny/quantized/decoder_model_merged.onnx"),),
+        (Member(_MOONSHINE_PACKAGE, "package/dist/model/tiny/quantized/decoder_model_merged.onnx"),),
     ),
     File(
         "recognisers/moonshine-tokenizer/tokenizer.json",
         1_985_533,
         "b68b995a58b3373db6c4f46864a9db50cd1333d086150ffa2c1096581ede9c10",
-        (Part(_TOKENIZER_PACKAGE, "moonshine_onnx/assets/tokenizer.json"),),
+        (Member(_TOKENIZER_PACKAGE, "moonshine_onnx/assets/tokenizer.json"),),
     ),
 )
 
@@ -203,13 +205,13 @@ _VOICE_TABLE = """
 
 def _lexicon(row: str) -> File:
     name, size, sha256 = row.split()
-    return File(f"lexicon/{name}.json", int(size), sha256, (Part(_LEXICON_PACKAGE, f"misaki/data/{name}.json"),))
+    return File(f"lexicon/{name}.json", int(size), sha256, (Member(_LEXICON_PACKAGE, f"misaki/data/{name}.json"),))
 
 
 def _voice(row: str) -> File:
     name, sha256 = row.split()
     path = f"voices/{name}.bin"
-    return File(path, _VOICE_BYTES, sha256, (Part(_VOICE_PACKAGE, f"package/{path}"),), hub_path=path)
+    return File(path, _VOICE_BYTES, sha256, (Member(_VOICE_PACKAGE, f"package/{path}"),), hub_path=path)
 
 
 LEXICONS = tuple(_lexicon(row) for row in _LEXICON_TABLE.strip().splitlines())

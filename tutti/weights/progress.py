@@ -1,4 +1,4 @@
-"""How a download is shown: bars on a terminal, plain lines elsewhere, nothing where nobody looks."""
+"""Progress of a download: bars on a terminal, plain lines elsewhere, or nothing."""
 
 import sys
 import threading
@@ -13,68 +13,68 @@ if TYPE_CHECKING:
     from rich.progress import TaskID
 
 
-class Progress(Protocol):
-    """Someone who wants to see bytes arrive."""
+class DownloadProgress(Protocol):
+    """Receives the progress of downloads."""
 
-    def moved(self, what: str, done: int, total: int) -> None:
-        """Of `what` (a file, a group of files, a package), `done` of `total` bytes are here now."""
+    def update(self, item: str, done: int, total: int) -> None:
+        """`done` of `total` bytes of a file, a group of files or a package are here."""
         ...
 
     def note(self, line: str) -> None:
-        """Something a person should know while waiting."""
+        """Show a line to the user."""
         ...
 
 
-class Silent:
-    """Nobody looks."""
+class SilentProgress:
+    """Shows nothing."""
 
-    def moved(self, what: str, done: int, total: int) -> None:
+    def update(self, item: str, done: int, total: int) -> None:
         pass
 
     def note(self, line: str) -> None:
         pass
 
 
-class Lines:
-    """Plain lines for logs and pipes: one for each quarter of a thing."""
+class LineProgress:
+    """Plain lines for logs and pipes: one for each quarter of an item."""
 
     def __init__(self, out: TextIO) -> None:
         self._out = out
         self._quarters: dict[str, int] = {}
 
-    def moved(self, what: str, done: int, total: int) -> None:
+    def update(self, item: str, done: int, total: int) -> None:
         quarter = 4 * done // max(total, 1)
-        if quarter > self._quarters.get(what, -1):
-            self._quarters[what] = quarter
-            self.note(f"{what}: {megabytes(done)} of {megabytes(total)}")
+        if quarter > self._quarters.get(item, -1):
+            self._quarters[item] = quarter
+            self.note(f"{item}: {megabytes(done)} of {megabytes(total)}")
 
     def note(self, line: str) -> None:
         print(line, file=self._out, flush=True)
 
 
-class Bars:
-    """One bar for each thing under way, with speed and time left. Draws nothing until something moves."""
+class BarProgress:
+    """One bar for each item, with speed and time left. Draws nothing before the first update."""
 
     def __init__(self, out: TextIO) -> None:
         self._out = out
         self._display: RichDisplay | None = None
         self._tasks: dict[str, TaskID] = {}
 
-    def moved(self, what: str, done: int, total: int) -> None:
-        display = self._started()
-        if what not in self._tasks:
-            # What an earlier run left behind is not counted as speed.
-            self._tasks[what] = display.add_task(what, total=total, completed=done)
-        display.update(self._tasks[what], completed=done, total=total)
+    def update(self, item: str, done: int, total: int) -> None:
+        display = self._start()
+        if item not in self._tasks:
+            # Bytes left by an earlier run must not count as speed.
+            self._tasks[item] = display.add_task(item, total=total, completed=done)
+        display.update(self._tasks[item], completed=done, total=total)
 
     def note(self, line: str) -> None:
-        self._started().console.print(line, highlight=False, markup=False)
+        self._start().console.print(line, highlight=False, markup=False)
 
     def stop(self) -> None:
         if self._display is not None:
             self._display.stop()
 
-    def _started(self) -> "RichDisplay":
+    def _start(self) -> "RichDisplay":
         if self._display is None:
             from rich.console import Console
             from rich.progress import BarColumn, DownloadColumn, TextColumn, TimeRemainingColumn, TransferSpeedColumn
@@ -87,10 +87,10 @@ class Bars:
         return self._display
 
 
-class Tally:
-    """Adds up the files of a group, so that 54 voices are one bar. Many threads may tell it; progress hears one."""
+class GroupProgress:
+    """Adds up the files of a group, so that 54 voices are one bar. Thread-safe."""
 
-    def __init__(self, files: Iterable[File], progress: Progress) -> None:
+    def __init__(self, files: Iterable[File], progress: DownloadProgress) -> None:
         self._progress = progress
         self._done: dict[str, dict[str, int]] = {}
         self._total: dict[str, int] = {}
@@ -98,22 +98,22 @@ class Tally:
         for file in files:
             self._total[file.group] = self._total.get(file.group, 0) + file.size
 
-    def now(self, file: File, done: int) -> None:
-        """Of this file, `done` bytes are here."""
+    def update(self, file: File, done: int) -> None:
+        """`done` bytes of this file are here."""
         with self._lock:
             group = self._done.setdefault(file.group, {})
             group[file.path] = done
-            self._progress.moved(file.group, sum(group.values()), self._total[file.group])
+            self._progress.update(file.group, sum(group.values()), self._total[file.group])
 
 
 @contextmanager
-def shown(out: TextIO | None = None) -> Iterator[Progress]:
-    """Show progress on `out` (stderr): bars if a person sits there, else lines."""
+def show_progress(out: TextIO | None = None) -> Iterator[DownloadProgress]:
+    """Show progress on `out` (default: stderr): bars on a terminal, else lines."""
     out = out or sys.stderr
     if not out.isatty():
-        yield Lines(out)
+        yield LineProgress(out)
         return
-    bars = Bars(out)
+    bars = BarProgress(out)
     try:
         yield bars
     finally:

@@ -1,4 +1,4 @@
-"""What a place that may have the official bytes promises, and the two answers it can give."""
+"""The protocol of a source of official files, and its two kinds of answers."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -6,31 +6,31 @@ from pathlib import Path
 from typing import Protocol
 
 from tutti.weights.manifest import File
-from tutti.weights.progress import Progress
+from tutti.weights.progress import DownloadProgress
 
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """Bytes that claim to be `file`, lying in the scratch folder. Whoever takes the offer checks and moves them."""
+    """A candidate for `file` in the scratch folder. The store checks its bytes and moves it."""
 
     file: File
     path: Path
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
-    """Why a place did not give something, in a few words."""
+class Unavailable:
+    """Why a source did not provide something, in a few words."""
 
-    place: str
+    source: str
     reason: str
 
 
 class Source(Protocol):
-    """A place to look for files."""
+    """Provides official files."""
 
     @property
     def name(self) -> str: ...
 
-    def fetch(self, files: Sequence[File], scratch: Path, progress: Progress) -> Iterator[Offer | Refusal]:
-        """Offer what this place has of `files`, one at a time. What lies in `scratch` after a break is used again."""
+    def fetch(self, files: Sequence[File], scratch: Path, progress: DownloadProgress) -> Iterator[Offer | Unavailable]:
+        """Offer the files that this source has, one at a time. Reuse what an interrupted run left in `scratch`."""
         ...

@@ -1,4 +1,4 @@
-"""The asyncio side that both kinds of worker share: callers wait for futures that a thread of the worker settles."""
+"""The worker protocol, and what both kinds share: callers wait for futures that a thread of the worker resolves."""
 
 import asyncio
 from abc import ABC, abstractmethod
@@ -12,11 +12,27 @@ from numpy.typing import NDArray
 
 from tutti.errors import WorkerLost
 from tutti.speech import Samples, Utterance
-from tutti.worker.messages import Acoustic, Forget, FrameRange, Memory, Progress, State, Status, Vocoder
+from tutti.worker.messages import (
+    BothStages,
+    Forget,
+    FrameRange,
+    Memory,
+    Progress,
+    RunAcoustic,
+    RunBoth,
+    RunVocoder,
+    StageRequest,
+    State,
+    Status,
+)
 
 
 class Worker(Protocol):
-    """What the batcher asks of a worker. All of it belongs to the event loop in which the worker was started."""
+    """Owner of one device. All methods must be called in the event loop in which the worker was started.
+
+    Calls are enqueued at once and answered in order. A model's error stands for the whole batch. WorkerLost: the worker
+    died or hung, and every row it held is gone. While it is being restarted, calls wait.
+    """
 
     @property
     def status(self) -> Status: ...
@@ -28,48 +44,50 @@ class Worker(Protocol):
     def memory(self) -> Memory: ...
 
     async def start(self) -> None:
-        """Returns when the models are loaded and warm; raises their error when trying again would not help."""
+        """Return when the models are loaded and warm; raise their error when another start would not help."""
 
     def acoustic(
-        self, checkpoint: str, rows: Sequence[tuple[int, Utterance]], timeout_s: float, *, on: bool = False
+        self, checkpoint: str, rows: Sequence[tuple[int, Utterance]], timeout_s: float
     ) -> asyncio.Future[list[NDArray[np.int64]]]:
-        """Frames for each token of each row; what the vocoder needs stays in the worker under the row's id.
-
-        The worker has it when this returns, and the answer comes when it comes.
-        `on`: the vocoder will be asked for the same rows next, so a worker may begin with that at once.
-
-        A model's error stands for the whole batch. WorkerLost: the worker died or hung, and every row it held is gone.
-        While the worker is being started again, calls wait.
-        """
+        """Frames for each token of each row; the worker keeps what the vocoder needs under the row's id."""
 
     def vocoder(
         self, checkpoint: str, ids: Sequence[int], timeout_s: float, spans: Mapping[int, FrameRange] = {}
     ) -> asyncio.Future[list[Samples]]:
-        """The samples of rows that went through `acoustic`; the worker then forgets the rows.
+        """Samples of rows that went through `acoustic`; the worker then forgets the rows.
 
-        Of a row with a span only those frames sound, or some less at its end, where it is quieter there; the row is
-        forgotten when its last frame has sounded.
-        After a model's error the rows are still there, to be tried in halves. WorkerLost also when a row is not there.
+        Of a row with a span, the samples of those frames, or of some less at its end, where the row is quieter; the row
+        is forgotten after its last frame. After a model's error the rows are kept, to be tried in halves. WorkerLost
+        also when a row is not there.
+        """
+
+    def both(
+        self, checkpoint: str, rows: Sequence[tuple[int, Utterance]], timeout_s: float
+    ) -> asyncio.Future[BothStages]:
+        """Run both stages in one round trip, for rows that share no batch with others.
+
+        An error of either stage stands for the whole call. No frames are kept afterwards, whatever happened: to try
+        again, start with the acoustic stage.
         """
 
     def forget(self, ids: Sequence[int]) -> None:
-        """Nobody waits for these rows any more."""
+        """Drop the frames of these rows: nothing waits for them any more."""
 
     async def close(self) -> None:
-        """Ends the worker; calls that still wait raise WorkerLost."""
+        """End the worker; calls that still wait raise WorkerLost."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Call:
-    """An order and who waits for its answer."""
+class PendingCall:
+    """A request, and the future that waits for its result."""
 
-    order: Acoustic | Vocoder
+    request: StageRequest
     timeout_s: float
-    answer: asyncio.Future[object]
+    future: asyncio.Future[object]
 
 
 class BaseWorker(ABC):
-    """Callers' methods, made of two that a worker must have: hand over a call, hand over what to forget."""
+    """The calls of the protocol, made of `_enqueue`, which a worker must implement."""
 
     def __init__(self, progress: Progress) -> None:
         self._status = Status("starting")  # written by the worker's thread alone
@@ -90,61 +108,67 @@ class BaseWorker(ABC):
         return self._status.memory
 
     def acoustic(
-        self, checkpoint: str, rows: Sequence[tuple[int, Utterance]], timeout_s: float, *, on: bool = False
+        self, checkpoint: str, rows: Sequence[tuple[int, Utterance]], timeout_s: float
     ) -> asyncio.Future[list[NDArray[np.int64]]]:
-        asked = self._ask(Acoustic(checkpoint, tuple(rows), on), timeout_s)
-        return cast(asyncio.Future[list[NDArray[np.int64]]], asked)
+        future = self._call(RunAcoustic(checkpoint, tuple(rows)), timeout_s)
+        return cast(asyncio.Future[list[NDArray[np.int64]]], future)
 
     def vocoder(
         self, checkpoint: str, ids: Sequence[int], timeout_s: float, spans: Mapping[int, FrameRange] = {}
     ) -> asyncio.Future[list[Samples]]:
-        asked = self._ask(Vocoder(checkpoint, tuple(ids), dict(spans)), timeout_s)
-        return cast(asyncio.Future[list[Samples]], asked)
+        future = self._call(RunVocoder(checkpoint, tuple(ids), dict(spans)), timeout_s)
+        return cast(asyncio.Future[list[Samples]], future)
+
+    def both(
+        self, checkpoint: str, rows: Sequence[tuple[int, Utterance]], timeout_s: float
+    ) -> asyncio.Future[BothStages]:
+        return cast(asyncio.Future[BothStages], self._call(RunBoth(checkpoint, tuple(rows)), timeout_s))
 
     def forget(self, ids: Sequence[int]) -> None:
         if ids and self.status.state not in ("closed", "failed"):
-            self._post(Forget(tuple(ids)))
+            self._enqueue(Forget(tuple(ids)))
 
-    def _ask(self, order: Acoustic | Vocoder, timeout_s: float) -> asyncio.Future[object]:
-        call = Call(order, timeout_s, self._future())
+    def _call(self, request: StageRequest, timeout_s: float) -> asyncio.Future[object]:
+        call = PendingCall(request, timeout_s, self._new_future())
         if self._closing or self._status.state == "failed":
-            call.answer.set_exception(WorkerLost(f"the worker is {self.status.state}; start another"))
+            call.future.set_exception(WorkerLost(f"the worker is {self.status.state}; start another"))
         else:
-            self._post(call)
-        return call.answer
+            self._enqueue(call)
+        return call.future
 
-    def _future(self) -> asyncio.Future[object]:
+    def _new_future(self) -> asyncio.Future[object]:
         future: asyncio.Future[object] = self._loop.create_future()
-        future.add_done_callback(lambda done: done.cancelled() or done.exception())  # who waited for it may be gone
+        # Retrieve the exception here: its caller may have left, and asyncio would log it as never retrieved.
+        future.add_done_callback(lambda done: done.cancelled() or done.exception())
         return future
 
     @abstractmethod
-    def _post(self, errand: Call | Forget) -> None:
-        """Hands it to the worker's thread, in order."""
+    def _enqueue(self, item: PendingCall | Forget) -> None:
+        """Hand it to the worker's thread, which keeps the order."""
 
     # Called by the worker's thread:
 
-    def _note(self, state: State, memory: Memory | None = None, error: str | None = None) -> None:
+    def _set_status(self, state: State, memory: Memory | None = None, error: str | None = None) -> None:
         now = self._status
         self._status = Status(state, now.error if error is None else error, now.restarts, memory or now.memory)
 
-    def _tell(self, what: str, done: int, steps: int) -> None:
-        self._soon(lambda: self._progress(what, done, steps))
+    def _report_progress(self, what: str, done: int, steps: int) -> None:
+        self._call_in_loop(lambda: self._progress(what, done, steps))
 
-    def _settle(self, answer: asyncio.Future[object], value: object, order: Acoustic | Vocoder | None = None) -> None:
-        """Resolves with a value, or rejects with an exception."""
+    def _resolve(self, future: asyncio.Future[object], result: object, request: StageRequest | None = None) -> None:
+        """Set the result of a future; an exception is raised to its caller."""
 
-        def settle() -> None:
-            if answer.done():
-                if isinstance(order, Acoustic) and not isinstance(value, BaseException):
-                    self.forget([id for id, _ in order.rows])  # the caller has left: nobody will ask for these frames
-            elif isinstance(value, BaseException):
-                answer.set_exception(value)
+        def resolve() -> None:
+            if future.done():
+                if isinstance(request, RunAcoustic) and not isinstance(result, BaseException):
+                    self.forget([id for id, _ in request.rows])  # the caller has left, so nothing needs the frames
+            elif isinstance(result, BaseException):
+                future.set_exception(result)
             else:
-                answer.set_result(value)
+                future.set_result(result)
 
-        self._soon(settle)
+        self._call_in_loop(resolve)
 
-    def _soon(self, act: Callable[[], object]) -> None:
-        with suppress(RuntimeError):  # the loop is closed: nobody is left to be told
+    def _call_in_loop(self, act: Callable[[], object]) -> None:
+        with suppress(RuntimeError):  # the loop is closed: nothing waits any more
             self._loop.call_soon_threadsafe(act)

@@ -1,60 +1,109 @@
-"""A line between two processes: whole messages over a socket, each with at most one descriptor beside it."""
+"""Hand-over between two processes: messages over a socket, samples through shared memory.
 
+The shared memory has no name, only a descriptor that travels with a message. The system frees it when the last process
+that maps it has released it or died, so nothing is left behind, and the small /dev/shm of a container is no limit.
+"""
+
+import mmap
+import os
 import pickle
 import select
 import socket
+import sys
+import tempfile
 import threading
 import time
+from collections.abc import Sequence
+
+import numpy as np
+
+from tutti.speech import Samples
 
 _HEADER_BYTES = 8
+_SAMPLE_BYTES = np.dtype(np.float32).itemsize
 
 
 class Channel:
-    """One end: any thread may send, one receives. Both ends are our own code, so messages may be pickled."""
+    """One end: any thread may send, one receives. Both ends run this package, so messages may be pickled."""
 
     def __init__(self, end: socket.socket) -> None:
-        self._end = end
-        self._sending = threading.Lock()
+        self._socket = end
+        self._send_lock = threading.Lock()
         end.set_inheritable(False)
 
     def fileno(self) -> int:
-        return self._end.fileno()
+        return self._socket.fileno()
 
     def send(self, message: object, descriptor: int | None = None, timeout_s: float | None = None) -> None:
-        """Raises TimeoutError when the other end does not read, OSError when it is gone."""
+        """Raises TimeoutError when the other end does not read, OSError when it is closed."""
         body = pickle.dumps(message, pickle.HIGHEST_PROTOCOL)
         header = len(body).to_bytes(_HEADER_BYTES, "little")
-        with self._sending:
-            self._end.settimeout(timeout_s)
-            sent = socket.send_fds(self._end, [header], [descriptor]) if descriptor is not None else 0
-            self._end.sendall(header[sent:] + body)
+        with self._send_lock:
+            self._socket.settimeout(timeout_s)
+            sent = socket.send_fds(self._socket, [header], [descriptor]) if descriptor is not None else 0
+            self._socket.sendall(header[sent:] + body)
 
     def receive(self, timeout_s: float | None = None) -> tuple[object, int | None]:
-        """The next message and its descriptor, which is the caller's to close; EOFError when the other end is gone."""
-        until_s = None if timeout_s is None else time.monotonic() + timeout_s
+        """The next message and its descriptor, which the caller must close; EOFError when the other end is closed."""
+        deadline_s = None if timeout_s is None else time.monotonic() + timeout_s
         header, descriptors = b"", list[int]()
         while len(header) < _HEADER_BYTES:
-            self._wait_at_most(until_s)
-            part, came, _flags, _address = socket.recv_fds(self._end, _HEADER_BYTES - len(header), 1)
+            self._set_timeout(deadline_s)
+            part, part_descriptors, _, _ = socket.recv_fds(self._socket, _HEADER_BYTES - len(header), 1)
             if not part:
-                raise EOFError("the other end is gone")
-            header, descriptors = header + part, descriptors + came
+                raise EOFError("the other end is closed")
+            header, descriptors = header + part, descriptors + part_descriptors
         body = memoryview(bytearray(int.from_bytes(header, "little")))
-        left = body
-        while left:
-            self._wait_at_most(until_s)
-            n = self._end.recv_into(left)
-            if not n:
-                raise EOFError("the other end is gone")
-            left = left[n:]
+        rest = body
+        while rest:
+            self._set_timeout(deadline_s)
+            n_bytes = self._socket.recv_into(rest)
+            if not n_bytes:
+                raise EOFError("the other end is closed")
+            rest = rest[n_bytes:]
         return pickle.loads(body), descriptors[0] if descriptors else None
 
-    def more(self) -> bool:
-        """Whether something has come that was not received yet."""
-        return bool(select.select([self._end], [], [], 0)[0])
+    def readable(self) -> bool:
+        """Whether a message waits to be received."""
+        return bool(select.select([self._socket], [], [], 0)[0])
 
     def close(self) -> None:
-        self._end.close()
+        self._socket.close()
 
-    def _wait_at_most(self, until_s: float | None) -> None:
-        self._end.settimeout(None if until_s is None else max(until_s - time.monotonic(), 1e-3))
+    def _set_timeout(self, deadline_s: float | None) -> None:
+        self._socket.settimeout(None if deadline_s is None else max(deadline_s - time.monotonic(), 1e-3))
+
+
+def write_samples(rows: Sequence[Samples]) -> int:
+    """Write the rows one after the other into new shared memory; return its descriptor."""
+    descriptor = _unnamed_file()
+    try:
+        for row in rows:
+            rest = np.ascontiguousarray(row, np.float32).view(np.uint8).data
+            while rest:
+                rest = rest[os.write(descriptor, rest) :]
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def map_samples(descriptor: int, n_samples: Sequence[int]) -> list[Samples]:
+    """Map the rows without a copy; the memory is freed when the last of them is collected."""
+    total = sum(n_samples)
+    # A map keeps a duplicate of its descriptor open; Python 3.13 can do without.
+    options = {"trackfd": False} if sys.version_info >= (3, 13) else {}
+    memory = mmap.mmap(descriptor, total * _SAMPLE_BYTES, **options) if total else b""
+    rows: list[Samples] = []
+    start = 0
+    for n in n_samples:
+        rows.append(np.frombuffer(memory, np.float32, n, start * _SAMPLE_BYTES) if n else np.zeros(0, np.float32))
+        start += n
+    return rows
+
+
+def _unnamed_file() -> int:
+    if sys.platform == "linux":
+        return os.memfd_create("tutti")
+    with tempfile.TemporaryFile() as file:
+        return os.dup(file.fileno())

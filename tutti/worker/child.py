@@ -1,135 +1,109 @@
-"""A worker's process as its parent sees it: born, told, heard, buried."""
+"""A worker's process as its parent sees it: send requests, receive replies with their samples."""
 
 import logging
-import multiprocessing
 import os
 import select
-import signal
-import socket
 import time
-from multiprocessing import resource_tracker
 
+from tutti.child_process import ChildProcess
 from tutti.errors import WorkerLost
 from tutti.speech import Samples
-from tutti.worker import child_main as inside
-from tutti.worker import shared_memory as shelf
-from tutti.worker.channel import Channel
-from tutti.worker.messages import Failed, Logged, Make, Order, Reply, Sound
+from tutti.worker import child_main
+from tutti.worker.channel import Channel, map_samples
+from tutti.worker.messages import (
+    BothReady,
+    Forget,
+    LogMessage,
+    ModelFactory,
+    Reply,
+    RequestFailed,
+    SamplesReady,
+    StageRequest,
+)
 
-BREAK_S = 10.0  # within a message
-_SPAWN = multiprocessing.get_context("spawn")
-_SIGNALS = {signal.SIGINT, signal.SIGTERM}
+MESSAGE_TIMEOUT_S = 10.0  # from the first byte of a message to its last, where nothing else limits it
 
 
 class Child:
-    """Belongs to the thread that made it, but for `kill`; on Linux it dies with that thread."""
+    """Belongs to the thread that starts it, except for `kill`; on Linux the process dies with that thread."""
 
-    def __init__(self, make: Make, wake: int) -> None:
-        """`wake` is a descriptor that ends every wait when it becomes readable."""
-        here, there = socket.socketpair()
-        level = logging.getLogger("tutti").getEffectiveLevel()
-        self._process = _SPAWN.Process(target=inside.main, args=(there, make, level), name="tutti-worker")
-        self._line = Channel(here)
-        self._wake = wake
+    def __init__(self, make_models: ModelFactory, wakeup: int) -> None:
+        """`wakeup` is a descriptor that ends every `receive` when it becomes readable."""
+        log_level = logging.getLogger("tutti").getEffectiveLevel()
+        self._process = ChildProcess("tutti-worker", child_main.main, make_models, log_level)
+        self._channel = Channel(self._process.socket)
+        self._wakeup = wakeup
         self._poll = select.poll()
-        self._poll.register(here, select.POLLIN)
-        self._poll.register(wake, select.POLLIN)
-        resource_tracker.ensure_running()  # unblocks signals, so it comes first
-        # Until the child can ignore Ctrl-C and SIGTERM, they wait at its door: it inherits the mask.
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
-        try:
-            self._process.start()
-        except BaseException:
-            self._line.close()
-            raise
-        finally:
-            there.close()
-            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        self._poll.register(self._channel, select.POLLIN)
+        self._poll.register(wakeup, select.POLLIN)
 
     @property
     def pid(self) -> int:
-        return self._process.pid or 0
+        return self._process.pid
 
-    def tell(self, order: Order, timeout_s: float) -> None:
+    def send(self, message: StageRequest | Forget, timeout_s: float) -> None:
         try:
-            self._line.send(order, timeout_s=timeout_s)
+            self._channel.send(message, timeout_s=timeout_s)
         except TimeoutError:
-            raise WorkerLost("the worker process hangs: it takes no orders") from None
+            raise WorkerLost("the worker process hangs: it does not read requests") from None
         except OSError:
-            raise self._dead() from None
+            raise self._exit_error() from None
 
-    def hear(self, until_s: float | None) -> tuple[Reply, list[Samples]] | None:
-        """What it says next, with the samples that came along; None when woken.
+    def receive(self, deadline_s: float | None) -> tuple[Reply, list[Samples]] | None:
+        """The next reply, with its samples; None after a wake-up.
 
-        WorkerLost when it dies, or says nothing until that time of the monotonic clock.
+        WorkerLost when the process dies, or sends nothing until that time of the monotonic clock.
         """
         while True:
-            left_s = None if until_s is None else max(until_s - time.monotonic(), 0.0)
+            left_s = None if deadline_s is None else max(deadline_s - time.monotonic(), 0.0)
             ready = {descriptor for descriptor, _ in self._poll.poll(None if left_s is None else left_s * 1000)}
             if not ready:
                 raise WorkerLost("the worker process hangs: no answer in time")
-            if self._line.fileno() in ready:
-                reply, samples = self._receive(BREAK_S if left_s is None else left_s)
-                if not isinstance(reply, Logged):
+            if self._channel.fileno() in ready:
+                reply, samples = self._read(MESSAGE_TIMEOUT_S if left_s is None else left_s)
+                if not isinstance(reply, LogMessage):
                     return reply, samples
-                _write(reply.record)
+                _log(reply.record)
             else:
-                os.read(self._wake, 4096)
+                os.read(self._wakeup, 4096)
                 return None
 
     def kill(self) -> None:
         self._process.kill()
 
-    def bury(self, grace_s: float) -> None:
-        """Hangs up, gives it that long to put its models away, then kills it."""
-        self._line.close()
-        self._process.join(grace_s)
-        self._process.kill()
-        self._process.join()
-        self._process.close()
+    def stop(self, grace_s: float) -> None:
+        """Close the channel, give the process so long to close its models, then kill it."""
+        self._process.stop(grace_s)
 
-    def _receive(self, timeout_s: float) -> tuple[Reply, list[Samples]]:
+    def _read(self, timeout_s: float) -> tuple[Reply, list[Samples]]:
         try:
-            message, descriptor = self._line.receive(timeout_s)
+            message, descriptor = self._channel.receive(timeout_s)
         except TimeoutError:
-            raise WorkerLost("the worker process hangs: its answer breaks off") from None
+            raise WorkerLost("the worker process hangs: its answer is incomplete") from None
         except (EOFError, OSError):
-            raise self._dead() from None
-        reply: Reply = message  # type: ignore[assignment]  # the other end is inside.py
-        if not isinstance(reply, Sound):
+            raise self._exit_error() from None
+        reply: Reply = message  # type: ignore[assignment]  # sent by child_main
+        if not isinstance(reply, SamplesReady | BothReady):
             return reply, []
         try:
-            return reply, _taken(descriptor, reply)
+            return reply, _read_samples(descriptor, reply.n_samples)
         except OSError as exc:
-            return Failed(WorkerLost(f"the samples did not arrive: {exc}"), reply.memory), []
+            return RequestFailed(WorkerLost(f"the samples did not arrive: {exc}"), reply.memory), []
 
-    def _dead(self) -> WorkerLost:
-        self._process.join(1.0)  # its line breaks a moment before it is gone
-        return WorkerLost(f"the worker process {_cause(self._process.exitcode)}")
+    def _exit_error(self) -> WorkerLost:
+        return WorkerLost(f"the worker process {self._process.exit_cause()}")
 
 
-def _taken(descriptor: int | None, sound: Sound) -> list[Samples]:
+def _read_samples(descriptor: int | None, n_samples: tuple[int, ...]) -> list[Samples]:
     if descriptor is None:
         raise OSError("no file descriptor was free")
     try:
-        return shelf.take(descriptor, sound.n_samples)
+        return map_samples(descriptor, n_samples)
     finally:
         os.close(descriptor)
 
 
-def _cause(exit_code: int | None) -> str:
-    match exit_code:
-        case None:
-            return "broke off"
-        case -9:
-            return "was killed (SIGKILL; perhaps the machine was out of memory)"
-        case code if code < 0:
-            return f"died of {signal.Signals(-code).name}"
-        case code:
-            return f"ended with status {code}"
-
-
-def _write(record: logging.LogRecord) -> None:
+def _log(record: logging.LogRecord) -> None:
     logger = logging.getLogger(record.name)
     if logger.isEnabledFor(record.levelno):
         logger.handle(record)

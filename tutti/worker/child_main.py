@@ -1,175 +1,151 @@
-"""What runs inside of a worker's process: a desk, and the line to whoever gives the orders."""
+"""Main function of a worker's process: runs stages for the requests that come over a channel."""
 
 import copy
-import ctypes
 import gc
 import logging
-import multiprocessing
 import os
 import pickle
-import signal
 import socket
-import sys
-import threading
 from collections import deque
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import suppress
+from typing import cast
 
 from tutti.errors import DeviceFull, ModelFailed, TuttiError
 from tutti.speech import Samples
 from tutti.worker import memory
-from tutti.worker import shared_memory as shelf
-from tutti.worker.channel import Channel
-from tutti.worker.messages import Acoustic, Durations, Failed, Forget, Logged, Make, Ready, Sound, Step, Vocoder
-from tutti.worker.stage_runner import StageRunner, typed
+from tutti.worker.channel import Channel, write_samples
+from tutti.worker.messages import (
+    BothReady,
+    BothStages,
+    DurationsReady,
+    Forget,
+    LogMessage,
+    ModelFactory,
+    ModelsReady,
+    RequestFailed,
+    RunAcoustic,
+    SamplesReady,
+    StageRequest,
+    StartProgress,
+)
+from tutti.worker.stage_runner import StageRunner, as_tutti_error
 
-_PR_SET_PDEATHSIG = 1
-KEPT_SHELVES = 2
-ROOM = 1 << 20  # bytes that lie ready for the next sound: 11 s, as much as one row hardly ever has
+# Descriptors kept open after they were sent: macOS may lose one that its sender closes before it has arrived, and the
+# parent is at most one answer behind.
+OPEN_DESCRIPTORS = 2
+
+WithSamples = list[Samples] | BothStages  # what is handed over through shared memory
 
 
-def main(end: socket.socket, make: Make, log_level: int) -> None:
-    """Serves orders until the line ends. What goes wrong is answered; only a broken line ends the process."""
-    _live_and_die_by_the_parent()
-    line = Channel(end)
-    logging.basicConfig(handlers=[_OverLine(line)], format="%(message)s", level=log_level, force=True)
-    with suppress(EOFError, ConnectionError):  # the parent has hung up
+def main(end: socket.socket, make_models: ModelFactory, log_level: int) -> None:
+    """Serve requests until the parent closes the channel. Every error is a reply; none ends the process."""
+    channel = Channel(end)
+    logging.basicConfig(handlers=[_ChannelHandler(channel)], format="%(message)s", level=log_level, force=True)
+    with suppress(EOFError, ConnectionError):  # closed by the parent
         try:
-            desk = StageRunner(make, lambda what, done, steps: line.send(Step(what, done, steps)))
+            runner = StageRunner(make_models, lambda *step: channel.send(StartProgress(*step)))
         except Exception as exc:  # noqa: BLE001 - raised by the parent
-            line.send(_failed(exc))
+            channel.send(_failure(exc))
             return
-        gc.freeze()  # what was loaded stays: to look through PyTorch's objects for garbage takes 80 ms each time
-        line.send(Ready(memory.held()))
+        gc.freeze()  # the models stay: searching PyTorch's objects for garbage takes 80 ms each time
+        channel.send(ModelsReady(memory.current()))
         try:
-            _serve(desk, line)
+            _serve(runner, channel)
         finally:
-            desk.close()
+            runner.close()
 
 
-def _serve(desk: StageRunner, line: Channel) -> None:
-    with ThreadPoolExecutor(1, "tutti-porter") as hands:
-        porter = _Porter(desk, line, hands)
+def _serve(runner: StageRunner, channel: Channel) -> None:
+    with ThreadPoolExecutor(1, "tutti-reply-sender") as background:
+        sender = _ReplySender(runner, channel, background)
         while True:
-            order, _ = line.receive()
-            if isinstance(order, Forget):
-                porter.wait()
-                desk.forget(order.ids)
-                continue
-            assert isinstance(order, Acoustic | Vocoder)
-            made = _made(desk, order)
-            porter.carry(order, made)
-            if isinstance(order, Acoustic) and order.on and isinstance(made, Durations):
-                desk.begin(order.checkpoint, [id for id, _ in order.rows])
+            message, _ = channel.receive()
+            if isinstance(message, Forget):
+                sender.flush()
+                runner.forget(message.ids)
+            else:
+                assert isinstance(message, StageRequest)
+                sender.send(message, _run(runner, message))
 
 
-def _made(desk: StageRunner, order: Acoustic | Vocoder) -> list[Samples] | Durations | Failed:
+def _run(runner: StageRunner, request: StageRequest) -> WithSamples | DurationsReady | RequestFailed:
     try:
-        if isinstance(order, Acoustic):
-            durations = desk.acoustic(order.checkpoint, order.rows)
-            return Durations(tuple(durations), None if order.on else memory.held())
-        return desk.vocoder(order.checkpoint, order.ids, order.spans)
+        if isinstance(request, RunAcoustic):
+            return DurationsReady(tuple(runner.acoustic(request.checkpoint, request.rows)), memory.current())
+        return cast(WithSamples, runner.run(request))
     except Exception as exc:  # noqa: BLE001 - raised by the parent, to the caller
-        return _failed(exc)
+        return _failure(exc)
 
 
-class _Porter:
-    """Carries answers out in their order: sound in the background, if the next order is there to be worked on."""
+class _ReplySender:
+    """Sends replies in order; those with samples in the background, if the next request is already there."""
 
-    def __init__(self, desk: StageRunner, line: Channel, hands: Executor) -> None:
-        self._desk = desk
-        self._line = line
-        self._hands = hands
-        self._leaving: tuple[Vocoder, Future[bool]] | None = None
-        self._blank = hands.submit(shelf.blank, ROOM)
-        self._shelves: deque[int] = deque()
+    def __init__(self, runner: StageRunner, channel: Channel, background: Executor) -> None:
+        self._runner = runner
+        self._channel = channel
+        self._background = background
+        self._unsent: tuple[StageRequest, Future[bool]] | None = None
+        self._descriptors: deque[int] = deque()
 
-    def carry(self, order: Acoustic | Vocoder, made: list[Samples] | Durations | Failed) -> None:
-        self.wait()
-        if isinstance(order, Acoustic) or not isinstance(made, list):
-            self._line.send(made)
-        elif self._line.more():
-            self._leaving = order, self._hands.submit(self._put, made)
-        elif self._put(made):
-            self._desk.spoken(order.ids, order.spans)
+    def send(self, request: StageRequest, result: WithSamples | DurationsReady | RequestFailed) -> None:
+        self.flush()
+        if isinstance(result, DurationsReady | RequestFailed):
+            self._channel.send(result)
+        elif self._channel.readable():
+            self._unsent = request, self._background.submit(self._send_samples, result)
+        elif self._send_samples(result):
+            self._runner.forget_finished(request)
 
-    def wait(self) -> None:
-        """The last answer is out."""
-        if self._leaving is not None:
-            (order, put), self._leaving = self._leaving, None
-            if put.result():
-                self._desk.spoken(order.ids, order.spans)
+    def flush(self) -> None:
+        """Wait until the last reply has been sent."""
+        if self._unsent is not None:
+            (request, sent), self._unsent = self._unsent, None
+            if sent.result():
+                self._runner.forget_finished(request)
 
-    def _put(self, samples: list[Samples]) -> bool:
-        """False if there was no room: the rows may be asked for again, in smaller batches."""
+    def _send_samples(self, result: WithSamples) -> bool:
+        """False when there was no memory for the samples: the rows may be requested again, in smaller batches."""
         try:
-            sound = self._written(samples)
+            descriptor = write_samples(result if isinstance(result, list) else result.samples)
         except OSError as exc:
-            self._blank = self._hands.submit(shelf.blank, ROOM)
-            self._line.send(_failed(DeviceFull(f"no room for the samples on their way: {exc}; send fewer rows")))
+            self._channel.send(_failure(DeviceFull(f"no memory to hand over the samples: {exc}; send fewer rows")))
             return False
-        self._line.send(Sound(tuple(map(len, samples)), memory.held()), sound)
-        # Not closed yet: macOS may lose a descriptor that its sender closes before it has arrived. The parent is at
-        # most one answer behind.
-        self._shelves.append(sound)
-        while len(self._shelves) > KEPT_SHELVES:
-            os.close(self._shelves.popleft())
-        self._blank = self._hands.submit(self._another, sound)
+        self._channel.send(_reply(result), descriptor)
+        self._descriptors.append(descriptor)
+        while len(self._descriptors) > OPEN_DESCRIPTORS:
+            os.close(self._descriptors.popleft())
         return True
 
-    def _written(self, samples: list[Samples]) -> int:
-        sound = self._blank.result()
-        try:
-            shelf.put(samples, sound)
-        except BaseException:
-            os.close(sound)
-            raise
-        return sound
 
-    def _another(self, sound: int) -> int:
-        """Memory for the next sound; the last one keeps what it needs."""
-        os.ftruncate(sound, os.lseek(sound, 0, os.SEEK_CUR))
-        return shelf.blank(ROOM)
+def _reply(result: WithSamples) -> SamplesReady | BothReady:
+    if isinstance(result, list):
+        return SamplesReady(tuple(map(len, result)), memory.current())
+    n_samples = tuple(map(len, result.samples))
+    return BothReady(tuple(result.durations), n_samples, result.acoustic_s, result.vocoder_s, memory.current())
 
 
-def _failed(exc: Exception) -> Failed:
-    error: TuttiError = typed(exc)
+def _failure(exc: Exception) -> RequestFailed:
+    error: TuttiError = as_tutti_error(exc)
     try:
         pickle.loads(pickle.dumps(error))
-    except Exception:  # noqa: BLE001 - an error that cannot travel may fail in any way
+    except Exception:  # noqa: BLE001 - an error that cannot be pickled may fail in any way
         error = ModelFailed(f"{type(error).__name__}: {error}")
-    return Failed(error, memory.held())
+    return RequestFailed(error, memory.current())
 
 
-def _live_and_die_by_the_parent() -> None:
-    """Ctrl-C and SIGTERM are the parent's to answer; when it dies, so does this process, whatever it is doing."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT, signal.SIGTERM})
-    if sys.platform == "linux":
-        # A model stuck in native code may never let the thread below run.
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+class _ChannelHandler(logging.Handler):
+    """Sends log records to the parent."""
 
-    def outlive() -> None:
-        if parent := multiprocessing.parent_process():
-            parent.join()
-        os._exit(1)
-
-    threading.Thread(target=outlive, name="tutti-parent-watch", daemon=True).start()
-
-
-class _OverLine(logging.Handler):
-    """Sends what is logged here to the parent's log."""
-
-    def __init__(self, line: Channel) -> None:
+    def __init__(self, channel: Channel) -> None:
         super().__init__()
-        self._line = line
+        self._channel = channel
 
     def emit(self, record: logging.LogRecord) -> None:
         plain = copy.copy(record)
-        plain.msg = self.format(record)  # with its traceback, which cannot travel
+        plain.msg = self.format(record)  # with its traceback, which cannot be pickled
         plain.args = plain.exc_info = plain.exc_text = plain.stack_info = None
         try:
-            self._line.send(Logged(plain))
+            self._channel.send(LogMessage(plain))
         except Exception:  # noqa: BLE001 - as every handler does
             self.handleError(record)

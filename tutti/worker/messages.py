@@ -1,4 +1,4 @@
-"""What a worker is told, and what it answers: values that may cross a process border."""
+"""Messages between a worker and its process, and the values that callers get: all may cross a process border."""
 
 import logging
 from collections.abc import Callable, Mapping
@@ -9,45 +9,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tutti.errors import TuttiError
-from tutti.speech import Model, Utterance
+from tutti.speech import Model, Samples, Utterance
 
-Make = Callable[[], Mapping[str, Model]]  # checkpoints by name; picklable when another process shall call it
+ModelFactory = Callable[[], Mapping[str, Model]]  # loads the checkpoints, by name; picklable for a process worker
 Progress = Callable[[str, int, int], None]  # what is being done, steps done, steps in all (0: not known)
-FrameRange = tuple[int, int]  # frames: from, and up to
+FrameRange = tuple[int, int]  # first frame, and the one after the last
 State = Literal["starting", "ready", "busy", "restarting", "failed", "closed"]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Acoustic:
-    """Rows become frames, which stay with the worker under the rows' ids; answered by Durations."""
-
-    checkpoint: str
-    rows: tuple[tuple[int, Utterance], ...]
-    on: bool = False  # nobody else waits: these rows will be asked for next, so their sound may be begun
-
-
-@dataclass(frozen=True, slots=True)
-class Vocoder:
-    """The frames kept under these ids become samples; answered by Sound. Of rows with a span, that stretch alone."""
-
-    checkpoint: str
-    ids: tuple[int, ...]
-    spans: Mapping[int, FrameRange] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class Forget:
-    """Nobody waits for these rows any more; not answered."""
-
-    ids: tuple[int, ...]
-
-
-Order = Acoustic | Vocoder | Forget
 
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """What a worker holds: of the machine's memory, and of the CUDA device's where it has one."""
+    """What a worker holds: memory of the machine, and of the CUDA device where it has one."""
 
     resident_bytes: int = 0
     device_bytes: int = 0
@@ -55,7 +27,7 @@ class Memory:
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """How a worker fares. `error` says why it last went down or failed to start, also after it came back."""
+    """State of a worker. `error` says why it last stopped or failed to start, also after a restart."""
 
     state: State
     error: str = ""
@@ -63,45 +35,105 @@ class Status:
     memory: Memory = Memory()
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
-    """How far the start has come."""
+@dataclass(frozen=True, slots=True, eq=False)
+class BothStages:
+    """Result of both stages, and the seconds that each of them took inside the worker."""
 
+    durations: list[NDArray[np.int64]]
+    samples: list[Samples]
+    acoustic_s: float
+    vocoder_s: float
+
+
+# To the worker's process:
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RunAcoustic:
+    """Turn rows into frames, which stay in the worker under the rows' ids; answered by DurationsReady."""
+
+    checkpoint: str
+    rows: tuple[tuple[int, Utterance], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RunVocoder:
+    """Turn the frames kept under these ids into samples, or a span of them; answered by SamplesReady."""
+
+    checkpoint: str
+    ids: tuple[int, ...]
+    spans: Mapping[int, FrameRange] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RunBoth:
+    """Run both stages for rows that share no batch with others; answered by BothReady. No frames are kept."""
+
+    checkpoint: str
+    rows: tuple[tuple[int, Utterance], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Forget:
+    """Drop the frames of these rows; not answered."""
+
+    ids: tuple[int, ...]
+
+
+StageRequest = RunAcoustic | RunVocoder | RunBoth
+
+
+# From the worker's process:
+
+
+@dataclass(frozen=True, slots=True)
+class StartProgress:
     what: str
     done: int
     steps: int
 
 
 @dataclass(frozen=True, slots=True)
-class Ready:
+class ModelsReady:
     memory: Memory
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Durations:
-    frames: tuple[NDArray[np.int64], ...]
-    memory: Memory | None  # none where the sound is made at once, and tells
+class DurationsReady:
+    durations: tuple[NDArray[np.int64], ...]
+    memory: Memory
 
 
 @dataclass(frozen=True, slots=True)
-class Sound:
-    """Rows of so many samples each, in the shared memory that came along."""
+class SamplesReady:
+    """Number of samples of each row; the samples lie in the shared memory whose descriptor comes with this message."""
 
     n_samples: tuple[int, ...]
     memory: Memory
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class BothReady:
+    """BothStages, with the samples in shared memory as for SamplesReady."""
+
+    durations: tuple[NDArray[np.int64], ...]
+    n_samples: tuple[int, ...]
+    acoustic_s: float
+    vocoder_s: float
+    memory: Memory
+
+
 @dataclass(frozen=True, slots=True)
-class Failed:
+class RequestFailed:
     error: TuttiError
     memory: Memory
 
 
 @dataclass(frozen=True, slots=True)
-class Logged:
-    """A line of the log, to be written where the others are."""
+class LogMessage:
+    """A log record of the process, to be logged by the parent."""
 
     record: logging.LogRecord
 
 
-Reply = Step | Ready | Durations | Sound | Failed | Logged
+Reply = StartProgress | ModelsReady | DurationsReady | SamplesReady | BothReady | RequestFailed | LogMessage

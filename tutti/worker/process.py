@@ -1,4 +1,4 @@
-"""A worker in a process of its own: watched, killed when it hangs, started again when it died."""
+"""A worker in its own process: supervised, killed when it hangs, restarted when it dies."""
 
 import asyncio
 import atexit
@@ -11,70 +11,73 @@ from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
-from math import inf
 
 from tutti.errors import DeviceFull, WorkerLost
-from tutti.worker.base import BaseWorker, Call
+from tutti.worker.base import BaseWorker, PendingCall
 from tutti.worker.child import Child
-from tutti.worker.messages import Durations, Failed, Forget, Make, Progress, Ready, Sound, Step
+from tutti.worker.messages import (
+    BothReady,
+    BothStages,
+    DurationsReady,
+    Forget,
+    ModelFactory,
+    ModelsReady,
+    Progress,
+    RequestFailed,
+    SamplesReady,
+    StartProgress,
+)
 
 log = logging.getLogger(__name__)
 
-FIRST_WAIT_S, LONGEST_WAIT_S = 0.5, 30.0
-START_SILENCE_S = 600.0  # a start that says nothing for so long hangs; compiling one shape takes minutes at worst
-SEND_S = 10.0
-SWITCH_S = 0.0005
-GRACE_S = 5.0
-MAX_TOLD = 2  # calls that the process knows of: the one that runs and the next
-MENDABLE = (WorkerLost, DeviceFull, OSError)  # what another start may find mended
+FIRST_BACKOFF_S, MAX_BACKOFF_S = 0.5, 30.0  # wait before the second restart in a row; it doubles up to the maximum
+START_TIMEOUT_S = 600.0  # a start without progress for so long hangs; compiling one shape takes minutes at worst
+FORGET_TIMEOUT_S = 10.0  # for the process to read a Forget; a process that does not read hangs
+SWITCH_INTERVAL_S = 0.0005  # of Python's threads; larger delays each batch while the event loop is busy
+GRACE_S = 5.0  # for the process to close its models; then it is killed
+MAX_IN_FLIGHT = 2  # calls sent to the process: the one that runs and the next, so that it need not wait in between
+RETRYABLE = (WorkerLost, DeviceFull, OSError)  # errors of the first start that another start may not meet
 
 
 def backoff_s(failures: int) -> float:
-    """How long to wait before the next start, after so many failures in a row: not at all, then ever longer."""
-    return 0.0 if failures <= 1 else min(FIRST_WAIT_S * 2 ** min(failures - 2, 16), LONGEST_WAIT_S)
+    """Exponential backoff before the next start, after so many failures in a row; none after the first."""
+    return 0.0 if failures <= 1 else min(FIRST_BACKOFF_S * 2 ** min(failures - 2, 16), MAX_BACKOFF_S)
 
 
 class ProcessWorker(BaseWorker):
-    """One thread here owns the process: it starts it, gives it one call at a time, and starts it again.
-
-    With `max_bytes`, a process that holds more memory than that after a batch is replaced at once. No call fails for
-    it, but rows between their stages are gone, and their vocoder call raises WorkerLost. A limit below what the models
-    need at rest would never let it work, so a quarter above that is always granted.
-    """
+    """A supervising thread owns the process: it starts it, sends it calls, and restarts it after a crash."""
 
     def __init__(
         self,
-        make: Make,
+        make_models: ModelFactory,
         *,
         progress: Progress = lambda _what, _done, _steps: None,
-        max_bytes: int | None = None,
         backoff_s: Callable[[int], float] = backoff_s,
     ) -> None:
         super().__init__(progress)
-        self._make = make
-        self._max_bytes = max_bytes
+        self._make_models = make_models
         self._backoff_s = backoff_s
-        self._errands: deque[Call | Forget] = deque()
+        self._queue: deque[PendingCall | Forget] = deque()
         self._failures = 0  # since the last answer
         self._was_ready = False
-        self._hurry = threading.Event()
+        self._end_backoff = threading.Event()
         self._child: Child | None = None
 
     @property
     def pid(self) -> int | None:
-        """Of the process as it is now."""
+        """Of the current process; None while there is none."""
         child = self._child
         return child.pid if child else None
 
     async def start(self) -> None:
-        """Returns when the models are warm. A process that dies before is started again; `status.error` says why."""
+        """Return when the models are warm. A process that dies before is restarted; `status.error` says why."""
         self._loop = asyncio.get_running_loop()
-        self._started = self._future()
+        self._started = self._new_future()
         self._ended = asyncio.Event()
-        # While the event loop is busy, the thread below would get its turn after 5 ms, some times for each batch.
-        sys.setswitchinterval(min(sys.getswitchinterval(), SWITCH_S))
-        self._woken, self._wake = os.pipe()
-        os.set_blocking(self._wake, False)
+        # While the event loop is busy, the supervising thread would wait 5 ms for its turn, several times a batch.
+        sys.setswitchinterval(min(sys.getswitchinterval(), SWITCH_INTERVAL_S))
+        self._wakeup_read, self._wakeup_write = os.pipe()
+        os.set_blocking(self._wakeup_write, False)
         atexit.register(self._kill)
         threading.Thread(target=self._supervise, name="tutti-supervisor", daemon=True).start()
         await asyncio.shield(self._started)
@@ -82,143 +85,142 @@ class ProcessWorker(BaseWorker):
     async def close(self) -> None:
         if not self._closing:
             self._closing = True
-            self._hurry.set()
-            self._stir()
+            self._end_backoff.set()
+            self._wake_up()
         await self._ended.wait()
 
-    def _post(self, errand: Call | Forget) -> None:
-        self._errands.append(errand)
-        self._stir()
+    def _enqueue(self, item: PendingCall | Forget) -> None:
+        self._queue.append(item)
+        self._wake_up()
 
-    def _stir(self) -> None:
+    def _wake_up(self) -> None:
         if not self._ended.is_set():
-            with suppress(BlockingIOError):  # full: it is awake
-                os.write(self._wake, b"\0")
+            with suppress(BlockingIOError):  # full: the thread is awake
+                os.write(self._wakeup_write, b"\0")
 
     def _kill(self) -> None:
-        """At the end of this process, when nobody has closed the worker."""
+        """At exit of the interpreter, when the worker was not closed."""
         self._closing = True
         if child := self._child:
             child.kill()
 
-    # From here on: the supervising thread.
+    # In the supervising thread:
 
     def _supervise(self) -> None:
         while not self._closing:
             try:
-                self._live()
-            except Exception as exc:  # noqa: BLE001 - whatever it was, `_mend` judges it and `status.error` tells
-                if self._closing or not self._mend(exc):
+                self._run_process()
+            except Exception as exc:  # noqa: BLE001 - `_await_restart` judges it, and `status.error` reports it
+                if self._closing or not self._await_restart(exc):
                     break
             if not self._closing:
                 self._status = replace(self._status, state="restarting", restarts=self._status.restarts + 1)
-        self._soon(self._finish)
+        self._call_in_loop(self._finish)
 
-    def _live(self) -> None:
-        """One process from birth to burial; returns when it was ended on purpose."""
-        child = self._child = Child(self._make, self._woken)
+    def _run_process(self) -> None:
+        """Start a process and serve calls until the worker is closed; raise when the process fails."""
+        child = self._child = Child(self._make_models, self._wakeup_read)
         grace_s = 0.0
         try:
-            max_bytes = self._greet(child)
-            self._serve(child, max_bytes)
+            self._await_models(child)
+            self._serve(child)
             grace_s = GRACE_S
         finally:
             self._child = None
-            child.bury(grace_s)
+            child.stop(grace_s)
 
-    def _mend(self, exc: Exception) -> bool:
-        """Waits until it makes sense to start again; False when it never will."""
-        if not self._was_ready and not isinstance(exc, MENDABLE):
-            self._note("failed", error=str(exc))
-            self._settle(self._started, exc)
+    def _await_restart(self, exc: Exception) -> bool:
+        """Wait before the next start; False when another start would not help."""
+        if not self._was_ready and not isinstance(exc, RETRYABLE):
+            self._set_status("failed", error=str(exc))
+            self._resolve(self._started, exc)
             return False
         self._failures += 1
         wait_s = self._backoff_s(self._failures)
-        self._note("restarting", error=str(exc))
+        self._set_status("restarting", error=str(exc))
         log.warning("worker down (%s), start %d in %g s", exc, self._failures, wait_s)
-        self._hurry.wait(wait_s)
+        self._end_backoff.wait(wait_s)
         return True
 
-    def _greet(self, child: Child) -> float:
-        """Waits until the models are warm; the memory that the process may hold from then on."""
+    def _await_models(self, child: Child) -> None:
+        """Wait until the models are loaded and warm."""
         while not self._closing:
-            match child.hear(time.monotonic() + START_SILENCE_S):
-                case (Step(what, done, steps), _):
-                    self._tell(what, done, steps)
-                case (Failed(error), _):
+            match child.receive(time.monotonic() + START_TIMEOUT_S):
+                case (StartProgress(what, done, steps), _):
+                    self._report_progress(what, done, steps)
+                case (RequestFailed(error), _):
                     raise error
-                case (Ready(memory), _):
+                case (ModelsReady(memory), _):
                     self._was_ready = True
-                    self._note("ready", memory)
-                    self._settle(self._started, None)
+                    self._set_status("ready", memory)
+                    self._resolve(self._started, None)
                     log.info("worker ready pid=%d resident=%d MB", child.pid, memory.resident_bytes // 1_000_000)
-                    return inf if self._max_bytes is None else max(self._max_bytes, 1.25 * memory.resident_bytes)
+                    return
         raise WorkerLost("the worker was closed before it was ready")
 
-    def _serve(self, child: Child, max_bytes: float) -> None:
-        """Gives it the next call while it is busy with one, so that it need not wait for us in between."""
-        told: deque[Call] = deque()
-        until_s = inf
+    def _serve(self, child: Child) -> None:
+        """Send calls and resolve them. When the process fails, the call that ran is lost; the next is sent again."""
+        in_flight: deque[PendingCall] = deque()
+        running: PendingCall | None = None
+        deadline_s: float | None = None  # of the running call
         try:
             while not self._closing:
-                enough = self._status.memory.resident_bytes > max_bytes
-                if enough and not told:
-                    self._note("restarting", error=f"it held more than {max_bytes / 1e6:.0f} MB")
-                    log.warning("worker past its memory, starting another")
-                    return
-                if not enough and len(told) < MAX_TOLD and self._errands:
-                    self._tell_next(child, told)
-                    if len(told) == 1:
-                        until_s = time.monotonic() + told[0].timeout_s
-                elif self._hear(child, told, until_s if told else None):
-                    until_s = time.monotonic() + told[0].timeout_s if told else inf
+                if len(in_flight) < MAX_IN_FLIGHT and self._queue:
+                    self._send_next(child, in_flight)
+                else:
+                    self._receive_next(child, in_flight, deadline_s)
+                first = in_flight[0] if in_flight else None
+                if first is not running:
+                    running = first
+                    deadline_s = time.monotonic() + first.timeout_s if first else None
         except Exception as exc:
-            self._note("restarting", error=str(exc))
-            if told:
-                self._settle(told.popleft().answer, WorkerLost(str(exc)))
-            self._errands.extendleft(reversed(told))
+            self._set_status("restarting", error=str(exc))
+            if in_flight:
+                self._resolve(in_flight.popleft().future, WorkerLost(str(exc)))
+            self._queue.extendleft(reversed(in_flight))
             raise
-        for call in told:
-            self._settle(call.answer, WorkerLost("the worker was closed"))
+        for call in in_flight:
+            self._resolve(call.future, WorkerLost("the worker was closed"))
 
-    def _tell_next(self, child: Child, told: deque[Call]) -> None:
-        match self._errands.popleft():
-            case Forget() as order:
-                child.tell(order, SEND_S)
-            case call if not call.answer.cancelled():
-                told.append(call)
-                self._note("busy")
-                child.tell(call.order, call.timeout_s)
+    def _send_next(self, child: Child, in_flight: deque[PendingCall]) -> None:
+        match self._queue.popleft():
+            case Forget() as forget:
+                child.send(forget, FORGET_TIMEOUT_S)
+            case call if not call.future.cancelled():
+                in_flight.append(call)
+                self._set_status("busy")
+                child.send(call.request, call.timeout_s)
 
-    def _hear(self, child: Child, told: deque[Call], until_s: float | None) -> bool:
-        """Hands the next answer to whoever waits for it; False when woken before: there is an errand, or an end."""
-        match child.hear(until_s):
+    def _receive_next(self, child: Child, in_flight: deque[PendingCall], deadline_s: float | None) -> None:
+        """Resolve the oldest call with the next reply; return early after a wake-up."""
+        match child.receive(deadline_s):
             case None:
-                return False
-            case (Durations(frames, memory), _):
-                value: object = list(frames)
-            case (Sound(_, memory), samples):
-                value = samples
-            case (Failed(error, memory), _):
-                value = error
+                return
+            case (DurationsReady(durations, memory), _):
+                result: object = list(durations)
+            case (SamplesReady(_, memory), samples):
+                result = samples
+            case (BothReady(durations, _, acoustic_s, vocoder_s, memory), samples):
+                result = BothStages(list(durations), samples, acoustic_s, vocoder_s)
+            case (RequestFailed(error, memory), _):
+                result = error
             case (reply, _):
-                raise WorkerLost(f"the worker process said {reply}")
+                raise WorkerLost(f"the worker process sent an unexpected reply: {reply}")
         self._failures = 0
-        call = told.popleft()
-        self._note("busy" if told else "ready", memory)
-        self._settle(call.answer, value, call.order)
-        return True
+        call = in_flight.popleft()
+        self._set_status("busy" if in_flight else "ready", memory)
+        self._resolve(call.future, result, call.request)
 
-    # Back in the event loop, when the thread is done.
+    # In the event loop, when the thread has ended:
 
     def _finish(self) -> None:
         atexit.unregister(self._kill)
         self._ended.set()
-        os.close(self._wake)
-        os.close(self._woken)
-        for errand in self._errands:
-            if isinstance(errand, Call) and not errand.answer.done():
-                errand.answer.set_exception(WorkerLost(f"the worker is {self.status.state}"))
-        self._errands.clear()
+        os.close(self._wakeup_write)
+        os.close(self._wakeup_read)
+        for item in self._queue:
+            if isinstance(item, PendingCall) and not item.future.done():
+                item.future.set_exception(WorkerLost(f"the worker is {self.status.state}"))
+        self._queue.clear()
         if not self._started.done():
             self._started.set_exception(WorkerLost("the worker was closed before it was ready"))

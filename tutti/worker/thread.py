@@ -7,91 +7,86 @@ from contextlib import suppress
 
 from tutti.errors import WorkerLost
 from tutti.worker import memory
-from tutti.worker.base import BaseWorker, Call
-from tutti.worker.messages import Acoustic, Forget, Make, Progress, Vocoder
-from tutti.worker.stage_runner import StageRunner, typed
+from tutti.worker.base import BaseWorker, PendingCall
+from tutti.worker.messages import Forget, ModelFactory, Progress, StageRequest
+from tutti.worker.stage_runner import StageRunner, as_tutti_error
 
-GRACE_S = 5.0
+GRACE_S = 5.0  # how long `close` waits for the batch that runs; a thread cannot be killed
 
 
 class ThreadWorker(BaseWorker):
-    """Keeps the promises of a worker as far as a thread can, which nobody can kill.
+    """A worker as far as a thread can be one: a call that takes too long raises WorkerLost, but the thread goes on.
 
-    A call that takes too long raises WorkerLost; later calls wait until the thread is back.
+    Later calls wait until it is free.
     """
 
-    def __init__(self, make: Make, *, progress: Progress = lambda _what, _done, _steps: None) -> None:
+    def __init__(self, make_models: ModelFactory, *, progress: Progress = lambda _what, _done, _steps: None) -> None:
         super().__init__(progress)
-        self._make = make
-        self._errands: queue.SimpleQueue[Call | Forget | None] = queue.SimpleQueue()
+        self._make_models = make_models
+        self._queue: queue.SimpleQueue[PendingCall | Forget | None] = queue.SimpleQueue()
 
     async def start(self) -> None:
         self._loop = asyncio.get_running_loop()
-        self._started = self._future()
+        self._started = self._new_future()
         self._ended = asyncio.Event()
         threading.Thread(target=self._run, name="tutti-worker", daemon=True).start()
         await asyncio.shield(self._started)
 
     async def close(self) -> None:
-        """Waits for the batch that runs, but not for ever."""
+        """Wait for the batch that runs, but not longer than GRACE_S."""
         self._closing = True
-        self._errands.put(None)
+        self._queue.put(None)
         with suppress(TimeoutError):
             async with asyncio.timeout(GRACE_S):
                 await self._ended.wait()
 
-    def _ask(self, order: Acoustic | Vocoder, timeout_s: float) -> asyncio.Future[object]:
-        answer = super()._ask(order, timeout_s)
-        hangs = WorkerLost(f"the model did not answer in {timeout_s:g} s")
-        watch = self._loop.call_later(timeout_s, self._settle, answer, hangs)
-        answer.add_done_callback(lambda _: watch.cancel())
-        return answer
+    def _call(self, request: StageRequest, timeout_s: float) -> asyncio.Future[object]:
+        future = super()._call(request, timeout_s)
+        error = WorkerLost(f"the model did not answer in {timeout_s:g} s")
+        timer = self._loop.call_later(timeout_s, self._resolve, future, error)
+        future.add_done_callback(lambda _: timer.cancel())
+        return future
 
-    def _post(self, errand: Call | Forget) -> None:
-        self._errands.put(errand)
+    def _enqueue(self, item: PendingCall | Forget) -> None:
+        self._queue.put(item)
+
+    # In the thread:
 
     def _run(self) -> None:
         self._serve()
-        # The model is freed by now: while the interpreter ends, PyTorch would abort the process over it.
-        self._soon(self._ended.set)
+        # The model is freed by now: freed while the interpreter ends, PyTorch would abort the process.
+        self._call_in_loop(self._ended.set)
 
     def _serve(self) -> None:
-        """The thread: loads, then runs errands until it finds None."""
+        """Load the models, then handle what is enqueued until None comes."""
         try:
-            desk = StageRunner(self._make, self._tell)
-        except Exception as exc:  # noqa: BLE001 - raised to whoever waits for the start
-            error = typed(exc)
-            self._note("failed", error=str(error))
-            self._settle(self._started, error)
+            runner = StageRunner(self._make_models, self._report_progress)
+        except Exception as exc:  # noqa: BLE001 - raised to the caller of `start`
+            error = as_tutti_error(exc)
+            self._set_status("failed", error=str(error))
+            self._resolve(self._started, error)
         else:
-            self._note("ready", memory.held())
-            self._settle(self._started, None)
-            while self._do_next(desk):
+            self._set_status("ready", memory.current())
+            self._resolve(self._started, None)
+            while self._handle_next(runner):
                 pass
-            desk.close()
+            runner.close()
 
-    def _do_next(self, desk: StageRunner) -> bool:
-        errand = self._errands.get()
-        if errand is None:
+    def _handle_next(self, runner: StageRunner) -> bool:
+        item = self._queue.get()
+        if item is None:
             return False
-        if isinstance(errand, Forget):
-            desk.forget(errand.ids)
+        if isinstance(item, Forget):
+            runner.forget(item.ids)
         elif self._closing:
-            self._settle(errand.answer, WorkerLost("the worker is closed"))
-        elif not errand.answer.cancelled():
-            self._note("busy")
+            self._resolve(item.future, WorkerLost("the worker is closed"))
+        elif not item.future.cancelled():
+            self._set_status("busy")
             try:
-                value = perform(desk, errand.order)
+                result: object = runner.run(item.request)
+                runner.forget_finished(item.request)
             except Exception as exc:  # noqa: BLE001 - raised to the caller
-                value = typed(exc)
-            self._note("ready", memory.held())
-            self._settle(errand.answer, value, errand.order)
+                result = as_tutti_error(exc)
+            self._set_status("ready", memory.current())
+            self._resolve(item.future, result, item.request)
         return True
-
-
-def perform(desk: StageRunner, order: Acoustic | Vocoder) -> object:
-    if isinstance(order, Acoustic):
-        return desk.acoustic(order.checkpoint, order.rows)
-    samples = desk.vocoder(order.checkpoint, order.ids, order.spans)
-    desk.spoken(order.ids, order.spans)
-    return samples

@@ -1,33 +1,32 @@
-// The frame: two views, one player beneath both.
+// The frame of the page: header, two views, one player below both.
 import { signal } from "@preact/signals";
 import type { ComponentType } from "preact";
 import { useEffect } from "preact/hooks";
-import { ask } from "./desk";
-import { fromLink } from "./ask";
 import { Icon } from "./icons";
-import { KeyDialog } from "./keydialog";
-import { key, keyWanted } from "./server";
+import { KeyDialog } from "./key-dialog";
+import { PlayerBar } from "./player-bar";
+import { parseLink } from "./request";
+import { key, keyDialogOpen } from "./server";
 import { SpeakView } from "./speak/view";
-import { theme, turn } from "./theme";
-import { Transport } from "./transport";
+import { request } from "./state";
+import { theme, toggleTheme } from "./theme";
 
-const VIEWS = { speak: "Speak", batching: "Batching, live" } as const;
+const VIEWS = { speak: "Speak", batching: "Live batching" } as const;
 type View = keyof typeof VIEWS;
-const MARKINGS = { speak: "solo", batching: "tutti" };
 
-const view = signal<View>(named(location.hash));
+const view = signal<View>(viewOf(location.hash));
 const batching = signal<ComponentType | null>(null);
 
-function named(fragment: string): View {
+function viewOf(fragment: string): View {
   return fragment.startsWith("#batching") ? "batching" : "speak";
 }
 
-function follow(): void {
-  view.value = named(location.hash);
-  const told = fromLink(location.hash);
-  if (told) ask.value = told;
-  document.title = view.value === "speak" ? "tutti" : "tutti: batching, live";
-  // Charts are fetched when somebody wants to see them.
+function onHashChange(): void {
+  view.value = viewOf(location.hash);
+  const linked = parseLink(location.hash);
+  if (linked) request.value = linked;
+  document.title = view.value === "speak" ? "tutti" : "tutti: live batching";
+  // The charts are fetched with their view.
   if (view.value === "batching" && !batching.value) {
     void import("./batching/view").then((part) => {
       batching.value = part.BatchingView;
@@ -37,55 +36,55 @@ function follow(): void {
 
 export function App() {
   useEffect(() => {
-    addEventListener("hashchange", follow);
-    follow();
+    addEventListener("hashchange", onHashChange);
+    onHashChange();
   }, []);
   const Batching = batching.value;
   return (
     <>
       <header class="masthead">
         <a class="skip" href="#view" onClick={skip}>
-          Skip to the view
+          Skip to content
         </a>
-        <a class="mark" href="#speak" aria-label="tutti, the first view">
+        <a class="mark" href="#speak" aria-label="tutti, start page">
           <span aria-hidden="true">tutti</span>
         </a>
         <p class="motto">All voices, one pass.</p>
         <nav aria-label="Views">
           {(Object.keys(VIEWS) as View[]).map((name) => (
             <a key={name} href={`#${name}`} aria-current={view.value === name ? "page" : undefined}>
-              {VIEWS[name]} <i aria-hidden="true">{MARKINGS[name]}</i>
+              {VIEWS[name]}
             </a>
           ))}
         </nav>
         <div class="tools">
           <a class="quiet" href="/docs">
-            Reference
+            API reference
           </a>
           <button
             type="button"
             class="icon"
             aria-label={key.value ? "Change the API key" : "Enter an API key"}
             title="API key"
-            onClick={() => (keyWanted.value = true)}
+            onClick={() => (keyDialogOpen.value = true)}
           >
             <Icon name="key" />
           </button>
           <button
             type="button"
             class="icon"
-            aria-label={theme.value === "dark" ? "Light colours" : "Dark colours"}
-            title="Light or dark"
-            onClick={turn}
+            aria-label={theme.value === "dark" ? "Light theme" : "Dark theme"}
+            title="Switch theme"
+            onClick={toggleTheme}
           >
             <Icon name={theme.value === "dark" ? "sun" : "moon"} />
           </button>
         </div>
       </header>
       <main id="view" tabIndex={-1}>
-        {view.value === "speak" ? <SpeakView /> : Batching ? <Batching /> : <p class="empty">One moment…</p>}
+        {view.value === "speak" ? <SpeakView /> : Batching ? <Batching /> : <p class="empty">Loading…</p>}
       </main>
-      <Transport />
+      <PlayerBar />
       <KeyDialog />
     </>
   );

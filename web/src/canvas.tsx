@@ -1,4 +1,4 @@
-// A canvas as sharp as the screen, drawn again at most once a frame, whenever a signal it read has changed.
+// A canvas in device pixels, redrawn when a signal that it read has changed.
 import { effect } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import { theme } from "./theme";
@@ -16,28 +16,28 @@ export function Canvas({ draw, height, label }: { draw: Draw; height: number; la
     const paint = () => {
       frame = 0;
       const width = canvas.clientWidth;
-      const tall = canvas.clientHeight;
-      const sharp = devicePixelRatio || 1;
-      if (canvas.width !== Math.round(width * sharp) || canvas.height !== Math.round(tall * sharp)) {
-        canvas.width = Math.round(width * sharp);
-        canvas.height = Math.round(tall * sharp);
+      const canvasHeight = canvas.clientHeight;
+      const ratio = devicePixelRatio || 1;
+      if (canvas.width !== Math.round(width * ratio) || canvas.height !== Math.round(canvasHeight * ratio)) {
+        canvas.width = Math.round(width * ratio);
+        canvas.height = Math.round(canvasHeight * ratio);
       }
-      pen.setTransform(sharp, 0, 0, sharp, 0, 0);
-      pen.clearRect(0, 0, width, tall);
-      latest.current(pen, width, tall);
+      pen.setTransform(ratio, 0, 0, ratio, 0, 0);
+      pen.clearRect(0, 0, width, canvasHeight);
+      latest.current(pen, width, canvasHeight);
     };
-    // Signals are read here, outside of the frame, by drawing once; from then on each change asks for a frame.
+    // Drawing inside an effect subscribes to every signal that `draw` reads.
     const stop = effect(() => {
       theme.value;
       paint();
     });
-    const grown = new ResizeObserver(() => {
+    const resize = new ResizeObserver(() => {
       frame ||= requestAnimationFrame(paint);
     });
-    grown.observe(canvas);
+    resize.observe(canvas);
     return () => {
       stop();
-      grown.disconnect();
+      resize.disconnect();
       cancelAnimationFrame(frame);
     };
   }, []);

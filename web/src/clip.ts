@@ -1,53 +1,52 @@
-// One piece of speech while it arrives and after: samples, words, the borders of its chunks, how it was made.
+// The audio of one request, while it arrives and after: samples, words, chunk ends, timings.
 import { computed, signal } from "@preact/signals";
-import type { Ask } from "./ask";
-import { type Placed, place, readable, type Word } from "./words";
+import type { SpeechRequest } from "./request";
+import { blankMarks, placeWord, type PlacedWord, type Word } from "./words";
 
 export const RATE = 24_000;
-export const PEAK = 120; // samples behind one stroke of the waveform
+export const PEAK_SAMPLES = 120; // samples summarised by one peak of the waveform
 
-export type State = "waiting" | "arriving" | "whole" | "stopped" | "failed";
+export type ClipState = "waiting" | "arriving" | "whole" | "stopped" | "failed";
 
-/** Milliseconds of each step until the first sound, as Server-Timing tells them. */
+/** Milliseconds of each step before the first audio, from Server-Timing. */
 export type Steps = Record<string, number>;
 
-let made = 0;
+let lastId = 0;
 
 export class Clip {
-  readonly id = ++made;
-  readonly born = new Date();
-  readonly state = signal<State>("waiting");
+  readonly id = ++lastId;
+  readonly state = signal<ClipState>("waiting");
   readonly error = signal("");
-  readonly words = signal<Placed[]>([]);
-  readonly borders = signal<number[]>([]); // in samples, where a chunk ends
+  readonly words = signal<PlacedWord[]>([]);
+  readonly chunkEnds = signal<number[]>([]); // in samples
   readonly count = signal(0); // samples that have arrived
   readonly first_ms = signal<number | null>(null);
-  readonly made_ms = signal<number | null>(null);
+  readonly total_ms = signal<number | null>(null);
   readonly batch = signal<number | null>(null);
   readonly steps = signal<Steps>({});
   readonly voice = signal("");
-  readonly coming = computed(() => this.state.value === "waiting" || this.state.value === "arriving");
+  readonly pending = computed(() => this.state.value === "waiting" || this.state.value === "arriving");
   readonly duration_s = computed(() => this.count.value / RATE);
-  readonly faster = computed(() => (this.made_ms.value ? (1000 * this.duration_s.value) / this.made_ms.value : null));
+  readonly timesRealTime = computed(() => (this.total_ms.value ? (1000 * this.duration_s.value) / this.total_ms.value : null));
   readonly peaks: number[] = [];
   readonly pieces: Float32Array[] = [];
   onPiece: ((piece: Float32Array) => void) | null = null;
   onEnd: (() => void) | null = null;
-  private readonly plain: string;
+  private readonly plainText: string;
   private peak = 0;
 
   constructor(
-    readonly ask: Ask,
+    readonly request: SpeechRequest,
     readonly title: string,
   ) {
-    this.plain = readable(ask.text);
+    this.plainText = blankMarks(request.text);
   }
 
   append(piece: Float32Array): void {
     let n = this.count.value;
     for (const sample of piece) {
       this.peak = Math.max(this.peak, Math.abs(sample));
-      if (++n % PEAK === 0) {
+      if (++n % PEAK_SAMPLES === 0) {
         this.peaks.push(this.peak);
         this.peak = 0;
       }
@@ -58,34 +57,35 @@ export class Clip {
     this.onPiece?.(piece);
   }
 
-  /** Words of the chunk whose samples have all come. */
-  say(words: Word[]): void {
+  /** Add the words of a chunk whose samples have all arrived. */
+  addWords(words: Word[]): void {
     let from = this.words.value.at(-1)?.to ?? 0;
     const placed = words.map((word) => {
-      const found = place(this.plain, word, from);
-      from = found.to;
-      return found;
+      const position = placeWord(this.plainText, word, from);
+      from = position.to;
+      return position;
     });
     this.words.value = [...this.words.value, ...placed];
-    this.border();
+    this.endChunk();
   }
 
-  border(): void {
-    if (this.borders.value.at(-1) !== this.count.value) this.borders.value = [...this.borders.value, this.count.value];
+  private endChunk(): void {
+    const ends = this.chunkEnds.value;
+    if (ends.at(-1) !== this.count.value) this.chunkEnds.value = [...ends, this.count.value];
   }
 
-  end(state: State, error = ""): void {
-    if (state === "whole") this.border();
+  end(state: ClipState, error = ""): void {
+    if (state === "whole") this.endChunk();
     this.error.value = error;
     this.state.value = state;
     this.onEnd?.();
   }
 }
 
-/** 16-bit samples as they come over the wire, as a worklet plays them. */
-export function floats(bytes: Uint8Array): Float32Array {
+/** Convert 16-bit PCM to the floats that Web Audio plays. */
+export function toFloats(bytes: Uint8Array): Float32Array {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-  const made = new Float32Array(bytes.byteLength >> 1);
-  for (let n = 0; n < made.length; n++) made[n] = view.getInt16(2 * n, true) / 32768;
-  return made;
+  const samples = new Float32Array(bytes.byteLength >> 1);
+  for (let n = 0; n < samples.length; n++) samples[n] = view.getInt16(2 * n, true) / 32768;
+  return samples;
 }

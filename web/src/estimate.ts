@@ -1,10 +1,10 @@
-// How long a text will sound, before anybody has said it.
-import type { Ask } from "./ask";
-import { readable } from "./words";
+// Estimate the length of the speech from the text.
+import type { SpeechRequest } from "./request";
+import { blankMarks } from "./words";
 
-const WIDE = /[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]/g; // a sign is a syllable or more
+const WIDE_CHARACTER = /[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]/g; // one character is a syllable or more
 const LETTERS_PER_S = 14.5;
-const SIGNS_PER_S = 4.5;
+const WIDE_PER_S = 4.5;
 const PAUSE = /\[pause:\s*([\d.]+)\s*(ms|s)\s*\]|<break[^>]*time="([\d.]+)(ms|s)"/g;
 
 export interface Estimate {
@@ -13,22 +13,22 @@ export interface Estimate {
   speech_s: number;
 }
 
-export function estimate(ask: Ask): Estimate {
-  const plain = readable(ask.text);
-  const signs = plain.match(WIDE)?.length ?? 0;
-  const letters = plain.replace(WIDE, "").replace(/\s+/g, " ").trim().length;
+export function estimate(request: SpeechRequest): Estimate {
+  const plain = blankMarks(request.text);
+  const wide = plain.match(WIDE_CHARACTER)?.length ?? 0;
+  const letters = plain.replace(WIDE_CHARACTER, "").replace(/\s+/g, " ").trim().length;
   let pauses_s = 0;
-  for (const [, mark, unit, tag, tagUnit] of ask.text.matchAll(PAUSE)) {
+  for (const [, mark, unit, tag, tagUnit] of request.text.matchAll(PAUSE)) {
     pauses_s += Number(mark ?? tag) / ((unit ?? tagUnit) === "ms" ? 1000 : 1);
   }
   return {
-    characters: ask.text.length,
+    characters: request.text.length,
     words: plain.split(/\s+/).filter(Boolean).length,
-    speech_s: (letters / LETTERS_PER_S + signs / SIGNS_PER_S) / ask.speed + pauses_s,
+    speech_s: (letters / LETTERS_PER_S + wide / WIDE_PER_S) / request.speed + pauses_s,
   };
 }
 
-export function seconds(s: number): string {
+export function formatSeconds(s: number): string {
   if (s < 60) return `${s.toFixed(s < 10 ? 1 : 0)} s`;
   return `${Math.floor(s / 60)} min ${Math.round(s % 60)} s`;
 }

@@ -1,4 +1,4 @@
-// Drawn here, so that none is fetched.
+// Icons as paths, so that none is fetched.
 const PATHS = {
   play: "M7 4.5v15l12-7.5z",
   pause: "M7 5h3.5v14H7zM13.5 5H17v14h-3.5z",

@@ -1,7 +1,7 @@
 import { render } from "preact";
 import { App } from "./app";
-import { meet } from "./desk";
+import { loadVoices } from "./state";
 import "./style.css";
 
 render(<App />, document.body);
-void meet();
+void loadVoices();

@@ -1,17 +1,16 @@
-// What the player and its worklet tell each other. A turn is something that somebody pressed: what the worklet tells of
-// an earlier one is old news.
-export type FromPlayer =
+// Messages between the player and its worklet. Each play command has a number; reports on earlier ones are ignored.
+export type PlayerMessage =
   | { type: "open"; clip: number }
   | { type: "piece"; samples: Float32Array }
   | { type: "whole" }
-  | { type: "play"; playing: boolean; at: number | null; turn: number };
+  | { type: "play"; playing: boolean; at: number | null; command: number };
 
-export interface FromWorklet {
+export interface WorkletReport {
   clip: number;
-  turn: number;
-  at: number; // the next sample to be heard
-  heard: number; // samples handed to the ear since the clip was opened
-  digest: number; // of those samples, so that what was heard can be held against what was sent
-  gaps: number; // blocks that came up short while speech was still being made
+  command: number;
+  at: number; // the next sample to be played
+  played: number; // samples since the clip was opened
+  digest: number; // of those samples, to compare them with those sent
+  gaps: number; // blocks not filled in time while audio was still arriving
   playing: boolean;
 }

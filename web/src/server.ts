@@ -1,6 +1,6 @@
-// The server that the page came from: the only one it ever calls.
+// Calls to the server that the page came from, the only host it ever calls.
 import { signal } from "@preact/signals";
-import type { Body } from "./ask";
+import type { RequestBody } from "./request";
 
 export interface Voice {
   id: string;
@@ -10,8 +10,8 @@ export interface Voice {
   grade: string;
 }
 
-/** A refusal in the server's own words. */
-export class Refused extends Error {
+/** An error response, with the server's message. */
+export class ServerError extends Error {
   constructor(
     readonly status: number,
     readonly code: string,
@@ -21,18 +21,18 @@ export class Refused extends Error {
   }
 }
 
-const KEPT = "tutti.key";
-export const key = signal(localStorage.getItem(KEPT) ?? "");
-export const keyWanted = signal(false);
+const KEY_STORAGE = "tutti.key";
+export const key = signal(localStorage.getItem(KEY_STORAGE) ?? "");
+export const keyDialogOpen = signal(false);
 
-export function keepKey(given: string): void {
-  key.value = given.trim();
-  if (key.value) localStorage.setItem(KEPT, key.value);
-  else localStorage.removeItem(KEPT);
-  keyWanted.value = false;
+export function saveKey(entered: string): void {
+  key.value = entered.trim();
+  if (key.value) localStorage.setItem(KEY_STORAGE, key.value);
+  else localStorage.removeItem(KEY_STORAGE);
+  keyDialogOpen.value = false;
 }
 
-export async function post(path: string, body: Body, stop?: AbortSignal): Promise<Response> {
+export async function post(path: string, body: RequestBody, stop?: AbortSignal): Promise<Response> {
   return call(path, { method: "POST", body: JSON.stringify(body), signal: stop ?? null });
 }
 
@@ -40,28 +40,28 @@ export async function get(path: string, stop?: AbortSignal): Promise<Response> {
   return call(path, { signal: stop ?? null });
 }
 
-async function call(path: string, how: RequestInit): Promise<Response> {
+async function call(path: string, options: RequestInit): Promise<Response> {
   const headers: Record<string, string> = {};
-  if (how.body) headers["Content-Type"] = "application/json";
+  if (options.body) headers["Content-Type"] = "application/json";
   if (key.value) headers.Authorization = `Bearer ${key.value}`;
-  const reply = await fetch(path, { ...how, headers, cache: "no-store" });
-  if (reply.ok) return reply;
-  if (reply.status === 401) keyWanted.value = true;
-  const told = await reply.json().catch(() => null);
-  throw new Refused(
-    reply.status,
-    told?.error?.code ?? "",
-    told?.error?.message ?? `the server answered ${reply.status}`,
+  const response = await fetch(path, { ...options, headers, cache: "no-store" });
+  if (response.ok) return response;
+  if (response.status === 401) keyDialogOpen.value = true;
+  const content = await response.json().catch(() => null);
+  throw new ServerError(
+    response.status,
+    content?.error?.code ?? "",
+    content?.error?.message ?? `the server answered ${response.status}`,
   );
 }
 
-export async function voices(): Promise<{ voices: Voice[]; default_voice: string }> {
+export async function fetchVoices(): Promise<{ voices: Voice[]; default_voice: string }> {
   return (await get("/v1/audio/voices")).json();
 }
 
-/** What went wrong, in a sentence; nothing where somebody merely stopped. */
-export function worded(error: unknown): string {
+/** The error as a sentence; empty for a cancelled request. */
+export function errorText(error: unknown): string {
   if (error instanceof DOMException && error.name === "AbortError") return "";
-  if (error instanceof Refused) return error.message;
+  if (error instanceof ServerError) return error.message;
   return error instanceof TypeError ? "The server does not answer." : String(error);
 }

@@ -1,31 +1,31 @@
-// The same request as code that runs as it stands.
-import { type Ask, type Body, body } from "./ask";
+// The current request as code that runs unchanged.
+import { type RequestBody, requestBody, type SpeechRequest } from "./request";
 
 export interface Snippet {
   name: string;
   code: string;
 }
 
-const OPENAI = ["input", "voice", "speed"]; // what its library has words for; the rest goes into extra_body
+const OPENAI_PARAMETERS = ["input", "voice", "speed"]; // of its library; the rest goes into extra_body
 
-export function snippets(ask: Ask, format: string, origin: string, withKey: boolean): Snippet[] {
-  const asked = { ...body(ask), response_format: format };
+export function snippets(request: SpeechRequest, format: string, origin: string, withKey: boolean): Snippet[] {
+  const fields = { ...requestBody(request), response_format: format };
   return [
-    { name: "curl", code: curl(asked, format, origin, withKey) },
-    { name: "Python", code: python(asked, format, origin, withKey) },
-    { name: "JavaScript", code: javascript(asked, origin, withKey) },
-    { name: "tutti.client", code: ours(asked, format, origin, withKey) },
+    { name: "curl", code: curl(fields, format, origin, withKey) },
+    { name: "Python", code: python(fields, format, origin, withKey) },
+    { name: "JavaScript", code: javascript(fields, origin, withKey) },
+    { name: "tutti.client", code: tuttiClient(fields, format, origin, withKey) },
   ];
 }
 
-function curl(asked: Body, format: string, origin: string, withKey: boolean): string {
-  const told = JSON.stringify(asked).replaceAll("'", "'\\''");
+function curl(fields: RequestBody, format: string, origin: string, withKey: boolean): string {
+  const json = JSON.stringify(fields).replaceAll("'", "'\\''");
   const key = withKey ? ' \\\n  -H "Authorization: Bearer $TUTTI_KEY"' : "";
-  return `curl ${origin}/v1/audio/speech -o speech.${format} \\\n  -H 'Content-Type: application/json'${key} \\\n  -d '${told}'`;
+  return `curl ${origin}/v1/audio/speech -o speech.${format} \\\n  -H 'Content-Type: application/json'${key} \\\n  -d '${json}'`;
 }
 
-function python(asked: Body, format: string, origin: string, withKey: boolean): string {
-  const { known, extra } = split(asked);
+function python(fields: RequestBody, format: string, origin: string, withKey: boolean): string {
+  const { standard, extra } = split(fields);
   const more = Object.keys(extra).length ? `\n    extra_body=${literal(extra)},` : "";
   const key = withKey ? 'os.environ["TUTTI_KEY"]' : '"-"';
   return `${withKey ? "import os\n\n" : ""}from openai import OpenAI
@@ -33,50 +33,50 @@ function python(asked: Body, format: string, origin: string, withKey: boolean): 
 client = OpenAI(base_url="${origin}/v1", api_key=${key})
 speech = client.audio.speech.create(
     model="kokoro",
-${named(known)}${more}
+${keywords(standard)}${more}
 )
 speech.write_to_file("speech.${format}")`;
 }
 
-function javascript(asked: Body, origin: string, withKey: boolean): string {
+function javascript(fields: RequestBody, origin: string, withKey: boolean): string {
   const key = withKey ? ", Authorization: `Bearer ${process.env.TUTTI_KEY}`" : "";
-  return `const reply = await fetch("${origin}/v1/audio/speech", {
+  return `const response = await fetch("${origin}/v1/audio/speech", {
   method: "POST",
   headers: { "Content-Type": "application/json"${key} },
-  body: JSON.stringify(${JSON.stringify(asked, null, 2).replaceAll("\n", "\n  ")}),
+  body: JSON.stringify(${JSON.stringify(fields, null, 2).replaceAll("\n", "\n  ")}),
 });
-if (!reply.ok) throw new Error((await reply.json()).error.message);
-const speech = await reply.arrayBuffer();`;
+if (!response.ok) throw new Error((await response.json()).error.message);
+const speech = await response.arrayBuffer();`;
 }
 
-function ours(asked: Body, format: string, origin: string, withKey: boolean): string {
-  const { input, response_format: _, ...wishes } = asked;
+function tuttiClient(fields: RequestBody, format: string, origin: string, withKey: boolean): string {
+  const { input, response_format: _, ...options } = fields;
   const key = withKey ? ', api_key=os.environ["TUTTI_KEY"]' : "";
   return `${withKey ? "import os\n\n" : ""}from tutti.client import Client
 
 with Client("${origin}"${key}) as client:
     speech = client.speak(
         ${literal(input!)},
-${named({ ...wishes, format }, 8)}
+${keywords({ ...options, format }, 8)}
     )
     speech.save("speech.${format}")`;
 }
 
-function split(asked: Body): { known: Body; extra: Body } {
-  const known: Body = {};
-  const extra: Body = {};
-  for (const [name, value] of Object.entries(asked)) {
-    (OPENAI.includes(name) || name === "response_format" ? known : extra)[name] = value;
+function split(fields: RequestBody): { standard: RequestBody; extra: RequestBody } {
+  const standard: RequestBody = {};
+  const extra: RequestBody = {};
+  for (const [name, value] of Object.entries(fields)) {
+    (OPENAI_PARAMETERS.includes(name) || name === "response_format" ? standard : extra)[name] = value;
   }
-  return { known, extra };
+  return { standard, extra };
 }
 
-const named = (values: Body, indent = 4): string =>
+const keywords = (values: RequestBody, indent = 4): string =>
   Object.entries(values)
     .map(([name, value]) => `${" ".repeat(indent)}${name}=${literal(value)},`)
     .join("\n");
 
-/** A value as both Python and JSON write it. */
+/** A string or number, written the same in Python and JSON. */
 function literal(value: unknown): string {
   return JSON.stringify(value);
 }

@@ -1,8 +1,8 @@
-// Server-sent events out of a fetch: EventSource can neither POST nor send a key.
+// Server-sent events from a fetch, because EventSource can neither POST nor send a key.
 
 /** The JSON of each event, as it arrives. */
-export async function* events<Event>(reply: Response): AsyncGenerator<Event> {
-  const reader = reply.body!.pipeThrough(new TextDecoderStream()).getReader();
+export async function* events<Event>(response: Response): AsyncGenerator<Event> {
+  const reader = response.body!.pipeThrough(new TextDecoderStream()).getReader();
   let rest = "";
   try {
     for (;;) {
@@ -13,7 +13,7 @@ export async function* events<Event>(reply: Response): AsyncGenerator<Event> {
       for (const line of lines) if (line.startsWith("data:")) yield JSON.parse(line.slice(5)) as Event;
     }
   } finally {
-    // Whoever stops reading hangs up, so that the server stops too.
+    // Closes the connection when the reader stops, so that the server stops too.
     reader.cancel().catch(() => undefined);
   }
 }

@@ -1,42 +1,42 @@
-// Light or dark: as the system likes it until somebody chooses.
+// Light or dark theme: the system's, until the user chooses.
 import { signal } from "@preact/signals";
 
-const KEPT = "tutti.theme";
+const THEME_STORAGE = "tutti.theme";
 const dark = matchMedia("(prefers-color-scheme: dark)");
-export const calm = matchMedia("(prefers-reduced-motion: reduce)");
+export const reducedMotion = matchMedia("(prefers-reduced-motion: reduce)");
 export type Theme = "light" | "dark";
 
-const chosen = localStorage.getItem(KEPT);
-export const theme = signal<Theme>(chosen === "light" || chosen === "dark" ? chosen : system());
+const chosen = localStorage.getItem(THEME_STORAGE);
+export const theme = signal<Theme>(chosen === "light" || chosen === "dark" ? chosen : systemTheme());
 
-function system(): Theme {
+function systemTheme(): Theme {
   return dark.matches ? "dark" : "light";
 }
 
-function show(next: Theme): void {
+function applyTheme(next: Theme): void {
   document.documentElement.dataset.theme = next;
   theme.value = next;
 }
 
-export function turn(): void {
+export function toggleTheme(): void {
   const next = theme.value === "dark" ? "light" : "dark";
-  if (next === system()) localStorage.removeItem(KEPT);
-  else localStorage.setItem(KEPT, next);
-  show(next);
+  if (next === systemTheme()) localStorage.removeItem(THEME_STORAGE);
+  else localStorage.setItem(THEME_STORAGE, next);
+  applyTheme(next);
 }
 
-dark.addEventListener("change", () => localStorage.getItem(KEPT) === null && show(system()));
-show(theme.value);
+dark.addEventListener("change", () => localStorage.getItem(THEME_STORAGE) === null && applyTheme(systemTheme()));
+applyTheme(theme.value);
 
-const known = new Map<string, string>();
+const colours = new Map<string, string>();
 
-/** A colour of the style sheet, for what is drawn on a canvas. */
+/** A colour of the style sheet, for drawing on a canvas. */
 export function colour(name: string): string {
-  const at = `${theme.peek()} ${name}`;
-  let found = known.get(at);
-  if (!found) {
-    found = getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
-    if (found) known.set(at, found);
+  const cacheKey = `${theme.peek()} ${name}`;
+  let value = colours.get(cacheKey);
+  if (!value) {
+    value = getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
+    if (value) colours.set(cacheKey, value);
   }
-  return found;
+  return value;
 }

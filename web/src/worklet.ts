@@ -1,40 +1,40 @@
-// The last step to the ear. It keeps the clip, plays it from any place, and counts every sample it has handed over.
-import type { FromPlayer, FromWorklet } from "./messages";
+// Audio output: holds the clip, plays it from any position, and counts every sample it has played.
+import type { PlayerMessage, WorkletReport } from "./messages";
 
-declare const registerProcessor: (name: string, made: unknown) => void;
+declare const registerProcessor: (name: string, processor: unknown) => void;
 declare class AudioWorkletProcessor {
   readonly port: MessagePort;
 }
 
-const TELL_EVERY = 8; // blocks of 128 samples: 43 ms
+const REPORT_EVERY = 8; // blocks of 128 samples: 43 ms
 
 class Speaker extends AudioWorkletProcessor {
   private pieces: Float32Array[] = [];
   private clip = 0;
-  private turn = 0;
+  private command = 0;
   private whole = false;
   private playing = false;
   private at = 0; // the next sample
-  private piece = 0; // which holds it
-  private inside = 0; // and where
-  private heard = 0;
+  private piece = 0; // the piece that holds it
+  private inside = 0; // its index there
+  private played = 0;
   private digest = 0;
   private gaps = 0;
   private blocks = 0;
 
   constructor() {
     super();
-    this.port.onmessage = ({ data }: MessageEvent<FromPlayer>) => this.told(data);
+    this.port.onmessage = ({ data }: MessageEvent<PlayerMessage>) => this.onMessage(data);
   }
 
-  private told(message: FromPlayer): void {
+  private onMessage(message: PlayerMessage): void {
     switch (message.type) {
       case "open":
         this.pieces = [];
         this.clip = message.clip;
         this.whole = this.playing = false;
-        this.heard = this.digest = this.gaps = 0;
-        this.move(0);
+        this.played = this.digest = this.gaps = 0;
+        this.seek(0);
         return;
       case "piece":
         this.pieces.push(message.samples);
@@ -44,13 +44,13 @@ class Speaker extends AudioWorkletProcessor {
         return;
       case "play":
         this.playing = message.playing;
-        this.turn = message.turn;
-        if (message.at !== null) this.move(message.at);
-        this.tell();
+        this.command = message.command;
+        if (message.at !== null) this.seek(message.at);
+        this.report();
     }
   }
 
-  private move(at: number): void {
+  private seek(at: number): void {
     this.piece = 0;
     this.inside = at;
     while (this.piece < this.pieces.length && this.inside >= this.pieces[this.piece]!.length) {
@@ -77,21 +77,21 @@ class Speaker extends AudioWorkletProcessor {
     }
     for (let n = 0; n < filled; n++) this.digest = (Math.imul(this.digest, 31) + Math.round(out[n]! * 32768)) | 0;
     this.at += filled;
-    this.heard += filled;
+    this.played += filled;
     const short = filled < out.length;
     if (short && this.whole) {
       this.playing = false;
-      this.tell();
+      this.report();
     } else {
-      if (short && this.heard > 0) this.gaps += 1;
-      if (++this.blocks % TELL_EVERY === 0) this.tell();
+      if (short && this.played > 0) this.gaps += 1;
+      if (++this.blocks % REPORT_EVERY === 0) this.report();
     }
     return true;
   }
 
-  private tell(): void {
-    const { clip, turn, at, heard, digest, gaps, playing } = this;
-    this.port.postMessage({ clip, turn, at, heard, digest, gaps, playing } satisfies FromWorklet);
+  private report(): void {
+    const { clip, command, at, played, digest, gaps, playing } = this;
+    this.port.postMessage({ clip, command, at, played, digest, gaps, playing } satisfies WorkletReport);
   }
 }
 

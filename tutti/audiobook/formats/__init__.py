@@ -18,16 +18,18 @@ SUFFIXES = {
 
 
 def read_book(file: BinaryIO, name: str, encoding: str | None = None) -> Book:
-    """The book in a file, by the suffix of its name. Raises InvalidInput where it cannot be read, and says why."""
-    book = _reader(name)(file, name, encoding)
+    """Parse a book, in the format of its suffix. Raise InvalidInput with the reason if that fails."""
+    book = _parser(name)(file, name, encoding)
     if book.n_characters > MAX_CHARACTERS:
-        raise InvalidInput(f"{name} has {book.n_characters:,} characters; at most {MAX_CHARACTERS:,}", param="book")
+        raise InvalidInput(
+            f"{name} has {book.n_characters:,} characters; the limit is {MAX_CHARACTERS:,}", param="book"
+        )
     if not any(char.isalnum() for chapter in book.chapters for char in chapter.text):
         raise NothingToSpeak(f"{name} has no text to read" + "".join(f"; {note}" for note in book.notes), param="book")
     return book
 
 
-def _reader(name: str) -> Callable[[BinaryIO, str, str | None], Book]:
+def _parser(name: str) -> Callable[[BinaryIO, str, str | None], Book]:
     suffix = PurePath(name).suffix.lower()
     match SUFFIXES.get(suffix):
         case "epub":
@@ -47,4 +49,4 @@ def _reader(name: str) -> Callable[[BinaryIO, str, str | None], Book]:
 
             return read_plain
     hint = did_you_mean(suffix, SUFFIXES) if suffix else ""
-    raise InvalidInput(f"{name}: a book is one of {' '.join(SUFFIXES)}{hint}", param="book")
+    raise InvalidInput(f"{name} is not a book file; use {' '.join(SUFFIXES)}{hint}", param="book")

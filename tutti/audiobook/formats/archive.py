@@ -1,4 +1,4 @@
-"""The ZIP file around an EPUB: nothing is unpacked to disk, and no member may grow past its limit."""
+"""The ZIP archive of an EPUB: read in memory only, with limits on the unpacked size."""
 
 import posixpath
 import struct
@@ -11,22 +11,22 @@ from tutti.errors import InvalidInput
 
 MAX_MEMBERS = 20_000
 MAX_UNPACKED = 200_000_000  # bytes that one book may unpack to, all members together
-_BROKEN = (
+_ZIP_ERRORS = (
     zipfile.BadZipFile, zlib.error, struct.error, EOFError, NotImplementedError, RuntimeError, ValueError,
     OverflowError, MemoryError, OSError,
 )  # fmt: skip
 
 
 class Archive:
-    """The members of a ZIP file by their path."""
+    """A ZIP file whose members are read by path."""
 
     def __init__(self, file: BinaryIO, name: str) -> None:
         self._name = name
-        self._room = MAX_UNPACKED
+        self._bytes_left = MAX_UNPACKED
         try:
             self._zip = zipfile.ZipFile(file)
-        except _BROKEN as exc:
-            raise InvalidInput(f"{name} is not an EPUB: it is no ZIP file, or a broken one", param="book") from exc
+        except _ZIP_ERRORS as exc:
+            raise InvalidInput(f"{name} is not an EPUB: it is not a ZIP file, or a damaged one", param="book") from exc
         if len(self._zip.infolist()) > MAX_MEMBERS:
             raise InvalidInput(f"{name} has over {MAX_MEMBERS:,} files in it", param="book")
         self._members = {member.filename: member for member in self._zip.infolist()}
@@ -41,22 +41,21 @@ class Archive:
         return path in self._members
 
     def read(self, path: str, max_bytes: int) -> bytes:
-        """A member's bytes. Raises InvalidInput where it is broken, locked or too large."""
+        """Unpack a member. Raise InvalidInput if it is damaged, encrypted or too large."""
         try:
             with self._zip.open(self._members[path]) as member:
-                data = member.read(min(max_bytes, self._room) + 1)
-        except _BROKEN as exc:
-            locked = "password" in str(exc)
-            why = "is locked with a password" if locked else "is broken"
-            raise InvalidInput(f"{path} in {self._name} {why}", param="book") from exc
-        self._room -= len(data)
-        if len(data) > max_bytes or self._room < 0:
-            raise InvalidInput(f"{path} in {self._name} unpacks to more than a book can have", param="book")
+                data = member.read(min(max_bytes, self._bytes_left) + 1)
+        except _ZIP_ERRORS as exc:
+            reason = "is protected with a password" if "password" in str(exc) else "is damaged"
+            raise InvalidInput(f"{path} in {self._name} {reason}", param="book") from exc
+        self._bytes_left -= len(data)
+        if len(data) > max_bytes or self._bytes_left < 0:
+            raise InvalidInput(f"{path} in {self._name} unpacks to more than the limit", param="book")
         return data
 
 
-def resolved(base: str, href: str) -> tuple[str, str]:
-    """The path that a link in the member `base` leads to, and the place in it; none where it leads outside."""
+def resolve_link(base: str, href: str) -> tuple[str, str]:
+    """The path and the fragment of a link in the member `base`; both empty if it leads out of the archive."""
     try:
         parts = urlsplit(href.strip())
     except ValueError:

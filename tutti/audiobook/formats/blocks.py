@@ -1,4 +1,4 @@
-"""What a reader sees of a page, in blocks: paragraphs, list items, table rows, headings with their level."""
+"""The visible text of an HTML page as blocks: paragraphs, list items, table rows, headings."""
 
 import re
 from dataclasses import dataclass, field
@@ -8,17 +8,17 @@ from tutti.audiobook.formats.tokens import Tag, tokens
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A stretch of text that stands by itself."""
+    """A paragraph, heading, list item or table row."""
 
     text: str
     level: int = 0  # of a heading, 1 to 6; 0 = text
-    ids: tuple[str, ...] = ()  # names of the places that begin here
-    close: bool = False  # follows the block before it without a blank line: list items, table rows
+    ids: tuple[str, ...] = ()  # anchors that point here
+    compact: bool = False  # list item or table row: no blank line between two of them
 
 
-def blocks(markup: str) -> tuple[str, list[Block]]:
-    """The title of a page and its visible blocks in order."""
-    page = _Page()
+def parse_blocks(markup: str) -> tuple[str, list[Block]]:
+    """The title of a page, and its visible blocks in order."""
+    page = _PageParser()
     for token in tokens(markup):
         if isinstance(token, str):
             page.text(token)
@@ -30,11 +30,11 @@ def blocks(markup: str) -> tuple[str, list[Block]]:
     return page.title, page.blocks
 
 
-def joined(made: list[Block]) -> str:
-    """The blocks as the text of a chapter."""
+def join_blocks(blocks: list[Block]) -> str:
+    """Join blocks into the text of a chapter."""
     return "".join(
-        ("" if n == 0 else "\n" if block.close and made[n - 1].close else "\n\n") + block.text
-        for n, block in enumerate(made)
+        ("" if n == 0 else "\n" if block.compact and blocks[n - 1].compact else "\n\n") + block.text
+        for n, block in enumerate(blocks)
         if block.text
     )
 
@@ -48,20 +48,20 @@ _BREAKS = _names(
     "footer form h1 h2 h3 h4 h5 h6 header hgroup hr html legend li main menu ol optgroup option p pre section "
     "select summary table tbody tfoot thead tr ul"
 )
-_UNSEEN = _names(
+_HIDDEN = _names(
     "script style template head noscript noframes noembed iframe object video audio canvas svg datalist rt rp nav "
     "textarea"
 )
-_IMPLIED_END = _names("p li dt dd td th tr option rt rp")  # another of these ends one that is open
+_IMPLIED_END = _names("p li dt dd td th tr option rt rp")  # HTML closes an open one when the next begins
 _HIDDEN_STYLE = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.IGNORECASE)
 _NOTE_TYPES = _names("noteref pagebreak doc-noteref doc-pagebreak doc-backlink backlink")
-_NOTE_MARK = re.compile(r"\W{0,2}(?:\d{1,4}|[*†‡§¶↩↑^]{1,2})\W{0,2}")
+_NOTE_REFERENCE = re.compile(r"\W{0,2}(?:\d{1,4}|[*†‡§¶↩↑^]{1,2})\W{0,2}")
 _FILE_NAME = re.compile(r"\S+\.(?:jpe?g|png|gif|svg|webp|bmp|tiff?)", re.IGNORECASE)
 _SPACE = re.compile(r"\s+")
-_ENDED = re.compile(r"[.!?…:;,。！？]\W*\Z")
-# A page that writes about marks does not give any: what looks like one is said, and not obeyed.
+_SENTENCE_END = re.compile(r"[.!?…:;,。！？]\W*\Z")
+# Marks and SSML on a page are content, not commands: they are changed so that they are spoken.
 _MARK = re.compile(r"\[(?=/?(?:pause|rate|pitch|voice|lang)\s*[:\]])", re.IGNORECASE)
-_GIVEN = re.compile(r"\]\((?=/[^/()\n]{1,200}/\))")
+_PHONEMES = re.compile(r"\]\((?=/[^/()\n]{1,200}/\))")
 _SSML = re.compile(r"<(?=/?(?:speak|voice)\b)", re.IGNORECASE)
 
 
@@ -72,8 +72,8 @@ class _List:
 
 
 @dataclass(slots=True)
-class _Page:
-    """What has been seen so far, and the elements that are open as far as they matter."""
+class _PageParser:
+    """Collects blocks, and keeps track of the open elements that matter."""
 
     title: str = ""
     blocks: list[Block] = field(default_factory=list)
@@ -83,31 +83,31 @@ class _Page:
     _bullet: str = ""
     _lists: list[_List] = field(default_factory=list)
     _n_pre: int = 0
-    _unseen: str = ""  # the element that hides its content, and how many of its name are open inside it
-    _n_unseen: int = 0
+    _hidden_in: str = ""  # the element that hides its content
+    _n_hidden: int = 0  # how many elements of that name are open
     _in_title: bool = False
     _in_row: bool = False
-    _link: int | None = None  # where the text of a link to a note would begin
+    _link: int | None = None  # index in _pieces where the text of an open link begins
 
     def text(self, text: str) -> None:
         if self._in_title:
             self.title = self.title or _SPACE.sub(" ", text).strip()
-        elif not self._unseen:
+        elif not self._hidden_in:
             self._pieces.append(text if self._n_pre else _SPACE.sub(" ", text))
 
     def start(self, tag: Tag) -> None:
         name = tag.name
-        self._in_title = name == "title" and (self._unseen in ("", "head"))
-        if self._unseen:
-            self._inside_unseen(tag)
+        self._in_title = name == "title" and (self._hidden_in in ("", "head"))
+        if self._hidden_in:
+            self._start_hidden(tag)
             return
         if name in _BREAKS:
             self.end_block()
-        if place := tag.attributes.get("id") or (tag.attributes.get("name") if name == "a" else None):
-            self._ids.append(place)
+        if anchor := tag.attributes.get("id") or (tag.attributes.get("name") if name == "a" else None):
+            self._ids.append(anchor)
         if _hidden(tag):
             if not tag.empty:
-                self._unseen, self._n_unseen = name, 1
+                self._hidden_in, self._n_hidden = name, 1
             return
         match name:
             case "h1" | "h2" | "h3" | "h4" | "h5" | "h6":
@@ -133,11 +133,11 @@ class _Page:
     def end(self, name: str) -> None:
         if name == "title":
             self._in_title = False
-        if self._unseen:
-            if name == self._unseen or (self._unseen == "head" and name == "html"):
-                self._n_unseen -= 1
-                if self._n_unseen == 0:
-                    self._unseen = ""
+        if self._hidden_in:
+            if name == self._hidden_in or (self._hidden_in == "head" and name == "html"):
+                self._n_hidden -= 1
+                if self._n_hidden == 0:
+                    self._hidden_in = ""
             return
         if name in _BREAKS:
             self.end_block()
@@ -152,32 +152,32 @@ class _Page:
                 self._end_link()
 
     def end_block(self) -> None:
-        """What was gathered becomes a block, if there is anything to see in it."""
+        """Turn the collected text into a block, unless it is empty."""
         lines = "".join(self._pieces).split("\n")
         text = "\n".join(line.strip() for line in lines) if not self._n_pre else "\n".join(lines)
         text = re.sub(r"\n{3,}", "\n\n", text.strip("\n ,"))
         self._pieces, self._link = [], None
         if text.strip():
-            text = _SSML.sub("‹", _GIVEN.sub("] (", _MARK.sub("(", text)))
-            if self._in_row and not _ENDED.search(text):
+            text = _SSML.sub("‹", _PHONEMES.sub("] (", _MARK.sub("(", text)))
+            if self._in_row and not _SENTENCE_END.search(text):
                 text += "."
-            listed = bool(self._bullet)
-            self.blocks.append(Block(self._bullet + text, self._level, tuple(self._ids), listed))
+            compact = bool(self._bullet)
+            self.blocks.append(Block(self._bullet + text, self._level, tuple(self._ids), compact))
             self._ids, self._bullet = [], ""
         self._level = 0
 
-    def _inside_unseen(self, tag: Tag) -> None:
-        if tag.name == "body" and self._unseen == "head":  # a head that nobody closed
-            self._unseen = ""
+    def _start_hidden(self, tag: Tag) -> None:
+        if tag.name == "body" and self._hidden_in == "head":  # a head that was not closed
+            self._hidden_in = ""
             self.start(tag)
-        elif tag.name == self._unseen and not tag.empty and tag.name not in _IMPLIED_END:
-            self._n_unseen += 1
-        elif tag.name == self._unseen and tag.name in _IMPLIED_END:
-            self._unseen = ""
+        elif tag.name == self._hidden_in and not tag.empty and tag.name not in _IMPLIED_END:
+            self._n_hidden += 1
+        elif tag.name == self._hidden_in and tag.name in _IMPLIED_END:
+            self._hidden_in = ""
             self.start(tag)
 
     def _image(self, alt: str) -> None:
-        """Its description: a drop capital belongs to its word, all else stands by itself."""
+        """Read the description: a drop capital as part of its word, anything else as a block of its own."""
         if not any(map(str.isalnum, alt)) or _FILE_NAME.fullmatch(alt):
             return
         if len(alt) <= 2:
@@ -187,14 +187,14 @@ class _Page:
             self._pieces.append(alt)
             return
         self.end_block()
-        self._pieces.append(alt if _ENDED.search(alt) else f"{alt}.")
+        self._pieces.append(alt if _SENTENCE_END.search(alt) else f"{alt}.")
         self.end_block()
 
     def _cell(self) -> None:
-        """Cells of a row are told apart by commas."""
+        """Separate the cells of a row with commas."""
         so_far = "".join(self._pieces).rstrip()
         if so_far:
-            self._pieces = [so_far if _ENDED.search(so_far) else f"{so_far},", " "]
+            self._pieces = [so_far if _SENTENCE_END.search(so_far) else f"{so_far},", " "]
 
     def _next_bullet(self) -> str:
         if not self._lists or not self._lists[-1].numbered:
@@ -203,22 +203,20 @@ class _Page:
         return f"{self._lists[-1].n}. "
 
     def _end_link(self) -> None:
-        """A link whose text is a number or a sign leads to a note, and is not read."""
-        if self._link is not None:
-            said = "".join(self._pieces[self._link :])
-            if _NOTE_MARK.fullmatch(said.strip()):
-                del self._pieces[self._link :]
+        """Drop a link whose text is a number or a sign: it refers to a note."""
+        if self._link is not None and _NOTE_REFERENCE.fullmatch("".join(self._pieces[self._link :]).strip()):
+            del self._pieces[self._link :]
         self._link = None
 
 
 def _hidden(tag: Tag) -> bool:
-    """Whether a reader would not see what is inside."""
-    about = tag.attributes
-    kinds = f"{about.get('epub:type', '')} {about.get('role', '')}".split()
+    """Whether a browser would hide this element, or a listener would not want it."""
+    attributes = tag.attributes
+    kinds = f"{attributes.get('epub:type', '')} {attributes.get('role', '')}".split()
     return (
-        tag.name in _UNSEEN
-        or "hidden" in about
-        or about.get("aria-hidden", "").lower() == "true"
-        or bool(_HIDDEN_STYLE.search(about.get("style", "")))
+        tag.name in _HIDDEN
+        or "hidden" in attributes
+        or attributes.get("aria-hidden", "").lower() == "true"
+        or bool(_HIDDEN_STYLE.search(attributes.get("style", "")))
         or not _NOTE_TYPES.isdisjoint(kinds)
     )

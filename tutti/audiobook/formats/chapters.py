@@ -1,4 +1,4 @@
-"""Where chapters begin: the level of headings that a listener would jump to."""
+"""Group sections into chapters, by the level of their headings."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -7,53 +7,53 @@ from tutti.audiobook.book import Chapter
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
-    """Text from one heading to the next, whatever their levels; the heading itself is in the text."""
+class Section:
+    """Text from one heading of any level to the next; the heading is section of the text."""
 
     title: str
-    level: int  # 0 = before the first heading
+    level: int  # of the heading, 1 to 6; 0 = before the first heading
     text: str
-    bare: bool = False  # nothing but its heading
+    bare: bool = False  # only a heading, no text
 
 
-def chapters(parts: Sequence[Part]) -> tuple[Chapter, ...]:
-    """The parts as chapters: deeper headings stay inside one, a heading with nothing under it goes to the next."""
-    depth = chapter_level(parts)
-    made: list[Chapter] = []
-    texts: list[str] = []  # of headings that wait for what they head
-    above = ""
-    for part in parts:
-        begins = part.level == 0 or part.level <= depth
-        if not begins and made and not texts:
-            made[-1] = Chapter(made[-1].title, _together((made[-1].text, part.text)))
+def chapters(sections: Sequence[Section]) -> tuple[Chapter, ...]:
+    """Merge sections into chapters: deeper headings stay inside one, a bare heading joins the next."""
+    depth = chapter_level(sections)
+    merged: list[Chapter] = []
+    pending: list[str] = []  # bare headings, for the start of the next chapter
+    above = ""  # title of the part that the next chapter opens
+    for section in sections:
+        begins = section.level == 0 or section.level <= depth
+        if not begins and merged and not pending:
+            merged[-1] = Chapter(merged[-1].title, _join((merged[-1].text, section.text)))
             continue
-        if part.bare and begins:
-            texts.append(part.text)
-            above = part.title if part.level < depth else ""
+        if section.bare and begins:
+            pending.append(section.text)
+            above = section.title if section.level < depth else ""
             continue
-        if not part.text.strip():
+        if not section.text.strip():
             continue
-        title = f"{above}: {part.title}" if above and part.title else part.title or above
-        made.append(Chapter(title, _together((*texts, part.text))))
-        texts, above = [], ""
-    if texts:  # the last headings head nothing
-        if made:
-            made[-1] = Chapter(made[-1].title, _together((made[-1].text, *texts)))
+        title = f"{above}: {section.title}" if above and section.title else section.title or above
+        merged.append(Chapter(title, _join((*pending, section.text))))
+        pending, above = [], ""
+    if pending:  # bare headings at the end
+        if merged:
+            merged[-1] = Chapter(merged[-1].title, _join((merged[-1].text, *pending)))
         else:
-            made.append(Chapter(parts[0].title, _together(texts)))
-    return tuple(made)
+            merged.append(Chapter(sections[0].title, _join(pending)))
+    return tuple(merged)
 
 
-def chapter_level(parts: Sequence[Part]) -> int:
-    """The first level that occurs more than once, or the one below it where its headings only hold others."""
-    levels = sorted({part.level for part in parts if part.level})
+def chapter_level(sections: Sequence[Section]) -> int:
+    """The first level with several headings, unless most of them are bare: then the next level."""
+    levels = sorted({section.level for section in sections if section.level})
     for n, level in enumerate(levels):
-        these = [part for part in parts if part.level == level]
+        headings = [section for section in sections if section.level == level]
         last = n == len(levels) - 1
-        if last or (len(these) > 1 and sum(part.bare for part in these) * 2 <= len(these)):
+        if last or (len(headings) > 1 and sum(section.bare for section in headings) * 2 <= len(headings)):
             return level
     return 0
 
 
-def _together(texts: Iterable[str]) -> str:
+def _join(texts: Iterable[str]) -> str:
     return "\n\n".join(text for text in texts if text)

@@ -1,35 +1,38 @@
-"""EPUB 2 and 3: the spine says the order, the table of contents the chapters, the package who wrote it."""
+"""Parse EPUB 2 and 3: order from the spine, chapters from the table of contents, metadata from the package."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
 from typing import BinaryIO
 
-from tutti.audiobook.book import MAX_BYTES, MAX_COVER_BYTES, Book, Chapter, Cover, cover, decoded
-from tutti.audiobook.formats.archive import Archive, resolved
-from tutti.audiobook.formats.blocks import Block, blocks, joined
-from tutti.audiobook.formats.chapters import Part, chapters
-from tutti.audiobook.formats.html import declared_encoding, headed, titled
+from tutti.audiobook.book import MAX_BYTES, MAX_COVER_BYTES, Book, Chapter, Cover, decode_text, parse_cover
+from tutti.audiobook.formats.archive import Archive, resolve_link
+from tutti.audiobook.formats.blocks import Block, join_blocks, parse_blocks
+from tutti.audiobook.formats.chapters import Section, chapters
+from tutti.audiobook.formats.html import declared_encoding, sections_of, with_titles
 from tutti.audiobook.formats.tokens import tokens
 from tutti.audiobook.formats.xml import Element, elements
 from tutti.errors import InvalidInput
 
-FONTS = ("http://www.idpf.org/2008/embedding", "http://ns.adobe.com/pdf/enc#RC")  # scrambled fonts lock no text
+FONTS = (
+    "http://www.idpf.org/2008/embedding",
+    "http://ns.adobe.com/pdf/enc#RC",
+)  # obfuscate fonts, not text
 PAGES = ("application/xhtml+xml", "text/html", "application/xml", "text/x-oeb1-document", "")
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class TocEntry:
     """A line of the table of contents."""
 
     title: str
     path: str
-    place: str
+    anchor: str
     level: int
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
+class ManifestItem:
     """A line of the manifest."""
 
     path: str
@@ -38,7 +41,7 @@ class Item:
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class SpinePage:
     """A document of the spine."""
 
     path: str
@@ -49,22 +52,22 @@ class Page:
 def read_epub(file: BinaryIO, name: str, encoding: str | None = None) -> Book:
     with Archive(file, name) as archive:
         package_path = _package_path(archive, name)
-        _refuse_locked(archive, name)
+        _refuse_drm(archive, name)
         package = elements(archive.read(package_path, MAX_BYTES), package_path)
         items = _items(package, package_path)
         notes: list[str] = []
         pages = list(_pages(archive, package, items, encoding, notes))
         if not pages:
-            why = f": {notes[0]}" if notes else ""
-            raise InvalidInput(f"{name} has no text that can be read{why}", param="book")
-        title = _said(package, "title") or PurePath(name).stem
+            reason = f": {notes[0]}" if notes else ""
+            raise InvalidInput(f"{name} has no text that can be read{reason}", param="book")
+        title = _metadata(package, "title") or PurePath(name).stem
         entries = _contents(archive, items, notes)
-        made = chapters(_parts(pages, entries)) if entries else ()
+        by_contents = chapters(_sections(pages, entries)) if entries else ()
         return Book(
             title,
             ", ".join(dict.fromkeys(each.text for each in package if each.name == "creator" and each.text)),
-            titled(made if len(made) > 1 else _by_heading(pages), title),
-            _said(package, "language"),
+            with_titles(by_contents if len(by_contents) > 1 else _by_heading(pages), title),
+            _metadata(package, "language"),
             _cover(archive, package, items, notes),
             tuple(notes),
         )
@@ -75,25 +78,25 @@ def _package_path(archive: Archive, name: str) -> str:
     if container not in archive:
         raise InvalidInput(f"{name} is not an EPUB: it has no {container}", param="book")
     for each in elements(archive.read(container, MAX_BYTES), container):
-        path, _ = resolved("", each.attributes.get("full-path", "")) if each.name == "rootfile" else ("", "")
+        path, _ = resolve_link("", each.attributes.get("full-path", "")) if each.name == "rootfile" else ("", "")
         if path in archive:
             return path
     raise InvalidInput(f"{name} is not an EPUB: its package document is missing", param="book")
 
 
-def _refuse_locked(archive: Archive, name: str) -> None:
+def _refuse_drm(archive: Archive, name: str) -> None:
     path = "META-INF/encryption.xml"
     if path not in archive:
         return
     for each in elements(archive.read(path, MAX_BYTES), path):
         if each.name == "EncryptionMethod" and each.attributes.get("Algorithm") not in FONTS:
-            raise InvalidInput(f"{name} is locked (DRM); only its seller's reader can open it", param="book")
+            raise InvalidInput(f"{name} is protected by DRM; only its seller's reader can open it", param="book")
 
 
-def _items(package: Sequence[Element], base: str) -> dict[str, Item]:
+def _items(package: Sequence[Element], base: str) -> dict[str, ManifestItem]:
     return {
-        each.attributes["id"]: Item(
-            resolved(base, each.attributes.get("href", ""))[0],
+        each.attributes["id"]: ManifestItem(
+            resolve_link(base, each.attributes.get("href", ""))[0],
             each.attributes.get("media-type", "").lower(),
             tuple(each.attributes.get("properties", "").split()),
         )
@@ -103,9 +106,13 @@ def _items(package: Sequence[Element], base: str) -> dict[str, Item]:
 
 
 def _pages(
-    archive: Archive, package: Sequence[Element], items: Mapping[str, Item], encoding: str | None, notes: list[str]
-) -> Iterator[Page]:
-    """The documents of the spine in its order; what is missing is noted, the contents page passed over."""
+    archive: Archive,
+    package: Sequence[Element],
+    items: Mapping[str, ManifestItem],
+    encoding: str | None,
+    notes: list[str],
+) -> Iterator[SpinePage]:
+    """The documents of the spine in order, without the contents page; missing ones are noted."""
     seen: set[str] = set()
     for each in package:
         if each.name != "itemref":
@@ -120,17 +127,17 @@ def _pages(
         else:
             seen.add(item.path)
             data = archive.read(item.path, MAX_BYTES)
-            yield Page(item.path, *blocks(decoded(data, item.path, encoding, declared_encoding(data))))
+            yield SpinePage(item.path, *parse_blocks(decode_text(data, item.path, encoding, declared_encoding(data))))
 
 
-def _contents(archive: Archive, items: Mapping[str, Item], notes: list[str]) -> list[Entry]:
-    """The table of contents: EPUB 3's page, else EPUB 2's file."""
+def _contents(archive: Archive, items: Mapping[str, ManifestItem], notes: list[str]) -> list[TocEntry]:
+    """The table of contents: the nav page of EPUB 3, else the NCX file of EPUB 2."""
     try:
         for item in items.values():
             if "nav" in item.properties and item.path in archive:
                 data = archive.read(item.path, MAX_BYTES)
-                if found := _nav(decoded(data, item.path, None, declared_encoding(data)), item.path):
-                    return found
+                if entries := _nav(decode_text(data, item.path, None, declared_encoding(data)), item.path):
+                    return entries
         for item in items.values():
             if item.media_type == "application/x-dtbncx+xml" and item.path in archive:
                 return _ncx(elements(archive.read(item.path, MAX_BYTES), item.path), item.path)
@@ -139,8 +146,8 @@ def _contents(archive: Archive, items: Mapping[str, Item], notes: list[str]) -> 
     return []
 
 
-def _nav(markup: str, base: str) -> list[Entry]:
-    found: list[Entry] = []
+def _nav(markup: str, base: str) -> list[TocEntry]:
+    entries: list[TocEntry] = []
     inside, depth, link, words = False, 0, "", list[str]()
     for token in tokens(markup):
         if isinstance(token, str):
@@ -151,71 +158,73 @@ def _nav(markup: str, base: str) -> list[Entry]:
             depth += -1 if token.closes else 1
         elif inside and token.name == "a":
             if token.closes and link:
-                found.append(Entry(" ".join("".join(words).split()), *resolved(base, link), max(1, depth)))
+                entries.append(TocEntry(" ".join("".join(words).split()), *resolve_link(base, link), max(1, depth)))
             link, words = "" if token.closes else token.attributes.get("href", ""), []
-    return found
+    return entries
 
 
-def _ncx(file: Sequence[Element], base: str) -> list[Entry]:
+def _ncx(file: Sequence[Element], base: str) -> list[TocEntry]:
     titles: dict[int, str] = {}
-    found: list[Entry] = []
+    entries: list[TocEntry] = []
     for each in file:
-        points = [n for n in each.within if file[n].name == "navPoint"]
+        points = [n for n in each.ancestors if file[n].name == "navPoint"]
         if each.name == "text" and points:
             titles.setdefault(points[-1], each.text)
         elif each.name == "content" and points:
-            target = resolved(base, each.attributes.get("src", ""))
-            found.append(Entry(titles.get(points[-1], ""), *target, len(points)))
-    return found
+            target = resolve_link(base, each.attributes.get("src", ""))
+            entries.append(TocEntry(titles.get(points[-1], ""), *target, len(points)))
+    return entries
 
 
-def _parts(pages: Sequence[Page], entries: Sequence[Entry]) -> list[Part]:
-    """The pages from one entry of the table of contents to the next."""
-    at = {page.path: n for n, page in enumerate(pages)}
-    begins: dict[tuple[int, int], Entry] = {}  # by page and block
+def _sections(pages: Sequence[SpinePage], entries: Sequence[TocEntry]) -> list[Section]:
+    """Cut the pages at the entries of the table of contents."""
+    numbers = {page.path: n for n, page in enumerate(pages)}
+    starts: dict[tuple[int, int], TocEntry] = {}  # by page and block
     for entry in entries:
-        if entry.path in at:
-            n = at[entry.path]
-            places = (i for i, block in enumerate(pages[n].blocks) if entry.place in block.ids)
-            begins.setdefault((n, next(places, 0) if entry.place else 0), entry)
-    parts: list[Part] = []
-    entry_now, section = Entry("", "", "", 0), list[Block]()
+        if entry.path in numbers:
+            n = numbers[entry.path]
+            targets = (i for i, block in enumerate(pages[n].blocks) if entry.anchor in block.ids)
+            starts.setdefault((n, next(targets, 0) if entry.anchor else 0), entry)
+    sections: list[Section] = []
+    current, collected = TocEntry("", "", "", 0), list[Block]()
     for n, page in enumerate(pages):
         for i, block in enumerate([*page.blocks, None]):
-            if (n, i) in begins:
-                parts.append(_part(entry_now, section))
-                entry_now, section = begins[n, i], []
+            if (n, i) in starts:
+                sections.append(_section(current, collected))
+                current, collected = starts[n, i], []
             if block is not None:
-                section.append(block)
-    parts.append(_part(entry_now, section))
-    return [part for part in parts if part.text]
+                collected.append(block)
+    sections.append(_section(current, collected))
+    return [section for section in sections if section.text]
 
 
-def _part(entry: Entry, section: list[Block]) -> Part:
-    bare = entry.level > 0 and all(block.level for block in section)
-    return Part(entry.title, entry.level, joined(section), bare)
+def _section(entry: TocEntry, blocks: list[Block]) -> Section:
+    bare = entry.level > 0 and all(block.level for block in blocks)
+    return Section(entry.title, entry.level, join_blocks(blocks), bare)
 
 
-def _by_heading(pages: Sequence[Page]) -> tuple[Chapter, ...]:
-    """Without a table of contents: chapters by headings, else one for each document that has text."""
-    parts = [part for page in pages for part in headed(page.blocks)]
-    if sum(part.level > 0 for part in parts) > 1:
-        return chapters(parts)
-    return tuple(Chapter(page.title, joined(page.blocks)) for page in pages if page.blocks)
+def _by_heading(pages: Sequence[SpinePage]) -> tuple[Chapter, ...]:
+    """Chapters by headings, or one for each document if there are none."""
+    sections = [section for page in pages for section in sections_of(page.blocks)]
+    if sum(section.level > 0 for section in sections) > 1:
+        return chapters(sections)
+    return tuple(Chapter(page.title, join_blocks(page.blocks)) for page in pages if page.blocks)
 
 
-def _cover(archive: Archive, package: Sequence[Element], items: Mapping[str, Item], notes: list[str]) -> Cover | None:
-    named = [each.attributes.get("content", "") for each in package if each.attributes.get("name") == "cover"]
-    chosen = [item for item in items.values() if "cover-image" in item.properties]
-    chosen += [items[name] for name in named if name in items]
-    for item in chosen:
+def _cover(
+    archive: Archive, package: Sequence[Element], items: Mapping[str, ManifestItem], notes: list[str]
+) -> Cover | None:
+    names = [each.attributes.get("content", "") for each in package if each.attributes.get("name") == "cover"]
+    candidates = [item for item in items.values() if "cover-image" in item.properties]
+    candidates += [items[name] for name in names if name in items]
+    for item in candidates:
         if item.path in archive and item.media_type.startswith("image/"):
-            found = cover(archive.read(item.path, MAX_COVER_BYTES))
-            if found is None:
-                notes.append(f"the cover {item.path} is neither JPEG nor PNG and was not taken")
-            return found
+            cover = parse_cover(archive.read(item.path, MAX_COVER_BYTES))
+            if cover is None:
+                notes.append(f"the cover {item.path} was ignored: it is neither JPEG nor PNG")
+            return cover
     return None
 
 
-def _said(package: Sequence[Element], name: str) -> str:
+def _metadata(package: Sequence[Element], name: str) -> str:
     return next((each.text for each in package if each.name == name and each.text), "")

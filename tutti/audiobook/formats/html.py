@@ -1,70 +1,69 @@
-"""HTML pages as books: what a browser would show, chapters by their headings."""
+"""Parse HTML pages: the text that a browser shows, chapters by headings."""
 
 import re
 from collections.abc import Iterable
 from pathlib import PurePath
 from typing import BinaryIO
 
-from tutti.audiobook.book import Book, Chapter, contents, decoded
-from tutti.audiobook.formats.blocks import Block, blocks, joined
-from tutti.audiobook.formats.chapters import Part, chapters
+from tutti.audiobook.book import Book, Chapter, decode_text, read_document
+from tutti.audiobook.formats.blocks import Block, join_blocks, parse_blocks
+from tutti.audiobook.formats.chapters import Section, chapters
 from tutti.audiobook.formats.tokens import Tag, tokens
 
-_HEAD_CHARACTERS = 4096
+_HEAD_CHARACTERS = 4096  # searched for declarations
 
 
 def read_html(file: BinaryIO, name: str, encoding: str | None = None) -> Book:
-    data = contents(file, name)
-    markup = decoded(data, name, encoding, declared_encoding(data))
-    title, made = blocks(markup)
-    found = chapters(headed(made))
-    about = _about(markup)
-    stem = PurePath(name).stem
-    return Book(title or stem, about.get("author", ""), titled(found, title or stem), about.get("language", ""))
+    data = read_document(file, name)
+    markup = decode_text(data, name, encoding, declared_encoding(data))
+    title, page = parse_blocks(markup)
+    title = title or PurePath(name).stem
+    metadata = _metadata(markup)
+    titled = with_titles(chapters(sections_of(page)), title)
+    return Book(title, metadata.get("author", ""), titled, metadata.get("language", ""))
 
 
 def declared_encoding(data: bytes) -> str | None:
-    """As a page says in its XML declaration or in a meta tag near its start."""
-    found = _DECLARED.search(data[:_HEAD_CHARACTERS])
-    return found[1].decode("ascii") if found else None
+    """The encoding in the XML declaration or in a meta tag near the start."""
+    match = _DECLARED.search(data[:_HEAD_CHARACTERS])
+    return match[1].decode("ascii") if match else None
 
 
-def headed(made: Iterable[Block]) -> list[Part]:
-    """The blocks from heading to heading."""
-    parts: list[Part] = []
-    section: list[Block] = []
-    for block in made:
-        if block.level and section:
-            parts.append(_part(section))
-            section = []
-        section.append(block)
-    return [*parts, _part(section)] if section else parts
+def sections_of(blocks: Iterable[Block]) -> list[Section]:
+    """Cut blocks into sections, one from each heading to the next."""
+    sections: list[Section] = []
+    current: list[Block] = []
+    for block in blocks:
+        if block.level and current:
+            sections.append(_section(current))
+            current = []
+        current.append(block)
+    return [*sections, _section(current)] if current else sections
 
 
-def titled(found: Iterable[Chapter], otherwise: str) -> tuple[Chapter, ...]:
-    """Chapters that all have a title: their own, else that of the book or a number."""
-    these = tuple(found)
+def with_titles(chapters: Iterable[Chapter], default: str) -> tuple[Chapter, ...]:
+    """Give untitled chapters a title: `default` for the first, a number for the others."""
     return tuple(
-        chapter if chapter.title else Chapter(otherwise if n == 0 else f"{n + 1}", chapter.text)
-        for n, chapter in enumerate(these)
+        chapter if chapter.title else Chapter(default if n == 0 else f"{n + 1}", chapter.text)
+        for n, chapter in enumerate(chapters)
     )
 
 
-def _part(section: list[Block]) -> Part:
-    head = section[0]
+def _section(blocks: list[Block]) -> Section:
+    head = blocks[0]
     title = " ".join(head.text.split()) if head.level else ""
-    return Part(title, head.level, joined(section), head.level > 0 and len(section) == 1)
+    return Section(title, head.level, join_blocks(blocks), head.level > 0 and len(blocks) == 1)
 
 
 _DECLARED = re.compile(rb"<(?:\?xml|meta)\b[^>]{0,200}?\b(?:encoding|charset)\s*=\s*[\"']?\s*([\w.:-]{1,40})", re.I)
 
 
-def _about(markup: str) -> dict[str, str]:
-    """Author and language, where the page says them."""
-    found: dict[str, str] = {}
+def _metadata(markup: str) -> dict[str, str]:
+    """The author and the language, if declared."""
+    metadata: dict[str, str] = {}
     for token in tokens(markup[: 16 * _HEAD_CHARACTERS]):
         if isinstance(token, Tag) and token.name == "html" and token.attributes.get("lang"):
-            found.setdefault("language", token.attributes["lang"])
+            metadata.setdefault("language", token.attributes["lang"])
         elif isinstance(token, Tag) and token.name == "meta" and token.attributes.get("name", "").lower() == "author":
-            found.setdefault("author", token.attributes.get("content", "").strip())
-    return found
+            metadata.setdefault("author", token.attributes.get("content", "").strip())
+    return metadata

@@ -1,34 +1,35 @@
-"""Plain text as a book: a line that says "Chapter" and a number, by itself, begins one."""
+"""Parse plain text: a line such as "Chapter 12" after a blank line begins a chapter."""
 
 import re
 from pathlib import PurePath
 from typing import BinaryIO
 
-from tutti.audiobook.book import Book, contents, decoded
-from tutti.audiobook.formats.chapters import Part, chapters
-from tutti.audiobook.formats.html import titled
+from tutti.audiobook.book import Book, decode_text, read_document
+from tutti.audiobook.formats.chapters import Section, chapters
+from tutti.audiobook.formats.html import with_titles
 
-_HEAD_LINES = 80
+_HEAD_LINES = 80  # searched for title, author and language
 
 
 def read_plain(file: BinaryIO, name: str, encoding: str | None = None) -> Book:
-    text = decoded(contents(file, name), name, encoding)
+    text = decode_text(read_document(file, name), name, encoding)
     head = "\n".join(text.split("\n", _HEAD_LINES)[:_HEAD_LINES])
-    about = {found[1].lower(): found[2].strip() for found in _FIELD.finditer(head)}
-    title = about.get("title") or PurePath(name).stem
-    return Book(title, about.get("author", ""), titled(chapters(sections(text)), title), about.get("language", ""))
+    metadata = {field[1].lower(): field[2].strip() for field in _FIELD.finditer(head)}
+    title = metadata.get("title") or PurePath(name).stem
+    titled = with_titles(chapters(_sections(text)), title)
+    return Book(title, metadata.get("author", ""), titled, metadata.get("language", ""))
 
 
-def sections(text: str) -> list[Part]:
-    """From one chapter line to the next."""
-    heads = [found for found in _HEADING.finditer(text) if _alone(text, found)]
-    edges = [*(found.start() for found in heads), len(text)]
-    parts = [Part("", 0, before)] if (before := text[: edges[0]].strip("\n")) else []
-    for found, until in zip(heads, edges[1:], strict=True):
-        level = 1 if found["part"] else 2
-        bare = not text[found.end() : until].strip()
-        parts.append(Part(" ".join(found[0].split()), level, text[found.start() : until].strip("\n"), bare))
-    return parts
+def _sections(text: str) -> list[Section]:
+    """Cut at chapter lines."""
+    heads = [line for line in _HEADING.finditer(text) if _follows_blank_line(text, line)]
+    edges = [*(line.start() for line in heads), len(text)]
+    sections = [Section("", 0, before)] if (before := text[: edges[0]].strip("\n")) else []
+    for line, until in zip(heads, edges[1:], strict=True):
+        level = 1 if line["part"] else 2
+        bare = not text[line.end() : until].strip()
+        sections.append(Section(" ".join(line[0].split()), level, text[line.start() : until].strip("\n"), bare))
+    return sections
 
 
 _NUMBER = (
@@ -46,7 +47,7 @@ _HEADING = re.compile(
 _FIELD = re.compile(r"(?m)^(title|author|language)[ \t]*:[ \t]*(\S[^\n]{0,200})$", re.IGNORECASE)
 
 
-def _alone(text: str, line: re.Match[str]) -> bool:
-    """Whether a blank line stands before it: inside a paragraph the same words are a sentence."""
+def _follows_blank_line(text: str, line: re.Match[str]) -> bool:
+    """Whether the line before it is blank; inside a paragraph the same words are part of a sentence."""
     end = line.start() - 1  # of the line before
     return end < 1 or not text[text.rfind("\n", 0, end) + 1 : end].strip()

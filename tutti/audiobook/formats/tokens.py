@@ -1,17 +1,17 @@
-"""HTML and XHTML in tokens, however broken: every pattern is linear, and nothing raises."""
+"""Tokenise HTML and XHTML, also malformed: every pattern takes linear time, and nothing raises."""
 
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from html import unescape
 
-RAW = ("script", "style", "textarea", "title", "xmp", "noembed", "noframes")  # no tags inside these
+RAW = ("script", "style", "textarea", "title", "xmp", "noembed", "noframes")  # contain no tags
 VOID = frozenset(("area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr"))
 
 
 @dataclass(frozen=True, slots=True)
 class Tag:
-    """A start tag, or an end tag if `closes`; an element that has no content is `empty`."""
+    """A start tag, or an end tag if `closes`; an element without content is `empty`."""
 
     name: str
     attributes: Mapping[str, str] = field(default_factory=dict)
@@ -20,7 +20,7 @@ class Tag:
 
 
 def tokens(markup: str) -> Iterator[Tag | str]:
-    """Tags and stretches of text, in order; comments, declarations and instructions are passed over."""
+    """Tags and text in order, without comments, declarations and processing instructions."""
     at = 0
     while match := _TOKEN.match(markup, at):
         at = match.end()
@@ -52,9 +52,9 @@ _ATTRIBUTE = re.compile(r"([^\s=/\"'>]++)(?:\s*+=\s*+(?:\"([^\"]*+)\"|'([^']*+)'
 
 def _tag(match: re.Match[str]) -> Tag:
     name = match["name"].lower()
-    written = match["attributes"]
+    source = match["attributes"]
     attributes = {
-        found[1].lower(): unescape(found[2] or found[3] or found[4] or "") for found in _ATTRIBUTE.finditer(written)
+        each[1].lower(): unescape(each[2] or each[3] or each[4] or "") for each in _ATTRIBUTE.finditer(source)
     }
-    empty = name in VOID or written.rstrip().endswith("/")
+    empty = name in VOID or source.rstrip().endswith("/")
     return Tag(name.rpartition(":")[2], attributes, match["close"] is not None, empty)

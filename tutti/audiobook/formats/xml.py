@@ -1,4 +1,4 @@
-"""XML as a flat list of elements. Declares nothing, fetches nothing: an entity of one's own is refused."""
+"""Parse XML into a flat list of elements. Fetches nothing; a document that declares entities is refused."""
 
 from dataclasses import dataclass, field
 from xml.parsers import expat
@@ -10,11 +10,11 @@ MAX_ELEMENTS = 500_000
 
 @dataclass(slots=True)
 class Element:
-    """One element without its namespace: its name, its attributes, its own text, those that it is in."""
+    """An element without its namespace, and the pieces of its own text."""
 
     name: str
     attributes: dict[str, str]
-    within: tuple[int, ...]  # numbers of the elements around it, the outermost first
+    ancestors: tuple[int, ...]  # indices in the list, the outermost first
     pieces: list[str] = field(default_factory=list)
 
     @property
@@ -23,25 +23,27 @@ class Element:
 
 
 def elements(data: bytes, name: str) -> list[Element]:
-    """All elements in the order of their start tags. Raises InvalidInput where it is not well formed."""
-    found: list[Element] = []
-    open_: list[int] = []
+    """All elements in the order of their start tags. Raise InvalidInput if the XML is not well-formed."""
+    parsed: list[Element] = []
+    open_elements: list[int] = []
 
     def start(tag: str, attributes: dict[str, str]) -> None:
-        if len(found) >= MAX_ELEMENTS or len(open_) > 200:
-            raise InvalidInput(f"{name} has more elements than any book needs", param="book")
-        found.append(Element(_local(tag), {_local(key): text for key, text in attributes.items()}, tuple(open_)))
-        open_.append(len(found) - 1)
+        if len(parsed) >= MAX_ELEMENTS or len(open_elements) > 200:
+            raise InvalidInput(f"{name} has too many elements", param="book")
+        parsed.append(
+            Element(_local(tag), {_local(key): text for key, text in attributes.items()}, tuple(open_elements))
+        )
+        open_elements.append(len(parsed) - 1)
 
     def end(_: str) -> None:
-        open_.pop()
+        open_elements.pop()
 
     def text(characters: str) -> None:
-        if open_:
-            found[open_[-1]].pieces.append(characters)
+        if open_elements:
+            parsed[open_elements[-1]].pieces.append(characters)
 
     def refuse(*_: object) -> None:
-        raise InvalidInput(f"{name} declares entities of its own; such books are not read", param="book")
+        raise InvalidInput(f"{name} declares XML entities; such books are refused", param="book")
 
     parser = expat.ParserCreate(namespace_separator=" ")
     parser.buffer_text = True
@@ -53,9 +55,9 @@ def elements(data: bytes, name: str) -> list[Element]:
         parser.Parse(data, True)
     except expat.ExpatError as exc:
         raise InvalidInput(f"{name} is not well-formed XML: {exc}", param="book") from exc
-    except (LookupError, ValueError) as exc:  # an encoding that nobody knows
+    except (LookupError, ValueError) as exc:  # unknown encoding
         raise InvalidInput(f"{name} cannot be decoded: {exc}", param="book") from exc
-    return found
+    return parsed
 
 
 def _local(name: str) -> str:

@@ -1,7 +1,7 @@
-"""Long readings that nobody waits for: kept on disk, gone on with after a restart, behind whoever listens."""
+"""Background jobs that make audiobooks: stored on disk, resumed after a restart, served after all listeners."""
 
-from tutti.audiobook.jobs.job import Job, State
-from tutti.audiobook.jobs.runner import Wish
-from tutti.audiobook.jobs.service import Jobs, Limits
+from tutti.audiobook.jobs.job import AudiobookJob, JobState
+from tutti.audiobook.jobs.runner import JobSpec
+from tutti.audiobook.jobs.service import JobLimits, JobService
 
-__all__ = ["Job", "Jobs", "Limits", "State", "Wish"]
+__all__ = ["AudiobookJob", "JobLimits", "JobService", "JobSpec", "JobState"]

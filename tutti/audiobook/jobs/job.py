@@ -1,29 +1,29 @@
-"""A job as it is kept."""
+"""A job as it is stored, and the progress of a running one."""
 
 import json
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from tutti.audiobook import Progress
-from tutti.captions import Kind
+from tutti.audiobook.narrate import NarrationProgress
+from tutti.captions import CaptionFormat
 from tutti.speech import SpeechParams
 
-State = Literal["queued", "running", "paused", "done", "failed", "cancelled"]
-ENDED: tuple[State, ...] = ("paused", "done", "failed", "cancelled")  # nothing more happens by itself
+JobState = Literal["queued", "running", "paused", "done", "failed", "cancelled"]
+ENDED: tuple[JobState, ...] = ("paused", "done", "failed", "cancelled")  # no further change without a request
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class AudiobookJob:
     """One book to be read for one caller."""
 
     id: str
-    owner: str  # who may see it: the name of an API key, "" where none are set
-    caller: str  # who shares the device fairly with others
+    owner: str  # the API key that may see it, by name; "" if the server has no keys
+    caller: str  # for the fair share of the device
     created_s: float  # seconds since 1970
-    name: str  # of the file that the book came in
+    name: str  # of the stored book file
     encoding: str | None
-    suffix: str  # of the audio
-    captions: Kind | None
+    suffix: str  # of the audio file
+    captions: CaptionFormat | None
     captions_by_word: bool
     params: SpeechParams
     title: str
@@ -31,16 +31,19 @@ class Job:
     n_chapters: int
     n_characters: int
     notes: tuple[str, ...] = ()
-    state: State = "queued"
+    state: JobState = "queued"
     error: tuple[str, str] | None = None  # code and message
     duration_s: float | None = None
 
-    def dumped(self) -> str:
+    def to_json(self) -> str:
         return json.dumps(asdict(self))
 
     @classmethod
-    def loaded(cls, text: str) -> "Job":
+    def from_json(cls, text: str) -> "AudiobookJob":
         fields: dict[str, Any] = json.loads(text)
+        if "voicing" in fields:  # older versions: another key, and `names` for `voice_names`
+            fields["params"] = fields.pop("voicing")
+            fields["params"]["voice_names"] = fields["params"].pop("names")
         fields["params"] = SpeechParams(**fields["params"])
         fields["notes"] = tuple(fields["notes"])
         fields["error"] = tuple(fields["error"]) if fields["error"] else None
@@ -48,22 +51,22 @@ class Job:
 
 
 @dataclass(slots=True)
-class Run:
-    """A job under way: how far it is, and how fast it came there."""
+class RunningJob:
+    """How far a running job is, and how fast it came there."""
 
     started_s: float  # monotonic
-    progress: Progress | None = None
-    first: Progress | None = None  # when this run began
-    writing: bool = False  # all is spoken
+    progress: NarrationProgress | None = None
+    initial: NarrationProgress | None = None  # progress at the start of this run
+    writing: bool = False  # everything is spoken, the files are being written
 
-    def told(self, progress: Progress) -> None:
-        self.first = self.first or progress
+    def update(self, progress: NarrationProgress) -> None:
+        self.initial = self.initial or progress
         self.progress = progress
 
     def left_s(self, now_s: float) -> float | None:
-        """How long the rest will take, if it goes on as it has since this run began."""
-        if self.progress is None or self.first is None:
+        """Estimate the remaining seconds from the speed of this run."""
+        if self.progress is None or self.initial is None:
             return None
-        n_done = self.progress.n_characters - self.first.n_characters
+        n_done = self.progress.n_characters - self.initial.n_characters
         n_left = self.progress.of_characters - self.progress.n_characters
         return (now_s - self.started_s) / n_done * n_left if n_done else None

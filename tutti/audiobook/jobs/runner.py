@@ -1,4 +1,4 @@
-"""One job's work: its book taken in, read aloud, and written down."""
+"""Run one job: import its book, speak it, write its files."""
 
 import asyncio
 import os
@@ -13,14 +13,17 @@ from pathlib import Path, PurePath
 from typing import BinaryIO, TypeVar
 
 from tutti.audio.tagged import container
-from tutti.audiobook import Captions, Finished, Journal, Passage, Progress, Speaker, finish, passages, read
 from tutti.audiobook.book import Book
+from tutti.audiobook.export import CaptionFile, ExportResult, export_book
+from tutti.audiobook.fingerprint import fingerprint
 from tutti.audiobook.formats import read_book
-from tutti.audiobook.jobs.job import Job, Run
-from tutti.audiobook.params import fingerprint
-from tutti.audiobook.passages import check_marks
-from tutti.captions import Kind
+from tutti.audiobook.jobs.job import AudiobookJob, RunningJob
+from tutti.audiobook.journal import Journal
+from tutti.audiobook.narrate import NarrationProgress, SpeechEngine, narrate
+from tutti.audiobook.passages import Passage, check_marks, passages
+from tutti.captions import CaptionFormat
 from tutti.errors import StorageFull
+from tutti.files import atomic_write
 from tutti.speech import SpeechParams
 
 Value = TypeVar("Value")
@@ -28,12 +31,12 @@ Sound = Callable[[], Mapping[str, object]]
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
-    """What a caller wants of a book."""
+class JobSpec:
+    """How a caller wants a book to be read and written."""
 
     params: SpeechParams
-    suffix: str
-    captions: Kind | None = None
+    suffix: str  # of the audio file
+    captions: CaptionFormat | None = None
     captions_by_word: bool = False
     encoding: str | None = None
     title: str | None = None
@@ -41,59 +44,64 @@ class Wish:
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
-    """What a job came to."""
+class JobResult:
+    """The outcome of a finished job."""
 
     duration_s: float
     notes: tuple[str, ...]
 
 
-class Stopped(Exception):
-    """A thread was told to leave its work."""
+class _ExportStopped(Exception):
+    """The job was cancelled while its files were being written."""
 
 
-class Studio:
-    """Owns the threads in which books are opened and audio files written: both are long for an event loop."""
+class JobRunner:
+    """Owns the threads that parse books and write audio files, which would block an event loop."""
 
-    def __init__(self, engine: Speaker, n_threads: int, passages_at_once: Callable[[], int], sound: Sound) -> None:
-        """`sound` tells what else makes the sound: when it changes, a job that was begun starts over."""
+    def __init__(self, engine: SpeechEngine, n_threads: int, passages_at_once: Callable[[], int], sound: Sound) -> None:
+        """`sound` returns the settings that change how a text sounds; if they change, a job starts over."""
         self._engine = engine
         self._passages_at_once = passages_at_once
         self._sound = sound
-        self._threads = ThreadPoolExecutor(n_threads, "books", initializer=_step_back)
+        self._threads = ThreadPoolExecutor(n_threads, "books", initializer=_lower_priority)
 
-    async def take(self, place: Path, source: BinaryIO, name: str, wish: Wish) -> Book:
-        """The book, checked, and copied into the folder of its job."""
-        return await self._aside(partial(_taken, place, source, name, wish))
+    async def import_book(self, folder: Path, source: BinaryIO, name: str, spec: JobSpec) -> Book:
+        """Parse and check a book, and copy its file into the folder of its job."""
+        return await self._in_thread(partial(_import_book, folder, source, name, spec))
 
-    async def make(self, job: Job, place: Path, run: Run, tell: Callable[[], None]) -> Made:
-        """Reads what is not yet read and writes the files; `run` knows how far it is, `tell` says that it changed."""
-        book = await self._aside(partial(_book, place, job))
+    async def run(
+        self, job: AudiobookJob, folder: Path, running: RunningJob, on_change: Callable[[], None]
+    ) -> JobResult:
+        """Speak what is missing and write the files; update `running` and call `on_change` on the way."""
+        book = await self._in_thread(partial(_stored_book, folder, job))
         plan = list(passages(book.chapters))
+        sound = await self._in_thread(self._sound)
 
-        def told(progress: Progress) -> None:
-            run.told(progress)
-            tell()
+        def on_progress(progress: NarrationProgress) -> None:
+            running.update(progress)
+            on_change()
 
-        async with self._journal(place, fingerprint(job.params, book.chapters, plan, self._sound())) as journal:
-            at_once = self._passages_at_once()
-            await read(self._engine, book, plan, job.params, journal, at_once=at_once, told=told, caller=job.caller)
-            run.writing = True
-            tell()
-            finished = await self._written(job, place, book, plan, journal)
-            notes = await self._aside(partial(_notes, job, journal, finished))
-            await self._aside(journal.remove)
-        return Made(finished.duration_s, notes)
+        async with self._journal(folder, fingerprint(job.params, book.chapters, plan, sound)) as journal:
+            await narrate(
+                *(self._engine, book, plan, job.params, journal),
+                at_once=self._passages_at_once(), on_progress=on_progress, caller=job.caller,
+            )  # fmt: skip
+            running.writing = True
+            on_change()
+            result = await self._export(job, folder, book, plan, journal)
+            notes = await self._in_thread(partial(_notes, job, journal, result))
+            await self._in_thread(journal.remove)
+        return JobResult(result.duration_s, notes)
 
     def close(self) -> None:
         self._threads.shutdown(cancel_futures=True)
 
     @asynccontextmanager
-    async def _journal(self, place: Path, kept: str) -> AsyncIterator[Journal]:
-        opening = asyncio.ensure_future(self._aside(partial(Journal, place / "reading", kept)))
+    async def _journal(self, folder: Path, fingerprint: str) -> AsyncIterator[Journal]:
+        opening = asyncio.ensure_future(self._in_thread(partial(Journal, folder / "reading", fingerprint)))
         try:
             journal = await asyncio.shield(opening)
-        except asyncio.CancelledError:  # a thread cannot be stopped from outside
+        except asyncio.CancelledError:  # a thread cannot be cancelled
             (await opening).close()
             raise
         try:
@@ -101,76 +109,76 @@ class Studio:
         finally:
             journal.close()
 
-    async def _written(self, job: Job, place: Path, book: Book, plan: Sequence[Passage], journal: Journal) -> Finished:
-        """The files; the thread that writes them asks after each passage whether it shall go on."""
-        leave = threading.Event()
+    async def _export(
+        self, job: AudiobookJob, folder: Path, book: Book, plan: Sequence[Passage], journal: Journal
+    ) -> ExportResult:
+        """Write the files in a thread, which checks after each passage whether the job was cancelled."""
+        cancelled = threading.Event()
 
         def check(_: int) -> None:
-            if leave.is_set():
-                raise Stopped
+            if cancelled.is_set():
+                raise _ExportStopped
 
         captions = None
         if job.captions:
-            captions = Captions(file_of(job, place, "captions"), job.captions, job.captions_by_word)
-        audio = file_of(job, place, "audio")
-        write = partial(finish, book, plan, journal, audio, container(job.suffix), captions, told=check)
-        writing = asyncio.ensure_future(self._aside(write))
+            captions = CaptionFile(output_path(job, folder, "captions"), job.captions, job.captions_by_word)
+        audio = output_path(job, folder, "audio")
+        export = partial(export_book, book, plan, journal, audio, container(job.suffix), captions, on_written=check)
+        writing = asyncio.ensure_future(self._in_thread(export))
         try:
             return await asyncio.shield(writing)
         except asyncio.CancelledError:
-            leave.set()
+            cancelled.set()
             await asyncio.gather(writing, return_exceptions=True)
             raise
 
-    async def _aside(self, act: Callable[[], Value]) -> Value:
-        return await asyncio.get_running_loop().run_in_executor(self._threads, act)
+    async def _in_thread(self, function: Callable[[], Value]) -> Value:
+        return await asyncio.get_running_loop().run_in_executor(self._threads, function)
 
 
-def file_of(job: Job, place: Path, what: str) -> Path:
-    """Where the audio or the captions of a job lie."""
-    return place / (f"captions.{job.captions}" if what == "captions" else f"audio{job.suffix}")
+def output_path(job: AudiobookJob, folder: Path, which: str) -> Path:
+    """The path of a job's "audio" or "captions"."""
+    return folder / (f"captions.{job.captions}" if which == "captions" else f"audio{job.suffix}")
 
 
-def kept_name(name: str) -> str:
-    """What a book is kept under: nothing of its caller's name for it but the suffix."""
+def stored_name(name: str) -> str:
+    """The name a book is stored under: only the suffix comes from the caller."""
     return f"book{PurePath(name).suffix.lower()}"
 
 
-def _taken(place: Path, source: BinaryIO, name: str, wish: Wish) -> Book:
-    book = read_book(source, name, wish.encoding)
-    check_marks(book.chapters, wish.params.voice_names)
+def _import_book(folder: Path, source: BinaryIO, name: str, spec: JobSpec) -> Book:
+    book = read_book(source, name, spec.encoding)
+    check_marks(book.chapters, spec.params.voice_names)
     source.seek(0)
     try:
-        place.mkdir()
-        with (place / kept_name(name)).open("wb") as file:
+        folder.mkdir()
+        with atomic_write(folder / stored_name(name)) as file:
             shutil.copyfileobj(source, file)
-            file.flush()
-            os.fsync(file.fileno())
     except OSError as exc:
-        shutil.rmtree(place, ignore_errors=True)
-        raise StorageFull(f"the server cannot keep this book: {exc.strerror}") from exc
+        shutil.rmtree(folder, ignore_errors=True)
+        raise StorageFull(f"the server cannot store this book: {exc.strerror}") from exc
     return book
 
 
-def _book(place: Path, job: Job) -> Book:
-    with (place / job.name).open("rb") as file:
+def _stored_book(folder: Path, job: AudiobookJob) -> Book:
+    with (folder / job.name).open("rb") as file:
         book = read_book(file, job.name, job.encoding)
     return replace(book, title=job.title, author=job.author)
 
 
-def _notes(job: Job, journal: Journal, finished: Finished) -> tuple[str, ...]:
-    """What its caller should know about the result."""
-    notes = [*job.notes, *finished.notes]
-    if journal.started_over:
-        notes.append(f"started over: {journal.started_over}")
+def _notes(job: AudiobookJob, journal: Journal, result: ExportResult) -> tuple[str, ...]:
+    """What the caller should know about the result."""
+    notes = [*job.notes, *result.notes]
+    if journal.restart_reason:
+        notes.append(f"started over: {journal.restart_reason}")
     if dropped := journal.dropped():
         shown = ", ".join(f"{symbol} ×{n}" for symbol, n in dropped.most_common(12))
-        notes.append(f"{dropped.total()} symbols could not be said: {shown}")
+        notes.append(f"{dropped.total()} symbols could not be spoken: {shown}")
     return tuple(notes)
 
 
-def _step_back() -> None:
-    """Nobody waits for these threads: on Linux a thread can have a low priority of its own."""
+def _lower_priority() -> None:
+    """Run this thread at nice 10; only Linux has a priority for each thread."""
     if hasattr(os, "sched_setaffinity"):
         with suppress(OSError):
             os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), 10)

@@ -1,4 +1,4 @@
-"""Jobs from their making to their end: one of each caller at a time, a few at once, each from where it was left."""
+"""Create, run, cancel and resume jobs: at most one running job a caller and AT_ONCE in all, the oldest first."""
 
 import asyncio
 import logging
@@ -13,196 +13,201 @@ from typing import BinaryIO, TypeVar
 from uuid import uuid4
 
 from tutti.audio.tagged import container
-from tutti.audiobook import Speaker
-from tutti.audiobook.jobs.job import ENDED, Job, Run
-from tutti.audiobook.jobs.runner import Sound, Studio, Wish, file_of, kept_name
-from tutti.audiobook.jobs.store import Ledger
-from tutti.audiobook.params import other_language
+from tutti.audiobook.jobs.job import ENDED, AudiobookJob, RunningJob
+from tutti.audiobook.jobs.runner import JobRunner, JobSpec, Sound, output_path, stored_name
+from tutti.audiobook.jobs.store import JobStore
+from tutti.audiobook.narrate import SpeechEngine, language_warning
 from tutti.engine.params import check_params
 from tutti.errors import Draining, StorageFull, TooManyJobs, TuttiError, UnknownJob, WrongState
 
-AT_ONCE = 4  # jobs
-BYTES_A_CHARACTER = 4_500  # of the journal and the audio: about 15 characters are said in a second of 48 kB
+AT_ONCE = 4  # jobs that run at a time
+BYTES_A_CHARACTER = 4_500  # of journal and audio together: about 15 characters a second, at 48 kB a second
 log = logging.getLogger(__name__)
 Value = TypeVar("Value")
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
-    """What the jobs of a server may take."""
+class JobLimits:
+    """How many jobs a server stores, and how much disk space they may use."""
 
-    max_jobs: int  # of one owner, whatever their state
-    max_bytes: float  # of all
+    max_jobs: int  # of one owner, in any state
+    max_bytes: float  # of all jobs together
 
 
-class Jobs:
-    """Owns the ledger and the jobs under way. Start it when the engine is warm, close it before the engine."""
+class JobService:
+    """Owns the job store and the running jobs. Start it when the engine is warm, close it before the engine."""
 
     def __init__(
-        self, engine: Speaker, folder: Path, limits: Limits, *, passages_at_once: Callable[[], int], sound: Sound = dict
+        self,
+        engine: SpeechEngine,
+        folder: Path,
+        limits: JobLimits,
+        *,
+        passages_at_once: Callable[[], int],
+        sound: Sound = dict,
     ) -> None:
         self._folder = folder
         self._limits = limits
-        self._studio = Studio(engine, AT_ONCE, passages_at_once, sound)
-        self._ledger: Ledger | None = None
+        self._runner = JobRunner(engine, AT_ONCE, passages_at_once, sound)
+        self._store: JobStore | None = None
         self._opening = asyncio.Lock()
-        self._jobs: dict[str, Job] = {}
-        self._runs: dict[str, Run] = {}
+        self._jobs: dict[str, AudiobookJob] = {}
+        self._running: dict[str, RunningJob] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
-        self._news: dict[str, asyncio.Event] = {}
+        self._changes: dict[str, asyncio.Event] = {}
         self._closing = False
-        self._desk = ThreadPoolExecutor(1, "jobs")  # the ledger's calls keep their order
+        self._disk = ThreadPoolExecutor(1, "jobs")  # one thread: calls of the store keep their order
 
     async def start(self) -> None:
-        """Goes on with what was under way when the server last went down."""
+        """Resume the jobs that were running when the server stopped."""
         if (self._folder / "jobs.sqlite").exists():
             try:
-                await self._opened()
+                await self._open()
             except TuttiError as exc:
                 log.error("jobs are off: %s", exc.message)
-            self._pump()
+            self._start_jobs()
 
     async def close(self) -> None:
-        """Stops the work; what was under way is under way again at the next start."""
+        """Stop all jobs; the next start resumes them."""
         self._closing = True
-        for event in self._news.values():
+        for event in self._changes.values():
             event.set()
         for task in self._tasks.values():
             task.cancel()
         await asyncio.gather(*self._tasks.values(), return_exceptions=True)
-        self._studio.close()
-        if self._ledger is not None:
-            await self._at_desk(self._ledger.close)
-        self._desk.shutdown()
+        self._runner.close()
+        if self._store is not None:
+            await self._on_disk(self._store.close)
+        self._disk.shutdown()
 
-    # -- what callers ask ----------------------------------------------------------------------------------------
+    # -- requests ------------------------------------------------------------------------------------------------
 
     async def create(
-        self, owner: str, caller: str, source: BinaryIO, name: str, wish: Wish, admit: Callable[[int], None]
-    ) -> Job:
-        """Takes a book in. Whatever is wrong with it shows now, not in the middle of the night.
+        self, owner: str, caller: str, source: BinaryIO, name: str, spec: JobSpec, admit: Callable[[int], None]
+    ) -> AudiobookJob:
+        """Check and store a book, and queue its job.
 
-        `admit` is told how many characters it has, and raises where its caller may not ask for so many.
+        `admit` gets the number of characters, and raises if the caller may not request that many.
         """
         if self._closing:
-            raise Draining("the server is going down and takes no new work")
-        ledger = await self._opened()
-        container(wish.suffix)
-        check_params(wish.params)
-        await self._check_room(ledger, owner)
+            raise Draining("the server is shutting down and accepts no new jobs")
+        store = await self._open()
+        container(spec.suffix)
+        check_params(spec.params)
+        await self._check_limits(store, owner)
         id = uuid4().hex
-        book = await self._studio.take(ledger.place(id), source, name, wish)
+        book = await self._runner.import_book(store.job_folder(id), source, name, spec)
         try:
             admit(book.n_characters)
-            await self._check_disk(ledger, book.n_characters)
-            warning = other_language(book, wish.params)
-            job = Job(
-                id, owner, caller, time.time(), kept_name(name), wish.encoding, wish.suffix, wish.captions,
-                wish.captions_by_word, wish.params, wish.title or book.title, wish.author or book.author,
+            await self._check_disk(store, book.n_characters)
+            warning = language_warning(book, spec.params)
+            job = AudiobookJob(
+                id, owner, caller, time.time(), stored_name(name), spec.encoding, spec.suffix, spec.captions,
+                spec.captions_by_word, spec.params, spec.title or book.title, spec.author or book.author,
                 len(book.chapters), book.n_characters, (*book.notes, *([warning] if warning else [])),
             )  # fmt: skip
             await self._save(job)
         except BaseException:
-            shutil.rmtree(ledger.place(id), ignore_errors=True)
+            shutil.rmtree(store.job_folder(id), ignore_errors=True)
             raise
-        self._pump()
+        self._start_jobs()
         return self._jobs[id]
 
-    def all(self, owner: str) -> list[Job]:
+    def all(self, owner: str) -> list[AudiobookJob]:
         """The jobs of one owner, the newest first."""
         return [job for job in reversed(self._jobs.values()) if job.owner == owner]
 
-    def get(self, owner: str, id: str) -> Job:
+    def get(self, owner: str, id: str) -> AudiobookJob:
         job = self._jobs.get(id)
         if job is None or job.owner != owner:
             raise UnknownJob(f"no job {id[:40]!r}", param="id")
         return job
 
-    def run(self, id: str) -> Run | None:
-        """How a job under way is doing."""
-        return self._runs.get(id)
+    def running(self, id: str) -> RunningJob | None:
+        """The progress of a job, if it runs."""
+        return self._running.get(id)
 
-    async def cancel(self, owner: str, id: str) -> Job:
-        """Stops a job; what was spoken stays until it is deleted, so that it can be gone on with."""
+    async def cancel(self, owner: str, id: str) -> AudiobookJob:
+        """Stop a job; spoken passages stay, so that it can be resumed."""
         job = self.get(owner, id)
         if job.state == "done":
-            raise WrongState("the job is done; delete it if it is not wanted", param="id")
-        # First of all, so that nobody starts it again.
+            raise WrongState("the job is done; delete it if you do not need it", param="id")
+        # Before anything is awaited, so that the job is not started again.
         self._jobs[id] = job = replace(job, state="cancelled", error=None)
         await self._stop(id)
         return await self._save(job)
 
-    async def resume(self, owner: str, id: str) -> Job:
-        """Goes on with a job that was paused, cancelled or failed, from the last passage that was kept."""
+    async def resume(self, owner: str, id: str) -> AudiobookJob:
+        """Queue a paused, cancelled or failed job again; stored passages are not spoken again."""
         job = self.get(owner, id)
         if job.state == "done":
-            raise WrongState("the job is done; nothing is left to do", param="id")
+            raise WrongState("the job is done; there is nothing to resume", param="id")
         if job.state in ENDED:
             await self._save(replace(job, state="queued", error=None))
-            self._pump()
+            self._start_jobs()
         return self._jobs[id]
 
     async def delete(self, owner: str, id: str) -> None:
-        """The job and its files."""
+        """Stop a job, and delete it with its files."""
         self._jobs[id] = replace(self.get(owner, id), state="cancelled")
         await self._stop(id)
         self._jobs.pop(id, None)
-        ledger = await self._opened()
-        await self._at_desk(partial(ledger.remove, id))
-        self._tell(id)
+        store = await self._open()
+        await self._on_disk(partial(store.remove, id))
+        self._notify(id)
 
-    def file(self, owner: str, id: str, what: str) -> Path:
-        """The finished audio or captions."""
+    def file(self, owner: str, id: str, which: str) -> Path:
+        """The path of the finished "audio" or "captions"."""
         job = self.get(owner, id)
         if job.state != "done":
-            raise WrongState(f"the job is {job.state}; its files are there when it is done", param="id")
-        if what == "captions" and job.captions is None:
-            raise UnknownJob("this job was asked for no captions; ask with captions=srt, vtt or json", param="id")
-        assert self._ledger is not None
-        return file_of(job, self._ledger.place(id), what)
+            raise WrongState(f"the job is {job.state}; its files exist once it is done", param="id")
+        if which == "captions" and job.captions is None:
+            raise UnknownJob("this job has no captions; create it with captions=srt, vtt or json", param="id")
+        assert self._store is not None
+        return output_path(job, self._store.job_folder(id), which)
 
-    async def watch(self, owner: str, id: str) -> AsyncGenerator[Job]:
-        """The job now and after each change, until it has ended, is deleted, or the server goes down."""
+    async def watch(self, owner: str, id: str) -> AsyncGenerator[AudiobookJob]:
+        """Yield the job now and after each change, until it has ended or is deleted, or the server stops."""
         self.get(owner, id)
         while (job := self._jobs.get(id)) is not None:
-            event = self._news.setdefault(id, asyncio.Event())
+            event = self._changes.setdefault(id, asyncio.Event())
             yield job
             if job.state in ENDED or self._closing:
                 return
             await event.wait()
 
-    # -- one job -------------------------------------------------------------------------------------------------
+    # -- running -------------------------------------------------------------------------------------------------
 
-    def _pump(self) -> None:
-        """Starts what may start: the oldest of each caller, as long as there is room."""
+    def _start_jobs(self) -> None:
+        """Start the oldest waiting job of each caller, while fewer than AT_ONCE run."""
         busy = {self._jobs[id].caller for id in self._tasks if id in self._jobs}
         for job in list(self._jobs.values()):
             if self._closing or len(self._tasks) >= AT_ONCE:
                 return
             if job.state in ("queued", "running") and job.id not in self._tasks and job.caller not in busy:
                 busy.add(job.caller)
-                self._tasks[job.id] = asyncio.create_task(self._worked(job.id))
+                self._tasks[job.id] = asyncio.create_task(self._run(job.id))
 
-    async def _worked(self, id: str) -> None:
-        run = self._runs[id] = Run(time.monotonic())
+    async def _run(self, id: str) -> None:
+        running = self._running[id] = RunningJob(time.monotonic())
         try:
             job = await self._save(replace(self._jobs[id], state="running", error=None))
-            place = (await self._opened()).place(id)
-            made = await self._studio.make(job, place, run, partial(self._tell, id))
-            await self._save(replace(job, state="done", duration_s=made.duration_s, notes=made.notes))
+            folder = (await self._open()).job_folder(id)
+            result = await self._runner.run(job, folder, running, partial(self._notify, id))
+            await self._save(replace(job, state="done", duration_s=result.duration_s, notes=result.notes))
         except (StorageFull, Draining) as exc:
-            await self._ended(replace(self._jobs[id], state="paused", error=(exc.code, exc.message)))
+            await self._stopped(replace(self._jobs[id], state="paused", error=(exc.code, exc.message)))
         except TuttiError as exc:
-            await self._ended(replace(self._jobs[id], state="failed", error=(exc.code, exc.message)))
+            await self._stopped(replace(self._jobs[id], state="failed", error=(exc.code, exc.message)))
         except Exception:
             log.exception("job failed id=%s", id)
-            error = ("internal_error", "the server failed on this job; its log says more under the job's id")
-            await self._ended(replace(self._jobs[id], state="failed", error=error))
+            error = ("internal_error", "the server failed on this job; see its log for the job's id")
+            await self._stopped(replace(self._jobs[id], state="failed", error=error))
         finally:
             self._tasks.pop(id, None)
-            self._runs.pop(id, None)
-            self._tell(id)
-            self._pump()
+            self._running.pop(id, None)
+            self._notify(id)
+            self._start_jobs()
 
     async def _stop(self, id: str) -> None:
         task = self._tasks.get(id)
@@ -210,50 +215,52 @@ class Jobs:
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
 
-    async def _ended(self, job: Job) -> None:
+    async def _stopped(self, job: AudiobookJob) -> None:
+        """Record a job that was paused or failed."""
         log.warning("job %s id=%s code=%s", job.state, job.id, job.error[0] if job.error else "-")
         try:
             await self._save(job)
         except StorageFull:
-            self._jobs[job.id] = job  # not on a disk that is full, but whoever asks is told
+            self._jobs[job.id] = job  # the disk is full; clients still see the state
 
-    # -- the ledger and the disk ---------------------------------------------------------------------------------
+    # -- disk ----------------------------------------------------------------------------------------------------
 
-    async def _opened(self) -> Ledger:
+    async def _open(self) -> JobStore:
         async with self._opening:
-            if self._ledger is None:
-                ledger = await self._at_desk(partial(Ledger, self._folder))
-                self._jobs = {job.id: job for job in await self._at_desk(ledger.all)}
-                self._ledger = ledger
-        return self._ledger
+            if self._store is None:
+                store = await self._on_disk(partial(JobStore, self._folder))
+                self._jobs = {job.id: job for job in await self._on_disk(store.all)}
+                self._store = store
+        return self._store
 
-    async def _save(self, job: Job) -> Job:
-        ledger = await self._opened()
-        await self._at_desk(partial(ledger.save, job))
+    async def _save(self, job: AudiobookJob) -> AudiobookJob:
+        store = await self._open()
+        await self._on_disk(partial(store.save, job))
         self._jobs[job.id] = job
-        self._tell(job.id)
+        self._notify(job.id)
         return job
 
-    async def _check_room(self, ledger: Ledger, owner: str) -> None:
+    async def _check_limits(self, store: JobStore, owner: str) -> None:
         n_jobs = sum(job.owner == owner for job in self._jobs.values())
         if n_jobs >= self._limits.max_jobs:
-            raise TooManyJobs(f"{n_jobs} jobs are kept for you, the most there may be; delete some (TUTTI_MAX_JOBS)")
-        n_bytes = await self._at_desk(ledger.n_bytes)
+            raise TooManyJobs(f"you have {n_jobs} jobs, the limit (TUTTI_MAX_JOBS); delete some and try again")
+        n_bytes = await self._on_disk(store.n_bytes)
         if n_bytes >= self._limits.max_bytes:
             raise TooManyJobs(
-                f"all jobs hold {n_bytes / 1e9:.1f} GB, the most they may; delete some (TUTTI_MAX_JOBS_GB)"
+                f"all jobs use {n_bytes / 1e9:.1f} GB, the limit (TUTTI_MAX_JOBS_GB); delete some and try again"
             )
 
-    async def _check_disk(self, ledger: Ledger, n_characters: int) -> None:
-        needed, free = n_characters * BYTES_A_CHARACTER, await self._at_desk(ledger.free_bytes)
+    async def _check_disk(self, store: JobStore, n_characters: int) -> None:
+        needed, free = n_characters * BYTES_A_CHARACTER, await self._on_disk(store.free_bytes)
         if needed > free:
             raise StorageFull(
                 f"this book needs about {needed / 1e9:.1f} GB on the server's disk, which has {free / 1e9:.1f} GB left"
             )
 
-    async def _at_desk(self, act: Callable[[], Value]) -> Value:
-        return await asyncio.get_running_loop().run_in_executor(self._desk, act)
+    async def _on_disk(self, function: Callable[[], Value]) -> Value:
+        return await asyncio.get_running_loop().run_in_executor(self._disk, function)
 
-    def _tell(self, id: str) -> None:
-        if event := self._news.pop(id, None):
+    def _notify(self, id: str) -> None:
+        """Wake all watchers of this job."""
+        if event := self._changes.pop(id, None):
             event.set()

@@ -1,56 +1,56 @@
-"""Cuts the official ONNX graph: at the frames, so that durations, pitch and energy can be read and changed, and before
-its generator, so that a row can sound stretch by stretch.
+"""Split the official ONNX graph: at the frames, so that durations, pitch and energy can be read and changed, and before
+its generator, so that a row can be delivered span by span.
 
 The names are the same in the fp32 and the int8 file.
 """
 
-import os
 from pathlib import Path
 from typing import NamedTuple
 
 from filelock import FileLock
 
 from tutti.errors import StorageFull, WeightsCorrupt
+from tutti.files import write_file
 
-# What the acoustic half hands over.
+# Outputs of the acoustic half.
 FEATURES = "/encoder/MatMul_1_output_0"  # [1, 512, T]
 F0 = "/encoder/Reshape_output_0"  # [1, 2T]
 ENERGY = "/encoder/Reshape_1_output_0"  # [1, 2T]
 DURATIONS = "/encoder/Clip_output_0"  # [1, n]
-# What the generator is fed with. The rest of the vocoder is cheap, so that it can see the whole row before any sound.
+# Inputs of the generator. The rest of the vocoder is cheap enough to run over the whole row before the first span.
 DECODED = "/decoder/decoder/decode.3/Div_4_output_0"  # [1, 512, 2T]
 WAVE = "/decoder/decoder/generator/Reshape_3_output_0"  # [1, 600T + 20] the harmonics of the pitch, before their STFT
 SPECTRUM = "/decoder/decoder/generator/STFT_output_0"  # [1, 120T + 1, 11, 2]
-SOURCE = "/decoder/decoder/generator/Concat_3_output_0"  # [1, 22, 120T + 1] the same as magnitudes, then angles
+SOURCE = "/decoder/decoder/generator/Concat_3_output_0"  # [1, 22, 120T + 1] magnitudes, then angles
 
 
 class Graphs(NamedTuple):
-    """The three parts of the official graph, and what a stretch needs: its last part with norms that can be told."""
+    """The three parts of the official graph, and two graphs for spans."""
 
     acoustic: Path  # token ids, style, speed -> features, pitch, energy, durations
     decoding: Path  # features, pitch, energy, style -> decoded, wave
     generating: Path  # decoded, wave, style -> samples
     spectrum: Path  # wave -> spectrum
-    stretching: Path  # see there; from decoded and source
+    incremental: Path  # the generator from decoded and source, with statistics as inputs: incremental/rewrite.py
 
 
-def graphs(official: Path) -> Graphs:
-    """The parts, kept beside the official file; cut at first use."""
-    found = Graphs(*(official.with_suffix(f".{name}.onnx") for name in Graphs._fields))
-    if all(path.exists() for path in found):
-        return found
+def split_graphs(official: Path) -> Graphs:
+    """The parts, stored next to the official file; written at first use."""
+    paths = Graphs(*(official.with_suffix(f".{name}.onnx") for name in Graphs._fields))
+    if all(path.exists() for path in paths):
+        return paths
     with FileLock(official.with_suffix(".cut.lock")):
-        if not all(path.exists() for path in found):
-            _cut(official, found)
-    return found
+        if not all(path.exists() for path in paths):
+            _split(official, paths)
+    return paths
 
 
-def _cut(official: Path, paths: Graphs) -> None:
+def _split(official: Path, paths: Graphs) -> None:
     import onnx
     from google.protobuf.message import DecodeError
     from onnx.utils import Extractor
 
-    from tutti.model.onnx.incremental.rewrite import stretching
+    from tutti.model.onnx.incremental.rewrite import make_incremental
 
     try:
         whole = onnx.load(official)
@@ -64,8 +64,8 @@ def _cut(official: Path, paths: Graphs) -> None:
         decoding = extractor.extract_model([FEATURES, F0, ENERGY, style], [DECODED, WAVE])
         generating = extractor.extract_model([DECODED, WAVE, style], outputs)
         spectrum = extractor.extract_model([WAVE], [SPECTRUM])
-        told = stretching(extractor.extract_model([DECODED, SOURCE, style], outputs))
-        parts = (acoustic, decoding, generating, spectrum, told)
+        incremental = make_incremental(extractor.extract_model([DECODED, SOURCE, style], outputs))
+        parts = (acoustic, decoding, generating, spectrum, incremental)
     except (DecodeError, IndexError, KeyError, ValueError) as exc:
         raise WeightsCorrupt(f"{official} is not Kokoro's official graph ({exc}); run: tutti pull --verify") from exc
     for path, part in zip(paths, parts, strict=True):
@@ -73,13 +73,7 @@ def _cut(official: Path, paths: Graphs) -> None:
 
 
 def _write(data: bytes, path: Path) -> None:
-    partial = path.with_suffix(f".{os.getpid()}.partial")
     try:
-        with partial.open("wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        partial.replace(path)
+        write_file(path, data)
     except OSError as exc:
-        partial.unlink(missing_ok=True)
         raise StorageFull(f"cannot write {path} ({len(data) >> 20} MiB): {exc.strerror}") from exc

@@ -1,4 +1,4 @@
-"""API keys: kept only as hashes, compared in constant time."""
+"""API keys, stored as hashes and compared in constant time."""
 
 from collections.abc import Iterable
 from hashlib import sha256
@@ -12,24 +12,24 @@ from tutti.server.errors import InvalidKey
 PREFIX = "sha256:"
 
 
-class Keys:
-    """Who may ask for speech. With no key set, anyone; then whatever a client sends for one is fine."""
+class ApiKeys:
+    """The keys of this server. If there are none, every request is accepted with any key or none."""
 
     def __init__(self, keys: Iterable[SecretStr]) -> None:
         self._hashes = [_hash(key.get_secret_value()) for key in keys]
 
     def caller(self, authorization: str) -> str:
-        """A name for whoever sent this header, the same for the same key; "" where no keys are set."""
+        """Return an id for the key in this header; "" if the server has no keys. Raise InvalidKey if it is unknown."""
         if not self._hashes:
             return ""
         scheme, _, key = authorization.strip().partition(" ")
         if scheme.lower() != "bearer" or not key.strip():
             raise InvalidKey("this server needs an API key; send it as: Authorization: Bearer <key>")
-        given = sha256(key.strip().encode("utf-8", "surrogateescape")).hexdigest()
-        # Every hash is compared, so that the time tells nothing.
-        if sum(compare_digest(given, known) for known in self._hashes) == 0:
-            raise InvalidKey("this API key is not one of this server's")
-        return given[:12]
+        digest = sha256(key.strip().encode("utf-8", "surrogateescape")).hexdigest()
+        # Compare every hash, so that the time reveals nothing.
+        if sum(compare_digest(digest, known) for known in self._hashes) == 0:
+            raise InvalidKey("unknown API key")
+        return digest[:12]
 
 
 def _hash(key: str) -> str:

@@ -1,22 +1,23 @@
-"""The way in: who may ask for work, how often, and how much of a body is read."""
+"""Ingress middleware: API key, state of the server, rate limit, size of the body."""
 
 import asyncio
 from collections.abc import Sequence
 
 from starlette.datastructures import Headers
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from tutti.errors import InvalidInput, TuttiError
-from tutti.server.errors import NotJson, TooLarge, answer
-from tutti.server.middleware.auth import Keys
+from tutti.server.body_limit import limit_body, read_body, refuse_compressed, replay_body
+from tutti.server.errors import TooLarge, error_response
+from tutti.server.middleware.auth import ApiKeys
 from tutti.server.service import Service
 
-KEY = "openai-insecure-api-key."  # a subprotocol with the key in it: browsers cannot send headers with a WebSocket
-AT_ONCE = 8  # requests that begin in one turn of the event loop
-DISCARD_BYTES = 1 << 25  # a refused body up to here is read and dropped, so that its sender can read why
-
-
-STREAMED = "/v1/jobs"  # a book is larger than other bodies; its route reads it piece by piece and keeps count
+# Prefix of the subprotocol that carries the key: browsers cannot send headers with a WebSocket.
+KEY_SUBPROTOCOL = "openai-insecure-api-key."
+# Requests that may start in one turn of the event loop. More would delay the streams that are playing.
+MAX_STARTS_PER_TURN = 8
+DISCARD_BYTES = 1 << 25  # a refused body up to this size is read and dropped, so that the client can read the error
+STREAMED_PATH = "/v1/jobs"  # a book is larger than other bodies: its route reads and limits it itself
 
 
 class WrongOrigin(TuttiError):
@@ -24,100 +25,82 @@ class WrongOrigin(TuttiError):
 
 
 class Ingress:
-    """Stops a POST or a WebSocket at the door where it cannot be served; GET is open to all and costs nothing."""
+    """Refuses POST requests and WebSockets that cannot be served. GET passes: it costs nothing."""
 
-    def __init__(self, app: ASGIApp, service: Service, keys: Keys) -> None:
+    def __init__(self, app: ASGIApp, service: Service, keys: ApiKeys) -> None:
         self._app = app
         self._service = service
         self._keys = keys
-        self._beginning = asyncio.Semaphore(AT_ONCE)
+        self._starting = asyncio.Semaphore(MAX_STARTS_PER_TURN)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "websocket":
-            await self._socket(scope, receive, send)
-            return
-        if scope["type"] != "http" or scope["method"] != "POST":
+            await self._websocket(scope, receive, send)
+        elif scope["type"] == "http" and scope["method"] == "POST":
+            await self._post(scope, receive, send)
+        else:
             await self._app(scope, receive, send)
-            return
+
+    async def _post(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers = Headers(scope=scope)
-        gate = self._service.gate
-        gate.enter()
+        lifecycle = self._service.lifecycle
+        lifecycle.enter()
         try:
-            self._admit(scope, headers)
-            if scope["path"] == STREAMED:
+            caller = self._identify(scope, headers.get("authorization", ""))
+            lifecycle.check()
+            self._service.limits.requests.take(caller)
+            if scope["path"] == STREAMED_PATH:
                 await self._app(scope, receive, send)
                 return
             body = await self._read(headers, receive)
-            async with self._beginning:  # a crowd that comes at once must not hold up those who listen
+            async with self._starting:
                 await asyncio.sleep(0)
             if body is not None:
-                await self._app(scope, _replay(body, receive), send)
+                await self._app(scope, replay_body(body, receive), send)
         except TuttiError as error:
             too_much = int(headers.get("content-length") or DISCARD_BYTES + 1) > DISCARD_BYTES
-            await answer(error, {"connection": "close"} if too_much else None)(scope, receive, send)
+            await error_response(error, {"connection": "close"} if too_much else None)(scope, receive, send)
         finally:
-            gate.leave()
+            lifecycle.leave()
 
-    def _admit(self, scope: Scope, headers: Headers) -> None:
-        """Notes who calls, or raises where the key, the server's state or the rate forbid it."""
-        caller = self._known(scope, headers.get("authorization", ""))
-        self._service.gate.check()
-        self._service.limits.requests.take(caller)
+    async def _websocket(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Check a new session. It is not counted as a request, but each text in it is."""
+        headers = Headers(scope=scope)
+        try:
+            check_origin(headers, self._service.settings.cors_origins)
+            key = next((name for name in scope["subprotocols"] if name.startswith(KEY_SUBPROTOCOL)), "")
+            bearer = f"Bearer {key.removeprefix(KEY_SUBPROTOCOL)}"
+            self._identify(scope, headers.get("authorization") or bearer)
+            self._service.lifecycle.check()
+        except TuttiError as error:
+            await error_response(error)(scope, receive, send)
+        else:
+            await self._app(scope, receive, send)
 
-    def _known(self, scope: Scope, authorization: str) -> str:
-        """Whoever this is, for the log and for fair shares; raises where nobody knows the key."""
+    def _identify(self, scope: Scope, authorization: str) -> str:
+        """Return the caller, for the log and for fair shares; raise if the key is unknown."""
         key = self._keys.caller(authorization)
         caller: str = key or (scope["client"] or ("",))[0]
         scope["state"] |= {"key": key, "caller": caller}
         return caller
 
-    async def _socket(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """A session costs nothing; each text that is said in it counts as a request."""
-        headers = Headers(scope=scope)
-        try:
-            check_origin(headers, self._service.settings.cors_origins)
-            offered = (name.removeprefix(KEY) for name in scope["subprotocols"] if name.startswith(KEY))
-            self._known(scope, headers.get("authorization") or f"Bearer {next(offered, '')}")
-            self._service.gate.check()
-        except TuttiError as error:
-            await answer(error)(scope, receive, send)
-        else:
-            await self._app(scope, receive, send)
-
     async def _read(self, headers: Headers, receive: Receive) -> bytes | None:
-        """The body, or nothing where the client hung up."""
+        """Read the body; None if the client disconnected."""
+        refuse_compressed(headers)
         max_body = self._service.settings.max_body
-        if headers.get("content-encoding", "identity").lower() != "identity":
-            raise NotJson("send the body as plain JSON, not compressed")
+        too_large = TooLarge(f"the body is over {max_body:,} bytes (TUTTI_MAX_BODY)")
         length = headers.get("content-length", "0")
         if not length.isdecimal():
             raise InvalidInput(f"content-length {length[:20]!r} is not a number")
-        body = bytearray()
-        more = True
-        while more and max(int(length), len(body)) <= max_body:
-            message = await receive()
-            if message["type"] != "http.request":
-                return None
-            body += message.get("body", b"")
-            more = message.get("more_body", False)
-        if max(int(length), len(body)) > max_body:
-            raise TooLarge(f"the body is over {max_body:,} bytes (TUTTI_MAX_BODY)")
-        return bytes(body)
+        if int(length) > max_body:
+            raise too_large
+        return await read_body(limit_body(receive, max_body, too_large))
 
 
 def check_origin(headers: Headers, allowed: Sequence[str]) -> None:
-    """Browsers let any page open a WebSocket to anyone; only the server can tell that a page may not."""
+    """Raise unless a page of this origin may connect. Browsers do not restrict WebSockets, so the server must."""
     origin = headers.get("origin")
     if origin is None or "*" in allowed or origin in allowed:
         return
     if origin.partition("://")[2] != headers.get("host", ""):
-        raise WrongOrigin(f"pages of {origin[:100]} may not speak here; list it in TUTTI_CORS_ORIGINS")
-
-
-def _replay(body: bytes, receive: Receive) -> Receive:
-    pending: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
-
-    async def replay() -> Message:
-        return pending.pop() if pending else await receive()
-
-    return replay
+        raise WrongOrigin(f"pages of {origin[:100]} may not connect; add it to TUTTI_CORS_ORIGINS")

@@ -1,4 +1,4 @@
-"""How much one caller may ask: token buckets, on a clock that is passed in."""
+"""Rate limits per caller: token buckets, on a clock that is passed in."""
 
 import time
 from collections import OrderedDict
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from tutti.server.errors import RateLimited
 
-MAX_CALLERS = 10_000  # the least recent are forgotten; a forgotten caller starts with a full bucket
+MAX_CALLERS = 10_000  # the least recently seen are dropped; a dropped caller starts again with a full bucket
 
 
 @dataclass(slots=True)
@@ -16,8 +16,8 @@ class Bucket:
     filled_at: float
 
 
-class Rate:
-    """So many a minute for each caller. A minute's worth may come at once; what is larger than that drains it."""
+class RateLimit:
+    """A limit per minute and caller. The bucket holds one minute's worth; a larger request empties it."""
 
     def __init__(self, per_minute: float, what: str, clock: Callable[[], float] = time.monotonic) -> None:
         self._per_minute = per_minute
@@ -26,7 +26,7 @@ class Rate:
         self._buckets: OrderedDict[str, Bucket] = OrderedDict()
 
     def take(self, caller: str, n: float = 1) -> None:
-        """Takes `n`, or raises RateLimited with the time until they are there."""
+        """Take `n` tokens, or raise RateLimited with the time until they are available."""
         if not self._per_minute:
             return
         now = self._clock()
@@ -34,20 +34,21 @@ class Rate:
         self._buckets.move_to_end(caller)
         if len(self._buckets) > MAX_CALLERS:
             self._buckets.popitem(last=False)
-        a_second = self._per_minute / 60
-        bucket.n_tokens = min(self._per_minute, bucket.n_tokens + (now - bucket.filled_at) * a_second)
+        per_second = self._per_minute / 60
+        bucket.n_tokens = min(self._per_minute, bucket.n_tokens + (now - bucket.filled_at) * per_second)
         bucket.filled_at = now
-        needed = min(n, self._per_minute)  # more than a bucket holds is let through when it is full
+        needed = min(n, self._per_minute)  # more than a bucket holds is accepted when it is full
         if bucket.n_tokens < needed:
             raise RateLimited(
-                f"over {self._per_minute:g} {self._what} a minute", retry_after_s=(needed - bucket.n_tokens) / a_second
+                f"more than {self._per_minute:g} {self._what} per minute",
+                retry_after_s=(needed - bucket.n_tokens) / per_second,
             )
         bucket.n_tokens -= n
 
 
-class Limits:
-    """Requests and characters."""
+class RateLimits:
+    """The limits on requests and on characters."""
 
     def __init__(self, requests: float, characters: float, clock: Callable[[], float] = time.monotonic) -> None:
-        self.requests = Rate(requests, "requests", clock)
-        self.characters = Rate(characters, "characters", clock)
+        self.requests = RateLimit(requests, "requests", clock)
+        self.characters = RateLimit(characters, "characters", clock)

@@ -1,4 +1,4 @@
-"""Side routes that users' configurations name: captions, phonemes, blends."""
+"""Further routes that existing clients call: captions, phonemes, blends of voices."""
 
 import asyncio
 import re
@@ -10,91 +10,102 @@ from fastapi.responses import JSONResponse, Response
 
 from tutti.audio import find_format
 from tutti.errors import InvalidInput
-from tutti.server.aliases import voice_expression
-from tutti.server.disconnect import while_here
-from tutti.server.encoding import whole
-from tutti.server.errors import TooLarge, fields
-from tutti.server.openapi import AUDIO, CAPTIONS, errors
+from tutti.server.aliases import resolve_voice
+from tutti.server.disconnect import cancel_on_disconnect
+from tutti.server.errors import TooLarge, rename_param
+from tutti.server.openapi import AUDIO, CAPTIONS, error_responses
 from tutti.server.request import SpeechRequest
-from tutti.server.responses import caption, captions, headers, line, told
-from tutti.server.routes.openai import begun, cached, chunked, opened
+from tutti.server.responses import (
+    audio_headers,
+    cached_response,
+    caption_lines,
+    caption_object,
+    errors_as_pieces,
+    finish_stream,
+    json_line,
+    start_encoder,
+    start_stream,
+    streaming_response,
+)
 from tutti.server.schemas import CaptionBody, PhonemesBody, PhonemizeBody, VoiceId
 from tutti.server.service import Service
 from tutti.speech import SpeechParams
 from tutti.text import vocab
 from tutti.text.chunk import Chunk
 from tutti.text.language import language
-from tutti.text.marks import bare
+from tutti.text.marks import strip_marks
 from tutti.voices import parse
 
-_SAID = re.compile(r"[^\s" + re.escape("".join(vocab.PUNCTUATION)) + "]+")
+_WORD = re.compile(r"[^\s" + re.escape("".join(vocab.PUNCTUATION)) + "]+")
 LONGEST_WORD = 200  # symbols; more cannot be one word
-MAX_PHONEMIZED = 100_000  # characters: the answer, many times as long, is held in memory
+MAX_PHONEMIZED = 100_000  # characters: the answer is many times as long, and is held in memory
 
 
-def side_routes(service: Service) -> APIRouter:
-    routes = APIRouter(tags=["side routes"])
+def dev_routes(service: Service) -> APIRouter:
+    routes = APIRouter(tags=["captions and phonemes"])
 
-    @routes.post("/dev/captioned_speech", response_class=JSONResponse, responses={**CAPTIONS, **errors(404)})
+    @routes.post("/dev/captioned_speech", response_class=JSONResponse, responses={**CAPTIONS, **error_responses(404)})
     async def captioned_speech(request: Request, body: CaptionBody) -> Response:
-        """Audio and the times of its words: lines of JSON, or one object when `stream` is false."""
-        ask = body.ask(service.cast)
+        """Audio and the times of its words: lines of JSON, or one object if `stream` is false."""
+        speech_request = body.speech_request(service.aliases)
         with_words = body.return_timestamps is not False
-        stream = await opened(service, request, ask)
+        stream = await start_stream(service, request, speech_request)
         if body.stream is False:
-            sound = await while_here(request.receive, whole(stream, service.encoding, service.room()))
-            kind = ask.format.content_type(ask.format.rate(ask.sample_rate))
-            about = headers(service, ask, sound.first, sound.encode_s)
-            return JSONResponse(caption(kind, sound.data, sound.words if with_words else None), headers=about)
-        encoding = await begun(service, stream)
-        pieces = told(captions(stream, encoding, with_words=with_words), line)
-        return chunked(service, request, stream, encoding, pieces, "application/x-ndjson")
+            whole = await finish_stream(service, request, stream)
+            headers = audio_headers(service, speech_request, whole.first, whole.encode_s)
+            words = whole.words if with_words else None
+            return JSONResponse(caption_object(speech_request.content_type, whole.data, words), headers=headers)
+        encoder = await start_encoder(service, stream)
+        pieces = errors_as_pieces(caption_lines(stream, encoder, with_words=with_words), json_line)
+        return streaming_response(service, request, stream, encoder, pieces, "application/x-ndjson")
 
-    @routes.post("/dev/phonemize", responses=errors())
+    @routes.post("/dev/phonemize", responses=error_responses())
     async def phonemize(request: Request, body: PhonemizeBody) -> JSONResponse:
-        """How a text will be said: Kokoro's symbols and their numbers, and the place of each word in the text."""
-        with fields(input="text"):
+        """The pronunciation of a text: Kokoro's symbols and their numbers, and the place of each word in the text."""
+        with rename_param(input="text"):
             if len(body.text) > MAX_PHONEMIZED:
-                raise TooLarge(f"phonemes are shown for up to {MAX_PHONEMIZED:,} characters at a time", param="input")
+                raise TooLarge(f"one request may phonemize {MAX_PHONEMIZED:,} characters", param="input")
             service.check_text(len(body.text), request.state.caller)
             code = language(body.language or "a").code
-            chunks = await while_here(request.receive, read(service, body.text, code, body.lexicon))
-        return await asyncio.to_thread(shown, body.text, chunks)  # thousands of words: not on the event loop
+            chunks = await cancel_on_disconnect(request.receive, phonemize_all(service, body.text, code, body.lexicon))
+        # In a thread: there may be thousands of words.
+        return await asyncio.to_thread(phonemize_response, body.text, chunks)
 
-    @routes.post("/dev/generate_from_phonemes", response_class=Response, responses={**AUDIO, **errors()})
+    @routes.post("/dev/generate_from_phonemes", response_class=Response, responses={**AUDIO, **error_responses()})
     async def generate_from_phonemes(request: Request, body: PhonemesBody) -> Response:
-        """Says phonemes as they are written; WAV."""
-        asked = body.voice.id if isinstance(body.voice, VoiceId) else body.voice
-        voice = voice_expression(asked or service.cast.voice, service.cast.names)
-        speed = 1.0 if body.speed is None else body.speed
-        with fields(input="phonemes"):
-            ask = SpeechRequest(spelled(body.phonemes), SpeechParams(voice, speed=speed), find_format("wav"))
-            return await cached(service, request, ask)
+        """Speak phonemes as they are written; WAV."""
+        name = body.voice.id if isinstance(body.voice, VoiceId) else body.voice
+        voice = resolve_voice(name or service.aliases.default_voice, service.aliases.voices)
+        params = SpeechParams(voice, speed=1.0 if body.speed is None else body.speed)
+        with rename_param(input="phonemes"):
+            speech_request = SpeechRequest(phonemes_as_text(body.phonemes), params, find_format("wav"))
+            return await cached_response(service, request, speech_request)
 
-    @routes.post("/v1/audio/voices/combine", responses=errors())
+    @routes.post("/v1/audio/voices/combine", responses=error_responses())
     async def combine(voices: Annotated[str | list[str], Body(examples=["af_bella(2)+af_sky(1)"])]) -> dict[str, Any]:
-        """A blend by its parts. Its name is all there is to keep: use it as `voice` wherever one is asked for."""
-        asked = voices if isinstance(voices, str) else "+".join(voices)
-        blend = voice_expression(asked, service.cast.names)
+        """The parts of a blend. Nothing is stored: use the returned name as `voice` in other requests."""
+        expression = voices if isinstance(voices, str) else "+".join(voices)
+        blend = resolve_voice(expression, service.aliases.voices)
         parts = [{"name": name, "weight": weight} for name, weight in parse(blend)]
         return {"voice": blend, "parts": parts}
 
     return routes
 
 
-async def read(service: Service, text: str, code: str, lexicon: Mapping[str, str] | None) -> list[Chunk]:
+async def phonemize_all(service: Service, text: str, code: str, lexicon: Mapping[str, str] | None) -> list[Chunk]:
     return [chunk async for chunk in service.engine.phonemize(text, code, lexicon)]
 
 
-def shown(text: str, chunks: list[Chunk]) -> JSONResponse:
+def phonemize_response(text: str, chunks: list[Chunk]) -> JSONResponse:
     phonemes = " ".join(chunk.phonemes for chunk in chunks if chunk.words)
     tokens = vocab.encode(phonemes).tolist()
     dropped = [symbol for chunk in chunks for symbol in chunk.dropped]
-    return JSONResponse({"phonemes": phonemes, "tokens": tokens, "words": placed(text, chunks), "dropped": dropped})
+    words = word_positions(text, chunks)
+    return JSONResponse({"phonemes": phonemes, "tokens": tokens, "words": words, "dropped": dropped})
 
 
-def placed(text: str, chunks: Iterable[Chunk]) -> list[dict[str, Any]]:
-    """Each word with its place in the text and its tokens' places among all tokens, which begin with a pad."""
+def word_positions(text: str, chunks: Iterable[Chunk]) -> list[dict[str, Any]]:
+    """Return each word with its place in the text and the range of its tokens. Token 0 is a pad."""
     words: list[dict[str, Any]] = []
     at = 1
     for chunk in chunks:
@@ -103,19 +114,19 @@ def placed(text: str, chunks: Iterable[Chunk]) -> list[dict[str, Any]]:
             first += len(word.before)
             last = first + len(word.phonemes)
             start, end = word.span
-            words.append({"word": bare(text[start:end]), "phonemes": word.phonemes, "start": start, "end": end,
+            words.append({"word": strip_marks(text[start:end]), "phonemes": word.phonemes, "start": start, "end": end,
                           "tokens": [first, last]})  # fmt: skip
             first = last + len(word.after)
         at += len(chunk.phonemes) + 1 if chunk.words else 0
     return words
 
 
-def spelled(phonemes: str) -> str:
-    """Phonemes as a text that says just them: each word a mark, `[x](/x/)`, the punctuation around them as it is."""
-    _, unknown = vocab.known(phonemes)
+def phonemes_as_text(phonemes: str) -> str:
+    """Return a text that is spoken as these phonemes: each word as a mark `[x](/x/)`, punctuation unchanged."""
+    _, unknown = vocab.split_known(phonemes)
     if unknown:
-        shown = " ".join(dict.fromkeys(unknown))[:80]
-        raise InvalidInput(f"Kokoro has no symbol for {shown}", param="input")
-    if any(len(word) > LONGEST_WORD for word in _SAID.findall(phonemes)):
+        symbols = " ".join(dict.fromkeys(unknown))[:80]
+        raise InvalidInput(f"Kokoro has no symbol for {symbols}", param="input")
+    if any(len(word) > LONGEST_WORD for word in _WORD.findall(phonemes)):
         raise InvalidInput(f"a word has more than {LONGEST_WORD} symbols; put spaces between words", param="input")
-    return _SAID.sub(lambda word: f"[{word[0]}](/{word[0]}/)", phonemes)
+    return _WORD.sub(lambda word: f"[{word[0]}](/{word[0]}/)", phonemes)

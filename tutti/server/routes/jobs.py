@@ -1,4 +1,4 @@
-"""/v1/jobs: books read in the background, for callers who come back for them."""
+"""/v1/jobs: turn books into audiobooks in the background."""
 
 import asyncio
 import io
@@ -15,129 +15,136 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import FileResponse, JSONResponse, Response, StreamingResponse
 from pydantic import ValidationError
 from starlette.datastructures import UploadFile
-from starlette.types import Message
 
-from tutti.audio.tagged import container
-from tutti.audiobook.jobs import Job, Jobs, Limits, Wish
+from tutti.audio.tagged import CONTAINERS, container
+from tutti.audiobook.fingerprint import sound_of
+from tutti.audiobook.jobs import AudiobookJob, JobLimits, JobService, JobSpec
 from tutti.audiobook.jobs.job import ENDED
 from tutti.errors import InvalidInput
-from tutti.server.aliases import checkpoint
-from tutti.server.errors import NotJson, TooLarge, fields
-from tutti.server.job_schemas import (
-    CHANGED,
-    EVENTS,
-    FILES,
-    UNKNOWN,
-    Deleted,
-    JobBody,
-    JobList,
-    JobStatus,
-    body_document,
-    status_of,
-)
-from tutti.server.middleware.auth import Keys
-from tutti.server.responses import event
+from tutti.server.aliases import find_checkpoint
+from tutti.server.body_limit import limit_body, refuse_compressed
+from tutti.server.errors import ErrorBody, NotJson, TooLarge, rename_param
+from tutti.server.middleware.auth import ApiKeys
+from tutti.server.openapi import BINARY, EVENTS, Responses, error_responses
+from tutti.server.responses import sse_event
+from tutti.server.schemas import Deleted, JobBody, JobList, JobStatus, job_status
 from tutti.server.service import Service
 
-STILL_HERE_S = 15.0  # a comment keeps proxies from closing a quiet stream of events
-FIELDS = 40
+KEEP_ALIVE_S = 15.0  # between comments in a quiet stream of events, so that proxies do not close it
+MAX_FIELDS = 40  # of a form
 
 
-def jobs_of(service: Service) -> Jobs:
-    """The jobs of this server, as its settings limit them."""
+def _error(text: str) -> dict[str, Any]:
+    return {"model": ErrorBody, "description": text}
+
+
+NOT_FOUND: Responses = {401: _error("An API key is needed."), 404: _error("The caller has no such job.")}
+CHANGES: Responses = {**error_responses(404), 409: _error("Not in this state."), 507: _error("Disk full.")}
+FILES: Responses = {
+    **NOT_FOUND,
+    200: {"content": {"application/octet-stream": BINARY, **{c.media_type: BINARY for c in CONTAINERS.values()}}},
+    206: {"description": "The requested range."},
+    400: _error("The range is malformed."),
+    409: _error("The job is not done."),
+    416: _error("The range is outside the file."),
+}
+
+
+def make_jobs(service: Service) -> JobService:
+    """Build the jobs of this server, with the limits of its settings."""
     settings = service.settings
-    return Jobs(
+    return JobService(
         service.engine,
         settings.data / "jobs",
-        Limits(settings.max_jobs, settings.max_jobs_gb * 1e9),
-        passages_at_once=lambda: max(2, int(service.engine.stats()["config"]["max_batch_size"])),
-        sound=lambda: {
-            "model": (settings.backend, settings.device, settings.precision),
-            "lexicon": service.lexicon_stamp(),
-        },
+        JobLimits(settings.max_jobs, settings.max_jobs_gb * 1e9),
+        passages_at_once=lambda: service.engine.passages_at_once,
+        sound=lambda: sound_of(settings),
     )
 
 
-def jobs_routes(service: Service, jobs: Jobs, keys: Keys) -> APIRouter:
+def jobs_routes(service: Service, jobs: JobService, keys: ApiKeys) -> APIRouter:
     routes = APIRouter(prefix="/v1/jobs", tags=["jobs"])
 
     def owner(request: Request) -> str:
-        """Who may see which jobs: listings are open elsewhere, but what others read is nobody's business."""
+        """Return whose jobs the caller may see. Unlike other GET routes, this needs a key: jobs are private."""
         return keys.caller(request.headers.get("authorization", ""))
 
-    def told(job: Job) -> JobStatus:
-        return status_of(job, jobs.run(job.id))
+    def status_of(job: AudiobookJob) -> JobStatus:
+        return job_status(job, jobs.running(job.id))
 
-    whose = Depends(owner)
+    owner_of_request = Depends(owner)
 
-    @routes.post("", status_code=201, response_model=JobStatus, responses=CHANGED, openapi_extra=body_document())
-    async def create(request: Request, owner: str = whose) -> Response:
-        """Read a book: JSON with `text`, or a form with `file` (.epub .html .md .txt). It goes on after a restart."""
-        limited = _limited(request, round(service.settings.max_job_mb * 1e6))
-        async with aclosing(_given(limited)) as given:
-            body, source, name = await anext(given)
+    @routes.post("", status_code=201, response_model=JobStatus, responses=CHANGES, openapi_extra=_body_document())
+    async def create(request: Request, owner: str = owner_of_request) -> Response:
+        """Read a book: JSON with `text`, or a form with `file` (.epub .html .md .txt). It resumes after a restart."""
+        refuse_compressed(request.headers)
+        max_mb = service.settings.max_job_mb
+        too_large = TooLarge(f"a book may have {max_mb:g} MB (TUTTI_MAX_JOB_MB)", param="file")
+        limited = Request(request.scope, limit_body(request.receive, round(max_mb * 1e6), too_large))
+        async with aclosing(_parse_request(limited)) as parsed:
+            body, source, name = await anext(parsed)
             caller = request.state.caller
             admit = partial(service.limits.characters.take, caller)
-            with fields(out="format", book="file"):
-                job = await jobs.create(owner, caller, source, name, _wish(body, service), admit)
-        return JSONResponse(told(job).model_dump(), 201, {"location": f"/v1/jobs/{job.id}"})
+            with rename_param(out="format", book="file"):
+                job = await jobs.create(owner, caller, source, name, _job_params(body, service), admit)
+        return JSONResponse(status_of(job).model_dump(), 201, {"location": f"/v1/jobs/{job.id}"})
 
-    @routes.get("", responses={401: UNKNOWN[401]})
-    async def listing(owner: str = whose) -> JobList:
+    @routes.get("", responses={401: NOT_FOUND[401]})
+    async def listing(owner: str = owner_of_request) -> JobList:
         """The caller's jobs, the newest first."""
-        return JobList(data=[told(job) for job in jobs.all(owner)])
+        return JobList(data=[status_of(job) for job in jobs.all(owner)])
 
-    @routes.get("/{id}", responses=UNKNOWN)
-    async def status(id: str, owner: str = whose) -> JobStatus:
-        """How a job is doing."""
-        return told(jobs.get(owner, id))
+    @routes.get("/{id}", responses=NOT_FOUND)
+    async def status(id: str, owner: str = owner_of_request) -> JobStatus:
+        """The state of a job."""
+        return status_of(jobs.get(owner, id))
 
-    @routes.get("/{id}/events", response_class=StreamingResponse, responses=EVENTS)
-    async def events(id: str, owner: str = whose) -> Response:
-        """The same as events, at each change, until the job has ended."""
+    @routes.get("/{id}/events", response_class=StreamingResponse, responses={**EVENTS, **NOT_FOUND})
+    async def events(id: str, owner: str = owner_of_request) -> Response:
+        """The state as an event at each change, until the job has ended."""
         jobs.get(owner, id)
-        about = {"cache-control": "no-store", "x-accel-buffering": "no"}
-        return StreamingResponse(_told(jobs, owner, id), media_type="text/event-stream", headers=about)
+        headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
+        return StreamingResponse(_job_events(jobs, owner, id), media_type="text/event-stream", headers=headers)
 
-    @routes.post("/{id}/cancel", responses=CHANGED)
-    async def cancel(id: str, owner: str = whose) -> JobStatus:
-        """Stop; what was read is kept, and `resume` goes on with it."""
-        return told(await jobs.cancel(owner, id))
+    @routes.post("/{id}/cancel", responses=CHANGES)
+    async def cancel(id: str, owner: str = owner_of_request) -> JobStatus:
+        """Stop a job. What was read is kept, and `resume` continues from there."""
+        return status_of(await jobs.cancel(owner, id))
 
-    @routes.post("/{id}/resume", responses=CHANGED)
-    async def resume(id: str, owner: str = whose) -> JobStatus:
-        """Go on with a job that was cancelled, paused or failed."""
-        return told(await jobs.resume(owner, id))
+    @routes.post("/{id}/resume", responses=CHANGES)
+    async def resume(id: str, owner: str = owner_of_request) -> JobStatus:
+        """Continue a job that was cancelled, paused or failed."""
+        return status_of(await jobs.resume(owner, id))
 
     @routes.get("/{id}/audio", response_class=FileResponse, responses=FILES)
-    async def audio(id: str, owner: str = whose) -> Response:
+    async def audio(id: str, owner: str = owner_of_request) -> Response:
         """The audiobook, whole or in ranges."""
         job = jobs.get(owner, id)
         path = jobs.file(owner, id, "audio")
-        return FileResponse(path, media_type=container(job.suffix).media_type, filename=_named(job, job.suffix))
+        return FileResponse(path, media_type=container(job.suffix).media_type, filename=_download_name(job, job.suffix))
 
     @routes.get("/{id}/captions", response_class=FileResponse, responses=FILES)
-    async def captions(id: str, owner: str = whose) -> Response:
-        """The captions, where they were asked for."""
+    async def captions(id: str, owner: str = owner_of_request) -> Response:
+        """The captions, if they were requested."""
         path = jobs.file(owner, id, "captions")
-        return FileResponse(path, filename=_named(jobs.get(owner, id), path.suffix))
+        return FileResponse(path, filename=_download_name(jobs.get(owner, id), path.suffix))
 
-    @routes.delete("/{id}", responses=CHANGED)
-    async def delete(id: str, owner: str = whose) -> Deleted:
-        """Stop a job, and forget it with all its files."""
+    @routes.delete("/{id}", responses=CHANGES)
+    async def delete(id: str, owner: str = owner_of_request) -> Deleted:
+        """Stop a job, and delete it with all its files."""
         await jobs.delete(owner, id)
         return Deleted(id=id)
 
     return routes
 
 
-async def _told(jobs: Jobs, owner: str, id: str) -> AsyncIterator[bytes]:
-    """An event for each change; the last one names the state in which the job ended."""
+async def _job_events(jobs: JobService, owner: str, id: str) -> AsyncIterator[bytes]:
+    """Yield an event for each change; the last one names the state in which the job ended."""
     async with aclosing(jobs.watch(owner, id)) as changes:
         while True:
             change = asyncio.ensure_future(anext(changes, None))
             try:
-                while not (await asyncio.wait((change,), timeout=STILL_HERE_S))[0]:
+                while not (await asyncio.wait((change,), timeout=KEEP_ALIVE_S))[0]:
                     yield b": still here\n\n"
             finally:
                 if not change.done():
@@ -148,34 +155,37 @@ async def _told(jobs: Jobs, owner: str, id: str) -> AsyncIterator[bytes]:
                 return
             ended = job.state in ENDED
             kind = f"job.{job.state if ended else 'progress'}"
-            yield event({"type": kind, "job": status_of(job, jobs.run(job.id)).model_dump()})
+            yield sse_event({"type": kind, "job": job_status(job, jobs.running(job.id)).model_dump()})
 
 
-def _wish(body: JobBody, service: Service) -> Wish:
+def _job_params(body: JobBody, service: Service) -> JobSpec:
     if body.sample_rate is not None or body.volume_multiplier is not None:
-        raise InvalidInput("jobs are written at 24 kHz and as loud as they are read", param="sample_rate")
-    cast = service.cast
-    model = None if body.model is None else checkpoint(body.model, cast.checkpoints)
-    params = replace(body.params(cast), model=model)
+        raise InvalidInput(
+            "jobs are written at 24 kHz; sample_rate and volume_multiplier are not supported",
+            param="sample_rate",
+        )
+    aliases = service.aliases
+    model = None if body.model is None else find_checkpoint(body.model, aliases.checkpoints)
+    params = replace(body.speech_params(aliases), model=model)
     suffix = f".{(body.format or 'm4b').lower()}"
-    with fields(out="format"):
+    with rename_param(out="format"):
         container(suffix)
-    return Wish(params, suffix, body.captions, bool(body.captions_by_word), body.encoding, body.title, body.author)
+    return JobSpec(params, suffix, body.captions, bool(body.captions_by_word), body.encoding, body.title, body.author)
 
 
-async def _given(request: Request) -> AsyncGenerator[tuple[JobBody, BinaryIO, str]]:
-    """What was sent: the wishes and the book with its name."""
+async def _parse_request(request: Request) -> AsyncGenerator[tuple[JobBody, BinaryIO, str]]:
+    """Yield the options, the book and its file name."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind == "application/json":
-        body = _checked(await _json(request))
+        body = _validate(await _json(request))
         if not body.text:
             raise InvalidInput("text is missing", param="text")
         yield body, io.BytesIO(body.text.encode("utf-8", "replace")), "book.md"
     elif kind == "multipart/form-data":
-        async with request.form(max_files=1, max_fields=FIELDS) as form:
+        async with request.form(max_files=1, max_fields=MAX_FIELDS) as form:
             upload = form.get("file")
-            texts = {name: value for name, value in form.items() if isinstance(value, str)}
-            body = _checked(_unpacked(texts))
+            fields = {name: value for name, value in form.items() if isinstance(value, str)}
+            body = _validate(_parse_lexicon(fields))
             if isinstance(upload, UploadFile):
                 yield body, upload.file, PurePath(upload.filename or "book").name
             elif body.text:
@@ -193,41 +203,33 @@ async def _json(request: Request) -> Any:
         raise InvalidInput(f"the body is not JSON: {exc}") from exc
 
 
-def _unpacked(texts: dict[str, str]) -> dict[str, Any]:
-    """Fields of a form are texts; a lexicon in one is JSON."""
-    if "lexicon" not in texts:
-        return dict(texts)
+def _parse_lexicon(fields: dict[str, str]) -> dict[str, Any]:
+    """Parse the lexicon, which is JSON in a text field of a form."""
+    if "lexicon" not in fields:
+        return dict(fields)
     try:
-        return {**texts, "lexicon": json.loads(texts["lexicon"])}
+        return {**fields, "lexicon": json.loads(fields["lexicon"])}
     except (ValueError, RecursionError) as exc:
         raise InvalidInput("lexicon is not JSON", param="lexicon") from exc
 
 
-def _checked(content: Any) -> JobBody:
+def _validate(content: Any) -> JobBody:
     try:
         return JobBody.model_validate(content)
     except ValidationError as exc:
         raise RequestValidationError([{**each, "loc": ("body", *each["loc"])} for each in exc.errors()]) from exc
 
 
-def _limited(request: Request, max_bytes: int) -> Request:
-    """The request, whose body may have this many bytes and no more."""
-    if request.headers.get("content-encoding", "identity").lower() != "identity":
-        raise NotJson("send the body as it is, not compressed")
-    n_bytes = 0
-
-    async def receive() -> Message:
-        nonlocal n_bytes
-        message = await request.receive()
-        n_bytes += len(message.get("body", b""))
-        if n_bytes > max_bytes:
-            raise TooLarge(f"a book may have {max_bytes / 1e6:g} MB (TUTTI_MAX_JOB_MB)", param="file")
-        return message
-
-    return Request(request.scope, receive)
+def _body_document() -> dict[str, Any]:
+    """Return the OpenAPI description of the body, which FastAPI cannot derive: the route parses it itself."""
+    schema = JobBody.model_json_schema(ref_template="#/components/schemas/{model}")
+    schema.pop("$defs", None)
+    form = {**schema, "properties": {"file": {"type": "string", "format": "binary"}, **schema["properties"]}}
+    content = {"application/json": {"schema": schema}, "multipart/form-data": {"schema": form}}
+    return {"requestBody": {"required": True, "content": content}}
 
 
-def _named(job: Job, suffix: str) -> str:
-    """What a browser saves it as."""
-    kept = "".join(char if char.isalnum() or char in " -_.,()" else "_" for char in job.title)[:80].strip(" .")
-    return f"{kept or 'book'}{suffix}"
+def _download_name(job: AudiobookJob, suffix: str) -> str:
+    """Return the file name for a browser's download."""
+    title = "".join(char if char.isalnum() or char in " -_.,()" else "_" for char in job.title)[:80].strip(" .")
+    return f"{title or 'book'}{suffix}"

@@ -1,4 +1,4 @@
-"""WS /v1/audio/speech/stream: text in as a language model writes it, sound out along with it (docs/live.md)."""
+"""WS /v1/audio/speech/stream: text in as a language model writes it, audio out as it is made (docs/live.md)."""
 
 import asyncio
 from collections import deque
@@ -14,79 +14,79 @@ from tutti.server.errors import TooLarge
 from tutti.server.request import SpeechRequest
 from tutti.server.schemas import SpeechBody
 from tutti.server.service import Service
-from tutti.server.text_feed import Written
-from tutti.server.websocket import Message, Talk, fault, sound
+from tutti.server.text_feed import TextFeed
+from tutti.server.websocket import Message, MessageSocket, encoded_speech, error_fields
 from tutti.speech import SAMPLE_RATE, Speech
 from tutti.text.language import language as find_language
 from tutti.voices import parse
 
-MAX_CONTEXTS = 16  # that sound at once on one socket
-MAX_WAITING = 16  # texts of one context that wait for those before them
-MAX_NAME = 128
+MAX_CONTEXTS = 16  # that are spoken at once on one socket
+MAX_WAITING = 16  # texts of one context, with the one being spoken
+MAX_NAME = 128  # characters of a context's name
 
 
-class Config(SpeechBody):
-    """session.config: how the texts that begin after it are spoken."""
+class SessionConfig(SpeechBody):
+    """session.config: how to speak the texts that begin after it."""
 
     input: str = ""
-    flush_after_ms: float | None = Field(None, ge=50, le=60_000, description="a pause in the text says what has come")
+    flush_after_ms: float | None = Field(None, ge=50, le=60_000, description="a pause this long flushes the text")
 
 
 class Context:
-    """Texts that are said one after the other; other contexts of the same socket sound beside them."""
+    """Texts that are spoken one after the other, in parallel with the other contexts of the socket."""
 
     def __init__(self, name: str | None) -> None:
         self.name = name
-        self.texts: deque[Written] = deque()  # the first is being said, the last may still be being written
+        self.texts: deque[TextFeed] = deque()  # the first is being spoken, the last may still be arriving
         self.task: asyncio.Task[None] | None = None
-        self.saying: asyncio.Task[None] | None = None
+        self.speaking: asyncio.Task[None] | None = None
         self.cancelled = False
 
     def cancel(self) -> None:
-        """Nothing more of it is computed than what runs now."""
+        """Stop; only the batches that are running are still computed."""
         self.cancelled = True
-        if self.saying:
-            self.saying.cancel()
+        if self.speaking:
+            self.speaking.cancel()
 
 
-class Live:
-    """One socket and what is being said on it."""
+class LiveSession:
+    """One socket and the texts that are being spoken on it."""
 
-    def __init__(self, service: Service, talk: Talk) -> None:
+    def __init__(self, service: Service, socket: MessageSocket) -> None:
         self._service = service
-        self._talk = talk
-        self._caller: str = talk.state.caller
-        self._config = Config.model_validate({})
-        self._contexts: dict[str | None, Context] = {}  # that take text
-        self._running: set[asyncio.Task[None]] = set()  # those, and cancelled ones that have not said so yet
-        self._leaving: set[asyncio.Task[None]] = set()  # only the latter
-        self._sounding: str | None = None  # whose binary messages these are
+        self._socket = socket
+        self._caller: str = socket.state.caller
+        self._config = SessionConfig.model_validate({})
+        self._contexts: dict[str | None, Context] = {}  # that accept text
+        self._running: set[asyncio.Task[None]] = set()  # of those, and of cancelled ones until they have reported it
+        self._cancelled: set[asyncio.Task[None]] = set()  # only the latter
+        self._audio_context: str | None = None  # to which the binary messages belong now
 
     async def run(self) -> None:
         try:
-            await self._talk.hear(self._take, self._refuse)
+            await self._socket.receive_all(self._handle, self._refuse)
         finally:
             for task in self._running:
                 task.cancel()
             await asyncio.gather(*self._running, return_exceptions=True)
 
-    # -- what the client says ------------------------------------------------------------------------------------
+    # -- messages of the client ----------------------------------------------------------------------------------
 
-    async def _take(self, message: Message) -> None:
-        take = self._KNOWN.get(str(message.get("type")))
-        if take is None:
-            known = ", ".join(self._KNOWN)
+    async def _handle(self, message: Message) -> None:
+        handler = self._HANDLERS.get(str(message.get("type")))
+        if handler is None:
+            known = ", ".join(self._HANDLERS)
             raise InvalidInput(f"unknown type {str(message.get('type'))[:40]!r}; send {known}", param="type")
-        await take(self, message)
+        await handler(self, message)
 
     async def _configure(self, message: Message) -> None:
         try:
-            config = Config.model_validate(message.get("session", message))
+            config = SessionConfig.model_validate(message.get("session", message))
         except ValidationError as exc:
-            wrong = exc.errors()[0]
-            field = str(wrong["loc"][0]) if wrong["loc"] else None
-            raise InvalidInput(f"{field or 'session'}: {wrong['msg']}", param=field) from None
-        self._ask(config)
+            first = exc.errors()[0]
+            field = str(first["loc"][0]) if first["loc"] else None
+            raise InvalidInput(f"{field or 'session'}: {first['msg']}", param=field) from None
+        self._speech_request(config)
         self._config = config
 
     async def _text(self, message: Message) -> None:
@@ -95,35 +95,35 @@ class Live:
             raise InvalidInput("input.text needs text", param="text")
         name = _name(message)
         context = self._contexts.get(name)
-        written = context.texts[-1] if context and not context.texts[-1].ended else None
-        n_characters = len(text) + (written.n_characters if written else 0)
+        feed = context.texts[-1] if context and not context.texts[-1].ended else None
+        n_characters = len(text) + (feed.n_characters if feed else 0)
         max_text = self._service.settings.max_text
         if n_characters > max_text:
             raise TooLarge(f"the text has more than {max_text:,} characters", param="text")
-        if written is None:
-            written = self._begin(name)
+        if feed is None:
+            feed = self._begin(name)
         self._service.limits.characters.take(self._caller, len(text))
-        written.add(text)
+        feed.add(text)
 
     async def _flush(self, message: Message) -> None:
-        for written in self._open(message):
-            written.add(None)
+        for feed in self._open_feeds(message):
+            feed.add(None)
 
     async def _done(self, message: Message) -> None:
-        for written in self._open(message):
-            written.end()
+        for feed in self._open_feeds(message):
+            feed.end()
         if not self._running:
-            await self._talk.tell({"type": "session.done"})
+            await self._socket.send({"type": "session.done"})
 
     async def _cancel(self, message: Message) -> None:
-        """All that is said or waits, in one context or in all, is dropped now."""
+        """Drop all that is being spoken or waits, in one context or in all."""
         names = list(self._contexts) if message.get("context") is None else [_name(message)]
         for context in [self._contexts.pop(name) for name in names if name in self._contexts]:
             context.cancel()
             if context.task in self._running:
-                self._leaving.add(context.task)
+                self._cancelled.add(context.task)
 
-    _KNOWN: ClassVar[dict[str, Any]] = {
+    _HANDLERS: ClassVar[dict[str, Any]] = {
         "session.config": _configure,
         "input.text": _text,
         "input.flush": _flush,
@@ -131,124 +131,125 @@ class Live:
         "input.cancel": _cancel,
     }
 
-    def _open(self, message: Message) -> list[Written]:
+    def _open_feeds(self, message: Message) -> list[TextFeed]:
         context = self._contexts.get(_name(message))
         return [context.texts[-1]] if context and not context.texts[-1].ended else []
 
-    def _begin(self, name: str | None) -> Written:
-        self._service.gate.check()
-        ask = self._ask(self._config)
+    def _begin(self, name: str | None) -> TextFeed:
+        self._service.lifecycle.check()
+        request = self._speech_request(self._config)
         context = self._contexts.get(name)
         if context is None and len(self._running) >= MAX_CONTEXTS:
-            raise QueueFull(f"{MAX_CONTEXTS} contexts sound already; end one, or open another socket", retry_after_s=1)
+            raise QueueFull(f"{MAX_CONTEXTS} contexts are active; end one, or open another socket", retry_after_s=1)
         if context is not None and len(context.texts) >= MAX_WAITING:
-            raise QueueFull(f"{MAX_WAITING} texts of this context wait already", retry_after_s=1)
+            raise QueueFull(f"{MAX_WAITING} texts of this context are waiting already", retry_after_s=1)
         self._service.limits.requests.take(self._caller)
-        after_ms = self._config.flush_after_ms
+        pause_ms = self._config.flush_after_ms
         with_words = self._config.word_timestamps is not False
-        written = Written(ask, after_ms / 1000 if after_ms else None, with_words=with_words)
+        feed = TextFeed(request, pause_ms / 1000 if pause_ms else None, with_words=with_words)
         if context is None:
             context = self._contexts[name] = Context(name)
-            context.texts.append(written)
-            context.task = asyncio.create_task(self._say_all(context, set(self._leaving)))
+            context.texts.append(feed)
+            context.task = asyncio.create_task(self._speak_all(context, set(self._cancelled)))
             self._running.add(context.task)
         else:
-            context.texts.append(written)
-        return written
+            context.texts.append(feed)
+        return feed
 
-    def _ask(self, config: Config) -> SpeechRequest:
-        asked = config if config.response_format else config.model_copy(update={"response_format": "pcm"})
-        ask = asked.ask(self._service.cast)
-        for voice in filter(None, (ask.params.voice, ask.params.style)):
+    def _speech_request(self, config: SessionConfig) -> SpeechRequest:
+        """Return how to speak; raise if a voice or the language is unknown."""
+        body = config if config.response_format else config.model_copy(update={"response_format": "pcm"})
+        request = body.speech_request(self._service.aliases)
+        for voice in filter(None, (request.params.voice, request.params.style)):
             parse(voice)
-        if ask.params.language:
-            find_language(ask.params.language)
-        return ask
+        if request.params.language:
+            find_language(request.params.language)
+        return request
 
     async def _refuse(self, message: Message, error: TuttiError) -> None:
-        await self._talk.tell(self._error(message.get("context"), error))
+        await self._socket.send(self._error(message.get("context"), error))
 
-    # -- what is said --------------------------------------------------------------------------------------------
+    # -- speech --------------------------------------------------------------------------------------------------
 
-    async def _say_all(self, context: Context, before: set[asyncio.Task[None]]) -> None:
-        """The texts of a context in order; each ends with audio.done or an error. After the last, session.done."""
-        gate, name = self._service.gate, context.name
-        gate.enter()
+    async def _speak_all(self, context: Context, before: set[asyncio.Task[None]]) -> None:
+        """Speak the texts of a context in order; each ends with audio.done or an error."""
+        lifecycle, name = self._service.lifecycle, context.name
+        lifecycle.enter()
         last: list[Message] = []
         try:
             if before:
-                await asyncio.wait(before)  # what was cancelled says so before anything new sounds
+                await asyncio.wait(before)  # cancelled contexts report that before new audio starts
             while context.texts and not context.cancelled:
-                context.saying = asyncio.create_task(self._say(name, context.texts[0]))
-                await asyncio.wait([context.saying])
+                context.speaking = asyncio.create_task(self._speak(name, context.texts[0]))
+                await asyncio.wait([context.speaking])
                 if not context.cancelled:
-                    context.saying.result()
+                    context.speaking.result()
                     context.texts.popleft()
             if context.cancelled:
                 last.append({"type": "audio.done", "context": name, "cancelled": True})
         except WebSocketDisconnect:
             return
-        except Exception as error:  # noqa: BLE001 - told to the client, and logged where it is a bug
+        except Exception as error:  # noqa: BLE001 - sent to the client, and logged if it is a bug
             last.append(self._error(name, error))
         finally:
-            # Before anything is awaited: a text that comes now must find no context that has said its last.
+            # Before any await: a text that arrives now must not be added to a context that has ended.
             if self._contexts.get(name) is context:
                 del self._contexts[name]
             context.cancel()
-            await asyncio.gather(*filter(None, [context.saying]), return_exceptions=True)
-            gate.leave()
+            await asyncio.gather(*filter(None, [context.speaking]), return_exceptions=True)
+            lifecycle.leave()
         with suppress(WebSocketDisconnect):
-            await self._farewell(last)
+            await self._finish(last)
 
-    async def _farewell(self, last: list[Message]) -> None:
-        """What ends a context; where it was the only one, nothing is left to say."""
-        await self._talk.tell(*last)
+    async def _finish(self, last: list[Message]) -> None:
+        """Send the last events of a context, and session.done if no other is active."""
+        await self._socket.send(*last)
         task = asyncio.current_task()
         assert task is not None
         self._running.discard(task)
-        self._leaving.discard(task)
+        self._cancelled.discard(task)
         if not self._running:
-            await self._talk.tell({"type": "session.done"})
+            await self._socket.send({"type": "session.done"})
 
-    async def _say(self, name: str | None, written: Written) -> None:
-        ask = written.ask
-        speeches = ask.spoken(self._service.engine, caller=self._caller, live=written.pieces(), pause_s=written.pause_s)
+    async def _speak(self, name: str | None, feed: TextFeed) -> None:
+        request, engine = feed.request, self._service.engine
+        speeches = request.speak(engine, caller=self._caller, live=feed.pieces(), pause_s=feed.pause_s)
         last: Speech | None = None
         n_samples = 0
-        async with aclosing(sound(self._service, ask, speeches)) as pieces:
+        async with aclosing(encoded_speech(self._service, request, speeches)) as pieces:
             async for speech, piece in pieces:
                 events: list[Message] = []
                 if last is None:
-                    events.append({"type": "audio.start", "context": name, **_about(ask)})
-                elif self._sounding != name:
+                    events.append({"type": "audio.start", "context": name, **_format_fields(request)})
+                elif self._audio_context != name:
                     events.append({"type": "audio.next", "context": name})
-                if speech is not last and speech.words and written.with_words:
+                if speech is not last and speech.words and feed.with_words:
                     events.append({"type": "audio.words", "context": name, "words": _words(speech)})
                 if speech is not last:
                     n_samples += len(speech.samples)
-                last, self._sounding = speech, name
-                await self._talk.tell(*events, sound=piece)
+                last, self._audio_context = speech, name
+                await self._socket.send(*events, audio=piece)
         duration_s = round(n_samples / SAMPLE_RATE, 3)
-        await self._talk.tell({"type": "audio.done", "context": name, "cancelled": False, "duration": duration_s})
+        await self._socket.send({"type": "audio.done", "context": name, "cancelled": False, "duration": duration_s})
 
     def _error(self, context: object, error: Exception) -> Message:
-        return {"type": "error", "context": context, "error": fault(error, self._talk.state.request_id)}
+        return {"type": "error", "context": context, "error": error_fields(error, self._socket.state.request_id)}
 
 
 def _name(message: Message) -> str | None:
     name = message.get("context")
     if name is not None and (not isinstance(name, str) or not 0 < len(name) <= MAX_NAME):
-        raise InvalidInput(f"a context is named by 1 to {MAX_NAME} characters", param="context")
+        raise InvalidInput(f"the name of a context has 1 to {MAX_NAME} characters", param="context")
     return name
 
 
-def _about(ask: SpeechRequest) -> Message:
-    about: Message = {"format": ask.format.name, "sample_rate": ask.format.rate(ask.sample_rate)}
-    return about | ({"ignored": list(ask.ignored)} if ask.ignored else {})
+def _format_fields(request: SpeechRequest) -> Message:
+    fields: Message = {"format": request.format.name, "sample_rate": request.format.rate(request.sample_rate)}
+    return fields | ({"ignored": list(request.ignored)} if request.ignored else {})
 
 
 def _words(speech: Speech) -> list[Message]:
-    """Seconds from the start of this text's sound; places count from where the text began."""
+    """Return the words with seconds from the start of this text's audio, and places from the start of the text."""
     return [
         {"word": word.word, "start": round(word.start_s, 3), "end": round(word.end_s, 3),
          "from": word.span[0], "to": word.span[1]}
@@ -261,9 +262,9 @@ def live_routes(service: Service) -> APIRouter:
 
     @routes.websocket("/v1/audio/speech/stream")
     async def stream(websocket: WebSocket) -> None:
-        talk = Talk(websocket)
-        await talk.begin()
+        socket = MessageSocket(websocket)
+        await socket.accept()
         with suppress(WebSocketDisconnect):
-            await Live(service, talk).run()
+            await LiveSession(service, socket).run()
 
     return routes

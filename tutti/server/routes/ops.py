@@ -1,4 +1,4 @@
-"""What machines ask: alive, ready, which version, how much."""
+"""Routes for operators and probes: health, readiness, version, metrics."""
 
 import platform
 from typing import Any
@@ -10,7 +10,7 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 
 from tutti import __version__
 from tutti.errors import NotReady
-from tutti.server.openapi import only
+from tutti.server.openapi import only_errors
 from tutti.server.service import Service
 
 
@@ -19,8 +19,8 @@ def probe_routes(service: Service, registry: CollectorRegistry) -> APIRouter:
 
     @routes.get("/health")
     async def health() -> dict[str, Any]:
-        """How the server is; always 200 while it can answer at all."""
-        state = service.gate.state
+        """The state of the server; 200 as long as it can answer."""
+        state = service.lifecycle.state
         status = "healthy" if state == "ready" else state
         return {"status": status, "ready": state == "ready", "version": __version__, **service.engine.workers()}
 
@@ -29,13 +29,13 @@ def probe_routes(service: Service, registry: CollectorRegistry) -> APIRouter:
         """Alive."""
         return {"status": "ok"}
 
-    @routes.get("/readyz", responses=only(503))
+    @routes.get("/readyz", responses=only_errors(503))
     async def readyz() -> dict[str, str]:
-        """200 only while new work would be taken."""
-        service.gate.check()
+        """200 only while new work is accepted."""
+        service.lifecycle.check()
         workers = service.engine.workers()
         if workers["readyWorkers"] == 0:
-            raise NotReady("no worker is up; one is being started")
+            raise NotReady("no worker is ready; one is being started")
         if workers["queueSize"] >= service.settings.max_queue:
             raise NotReady("the queue is full")
         return {"status": "ready"}

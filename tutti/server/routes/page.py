@@ -1,4 +1,4 @@
-"""The page a person gets: built from web/ into the folder beside this file, served with nothing from anywhere else."""
+"""The web page: built from web/ into `page/`, and served without files from other hosts."""
 
 import gzip
 from collections.abc import Mapping
@@ -11,18 +11,20 @@ from fastapi.responses import JSONResponse, Response
 
 from tutti import __version__
 
-BUILT = Path(__file__).parent.parent / "page"
-POLICY = "; ".join(
+PAGE_FOLDER = Path(__file__).parent.parent / "page"
+CONTENT_POLICY = "; ".join(
     (
         "default-src 'none'",
         *(f"{kind}-src 'self'" for kind in ("script", "style", "connect", "media", "font", "img", "worker")),
         *(f"{what} 'none'" for what in ("base-uri", "form-action", "frame-ancestors")),
     )
 )
-# The reference has icons in its style sheet, and plays what was made for it.
-LOOSER = POLICY.replace("img-src 'self'", "img-src 'self' data:").replace("media-src 'self'", "media-src 'self' blob:")
-SAFE = {
-    "content-security-policy": POLICY,
+# The API reference has icons in its style sheet, and plays the audio of its requests.
+REFERENCE_POLICY = CONTENT_POLICY.replace("img-src 'self'", "img-src 'self' data:").replace(
+    "media-src 'self'", "media-src 'self' blob:"
+)
+SECURITY_HEADERS = {
+    "content-security-policy": CONTENT_POLICY,
     "cross-origin-opener-policy": "same-origin",
     "referrer-policy": "no-referrer",
     "x-content-type-options": "nosniff",
@@ -41,55 +43,56 @@ UNBUILT = b"""<!doctype html>
 <h1>tutti</h1>
 <p>The server runs, but its page was not built. With Node.js 20 or newer:</p>
 <pre>make page</pre>
-<p>then start the server again. Everything else works as it is; <a href="/openapi.json">this</a> says what there is.</p>
+<p>then restart the server. The API works without it; <a href="/openapi.json">openapi.json</a> describes it.</p>
 </html>
 """
 
 
 @dataclass(frozen=True, slots=True)
-class Leaf:
+class PageFile:
     """One file of the page, as it is sent."""
 
     data: bytes
-    packed: bytes | None
+    gzipped: bytes | None
     headers: Mapping[str, str]
 
-    async def reply(self, request: Request) -> Response:
+    async def respond(self, request: Request) -> Response:
         if request.headers.get("if-none-match") == self.headers["etag"]:
             return Response(status_code=304, headers=dict(self.headers))
-        if self.packed and "gzip" in request.headers.get("accept-encoding", ""):
-            return Response(self.packed, headers={**self.headers, "content-encoding": "gzip"})
+        if self.gzipped and "gzip" in request.headers.get("accept-encoding", ""):
+            return Response(self.gzipped, headers={**self.headers, "content-encoding": "gzip"})
         return Response(self.data, headers=dict(self.headers))
 
 
-def page_routes(folder: Path = BUILT) -> APIRouter:
-    """The files of the page, each at its own address and read once, so that no address can name another file."""
+def page_routes(folder: Path = PAGE_FOLDER) -> APIRouter:
+    """Serve each file at its own path. They are read once, at the start, so that no path can name another file."""
     routes = APIRouter()
-    leaves = {path.relative_to(folder).as_posix(): leaf(path) for path in sorted(folder.rglob("*")) if path.is_file()}
-    unbuilt = made(UNBUILT, ".html", "no-cache")
-    front, reference = leaves.pop("index.html", unbuilt), leaves.pop("docs.html", unbuilt)
+    paths = [path for path in sorted(folder.rglob("*")) if path.is_file()]
+    files = {path.relative_to(folder).as_posix(): read_page_file(path) for path in paths}
+    unbuilt = make_page_file(UNBUILT, ".html", "no-cache")
+    front, reference = files.pop("index.html", unbuilt), files.pop("docs.html", unbuilt)
 
     async def root(request: Request) -> Response:
-        """The page for browsers; a line of JSON for everyone else who looks in."""
+        """The page for browsers, JSON for other clients."""
         if "text/html" in request.headers.get("accept", ""):
-            return await front.reply(request)
+            return await front.respond(request)
         return JSONResponse({"object": "tutti", "version": __version__, "docs": "/docs"}, headers={"vary": "accept"})
 
     routes.add_route("/", root, include_in_schema=False)
-    reference = replace(reference, headers={**reference.headers, "content-security-policy": LOOSER})
-    routes.add_route("/docs", reference.reply, include_in_schema=False)
-    for name, each in leaves.items():
-        routes.add_route(f"/{name}", each.reply, include_in_schema=False)
+    reference = replace(reference, headers={**reference.headers, "content-security-policy": REFERENCE_POLICY})
+    routes.add_route("/docs", reference.respond, include_in_schema=False)
+    for name, file in files.items():
+        routes.add_route(f"/{name}", file.respond, include_in_schema=False)
     return routes
 
 
-def leaf(path: Path) -> Leaf:
-    """A built file. What lies in assets/ has a hash in its name."""
-    return made(path.read_bytes(), path.suffix, FOREVER if path.parent.name == "assets" else "no-cache")
+def read_page_file(path: Path) -> PageFile:
+    """Read a built file. Files in assets/ have a hash in their name, so they never change."""
+    return make_page_file(path.read_bytes(), path.suffix, FOREVER if path.parent.name == "assets" else "no-cache")
 
 
-def made(data: bytes, suffix: str, caching: str) -> Leaf:
-    packed = None if suffix == ".woff2" else gzip.compress(data, 6, mtime=0)
+def make_page_file(data: bytes, suffix: str, caching: str) -> PageFile:
+    gzipped = None if suffix == ".woff2" else gzip.compress(data, 6, mtime=0)
     tag = f'"{sha256(data).hexdigest()[:16]}"'
-    about = {"content-type": TYPES[suffix], "cache-control": caching, "etag": tag, "vary": "accept, accept-encoding"}
-    return Leaf(data, packed, SAFE | about)
+    headers = {"content-type": TYPES[suffix], "cache-control": caching, "etag": tag, "vary": "accept, accept-encoding"}
+    return PageFile(data, gzipped, SECURITY_HEADERS | headers)

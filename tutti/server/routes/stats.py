@@ -1,38 +1,39 @@
-"""GET /v1/stats and its stream: one picture for all who watch, drawn only while somebody does."""
+"""/v1/stats: the state of the batching, once or as a live stream, and POST /v1/stats/trial to try another policy."""
 
 import asyncio
 import logging
+import time
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
-from pydantic_core import to_json
 from starlette.types import Receive, Scope, Send
 
-from tutti.errors import QueueFull
-from tutti.server.dashboard import UPDATES_PER_S, Picture
-from tutti.server.disconnect import ClientGone, while_here
-from tutti.server.middleware.auth import Keys
-from tutti.server.openapi import only
+from tutti.errors import QueueFull, TuttiError
+from tutti.server.dashboard import UPDATES_PER_S, Dashboard
+from tutti.server.disconnect import ClientDisconnected, cancel_on_disconnect
+from tutti.server.middleware.auth import ApiKeys
+from tutti.server.middleware.ingress import check_origin
+from tutti.server.openapi import only_errors
+from tutti.server.responses import sse_event
+from tutti.server.schemas import TrialBody
 from tutti.server.service import Service
 
-MAX_SEATS = 64  # who watch at once
-MAX_TICKS = 30  # that wait for a slow one, then the oldest are dropped
+MAX_SUBSCRIBERS = 64
+MAX_TICKS = 30  # buffered for a slow subscriber; then the oldest is dropped
+MAX_TRIAL_S = 120.0
+TRIAL_EVENT_S = 1.0  # between two events of a trial
 HEADERS = {"cache-control": "no-store", "x-accel-buffering": "no"}
-Trial = Callable[[], dict[str, Any] | None]  # the one under way, in words
+TrialFields = Callable[[], dict[str, Any] | None]  # of the running trial
 log = logging.getLogger("tutti.server")
 
 
-def event(content: dict[str, Any]) -> bytes:
-    """One event; in a quarter of the time that the standard library takes."""
-    return b"data: " + to_json(content) + b"\n\n"
-
-
-class Events(Response):
-    """Server-sent events. Whoever makes them is closed when they end or the client leaves, and may refuse at first."""
+class EventStreamResponse(Response):
+    """Server-sent events. The generator may raise before its first event; it is closed when the client disconnects."""
 
     def __init__(self, events: AsyncGenerator[bytes]) -> None:
         super().__init__(headers=HEADERS, media_type="text/event-stream")
@@ -41,130 +42,195 @@ class Events(Response):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
-            await while_here(receive, self._send(send))
-        except ClientGone:
+            await cancel_on_disconnect(receive, self._send(send))
+        except ClientDisconnected:
             scope["state"]["outcome"] = "left"
         finally:
             await self._events.aclose()
 
     async def _send(self, send: Send) -> None:
-        told = await anext(self._events)
+        event = await anext(self._events)
         await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
-        await send({"type": "http.response.body", "body": told, "more_body": True})
-        async for told in self._events:
-            await send({"type": "http.response.body", "body": told, "more_body": True})
+        await send({"type": "http.response.body", "body": event, "more_body": True})
+        async for event in self._events:
+            await send({"type": "http.response.body", "body": event, "more_body": True})
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
-class Seat:
-    """One who watches. What cannot be read in time makes room for what is newer."""
+class Subscriber:
+    """The events that wait for one client. If it reads too slowly, the oldest are dropped and counted."""
 
     def __init__(self) -> None:
-        self._ticks: deque[bytes] = deque()
+        self._events: deque[bytes] = deque()
         self._n_lost = 0
-        self._over = False
+        self._ended = False
         self._changed = asyncio.Event()
 
-    def show(self, tick: bytes) -> None:
-        if len(self._ticks) == MAX_TICKS:
-            self._ticks.popleft()
+    def add(self, event: bytes) -> None:
+        if len(self._events) == MAX_TICKS:
+            self._events.popleft()
             self._n_lost += 1
-        self._ticks.append(tick)
+        self._events.append(event)
         self._changed.set()
 
     def end(self) -> None:
-        self._over = True
+        self._ended = True
         self._changed.set()
 
-    async def seen(self) -> AsyncGenerator[bytes]:
+    async def events(self) -> AsyncGenerator[bytes]:
         while True:
-            while self._ticks:
-                # In one go: what is lost while this is being sent comes after the tick that is taken now.
-                lost = event({"type": "lost", "ticks": self._n_lost}) if self._n_lost else b""
+            while self._events:
+                # In one piece: ticks that are lost during the send come after the tick that is sent now.
+                lost = sse_event({"type": "lost", "ticks": self._n_lost}) if self._n_lost else b""
                 self._n_lost = 0
-                yield lost + self._ticks.popleft()
-            if self._over:
+                yield lost + self._events.popleft()
+            if self._ended:
                 return
             self._changed.clear()
             await self._changed.wait()
 
 
-class Gallery:
-    """Where all who watch sit. Each update is drawn and encoded once for all of them; with nobody there, not at all."""
+class Broadcast:
+    """Sends each update to all subscribers. It is computed and encoded once, and not at all without subscribers."""
 
-    def __init__(self, service: Service, trial: Trial) -> None:
+    def __init__(self, service: Service, trial: TrialFields) -> None:
         self._service = service
         self._trial = trial
-        self._seats: set[Seat] = set()
-        self._picture: Picture | None = None
-        self._showing: asyncio.Task[None] | None = None
-        self._newcomer = False
+        self._subscribers: set[Subscriber] = set()
+        self._dashboard: Dashboard | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._has_newcomer = False
 
-    def picture(self) -> Picture:
-        return Picture(self._service.engine.monitor, self._service.engine.checkpoints)
+    def dashboard(self) -> Dashboard:
+        return Dashboard(self._service.engine.monitor, self._service.engine.checkpoints)
 
     async def watch(self) -> AsyncGenerator[bytes]:
-        """A hello, then ticks until the server goes down."""
-        with self._seated() as (seat, picture):
-            yield event(picture.hello(self._trial()))
-            async for told in seat.seen():
-                yield told
+        """Yield a hello, then ticks until the server shuts down."""
+        with self._subscribed() as (subscriber, dashboard):
+            yield sse_event(dashboard.hello(self._trial()))
+            async for event in subscriber.events():
+                yield event
 
     @contextmanager
-    def _seated(self) -> Iterator[tuple[Seat, Picture]]:
-        if len(self._seats) >= MAX_SEATS:
-            raise QueueFull(f"{MAX_SEATS} watch already; ask for /v1/stats now and then", retry_after_s=5)
-        if self._picture is None or self._showing is None or self._showing.done():
-            self._picture = self.picture()
-            self._showing = asyncio.create_task(self._show(self._picture), name="tutti-gallery")
-        seat = Seat()
-        self._seats.add(seat)
-        self._newcomer = True
+    def _subscribed(self) -> Iterator[tuple[Subscriber, Dashboard]]:
+        if len(self._subscribers) >= MAX_SUBSCRIBERS:
+            raise QueueFull(f"{MAX_SUBSCRIBERS} clients watch already; poll GET /v1/stats instead", retry_after_s=5)
+        if self._dashboard is None or self._task is None or self._task.done():
+            self._dashboard = self.dashboard()
+            self._task = asyncio.create_task(self._run(self._dashboard), name="tutti-broadcast")
+        subscriber = Subscriber()
+        self._subscribers.add(subscriber)
+        self._has_newcomer = True
         try:
-            yield seat, self._picture
+            yield subscriber, self._dashboard
         finally:
-            self._seats.discard(seat)
-            if not self._seats and self._showing is not None:
-                self._showing.cancel()
-                self._picture = self._showing = None
+            self._subscribers.discard(subscriber)
+            if not self._subscribers and self._task is not None:
+                self._task.cancel()
+                self._dashboard = self._task = None
 
-    async def _show(self, picture: Picture) -> None:
-        gate = self._service.gate
+    async def _run(self, dashboard: Dashboard) -> None:
+        lifecycle = self._service.lifecycle
         try:
-            while not (gate.closing and gate.n_inside == 0):
-                tick = picture.tick(self._trial(), at_once=self._newcomer)
-                self._newcomer = False
+            while not (lifecycle.draining and lifecycle.n_active == 0):
+                tick = dashboard.tick(self._trial(), at_once=self._has_newcomer)
+                self._has_newcomer = False
                 if tick is not None:
-                    self._tell(event(tick))
+                    self._send(sse_event(tick))
                 await asyncio.sleep(1 / UPDATES_PER_S)
-            self._tell(event({"type": "bye", "reason": "the server is going down"}))
+            self._send(sse_event({"type": "bye", "reason": "the server is shutting down"}))
         except Exception:
-            log.exception("the picture broke")
+            log.exception("the dashboard failed")
         finally:
-            for seat in self._seats:
-                seat.end()
+            for subscriber in self._subscribers:
+                subscriber.end()
 
-    def _tell(self, told: bytes) -> None:
-        for seat in self._seats:
-            seat.show(told)
+    def _send(self, event: bytes) -> None:
+        for subscriber in self._subscribers:
+            subscriber.add(event)
 
 
-def watching_routes(service: Service, trial: Trial) -> APIRouter:
+class TrialRefused(TuttiError):
+    status, code = 409, "trial_refused"
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """A running trial of a policy."""
+
+    policy: str
+    caller: str
+    until_s: float
+
+
+class PolicyTrials:
+    """At most one trial at a time. When it ends, for whatever reason, the server's own policy is restored."""
+
+    def __init__(self, service: Service, clock: Callable[[], float] = time.monotonic) -> None:
+        self._service = service
+        self._clock = clock
+        self._trial: Trial | None = None
+
+    def fields(self) -> dict[str, Any] | None:
+        """Return the running trial as JSON."""
+        trial = self._trial
+        return None if trial is None else {"policy": trial.policy, "left_s": self._left_s(trial)}
+
+    async def run(self, policy: str, caller: str) -> AsyncGenerator[bytes]:
+        """Use `policy` until the time is over, someone else needs the server, or the generator is closed."""
+        monitor = self._service.engine.monitor
+        if self._trial is not None:
+            raise TrialRefused("another trial is running; wait for its end")
+        if monitor.others(caller):
+            raise TrialRefused("other callers are being served; a trial needs a server without other load")
+        own_policy = monitor.policy
+        monitor.use(policy)
+        self._trial = trial = Trial(policy, caller, self._clock() + MAX_TRIAL_S)
+        try:
+            yield sse_event({"type": "trial", "policy": policy, "instead_of": own_policy, "max_s": MAX_TRIAL_S})
+            while (reason := self._end_reason(trial)) is None:
+                await asyncio.sleep(min(TRIAL_EVENT_S, self._left_s(trial)))
+                yield sse_event({"type": "held", "policy": policy, "left_s": self._left_s(trial)})
+        finally:
+            monitor.use(own_policy)
+            self._trial = None
+        yield sse_event({"type": "end", "reason": reason})
+
+    def _end_reason(self, trial: Trial) -> str | None:
+        """Return why the trial must end, or None."""
+        if self._service.lifecycle.draining:
+            return "draining"
+        if self._service.engine.monitor.others(trial.caller):
+            return "others"
+        return "over" if self._clock() >= trial.until_s else None
+
+    def _left_s(self, trial: Trial) -> float:
+        return round(max(0.0, trial.until_s - self._clock()), 1)
+
+
+def stats_routes(service: Service) -> APIRouter:
     routes = APIRouter(tags=["stats"])
-    gallery = Gallery(service, trial)
-    keys = Keys(service.settings.api_keys)
+    trials = PolicyTrials(service)
+    broadcast = Broadcast(service, trials.fields)
+    keys = ApiKeys(service.settings.api_keys)
 
-    @routes.get("/v1/stats", responses=only(401))
+    @routes.get("/v1/stats", responses=only_errors(401))
     async def stats(request: Request) -> dict[str, Any]:
-        """How the batching fares now: queue, last batches, the last seconds in numbers, settings."""
+        """The batching now: queue, last batches, statistics of the last seconds, settings."""
         keys.caller(request.headers.get("authorization", ""))
-        return gallery.picture().stats(trial())
+        return broadcast.dashboard().stats(trials.fields())
 
-    # It has no end, which an OpenAPI document cannot say; docs/stats.md does.
+    # Not in the schema: OpenAPI cannot describe an answer without an end. docs/stats.md does.
     @routes.get("/v1/stats/stream", response_class=Response, include_in_schema=False)
     async def stream(request: Request) -> Response:
-        """The same, live."""
+        """The same as a stream of events."""
         keys.caller(request.headers.get("authorization", ""))
-        return Events(gallery.watch())
+        return EventStreamResponse(broadcast.watch())
+
+    @routes.post("/v1/stats/trial", response_class=Response, include_in_schema=False)
+    async def trial(request: Request, body: TrialBody) -> Response:
+        """Use another policy while this connection stays open."""
+        check_origin(request.headers, service.settings.cors_origins)
+        return EventStreamResponse(trials.run(body.policy, request.state.caller))
 
     return routes

@@ -1,4 +1,4 @@
-"""The routes of the first requirements: /tts, its batch and its stream, and how the batching does."""
+"""Simple routes: /tts, /tts/stream and /tts/batch, and the state of the batching under /health."""
 
 import asyncio
 import io
@@ -14,64 +14,64 @@ from fastapi.responses import Response
 
 from tutti.audio import find_format
 from tutti.errors import InvalidInput, TuttiError
-from tutti.server.disconnect import while_here
-from tutti.server.encoding import Sound
-from tutti.server.errors import RateLimited, error_body, fields, internal
-from tutti.server.openapi import AUDIO, ZIP, errors
+from tutti.server.disconnect import cancel_on_disconnect
+from tutti.server.encoding import WholeAudio
+from tutti.server.errors import RateLimited, error_body, internal_error, rename_param
+from tutti.server.openapi import AUDIO, ZIP, error_responses
 from tutti.server.request import SpeechRequest
-from tutti.server.routes.openai import cached, made, streamed
+from tutti.server.responses import cached_response, speak_whole, streamed_response
 from tutti.server.schemas import BatchBody, TtsBody
 from tutti.server.service import Service
 from tutti.speech import SpeechParams
 
-TRIAL = ("The first of four.", "The second of four.", "The third of four.", "The last of four.")
+TEST_TEXTS = ("The first of four.", "The second of four.", "The third of four.", "The last of four.")
 log = logging.getLogger("tutti.server")
 
 
-def legacy_routes(service: Service) -> APIRouter:
-    routes = APIRouter(tags=["first routes"])
-    trying = asyncio.Lock()
+def tts_routes(service: Service) -> APIRouter:
+    routes = APIRouter(tags=["tts"])
+    testing = asyncio.Lock()
 
-    @routes.post("/tts", response_class=Response, responses={**AUDIO, **errors()})
+    @routes.post("/tts", response_class=Response, responses={**AUDIO, **error_responses()})
     async def tts(request: Request, body: TtsBody) -> Response:
-        """One text, one whole answer."""
-        with fields(input="text"):
-            return await cached(service, request, body.ask(service.cast))
+        """Speak a text; one whole answer."""
+        with rename_param(input="text"):
+            return await cached_response(service, request, body.speech_request(service.aliases))
 
-    @routes.post("/tts/stream", response_class=Response, responses={**AUDIO, **errors()})
+    @routes.post("/tts/stream", response_class=Response, responses={**AUDIO, **error_responses()})
     async def tts_stream(request: Request, body: TtsBody) -> Response:
-        """One text, sent as it is made."""
-        with fields(input="text"):
-            return await streamed(service, request, body.ask(service.cast))
+        """Speak a text; the audio is sent as it is made."""
+        with rename_param(input="text"):
+            return await streamed_response(service, request, body.speech_request(service.aliases))
 
-    @routes.post("/tts/batch", response_class=Response, responses={**ZIP, **errors()})
+    @routes.post("/tts/batch", response_class=Response, responses={**ZIP, **error_responses()})
     async def tts_batch(request: Request, body: BatchBody) -> Response:
-        """Many texts at once, one ZIP: a file or an error for each, and a manifest."""
-        n_most = service.settings.max_request_items
-        if not 1 <= len(body.requests) <= n_most:
-            raise InvalidInput(f"requests: give 1 to {n_most} items, got {len(body.requests)}", param="requests")
+        """Speak many texts; one ZIP with a file or an error for each, and a manifest."""
+        max_items = service.settings.max_request_items
+        if not 1 <= len(body.requests) <= max_items:
+            raise InvalidInput(f"requests: give 1 to {max_items} items, got {len(body.requests)}", param="requests")
         caller = request.state.caller
         service.check_text(sum(len(item.text) for item in body.requests), caller, "requests")
-        heard = await while_here(request.receive, all_of(service, body.requests, caller))
-        voices = [item.named(service.cast.voice) for item in body.requests]
-        packed = await asyncio.to_thread(pack, body.requests, voices, heard)
-        told = {"x-total-requests": str(len(heard)), "cache-control": "no-store"}
-        told["content-disposition"] = 'attachment; filename="tts_batch.zip"'
-        return Response(packed, headers=told, media_type="application/zip")
+        results = await cancel_on_disconnect(request.receive, speak_all(service, body.requests, caller))
+        voices = [item.voice_name(service.aliases.default_voice) for item in body.requests]
+        data = await asyncio.to_thread(make_zip, body.requests, voices, results)
+        headers = {"x-total-requests": str(len(results)), "cache-control": "no-store"}
+        headers["content-disposition"] = 'attachment; filename="tts_batch.zip"'
+        return Response(data, headers=headers, media_type="application/zip")
 
     @routes.get("/health/batching")
     async def batching() -> dict[str, Any]:
-        stats, workers = service.engine.stats(), service.engine.workers()
-        return {"batching_enabled": workers["batchingEnabled"], "status": service.gate.state, **stats}
+        enabled = service.engine.batching_enabled
+        return {"batching_enabled": enabled, "status": service.lifecycle.state, **service.engine.stats()}
 
     @routes.get("/health/streaming")
     async def streaming() -> dict[str, Any]:
         mode, n_chunks = service.streaming_mode()
         return {
-            "status": service.gate.state,
+            "status": service.lifecycle.state,
             "streaming_mode": mode,
             "bypass_chunks": n_chunks,
-            "batching_enabled": service.engine.workers()["batchingEnabled"],
+            "batching_enabled": service.engine.batching_enabled,
             "queue_status": service.engine.stats().get("queue_status", {}),
         }
 
@@ -79,68 +79,71 @@ def legacy_routes(service: Service) -> APIRouter:
     async def workers() -> dict[str, Any]:
         return service.engine.workers()
 
-    @routes.post("/test/batching", responses=errors())
+    @routes.post("/test/batching", responses=error_responses())
     async def test_batching(request: Request) -> dict[str, Any]:
-        """Four texts one after the other, then the same four at once. One trial at a time."""
-        if trying.locked():
-            raise RateLimited("a trial is under way; one at a time", retry_after_s=5)
-        async with trying:
-            return await while_here(request.receive, trial(service, request.state.caller))
+        """Speak four texts one after the other, then the same four at once. One test at a time."""
+        if testing.locked():
+            raise RateLimited("a batching test is running; wait for its end", retry_after_s=5)
+        async with testing:
+            return await cancel_on_disconnect(request.receive, run_batching_test(service, request.state.caller))
 
     return routes
 
 
-async def all_of(service: Service, items: list[TtsBody], caller: str) -> list[Sound | BaseException]:
-    """Every item spoken at once, each with its sound or with what went wrong."""
-    room = service.room()
+async def speak_all(service: Service, items: list[TtsBody], caller: str) -> list[WholeAudio | BaseException]:
+    """Speak all items at once; return the audio or the error of each."""
+    budget = service.answer_budget()
 
-    async def one(item: TtsBody) -> Sound:
-        with fields(input="text"):
-            return await made(service, item.ask(service.cast), caller=caller, room=room)
+    async def speak(item: TtsBody) -> WholeAudio:
+        with rename_param(input="text"):
+            return await speak_whole(service, item.speech_request(service.aliases), caller=caller, budget=budget)
 
-    heard = await asyncio.gather(*(one(item) for item in items), return_exceptions=True)
-    with fields(stream="requests"):
-        room.check()
-    return heard
+    results = await asyncio.gather(*(speak(item) for item in items), return_exceptions=True)
+    with rename_param(stream="requests"):
+        budget.check()
+    return results
 
 
-def pack(items: list[TtsBody], voices: list[str], heard: list[Sound | BaseException]) -> bytes:
-    """The ZIP. Sounds are stored as they are: they hardly shrink."""
+def make_zip(items: list[TtsBody], voices: list[str], results: list[WholeAudio | BaseException]) -> bytes:
+    """Return the ZIP. Audio is stored uncompressed: it would hardly shrink."""
     manifest = []
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
-        for number, (item, voice, sound) in enumerate(zip(items, voices, heard, strict=True), start=1):
-            row = entry(number, item, voice, sound)
-            manifest.append(row)
-            archive.writestr(row["file"], sound.data if isinstance(sound, Sound) else row["error"]["message"])
+        for number, (item, voice, result) in enumerate(zip(items, voices, results, strict=True), start=1):
+            entry = manifest_entry(number, item, voice, result)
+            manifest.append(entry)
+            archive.writestr(
+                entry["file"], result.data if isinstance(result, WholeAudio) else entry["error"]["message"]
+            )
         archive.writestr("manifest.json", json.dumps(manifest, indent=1))
     return buffer.getvalue()
 
 
-def entry(number: int, item: TtsBody, voice: str, sound: Sound | BaseException) -> dict[str, Any]:
-    if isinstance(sound, Sound):
+def manifest_entry(number: int, item: TtsBody, voice: str, result: WholeAudio | BaseException) -> dict[str, Any]:
+    if isinstance(result, WholeAudio):
         name = re.sub(r"[^A-Za-z0-9_+-]", "_", voice)[:60]
         suffix = find_format(item.format or "wav").name
         file = f"tts_{number:03}_{name}.{suffix}"
-        return {"index": number, "file": file, "ok": True, "voice": voice, "duration_s": round(sound.duration_s, 3)}
-    known = sound if isinstance(sound, TuttiError) else internal()
-    if known is not sound:
-        log.error("item failed", exc_info=sound)
-    return {"index": number, "file": f"error_{number:03}.txt", "ok": False, "error": error_body(known)["error"]}
+        return {"index": number, "file": file, "ok": True, "voice": voice, "duration_s": round(result.duration_s, 3)}
+    error = result if isinstance(result, TuttiError) else internal_error()
+    if error is not result:
+        log.error("item failed", exc_info=result)
+    return {"index": number, "file": f"error_{number:03}.txt", "ok": False, "error": error_body(error)["error"]}
 
 
-async def trial(service: Service, caller: str) -> dict[str, Any]:
-    asks = [SpeechRequest(text, SpeechParams(service.cast.voice), find_format("pcm")) for text in TRIAL]
+async def run_batching_test(service: Service, caller: str) -> dict[str, Any]:
+    params = SpeechParams(service.aliases.default_voice)
+    requests = [SpeechRequest(text, params, find_format("pcm")) for text in TEST_TEXTS]
     started = time.monotonic()
-    for ask in asks:
-        await made(service, ask, caller=caller)
-    alone_s = time.monotonic() - started
-    await asyncio.gather(*(made(service, ask, caller=caller) for ask in asks))
-    together_s = time.monotonic() - started - alone_s
+    for request in requests:
+        await speak_whole(service, request, caller=caller)
+    sequential_s = time.monotonic() - started
+    await asyncio.gather(*(speak_whole(service, request, caller=caller) for request in requests))
+    concurrent_s = time.monotonic() - started - sequential_s
     return {
-        "requests": len(asks),
-        "sequential_s": round(alone_s, 4),
-        "concurrent_s": round(together_s, 4),
-        "speedup": round(alone_s / max(together_s, 1e-9), 2),
-        "batching_enabled": service.engine.workers()["batchingEnabled"],
+        "requests": len(requests),
+        "sequential_s": round(sequential_s, 4),
+        "concurrent_s": round(concurrent_s, 4),
+        "speedup": round(sequential_s / max(concurrent_s, 1e-9), 2),
+        "batching_enabled": service.engine.batching_enabled,
     }

@@ -1,4 +1,4 @@
-"""Which written words each spoken group reads, when a speaker ran words together or drew one apart."""
+"""Align groups of phonemes with written words where the G2P merged words or split one."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -6,9 +6,9 @@ from difflib import SequenceMatcher
 
 
 def align(alone: Sequence[str], together: Sequence[str]) -> list[tuple[int, int]]:
-    """For each group of sounds in `together`, the words [first, last) it reads, in order and without a gap.
+    """Return for each group of phonemes in `together` the words [first, last) it reads, in order and without a gap.
 
-    `alone` is how each word sounds by itself; the sounds that both share tell who said what.
+    `alone` holds the phonemes of each word by itself; matching blocks (difflib) tell which word is in which group.
     """
     if not alone or len(alone) == len(together):
         return [(i, i + 1) for i in range(len(together))]
@@ -21,13 +21,13 @@ def align(alone: Sequence[str], together: Sequence[str]) -> list[tuple[int, int]
             shared[group_of[b + k]][word_of[a + k]] += 1
 
     spans: list[tuple[int, int]] = []
-    last = 0  # words before this one have been read
+    last = 0  # words before this one are assigned
     for j, counts in enumerate(shared):
-        # A word counts for a group when at least half of its sounds are heard in it.
-        heard = [i for i, n in counts.items() if 2 * n >= len(alone[i]) and i >= last]
-        if heard:
-            start, last = last, max(heard) + 1
-        else:  # a further part of the word before, or a first part of the next
+        # A word belongs to a group that has at least half of its phonemes.
+        members = [i for i, n in counts.items() if 2 * n >= len(alone[i]) and i >= last]
+        if members:
+            start, last = last, max(members) + 1
+        else:  # another part of the previous word, or the first part of the next
             start = max(0, last - 1)
             last = max(last, start + 1)
         if j == len(together) - 1:

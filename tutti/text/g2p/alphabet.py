@@ -1,4 +1,4 @@
-"""Letters and signs that English text borrows, and what a reader calls them."""
+"""Foreign letters and signs in English text, and their names."""
 
 FOLDS = {"ø": "o", "Ø": "O", "ß": "ss", "æ": "ae", "Æ": "Ae", "œ": "oe", "Œ": "Oe", "ð": "th", "Ð": "Th", "þ": "th"}
 FOLDS |= {"Þ": "Th", "ł": "l", "Ł": "L", "đ": "d", "Đ": "D", "ı": "i", "ħ": "h", "ŋ": "ng", "ə": "e", "’": "'"}
@@ -9,31 +9,18 @@ _GREEK = (
 )
 _DIGITS = "zero one two three four five six seven eight nine"
 
-NAMES: dict[str, str] = {
+LETTER_NAMES: dict[str, str] = {
     **{chr(0x3B1 + i): name for i, name in enumerate(_GREEK.split())},
     **{str(i): name for i, name in enumerate(_DIGITS.split())},
 }
 
-SAID = {
-    "&": "and",
-    "%": "percent",
-    "+": "plus",
-    "@": "at",
-    "=": "equals",
-    "×": "times",
-    "÷": "divided",
-    "°": "degrees",
-    "$": "dollars",
-    "£": "pounds",
-    "€": "euros",
-    "¥": "yen",
-    "§": "section",
-    "©": "copyright",
-    "®": "registered",
+SIGN_NAMES = {
+    "&": "and", "%": "percent", "+": "plus", "@": "at", "=": "equals", "×": "times", "÷": "divided", "°": "degrees",
+    "$": "dollars", "£": "pounds", "€": "euros", "¥": "yen", "§": "section", "©": "copyright", "®": "registered",
     "™": "trademark",
-}
+}  # fmt: skip
 
-# Words that the dictionaries lack or that lose their accent on the way there: (American, British).
+# Words that the dictionaries lack, or that differ from the same word without accent: (American, British).
 ALIASES = {
     "résumé": ("ɹˈɛzəmˌA", "ɹˈɛzjuːmˌA"),
     "exposé": ("ˌɛkspOzˈA", "ɛkspˈQzA"),

@@ -1,4 +1,4 @@
-"""Mandarin: words by jieba, pinyin by pypinyin, and pinyin in the symbols that Kokoro's Chinese voices were taught."""
+"""Mandarin: words by jieba, pinyin by pypinyin, and pinyin in the symbols that Kokoro was trained on."""
 
 import logging
 import threading
@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from tutti.errors import MissingExtra
 from tutti.text.aligned_text import AlignedText
-from tutti.text.chunk import Reading, Word
-from tutti.text.g2p.mixed import English, read_mixed
+from tutti.text.chunk import PhonemeWord, Pronunciation
+from tutti.text.g2p.mixed import PronounceEnglish, pronounce_mixed
 
 if TYPE_CHECKING:
     from jieba import Tokenizer  # type: ignore[import-untyped]
@@ -23,7 +23,7 @@ _INITIALS = (
     | {"j": "ʨ", "q": "ʨʰ", "x": "ɕ", "z": "ʦ", "c": "ʦʰ", "s": "s"}
     | {"zh": "\uab67", "ch": "\uab67ʰ", "sh": "ʂ", "r": "ɻ"}
 )
-# A hyphen marks where the tone arrow stands: behind the vowel, before a closing nasal.
+# A hyphen marks the place of the tone arrow: behind the vowel, before a final nasal.
 _FINALS = (
     {"a": "a-", "ai": "ai-", "an": "a-n", "ang": "a-ŋ", "ao": "au-"}
     | {"e": "ɤ-", "ei": "ei-", "en": "ə-n", "eng": "ə-ŋ"}
@@ -33,72 +33,82 @@ _FINALS = (
     | {"u": "u-", "ua": "wa-", "uai": "wai-", "uan": "wa-n", "uang": "wa-ŋ", "uei": "wei-", "uen": "wə-n"}
     | {"ueng": "wə-ŋ", "uo": "wo-", "ü": "y-", "üan": "ɥɛ-n", "üe": "ɥe-", "ün": "y-n", "ê": "ɛ-"}
 )
-_BUZZED = frozenset({"zh", "ch", "sh", "r", "z", "c", "s"})  # their i is no i
-_WHOLE = {"er": "ɚ-", "o": "ɔ-", "io": "jɔ-", "ê": "ɛ-", "m": "m-", "n": "n-", "ng": "ŋ-", "hm": "hm-", "hng": "hŋ-"}
+_RETROFLEX_OR_SIBILANT = frozenset({"zh", "ch", "sh", "r", "z", "c", "s"})  # "i" after these is another vowel
+_SYLLABLES = {
+    "er": "ɚ-",
+    "o": "ɔ-",
+    "io": "jɔ-",
+    "ê": "ɛ-",
+    "m": "m-",
+    "n": "n-",
+    "ng": "ŋ-",
+    "hm": "hm-",
+    "hng": "hŋ-",
+}
 _TONES = {"1": "→", "2": "↗", "3": "↓", "4": "↘", "5": ""}
-_LOADING = threading.Lock()
+_LOAD_LOCK = threading.Lock()
 
 
-def read(spoken: AlignedText, given: Mapping[int, str], english: English) -> Reading:
-    """A sentence of plain Chinese words; Latin runs are read by `english`."""
-    return read_mixed(spoken, given, english, _SCRIPT, _han)
+def pronounce(aligned: AlignedText, ipa_overrides: Mapping[int, str], english: PronounceEnglish) -> Pronunciation:
+    """Pronounce a sentence of plain Chinese words; Latin runs go to `english`."""
+    return pronounce_mixed(aligned, ipa_overrides, english, _SCRIPT, _han)
 
 
-def _han(spoken: AlignedText) -> tuple[list[Word], tuple[str, ...]]:
-    words: list[Word] = []
-    lost: list[str] = []
-    for word in _cut(spoken):
+def _han(aligned: AlignedText) -> tuple[list[PhonemeWord], tuple[str, ...]]:
+    words: list[PhonemeWord] = []
+    dropped: list[str] = []
+    for word in _segment(aligned):
         sounds = ""
         for symbol, syllable in zip(word.text, pinyin(word.text), strict=True):
-            if said := symbols(syllable):
-                sounds += said
+            if phonemes := symbols(syllable):
+                sounds += phonemes
             else:
-                lost.append(symbol)
+                dropped.append(symbol)
         if sounds:
-            words.append(Word(sounds, word.span()))
-    return words, tuple(lost)
+            words.append(PhonemeWord(sounds, word.span()))
+    return words, tuple(dropped)
 
 
 def pinyin(word: str) -> list[str]:
-    """One syllable with its tone digit for each character; "" for a character without a reading."""
+    """Return one syllable with its tone digit for each character; "" for an unknown character."""
     return _pypinyin()(word)
 
 
 @cache
 def symbols(syllable: str) -> str:
-    """A pinyin syllable such as "zhong1" in Kokoro's symbols; "" when it is none."""
+    """Return a pinyin syllable such as "zhong1" in Kokoro's symbols; "" for anything else."""
     from pypinyin.contrib.tone_convert import to_finals, to_initials
 
     letters, tone = syllable[:-1], _TONES.get(syllable[-1:])
     if tone is None:
         return ""
-    if letters in _WHOLE:
-        return _WHOLE[letters].replace("-", tone)
+    if letters in _SYLLABLES:
+        return _SYLLABLES[letters].replace("-", tone)
     initial, final = to_initials(letters, strict=True), to_finals(letters, strict=True, v_to_u=True)
-    shape = "ɨ-" if final == "i" and initial in _BUZZED else _FINALS.get(final, "")
+    shape = "ɨ-" if final == "i" and initial in _RETROFLEX_OR_SIBILANT else _FINALS.get(final, "")
     return _INITIALS.get(initial, "") + shape.replace("-", tone) if shape else ""
 
 
-def _cut(spoken: AlignedText) -> Iterator[AlignedText]:
+def _segment(aligned: AlignedText) -> Iterator[AlignedText]:
     at = 0
-    for word in _jieba().cut(spoken.text):
-        yield spoken[at : at + len(word)]
+    for word in _jieba().cut(aligned.text):
+        yield aligned[at : at + len(word)]
         at += len(word)
 
 
 def _jieba() -> "Tokenizer":
-    with _LOADING:
+    with _LOAD_LOCK:
         return _load_jieba()
 
 
 def _pypinyin() -> Callable[[str], list[str]]:
-    with _LOADING:
+    with _LOAD_LOCK:
         return _load_pypinyin()
 
 
 @cache
 def _load_jieba() -> "Tokenizer":
-    """jieba with its own dictionary, silent, and without the cache file that it would leave in a shared folder."""
+    """Load jieba with its dictionary, without its log output and its cache file in a shared folder."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -106,10 +116,10 @@ def _load_jieba() -> "Tokenizer":
     except ImportError:
         raise _missing() from None
     logging.getLogger("jieba").setLevel(logging.WARNING)
-    cutter = jieba.Tokenizer()
-    cutter.FREQ, cutter.total = cutter.gen_pfdict(cutter.get_dict_file())
-    cutter.initialized = True
-    return cutter
+    tokenizer = jieba.Tokenizer()
+    tokenizer.FREQ, tokenizer.total = tokenizer.gen_pfdict(tokenizer.get_dict_file())
+    tokenizer.initialized = True
+    return tokenizer
 
 
 @cache
@@ -124,8 +134,8 @@ def _load_pypinyin() -> Callable[[str], list[str]]:
             word,
             style=Style.TONE3,
             neutral_tone_with_five=True,
-            tone_sandhi=True,  # the voices bend low tones by themselves; writing it down does no harm to their pitch
-            errors=lambda unread: [""] * len(unread),  # type: ignore[arg-type, return-value]  # a list is welcome
+            tone_sandhi=True,  # third-tone sandhi; the voices do it by themselves too, so it changes nothing
+            errors=lambda unknown: [""] * len(unknown),  # type: ignore[arg-type, return-value]  # a list works
         )
 
     return read_word

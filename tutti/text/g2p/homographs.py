@@ -1,28 +1,28 @@
-"""Words of one spelling and two sounds where the neighbours, not the part of speech, decide."""
+"""Homographs whose pronunciation depends on the words around them, not on the part of speech."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
-    """The other sound of a word, and the company in which it is heard."""
+class HomographRule:
+    """A pronunciation of a word, and the context words that select it."""
 
     us: str
     gb: str
     before: frozenset[str] = frozenset()  # words right before it
     after: frozenset[str] = frozenset()  # words right after it
     near: frozenset[str] = frozenset()  # words anywhere in the sentence
-    never_after: frozenset[str] = frozenset()  # words right before it that forbid all that
+    never_after: frozenset[str] = frozenset()  # words right before it that rule it out
 
 
-def _rule(us: str, gb: str, before: str = "", after: str = "", near: str = "", never_after: str = "") -> Rule:
-    return Rule(us, gb, *(frozenset(words.split()) for words in (before, after, near, never_after)))
+def _rule(us: str, gb: str, before: str = "", after: str = "", near: str = "", never_after: str = "") -> HomographRule:
+    return HomographRule(us, gb, *(frozenset(words.split()) for words in (before, after, near, never_after)))
 
 
 _VERBAL = "to will would can could should may might must i you we they he she it who and let don't didn't"
 
-RULES: dict[str, tuple[Rule, ...]] = {
+RULES: dict[str, tuple[HomographRule, ...]] = {
     "lead": (
         _rule(
             "lˈɛd",
@@ -135,7 +135,7 @@ RULES: dict[str, tuple[Rule, ...]] = {
 
 
 def choose(words: Sequence[str], i: int, british: bool) -> str | None:
-    """The sound that the company of words[i] demands, or None where grammar may decide."""
+    """Return the pronunciation that the context of words[i] selects, or None if no rule applies."""
     for rule in RULES.get(words[i], ()):
         left = words[i - 1] if i else ""
         right = words[i + 1] if i + 1 < len(words) else ""

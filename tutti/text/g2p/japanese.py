@@ -1,4 +1,4 @@
-"""Japanese: words and their readings by MeCab with UniDic, kana in the symbols that Kokoro was taught."""
+"""Japanese: words and their readings by MeCab with UniDic, kana in the symbols that Kokoro was trained on."""
 
 import threading
 from collections.abc import Mapping
@@ -7,25 +7,25 @@ from typing import TYPE_CHECKING
 
 from tutti.errors import MissingExtra
 from tutti.text.aligned_text import AlignedText
-from tutti.text.chunk import Reading, Word
-from tutti.text.g2p.kana import hiragana, symbols
-from tutti.text.g2p.mixed import English, read_mixed
+from tutti.text.chunk import PhonemeWord, Pronunciation
+from tutti.text.g2p.kana import symbols, to_hiragana
+from tutti.text.g2p.mixed import PronounceEnglish, pronounce_mixed
 
 if TYPE_CHECKING:
     from fugashi import Tagger  # type: ignore[import-untyped]
 
 _SCRIPT = r"\u3005-\u3007\u3041-\u30ff\u31f0-\u31ff\u3400-\u9fff\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff"
-_LOADING = threading.Lock()
-_TAGGING = threading.Lock()  # one MeCab lattice, one caller at a time
+_LOAD_LOCK = threading.Lock()
+_TAGGER_LOCK = threading.Lock()  # MeCab is not thread-safe
 
 
-def read(spoken: AlignedText, given: Mapping[int, str], english: English) -> Reading:
-    """A sentence of plain Japanese words; Latin runs are read by `english`."""
-    return read_mixed(spoken, given, english, _SCRIPT, _japanese)
+def pronounce(aligned: AlignedText, ipa_overrides: Mapping[int, str], english: PronounceEnglish) -> Pronunciation:
+    """Pronounce a sentence of plain Japanese words; Latin runs go to `english`."""
+    return pronounce_mixed(aligned, ipa_overrides, english, _SCRIPT, _japanese)
 
 
-# What people say where UniDic's first choice is the formal or the literal reading.
-_EVERYDAY = (
+# The common reading of words for which UniDic prefers a formal or literal one.
+_COMMON_READINGS = (
     {"私": "ワタシ", "私達": "ワタシタチ", "日本": "ニホン", "日本語": "ニホンゴ", "日本人": "ニホンジン"}
     | {"明日": "アシタ"}
     | {"お母さん": "オカーサン", "お父さん": "オトーサン", "お兄さん": "オニーサン"}
@@ -35,59 +35,60 @@ _EVERYDAY = (
     | {"お祖父さん": "オジーサン", "一昨日": "オトトイ", "明後日": "アサッテ", "何故": "ナゼ"}
     | {"何時": "ナンジ", "何人": "ナンニン"}
 )
-_LONGEST = 4  # tokens in one entry of the table
+_MAX_TOKENS = 4  # MeCab tokens in one entry of the table
 
 
-def _japanese(spoken: AlignedText) -> tuple[list[Word], tuple[str, ...]]:
-    words: list[Word] = []
-    lost: list[str] = []
-    for first, last, reading in _phrases(_tokens(spoken.text)):
-        sounds, unread = symbols(hiragana(reading))
-        lost += unread
+def _japanese(aligned: AlignedText) -> tuple[list[PhonemeWord], tuple[str, ...]]:
+    words: list[PhonemeWord] = []
+    dropped: list[str] = []
+    for first, last, reading in _phrases(_tokens(aligned.text)):
+        sounds, unknown = symbols(to_hiragana(reading))
+        dropped += unknown
         if sounds:
-            words.append(Word(sounds, spoken.span(first, last)))
-    return words, tuple(lost)
+            words.append(PhonemeWord(sounds, aligned.span(first, last)))
+    return words, tuple(dropped)
 
 
 Token = tuple[str, str, str]  # surface, reading in katakana, part of speech
 
 
 def _tokens(text: str) -> list[Token]:
-    with _TAGGING:
-        found = [(node.surface, node.feature.pron, node.pos) for node in _tagger()(text)]
+    """Tag a text with MeCab; the longest match in _COMMON_READINGS replaces its reading."""
+    with _TAGGER_LOCK:
+        nodes = [(node.surface, node.feature.pron, node.pos) for node in _tagger()(text)]
     tokens: list[Token] = []
     at = 0
-    while at < len(found):
-        for n in range(min(_LONGEST, len(found) - at), 0, -1):
-            surface = "".join(surface for surface, _, _ in found[at : at + n])
-            if surface in _EVERYDAY:
-                tokens.append((surface, _EVERYDAY[surface], found[at][2] if n == 1 else "名詞"))
+    while at < len(nodes):
+        for n in range(min(_MAX_TOKENS, len(nodes) - at), 0, -1):
+            surface = "".join(surface for surface, _, _ in nodes[at : at + n])
+            if surface in _COMMON_READINGS:
+                tokens.append((surface, _COMMON_READINGS[surface], nodes[at][2] if n == 1 else "名詞"))
                 break
         else:
             n = 1
-            surface, reading, pos = found[at]
+            surface, reading, pos = nodes[at]
             tokens.append((surface, reading or surface, pos))
         at += n
     return tokens
 
 
 def _phrases(tokens: list[Token]) -> list[tuple[int, int, str]]:
-    """Words as they are said in one go (stem and endings, prefix and suffix): start, end, reading."""
+    """Join tokens to words (stem and endings, prefix and suffix): start, end, reading."""
     words: list[tuple[int, int, str]] = []
     at, before = 0, ""
     for surface, reading, pos in tokens:
         end = at + len(surface)
-        if words and _leans(before, surface, pos):
-            start, _, said = words[-1]
-            words[-1] = (start, end, said + reading)
+        if words and _attaches(before, surface, pos):
+            start, _, reading_so_far = words[-1]
+            words[-1] = (start, end, reading_so_far + reading)
         else:
             words.append((at, end, reading))
         at, before = end, pos
     return words
 
 
-def _leans(before: str, surface: str, pos: str) -> bool:
-    """Whether a token is said as part of the one before it."""
+def _attaches(before: str, surface: str, pos: str) -> bool:
+    """Tell whether a token belongs to the word before it."""
     inflected = before.startswith(("動詞", "助動詞", "形容詞", "接尾辞"))
     return (
         pos.startswith("接尾辞")
@@ -99,7 +100,7 @@ def _leans(before: str, surface: str, pos: str) -> bool:
 
 
 def _tagger() -> "Tagger":
-    with _LOADING:
+    with _LOAD_LOCK:
         return _load_tagger()
 
 

@@ -1,4 +1,4 @@
-"""Kana in the symbols that Kokoro's Japanese voices were taught."""
+"""Kana in the symbols that Kokoro was trained on."""
 
 _VOWELS = dict(zip("あいうえお", ("a", "i", "ɯ", "e", "o"), strict=True))
 _SMALL = dict(zip("ぁぃぅぇぉゃゅょゎ", ("a", "i", "ɯ", "e", "o", "ja", "jɯ", "jo", "βa"), strict=True))
@@ -26,52 +26,52 @@ _SINGLE = (
     | _row("やゆよわゐゑを", "ja", "jɯ", "jo", "βa", "i", "e", "o")
     | _row("ゔゕゖ", "vɯ", "ka", "ke")
 )
-# A small kana bends the one before it: the consonant of the first, the vowel of the second.
-_BENT = (
+# With a small kana behind it, a kana keeps only its consonant; the vowel is that of the small one.
+_CONSONANTS = (
     _row("きぎしじちぢにひびぴみり", "kʲ", "ɡʲ", "ɕ", "ʥ", "ʨ", "ʥ", "ɲ", "ç", "bʲ", "pʲ", "mʲ", "ɾʲ")
     | {"く": "kᵝ", "ぐ": "ɡᵝ", "つ": "ʦ", "ふ": "ɸ", "ゔ": "v", "う": "β", "て": "tʲ", "で": "dʲ"}
     | {"と": "t", "ど": "d"}
 )
 _PAIRS = (
-    {k + "ゃ": _BENT[k] + "a" for k in "きぎしじちぢにひびぴみり"}
-    | {k + "ゅ": _BENT[k] + "ɨ" for k in "きぎしじちぢにひびぴみりてで"}
-    | {k + "ょ": _BENT[k] + "o" for k in "きぎしじちぢにひびぴみり"}
-    | {k + "ぇ": _BENT[k] + "e" for k in "きしじちにひくぐつふゔう"}
-    | {k + "ぁ": _BENT[k] + "a" for k in "くぐつふゔ"}
-    | {k + "ぉ": _BENT[k] + "o" for k in "くぐつふゔう"}
-    | {k + "ぃ": _BENT[k] + "i" for k in "くぐうてで"}
-    | {k + "ぅ": _BENT[k] + "ɯ" for k in "とど"}
+    {k + "ゃ": _CONSONANTS[k] + "a" for k in "きぎしじちぢにひびぴみり"}
+    | {k + "ゅ": _CONSONANTS[k] + "ɨ" for k in "きぎしじちぢにひびぴみりてで"}
+    | {k + "ょ": _CONSONANTS[k] + "o" for k in "きぎしじちぢにひびぴみり"}
+    | {k + "ぇ": _CONSONANTS[k] + "e" for k in "きしじちにひくぐつふゔう"}
+    | {k + "ぁ": _CONSONANTS[k] + "a" for k in "くぐつふゔ"}
+    | {k + "ぉ": _CONSONANTS[k] + "o" for k in "くぐつふゔう"}
+    | {k + "ぃ": _CONSONANTS[k] + "i" for k in "くぐうてで"}
+    | {k + "ぅ": _CONSONANTS[k] + "ɯ" for k in "とど"}
     | {"いぇ": "je", "つぃ": "ʦʲi", "ふぃ": "ɸʲi", "ゔぃ": "vʲi"}
     | {"ふゅ": "ɸʲɨ", "ふょ": "ɸʲo", "ゔゅ": "bʲɨ", "ゔょ": "bʲo"}
 )
-# The moraic nasal takes the place of what follows it.
+# The moraic nasal assimilates to the consonant that follows.
 _NASAL = dict.fromkeys("mpb", "m") | dict.fromkeys("kɡ", "ŋ") | dict.fromkeys("ɲʨʥ", "ɲ") | dict.fromkeys("ntdɾz", "n")
 _VOICED = dict(zip("かきくけこさしすせそたちつてとはひふへほ", "がぎぐげござじずぜぞだぢづでどばびぶべぼ", strict=True))
 
 
-def hiragana(text: str) -> str:
-    """Katakana, small phonetic and half-width ones too, as hiragana; repeat marks written out."""
+def to_hiragana(text: str) -> str:
+    """Convert katakana, also small phonetic and half-width ones, to hiragana; write out repeat marks."""
     from jaconv import h2z, kata2hira
 
-    wide = h2z(text).translate(_AINU)
+    wide = h2z(text).translate(_SMALL_KATAKANA)
     out = ""
     for kana in kata2hira(wide):
         if kana in "ゝヽ" and out:
             kana = out[-1]
         elif kana in "ゞヾ" and out:
             kana = _VOICED.get(out[-1], out[-1])
-        out += _WA.get(kana, kana)
+        out += _VA_ROW.get(kana, kana)
     return out
 
 
-_AINU = str.maketrans("ㇰㇱㇲㇳㇴㇵㇶㇷㇸㇹㇺㇻㇼㇽㇾㇿ", "クシストヌハヒフヘホムラリルレロ")
-_WA = {"ヷ": "ゔぁ", "ヸ": "ゔぃ", "ヹ": "ゔぇ", "ヺ": "ゔぉ"}
+_SMALL_KATAKANA = str.maketrans("ㇰㇱㇲㇳㇴㇵㇶㇷㇸㇹㇺㇻㇼㇽㇾㇿ", "クシストヌハヒフヘホムラリルレロ")
+_VA_ROW = {"ヷ": "ゔぁ", "ヸ": "ゔぃ", "ヹ": "ゔぇ", "ヺ": "ゔぉ"}
 
 
 def symbols(kana: str) -> tuple[str, tuple[str, ...]]:
-    """Hiragana as Kokoro's symbols, and the characters in it that are no kana."""
+    """Return hiragana in Kokoro's symbols, and the characters that are not kana."""
     morae: list[str] = []
-    lost: list[str] = []
+    dropped: list[str] = []
     i = 0
     while i < len(kana):
         one, pair = kana[i], kana[i : i + 2]
@@ -87,9 +87,9 @@ def symbols(kana: str) -> tuple[str, tuple[str, ...]]:
         elif one in "っんー":
             morae.append({"っ": "ʔ", "ん": "N", "ー": "ː"}[one])
         else:
-            lost.append(one)
+            dropped.append(one)
     for at, mora in enumerate(morae):
         if mora == "N":
             following = morae[at + 1] if at + 1 < len(morae) else ""
             morae[at] = _NASAL.get(following[:1], "ɴ")
-    return "".join(morae), tuple(lost)
+    return "".join(morae), tuple(dropped)

@@ -1,44 +1,44 @@
-"""The pronouncing dictionaries: two JSON files an accent, compacted once into sorted bytes that load at once."""
+"""The pronouncing dictionaries: two JSON files for each accent, compiled once into a sorted, memory-mapped table."""
 
 import json
 import mmap
 import os
 import struct
-import tempfile
 from array import array
 from dataclasses import dataclass
 from pathlib import Path
 
 from tutti.errors import WeightsUnavailable
+from tutti.files import write_file
 
 ACCENTS = {"en-us": "us", "en-gb": "gb"}
 FORMAT = b"TUTTILX1"
-_HEADER = struct.Struct("<8sII")  # format, entries, sum of the JSON sizes: other files, another table
+_HEADER = struct.Struct("<8sII")  # format, entries, sum of the JSON sizes (to notice other files)
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
-    """How a word sounds, by tag where that decides. `gold` entries were checked by a person."""
+class DictionaryEntry:
+    """The phonemes of a word, by part-of-speech tag where they differ. `gold` entries were checked by a person."""
 
     gold: bool
-    by_tag: dict[str, str]  # "DEFAULT" always; "" means: spell it
+    by_tag: dict[str, str]  # "DEFAULT" always; "" means: spell it out
 
-    def say(self, tag: str, alone: bool) -> str:
-        """The pronunciation for a Penn Treebank tag; `alone` is a word with no word after it in its clause."""
+    def phonemes(self, tag: str, alone: bool) -> str:
+        """Return the phonemes for a Penn Treebank tag; `alone` means that no word follows in the clause."""
         if len(self.by_tag) == 1:
             return self.by_tag["DEFAULT"]
         if alone and "None" in self.by_tag:
             return self.by_tag["None"]
         if tag in self.by_tag:
             return self.by_tag[tag]
-        return self.by_tag.get(COARSE.get(tag[:2], tag), self.by_tag["DEFAULT"])
+        return self.by_tag.get(COARSE_TAGS.get(tag[:2], tag), self.by_tag["DEFAULT"])
 
 
-COARSE = {"VB": "VERB", "NN": "NOUN", "RB": "ADV", "JJ": "ADJ"}
+COARSE_TAGS = {"VB": "VERB", "NN": "NOUN", "RB": "ADV", "JJ": "ADJ"}
 
 
 class Lexicon:
-    """A table of words, sorted by their UTF-8 bytes, on memory that all processes share (little-endian throughout)."""
+    """A table of words, sorted by UTF-8 bytes and searched by bisection, in memory shared by all processes."""
 
     def __init__(self, table: bytes | mmap.mmap) -> None:
         _, n, _ = _HEADER.unpack_from(table)
@@ -48,24 +48,24 @@ class Lexicon:
 
     @classmethod
     def load(cls, home: Path, accent: str) -> "Lexicon":
-        """The dictionary of "us" or "gb" under home/lexicon, compacted first where that is not yet done."""
+        """Load the dictionary of "us" or "gb" from home/lexicon; compile it first if necessary."""
         folder = home / "lexicon"
         sources = [folder / f"{accent}_gold.json", folder / f"{accent}_silver.json"]
         compact = folder / f"{accent}.bin"
-        if not _fresh(compact, sources):
+        if not _is_up_to_date(compact, sources):
             for source in sources:
                 if not source.is_file():
                     raise WeightsUnavailable(f"the pronouncing dictionary {source.name} is missing: run `tutti pull`")
             gold, silver = (json.loads(source.read_bytes()) for source in sources)
-            table = build(gold, silver, sum(source.stat().st_size for source in sources))
+            table = build_table(gold, silver, sum(source.stat().st_size for source in sources))
             return cls(table if not _write(compact, table) else _map(compact))
         return cls(_map(compact))
 
     def __len__(self) -> int:
         return len(self._starts) - 1
 
-    def find(self, word: str) -> Entry | None:
-        """The entry spelled exactly so."""
+    def find(self, word: str) -> DictionaryEntry | None:
+        """Return the entry with exactly this spelling."""
         wanted = word.encode() + b"\t"
         table, starts = self._table, self._starts
         low, high = 0, len(starts) - 1
@@ -80,12 +80,12 @@ class Lexicon:
         if low == len(starts) - 1 or table[start : start + len(wanted)] != wanted:
             return None
         rank, *fields = table[start + len(wanted) : starts[low + 1]].decode().split("\t")
-        return Entry(
+        return DictionaryEntry(
             rank == "g", {tag or "DEFAULT": sound for sound, _, tag in (field.partition("=") for field in fields)}
         )
 
-    def get(self, word: str) -> Entry | None:
-        """The entry for a word as it stands in a text: "Table" finds "table", "boston" finds "Boston"."""
+    def get(self, word: str) -> DictionaryEntry | None:
+        """Return the entry for a word in a text: "Table" finds "table", "boston" finds "Boston"."""
         exact = self.find(word)
         if len(word) < 2 or (exact and exact.gold):
             return exact
@@ -98,8 +98,8 @@ class Lexicon:
         return other if exact is None or (other and other.gold) else exact
 
 
-def build(gold: dict[str, str | dict[str, str | None]], silver: dict[str, str], stamp: int = 0) -> bytes:
-    """The compact table of two dictionaries; gold wins."""
+def build_table(gold: dict[str, str | dict[str, str | None]], silver: dict[str, str], stamp: int = 0) -> bytes:
+    """Compile two dictionaries into one table; gold wins."""
     lines: dict[bytes, bytes] = {}
     for rank, words in (("s", silver), ("g", gold)):
         for word, sound in words.items():
@@ -118,23 +118,23 @@ def build(gold: dict[str, str | dict[str, str | None]], silver: dict[str, str], 
     return _HEADER.pack(FORMAT, len(ordered), stamp & 0xFFFFFFFF) + starts.tobytes() + b"".join(ordered)
 
 
-def _fresh(compact: Path, sources: list[Path]) -> bool:
-    """Whether the compact table is of this format and was made from these very files (or they are gone)."""
+def _is_up_to_date(compact: Path, sources: list[Path]) -> bool:
+    """Tell whether the table has this format and was compiled from these files (or they are gone)."""
     try:
-        made, size = compact.stat().st_mtime_ns, compact.stat().st_size
+        built_ns, size = compact.stat().st_mtime_ns, compact.stat().st_size
         with compact.open("rb") as file:
             head = file.read(_HEADER.size)
             if len(head) < _HEADER.size or head[:8] != FORMAT:
                 return False
             file.seek(4 * _HEADER.unpack(head)[1], os.SEEK_CUR)
-            if int.from_bytes(file.read(4), "little") != size:  # the last offset is the end of a whole file
+            if int.from_bytes(file.read(4), "little") != size:  # the last offset is the end of a complete file
                 return False
         stats = [source.stat() for source in sources if source.exists()]
     except OSError:
         return False
     if len(stats) < len(sources):
         return not stats
-    return all(s.st_mtime_ns <= made for s in stats) and _HEADER.unpack(head)[2] == sum(s.st_size for s in stats)
+    return all(s.st_mtime_ns <= built_ns for s in stats) and _HEADER.unpack(head)[2] == sum(s.st_size for s in stats)
 
 
 def _map(path: Path) -> mmap.mmap:
@@ -145,10 +145,7 @@ def _map(path: Path) -> mmap.mmap:
 def _write(path: Path, table: bytes) -> bool:
     """Put the table in place in one step; a read-only cache is no reason to fail."""
     try:
-        with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
-            file.write(table)
-        os.chmod(file.name, 0o644)  # the cache may be shared
-        os.replace(file.name, path)
+        write_file(path, table)
     except OSError:
         return False
     return True

@@ -1,4 +1,4 @@
-"""A sentence in two scripts: the language's own, and Latin runs that are read as English."""
+"""Sentences in two scripts: the language's own, and Latin runs that are pronounced as English."""
 
 import re
 import unicodedata
@@ -6,45 +6,51 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 
 from tutti.text.aligned_text import AlignedText
-from tutti.text.chunk import Reading, Word
-from tutti.text.g2p.tokens import Piece, given_words, join, marks, pieces
+from tutti.text.chunk import PhonemeWord, Pronunciation
+from tutti.text.g2p.tokens import Piece, join_words, override_words, to_kokoro_punctuation, tokenize
 
-English = Callable[[AlignedText, Mapping[int, str]], Reading]
-Native = Callable[[AlignedText], tuple[list[Word], tuple[str, ...]]]
+PronounceEnglish = Callable[[AlignedText, Mapping[int, str]], Pronunciation]
+PronounceNative = Callable[[AlignedText], tuple[list[PhonemeWord], tuple[str, ...]]]
 
 
-def read_mixed(spoken: AlignedText, given: Mapping[int, str], english: English, script: str, native: Native) -> Reading:
-    """Runs in `script` (the inside of a character class) go to `native`, other letters to `english`, marks between."""
-    line: list[Piece] = []
+def pronounce_mixed(
+    aligned: AlignedText,
+    ipa_overrides: Mapping[int, str],
+    english: PronounceEnglish,
+    script: str,
+    native: PronounceNative,
+) -> Pronunciation:
+    """Pronounce runs in `script` (the inside of a character class) with `native`, other letters with `english`."""
+    pieces: list[Piece] = []
     dropped: list[str] = []
-    for kind, stretch in _runs(spoken, script):
-        words: list[Word] = []
-        lost: tuple[str, ...] = ()
+    for kind, token in _runs(aligned, script):
+        words: list[PhonemeWord] = []
+        unknown: tuple[str, ...] = ()
         if kind == "space":
-            line.append(" ")
-        elif kind == "marks":
-            line.append(marks(stretch.text))
-        elif kind == "given":
-            words, lost = given_words(stretch, given)
+            pieces.append(" ")
+        elif kind == "punctuation":
+            pieces.append(to_kokoro_punctuation(token.text))
+        elif kind == "placeholder":
+            words, unknown = override_words(token, ipa_overrides)
         elif kind == "native":
-            words, lost = native(stretch)
+            words, unknown = native(token)
         elif kind == "latin":
-            reading = english(_narrow(stretch), {})
-            words, lost = list(reading.words), reading.dropped
+            pronunciation = english(_to_half_width(token), {})
+            words, unknown = list(pronunciation.words), pronunciation.dropped
         else:
-            lost = tuple(stretch.text)
-        line += words
-        dropped += lost
-    return join(line, dropped)
+            unknown = tuple(token.text)
+        pieces += words
+        dropped += unknown
+    return join_words(pieces, dropped)
 
 
-def _runs(spoken: AlignedText, script: str) -> Iterator[tuple[str, AlignedText]]:
-    for kind, stretch in pieces(spoken):
+def _runs(aligned: AlignedText, script: str) -> Iterator[tuple[str, AlignedText]]:
+    for kind, token in tokenize(aligned):
         if kind != "word":
-            yield kind, stretch
+            yield kind, token
             continue
-        for run in _pattern(script).finditer(stretch.text):
-            yield run.lastgroup or "other", stretch[run.start() : run.end()]
+        for run in _pattern(script).finditer(token.text):
+            yield run.lastgroup or "other", token[run.start() : run.end()]
 
 
 @cache
@@ -52,7 +58,7 @@ def _pattern(script: str) -> re.Pattern[str]:
     return re.compile(rf"(?P<native>[{script}]+)|(?P<latin>[^\W\d_{script}][^{script}]*)|(?P<other>.)", re.DOTALL)
 
 
-def _narrow(spoken: AlignedText) -> AlignedText:
-    """Full-width letters as plain ones."""
-    narrow = "".join(plain if len(plain := unicodedata.normalize("NFKC", one)) == 1 else one for one in spoken.text)
-    return AlignedText(narrow, spoken.starts, spoken.ends)
+def _to_half_width(aligned: AlignedText) -> AlignedText:
+    """Turn full-width letters into plain ones."""
+    narrow = "".join(plain if len(plain := unicodedata.normalize("NFKC", one)) == 1 else one for one in aligned.text)
+    return AlignedText(narrow, aligned.starts, aligned.ends)

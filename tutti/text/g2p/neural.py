@@ -1,4 +1,4 @@
-"""How an unknown word may sound: a small recurrent network that reads letters and was trained on the dictionaries."""
+"""Neural G2P for unknown English words: a small bidirectional GRU with CTC decoding, trained on the dictionaries."""
 
 import re
 from functools import cached_property
@@ -8,21 +8,21 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-ALPHABET = "abcdefghijklmnopqrstuvwxyz'"  # id 0 is no letter
-STYLES = ("us_gold", "us_silver", "gb_gold", "gb_silver")  # the dictionaries it learned from
-SLOTS = 2  # places for sound that each letter has; "x" fills both
-PHONE = re.compile(r"[ˈˌ]?[AIOQWYaiuæɑɒɔəɛɜɪʊʌᵻᵊ]ː?|.")  # a stress belongs to its vowel
+ALPHABET = "abcdefghijklmnopqrstuvwxyz'"  # id 0 is the edge of a word
+STYLES = ("us_gold", "us_silver", "gb_gold", "gb_silver")  # the dictionaries it was trained on, an input of the network
+SLOTS = 2  # outputs for each letter; "x" needs both
+PHONE = re.compile(r"[ˈˌ]?[AIOQWYaiuæɑɒɔəɛɜɪʊʌᵻᵊ]ː?|.")  # a vowel with its stress, or one symbol
 
-BLAS_THREADS_FROM = 9216  # numbers in a matrix, by OpenBLAS's own rule
+BLAS_THREADS_FROM = 9216  # elements of a matrix from which OpenBLAS uses threads
 
 Matrix = NDArray[np.float32]
 
 
-class _Layer(NamedTuple):
-    """One GRU in both directions; gates in the order reset, update, new."""
+class _GruLayer(NamedTuple):
+    """One bidirectional GRU layer; gates in the order reset, update, new."""
 
-    w_in: Matrix  # [2, chunks, I, 3H / chunks]
-    w_hidden: Matrix  # [2, chunks, H, 3H / chunks]
+    w_in: Matrix  # [2, blocks, I, 3H / blocks]
+    w_hidden: Matrix  # [2, blocks, H, 3H / blocks]
     b_in: Matrix  # [2, 1, 3H]
     b_hidden: Matrix  # [2, 1, 3H]
 
@@ -41,80 +41,87 @@ class _Layer(NamedTuple):
         return np.concatenate([out[0], out[1, ::-1]], axis=1)
 
 
-def _product(x: Matrix, chunked: Matrix) -> Matrix:  # [..., T, I] by [..., chunks, I, C] -> [..., T, chunks * C]
-    """A matrix product in pieces too small for BLAS to wake its threads, which would fight the model for the cores."""
-    y: Matrix = x[..., None, :, :] @ chunked
+def _product(x: Matrix, blocks: Matrix) -> Matrix:  # [..., T, I] by [..., blocks, I, C] -> [..., T, blocks * C]
+    """Multiply in blocks too small for BLAS threads, which would take cores from the model."""
+    y: Matrix = x[..., None, :, :] @ blocks
     return y.swapaxes(-3, -2).reshape(*x.shape[:-1], -1)
 
 
-def _chunked(weight: Matrix) -> Matrix:  # [..., O, I] -> [..., chunks, I, O / chunks]
+def _to_blocks(weight: Matrix) -> Matrix:  # [..., O, I] -> [..., blocks, I, O / blocks]
     n_out, n_in = weight.shape[-2:]
     width = max(c for c in range(1, n_out + 1) if n_out % c == 0 and (c * n_in < BLAS_THREADS_FROM or c == 1))
     return np.ascontiguousarray(weight.reshape(*weight.shape[:-2], n_out // width, width, n_in).swapaxes(-1, -2))
 
 
-class Letters:
-    """The guesser of one accent. Loads its numbers when the first unknown word comes."""
+class NeuralG2P:
+    """The network for one accent. Loads its weights with the first unknown word."""
 
     def __init__(self, code: str) -> None:
         self.style = STYLES.index("gb_gold" if code == "en-gb" else "us_gold")
 
     def guess(self, word: str) -> str:
-        """Phonemes of a word of plain letters, at its best path; other characters are ignored."""
+        """Return the phonemes of a word by greedy CTC decoding; characters outside ALPHABET are ignored."""
         ids = [ALPHABET.index(letter) + 1 for letter in word.lower() if letter in ALPHABET]
         if not ids:
             return ""
-        net = self._net
-        x = np.concatenate([net.letters[[0, *ids, 0]], np.repeat(net.styles[[self.style]], len(ids) + 2, 0)], axis=1)
-        for layer in net.layers:
+        weights = self._weights
+        x = np.concatenate(
+            [weights.letters[[0, *ids, 0]], np.repeat(weights.styles[[self.style]], len(ids) + 2, 0)], axis=1
+        )
+        for layer in weights.layers:
             x = layer(x)
-        scores = (_product(x, net.w_out) + net.b_out).reshape(-1, len(net.phones))  # [T * SLOTS, phones]
+        scores = (_product(x, weights.w_out) + weights.b_out).reshape(-1, len(weights.phones))  # [T * SLOTS, phones]
         best = scores.argmax(1)
-        heard = best[np.concatenate([[True], best[1:] != best[:-1]])]  # repeats are one sound, phone 0 is silence
-        return _one_primary("".join(net.phones[i] for i in heard if i))
+        collapsed = best[np.concatenate([[True], best[1:] != best[:-1]])]  # merge repeats; 0 is the blank
+        return _keep_first_stress("".join(weights.phones[i] for i in collapsed if i))
 
     @cached_property
-    def _net(self) -> "_Net":
+    def _weights(self) -> "_Weights":
         return _load()
 
 
-class _Net(NamedTuple):
+class _Weights(NamedTuple):
     letters: Matrix
     styles: Matrix
-    layers: tuple[_Layer, ...]
+    layers: tuple[_GruLayer, ...]
     w_out: Matrix
     b_out: Matrix
     phones: tuple[str, ...]
 
 
-def _one_primary(phonemes: str) -> str:
-    """A word has one main stress: the first found keeps it."""
+def _keep_first_stress(phonemes: str) -> str:
+    """Keep the first primary stress; the others become secondary."""
     head, mark, tail = phonemes.partition("ˈ")
     return head + mark + tail.replace("ˈ", "ˌ")
 
 
-def _load() -> _Net:
+def _load() -> _Weights:
     with (
         resources.files("tutti.text.g2p").joinpath("data/letters.npz").open("rb") as file,
         np.load(file, allow_pickle=False) as stored,
     ):
-        numbers = {name: stored[name] for name in stored.files}
+        arrays = {name: stored[name] for name in stored.files}
 
-    def matrix(name: str) -> Matrix:  # bytes with a scale for each row
-        weight: Matrix = numbers[name].astype(np.float32) * numbers[f"{name}.scale"].astype(np.float32)
+    def matrix(name: str) -> Matrix:  # int8 with a scale for each row
+        weight: Matrix = arrays[name].astype(np.float32) * arrays[f"{name}.scale"].astype(np.float32)
         return weight
 
-    def layer(i: int) -> _Layer:
-        pick = [[matrix(f"gru.{kind}_l{i}{way}") for way in ("", "_reverse")] for kind in ("weight_ih", "weight_hh")]
-        bias = [[matrix(f"gru.{kind}_l{i}{way}") for way in ("", "_reverse")] for kind in ("bias_ih", "bias_hh")]
-        weights = [_chunked(np.stack(pair)) for pair in pick]
-        return _Layer(weights[0], weights[1], np.stack(bias[0])[:, None], np.stack(bias[1])[:, None])
+    def layer(i: int) -> _GruLayer:
+        def both_directions(kind: str) -> Matrix:
+            return np.stack([matrix(f"gru.{kind}_l{i}{direction}") for direction in ("", "_reverse")])
 
-    return _Net(
+        return _GruLayer(
+            _to_blocks(both_directions("weight_ih")),
+            _to_blocks(both_directions("weight_hh")),
+            both_directions("bias_ih")[:, None],
+            both_directions("bias_hh")[:, None],
+        )
+
+    return _Weights(
         matrix("letters.weight"),
         matrix("styles.weight"),
         (layer(0), layer(1)),
-        _chunked(matrix("out.weight")),
+        _to_blocks(matrix("out.weight")),
         matrix("out.bias"),
-        tuple(str(phone) for phone in numbers["phones"]),
+        tuple(str(phone) for phone in arrays["phones"]),
     )

@@ -1,41 +1,24 @@
-"""What stands between words, in the symbols that Kokoro knows."""
+"""Punctuation between English words, in Kokoro's symbols."""
 
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-CLAUSE_ENDS = frozenset(";:,.!?—…")  # quotes and brackets do not break the flow of sound
+CLAUSE_ENDS = frozenset(";:,.!?—…")  # quotes and brackets do not end a clause
 _OPENING = '“("'
-_SAME = {
-    "–": "—",
-    "―": "—",
-    "‒": "—",
-    "−": "—",
-    "‥": "…",
-    "⋯": "…",
-    "、": ",",
-    "，": ",",
-    "。": ".",
-    "！": "!",
-    "？": "?",
-}
-_SAME |= {
-    "；": ";",
-    "：": ":",
-    "·": ",",
-    "•": ",",
-    "¡": "",
-    "¿": "",
-    "«": "“",
-    "»": "”",
-    "„": "“",
-    "‟": "“",
-    "‹": "“",
-    "›": "”",
-}
-_SAME |= {"[": "(", "]": ")", "{": "(", "}": ")", "（": "(", "）": ")", "「": "“", "」": "”", "।": "."}
-_SILENT = frozenset("'’‘‚`´_-‐‑/\\")  # read by the eye alone
-_KEPT = frozenset(';:,.!?—…"()“” ')
+_EQUIVALENT = (
+    dict.fromkeys("–―‒−", "—")
+    | dict.fromkeys("‥⋯", "…")
+    | dict.fromkeys("、，·•", ",")
+    | dict.fromkeys("。।", ".")
+    | dict.fromkeys("«„‟‹「", "“")
+    | dict.fromkeys("»›」", "”")
+    | dict.fromkeys("[{（", "(")
+    | dict.fromkeys("]}）", ")")
+    | {"！": "!", "？": "?", "；": ";", "：": ":", "¡": "", "¿": ""}
+)
+_SILENT = frozenset("'’‘‚`´_-‐‑/\\")  # not spoken, and no pause
+_ALLOWED = frozenset(';:,.!?—…"()“” ')
 _DASH = re.compile(r"(?<=\s)-+(?=\s)|^--+$")  # " - " and "so--yes", but not the "--" of an option
 _DOTS = re.compile(r"\.{2,}|…[.…]*")
 _EMPTY = re.compile(r"\(\s*\)|“\s*”|[:;]-?[()]")  # empty brackets and smileys
@@ -44,14 +27,14 @@ _REPEATED = re.compile(r"([;:,—…])\1+|([!?])\2{2,}")
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """The symbols between two words: those that close the left one, those that open the right one."""
+    """The symbols between two words: those behind the left one, those in front of the right one."""
 
     after: str
     before: str
 
 
-def between(text: str, spans: Sequence[tuple[int, int]]) -> tuple[list[Gap], list[str]]:
-    """The gaps before, between and behind the words at `spans`, and the characters that have no symbol."""
+def gaps_between(text: str, spans: Sequence[tuple[int, int]]) -> tuple[list[Gap], list[str]]:
+    """Return the gaps before, between and behind the words at `spans`, and the characters without a symbol."""
     gaps: list[Gap] = []
     dropped: list[str] = []
     end = 0
@@ -80,21 +63,21 @@ def _gap(text: str, start: int, end: int, first: bool, last: bool, dropped: list
             opens = (i == 0 and first) or (i > 0 and (raw[i - 1].isspace() or raw[i - 1] in "([—“"))
             symbol = "“" if opens and not (last and not raw[i:].strip('" ')) else "”"
         else:
-            symbol = _SAME.get(char, char)
-        if symbol in _KEPT:
+            symbol = _EQUIVALENT.get(char, char)
+        if symbol in _ALLOWED:
             symbols.append(symbol)
         elif symbol in _SILENT:
             symbols.append(" " if symbol in "_/\\" else "")
         elif symbol:
             dropped.append(symbol)
-    plain = _REPEATED.sub(lambda m: m[1] or m[2] * 3, " ".join(_EMPTY.sub(" ", "".join(symbols)).split()))
+    punctuation = _REPEATED.sub(lambda m: m[1] or m[2] * 3, " ".join(_EMPTY.sub(" ", "".join(symbols)).split()))
     if first:
-        return Gap("", plain)
+        return Gap("", punctuation)
     closes = "".join(symbols)[:1] != " "
-    body = plain.rstrip(_OPENING + " ")
-    opened = plain[len(body) :].replace(" ", "")
+    body = punctuation.rstrip(_OPENING + " ")
+    opening = punctuation[len(body) :].replace(" ", "")
     if last:
-        body, opened = (body + opened, "")
+        body, opening = (body + opening, "")
     if body and not closes and body[0] in "—…":
         body = " " + body
-    return Gap(body if body == "—" and not any(map(str.isspace, raw)) else body + " ", opened)
+    return Gap(body if body == "—" and not any(map(str.isspace, raw)) else body + " ", opening)

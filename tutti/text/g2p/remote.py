@@ -1,4 +1,4 @@
-"""G2P elsewhere: one POST a sentence, and an error with the service's address when it does not answer well."""
+"""G2P by a remote service: one POST for each sentence, and errors that name the service."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
@@ -8,16 +8,16 @@ from pydantic import ValidationError
 
 from tutti import errors
 from tutti.errors import G2PUnavailable, InvalidInput, TuttiError
-from tutti.text.aligned_text import AlignedText, Span
-from tutti.text.chunk import Reading, Word
+from tutti.text.aligned_text import PLACEHOLDER, AlignedText, Span
+from tutti.text.chunk import PhonemeWord, Pronunciation
 from tutti.text.g2p.align import align
-from tutti.text.g2p.schema import Answer, SaidWord
-from tutti.text.g2p.tokens import OBJECT, Piece, join, pieces
+from tutti.text.g2p.schema import G2PResponse, G2PWord
+from tutti.text.g2p.tokens import Piece, join_words, tokenize
 from tutti.text.vocab import PUNCTUATION, SYMBOLS
 
 
 class RemoteG2P:
-    """A G2P service by its URL, over pooled connections; callable from any thread."""
+    """Client of a G2P service, with pooled connections; callable from any thread."""
 
     def __init__(self, url: str, timeout_s: float = 5.0) -> None:
         address = httpx2.URL(url)
@@ -33,76 +33,82 @@ class RemoteG2P:
     def close(self) -> None:
         self._client.close()
 
-    def pronounce(self, spoken: AlignedText, code: str, given: Mapping[int, str] = {}) -> Reading:
-        """A sentence of plain words as the service says it, every word tied to the original text."""
-        sent = {str(i): given.get(spoken.starts[i], "") for i, symbol in enumerate(spoken.text) if symbol == OBJECT}
-        answer = self._ask({"text": spoken.text, "language": code, "given": sent})
-        if answer.words is not None:
-            words = tuple(self._word(word, spoken) for word in answer.words)
+    def pronounce(self, aligned: AlignedText, code: str, ipa_overrides: Mapping[int, str] = {}) -> Pronunciation:
+        """Return a sentence of plain words as the service pronounces it, every word with its source span."""
+        given = {
+            str(i): ipa_overrides.get(aligned.starts[i], "")
+            for i, symbol in enumerate(aligned.text)
+            if symbol == PLACEHOLDER
+        }
+        response_body = self._post({"text": aligned.text, "language": code, "given": given})
+        if response_body.words is not None:
+            words = tuple(self._word(word, aligned) for word in response_body.words)
             if any(left.span[0] > right.span[0] for left, right in pairwise(words)):
-                raise self._bad("its words are not in the order of the text")
-            return Reading(words, tuple(answer.dropped))
-        if answer.phonemes is not None:
-            return self._by_spaces(answer.phonemes, spoken, answer.dropped)
-        raise self._bad("it answered neither words nor phonemes")
+                raise self._error("its words are not in the order of the text")
+            return Pronunciation(words, tuple(response_body.dropped))
+        if response_body.phonemes is not None:
+            return self._align_groups(response_body.phonemes, aligned, response_body.dropped)
+        raise self._error("it answered neither words nor phonemes")
 
-    def _ask(self, body: dict[str, object]) -> Answer:
+    def _post(self, body: dict[str, object]) -> G2PResponse:
         try:
             response = self._client.post(self.url, json=body)
         except httpx2.TimeoutException:
-            raise self._bad(f"no answer in {self.timeout_s:g} s") from None
+            raise self._error(f"no answer in {self.timeout_s:g} s") from None
         except (httpx2.HTTPError, httpx2.InvalidURL) as cause:
-            raise self._bad(str(cause) or type(cause).__name__) from cause
+            raise self._error(str(cause) or type(cause).__name__) from cause
         if response.status_code != 200:
-            message, error = _told(response)
+            message, error = _parse_error(response)
             if error and response.status_code < 500:
                 raise error
-            raise self._bad(f"status {response.status_code}{': ' + message if message else ''}")
+            raise self._error(f"status {response.status_code}{': ' + message if message else ''}")
         try:
-            return Answer.model_validate_json(response.content)
+            return G2PResponse.model_validate_json(response.content)
         except ValidationError as cause:
             first = cause.errors()[0]
             where = ".".join(str(part) for part in first["loc"])
-            raise self._bad(f"malformed answer: {where + ': ' if where else ''}{first['msg']}") from None
+            raise self._error(f"malformed answer: {where + ': ' if where else ''}{first['msg']}") from None
 
-    def _word(self, word: SaidWord, spoken: AlignedText) -> Word:
-        if not 0 <= word.start < word.end <= len(spoken):
-            raise self._bad(f"offsets {word.start}-{word.end} lie outside of the text sent ({len(spoken)} characters)")
+    def _word(self, word: G2PWord, aligned: AlignedText) -> PhonemeWord:
+        if not 0 <= word.start < word.end <= len(aligned):
+            raise self._error(
+                f"offsets {word.start}-{word.end} are outside of the text sent ({len(aligned)} characters)"
+            )
         self._check(word.before + word.phonemes + word.after)
-        return Word(word.phonemes, spoken.span(word.start, word.end), word.before, word.after)
+        return PhonemeWord(word.phonemes, aligned.span(word.start, word.end), word.before, word.after)
 
-    def _by_spaces(self, phonemes: str, spoken: AlignedText, dropped: Iterable[str]) -> Reading:
-        """Groups between spaces, each tied to the word that stands in its place."""
+    def _align_groups(self, phonemes: str, aligned: AlignedText, dropped: Iterable[str]) -> Pronunciation:
+        """Align the groups between spaces with the words of the text."""
         self._check(phonemes)
-        written = [stretch for kind, stretch in pieces(spoken) if kind in ("word", "given")]
+        tokens = [token for kind, token in tokenize(aligned) if kind in ("word", "placeholder")]
         groups = [group for group in phonemes.split() if any(symbol not in PUNCTUATION for symbol in group)]
-        if groups and not written:
-            raise self._bad("it answered phonemes for a text without words")
-        places = align([stretch.text for stretch in written], groups)
-        spans = [(written[first].span()[0], written[last - 1].span()[1]) for first, last in places]
-        return join(_pieces(phonemes, iter(spans)), dropped)
+        if groups and not tokens:
+            raise self._error("it answered phonemes for a text without words")
+        places = align([token.text for token in tokens], groups)
+        spans = [(tokens[first].span()[0], tokens[last - 1].span()[1]) for first, last in places]
+        return join_words(_pieces(phonemes, iter(spans)), dropped)
 
     def _check(self, symbols: str) -> None:
         if unknown := sorted(set(symbols) - SYMBOLS.keys()):
-            raise self._bad(f"it answered symbols that Kokoro does not know: {' '.join(map(repr, unknown[:8]))}")
+            raise self._error(f"it answered symbols that Kokoro does not know: {' '.join(map(repr, unknown[:8]))}")
 
-    def _bad(self, cause: str) -> G2PUnavailable:
+    def _error(self, cause: str) -> G2PUnavailable:
         return G2PUnavailable(f"the G2P service at {self.url} failed: {cause}")
 
 
 def _pieces(phonemes: str, spans: Iterator[Span]) -> Iterator[Piece]:
     for group in phonemes.split():
-        said = group.strip("".join(PUNCTUATION))
-        before, _, after = group.partition(said) if said else (group, "", "")
+        word = group.strip("".join(PUNCTUATION))
+        before, _, after = group.partition(word) if word else (group, "", "")
         yield before
-        if said:
-            plain = "".join(symbol for symbol in said if symbol not in PUNCTUATION)
-            yield Word(plain, next(spans))
+        if word:
+            plain = "".join(symbol for symbol in word if symbol not in PUNCTUATION)
+            yield PhonemeWord(plain, next(spans))
         yield after + " "
 
 
-def _told(response: httpx2.Response) -> tuple[str, TuttiError | None]:
-    """What an error body says, and the typed error that the service raised, when the body is one of ours."""
+def _parse_error(response: httpx2.Response) -> tuple[str, TuttiError | None]:
+    """Return the message of an error response, and the typed error if the service is a tutti service."""
     try:
         body = response.json()["error"]
         message, code, param = str(body["message"]), body["code"], body.get("param")

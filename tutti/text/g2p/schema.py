@@ -1,4 +1,4 @@
-"""What travels between tutti and a G2P service: one sentence there, its words back."""
+"""JSON bodies of a G2P service: one sentence in the request, its words in the response."""
 
 from typing import Annotated
 
@@ -7,16 +7,16 @@ from pydantic import BaseModel, Field, StrictInt, StrictStr
 MAX_CHARACTERS = 10_000
 
 
-class Ask(BaseModel):
-    """A text of plain words; `given` holds IPA by the offset of U+FFFC in the text."""
+class G2PRequest(BaseModel):
+    """A text of plain words; `given` holds the IPA of each U+FFFC by its offset in the text."""
 
     text: Annotated[StrictStr, Field(max_length=MAX_CHARACTERS)]
     language: StrictStr = "en-us"
     given: dict[Annotated[int, Field(ge=0)], StrictStr] = {}
 
 
-class SaidWord(BaseModel):
-    """A word in Kokoro's symbols; start and end are offsets into the text that was sent."""
+class G2PWord(BaseModel):
+    """A word in Kokoro's symbols; start and end are offsets in the text of the request."""
 
     phonemes: StrictStr
     start: StrictInt
@@ -25,9 +25,9 @@ class SaidWord(BaseModel):
     after: StrictStr = " "
 
 
-class Answer(BaseModel):
-    """The words, or from a simpler service only the phonemes of the whole text."""
+class G2PResponse(BaseModel):
+    """The words, or from a simpler service only the phonemes of the whole text, separated by spaces."""
 
-    words: list[SaidWord] | None = None
+    words: list[G2PWord] | None = None
     dropped: list[StrictStr] = []
     phonemes: StrictStr | None = None

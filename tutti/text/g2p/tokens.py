@@ -1,19 +1,17 @@
-"""A sentence in pieces: words to be said, the marks between them, and how both join to a Reading."""
+"""Split a sentence into words and punctuation, and join pronounced words with it again."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
-from tutti.text.aligned_text import AlignedText, Span
-from tutti.text.chunk import Reading, Word
-from tutti.text.vocab import PUNCTUATION, known
+from tutti.text.aligned_text import PLACEHOLDER, AlignedText, Span
+from tutti.text.chunk import PhonemeWord, Pronunciation
+from tutti.text.vocab import PUNCTUATION, split_known
 
-OBJECT = "\ufffc"  # stands for a word whose sound the author gave
+Piece = PhonemeWord | str  # a word, or the symbols between two words
 
-Piece = Word | str  # a word, or what is written between two words, in Kokoro's symbols
-
-# Marks of many scripts in the few that Kokoro knows. An empty value is a mark that asks for no sound and no pause.
-MARKS = (
+# Punctuation of many scripts in the few symbols that Kokoro knows; "" means neither sound nor pause.
+KOKORO_PUNCTUATION = (
     {mark: mark for mark in PUNCTUATION}
     | dict.fromkeys("«‹„《〈「『【〔〖", "“")
     | dict.fromkeys("»›》〉」』】〕〗", "”")
@@ -22,54 +20,54 @@ MARKS = (
     | dict.fromkeys("。．｡।॥", ".")
     | dict.fromkeys("，、､", ",")
     | dict.fromkeys("–―‒─〜～", "—")
-    | dict.fromkeys("*|^<>`´\\_/•", " ")  # read by the eye alone
+    | dict.fromkeys("*|^<>`´\\_/•", " ")  # not spoken
     | {"！": "!", "？": "?", "：": ":", "；": ";", "⋯": "…", "・": " ", "·": " ", "＂": '"', "¿": ""}
     | {"¡": ""}
 )
-_MARK = re.escape("".join(MARKS))
-_IN_WORD = rf"[^\s{OBJECT}{_MARK}]"
-_PIECES = re.compile(
-    rf"(?P<given>{OBJECT})"
+_PUNCTUATION = re.escape("".join(KOKORO_PUNCTUATION))
+_IN_WORD = rf"[^\s{PLACEHOLDER}{_PUNCTUATION}]"
+_TOKEN = re.compile(
+    rf"(?P<placeholder>{PLACEHOLDER})"
     r"|(?P<space>\s+)"
-    rf"|(?P<marks>[{_MARK}]+|-+(?!{_IN_WORD}))"
-    rf"|(?P<word>{_IN_WORD}+(?:(?<=\w)[.:·]\w{_IN_WORD}*)*)"  # a point inside a name or an address stays in it
+    rf"|(?P<punctuation>[{_PUNCTUATION}]+|-+(?!{_IN_WORD}))"
+    rf"|(?P<word>{_IN_WORD}+(?:(?<=\w)[.:·]\w{_IN_WORD}*)*)"  # with points inside a name or an address
 )
 
 
-def pieces(spoken: AlignedText) -> Iterator[tuple[str, AlignedText]]:
-    """The sentence from left to right as ("word" | "given" | "marks" | "space", stretch); nothing is left out."""
-    for match in _PIECES.finditer(spoken.text):
-        yield match.lastgroup or "word", spoken[match.start() : match.end()]
+def tokenize(aligned: AlignedText) -> Iterator[tuple[str, AlignedText]]:
+    """Yield the sentence as ("word" | "placeholder" | "punctuation" | "space", token); nothing is left out."""
+    for match in _TOKEN.finditer(aligned.text):
+        yield match.lastgroup or "word", aligned[match.start() : match.end()]
 
 
-def marks(text: str) -> str:
-    """Punctuation in Kokoro's symbols; a hyphen that stands alone is a dash."""
+def to_kokoro_punctuation(text: str) -> str:
+    """Return punctuation in Kokoro's symbols; a hyphen between spaces is a dash."""
     text = re.sub(r"-+", "—", text.replace("...", "…"))
-    return "".join(MARKS[mark] for mark in text)
+    return "".join(KOKORO_PUNCTUATION[mark] for mark in text)
 
 
-def given_words(stretch: AlignedText, given: Mapping[int, str]) -> tuple[list[Word], tuple[str, ...]]:
-    """What the author wants to hear in place of OBJECT, and the symbols in it that Kokoro has not."""
-    span = stretch.span()
-    phonemes, lost = known(given.get(span[0], ""))
-    words = words_of(phonemes, span)
-    return words, lost if words else (*lost, OBJECT)
+def override_words(token: AlignedText, ipa_overrides: Mapping[int, str]) -> tuple[list[PhonemeWord], tuple[str, ...]]:
+    """Return the words of the IPA given for a PLACEHOLDER, and the symbols in it that Kokoro lacks."""
+    span = token.span()
+    phonemes, unknown = split_known(ipa_overrides.get(span[0], ""))
+    words = split_phonemes(phonemes, span)
+    return words, unknown if words else (*unknown, PLACEHOLDER)
 
 
-def words_of(phonemes: str, span: Span) -> list[Word]:
-    """One word for each group between spaces, all reading the same stretch; marks among the phonemes are left out."""
+def split_phonemes(phonemes: str, span: Span) -> list[PhonemeWord]:
+    """Return one word for each group between spaces, all with the same span, without punctuation."""
     groups = ("".join(symbol for symbol in group if symbol not in PUNCTUATION) for group in phonemes.split())
-    return [Word(group, span) for group in groups if group]
+    return [PhonemeWord(group, span) for group in groups if group]
 
 
-def join(line: Iterable[Piece], dropped: Iterable[str] = ()) -> Reading:
-    """Words with the marks around them: opening ones go in front of the next word, all others behind the last."""
-    words: list[Word] = []
+def join_words(pieces: Iterable[Piece], dropped: Iterable[str] = ()) -> Pronunciation:
+    """Attach punctuation to the words: opening symbols to the next word, all others to the previous one."""
+    words: list[PhonemeWord] = []
     gap: str | None = None
     quoted = False
-    for piece in line:
-        if isinstance(piece, Word):
-            words = _close(words, gap)
+    for piece in pieces:
+        if isinstance(piece, PhonemeWord):
+            words = _attach(words, gap)
             words.append(replace(piece, before=_opening(gap, first=not words) + piece.before))
             gap = None
             continue
@@ -78,18 +76,18 @@ def join(line: Iterable[Piece], dropped: Iterable[str] = ()) -> Reading:
                 symbol, quoted = "”" if quoted else "“", not quoted
             gap = (gap or "") + symbol
         gap = gap or ""
-    words = _close(words, (gap or "") + " ")
-    return Reading(tuple(words), tuple(dropped))
+    words = _attach(words, (gap or "") + " ")
+    return Pronunciation(tuple(words), tuple(dropped))
 
 
 def _opening(gap: str | None, *, first: bool) -> str:
-    """The end of a gap that belongs to the next word."""
+    """Return the end of a gap that belongs to the next word."""
     symbols = re.sub(r"\s", "", gap or "")
     return symbols if first else symbols[len(symbols.rstrip("(“")) :]
 
 
-def _close(words: list[Word], gap: str | None) -> list[Word]:
-    """The last word with the marks behind it, one space after them; a gap of nothing joins two words."""
+def _attach(words: list[PhonemeWord], gap: str | None) -> list[PhonemeWord]:
+    """Put the gap behind the last word, with one space at its end; an empty gap joins two words."""
     if not words or gap is None:
         return words
     after = re.sub(r"\s+(?=[,.;:!?)”…])", "", re.sub(r"[\s(“]*$", "", gap))

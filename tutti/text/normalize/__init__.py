@@ -1,16 +1,28 @@
-"""Plain words for everything that is written otherwise: numbers, dates, money, symbols, abbreviations."""
+"""Text normalisation: write numbers, dates, money, symbols and abbreviations as plain words."""
+
+import re
 
 from tutti.text.aligned_text import AlignedText
 
+_DANDA = re.compile(r"\s*[।॥]+")  # the full stop of Hindi
 
-def normalize(spoken: AlignedText, code: str) -> AlignedText:
-    """The sentence as it would be written if it were spelled out, in the language with that code."""
+
+def normalize(aligned: AlignedText, code: str) -> AlignedText:
+    """Spell the sentence out in the language with that code. No digit is left; applying it twice changes nothing."""
     match code:
         case "en-us" | "en-gb":
-            from tutti.text.normalize.english import normalize as normalize_english
+            from tutti.text.normalize import english
 
-            return normalize_english(spoken, code)
+            return english.normalize(aligned, code)
+        case "zh":
+            from tutti.text.normalize import chinese
+
+            return chinese.normalize(aligned)
+        case "ja":
+            from tutti.text.normalize import japanese
+
+            return japanese.normalize(aligned)
         case _:
-            from tutti.text.normalize.other import normalize as normalize_other
+            from tutti.text.normalize import european
 
-            return normalize_other(spoken, code)
+            return european.normalize(aligned.sub(_DANDA, ".") if code == "hi" else aligned, code)

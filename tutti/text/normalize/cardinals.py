@@ -5,11 +5,11 @@ from collections.abc import Callable
 
 
 def words(text: str) -> list[str]:
-    """A list of words, written as one line."""
+    """Split a line into words."""
     return text.split()
 
 
-LIMIT = 10**15  # larger ones are read digit by digit
+LIMIT = 10**15  # larger numbers are spoken digit by digit
 
 _ES = words(
     "cero uno dos tres cuatro cinco seis siete ocho nueve diez once doce trece catorce quince dieciséis diecisiete "
@@ -48,16 +48,16 @@ _HI = words(
 
 
 def cardinal(n: int, code: str, *, feminine: bool = False) -> str:
-    """A number from 0 to LIMIT in words; feminine where the language has it ("doscientas", "duas", "una")."""
-    said = _READERS[code](n)
+    """Return a number below LIMIT in words; feminine if the language has it ("doscientas", "duas", "una")."""
+    text = _CARDINALS[code](n)
     for masculine, other in _FEMININE.get(code, ()) if feminine else ():
-        said = re.sub(masculine, other, said)
-    return said
+        text = re.sub(masculine, other, text)
+    return text
 
 
 def digits(text: str, code: str) -> str:
-    """One digit after the other."""
-    return " ".join(_READERS[code](int(digit)) for digit in text)
+    """Return the digits one by one."""
+    return " ".join(_CARDINALS[code](int(digit)) for digit in text)
 
 
 def _spanish(n: int) -> str:
@@ -68,17 +68,17 @@ def _spanish(n: int) -> str:
     if n < 1000:
         return "cien" if n == 100 else _ES_HUNDREDS[n // 100 - 1] + _rest(n % 100, _spanish)
     if n < 10**6:
-        return ("" if n < 2000 else _short_one(_spanish(n // 1000)) + " ") + "mil" + _rest(n % 1000, _spanish)
+        return ("" if n < 2000 else _shorten_one(_spanish(n // 1000)) + " ") + "mil" + _rest(n % 1000, _spanish)
     unit, one, many = (10**12, "billón", "billones") if n >= 10**12 else (10**6, "millón", "millones")
-    return f"{_short_one(_spanish(n // unit))} {one if n // unit == 1 else many}" + _rest(n % unit, _spanish)
+    return f"{_shorten_one(_spanish(n // unit))} {one if n // unit == 1 else many}" + _rest(n % unit, _spanish)
 
 
-def _short_one(said: str) -> str:
-    return re.sub(r"veintiuno$", "veintiún", re.sub(r"\buno$", "un", said))
+def _shorten_one(text: str) -> str:
+    return re.sub(r"veintiuno$", "veintiún", re.sub(r"\buno$", "un", text))
 
 
-def _rest(n: int, reader: Callable[[int], str], joint: str = " ") -> str:
-    return joint + reader(n) if n else ""
+def _rest(n: int, cardinal_of: Callable[[int], str], separator: str = " ") -> str:
+    return separator + cardinal_of(n) if n else ""
 
 
 def _french(n: int) -> str:
@@ -107,8 +107,8 @@ def _french(n: int) -> str:
 
 
 def _italian(n: int) -> str:
-    said = _italian_joined(n)
-    return said[:-3] + "tré" if n > 10 and said.endswith("tre") else said
+    text = _italian_joined(n)
+    return text[:-3] + "tré" if n > 10 and text.endswith("tre") else text
 
 
 def _italian_joined(n: int) -> str:
@@ -136,13 +136,13 @@ def _portuguese(n: int) -> str:
         return "cem" if n == 100 else _PT_HUNDREDS[n // 100 - 1] + _rest(n % 100, _portuguese, " e ")
     if n < 10**6:
         left = n % 1000
-        joint = " e " if left < 100 or left % 100 == 0 else " "
-        return ("" if n < 2000 else _portuguese(n // 1000) + " ") + "mil" + _rest(left, _portuguese, joint)
+        separator = " e " if left < 100 or left % 100 == 0 else " "
+        return ("" if n < 2000 else _portuguese(n // 1000) + " ") + "mil" + _rest(left, _portuguese, separator)
     scales = ((10**12, "trilhão", "trilhões"), (10**9, "bilhão", "bilhões"), (10**6, "milhão", "milhões"))
     unit, one, many = next(scale for scale in scales if n >= scale[0])
     left = n % unit
-    joint = " e " if left < 100 or left % 100 == 0 else " "
-    return f"{_portuguese(n // unit)} {one if n // unit == 1 else many}" + _rest(left, _portuguese, joint)
+    separator = " e " if left < 100 or left % 100 == 0 else " "
+    return f"{_portuguese(n // unit)} {one if n // unit == 1 else many}" + _rest(left, _portuguese, separator)
 
 
 def _hindi(n: int) -> str:
@@ -153,7 +153,7 @@ def _hindi(n: int) -> str:
     return f"{_hindi(n // unit)} {name}" + _rest(n % unit, _hindi)
 
 
-_READERS = {"es": _spanish, "fr": _french, "it": _italian, "pt-br": _portuguese, "hi": _hindi}
+_CARDINALS = {"es": _spanish, "fr": _french, "it": _italian, "pt-br": _portuguese, "hi": _hindi}
 _FEMININE = {
     "es": ((r"uno$", "una"), (r"(cient|quinient)os\b(?! mill| bill)", r"\1as")),
     "fr": ((r"\bun$", "une"),),

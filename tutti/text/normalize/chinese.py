@@ -1,4 +1,4 @@
-"""Figures in Chinese text as characters: numbers, dates, times, money, units."""
+"""Chinese normalisation: numbers, dates, times, money and units as characters."""
 
 import re
 import unicodedata
@@ -8,7 +8,7 @@ from tutti.text.aligned_text import AlignedText
 _DIGITS = "零一二三四五六七八九"
 _PLACES = ("", "十", "百", "千")
 _GROUPS = ("", "万", "亿", "万亿")
-MAX_DIGITS = 16  # longer ones are read digit by digit
+MAX_DIGITS = 16  # longer numbers are spoken digit by digit
 
 _UNITS = (
     {"km/h": "公里每小时", "km²": "平方公里", "m²": "平方米", "km": "公里", "cm": "厘米", "mm": "毫米"}
@@ -19,18 +19,10 @@ _UNITS = (
 )
 _MONEY = {"¥": "元", "￥": "元", "$": "美元", "€": "欧元", "£": "英镑", "₹": "卢比"}
 _SYMBOLS = _MONEY | {
-    "%": "百分号",
-    "&": "和",
-    "+": "加",
-    "=": "等于",
-    "@": "艾特",
-    "×": "乘",
-    "÷": "除以",
-    "#": "井号",
-    "℃": "摄氏度",
-}
+    "%": "百分号", "&": "和", "+": "加", "=": "等于", "@": "艾特", "×": "乘", "÷": "除以", "#": "井号", "℃": "摄氏度",
+}  # fmt: skip
 _NUMBER = r"(?>\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?)"
-_MEASURES = "个只本张条位次天斤块杯件辆家种周岁座场句点"
+_MEASURE_WORDS = "个只本张条位次天斤块杯件辆家种周岁座场句点"
 
 _DATE = re.compile(r"(?<!\d)(\d{4})([-/.])(\d{1,2})\2(\d{1,2})(?![\d./-])")
 _YEAR = re.compile(r"(?<!\d)(\d{4}|\d{2})(?=年)")
@@ -41,79 +33,79 @@ _RANGE = re.compile(r"(?<=[\d%])\s?[-–—~～]\s?(?=\d)")
 _UNIT = "|".join(map(re.escape, sorted(_UNITS, key=len, reverse=True)))
 _FIGURE = re.compile(
     rf"(?:(?P<money>[{''.join(_MONEY)}])\s?)?(?P<minus>(?<![0-9A-Za-z)])[-−])?(?P<number>{_NUMBER})"
-    rf"(?:\s?(?P<percent>[%％‰])|\s?(?P<unit>{_UNIT})(?![A-Za-z]))?(?P<measure>(?=[{_MEASURES}]))?"
+    rf"(?:\s?(?P<percent>[%％‰])|\s?(?P<unit>{_UNIT})(?![A-Za-z]))?(?P<measure>(?=[{_MEASURE_WORDS}]))?"
 )
-_LEFT_OVER = re.compile(rf"[\d²³¹⁰-⁹₀-₉½¼¾{re.escape(''.join(_SYMBOLS))}]")
+_REMAINING = re.compile(rf"[\d²³¹⁰-⁹₀-₉½¼¾{re.escape(''.join(_SYMBOLS))}]")
 
 
-def normalize(spoken: AlignedText) -> AlignedText:
-    """Every figure in characters; those of one figure all point at it."""
-    spoken = spoken.sub(_DATE, lambda m: f"{_each(m[1])}年{number(m[3])}月{number(m[4])}日")
-    spoken = spoken.sub(_YEAR, lambda m: _each(m[1]))
-    spoken = spoken.sub(_TIME, lambda m: _time(m[1], m[2], m[3]))
-    spoken = spoken.sub(
-        _PHONE, lambda m: "，".join(_each(group).replace("一", "幺") for group in re.findall(r"\d+", m[0]))
+def normalize(aligned: AlignedText) -> AlignedText:
+    """Write every figure in characters, each with the source span of the figure."""
+    aligned = aligned.sub(_DATE, lambda m: f"{_digits(m[1])}年{number(m[3])}月{number(m[4])}日")
+    aligned = aligned.sub(_YEAR, lambda m: _digits(m[1]))
+    aligned = aligned.sub(_TIME, lambda m: _time(m[1], m[2], m[3]))
+    aligned = aligned.sub(
+        _PHONE, lambda m: "，".join(_digits(group).replace("一", "幺") for group in re.findall(r"\d+", m[0]))
     )
-    spoken = spoken.sub(_FRACTION, lambda m: f"{number(m[2])}分之{number(m[1])}")
-    spoken = spoken.sub(_RANGE, "到")
-    spoken = spoken.sub(_FIGURE, _say)
-    return spoken.sub(_LEFT_OVER, lambda m: _symbol(m[0]))
+    aligned = aligned.sub(_FRACTION, lambda m: f"{number(m[2])}分之{number(m[1])}")
+    aligned = aligned.sub(_RANGE, "到")
+    aligned = aligned.sub(_FIGURE, _expand_figure)
+    return aligned.sub(_REMAINING, lambda m: _symbol(m[0]))
 
 
 def number(text: str) -> str:
-    """A number, with or without decimals, as it is counted; digit by digit when it is no count."""
+    """Return a number, with or without decimals; digit by digit if it is long or starts with zeros."""
     text = text.replace(",", "")
     whole, _, decimals = text.partition(".")
     if len(whole) > MAX_DIGITS or (len(whole) > 2 and whole[0] == "0" and not decimals):
-        said = _each(whole)
+        words = _digits(whole)
     else:
-        said = _count(int(whole))
-    return f"{said}点{_each(decimals)}" if decimals else said
+        words = _cardinal(int(whole))
+    return f"{words}点{_digits(decimals)}" if decimals else words
 
 
-def _each(text: str) -> str:
+def _digits(text: str) -> str:
     return "".join(_DIGITS[int(digit)] for digit in text)
 
 
-def _count(n: int) -> str:
+def _cardinal(n: int) -> str:
     if n == 0:
         return _DIGITS[0]
     groups: list[int] = []
     while n:
         n, group = divmod(n, 10_000)
         groups.append(group)
-    said, gap = "", False
+    words, zero_pending = "", False
     for power in range(len(groups) - 1, -1, -1):
         group = groups[power]
-        if said and group and (gap or group < 1000):
-            said += _DIGITS[0]
-        gap = group == 0 or (gap and not group)
+        if words and group and (zero_pending or group < 1000):
+            words += _DIGITS[0]
+        zero_pending = group == 0 or (zero_pending and not group)
         if group:
-            said += _thousand(group) + _GROUPS[power]
-    return said[1:] if said.startswith("一十") else said
+            words += _below_ten_thousand(group) + _GROUPS[power]
+    return words[1:] if words.startswith("一十") else words
 
 
-def _thousand(n: int) -> str:
-    said, gap = "", False
+def _below_ten_thousand(n: int) -> str:
+    words, zero_pending = "", False
     for power in (3, 2, 1, 0):
         digit = n // 10**power % 10
         if digit:
-            said += (_DIGITS[0] if gap and said else "") + _DIGITS[digit] + _PLACES[power]
-        gap = not digit
-    return said
+            words += (_DIGITS[0] if zero_pending and words else "") + _DIGITS[digit] + _PLACES[power]
+        zero_pending = not digit
+    return words
 
 
-def _say(match: re.Match[str]) -> str:
+def _expand_figure(match: re.Match[str]) -> str:
     text = match["number"]
-    said = number(text)
+    words = number(text)
     if text == "2" and (match["measure"] is not None or match["unit"] in ("kg", "元")):
-        said = "两"
+        words = "两"
     if match["percent"]:
-        said = ("千" if match["percent"] == "‰" else "百") + f"分之{said}"
-    said += _UNITS.get(match["unit"] or "", "") + _MONEY.get(match["money"] or "", "")
+        words = ("千" if match["percent"] == "‰" else "百") + f"分之{words}"
+    words += _UNITS.get(match["unit"] or "", "") + _MONEY.get(match["money"] or "", "")
     if match["minus"]:
-        return ("零下" if match["unit"] in ("℃", "°C", "°") else "负") + said
-    return said
+        return ("零下" if match["unit"] in ("℃", "°C", "°") else "负") + words
+    return words
 
 
 def _time(hour: str, minute: str, second: str | None) -> str:

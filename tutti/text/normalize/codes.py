@@ -1,11 +1,11 @@
-"""Names made of letters and digits, and digits that count nothing: telephones, cards, models."""
+"""Codes of letters and digits, and digits that are not quantities: telephone and card numbers, models."""
 
 import re
 
-from tutti.text.aligned_text import AlignedText, Said
+from tutti.text.aligned_text import AlignedText, Replacement
 from tutti.text.normalize.numbers import cardinal, code, digits, year
 
-_SPECIAL = {
+_FIXED = {
     "24/7": "twenty-four seven", "24/7/365": "twenty-four seven three sixty-five", "9/11": "nine eleven",
     "50/50": "fifty-fifty", "50-50": "fifty-fifty",
     "20-20": "twenty twenty", "80/20": "eighty twenty", "20/20": "twenty twenty",
@@ -17,9 +17,9 @@ _SPECIAL = {
     "w3c": "W three C", "y2k": "Y two K", "1-on-1": "one on one", "k-12": "K through twelve",
     "tl;dr": "T L D R", "tldr": "T L D R", "yoy": "year over year", "qoq": "quarter over quarter",
 }  # fmt: skip
-_SPECIALS = re.compile(
+_FIXED_CODE = re.compile(
     r"(?<![\w./+$£€-])(?:"
-    + "|".join(re.escape(name) for name in sorted(_SPECIAL, key=len, reverse=True))
+    + "|".join(re.escape(name) for name in sorted(_FIXED, key=len, reverse=True))
     + r")(?![\w/+#-]|\.\d|,\d)",
     re.IGNORECASE,
 )
@@ -33,7 +33,7 @@ _PHONE = re.compile(
     r")(?:\s?(?:x|ext\.?)\s?(?P<ext>\d{1,6}))?(?![\w/-]|[.,]\d)"
 )
 _EXTENSION = re.compile(r"\bext\.?\s?(?P<n>\d{1,6})\b")
-_ROAD = re.compile(
+_NUMBERED_PLACE = re.compile(
     r"\b(?:Route|Highway|Hwy|Interstate|Flight|Room|Rm|Suite|Apt|Boeing|Airbus|Bus|Gate|Channel|Unit|Error|Port|Area"
     r"|[Pp]ort|[Rr]oom|[Ff]light|[Ee]rror(?: code)?|[Ss]tatus(?: code)?|HTTP):?\s(?P<n>\d{3,4})(?![\w]|[.,]\d)"
 )
@@ -45,44 +45,45 @@ _FROM_TO = re.compile(r"(?<=\d)-to-(?=\d)")
 _ZIP = re.compile(r"(?<=[A-Z]{2} )(?P<n>\d{5}(?:-\d{4})?)(?![\w-])")
 _HEX = re.compile(r"\b0x(?P<n>[0-9a-fA-F]{1,64})\b|#(?P<rgb>[0-9a-fA-F]{6}|[0-9a-fA-F]{3})\b")
 _SCREEN = re.compile(r"(?<![\w.,])(?P<n>\d{3,4})(?P<p>[pi])\b")
-_HYPHENED = re.compile(
+_HYPHENATED = re.compile(
     r"(?<![\w.,-])(?P<name>(?![AaPp][Mm]-)[A-Za-z]{1,16})(?P<hyphen>-)(?P<n>\d{1,5})(?![\w]|[.,]\d|-\d)"
 )
-# Letters and digits in one breath; an ordinal or a plural is none.
+# Letters and digits without a separator, except ordinals and plurals.
 _MIXED = re.compile(
     r"(?<![\w.,'])(?=[A-Za-z_]*\d)(?=\d*[A-Za-z_])(?!\d+(?:st|nd|rd|th|s)\b)[A-Za-z0-9_]{2,64}(?!\w)", re.IGNORECASE
 )
 _STANDARD = re.compile(r"\b[A-Z]{2,6}\s(?P<n>[1-9]\d{3})(?![\w%]|[.,:/-]\d)")
-_POINTED = re.compile(r"(?<![\w.])(?P<letter>[A-Z])\.(?P<n>\d{1,4})(?![\w.])")
+_LETTER_POINT_NUMBER = re.compile(r"(?<![\w.])(?P<letter>[A-Z])\.(?P<n>\d{1,4})(?![\w.])")
 _PIECE = re.compile(r"\d+|[^\W\d_]+")
 
 
-def say(spoken: AlignedText) -> AlignedText:
-    """Codes as they are said: "F-16" is "F sixteen", "MP3" "M P three"."""
-    spoken = spoken.sub(_SPECIALS, lambda match: _SPECIAL[match[0].lower()]).sub(_MONTHLY, "month over month")
-    if not any(char.isdecimal() for char in spoken.text):
-        return spoken
-    spoken = spoken.sub(_POINTED, lambda match: f"{match['letter']} {code(match['n'])}")
-    spoken = spoken.sub(_CARD, _groups).sub(_PHONE, _phone)
-    spoken = spoken.sub(_EXTENSION, lambda match: f"extension {code(match['n'])}")
-    spoken = spoken.sub(_DIALLED, lambda match: {"n": digits(match["n"])})
-    spoken = spoken.sub(_ROAD, _named).sub(_STREET, _named).sub(_ZIP, lambda match: digits(match["n"])).sub(_HEX, _hex)
-    spoken = spoken.sub(_SCREEN, lambda match: f"{code(match['n'])} {match['p'].upper()}")
-    spoken = spoken.sub(_HYPHENED, lambda match: {"hyphen": " ", "n": code(match["n"])})
-    return spoken.sub(_FROM_TO, " to ")
+def expand(aligned: AlignedText) -> AlignedText:
+    """Spell out codes: "F-16" is "F sixteen", "MP3" is "M P three"."""
+    aligned = aligned.sub(_FIXED_CODE, lambda match: _FIXED[match[0].lower()]).sub(_MONTHLY, "month over month")
+    if not any(char.isdecimal() for char in aligned.text):
+        return aligned
+    aligned = aligned.sub(_LETTER_POINT_NUMBER, lambda match: f"{match['letter']} {code(match['n'])}")
+    aligned = aligned.sub(_CARD, _digit_groups).sub(_PHONE, _phone)
+    aligned = aligned.sub(_EXTENSION, lambda match: f"extension {code(match['n'])}")
+    aligned = aligned.sub(_DIALLED, lambda match: {"n": digits(match["n"])})
+    aligned = aligned.sub(_NUMBERED_PLACE, _expand_number).sub(_STREET, _expand_number)
+    aligned = aligned.sub(_ZIP, lambda match: digits(match["n"])).sub(_HEX, _hex)
+    aligned = aligned.sub(_SCREEN, lambda match: f"{code(match['n'])} {match['p'].upper()}")
+    aligned = aligned.sub(_HYPHENATED, lambda match: {"hyphen": " ", "n": code(match["n"])})
+    return aligned.sub(_FROM_TO, " to ")
 
 
-def say_mixed(spoken: AlignedText) -> AlignedText:
-    """What is still half letters, half digits once measures have been said: "MP3", "x86_64", "4K"."""
-    spoken = spoken.sub(_MIXED, lambda match: mixed(match[0]))
-    return spoken.sub(_STANDARD, lambda match: {"n": year(int(match["n"]))})
+def expand_mixed(aligned: AlignedText) -> AlignedText:
+    """Spell out letters with digits that are left after measures: "MP3", "x86_64", "4K"."""
+    aligned = aligned.sub(_MIXED, lambda match: split_mixed(match[0]))
+    return aligned.sub(_STANDARD, lambda match: {"n": year(int(match["n"]))})
 
 
-def mixed(text: str) -> str:
-    """Runs of letters and runs of digits, one after the other; short runs of letters are spelled."""
+def split_mixed(text: str) -> str:
+    """Return runs of letters and of digits separately; short runs of letters are spelled out."""
     pieces = _PIECE.findall(text)
     if len(pieces) > 1 and pieces[-1] == "s" and pieces[-2].isdecimal():
-        return f"{mixed(text[:-1])}{'es' if pieces[-2][-1] == '6' else 's'}"  # MP3s, not MP3S
+        return f"{split_mixed(text[:-1])}{'es' if pieces[-2][-1] == '6' else 's'}"  # MP3s, not MP3S
     return " ".join(_number(piece) if piece.isdecimal() else _letters(piece) for piece in pieces) or "underscore"
 
 
@@ -98,19 +99,19 @@ def _letters(piece: str) -> str:
     return piece
 
 
-def _named(match: re.Match[str]) -> Said:
+def _expand_number(match: re.Match[str]) -> Replacement:
     return {"n": code(match["n"])}
 
 
-def _groups(match: re.Match[str]) -> str:
+def _digit_groups(match: re.Match[str]) -> str:
     return ", ".join(digits(group) for group in re.findall(r"\d+", match[0]))
 
 
 def _phone(match: re.Match[str]) -> str:
     groups = re.findall(r"\d+", match[0])
     ext = f", extension {code(groups.pop())}" if match["ext"] else ""
-    said = ", ".join("eight hundred" if group == "800" else digits(group) for group in groups)
-    return f"{'plus ' if match[0].startswith('+') else ''}{said}{ext}"
+    words = ", ".join("eight hundred" if group == "800" else digits(group) for group in groups)
+    return f"{'plus ' if match[0].startswith('+') else ''}{words}{ext}"
 
 
 def _hex(match: re.Match[str]) -> str | None:

@@ -2,7 +2,7 @@
 
 import re
 
-from tutti.text.aligned_text import AlignedText, Said
+from tutti.text.aligned_text import AlignedText, Replacement
 from tutti.text.normalize.numbers import cardinal, ordinal, pairs, plural, year
 
 MONTHS = str.split("January February March April May June July August September October November December")
@@ -35,10 +35,12 @@ _DAY_MONTH = re.compile(
 _MONTH_YEAR = re.compile(rf"\b{_MONTH},?\s(?P<year>'?\d\d\b|{_YEAR}){_END}")
 _LONE_MONTH = re.compile(r"\b(?P<month>Jan|Feb|Aug|Sept?|Oct|Nov|Dec|Apr)\.(?=[\s,)]|$)")
 _ISO = re.compile(r"(?<![\w-])(?P<y>\d{4})-(?P<m>\d{2})-(?P<d>\d{2})(?:T(?=\d\d:)|(?![\w-]))")
-_SLASHED = re.compile(
+_NUMERIC = re.compile(
     r"(?<![\w/.-])(?P<a>\d{1,2})(?P<sep>[/.-])(?P<b>\d{1,2})(?P=sep)(?P<y>\d{4}|\d{2})(?![\w/-]|\.\d)"
 )
-_ON = re.compile(r"\b(?:on|since|until|by|before|after)\s(?P<date>(?P<a>\d{1,2})/(?P<b>\d{1,2}))(?![\w/]|[.,]\d)")
+_AFTER_PREPOSITION = re.compile(
+    r"\b(?:on|since|until|by|before|after)\s(?P<date>(?P<a>\d{1,2})/(?P<b>\d{1,2}))(?![\w/]|[.,]\d)"
+)
 _DECADE = re.compile(r"(?<![\w.,'])(?P<century>1\d|20)(?P<tens>\d)0'?s\b")
 _SHORT_DECADE = re.compile(r"(?<![\w.,])'?(?P<tens>[2-9])0'?s\b")
 _SHORT_YEAR = re.compile(r"(?<![\w'\"])'(?P<y>\d\d)(?![\w'\"])")
@@ -69,73 +71,76 @@ _TIME = re.compile(
 _HOUR = re.compile(rf"(?<![\w.:,/-])(?P<h>\d{{1,2}}){_HALF}", re.IGNORECASE)
 
 
-def say(spoken: AlignedText, british: bool) -> AlignedText:
-    """Dates and times in words; in American English 1/5 is in January, in British English in May."""
+def expand(aligned: AlignedText, british: bool) -> AlignedText:
+    """Spell out dates and times; 1/5 is in January in American English, in May in British English."""
 
-    def month_day(match: re.Match[str]) -> Said:
-        return _parts(match, british, day=("the " if british else "") + _day(match["day"]))
+    def month_day(match: re.Match[str]) -> Replacement:
+        return _date_parts(match, british, day=("the " if british else "") + _day(match["day"]))
 
-    def day_month(match: re.Match[str]) -> Said:
+    def day_month(match: re.Match[str]) -> Replacement:
         of = "" if match["of"] else " of"
-        said = f"{'' if match['the'] else 'the '}{_day(match['day'])}"
+        words = f"{'' if match['the'] else 'the '}{_day(match['day'])}"
         if match["day2"]:
-            return _parts(match, british, day=said, day2=f"{_day(match['day2'])}{of}")
-        return _parts(match, british, day=said + of)
+            return _date_parts(match, british, day=words, day2=f"{_day(match['day2'])}{of}")
+        return _date_parts(match, british, day=words + of)
 
     def iso(match: re.Match[str]) -> str | None:
-        said = _date(int(match["y"]), int(match["m"]), int(match["d"]), british)
-        return f"{said}, " if said and match[0].endswith("T") else said
+        words = _date(int(match["y"]), int(match["m"]), int(match["d"]), british)
+        return f"{words}, " if words and match[0].endswith("T") else words
 
-    def slashed(match: re.Match[str]) -> str | None:
+    def numeric(match: re.Match[str]) -> str | None:
         a, b = int(match["a"]), int(match["b"])
         day_first = british or match["sep"] == "."
         day, month = (a, b) if (day_first and b <= 12) or a > 12 else (b, a)
         n = int(match["y"])
         return _date(n if n > 99 else n + (2000 if n < 50 else 1900), month, day, british)
 
-    def on(match: re.Match[str]) -> Said:
+    def after_preposition(match: re.Match[str]) -> Replacement:
         a, b = int(match["a"]), int(match["b"])
-        said = _date(None, *((b, a) if british else (a, b)), british)
-        return {"date": said} if said else None
+        words = _date(None, *((b, a) if british else (a, b)), british)
+        return {"date": words} if words else None
 
-    def years(match: re.Match[str]) -> Said:
+    def years(match: re.Match[str]) -> Replacement:
         b = match["b"]
         if len(b) == 2 and b <= match["a"][2:]:
             return None
         return {
             "a": year(int(match["a"]), british),
             "to": " to ",
-            "b": _two(b) if len(b) == 2 else year(int(b), british),
+            "b": _two_digit_year(b) if len(b) == 2 else year(int(b), british),
         }
 
-    def one_year(match: re.Match[str]) -> Said:
+    def one_year(match: re.Match[str]) -> Replacement:
         return {"y": year(int(match["y"]), british)}
 
-    spoken = spoken.sub(_WEEKDAYS, lambda match: f"{_day_name(match['from'])} to {_day_name(match['until'])}")
-    spoken = spoken.sub(_MONTHS, lambda match: f"{_month_name(match['from'])} to {_month_name(match['until'])}")
-    text = spoken.text
+    aligned = aligned.sub(_WEEKDAYS, lambda match: f"{_day_name(match['from'])} to {_day_name(match['until'])}")
+    aligned = aligned.sub(_MONTHS, lambda match: f"{_month_name(match['from'])} to {_month_name(match['until'])}")
+    text = aligned.text
     if not any(char.isdecimal() for char in text):
-        return spoken.sub(_WEEKDAY, _weekday).sub(_LONE_MONTH, _month) if "." in text else spoken
-    spoken = spoken.sub(_ISO, iso).sub(_WEEKDAY, _weekday)
-    spoken = spoken.sub(_MONTH_DAY, month_day).sub(_DAY_MONTH, day_month)
-    spoken = spoken.sub(_MONTH_YEAR, lambda match: _parts(match, british)).sub(_LONE_MONTH, _month)
-    spoken = spoken.sub(_SLASHED, slashed).sub(_ON, on).sub(_TIME_RANGE, lambda match: {"to": " to "})
-    spoken = spoken.sub(_TIME, _time).sub(_HOUR, _time)
-    spoken = spoken.sub(_DECADE, _decade).sub(_SHORT_DECADE, lambda match: plural(cardinal(int(match["tens"]) * 10)))
-    spoken = spoken.sub(_SHORT_YEAR, lambda match: _two(match["y"])).sub(_ERA, lambda match: _era(match, british))
-    spoken = spoken.sub(_ERA_FIRST, one_year).sub(_YEARS, years).sub(_IN_YEAR, one_year)
-    return spoken.sub(_LONE_YEAR, lambda match: year(int(match[0]), british))
+        return aligned.sub(_WEEKDAY, _weekday).sub(_LONE_MONTH, _month) if "." in text else aligned
+    aligned = aligned.sub(_ISO, iso).sub(_WEEKDAY, _weekday)
+    aligned = aligned.sub(_MONTH_DAY, month_day).sub(_DAY_MONTH, day_month)
+    aligned = aligned.sub(_MONTH_YEAR, lambda match: _date_parts(match, british)).sub(_LONE_MONTH, _month)
+    aligned = aligned.sub(_NUMERIC, numeric).sub(_AFTER_PREPOSITION, after_preposition)
+    aligned = aligned.sub(_TIME_RANGE, lambda match: {"to": " to "})
+    aligned = aligned.sub(_TIME, _time).sub(_HOUR, _time)
+    aligned = aligned.sub(_DECADE, _decade).sub(_SHORT_DECADE, lambda match: plural(cardinal(int(match["tens"]) * 10)))
+    aligned = aligned.sub(_SHORT_YEAR, lambda match: _two_digit_year(match["y"]))
+    aligned = aligned.sub(_ERA, lambda match: _era(match, british))
+    aligned = aligned.sub(_ERA_FIRST, one_year).sub(_YEARS, years).sub(_IN_YEAR, one_year)
+    return aligned.sub(_LONE_YEAR, lambda match: year(int(match[0]), british))
 
 
-def _parts(match: re.Match[str], british: bool, **said: str) -> dict[str, str]:
-    """Each part of a date said on its own, so that each keeps its own place in the text."""
+def _date_parts(match: re.Match[str], british: bool, **words: str) -> dict[str, str]:
+    """Return each part of a date separately, so that each keeps its source span."""
     groups = match.groupdict()
-    said = {"month": _month_name(match["month"])} | said
+    words = {"month": _month_name(match["month"])} | words
     if groups.get("day2"):
-        said = {"to": " to ", "day2": _day(match["day2"])} | said
+        words = {"to": " to ", "day2": _day(match["day2"])} | words
     if groups.get("year"):
-        said["year"] = _two(match["year"].strip("'")) if len(match["year"]) < 4 else year(int(match["year"]), british)
-    return said
+        text = match["year"]
+        words["year"] = _two_digit_year(text.strip("'")) if len(text) < 4 else year(int(text), british)
+    return words
 
 
 def _day(text: str) -> str:
@@ -147,7 +152,7 @@ def _month_name(text: str) -> str:
 
 
 def _month(match: re.Match[str]) -> str:
-    return _month_name(match["month"]) + _stop(match)
+    return _month_name(match["month"]) + _full_stop(match)
 
 
 def _day_name(text: str) -> str:
@@ -155,11 +160,11 @@ def _day_name(text: str) -> str:
 
 
 def _weekday(match: re.Match[str]) -> str:
-    return _day_name(match[0]) + (_stop(match) if match[0].endswith(".") else "")
+    return _day_name(match[0]) + (_full_stop(match) if match[0].endswith(".") else "")
 
 
-def _stop(match: re.Match[str]) -> str:
-    """The full stop of an abbreviation also ends the sentence when nothing follows."""
+def _full_stop(match: re.Match[str]) -> str:
+    """Return "." if the point of an abbreviation also ends the sentence, because nothing follows."""
     return "." if match[0].rstrip().endswith(".") and not match.string[match.end() :].strip(" \"')”") else ""
 
 
@@ -170,7 +175,7 @@ def _date(y: int | None, m: int, d: int, british: bool) -> str | None:
     return day if y is None else f"{day}, {year(y, british)}"
 
 
-def _two(text: str) -> str:
+def _two_digit_year(text: str) -> str:
     n = int(text)
     return cardinal(n) if n > 9 else f"oh {cardinal(n)}" if n else "two thousand"
 
@@ -184,7 +189,7 @@ def _decade(match: re.Match[str]) -> str:
 
 def _era(match: re.Match[str], british: bool) -> dict[str, str]:
     era = match["era"].replace(".", "").strip()
-    return {"y": year(int(match["y"]), british), "era": f" {era}" + _stop(match)}
+    return {"y": year(int(match["y"]), british), "era": f" {era}" + _full_stop(match)}
 
 
 def _time(match: re.Match[str]) -> str | None:
@@ -192,7 +197,7 @@ def _time(match: re.Match[str]) -> str | None:
     h, m, s = int(match["h"]), int(groups.get("m") or 0), groups.get("s")
     half = ""
     if match["half"]:
-        half = (" AM" if match["half"].strip()[0] in "aA" else " PM") + _stop(match)
+        half = (" AM" if match["half"].strip()[0] in "aA" else " PM") + _full_stop(match)
     if h > 24 or m > 59 or (half and h > 12):
         return None
     hour = cardinal(h)

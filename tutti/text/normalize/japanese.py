@@ -1,4 +1,4 @@
-"""Figures in Japanese text as katakana, with the counter behind them, since the counter bends the number."""
+"""Japanese normalisation: figures as katakana together with their counter, which changes the sound of the number."""
 
 import re
 import unicodedata
@@ -10,9 +10,9 @@ _DIGITS = ("ゼロ", "イチ", "ニ", "サン", "ヨン", "ゴ", "ロク", "ナ�
 _HUNDREDS = {1: "ヒャク", 3: "サンビャク", 6: "ロッピャク", 8: "ハッピャク"}
 _THOUSANDS = {1: "セン", 3: "サンゼン", 8: "ハッセン"}
 _GROUPS = ("", "マン", "オク", "チョー")
-MAX_DIGITS = 16  # longer ones are read digit by digit
+MAX_DIGITS = 16  # longer numbers are spoken digit by digit
 
-# What a counter is called, and the numbers that have a name of their own with it.
+# The reading of each counter, and the numbers with an irregular reading.
 _COUNTERS: dict[str, tuple[str, dict[int, str]]] = (
     {
         "年": ("ネン", {4: "ヨネン"}),
@@ -68,14 +68,9 @@ _COUNTERS: dict[str, tuple[str, dict[int, str]]] = (
 )
 _MONEY = {"¥": "エン", "￥": "エン", "$": "ドル", "€": "ユーロ", "£": "ポンド"}
 _SYMBOLS = _MONEY | {
-    "%": "パーセント",
-    "&": "アンド",
-    "+": "プラス",
-    "=": "イコール",
-    "@": "アットマーク",
-    "#": "シャープ",
+    "%": "パーセント", "&": "アンド", "+": "プラス", "=": "イコール", "@": "アットマーク", "#": "シャープ",
     "×": "カケル",
-}
+}  # fmt: skip
 _NUMBER = r"(?>\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?)"
 _COUNTER = "|".join(map(re.escape, sorted(_COUNTERS, key=len, reverse=True)))
 _DATE = re.compile(r"(?<!\d)(\d{4})([-/.])(\d{1,2})\2(\d{1,2})(?![\d./-])")
@@ -87,103 +82,107 @@ _FIGURE = re.compile(
     rf"(?:(?P<money>[{''.join(_MONEY)}])\s?)?(?P<minus>(?<![0-9A-Za-z)])[-−])?(?P<number>{_NUMBER})"
     rf"(?:\s?(?P<counter>{_COUNTER})(?![A-Za-z]))?"
 )
-_LEFT_OVER = re.compile(rf"[\d²³¹⁰-⁹₀-₉½¼¾{re.escape(''.join(_SYMBOLS))}]")
+_REMAINING = re.compile(rf"[\d²³¹⁰-⁹₀-₉½¼¾{re.escape(''.join(_SYMBOLS))}]")
 
 
-def normalize(spoken: AlignedText) -> AlignedText:
-    """Every figure in katakana; those of one figure all point at it."""
-    spoken = spoken.sub(_DATE, lambda m: f"{_with('年', m[1])} {_with('月', m[3])} {_with('日', m[4])}")
-    spoken = spoken.sub(_TIME, lambda m: _with("時", m[1]) + ("" if m[2] == "00" else " " + _with("分", m[2])))
-    spoken = spoken.sub(_PHONE, lambda m: "、".join(_each(group) for group in m[0].split("-")))
-    spoken = spoken.sub(_FRACTION, lambda m: f"{number(m[2])}ブンノ{number(m[1])}")
-    spoken = spoken.sub(_RANGE, "から")
-    spoken = spoken.sub(_FIGURE, _say)
-    return spoken.sub(_LEFT_OVER, lambda m: _symbol(m[0]))
+def normalize(aligned: AlignedText) -> AlignedText:
+    """Write every figure in katakana, each with the source span of the figure."""
+    aligned = aligned.sub(
+        _DATE, lambda m: f"{_with_counter('年', m[1])} {_with_counter('月', m[3])} {_with_counter('日', m[4])}"
+    )
+    aligned = aligned.sub(
+        _TIME, lambda m: _with_counter("時", m[1]) + ("" if m[2] == "00" else " " + _with_counter("分", m[2]))
+    )
+    aligned = aligned.sub(_PHONE, lambda m: "、".join(_digits(group) for group in m[0].split("-")))
+    aligned = aligned.sub(_FRACTION, lambda m: f"{number(m[2])}ブンノ{number(m[1])}")
+    aligned = aligned.sub(_RANGE, "から")
+    aligned = aligned.sub(_FIGURE, _expand_figure)
+    return aligned.sub(_REMAINING, lambda m: _symbol(m[0]))
 
 
 def number(text: str) -> str:
-    """A number, with or without decimals, in katakana; digit by digit when it is no count."""
+    """Return a number, with or without decimals, in katakana; digit by digit if it is long or starts with zeros."""
     text = text.replace(",", "")
     whole, _, decimals = text.partition(".")
-    said = _each(whole) if len(whole) > MAX_DIGITS or (len(whole) > 2 and whole[0] == "0") else _count(int(whole))
-    return f"{said}テン{_each(decimals)}" if decimals else said
+    kana = _digits(whole) if len(whole) > MAX_DIGITS or (len(whole) > 2 and whole[0] == "0") else _cardinal(int(whole))
+    return f"{kana}テン{_digits(decimals)}" if decimals else kana
 
 
-def _each(text: str) -> str:
+def _digits(text: str) -> str:
     return "".join(_DIGITS[int(digit)] for digit in text)
 
 
-def _count(n: int) -> str:
+def _cardinal(n: int) -> str:
     if n == 0:
         return _DIGITS[0]
-    said = ""
+    kana = ""
     for power, name in reversed(list(enumerate(_GROUPS))):
         group = n // 10_000**power % 10_000
         if not group:
             continue
-        part = _thousand(group)
+        part = _below_ten_thousand(group)
         if name and part.endswith("セン") and group // 1000 == 1 and group % 1000 == 0:
             part = "イッセン"
-        said += _bend(part, name) if name == "チョー" else part + name
-    return said
+        kana += _join_counter(part, name) if name == "チョー" else part + name
+    return kana
 
 
-def _thousand(n: int) -> str:
+def _below_ten_thousand(n: int) -> str:
     thousands, hundreds, tens, ones = n // 1000, n // 100 % 10, n // 10 % 10, n % 10
-    said = _THOUSANDS.get(thousands, _DIGITS[thousands] + "セン") if thousands else ""
-    said += _HUNDREDS.get(hundreds, _DIGITS[hundreds] + "ヒャク") if hundreds else ""
-    said += ("" if tens == 1 else _DIGITS[tens]) + "ジュー" if tens else ""
-    return said + (_DIGITS[ones] if ones else "")
+    kana = _THOUSANDS.get(thousands, _DIGITS[thousands] + "セン") if thousands else ""
+    kana += _HUNDREDS.get(hundreds, _DIGITS[hundreds] + "ヒャク") if hundreds else ""
+    kana += ("" if tens == 1 else _DIGITS[tens]) + "ジュー" if tens else ""
+    return kana + (_DIGITS[ones] if ones else "")
 
 
-def _bend(said: str, counter: str) -> str:
-    """Number and counter run together: イチ + ホン = イッポン, サン + ホン = サンボン."""
-    row = next((row for row, heads in _ROWS.items() if counter[0] in heads), "")
+def _join_counter(kana: str, counter: str) -> str:
+    """Join number and counter with their sound changes: イチ + ホン = イッポン, サン + ホン = サンボン."""
+    row = next((row for row, heads in _KANA_ROWS.items() if counter[0] in heads), "")
     if not row:
-        return said + counter
+        return kana + counter
     for end, short, rows in (
         ("イチ", "イッ", "kstp"),
         ("ハチ", "ハッ", "kstp"),
         ("ジュー", "ジュッ", "kstp"),
         ("ロク", "ロッ", "kp"),
     ):
-        if said.endswith(end) and row in rows:
-            return said.removesuffix(end) + short + (_hard(counter) if row == "p" else counter)
-    if said.endswith("ヒャク") and row in "kp":
-        return said.removesuffix("ク") + "ッ" + (_hard(counter) if row == "p" else counter)
-    if row == "p" and said.endswith(("サン", "セン", "マン")):
-        return said + (_hard(counter) if counter == "フン" else _soft(counter))
-    if counter == "フン" and said.endswith("ヨン"):
-        return said + "プン"
-    return said + counter
+        if kana.endswith(end) and row in rows:
+            return kana.removesuffix(end) + short + (_to_p(counter) if row == "p" else counter)
+    if kana.endswith("ヒャク") and row in "kp":
+        return kana.removesuffix("ク") + "ッ" + (_to_p(counter) if row == "p" else counter)
+    if row == "p" and kana.endswith(("サン", "セン", "マン")):
+        return kana + (_to_p(counter) if counter == "フン" else _to_b(counter))
+    if counter == "フン" and kana.endswith("ヨン"):
+        return kana + "プン"
+    return kana + counter
 
 
-_ROWS = {"k": "カキクケコ", "s": "サシスセソ", "t": "タチツテト", "p": "ハヒフヘホ"}
+_KANA_ROWS = {"k": "カキクケコ", "s": "サシスセソ", "t": "タチツテト", "p": "ハヒフヘホ"}
 
 
-def _hard(counter: str) -> str:
+def _to_p(counter: str) -> str:
     return counter[0].translate(str.maketrans("ハヒフヘホ", "パピプペポ")) + counter[1:]
 
 
-def _soft(counter: str) -> str:
+def _to_b(counter: str) -> str:
     return counter[0].translate(str.maketrans("ハヒフヘホ", "バビブベボ")) + counter[1:]
 
 
-def _with(counter: str, text: str) -> str:
-    name, own = _COUNTERS[counter]
+def _with_counter(counter: str, text: str) -> str:
+    name, irregular = _COUNTERS[counter]
     plain = text.replace(",", "")
     counted = plain.isdecimal() and len(plain) <= MAX_DIGITS
-    if counted and int(plain) in own:
-        return own[int(plain)]
+    if counted and int(plain) in irregular:
+        return irregular[int(plain)]
     if counted and counter in ("年", "人", "円") and int(plain) % 10 == 4:
-        return (_count(int(plain) - 4) if int(plain) > 4 else "") + own[4]
-    return number(text) + name if "." in plain else _bend(number(text), name)
+        return (_cardinal(int(plain) - 4) if int(plain) > 4 else "") + irregular[4]
+    return number(text) + name if "." in plain else _join_counter(number(text), name)
 
 
-def _say(match: re.Match[str]) -> str:
-    said = _with(match["counter"], match["number"]) if match["counter"] else number(match["number"])
-    apart = " " if match.string[match.end() : match.end() + 1].isdecimal() else ""  # 1月5日 are two words
-    return ("マイナス" if match["minus"] else "") + said + _MONEY.get(match["money"] or "", "") + apart
+def _expand_figure(match: re.Match[str]) -> str:
+    kana = _with_counter(match["counter"], match["number"]) if match["counter"] else number(match["number"])
+    separator = " " if match.string[match.end() : match.end() + 1].isdecimal() else ""  # 1月5日 are two words
+    return ("マイナス" if match["minus"] else "") + kana + _MONEY.get(match["money"] or "", "") + separator
 
 
 def _symbol(symbol: str) -> str:

@@ -1,4 +1,4 @@
-"""Keys of a keyboard and what is pressed together: "Ctrl+C" is "control C"."""
+"""Keyboard keys and combinations: "Ctrl+C" is "control C"."""
 
 import re
 
@@ -8,18 +8,18 @@ _NAMES = {
     "ctrl": "control", "cmd": "command", "opt": "option", "esc": "escape", "del": "delete", "ins": "insert",
     "pgup": "page up", "pgdn": "page down", "win": "windows", "fn": "function", "prtsc": "print screen",
 }  # fmt: skip
-_HELD = "Ctrl|Control|Alt|Option|Opt|Cmd|Command|Shift|Win|Super|Meta|Fn"
+_MODIFIERS = "Ctrl|Control|Alt|Option|Opt|Cmd|Command|Shift|Win|Super|Meta|Fn"
 _COMBINATION = re.compile(
-    rf"(?<![\w+-])(?:(?:{_HELD})\s?\+\s?|(?:Ctrl|Cmd|Alt)-)(?:(?:{_HELD})\s?[+-]\s?){{0,4}}[A-Za-z0-9]{{1,9}}(?![\w+-])"
+    rf"(?<![\w+-])(?:(?:{_MODIFIERS})\s?\+\s?|(?:Ctrl|Cmd|Alt)-)(?:(?:{_MODIFIERS})\s?[+-]\s?){{0,4}}[A-Za-z0-9]{{1,9}}(?![\w+-])"
 )
-_LONE = re.compile(r"(?<![\w-])(?:Ctrl|Cmd|Esc|PgUp|PgDn|PrtSc)(?![\w-]|\.\w)")
+_SINGLE_KEY = re.compile(r"(?<![\w-])(?:Ctrl|Cmd|Esc|PgUp|PgDn|PrtSc)(?![\w-]|\.\w)")
 _KEY = re.compile(r"[A-Za-z0-9]+")
 
 
-def say(spoken: AlignedText) -> AlignedText:
-    """Keys by their names, those held together one after the other."""
-    spoken = spoken.sub(_COMBINATION, lambda match: " ".join(_name(key) for key in _KEY.findall(match[0])))
-    return spoken.sub(_LONE, lambda match: _name(match[0]))
+def expand(aligned: AlignedText) -> AlignedText:
+    """Write keys by their names, those of a combination one after the other."""
+    aligned = aligned.sub(_COMBINATION, lambda match: " ".join(_name(key) for key in _KEY.findall(match[0])))
+    return aligned.sub(_SINGLE_KEY, lambda match: _name(match[0]))
 
 
 def _name(key: str) -> str:

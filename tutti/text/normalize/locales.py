@@ -1,4 +1,4 @@
-"""The words around numbers (months, money, units, abbreviations) in five languages."""
+"""Words for months, money, units and abbreviations in five languages."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -9,14 +9,16 @@ Name = tuple[str, str]  # one, many
 
 
 @dataclass(frozen=True, slots=True)
-class Tongue:
+class Locale:
+    """What european.py needs to know of a language."""
+
     code: str
     point: str  # between a number and its decimals
     minus: str
     plus: str
-    to: str  # between the ends of a range
-    over: str  # between the halves of a fraction
-    joined: str  # between money and its hundredths
+    range_joint: str  # between the ends of a range
+    fraction_joint: str  # between the halves of a fraction
+    money_joint: str  # between money and its hundredths
     date: str
     time: str
     full_hour: str
@@ -25,7 +27,7 @@ class Tongue:
     money: dict[str, tuple[Name, Name]]
     units: dict[str, Name]
     symbols: dict[str, str]
-    short: dict[str, str]
+    abbreviations: dict[str, str]
     feminine_units: frozenset[str] = frozenset()
     ordinals: Sequence[str] = ()  # 1 to 10, masculine
     fractions: dict[str, str] = field(default_factory=dict)
@@ -34,14 +36,14 @@ class Tongue:
 
 _EURO = (("euro", "euros"), ("céntimo", "céntimos"))
 
-SPANISH = Tongue(
+SPANISH = Locale(
     code="es",
     point="coma",
     minus="menos",
     plus="más",
-    to="a",
-    over="entre",
-    joined="con",
+    range_joint="a",
+    fraction_joint="entre",
+    money_joint="con",
     date="{day} de {month} de {year}",
     time="{hour} y {minute}",
     full_hour="{hour} en punto",
@@ -67,7 +69,7 @@ SPANISH = Tongue(
         | {"°": ("grado", "grados"), "%": ("por ciento", "por ciento"), "GB": ("gigabyte", "gigabytes")}
     ),
     symbols={"&": "y", "@": "arroba", "=": "igual a", "×": "por", "§": "sección", "№": "número", "#": "número"},
-    short=(
+    abbreviations=(
         {"Sr.": "señor", "Sra.": "señora", "Srta.": "señorita", "Dr.": "doctor", "Dra.": "doctora"}
         | {"Ud.": "usted"}
         | {"Uds.": "ustedes", "EE. UU.": "Estados Unidos", "EE.UU.": "Estados Unidos", "etc.": "etcétera."}
@@ -79,14 +81,14 @@ SPANISH = Tongue(
     hours_are_feminine=True,
 )
 
-FRENCH = Tongue(
+FRENCH = Locale(
     code="fr",
     point="virgule",
     minus="moins",
     plus="plus",
-    to="à",
-    over="sur",
-    joined="",
+    range_joint="à",
+    fraction_joint="sur",
+    money_joint="",
     date="{day} {month} {year}",
     time="{hour} heures {minute}",
     full_hour="{hour} heures",
@@ -111,7 +113,7 @@ FRENCH = Tongue(
         | {"°": ("degré", "degrés"), "%": ("pour cent", "pour cent"), "Go": ("gigaoctet", "gigaoctets")}
     ),
     symbols={"&": "et", "@": "arobase", "=": "égale", "×": "fois", "§": "paragraphe", "№": "numéro", "#": "dièse"},
-    short=(
+    abbreviations=(
         {"M.": "monsieur", "MM.": "messieurs", "Mme": "madame", "Mmes": "mesdames", "Mlle": "mademoiselle"}
         | {"Dr": "docteur", "etc.": "et cetera.", "p. ex.": "par exemple", "n°": "numéro", "tél.": "téléphone"}
     ),
@@ -124,14 +126,14 @@ FRENCH = Tongue(
     hours_are_feminine=True,
 )
 
-ITALIAN = Tongue(
+ITALIAN = Locale(
     code="it",
     point="virgola",
     minus="meno",
     plus="più",
-    to="a",
-    over="su",
-    joined="e",
+    range_joint="a",
+    fraction_joint="su",
+    money_joint="e",
     date="{day} {month} {year}",
     time="{hour} e {minute}",
     full_hour="{hour} in punto",
@@ -164,7 +166,7 @@ ITALIAN = Tongue(
         "№": "numero",
         "#": "cancelletto",
     },
-    short=(
+    abbreviations=(
         {"Sig.": "signor", "Sig.ra": "signora", "Dott.": "dottor", "Dott.ssa": "dottoressa"}
         | {"Prof.": "professor"}
         | {"ecc.": "eccetera.", "n.": "numero", "tel.": "telefono", "pag.": "pagina"}
@@ -177,14 +179,14 @@ ITALIAN = Tongue(
 
 _REAL = (("real", "reais"), ("centavo", "centavos"))
 
-PORTUGUESE = Tongue(
+PORTUGUESE = Locale(
     code="pt-br",
     point="vírgula",
     minus="menos",
     plus="mais",
-    to="a",
-    over="sobre",
-    joined="e",
+    range_joint="a",
+    fraction_joint="sobre",
+    money_joint="e",
     date="{day} de {month} de {year}",
     time="{hour} e {minute}",
     full_hour="{hour} horas",
@@ -213,7 +215,7 @@ PORTUGUESE = Tongue(
         | {"°": ("grau", "graus"), "%": ("por cento", "por cento"), "GB": ("gigabyte", "gigabytes")}
     ),
     symbols={"&": "e", "@": "arroba", "=": "igual a", "×": "vezes", "§": "parágrafo", "№": "número", "#": "número"},
-    short=(
+    abbreviations=(
         {"Sr.": "senhor", "Sra.": "senhora", "Dr.": "doutor", "Dra.": "doutora", "Prof.": "professor"}
         | {"Profa.": "professora", "etc.": "et cetera.", "p. ex.": "por exemplo", "nº": "número"}
         | {"tel.": "telefone"}
@@ -226,14 +228,14 @@ PORTUGUESE = Tongue(
 
 _RUPEE = (("रुपया", "रुपये"), ("पैसा", "पैसे"))
 
-HINDI = Tongue(
+HINDI = Locale(
     code="hi",
     point="दशमलव",
     minus="ऋण",
     plus="धन",
-    to="से",
-    over="बटा",
-    joined="और",
+    range_joint="से",
+    fraction_joint="बटा",
+    money_joint="और",
     date="{day} {month} {year}",
     time="{hour} बजकर {minute} मिनट",
     full_hour="{hour}",
@@ -258,9 +260,9 @@ HINDI = Tongue(
         | {"°": ("डिग्री", "डिग्री"), "%": ("प्रतिशत", "प्रतिशत")}
     ),
     symbols={"&": "और", "@": "ऐट", "=": "बराबर", "×": "गुणा", "#": "नंबर"},
-    short={"डॉ.": "डॉक्टर", "श्री.": "श्री", "रु.": "रुपये"},
+    abbreviations={"डॉ.": "डॉक्टर", "श्री.": "श्री", "रु.": "रुपये"},
     ordinals=words("पहला दूसरा तीसरा चौथा पाँचवाँ छठा सातवाँ आठवाँ नौवाँ दसवाँ"),
     fractions={"1/2": "आधा", "1/4": "चौथाई", "3/4": "तीन चौथाई"},
 )
 
-TONGUES = {tongue.code: tongue for tongue in (SPANISH, FRENCH, ITALIAN, PORTUGUESE, HINDI)}
+LOCALES = {locale.code: locale for locale in (SPANISH, FRENCH, ITALIAN, PORTUGUESE, HINDI)}

@@ -1,12 +1,12 @@
-"""Sums of money."""
+"""Amounts of money."""
 
 import re
 
-from tutti.text.aligned_text import AlignedText, Said
+from tutti.text.aligned_text import AlignedText, Replacement
 from tutti.text.normalize import attributive
 from tutti.text.normalize.numbers import NUMBER, cardinal, number
 
-# sign or code: one, many, one hundredth, many hundredths
+# sign or code: singular, plural, and both of the hundredth
 _CURRENCIES = {
     "$": ("dollar", "dollars", "cent", "cents"),
     "£": ("pound", "pounds", "penny", "pence"),
@@ -39,54 +39,47 @@ _MAGNITUDES = {
 _SIGN = r"(?:(?:US|AU|CA|NZ|HK|[ACSR])?\$|[£€¥₹₩₽₺₪₿₫₦])"
 _CODE = rf"(?:{'|'.join(_CODES)})"
 _SCALE = r"(?:\s?(?:thousand|million|billion|trillion|crore|lakh)|[kKmMbBtT]|[mb]n|tn|bn|MM)"
-_ANY = re.compile(rf"[$£€¥₹₩₽₺₪₿₫₦¢]|\b{_CODE}\b")
+_ANY_CURRENCY = re.compile(rf"[$£€¥₹₩₽₺₪₿₫₦¢]|\b{_CODE}\b")
 _RANGE = re.compile(
     rf"(?P<sign>{_SIGN})\s?(?P<a>{NUMBER})(?P<scale>{_SCALE}\b)?\s?(?:-|to)\s?{_SIGN}?(?P<b>{NUMBER})(?P<scale2>{_SCALE}\b)?(?![\w-])(?!\.\d)"
 )
-_SUM = re.compile(
+_AMOUNT = re.compile(
     rf"(?P<minus>(?<!\w)-\s?)?(?<![A-Za-z])(?P<sign>{_SIGN}|\b{_CODE}(?=\s?\d))\s?(?P<minus2>-)?(?P<n>\d{{1,6}},\d\d(?![\d,.])|{NUMBER})(?P<scale>{_SCALE}(?![A-Za-z]))?(?:s\b)?"
     r"(?P<joined>-(?=[A-Za-z]))?(?P<per>\s?/\s?(?=[A-Za-z]))?"
 )
-_SIGN_LAST = re.compile(
+_SIGN_BEHIND = re.compile(
     rf"(?<![\w.,])(?P<n>{NUMBER})(?P<scale>{_SCALE})?\s?(?P<sign>[£€₽¢]|\$(?!\d)|{_CODE}\b)(?P<joined>-(?=[A-Za-z]))?(?P<per>\s?/\s?(?=[A-Za-z]))?"
 )
-_LONE = {
-    "$": "dollars",
-    "£": "pounds",
-    "€": "euros",
-    "¥": "yen",
-    "₹": "rupees",
-    "¢": "cents",
-    "₿": "bitcoin",
-    "₽": "rubles",
-}
+_SIGN_NAMES = {
+    "$": "dollars", "£": "pounds", "€": "euros", "¥": "yen", "₹": "rupees", "¢": "cents", "₿": "bitcoin", "₽": "rubles",
+}  # fmt: skip
 _LONE_SIGN = re.compile(r"[$£€¥₹¢₿₽]")
 _PENCE = re.compile(r"(?<![\w.,])(?P<n>\d{1,3})p\b")
 
 
-def say(spoken: AlignedText, british: bool) -> AlignedText:
-    """Sums in words: "$5.20" is "five dollars and twenty cents"."""
+def expand(aligned: AlignedText, british: bool) -> AlignedText:
+    """Spell out amounts: "$5.20" is "five dollars and twenty cents"."""
 
-    def total(match: re.Match[str]) -> Said:
+    def expand_amount(match: re.Match[str]) -> Replacement:
         minus = "minus " if match.groupdict().get("minus") or match.groupdict().get("minus2") else ""
         article = re.search(r"\b[Aa]n?\s$", match.string[max(0, match.start() - 3) : match.start()])
-        adjective = bool(match["joined"] or article) or (not match["per"] and attributive.describes(match))
-        said = _sum(match["sign"], match["n"], match["scale"], adjective, british)
-        return minus + said + ("-" if match["joined"] else "") + (" per " if match["per"] else "")
+        adjective = bool(match["joined"] or article) or (not match["per"] and attributive.is_attributive(match))
+        words = _amount_words(match["sign"], match["n"], match["scale"], adjective, british)
+        return minus + words + ("-" if match["joined"] else "") + (" per " if match["per"] else "")
 
-    def between(match: re.Match[str]) -> Said:
+    def expand_range(match: re.Match[str]) -> Replacement:
         scale = _scale(match["scale2"])
         low = number(match["a"], british) + (_scale(match["scale"]) if match["scale"] else "")
         return f"{low} to {number(match['b'], british)}{scale} {_unit(match['sign'])[1]}"
 
     if british:
-        spoken = spoken.sub(
+        aligned = aligned.sub(
             _PENCE, lambda match: f"{cardinal(int(match['n']), british)} {'penny' if match['n'] == '1' else 'pence'}"
         )
-    if not _ANY.search(spoken.text):
-        return spoken
-    spoken = spoken.sub(_RANGE, between).sub(_SUM, total).sub(_SIGN_LAST, total)
-    return spoken.sub(_LONE_SIGN, lambda match: f" {_LONE[match[0]]} ")
+    if not _ANY_CURRENCY.search(aligned.text):
+        return aligned
+    aligned = aligned.sub(_RANGE, expand_range).sub(_AMOUNT, expand_amount).sub(_SIGN_BEHIND, expand_amount)
+    return aligned.sub(_LONE_SIGN, lambda match: f" {_SIGN_NAMES[match[0]]} ")
 
 
 def _unit(sign: str) -> tuple[str, str, str, str]:
@@ -106,10 +99,10 @@ def _scale(text: str | None) -> str:
     return f" {_MAGNITUDES.get(text.strip().lower(), text.strip())}" if text else ""
 
 
-def _sum(sign: str, amount: str, scale: str | None, adjective: bool, british: bool) -> str:
+def _amount_words(sign: str, amount: str, scale: str | None, adjective: bool, british: bool) -> str:
     one, many, cent, cents = _unit(sign)
     if re.fullmatch(r"\d+,\d\d", amount):
-        amount = amount.replace(",", ".")  # as the continent writes it
+        amount = amount.replace(",", ".")  # the continental decimal comma
     whole, _, rest = amount.replace(",", "").partition(".")
     if scale or len(rest) not in (0, 2) or not cent:
         return f"{number(amount, british)}{_scale(scale)} {one if adjective or (amount == '1' and not scale) else many}"

@@ -16,7 +16,7 @@ _LAST_WORD = re.compile(r"\w+$")
 
 
 def cardinal(n: int, british: bool = False) -> str:
-    """105 is "one hundred five", in British English "one hundred and five"."""
+    """Return a number in words: 105 is "one hundred five", in British English "one hundred and five"."""
     if n < 0:
         return f"minus {cardinal(-n, british)}"
     if n < 1000:
@@ -45,12 +45,12 @@ def _below_thousand(n: int, british: bool) -> str:
 
 
 def ordinal(n: int, british: bool = False) -> str:
-    """21 is "twenty-first"."""
+    """Return an ordinal: 21 is "twenty-first"."""
     return ordinal_of(cardinal(n, british))
 
 
 def ordinal_of(words: str) -> str:
-    """The last word as an ordinal: "twenty-one" is "twenty-first"."""
+    """Turn the last word into an ordinal: "twenty-one" is "twenty-first"."""
 
     def last(match: re.Match[str]) -> str:
         word = match[0]
@@ -60,26 +60,26 @@ def ordinal_of(words: str) -> str:
 
 
 def digits(text: str) -> str:
-    """Each digit on its own."""
+    """Return the digits one by one."""
     return " ".join(_SMALL[int(char)] for char in text if char.isdecimal())
 
 
 def year(n: int, british: bool = False) -> str:
-    """1905 is "nineteen oh five", 2024 "twenty twenty-four"."""
+    """Return a year in words: 1905 is "nineteen oh five", 2024 is "twenty twenty-four"."""
     if n < 1000 or n % 1000 < 10 or n > 9999:
         return cardinal(n, british)
     return pairs(n)
 
 
 def pairs(n: int) -> str:
-    """Four digits by twos: 1905 is "nineteen oh five"; three as one and two: 747 is "seven forty-seven"."""
+    """Return digits in pairs from the right: 1905 is "nineteen oh five", 747 is "seven forty-seven"."""
     high, low = divmod(n, 100)
     tail = "hundred" if not low else f"oh {_SMALL[low]}" if low < 10 else cardinal(low)
     return f"{cardinal(high)} {tail}"
 
 
 def code(text: str) -> str:
-    """A number that names something (a model, a port, a road) the way it is said."""
+    """Return a number that is a name (of a model, a port, a road) in words: 747 is "seven forty-seven"."""
     if (text.startswith("0") and len(text) > 1) or len(text) > 4:
         return digits(text)
     n = int(text)
@@ -89,21 +89,21 @@ def code(text: str) -> str:
 
 
 def number(text: str, british: bool = False) -> str:
-    """Digits with commas and a point: "1,234.50" is "one thousand two hundred thirty-four point five zero"."""
+    """Return digits with commas and a point in words: "1,234.50" is "one thousand two hundred … point five zero"."""
     whole, point, rest = text.replace(",", "").partition(".")
-    said = integer(whole, british) if whole else ""
-    return f"{said or 'zero'} point {digits(rest)}" if point else said
+    words = integer(whole, british) if whole else ""
+    return f"{words or 'zero'} point {digits(rest)}" if point else words
 
 
 def integer(text: str, british: bool = False) -> str:
-    """A whole number; one with leading zeros, or too long to grasp, digit by digit."""
+    """Return a whole number in words; digit by digit if it has leading zeros or is long."""
     if (len(text) > 1 and text.startswith("0")) or (len(text) > 9 and not text.endswith("000")) or len(text) > 27:
         return digits(text)
     return cardinal(int(text), british)
 
 
 def plural(words: str) -> str:
-    """ "nineteen ninety" becomes "nineteen nineties"."""
+    """Return the plural: "nineteen ninety" becomes "nineteen nineties"."""
     if words.endswith("y"):
         return f"{words[:-1]}ies"
     return words + ("es" if words.endswith(("x", "s")) else "s")

@@ -1,12 +1,12 @@
-"""Fractions, ranges, sums and signs; what is left of digits at the end."""
+"""Fractions, ranges, arithmetic and signs, and all digits that are left at the end."""
 
 import re
 import unicodedata
 
-from tutti.text.aligned_text import AlignedText, Said
+from tutti.text.aligned_text import AlignedText, Replacement
 from tutti.text.normalize.numbers import NUMBER, cardinal, code, number, ordinal, ordinal_of, year
 
-_VULGAR = {
+_FRACTION_SIGNS = {
     "½": (1, 2), "⅓": (1, 3), "⅔": (2, 3), "¼": (1, 4), "¾": (3, 4), "⅕": (1, 5), "⅖": (2, 5), "⅗": (3, 5),
     "⅘": (4, 5), "⅙": (1, 6), "⅚": (5, 6), "⅛": (1, 8), "⅜": (3, 8), "⅝": (5, 8), "⅞": (7, 8), "⅐": (1, 7),
     "⅑": (1, 9), "⅒": (1, 10),
@@ -28,7 +28,7 @@ _GREEK_NAMES = str.split(
 _GREEK = dict(zip("αβγδεζηθκλμνξπρστφχψωΔΣΩ", _GREEK_NAMES, strict=True))
 
 _FOREIGN_DIGIT = re.compile(r"[^\D0-9]")
-_MIXED_VULGAR = re.compile(rf"(?:(?<![\w.,])(?P<n>\d{{1,9}})\s?)?(?P<f>[{''.join(_VULGAR)}])")
+_MIXED_FRACTION = re.compile(rf"(?:(?<![\w.,])(?P<n>\d{{1,9}})\s?)?(?P<f>[{''.join(_FRACTION_SIGNS)}])")
 _FRACTION = re.compile(
     r"(?<![\w.,/:-])(?:(?P<n>\d{1,4})[\s-])?(?P<a>\d{1,3})/(?P<b>\d{1,3})(?P<th>th|rd|nd|s)?(?![\w/]|[.,]\d)"
 )
@@ -36,8 +36,8 @@ _SCIENTIFIC = re.compile(
     rf"(?<![\w.,])(?P<n>{NUMBER})(?:[eE](?P<e>[+-]?\d{{1,4}})|\s?[x×*]\s?10\^(?P<p>-?\d{{1,4}}))(?!\w)"
 )
 _POWER = re.compile(r"(?<=[\w)])\^\(?(?P<p>-?\d{1,4}|[A-Za-z])\)?(?!\w)|(?<=\d)\*\*(?P<q>\d{1,4})(?!\w)")
-_SUPER = re.compile(r"(?<=[\w)])(?P<p>[⁻⁺]?[⁰¹²³⁴⁵⁶⁷⁸⁹]{1,9})")
-_SUPERS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁺", "0123456789-+")
+_SUPERSCRIPT = re.compile(r"(?<=[\w)])(?P<p>[⁻⁺]?[⁰¹²³⁴⁵⁶⁷⁸⁹]{1,9})")
+_SUPERSCRIPT_DIGITS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁺", "0123456789-+")
 _SIZE = re.compile(r"(?<![\w.,])(?P<a>\d{3,4})\s?[x×]\s?(?P<b>\d{3,4})(?![\w.,])")
 _BY = re.compile(rf"(?<![\w.,]){NUMBER}(?P<by>\s?[x×]\s?)(?={NUMBER})")
 _TIMES = re.compile(rf"(?<![\w.,])(?P<n>{NUMBER})(?P<x>[x×])(?!\w|\s?[+=*/^-])")
@@ -48,123 +48,133 @@ _STAR = re.compile(r"(?<=[\d)])\s?\*\s?(?=[\d(])")
 _NEGATIVE = re.compile(r"(?<![\w.,)\]'\"-])-\s?(?=\.?\d)")
 _ABOUT = re.compile(r"~\s?(?=[\d$£€.])")
 _PLUS = re.compile(r"(?<=\d)\+(?!\s?[\w(.])")
-_BELOW = re.compile(r"(?P<sign>[<>])(?P<eq>=)?")
+_COMPARISON = re.compile(r"(?P<sign>[<>])(?P<eq>=)?")
 _ORDINAL = re.compile(r"(?<![\w.,])(?P<n>\d{1,3}(?:,\d{3})+|\d{1,18})(?:st|nd|rd|th)\b", re.IGNORECASE)
 _PLURAL = re.compile(r"(?<![\w.,])(?P<n>\d{1,6})'?s\b")
 _NUMBER = re.compile(rf"(?<![\w.]){NUMBER}(?![\w])|{NUMBER}")
 _HYPHEN = re.compile(r"(?<=[^\W\d_])-(?=\d)|(?<=\d)-(?=\d)")
 _SLASH = re.compile(r"(?<=\S)\s?/\s?(?=\S)|/")
-_EQUALS = re.compile(r"={2,}|!=|<>|:=|[-=]>|<-")
-_ARROWS = {"!=": "is not equal to", "<>": "is not equal to", ":=": "becomes", "->": "to", "=>": "to", "<-": "from"}
+_OPERATOR = re.compile(r"={2,}|!=|<>|:=|[-=]>|<-")
+_OPERATOR_NAMES = {
+    "!=": "is not equal to", "<>": "is not equal to", ":=": "becomes", "->": "to", "=>": "to", "<-": "from",
+}  # fmt: skip
 _SIGN = re.compile("[" + re.escape("".join(_SIGNS)) + "]+")
 _GREEK_LETTER = re.compile(rf"(?<![^\W\d_])[{''.join(_GREEK)}](?![^\W\d_])")
 _SPACES = re.compile(r" +(?=(?P<mark>[,.;:!?…)](?=\s|$)|$)?)")
 
 
-def western(spoken: AlignedText) -> AlignedText:
-    """The digits of all scripts as 0 to 9."""
-    return spoken.sub(_FOREIGN_DIGIT, lambda match: str(unicodedata.digit(match[0], 0)))
+def to_ascii_digits(aligned: AlignedText) -> AlignedText:
+    """Turn the digits of all scripts into 0 to 9."""
+    return aligned.sub(_FOREIGN_DIGIT, lambda match: str(unicodedata.digit(match[0], 0)))
 
 
-def say_products(spoken: AlignedText, british: bool) -> AlignedText:
-    """Powers of ten, "1920x1080" and "3x", before anyone takes their letters for names."""
+def expand_products(aligned: AlignedText, british: bool) -> AlignedText:
+    """Spell out powers of ten, "1920x1080" and "3x", before their letters are taken for codes."""
 
-    def scientific(match: re.Match[str]) -> Said:
+    def expand_scientific(match: re.Match[str]) -> Replacement:
         power = int(match["e"] or match["p"])
         return f"{number(match['n'], british)} times ten{_power(str(power), spelled=True)}"
 
-    if not any(map(str.isnumeric, spoken.text)):
-        return spoken
-    spoken = spoken.sub(_SCIENTIFIC, scientific)
-    spoken = spoken.sub(_SIZE, lambda match: f"{code(match['a'])} by {code(match['b'])}")
-    spoken = spoken.sub(_BY, lambda match: {"by": " by " if "x" in match["by"] else " times "})
-    return spoken.sub(_TIMES, lambda match: f"{number(match['n'], british)} times")
+    if not any(map(str.isnumeric, aligned.text)):
+        return aligned
+    aligned = aligned.sub(_SCIENTIFIC, expand_scientific)
+    aligned = aligned.sub(_SIZE, lambda match: f"{code(match['a'])} by {code(match['b'])}")
+    aligned = aligned.sub(_BY, lambda match: {"by": " by " if "x" in match["by"] else " times "})
+    return aligned.sub(_TIMES, lambda match: f"{number(match['n'], british)} times")
 
 
-def say(spoken: AlignedText, british: bool) -> AlignedText:
-    """Every digit and sign that is left, in words."""
+def expand(aligned: AlignedText, british: bool) -> AlignedText:
+    """Spell out every digit and sign that is left."""
 
-    def vulgar(match: re.Match[str]) -> Said:
-        part = fraction(*_VULGAR[match["f"]])
+    def expand_fraction_sign(match: re.Match[str]) -> Replacement:
+        part = fraction(*_FRACTION_SIGNS[match["f"]])
         if not match["n"]:
             return part
-        return f"{number(match['n'], british)} and {_a(part)}"
+        return f"{number(match['n'], british)} and {_with_article(part)}"
 
-    def slashed(match: re.Match[str]) -> Said:
+    def expand_fraction(match: re.Match[str]) -> Replacement:
         a, b = int(match["a"]), int(match["b"])
         if not (1 <= a < b):
-            said = f"{number(match['a'])} over {number(match['b'])}" if not match["n"] else None
+            words = f"{number(match['a'])} over {number(match['b'])}" if not match["n"] else None
         elif b in (10, 100) and not match["n"]:
-            said = f"{cardinal(a)} out of {cardinal(b)}"
+            words = f"{cardinal(a)} out of {cardinal(b)}"
         else:
-            said = fraction(a, b)
-        if said is None or not match["n"]:
-            return said
-        return f"{number(match['n'], british)} and {_a(said)}"
+            words = fraction(a, b)
+        if words is None or not match["n"]:
+            return words
+        return f"{number(match['n'], british)} and {_with_article(words)}"
 
-    def power(match: re.Match[str]) -> Said:
+    def expand_power(match: re.Match[str]) -> Replacement:
         groups = match.groupdict()
         return _power(groups.get("p") or groups.get("q") or "1")
 
-    def plain(match: re.Match[str]) -> Said:
-        before, after = match.string[match.start() - 1 : match.start()], match.string[match.end() : match.end() + 1]
-        said = number(match[0], british)
-        return (" " if before.isalnum() else "") + said + (" " if after.isalnum() else "")
+    def expand_superscript(match: re.Match[str]) -> Replacement:
+        return _power(match["p"].translate(_SUPERSCRIPT_DIGITS))
 
-    def to(match: re.Match[str]) -> Said:
+    def expand_number(match: re.Match[str]) -> Replacement:
+        before, after = match.string[match.start() - 1 : match.start()], match.string[match.end() : match.end() + 1]
+        words = number(match[0], british)
+        return (" " if before.isalnum() else "") + words + (" " if after.isalnum() else "")
+
+    def expand_range(match: re.Match[str]) -> Replacement:
         return {"to": " to "}
 
-    def nth(match: re.Match[str]) -> Said:
+    def expand_ordinal(match: re.Match[str]) -> Replacement:
         return ordinal(int(match["n"].replace(",", "")), british)
 
-    def plural(match: re.Match[str]) -> Said:
+    def expand_plural(match: re.Match[str]) -> Replacement:
         return _plural(match["n"], british)
 
-    if any(map(str.isnumeric, spoken.text)):
-        spoken = spoken.sub(_POWER, power).sub(_SUPER, lambda match: _power(match["p"].translate(_SUPERS)))
-        spoken = spoken.sub(_MIXED_VULGAR, vulgar).sub(_FRACTION, slashed)
-        if "=" in spoken.text:
-            spoken = spoken.sub(_SUBTRACTION, " minus ")
-        spoken = spoken.sub(_RANGE, to).sub(_RATIO, to).sub(_STAR, " times ").sub(_PLUS, " plus ").sub(_ABOUT, "about ")
-        spoken = spoken.sub(_NEGATIVE, "minus ").sub(_ORDINAL, nth).sub(_PLURAL, plural).sub(_HYPHEN, " ")
-        spoken = spoken.sub(_NUMBER, plain)
-        odd = "".join({char for char in spoken.text if char.isdigit()})  # circled ones, subscripts and their like
-        spoken = spoken.sub(re.compile(f"[{odd}]"), _odd_digit) if odd else spoken
-    spoken = spoken.sub(_EQUALS, lambda match: f" {_ARROWS.get(match[0], 'equals')} ")
-    spoken = spoken.sub(_BELOW, lambda match: f" {_SIGNS[match['sign']]}{' or equal to' if match['eq'] else ''} ")
-    spoken = spoken.sub(_SLASH, _slash).sub(_GREEK_LETTER, lambda match: _GREEK[match[0]])
-    return spoken.sub(_SIGN, _sign).sub(_SPACES, _space).strip()
+    if any(map(str.isnumeric, aligned.text)):
+        aligned = aligned.sub(_POWER, expand_power).sub(_SUPERSCRIPT, expand_superscript)
+        aligned = aligned.sub(_MIXED_FRACTION, expand_fraction_sign).sub(_FRACTION, expand_fraction)
+        if "=" in aligned.text:
+            aligned = aligned.sub(_SUBTRACTION, " minus ")
+        aligned = aligned.sub(_RANGE, expand_range).sub(_RATIO, expand_range)
+        aligned = aligned.sub(_STAR, " times ").sub(_PLUS, " plus ").sub(_ABOUT, "about ").sub(_NEGATIVE, "minus ")
+        aligned = aligned.sub(_ORDINAL, expand_ordinal).sub(_PLURAL, expand_plural).sub(_HYPHEN, " ")
+        aligned = aligned.sub(_NUMBER, expand_number)
+        others = "".join({char for char in aligned.text if char.isdigit()})  # circled digits, subscripts and similar
+        aligned = aligned.sub(re.compile(f"[{others}]"), _other_digit) if others else aligned
+    aligned = aligned.sub(_OPERATOR, lambda match: f" {_OPERATOR_NAMES.get(match[0], 'equals')} ")
+    aligned = aligned.sub(_COMPARISON, _comparison)
+    aligned = aligned.sub(_SLASH, _slash).sub(_GREEK_LETTER, lambda match: _GREEK[match[0]])
+    return aligned.sub(_SIGN, _sign).sub(_SPACES, _space).strip()
+
+
+def _comparison(match: re.Match[str]) -> str:
+    return f" {_SIGNS[match['sign']]}{' or equal to' if match['eq'] else ''} "
 
 
 def _sign(match: re.Match[str]) -> str:
-    said = " ".join(word for word in (_SIGNS[char] for char in match[0]) if word)
-    return f" {said} "
+    words = " ".join(word for word in (_SIGNS[char] for char in match[0]) if word)
+    return f" {words} "
 
 
 def _slash(match: re.Match[str]) -> str:
-    """Between abbreviations nobody says it: TCP/IP."""
+    """Speak a slash, except between abbreviations: TCP/IP."""
     a, b = match.span()
     return " " if match.string[max(0, a - 2) : a].isupper() and match.string[b : b + 2].isupper() else " slash "
 
 
 def _space(match: re.Match[str]) -> str | None:
-    """One blank where the words put several, and none before a mark."""
+    """Reduce several blanks to one, and to none before punctuation."""
     return "" if match["mark"] is not None else " " if len(match[0]) > 1 else None
 
 
-def _odd_digit(match: re.Match[str]) -> str:
+def _other_digit(match: re.Match[str]) -> str:
     return f" {cardinal(unicodedata.digit(match[0]))} "
 
 
 def fraction(a: int, b: int) -> str:
-    """3/4 is "three quarters"."""
+    """Return a fraction in words: 3/4 is "three quarters"."""
     name = {2: "half", 4: "quarter"}.get(b) or ordinal(b)
     if a == 1:
         return f"one {name}"
     return f"{cardinal(a)} {'halves' if b == 2 else name + 's'}"
 
 
-def _a(part: str) -> str:
+def _with_article(part: str) -> str:
     return f"a {part[4:]}" if part in ("one half", "one quarter") else part
 
 
@@ -178,5 +188,5 @@ def _power(text: str, spelled: bool = False) -> str:
 
 
 def _plural(text: str, british: bool) -> str:
-    said = year(int(text), british) if len(text) == 4 else number(text, british)
-    return f"{said[:-1]}ies" if said.endswith("y") else said + ("es" if said.endswith(("x", "s")) else "s")
+    words = year(int(text), british) if len(text) == 4 else number(text, british)
+    return f"{words[:-1]}ies" if words.endswith("y") else words + ("es" if words.endswith(("x", "s")) else "s")

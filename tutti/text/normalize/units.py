@@ -1,12 +1,12 @@
-"""Measures: a number and its unit."""
+"""Measures: numbers with units."""
 
 import re
 
-from tutti.text.aligned_text import AlignedText, Said
+from tutti.text.aligned_text import AlignedText, Replacement
 from tutti.text.normalize import attributive
 from tutti.text.normalize.numbers import NUMBER, number
 
-# A name ends in "s" when there are many, unless it says otherwise after a bar.
+# The plural adds "s", unless another one stands after a bar.
 _UNITS = {
     "km": "kilometer", "cm": "centimeter", "mm": "millimeter", "nm": "nanometer", "µm": "micrometer",
     "μm": "micrometer", "m": "meter", "mi": "mile", "ft": "foot|feet", "yd": "yard", "yds": "yard", "kg": "kilogram",
@@ -41,14 +41,9 @@ _PER = {
     "GB": "gigabyte", "ft": "foot", "mi": "mile",
 }  # fmt: skip
 _MAGNITUDES = {
-    "k": " thousand",
-    "K": " thousand",
-    "M": " million",
-    "bn": " billion",
-    "mn": " million",
-    "tn": " trillion",
+    "k": " thousand", "K": " thousand", "M": " million", "bn": " billion", "mn": " million", "tn": " trillion",
     "B": " billion",
-}
+}  # fmt: skip
 
 _NAMES = "|".join(re.escape(name) for name in sorted(_UNITS, key=len, reverse=True) if name not in "Kk%‰")
 _UNIT = (
@@ -56,14 +51,14 @@ _UNIT = (
     r"(?P<stop>(?<=[a-z])\.)?"
 )
 _SIGNED = rf"(?P<minus>(?<![\w)\d.,])-)?(?<![\w.,/])(?P<n>{NUMBER})"
-_TO = re.compile(
+_RANGE = re.compile(
     rf"(?<![\w.,-]){NUMBER}(?:°[CF]?|%)?(?P<to>\s?-\s?)(?={NUMBER}\s?(?:[°%]|(?:{_NAMES})(?![\w])|(?:thousand|million|billion)\b))"
 )
 _MEASURE = re.compile(rf"{_SIGNED}(?P<gap>\s?-?\s?){_UNIT}")
 _PERCENT = re.compile(rf"{_SIGNED}\s?(?P<unit>[%‰])")
 _DEGREES = re.compile(rf"(?P<minus>(?<![\w)\d.,])-\s?)?(?<![\w.,])(?P<n>{NUMBER})\s?[°º](?:\s?(?P<scale>[CFKNSEW]\b))?")
 _FEET = re.compile(r"(?<![\w.,])(?P<ft>\d{1,2})'\s?(?P<in>\d{1,2}(?:\.5|½)?)(?:\"|''|(?=[\s,.;:!?)]|$))")
-_PART = re.compile(
+_FRACTION = re.compile(
     rf"(?<![\w.,/])(?P<whole>\d{{1,3}}[\s-]?)?(?:\d{{1,2}}/\d{{1,2}}|[½⅓⅔¼¾⅛⅜⅝⅞])(?P<gap>\s?)(?P<unit>{_NAMES})(?![\w/²³])"
 )
 _HOURS = re.compile(r"(?<![\w.,])(?P<h>\d{1,3})h\s?(?P<m>\d{1,2})m(?:in)?\b")
@@ -77,47 +72,48 @@ _SECONDS = re.compile(
     r"(?=\s*(?:$|[.,;:!?)])|\s(?:to|before|and|or|then|after|until|if|while|flat|per|each|at)\b))(?!\w)",
     re.IGNORECASE,
 )
-_THE = re.compile(
+_DECADE_CONTEXT = re.compile(
     r"\b(?:the|these|those|all|his|her|their|its|of)\s(?:\d{1,4}s(?:,\s|,?\s(?:and|or)\s))*$", re.IGNORECASE
 )
-_FEET_IN = re.compile(r"(?<![\w.,])(?P<ft>\d{1,2})\s?ft\.?\s?(?P<in>\d{1,2})\s?in\b")
-_IN = re.compile(rf"(?<![\w.,]){NUMBER}\s?(?P<unit>in\.)(?=\s[a-z(]|[,;)])")
+_FEET_INCHES = re.compile(r"(?<![\w.,])(?P<ft>\d{1,2})\s?ft\.?\s?(?P<in>\d{1,2})\s?in\b")
+_INCH_ABBREVIATION = re.compile(rf"(?<![\w.,]){NUMBER}\s?(?P<unit>in\.)(?=\s[a-z(]|[,;)])")
 _ANGLE = re.compile(r"\s(?:angle|view|turn|rotation|camera|video|spin|arc|feedback|corner)\b")
-_TALL = re.compile(r"(?<![\w.,])(?P<n>\d{1,5})'(?=\s(?:tall|wide|long|deep|high|by|x)\b)")
+_FEET_SIGN = re.compile(r"(?<![\w.,])(?P<n>\d{1,5})'(?=\s(?:tall|wide|long|deep|high|by|x)\b)")
 _MAGNITUDE = re.compile(rf"(?<![\w.,-])(?P<n>{NUMBER})\s?(?P<scale>k|K|M|bn|mn|tn|B)(?P<plus>\+)?(?!\w)")
-_LONE = re.compile(
+_UNIT_ALONE = re.compile(
     r"(?<![\w/])(?P<unit>km|m|mi|g|kg|mg|lb|kB|MB|GB|L|ml)/(?P<per>h|hr|s|sec|min|kg|L|dL|ml|km|gal|m)(?![\w/])|\b(?:mph|kph)\b"
 )
-_LONE_DEGREE = re.compile(r"°(?:\s?(?P<scale>[CF]\b))?")
+_DEGREE_SIGN = re.compile(r"°(?:\s?(?P<scale>[CF]\b))?")
 _SCALES = {
     "C": " Celsius", "F": " Fahrenheit", "K": " Kelvin", "N": " north", "S": " south", "E": " east", "W": " west",
 }  # fmt: skip
 
 
-def say_seconds(spoken: AlignedText, british: bool) -> AlignedText:
-    """ "wait 10s" in words, before anyone takes it for a decade."""
+def expand_seconds(aligned: AlignedText, british: bool) -> AlignedText:
+    """Spell out "wait 10s", before it is taken for a decade."""
 
-    def seconds(match: re.Match[str]) -> Said:
+    def expand_match(match: re.Match[str]) -> Replacement:
         name = "n" if match["n"] else "n2"
         n = match[name][:-1]
         return {name: f"{number(n, british)} {'second' if n == '1' else 'seconds'}"}
 
-    return spoken.sub(_SECONDS, seconds)
+    return aligned.sub(_SECONDS, expand_match)
 
 
-def say(spoken: AlignedText, british: bool) -> AlignedText:
-    """Measures in words: "10kg" is "ten kilograms"."""
+def expand(aligned: AlignedText, british: bool) -> AlignedText:
+    """Spell out measures: "10kg" is "ten kilograms"."""
 
-    def measure(match: re.Match[str]) -> Said:
+    def expand_measure(match: re.Match[str]) -> Replacement:
         unit, n = match["unit"], match["n"]
         if unit in ("m", "g", "s", "h", "l", "V", "W", "L", "K") and "-" in match["gap"]:
             return None
         if unit == "s" and match["gap"] == "" and "." not in n and n.endswith("0"):
             return None  # the 90s
-        if unit == "s" and not match["gap"] and _THE.search(match.string[max(0, match.start() - 40) : match.start()]):
+        before = match.string[max(0, match.start() - 40) : match.start()]
+        if unit == "s" and not match["gap"] and _DECADE_CONTEXT.search(before):
             return None  # the 5s and 6s
         adjective = "-" in match["gap"]
-        name = _name(unit, n == "1" or adjective or attributive.describes(match), british)
+        name = _name(unit, n == "1" or adjective or attributive.is_attributive(match), british)
         if match["per"]:
             per, power = match["per"].rstrip("²³"), {"²": " squared", "³": " cubed"}.get(match["per"][-1], "")
             if per not in _PER:
@@ -127,67 +123,70 @@ def say(spoken: AlignedText, british: bool) -> AlignedText:
         amount = ("minus " if match["minus"] else "") + number(n, british)
         if not match["gap"]:
             return f"{amount} {name}{stop}"
-        said = {"n": number(n, british), "gap": "-" if adjective else " "}
-        said |= {"minus": "minus "} if match["minus"] else {}
+        words = {"n": number(n, british), "gap": "-" if adjective else " "}
+        words |= {"minus": "minus "} if match["minus"] else {}
         if match["per"]:
-            said |= {"unit": name.partition(" per ")[0], "slash": " per ", "per": name.partition(" per ")[2]}
+            words |= {"unit": name.partition(" per ")[0], "slash": " per ", "per": name.partition(" per ")[2]}
         else:
-            said["unit"] = name
-        return said | ({"stop": stop} if match["stop"] else {})
+            words["unit"] = name
+        return words | ({"stop": stop} if match["stop"] else {})
 
-    def percent(match: re.Match[str]) -> Said:
+    def expand_percent(match: re.Match[str]) -> Replacement:
         return (
             f"{'minus ' if match['minus'] else ''}{number(match['n'], british)} {_name(match['unit'], True, british)}"
         )
 
-    def degrees(match: re.Match[str]) -> Said:
+    def expand_degrees(match: re.Match[str]) -> Replacement:
         one = match["n"] == "1" or _ANGLE.match(match.string, match.end())
         minus, many = "minus " if match["minus"] else "", "" if one else "s"
         return f"{minus}{number(match['n'], british)} degree{many}{_SCALES.get(match['scale'], '')}"
 
-    def feet(match: re.Match[str]) -> Said:
+    def expand_feet(match: re.Match[str]) -> Replacement:
         return f"{number(match['ft'], british)} foot {number(match['in'].replace('½', '.5'), british)}"
 
-    def part(match: re.Match[str]) -> Said:
+    def expand_fraction(match: re.Match[str]) -> Replacement:
         return {"unit": ("" if match["gap"] else " ") + _name(match["unit"], not match["whole"], british)}
 
-    def hours(match: re.Match[str]) -> Said:
+    def expand_hours(match: re.Match[str]) -> Replacement:
         h, m = match["h"], match["m"]
         return f"{number(h, british)} hour{'' if h == '1' else 's'} {number(m.lstrip('0') or '0')} minutes"
 
-    def inches(match: re.Match[str]) -> Said:
+    def expand_inches(match: re.Match[str]) -> Replacement:
         if match.string.count('"', 0, match.start()) % 2 or "“" in match.string:
             return None  # it closes a quotation
-        one = match["n"] == "1" or attributive.before_noun(match)
+        one = match["n"] == "1" or attributive.noun_follows(match)
         return f"{number(match['n'], british)} inch{'' if one else 'es'}"
 
-    def foot(match: re.Match[str]) -> Said:
-        if not attributive.describes(match) or re.search(r"(?<!\w)'", match.string[: match.start()]):
+    def expand_foot(match: re.Match[str]) -> Replacement:
+        if not attributive.is_attributive(match) or re.search(r"(?<!\w)'", match.string[: match.start()]):
             return None  # it closes a quotation
         return f"{number(match['n'], british)} foot"
 
-    def magnitude(match: re.Match[str]) -> Said:
+    def expand_magnitude(match: re.Match[str]) -> Replacement:
         n, scale = match["n"], match["scale"]
         if scale in "KB" and "." not in n and (scale == "B" or n in ("2", "4", "5", "8", "10", "12", "16")):
             return None
         return f"{number(n, british)}{_MAGNITUDES[scale]}{' plus' if match['plus'] else ''}"
 
-    def lone(match: re.Match[str]) -> Said:
+    def expand_unit_alone(match: re.Match[str]) -> Replacement:
         if match["unit"] is None:
             return _name(match[0], False, british)
         return f"{_name(match['unit'], False, british)} per {_spelling(_PER[match['per']], british)}"
 
-    spoken = (
-        spoken.sub(_LONE, lone) if not re.search(r"\d", spoken.text) else spoken.sub(_TO, lambda match: {"to": " to "})
-    )
-    spoken = spoken.sub(_PART, part).sub(_HOURS, hours)
-    spoken = spoken.sub(_AFTER_PER, lambda match: _spelling(_PER[match[0]], british))
-    spoken = spoken.sub(_FEET, feet).sub(_FEET_IN, feet).sub(_IN, lambda match: {"unit": " inches"})
-    spoken = spoken.sub(_TALL, lambda match: f"{number(match['n'], british)} feet").sub(_FOOT, foot)
-    spoken = spoken.sub(_INCHES, inches)
-    spoken = spoken.sub(_DEGREES, degrees).sub(_PERCENT, percent).sub(_MEASURE, measure).sub(_MAGNITUDE, magnitude)
-    spoken = spoken.sub(_LONE, lone)
-    return spoken.sub(_LONE_DEGREE, lambda match: f" degrees{_SCALES.get(match['scale'], '')}")
+    if re.search(r"\d", aligned.text):
+        aligned = aligned.sub(_RANGE, lambda match: {"to": " to "})
+    else:
+        aligned = aligned.sub(_UNIT_ALONE, expand_unit_alone)
+    aligned = aligned.sub(_FRACTION, expand_fraction).sub(_HOURS, expand_hours)
+    aligned = aligned.sub(_AFTER_PER, lambda match: _spelling(_PER[match[0]], british))
+    aligned = aligned.sub(_FEET, expand_feet).sub(_FEET_INCHES, expand_feet)
+    aligned = aligned.sub(_INCH_ABBREVIATION, lambda match: {"unit": " inches"})
+    aligned = aligned.sub(_FEET_SIGN, lambda match: f"{number(match['n'], british)} feet").sub(_FOOT, expand_foot)
+    aligned = aligned.sub(_INCHES, expand_inches)
+    aligned = aligned.sub(_DEGREES, expand_degrees).sub(_PERCENT, expand_percent)
+    aligned = aligned.sub(_MEASURE, expand_measure).sub(_MAGNITUDE, expand_magnitude)
+    aligned = aligned.sub(_UNIT_ALONE, expand_unit_alone)
+    return aligned.sub(_DEGREE_SIGN, lambda match: f" degrees{_SCALES.get(match['scale'], '')}")
 
 
 def _name(unit: str, one: bool, british: bool) -> str:

@@ -1,15 +1,15 @@
-"""Addresses, file names, versions and handles, read sign by sign."""
+"""Web addresses, file names, versions and handles, spoken sign by sign."""
 
 import re
 
 from tutti.text.aligned_text import AlignedText
 from tutti.text.normalize import numbers
 
-_TOP = (
+_TOP_LEVEL_DOMAINS = (
     "com|org|net|edu|gov|mil|int|info|biz|io|ai|co|app|dev|tv|fm|gg|ly|uk|de|fr|es|jp|cn|ru|ca|au|nz|ch|nl|se|eu|br|kr"
     "|xyz|online|site|tech|store|blog|cloud"
 )
-_EXTENSION = (
+_FILE_EXTENSIONS = (
     "txt|pdf|docx?|xlsx?|pptx?|csv|tsv|json|ya?ml|toml|xml|html?|css|md|rst|ini|cfg|conf|log|py|pyc|ipynb|jsx?|tsx?|java|cpp|hpp"
     "|rs|rb|php|sh|bash|bat|exe|dll|zip|gz|tar|tgz|bz2|iso|dmg|jpe?g|png|gif|svg|webp|bmp|mp3|mp4|wav|flac|ogg|opus|avi"
     "|mov|mkv|onnx|env|lock|sql|db|go|swift|kt|vue"
@@ -17,21 +17,21 @@ _EXTENSION = (
 _TAIL = r"""[^\s<>"“”\ufffc]*[^\s<>"“”\ufffc.,;:!?)'\]…—]"""
 _PATH = rf"(?:[/?#]{_TAIL}|/)?"
 
-_RULES = [
+_ADDRESSES = [
     re.compile(pattern, re.IGNORECASE)
     for pattern in (
-        r"(?<![\w.+-])[\w.+-]{1,64}@(?:[\w-]{1,63}\.){1,8}[a-z]{2,24}\b",  # mail
+        r"(?<![\w.+-])[\w.+-]{1,64}@(?:[\w-]{1,63}\.){1,8}[a-z]{2,24}\b",  # e-mail
         rf"\b(?:https?|ftps?|file|ssh|git|wss?)://{_TAIL}|\bwww\.{_TAIL}",
         rf"\blocalhost(?::\d{{1,5}})?{_PATH}",
-        rf"(?<![\w.@-])(?:[a-z0-9][\w-]{{0,62}}\.){{1,8}}(?:{_TOP})\b(?!\.\w|-\w)(?::\d{{1,5}})?{_PATH}",
+        rf"(?<![\w.@-])(?:[a-z0-9][\w-]{{0,62}}\.){{1,8}}(?:{_TOP_LEVEL_DOMAINS})\b(?!\.\w|-\w)(?::\d{{1,5}})?{_PATH}",
         rf"(?<![\w.])\d{{1,3}}(?:\.\d{{1,3}}){{3}}(?!\w|\.\d)(?::\d{{1,5}})?(?:/\d{{1,2}}\b)?{_PATH}",
         r"\b[a-z]:\\[\w.\\+@-]*",
         r"(?<![\w/.~)%])(?:~|\.\.?)?/[a-z_.][\w.+@-]*(?:/[\w.+@-]+)*/?(?<!\.)",
-        rf"(?<![\w/.])(?:[\w.-]{{1,64}}/){{0,16}}[\w-]{{1,64}}(?:\.[\w-]{{1,32}}){{0,4}}\.(?:{_EXTENSION})\b(?!\.\w)",
+        rf"(?<![\w/.])(?:[\w.-]{{1,64}}/){{0,16}}[\w-]{{1,64}}(?:\.[\w-]{{1,32}}){{0,4}}\.(?:{_FILE_EXTENSIONS})\b(?!\.\w)",
         r"(?<![\w/&])\?[a-z_]\w*=[\w%&=.+-]+",  # a query on its own
     )
 ]
-_SIGNS = re.compile(r"[/@:?\\]|\.\w")
+_ANY_ADDRESS_SIGN = re.compile(r"[/@:?\\]|\.\w")
 _HANDLE = re.compile(r"(?<![\w.@])@(?=[A-Za-z_]\w)")
 _HASHTAG = re.compile(r"(?<![\w&#])#(?!(?=[a-fA-F]*\d)[0-9a-fA-F]{6}\b)(?=[A-Za-z]\w|\d{1,6}[A-Za-z])")
 _NUMBER_SIGN = re.compile(r"(?<![\w&#])#\s?(?!(?=\d*[a-fA-F])[0-9a-fA-F]{6}\b)(?=\d)|№\s?")
@@ -44,7 +44,7 @@ _PRODUCTS = (
     "|Kotlin|Go|CUDA|PyTorch|React|Angular|Vue|Chrome|Firefox|Safari|Postgres|PostgreSQL|MySQL|Redis|Kubernetes|Docker"
     "|HTTP|USB|Bluetooth|GPT|Claude|Gemini|Llama|[Vv]ersions?|[Rr]elease"
 )
-_NAMED = re.compile(rf"\b(?:{_PRODUCTS})[ -](?P<n>\d{{1,5}}\.\d{{1,5}}(?:\.\d{{1,5}})*)(?![\w]|\.\d)")
+_PRODUCT_VERSION = re.compile(rf"\b(?:{_PRODUCTS})[ -](?P<n>\d{{1,5}}\.\d{{1,5}}(?:\.\d{{1,5}})*)(?![\w]|\.\d)")
 
 _PIECE = re.compile(r"[^\W\d_]+|\d+|\S")
 _NAMES = {
@@ -53,7 +53,7 @@ _NAMES = {
     "*": "star", "$": "dollar", "!": "", "(": "", ")": "", ",": "", ";": "", "'": "", "[": "", "]": "", "|": "",
     "^": "",
 }  # fmt: skip
-_SPELLED = frozenset(
+_SPELLED_OUT = frozenset(
     str.split(
         "www uk us eu ai io tv fm gg ly de fr es jp cn ru ca au nz ch nl se br kr ui ux api faq id db html htm css js "
         "jsx ts tsx py rs rb php sh cpp txt pdf csv tsv xml yml sql exe dll tgz gz iso dmg jpg png svg bmp mp avi mkv"
@@ -61,22 +61,22 @@ _SPELLED = frozenset(
 )
 
 
-def say(spoken: AlignedText) -> AlignedText:
-    """Addresses and names of files, hosts and versions in words."""
-    if _SIGNS.search(spoken.text):
-        for rule in _RULES:
-            spoken = spoken.sub(rule, lambda match: spelled(match[0]))
-        spoken = spoken.sub(_RELEASE, lambda match: _points(match[0]))
-        spoken = spoken.sub(_NAMED, lambda match: {"n": _points(match["n"])})
-    spoken = spoken.sub(_VERSION, lambda match: f"version {_points(match['n'])}")
-    return spoken.sub(_HANDLE, "at ").sub(_HASHTAG, "hashtag ").sub(_NUMBER_SIGN, "number ")
+def expand(aligned: AlignedText) -> AlignedText:
+    """Spell out addresses, names of files and hosts, and versions."""
+    if _ANY_ADDRESS_SIGN.search(aligned.text):
+        for rule in _ADDRESSES:
+            aligned = aligned.sub(rule, lambda match: spell_address(match[0]))
+        aligned = aligned.sub(_RELEASE, lambda match: _version_words(match[0]))
+        aligned = aligned.sub(_PRODUCT_VERSION, lambda match: {"n": _version_words(match["n"])})
+    aligned = aligned.sub(_VERSION, lambda match: f"version {_version_words(match['n'])}")
+    return aligned.sub(_HANDLE, "at ").sub(_HASHTAG, "hashtag ").sub(_NUMBER_SIGN, "number ")
 
 
-def spelled(address: str) -> str:
-    """Every sign by its name; nobody wants to hear the scheme."""
+def spell_address(address: str) -> str:
+    """Return an address with every sign by its name, without the scheme."""
     _, scheme, rest = address.partition("://")
-    said = [_piece(piece) for piece in _PIECE.findall(rest if scheme else address)]
-    return " ".join(word for word in said if word) or "slash"
+    words = [_piece(piece) for piece in _PIECE.findall(rest if scheme else address)]
+    return " ".join(word for word in words if word) or "slash"
 
 
 def _piece(piece: str) -> str:
@@ -84,13 +84,13 @@ def _piece(piece: str) -> str:
         return numbers.code(str(int(piece))) if piece.isascii() and piece == str(int(piece)) else numbers.digits(piece)
     if piece.lower() == "www":
         return "W W W"
-    if piece.lower() in _SPELLED:
+    if piece.lower() in _SPELLED_OUT:
         return piece.upper()
     return _NAMES.get(piece, piece.upper() if len(piece) == 1 else piece)
 
 
-def _points(version: str) -> str:
-    """3.11 is "three point eleven", 24.04 "twenty-four point oh four"."""
+def _version_words(version: str) -> str:
+    """Return a version in words: 3.11 is "three point eleven", 24.04 is "twenty-four point oh four"."""
     parts = version.split(".")
     return " point ".join(
         f"oh {numbers.cardinal(int(part))}"

@@ -1,29 +1,29 @@
-// The last minute in five charts.
+// Five charts of the last minute.
 import { effect } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
 import { colour, theme } from "../theme";
-import { KEPT_S, type Point, points } from "./feed";
+import { HISTORY_S, type Point, points } from "./stats";
 
 interface Chart {
   title: string;
   unit: string;
   lines: { name: string; ink: string; of: (point: Point) => number | null }[];
-  least: number; // the top of an empty chart
+  minTop: number; // the smallest top of the y axis
 }
 
 const CHARTS: Chart[] = [
   {
     title: "Queue depth",
     unit: "jobs",
-    least: 4,
+    minTop: 4,
     lines: [{ name: "waiting", ink: "ink", of: (point) => point.waiting }],
   },
   {
     title: "Batch size",
     unit: "rows",
-    least: 4,
+    minTop: 4,
     lines: [
       { name: "acoustic", ink: "c-next", of: (point) => point.rows[0]! },
       { name: "vocoder", ink: "c-first", of: (point) => point.rows[1]! },
@@ -32,7 +32,7 @@ const CHARTS: Chart[] = [
   {
     title: "Padding",
     unit: "%",
-    least: 20,
+    minTop: 20,
     lines: [
       { name: "acoustic", ink: "c-next", of: (point) => point.padding[0]! },
       { name: "vocoder", ink: "c-first", of: (point) => point.padding[1]! },
@@ -41,7 +41,7 @@ const CHARTS: Chart[] = [
   {
     title: "First audio",
     unit: "ms",
-    least: 200,
+    minTop: 200,
     lines: [
       { name: "p50", ink: "c-first", of: (point) => point.first_ms[0]! },
       { name: "p95", ink: "c-bulk", of: (point) => point.first_ms[1]! },
@@ -49,8 +49,8 @@ const CHARTS: Chart[] = [
   },
   {
     title: "Goodput",
-    unit: "s of speech a second",
-    least: 2,
+    unit: "s of speech per second",
+    minTop: 2,
     lines: [
       { name: "all", ink: "c-6", of: (point) => point.speech[0]! },
       { name: "in time", ink: "c-4", of: (point) => point.speech[1]! },
@@ -61,7 +61,7 @@ const CHARTS: Chart[] = [
 export function Charts() {
   return (
     <section class="charts" aria-labelledby="charts-title">
-      <h2 id="charts-title">The last minute</h2>
+      <h2 id="charts-title">Last minute</h2>
       <div>
         {CHARTS.map((chart) => (
           <Plot key={chart.title} chart={chart} />
@@ -72,10 +72,10 @@ export function Charts() {
 }
 
 function Plot({ chart }: { chart: Chart }) {
-  const here = useRef<HTMLDivElement>(null);
+  const container = useRef<HTMLDivElement>(null);
   useEffect(() => {
-    const box = here.current!;
-    // Colours are drawn in, so another theme is another plot.
+    const box = container.current!;
+    // The plot holds its colours, so another theme needs another plot.
     let plot: uPlot | null = null;
     const stop = effect(() => {
       theme.value;
@@ -83,12 +83,12 @@ function Plot({ chart }: { chart: Chart }) {
       plot = new uPlot(options(chart, box.clientWidth), data(chart, points.peek()), box);
     });
     const follow = effect(() => plot?.setData(data(chart, points.value)));
-    const grown = new ResizeObserver(() => plot?.setSize({ width: box.clientWidth, height: HEIGHT }));
-    grown.observe(box);
+    const resize = new ResizeObserver(() => plot?.setSize({ width: box.clientWidth, height: HEIGHT }));
+    resize.observe(box);
     return () => {
       stop();
       follow();
-      grown.disconnect();
+      resize.disconnect();
       plot?.destroy();
     };
   }, []);
@@ -100,26 +100,26 @@ function Plot({ chart }: { chart: Chart }) {
         <span class="values">
           {chart.lines.map(({ name, ink, of }) => (
             <span key={name} data-ink={ink}>
-              {name} <b>{shown(now ? of(now) : null)}</b>
+              {name} <b>{format(now ? of(now) : null)}</b>
             </span>
           ))}
         </span>
       </figcaption>
-      <div ref={here} aria-hidden="true" />
+      <div ref={container} aria-hidden="true" />
     </figure>
   );
 }
 
 const HEIGHT = 120;
 
-function shown(value: number | null): string {
+function format(value: number | null): string {
   if (value === null) return "–";
   return value >= 100 || Number.isInteger(value) ? String(Math.round(value)) : value.toFixed(1);
 }
 
-function data(chart: Chart, kept: Point[]): uPlot.AlignedData {
-  const now = kept.at(-1)?.t ?? 0;
-  return [kept.map(({ t }) => t - now), ...chart.lines.map(({ of }) => kept.map(of))];
+function data(chart: Chart, history: Point[]): uPlot.AlignedData {
+  const now = history.at(-1)?.t ?? 0;
+  return [history.map(({ t }) => t - now), ...chart.lines.map(({ of }) => history.map(of))];
 }
 
 function options(chart: Chart, width: number): uPlot.Options {
@@ -136,8 +136,8 @@ function options(chart: Chart, width: number): uPlot.Options {
     cursor: { show: false },
     padding: [8, 16, 0, 0],
     scales: {
-      x: { time: false, range: [-KEPT_S, 0] },
-      y: { range: (_, __, high) => [0, Math.max(chart.least, (high ?? 0) * 1.1)] },
+      x: { time: false, range: [-HISTORY_S, 0] },
+      y: { range: (_, __, high) => [0, Math.max(chart.minTop, (high ?? 0) * 1.1)] },
     },
     axes: [
       { ...axis, size: 22, values: (_, ticks) => ticks.map((t) => (t === 0 ? "now" : `${t} s`)), space: 60 },

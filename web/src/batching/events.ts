@@ -1,4 +1,4 @@
-// What GET /v1/stats/stream tells, as docs/stats.md has it.
+// The events of GET /v1/stats/stream, as in docs/stats.md.
 export type Stage = "acoustic" | "vocoder";
 export type Class = "first" | "next" | "bulk";
 export const STAGES: Stage[] = ["acoustic", "vocoder"];

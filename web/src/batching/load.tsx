@@ -1,26 +1,26 @@
-// A crowd at the press of a button, and two policies side by side before the same crowd.
+// Simulate many clients, and compare two policies under the same load.
 import { signal } from "@preact/signals";
 import { Clip } from "../clip";
-import { OPENING } from "../ask";
 import { Icon } from "../icons";
 import { player } from "../player";
-import { worded } from "../server";
-import { play, Run, together } from "./crowd";
-import { hello, tick } from "./feed";
+import { DEFAULT_REQUEST } from "../request";
+import { errorText } from "../server";
+import { mix, Run, simulate } from "./simulation";
+import { hello, tick } from "./stats";
 
-const AGAINST = ["deadline", "window"];
+const COMPARED = ["deadline", "window"];
 const size = signal(8);
 const runs = signal<Run[]>([]);
-const trouble = signal("");
-const stopper = signal<AbortController | null>(null);
+const errorMessage = signal("");
+const running = signal<AbortController | null>(null);
 
 export function Load() {
-  const busy = stopper.value !== null;
+  const busy = running.value !== null;
   return (
     <section class="load" aria-labelledby="load-title">
-      <h2 id="load-title">Let a crowd in</h2>
+      <h2 id="load-title">Simulate load</h2>
       <div class="row">
-        <label for="size">Callers</label>
+        <label for="size">Clients</label>
         <input
           id="size"
           type="range"
@@ -32,44 +32,44 @@ export function Load() {
         />
         <output for="size">{size.value}</output>
         {busy ? (
-          <button key="stop" type="button" class="primary" onClick={() => stopper.value?.abort()}>
+          <button key="stop" type="button" class="primary" onClick={() => running.value?.abort()}>
             <Icon name="stop" /> Stop
           </button>
         ) : (
           <>
-            <button key="all" type="button" class="primary" onClick={() => void perform([])}>
-              <Icon name="play" /> All together
+            <button key="all" type="button" class="primary" onClick={() => void runAll([])}>
+              <Icon name="play" /> Run
             </button>
-            <button key="both" type="button" class="plain framed" onClick={() => void perform(AGAINST)}>
-              deadline against window
+            <button key="both" type="button" class="plain framed" onClick={() => void runAll(COMPARED)}>
+              Compare deadline and window
             </button>
           </>
         )}
       </div>
-      <p class="trouble" role="alert">
-        {trouble.value}
+      <p class="error" role="alert">
+        {errorMessage.value}
       </p>
       {runs.value.length === 0 ? (
         <p class="empty">
-          Each caller opens a connection of its own from this browser and asks for a word, a sentence or more, all at
-          the same moment. Whoever could not be served in time is told so at once, and comes again. The second button
-          does it twice: with batches formed whenever the device is free, and with batches that wait{" "}
-          {String(hello.value?.settings.max_wait_ms ?? 50)} ms for company.
+          Each client opens its own connection from this browser and requests a word, a sentence or more, all at the
+          same time. Requests that cannot be served in time are refused at once and tried again. The second button runs
+          the load twice: with batches formed whenever the device is free, and with batches that wait up to{" "}
+          {String(hello.value?.settings.max_wait_ms ?? 50)} ms for more rows.
         </p>
       ) : (
         <div class="runs" data-busy={busy}>
           {runs.value.map((run) => (
-            <Seats key={run.policy} run={run} />
+            <RunResult key={run.policy} run={run} />
           ))}
         </div>
       )}
-      <Verdict />
+      <Comparison />
     </section>
   );
 }
 
-function Seats({ run }: { run: Run }) {
-  const done = run.seats.value.filter((seat) => seat === "done").length;
+function RunResult({ run }: { run: Run }) {
+  const done = run.clients.value.filter((state) => state === "done").length;
   const total_s = (run.total_ms.value ?? 0) / 1000;
   const first = (share: number) => (run.percentile(share) === null ? "…" : `${Math.round(run.percentile(share)!)} ms`);
   return (
@@ -81,9 +81,9 @@ function Seats({ run }: { run: Run }) {
       data-most-rows={Math.max(0, ...run.batches)}
     >
       <h3>{run.policy}</h3>
-      <div class="seats" role="img" aria-label={`${done} of ${run.seats.value.length} callers served`}>
-        {run.seats.value.map((seat, n) => (
-          <span key={n} data-seat={seat} />
+      <div class="clients" role="img" aria-label={`${done} of ${run.clients.value.length} clients served`}>
+        {run.clients.value.map((state, n) => (
+          <span key={n} data-state={state} />
         ))}
       </div>
       <dl>
@@ -91,35 +91,34 @@ function Seats({ run }: { run: Run }) {
         <dd>{first(0.5)}</dd>
         <dt>first audio, p95</dt>
         <dd>{first(0.95)}</dd>
-        <dt>everyone served</dt>
+        <dt>all served after</dt>
         <dd>{run.total_ms.value === null ? "…" : `${total_s.toFixed(1)} s`}</dd>
-        <dt>speech a second</dt>
+        <dt>speech per second</dt>
         <dd>{run.total_ms.value === null ? "…" : `${(run.speech_s / total_s).toFixed(1)} s`}</dd>
-        <dt>told to come again</dt>
-        <dd>{run.turned.size}</dd>
-        <dt>rows in a batch</dt>
+        <dt>refused at first</dt>
+        <dd>{run.refused.size}</dd>
+        <dt>rows per batch</dt>
         <dd>{run.batches.length ? `${mean(run.batches).toFixed(1)}, at most ${Math.max(...run.batches)}` : "…"}</dd>
       </dl>
-      {run.error.value ? <p class="trouble">{run.error.value}</p> : null}
+      {run.error.value ? <p class="error">{run.error.value}</p> : null}
       {run.total_ms.value !== null && run.speech_s > 0 ? (
-        <button type="button" class="plain framed" onClick={() => hear(run)}>
-          <Icon name="play" /> Hear them all at once
+        <button type="button" class="plain framed" onClick={() => playAll(run)}>
+          <Icon name="play" /> Play all at once
         </button>
       ) : null}
     </div>
   );
 }
 
-function Verdict() {
+function Comparison() {
   const [one, other] = runs.value;
-  const told = one?.total_ms.value && other?.total_ms.value ? [one, other] : null;
-  if (!told) return <p class="verdict" role="status" />;
-  const early = told[1]!.percentile(0.5)! / told[0]!.percentile(0.5)!;
-  const soon = told[1]!.total_ms.value! / told[0]!.total_ms.value!;
+  if (!one?.total_ms.value || !other?.total_ms.value) return <p class="comparison" role="status" />;
+  const firstAudio = other.percentile(0.5)! / one.percentile(0.5)!;
+  const total = other.total_ms.value / one.total_ms.value;
   return (
-    <p class="verdict" role="status">
-      With <i>{told[0]!.policy}</i> the median caller hears the first word <b id="speedup">{times(early)}</b>, and
-      everyone is served <b>{times(soon)}</b>, than with <i>{told[1]!.policy}</i>.
+    <p class="comparison" role="status">
+      Compared with <i>{other.policy}</i>, <i>{one.policy}</i> delivers the median first audio{" "}
+      <b id="speedup">{times(firstAudio)}</b> and serves all clients <b>{times(total)}</b>.
     </p>
   );
 }
@@ -128,29 +127,29 @@ function times(ratio: number): string {
   return ratio >= 1 ? `${ratio.toFixed(2)}× sooner` : `${(1 / ratio).toFixed(2)}× later`;
 }
 
-/** The crowd once under each policy; under the server's own where none is named. */
-async function perform(policies: string[]): Promise<void> {
+/** Run the load once under each policy, or under the server's own if none is named. */
+async function runAll(policies: string[]): Promise<void> {
   const stop = new AbortController();
-  stopper.value = stop;
-  trouble.value = "";
+  running.value = stop;
+  errorMessage.value = "";
   runs.value = [];
   try {
     for (const policy of policies.length ? policies : [tick.value?.policy ?? "deadline"]) {
       const run = new Run(policy);
       runs.value = [...runs.value, run];
-      await play(run, size.value, policies.length > 0, stop.signal);
+      await simulate(run, size.value, policies.length > 0, stop.signal);
       if (stop.signal.aborted) break;
     }
   } catch (error) {
-    trouble.value = worded(error);
+    errorMessage.value = errorText(error);
     runs.value = runs.value.slice(0, -1);
   }
-  stopper.value = null;
+  running.value = null;
 }
 
-function hear(run: Run): void {
-  const clip = new Clip({ ...OPENING, text: "" }, `${run.clips.length} voices at once`);
-  clip.append(together(run));
+function playAll(run: Run): void {
+  const clip = new Clip({ ...DEFAULT_REQUEST, text: "" }, `${run.clips.length} voices at once`);
+  clip.append(mix(run));
   clip.end("whole");
   player.open(clip);
 }

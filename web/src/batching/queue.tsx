@@ -1,12 +1,12 @@
-// Who waits: by class and by age, as notes on the lines of a staff; whoever is late has a ring.
+// Waiting jobs by class and age, as dots on a line; late ones have a ring.
 import { Canvas } from "../canvas";
 import { colour } from "../theme";
 import { CLASSES, type Job, STAGES, type Stage } from "./events";
-import { tick } from "./feed";
+import { tick } from "./stats";
 
 const HEIGHT = 96;
 const LINES: Record<string, number> = { first: 22, next: 47, bulk: 72 };
-const LEAST_MS = 500; // the width of a staff when nobody is old
+const MIN_SPAN_MS = 500; // width of a line while all jobs are younger
 
 export function Queue() {
   const now = tick.value;
@@ -27,41 +27,41 @@ export function Queue() {
           </p>
           <Canvas
             height={HEIGHT}
-            draw={(pen, width) => drawn(pen, width, stage)}
-            label={`Jobs that wait for the ${stage} stage, by class and age`}
+            draw={(pen, width) => draw(pen, width, stage)}
+            label={`Jobs waiting for the ${stage} stage, by class and age`}
           />
         </div>
       ))}
       <p class="faint">
         {now?.waiting
-          ? `${now.waiting} wait; the device needs ${(now.backlog_ms / 1000).toFixed(1)} s for all of them.`
-          : "Nobody waits."}
+          ? `${now.waiting} ${now.waiting === 1 ? "job" : "jobs"} waiting, ${(now.backlog_ms / 1000).toFixed(1)} s of work.`
+          : "No jobs waiting."}
       </p>
     </section>
   );
 }
 
-function drawn(pen: CanvasRenderingContext2D, width: number, stage: Stage): void {
+function draw(pen: CanvasRenderingContext2D, width: number, stage: Stage): void {
   const jobs = tick.value?.queue[stage].jobs ?? [];
-  const oldest_ms = Math.max(LEAST_MS, ...jobs.map((job) => job.age_ms));
-  const names = 38;
+  const oldest_ms = Math.max(MIN_SPAN_MS, ...jobs.map((job) => job.age_ms));
+  const labelWidth = 38;
   pen.font = `italic 13px ${colour("serif")}`;
   for (const [name, y] of Object.entries(LINES)) {
     pen.fillStyle = colour("staff");
-    pen.fillRect(names, y, width - names, 1);
+    pen.fillRect(labelWidth, y, width - labelWidth, 1);
     pen.fillStyle = colour("ink-2");
     pen.fillText(name, 0, y + 4);
   }
   for (const job of jobs)
-    note(pen, job, names + 8 + (width - names - 20) * (1 - job.age_ms / oldest_ms), LINES[job.class]!);
+    drawJob(pen, job, labelWidth + 8 + (width - labelWidth - 20) * (1 - job.age_ms / oldest_ms), LINES[job.class]!);
   pen.fillStyle = colour("ink-2");
-  pen.fillText(`${(oldest_ms / 1000).toFixed(1)} s old`, names, HEIGHT - 4);
+  pen.fillText(`${(oldest_ms / 1000).toFixed(1)} s ago`, labelWidth, HEIGHT - 4);
   pen.textAlign = "right";
-  pen.fillText("just came", width, HEIGHT - 4);
+  pen.fillText("now", width, HEIGHT - 4);
   pen.textAlign = "left";
 }
 
-function note(pen: CanvasRenderingContext2D, job: Job, x: number, y: number): void {
+function drawJob(pen: CanvasRenderingContext2D, job: Job, x: number, y: number): void {
   const size = 4 + Math.min(4, Math.sqrt(job.size) / 5);
   pen.fillStyle = colour(`c-${job.class}`);
   pen.beginPath();

@@ -1,32 +1,32 @@
-// Batching, live: who waits, which rows leave together and why, how early everyone hears.
+// The Live batching view: waiting jobs, batches and why they started, latencies.
 import { useEffect } from "preact/hooks";
 import "./batching.css";
 import { Charts } from "./charts";
-import { watch } from "./feed";
-import { Lanes } from "./lanes";
-import { Last } from "./last";
 import { Load } from "./load";
+import { Policy, RecentNumbers, Status } from "./policy";
 import { Queue } from "./queue";
-import { Lately, Rules, Standing } from "./rules";
+import { RecentBatches } from "./recent";
+import { watch } from "./stats";
+import { Timeline } from "./timeline";
 
 export function BatchingView() {
   useEffect(watch, []);
   return (
     <div class="batching">
       <div class="lead">
-        <h1>Whoever is ready comes in.</h1>
+        <h1>Live batching</h1>
         <p>
-          Everyone who asks for speech meets in one queue. Whenever the device is free, the most urgent rows leave
-          together as one batch, first through the acoustic stage, then, cut afresh, through the vocoder.
+          All requests share one queue. Whenever the device is free, the most urgent rows run together as one batch,
+          first through the acoustic stage, then, in new batches, through the vocoder.
         </p>
-        <Standing />
-        <Lately />
+        <Status />
+        <RecentNumbers />
       </div>
       <Load />
-      <Lanes />
-      <Last />
+      <Timeline />
+      <RecentBatches />
       <Queue />
-      <Rules />
+      <Policy />
       <Charts />
     </div>
   );

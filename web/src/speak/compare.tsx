@@ -1,23 +1,23 @@
-// The same text in two voices, made side by side; change over in the middle of a sentence.
+// The same text in two voices, synthesised in parallel; switch between them while they play.
 import { signal } from "@preact/signals";
-import { ask, cast, made, shown, stop, titled } from "../desk";
 import type { Clip } from "../clip";
 import { player } from "../player";
+import { displayName, request, shownClip, startClip, stop, voices } from "../state";
 import { wordAt } from "../words";
 
-const other = signal("am_michael");
+const otherVoice = signal("am_michael");
 const pair = signal<[Clip, Clip] | null>(null);
 
 export function Compare() {
-  const two = pair.value;
-  const heard = player.clip.value;
+  const clips = pair.value;
+  const playing = player.clip.value;
   return (
     <section class="compare" aria-labelledby="compare-title">
-      <h2 id="compare-title">A or B</h2>
+      <h2 id="compare-title">Compare two voices</h2>
       <label class="field">
-        <span>Against</span>
-        <select id="other" value={other.value} onChange={(event) => (other.value = event.currentTarget.value)}>
-          {cast.value.map(({ id, name }) => (
+        <span>Compare with</span>
+        <select id="other" value={otherVoice.value} onChange={(event) => (otherVoice.value = event.currentTarget.value)}>
+          {voices.value.map(({ id, name }) => (
             <option key={id} value={id}>
               {name}
             </option>
@@ -25,55 +25,55 @@ export function Compare() {
         </select>
       </label>
       <div class="row">
-        <button type="button" class="plain framed" disabled={!ask.value.text.trim()} onClick={begin}>
+        <button type="button" class="plain framed" disabled={!request.value.text.trim()} onClick={speakBoth}>
           Speak both
         </button>
-        <div class="switch" role="group" aria-label="Which of the two is heard">
+        <div class="switch" role="group" aria-label="Voice to play">
           {(["A", "B"] as const).map((letter, n) => (
             <button
               key={letter}
               type="button"
-              disabled={!two}
-              aria-pressed={two !== null && heard === two[n]}
-              onClick={() => hear(n)}
+              disabled={!clips}
+              aria-pressed={clips !== null && playing === clips[n]}
+              onClick={() => switchTo(n)}
             >
-              <b>{letter}</b> {two ? name(two[n]!) : ""}
+              <b>{letter}</b> {clips ? name(clips[n]!) : ""}
             </button>
           ))}
         </div>
       </div>
-      {two ? (
+      {clips ? (
         <p class="faint">
-          First audio after {ms(two[0])} and {ms(two[1])}; rows in their batches: {two[0].batch.value ?? "…"} and{" "}
-          {two[1].batch.value ?? "…"}.
+          First audio after {ms(clips[0])} and {ms(clips[1])}; rows in their batches: {clips[0].batch.value ?? "…"} and{" "}
+          {clips[1].batch.value ?? "…"}.
         </p>
       ) : (
         <p class="empty">
-          Both are asked for at once, so they may share a batch. Changing over goes on at the same word.
+          Both are requested at once, so they may share a batch. Switching continues at the same word.
         </p>
       )}
     </section>
   );
 }
 
-function begin(): void {
+function speakBoth(): void {
   stop();
-  const a = made(ask.value, true);
-  const b = made({ ...ask.value, voice: [{ name: other.value, weight: 1 }] }, true);
+  const a = startClip(request.value, true);
+  const b = startClip({ ...request.value, voice: [{ name: otherVoice.value, weight: 1 }] }, true);
   pair.value = [a, b];
-  shown.value = a;
+  shownClip.value = a;
   player.open(a);
 }
 
-/** The other voice from the word that is being said. */
-function hear(n: number): void {
+/** Continue in the other voice at the current word. */
+function switchTo(n: number): void {
   const clip = pair.value![n]!;
-  const now = player.clip.value;
-  const word = now ? wordAt(now.words.value, player.at_s.value) : -1;
-  const from_s = player.playing.value && now !== clip ? (clip.words.value[word]?.start ?? 0) : 0;
-  shown.value = clip;
+  const current = player.clip.value;
+  const word = current ? wordAt(current.words.value, player.at_s.value) : -1;
+  const from_s = player.playing.value && current !== clip ? (clip.words.value[word]?.start ?? 0) : 0;
+  shownClip.value = clip;
   player.open(clip, from_s);
 }
 
-const name = (clip: Clip) => clip.ask.voice.map((part) => titled(part.name)).join(" + ");
+const name = (clip: Clip) => clip.request.voice.map((part) => displayName(part.name)).join(" + ");
 const ms = (clip: Clip) => (clip.first_ms.value === null ? "…" : `${Math.round(clip.first_ms.value)} ms`);

@@ -1,34 +1,34 @@
-// What was said since the page was opened. It stays in this tab alone.
-import { again, ask, past, shown } from "../desk";
+// The clips since the page was opened; they stay in this tab.
+import { formatSeconds } from "../estimate";
 import { Icon } from "../icons";
-import { seconds } from "../estimate";
+import { clips, replay, request, shownClip } from "../state";
 
 export function History() {
-  if (past.value.length < 2) return null;
+  if (clips.value.length < 2) return null;
   return (
     <section class="history" aria-labelledby="history-title">
-      <h2 id="history-title">Earlier</h2>
+      <h2 id="history-title">History</h2>
       <ol>
-        {past.value.map((clip) => (
-          <li key={clip.id} data-shown={clip === shown.value}>
+        {clips.value.map((clip) => (
+          <li key={clip.id} data-shown={clip === shownClip.value}>
             <button
               type="button"
               class="icon small"
-              aria-label={`Play again: ${clip.ask.text.slice(0, 60)}`}
-              onClick={() => again(clip)}
+              aria-label={`Play again: ${clip.request.text.slice(0, 60)}`}
+              onClick={() => replay(clip)}
             >
               <Icon name="play" />
             </button>
-            <span class="said">{clip.ask.text}</span>
+            <span class="spoken">{clip.request.text}</span>
             <span class="faint">
               <code>{clip.title}</code>{" "}
-              {clip.state.value === "whole" ? seconds(clip.duration_s.value) : clip.state.value}
+              {clip.state.value === "whole" ? formatSeconds(clip.duration_s.value) : clip.state.value}
             </span>
             <button
               type="button"
               class="plain"
-              onClick={() => (ask.value = clip.ask)}
-              aria-label={`Edit: ${clip.ask.text.slice(0, 60)}`}
+              onClick={() => (request.value = clip.request)}
+              aria-label={`Edit: ${clip.request.text.slice(0, 60)}`}
             >
               Edit
             </button>

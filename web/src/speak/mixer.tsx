@@ -1,22 +1,22 @@
-// Several voices become one, by weight; and the rhythm of one in the timbre of another.
-import { ask, cast, change, takeOut, titled, weigh } from "../desk";
+// Blend voices by weight, and use the prosody of another voice.
 import { writeBlend } from "../blend";
 import { Icon } from "../icons";
+import { displayName, removeVoice, request, setWeight, updateRequest, voices } from "../state";
 
 export function Mixer() {
-  const { voice, style } = ask.value;
+  const { voice, style } = request.value;
   return (
     <section class="mixer" aria-labelledby="mixer-title">
       <h2 id="mixer-title">Blend</h2>
       {voice.length < 2 ? (
         <p class="empty">
-          <b>{titled(voice[0]!.name)}</b> sings alone. Press + on another card to mix it in.
+          <b>{displayName(voice[0]!.name)}</b> only. Press + on another voice to add it.
         </p>
       ) : (
         <ul class="faders">
           {voice.map(({ name, weight }) => (
             <li key={name}>
-              <label for={`weight-${name}`}>{titled(name)}</label>
+              <label for={`weight-${name}`}>{displayName(name)}</label>
               <input
                 id={`weight-${name}`}
                 type="range"
@@ -24,14 +24,14 @@ export function Mixer() {
                 max={4}
                 step={0.5}
                 value={weight}
-                onInput={(event) => weigh(name, event.currentTarget.valueAsNumber)}
+                onInput={(event) => setWeight(name, event.currentTarget.valueAsNumber)}
               />
-              <output for={`weight-${name}`}>{weight < 0 ? `away ${-weight}` : weight}</output>
+              <output for={`weight-${name}`}>{weight < 0 ? `−${-weight}` : weight}</output>
               <button
                 type="button"
                 class="icon small"
-                aria-label={`Take ${titled(name)} out`}
-                onClick={() => takeOut(name)}
+                aria-label={`Remove ${displayName(name)}`}
+                onClick={() => removeVoice(name)}
               >
                 <Icon name="cross" />
               </button>
@@ -43,10 +43,10 @@ export function Mixer() {
         <code id="blend">{writeBlend(voice)}</code>
       </p>
       <label class="field">
-        <span>Rhythm and intonation of</span>
-        <select id="style" value={style} onChange={(event) => change({ style: event.currentTarget.value })}>
-          <option value="">its own</option>
-          {cast.value.map(({ id, name }) => (
+        <span>Use the prosody of</span>
+        <select id="style" value={style} onChange={(event) => updateRequest({ style: event.currentTarget.value })}>
+          <option value="">this voice</option>
+          {voices.value.map(({ id, name }) => (
             <option key={id} value={id}>
               {name}
             </option>

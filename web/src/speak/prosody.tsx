@@ -1,17 +1,18 @@
-// How it is said.
-import { EMOTIONS, MANNER, MANNERS, type Manner, OPENING } from "../ask";
-import { ask, change } from "../desk";
+// Sliders for speed, pitch, pitch range and energy, and the emotions.
+import { DEFAULT_REQUEST, EMOTIONS, PROSODY, PROSODY_NAMES, type ProsodyName } from "../request";
+import { request, updateRequest } from "../state";
 
-const WORDED: Record<Manner, { name: string; shown: (value: number) => string }> = {
-  speed: { name: "Speed", shown: (value) => `${value.toFixed(2)}×` },
-  pitch: { name: "Pitch", shown: (value) => `${signed(value)} st` },
-  pitch_range: { name: "Melody", shown: (value) => `${value.toFixed(2)}×` },
-  energy: { name: "Energy", shown: (value) => `${signed(value)} dB` },
+const LABELS: Record<ProsodyName, { name: string; format: (value: number) => string }> = {
+  speed: { name: "Speed", format: (value) => `${value.toFixed(2)}×` },
+  pitch: { name: "Pitch", format: (value) => `${signed(value)} st` },
+  pitch_range: { name: "Pitch range", format: (value) => `${value.toFixed(2)}×` },
+  energy: { name: "Energy", format: (value) => `${signed(value)} dB` },
 };
 
 export function Prosody() {
-  const { emotion } = ask.value;
-  const usual = emotion === "neutral" && MANNERS.every((name) => ask.value[name] === MANNER[name].usual);
+  const { emotion } = request.value;
+  const unchanged =
+    emotion === "neutral" && PROSODY_NAMES.every((name) => request.value[name] === PROSODY[name].default);
   return (
     <section class="prosody" aria-labelledby="prosody-title">
       <div class="row spread">
@@ -19,27 +20,27 @@ export function Prosody() {
         <button
           type="button"
           class="plain"
-          disabled={usual}
-          onClick={() => change({ ...OPENING, text: ask.value.text, voice: ask.value.voice, style: ask.value.style })}
+          disabled={unchanged}
+          onClick={reset}
         >
-          As usual
+          Reset
         </button>
       </div>
       <div class="sliders">
-        {MANNERS.map((name) => (
+        {PROSODY_NAMES.map((name) => (
           <div class="slider" key={name}>
-            <label for={name}>{WORDED[name].name}</label>
+            <label for={name}>{LABELS[name].name}</label>
             <input
               id={name}
               type="range"
-              min={MANNER[name].low}
-              max={MANNER[name].high}
-              step={MANNER[name].step}
-              value={ask.value[name]}
-              aria-valuetext={WORDED[name].shown(ask.value[name])}
-              onInput={(event) => change({ [name]: event.currentTarget.valueAsNumber })}
+              min={PROSODY[name].low}
+              max={PROSODY[name].high}
+              step={PROSODY[name].step}
+              value={request.value[name]}
+              aria-valuetext={LABELS[name].format(request.value[name])}
+              onInput={(event) => updateRequest({ [name]: event.currentTarget.valueAsNumber })}
             />
-            <output for={name}>{WORDED[name].shown(ask.value[name])}</output>
+            <output for={name}>{LABELS[name].format(request.value[name])}</output>
           </div>
         ))}
       </div>
@@ -52,7 +53,7 @@ export function Prosody() {
               name="emotion"
               value={name}
               checked={emotion === name}
-              onChange={() => change({ emotion: name })}
+              onChange={() => updateRequest({ emotion: name })}
             />
             <span>{name}</span>
           </label>
@@ -60,6 +61,11 @@ export function Prosody() {
       </fieldset>
     </section>
   );
+}
+
+function reset(): void {
+  const { text, voice, style } = request.value;
+  updateRequest({ ...DEFAULT_REQUEST, text, voice, style });
 }
 
 function signed(value: number): string {

@@ -1,27 +1,27 @@
-// What to say, with an estimate that follows the typing.
+// The text, with an estimate that follows the typing.
 import { useComputed } from "@preact/signals";
-import { ask, busy, change, past, speakNow, stop } from "../desk";
-import { estimate, seconds } from "../estimate";
+import { estimate, formatSeconds } from "../estimate";
 import { Icon } from "../icons";
-import { OPENING } from "../ask";
+import { DEFAULT_REQUEST } from "../request";
+import { busy, clips, request, speak, stop, updateRequest } from "../state";
 
 const EXAMPLES = {
-  "A sentence": OPENING.text,
+  Sentence: DEFAULT_REQUEST.text,
   Numbers: "On Jan 5th at 3:30 pm, Dr. Smith paid $5.20 for 3 lbs of apples, 10-15 % less than in v2.0.1 of the plan.",
   "Two voices":
     "[voice:af_heart]Did you hear that? [voice:am_michael]No. [pause:600ms] What was it? [voice:af_heart][rate:0.85]All voices, one pass.",
-  "A page":
+  Paragraph:
     "The orchestra tunes to a single note. One oboe holds it, alone, and for a moment nobody else makes a sound. Then the strings take it up, desk by desk, and the brass, and the drums, until the hall is full. Nobody waited for the last player to find a chair. Whoever was ready came in, and whoever came late was given room. That is how a crowd of listeners is served here: each hears the first word early, and none of them hears a gap.",
 };
 
 export function Text() {
-  const guess = useComputed(() => estimate(ask.value));
-  const pace = useComputed(() =>
-    past.value.map((clip) => (clip.state.value === "whole" ? clip.faster.value : null)).find((faster) => faster),
+  const expected = useComputed(() => estimate(request.value));
+  const factor = useComputed(() =>
+    clips.value.map((clip) => (clip.state.value === "whole" ? clip.timesRealTime.value : null)).find(Boolean),
   );
-  const { characters, words, speech_s } = guess.value;
+  const { characters, words, speech_s } = expected.value;
   const onKey = (event: KeyboardEvent) => {
-    if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) speakNow();
+    if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) speak();
   };
   return (
     <section class="text" aria-labelledby="text-title">
@@ -32,7 +32,7 @@ export function Text() {
         <ul class="chips" aria-label="Examples">
           {Object.entries(EXAMPLES).map(([name, text]) => (
             <li key={name}>
-              <button type="button" class="chip" onClick={() => change({ text })}>
+              <button type="button" class="chip" onClick={() => updateRequest({ text })}>
                 {name}
               </button>
             </li>
@@ -44,15 +44,15 @@ export function Text() {
         rows={4}
         spellcheck={false}
         aria-describedby="estimate"
-        value={ask.value.text}
-        onInput={(event) => change({ text: event.currentTarget.value })}
+        value={request.value.text}
+        onInput={(event) => updateRequest({ text: event.currentTarget.value })}
         onKeyDown={onKey}
       />
       <div class="row spread">
         <p id="estimate" class="faint">
           {words} {words === 1 ? "word" : "words"}, {characters.toLocaleString("en")} characters, about{" "}
-          <b>{seconds(speech_s)}</b> of speech
-          {pace.value && words > 0 ? <>, made in {seconds(speech_s / pace.value)}</> : null}
+          <b>{formatSeconds(speech_s)}</b> of speech
+          {factor.value && words > 0 ? <>, synthesised in {formatSeconds(speech_s / factor.value)}</> : null}
         </p>
         {busy.value ? (
           <button key="stop" type="button" class="primary large" onClick={stop}>
@@ -63,8 +63,8 @@ export function Text() {
             key="speak"
             type="button"
             class="primary large"
-            disabled={!ask.value.text.trim()}
-            onClick={speakNow}
+            disabled={!request.value.text.trim()}
+            onClick={speak}
             title="Ctrl + Enter"
           >
             <Icon name="play" /> Speak

@@ -1,14 +1,14 @@
-// Speak: a text, a voice, and how it was made.
-import { trouble } from "../desk";
+// The Speak view: a text, a voice, and the numbers of the result.
+import { errorMessage } from "../state";
 import { Compare } from "./compare";
-import { Figures } from "./figures";
+import { Export } from "./export";
 import { History } from "./history";
 import { Mixer } from "./mixer";
+import { Numbers } from "./numbers";
 import { Prosody } from "./prosody";
-import { Score } from "./score";
-import { Take } from "./take";
 import { Text } from "./text";
 import { Voices } from "./voices";
+import { Waveform } from "./waveform";
 
 export function SpeakView() {
   return (
@@ -16,13 +16,13 @@ export function SpeakView() {
       <h1 class="hidden">Speak</h1>
       <div class="column">
         <Text />
-        <p class="trouble" role="alert">
-          {trouble.value}
+        <p class="error" role="alert">
+          {errorMessage.value}
         </p>
-        <Score />
-        <Figures />
+        <Waveform />
+        <Numbers />
         <Compare />
-        <Take />
+        <Export />
         <History />
       </div>
       <div class="column">

@@ -1,21 +1,21 @@
-// Voice cards: one language at a time, women beside men; each can be heard before it is chosen.
+// Voice cards of one language by gender; each can be previewed before it is chosen.
 import { useComputed, useSignal } from "@preact/signals";
-import { ask, blendIn, cast, choose, preview, takeOut, titled } from "../desk";
 import { Icon } from "../icons";
 import type { Voice } from "../server";
+import { addVoice, displayName, preview, removeVoice, request, selectVoice, voices } from "../state";
 
 export function Voices() {
-  const picked = useSignal("");
-  const languages = useComputed(() => new Map(cast.value.map((voice) => [voice.language, spoken(voice)])));
-  const own = cast.value.find((voice) => voice.id === ask.value.voice[0]?.name)?.language ?? "en-us";
-  const language = picked.value || own;
+  const selected = useSignal("");
+  const languages = useComputed(() => new Map(voices.value.map((voice) => [voice.language, languageName(voice)])));
+  const ownLanguage = voices.value.find((voice) => voice.id === request.value.voice[0]?.name)?.language ?? "en-us";
+  const language = selected.value || ownLanguage;
   return (
     <section class="voices" aria-labelledby="voices-title">
       <div class="row spread">
         <h2 id="voices-title">Voice</h2>
         <label class="inline">
-          <span class="hidden">Language of the voices shown</span>
-          <select value={language} onChange={(event) => (picked.value = event.currentTarget.value)}>
+          <span class="hidden">Language of the voices</span>
+          <select value={language} onChange={(event) => (selected.value = event.currentTarget.value)}>
             {[...languages.value].map(([code, name]) => (
               <option key={code} value={code}>
                 {name}
@@ -24,14 +24,14 @@ export function Voices() {
           </select>
         </label>
       </div>
-      {cast.value.length === 0 ? <p class="empty">The voices are being fetched.</p> : null}
+      {voices.value.length === 0 ? <p class="empty">Loading voices…</p> : null}
       {["female", "male"].map((gender) => {
-        const voices = cast.value.filter((voice) => voice.language === language && voice.gender === gender);
-        return voices.length ? (
+        const group = voices.value.filter((voice) => voice.language === language && voice.gender === gender);
+        return group.length ? (
           <div key={gender} role="group" aria-label={`${languages.value.get(language)}, ${gender}`}>
             <h3>{gender}</h3>
             <ul class="cards">
-              {voices.map((voice) => (
+              {group.map((voice) => (
                 <Card key={voice.id} voice={voice} />
               ))}
             </ul>
@@ -43,13 +43,13 @@ export function Voices() {
 }
 
 function Card({ voice }: { voice: Voice }) {
-  const name = titled(voice.id);
-  const parts = ask.value.voice;
+  const name = displayName(voice.id);
+  const parts = request.value.voice;
   const chosen = parts.some((part) => part.name === voice.id);
   const blended = chosen && parts.length > 1;
   return (
     <li class="card" data-chosen={chosen}>
-      <button type="button" class="name" aria-pressed={chosen} title={voice.id} onClick={() => choose(voice.id)}>
+      <button type="button" class="name" aria-pressed={chosen} title={voice.id} onClick={() => selectVoice(voice.id)}>
         {name}
         {voice.grade === "-" ? null : (
           <small title="Grade by Kokoro's author">
@@ -61,8 +61,8 @@ function Card({ voice }: { voice: Voice }) {
       <button
         type="button"
         class="icon small"
-        aria-label={`Hear ${name}`}
-        title="Hear"
+        aria-label={`Preview ${name}`}
+        title="Preview"
         onClick={() => void preview(voice)}
       >
         <Icon name="play" />
@@ -71,9 +71,9 @@ function Card({ voice }: { voice: Voice }) {
         <button
           type="button"
           class="icon small"
-          aria-label={`Take ${name} out of the blend`}
-          title="Take out of the blend"
-          onClick={() => takeOut(voice.id)}
+          aria-label={`Remove ${name} from the blend`}
+          title="Remove from the blend"
+          onClick={() => removeVoice(voice.id)}
         >
           <Icon name="cross" />
         </button>
@@ -84,7 +84,7 @@ function Card({ voice }: { voice: Voice }) {
           aria-label={`Add ${name} to the blend`}
           title="Add to the blend"
           disabled={chosen}
-          onClick={() => blendIn(voice.id)}
+          onClick={() => addVoice(voice.id)}
         >
           <Icon name="plus" />
         </button>
@@ -93,6 +93,6 @@ function Card({ voice }: { voice: Voice }) {
   );
 }
 
-function spoken(voice: Voice): string {
+function languageName(voice: Voice): string {
   return /\((.*), \w+\)/.exec(voice.name)?.[1] ?? voice.language;
 }

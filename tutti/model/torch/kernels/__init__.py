@@ -1,22 +1,22 @@
 # mypy: ignore-errors
-"""What runs on a CUDA device beside cuBLAS, as Triton kernels that know where each row ends.
+"""Triton kernels for CUDA devices that read the length of each row.
 
-    convs.py    convolutions, with the sum and the statistics that follow them
-    norms.py    sums, statistics, instance norm by style, Snake and LeakyReLU
+    convs.py    convolutions, with the sum and the statistics after them
+    adain.py    sums, statistics, AdaIN, Snake and LeakyReLU
     lstm.py     the recurrent half of a BiLSTM
-    linear.py   linear layers as exact as fp32 on fp16 matrix units
-    waves.py    the harmonic source, its spectrum, and the sound of spectra
+    linear.py   linear layers with fp32 accuracy on fp16 matrix units
+    stft.py     the harmonic source, its spectrum, and the samples of spectra
 
-A tensor is [B, T, C]; `ends` [B] int32 counts each row's own times. What lies far behind a row's end is neither read
-nor written, so padding costs next to nothing, and nothing is compiled anew for a new shape. The files beside this
-folder say the same in plain PyTorch.
+A tensor is [B, T, C]; `lengths` [B] int32 counts each row's own time steps. What lies far after a row's end is neither
+read nor written, so padding costs next to nothing, and nothing is recompiled for a new shape. The files in ../kokoro do
+the same in plain PyTorch.
 """
 
-from tutti.model.torch.kernels.adain import bent, blended, joined
-from tutti.model.torch.kernels.convs import convolved
-from tutti.model.torch.kernels.linear import linear, normed
+from tutti.model.torch.kernels.adain import adain, mean_leaky_relu, sum_with_moments
+from tutti.model.torch.kernels.convs import Filters, conv
+from tutti.model.torch.kernels.linear import add_layer_norm, linear
 from tutti.model.torch.kernels.lstm import fits_lstm, lstm
-from tutti.model.torch.kernels.stft import analysed, hum, sound
+from tutti.model.torch.kernels.stft import harmonic_source, istft, stft
 
-__all__ = ["analysed", "bent", "blended", "convolved", "fits_lstm", "hum", "joined", "linear", "lstm",
-           "normed", "sound"]  # fmt: skip
+__all__ = ["Filters", "adain", "add_layer_norm", "conv", "fits_lstm", "harmonic_source", "istft", "linear", "lstm",
+           "mean_leaky_relu", "stft", "sum_with_moments"]  # fmt: skip

@@ -1,5 +1,5 @@
 # mypy: ignore-errors
-"""Linear layers that durations hang on, and the norms between them."""
+"""Linear layers that durations depend on, and the layer norms between them."""
 
 import torch
 import triton
@@ -8,20 +8,20 @@ from torch import Tensor
 
 
 @triton.jit(do_not_specialize=["M", "T"])
-def _linear(x, high, low, bias, y, ends, M, T, N, K, scale, GELU: tl.constexpr,
+def _linear(x, high, low, bias, y, lengths, M, T, N, K, scale, GELU: tl.constexpr,
             ROWS: tl.constexpr, COLUMNS: tl.constexpr, DEPTH: tl.constexpr):  # fmt: skip
-    """y = x w + bias as exact as fp32, by fp16 matrix units.
+    """y = x w + bias by two-term fp16 emulation of fp32.
 
-    A number is the sum of two of fp16; three of the four products count. The units' own sums lose bits, so each holds
-    `DEPTH` products alone and the rest is added in true fp32.
+    Each factor is the sum of two fp16 values; three of the four products matter. The matrix units' accumulators lose
+    bits, so each sums only `DEPTH` products and the rest is added in fp32.
     """
     m = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     n = tl.program_id(1) * COLUMNS + tl.arange(0, COLUMNS)
     k = tl.arange(0, DEPTH)
     place = y + m[:, None] * N + n[None, :]
-    inside = (m % T < tl.load(ends + m // T, mask=m < M, other=0)) & (m < M)
+    inside = (m % T < tl.load(lengths + m // T, mask=m < M, other=0)) & (m < M)
     total = tl.zeros((ROWS, COLUMNS), tl.float32)
-    if tl.max(inside.to(tl.int32), 0) == 0:  # padding; attention must find numbers there
+    if tl.max(inside.to(tl.int32), 0) == 0:  # padding; attention needs finite values there
         tl.store(place, total, mask=(m < M)[:, None])
         return
     for first in range(0, K, DEPTH):
@@ -42,32 +42,32 @@ def _linear(x, high, low, bias, y, ends, M, T, N, K, scale, GELU: tl.constexpr,
 
 
 @triton.jit
-def _norm(x, y, weight, bias, z, C, eps, CHANNELS: tl.constexpr):
-    """Layer norm of a sum."""
+def _add_layer_norm(x, y, weight, bias, z, C, eps, CHANNELS: tl.constexpr):
+    """Layer norm of x + y."""
     row = tl.program_id(0).to(tl.int64) * C
     c = tl.arange(0, CHANNELS)
     value = tl.load(x + row + c, mask=c < C, other=0.0) + tl.load(y + row + c, mask=c < C, other=0.0)
     mean = tl.sum(value, 0) / C
-    away = tl.where(c < C, value - mean, 0.0)
-    value = away * tl.rsqrt(tl.sum(away * away, 0) / C + eps)
+    centred = tl.where(c < C, value - mean, 0.0)
+    value = centred * tl.rsqrt(tl.sum(centred * centred, 0) / C + eps)
     value = value * tl.load(weight + c, mask=c < C) + tl.load(bias + c, mask=c < C)
     tl.store(z + row + c, value, mask=c < C)
 
 
-def linear(x: Tensor, high: Tensor, low: Tensor, bias: Tensor, scale: float, ends: Tensor, gelu: bool) -> Tensor:
-    """x [B, T, K] fp32, weight [K, N] as fp16 / scale in two parts -> [B, T, N] fp32."""
+def linear(x: Tensor, high: Tensor, low: Tensor, bias: Tensor, scale: float, lengths: Tensor, gelu: bool) -> Tensor:
+    """x [B, T, K] fp32, weight / scale [K, N] as two fp16 parts -> [B, T, N] fp32."""
     depth, width = high.shape
     n = x.numel() // depth
     y = torch.empty(*x.shape[:-1], width, device=x.device)
     rows, columns, warps = (64, 32, 4) if n <= 128 else (64, 64, 4) if n <= 1024 else (128, 64, 8)
     grid = (triton.cdiv(n, rows), width // columns)
-    _linear[grid](x.contiguous(), high, low, bias, y, ends, n, x.shape[1], width, depth, scale, gelu, rows, columns, 64,
-                  num_warps=warps, num_stages=3)  # fmt: skip
+    _linear[grid](x.contiguous(), high, low, bias, y, lengths, n, x.shape[1], width, depth, scale, gelu,
+                  rows, columns, 64, num_warps=warps, num_stages=3)  # fmt: skip
     return y
 
 
-def normed(x: Tensor, y: Tensor, weight: Tensor, bias: Tensor, eps: float) -> Tensor:
-    """The layer norm of x + y [..., C]."""
+def add_layer_norm(x: Tensor, y: Tensor, weight: Tensor, bias: Tensor, eps: float) -> Tensor:
+    """Layer norm of x + y [..., C]."""
     z, channels = torch.empty_like(x), x.shape[-1]
-    _norm[(x.numel() // channels,)](x, y, weight, bias, z, channels, eps, triton.next_power_of_2(channels))
+    _add_layer_norm[(x.numel() // channels,)](x, y, weight, bias, z, channels, eps, triton.next_power_of_2(channels))
     return z

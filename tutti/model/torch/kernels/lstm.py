@@ -1,12 +1,12 @@
 # mypy: ignore-errors
 """The recurrent half of a BiLSTM in one kernel.
 
-The units of a direction are spread over sixteen programs, each with its weights at hand. `out` is full of a pattern
-that no state has: a value that still shows it has not been computed, and is asked for again. So the data are the
-barrier, and a step takes 1.6 microseconds for few rows, 6 for many; kernels for each step take 5, and 10 to 19.
+The units of a direction are spread over sixteen programs, each with its weights in registers. `out` is filled with a
+bit pattern that no state has: a program polls a value until the pattern is gone. So the data themselves are the
+barrier, and a step takes 1.6 microseconds for few rows, 6 for many; one kernel launch a step takes 5, and 10 to 19.
 
-Gates are [B, T, 2, H, 4], the last axis i, f, g, o. Weights are [2, 4, H, H] for one row in a program, and in two parts
-of fp16 [2, H, H * 4] for several.
+Gates are [B, T, 2, H, 4], the last axis i, f, g, o. Weights are [2, 4, H, H] for one row in a program, and as two fp16
+parts [2, H, H * 4] for several.
 """
 
 import torch
@@ -14,8 +14,10 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-UNITS = 16  # of a program
-UNSET = -1  # as int32; as a float it is a NaN that no arithmetic makes
+from tutti.model.torch.kernels.convs import n_processors
+
+UNITS = 16  # hidden units of a program
+UNSET = -1  # as int32; as a float it is a NaN that no arithmetic produces
 
 
 @triton.jit
@@ -25,22 +27,22 @@ def _cell(g_in, g_forget, g_cell, g_out, cell):
 
 
 @triton.jit(do_not_specialize=["T"])
-def _one_row(gates, weights, out, ends, T, H: tl.constexpr, UNITS: tl.constexpr):
-    way, b = tl.program_id(1), tl.program_id(2)
+def _one_row(gates, weights, out, lengths, T, H: tl.constexpr, UNITS: tl.constexpr):
+    direction, b = tl.program_id(1), tl.program_id(2)
     k = tl.arange(0, H)
     u = tl.program_id(0) * UNITS + tl.arange(0, UNITS)
-    end = tl.load(ends + b)
-    place = weights + way * 4 * H * H + k[:, None] * H + u[None, :]
+    end = tl.load(lengths + b)
+    place = weights + direction * 4 * H * H + k[:, None] * H + u[None, :]
     w_in, w_forget = tl.load(place), tl.load(place + H * H)
     w_cell, w_out = tl.load(place + 2 * H * H), tl.load(place + 3 * H * H)
     cell = tl.zeros((UNITS,), tl.float32)
     state = tl.zeros((H,), tl.float32)
     for step in range(end):
-        row = (b * T + tl.where(way == 0, step, end - 1 - step)) * 2 + way
+        row = (b * T + tl.where(direction == 0, step, end - 1 - step)) * 2 + direction
         gate = gates + (row * H + u) * 4
         g_in, g_forget, g_cell, g_out = tl.load(gate), tl.load(gate + 1), tl.load(gate + 2), tl.load(gate + 3)
         if step > 0:
-            before = out + (row + tl.where(way == 0, -2, 2)) * H + k
+            before = out + (row + tl.where(direction == 0, -2, 2)) * H + k
             bits = tl.load(before, volatile=True)
             while tl.max((bits == -1).to(tl.int32), 0) > 0:
                 bits = tl.load(before, volatile=True)
@@ -49,32 +51,32 @@ def _one_row(gates, weights, out, ends, T, H: tl.constexpr, UNITS: tl.constexpr)
         g_forget += tl.sum(state[:, None] * w_forget, 0)
         g_cell += tl.sum(state[:, None] * w_cell, 0)
         g_out += tl.sum(state[:, None] * w_out, 0)
-        cell, said = _cell(g_in, g_forget, g_cell, g_out, cell)
-        tl.store(out + row * H + u, said.to(tl.int32, bitcast=True))
+        cell, hidden = _cell(g_in, g_forget, g_cell, g_out, cell)
+        tl.store(out + row * H + u, hidden.to(tl.int32, bitcast=True))
 
 
 @triton.jit(do_not_specialize=["B", "T"])
-def _rows(gates, high, low, out, ends, B, T, scale, H: tl.constexpr, UNITS: tl.constexpr, ROWS: tl.constexpr):
-    """As above for several rows; a product is three of fp16, as in linear.py."""
-    way = tl.program_id(1)
+def _rows(gates, high, low, out, lengths, B, T, scale, H: tl.constexpr, UNITS: tl.constexpr, ROWS: tl.constexpr):
+    """`_one_row` for several rows; a product is three fp16 products, as in linear.py."""
+    direction = tl.program_id(1)
     b = tl.program_id(2) * ROWS + tl.arange(0, ROWS)
     k = tl.arange(0, H)
     u = tl.program_id(0) * UNITS + tl.arange(0, UNITS)
     v = tl.program_id(0) * UNITS * 4 + tl.arange(0, UNITS * 4)
-    end = tl.load(ends + b, mask=b < B, other=0)
-    place = way * 4 * H * H + k[:, None] * 4 * H + v[None, :]
+    end = tl.load(lengths + b, mask=b < B, other=0)
+    place = direction * 4 * H * H + k[:, None] * 4 * H + v[None, :]
     w_high, w_low = tl.load(high + place), tl.load(low + place)
     cell = tl.zeros((ROWS, UNITS), tl.float32)
     state = tl.zeros((ROWS, H), tl.float32)
     for step in range(tl.max(end, 0)):
-        here = (step < end)[:, None]
-        row = (b * T + tl.where(way == 0, step, end - 1 - step)) * 2 + way
-        gate = tl.load(gates + row[:, None] * 4 * H + v[None, :], mask=here, other=0.0)
+        active = (step < end)[:, None]
+        row = (b * T + tl.where(direction == 0, step, end - 1 - step)) * 2 + direction
+        gate = tl.load(gates + row[:, None] * 4 * H + v[None, :], mask=active, other=0.0)
         if step > 0:
-            before = out + (row + tl.where(way == 0, -2, 2))[:, None] * H + k[None, :]
-            bits = tl.load(before, mask=here, other=0, volatile=True)
+            before = out + (row + tl.where(direction == 0, -2, 2))[:, None] * H + k[None, :]
+            bits = tl.load(before, mask=active, other=0, volatile=True)
             while tl.max(tl.max((bits == -1).to(tl.int32), 1), 0) > 0:
-                bits = tl.load(before, mask=here, other=0, volatile=True)
+                bits = tl.load(before, mask=active, other=0, volatile=True)
             state = bits.to(tl.float32, bitcast=True)
         coarse = state.to(tl.float16)
         fine = (state - coarse.to(tl.float32)).to(tl.float16)
@@ -85,31 +87,27 @@ def _rows(gates, high, low, out, ends, B, T, scale, H: tl.constexpr, UNITS: tl.c
         even, odd = tl.split(gate.reshape(ROWS, UNITS, 2, 2))
         g_in, g_cell = tl.split(even)
         g_forget, g_out = tl.split(odd)
-        cell, said = _cell(g_in, g_forget, g_cell, g_out, cell)
-        tl.store(out + row[:, None] * H + u[None, :], said.to(tl.int32, bitcast=True), mask=here)
+        cell, hidden = _cell(g_in, g_forget, g_cell, g_out, cell)
+        tl.store(out + row[:, None] * H + u[None, :], hidden.to(tl.int32, bitcast=True), mask=active)
 
 
 def fits_lstm(n_rows: int, hidden: int, device: torch.device) -> bool:
-    """All programs wait for each other, so all must be on the device at once."""
-    return _programs(triton.cdiv(n_rows, 16), hidden) <= _processors(device)
+    """Whether all programs fit on the device at once: they wait for each other."""
+    return _n_programs(triton.cdiv(n_rows, 16), hidden) <= n_processors(device)
 
 
-def lstm(gates: Tensor, weights: Tensor, high: Tensor, low: Tensor, scale: float, ends: Tensor) -> Tensor:
-    """gates [B, T, 2, H, 4] -> [B, T, 2H], unset behind each row's end; for as many rows as `fits_lstm` allows."""
+def lstm(gates: Tensor, weights: Tensor, high: Tensor, low: Tensor, scale: float, lengths: Tensor) -> Tensor:
+    """gates [B, T, 2, H, 4] -> [B, T, 2H], undefined after each row's end; for as many rows as `fits_lstm` allows."""
     n_rows, n_times, _, hidden, _ = gates.shape
     out = torch.full((n_rows, n_times, 2, hidden), UNSET, dtype=torch.int32, device=gates.device)
     parts = hidden // UNITS
-    if _programs(n_rows, hidden) <= _processors(gates.device):
-        _one_row[parts, 2, n_rows](gates, weights, out, ends, n_times, hidden, UNITS, num_warps=4)
+    if _n_programs(n_rows, hidden) <= n_processors(gates.device):
+        _one_row[parts, 2, n_rows](gates, weights, out, lengths, n_times, hidden, UNITS, num_warps=4)
     else:
-        _rows[parts, 2, triton.cdiv(n_rows, 16)](gates, high, low, out, ends, n_rows, n_times, scale, hidden, UNITS, 16,
-                                                 num_warps=8)  # fmt: skip
+        _rows[parts, 2, triton.cdiv(n_rows, 16)](gates, high, low, out, lengths, n_rows, n_times, scale,
+                                                 hidden, UNITS, 16, num_warps=8)  # fmt: skip
     return out.view(torch.float32).flatten(2)
 
 
-def _programs(teams: int, hidden: int) -> int:
-    return 2 * teams * (hidden // UNITS)
-
-
-def _processors(device: torch.device) -> int:
-    return torch.cuda.get_device_properties(device).multi_processor_count
+def _n_programs(n_groups: int, hidden: int) -> int:
+    return 2 * n_groups * (hidden // UNITS)

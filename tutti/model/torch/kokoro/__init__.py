@@ -1,18 +1,18 @@
-"""Kokoro-82M written for padded batches: rows of any lengths, voices and speeds share one forward pass.
+"""Kokoro-82M for padded batches: rows of any lengths, voices and speeds share one forward pass.
 
-    acoustic.py   tokens -> durations, text features, pitch and energy
-    vocoder.py    features, pitch and energy -> samples
-    source.py     pitch -> the harmonic source and its spectrum; spectrum -> samples
-    convs.py      convolutions and the residual block of both halves
-    norms.py      AdaIN and what stands around it
-    lstm.py       the BiLSTM
-    linear.py     linear layers that durations hang on
-    branches.py   what runs side by side
-    kernels/      the same as in these files, for CUDA devices
-    rows.py       where each row of a padded tensor ends
-    batches.py    what travels between the host and the device, and when
-    weights.py    the official ONNX file, upstream's checkpoint or our own archive -> a state dict
+    acoustic.py      tokens -> durations, text features, pitch and energy
+    vocoder.py       features, pitch and energy -> samples
+    source.py        pitch -> the harmonic source and its spectrum; spectrum -> samples
+    convs.py         convolutions and the residual block of both halves
+    adain.py         AdaIN, and the sums and activations around it
+    lstm.py          the bidirectional LSTM
+    linear.py        linear layers that durations depend on
+    side_streams.py  branches that run in parallel
+    masks.py         row lengths and masks
+    padding.py       rows <-> padded tensors, host <-> device
+    weights.py       the official ONNX file, upstream's checkpoint or our own archive -> a state dict
+    ../kernels/      Triton versions of the same operations, for CUDA devices
 
-Everything is [batch, time, channels], and `Ends` travels with each tensor. What lies behind a row's end is zero, or is
-made zero before anything can see it. So no row hears its neighbours.
+All tensors are [batch, time, channels], and a `RowMask` travels with each. Values after a row's end are zero, or are
+set to zero before anything reads them. So no row hears its neighbours.
 """

@@ -1,4 +1,4 @@
-"""The acoustic half: how long each token sounds, what it sounds like, and the pitch and energy of every frame."""
+"""The acoustic half: the duration and the features of each token, and the pitch and energy of each frame."""
 
 from functools import partial
 from itertools import chain
@@ -8,12 +8,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from tutti.model.torch.kokoro.adain import STYLE, Manners, StyledNorm, moments
+from tutti.model.torch.kokoro.adain import STYLE, AdaLayerNorm, StyleProjections, moments_of
 from tutti.model.torch.kokoro.convs import Conv, ResBlock
-from tutti.model.torch.kokoro.linear import Exact, normed_sum
+from tutti.model.torch.kokoro.linear import SplitFp16Linear, add_layer_norm
 from tutti.model.torch.kokoro.lstm import BiLSTM
-from tutti.model.torch.kokoro.masks import Ends
-from tutti.model.torch.kokoro.side_streams import side_by_side
+from tutti.model.torch.kokoro.masks import RowMask
+from tutti.model.torch.kokoro.side_streams import run_parallel
 
 N_SYMBOLS, MAX_TOKENS = 178, 512
 TEXT = 512  # channels of the text features
@@ -23,7 +23,7 @@ MAX_DURATION = 50  # frames a token, at speed 1
 
 
 class Embeddings(nn.Module):
-    """What PL-BERT knows of a token before it reads the others."""
+    """PL-BERT's token, position and type embeddings."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -33,30 +33,30 @@ class Embeddings(nn.Module):
         self.LayerNorm = nn.LayerNorm(STYLE, eps=1e-12)
 
     def forward(self, tokens: Tensor) -> Tensor:  # [B, N] -> [B, N, 128]
-        places = self.position_embeddings.weight[: tokens.shape[1]]
+        positions = self.position_embeddings.weight[: tokens.shape[1]]
         return cast(
-            Tensor, self.LayerNorm(self.word_embeddings(tokens) + self.token_type_embeddings.weight[0] + places)
+            Tensor, self.LayerNorm(self.word_embeddings(tokens) + self.token_type_embeddings.weight[0] + positions)
         )
 
 
 class Attention(nn.Module):
-    """Every token looks at every token of its own row."""
+    """Multi-head self-attention within each row."""
 
     def __init__(self) -> None:
         super().__init__()
         self.query, self.key, self.value = (nn.Linear(HIDDEN, HIDDEN) for _ in range(3))
         self.dense = nn.Linear(HIDDEN, HIDDEN)
         self.LayerNorm = nn.LayerNorm(HIDDEN, eps=1e-12)
-        self.looks, self.tells = Exact(), Exact()
+        self.qkv, self.out = SplitFp16Linear(), SplitFp16Linear()
 
-    def gather(self) -> None:
-        self.looks.gather(self.query, self.key, self.value)
-        self.tells.gather(self.dense)
+    def fuse(self) -> None:
+        self.qkv.fuse(self.query, self.key, self.value)
+        self.out.fuse(self.dense)
 
-    def forward(self, x: Tensor, bar: Tensor, ends: Ends) -> Tensor:  # [B, N, 768]
-        q, k, v = self.looks(x, ends).view(*x.shape[:2], 3, HEADS, HIDDEN // HEADS).permute(2, 0, 3, 1, 4)
-        seen = F.scaled_dot_product_attention(q, k, v, attn_mask=bar)  # [B, heads, N, 64]
-        return normed_sum(x, self.tells(seen.transpose(1, 2).flatten(2), ends), self.LayerNorm)
+    def forward(self, x: Tensor, attention_mask: Tensor, mask: RowMask) -> Tensor:  # [B, N, 768]
+        q, k, v = self.qkv(x, mask).view(*x.shape[:2], 3, HEADS, HIDDEN // HEADS).permute(2, 0, 3, 1, 4)
+        y = F.scaled_dot_product_attention(q, k, v, attn_mask=attention_mask)  # [B, heads, N, 64]
+        return add_layer_norm(x, self.out(y.transpose(1, 2).flatten(2), mask), self.LayerNorm)
 
 
 class AlbertLayer(nn.Module):
@@ -65,15 +65,15 @@ class AlbertLayer(nn.Module):
         self.attention = Attention()
         self.ffn, self.ffn_output = nn.Linear(HIDDEN, FEED), nn.Linear(FEED, HIDDEN)
         self.full_layer_layer_norm = nn.LayerNorm(HIDDEN, eps=1e-12)
-        self.wider, self.back = Exact(), Exact()
+        self.up, self.down = SplitFp16Linear(), SplitFp16Linear()
 
-    def gather(self) -> None:
-        self.wider.gather(self.ffn)
-        self.back.gather(self.ffn_output)
+    def fuse(self) -> None:
+        self.up.fuse(self.ffn)
+        self.down.fuse(self.ffn_output)
 
-    def forward(self, x: Tensor, bar: Tensor, ends: Ends) -> Tensor:
-        x = self.attention(x, bar, ends)
-        return normed_sum(x, self.back(self.wider(x, ends, gelu=True), ends), self.full_layer_layer_norm)
+    def forward(self, x: Tensor, attention_mask: Tensor, mask: RowMask) -> Tensor:
+        x = self.attention(x, attention_mask, mask)
+        return add_layer_norm(x, self.down(self.up(x, mask, gelu=True), mask), self.full_layer_layer_norm)
 
 
 class PLBert(nn.Module):
@@ -90,32 +90,33 @@ class PLBert(nn.Module):
             }
         )
 
-    def forward(self, tokens: Tensor, ends: Ends) -> Tensor:  # [B, N] -> [B, N, 768]
+    def forward(self, tokens: Tensor, mask: RowMask) -> Tensor:  # [B, N] -> [B, N, 768]
         layer = self.get_submodule("encoder.albert_layer_groups.0.albert_layers.0")
         x = self.encoder["embedding_hidden_mapping_in"](self.embeddings(tokens))
-        bar = torch.where(ends.mask[:, None, None, :, 0], 0.0, float("-inf")).expand(-1, HEADS, tokens.shape[1], -1)
+        attention_mask = torch.where(mask.valid[:, None, None, :, 0], 0.0, float("-inf"))
+        attention_mask = attention_mask.expand(-1, HEADS, tokens.shape[1], -1)
         for _ in range(LAYERS):
-            x = layer(x, bar, ends)
+            x = layer(x, attention_mask, mask)
         return cast(Tensor, x)
 
 
 class DurationEncoder(nn.Module):
-    """Three times: a BiLSTM, a norm that listens to the style, and the style appended again."""
+    """Three blocks of BiLSTM and adaptive layer norm, with the style appended before each."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.lstms = nn.ModuleList(layer for _ in range(3) for layer in (BiLSTM(PROSODY, TEXT), StyledNorm(TEXT)))
+        self.lstms = nn.ModuleList(layer for _ in range(3) for layer in (BiLSTM(PROSODY, TEXT), AdaLayerNorm(TEXT)))
 
-    def forward(self, x: Tensor, style: Tensor, ends: Ends) -> Tensor:  # [B, N, 512] -> [B, N, 640]
-        manner = style[:, None].expand(-1, x.shape[1], -1)
-        x = torch.cat([x, manner], dim=-1)
+    def forward(self, x: Tensor, style: Tensor, mask: RowMask) -> Tensor:  # [B, N, 512] -> [B, N, 640]
+        appended = style[:, None].expand(-1, x.shape[1], -1)
+        x = torch.cat([x, appended], dim=-1)
         for lstm, norm in zip(self.lstms[::2], self.lstms[1::2], strict=True):
-            x = torch.cat([norm(lstm(x, ends), style), manner], dim=-1)
+            x = torch.cat([norm(lstm(x, mask), style), appended], dim=-1)
         return x
 
 
 class LinearNorm(nn.Module):
-    """A linear layer under the name that the checkpoint gives it."""
+    """A linear layer under the checkpoint's name for it."""
 
     def __init__(self, n_in: int, n_out: int) -> None:
         super().__init__()
@@ -139,30 +140,30 @@ class Predictor(nn.Module):
             for _ in range(2)
         )
         self.F0_proj, self.N_proj = Conv(TEXT // 2, 1), Conv(TEXT // 2, 1)
-        self.manners = Manners()
+        self.style_projections = StyleProjections()
 
-    def durations(self, prosody: Tensor, speed: Tensor, ends: Ends) -> Tensor:  # [B, N, 640] -> [B, N] frames
-        chances = torch.sigmoid(self.duration_proj(self.lstm(prosody, ends)))  # [B, N, 50]
-        frames = torch.round(chances.sum(-1) / speed[:, None]).clamp(min=1)
-        return (frames * ends.mask[:, :, 0]).long()
+    def durations(self, prosody: Tensor, speed: Tensor, mask: RowMask) -> Tensor:  # [B, N, 640] -> [B, N] frames
+        probabilities = torch.sigmoid(self.duration_proj(self.lstm(prosody, mask)))  # [B, N, 50]
+        frames = torch.round(probabilities.sum(-1) / speed[:, None]).clamp(min=1)
+        return (frames * mask.valid[:, :, 0]).long()
 
-    def curves(self, prosody: Tensor, style: Tensor, ends: Ends) -> Tensor:  # [B, T, 640] -> [B, 2T, 2] Hz and energy
-        shared, manner = self.shared(prosody, ends), self.manners(style)
-        first, later = moments(shared, ends), ends.doubled()
+    def curves(self, prosody: Tensor, style: Tensor, mask: RowMask) -> Tensor:  # [B, T, 640] -> [B, 2T, 2] Hz, energy
+        shared, styles = self.shared(prosody, mask), self.style_projections(style)
+        shared_moments, upsampled = moments_of(shared, mask), mask.upsample()
 
-        def climb(tower: nn.ModuleList, last: Conv) -> Tensor:  # [B, 2T, 1]
-            x, its = tower[0](shared, first, manner, ends, torch.float32)
-            x, its = tower[1](x, its, manner, ends, torch.float32)
-            x, _ = tower[2](x, its, manner, later, torch.float32)
-            return cast(Tensor, last(x, later))
+        def predict(blocks: nn.ModuleList, projection: Conv) -> Tensor:  # [B, 2T, 1]
+            x, moments = blocks[0](shared, shared_moments, styles, mask, torch.float32)
+            x, moments = blocks[1](x, moments, styles, mask, torch.float32)
+            x, _ = blocks[2](x, moments, styles, upsampled, torch.float32)
+            return cast(Tensor, projection(x, upsampled))
 
-        acts = [partial(climb, self.F0, self.F0_proj), partial(climb, self.N, self.N_proj)]
-        found = side_by_side(acts, "towers", prosody.shape[0] * prosody.shape[1], prosody.device)
-        return torch.where(later.mask, torch.cat(found, dim=-1), 0)
+        branches = [partial(predict, self.F0, self.F0_proj), partial(predict, self.N, self.N_proj)]
+        curves = run_parallel(branches, "curves", prosody.shape[0] * prosody.shape[1], prosody.device)
+        return torch.where(upsampled.valid, torch.cat(curves, dim=-1), 0)
 
 
 class ChannelNorm(nn.LayerNorm):
-    """A layer norm under the names that the checkpoint gives its numbers."""
+    """A layer norm under the checkpoint's names for its parameters."""
 
     def __init__(self, channels: int) -> None:
         super().__init__(channels, elementwise_affine=False)
@@ -173,7 +174,7 @@ class ChannelNorm(nn.LayerNorm):
 
 
 class TextEncoder(nn.Module):
-    """What each token sounds like, for the vocoder."""
+    """The features of each token for the vocoder."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -181,16 +182,16 @@ class TextEncoder(nn.Module):
         self.cnn = nn.ModuleList(nn.ModuleList([Conv(TEXT, TEXT, 5), ChannelNorm(TEXT)]) for _ in range(3))
         self.lstm = BiLSTM(TEXT, TEXT)
 
-    def forward(self, tokens: Tensor, ends: Ends) -> Tensor:  # [B, N] -> [B, N, 512]
-        x = self.embedding(tokens) * ends.mask
+    def forward(self, tokens: Tensor, mask: RowMask) -> Tensor:  # [B, N] -> [B, N, 512]
+        x = self.embedding(tokens) * mask.valid
         for layer in self.cnn:
             conv, norm = cast(nn.ModuleList, layer)
-            x = torch.where(ends.mask, F.leaky_relu(norm(conv(x, ends).float()), 0.2), 0)
-        return cast(Tensor, self.lstm(x, ends))
+            x = torch.where(mask.valid, F.leaky_relu(norm(conv(x, mask).float()), 0.2), 0)
+        return cast(Tensor, self.lstm(x, mask))
 
 
 class Acoustic(nn.Module):
-    """Two passes, as only the first knows the number of frames: `read` the tokens, then `intone` the frames."""
+    """Two passes, since the first finds the number of frames: `encode_tokens`, then `predict_curves`."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -198,30 +199,32 @@ class Acoustic(nn.Module):
         self.bert_encoder = nn.Linear(HIDDEN, TEXT)
         self.predictor = Predictor()
         self.text_encoder = TextEncoder()
-        self.narrower = Exact()
+        self.bert_projection = SplitFp16Linear()
 
-    def gather(self) -> None:
-        """Lays out what is computed together; once, after the weights have come."""
+    def fuse(self) -> None:
+        """Fuse the layers that share an input; once, after the weights were loaded."""
         for part in self.modules():
             if isinstance(part, Attention | AlbertLayer):
-                part.gather()
-        self.narrower.gather(self.bert_encoder)
-        self.predictor.manners.gather(self)
+                part.fuse()
+        self.bert_projection.fuse(self.bert_encoder)
+        self.predictor.style_projections.fuse(self)
 
-    def halve(self) -> None:
-        """fp16 for the convolutions of sounds, pitch and energy; what lies between, and all durations, stay fp32."""
+    def use_fp16(self) -> None:
+        """Use fp16 for the convolutions of text features, pitch and energy; all else, and all durations, stay fp32."""
         for part in chain(self.text_encoder.modules(), self.predictor.F0.modules(), self.predictor.N.modules()):
             if isinstance(part, Conv):
-                part.halve()
+                part.use_fp16()
 
-    def read(self, tokens: Tensor, n_tokens: Tensor, style: Tensor, speed: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    def encode_tokens(
+        self, tokens: Tensor, n_tokens: Tensor, style: Tensor, speed: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor]:
         """tokens [B, N], n_tokens [B], style [B, 256], speed [B]
         -> durations [B, N], prosody [B, N, 640], text [B, N, 512]."""
-        ends = Ends.of(n_tokens, tokens.shape[1])
-        x = self.narrower(self.bert(tokens, ends), ends)
-        prosody = self.predictor.text_encoder(x, style[:, STYLE:], ends)
-        return self.predictor.durations(prosody, speed, ends), prosody, self.text_encoder(tokens, ends)
+        mask = RowMask.of(n_tokens, tokens.shape[1])
+        x = self.bert_projection(self.bert(tokens, mask), mask)
+        prosody = self.predictor.text_encoder(x, style[:, STYLE:], mask)
+        return self.predictor.durations(prosody, speed, mask), prosody, self.text_encoder(tokens, mask)
 
-    def intone(self, prosody: Tensor, n_frames: Tensor, style: Tensor) -> Tensor:
+    def predict_curves(self, prosody: Tensor, n_frames: Tensor, style: Tensor) -> Tensor:
         """prosody of each frame [B, T, 640], n_frames [B], style [B, 256] -> pitch (Hz) and energy [B, 2T, 2]."""
-        return self.predictor.curves(prosody, style[:, STYLE:], Ends.of(n_frames, prosody.shape[1]))
+        return self.predictor.curves(prosody, style[:, STYLE:], RowMask.of(n_frames, prosody.shape[1]))

@@ -1,4 +1,4 @@
-"""Linear layers that durations hang on: exact, and fast all the same."""
+"""Linear layers with fp32 accuracy on fp16 matrix units. Durations depend on them."""
 
 import math
 from typing import cast
@@ -7,24 +7,24 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from tutti.model.torch.kokoro import masks as rows
-from tutti.model.torch.kokoro.masks import Ends
+from tutti.model.torch.kokoro import masks
+from tutti.model.torch.kokoro.masks import RowMask
 
 
-def halves(x: Tensor) -> tuple[Tensor, Tensor, float]:
-    """Two fp16 tensors whose sum, times a scale, is x to 22 bits.
+def split_fp16(x: Tensor) -> tuple[Tensor, Tensor, float]:
+    """Split x into two fp16 tensors whose sum, times a scale, is x to 22 bits.
 
-    The largest number becomes about a thousand, so that the lower half of a small one is not lost.
+    The scale maps the largest value to about 1000, so that the low half of small values does not underflow.
     """
     scale = 2.0 ** (math.ceil(math.log2(x.abs().max().item())) - 10)
     high = (x / scale).half()
     return high, (x / scale - high.float()).half(), scale
 
 
-class Exact(nn.Module):
-    """Linear layers that read the same input, as one; on a CUDA device by matrix units, and as exact as fp32.
+class SplitFp16Linear(nn.Module):
+    """Linear layers with the same input, fused into one; on CUDA by two-term fp16 emulation of fp32.
 
-    Durations are rounded to frames: what tf32 loses moves one of a thousand of them.
+    Durations are rounded to frames: the error of tf32 changes about one in a thousand of them.
     """
 
     def __init__(self) -> None:
@@ -38,27 +38,28 @@ class Exact(nn.Module):
     high: Tensor  # [K, N] fp16
     low: Tensor
 
-    def gather(self, *layers: nn.Linear) -> None:
+    def fuse(self, *layers: nn.Linear) -> None:
+        """Copy the weights of these layers, one after the other."""
         self.weight = torch.cat([layer.weight.data for layer in layers])
         self.bias = torch.cat([layer.bias.data for layer in layers])
 
     def split(self) -> None:
-        """For the matrix units."""
-        self.high, self.low, self.scale = halves(self.weight.T.contiguous())
+        """Prepare the fp16 halves for the CUDA kernel."""
+        self.high, self.low, self.scale = split_fp16(self.weight.T.contiguous())
 
-    def forward(self, x: Tensor, ends: Ends, gelu: bool = False) -> Tensor:  # [B, T, K] -> [B, T, N]
-        if rows.has_kernels(x) and self.high.is_cuda:
+    def forward(self, x: Tensor, mask: RowMask, gelu: bool = False) -> Tensor:  # [B, T, K] -> [B, T, N]
+        if masks.has_kernels(x) and self.high.is_cuda:
             from tutti.model.torch import kernels
 
-            return kernels.linear(x, self.high, self.low, self.bias, self.scale, ends.n, gelu)
+            return kernels.linear(x, self.high, self.low, self.bias, self.scale, mask.lengths, gelu)
         y = F.linear(x, self.weight, self.bias)
         return F.gelu(y, approximate="tanh") if gelu else y
 
 
-def normed_sum(x: Tensor, y: Tensor, norm: nn.LayerNorm) -> Tensor:
-    """The layer norm of x + y."""
-    if rows.has_kernels(x):
+def add_layer_norm(x: Tensor, y: Tensor, norm: nn.LayerNorm) -> Tensor:
+    """Layer norm of x + y."""
+    if masks.has_kernels(x):
         from tutti.model.torch import kernels
 
-        return kernels.normed(x, y, norm.weight, norm.bias, norm.eps)
+        return kernels.add_layer_norm(x, y, norm.weight, norm.bias, norm.eps)
     return cast(Tensor, norm(x + y))

@@ -1,4 +1,4 @@
-"""Rows of different lengths in one padded tensor [B, T, C], and where each ends."""
+"""Row lengths and masks of padded tensors [B, T, C]."""
 
 from importlib.util import find_spec
 from typing import NamedTuple
@@ -7,33 +7,34 @@ import torch
 from torch import Tensor
 
 
-def valid(lengths: Tensor, size: int) -> Tensor:  # lengths [B] -> [B, size, 1]
-    """True at the times that belong to a row."""
+def valid_times(lengths: Tensor, size: int) -> Tensor:  # lengths [B] -> [B, size, 1]
+    """True at the time steps that belong to a row."""
     return (torch.arange(size, device=lengths.device) < lengths[:, None])[:, :, None]
 
 
-def twice(x: Tensor) -> Tensor:  # [B, T, C] -> [B, 2T, C]
-    """Each time said twice: nearest-neighbour upsampling."""
+def upsample_nearest(x: Tensor) -> Tensor:  # [B, T, C] -> [B, 2T, C]
+    """Repeat each time step once."""
     return x[:, :, None].expand(-1, -1, 2, -1).reshape(x.shape[0], -1, x.shape[2])
 
 
-class Ends(NamedTuple):
-    """Where each row of a padded batch ends."""
+class RowMask(NamedTuple):
+    """The length of each row of a padded batch, as a number and as a mask."""
 
-    n: Tensor  # [B] int32
-    mask: Tensor  # [B, T, 1]
+    lengths: Tensor  # [B] int32
+    valid: Tensor  # [B, T, 1]
 
     @staticmethod
-    def of(lengths: Tensor, size: int) -> "Ends":
-        return Ends(lengths.int(), valid(lengths, size))
+    def of(lengths: Tensor, size: int) -> "RowMask":
+        return RowMask(lengths.int(), valid_times(lengths, size))
 
-    def doubled(self) -> "Ends":
-        return Ends(2 * self.n, twice(self.mask))
+    def upsample(self) -> "RowMask":
+        """The mask after `upsample_nearest`."""
+        return RowMask(2 * self.lengths, upsample_nearest(self.valid))
 
 
 def has_kernels(x: Tensor) -> bool:
-    """Whether the folder `kernels` runs here; everything that it does is written in plain PyTorch too.
+    """Whether the Triton kernels in `kernels` run on this tensor's device; the plain PyTorch code runs everywhere.
 
-    It needs the copy engine and the shared memory of Hopper, or of what came after it for data centres.
+    They need the tensor memory accelerator and the shared memory of Hopper or data-centre Blackwell.
     """
     return x.is_cuda and find_spec("triton") is not None and torch.cuda.get_device_capability(x.device)[0] in (9, 10)

@@ -1,4 +1,4 @@
-"""Branches of the network that do not wait for each other, side by side: few rows alone do not fill a device."""
+"""Independent branches of the network on parallel CUDA streams: a few rows alone do not fill a device."""
 
 from collections.abc import Callable, Sequence
 from functools import cache
@@ -7,27 +7,28 @@ from typing import TypeVar
 import torch
 
 Out = TypeVar("Out")
-SMALL = 2048  # padded frames; more than these keep the device busy, and side by side would only take more memory
+MAX_PARALLEL_FRAMES = 2048  # padded frames; above, one branch fills the device and parallel ones only need more memory
 
 
-def side_by_side(acts: Sequence[Callable[[], Out]], who: str, n_frames: int, device: torch.device) -> list[Out]:
-    """Each act on a stream of its own, which a CUDA graph keeps as a branch; no two threads call as the same `who`.
+def run_parallel(branches: Sequence[Callable[[], Out]], owner: str, n_frames: int, device: torch.device) -> list[Out]:
+    """Run each branch on its own stream, which a CUDA graph captures as a branch.
 
-    Every stream waits for the caller's first, so memory that a branch gave back is not written before it was read.
+    Streams are cached by `owner`: two threads must not use the same one. Every stream first waits for the caller's, so
+    memory freed by a branch is not overwritten before it was read.
     """
-    if device.type != "cuda" or n_frames > SMALL:
-        return [act() for act in acts]
-    main, found = torch.cuda.current_stream(device), []
-    streams = [_stream(who, place, device) for place in range(len(acts))]
-    for stream, act in zip(streams, acts, strict=True):
+    if device.type != "cuda" or n_frames > MAX_PARALLEL_FRAMES:
+        return [branch() for branch in branches]
+    main, results = torch.cuda.current_stream(device), []
+    streams = [_stream(owner, index, device) for index in range(len(branches))]
+    for stream, branch in zip(streams, branches, strict=True):
         stream.wait_stream(main)
         with torch.cuda.stream(stream):
-            found.append(act())
+            results.append(branch())
     for stream in streams:
         main.wait_stream(stream)
-    return found
+    return results
 
 
 @cache
-def _stream(who: str, place: int, device: torch.device) -> torch.cuda.Stream:
+def _stream(owner: str, index: int, device: torch.device) -> torch.cuda.Stream:
     return torch.cuda.Stream(device)  # type: ignore[no-untyped-call]

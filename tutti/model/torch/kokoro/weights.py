@@ -1,7 +1,7 @@
-"""Kokoro's numbers by upstream's names, from the official ONNX file, upstream's checkpoint, or our own archive.
+"""Kokoro's weights under upstream's names, from the official ONNX file, upstream's checkpoint or our own archive.
 
-Every tensor that the network has must be found exactly once, and every tensor of the file must be used: a number that
-is silently missing is a voice that is silently wrong.
+Every tensor of the network must be found exactly once, and every tensor of the file must be used: a tensor that is
+silently missing would be a voice that is silently wrong.
 """
 
 import re
@@ -16,7 +16,7 @@ from torch import Tensor
 
 from tutti.errors import MissingExtra, WeightsCorrupt, WeightsUnavailable
 from tutti.model.torch.kokoro.acoustic import Acoustic
-from tutti.model.torch.kokoro.convs import lay_out
+from tutti.model.torch.kokoro.convs import pack_weights
 from tutti.model.torch.kokoro.vocoder import Vocoder
 
 if TYPE_CHECKING:
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 
 State = dict[str, Tensor]
 
-# What the exporter computed out of the weights or out of nothing; ours does the same at run time.
+# Constants that the exporter computed; our network computes them at run time.
 DERIVED = re.compile(r".*/(Constant|ConstantOfShape|Reciprocal)(_\d+)?_output_0|decoder\.decoder\.generator\.stft\..*")
-# In upstream's checkpoint, but read by nothing.
+# In upstream's checkpoint, but not used by the network.
 UNUSED = re.compile(r"bert\.(pooler\..*|embeddings\.position_ids)")
 
 
-def read(path: Path) -> State:
-    """The weights of any of the three kinds of file, told apart by their names."""
+def read_state(path: Path) -> State:
+    """Read the weights; the suffix decides which of the three kinds of file it is."""
     if not path.exists():
         raise WeightsUnavailable(f"the model file is not at {path}; run: tutti pull --precision fp32")
     try:
@@ -51,31 +51,31 @@ def read(path: Path) -> State:
 
 
 def build(state: Mapping[str, Tensor]) -> tuple[Acoustic, Vocoder]:
-    """Both halves, every tensor used once."""
+    """Build both halves; every tensor must be used once."""
     acoustic, vocoder = Acoustic(), Vocoder()
-    mine = {name: tensor for name, tensor in state.items() if not name.startswith("decoder.")}
-    theirs = {name.removeprefix("decoder."): tensor for name, tensor in state.items() if name.startswith("decoder.")}
+    own = {name: tensor for name, tensor in state.items() if not name.startswith("decoder.")}
+    decoder = {name.removeprefix("decoder."): tensor for name, tensor in state.items() if name.startswith("decoder.")}
     try:
-        acoustic.load_state_dict(mine, strict=True)
-        vocoder.load_state_dict(theirs, strict=True)
+        acoustic.load_state_dict(own, strict=True)
+        vocoder.load_state_dict(decoder, strict=True)
     except (RuntimeError, KeyError) as exc:
         raise WeightsCorrupt(f"these are not Kokoro's weights: {exc}") from exc
-    lay_out(acoustic)
-    lay_out(vocoder)
-    vocoder.generator.lay_out()
-    acoustic.gather()
-    vocoder.manners.gather(vocoder)
+    pack_weights(acoustic)
+    pack_weights(vocoder)
+    vocoder.generator.sum_biases()
+    acoustic.fuse()
+    vocoder.style_projections.fuse(vocoder)
     return acoustic.eval().requires_grad_(False), vocoder.eval().requires_grad_(False)
 
 
-def export(state: Mapping[str, Tensor], path: Path, dtype: type[np.floating] = np.float16) -> None:
-    """Writes an archive for machines that have neither the ONNX package nor the space for the official file."""
+def write_archive(state: Mapping[str, Tensor], path: Path, dtype: type[np.floating] = np.float16) -> None:
+    """Write an archive for machines that have neither the ONNX package nor the space for the official file."""
     with path.open("wb") as file:
         np.savez(file, allow_pickle=False, **{name: tensor.numpy().astype(dtype) for name, tensor in state.items()})
 
 
 def from_checkpoint(parts: Mapping[str, Mapping[str, Tensor]]) -> State:
-    """Upstream's `.pth`: five parts, wrapped for data parallelism, with weight norm still in two factors."""
+    """Read upstream's `.pth`: five parts, wrapped for data parallelism, with weight norm still in two factors."""
     flat = {
         f"{part}.{name.removeprefix('module.')}": tensor
         for part, names in parts.items()
@@ -93,7 +93,7 @@ def from_checkpoint(parts: Mapping[str, Mapping[str, Tensor]]) -> State:
 
 
 def from_onnx(path: Path) -> State:
-    """The official graph: most tensors keep their names, the rest are named by the node that reads them."""
+    """Read the official graph: most tensors keep their names, the rest are named after the node that reads them."""
     try:
         import onnx
         from google.protobuf.message import DecodeError
@@ -104,56 +104,56 @@ def from_onnx(path: Path) -> State:
         graph = onnx.load(path).graph
     except DecodeError as exc:
         raise WeightsCorrupt(f"{path} is not an ONNX file ({exc}); run: tutti pull --verify") from exc
-    numbers = {
+    tensors = {
         value.name: torch.from_numpy(numpy_helper.to_array(value).copy())
         for value in graph.initializer
         if value.data_type == onnx.TensorProto.FLOAT and not DERIVED.fullmatch(value.name)
     }
     state: State = {}
     used: set[str] = set()
-    for name, source, tensor in _named(graph.node, numbers):
+    for name, source, tensor in _named_tensors(graph.node, tensors):
         if name in state and source not in used:
             raise WeightsCorrupt(f"{path} holds {name} twice")
         state[name] = tensor
         used.add(source)
-    if left := numbers.keys() - used:
-        raise WeightsCorrupt(f"{path} holds tensors that no part of the network reads: {', '.join(sorted(left))}")
+    if unused := tensors.keys() - used:
+        raise WeightsCorrupt(f"{path} holds tensors that no part of the network reads: {', '.join(sorted(unused))}")
     return state
 
 
-def _named(nodes: "Iterable[onnx.NodeProto]", numbers: State) -> Iterable[tuple[str, str, Tensor]]:
+def _named_tensors(nodes: "Iterable[onnx.NodeProto]", tensors: State) -> Iterable[tuple[str, str, Tensor]]:
     """(our name, the file's name, tensor) for each tensor at each node that reads it."""
     nodes = list(nodes)
-    bias_after = {value: name for node in nodes if node.op_type == "Add" for name in node.input if name in numbers
+    bias_after = {value: name for node in nodes if node.op_type == "Add" for name in node.input if name in tensors
                   for value in node.input}  # fmt: skip
     for node in nodes:
-        for place, source in enumerate(node.input):
-            if source not in numbers:
+        for position, source in enumerate(node.input):
+            if source not in tensors:
                 continue
             if node.op_type == "LSTM":
-                yield from _lstm(_module(node.name), place, source, numbers[source])
+                yield from _lstm_tensors(_module_name(node.name), position, source, tensors[source])
             elif source.startswith(("encoder.", "decoder.")):
-                yield _rooted(source), source, numbers[source]
+                yield _strip_root(source), source, tensors[source]
             elif node.op_type == "MatMul":
-                yield _rooted(bias_after[node.output[0]]).removesuffix("bias") + "weight", source, numbers[source].T
-            else:  # a convolution whose weight norm the exporter has folded
-                yield _module(node.name) + ".weight", source, numbers[source]
+                yield _strip_root(bias_after[node.output[0]]).removesuffix("bias") + "weight", source, tensors[source].T
+            else:  # a convolution whose weight norm was folded by the exporter
+                yield _module_name(node.name) + ".weight", source, tensors[source]
 
 
-def _lstm(module: str, place: int, source: str, both: Tensor) -> Iterable[tuple[str, str, Tensor]]:
+def _lstm_tensors(module: str, position: int, source: str, both: Tensor) -> Iterable[tuple[str, str, Tensor]]:
     """ONNX orders the gates i, o, f, c; PyTorch i, f, c, o. Each tensor holds the forward and the backward half."""
-    kinds = {1: ("weight_ih",), 2: ("weight_hh",), 3: ("bias_ih", "bias_hh")}[place]
-    for way, tensor in zip(("", "_reverse"), both, strict=True):
+    kinds = {1: ("weight_ih",), 2: ("weight_hh",), 3: ("bias_ih", "bias_hh")}[position]
+    for direction, tensor in zip(("", "_reverse"), both, strict=True):
         for kind, part in zip(kinds, tensor.chunk(len(kinds)), strict=True):
             i, o, f, c = part.chunk(4)
-            yield f"{module}.{kind}_l0{way}", source, torch.cat([i, f, c, o])
+            yield f"{module}.{kind}_l0{direction}", source, torch.cat([i, f, c, o])
 
 
-def _rooted(name: str) -> str:
+def _strip_root(name: str) -> str:
     return name.removeprefix("encoder.").replace("decoder.decoder.", "decoder.", 1)
 
 
-def _module(node: str) -> str:
+def _module_name(node: str) -> str:
     """/encoder/F0.0/conv1/Conv is predictor.F0.0.conv1; /encoder/x/cnn.0/cnn.0.0/Conv is x.cnn.0.0."""
     parts = node.strip("/").split("/")[1:-1]
     parts = [part for part, below in zip(parts, [*parts[1:], ""], strict=True) if not below.startswith(f"{part}.")]

@@ -1,0 +1,57 @@
+"""The fingerprint changes with everything that changes the sound, and with nothing else."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tutti.audiobook.book import Chapter
+from tutti.audiobook.fingerprint import fingerprint, sound_of
+from tutti.audiobook.passages import passages
+from tutti.errors import InvalidInput
+from tutti.settings import Settings
+from tutti.speech import SpeechParams
+
+CHAPTERS = (Chapter("one", "Deep water runs."),)
+PARAMS = SpeechParams("af_heart")
+CPU = {"device": "cpu", "backend": "onnx", "precision": "fp32"}
+
+
+def of(params: SpeechParams = PARAMS, chapters: tuple[Chapter, ...] = CHAPTERS, **chosen: Any) -> str:
+    settings = Settings(**{**CPU, **chosen})
+    return fingerprint(params, chapters, list(passages(chapters)), sound_of(settings))
+
+
+def test_it_is_the_same_for_the_same_sound(tmp_path: Path) -> None:
+    assert of() == of() == of(port=1, threads=2, home=tmp_path, voice="am_adam", lexicon=None)
+
+
+def test_it_changes_with_the_text_the_params_and_the_settings() -> None:
+    others = (
+        of(chapters=(Chapter("one", "Deep water ran."),)),
+        of(replace(PARAMS, speed=1.1)),
+        of(replace(PARAMS, voice_names={"narrator": "am_adam"})),
+        of(precision="int8"),
+        of(g2p_url="http://localhost:8881"),
+    )
+    assert len({of(), *others}) == 6
+
+
+def test_it_changes_with_the_content_of_the_lexicon_and_not_with_its_place(tmp_path: Path) -> None:
+    first, second = tmp_path / "a.tsv", tmp_path / "b.tsv"
+    first.write_text("tutti\ttˈuti\n")
+    second.write_text("tutti\ttˈuti\n")
+    before = of(lexicon=first)
+    assert of() != before == of(lexicon=second)
+    second.write_text("tutti\ttˈʊti\n")
+    assert of(lexicon=second) != before
+    with pytest.raises(InvalidInput, match="cannot read"):
+        of(lexicon=tmp_path / "missing.tsv")
+
+
+def test_auto_is_resolved_so_that_naming_the_same_model_does_not_start_over() -> None:
+    resolved = sound_of(Settings(device="cpu"))["model"]
+    assert isinstance(resolved, dict)
+    assert "auto" not in resolved.values()
+    assert sound_of(Settings(**resolved))["model"] == resolved

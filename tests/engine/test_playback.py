@@ -1,0 +1,62 @@
+"""A listener to live text waits for its author, which does not count as late audio."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tutti.engine.playback import Playback
+
+SECONDS = st.floats(0.01, 100)
+
+
+@given(target_s=SECONDS, thinks_s=SECONDS, lasts_s=SECONDS)
+def test_the_first_chunk_is_due_a_target_after_its_text(target_s: float, thinks_s: float, lasts_s: float) -> None:
+    playback = Playback(requested_s=0.0, target_s=target_s)
+    playback.text_arrived(thinks_s)
+    assert playback.deadline_s(playback.reserve(lasts_s)) == thinks_s + target_s
+
+
+@given(target_s=SECONDS, lasts_s=SECONDS, thinks_s=SECONDS, safety_s=st.floats(0, 0.005))
+def test_after_a_pause_of_the_author_the_clock_restarts(
+    target_s: float, lasts_s: float, thinks_s: float, safety_s: float
+) -> None:
+    playback = Playback(requested_s=0.0, target_s=target_s, safety_s=safety_s)
+    playback.text_arrived(0.0)
+    playback.deadline_s(playback.reserve(lasts_s))
+    playback.sent(0.0, lasts_s, lasts_s)
+    came_s = lasts_s + thinks_s
+    playback.text_arrived(came_s)
+    due_s = playback.deadline_s(playback.reserve(1.0))
+    assert due_s >= came_s
+    assert playback.sent(due_s, 1.0, 1.0)
+
+
+@given(lasts_s=st.floats(2, 100), early_s=st.floats(0, 1))
+def test_text_that_comes_in_time_changes_no_deadline(lasts_s: float, early_s: float) -> None:
+    playback = Playback(requested_s=0.0, target_s=0.5)
+    playback.text_arrived(0.0)
+    playback.deadline_s(playback.reserve(lasts_s))
+    playback.sent(0.0, lasts_s, lasts_s)
+    playback.text_arrived(early_s)
+    assert playback.deadline_s(playback.reserve(1.0)) == lasts_s
+
+
+@given(target_s=SECONDS, lasts_s=SECONDS, begins_s=SECONDS, safety_s=st.floats(0, 1))
+def test_deadlines_of_earlier_chunks_follow_the_start_of_playback(
+    target_s: float, lasts_s: float, begins_s: float, safety_s: float
+) -> None:
+    before, after = (Playback(requested_s=0.0, target_s=target_s, safety_s=safety_s) for _ in range(2))
+    before.reserve(lasts_s)
+    position_s = before.reserve(1.0)
+    before.sent(begins_s, lasts_s, lasts_s)
+    after.reserve(lasts_s)
+    after.sent(begins_s, lasts_s, lasts_s)
+    assert before.deadline_s(position_s) == pytest.approx(after.deadline_s(after.reserve(1.0)))
+
+
+def test_text_that_arrives_while_audio_is_pending_is_due_after_it() -> None:
+    playback = Playback(requested_s=0.0, target_s=0.5)
+    playback.text_arrived(0.0)
+    playback.deadline_s(playback.reserve(2.0))
+    playback.text_arrived(0.1)
+    assert playback.deadline_s(playback.reserve(1.0)) == 2.5

@@ -1,0 +1,283 @@
+"""Chunker: nothing lost, nothing too long, audio early and without gaps, pauses between chunks."""
+
+import itertools
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tutti.errors import InvalidInput
+from tutti.speech import MAX_PHONEMES
+from tutti.text import chunks
+from tutti.text.aligned_text import AlignedText
+from tutti.text.chunk import Chunk, InlineStyle, PhonemeWord, Pronunciation
+from tutti.text.chunker import ENOUGH_SYMBOLS, FIRST_SYMBOLS, PARAGRAPH_PAUSE_S, TARGET_SYMBOLS, TINY_SYMBOLS, Chunker
+
+words = st.builds(
+    PhonemeWord,
+    phonemes=st.text("abˈə", min_size=1, max_size=12) | st.just("ˈænd") | st.text("ab", min_size=500, max_size=1300),
+    span=st.tuples(st.integers(0, 9), st.integers(10, 20)),
+    before=st.sampled_from(["", "“", "("]),
+    after=st.sampled_from([" ", "", ", ", ". ", "; ", "… ", "."]),
+)
+sentences_with_drops = st.builds(
+    Pronunciation, st.lists(words, max_size=60).map(tuple), st.lists(st.sampled_from("€☃"), max_size=2).map(tuple)
+)
+any_text = st.lists(st.tuples(sentences_with_drops, st.just(0.0) | st.floats(0.1, 60)), max_size=12)
+
+Sentences = list[tuple[Pronunciation, float]]  # each with the pause after it
+_JOINS = str.maketrans("", "", " ,")  # what the chunker may put between two sentences
+
+
+def symbols(result: list[Chunk]) -> str:
+    return "".join(word.symbols for chunk in result for word in chunk.words).translate(_JOINS)
+
+
+@given(any_text, st.booleans())
+def test_no_word_is_lost_doubled_or_moved(text: Sentences, whole_text: bool) -> None:
+    result = list(Chunker(whole_text=whole_text).chunks(text))
+    all_words = [word for sentence, _ in text for word in sentence.words]
+    assert symbols(result) == "".join(word.symbols for word in all_words).translate(_JOINS)
+    assert [s for chunk in result for s in chunk.dropped] == [s for sentence, _ in text for s in sentence.dropped]
+    if all(len(word.symbols) <= MAX_PHONEMES for word in all_words):
+        result_words = [word for chunk in result for word in chunk.words]
+        assert [(w.phonemes, w.span, w.before, w.after.rstrip(" ,")) for w in result_words] == [
+            (w.phonemes, w.span, w.before, w.after.rstrip(" ,")) for w in all_words
+        ]
+        ends = {id(sentence.words[-1]) for sentence, _ in text if sentence.words}
+        assert all(p.after == w.after for p, w in zip(result_words, all_words, strict=True) if id(w) not in ends)
+
+
+@given(any_text, st.booleans(), st.integers(20, 100), st.integers(30, 400), st.integers(60, MAX_PHONEMES))
+def test_no_chunk_is_too_long(text: Sentences, whole_text: bool, first: int, target: int, max_symbols: int) -> None:
+    result = Chunker(whole_text=whole_text, first_symbols=first, target_symbols=target, max_symbols=max_symbols).chunks(
+        text
+    )
+    assert all(len(chunk.phonemes) <= max_symbols for chunk in result)
+
+
+@given(any_text, st.booleans())
+def test_every_pause_ends_a_chunk(text: Sentences, whole_text: bool) -> None:
+    result = list(Chunker(whole_text=whole_text).chunks(text))
+    pauses = [pause_s for _, pause_s in text if pause_s]
+    assert [chunk.pause_s for chunk in result if chunk.pause_s] == pauses
+    for part, chunk_group in zip(_split_at_pauses(text), _chunks_up_to_pauses(result), strict=False):
+        assert symbols(chunk_group) == "".join(w.symbols for r in part for w in r.words).translate(_JOINS)
+
+
+def _split_at_pauses(text: Sentences) -> Iterator[list[Pronunciation]]:
+    part: list[Pronunciation] = []
+    for sentence, pause_s in text:
+        part.append(sentence)
+        if pause_s:
+            yield part
+            part = []
+
+
+def _chunks_up_to_pauses(result: list[Chunk]) -> Iterator[list[Chunk]]:
+    group: list[Chunk] = []
+    for chunk in result:
+        group.append(chunk)
+        if chunk.pause_s:
+            yield group
+            group = []
+
+
+def one_sentence(text: str) -> Sentences:
+    stems = [(word.rstrip(",."), word) for word in text.split()]
+    sentence = tuple(PhonemeWord(stem, (0, 1), after=word[len(stem) :] + " ") for stem, word in stems)
+    return [(Pronunciation(sentence), 0.0)]
+
+
+# Sentences that may be cut after every word, each with a pause after it or none.
+plain_words = st.builds(
+    PhonemeWord, phonemes=st.text("abə", min_size=1, max_size=10), span=st.just((0, 1)), after=st.just(", ")
+)
+pauses = st.sampled_from([0.0, 0.0, 0.0, 0.35])
+
+
+def texts_of(most_words: int) -> st.SearchStrategy[Sentences]:
+    sentences = st.lists(plain_words, min_size=1, max_size=most_words).map(lambda found: Pronunciation(tuple(found)))
+    return st.lists(st.tuples(sentences, pauses), min_size=1, max_size=15)
+
+
+texts = texts_of(3) | texts_of(12) | texts_of(40)
+
+
+def length(words: tuple[PhonemeWord, ...]) -> int:
+    return sum(len(word.symbols) for word in words)
+
+
+@given(texts, st.integers(30, FIRST_SYMBOLS))
+def test_a_device_twice_as_fast_as_speech_is_late_for_no_more_than_one_short_sentence(
+    text: Sentences, first: int
+) -> None:
+    n_before, ready, played = 0, 0.0, 0.0
+    for n in (length(chunk.words) for chunk in Chunker(first_symbols=first).chunks(text)):
+        ready += n / 2
+        if n > first:
+            assert ready <= played
+            assert n <= 2 * n_before
+        n_before, played = n_before + n, max(ready, played) + n
+
+
+@given(texts)
+def test_the_first_chunk_is_not_tiny_and_needs_no_more_text_than_that(
+    text: Sentences,
+) -> None:
+    requested: list[Pronunciation] = []
+
+    def recorded() -> Iterator[tuple[Pronunciation, float]]:
+        for sentence, pause_s in text:
+            requested.append(sentence)
+            yield sentence, pause_s
+
+    result = Chunker().chunks(recorded())
+    first = next(result)
+    assert sum(length(sentence.words) for sentence in requested[:-1]) < TINY_SYMBOLS
+    assert length(first.words) <= FIRST_SYMBOLS
+    assert length(first.words) >= TINY_SYMBOLS or first.pause_s or not list(result)
+
+
+@given(texts_of(12))
+def test_a_short_sentence_is_cut_only_to_follow_a_tiny_first_one(text: Sentences) -> None:
+    short = one_sentence("a" * TINY_SYMBOLS)
+    short += [sentence for sentence in text if length(sentence[0].words) <= FIRST_SYMBOLS]
+    assert chunk_ends(Chunker().chunks(short)) <= sentence_ends(short)
+
+
+@given(texts)
+def test_with_whole_text_every_chunk_is_full_and_only_long_sentences_are_cut(
+    text: Sentences,
+) -> None:
+    fit = [sentence for sentence in text if length(sentence[0].words) <= TARGET_SYMBOLS]
+    result = list(Chunker(whole_text=True).chunks(fit))
+    assert chunk_ends(result) <= sentence_ends(fit)
+    starts = dict(zip([0, *sorted(sentence_ends(fit))], (sentence for sentence, _ in fit), strict=False))
+    n_words = 0
+    for chunk in result[:-1]:
+        n_words += len(chunk.words)
+        n = length(chunk.words)
+        assert chunk.pause_s or n >= ENOUGH_SYMBOLS or n + length(starts[n_words].words) > TARGET_SYMBOLS
+
+
+def chunk_ends(result: Iterable[Chunk]) -> set[int]:
+    """Return after how many words chunks end."""
+    return set(itertools.accumulate(len(chunk.words) for chunk in result))
+
+
+def sentence_ends(text: Sentences) -> set[int]:
+    return set(itertools.accumulate(len(sentence.words) for sentence, _ in text))
+
+
+def test_the_first_sentence_is_a_chunk_before_more_text_is_requested() -> None:
+    def endless() -> Iterator[tuple[Pronunciation, float]]:
+        yield from one_sentence("hˈI ðˈɛɹ, hˌW ˈɑɹ ju dˈuɪŋ tədˈA.")
+        raise AssertionError("requested more than the first sentence")
+
+    assert next(Chunker().chunks(endless())).phonemes == "hˈI ðˈɛɹ, hˌW ˈɑɹ ju dˈuɪŋ tədˈA."
+
+
+def test_tiny_first_sentences_share_a_chunk_with_the_next() -> None:
+    def endless() -> Iterator[tuple[Pronunciation, float]]:
+        for text in ("jˈɛs.", "nˈO.", "ˌI θˈɪŋk sO tˈu."):
+            yield from one_sentence(text)
+        raise AssertionError("requested more than is enough")
+
+    assert next(Chunker().chunks(endless())).phonemes == "jˈɛs. nˈO. ˌI θˈɪŋk sO tˈu."
+
+
+def test_a_tiny_first_sentence_shares_a_chunk_with_a_clause_of_a_long_one() -> None:
+    text = [*one_sentence("jˈɛs."), *one_sentence("aaa " * 15 + "aaa, " + "bbb " * 15 + "bbb.")]
+    result = list(Chunker().chunks(text))
+    assert [chunk.phonemes[-4:] for chunk in result] == ["aaa,", "bbb."]
+
+
+def test_a_tiny_first_sentence_is_a_chunk_if_nothing_can_join_it() -> None:
+    long = one_sentence("aaa " * 30 + "aaa.")
+    paused = [(one_sentence("jˈɛs.")[0][0], 0.5)]
+    slow = [
+        (replace(sentence, inline_style=InlineStyle(rate=0.5)), pause_s) for sentence, pause_s in one_sentence("nˈO.")
+    ]
+    for text in ([*one_sentence("jˈɛs."), *long], [*paused, *one_sentence("nˈO.")], [*one_sentence("jˈɛs."), *slow]):
+        first, _ = Chunker().chunks(text)
+        assert first.phonemes == "jˈɛs."
+
+
+def test_after_a_short_first_chunk_the_second_is_one_sentence() -> None:
+    result = list(
+        Chunker().chunks(
+            [
+                *one_sentence("aaaa bbbb cccc dddd eeee ffff."),
+                *one_sentence("a" * 65 + "."),
+                *one_sentence("b" * 30 + "."),
+            ]
+        )
+    )
+    assert [chunk.phonemes[0] for chunk in result] == ["a", "a", "b"]
+
+
+def test_a_long_first_sentence_is_cut_at_a_clause() -> None:
+    result = list(Chunker().chunks(one_sentence("aaa " * 10 + "aaa, " + "bbb " * 10 + "bbb, " + "ccc " * 40 + "ccc.")))
+    assert result[0].phonemes.endswith("bbb,")
+    assert result[1].phonemes.startswith("ccc")
+
+
+def test_a_long_first_sentence_without_marks_is_cut_before_a_conjunction() -> None:
+    result = list(Chunker().chunks(one_sentence("aaa " * 15 + "ˈænd " + "bbb " * 40)))
+    assert result[1].phonemes.startswith("ˈænd")
+
+
+def test_short_sentences_share_a_chunk_with_a_space_between() -> None:
+    result = list(Chunker().chunks([(Pronunciation((PhonemeWord("bbbbbbbbb", (0, 1), after="."),)), 0.0)] * 80))
+    assert result[-2].phonemes == ". ".join(["bbbbbbbbb"] * 10) + "."
+    assert [len(chunk.phonemes) + 1 for chunk in result[:4]] == [33, 55, 110, 110]
+
+
+def test_sentences_without_punctuation_are_separated_by_commas() -> None:
+    (result,) = Chunker().chunks([*one_sentence("mˈɪlk"), *one_sentence("ˈɛɡz"), *one_sentence("bɹˈɛd")])
+    assert result.phonemes == "mˈɪlk, ˈɛɡz, bɹˈɛd"
+
+
+def test_dropped_symbols_and_pauses_are_chunks_even_without_words() -> None:
+    assert list(Chunker().chunks([(Pronunciation((), ("☃",)), 0.0)])) == [Chunk((), 0.0, ("☃",))]
+    assert list(Chunker().chunks([(Pronunciation(()), 2.0)])) == [Chunk((), 2.0)]
+    assert list(Chunker().chunks([])) == []
+
+
+def pronounce(aligned: AlignedText, code: str, ipa_overrides: Mapping[int, str]) -> Pronunciation:
+    words, start = [], 0
+    for text in aligned.text.split():
+        start = aligned.text.index(text, start)
+        words.append(PhonemeWord(text, aligned.span(start, start + len(text))))
+        start += len(text)
+    return Pronunciation(tuple(words))
+
+
+def test_a_text_becomes_chunks_with_pauses_spans_and_dropped_symbols() -> None:
+    text = "It cost **$5**. 😀\n\nNew [pause:1.5s] end"
+    result = list(chunks(text, "en-us", pronounce))
+    assert [(chunk.phonemes, chunk.pause_s, chunk.dropped) for chunk in result] == [
+        ("It cost five dollars.", PARAGRAPH_PAUSE_S, ("😀",)),
+        ("New", 1.5, ()),
+        ("end", 0.0, ()),
+    ]
+    assert [text[slice(*word.span)] for word in result[0].words] == ["It", "cost", "$5", "$5**."]
+
+
+def test_only_requested_chunks_are_pronounced() -> None:
+    requested: list[str] = []
+
+    def counting(aligned: AlignedText, code: str, ipa_overrides: Mapping[int, str]) -> Pronunciation:
+        requested.append(aligned.text)
+        return pronounce(aligned, code, ipa_overrides)
+
+    list(itertools.islice(chunks("This is said, and it will do. " * 1000, "en-us", counting), 1))
+    assert len(requested) == 1
+
+
+def test_a_wrong_mark_is_an_error_before_the_first_chunk() -> None:
+    with pytest.raises(InvalidInput):
+        next(chunks("One. [pause:99s]", "en-us", pronounce))

@@ -1,0 +1,95 @@
+"""Normalisation of other languages than English: no digit is left, source spans are right, it is idempotent."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tutti.text.aligned_text import AlignedText
+from tutti.text.normalize import normalize
+from tutti.text.normalize.cardinals import LIMIT, cardinal
+
+CODES = ["es", "fr", "it", "pt-br", "hi", "zh", "ja"]
+FIGURES = "0123456789" * 3 + "٣५½²   .,,:/-–+%€$£¥₹°hkmCg年月日時円º"
+
+
+def words(text: str, code: str) -> str:
+    return normalize(AlignedText.of(text), code).text
+
+
+@pytest.mark.parametrize("code", CODES)
+@settings(max_examples=80, deadline=None)
+@given(text=st.text(alphabet=FIGURES, max_size=24) | st.text(max_size=24))
+def test_no_digit_is_left_and_a_second_pass_changes_nothing(code: str, text: str) -> None:
+    once = normalize(AlignedText.of(text), code)
+    assert not any(symbol.isdecimal() for symbol in once.text)
+    assert normalize(once, code).text == once.text
+
+
+@pytest.mark.parametrize("code", CODES)
+@settings(max_examples=50, deadline=None)
+@given(text=st.text(alphabet=FIGURES + "abc é", max_size=30))
+def test_spans_are_in_order_and_inside_the_text(code: str, text: str) -> None:
+    aligned = normalize(AlignedText.of(text), code)
+    assert list(aligned.starts) == sorted(aligned.starts)
+    assert all(0 <= start < end <= len(text) for start, end in zip(aligned.starts, aligned.ends, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("code", "text", "spelled"),
+    [
+        ("es", "Tengo 21 gatos y 1 casa.", "Tengo veintiún gatos y una casa."),
+        ("es", "El 5/1/2024 a las 14:30", "El cinco de enero de dos mil veinticuatro a las catorce y treinta"),
+        ("es", "1.234,56 €", "mil doscientos treinta y cuatro euros con cincuenta y seis céntimos"),
+        ("es", "−5 °C, 50 km/h", "menos cinco grados Celsius, cincuenta kilómetros por hora"),
+        ("es", "de 1999-2001", "de mil novecientos noventa y nueve a dos mil uno"),
+        ("es", "Sr. Gil, versión 2.0.1", "señor Gil, versión dos punto cero punto uno"),
+        ("es", "555-1234", "cinco cinco cinco, uno dos tres cuatro"),
+        ("fr", "Le 1er mai, 71 ans à 14h30", "Le premier mai, soixante et onze ans à quatorze heures trente"),
+        ("fr", "1 234 € et 3,5 %", "mille deux cent trente-quatre euros et trois virgule cinq pour cent"),
+        ("it", "Il 1º maggio 1998, 108", "Il primo maggio millenovecentonovantotto, centotto"),
+        ("pt-br", "R$ 2,50 e 2 casas", "dois reais e cinquenta centavos e duas casas"),
+        ("pt-br", "2 kg a 10%", "dois quilos a dez por cento"),
+        ("hi", "₹1,50,000 और १२३।", "एक लाख पचास हज़ार रुपये और एक सौ तेईस."),
+        ("hi", "3.5%", "तीन दशमलव पाँच प्रतिशत"),
+        ("zh", "2024年10月5日8:05", "二零二四年十月五日八点零五分"),
+        ("zh", "5.5%，10005，2个，-3℃，3/4", "百分之五点五，一万零五，两个，零下三摄氏度，四分之三"),
+        ("zh", "13812345678", "幺三八幺二三四五六七八"),
+    ],
+)
+def test_figures_are_spelled_out(code: str, text: str, spelled: str) -> None:
+    assert words(text, code) == spelled
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_the_words_of_a_figure_have_its_span(code: str) -> None:
+    aligned = normalize(AlignedText.of("a 1234 b", 100), code)
+    inner = [span for span in zip(aligned.starts, aligned.ends, strict=True) if span[1] - span[0] > 1]
+    assert inner
+    assert {start for start, _ in inner} == {102}
+    assert all(106 <= end <= 107 for _, end in inner)
+
+
+@pytest.mark.parametrize("code", ["es", "fr", "it", "pt-br", "hi"])
+def test_different_numbers_have_different_words(code: str) -> None:
+    numbers = [*range(2000), *(10**k + d for k in range(4, 15) for d in (0, 1, 21, 999))]
+    names = [cardinal(n, code) for n in numbers]
+    assert len(set(names)) == len(set(numbers))
+    assert cardinal(LIMIT - 1, code)
+
+
+def test_plain_words_and_placeholders_are_unchanged() -> None:
+    for code, text in {
+        "es": "Hola, ¿qué tal?",
+        "hi": "आप कैसे हैं?",
+        "zh": "你好。",
+        "ja": "今日は。",
+        "fr": "l'\ufffc bleu",
+    }.items():
+        assert normalize(AlignedText.of(text), code) == AlignedText.of(text)
+
+
+@pytest.mark.parametrize("code", CODES)
+@pytest.mark.parametrize("piece", ["1,", "1 ", "1.", "$", "1/2/", "12:30 ", "1", "1-", "1 000 ", "+1 22 ", "1º", "1本"])
+@pytest.mark.timeout(10)
+def test_long_rows_of_figures_take_little_time(code: str, piece: str) -> None:
+    assert not any(symbol.isdecimal() for symbol in words(piece * (5000 // len(piece)), code))

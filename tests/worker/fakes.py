@@ -1,0 +1,129 @@
+"""A tone model with a row for every fault, chosen by the row's first token; and helpers of the worker tests."""
+
+import asyncio
+import logging
+import os
+import signal
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from pathlib import Path
+
+import numpy as np
+
+from tutti.errors import DeviceFull, InvalidInput, ModelFailed, WeightsCorrupt
+from tutti.model.tone import ToneModel, pitch_hz
+from tutti.speech import Frames, Model, Samples, Utterance
+
+TIMEOUT_S = 60.0  # of calls that must not take long
+
+
+class Fault(IntEnum):
+    """First tokens of rows, and what they cause."""
+
+    DIES = 140
+    HANGS = 141
+    FAILS = 142
+    DEVICE_FULL = 143
+    NO_MEMORY = 144
+    UNEXPECTED = 145
+    INVALID = 146
+    ROW_MISSING = 147  # one row too few is returned
+    VOCODER_FAILS = 148
+    LOGS = 149
+
+
+class FaultyModel(ToneModel):
+    """`folder` connects it with the test: it writes `running` there, and hangs until there is `continue`."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__()
+        self._folder = folder
+
+    def warm_up(self, progress: Callable[[int, int], None]) -> None:
+        for done in range(3):
+            progress(done + 1, 3)
+
+    def acoustic(self, rows: Sequence[Utterance]) -> list[Frames]:
+        for row in rows:
+            self._act(int(row.tokens[1]))
+        batch = super().acoustic(rows)
+        return batch[:-1] if any(row.tokens[1] == Fault.ROW_MISSING for row in rows) else batch
+
+    def vocoder(self, rows: Sequence[Frames]) -> list[Samples]:
+        if any(pitch_hz(Fault.VOCODER_FAILS) in row.f0 for row in rows):
+            raise ModelFailed("not a voice")
+        return super().vocoder(rows)
+
+    def close(self) -> None:
+        (self._folder / "closed").touch()
+
+    def _act(self, fault: int) -> None:
+        match fault:
+            case Fault.DIES:
+                os.kill(os.getpid(), signal.SIGKILL)
+            case Fault.HANGS:
+                (self._folder / "running").touch()
+                while not (self._folder / "continue").exists():
+                    time.sleep(0.005)
+            case Fault.FAILS:
+                raise ModelFailed("the network failed on this row")
+            case Fault.DEVICE_FULL:
+                raise DeviceFull("send fewer")
+            case Fault.NO_MEMORY:
+                raise MemoryError
+            case Fault.UNEXPECTED:
+                raise KeyError("unforeseen")
+            case Fault.INVALID:
+                raise InvalidInput("no such speed", param="speed")
+            case Fault.LOGS:
+                logging.getLogger("tutti.faulty").warning("logged in row %s", fault)
+
+
+@dataclass(frozen=True, slots=True)
+class FaultyModels:
+    """Makes the models, or fails as a file in the folder says; counts its calls there."""
+
+    folder: Path
+
+    def __call__(self) -> Mapping[str, Model]:
+        with (self.folder / "starts").open("a") as starts:
+            starts.write("start\n")
+        for name, fail in _START_FAULTS.items():
+            if (self.folder / name).exists():
+                fail()
+        return {"tone": FaultyModel(self.folder), "other": ToneModel()}
+
+    def n_starts(self) -> int:
+        path = self.folder / "starts"
+        return len(path.read_text().splitlines()) if path.exists() else 0
+
+
+def _corrupt() -> None:
+    raise WeightsCorrupt("the bytes are wrong", param="model")
+
+
+def _broken() -> None:
+    raise RuntimeError("a bug")
+
+
+_START_FAULTS: dict[str, Callable[[], object]] = {
+    "corrupt": _corrupt,
+    "broken": _broken,
+    "deadly": lambda: os.kill(os.getpid(), signal.SIGSEGV),
+}
+
+
+def row(*tokens: int, speed: float = 1.0) -> Utterance:
+    return Utterance(np.array([0, *tokens, 0]), np.zeros(256, np.float32), speed)
+
+
+def expected_samples(utterance: Utterance) -> Samples:
+    model = ToneModel()
+    return model.vocoder(model.acoustic([utterance]))[0]
+
+
+async def wait_until(condition: Callable[[], bool]) -> None:
+    while not condition():
+        await asyncio.sleep(0.005)

@@ -1,0 +1,41 @@
+"""The fingerprint of a narration: stored passages are used again only while it stays the same."""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict
+from hashlib import sha256
+
+from tutti import __version__
+from tutti.audiobook.book import Chapter
+from tutti.audiobook.passages import Passage
+from tutti.errors import InvalidInput
+from tutti.model.choice import choose
+from tutti.settings import Settings
+from tutti.speech import SpeechParams
+
+
+def sound_of(settings: Settings) -> Mapping[str, object]:
+    """The settings that change how a text sounds: the resolved model, the G2P service, the lexicon's content."""
+    try:
+        lexicon = sha256(settings.lexicon.read_bytes()).hexdigest() if settings.lexicon else None
+    except OSError as exc:
+        raise InvalidInput(f"cannot read {settings.lexicon}: {exc.strerror}", param="lexicon") from exc
+    model = choose(settings.backend, settings.device, settings.precision, settings.compile)
+    return {"model": asdict(model), "g2p": settings.g2p_url, "lexicon": lexicon}
+
+
+def fingerprint(
+    params: SpeechParams, chapters: Iterable[Chapter], plan: Iterable[Passage], sound: Mapping[str, object]
+) -> str:
+    """Hash all that the audio depends on: the version, `params`, `sound`, the text and where it is cut."""
+    digest = sha256()
+    for text in (
+        __version__,
+        json.dumps({**asdict(params), "sound": sound}, sort_keys=True),
+        *(chapter.text for chapter in chapters),
+        *(repr(passage) for passage in plan),
+    ):
+        data = text.encode("utf-8", "surrogatepass")
+        digest.update(len(data).to_bytes(8))
+        digest.update(data)
+    return digest.hexdigest()

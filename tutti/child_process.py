@@ -1,0 +1,86 @@
+"""Start, watch and stop a child process: it leaves Ctrl-C and SIGTERM to its parent, and dies with it."""
+
+import ctypes
+import multiprocessing
+import os
+import signal
+import socket
+import sys
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from multiprocessing import resource_tracker
+
+EXIT_WAIT_S = 1.0  # a connection breaks a moment before its process is gone; longer delays the report of a real hang
+_PR_SET_PDEATHSIG = 1
+_SIGNALS = {signal.SIGINT, signal.SIGTERM}
+_SPAWN = multiprocessing.get_context("spawn")
+
+
+class ChildProcess:
+    """A spawned process, and the parent's end of a socket to it.
+
+    Belongs to the thread that starts it, except for `kill`. On Linux the process dies with that thread.
+    """
+
+    def __init__(self, name: str, main: Callable[..., None], *args: object) -> None:
+        """Run `main(socket, *args)` in a new process; `main` and `args` must be picklable."""
+        self.socket, child_end = socket.socketpair()
+        self._process = _SPAWN.Process(target=_run, args=(main, child_end, args), name=name)
+        resource_tracker.ensure_running()  # it unblocks the signals, so it must start before they are blocked
+        # The child inherits the mask: signals stay pending until it can ignore them.
+        mask = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
+        try:
+            self._process.start()
+        except BaseException:
+            self.socket.close()
+            raise
+        finally:
+            child_end.close()
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        self.pid = self._process.pid or 0
+
+    def kill(self) -> None:
+        with suppress(ValueError):  # stopped already
+            self._process.kill()
+
+    def stop(self, grace_s: float) -> None:
+        """Close the socket, give the process so long to end by itself, then kill it."""
+        self.socket.close()
+        self._process.join(grace_s)
+        self._process.kill()
+        self._process.join()
+        self._process.close()
+
+    def exit_cause(self) -> str:
+        """Say how the process ended, for a sentence that starts with its name."""
+        self._process.join(EXIT_WAIT_S)
+        match self._process.exitcode:
+            case None:
+                return "closed its connection"
+            case -9:
+                return "was killed (SIGKILL; the machine may be out of memory)"
+            case code if code < 0:
+                return f"died of {signal.Signals(-code).name}"
+            case code:
+                return f"ended with status {code}"
+
+
+# In the child:
+
+
+def _run(main: Callable[..., None], child_end: socket.socket, args: tuple[object, ...]) -> None:
+    for ignored in _SIGNALS:
+        signal.signal(ignored, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
+    if sys.platform == "linux":
+        # Native code that never releases the interpreter lock would keep the thread below from running.
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    threading.Thread(target=_exit_with_parent, name="tutti-parent-watch", daemon=True).start()
+    main(child_end, *args)
+
+
+def _exit_with_parent() -> None:
+    if parent := multiprocessing.parent_process():
+        parent.join()
+    os._exit(1)

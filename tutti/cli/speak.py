@@ -1,0 +1,112 @@
+"""`tutti speak`: one text into a file or a pipe."""
+
+import asyncio
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tutti import settings
+from tutti.cli import options
+from tutti.cli.terminal import print_dropped, progress_bar
+from tutti.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from tutti.cli.record import Recording
+
+SHORT_TEXT = 400  # characters; a shorter text needs no progress bar
+
+
+def speak(
+    text: Annotated[str, typer.Argument(help="The text; a text file; or - for standard input.")],
+    out: Annotated[str, typer.Option("--out", "-o", help="A file, or - to stream to standard output.")] = "speech.wav",
+    live: Annotated[bool, typer.Option("--live", help="With -: speak while the text is still arriving.")] = False,
+    voice: options.Voice = None,
+    style: options.Style = None,
+    speed: options.Speed = 1.0,
+    pitch: options.Pitch = 0.0,
+    pitch_range: options.PitchRange = 1.0,
+    energy: options.Energy = 0.0,
+    emotion: options.Emotion = None,
+    language: options.Language = None,
+    format: Annotated[str | None, typer.Option("--format", "-f", help="wav mp3 opus flac aac pcm mulaw alaw.")] = None,
+    sample_rate: Annotated[int | None, typer.Option(help="In hertz; default: that of the format.")] = None,
+    words: Annotated[Path | None, typer.Option(help="Also write the time of each word, as JSON.")] = None,
+    captions: options.Captions = None,
+    captions_by_word: options.CaptionsByWord = False,
+    lexicon: options.Lexicon = None,
+    home: options.Home = None,
+    offline: options.Offline = None,
+    backend: options.Backend = None,
+    device: options.Device = None,
+    precision: options.Precision = None,
+    compile: options.Compile = None,
+    threads: options.Threads = None,
+    g2p_url: options.G2PUrl = None,
+) -> None:
+    """Speak a text: [bold]tutti speak "Hello there" -o hello.mp3[/]"""
+    from tutti.audio import find_format, format_of_file
+    from tutti.captions import caption_format, cues, render
+    from tutti.cli.record import record, record_file, save_text, save_words
+    from tutti.cli.stdin import ArrivingText
+    from tutti.engine.build import open_engine
+    from tutti.speech import Delivery, SpeechParams
+
+    chosen, _ = settings.load(
+        {
+            "home": home, "offline": offline, "backend": backend, "device": device, "precision": precision,
+            "compile": compile, "threads": threads, "g2p_url": g2p_url, "lexicon": lexicon, "voice": voice,
+        }
+    )  # fmt: skip
+    to_stdout = out == "-"
+    audio = find_format(format) if format else find_format("wav") if to_stdout else format_of_file(out)
+    audio.rate(sample_rate)
+    kind = caption_format(captions.name) if captions else None
+    if to_stdout and sys.stdout.isatty():
+        raise InvalidInput("standard output is a terminal; pipe the audio: tutti speak … -o - | aplay", param="out")
+    arriving = ArrivingText.of(text) if live else None
+    whole = "" if live else _read_text(text)
+    params = SpeechParams(chosen.voice, style, speed, pitch, pitch_range, energy, emotion, language)
+    opened = open_engine(chosen)
+
+    async def run() -> "tuple[Recording, float]":
+        async with opened as engine:
+            started_s = time.monotonic()
+            delivery: Delivery = "live" if to_stdout or live else "whole"
+            stream = engine.stream(arriving.pieces() if arriving else whole, params, delivery=delivery)
+            with progress_bar(visible=len(whole) >= SHORT_TEXT) as show:
+
+                def on_progress(n_characters: int) -> None:
+                    show("speaking", n_characters, len(whole))
+
+                if to_stdout:
+                    recording = await record(stream, sys.stdout.buffer, audio.name, sample_rate, on_progress)
+                else:
+                    recording = await record_file(stream, Path(out), audio.name, sample_rate, on_progress)
+            return recording, time.monotonic() - started_s
+
+    recording, took_s = asyncio.run(run())
+    if words is not None:
+        save_words(words, recording.words)
+    if captions is not None and kind is not None:
+        spoken = cues(arriving.text if arriving else whole, recording.words)
+        save_text(captions, render(spoken, kind, by_word=captions_by_word))
+    name = "" if to_stdout else f"{out}: "
+    print(f"{name}{recording.duration_s:.1f} s of speech in {took_s:.1f} s", file=sys.stderr)
+    print_dropped(recording.dropped)
+
+
+def _read_text(argument: str) -> str:
+    """The argument itself, the content of the file it names, or standard input; must be UTF-8."""
+    if argument == "-":
+        data, name = sys.stdin.buffer.read(), "standard input"
+    elif len(argument) < 1024 and "\0" not in argument and Path(argument).is_file():
+        data, name = Path(argument).read_bytes(), argument
+    else:
+        return argument
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as exc:
+        raise InvalidInput(f"{name} is not UTF-8 text (byte {exc.start})", param="text") from exc

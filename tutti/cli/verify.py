@@ -1,0 +1,68 @@
+"""`tutti verify`: measure a backend against the official model."""
+
+from contextlib import closing
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tutti import settings
+from tutti.cli import options
+from tutti.cli.terminal import print_table, progress_bar
+from tutti.errors import InvalidInput
+
+
+def verify(
+    sentences: Annotated[int, typer.Option(min=1, max=560, help="How many sentences to speak.")] = 8,
+    out: Annotated[Path, typer.Option("--out", "-o", help="The report; its numbers go beside it as JSON.")] = Path(
+        "verify.md"
+    ),
+    listen: Annotated[
+        bool, typer.Option("--listen", help="Download the speech recogniser (73 MB) that counts wrong words.")
+    ] = False,
+    home: options.Home = None,
+    offline: options.Offline = None,
+    backend: options.Backend = None,
+    device: options.Device = None,
+    precision: options.Precision = None,
+    compile: options.Compile = None,
+    threads: options.Threads = None,
+) -> None:
+    """Compare a backend with the official model, and each row in a batch with the same row alone."""
+    from tutti.model.choice import choose, describe, load
+    from tutti.verify import GATES
+    from tutti.verify import verify as measure
+    from tutti.verify.recogniser import Moonshine
+    from tutti.verify.reference import ReferenceModel
+    from tutti.verify.report import HEAD, Report, outcome
+    from tutti.verify.sentences import sentences as test_sentences
+    from tutti.voices import Voices
+    from tutti.weights import MODELS, RECOGNISER, Store, required_files, show_progress, sources
+
+    chosen, _ = settings.load(
+        {
+            "home": home, "offline": offline, "backend": backend, "device": device, "precision": precision,
+            "compile": compile, "threads": threads,
+        }
+    )  # fmt: skip
+    if not out.parent.is_dir():
+        raise InvalidInput(f"cannot write {out}: there is no folder {out.parent}", param="out")
+    choice = choose(chosen.backend, chosen.device, chosen.precision, chosen.compile)
+    store = Store(chosen.home)
+    files = [*required_files(choice.weights), *(RECOGNISER if listen else ())]
+    with show_progress() as progress:
+        store.ensure(files, sources=sources(offline=chosen.offline), progress=progress)
+    path = store.path(MODELS[choice.weights])
+    recogniser = None if store.missing(RECOGNISER) else Moonshine(*map(store.path, RECOGNISER))
+    rows = test_sentences(Voices(chosen.home / "voices"), sentences)
+    with progress_bar() as show, closing(load(path, choice, chosen.threads)) as model:
+        if warm_up := getattr(model, "warm_up", None):
+            warm_up()
+        checks = measure(model, ReferenceModel(path, chosen.threads), rows, recogniser, GATES[choice.precision], show)
+    notes = [] if recogniser else ["Words were not counted: the recogniser is missing; --listen downloads it (73 MB)."]
+    report = Report(describe(choice), len(rows), checks, notes)
+    report.save(out)
+    print_table(HEAD, report.rows())
+    print(*notes, f"{report.model}: {outcome(report.passed)}; the report is {out}", sep="\n")
+    if not report.passed:
+        raise typer.Exit(1)

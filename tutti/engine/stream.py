@@ -1,0 +1,225 @@
+"""One request being spoken: its chunks are made ahead of the caller and handed over in order."""
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing
+from dataclasses import dataclass, field, replace
+from math import inf
+from typing import Any
+
+import numpy as np
+
+from tutti.batching.job import Priority
+from tutti.engine.batcher import Batcher
+from tutti.engine.playback import Playback
+from tutti.engine.row import FRAME_S, Row, RowAudio
+from tutti.engine.stats import BatchStats
+from tutti.engine.word_times import covered_span, shift_span, shift_time, silence, word_times, words_starting_within
+from tutti.model.prosody import clamp_speed, combine
+from tutti.speech import MAX_PHONEMES, SAMPLE_RATE, Delivery, Prosody, Speech, SpeechParams, Utterance
+from tutti.text import vocab
+from tutti.text.chunk import Chunk
+from tutti.text.frontend import TextFrontend
+from tutti.text.incremental import Segment, Text, segments
+from tutti.text.user_lexicon import UserLexicon
+from tutti.voices import Voice, Voices, resolve_aliases
+
+log = logging.getLogger(__name__)
+
+MAX_TEXT = 2_000_000  # characters; a long novel has about one million
+SAFETY_S = 0.1  # how long before it is played a chunk should be there
+
+
+@dataclass(frozen=True, slots=True)
+class Pacing:
+    """How soon speech should come, and how far ahead of its listener it may be made."""
+
+    target_s: float = 1.5  # to the first audio
+    whole_target_s: float = 20.0  # to the first chunk of a whole answer; clients give up after 30 s
+    bulk_target_s: float = 60.0  # to each chunk of bulk work
+    ahead: int = 2  # chunks beyond the one that the caller waits for; more wastes work when a client leaves
+    whole_ahead: int = 4  # the same for whole answers and bulk work
+    first_chunks: int = 2  # chunks of a stream that count as first
+    incremental: frozenset[str] = frozenset()  # checkpoints whose long rows are delivered in spans
+
+    def target(self, delivery: Delivery) -> float:
+        """Seconds until the first audio is due."""
+        return {"live": self.target_s, "whole": self.whole_target_s, "bulk": self.bulk_target_s}[delivery]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PendingChunk:
+    """A chunk on its way: its text, and its audio to come."""
+
+    segment: Segment
+    chunk: Chunk
+    g2p_s: float
+    estimated_s: float  # of audio, the pause included
+    audio: asyncio.Future[RowAudio] | None = None  # of its first span; none for a bare pause
+
+
+@dataclass(slots=True, eq=False)
+class Stream:
+    """One request: its text, how it is spoken, and the clock of its listener."""
+
+    number: int
+    text: Text
+    pause_s: float | None
+    params: SpeechParams  # its emotion applied
+    voice: Voice
+    language: str
+    lexicon: UserLexicon | None
+    checkpoint: str
+    caller: str
+    delivery: Delivery
+    pacing: Pacing
+    voices: Voices
+    frontend: TextFrontend
+    batcher: Batcher
+    stats: BatchStats
+    playback: Playback = field(init=False)
+    _pending: asyncio.Queue[PendingChunk | None] = field(init=False, default_factory=asyncio.Queue)
+    _futures: set[asyncio.Future[Any]] = field(init=False, default_factory=set)  # to cancel when the stream is closed
+    _room: asyncio.Semaphore = field(init=False)  # chunks that may be on their way
+    _has_sounded: bool = field(init=False, default=False)
+
+    def __post_init__(self) -> None:
+        self.playback = Playback(time.monotonic(), self.pacing.target(self.delivery), SAFETY_S)
+        ahead = self.pacing.ahead if self.delivery == "live" else self.pacing.whole_ahead
+        self._room = asyncio.Semaphore(1 + ahead)
+
+    async def speeches(self) -> AsyncGenerator[Speech]:
+        """Yield the speech of each chunk, or of each span of a long one; closing cancels what was not yet spoken."""
+        submitting = asyncio.create_task(self._submit())
+        self._futures.add(submitting)
+        n_samples = 0
+        try:
+            while (pending := await self._pending.get()) is not None:
+                chunk_starts_s = n_samples / SAMPLE_RATE
+                async with aclosing(self._spans(pending)) as spans:
+                    async for speech in spans:
+                        n_samples += len(speech.samples)
+                        yield shift_time(speech, chunk_starts_s)
+                self._room.release()
+            await submitting  # raises what stopped it
+        finally:
+            for future in self._futures:
+                future.cancel()
+            await asyncio.gather(*self._futures, return_exceptions=True)
+
+    async def _submit(self) -> None:
+        """Read the text as long as there is room, and queue each chunk."""
+        n_rows = 0
+        try:
+            async with aclosing(self._chunks()) as chunks:
+                async for segment, chunk, g2p_s in chunks:
+                    await self._room.acquire()
+                    if not chunk.words:
+                        self.playback.reserve(chunk.pause_s)
+                        self._pending.put_nowait(PendingChunk(segment, chunk, g2p_s, chunk.pause_s))
+                        continue
+                    row = self._row(chunk, n_rows)
+                    estimated_s = row.estimated_frames * FRAME_S + chunk.pause_s
+                    row.position_s = self.playback.reserve(estimated_s)
+                    row.deadline_s = self.playback.deadline_s(row.position_s)
+                    audio = self.batcher.speak(row)
+                    self._futures.add(audio)
+                    n_rows += 1
+                    self._pending.put_nowait(PendingChunk(segment, chunk, g2p_s, estimated_s, audio))
+        finally:
+            self._pending.put_nowait(None)
+
+    async def _chunks(self) -> AsyncGenerator[tuple[Segment, Chunk, float]]:
+        """The text in chunks as it arrives, each with its segment and the seconds that its G2P took."""
+        whole_text = self.delivery != "live"
+        async with aclosing(segments(self.text, MAX_TEXT, self.pause_s)) as texts:
+            async for segment in texts:
+                self.playback.text_arrived(time.monotonic())
+                if segment.pause_s:
+                    yield segment, Chunk((), segment.pause_s), 0.0
+                chunks = self.frontend.chunks(segment.marked_text, self.language, self.lexicon, whole_text)
+                async with aclosing(_timed(chunks)) as timed:
+                    async for chunk, g2p_s in timed:
+                        yield segment, chunk, g2p_s
+
+    def _row(self, chunk: Chunk, n_rows: int) -> Row:
+        """The chunk as a row, spoken as the request and the marks in the text say."""
+        tokens, style, params = vocab.encode(chunk.phonemes), chunk.inline_style, self.params
+        named = None if style.voice is None else self.voices.get(resolve_aliases(style.voice, params.voice_names))
+        prosody = Prosody(params.pitch, params.pitch_range, params.energy)
+        utterance = Utterance(
+            tokens,
+            (named or self.voice).style(min(len(tokens) - 2, MAX_PHONEMES)),
+            clamp_speed(params.speed * style.rate),
+            params.seed,
+            combine(prosody, Prosody(pitch=style.pitch)),
+        )
+        is_first = n_rows < self.pacing.first_chunks
+        priority: Priority = "bulk" if self.delivery == "bulk" else "first" if is_first else "next"
+        start, end = chunk.span
+        return Row(
+            utterance,
+            self.checkpoint,
+            self.number,
+            priority,
+            deadline_s=inf,
+            caller=self.caller,
+            n_characters=end - start,
+            is_incremental=self.delivery == "live" and self.checkpoint in self.pacing.incremental,
+            starts_stream=n_rows == 0,
+        )
+
+    async def _spans(self, pending: PendingChunk) -> AsyncGenerator[Speech]:
+        """Yield the speech of one chunk, words timed from its start, in spans if it is delivered so."""
+        chunk, future, estimated_s, start_s = pending.chunk, pending.audio, pending.estimated_s, 0.0
+        if future is None:
+            yield self._sent(Speech(silence(chunk.pause_s), (), chunk.span, chunk.dropped), estimated_s)
+            return
+        while future is not None:
+            audio = await future
+            self._futures.discard(future)
+            speech = _speech(pending, audio, start_s)
+            start_s += len(audio.samples) / SAMPLE_RATE
+            future = audio.next
+            if future is not None:
+                self._futures.add(future)
+            yield self._sent(speech, speech.duration_s if future else estimated_s)
+            estimated_s -= speech.duration_s
+
+    def _sent(self, speech: Speech, estimated_s: float) -> Speech:
+        """Tell the clock of the listener and the statistics that a speech is handed over now."""
+        now, playback, is_soon = time.monotonic(), self.playback, True
+        in_time = playback.sent(now, speech.duration_s, estimated_s)
+        if not self._has_sounded and speech.timing.batch_rows:
+            self._has_sounded = True
+            waited_s = now - playback.requested_s
+            is_soon = waited_s <= playback.target_s
+            self.stats.first_audio(waited_s, in_time=is_soon)
+            if self.delivery == "live":
+                self.batcher.move_deadlines(self.number, playback)
+        self.stats.heard(speech.duration_s, in_time=in_time or self.delivery == "bulk", soon=is_soon)
+        return speech
+
+
+def _speech(pending: PendingChunk, audio: RowAudio, start_s: float) -> Speech:
+    """The audio with the words that start in it, timed from the start of the chunk; the pause after the last span."""
+    chunk, is_first, is_last = pending.chunk, start_s == 0.0, audio.next is None
+    pause = silence(chunk.pause_s if is_last else 0.0)
+    samples = np.concatenate([audio.samples, pause]) if len(pause) else audio.samples
+    words, span = word_times(pending.segment.marked_text, chunk, audio.durations), chunk.span
+    if not (is_first and is_last):
+        end_s = start_s + len(audio.samples) / SAMPLE_RATE
+        words = words_starting_within(words, -inf if is_first else start_s, inf if is_last else end_s)
+        span = covered_span(words)
+    timing = replace(audio.timing, g2p_s=pending.g2p_s if is_first else 0.0)
+    return shift_span(Speech(samples, words, span, chunk.dropped if is_first else (), timing), pending.segment.offset)
+
+
+async def _timed(chunks: AsyncIterator[Chunk]) -> AsyncGenerator[tuple[Chunk, float]]:
+    """Each chunk with the seconds that it took to make."""
+    started_s = time.monotonic()
+    async for chunk in chunks:
+        yield chunk, time.monotonic() - started_s
+        started_s = time.monotonic()

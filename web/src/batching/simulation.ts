@@ -1,0 +1,153 @@
+// Many clients from one browser, each with its own WebSocket: browsers send at most six plain requests at a time.
+import { signal } from "@preact/signals";
+import { RATE, toFloats } from "../clip";
+import { key, post } from "../server";
+import { events } from "../sse";
+import { now_s, recent, waitForTick } from "./stats";
+
+export type ClientState = "waiting" | "refused" | "receiving" | "done" | "failed";
+
+const RETRY_MS = 400; // until a refused client tries again
+
+/** One run of all clients under one policy. */
+export class Run {
+  readonly clients = signal<ClientState[]>([]);
+  readonly first_ms: number[] = [];
+  readonly clips: Float32Array[][] = [];
+  readonly error = signal("");
+  readonly total_ms = signal<number | null>(null);
+  readonly refused = new Set<number>(); // clients that had to try again
+  speech_s = 0;
+  batches: number[] = []; // rows of each batch of this run
+
+  constructor(readonly policy: string) {}
+
+  percentile(share: number): number | null {
+    const sorted = [...this.first_ms].sort((one, other) => one - other);
+    return sorted.length ? sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))]! : null;
+  }
+
+  set(n: number, state: ClientState): void {
+    this.clients.value = this.clients.value.with(n, state);
+  }
+}
+
+// From one word to a long sentence: batching has to deal with different lengths.
+const TEXTS = [
+  "Yes.",
+  "The strings come in one by one.",
+  "Good morning, everyone.",
+  "A single oboe holds the note until the whole hall has found it.",
+  "Thank you.",
+  "Your order has left the house and should be with you by noon.",
+  "Turn left at the bridge.",
+  "Nobody waited for the last player to find a chair; whoever was ready came in.",
+];
+const VOICES = ["af_heart", "am_michael", "bf_emma", "bm_george", "af_bella", "am_puck", "af_nicole", "bm_fable"];
+
+/** Run `size` clients: with `trial` under `run.policy`, else under the server's own policy. */
+export async function simulate(run: Run, size: number, trial: boolean, stop: AbortSignal): Promise<void> {
+  const trialOver = new AbortController();
+  stop.addEventListener("abort", () => trialOver.abort());
+  try {
+    if (trial) await startTrial(run, trialOver.signal);
+    const before = new Set(recent.value.map(({ id }) => id));
+    run.clients.value = Array<ClientState>(size).fill("waiting");
+    const started = performance.now();
+    await Promise.all(run.clients.value.map((_, n) => runClient(run, n, stop)));
+    const total_ms = performance.now() - started;
+    const end_s = now_s();
+    await waitForTick(({ t }) => t > end_s, stop); // the next tick has the last batches
+    const own = recent.value.filter(({ id, stage }) => !before.has(id) && stage === "vocoder");
+    run.batches = own.map(({ rows }) => rows.length);
+    run.total_ms.value = total_ms;
+  } finally {
+    trialOver.abort(); // closing the connection ends the trial
+    if (trial) await waitForTick(({ trial }) => trial === null, stop);
+  }
+}
+
+/** Activate the policy for as long as the connection stays open. */
+async function startTrial(run: Run, stop: AbortSignal): Promise<void> {
+  const trialEvents = events<TrialEvent>(await post("/v1/stats/trial", { policy: run.policy }, stop));
+  await trialEvents.next();
+  void keepTrial(run, trialEvents);
+}
+
+interface TrialEvent {
+  type: string;
+  reason?: string;
+}
+
+/** Keep the connection open; report a trial that the server ends early. */
+async function keepTrial(run: Run, trialEvents: AsyncGenerator<TrialEvent>): Promise<void> {
+  try {
+    for await (const { type, reason } of trialEvents)
+      if (type === "end") run.error.value = `The trial ended early: ${reason}.`;
+  } catch {
+    // This side closed the connection.
+  }
+}
+
+function runClient(run: Run, n: number, stop: AbortSignal): Promise<void> {
+  return new Promise((resume) => {
+    const address = new URL("/v1/audio/speech/stream", location.href);
+    address.protocol = address.protocol.replace("http", "ws");
+    const socket = new WebSocket(address, key.value ? ["realtime", `openai-insecure-api-key.${key.value}`] : []);
+    socket.binaryType = "arraybuffer";
+    const close = () => {
+      // Closing a socket while it connects makes the browser log an error.
+      if (socket.readyState === WebSocket.CONNECTING) socket.onopen = () => socket.close();
+      else socket.close();
+    };
+    stop.addEventListener("abort", close);
+    let sent = 0;
+    run.clips[n] = [];
+    const send = (message: object) => socket.readyState === WebSocket.OPEN && socket.send(JSON.stringify(message));
+    const request = () => {
+      send({ type: "input.text", text: TEXTS[n % TEXTS.length] });
+      send({ type: "input.done" });
+    };
+    socket.onopen = () => {
+      sent = performance.now();
+      send({ type: "session.config", voice: VOICES[n % VOICES.length], response_format: "pcm", word_timestamps: false });
+      request();
+    };
+    socket.onmessage = ({ data }: MessageEvent<ArrayBuffer | string>) => {
+      if (typeof data !== "string") {
+        if (run.clients.value[n] !== "receiving") {
+          run.first_ms.push(performance.now() - sent);
+          run.set(n, "receiving");
+        }
+        const piece = toFloats(new Uint8Array(data));
+        run.clips[n]!.push(piece);
+        run.speech_s += piece.length / RATE;
+        return;
+      }
+      const event = JSON.parse(data);
+      if (event.type === "error" && event.error.code === "queue_full") {
+        run.refused.add(n);
+        run.set(n, "refused");
+        setTimeout(request, RETRY_MS);
+      } else if (event.type === "error" || event.type === "audio.done") {
+        if (event.type === "error") run.error.value = event.error.message;
+        run.set(n, event.type === "error" ? "failed" : "done");
+        socket.close();
+      }
+    };
+    socket.onclose = () => {
+      stop.removeEventListener("abort", close);
+      if (run.clients.value[n] !== "done") run.set(n, "failed");
+      resume();
+    };
+  });
+}
+
+/** Mix the audio of all clients, normalised. */
+export function mix(run: Run): Float32Array {
+  const voices = run.clips.map((pieces) => pieces.flatMap((piece) => [...piece]));
+  const sum = new Float32Array(Math.max(...voices.map((voice) => voice.length)));
+  for (const voice of voices) voice.forEach((sample, n) => (sum[n]! += sample));
+  const loudest = sum.reduce((peak, sample) => Math.max(peak, Math.abs(sample)), 0.9);
+  return sum.map((sample) => (0.9 * sample) / loudest);
+}

@@ -1,0 +1,72 @@
+// One speech request: the request body, the link and the code snippets are made from this value.
+import { parseBlend, type VoiceWeight, writeBlend } from "./blend";
+
+export interface SpeechRequest {
+  text: string;
+  voice: VoiceWeight[];
+  style: string; // the voice whose prosody is used; "" = its own
+  speed: number;
+  pitch: number; // semitones
+  pitch_range: number;
+  energy: number; // decibels
+  emotion: string;
+}
+
+export type RequestBody = Record<string, string | number | boolean>;
+
+/** The limits of docs/speaking.md; a default value is left out of the request. */
+export const PROSODY = {
+  speed: { low: 0.25, high: 4, step: 0.05, default: 1 },
+  pitch: { low: -12, high: 12, step: 0.5, default: 0 },
+  pitch_range: { low: 0, high: 2, step: 0.05, default: 1 },
+  energy: { low: -3, high: 3, step: 0.5, default: 0 },
+} as const;
+export type ProsodyName = keyof typeof PROSODY;
+export const PROSODY_NAMES = Object.keys(PROSODY) as ProsodyName[];
+
+export const EMOTIONS = ["neutral", "calm", "happy", "excited", "sad", "angry", "serious", "gentle"];
+export const FORMATS = ["mp3", "opus", "aac", "flac", "wav", "pcm", "mulaw", "alaw"];
+
+export const DEFAULT_REQUEST: SpeechRequest = {
+  text: "All voices, one pass. Every listener hears the first word early, and nobody hears a gap.",
+  voice: [{ name: "af_heart", weight: 1 }],
+  style: "",
+  speed: 1,
+  pitch: 0,
+  pitch_range: 1,
+  energy: 0,
+  emotion: "neutral",
+};
+
+/** The body of the request, without default values. */
+export function requestBody(request: SpeechRequest): RequestBody {
+  const body: RequestBody = { input: request.text, voice: writeBlend(request.voice) };
+  if (request.style) body.style = request.style;
+  if (request.emotion !== "neutral") body.emotion = request.emotion;
+  for (const name of PROSODY_NAMES) if (request[name] !== PROSODY[name].default) body[name] = request[name];
+  return body;
+}
+
+/** The request as a URL fragment, which browsers do not send to servers. */
+export function requestLink(request: SpeechRequest): string {
+  const fields = Object.entries(requestBody(request)).map(([name, value]) => [name, String(value)]);
+  return `#speak?${new URLSearchParams(fields)}`;
+}
+
+/** The request of a link, with defaults for what is missing or invalid; null if the fragment holds none. */
+export function parseLink(fragment: string): SpeechRequest | null {
+  const [view, query] = fragment.replace(/^#/, "").split("?", 2);
+  if (view !== "speak" || query === undefined) return null;
+  const fields = new URLSearchParams(query);
+  const request = { ...DEFAULT_REQUEST, text: fields.get("input") ?? "", style: fields.get("style") ?? "" };
+  const voice = parseBlend(fields.get("voice") ?? "");
+  if (voice.length) request.voice = voice;
+  const emotion = fields.get("emotion") ?? "";
+  if (EMOTIONS.includes(emotion)) request.emotion = emotion;
+  for (const name of PROSODY_NAMES) {
+    const value = Number(fields.get(name) ?? Number.NaN);
+    const { low, high } = PROSODY[name];
+    if (value >= low && value <= high) request[name] = value;
+  }
+  return request;
+}

@@ -1,0 +1,123 @@
+// State of the Speak view: the current request, the clips made of requests, and the clip on screen.
+import { computed, signal } from "@preact/signals";
+import { MAX_VOICES, parseBlend, writeBlend } from "./blend";
+import { Clip, toFloats } from "./clip";
+import { player } from "./player";
+import { DEFAULT_REQUEST, parseLink, type SpeechRequest } from "./request";
+import { errorText, fetchVoices, post, type Voice } from "./server";
+import { synthesise } from "./synthesis";
+
+const MAX_CLIPS = 12; // in the history
+
+export const request = signal<SpeechRequest>(parseLink(location.hash) ?? DEFAULT_REQUEST);
+export const voices = signal<Voice[]>([]);
+export const shownClip = signal<Clip | null>(null);
+export const clips = signal<Clip[]>([]); // newest first
+export const errorMessage = signal("");
+export const busy = computed(() => shownClip.value?.pending.value ?? false);
+
+let running = new AbortController();
+const previews = new Map<string, Clip>();
+
+export function updateRequest(fields: Partial<SpeechRequest>): void {
+  request.value = { ...request.value, ...fields };
+}
+
+export async function loadVoices(): Promise<void> {
+  try {
+    const list = await fetchVoices();
+    voices.value = list.voices;
+    const voice = parseBlend(list.default_voice);
+    if (parseLink(location.hash) === null && voice.length) updateRequest({ voice });
+  } catch (error) {
+    errorMessage.value = errorText(error);
+  }
+}
+
+export function displayName(id: string): string {
+  return voices.value.find((voice) => voice.id === id)?.name.replace(/ \(.*/, "") ?? id;
+}
+
+/** Speak the current request and play it while it arrives. */
+export function speak(): void {
+  const clip = startClip(request.value);
+  shownClip.value = clip;
+  player.open(clip);
+}
+
+/** Start a request and return its clip. Cancels requests that are running, unless `parallel`. */
+export function startClip(wanted: SpeechRequest, parallel = false): Clip {
+  if (!parallel) stop();
+  errorMessage.value = "";
+  const clip = new Clip(wanted, writeBlend(wanted.voice));
+  clips.value = [clip, ...clips.value].slice(0, MAX_CLIPS);
+  void synthesise(wanted, clip, running.signal).then(() => {
+    if (clip.error.value) errorMessage.value = clip.error.value;
+  });
+  return clip;
+}
+
+/** Pause the player and cancel running requests on the server. */
+export function stop(): void {
+  running.abort();
+  running = new AbortController();
+  player.play(false);
+}
+
+export function replay(clip: Clip): void {
+  shownClip.value = clip;
+  player.open(clip);
+}
+
+export function selectVoice(name: string): void {
+  updateRequest({ voice: [{ name, weight: 1 }] });
+}
+
+export function addVoice(name: string): void {
+  const { voice } = request.value;
+  if (voice.length < MAX_VOICES && !voice.some((part) => part.name === name)) {
+    updateRequest({ voice: [...voice, { name, weight: 1 }] });
+  }
+}
+
+export function setWeight(name: string, weight: number): void {
+  updateRequest({ voice: request.value.voice.map((part) => (part.name === name ? { name, weight } : part)) });
+}
+
+export function removeVoice(name: string): void {
+  const voice = request.value.voice.filter((part) => part.name !== name);
+  if (voice.length) updateRequest({ voice });
+}
+
+const GREETINGS: Record<string, (name: string) => string> = {
+  es: (name) => `Hola, me llamo ${name}.`,
+  fr: (name) => `Bonjour, je m'appelle ${name}.`,
+  hi: () => "नमस्ते, आप कैसे हैं?",
+  it: (name) => `Ciao, mi chiamo ${name}.`,
+  ja: () => "こんにちは、はじめまして。",
+  "pt-br": (name) => `Olá, eu me chamo ${name}.`,
+  zh: () => "你好，很高兴认识你。",
+};
+
+/** Play a greeting in a voice; it is fetched once and kept. */
+export async function preview(voice: Voice): Promise<void> {
+  player.wake();
+  let clip = previews.get(voice.id);
+  if (!clip) {
+    errorMessage.value = "";
+    const name = displayName(voice.id);
+    const text = (GREETINGS[voice.language] ?? ((speaker: string) => `Hello, I am ${speaker}.`))(name);
+    clip = new Clip({ ...DEFAULT_REQUEST, text, voice: [{ name: voice.id, weight: 1 }] }, `${name}, preview`);
+    try {
+      const body = { input: text, voice: voice.id, response_format: "pcm", stream: false };
+      const response = await post("/v1/audio/speech", body);
+      clip.append(toFloats(new Uint8Array(await response.arrayBuffer())));
+      clip.end("whole");
+      previews.set(voice.id, clip);
+    } catch (error) {
+      errorMessage.value = errorText(error);
+      return;
+    }
+  }
+  player.open(clip);
+}
