@@ -378,7 +378,9 @@ def test_after_a_defect_in_the_scheduler_waiting_rows_fail_and_later_ones_are_se
         assert all(isinstance(end, ModelFailed) for end in ended)
         model.gate.set()
         assert np.array_equal((await batcher.speak(row(utterance(6), 9))).samples, alone(utterance(6)))
-        assert batcher.backlog_s == pytest.approx(0.0)
+        async with asyncio.timeout(60):  # the statistics follow the samples
+            while batcher.backlog_s > 1e-9:
+                await asyncio.sleep(0)
         await batcher.close()
 
     asyncio.run(run())

@@ -241,9 +241,9 @@ class Batcher:
             self._stats.failed(self.name, "failed")
             self._bisect(batch, value)
         elif isinstance(value, BothStages):
-            self._both_stages_done(batch, value, started_s)
+            await self._both_stages_done(batch, value, started_s)
         else:
-            self._stage_done(batch, value, self._clock() - started_s)
+            await self._stage_done(batch, value, self._clock() - started_s)
         self._stats.worker(self.name, self.worker.status)
 
     def _prefetch(self) -> None:
@@ -253,7 +253,7 @@ class Batcher:
         except Exception:  # noqa: BLE001 - as in `_run`
             self._reset()
 
-    def _stage_done(self, batch: Batch, values: Sequence[Any], took_s: float) -> None:
+    async def _stage_done(self, batch: Batch, values: Sequence[Any], took_s: float) -> None:
         """Pass the rows of a batch on: from the acoustic stage to the vocoder, from there to their callers."""
         rows = [self._rows.pop(job) for job in batch.jobs]
         if batch.key.stage == "vocoder":
@@ -265,23 +265,26 @@ class Batcher:
                     self.worker.forget([row.id])
                 else:
                     self._add(row, self._vocoder_job(row))
-        self._learn(batch, took_s)
+        await self._learn(batch, took_s)
 
-    def _both_stages_done(self, batch: Batch, value: BothStages, started_s: float) -> None:
+    async def _both_stages_done(self, batch: Batch, value: BothStages, started_s: float) -> None:
         """Deliver the rows of a call that ran both stages, and account for each stage."""
         rows = [self._rows.pop(job) for job in batch.jobs]
         for row, durations in zip(rows, value.durations, strict=True):
             row.durations, row.acoustic_s = durations, value.acoustic_s
         jobs = [self._vocoder_job(row) for row in rows]
         self._deliver(deque(zip(rows, value.samples, strict=True)), value.vocoder_s, batch.rows)
-        self._learn(batch, value.acoustic_s)
+        await self._learn(batch, value.acoustic_s)
         for job in jobs:
             job.arrived_s = started_s + value.acoustic_s
         vocoder = self.scheduler.fused_batch(jobs, self._clock())
         self._stats.started(self.name, vocoder, jobs[0].arrived_s)
-        self._learn(vocoder, value.vocoder_s)
+        await self._learn(vocoder, value.vocoder_s)
 
-    def _learn(self, batch: Batch, took_s: float) -> None:
+    async def _learn(self, batch: Batch, took_s: float) -> None:
+        """Update costs and statistics; if no row waits, after the callers have got their samples."""
+        if not self._rows:
+            await asyncio.sleep(0)
         self.scheduler.finished(batch, took_s, self._clock())
         self._stats.finished(self.name, batch, took_s, self.scheduler.cost_error(batch.key))
 
