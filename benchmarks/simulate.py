@@ -1,7 +1,7 @@
 """Run the real scheduler on a virtual clock: capacity of each policy, overload and fairness of `deadline`.
 
-python -m benchmarks.simulate                   about 10 minutes; writes benchmarks/results/policies-simulated.json
-python -m benchmarks.simulate --seconds 20     about 3 minutes, less exact
+python -m benchmarks.simulate                   5 minutes; writes benchmarks/results/policies-simulated.json
+python -m benchmarks.simulate --seconds 20     2 minutes, less exact
 
 A stream is good if its first audio comes within the target and its player never runs dry; a rejected one is not good.
 Capacity: the highest rate of new streams (Poisson) of which at least 99 % are good, without admission control.
@@ -14,6 +14,7 @@ import itertools
 import json
 import random
 from bisect import bisect_left
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf, sqrt
@@ -22,9 +23,9 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.progress import Progress
 from rich.table import Table
 
+from benchmarks.progress import progress
 from tutti.batching.cost import CostModel
 from tutti.batching.job import Batch, Job, Key, Priority, StageName
 from tutti.batching.layout import Features, RowSizes, SideBySide, row_sizes
@@ -340,10 +341,10 @@ def fairness(device: Device, rate: float, n: int) -> dict[str, float]:
 
 
 def print_table(console: Console, title: str, rows: Mapping[str, Mapping[str, float]]) -> None:
-    columns = list(dict.fromkeys(column for row in rows.values() for column in row))
-    table = Table("", *columns, title=title)
-    for name, row in rows.items():
-        table.add_row(name, *(f"{row[column]:.3g}" if column in row else "" for column in columns))
+    """Print named rows of one value for each device."""
+    table = Table("", *(device.name for device in DEVICES), title=title)
+    for name, values in rows.items():
+        table.add_row(name, *(f"{values[device.name]:.3g}" for device in DEVICES))
     console.print(table)
 
 
@@ -352,23 +353,21 @@ def main(
     out: Annotated[Path, typer.Option(help="Result file.")] = RESULTS,
 ) -> None:
     """Print capacity, overload and fairness, and write them to a file."""
-    capacities: dict[str, dict[str, float]] = {}
-    overloads: dict[str, dict[str, float]] = {}
-    shares: dict[str, dict[str, float]] = {}
-    console = Console()
-    with Progress(console=console, transient=True) as progress:
-        n_policies = {device.name: len(list(policies(device))) for device in DEVICES}
-        task = progress.add_task("simulating", total=sum(n_policies.values()) + 2 * len(DEVICES))
+    capacities: defaultdict[str, dict[str, float]] = defaultdict(dict)  # by policy, then by device
+    overloads: defaultdict[str, dict[str, float]] = defaultdict(dict)  # by measure, then by device
+    shares: defaultdict[str, dict[str, float]] = defaultdict(dict)
+    with progress(sum(len(list(policies(device))) + 2 for device in DEVICES)) as step:
         for device, unfair in zip(DEVICES, UNFAIR, strict=True):
             for name, policy, rows in policies(device):
-                progress.update(task, description=f"{device.name}: {name}")
-                capacities.setdefault(name, {})[device.name] = capacity(device, policy, rows, seconds)
-                progress.advance(task)
-            progress.update(task, description=f"{device.name}: overload and fairness")
-            overloads[device.name] = overload(device, 2 * capacities["deadline"][device.name], seconds)
-            progress.advance(task)
-            shares[device.name] = fairness(device, *unfair)
-            progress.advance(task)
+                step(f"{device.name}: {name}")
+                capacities[name][device.name] = capacity(device, policy, rows, seconds)
+            step(f"{device.name}: overload")
+            for name, value in overload(device, 2 * capacities["deadline"][device.name], seconds).items():
+                overloads[name][device.name] = value
+            step(f"{device.name}: fairness")
+            for name, value in fairness(device, *unfair).items():
+                shares[name][device.name] = value
+    console = Console()
     print_table(console, "capacity: streams per second, 99 % of them good", capacities)
     print_table(console, "overload: deadline at twice its capacity, with admission control", overloads)
     print_table(console, "fairness: nine callers beside a greedy one, and alone", shares)
