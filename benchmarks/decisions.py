@@ -1,10 +1,10 @@
-"""How long the scheduler thinks about one batch while thousands of jobs wait.
+"""Measure how long the scheduler takes to form one batch, and to admit one stream, while thousands of jobs wait.
 
-python -m benchmarks.decisions                  2,000 jobs, every policy, costs of an H200 and of two cores; two minutes
+python -m benchmarks.decisions                  2 minutes: 2,000 jobs, every policy, costs of an H200 and of two cores
 
-The line is always as long as at the start: whoever leaves is followed by somebody new, some late already, some bulk,
-every job of a stream of its own. The same decisions are made `--rounds` times. Their processor time is told as it was,
-and each decision at its best, since a machine that others use too interrupts any of them, but not the same each time.
+The queue keeps its length: every job that leaves is followed by a new one of a stream of its own; some are late, some
+are bulk. The same decisions are repeated `--rounds` times. The result is CPU time over all rounds and, for each
+decision, of its fastest round ("best"): other processes interrupt some decisions, but not the same ones each time.
 """
 
 import gc
@@ -12,6 +12,7 @@ import json
 import platform
 import random
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -21,23 +22,25 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from tutti.batching.job import Batch, Job, Key, Priority
+from tutti.batching.job import STAGES, Batch, Job, Key, Priority
 from tutti.batching.policies import Bypass, Deadline, Fifo, Policy, Window
 from tutti.batching.scheduler import Limits, Scheduler
 from tutti.engine.build import prior_costs
-from tutti.engine.monitor import STAGES
+from tutti.errors import QueueFull
 from tutti.model.choice import Choice
 from tutti.percentile import percentile
 
 RESULTS = Path(__file__).parent / "results"
 MODEL = "kokoro"
 THREADS = 2
-KINDS: tuple[Priority, ...] = ("first", *["next"] * 8, "bulk")
+PRIORITIES: tuple[Priority, ...] = ("first", *["next"] * 8, "bulk")  # drawn with equal chance
 POLICIES = ("deadline", "fifo", "window", "bypass")
 
 
 @dataclass(frozen=True, slots=True)
 class Device:
+    """Costs and limits of one device."""
+
     choice: Choice
     max_rows: int
     cap_s: float
@@ -59,57 +62,73 @@ DEVICES = {
 
 
 @dataclass
-class Line:
-    """A scheduler with many who wait, and a clock that only the batches move."""
+class SteadyLoad:
+    """A scheduler with a queue of constant length, on a clock that only batches move."""
 
     scheduler: Scheduler
     rng: random.Random
     now: float = 0.0
-    n: int = 0
+    n_streams: int = 0
 
-    def grow(self, jobs: int) -> None:
+    def add(self, jobs: int) -> None:
         for _ in range(jobs):
-            self.n += 1
+            self.n_streams += 1
             key = Key(MODEL, self.rng.choice(STAGES))
-            due_s = self.now + self.rng.uniform(-0.5, 8.0)
+            deadline_s = self.now + self.rng.uniform(-0.5, 8.0)
             later_s = 0.02 if key.stage == "acoustic" else 0.0
             size = self.rng.randint(20, 500)
-            job = Job(key, self.n, self.rng.choice(KINDS), size, due_s, later_s, arrived_s=self.now)
+            job = Job(key, self.n_streams, self.rng.choice(PRIORITIES), size, deadline_s, later_s, arrived_s=self.now)
             self.scheduler.add(job, self.now)
 
-    def ran(self, batch: Batch) -> None:
-        """It took as long as was thought, and others came in the meantime."""
+    def finish(self, batch: Batch) -> None:
+        """End a batch after its predicted time, and replace its jobs."""
         self.now += batch.predicted_s
         self.scheduler.finished(batch, batch.predicted_s, self.now)
-        self.grow(batch.rows)
+        self.add(batch.rows)
 
 
-def thoughts(scheduler: Scheduler, jobs: int, decisions: int) -> list[tuple[float, int]]:
-    """Processor seconds of every decision, and the rows of its batch. The same decisions each time."""
-    line = Line(scheduler, random.Random(1))
-    line.grow(jobs)
+def measure(scheduler: Scheduler, jobs: int, decisions: int) -> list[tuple[float, int]]:
+    """CPU seconds of every decision, and the rows of its batch. The same decisions each time."""
+    load = SteadyLoad(scheduler, random.Random(1))
+    load.add(jobs)
     gc.collect()
     gc.freeze()
-    found: list[tuple[float, int]] = []
-    while len(found) < decisions:
+    measured: list[tuple[float, int]] = []
+    while len(measured) < decisions:
         batches = []
-        for decide in (scheduler.next_batch, scheduler.next_batch_ahead):
-            began_s = time.process_time()
-            batch = decide(line.now)
-            took_s = time.process_time() - began_s
+        for prefetch in (False, True):
+            started_s = time.process_time()
+            batch = scheduler.next_batch(load.now, prefetch=prefetch)
+            took_s = time.process_time() - started_s
             if batch is not None:
                 batches.append(batch)
-                found.append((took_s, batch.rows))
+                measured.append((took_s, batch.rows))
         for batch in batches:
-            line.ran(batch)
+            load.finish(batch)
     gc.unfreeze()
-    return found
+    return measured
 
 
-def summed_up(rounds: list[list[tuple[float, int]]]) -> dict[str, float]:
-    """Milliseconds: of all rounds, and of each decision's best."""
-    measured = sorted(1e3 * took_s for of_round in rounds for took_s, _ in of_round)
-    best = sorted(1e3 * min(took_s for took_s, _ in same) for same in zip(*rounds, strict=True))
+def measure_admission(scheduler: Scheduler, jobs: int, streams: int) -> list[tuple[float, int]]:
+    """CPU seconds to accept or reject a new stream; 1 for its one row."""
+    SteadyLoad(scheduler, random.Random(1)).add(jobs)
+    gc.collect()
+    gc.freeze()
+    measured = []
+    for n in range(streams):
+        job = Job(Key(MODEL, "acoustic"), -n, "first", 60, deadline_s=0.01 * n, later_s=0.02)
+        started_s = time.process_time()
+        with suppress(QueueFull):
+            scheduler.admit(job, 0.0)
+        measured.append((time.process_time() - started_s, 1))
+    gc.unfreeze()
+    return measured
+
+
+def summary(rounds: list[list[tuple[float, int]]]) -> dict[str, float]:
+    """Milliseconds over all rounds, and of the fastest round of each decision."""
+    measured = sorted(1e3 * took_s for decisions in rounds for took_s, _ in decisions)
+    best = sorted(1e3 * min(took_s for took_s, _ in repeated) for repeated in zip(*rounds, strict=True))
     rows = [rows for _, rows in rounds[0]]
     return {
         "rows": sum(rows) / len(rows),
@@ -123,22 +142,27 @@ def summed_up(rounds: list[list[tuple[float, int]]]) -> dict[str, float]:
 
 
 def main(
-    jobs: Annotated[int, typer.Option(help="who wait")] = 2000,
-    decisions: Annotated[int, typer.Option(help="in a round")] = 1000,
-    rounds: Annotated[int, typer.Option()] = 7,
-    policies: Annotated[str, typer.Option(help="separated by commas")] = ",".join(POLICIES),
+    jobs: Annotated[int, typer.Option(help="Jobs that wait.")] = 2000,
+    decisions: Annotated[int, typer.Option(help="Decisions in a round.")] = 1000,
+    rounds: Annotated[int, typer.Option(help="Repetitions of the same decisions.")] = 7,
+    policies: Annotated[str, typer.Option(help="Names, separated by commas.")] = ",".join(POLICIES),
+    out: Annotated[Path, typer.Option(help="Folder of the result file.")] = RESULTS,
 ) -> None:
-    found: dict[str, dict[str, float]] = {}
+    """Print the time of a decision under each policy, and write it to a file."""
+    results: dict[str, dict[str, float]] = {}
     cases = [(device, policy) for device in DEVICES for policy in policies.split(",")]
     for device, policy in track(cases, "deciding", transient=True):
-        same = [thoughts(DEVICES[device].scheduler(policy, jobs), jobs, decisions) for _ in range(rounds)]
-        found[f"{device}, {policy}"] = summed_up(same)
-    table = Table("costs, policy", *next(iter(found.values())), title=f"one decision among {jobs} jobs, ms")
-    for name, values in found.items():
+        repeated = [measure(DEVICES[device].scheduler(policy, jobs), jobs, decisions) for _ in range(rounds)]
+        results[f"{device}, {policy}"] = summary(repeated)
+    for device in DEVICES:
+        repeated = [measure_admission(DEVICES[device].scheduler("deadline", jobs), jobs, 100) for _ in range(rounds)]
+        results[f"{device}, admission"] = summary(repeated)
+    table = Table("costs, policy", *next(iter(results.values())), title=f"one decision among {jobs} jobs, ms")
+    for name, values in results.items():
         table.add_row(name, *(f"{value:.2f}" for value in values.values()))
     Console().print(table)
-    told = {"jobs": jobs, "decisions": decisions, "rounds": rounds, "ms": found}
-    (RESULTS / f"decisions-{platform.machine()}.json").write_text(json.dumps(told, indent=1) + "\n")
+    report = {"jobs": jobs, "decisions": decisions, "rounds": rounds, "ms": results}
+    (out / f"decisions-{platform.machine()}.json").write_text(json.dumps(report, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -1,13 +1,13 @@
-"""Which policy serves the most listeners well: the real model under open load, all policies in one run.
+"""Measure how many listeners each policy serves well: the real model under open load.
 
-python -m benchmarks.policies                                      this processor; about half an hour
-python -m benchmarks.policies --rates 0,0.03 --target-ms 4000       two cores of a slow machine
-python -m benchmarks.policies --weights parts --compile full        one CUDA device; parts as of benchmarks.gpu export
+python -m benchmarks.policies                                      30 minutes on a CPU
+python -m benchmarks.policies --rates 0,0.03 --target-ms 4000      10 minutes on two slow cores
+python -m benchmarks.policies --weights parts --compile full       a CUDA device; parts as of benchmarks.gpu export
 
-Listeners come at random (Poisson), each asks for a text and plays it as it comes. A stream is good if its first audio
-comes within the target and its player never runs dry; one that is turned away is not good. The same listeners come to
-every policy; `window` and `bypass` wait 50 ms for 4 rows. Needs no more than the model's own libraries, so that it runs
-wherever the model does.
+Listeners arrive at random (Poisson); each requests a text and plays it as it arrives. A stream is good if its first
+audio comes within the target and its player never runs dry; a rejected one is not good. Every policy gets the same
+listeners; `window` and `bypass` wait 50 ms for 4 rows. Needs only the libraries of the model, so that it runs wherever
+the model does.
 """
 
 import argparse
@@ -28,6 +28,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
+from benchmarks.progress import progress
 from tutti.engine.build import CHECKPOINT, assemble
 from tutti.engine.engine import Engine
 from tutti.errors import QueueFull, TuttiError
@@ -43,13 +44,13 @@ from tutti.worker.process import ProcessWorker
 HERE = Path(__file__).parent
 PHONEMES = json.loads((HERE / "data" / "phonemes.json").read_text(encoding="utf-8"))
 POLICIES = ("window", "bypass", "fifo", "deadline")
-GOOD = 0.99
+GOOD = 0.99  # share of good streams up to which a rate counts as served
 PHONEMES_PER_S = 13
-LATE_S = 0.002  # a player has at least this much in its hands
+BUFFER_S = 0.002  # audio that every player buffers: a shorter gap is not heard
 
 
-class Prepared:
-    """A reader that has read already: a text names sentences by number, "7:4 12" is four words of one and another."""
+class PhonemeFrontend:
+    """A text front end without G2P: a text is a list of sentence numbers; "7:4 12" is four words of 7, and 12."""
 
     async def start(self) -> None:
         pass
@@ -57,109 +58,105 @@ class Prepared:
     async def close(self) -> None:
         pass
 
-    async def chunks(self, text: str, code: str, *own: object) -> AsyncIterator[Chunk]:
-        for chunk in chunked(text):
+    async def chunks(self, text: str, code: str, *_: object) -> AsyncIterator[Chunk]:
+        for chunk in phoneme_chunks(text):
             yield chunk
 
 
-def chunked(text: str) -> Iterator[Chunk]:
-    """As the front end would cut it."""
-    return Chunker().chunks((Pronunciation(words), 0.0) for words in map(_words, text.split(), _places(text)))
+def phoneme_chunks(text: str) -> Iterator[Chunk]:
+    """The chunks of a list of sentence numbers, as the chunker packs them."""
+    matches = re.finditer(r"\S+", text)
+    return Chunker().chunks((Pronunciation(_words(match[0], match.span())), 0.0) for match in matches)
 
 
-def _words(name: str, span: Span) -> tuple[PhonemeWord, ...]:
-    number, _, n_words = name.partition(":")
-    found = PHONEMES[int(number)].split()[: int(n_words) if n_words else None]
-    return tuple(PhonemeWord(one, span, after=". " if i + 1 == len(found) else " ") for i, one in enumerate(found))
+def _words(sentence: str, span: Span) -> tuple[PhonemeWord, ...]:
+    number, _, n_words = sentence.partition(":")
+    words = PHONEMES[int(number)].split()[: int(n_words) if n_words else None]
+    return tuple(PhonemeWord(word, span, after=". " if i + 1 == len(words) else " ") for i, word in enumerate(words))
 
 
-def _places(text: str) -> list[Span]:
-    return [match.span() for match in re.finditer(r"\S+", text)]
-
-
-def said(seconds: float, salt: int) -> str:
-    """Real phonemes that last about so long."""
-    wanted = max(4, round(seconds * PHONEMES_PER_S))
-    found = ""
+def phonemes_lasting(seconds: float, start: int) -> str:
+    """About so many seconds of real phonemes, from this sentence on."""
+    n = max(4, round(seconds * PHONEMES_PER_S))
+    phonemes = ""
     for i in range(len(PHONEMES)):
-        found += PHONEMES[(salt + i) % len(PHONEMES)] + " "
-        if len(found) >= wanted:
+        phonemes += PHONEMES[(start + i) % len(PHONEMES)] + " "
+        if len(phonemes) >= n:
             break
-    return found[: min(wanted, 500)].strip() or found[:4]
+    return phonemes[: min(n, 500)].strip() or phonemes[:4]
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
+class StreamResult:
     """How one stream went for its listener."""
 
     refused: bool
     failed: bool
     first_s: float
-    gap_s: float  # the longest silence in mid-speech
+    gap_s: float  # the longest silence after the first audio
     audio_s: float
 
     def good(self, target_s: float) -> bool:
         return not (self.refused or self.failed or self.gap_s) and self.first_s <= target_s
 
 
-async def listen(
-    engine: Engine, text: str, *, whole: bool = False, came: Callable[[float], None] = lambda _audio_s: None
-) -> Heard:
-    """A player: starts at the first audio, notes how long it ran dry; `came` is told of each piece."""
-    asked_s = time.monotonic()
-    first_s, dry_s, gap_s, audio_s = 0.0, 0.0, 0.0, 0.0
+async def play(
+    engine: Engine, text: str, *, whole: bool = False, on_audio: Callable[[float], None] = lambda _audio_s: None
+) -> StreamResult:
+    """Request a text and play it from the first audio on; `on_audio` gets the seconds of each part."""
+    requested_s = time.monotonic()
+    first_s, plays_until_s, gap_s, audio_s = 0.0, 0.0, 0.0, 0.0
     try:
         async for speech in engine.stream(text, SpeechParams("af_heart"), delivery="whole" if whole else "live"):
             now = time.monotonic()
             if not first_s:
-                first_s, dry_s = now - asked_s, now
-            elif now > dry_s + LATE_S:
-                gap_s, dry_s = max(gap_s, now - dry_s), now
-            dry_s += speech.duration_s
+                first_s, plays_until_s = now - requested_s, now
+            elif now > plays_until_s + BUFFER_S:
+                gap_s, plays_until_s = max(gap_s, now - plays_until_s), now
+            plays_until_s += speech.duration_s
             audio_s += speech.duration_s
-            came(speech.duration_s)
+            on_audio(speech.duration_s)
     except QueueFull:
-        return Heard(True, False, 0.0, 0.0, 0.0)
+        return StreamResult(True, False, 0.0, 0.0, 0.0)
     except TuttiError:
-        return Heard(False, True, 0.0, 0.0, 0.0)
-    return Heard(False, False, first_s, gap_s, audio_s)
+        return StreamResult(False, True, 0.0, 0.0, 0.0)
+    return StreamResult(False, False, first_s, gap_s, audio_s)
 
 
-def texts(seed: int) -> Iterator[str]:
-    """What people ask for, without end: an opening of some words, then sentences; most are short, some are long."""
+def random_texts(seed: int) -> Iterator[str]:
+    """Endless texts: some words of a first sentence, then up to four sentences; most are short."""
     rng = random.Random(seed)
-    opening = (3, 4, 6, 8, None)
+    first_words = (3, 4, 6, 8, None)
     while True:
         first, *rest = (rng.randrange(len(PHONEMES)) for _ in range(1 + rng.choice((0, 1, 1, 2, 4))))
-        n_words = rng.choice(opening)
+        n_words = rng.choice(first_words)
         yield " ".join((f"{first}:{n_words}" if n_words else f"{first}", *map(str, rest)))
 
 
-async def offered(engine: Engine, rate: float, seconds: float, seed: int) -> list[Heard]:
-    """Listeners at this rate for so long, and how it went for each of them; rate 0: one after the other."""
+async def open_load(engine: Engine, rate: float, seconds: float, seed: int) -> list[StreamResult]:
+    """Let listeners arrive at this rate for so long; rate 0: one after the other."""
     rng = random.Random(seed)
     if not rate:
-        heard, until_s = [], time.monotonic() + seconds
-        for text in texts(seed):
-            heard.append(await listen(engine, text))
+        results, until_s = [], time.monotonic() + seconds
+        for text in random_texts(seed):
+            results.append(await play(engine, text))
             if time.monotonic() > until_s:
                 break
-        return heard
-    asked = islice(texts(seed), max(4, round(rate * seconds)))
+        return results
     started_s, at_s, tasks = time.monotonic(), 0.0, []
-    for text in asked:
+    for text in islice(random_texts(seed), max(4, round(rate * seconds))):
         at_s += rng.expovariate(rate)
         await asyncio.sleep(max(0.0, started_s + at_s - time.monotonic()))
-        tasks.append(asyncio.create_task(listen(engine, text)))
+        tasks.append(asyncio.create_task(play(engine, text)))
     return list(await asyncio.gather(*tasks))
 
 
-def one(path: Path, choice: Choice, threads: int) -> Mapping[str, Model]:
+def load_models(path: Path, choice: Choice, threads: int) -> Mapping[str, Model]:
     return {CHECKPOINT: load(path, choice, threads)}
 
 
-class Lent:
-    """A worker that others use too: it is started and closed by its owner."""
+class SharedWorker:
+    """A worker that several engines use in turn: its owner starts and closes it."""
 
     def __init__(self, worker: Worker) -> None:
         self._worker = worker
@@ -174,8 +171,9 @@ class Lent:
         pass
 
 
-def open_with(policy: str, worker: Worker, choice: Choice, args: argparse.Namespace) -> Engine:
-    rules = SimpleNamespace(
+def engine_with(policy: str, worker: Worker, choice: Choice, args: argparse.Namespace) -> Engine:
+    """An engine with this policy around a worker that runs already."""
+    settings = SimpleNamespace(
         policy=policy,
         batching=True,
         max_batch_size=4 if policy in ("window", "bypass") else None,
@@ -191,45 +189,55 @@ def open_with(policy: str, worker: Worker, choice: Choice, args: argparse.Namesp
         lexicon=None,
         voice="af_heart",
     )
-    lent = cast(Worker, Lent(worker))
-    voices = Voices(args.voices)
-    return assemble([lent], {CHECKPOINT: choice}, voices, Prepared(), rules, capped=True, cost_file=args.costs)  # type: ignore[arg-type]
+    shared = cast(Worker, SharedWorker(worker))
+    voices, frontend = Voices(args.voices), PhonemeFrontend()
+    return assemble([shared], {CHECKPOINT: choice}, voices, frontend, settings, capped=True, cost_file=args.cost_file)  # type: ignore[arg-type]
 
 
-async def measured(policy: str, worker: Worker, choice: Choice, args: argparse.Namespace) -> list[dict[str, Any]]:
-    """One policy at rising rates, until it has failed twice."""
-    found: list[dict[str, Any]] = []
-    async with open_with(policy, worker, choice, args) as engine:
+async def measure_policy(
+    policy: str, worker: Worker, choice: Choice, args: argparse.Namespace, step: Callable[[str], None]
+) -> list[dict[str, Any]]:
+    """One policy at rising rates, until two in a row were served badly."""
+    rows: list[dict[str, Any]] = []
+    async with engine_with(policy, worker, choice, args) as engine:
         target_s = engine.pacing.target_s
-        for rate in args.rates:
+        for n, rate in enumerate(args.rates):
+            step(f"{policy} at {rate:g}/s")
             engine.batch_stats.reset()
-            heard = await offered(engine, rate, args.seconds, args.seed)
-            first = sorted(one.first_s for one in heard if one.first_s)
-            done = engine.stats()["performance"]
-            row = {
-                "policy": policy,
-                "rate": rate,
-                "streams": len(heard),
-                "good": sum(one.good(target_s) for one in heard) / len(heard),
-                "refused": sum(one.refused for one in heard),
-                "failed": sum(one.failed for one in heard),
-                "dry": sum(one.gap_s > 0 for one in heard),
-                "longest_gap_s": max(one.gap_s for one in heard),
-                "first_p50_s": statistics.median(first) if first else None,
-                "first_p95_s": first[int(0.95 * (len(first) - 1))] if first else None,
-                "audio_s": sum(one.audio_s for one in heard),
-                "rows_a_batch": done["avg_batch_size"],
-                "padding": done["padding_ratio"],
-            }
-            found.append(row)
-            print(line(row), flush=True)
-            poor = [row["good"] < GOOD - 0.1 for row in found]
-            if all(poor[-2:]) and (len(poor) > 1 or not rate):
+            results = await open_load(engine, rate, args.seconds, args.seed)
+            rows.append(summary(policy, rate, results, target_s, engine))
+            print(format_row(rows[-1]), flush=True)
+            is_bad = [row["good"] < GOOD - 0.1 for row in rows]
+            if all(is_bad[-2:]) and (len(is_bad) > 1 or not rate):
+                for _ in args.rates[n + 1 :]:
+                    step(f"{policy}: other rates skipped")
                 break
-    return found
+    return rows
 
 
-def line(row: Mapping[str, Any]) -> str:
+def summary(
+    policy: str, rate: float, results: Sequence[StreamResult], target_s: float, engine: Engine
+) -> dict[str, Any]:
+    first = sorted(result.first_s for result in results if result.first_s)
+    stats = engine.stats()["performance"]
+    return {
+        "policy": policy,
+        "rate": rate,
+        "streams": len(results),
+        "good": sum(result.good(target_s) for result in results) / len(results),
+        "refused": sum(result.refused for result in results),
+        "failed": sum(result.failed for result in results),
+        "dry": sum(result.gap_s > 0 for result in results),
+        "longest_gap_s": max(result.gap_s for result in results),
+        "first_p50_s": statistics.median(first) if first else None,
+        "first_p95_s": first[int(0.95 * (len(first) - 1))] if first else None,
+        "audio_s": sum(result.audio_s for result in results),
+        "rows_a_batch": stats["avg_batch_size"],
+        "padding": stats["padding_ratio"],
+    }
+
+
+def format_row(row: Mapping[str, Any]) -> str:
     first = "-" if row["first_p95_s"] is None else f"{1000 * row['first_p50_s']:.0f}/{1000 * row['first_p95_s']:.0f} ms"
     dry = f"{row['dry']:4d} dry ({row['longest_gap_s']:.2f} s)"
     return (
@@ -239,7 +247,7 @@ def line(row: Mapping[str, Any]) -> str:
 
 
 def capacity(rows: Sequence[Mapping[str, Any]]) -> float | None:
-    """The highest rate of those tried at which 99 % were good, with everything below it good too; none if none was."""
+    """The highest rate up to which 99 % of the streams were good at every rate; none if at no rate."""
     best = None
     for row in rows:
         if row["good"] < GOOD:
@@ -248,14 +256,14 @@ def capacity(rows: Sequence[Mapping[str, Any]]) -> float | None:
     return best
 
 
-def plot(found: Mapping[str, Sequence[Mapping[str, Any]]], to: Path, title: str) -> None:
+def plot(rows_by_policy: Mapping[str, Sequence[Mapping[str, Any]]], to: Path, title: str) -> None:
     import matplotlib as mpl
 
     mpl.use("Agg")
     from matplotlib import pyplot as plt
 
     figure, axes = plt.subplots(figsize=(7, 4))
-    for policy, rows in found.items():
+    for policy, rows in rows_by_policy.items():
         axes.plot([row["rate"] for row in rows], [row["rate"] * row["good"] for row in rows], marker="o", label=policy)
     axes.set_xlabel("streams offered each second")
     axes.set_ylabel("good streams each second")
@@ -266,23 +274,21 @@ def plot(found: Mapping[str, Sequence[Mapping[str, Any]]], to: Path, title: str)
     figure.savefig(to)
 
 
-async def compared(worker: Worker, choice: Choice, args: argparse.Namespace) -> dict[str, list[dict[str, Any]]]:
+async def measure_policies(worker: Worker, choice: Choice, args: argparse.Namespace) -> dict[str, list[dict[str, Any]]]:
     """All policies, one after the other, on the same worker."""
-    return {policy: await measured(policy, worker, choice, args) for policy in args.policies.split(",")}
+    names = args.policies.split(",")
+    with progress(len(names) * len(args.rates)) as step:
+        return {name: await measure_policy(name, worker, choice, args, step) for name in names}
 
 
-def worker_for(path: Path, choice: Choice, args: argparse.Namespace) -> ProcessWorker:
-    return ProcessWorker(partial(one, path, choice, args.threads))
-
-
-def arguments(about: str | None) -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--weights", type=Path, help="model.onnx, or the folder of its parts; none = of the settings")
-    parser.add_argument("--voices", type=Path)
+def make_parser(description: str | None) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--weights", type=Path, help="model.onnx, or a folder of parts; default: of the settings")
+    parser.add_argument("--voices", type=Path, help="folder; default: beside the weights")
     parser.add_argument("--policies", default=",".join(POLICIES))
-    parser.add_argument("--rates", default="0.1,0.2,0.3,0.4,0.5,0.6")
-    parser.add_argument("--seconds", type=float, default=60.0)
-    parser.add_argument("--target-ms", type=float, default=None)
+    parser.add_argument("--rates", default="0.1,0.2,0.3,0.4,0.5,0.6", help="streams per second; 0: in turn")
+    parser.add_argument("--seconds", type=float, default=60.0, help="of arrivals at each rate")
+    parser.add_argument("--target-ms", type=float, help="to the first audio")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--backend", default="auto")
     parser.add_argument("--compile", default="off")
@@ -291,13 +297,13 @@ def arguments(about: str | None) -> argparse.ArgumentParser:
     return parser
 
 
-def parsed(parser: argparse.ArgumentParser) -> tuple[argparse.Namespace, Path, Choice]:
-    """What was asked for, the model file, and who runs it."""
+def parse_arguments(parser: argparse.ArgumentParser) -> tuple[argparse.Namespace, Path, Choice]:
+    """The options, the model file, and the backend that runs it."""
     args = parser.parse_args()
     args.rates = [float(rate) for rate in args.rates.split(",") if rate]
     args.out.mkdir(parents=True, exist_ok=True)
     choice = choose(args.backend, "auto", "auto", args.compile)
-    args.costs = Path(tempfile.mkdtemp()) / "costs.json"  # the same for every policy, of this run alone
+    args.cost_file = Path(tempfile.mkdtemp()) / "costs.json"  # shared by the policies of this run
     path = args.weights
     if path is None:
         from tutti import settings
@@ -307,36 +313,38 @@ def parsed(parser: argparse.ArgumentParser) -> tuple[argparse.Namespace, Path, C
         args.voices = args.voices or home / "voices"
         path = Store(home).path(MODELS[choice.weights])
     elif path.is_dir():
-        from benchmarks.gpu import joined
+        from benchmarks.gpu import join_parts
 
         args.voices = args.voices or path
-        path = joined(path)
+        path = join_parts(path)
     return args, path, choice
 
 
-def kept(found: Mapping[str, Sequence[Mapping[str, Any]]], choice: Choice, args: argparse.Namespace) -> None:
-    """The capacities in one line, and everything as JSON and as a picture."""
-    best = {policy: capacity(rows) for policy, rows in found.items()}
-    print("\nstreams a second at 99 % good: " + ", ".join(f"{policy} {rate}" for policy, rate in best.items()))
+def save_report(
+    rows_by_policy: Mapping[str, Sequence[Mapping[str, Any]]], choice: Choice, args: argparse.Namespace
+) -> None:
+    """Print the capacities, write everything as JSON, and plot it if matplotlib is installed."""
+    capacities = {policy: capacity(rows) for policy, rows in rows_by_policy.items()}
+    print("\nstreams per second, 99 % good: " + ", ".join(f"{policy} {rate}" for policy, rate in capacities.items()))
     path = args.out / f"policies-{choice.device}-{platform.machine()}.json"
-    report = {"choice": asdict(choice), "capacity": best, "seconds": args.seconds, "runs": found}
+    report = {"choice": asdict(choice), "capacity": capacities, "seconds": args.seconds, "runs": rows_by_policy}
     path.write_text(json.dumps(report, indent=1) + "\n")
     if find_spec("matplotlib"):
-        plot(found, path.with_suffix(".svg"), f"goodput by policy, {choice.device}")
+        plot(rows_by_policy, path.with_suffix(".svg"), f"goodput by policy, {choice.device}")
 
 
 def main() -> None:
-    args, path, choice = parsed(arguments(__doc__))
+    args, path, choice = parse_arguments(make_parser(__doc__))
 
     async def run() -> dict[str, list[dict[str, Any]]]:
-        worker = worker_for(path, choice, args)
+        worker = ProcessWorker(partial(load_models, path, choice, args.threads))
         await worker.start()
         try:
-            return await compared(worker, choice, args)
+            return await measure_policies(worker, choice, args)
         finally:
             await worker.close()
 
-    kept(asyncio.run(run()), choice, args)
+    save_report(asyncio.run(run()), choice, args)
 
 
 if __name__ == "__main__":

@@ -1,10 +1,12 @@
-"""The real scheduler on a virtual clock: how many streams each policy serves well, on devices made of two numbers.
+"""Run the real scheduler on a virtual clock: capacity of each policy, overload and fairness of `deadline`.
 
-python -m benchmarks.simulate                   a table, and benchmarks/results/policies-simulated.json; some minutes
-python -m benchmarks.simulate --seconds 30     rougher and quicker
+python -m benchmarks.simulate                   5 minutes; writes benchmarks/results/policies-simulated.json
+python -m benchmarks.simulate --seconds 20     2 minutes, less exact
 
-A stream is good if its first audio comes within the target and its player never runs dry. Capacity is the highest rate
-of new streams (Poisson) of which at least 99 % are good; a stream turned away at the door is not good.
+A stream is good if its first audio comes within the target and its player never runs dry; a rejected one is not good.
+Capacity: the highest rate of new streams (Poisson) of which at least 99 % are good, without admission control.
+Overload: `deadline` with admission control at twice its capacity.
+Fairness: one caller sends nine tenths of the streams, more than the device can serve; the nine others share the rest.
 """
 
 import heapq
@@ -12,7 +14,8 @@ import itertools
 import json
 import random
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf, sqrt
 from pathlib import Path
@@ -22,6 +25,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.progress import progress
 from tutti.batching.cost import CostModel
 from tutti.batching.job import Batch, Job, Key, Priority, StageName
 from tutti.batching.layout import Features, RowSizes, SideBySide, row_sizes
@@ -32,9 +36,9 @@ from tutti.errors import QueueFull
 RESULTS = Path(__file__).parent / "results" / "policies-simulated.json"
 TOKENS_PER_S, FRAMES_PER_S = 15, 40  # of audio
 MODEL = "kokoro"
-AHEAD = 2  # chunks made before the listener needs them
-BYPASS_CHUNKS = 2
-PART: dict[StageName, float] = {"acoustic": 0.3, "vocoder": 0.7}  # of the cost of a row
+AHEAD = 2  # chunks of a stream on their way at once
+FIRST_CHUNKS = 2  # chunks of a stream that count as first
+PART: dict[StageName, float] = {"acoustic": 0.3, "vocoder": 0.7}  # share of the cost of a row
 PER_S: dict[StageName, int] = {"acoustic": TOKENS_PER_S, "vocoder": FRAMES_PER_S}
 
 
@@ -50,8 +54,8 @@ class Padded:
     rows: tuple[int, ...] = ()
 
     def _rows(self, n: int) -> int:
-        place = bisect_left(self.rows, n)
-        return self.rows[place] if place < len(self.rows) else n
+        i = bisect_left(self.rows, n)
+        return self.rows[i] if i < len(self.rows) else n
 
     def in_memory(self, rows: RowSizes) -> int:
         return self._rows(rows.n_rows) * self.fit(rows.longest)
@@ -72,7 +76,7 @@ class Padded:
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """Seconds of a batch = both stages' parts of (base + slope * seconds of audio, padding included)."""
+    """A device described by two numbers: each stage takes its part of base + slope * seconds of audio with padding."""
 
     name: str
     base_s: float
@@ -86,7 +90,7 @@ class Device:
         return PART[stage] * (self.base_s + self.per_audio_s * audio / PER_S[stage])
 
     def cost(self, key: Key) -> CostModel:
-        """A cost that saw a warm-up sweep on this device."""
+        """The cost model after a warm-up sweep on this device."""
         cost = CostModel(SideBySide(self.lanes) if self.lanes else Padded(), (0.01, 0.0, 1e-5, 1e-5))
         sweep = [[PER_S[key.stage] * s] * rows for s in (1, 3, 10) for rows in (1, 2, 4, 8)]
         cost.seed((sizes, self.seconds(key.stage, sizes)) for sizes in sweep)
@@ -98,22 +102,24 @@ DEVICES = (
     Device("slow GPU, 40 + 4", 0.040, 0.004, 0.2),
     Device("CPU, 80 + 60", 0.080, 0.060, 1.5, lanes=1, max_rows=8),
 )
+UNFAIR = ((100.0, 6000), (20.0, 4000), (2.0, 3000))  # for each device: streams per second, streams; 2-3 x its capacity
+SETTLED_S = 20.0  # until the fair shares know how much each caller uses
 
 
 @dataclass(slots=True, eq=False)
 class Stream:
-    """One listener: what was asked for, and how it went."""
+    """One request and its listener: what it asks for, and how it went."""
 
     number: int
     arrived_s: float
-    chunks: list[float]  # seconds of audio
+    chunks: list[float]  # seconds of audio of each
     priority: Priority = "first"
     caller: str = ""
     rejected: bool = False
-    first_s: float | None = None  # when audio began
-    made: int = 0
+    first_s: float | None = None  # when the first audio came
+    made: int = 0  # chunks so far
     plays_until_s: float = 0.0
-    dry_s: float = 0.0  # silence in the middle
+    dry_s: float = 0.0  # silence after the first audio
     done_s: float = inf
 
     @property
@@ -124,20 +130,21 @@ class Stream:
         return not self.rejected and self.done_s < inf and self.wait_s <= target_s and self.dry_s <= 1e-9
 
 
-def speech(rng: random.Random) -> list[float]:
-    """Chunks of one text: a short one to begin with, a geometric number of longer ones."""
+def random_chunks(rng: random.Random) -> list[float]:
+    """Chunks of one text in seconds: a short first one, then a geometric number of longer ones."""
     chunks = [rng.uniform(1.5, 3.5)]
     while rng.random() < 0.75:
         chunks.append(rng.uniform(3.0, 10.0))
     return chunks
 
 
-AUDIO_S = 2.5 + 3 * 6.5  # the mean of these
+AUDIO_S = 2.5 + 3 * 6.5  # their mean sum
 
 
 def poisson(
-    rate: float, n: int, seed: int = 1, chunks: Callable[[random.Random], list[float]] = speech
+    rate: float, n: int, seed: int = 1, chunks: Callable[[random.Random], list[float]] = random_chunks
 ) -> list[Stream]:
+    """Streams that arrive at random at this rate."""
     rng = random.Random(seed)
     times = itertools.accumulate(rng.expovariate(rate) for _ in range(n))
     return [Stream(i, at, chunks(rng)) for i, at in enumerate(times)]
@@ -145,33 +152,33 @@ def poisson(
 
 @dataclass
 class Simulation:
-    """Streams arrive, jobs wait, one device works, players play."""
+    """Discrete-event simulation of one device, its scheduler and the players of all streams."""
 
     device: Device
     scheduler: Scheduler
     admission: bool = True
     safety_s: float = 0.0
-    batches: list[tuple[float, Batch]] = field(default_factory=list)  # when each began
+    batches: list[tuple[float, Batch]] = field(default_factory=list)  # with their start
     most_waiting: int = 0
 
     def run(self, streams: Sequence[Stream], until_s: float = inf) -> None:
         self._events: list[tuple[float, int, Callable[[float], None]]] = []
         self._serial = itertools.count()
         self._busy = False
-        self._woken_at = inf
+        self._wake_s = inf
         self._jobs: dict[Job, tuple[Stream, int]] = {}
         for stream in streams:
             self._at(stream.arrived_s, lambda now, stream=stream: self._arrive(stream, now))
         while self._events:
-            now, _, happen = heapq.heappop(self._events)
+            now, _, event = heapq.heappop(self._events)
             if now > until_s:
                 break
-            happen(now)
-            if not self._events or self._events[0][0] > now:  # all that happens at one time happens before a decision
+            event(now)
+            if not self._events or self._events[0][0] > now:  # all events of one instant come before the decision
                 self._decide(now)
 
-    def _at(self, when: float, happen: Callable[[float], None]) -> None:
-        heapq.heappush(self._events, (when, next(self._serial), happen))
+    def _at(self, at_s: float, event: Callable[[float], None]) -> None:
+        heapq.heappush(self._events, (at_s, next(self._serial), event))
 
     def _arrive(self, stream: Stream, now: float) -> None:
         first = self._job(stream, 0, "acoustic", now)
@@ -192,24 +199,24 @@ class Simulation:
         self._add(self._job(stream, i, stage, now), stream, i, now)
 
     def _job(self, stream: Stream, i: int, stage: StageName, now: float) -> Job:
-        begin = stream.arrived_s + self._target(stream) if stream.first_s is None else stream.first_s + stream.dry_s
-        deadline = begin + sum(stream.chunks[:i]) - (self.safety_s if i else 0.0)
-        priority: Priority = stream.priority if stream.priority == "bulk" else "first" if i < BYPASS_CHUNKS else "next"
+        starts_s = stream.arrived_s + self._target(stream) if stream.first_s is None else stream.first_s + stream.dry_s
+        deadline_s = starts_s + sum(stream.chunks[:i]) - (self.safety_s if i else 0.0)
+        priority: Priority = stream.priority if stream.priority == "bulk" else "first" if i < FIRST_CHUNKS else "next"
         later_s = 0.0
         if stage == "acoustic":
             later_s = self.scheduler.predict(Key(MODEL, "vocoder"), self._size(stream, i, "vocoder"))
         size = self._size(stream, i, stage)
-        return Job(Key(MODEL, stage), stream.number, priority, size, deadline, later_s, stream.caller, 0, now)
+        return Job(Key(MODEL, stage), stream.number, priority, size, deadline_s, later_s, stream.caller, 0, now)
 
     def _add(self, job: Job, stream: Stream, i: int, now: float) -> None:
         self._jobs[job] = stream, i
         self.scheduler.add(job, now)
         self.most_waiting = max(self.most_waiting, sum(self.scheduler.waiting().values()))
 
-    def _playback_started(self, stream: Stream, by_s: float, now: float) -> None:
-        """Everything made for this listener is needed sooner by so much."""
-        for job in [job for job, (whose, _) in self._jobs.items() if whose is stream]:
-            self.scheduler.move_deadline(job, job.deadline_s - by_s, now)
+    def _playback_started(self, stream: Stream, earlier_s: float, now: float) -> None:
+        """Move all deadlines of this stream forward by so many seconds."""
+        for job in [job for job, (other, _) in self._jobs.items() if other is stream]:
+            self.scheduler.move_deadline(job, job.deadline_s - earlier_s, now)
 
     def _size(self, stream: Stream, i: int, stage: StageName) -> int:
         return max(1, round(stream.chunks[i] * PER_S[stage]))
@@ -219,10 +226,10 @@ class Simulation:
             return
         batch = self.scheduler.next_batch(now)
         if batch is None:
-            wake = self.scheduler.wake_at(now)
-            if wake is not None and wake != self._woken_at:
-                self._woken_at = wake
-                self._at(wake, lambda now: None)
+            wake_s = self.scheduler.wake_at(now)
+            if wake_s is not None and wake_s != self._wake_s:
+                self._wake_s = wake_s
+                self._at(wake_s, lambda now: None)
             return
         self._busy = True
         self.batches.append((now, batch))
@@ -240,19 +247,19 @@ class Simulation:
                 self._play(stream, i, now)
 
     def _play(self, stream: Stream, i: int, now: float) -> None:
-        """Chunk i is there: it sounds when those before it have; then one more may be made."""
+        """Append chunk i to the audio of its player, and submit one more chunk when it starts to play."""
         if stream.first_s is None:
             stream.first_s = stream.plays_until_s = now
             self._playback_started(stream, stream.arrived_s + self._target(stream) + self.safety_s - now, now)
         stream.made += 1
         stream.dry_s += max(0.0, now - stream.plays_until_s)
-        begins = max(now, stream.plays_until_s)
-        stream.plays_until_s = begins + stream.chunks[i]
+        starts_s = max(now, stream.plays_until_s)
+        stream.plays_until_s = starts_s + stream.chunks[i]
         if stream.made == len(stream.chunks):
             stream.done_s = now
         elif i + AHEAD < len(stream.chunks):
-            at = now if stream.priority == "bulk" else begins
-            self._at(at, lambda now: self._submit(stream, i + AHEAD, "acoustic", now))
+            at_s = now if stream.priority == "bulk" else starts_s
+            self._at(at_s, lambda now: self._submit(stream, i + AHEAD, "acoustic", now))
 
 
 def scheduler(device: Device, policy: Policy, max_rows: int | None = None, max_waiting: int = 100_000) -> Scheduler:
@@ -260,52 +267,112 @@ def scheduler(device: Device, policy: Policy, max_rows: int | None = None, max_w
     return Scheduler(limits, device.cost, policy)
 
 
+def deadline(device: Device) -> Policy:
+    """The default policy, configured as the server does."""
+    return Deadline(0.4 * device.target_s)
+
+
 def policies(device: Device) -> Iterator[tuple[str, Policy, int]]:
-    """Every rule with every setting that somebody might choose: name, policy, rows."""
-    for rows, so_many in ((4, "4 rows"), (device.max_rows, "most rows")):
+    """Name, policy and row limit: every policy with every setting that an operator might choose."""
+    for rows, name in ((4, "4 rows"), (device.max_rows, "most rows")):
         for wait_ms in (10, 50):
             window = {"max_wait_s": wait_ms / 1000, "early_rows": max(1, int(0.8 * rows))}
-            yield f"window {wait_ms} ms, {so_many}", Window(**window), rows
-            yield f"bypass, window {wait_ms} ms, {so_many}", Bypass(**window), rows
-        yield f"fifo, {so_many}", Fifo(), rows
+            yield f"window {wait_ms} ms, {name}", Window(**window), rows
+            yield f"bypass, window {wait_ms} ms, {name}", Bypass(**window), rows
+        yield f"fifo, {name}", Fifo(), rows
     yield "deadline without cap", Deadline(), device.max_rows
-    yield "deadline", Deadline(0.4 * device.target_s), device.max_rows
+    yield "deadline", deadline(device), device.max_rows
 
 
-def share_good(device: Device, policy: Policy, rows: int, rate: float, seconds: float, admission: bool) -> float:
-    streams = poisson(rate, max(300, int(rate * seconds)))
-    Simulation(device, scheduler(device, policy, rows), admission).run(streams)
+def good_share(device: Device, streams: Sequence[Stream]) -> float:
     return sum(stream.good(device.target_s) for stream in streams) / len(streams)
 
 
-def capacity(device: Device, policy: Policy, rows: int, seconds: float, admission: bool = False) -> float:
-    """The highest rate, to 3 %, at which 99 % of the streams are good; 0 if it is below a fiftieth of the device."""
+def is_served(device: Device, policy: Policy, rows: int, rate: float, seconds: float) -> bool:
+    """Whether 99 % of the streams at this rate are good without admission control."""
+    streams = poisson(rate, max(300, int(rate * seconds)))
+    Simulation(device, scheduler(device, policy, rows), admission=False).run(streams)
+    return good_share(device, streams) >= 0.99
+
+
+def capacity(device: Device, policy: Policy, rows: int, seconds: float) -> float:
+    """The highest rate, to 3 %, that is served; 0 if it is below a fiftieth of what the device computes."""
     high = 1.0 / (device.per_audio_s * AUDIO_S)  # if batches had no fixed cost and no padding
     low = high / 50
-    if share_good(device, policy, rows, low, seconds, admission) < 0.99:
+    if not is_served(device, policy, rows, low, seconds):
         return 0.0
     while high > 1.03 * low:
         middle = sqrt(low * high)
-        if share_good(device, policy, rows, middle, seconds, admission) >= 0.99:
+        if is_served(device, policy, rows, middle, seconds):
             low = middle
         else:
             high = middle
     return low
 
 
-def main(seconds: Annotated[float, typer.Option(help="of arrivals in each run")] = 90.0) -> None:
-    """Capacity of every policy on every device."""
-    console = Console()
-    table = Table("policy", *(device.name for device in DEVICES))
-    found: dict[str, dict[str, float]] = {}
-    for device in DEVICES:
-        for name, policy, rows in policies(device):
-            found.setdefault(name, {})[device.name] = capacity(device, policy, rows, seconds)
-            console.print(f"{device.name}: {name}: {found[name][device.name]:.3g} streams/s")
-    for name, rates in found.items():
-        table.add_row(name, *(f"{rates[device.name]:.3g}" if device.name in rates else "" for device in DEVICES))
+def overload(device: Device, rate: float, seconds: float) -> dict[str, float]:
+    """The `deadline` policy with admission control at more than its capacity."""
+    streams = poisson(rate, max(1000, int(rate * seconds)), seed=7)
+    Simulation(device, scheduler(device, deadline(device))).run(streams)
+    accepted = [stream for stream in streams if not stream.rejected]
+    share_good = good_share(device, accepted)
+    return {
+        "offered_per_s": rate,
+        "accepted": len(accepted) / len(streams),
+        "good_of_accepted": share_good,
+        "good_per_s": share_good * len(accepted) / streams[-1].arrived_s,
+    }
+
+
+def fairness(device: Device, rate: float, n: int) -> dict[str, float]:
+    """Wait of nine callers for their first audio, beside a greedy caller with nine tenths of the streams, and alone."""
+    result = {"offered_per_s": rate}
+    for case, has_greedy in (("alone", False), ("beside", True)):
+        streams, rng = poisson(rate, n, seed=3), random.Random(5)
+        for stream in streams:
+            stream.caller = "greedy" if rng.random() < 0.9 else f"other {rng.randrange(9)}"
+        streams = [stream for stream in streams if has_greedy or stream.caller != "greedy"]
+        Simulation(device, scheduler(device, deadline(device))).run(streams)
+        others = [stream for stream in streams if stream.caller != "greedy" and stream.arrived_s > SETTLED_S]
+        waits_ms = sorted(1000 * stream.wait_s for stream in others if not stream.rejected)
+        result[f"p99_ms_{case}"] = waits_ms[int(0.99 * len(waits_ms))]
+        result[f"rejected_{case}"] = sum(stream.rejected for stream in others)
+    return result | {"ratio": result["p99_ms_beside"] / result["p99_ms_alone"]}
+
+
+def print_table(console: Console, title: str, rows: Mapping[str, Mapping[str, float]]) -> None:
+    """Print named rows of one value for each device."""
+    table = Table("", *(device.name for device in DEVICES), title=title)
+    for name, values in rows.items():
+        table.add_row(name, *(f"{values[device.name]:.3g}" for device in DEVICES))
     console.print(table)
-    RESULTS.write_text(json.dumps({"seconds": seconds, "capacity": found}, indent=1) + "\n")
+
+
+def main(
+    seconds: Annotated[float, typer.Option(help="Seconds of arrivals in each simulated run.")] = 90.0,
+    out: Annotated[Path, typer.Option(help="Result file.")] = RESULTS,
+) -> None:
+    """Print capacity, overload and fairness, and write them to a file."""
+    capacities: defaultdict[str, dict[str, float]] = defaultdict(dict)  # by policy, then by device
+    overloads: defaultdict[str, dict[str, float]] = defaultdict(dict)  # by measure, then by device
+    shares: defaultdict[str, dict[str, float]] = defaultdict(dict)
+    with progress(sum(len(list(policies(device))) + 2 for device in DEVICES)) as step:
+        for device, unfair in zip(DEVICES, UNFAIR, strict=True):
+            for name, policy, rows in policies(device):
+                step(f"{device.name}: {name}")
+                capacities[name][device.name] = capacity(device, policy, rows, seconds)
+            step(f"{device.name}: overload")
+            for name, value in overload(device, 2 * capacities["deadline"][device.name], seconds).items():
+                overloads[name][device.name] = value
+            step(f"{device.name}: fairness")
+            for name, value in fairness(device, *unfair).items():
+                shares[name][device.name] = value
+    console = Console()
+    print_table(console, "capacity: streams per second, 99 % of them good", capacities)
+    print_table(console, "overload: deadline at twice its capacity, with admission control", overloads)
+    print_table(console, "fairness: nine callers beside a greedy one, and alone", shares)
+    report = {"seconds": seconds, "capacity": capacities, "overload": overloads, "fairness": shares}
+    out.write_text(json.dumps(report, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The measuring of policies: its engines are whole, and its players count what a listener would notice."""
+"""The benchmark of policies: every policy speaks through its engine."""
 
 import asyncio
 from argparse import Namespace
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.policies import POLICIES, listen, open_with, texts
+from benchmarks.policies import POLICIES, engine_with, play, random_texts
 from tests.fakes import silent_voices
 from tutti.engine.build import CHECKPOINT
 from tutti.model.choice import Choice
@@ -17,22 +17,22 @@ from tutti.speech import Model
 from tutti.worker.thread import ThreadWorker
 
 
-def tones() -> Mapping[str, Model]:
+def tone_models() -> Mapping[str, Model]:
     return {CHECKPOINT: ToneModel()}
 
 
 @pytest.mark.parametrize("policy", POLICIES)
 def test_every_policy_speaks_to_a_listener(policy: str, tmp_path: Path) -> None:
     silent_voices(tmp_path)
-    args = Namespace(voices=tmp_path, threads=2, target_ms=None, costs=None)
+    args = Namespace(voices=tmp_path, threads=2, target_ms=None, cost_file=None)
 
     async def run() -> None:
-        worker = ThreadWorker(tones)
+        worker = ThreadWorker(tone_models)
         await worker.start()
         try:
-            async with open_with(policy, worker, Choice("onnx", "cpu", "fp32"), args) as engine:
-                heard = [await listen(engine, text) for text in islice(texts(seed=1), 4)]
-                assert all(one.audio_s > 0 and not one.refused and not one.failed for one in heard)
+            async with engine_with(policy, worker, Choice("onnx", "cpu", "fp32"), args) as engine:
+                results = [await play(engine, text) for text in islice(random_texts(seed=1), 4)]
+                assert all(result.audio_s > 0 and not result.refused and not result.failed for result in results)
         finally:
             await worker.close()
 

@@ -1,0 +1,33 @@
+"""Progress of a run: a bar if rich is installed, else one line per step (on a GPU machine without it)."""
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+
+
+@contextmanager
+def progress(n_steps: int) -> Iterator[Callable[[str], None]]:
+    """Yield a function to call at the start of each step, with its name."""
+    n_started = 0
+    if not find_spec("rich"):
+
+        def print_step(name: str) -> None:
+            nonlocal n_started
+            n_started += 1
+            print(f"step {n_started} of {n_steps}: {name}", file=sys.stderr, flush=True)
+
+        yield print_step
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("starting", total=n_steps)
+
+        def move_bar(name: str) -> None:
+            nonlocal n_started
+            bar.update(task, description=name, completed=n_started)
+            n_started += 1
+
+        yield move_bar
