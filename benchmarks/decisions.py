@@ -81,7 +81,7 @@ class Line:
         """It took as long as was thought, and others came in the meantime."""
         self.now += batch.predicted_s
         self.scheduler.finished(batch, batch.predicted_s, self.now)
-        self.grow(batch.rows)
+        self.grow(batch.n_rows)
 
 
 def thoughts(scheduler: Scheduler, jobs: int, decisions: int) -> list[tuple[float, int]]:
@@ -99,7 +99,7 @@ def thoughts(scheduler: Scheduler, jobs: int, decisions: int) -> list[tuple[floa
             took_s = time.process_time() - began_s
             if batch is not None:
                 batches.append(batch)
-                found.append((took_s, batch.rows))
+                found.append((took_s, batch.n_rows))
         for batch in batches:
             line.ran(batch)
     gc.unfreeze()

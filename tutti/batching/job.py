@@ -51,12 +51,8 @@ class Batch:
     layout: Layout
 
     @property
-    def rows(self) -> int:
+    def n_rows(self) -> int:
         return len(self.jobs)
-
-    @property
-    def longest(self) -> int:
-        return max(job.size for job in self.jobs)
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -68,7 +64,7 @@ class Batch:
         return self.layout.padded_size(self.sizes)
 
     @property
-    def lengths(self) -> list[int]:
+    def padded_lengths(self) -> list[int]:
         """Length of each row in its pass, padding included."""
         return self.layout.padded_lengths(self.sizes)
 
