@@ -1,4 +1,4 @@
-"""Check how a text shall be spoken, and apply what is a preset of other parameters."""
+"""Check the parameters of a request, and apply the emotion, a preset of other parameters."""
 
 from dataclasses import replace
 
@@ -11,7 +11,7 @@ from tutti.voices import parse
 
 
 def check_params(params: SpeechParams) -> None:
-    """Raise InvalidInput for the first field that cannot be met, without an engine."""
+    """Raise InvalidInput for the first invalid field."""
     for voice in (params.voice, params.style):
         if voice is not None:
             parse(voice)

@@ -71,7 +71,7 @@ class OnnxModel:
 
     def _decode(self, row: Frames) -> DecodedRow | None:
         """The generator's inputs; none for a later span, whose row was decoded before."""
-        if isinstance(row, Span) and split.DECODED in row.kept:
+        if isinstance(row, Span) and split.DECODED in row.cache:
             return None
         inputs = {split.FEATURES: row.features[None], split.F0: row.f0[None], split.ENERGY: row.energy[None]}
         decoded, wave = _run(self._decoder, [split.DECODED, split.WAVE], {**inputs, "style": row.style[None]})

@@ -39,7 +39,7 @@ class SpanGenerator:
 
     def generate(self, span: Span, decoded: DecodedRow | None) -> Samples:
         """The samples of the span. The first span of a row comes with the decoded row."""
-        state = span.kept
+        state = span.cache
         if decoded is not None:
             state[split.DECODED], state[split.SOURCE] = decoded.features, source_spectrum(decoded.wave, self._stft)
         if FIRST_SPAN not in state:
@@ -68,7 +68,7 @@ class SpanGenerator:
         state[FIRST_SPAN] = samples[: FIRST_FRAMES * SAMPLES_PER_FRAME]
 
     def _run_generator(self, span: Span, frames: NDArray[np.int64], feed: dict[str, np.ndarray]) -> list[Samples]:
-        decoded, source = select_frames(span.kept[split.DECODED], span.kept[split.SOURCE], frames)
+        decoded, source = select_frames(span.cache[split.DECODED], span.cache[split.SOURCE], frames)
         inputs = {split.DECODED: decoded, split.SOURCE: source, "style": span.style[None], **feed}
         samples, *statistics = self._run(self._session, None, inputs)
         return [samples.reshape(-1), *statistics]
