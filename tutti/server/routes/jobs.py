@@ -217,7 +217,7 @@ def _validate(content: Any) -> JobBody:
     try:
         return JobBody.model_validate(content)
     except ValidationError as exc:
-        raise RequestValidationError([{**each, "loc": ("body", *each["loc"])} for each in exc.errors()]) from exc
+        raise RequestValidationError([{**error, "loc": ("body", *error["loc"])} for error in exc.errors()]) from exc
 
 
 def _body_document() -> dict[str, Any]:
