@@ -137,9 +137,9 @@ def expand(aligned: AlignedText, british: bool) -> AlignedText:
         )
 
     def expand_degrees(match: re.Match[str]) -> Replacement:
-        one = match["n"] == "1" or _ANGLE.match(match.string, match.end())
-        minus, many = "minus " if match["minus"] else "", "" if one else "s"
-        return f"{minus}{number(match['n'], british)} degree{many}{_SCALES.get(match['scale'], '')}"
+        singular = match["n"] == "1" or _ANGLE.match(match.string, match.end())
+        minus, ending = "minus " if match["minus"] else "", "" if singular else "s"
+        return f"{minus}{number(match['n'], british)} degree{ending}{_SCALES.get(match['scale'], '')}"
 
     def expand_feet(match: re.Match[str]) -> Replacement:
         return f"{number(match['ft'], british)} foot {number(match['in'].replace('½', '.5'), british)}"
@@ -154,8 +154,8 @@ def expand(aligned: AlignedText, british: bool) -> AlignedText:
     def expand_inches(match: re.Match[str]) -> Replacement:
         if match.string.count('"', 0, match.start()) % 2 or "“" in match.string:
             return None  # it closes a quotation
-        one = match["n"] == "1" or attributive.noun_follows(match)
-        return f"{number(match['n'], british)} inch{'' if one else 'es'}"
+        singular = match["n"] == "1" or attributive.noun_follows(match)
+        return f"{number(match['n'], british)} inch{'' if singular else 'es'}"
 
     def expand_foot(match: re.Match[str]) -> Replacement:
         if not attributive.is_attributive(match) or re.search(r"(?<!\w)'", match.string[: match.start()]):
@@ -189,18 +189,13 @@ def expand(aligned: AlignedText, british: bool) -> AlignedText:
     return aligned.sub(_DEGREE_SIGN, lambda match: f" degrees{_SCALES.get(match['scale'], '')}")
 
 
-def _name(unit: str, one: bool, british: bool) -> str:
+def _name(unit: str, singular: bool, british: bool) -> str:
     power = {"²": "square ", "2": "square ", "³": "cubic ", "3": "cubic "}.get(unit[-1:], "")
     if power:
         unit = unit.rstrip("²³^23")
-    name, bar, many = _UNITS[unit].partition("|")
-    many = many if bar else f"{name}s"
-    return power + _spelling(name if one else many, british)
+    name, bar, plural = _UNITS[unit].partition("|")
+    return power + _spelling(name if singular else plural if bar else f"{name}s", british)
 
 
 def _spelling(name: str, british: bool) -> str:
-    return _british(name) if british else name
-
-
-def _british(name: str) -> str:
-    return re.sub(r"\b(|kilo|centi|milli|nano|micro|deci)(met|lit)er(?=s|\b)", r"\1\2re", name)
+    return re.sub(r"\b(|kilo|centi|milli|nano|micro|deci)(met|lit)er(?=s|\b)", r"\1\2re", name) if british else name
