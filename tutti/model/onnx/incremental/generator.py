@@ -29,7 +29,7 @@ class DecodedRow(NamedTuple):
 
 
 class SpanGenerator:
-    """Stores with each row what its later spans need, so that they continue each other sample by sample."""
+    """Caches with each row what its later spans need, so that they continue each other sample by sample."""
 
     def __init__(self, session: ort.InferenceSession, spectrum: ort.InferenceSession, run: RunSession) -> None:
         self._session = session
@@ -47,8 +47,8 @@ class SpanGenerator:
         if span.end <= FIRST_FRAMES:
             return state[FIRST_SPAN][span.start * SAMPLES_PER_FRAME : span.end * SAMPLES_PER_FRAME]
         start, end = max(span.start - CONTEXT_FRAMES, 0), min(span.end + CONTEXT_FRAMES, span.n_frames)
-        given = {GIVEN + name: state[name] for name in self._statistics}
-        feed = {ESTIMATE: np.array(False), **NO_WEIGHTS, **given}
+        statistics = {GIVEN + name: state[name] for name in self._statistics}
+        feed = {ESTIMATE: np.array(False), **NO_WEIGHTS, **statistics}
         samples, *_ = self._run_generator(span, np.arange(start, end), feed)
         skipped = (span.start - start) * SAMPLES_PER_FRAME
         return samples[skipped : skipped + (span.end - span.start) * SAMPLES_PER_FRAME]
