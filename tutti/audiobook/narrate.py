@@ -59,13 +59,13 @@ def language_warning(book: Book, params: SpeechParams) -> str:
     """A warning if the book declares another language than it will be read in, else an empty string."""
     if not book.language:
         return ""
-    spoken = language(params.language or parse(params.voice)[0][0][0]).code
+    code = language(params.language or parse(params.voice)[0][0][0]).code
     declared = book.language.lower()
     with suppress(UnknownLanguage):
         declared = language(declared).code
-    if declared[:2] == spoken[:2]:
+    if declared[:2] == code[:2]:
         return ""
-    return f"the book declares language {book.language[:20]!r}, but is read as {spoken}; choose a voice or a language"
+    return f"the book declares language {book.language[:20]!r}, but is read as {code}; choose a voice or a language"
 
 
 async def narrate(
@@ -162,8 +162,8 @@ def _cause(group: BaseExceptionGroup[BaseException]) -> BaseException:
 
 
 def _leaves(group: BaseExceptionGroup[BaseException]) -> Iterator[BaseException]:
-    for each in group.exceptions:
-        if isinstance(each, BaseExceptionGroup):
-            yield from _leaves(each)
+    for error in group.exceptions:
+        if isinstance(error, BaseExceptionGroup):
+            yield from _leaves(error)
         else:
-            yield each
+            yield error
