@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tutti.audiobook.book import Chapter
-from tutti.audiobook.fingerprint import fingerprint, audio_settings
+from tutti.audiobook.fingerprint import audio_settings, fingerprint
 from tutti.audiobook.passages import passages
 from tutti.errors import InvalidInput
 from tutti.settings import Settings

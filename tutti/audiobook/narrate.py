@@ -25,8 +25,8 @@ from tutti.errors import (
 )
 from tutti.speech import SAMPLE_RATE, Speech, SpeechParams
 from tutti.text.clean import clean
-from tutti.text.language import language
-from tutti.voices import parse
+from tutti.text.language import find_language
+from tutti.voices import parse_blend
 
 MAX_ATTEMPTS = 5  # of one passage, if the engine fails and not the text
 RETRY_WAIT_S = 1.0  # before the second attempt; doubles with each further one
@@ -59,10 +59,10 @@ def language_warning(book: Book, params: SpeechParams) -> str:
     """A warning if the book declares another language than it will be read in, else an empty string."""
     if not book.language:
         return ""
-    code = language(params.language or parse(params.voice)[0][0][0]).code
+    code = find_language(params.language or parse_blend(params.voice)[0][0][0]).code
     declared = book.language.lower()
     with suppress(UnknownLanguage):
-        declared = language(declared).code
+        declared = find_language(declared).code
     if declared[:2] == code[:2]:
         return ""
     return f"the book declares language {book.language[:20]!r}, but is read as {code}; choose a voice or a language"

@@ -12,8 +12,7 @@ from tutti.text.clean import clean
 from tutti.text.marks import parse_marks, update_marks, voices_named
 from tutti.text.split import sentences
 from tutti.text.ssml import is_ssml, ssml_to_marks
-from tutti.voices import parse as parse_voice
-from tutti.voices import resolve_aliases
+from tutti.voices import parse_blend, resolve_aliases
 
 MIN_CHARACTERS = 400  # a passage ends with the paragraph that reaches this; larger loses more work in a crash
 MAX_CHARACTERS = 1000  # a longer paragraph is cut between sentences
@@ -55,7 +54,7 @@ def check_chapter_marks(chapters: Sequence[Chapter], names: Mapping[str, str]) -
         try:
             parse_marks(clean(ssml_to_marks(chapter.text) if is_ssml(chapter.text) else chapter.text).aligned)
             for name in voices_named(chapter.text):
-                parse_voice(resolve_aliases(name, names))
+                parse_blend(resolve_aliases(name, names))
         except InvalidInput as exc:
             exc.message = f"chapter {n + 1} ({chapter.title}): {exc.message}"
             raise

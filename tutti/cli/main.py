@@ -79,7 +79,7 @@ def voices(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """List the 54 voices with language, gender and grade."""
-    from tutti.text.language import language as find_language
+    from tutti.text.language import find_language
     from tutti.voices import GRADES, gender
 
     only = find_language(language).letter if language else ""

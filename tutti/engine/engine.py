@@ -20,7 +20,7 @@ from tutti.speech import Delivery, Speech, SpeechParams
 from tutti.text.chunk import Chunk
 from tutti.text.frontend import TextFrontend
 from tutti.text.incremental import Text
-from tutti.text.language import language as find_language
+from tutti.text.language import find_language
 from tutti.text.marks import voices_named
 from tutti.text.user_lexicon import UserLexicon
 from tutti.voices import Voices, resolve_aliases

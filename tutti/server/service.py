@@ -13,7 +13,7 @@ from tutti.server.lifecycle import Lifecycle
 from tutti.server.middleware.rate_limit import RateLimits
 from tutti.settings import Settings
 from tutti.text.user_lexicon import file_stamp
-from tutti.voices import parse, resolve_aliases
+from tutti.voices import parse_blend, resolve_aliases
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,5 +70,5 @@ def resolve_voice_settings(settings: Settings) -> tuple[dict[str, str], str]:
     """Return the voice aliases and the default voice; raise if a voice does not exist."""
     aliases = voice_aliases(settings.voice_names)
     voice = resolve_aliases(settings.voice, aliases)
-    parse(voice)
+    parse_blend(voice)
     return aliases, voice

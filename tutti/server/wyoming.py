@@ -21,8 +21,8 @@ from tutti.server.service import Service
 from tutti.server.text_feed import TextFeed
 from tutti.speech import SAMPLE_RATE, SpeechParams
 from tutti.text.incremental import Delta
-from tutti.text.language import language
-from tutti.voices import GRADES, NAMES, parse, resolve_aliases
+from tutti.text.language import find_language
+from tutti.voices import GRADES, NAMES, parse_blend, resolve_aliases
 
 try:
     from wyoming.audio import AudioChunk, AudioStart, AudioStop
@@ -281,7 +281,7 @@ def program() -> TtsProgram:
 
 
 def _voice(name: str) -> TtsVoice:
-    code, _, region = language(name[0]).code.partition("-")
+    code, _, region = find_language(name[0]).code.partition("-")
     return TtsVoice(
         name=name,
         attribution=Attribution("hexgrad", "https://huggingface.co/hexgrad/Kokoro-82M"),
@@ -294,8 +294,8 @@ def _voice(name: str) -> TtsVoice:
 
 def best_voice(code: str, default: str) -> str:
     """Return the voice for a language: the default if it speaks that language, else the one with the best grade."""
-    letter = language(code).letter
-    (first, _), *_ = parse(default)
+    letter = find_language(code).letter
+    (first, _), *_ = parse_blend(default)
     if first.startswith(letter):
         return default
     return min((name for name in NAMES if name.startswith(letter)), key=_rank)

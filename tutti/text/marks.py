@@ -10,8 +10,7 @@ from unicodedata import normalize
 from tutti.errors import InvalidInput
 from tutti.text.aligned_text import PLACEHOLDER, AlignedText
 from tutti.text.chunk import InlineStyle
-from tutti.text.language import LANGUAGES
-from tutti.text.language import language as find_language
+from tutti.text.language import LANGUAGES, find_language
 
 MAX_PAUSE_S = 60.0
 MIN_RATE, MAX_RATE = 0.25, 4.0

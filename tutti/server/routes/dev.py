@@ -31,9 +31,9 @@ from tutti.server.service import Service
 from tutti.speech import SpeechParams
 from tutti.text import vocab
 from tutti.text.chunk import Chunk
-from tutti.text.language import language
+from tutti.text.language import find_language
 from tutti.text.marks import strip_marks
-from tutti.voices import parse, resolve_aliases
+from tutti.voices import parse_blend, resolve_aliases
 
 _WORD = re.compile(r"[^\s" + re.escape("".join(vocab.PUNCTUATION)) + "]+")
 LONGEST_WORD = 200  # symbols; more cannot be one word
@@ -65,7 +65,7 @@ def dev_routes(service: Service) -> APIRouter:
             if len(body.text) > MAX_PHONEMIZED:
                 raise TooLarge(f"one request may phonemize {MAX_PHONEMIZED:,} characters", param="input")
             service.check_text(len(body.text), request.state.caller)
-            code = language(body.language or "a").code
+            code = find_language(body.language or "a").code
             chunks = await cancel_on_disconnect(request.receive, phonemize_all(service, body.text, code, body.lexicon))
         # In a thread: there may be thousands of words.
         return await asyncio.to_thread(phonemize_response, body.text, chunks)
@@ -85,7 +85,7 @@ def dev_routes(service: Service) -> APIRouter:
         """The parts of a blend. Nothing is stored: use the returned name as `voice` in other requests."""
         expression = voices if isinstance(voices, str) else "+".join(voices)
         blend = resolve_aliases(expression, service.aliases.voices)
-        parts = [{"name": name, "weight": weight} for name, weight in parse(blend)]
+        parts = [{"name": name, "weight": weight} for name, weight in parse_blend(blend)]
         return {"voice": blend, "parts": parts}
 
     return routes

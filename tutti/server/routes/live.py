@@ -17,8 +17,8 @@ from tutti.server.service import Service
 from tutti.server.text_feed import TextFeed
 from tutti.server.websocket import Message, MessageSocket, encoded_speech, error_fields
 from tutti.speech import SAMPLE_RATE, Speech
-from tutti.text.language import language as find_language
-from tutti.voices import parse
+from tutti.text.language import find_language
+from tutti.voices import parse_blend
 
 MAX_CONTEXTS = 16  # that are spoken at once on one socket
 MAX_WAITING = 16  # texts of one context, with the one being spoken
@@ -161,7 +161,7 @@ class LiveSession:
         body = config if config.response_format else config.model_copy(update={"response_format": "pcm"})
         request = body.speech_request(self._service.aliases)
         for voice in filter(None, (request.params.voice, request.params.style)):
-            parse(voice)
+            parse_blend(voice)
         if request.params.language:
             find_language(request.params.language)
         return request

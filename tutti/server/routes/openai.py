@@ -10,7 +10,7 @@ from tutti.server.openapi import AUDIO, error_responses
 from tutti.server.responses import cached_response, event_response, streamed_response
 from tutti.server.schemas import SpeechBody
 from tutti.server.service import Service
-from tutti.text.language import language
+from tutti.text.language import find_language
 from tutti.voices import GRADES, NAMES, gender
 
 CREATED = 1_735_689_600  # Unix time of 2025-01-01, when Kokoro 1.0 was new
@@ -75,7 +75,7 @@ def voice_fields(name: str) -> dict[str, str]:
     return {
         "id": name,
         "name": voice_title(name),
-        "language": language(name[0]).code,
+        "language": find_language(name[0]).code,
         "gender": gender(name),
         "grade": GRADES[name],
     }

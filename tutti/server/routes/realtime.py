@@ -19,7 +19,7 @@ from tutti.server.schemas import VoiceId
 from tutti.server.service import Service
 from tutti.server.websocket import Message, MessageSocket, encoded_speech, error_fields
 from tutti.speech import SAMPLES_PER_FRAME, Speech, SpeechParams
-from tutti.voices import parse, resolve_aliases
+from tutti.voices import parse_blend, resolve_aliases
 
 FORMATS = {"audio/pcm": "pcm", "audio/pcmu": "mulaw", "audio/pcma": "alaw"}
 MAX_RESPONSES = 16  # that are spoken at once on one socket
@@ -173,7 +173,7 @@ class RealtimeSession:
         if output.voice is not None:
             name = output.voice.id if isinstance(output.voice, VoiceId) else output.voice
             params = replace(params, voice=resolve_aliases(name, self.service.aliases.voices))
-            parse(params.voice)
+            parse_blend(params.voice)
         if output.format is not None:
             if output.format.type not in FORMATS:
                 raise InvalidInput(f"the format is one of {', '.join(FORMATS)}", param=f"{where}.audio.output.format")
