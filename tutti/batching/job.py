@@ -7,6 +7,9 @@ from tutti.batching.layout import Layout
 
 Priority = Literal["first", "next", "bulk"]
 StageName = Literal["acoustic", "vocoder"]
+# Why a batch has no more rows. free: no other job waited. full: a limit on rows, memory or characters. cost, deadline:
+# one more row would have cost too much, or made a row late. window, early, quiet, bypass: the rule of that policy that
+# started it. retry: part of a failed batch.
 Reason = Literal["free", "full", "cost", "deadline", "window", "early", "quiet", "bypass", "retry"]
 PRIORITIES: tuple[Priority, ...] = ("first", "next", "bulk")
 STAGES: tuple[StageName, ...] = ("acoustic", "vocoder")

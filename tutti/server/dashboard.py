@@ -171,7 +171,7 @@ class Dashboard:
             "waiting": sum(n for queue in queues.values() for n in queue.n_by_priority.values()),
             "backlog_ms": _ms(max(0.0, self._monitor.backlog_s())),
             "running": self._running(),
-            "lately": self._lately(now),
+            "lately": self._recent(now),
             "totals": self._totals(),
         }
 
@@ -206,7 +206,7 @@ class Dashboard:
             ],
         }
 
-    def _lately(self, now: float) -> Json:
+    def _recent(self, now: float) -> Json:
         sums = self._sums
         for window in (sums, self._first_audio, self._waits):
             window.forget(now)
