@@ -84,7 +84,7 @@ class SteadyLoad:
         """End a batch after its predicted time, and replace its jobs."""
         self.now += batch.predicted_s
         self.scheduler.finished(batch, batch.predicted_s, self.now)
-        self.add(batch.rows)
+        self.add(batch.n_rows)
 
 
 def measure(scheduler: Scheduler, jobs: int, decisions: int) -> list[tuple[float, int]]:
@@ -102,7 +102,7 @@ def measure(scheduler: Scheduler, jobs: int, decisions: int) -> list[tuple[float
             took_s = time.process_time() - started_s
             if batch is not None:
                 batches.append(batch)
-                measured.append((took_s, batch.rows))
+                measured.append((took_s, batch.n_rows))
         for batch in batches:
             load.finish(batch)
     gc.unfreeze()

@@ -110,7 +110,7 @@ def drawing(n_batches: int, n_rows: int, device: Literal["cpu", "cuda"]) -> tupl
             engine.batch_stats.started(str(number), batch, tape.clock(), range(n_rows))
             engine.batch_stats.finished(str(number), batch, 0.01, 0.1)
         for _ in range(n_batches * n_rows):
-            engine.batch_stats.heard(1.0, in_time=True)
+            engine.batch_stats.audio_sent(1.0, in_time=True)
         began_s = time.thread_time()
         told = sse_event(dashboard.tick(None) or {})
         took_s.append(time.thread_time() - began_s)

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.fakes import running, silent_voices, tone_engine
-from tutti.captions import MAX_CUE_S, MAX_LINE, MAX_LINES, MIN_CUE_S, Cue, caption_format, cues, render
+from tutti.captions import MAX_CUE_S, MAX_LINE, MIN_CUE_S, Cue, caption_format, cues, render
 from tutti.errors import InvalidInput
 from tutti.model.tone import pitch_hz
 from tutti.speech import SAMPLE_RATE, SAMPLES_PER_FRAME, WordTime
@@ -48,7 +48,7 @@ def test_cues_keep_the_limits_of_length_and_duration(spoken: tuple[str, list[Wor
     result = cues(*spoken)
     for cue in result:
         lines = cue.text.split("\n")
-        assert 1 <= len(lines) <= MAX_LINES
+        assert 1 <= len(lines) <= 2
         assert all(0 < len(line) <= MAX_LINE and line == line.strip() for line in lines)
         n_pieces = sum(map(len, cue.lines))
         assert cue.end_s - cue.start_s <= MAX_CUE_S + 1e-9 or n_pieces == 1

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tutti.errors import InvalidInput, UnknownVoice, WeightsUnavailable
-from tutti.text.language import LANGUAGES, language
-from tutti.voices import NAMES, Voices, gender, parse
+from tutti.text.language import LANGUAGES, find_language
+from tutti.voices import NAMES, Voices, gender, parse_blend
 from tutti.weights import VOICES
 
 ROWS, SIZE = 510, 256
@@ -33,7 +33,7 @@ def test_the_table_and_the_manifest_name_the_same_54_voices() -> None:
 
 
 def test_every_voice_has_a_language_and_a_gender() -> None:
-    assert {language(name[0]) for name in NAMES} == set(LANGUAGES)
+    assert {find_language(name[0]) for name in NAMES} == set(LANGUAGES)
     assert {gender(name) for name in NAMES} == {"female", "male"}
 
 
@@ -74,7 +74,7 @@ def test_a_cross_style_has_the_timbre_of_one_and_the_prosody_of_the_other(voices
 )
 def test_an_unknown_voice_is_an_error_with_the_nearest_names(wrong: str, hint: str) -> None:
     with pytest.raises(UnknownVoice, match=hint) as caught:
-        parse(wrong)
+        parse_blend(wrong)
     assert caught.value.param == "voice"
 
 
@@ -88,13 +88,13 @@ def test_an_unknown_voice_is_an_error_with_the_nearest_names(wrong: str, hint: s
 )  # fmt: skip
 def test_anything_that_is_not_a_voice_is_refused(wrong: str) -> None:
     with pytest.raises(InvalidInput):
-        parse(wrong)
+        parse_blend(wrong)
 
 
 @given(st.text(max_size=60))
 def test_any_text_is_a_blend_of_known_voices_or_invalid_input(text: str) -> None:
     try:
-        terms = parse(text)
+        terms = parse_blend(text)
     except InvalidInput:
         return
     assert {name for name, _ in terms} <= set(NAMES)

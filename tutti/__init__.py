@@ -20,7 +20,7 @@ _HOME_OF = {
 
 
 def __getattr__(name: str) -> object:
-    """The public names, imported when first asked for, so that `import tutti` costs nothing."""
+    """Import a public name when it is first used, so that `import tutti` costs nothing."""
     if name not in _HOME_OF:
         raise AttributeError(f"module 'tutti' has no attribute {name!r}")
     from importlib import import_module

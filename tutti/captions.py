@@ -13,7 +13,6 @@ from tutti.text.marks import strip_marks
 
 CaptionFormat = Literal["srt", "vtt", "json"]
 MAX_LINE = 42  # characters
-MAX_LINES = 2
 MIN_CUE_S = 1.0  # shorter cues are shown this long if the next one starts later
 MAX_CUE_S = 7.0
 MAX_GAP_S = 1.2  # a longer silence between two words ends the cue
@@ -96,9 +95,9 @@ def _caption_words(text: str, words: Sequence[WordTime]) -> Iterator[CaptionWord
         for end, start in zip(ends, starts, strict=True)
     ]
     for word, (before, after) in zip(words, pairwise(gaps), strict=True):
-        shown = f"{before.opening}{word.word}{after.closing}"
+        caption_text = f"{before.opening}{word.word}{after.closing}"
         yield from _split_long_word(
-            CaptionWord(shown, word.start_s, word.end_s, word, before.space, after.paragraph_end)
+            CaptionWord(caption_text, word.start_s, word.end_s, word, before.space, after.paragraph_end)
         )
 
 
@@ -125,13 +124,13 @@ class _CaptionGap:
 
 
 def _split_gap(gap: str) -> _CaptionGap:
-    shown = _MARKUP.sub("", strip_marks(gap))
-    blank = re.search(r"\s", shown)
+    punctuation = _MARKUP.sub("", strip_marks(gap))
+    blank = re.search(r"\s", punctuation)
     if blank is None:
-        opening = _OPENING.search(shown)
-        closing = shown[: opening.start()] if opening else shown
+        opening = _OPENING.search(punctuation)
+        closing = punctuation[: opening.start()] if opening else punctuation
         return _CaptionGap(closing, False, opening[0] if opening else "", False)
-    closing, rest = shown[: blank.start()], shown[blank.start() :]
+    closing, rest = punctuation[: blank.start()], punctuation[blank.start() :]
     opening_part = "" if rest[-1].isspace() else rest.split()[-1]
     dash = next((part for part in rest.split() if part in "—–"), "")
     if dash and opening_part != dash:
@@ -144,12 +143,12 @@ def _split_long_word(word: CaptionWord) -> Iterator[CaptionWord]:
     n = len(word.text)
     for at in range(0, n, MAX_LINE):
         part = word.text[at : at + MAX_LINE]
-        each_s = (word.end_s - word.start_s) / n
+        character_s = (word.end_s - word.start_s) / n
         yield replace(
             word,
             text=part,
-            start_s=word.start_s + at * each_s,
-            end_s=word.end_s if at + MAX_LINE >= n else word.start_s + (at + len(part)) * each_s,
+            start_s=word.start_s + at * character_s,
+            end_s=word.end_s if at + MAX_LINE >= n else word.start_s + (at + len(part)) * character_s,
             space=word.space if at == 0 else False,
         )
 

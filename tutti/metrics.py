@@ -12,7 +12,7 @@ SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.
 
 CLASSES = ("first", "next", "bulk")
 OUTCOMES = ("spoken", "failed", "cancelled")
-WHYS = ("bisected", "device_full", "worker_lost")
+RETRY_REASONS = ("bisected", "device_full", "worker_lost")
 
 
 class Metrics:
@@ -63,5 +63,5 @@ class Metrics:
             self.rejected.labels(name)
         for name in OUTCOMES:
             self.rows.labels(name)
-        for name in WHYS:
+        for name in RETRY_REASONS:
             self.retried.labels(name)

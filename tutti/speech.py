@@ -1,4 +1,4 @@
-"""The values that every layer passes on: what is asked for, what goes into Kokoro and what comes out."""
+"""The values that all layers share: parameters of a request, input and output of both stages, finished speech."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ MAX_PHONEMES = 510
 STYLE_SIZE = 256  # the first half steers timbre, the second half prosody
 
 Samples = NDArray[np.float32]
-Delivery = Literal["live", "whole", "bulk"]  # played while it is made; wanted complete; behind every other request
+Delivery = Literal["live", "whole", "bulk"]  # played while it is made; needed complete; behind all other requests
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class SpeechParams:
 
 @dataclass(frozen=True, slots=True)
 class Prosody:
-    """How a row is intoned. As it stands, as the voice does by itself."""
+    """Changes of a row's intonation; the defaults change nothing."""
 
     pitch: float = 0.0  # semitones up or down
     pitch_range: float = 1.0  # how far the pitch moves: 0 is a monotone, 2 twice the intervals
@@ -56,7 +56,7 @@ class Utterance:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Frames:
-    """One row between the stages: how long each token sounds, its pitch and its energy."""
+    """One row between the stages: the duration of each token, pitch and energy."""
 
     durations: NDArray[np.int64]  # [n + 2] frames for each token
     features: NDArray[np.float32]  # [512, T]
@@ -71,29 +71,29 @@ class Frames:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Span(Frames):
-    """A stretch of a row for the vocoder, which answers with the samples of these frames alone."""
+    """A part of a row; the vocoder returns the samples of these frames only."""
 
     start: int = 0  # frames
     end: int = 0
-    kept: dict[str, NDArray[np.float32]] = field(default_factory=dict)  # the model's own, one for all parts of a row
+    cache: dict[str, NDArray[np.float32]] = field(default_factory=dict)  # the model's own, one for all parts of a row
 
     @staticmethod
-    def of(row: Frames, span: tuple[int, int], kept: dict[str, NDArray[np.float32]]) -> "Span":
-        return Span(row.durations, row.features, row.f0, row.energy, row.style, *span, kept)
+    def of(row: Frames, span: tuple[int, int], cache: dict[str, NDArray[np.float32]]) -> "Span":
+        return Span(row.durations, row.features, row.f0, row.energy, row.style, *span, cache)
 
 
-Row = TypeVar("Row", contravariant=True)
-Out = TypeVar("Out", covariant=True)
+Input = TypeVar("Input", contravariant=True)
+Output = TypeVar("Output", covariant=True)
 
 
-class Stage(Protocol[Row, Out]):
+class Stage(Protocol[Input, Output]):
     """One step of the network: rows in, as many rows out, in the same order."""
 
-    def __call__(self, rows: Sequence[Row]) -> Sequence[Out]: ...
+    def __call__(self, rows: Sequence[Input]) -> Sequence[Output]: ...
 
 
 class Model(Protocol):
-    """A checkpoint ready to run. A third family of models joins by offering these."""
+    """A checkpoint ready to run. Another family of models needs to implement only this."""
 
     @property
     def acoustic(self) -> Stage[Utterance, Frames]: ...
@@ -106,7 +106,7 @@ class Model(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class WordTime:
-    """When a word of the original text is heard, in seconds from the start of the audio."""
+    """Start and end of a word of the original text, in seconds from the start of the audio."""
 
     word: str
     start_s: float
@@ -127,12 +127,12 @@ class Timing:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Speech:
-    """One chunk, spoken."""
+    """The audio of one chunk, or of a span of it, with its word times."""
 
     samples: Samples
     words: tuple[WordTime, ...]
-    span: tuple[int, int]  # the stretch of the original text that this chunk reads
-    dropped: tuple[str, ...] = ()  # symbols that nobody could say
+    span: tuple[int, int]  # the part of the original text that it reads
+    dropped: tuple[str, ...] = ()  # symbols that cannot be spoken
     timing: Timing = Timing()
 
     @property

@@ -76,7 +76,7 @@ class Voices:
 
     def _blend(self, expression: str) -> Voice:
         """Return one voice, or a weighted mean: `a(2)+b(1)`. A minus moves away from a voice: `a-b`."""
-        terms = parse(expression)
+        terms = parse_blend(expression)
         if len(terms) == 1:
             (name, _weight), *_ = terms
             return Voice(name, self._table(name))
@@ -103,7 +103,7 @@ class Voices:
         return table.reshape(MAX_PHONEMES, STYLE_SIZE)
 
 
-def parse(expression: str) -> list[tuple[str, float]]:
+def parse_blend(expression: str) -> list[tuple[str, float]]:
     """Return names and signed weights of a blend; raise UnknownVoice or InvalidInput that names the bad part."""
     terms: list[tuple[str, float]] = []
     at = 0

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tutti.audiobook.book import Chapter
-from tutti.audiobook.fingerprint import fingerprint, sound_of
+from tutti.audiobook.fingerprint import audio_settings, fingerprint
 from tutti.audiobook.passages import passages
 from tutti.errors import InvalidInput
 from tutti.settings import Settings
@@ -20,7 +20,7 @@ CPU = {"device": "cpu", "backend": "onnx", "precision": "fp32"}
 
 def of(params: SpeechParams = PARAMS, chapters: tuple[Chapter, ...] = CHAPTERS, **chosen: Any) -> str:
     settings = Settings(**{**CPU, **chosen})
-    return fingerprint(params, chapters, list(passages(chapters)), sound_of(settings))
+    return fingerprint(params, chapters, list(passages(chapters)), audio_settings(settings))
 
 
 def test_it_is_the_same_for_the_same_sound(tmp_path: Path) -> None:
@@ -51,7 +51,7 @@ def test_it_changes_with_the_content_of_the_lexicon_and_not_with_its_place(tmp_p
 
 
 def test_auto_is_resolved_so_that_naming_the_same_model_does_not_start_over() -> None:
-    resolved = sound_of(Settings(device="cpu"))["model"]
+    resolved = audio_settings(Settings(device="cpu"))["model"]
     assert isinstance(resolved, dict)
     assert "auto" not in resolved.values()
-    assert sound_of(Settings(**resolved))["model"] == resolved
+    assert audio_settings(Settings(**resolved))["model"] == resolved

@@ -20,7 +20,7 @@ def new_admission(
     """Admission control with these jobs, each with its device seconds."""
     admission = AdmissionControl(100, MAX_LATENESS, lambda caller, now: caller in over_share)
     for job, seconds in jobs:
-        admission.waits(job, seconds, 0.0)
+        admission.job_queued(job, seconds, 0.0)
     return admission
 
 
@@ -82,11 +82,11 @@ def test_what_is_needed_is_the_sum_of_what_is_still_to_come(jobs: list[tuple[flo
     admission = new_admission()
     needs = [(Job(VOCODER, next(numbers), "next", 100, NOW + due_s, later_s), s, later_s) for due_s, s, later_s in jobs]
     for job, seconds, later_s in needs:
-        admission.waits(job, seconds, later_s)
+        admission.job_queued(job, seconds, later_s)
     assert admission.needed_s == pytest.approx(sum(seconds + later_s for _, seconds, later_s in needs))
     for job, _, _ in needs:
-        admission.runs(job)
+        admission.job_started(job)
     assert admission.needed_s == pytest.approx(sum(later_s for *_, later_s in needs))
     for job, _, _ in needs:
-        admission.ended(job)
+        admission.job_ended(job)
     assert admission.needed_s == pytest.approx(0.0)

@@ -80,9 +80,9 @@ def test_mean_latency_agrees_with_theory(load: float) -> None:
             came += 1
         batch = queue.next_batch(now)
         assert batch is not None
-        now += a * batch.rows + t0
+        now += a * batch.n_rows + t0
         total_s += sum(now - job.arrived_s for job in batch.jobs)
-        queue.finished(batch, a * batch.rows + t0, now)
+        queue.finished(batch, a * batch.n_rows + t0, now)
     assert total_s / n == pytest.approx(bound(rate, a, t0), rel=0.1)
     assert total_s / n <= 1.02 * bound(rate, a, t0)
 
@@ -146,7 +146,7 @@ def test_short_and_long_texts_mixed_waste_little_and_block_nobody() -> None:
     simulation = simulated(device, deadline(device), streams, admission=False)
     batches = [batch for _, batch in simulation.batches]
     rows = [job.size for batch in batches for job in batch.jobs]
-    assert max(batch.rows for batch in batches) > 2
+    assert max(batch.n_rows for batch in batches) > 2
     assert 1 - sum(rows) / sum(batch.padded for batch in batches) <= 0.25
     starts = {job: at for at, batch in simulation.batches for job in batch.jobs}
     longest_s = max(batch.predicted_s for batch in batches)

@@ -172,7 +172,7 @@ def test_window_counts_each_key_for_itself() -> None:
     for key in (A, B, A, B):
         add(scheduler, 0.0, key=key)
     assert batch_at(scheduler, 0.01) is None
-    assert {scheduler.next_batch(0.05).rows for _ in range(2)} == {2}
+    assert {scheduler.next_batch(0.05).n_rows for _ in range(2)} == {2}
 
 
 def test_window_takes_no_more_than_fit() -> None:
@@ -208,7 +208,7 @@ def test_the_halves_of_a_failed_batch_wait_for_no_window(policy: Policy) -> None
         add(scheduler, 0.0, "next")
     failed = scheduler.next_batch(0.0)
     assert failed is not None
-    assert failed.rows == 4
+    assert failed.n_rows == 4
     scheduler.failed(failed, 0.0)
     assert [batch_at(scheduler, 0.0) for _ in range(2)] == [("retry", failed.jobs[:2]), ("retry", failed.jobs[2:])]
 
@@ -221,4 +221,4 @@ def test_text_budget_and_memory_stop_a_batch_but_not_a_single_row() -> None:
             scheduler.add(Job(A, next(numbers), "next", size, 9.0, n_characters=text), 0.0)
         batch = scheduler.next_batch(0.0)
         assert batch is not None
-        assert (batch.rows, batch.reason) == (rows, "full")
+        assert (batch.n_rows, batch.reason) == (rows, "full")

@@ -28,7 +28,7 @@ def test_bisection_finds_the_bad_row_and_spares_the_rest(n: int, data: st.DataOb
         if bad not in batch.jobs:
             scheduler.finished(batch, batch.predicted_s, 0.0)
             good += batch.jobs
-        elif batch.rows > 1:
+        elif batch.n_rows > 1:
             scheduler.failed(batch, 0.0)
             scheduler.add(newcomer := new_job(), 0.0)
             jobs.append(newcomer)
@@ -143,7 +143,7 @@ def test_no_deadline_that_can_be_kept_is_broken_for_company() -> None:
         scheduler.add(job, 0.0)
     batch, end = run(scheduler, 0.0)
     assert tight in batch.jobs
-    assert batch.rows > 1
+    assert batch.n_rows > 1
     assert end <= tight.deadline_s
 
 
@@ -181,7 +181,7 @@ def test_a_decision_looks_at_few_jobs_however_many_wait() -> None:
         before, now, most = scheduler.n_inspected, 0.0, 0
         for _ in range(20):
             batch, now = run(scheduler, now)
-            most = max(most, scheduler.n_inspected - before - batch.rows)
+            most = max(most, scheduler.n_inspected - before - batch.n_rows)
             before = scheduler.n_inspected
         looked[n] = most
     assert looked[8000] <= 2 * 24 + 16
@@ -333,4 +333,4 @@ def test_batching_switched_off_is_one_row_at_a_time() -> None:
     scheduler = new_scheduler(Fifo(), max_rows=1)
     for _ in range(3):
         scheduler.add(new_job(), 0.0)
-    assert [run(scheduler, 0.0)[0].rows for _ in range(3)] == [1, 1, 1]
+    assert [run(scheduler, 0.0)[0].n_rows for _ in range(3)] == [1, 1, 1]

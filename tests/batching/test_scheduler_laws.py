@@ -113,14 +113,14 @@ class Laws(RuleBasedStateMachine):
 
     def check(self, batch: Batch) -> None:
         assert batch.jobs
-        assert len(set(batch.jobs)) == batch.rows, "nobody is doubled"
+        assert len(set(batch.jobs)) == batch.n_rows, "nobody is doubled"
         assert set(batch.jobs) <= self.waiting.keys(), "neither lost ones nor cancelled ones come back"
         assert {job.key for job in batch.jobs} == {batch.key}, "keys never mix"
-        assert batch.rows <= LIMITS.max_rows
-        if batch.rows > 1 and batch.reason != "retry":
+        assert batch.n_rows <= LIMITS.max_rows
+        if batch.n_rows > 1 and batch.reason != "retry":
             assert batch.padded <= self.scheduler.max_padded(batch.key)
             assert sum(job.n_characters for job in batch.jobs) <= LIMITS.max_text
-        if isinstance(self.policy, Deadline) and batch.rows > 1 and batch.reason != "retry":
+        if isinstance(self.policy, Deadline) and batch.n_rows > 1 and batch.reason != "retry":
             shared_s = 2 * self.scheduler.predict(batch.key, batch.jobs[0].size)  # where one row alone is long already
             assert batch.predicted_s <= max(CAP_S, shared_s), "cost within the cap"
 
@@ -133,10 +133,10 @@ class Laws(RuleBasedStateMachine):
         assert not self.done & set(batch.jobs)
         self.done |= set(batch.jobs)
 
-    @precondition(lambda self: any(batch.rows > 1 for batch in self.running))
+    @precondition(lambda self: any(batch.n_rows > 1 for batch in self.running))
     @rule(data=st.data(), how=st.sampled_from(["failed", "device_full", "lost"]))
     def break_down(self, data, how: str) -> None:
-        batch = data.draw(st.sampled_from([batch for batch in self.running if batch.rows > 1]))
+        batch = data.draw(st.sampled_from([batch for batch in self.running if batch.n_rows > 1]))
         self.running.remove(batch)
         before = self.scheduler.max_padded(batch.key)
         getattr(self.scheduler, how)(batch, self.now)

@@ -67,7 +67,7 @@ def test_rows_first_audio_and_speech_are_logged_once(tmp_path: Path) -> None:
     passed = Counter[str]()
     for event in events:
         if isinstance(event, BatchStarted):
-            passed[event.batch.key.stage] += event.batch.rows
+            passed[event.batch.key.stage] += event.batch.n_rows
     assert passed["acoustic"] == passed["vocoder"] == outcomes["spoken"]
     assert sum(isinstance(event, FirstAudio) for event in events) == 6
     assert sum(event.n for event in events if isinstance(event, EventCounted)) == sum(outcomes.values())

@@ -98,7 +98,7 @@ def test_jobs_that_wait_for_a_window_run_at_once_when_the_window_is_gone(tmp_pat
 
 def test_an_unknown_policy_changes_nothing_and_is_named(tmp_path: Path) -> None:
     engine = tone_engine(silent_voices(tmp_path))
-    with pytest.raises(InvalidInput, match="there is deadline, fifo, window, bypass") as error:
+    with pytest.raises(InvalidInput, match="available: deadline, fifo, window, bypass") as error:
         engine.monitor.use("magic")
     assert error.value.param == "policy"
     assert engine.monitor.policy == "deadline"
@@ -115,15 +115,15 @@ def test_queues_count_each_priority_and_list_the_oldest_first(tmp_path: Path) ->
     assert [sum(queues[stage].n_by_priority.values()) for stage in ("acoustic", "vocoder")] == [50, 10]
     assert [job.stream for job in queues["acoustic"].oldest] == list(range(40))
     assert [job.stream for job in queues["vocoder"].oldest] == list(range(50, 60))
-    assert engine.monitor.others("caller 0")
+    assert engine.monitor.has_other_callers("caller 0")
     batch = scheduler.next_batch(60.0)
     assert batch is not None
     while scheduler.queues and (waiting := [job for queue in scheduler.queues for job in queue]):
         for job in waiting:
             scheduler.cancel(job)
-    assert engine.monitor.others("nobody"), "a running job counts as well"
+    assert engine.monitor.has_other_callers("nobody"), "a running job counts as well"
     scheduler.finished(batch, 0.1, 61.0)
-    assert not engine.monitor.others("nobody")
+    assert not engine.monitor.has_other_callers("nobody")
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from benchmarks.words import SpokenText, edges_by_silence
 from tests.fakes import running
 from tutti import Settings, open_engine
-from tutti.engine.word_times import LAG_FRAMES, LAST_SOUND, word_times
+from tutti.engine.word_times import LAG_FRAMES, LAST_PHONEME, word_times
 from tutti.speech import SAMPLE_RATE, SAMPLES_PER_FRAME, WordTime
 from tutti.text.chunk import Chunk, PhonemeWord
 
@@ -53,7 +53,7 @@ def test_the_last_sound_before_a_pause_is_no_longer_than_it_is_heard(after: str,
     words = told(("", "abc", after), *([("", "defg", ".")] if after else []))
     durations = [4, *(pace * n for n in (2, 2, 20, *(2 for _ in after), *((2, 2, 2, 3, 4) if after else ()))), 1]
     ends = [0, *accumulate(durations)]
-    assert timed(words, durations)[0].end_s == pytest.approx((ends[3] + 2 * pace * LAST_SOUND - LAG_FRAMES) * FRAME_S)
+    assert timed(words, durations)[0].end_s == pytest.approx((ends[3] + 2 * pace * LAST_PHONEME - LAG_FRAMES) * FRAME_S)
 
 
 def test_a_long_sound_inside_of_a_phrase_is_heard_whole() -> None:

@@ -26,7 +26,7 @@ from tutti.speech import SAMPLE_RATE, Delivery, Frames, Samples, Speech, SpeechP
 from tutti.text import chunks, vocab
 from tutti.text.chunk import Chunk
 from tutti.text.frontend import G2PThread
-from tutti.text.language import language as find_language
+from tutti.text.language import find_language
 from tutti.text.user_lexicon import UserLexicon
 from tutti.voices import Voices
 

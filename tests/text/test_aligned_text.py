@@ -58,9 +58,3 @@ def test_ranges_and_tuples_of_offsets_are_equal() -> None:
     assert AlignedText.of("abc") == AlignedText("abc", (0, 1, 2), (1, 2, 3))
     assert hash(AlignedText.of("abc")) == hash(AlignedText("abc", (0, 1, 2), (1, 2, 3)))
     assert AlignedText.of("abc") != AlignedText.of("abc", 1)
-
-
-def test_split_gives_the_pieces_between_matches() -> None:
-    pieces = list(AlignedText.of("a,b").split(re.compile(",")))
-    assert [piece.text for piece in pieces] == ["a", "b"]
-    assert pieces[1].span() == (2, 3)

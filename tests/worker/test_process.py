@@ -85,13 +85,13 @@ def test_a_killed_worker_loses_only_the_running_call_and_is_restarted(tmp_path: 
         with pytest.raises(WorkerLost):  # between its stages when the worker died
             await worker.vocoder("tone", [1], TIMEOUT_S)
         assert worker.pid != first
-        assert worker.restarts == 1
+        assert worker.status.restarts == 1
         assert "SIGKILL" in worker.status.error
 
         again = worker.pid
         assert again
         os.kill(again, signal.SIGKILL)  # while it has nothing to do
-        await wait_until(lambda: worker.restarts == 2 and worker.status.state == "ready")
+        await wait_until(lambda: worker.status.restarts == 2 and worker.status.state == "ready")
         np.testing.assert_array_equal((await speak(worker, row(7)))[0], expected_samples(row(7)))
 
     run_scenario(scenario, ProcessWorker(FaultyModels(tmp_path)))
@@ -110,7 +110,7 @@ def test_a_worker_that_hangs_is_killed(tmp_path: Path) -> None:
                 await worker.acoustic("tone", batch, 0.1)
             np.testing.assert_array_equal((await speak(worker, row(7)))[0], expected_samples(row(7)))
             assert not psutil.pid_exists(pid)
-        assert worker.restarts == 2
+        assert worker.status.restarts == 2
 
     run_scenario(scenario, ProcessWorker(FaultyModels(tmp_path)))
 
@@ -178,7 +178,7 @@ def test_a_worker_process_ignores_ctrl_c_and_sigterm(tmp_path: Path) -> None:
             os.kill(worker.pid, signal.SIGINT)
             os.kill(worker.pid, signal.SIGTERM)
         assert await speak(worker, row(1))
-        assert worker.restarts == 0
+        assert worker.status.restarts == 0
 
     run_scenario(scenario, ProcessWorker(FaultyModels(tmp_path)))
 
@@ -223,7 +223,7 @@ def test_calls_and_crashes_leave_no_descriptor_and_no_memory_behind(tmp_path: Pa
         before, n_child, names = open_counts(), child.num_fds(), sorted(shared.iterdir())
         for i in range(200):
             await speak(worker, row(1 + i % 50), row(2))
-            await worker.both("tone", [(0, row(1 + i % 50)), (1, row(2))], TIMEOUT_S)
+            await worker.both_stages("tone", [(0, row(1 + i % 50)), (1, row(2))], TIMEOUT_S)
         await wait_until(lambda: open_counts() == before)
         assert child.num_fds() == n_child
         samples = await speak(worker, row(3), row(4))
@@ -256,7 +256,7 @@ def test_without_a_free_descriptor_a_call_is_lost_but_not_the_worker(tmp_path: P
         finally:
             resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
         assert await speak(worker, row(7))
-        assert worker.restarts == 0
+        assert worker.status.restarts == 0
 
     run_scenario(scenario, ProcessWorker(FaultyModels(tmp_path)))
 
@@ -364,6 +364,6 @@ def test_the_real_model_sounds_the_same_in_a_worker_process_also_after_a_crash(o
         with pytest.raises(WorkerLost, match="SIGKILL"):
             await doomed
         await assert_same(worker)
-        assert worker.restarts == 1
+        assert worker.status.restarts == 1
 
     run_scenario(scenario, ProcessWorker(partial(official_model, official["int8"])))

@@ -29,7 +29,7 @@ async def speak(worker: Worker, rows: dict[int, Utterance], checkpoint: str = "t
 
 async def assert_not_kept(worker: Worker, *ids: int) -> None:
     for id in ids:
-        with pytest.raises(WorkerLost, match="is not here"):
+        with pytest.raises(WorkerLost, match="does not hold row"):
             await worker.vocoder("tone", [id], TIMEOUT_S)
 
 
@@ -139,13 +139,13 @@ def test_both_stages_in_one_call_equal_one_call_for_each_stage(run_scenario: Run
         durations = await worker.acoustic("tone", list(rows.items()), TIMEOUT_S)
         samples = await worker.vocoder("tone", list(rows), TIMEOUT_S)
         for checkpoint in ("tone", "other"):
-            result = await worker.both(checkpoint, list(rows.items()), TIMEOUT_S)
+            result = await worker.both_stages(checkpoint, list(rows.items()), TIMEOUT_S)
             for expected, actual in zip(durations + samples, result.durations + result.samples, strict=True):
                 np.testing.assert_array_equal(actual, expected)
             assert min(result.acoustic_s, result.vocoder_s) > 0.0
             result.samples[0] *= 0.5  # a caller may change what is its own
             await assert_not_kept(worker, *rows)
-        empty = await worker.both("tone", [], TIMEOUT_S)
+        empty = await worker.both_stages("tone", [], TIMEOUT_S)
         assert (empty.durations, empty.samples) == ([], [])
 
     run_scenario(scenario)
@@ -154,7 +154,7 @@ def test_both_stages_in_one_call_equal_one_call_for_each_stage(run_scenario: Run
 def test_concurrent_calls_of_all_kinds_each_get_their_own_samples(run_scenario: RunScenario) -> None:
     async def scenario(worker: Worker, _folder: Path) -> None:
         async def both(id: int, utterance: Utterance) -> list[Samples]:
-            return (await worker.both("tone", [(id, utterance)], TIMEOUT_S)).samples
+            return (await worker.both_stages("tone", [(id, utterance)], TIMEOUT_S)).samples
 
         rows = {i: row(*range(1, i + 2)) for i in range(24)}
         spoken = await asyncio.gather(
@@ -174,9 +174,9 @@ def test_an_error_of_either_stage_fails_the_whole_call_and_keeps_no_row(
 ) -> None:
     async def scenario(worker: Worker, _folder: Path) -> None:
         with pytest.raises(ModelFailed, match=message):
-            await worker.both("tone", [(1, row(5)), (2, row(fault))], TIMEOUT_S)
+            await worker.both_stages("tone", [(1, row(5)), (2, row(fault))], TIMEOUT_S)
         await assert_not_kept(worker, 1, 2)
-        result = await worker.both("tone", [(1, row(5))], TIMEOUT_S)
+        result = await worker.both_stages("tone", [(1, row(5))], TIMEOUT_S)
         np.testing.assert_array_equal(result.samples[0], expected_samples(row(5)))
 
     run_scenario(scenario)
@@ -184,10 +184,10 @@ def test_an_error_of_either_stage_fails_the_whole_call_and_keeps_no_row(
 
 def test_a_cancelled_call_of_both_stages_leaves_no_row_behind(run_scenario: RunScenario) -> None:
     async def scenario(worker: Worker, folder: Path) -> None:
-        leaving = worker.both("tone", [(1, row(Fault.HANGS))], TIMEOUT_S)
+        leaving = worker.both_stages("tone", [(1, row(Fault.HANGS))], TIMEOUT_S)
         await wait_until((folder / "running").exists)
-        never_run = worker.both("tone", [(2, row(Fault.DIES))], TIMEOUT_S)
-        staying = worker.both("tone", [(3, row(8))], TIMEOUT_S)
+        never_run = worker.both_stages("tone", [(2, row(Fault.DIES))], TIMEOUT_S)
+        staying = worker.both_stages("tone", [(3, row(8))], TIMEOUT_S)
         await asyncio.sleep(0)
         leaving.cancel()
         never_run.cancel()
@@ -215,7 +215,7 @@ def test_a_vocoder_call_for_a_forgotten_or_unknown_row_raises_worker_lost(
 
 def test_an_unknown_checkpoint_raises_invalid_input(run_scenario: RunScenario) -> None:
     async def scenario(worker: Worker, _folder: Path) -> None:
-        with pytest.raises(InvalidInput, match="there is tone, other") as raised:
+        with pytest.raises(InvalidInput, match="available: tone, other") as raised:
             await worker.acoustic("nobody", [(1, row(5))], TIMEOUT_S)
         assert raised.value.param == "model"
 
@@ -263,7 +263,7 @@ def test_close_fails_waiting_calls_closes_the_models_and_keeps_samples_valid(
     async def scenario() -> Samples:
         worker = kind(FaultyModels(tmp_path))
         await worker.start()
-        assert worker.memory.resident_bytes > 1_000_000
+        assert worker.status.memory.resident_bytes > 1_000_000
         (samples,) = await speak(worker, {1: row(8, 9)})
         running = worker.acoustic("tone", [(1, row(Fault.HANGS))], TIMEOUT_S)
         await wait_until((tmp_path / "running").exists)

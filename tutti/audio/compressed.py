@@ -15,7 +15,7 @@ from tutti.audio.ogg import FIRST, LAST, OggStream
 from tutti.audio.pcm import to_int16
 from tutti.speech import Samples
 
-OPUS_RATE = 48_000  # granule positions of Ogg Opus count at this rate, whatever the input's
+OPUS_RATE = 48_000  # granule positions of Ogg Opus count at this rate for any input
 OPUS_BIT_RATE = 48_000
 # Of ten, for mp3 and opus; higher is slower. 5 halves the processor time at the same distance from the original.
 COMPRESSION_LEVEL = "5"

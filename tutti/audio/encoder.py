@@ -32,8 +32,8 @@ class Codec(Protocol):
 
 def encoder(format: str, *, sample_rate: int | None = None, n_samples: int | None = None) -> Encoder:
     """An encoder for one stream; `n_samples` (at 24 kHz, all of them), if known, is written into headers."""
-    chosen = find_format(format)
-    return StreamEncoder(chosen, chosen.rate(sample_rate), n_samples)
+    audio_format = find_format(format)
+    return StreamEncoder(audio_format, audio_format.rate(sample_rate), n_samples)
 
 
 def true_header(format: str, *, sample_rate: int | None, n_samples: int) -> bytes:

@@ -37,8 +37,8 @@ class Format:
 
 
 FORMATS = {
-    each.name: each
-    for each in (
+    format.name: format
+    for format in (
         Format("mp3", "audio/mpeg", (".mp3",), "frames of one bit rate, no tags"),
         Format("opus", "audio/ogg", (".opus", ".ogg"), "Ogg pages of 20 ms", OPUS_RATES),
         Format("aac", "audio/aac", (".aac",), "ADTS frames"),
@@ -50,7 +50,7 @@ FORMATS = {
     )
 }
 
-BY_SUFFIX = {suffix: each for each in FORMATS.values() for suffix in each.suffixes}
+BY_SUFFIX = {suffix: format for format in FORMATS.values() for suffix in format.suffixes}
 
 
 def find_format(name: str) -> Format:

@@ -15,6 +15,7 @@ from tutti.errors import ModelFailed, UnknownFormat, did_you_mean
 from tutti.speech import SAMPLE_RATE, Samples
 
 MS = Fraction(1, 1000)
+ImageKind = Literal["jpeg", "png"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,10 +29,10 @@ class ChapterMark:
 
 @dataclass(frozen=True, slots=True)
 class CoverImage:
-    """A cover image, encoded."""
+    """The bytes of a cover image; it is never decoded."""
 
     data: bytes
-    kind: Literal["jpeg", "png"]
+    kind: ImageKind
     width: int
     height: int
 
@@ -59,8 +60,8 @@ class Container:
 
 
 CONTAINERS = {
-    each.suffix: each
-    for each in (
+    kind.suffix: kind
+    for kind in (
         Container(".m4b", "audio/mp4", "mp4", "aac", chapters=True, cover=True),
         Container(".m4a", "audio/mp4", "mp4", "aac", chapters=True, cover=True),
         Container(".mp3", "audio/mpeg", "mp3", "libmp3lame", chapters=True, cover=True),
@@ -68,8 +69,8 @@ CONTAINERS = {
         Container(".ogg", "audio/ogg", "opus", "libopus", chapters=True),
         Container(".flac", "audio/flac", "flac", "flac", chapters=True, cover=True),
         *(
-            Container(suffix, each.media_type)
-            for suffix, each in BY_SUFFIX.items()
+            Container(suffix, format.media_type)
+            for suffix, format in BY_SUFFIX.items()
             if suffix not in (".mp3", ".opus", ".ogg", ".flac")
         ),
     )

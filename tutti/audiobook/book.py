@@ -1,15 +1,14 @@
-"""Book, Chapter and Cover, and helpers shared by the parsers of all formats."""
+"""Book and Chapter, and helpers shared by the parsers of all formats."""
 
 import struct
 from dataclasses import dataclass
-from typing import BinaryIO, Literal
+from typing import BinaryIO
 
+from tutti.audio.tagged import CoverImage, ImageKind
 from tutti.errors import InvalidInput
 
 MAX_BYTES = 50_000_000  # of one unpacked document
 MAX_COVER_BYTES = 20_000_000
-
-ImageKind = Literal["jpeg", "png"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,16 +20,6 @@ class Chapter:
 
 
 @dataclass(frozen=True, slots=True)
-class Cover:
-    """The bytes of a cover image; it is never decoded."""
-
-    data: bytes
-    kind: ImageKind
-    width: int
-    height: int
-
-
-@dataclass(frozen=True, slots=True)
 class Book:
     """A parsed book; `notes` name what is missing from it."""
 
@@ -38,7 +27,7 @@ class Book:
     author: str
     chapters: tuple[Chapter, ...]
     language: str = ""  # as declared in the book
-    cover: Cover | None = None
+    cover: CoverImage | None = None
     notes: tuple[str, ...] = ()
 
     @property
@@ -51,14 +40,14 @@ def decode_text(data: bytes, name: str, encoding: str | None, declared: str | No
     for mark, codec in ((b"\xef\xbb\xbf", "utf-8-sig"), (b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16")):
         if data.startswith(mark):
             encoding = codec
-    chosen = encoding or declared or "utf-8"
+    encoding = encoding or declared or "utf-8"
     try:
-        text = data.decode(chosen)
+        text = data.decode(encoding)
     except (LookupError, ValueError) as exc:
         if isinstance(exc, UnicodeDecodeError):
-            reason = f"is not {chosen} text (byte {exc.start})"
+            reason = f"is not {encoding} text (byte {exc.start})"
         else:
-            reason = f"declares the unknown encoding {chosen[:40]!r}"
+            reason = f"declares the unknown encoding {encoding[:40]!r}"
         raise InvalidInput(f"{name} {reason}; set its encoding, such as latin-1", param="encoding") from exc
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
@@ -71,7 +60,7 @@ def read_document(file: BinaryIO, name: str) -> bytes:
     return data
 
 
-def parse_cover(data: bytes) -> Cover | None:
+def parse_cover(data: bytes) -> CoverImage | None:
     """The image with its size, or None if it is not a valid JPEG or PNG."""
     if len(data) > MAX_COVER_BYTES:
         return None
@@ -82,7 +71,7 @@ def parse_cover(data: bytes) -> Cover | None:
     return None
 
 
-def _jpeg_cover(data: bytes) -> Cover | None:
+def _jpeg_cover(data: bytes) -> CoverImage | None:
     """Walk the segments up to the frame header, which holds the size."""
     at = 2
     while at + 9 <= len(data) and data[at] == 0xFF:
@@ -94,5 +83,5 @@ def _jpeg_cover(data: bytes) -> Cover | None:
     return None
 
 
-def _checked_cover(data: bytes, kind: ImageKind, width: int, height: int) -> Cover | None:
-    return Cover(data, kind, width, height) if 0 < width < 65_536 and 0 < height < 65_536 else None
+def _checked_cover(data: bytes, kind: ImageKind, width: int, height: int) -> CoverImage | None:
+    return CoverImage(data, kind, width, height) if 0 < width < 65_536 and 0 < height < 65_536 else None

@@ -7,7 +7,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import BinaryIO
 
-from tutti.audio.tagged import ChapterMark, Container, CoverImage, Tags, writer
+from tutti.audio.tagged import ChapterMark, Container, Tags, writer
 from tutti.audiobook.book import Book
 from tutti.audiobook.journal import Journal
 from tutti.audiobook.passages import Passage
@@ -55,7 +55,7 @@ def export_book(
         raise NothingToSpeak("the book contains nothing that can be spoken", param="book")
     words: list[list[WordTime]] = [[] for _ in book.chapters] if captions else []
     with _file(path) as file:
-        out = writer(kind, file, _tags(book, marks), n_samples)
+        out = writer(kind, file, Tags(book.title, book.author, marks, book.cover), n_samples)
         try:
             at = 0
             for n, passage in enumerate(plan):
@@ -92,7 +92,7 @@ def _chapter_marks(book: Book, plan: Sequence[Passage], journal: Journal) -> lis
     """Start and end of each chapter; a chapter without speech has no mark."""
     marks: list[ChapterMark] = []
     at = 0
-    for n, numbered in groupby(enumerate(plan), key=lambda each: each[1].chapter):
+    for n, numbered in groupby(enumerate(plan), key=lambda item: item[1].chapter):
         start = at
         n_spoken = 0
         for i, passage in numbered:
@@ -103,15 +103,9 @@ def _chapter_marks(book: Book, plan: Sequence[Passage], journal: Journal) -> lis
     return marks
 
 
-def _tags(book: Book, marks: Sequence[ChapterMark]) -> Tags:
-    cover = book.cover
-    picture = CoverImage(cover.data, cover.kind, cover.width, cover.height) if cover else None
-    return Tags(book.title, book.author, marks, picture)
-
-
 def _cues(book: Book, words: Sequence[Sequence[WordTime]]) -> Iterator[Cue]:
-    for chapter, of_chapter in zip(book.chapters, words, strict=True):
-        yield from cues(chapter.text, of_chapter)
+    for chapter, chapter_words in zip(book.chapters, words, strict=True):
+        yield from cues(chapter.text, chapter_words)
 
 
 def _format_notes(book: Book, kind: Container) -> tuple[str, ...]:

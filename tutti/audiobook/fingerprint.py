@@ -14,8 +14,8 @@ from tutti.settings import Settings
 from tutti.speech import SpeechParams
 
 
-def sound_of(settings: Settings) -> Mapping[str, object]:
-    """The settings that change how a text sounds: the resolved model, the G2P service, the lexicon's content."""
+def audio_settings(settings: Settings) -> Mapping[str, object]:
+    """The settings that change the audio: the resolved model, the G2P service, the lexicon's content."""
     try:
         lexicon = sha256(settings.lexicon.read_bytes()).hexdigest() if settings.lexicon else None
     except OSError as exc:
@@ -25,13 +25,13 @@ def sound_of(settings: Settings) -> Mapping[str, object]:
 
 
 def fingerprint(
-    params: SpeechParams, chapters: Iterable[Chapter], plan: Iterable[Passage], sound: Mapping[str, object]
+    params: SpeechParams, chapters: Iterable[Chapter], plan: Iterable[Passage], settings: Mapping[str, object]
 ) -> str:
-    """Hash all that the audio depends on: the version, `params`, `sound`, the text and where it is cut."""
+    """Hash all that the audio depends on: the version, `params`, `settings`, the text and where it is cut."""
     digest = sha256()
     for text in (
         __version__,
-        json.dumps({**asdict(params), "sound": sound}, sort_keys=True),
+        json.dumps({**asdict(params), "sound": settings}, sort_keys=True),
         *(chapter.text for chapter in chapters),
         *(repr(passage) for passage in plan),
     ):

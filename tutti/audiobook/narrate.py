@@ -25,8 +25,8 @@ from tutti.errors import (
 )
 from tutti.speech import SAMPLE_RATE, Speech, SpeechParams
 from tutti.text.clean import clean
-from tutti.text.language import language
-from tutti.voices import parse
+from tutti.text.language import find_language
+from tutti.voices import parse_blend
 
 MAX_ATTEMPTS = 5  # of one passage, if the engine fails and not the text
 RETRY_WAIT_S = 1.0  # before the second attempt; doubles with each further one
@@ -59,13 +59,13 @@ def language_warning(book: Book, params: SpeechParams) -> str:
     """A warning if the book declares another language than it will be read in, else an empty string."""
     if not book.language:
         return ""
-    spoken = language(params.language or parse(params.voice)[0][0][0]).code
+    code = find_language(params.language or parse_blend(params.voice)[0][0][0]).code
     declared = book.language.lower()
     with suppress(UnknownLanguage):
-        declared = language(declared).code
-    if declared[:2] == spoken[:2]:
+        declared = find_language(declared).code
+    if declared[:2] == code[:2]:
         return ""
-    return f"the book declares language {book.language[:20]!r}, but is read as {spoken}; choose a voice or a language"
+    return f"the book declares language {book.language[:20]!r}, but is read as {code}; choose a voice or a language"
 
 
 async def narrate(
@@ -162,8 +162,8 @@ def _cause(group: BaseExceptionGroup[BaseException]) -> BaseException:
 
 
 def _leaves(group: BaseExceptionGroup[BaseException]) -> Iterator[BaseException]:
-    for each in group.exceptions:
-        if isinstance(each, BaseExceptionGroup):
-            yield from _leaves(each)
+    for error in group.exceptions:
+        if isinstance(error, BaseExceptionGroup):
+            yield from _leaves(error)
         else:
-            yield each
+            yield error

@@ -9,11 +9,10 @@ from tutti.errors import InvalidInput
 from tutti.text.aligned_text import AlignedText
 from tutti.text.chunker import PARAGRAPH_PAUSE_S
 from tutti.text.clean import clean
-from tutti.text.marks import carry, parse_marks, voices_named
+from tutti.text.marks import parse_marks, update_marks, voices_named
 from tutti.text.split import sentences
 from tutti.text.ssml import is_ssml, ssml_to_marks
-from tutti.voices import parse as parse_voice
-from tutti.voices import resolve_aliases
+from tutti.voices import parse_blend, resolve_aliases
 
 MIN_CHARACTERS = 400  # a passage ends with the paragraph that reaches this; larger loses more work in a crash
 MAX_CHARACTERS = 1000  # a longer paragraph is cut between sentences
@@ -44,10 +43,10 @@ def passages(chapters: Sequence[Chapter]) -> Iterator[Passage]:
         for i, (start, end, paragraph_end) in enumerate(cuts):
             pause_s = CHAPTER_PAUSE_S if i == len(cuts) - 1 else PARAGRAPH_PAUSE_S if paragraph_end else 0.0
             yield Passage(n, start, end, "".join(marks.values()), pause_s)
-            carry(marks, chapter.text[start:end])
+            update_marks(marks, chapter.text[start:end])
 
 
-def check_marks(chapters: Sequence[Chapter], names: Mapping[str, str]) -> None:
+def check_chapter_marks(chapters: Sequence[Chapter], names: Mapping[str, str]) -> None:
     """Raise InvalidInput, with the chapter, for the first wrong mark, before hours of speech are made."""
     for n, chapter in enumerate(chapters):
         if "[" not in chapter.text and "<" not in chapter.text:
@@ -55,7 +54,7 @@ def check_marks(chapters: Sequence[Chapter], names: Mapping[str, str]) -> None:
         try:
             parse_marks(clean(ssml_to_marks(chapter.text) if is_ssml(chapter.text) else chapter.text).aligned)
             for name in voices_named(chapter.text):
-                parse_voice(resolve_aliases(name, names))
+                parse_blend(resolve_aliases(name, names))
         except InvalidInput as exc:
             exc.message = f"chapter {n + 1} ({chapter.title}): {exc.message}"
             raise
@@ -103,16 +102,16 @@ def _end_before(text: str, at: int) -> int:
 
 def _pieces(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
     """Cut a long paragraph between sentences; inside square brackets only if there is no other place."""
-    done = at = start
+    piece_start = at = start
     while at < end:
         stop = end if end - at <= WINDOW else max(text.rfind(" ", at + 1, at + WINDOW), at + MAX_CHARACTERS)
         for n, sentence in enumerate(sentences(AlignedText.of(text[at:stop]))):
             begins = at + sentence.aligned.starts[0]
-            piece = text[done:begins]
+            piece = text[piece_start:begins]
             whole = (n > 0 or at == start) and piece.count("[") == piece.count("]")
             if len(piece) >= (MIN_CHARACTERS if whole else 4 * MAX_CHARACTERS):
-                yield done, done + len(piece.rstrip())
-                done = begins
+                yield piece_start, piece_start + len(piece.rstrip())
+                piece_start = begins
         at = stop
-    if text[done:end].strip():
-        yield done, end
+    if text[piece_start:end].strip():
+        yield piece_start, end

@@ -1,1 +1,1 @@
-"""Which rows run together, and when: jobs, what they cost, who goes next."""
+"""Which rows run together, and when: jobs, their predicted cost, and the order in which they run."""

@@ -8,15 +8,17 @@ import numpy as np
 from tutti.batching.job import Job
 from tutti.errors import QueueFull
 
-UTILISATION = 0.6  # of the time until each deadline that accepted work may fill: its streams will ask for more
-MARGIN = 1.3  # times the seconds of full batches of equal rows that real batches take
+# Share of the time until each deadline that accepted work may fill. Larger accepts more streams, but leaves less time
+# for their next chunks.
+UTILISATION = 0.6
 OWN_UTILISATION = 0.8  # the same for the first audio of the new stream; the rest is for requests that arrive after it
-MAX_LATENESS = 8.0  # times its own cost that a stream may need even past its deadline: a slow device still serves four
-BULK_SHARE = 0.5  # of the queue that bulk jobs may fill
+MARGIN = 1.3  # real batches take this many times the seconds of full batches of equal rows
+MAX_LATENESS = 8.0  # a stream may take this many times its own cost, even past its deadline; larger serves slow devices
+BULK_SHARE = 0.5  # share of the queue that bulk jobs may fill
 
 
 class AdmissionControl:
-    """Knows the device seconds still to come for every job, and whether one more stream keeps all deadlines."""
+    """Tracks the remaining device seconds of every job, and tests whether one more stream keeps all deadlines."""
 
     def __init__(self, max_waiting: int, max_lateness: float, is_over_share: Callable[[str, float], bool]) -> None:
         self._max_waiting = max_waiting
@@ -30,25 +32,25 @@ class AdmissionControl:
         """Device seconds still to come for all jobs."""
         return sum(map(sum, self._waiting.values())) + sum(self._running.values())
 
-    def waits(self, job: Job, stage_s: float, later_s: float) -> None:
+    def job_queued(self, job: Job, stage_s: float, later_s: float) -> None:
         self._waiting[job] = stage_s, later_s
 
-    def runs(self, job: Job) -> None:
+    def job_started(self, job: Job) -> None:
         _, later_s = self._waiting.pop(job)
         if later_s:
             self._running[job] = later_s
 
-    def ended(self, job: Job) -> None:
+    def job_ended(self, job: Job) -> None:
         self._waiting.pop(job, None)
         self._running.pop(job, None)
 
     def admit(self, job: Job, cost_s: float, start_s: float, now: float) -> None:
-        """Raise QueueFull if the first job of a new stream would be late, make another late, or find no room.
+        """Raise QueueFull if the first job of a new stream would be late or make another late, or the queue is full.
 
         `cost_s`: device seconds of all its stages; `start_s`: when the running batches will be done.
         """
         n_waiting = len(self._waiting) + len(self._running)
-        n_bulk = sum(job.priority == "bulk" for job in self._waiting) if job.priority == "bulk" else 0
+        n_bulk = sum(map(_is_bulk, self._waiting)) if _is_bulk(job) else 0
         late_s = self._late_s(job, cost_s, start_s, now)
         if n_waiting >= self._max_waiting or n_bulk >= BULK_SHARE * self._max_waiting:
             raise _full(f"{n_waiting} jobs are waiting; try again later", max(self.needed_s, late_s))
@@ -58,7 +60,7 @@ class AdmissionControl:
     def _late_s(self, job: Job, cost_s: float, start_s: float, now: float) -> float:
         """By how many seconds the worst deadline would be missed in EDF order; not positive: feasible."""
         latest_s = max(job.deadline_s, now + self._max_lateness * cost_s)
-        if job.priority == "bulk":
+        if _is_bulk(job):
             return start_s + cost_s + self.needed_s - latest_s
         if latest_s == inf:
             return -inf
@@ -75,19 +77,19 @@ class AdmissionControl:
     def _demand(self, now: float) -> list[tuple[bool, float, float, int]]:
         """All jobs but bulk in the order in which they run: over its share, due, device seconds, stream."""
         over = {caller: self._is_over_share(caller, now) for caller in {job.caller for job in self._jobs()}}
-        demand = [(over[job.caller], job.due_s, sum(s), job.stream) for job, s in self._waiting.items() if _counts(job)]
-        for job, later_s in self._running.items():
-            if _counts(job):
-                demand.append((over[job.caller], job.deadline_s, later_s, job.stream))
-        return sorted(demand)
+        waiting = [(job, job.due_s, stage_s + later_s) for job, (stage_s, later_s) in self._waiting.items()]
+        running = [(job, job.deadline_s, later_s) for job, later_s in self._running.items()]
+        return sorted(
+            (over[job.caller], due_s, s, job.stream) for job, due_s, s in waiting + running if not _is_bulk(job)
+        )
 
     def _jobs(self) -> Iterator[Job]:
         yield from self._waiting
         yield from self._running
 
 
-def _counts(job: Job) -> bool:
-    return job.priority != "bulk"
+def _is_bulk(job: Job) -> bool:
+    return job.priority == "bulk"
 
 
 def _full(reason: str, retry_after_s: float) -> QueueFull:

@@ -5,7 +5,7 @@ Rows side by side (CPU):  seconds = c0 + c1 * rows + c3 * longest chain on one c
 
 Recursive least squares on the relative error with forgetting, under the constraint that no coefficient is negative:
 a prediction is never negative and never falls when a row grows. A layout that once looked expensive would never run
-again and never be corrected, so a few batches of the warm-up count for ever as if they had just run (anchors).
+again and never be corrected, so a few batches of the warm-up are never forgotten (anchors).
 """
 
 import hashlib
@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from tutti.batching.job import Key
+from tutti.batching.job import STAGES, Key
 from tutti.batching.layout import Features, Layout, RowSizes, row_sizes
 from tutti.files import write_file
 
@@ -22,8 +22,8 @@ Coefficients = tuple[float, float, float, float]
 
 FORGETTING = 0.98  # weight of all earlier batches after each new one: about the last 50 count
 ANCHORS = tuple(RowSizes(n, size, n * size) for n in (1, 4) for size in (50, 300))  # of the warm-up, never forgotten
-PRIOR_WEIGHT = 1e-3  # batches: how much the first guess counts beside a warm-up
-SWEEPS = 8  # of coordinate descent after each batch; it starts from the last solution
+PRIOR_WEIGHT = 1e-3  # of the prior beside the batches of a warm-up, each of which has weight 1
+ITERATIONS = 8  # of coordinate descent after each batch, from the last solution; more converges closer, and costs time
 MIN_S = 1e-6  # smallest prediction
 VERSION = 2  # of the file; coefficients of another version mean something else
 
@@ -112,7 +112,7 @@ class CostModel:
                 for j in range(4):
                     xx[i][j] += weight * x[i] * x[j]
                 xy[i] += weight * x[i] * anchor_s
-        for _ in range(SWEEPS):
+        for _ in range(ITERATIONS):
             for i, row in enumerate(xx):
                 rest = xy[i] - sum(row[j] * solution[j] for j in range(4) if j != i)
                 solution[i] = max(0.0, rest / row[i])
@@ -132,22 +132,22 @@ def file_name(device: str, weights_sha256: str) -> str:
 
 def save(costs: Mapping[Key, CostModel], path: Path) -> None:
     """Store the coefficients for the next start."""
-    kept = [[*key, cost.coefficients] for key, cost in costs.items()]
+    entries = [[*key, cost.coefficients] for key, cost in costs.items()]
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_file(path, json.dumps({"version": VERSION, "costs": kept}, indent=1))
+    write_file(path, json.dumps({"version": VERSION, "costs": entries}, indent=1))
 
 
 def load(path: Path) -> dict[Key, Coefficients]:
     """Read the coefficients of an earlier start; empty if the file is missing, damaged or of another version."""
     try:
-        kept = json.loads(path.read_text(encoding="utf-8"))
-        found: dict[Key, Coefficients] = {}
-        if kept["version"] != VERSION:
-            return found
-        for checkpoint, stage, (c0, c1, c2, c3) in kept["costs"]:
+        stored = json.loads(path.read_text(encoding="utf-8"))
+        costs: dict[Key, Coefficients] = {}
+        if stored["version"] != VERSION:
+            return costs
+        for checkpoint, stage, (c0, c1, c2, c3) in stored["costs"]:
             values = (float(c0), float(c1), float(c2), float(c3))
-            if stage in ("acoustic", "vocoder") and all(0.0 <= value < 1e6 for value in values):
-                found[Key(str(checkpoint), stage)] = values
-        return found
+            if stage in STAGES and all(0.0 <= value < 1e6 for value in values):
+                costs[Key(str(checkpoint), stage)] = values
+        return costs
     except (OSError, ValueError, KeyError, TypeError):
         return {}  # a warm-up sweep measures them again

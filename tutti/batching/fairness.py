@@ -1,4 +1,4 @@
-"""Who gets how much of the device: fair shares between callers, a minimum share for late and for bulk work."""
+"""Share the device: fairly between callers, with a minimum for late and for bulk work."""
 
 from collections import OrderedDict, deque
 from math import exp
@@ -6,8 +6,8 @@ from math import exp
 WINDOW_S = 10.0  # window of the minimum share
 MIN_SHARE = 0.05 * 1.1  # of the device in any window; a tenth above the promised 5 %, since predictions err
 MEMORY_S = 30.0  # time constant with which past use of the device is forgotten; larger punishes a burst longer
-GRACE = 0.25  # share of the device beyond an even one that is free: callers differ by chance
-HOLD_S = 0.5  # how long late or bulk work waits at least before it may claim its minimum share
+GRACE = 0.25  # share of the device that a caller may use beyond an even share; smaller reacts to chance differences
+HOLD_S = 0.5  # minimum wait of late or bulk work before it may claim its minimum share
 GAP_S = 1.0  # a queue that was empty for less than this counts as waiting all the time
 
 
@@ -27,7 +27,7 @@ class _DecayingSum:
 
 
 class FairShare:
-    """Tells which callers used more than an even share of the device of late.
+    """Tells which callers recently used more than an even share of the device.
 
     Callers within their share keep the order of their deadlines; the jobs of one over its share count as late.
     """
@@ -36,17 +36,17 @@ class FairShare:
         self._total = _DecayingSum()
         self._used: OrderedDict[str, tuple[_DecayingSum, float]] = OrderedDict()  # and when last seen, oldest first
 
-    def seen(self, caller: str, now: float) -> None:
-        """Count this caller as present; forget callers that were silent for long."""
+    def add_caller(self, caller: str, now: float) -> None:
+        """Count this caller as present; forget callers without requests for MEMORY_S."""
         used, _ = self._used.get(caller) or (_DecayingSum(), now)
         self._used[caller] = used, now
         self._used.move_to_end(caller)
         while next(iter(self._used.values()))[1] < now - MEMORY_S:
             self._used.popitem(last=False)
 
-    def spent(self, caller: str, seconds: float, now: float) -> None:
+    def charge(self, caller: str, seconds: float, now: float) -> None:
         """Charge device seconds to this caller."""
-        self.seen(caller, now)
+        self.add_caller(caller, now)
         self._used[caller][0].add(seconds, now)
         self._total.add(seconds, now)
 
@@ -65,17 +65,17 @@ class MinimumShare:
         self._runs: deque[tuple[float, float]] = deque()  # end, device seconds; in order
         self._used_s = 0.0  # sum over these runs
         self._waiting_since_s: float | None = None
-        self._asked_s = float("-inf")
+        self._last_checked_s = float("-inf")
 
-    def ran(self, seconds: float, now: float) -> None:
+    def charge(self, seconds: float, now: float) -> None:
         self._runs.append((now, seconds))
         self._used_s += seconds
 
     def is_due(self, now: float, other_s: float) -> bool:
         """Whether the waiting work would miss its share if another batch of `other_s` ran first."""
-        if self._waiting_since_s is None or now - self._asked_s > GAP_S:
+        if self._waiting_since_s is None or now - self._last_checked_s > GAP_S:
             self._waiting_since_s = now
-        self._asked_s = now
+        self._last_checked_s = now
         start = now + other_s - WINDOW_S
         while self._runs and self._runs[0][0] <= now - WINDOW_S:
             self._used_s -= self._runs.popleft()[1]
@@ -84,6 +84,6 @@ class MinimumShare:
             if end - seconds >= start:
                 break
             used -= min(seconds, start - (end - seconds))
-        # The time before the work arrived counts as if it had had its share, so that its turns come evenly.
+        # The time before the work arrived counts as served, else all of its share would be due at once.
         used += MIN_SHARE * max(0.0, min(self._waiting_since_s - start, WINDOW_S))
         return now - self._waiting_since_s >= HOLD_S and used < MIN_SHARE * WINDOW_S

@@ -7,6 +7,9 @@ from tutti.batching.layout import Layout
 
 Priority = Literal["first", "next", "bulk"]
 StageName = Literal["acoustic", "vocoder"]
+# Why a batch has no more rows. free: no other job waited. full: a limit on rows, memory or characters. cost, deadline:
+# one more row would have cost too much, or made a row late. window, early, quiet, bypass: the rule of that policy that
+# started it. retry: part of a failed batch.
 Reason = Literal["free", "full", "cost", "deadline", "window", "early", "quiet", "bypass", "retry"]
 PRIORITIES: tuple[Priority, ...] = ("first", "next", "bulk")
 STAGES: tuple[StageName, ...] = ("acoustic", "vocoder")
@@ -51,12 +54,8 @@ class Batch:
     layout: Layout
 
     @property
-    def rows(self) -> int:
+    def n_rows(self) -> int:
         return len(self.jobs)
-
-    @property
-    def longest(self) -> int:
-        return max(job.size for job in self.jobs)
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -68,7 +67,7 @@ class Batch:
         return self.layout.padded_size(self.sizes)
 
     @property
-    def lengths(self) -> list[int]:
+    def padded_lengths(self) -> list[int]:
         """Length of each row in its pass, padding included."""
         return self.layout.padded_lengths(self.sizes)
 

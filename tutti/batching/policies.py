@@ -17,7 +17,7 @@ Every rule of `deadline`, and where it is (docs/decisions/0018 has the experimen
 | 6 | half the cap if a deadline is near | `NEAR`, `NEAR_CAP` | `Deadline.refuses` |
 | 7 | jobs over their caller's fair share count as late, in short batches | `GRACE`, `OVER_SHARE_CAP` | `Deadline` |
 | 8 | late and bulk work get a minimum share of the device | `MIN_SHARE`, `HOLD_S` | `fairness.MinimumShare` |
-| 9 | at most 8 jobs that do not fit are skipped | `MAX_SKIPPED` | `scheduler.fill_batch` |
+| 9 | at most 8 jobs that do not fit are skipped | `MAX_SKIPPED` | `Scheduler._fill_batch` |
 | 10 | jobs of one stream and key keep their order, later spans excepted | | `queue.JobQueue` |
 | 11 | a failed batch is bisected, its halves run on their own | | `Scheduler.failed` |
 | 12 | a full device gets half as much, then slowly more | `RECOVERY` | `Scheduler.device_full` |
@@ -48,7 +48,8 @@ class Head(NamedTuple):
     alone: bool = False
 
 
-HasTurn = Callable[[Head, float, float], bool]  # head of a later tier, seconds of the batch before it, now
+# Whether the minimum share of a later tier is due: its head, seconds of the batch that would run instead, now.
+HasTurn = Callable[[Head, float, float], bool]
 
 
 class Policy(Protocol):
@@ -87,10 +88,10 @@ class Policy(Protocol):
 
 
 IN_TIME, LATE, BULK = range(3)
-SHARED = 2.0  # times its first row alone that a batch may take: where one row is long already, sharing it pays
-NEAR = 4.0  # caps until the earliest deadline of a batch: its rows need one more pass and may wait for another
-NEAR_CAP = 0.5  # caps that such a batch may take; larger serves more rows, smaller starts streams sooner
-OVER_SHARE_CAP = 0.25  # caps that a batch with a row over its caller's share may take: others wait for it
+SHARED = 2.0  # a batch may take this many times its first row alone, even past the cap; larger shares long rows more
+NEAR = 4.0  # a deadline within this many caps is near: the next stage, and a wait for it, must still fit before it
+NEAR_CAP = 0.5  # caps that a batch with a near deadline may take; larger: more rows, smaller: streams start sooner
+OVER_SHARE_CAP = 0.25  # caps that a batch with a row over its caller's share may take; larger delays other callers
 
 
 @dataclass(frozen=True, slots=True)

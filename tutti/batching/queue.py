@@ -30,11 +30,11 @@ class QueueEntry:
 
 
 Place = Callable[[QueueEntry, float], tuple[int, float]]  # tier and rank at this time; lower runs sooner
-Ranked = tuple[float, int, QueueEntry]  # rank, serial number (first come first among equals)
+Ranked = tuple[float, int, QueueEntry]  # rank, serial number (arrival order among equal ranks), entry
 
 
 class JobQueue:
-    """A heap for each tier. Cancelled entries are skipped, entries that fell to a later tier are moved, when met."""
+    """A heap for each tier. Cancelled entries, and those that fell to a later tier, are cleared when they come up."""
 
     def __init__(
         self, key: Key, cost: CostModel, place: Place, n_tiers: int, is_over_share: Callable[[str, float], bool]
@@ -48,7 +48,7 @@ class JobQueue:
         self._is_over_share = is_over_share
         self._tiers: list[list[Ranked]] = [[] for _ in range(n_tiers)]
         self._entries: dict[Job, QueueEntry | None] = {}  # every waiting job; none while another of its stream is first
-        self._first: dict[int, Job] = {}  # of each stream, the job that may run
+        self._first: dict[int, Job] = {}  # the job of each stream that may run
         self._behind: dict[int, deque[tuple[Job, float]]] = {}  # the others with their arrival, in order
         self._serial = itertools.count()
 
@@ -86,7 +86,7 @@ class JobQueue:
             return False
         self._remove(job)
         if sum(map(len, self._tiers)) > 2 * len(self._entries) + 64:
-            self._sweep()
+            self._compact()
         return True
 
     def rerank(self, job: Job, now: float) -> None:
@@ -178,8 +178,8 @@ class JobQueue:
         self._first.pop(job.stream)
         self._behind.pop(job.stream, None)
 
-    def _sweep(self) -> None:
-        """Drop cancelled entries that were never met, so that memory follows the jobs that wait."""
+    def _compact(self) -> None:
+        """Drop cancelled entries, so that memory is bounded by the number of waiting jobs."""
         for heap in self._tiers:
             heap[:] = [ranked for ranked in heap if self.waiting(ranked[2])]
             heapq.heapify(heap)

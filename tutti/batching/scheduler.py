@@ -12,9 +12,9 @@ from tutti.batching.layout import row_sizes
 from tutti.batching.policies import BULK, LATE, Head, Policy
 from tutti.batching.queue import JobQueue, QueueEntry
 
-PREFETCH_FULL = 0.25  # caps of waiting work from which on a batch is full enough to be formed early
-RECOVERY = 1.02  # growth of a memory limit that was halved, after each batch that went well
-MAX_SKIPPED = 8  # jobs that do not fit, before a batch runs as it is
+PREFETCH_FULL = 0.25  # caps of waiting work from which on a batch may be formed early; smaller forms smaller batches
+RECOVERY = 1.02  # growth of a halved memory limit after each successful batch; larger risks another full device
+MAX_SKIPPED = 8  # jobs that do not fit, after which a batch is closed; larger fills batches, and takes longer to decide
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class Scheduler:
         self._max_padded: dict[Key, float] = {}  # of keys whose device was full
         self._free_at: dict[Batch, float] = {}  # running batches: when each should be done
 
-    def emptied(self) -> "Scheduler":
+    def empty_copy(self) -> "Scheduler":
         """A new scheduler with all learned costs, without jobs and running batches."""
         return Scheduler(self.limits, self._costs, self.policy)
 
@@ -51,28 +51,28 @@ class Scheduler:
 
     def admit(self, job: Job, now: float) -> None:
         """Raise QueueFull if the new stream of this first job cannot be served in time; else `add` the job at once."""
-        self._fair_share.seen(job.caller, now)
+        self._fair_share.add_caller(job.caller, now)
         cost_s = self.predict(job.key, job.size) + job.later_s
         self._admission.admit(job, cost_s, self.free_at(now), now)
 
     def add(self, job: Job, now: float) -> None:
         """Queue a job. Jobs of a stream that was admitted are never refused."""
-        self._fair_share.seen(job.caller, now)
+        self._fair_share.add_caller(job.caller, now)
         self._queue(job.key).add(job, now)
-        self._admission.waits(job, *self._needs_s(job))
+        self._admission.job_queued(job, *self._needs_s(job))
 
     def add_again(self, jobs: Iterable[Job], now: float) -> None:
         """Queue jobs whose batch was lost; their old deadlines put them in front."""
         for job in jobs:
             self._queue(job.key).add_again((job,), now)
-            self._admission.waits(job, *self._needs_s(job))
+            self._admission.job_queued(job, *self._needs_s(job))
 
     def cancel(self, job: Job) -> bool:
         """Remove a waiting job; False if it does not wait."""
         queue = self._queues.get(job.key)
         if queue is None or not queue.cancel(job):
             return False
-        self._admission.ended(job)
+        self._admission.job_ended(job)
         return True
 
     def move_deadline(self, job: Job, deadline_s: float, now: float) -> None:
@@ -96,7 +96,7 @@ class Scheduler:
             return None
         batch = self._fill_batch(head, now)
         for job in batch.jobs:
-            self._admission.runs(job)
+            self._admission.job_started(job)
         self._free_at[batch] = self.free_at(now) + batch.predicted_s
         return batch
 
@@ -108,7 +108,7 @@ class Scheduler:
         return batch
 
     def wake_at(self, now: float) -> float | None:
-        """When to ask again though nothing new arrives; none if only an event can change the answer."""
+        """When to call `next_batch` again though nothing new arrives; none if only an event can change its result."""
         return self.policy.wake_at(self._queues.values(), now)
 
     def use(self, policy: Policy, now: float) -> None:
@@ -152,14 +152,14 @@ class Scheduler:
             job = entry.jobs[0]
             grown, text = rows.with_row(job.size), n_characters + job.n_characters
             grown_s, earliest_s = cost.seconds(grown), min(due_s, _binding_s(entry, now))
-            refused: Reason | None = "full"
+            refusal: Reason | None = "full"
             if text <= max_text and cost.in_memory(grown) <= max_padded:
-                refused = self.policy.refuses(first, entry, predicted_s, grown_s, earliest_s, now)
-            if refused is None:
+                refusal = self.policy.refuses(first, entry, predicted_s, grown_s, earliest_s, now)
+            if refusal is None:
                 rows, predicted_s, due_s, n_characters = grown, grown_s, earliest_s, text
                 jobs.append(job)
                 return True
-            stopped_by = stopped_by or refused
+            stopped_by = stopped_by or refusal
             n_skipped += 1
             return False if self.policy.skips_misfits and n_skipped < MAX_SKIPPED else None
 
@@ -168,11 +168,11 @@ class Scheduler:
         reason = stopped_by if stopped_by and head.reason == "free" else head.reason
         return Batch(queue.key, tuple(jobs), reason, predicted_s, cost.layout)
 
-    # -- what became of a batch ------------------------------------------------------------------------------------
+    # -- results of a batch ----------------------------------------------------------------------------------------
 
     def finished(self, batch: Batch, took_s: float, now: float) -> None:
         """Free the device and learn what such a batch costs."""
-        self._freed(batch, took_s, now)
+        self._release(batch, took_s, now)
         self._queue(batch.key).cost.learn(batch.sizes, took_s)
         if batch.key in self._max_padded:
             self._max_padded[batch.key] *= RECOVERY
@@ -181,44 +181,45 @@ class Scheduler:
 
     def failed(self, batch: Batch, now: float) -> None:
         """Bisect: both halves wait again, each to run on its own, until one bad row is alone."""
-        if batch.rows < 2:
+        if batch.n_rows < 2:
             raise ValueError("a batch of one cannot be bisected; its job has failed")
-        self._freed(batch, batch.predicted_s, now)
-        middle = batch.rows // 2
+        self._release(batch, batch.predicted_s, now)
+        middle = batch.n_rows // 2
         for half in (batch.jobs[:middle], batch.jobs[middle:]):
             self._queue(batch.key).add_again(half, now, isolated=True)
             for job in half:
-                self._admission.waits(job, *self._needs_s(job))
+                self._admission.job_queued(job, *self._needs_s(job))
 
     def device_full(self, batch: Batch, now: float) -> None:
         """Halve the memory limit and queue the jobs again."""
-        if batch.rows < 2:
+        if batch.n_rows < 2:
             raise ValueError("a batch of one cannot be made smaller; its job has failed")
-        self._freed(batch, batch.predicted_s, now)
+        self._release(batch, batch.predicted_s, now)
         self._max_padded[batch.key] = max(1.0, min(self.max_padded(batch.key), batch.padded) / 2)
         self.add_again(batch.jobs, now)
 
     def lost(self, batch: Batch, now: float) -> None:
-        """Free the device after its worker died. `add_again` the jobs that shall run once more."""
-        self._freed(batch, batch.predicted_s, now)
+        """Free the device after its worker died. The caller queues its rows again, from their first stage."""
+        self._release(batch, batch.predicted_s, now)
 
-    def _freed(self, batch: Batch, took_s: float, now: float) -> None:
+    def _release(self, batch: Batch, took_s: float, now: float) -> None:
+        """Free the device, and charge its seconds to the callers of the batch."""
         self._free_at.pop(batch, None)
         used_s = {LATE: 0.0, BULK: 0.0}
         total = sum(batch.sizes) or 1
         for job in batch.jobs:
-            self._admission.ended(job)
+            self._admission.job_ended(job)
             share_s = took_s * job.size / total
-            self._fair_share.spent(job.caller, share_s, now)
+            self._fair_share.charge(job.caller, share_s, now)
             if job.priority == "bulk":
                 used_s[BULK] += share_s
             elif job.due_s < now or self._fair_share.is_over(job.caller, now):
                 used_s[LATE] += share_s
         for tier, seconds in used_s.items():
             if seconds:
-                self._minimum_share[tier].ran(seconds, now)
+                self._minimum_share[tier].charge(seconds, now)
 
-    # -- what can be seen ------------------------------------------------------------------------------------------
+    # -- state -----------------------------------------------------------------------------------------------------
 
     def waiting(self) -> dict[Priority, int]:
         """How many jobs of each priority wait."""
@@ -268,7 +269,7 @@ class Scheduler:
         return self._queues[key]
 
     def _row_s(self, job: Job) -> float:
-        """Device seconds of this row in a full batch of its like."""
+        """Device seconds of this row in a full batch of rows of its size."""
         cost, limits = self._queue(job.key).cost, self.limits
         return cost.per_row(job.size, limits.max_rows, limits.cap_s, self.max_padded(job.key))
 
@@ -279,5 +280,5 @@ class Scheduler:
 
 
 def _binding_s(entry: QueueEntry, now: float) -> float:
-    """The deadline that a batch with this entry must keep; none if it is late anyway."""
+    """The deadline that a batch with this entry must keep; infinite if it is late anyway."""
     return entry.due_s if entry.is_in_time(now) else inf

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, get_origin
 
 import typer
 
-from tutti import __version__, settings
+from tutti import __version__
 from tutti.cli import options
 from tutti.cli.read import read
 from tutti.cli.speak import speak
@@ -19,6 +19,8 @@ from tutti.cli.terminal import print_table
 from tutti.cli.verify import verify
 from tutti.client.commands import register
 from tutti.errors import TuttiError
+from tutti.settings import Settings
+from tutti.settings import load as load_settings
 
 if TYPE_CHECKING:
     from pydantic.fields import FieldInfo
@@ -77,7 +79,7 @@ def voices(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """List the 54 voices with language, gender and grade."""
-    from tutti.text.language import language as find_language
+    from tutti.text.language import find_language
     from tutti.voices import GRADES, gender
 
     only = find_language(language).letter if language else ""
@@ -103,23 +105,25 @@ def pull(
     from tutti.model.choice import choose, file_precision
     from tutti.weights import Store, required_files, show_progress, sources
 
-    chosen, _ = settings.load({"home": home, "offline": offline, "precision": precision})
-    store = Store(chosen.home)
-    precision_here = choose(chosen.backend, chosen.device).precision if chosen.precision == "auto" else chosen.precision
-    files = required_files(file_precision(precision_here))
+    settings, _ = load_settings({"home": home, "offline": offline, "precision": precision})
+    store = Store(settings.home)
+    resolved = settings.precision
+    if resolved == "auto":
+        resolved = choose(settings.backend, settings.device).precision
+    files = required_files(file_precision(resolved))
     with show_progress() as progress:
         if verify:
             store.verify(files, progress)
-        store.ensure(files, sources=sources(folder, offline=chosen.offline), progress=progress)
-    print(f"{len(files)} files, {sum(file.size for file in files) / 1e6:.0f} MB, in {chosen.home}")
+        store.ensure(files, sources=sources(folder, offline=settings.offline), progress=progress)
+    print(f"{len(files)} files, {sum(file.size for file in files) / 1e6:.0f} MB, in {settings.home}")
 
 
 def config() -> None:
     """Show every setting: its value, where it comes from, what it means."""
-    chosen, sources = settings.load({})
+    settings, sources = load_settings({})
     rows = (
-        (f"TUTTI_{name.upper()}", str(getattr(chosen, name)), sources[name], str(field.description))
-        for name, field in settings.Settings.model_fields.items()
+        (f"TUTTI_{name.upper()}", str(getattr(settings, name)), sources[name], str(field.description))
+        for name, field in Settings.model_fields.items()
     )
     print_table(("setting", "value", "from", "meaning"), rows)
 
@@ -137,10 +141,10 @@ def g2p_serve(
     from tutti.text.g2p import G2P
     from tutti.weights import LEXICONS, Store, show_progress, sources
 
-    chosen, _ = settings.load({"home": home, "offline": offline})
+    settings, _ = load_settings({"home": home, "offline": offline})
     with show_progress() as progress:
-        Store(chosen.home).ensure(LEXICONS, sources=sources(offline=chosen.offline), progress=progress)
-    uvicorn.run(g2p_app(G2P(chosen.home).pronounce), host=host, port=port, log_level="info")
+        Store(settings.home).ensure(LEXICONS, sources=sources(offline=settings.offline), progress=progress)
+    uvicorn.run(g2p_app(G2P(settings.home).pronounce), host=host, port=port, log_level="info")
 
 
 def _with_every_setting(command: Callable[..., None]) -> Callable[..., None]:
@@ -154,7 +158,7 @@ def _with_every_setting(command: Callable[..., None]) -> Callable[..., None]:
             kind, info.metavar = str, "VALUE"
         return Parameter(name, Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[kind | None, info])
 
-    fields = settings.Settings.model_fields
+    fields = Settings.model_fields
     command.__signature__ = Signature([option(name, field) for name, field in fields.items()])  # type: ignore[attr-defined]
     return command
 
@@ -164,8 +168,8 @@ def serve(**flags: str | bool | None) -> None:
     """Serve speech over HTTP: [bold]tutti serve --port 8880 --preset latency[/]"""
     from tutti.server.run import serve
 
-    chosen, _ = settings.load(flags)
-    serve(chosen)
+    settings, _ = load_settings(flags)
+    serve(settings)
 
 
 for command in (serve, speak, read, voices, pull, verify, config, g2p_serve):

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tutti import settings
 from tutti.cli import options
 from tutti.cli.terminal import print_dropped, progress_bar
 from tutti.errors import InvalidInput
+from tutti.settings import load as load_settings
 
 if TYPE_CHECKING:
     from tutti.audiobook.book import Book
@@ -53,16 +53,16 @@ def read(
     """
     from tutti.audio.tagged import container
     from tutti.audiobook.export import CaptionFile, export_book
-    from tutti.audiobook.fingerprint import fingerprint, sound_of
+    from tutti.audiobook.fingerprint import audio_settings, fingerprint
     from tutti.audiobook.journal import Journal
     from tutti.audiobook.narrate import language_warning, narrate
-    from tutti.audiobook.passages import check_marks, passages
+    from tutti.audiobook.passages import check_chapter_marks, passages
     from tutti.captions import caption_format
     from tutti.engine.build import open_engine
     from tutti.engine.params import check_params
     from tutti.speech import SpeechParams
 
-    chosen, _ = settings.load(
+    settings, _ = load_settings(
         {
             "home": home, "offline": offline, "backend": backend, "device": device, "precision": precision,
             "threads": threads, "g2p_url": g2p_url, "lexicon": lexicon, "voice": voice,
@@ -74,12 +74,12 @@ def read(
     for target in (path, captions or path):
         if not target.parent.is_dir():
             raise InvalidInput(f"cannot write {target}: there is no folder {target.parent}", param="out")
-    params = SpeechParams(chosen.voice, style, speed, pitch, pitch_range, energy, emotion, language)
+    params = SpeechParams(settings.voice, style, speed, pitch, pitch_range, energy, emotion, language)
     check_params(params)
     parsed = _read_book(book, encoding, title, author, cover)
-    check_marks(parsed.chapters, {})
+    check_chapter_marks(parsed.chapters, {})
     plan = list(passages(parsed.chapters))
-    identity = fingerprint(params, parsed.chapters, plan, sound_of(chosen))
+    identity = fingerprint(params, parsed.chapters, plan, audio_settings(settings))
     journal_path = path.with_name(f"{path.name}.reading")
     if restart:
         journal_path.unlink(missing_ok=True)
@@ -88,7 +88,7 @@ def read(
         print(warning, file=sys.stderr)
     with Journal(journal_path, identity) as journal:
         _print_resumption(journal, len(plan))
-        opened = open_engine(chosen)
+        opened = open_engine(settings)
 
         async def speak(on_progress: "OnProgress") -> None:
             async with opened as engine:

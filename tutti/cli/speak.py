@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tutti import settings
 from tutti.cli import options
 from tutti.cli.terminal import print_dropped, progress_bar
 from tutti.errors import InvalidInput
+from tutti.settings import load as load_settings
 
 if TYPE_CHECKING:
     from tutti.cli.record import Recording
@@ -54,7 +54,7 @@ def speak(
     from tutti.engine.build import open_engine
     from tutti.speech import Delivery, SpeechParams
 
-    chosen, _ = settings.load(
+    settings, _ = load_settings(
         {
             "home": home, "offline": offline, "backend": backend, "device": device, "precision": precision,
             "compile": compile, "threads": threads, "g2p_url": g2p_url, "lexicon": lexicon, "voice": voice,
@@ -68,8 +68,8 @@ def speak(
         raise InvalidInput("standard output is a terminal; pipe the audio: tutti speak … -o - | aplay", param="out")
     arriving = ArrivingText.of(text) if live else None
     whole = "" if live else _read_text(text)
-    params = SpeechParams(chosen.voice, style, speed, pitch, pitch_range, energy, emotion, language)
-    opened = open_engine(chosen)
+    params = SpeechParams(settings.voice, style, speed, pitch, pitch_range, energy, emotion, language)
+    opened = open_engine(settings)
 
     async def run() -> "tuple[Recording, float]":
         async with opened as engine:
@@ -91,8 +91,8 @@ def speak(
     if words is not None:
         save_words(words, recording.words)
     if captions is not None and kind is not None:
-        spoken = cues(arriving.text if arriving else whole, recording.words)
-        save_text(captions, render(spoken, kind, by_word=captions_by_word))
+        cue_list = cues(arriving.text if arriving else whole, recording.words)
+        save_text(captions, render(cue_list, kind, by_word=captions_by_word))
     name = "" if to_stdout else f"{out}: "
     print(f"{name}{recording.duration_s:.1f} s of speech in {took_s:.1f} s", file=sys.stderr)
     print_dropped(recording.dropped)

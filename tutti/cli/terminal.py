@@ -22,10 +22,10 @@ def progress_bar(visible: bool = True) -> Iterator[ShowProgress]:
     # A long period: passages of a book come one by one, and some take long.
     with Progress(*columns, console=Console(stderr=True), transient=True, speed_estimate_period=300) as bar:
 
-        def show(step: str, done: int, total: int) -> None:
-            if step not in tasks:  # what was done before this run does not count for the speed
-                tasks[step] = bar.add_task(step, total=total, completed=done)
-            bar.update(tasks[step], completed=done)
+        def show(step: str, n_done: int, total: int) -> None:
+            if step not in tasks:  # the work of earlier runs does not count for the speed
+                tasks[step] = bar.add_task(step, total=total, completed=n_done)
+            bar.update(tasks[step], completed=n_done)
 
         yield show
 

@@ -6,10 +6,10 @@ from typing import Annotated
 
 import typer
 
-from tutti import settings
 from tutti.cli import options
 from tutti.cli.terminal import print_table, progress_bar
 from tutti.errors import InvalidInput
+from tutti.settings import load as load_settings
 
 
 def verify(
@@ -39,7 +39,7 @@ def verify(
     from tutti.voices import Voices
     from tutti.weights import MODELS, RECOGNISER, Store, required_files, show_progress, sources
 
-    chosen, _ = settings.load(
+    settings, _ = load_settings(
         {
             "home": home, "offline": offline, "backend": backend, "device": device, "precision": precision,
             "compile": compile, "threads": threads,
@@ -47,18 +47,18 @@ def verify(
     )  # fmt: skip
     if not out.parent.is_dir():
         raise InvalidInput(f"cannot write {out}: there is no folder {out.parent}", param="out")
-    choice = choose(chosen.backend, chosen.device, chosen.precision, chosen.compile)
-    store = Store(chosen.home)
+    choice = choose(settings.backend, settings.device, settings.precision, settings.compile)
+    store = Store(settings.home)
     files = [*required_files(choice.weights), *(RECOGNISER if listen else ())]
     with show_progress() as progress:
-        store.ensure(files, sources=sources(offline=chosen.offline), progress=progress)
+        store.ensure(files, sources=sources(offline=settings.offline), progress=progress)
     path = store.path(MODELS[choice.weights])
     recogniser = None if store.missing(RECOGNISER) else Moonshine(*map(store.path, RECOGNISER))
-    rows = test_sentences(Voices(chosen.home / "voices"), sentences)
-    with progress_bar() as show, closing(load(path, choice, chosen.threads)) as model:
+    rows = test_sentences(Voices(settings.home / "voices"), sentences)
+    with progress_bar() as show, closing(load(path, choice, settings.threads)) as model:
         if warm_up := getattr(model, "warm_up", None):
             warm_up()
-        checks = measure(model, ReferenceModel(path, chosen.threads), rows, recogniser, GATES[choice.precision], show)
+        checks = measure(model, ReferenceModel(path, settings.threads), rows, recogniser, GATES[choice.precision], show)
     notes = [] if recogniser else ["Words were not counted: the recogniser is missing; --listen downloads it (73 MB)."]
     report = Report(describe(choice), len(rows), checks, notes)
     report.save(out)

@@ -99,9 +99,9 @@ class AsyncClient:
 
         async def run() -> Audio:
             audio = await self.speak(text, **options)
-            done = on_audio_ready(audio)
-            if inspect.isawaitable(done):
-                await done
+            result = on_audio_ready(audio)
+            if inspect.isawaitable(result):
+                await result
             return audio
 
         return self._in_background(run())
@@ -114,9 +114,9 @@ class AsyncClient:
     def live(self, **options: Unpack[SpeechOptions]) -> AsyncLive:
         """Open a session for text that is still being written: `async with client.live() as live`."""
         self._check_open()
-        chosen = {"voice": self._settings.voice, **options}
+        merged = {"voice": self._settings.voice, **options}
         chunk_bytes = self._settings.chunk_bytes
-        return AsyncLive(self._transport, chosen, chunk_bytes, lambda: self._new_watch("live"), self._record)
+        return AsyncLive(self._transport, merged, chunk_bytes, lambda: self._new_watch("live"), self._record)
 
     # The server
 

@@ -148,11 +148,11 @@ class CallLog:
 
 def summarise(times: Sequence[float | None]) -> Summary:
     """Summarise the durations that are known."""
-    known = sorted(seconds for seconds in times if seconds is not None)
-    if not known:
+    durations = sorted(seconds for seconds in times if seconds is not None)
+    if not durations:
         return Summary()
-    p50, p95, p99 = (percentile(known, p) or 0.0 for p in (50, 95, 99))
-    return Summary(sum(known) / len(known), known[0], known[-1], p50, p95, p99, len(known))
+    p50, p95, p99 = (percentile(durations, p) or 0.0 for p in (50, 95, 99))
+    return Summary(sum(durations) / len(durations), durations[0], durations[-1], p50, p95, p99, len(durations))
 
 
 def synthesis_s(server_timing: str) -> float | None:

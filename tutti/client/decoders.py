@@ -68,13 +68,13 @@ class EventDecoder:
     def __init__(self, splitter: AudioSplitter) -> None:
         self._splitter = splitter
         self._parser = SseParser()
-        self._done = False
+        self._has_ended = False
 
     def feed(self, data: bytes) -> list[Piece]:
         return [piece for event in self._parser.feed(data) if event != b"[DONE]" for piece in self._decode(event)]
 
     def end(self) -> list[Piece]:
-        if not self._done:
+        if not self._has_ended:
             raise CutShort("the stream ended without its last event", n_bytes=self._splitter.n_bytes)
         return self._splitter.end()
 
@@ -87,7 +87,7 @@ class EventDecoder:
                 words = parse_words(event.get("words"))
                 return [Piece(b"", words)] if words else []
             case "speech.audio.done":
-                self._done = True
+                self._has_ended = True
             case "speech.audio.error":
                 raise event_error(event)
         return []

@@ -98,10 +98,10 @@ def retry_after_s(value: str | None, now: datetime) -> float | None:
     except ValueError:
         pass
     try:
-        when = parsedate_to_datetime(value)
+        date = parsedate_to_datetime(value)
     except ValueError:
         return None
-    return max(0.0, (when - now).total_seconds()) if when.tzinfo else None
+    return max(0.0, (date - now).total_seconds()) if date.tzinfo else None
 
 
 def _error(message: str, code: str | None, param: str | None, status: int, after_s: float | None = None) -> TuttiError:

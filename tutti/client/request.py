@@ -70,10 +70,10 @@ def build_request(
     """Check the text and fill in the client's default format and voice."""
     if not text or text.isspace():
         raise InvalidInput("the text is empty", param="text")
-    chosen = {"voice": voice, **options}
-    format = str(chosen.pop("format", None) or format)
+    merged = {"voice": voice, **options}
+    format = str(merged.pop("format", None) or format)
     return ClientRequest(
-        text, format, tuple(sorted((name, value) for name, value in chosen.items() if value is not None)), word_times
+        text, format, tuple(sorted((name, value) for name, value in merged.items() if value is not None)), word_times
     )
 
 

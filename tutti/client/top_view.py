@@ -52,8 +52,8 @@ class TopState:
         """Return the latest batches of a stage, newest first, without those whose end event was lost."""
         running = set(self.tick.get("running", ()))
         newest_first = sorted(self.batches.values(), key=lambda batch: -batch["id"])
-        known = (b for b in newest_first if b["stage"] == stage and (b["outcome"] != "running" or b["id"] in running))
-        return list(islice(known, n))
+        current = (b for b in newest_first if b["stage"] == stage and (b["outcome"] != "running" or b["id"] in running))
+        return list(islice(current, n))
 
 
 def render(state: TopState, url: str, problem: str, width: int, height: int) -> RenderableType:
@@ -68,7 +68,7 @@ def render(state: TopState, url: str, problem: str, width: int, height: int) -> 
     n_bars = max(2, height - around if wide else (height - around) // len(stages))
     inner = (width - 3) // 2 if wide else width
     bars = [_batches(state, stage, inner, n_bars) for stage in stages]
-    parts: list[RenderableType] = [_title(state, url, width)]
+    parts: list[RenderableType] = [_title(state, url)]
     if problem:
         parts.append(Text(f" {problem}", style="bold white on red", no_wrap=True, overflow="ellipsis"))
     parts += [Rule(style="dim"), _queues(state, width), Rule(style="dim"), _numbers(state, width), Rule(style="dim")]
@@ -82,7 +82,7 @@ def render(state: TopState, url: str, problem: str, width: int, height: int) -> 
     return Group(*parts)
 
 
-def _title(state: TopState, url: str, width: int) -> RenderableType:
+def _title(state: TopState, url: str) -> RenderableType:
     tick, hello = state.tick, state.hello
     left = Text.assemble((" tutti top ", "bold reverse"), "  ", (url, "bold"), no_wrap=True, overflow="ellipsis")
     trial = tick["trial"]
@@ -194,9 +194,9 @@ def bar(batch: Event, room: int, longest: int) -> Text:
 
 def sparkline(values: Sequence[float] | deque[float], width: int) -> str:
     """Draw the latest values as a line of small columns."""
-    shown = list(values)[-width:]
-    most = max(shown, default=0.0)
-    return "".join(COLUMNS[min(7, int(8 * value / most))] if most > 0 else COLUMNS[0] for value in shown)
+    latest = list(values)[-width:]
+    most = max(latest, default=0.0)
+    return "".join(COLUMNS[min(7, int(8 * value / most))] if most > 0 else COLUMNS[0] for value in latest)
 
 
 def meter(share: float, width: int) -> Text:

@@ -25,19 +25,19 @@ from tutti.worker.messages import BothStages
 
 log = logging.getLogger(__name__)
 
-MAX_LOST = 2  # workers that may die with a row before the row is taken for the cause
+MAX_LOST = 2  # worker deaths after which a row of the running batch is treated as their cause, and fails
 PREFETCH_AT = 0.5  # share of a batch's predicted seconds after which the next one may be formed
 ROWS_PER_TURN = 4  # rows delivered in one turn of the event loop: their listeners must not keep the worker waiting
-HANG_FACTOR = 10.0  # times the predicted seconds after which a batch hangs
-MIN_HANG_S = 30.0  # but never less: a busy machine is not a hang
+HANG_FACTOR = 10.0  # a batch that takes this many times its predicted seconds hangs
+MIN_HANG_S = 30.0  # but no batch hangs sooner: the machine may be busy
 
 Started = tuple[Batch, asyncio.Future[Any]]  # a batch that the worker has, and its result
 
 
 class Batcher:
-    """One worker and its queue. A batch is formed when the worker is free, so that load makes the batches.
+    """One worker and its queue. A batch is formed when the worker becomes free, so batches grow with the load.
 
-    Under load it is formed a little earlier, if nothing can change it any more; then the worker never waits.
+    The next batch is formed earlier (prefetched) if no arrival could change it, so that the worker need not wait.
     """
 
     def __init__(
@@ -180,7 +180,7 @@ class Batcher:
         while True:
             try:
                 await self._turn()
-            except Exception:  # noqa: BLE001 - whatever it was, every waiting row is told
+            except Exception:  # noqa: BLE001 - after any bug, all waiting rows must fail and the loop must continue
                 self._reset()
 
     async def _turn(self) -> None:
@@ -199,10 +199,10 @@ class Batcher:
                 await self._wake.wait()
 
     def _reset(self) -> None:
-        """Start again with an empty scheduler after a defect of ours: its state cannot be trusted any more."""
+        """Start again with an empty scheduler after a bug: the state of the old one cannot be trusted."""
         log.critical("the batcher failed and starts again", exc_info=True)
-        self.scheduler = self.scheduler.emptied()  # first: anything else may fail with the old one
-        self._fail_all(ModelFailed("the batching failed, not because of this request; send it again"))
+        self.scheduler = self.scheduler.empty_copy()  # first: anything else may fail with the old one
+        self._fail_all(ModelFailed("the batcher failed, not because of this request; send it again"))
 
     def _start(self, batch: Batch | None) -> Started | None:
         """Send a batch to the worker; both stages in one call if no other row waits for one of them."""
@@ -216,7 +216,7 @@ class Batcher:
             return batch, self.worker.vocoder(checkpoint, [row.id for row in rows], timeout_s, spans)
         utterances = [(row.id, row.utterance) for row in rows]
         if len(self._rows) == len(rows) and not any(row.is_incremental for row in rows):
-            return batch, self.worker.both(checkpoint, utterances, timeout_s)
+            return batch, self.worker.both_stages(checkpoint, utterances, timeout_s)
         return batch, self.worker.acoustic(checkpoint, utterances, timeout_s)
 
     async def _finish(self, batch: Batch, result: asyncio.Future[Any]) -> None:
@@ -257,7 +257,7 @@ class Batcher:
         """Pass the rows of a batch on: from the acoustic stage to the vocoder, from there to their callers."""
         rows = [self._rows.pop(job) for job in batch.jobs]
         if batch.key.stage == "vocoder":
-            self._deliver(deque(zip(rows, values, strict=True)), took_s, batch.rows)
+            self._deliver(deque(zip(rows, values, strict=True)), took_s, batch.n_rows)
         else:
             for row, durations in zip(rows, values, strict=True):
                 row.durations, row.acoustic_s = durations, took_s
@@ -273,7 +273,7 @@ class Batcher:
         for row, durations in zip(rows, value.durations, strict=True):
             row.durations, row.acoustic_s = durations, value.acoustic_s
         jobs = [self._vocoder_job(row) for row in rows]
-        self._deliver(deque(zip(rows, value.samples, strict=True)), value.vocoder_s, batch.rows)
+        self._deliver(deque(zip(rows, value.samples, strict=True)), value.vocoder_s, batch.n_rows)
         await self._learn(batch, value.acoustic_s)
         for job in jobs:
             job.arrived_s = started_s + value.acoustic_s
@@ -317,14 +317,14 @@ class Batcher:
     # -- failures --------------------------------------------------------------------------------------------------
 
     def _bisect(self, batch: Batch, error: TuttiError) -> None:
-        """Run the halves of a failed batch again, down to the row that is to blame."""
+        """Run the halves of a failed batch again, until the failing row is alone."""
         now = self._clock()
-        if batch.rows == 1:
+        if batch.n_rows == 1:
             self.scheduler.lost(batch, now)
             self._fail(self._rows.pop(batch.jobs[0]), error)
             return
-        log.warning("batch failed, running its halves stage=%s rows=%d: %s", batch.key.stage, batch.rows, error)
-        self._stats.retried("device_full" if isinstance(error, DeviceFull) else "bisected", batch.rows)
+        log.warning("batch failed, running its halves stage=%s rows=%d: %s", batch.key.stage, batch.n_rows, error)
+        self._stats.retried("device_full" if isinstance(error, DeviceFull) else "bisected", batch.n_rows)
         if isinstance(error, DeviceFull):
             self.scheduler.device_full(batch, now)
         else:
@@ -334,7 +334,7 @@ class Batcher:
                 self._unqueue(row)
 
     def _lost(self, batch: Batch, error: WorkerLost) -> None:
-        """Start every row again after the worker died with all frames; those of the running batch only once."""
+        """Start every row again: the worker died with all frames. A row that ran at MAX_LOST deaths fails."""
         self.scheduler.lost(batch, self._clock())
         for job in batch.jobs:
             row = self._rows[job]
@@ -342,7 +342,7 @@ class Batcher:
             if row.n_lost >= MAX_LOST:
                 self._fail(row, error)
         lost = list(batch.jobs)
-        if self._prefetched:  # not to blame: it had not started
+        if self._prefetched:  # it had not started, so it does not count as a cause
             next_batch, result = self._prefetched
             self._prefetched = None
             result.cancel()

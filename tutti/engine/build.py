@@ -33,7 +33,7 @@ from tutti.text.user_lexicon import LexiconFile
 from tutti.voices import Voices
 from tutti.weights import FP32_MODEL, MODELS, Store, required_files, show_progress, sources
 from tutti.worker.base import Worker
-from tutti.worker.messages import Progress
+from tutti.worker.messages import Progress, no_progress
 from tutti.worker.process import ProcessWorker
 from tutti.worker.thread import ThreadWorker
 
@@ -42,8 +42,8 @@ if TYPE_CHECKING:
 
 CHECKPOINT = "kokoro"
 TARGET_S = {"cuda": 0.2, "cpu": 1.5}  # to the first audio
-CAP = 0.4  # of the target: the longest that a batch should take, and so the longest that a new request waits for one
-ROWS_PER_CORE = 2  # a core that is done early takes the next row
+CAP = 0.4  # share of the target that a batch may take, and so that a new request waits for one; larger: fuller batches
+ROWS_PER_CORE = 2  # rows in a batch for each core; larger balances the cores better, but new requests wait longer
 CUDA_ROWS = 64
 SWEEP_ROWS = {"cuda": (1, 4, 16, 64), "cpu": (1, 2)}  # rows in each batch of the warm-up
 SENTENCE = "həlˈO ðˈɛɹ, wˈɜɹld."
@@ -74,10 +74,8 @@ class Checkpoints:
         return {name: load(store.path(MODELS[choice.weights]), choice, self.threads) for name, choice in self.choices}
 
 
-def open_engine(
-    settings: "Settings", *, for_server: bool = False, progress: Progress = lambda _what, _done, _steps: None
-) -> Engine:
-    """An engine on this machine, its model files downloaded if they are missing; enter it to start it.
+def open_engine(settings: "Settings", *, for_server: bool = False, progress: Progress = no_progress) -> Engine:
+    """Build an engine for this machine, and download its model files if they are missing; enter it to start it.
 
     `for_server`: the model runs in a supervised process of its own, and batches are short enough for new requests.
     """
@@ -87,8 +85,8 @@ def open_engine(
         for _, choice in choices:
             store.ensure(required_files(choice.weights), sources=sources(offline=settings.offline), progress=bars)
     checkpoints = Checkpoints(settings.home, choices, settings.threads)
-    kind = ProcessWorker if for_server else ThreadWorker
-    workers = [kind(checkpoints, progress=progress) for _ in range(settings.workers or 1)]
+    worker_class = ProcessWorker if for_server else ThreadWorker
+    workers = [worker_class(checkpoints, progress=progress) for _ in range(settings.workers or 1)]
     voices = Voices(settings.home / "voices")
     costs = settings.home / file_name(_device(choices, settings.threads), WEIGHTS) if for_server else None
     frontend = _frontend(settings, for_server)
@@ -105,7 +103,10 @@ def assemble(
     capped: bool,
     cost_file: Path | None = None,
 ) -> Engine:
-    """An engine from its parts. With `cost_file`, costs are measured before the first request and stored there."""
+    """Build an engine from its parts.
+
+    `capped`: batches are short enough for new requests. With `cost_file`, costs are measured at the start, and stored.
+    """
     first = next(iter(choices.values()))
     target_s = TARGET_S[first.device] if settings.first_audio_ms is None else settings.first_audio_ms / 1000
     rows = settings.max_batch_size or (CUDA_ROWS if first.device == "cuda" else ROWS_PER_CORE * settings.threads)
@@ -140,13 +141,13 @@ def assemble(
 
 
 def _choices(settings: "Settings") -> tuple[tuple[str, Choice], ...]:
-    chosen = choose(settings.backend, settings.device, settings.precision, settings.compile)
+    default = choose(settings.backend, settings.device, settings.precision, settings.compile)
     extra = [choose("auto", settings.device, name, "off") for name in settings.extra_precisions]  # type: ignore[arg-type]
-    return ((CHECKPOINT, chosen), *((f"{CHECKPOINT}-{choice.precision}", choice) for choice in extra))
+    return ((CHECKPOINT, default), *((f"{CHECKPOINT}-{choice.precision}", choice) for choice in extra))
 
 
 def _is_incremental(choice: Choice) -> bool:
-    """Whether long rows are delivered in spans: a CUDA device makes a whole chunk sooner than anyone notices."""
+    """Whether long rows are delivered in spans; on a CUDA device a whole chunk is soon enough."""
     return choice.backend == "onnx" and choice.precision in INCREMENTAL_PRECISIONS
 
 
@@ -165,13 +166,13 @@ def _layout(choice: Choice, stage: StageName, threads: int) -> Layout:
         return SideBySide(threads if stage == "vocoder" else 1)
     plan = PLANS[choice.compile if choice.device == "cuda" else "cpu"]
     shapes = plan.tokens if stage == "acoustic" else plan.frames
-    # Cached: the monitor asks again for what the scheduler just asked.
+    # Cached: the monitor needs the groups that the scheduler has just computed.
     group = lru_cache(128)(lambda sizes: shapes.group(sizes, MAX_PADDED_FRAMES[choice.device]))
     return Regrouped(lambda sizes: group(tuple(sizes)))
 
 
 def _warm_up_rows(voices: Voices, name: str) -> tuple[Utterance, ...]:
-    """A greeting, once and three times over."""
+    """Two utterances of different length for the warm-up sweep."""
     voice = voices.get(name)
     rows = [vocab.encode(" ".join([SENTENCE] * n)) for n in (1, 3)]
     return tuple(Utterance(tokens, voice.style(len(tokens) - 2)) for tokens in rows)
@@ -189,7 +190,7 @@ def _device(choices: Iterable[tuple[str, Choice]], threads: int) -> str:
 def _policies(settings: "Settings", limits: Limits, can_prefetch: bool) -> dict[str, Policy]:
     early_rows = max(1, int(settings.early_fire * limits.max_rows))
     max_wait_s, min_wait_s = settings.max_wait_ms / 1000, settings.min_wait_ms / 1000
-    # Without a cap only the end counts, and full batches end soonest, whatever one more row seems to cost.
+    # Without a cap only the total time counts: full batches are best, whatever one more row seems to cost.
     max_marginal = 1.0 if isfinite(limits.cap_s) else inf
     return {
         "deadline": Deadline(limits.cap_s, max_marginal, can_prefetch),

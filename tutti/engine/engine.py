@@ -1,11 +1,13 @@
-"""From text to speech: the public face of everything below."""
+"""The engine: checks a request, opens its stream, and reports the state of its workers."""
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager, suppress
 from itertools import count
 from typing import Any, Self
 
+from tutti.batching.job import PRIORITIES, Priority
 from tutti.batching.policies import Policy
 from tutti.engine.batcher import Batcher
 from tutti.engine.monitor import Monitor
@@ -18,7 +20,7 @@ from tutti.speech import Delivery, Speech, SpeechParams
 from tutti.text.chunk import Chunk
 from tutti.text.frontend import TextFrontend
 from tutti.text.incremental import Text
-from tutti.text.language import language as find_language
+from tutti.text.language import find_language
 from tutti.text.marks import voices_named
 from tutti.text.user_lexicon import UserLexicon
 from tutti.voices import Voices, resolve_aliases
@@ -98,9 +100,9 @@ class Engine:
         """Yield speech chunk by chunk; the next chunks are made while the caller plays this one.
 
         `text` may be an iterator of pieces of any size (text that is still being written): each sentence is spoken as
-        soon as no later piece can change it; a piece that is None, or `pause_s` without any piece, speaks what is
-        there. Offsets count from the start of the whole text. `caller` names who shares the device fairly with others.
-        Closing the generator cancels all work for it.
+        soon as no later piece can change it; a piece that is None, or `pause_s` without any piece, speaks the text so
+        far. Offsets count from the start of the whole text. The device is shared fairly between callers: `caller` is
+        the name that this work is charged to. Closing the generator cancels all work for it.
         """
         if isinstance(text, str) and len(text) > MAX_TEXT:
             raise InvalidInput(f"the text has {len(text)} characters; the limit is {MAX_TEXT}", param="input")
@@ -145,13 +147,13 @@ class Engine:
         return self.frontend.chunks(text, find_language(language).code, self._lexicon(lexicon or {}))
 
     def stats(self) -> dict[str, Any]:
-        """Statistics of the batching, with the field names of the requirement documents."""
+        """Statistics of the batching, with the field names of the HTTP API."""
         limits = self.batchers[0].scheduler.limits
-        waiting = [batcher.scheduler.waiting() for batcher in self.batchers]
+        waiting: Counter[Priority] = sum((Counter(b.scheduler.waiting()) for b in self.batchers), Counter())
         return {
             "queue_status": {
-                "current_size": sum(sum(each.values()) for each in waiting),
-                "by_class": {priority: sum(each[priority] for each in waiting) for priority in waiting[0]},
+                "current_size": waiting.total(),
+                "by_class": {priority: waiting[priority] for priority in PRIORITIES},
                 "backlog_s": max(batcher.backlog_s for batcher in self.batchers),
                 "worker_running": self.workers()["readyWorkers"] > 0,
             },
@@ -166,7 +168,7 @@ class Engine:
         }
 
     def workers(self) -> dict[str, Any]:
-        """State of the workers, with the field names of the requirement documents."""
+        """State of the workers, with the field names of the HTTP API."""
         states = [batcher.worker.status.state for batcher in self.batchers]
         return {
             "totalWorkers": len(states),
@@ -188,7 +190,7 @@ class Engine:
         if name is None:
             return self.checkpoints[0]
         if name not in self.checkpoints:
-            raise InvalidInput(f"no model {name!r} here; there is {', '.join(self.checkpoints)}", param="model")
+            raise InvalidInput(f"unknown model {name!r}; available: {', '.join(self.checkpoints)}", param="model")
         return name
 
     @asynccontextmanager

@@ -1,4 +1,4 @@
-"""A ring buffer of the latest batching events, for whoever watches."""
+"""A ring buffer of the latest batching events, for the dashboard."""
 
 from collections import deque
 from collections.abc import Callable
@@ -67,7 +67,7 @@ LogEvent = BatchStarted | BatchEnded | FirstAudio | AudioSent | EventCounted | P
 
 
 class EventLog:
-    """A ring buffer: the newest event replaces the oldest; adding one is an append."""
+    """A ring buffer: the newest event replaces the oldest."""
 
     def __init__(self, length: int = LENGTH, clock: Callable[[], float] = monotonic) -> None:
         self.clock = clock

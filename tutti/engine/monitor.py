@@ -1,4 +1,4 @@
-"""What an operator sees of the batching, over all workers, and the switch for the active policy."""
+"""Read-only view of all queues and workers for the operator, and the switch for the active policy."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -53,20 +53,20 @@ class Monitor:
         return tuple(self._policies)
 
     @property
-    def workers(self) -> tuple[str, ...]:
+    def worker_names(self) -> tuple[str, ...]:
         return tuple(batcher.name for batcher in self._batchers)
 
     def use(self, name: str) -> None:
         """Activate a policy from the next batch on."""
         if name not in self._policies:
-            raise InvalidInput(f"no policy {name!r} here; there is {', '.join(self._policies)}", param="policy")
+            raise InvalidInput(f"unknown policy {name!r}; available: {', '.join(self._policies)}", param="policy")
         if name == self.policy:
             return
         self.batch_stats.events.add(PolicyChanged(self.batch_stats.events.clock(), self.policy, name))
         for batcher in self._batchers:
             batcher.use(self._policies[name])
 
-    def others(self, caller: str) -> bool:
+    def has_other_callers(self, caller: str) -> bool:
         """Whether jobs of any other caller wait or run."""
         return any(batcher.scheduler.callers() - {caller} for batcher in self._batchers)
 

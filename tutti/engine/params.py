@@ -1,26 +1,26 @@
-"""Check how a text shall be spoken, and apply what is a preset of other parameters."""
+"""Check the parameters of a request, and apply the emotion, a preset of other parameters."""
 
 from dataclasses import replace
 
 from tutti.model.prosody import check_prosody, clamp_speed, combine, find_emotion
 from tutti.model.validation import check_speed
 from tutti.speech import Prosody, SpeechParams
-from tutti.text.language import language
+from tutti.text.language import find_language
 from tutti.text.user_lexicon import UserLexicon
-from tutti.voices import parse
+from tutti.voices import parse_blend
 
 
 def check_params(params: SpeechParams) -> None:
-    """Raise InvalidInput for the first field that cannot be met, without an engine."""
+    """Raise InvalidInput for the first invalid field."""
     for voice in (params.voice, params.style):
         if voice is not None:
-            parse(voice)
+            parse_blend(voice)
     check_speed(params.speed)
     check_prosody(Prosody(params.pitch, params.pitch_range, params.energy))
     if params.emotion is not None:
         find_emotion(params.emotion)
     if params.language is not None:
-        language(params.language)
+        find_language(params.language)
     UserLexicon.of(params.lexicon)
 
 

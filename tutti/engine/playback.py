@@ -5,12 +5,12 @@ from dataclasses import dataclass
 
 @dataclass(slots=True)
 class Playback:
-    """A listener that starts with the first chunk and plays on as long as there is audio."""
+    """A listener that starts to play with the first chunk and pauses when no audio is there."""
 
     requested_s: float
     target_s: float  # from the request to the first audio
-    safety_s: float = 0.0  # how long before it is played a chunk should be there
-    started_s: float | None = None  # when playback started, later by every gap since
+    safety_s: float = 0.0  # a chunk is due this long before it is played
+    started_s: float | None = None  # start of playback plus all gaps since
     sent_s: float = 0.0  # seconds of audio handed over
     pending_s: float = 0.0  # estimated seconds of audio being made
 
@@ -21,7 +21,7 @@ class Playback:
         return position_s
 
     def deadline_s(self, position_s: float) -> float:
-        """When the audio at this position is needed, as far as is known now."""
+        """When the audio at this position is needed, by the present estimate."""
         if self.started_s is None:
             return self.requested_s + self.target_s + position_s
         return self.started_s + position_s - self.safety_s

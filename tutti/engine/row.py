@@ -14,9 +14,9 @@ from tutti.speech import SAMPLE_RATE, SAMPLES_PER_FRAME, Samples, Timing, Uttera
 from tutti.worker.messages import FrameRange
 
 FRAMES_PER_TOKEN = 2.9  # at speed 1, before the durations are known
-MIN_GROWTH, MAX_GROWTH = 1.5, 3.0  # of a span over the one before: each span costs more than its frames, so few is good
-LEAD = 0.8  # share of the audio still to be played in which the next span should be made
-MAX_SPAN = 100  # frames, or more if they take no longer than a batch may: new requests wait for a span
+MIN_GROWTH, MAX_GROWTH = 1.5, 3.0  # length of a span over the one before; larger: fewer spans, less overhead
+LEAD = 0.8  # share of the audio still to be played in which the next span should be ready; larger risks a gap
+MAX_SPAN = 100  # frames of a span, or more if they fit the batch cap; larger makes new requests wait longer
 FRAME_S = SAMPLES_PER_FRAME / SAMPLE_RATE
 
 
@@ -32,7 +32,7 @@ class RowAudio:
 
 @dataclass(slots=True, eq=False)
 class Row:
-    """One utterance: what is known when it is submitted, and how far it is."""
+    """One utterance: its values when it is submitted, and its progress."""
 
     utterance: Utterance
     checkpoint: str
@@ -91,14 +91,14 @@ class Row:
         return self.plays_s + start * FRAME_S if start else None
 
     def plan_spans(self, whole_s: float, frame_s: float, cap_s: float, now: float) -> None:
-        """Keep the row whole unless its listener waits for a first word or a gap is near, or it is long for others.
+        """Split the row into spans if it starts a stream, would be late as a whole, or would block others for long.
 
         `whole_s`: predicted seconds of the vocoder for the whole row; `frame_s`: for one frame of a long row.
         """
         max_frames = max(MAX_SPAN, cap_s / frame_s)
         is_late = now + whole_s > self.deadline_s
         if self.is_incremental and (self.starts_stream or is_late or self.n_frames > max_frames):
-            # Each span may be longer than the last by as much as lets it be ready when that one has been played.
+            # Each span may be so much longer than the last that it is ready when that one has been played.
             growth = min(max(FRAME_S / frame_s, MIN_GROWTH), MAX_GROWTH)
             self.spans.extend(split_spans(self.n_frames, growth, max_frames))
         else:

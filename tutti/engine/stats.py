@@ -45,14 +45,14 @@ class BatchStats:
 
     def started(self, worker: str, batch: Batch, now: float) -> None:
         stage = batch.key.stage
-        log.info("batch started worker=%s stage=%s rows=%d reason=%s", worker, stage, batch.rows, batch.reason)
+        log.info("batch started worker=%s stage=%s rows=%d reason=%s", worker, stage, batch.n_rows, batch.reason)
         self._n_started += 1
         self._running[worker] = self._n_started
         self.events.add(BatchStarted(now, self._n_started, worker, batch))
         self._batches[stage] += 1
         self._reasons[batch.reason] += 1
         if stage == "vocoder":
-            self._sizes[batch.rows] += 1
+            self._sizes[batch.n_rows] += 1
             self._used += sum(job.size for job in batch.jobs)
             self._padded += batch.padded
         for job in batch.jobs:
@@ -61,7 +61,7 @@ class BatchStats:
             self._n_waits += 1
             self._max_wait_s = max(self._max_wait_s, waited_s)
             self.metrics.queue_wait.labels(job.priority).observe(waited_s)
-        self.metrics.batch_rows.labels(stage).observe(batch.rows)
+        self.metrics.batch_rows.labels(stage).observe(batch.n_rows)
         self.metrics.batch_padded.labels(stage).observe(batch.padded)
         self.metrics.padding.labels(stage).observe(batch.waste)
         self.metrics.fires.labels(stage, batch.reason).inc()
@@ -70,7 +70,7 @@ class BatchStats:
         stage = batch.key.stage
         log.info(
             "batch completed worker=%s stage=%s rows=%d padded=%d waste=%.0f%% took=%.1fms",
-            worker, stage, batch.rows, batch.padded, 100 * batch.waste, 1000 * took_s,
+            worker, stage, batch.n_rows, batch.padded, 100 * batch.waste, 1000 * took_s,
         )  # fmt: skip
         self._batch_ended(worker, took_s, "done")
         self._busy_s[stage] += took_s
@@ -105,12 +105,12 @@ class BatchStats:
         self.metrics.first_audio.observe(after_s)
         self.metrics.first_late.inc(not in_time)
 
-    def heard(self, audio_s: float, *, in_time: bool, soon: bool = True) -> None:
-        """Audio was handed to its caller; first audio may cause no gap and still come after its target (not `soon`)."""
-        self.events.add(AudioSent(self.events.clock(), audio_s, in_time and soon))
+    def audio_sent(self, audio_s: float, *, in_time: bool, met_target: bool = True) -> None:
+        """Audio was handed to its caller: without a gap (`in_time`), and if it was the first, before its target."""
+        self.events.add(AudioSent(self.events.clock(), audio_s, in_time and met_target))
         self._audio_s += audio_s
         self.metrics.audio.inc(audio_s)
-        self.metrics.good_audio.inc(audio_s if in_time and soon else 0.0)
+        self.metrics.good_audio.inc(audio_s if in_time and met_target else 0.0)
         if not in_time:
             self._count("underrun")
             self.metrics.underruns.inc()
@@ -120,7 +120,7 @@ class BatchStats:
         self.metrics.retried.labels(reason).inc(n_rows)
 
     def as_dict(self) -> dict[str, Any]:
-        """All figures, with the field names of the requirement documents."""
+        """All figures, with the field names of the HTTP API."""
         n_batches, n_rows = self._sizes.total(), sum(rows * n for rows, n in self._sizes.items())
         return {
             "total_batches": n_batches,

@@ -29,17 +29,17 @@ from tutti.voices import Voice, Voices, resolve_aliases
 log = logging.getLogger(__name__)
 
 MAX_TEXT = 2_000_000  # characters; a long novel has about one million
-SAFETY_S = 0.1  # how long before it is played a chunk should be there
+SAFETY_S = 0.1  # a chunk is due this long before it is played; larger: fewer gaps, tighter deadlines
 
 
 @dataclass(frozen=True, slots=True)
 class Pacing:
-    """How soon speech should come, and how far ahead of its listener it may be made."""
+    """Targets for the first audio, and how many chunks are made ahead of the listener."""
 
     target_s: float = 1.5  # to the first audio
     whole_target_s: float = 20.0  # to the first chunk of a whole answer; clients give up after 30 s
     bulk_target_s: float = 60.0  # to each chunk of bulk work
-    ahead: int = 2  # chunks beyond the one that the caller waits for; more wastes work when a client leaves
+    ahead: int = 2  # chunks made beyond the one that the caller waits for; more wastes work when a client leaves
     whole_ahead: int = 4  # the same for whole answers and bulk work
     first_chunks: int = 2  # chunks of a stream that count as first
     incremental: frozenset[str] = frozenset()  # checkpoints whose long rows are delivered in spans
@@ -51,7 +51,7 @@ class Pacing:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PendingChunk:
-    """A chunk on its way: its text, and its audio to come."""
+    """A chunk in progress: its text, and the row that will carry its audio."""
 
     segment: Segment
     chunk: Chunk
@@ -82,8 +82,8 @@ class Stream:
     playback: Playback = field(init=False)
     _pending: asyncio.Queue[PendingChunk | None] = field(init=False, default_factory=asyncio.Queue)
     _futures: set[asyncio.Future[Any]] = field(init=False, default_factory=set)  # to cancel when the stream is closed
-    _room: asyncio.Semaphore = field(init=False)  # chunks that may be on their way
-    _has_sounded: bool = field(init=False, default=False)
+    _room: asyncio.Semaphore = field(init=False)  # chunks that may still be submitted
+    _has_sent_audio: bool = field(init=False, default=False)
 
     def __post_init__(self) -> None:
         self.playback = Playback(time.monotonic(), self.pacing.target(self.delivery), SAFETY_S)
@@ -98,7 +98,7 @@ class Stream:
         try:
             while (pending := await self._pending.get()) is not None:
                 chunk_starts_s = n_samples / SAMPLE_RATE
-                async with aclosing(self._spans(pending)) as spans:
+                async with aclosing(self._chunk_speeches(pending)) as spans:
                     async for speech in spans:
                         n_samples += len(speech.samples)
                         yield shift_time(speech, chunk_starts_s)
@@ -110,7 +110,7 @@ class Stream:
             await asyncio.gather(*self._futures, return_exceptions=True)
 
     async def _submit(self) -> None:
-        """Read the text as long as there is room, and queue each chunk."""
+        """Queue the chunks of the text as they arrive, as long as there is room."""
         n_rows = 0
         try:
             async with aclosing(self._chunks()) as chunks:
@@ -144,19 +144,19 @@ class Stream:
                     async for chunk, g2p_s in timed:
                         yield segment, chunk, g2p_s
 
-    def _row(self, chunk: Chunk, n_rows: int) -> Row:
-        """The chunk as a row, spoken as the request and the marks in the text say."""
+    def _row(self, chunk: Chunk, index: int) -> Row:
+        """The chunk as a row, with the parameters of the request and of the marks in the text."""
         tokens, style, params = vocab.encode(chunk.phonemes), chunk.inline_style, self.params
-        named = None if style.voice is None else self.voices.get(resolve_aliases(style.voice, params.voice_names))
+        voice = self.voice if style.voice is None else self.voices.get(resolve_aliases(style.voice, params.voice_names))
         prosody = Prosody(params.pitch, params.pitch_range, params.energy)
         utterance = Utterance(
             tokens,
-            (named or self.voice).style(min(len(tokens) - 2, MAX_PHONEMES)),
+            voice.style(min(len(tokens) - 2, MAX_PHONEMES)),
             clamp_speed(params.speed * style.rate),
             params.seed,
             combine(prosody, Prosody(pitch=style.pitch)),
         )
-        is_first = n_rows < self.pacing.first_chunks
+        is_first = index < self.pacing.first_chunks
         priority: Priority = "bulk" if self.delivery == "bulk" else "first" if is_first else "next"
         start, end = chunk.span
         return Row(
@@ -168,14 +168,14 @@ class Stream:
             caller=self.caller,
             n_characters=end - start,
             is_incremental=self.delivery == "live" and self.checkpoint in self.pacing.incremental,
-            starts_stream=n_rows == 0,
+            starts_stream=index == 0,
         )
 
-    async def _spans(self, pending: PendingChunk) -> AsyncGenerator[Speech]:
-        """Yield the speech of one chunk, words timed from its start, in spans if it is delivered so."""
+    async def _chunk_speeches(self, pending: PendingChunk) -> AsyncGenerator[Speech]:
+        """Yield the speech of one chunk, or of each of its spans; words are timed from the start of the chunk."""
         chunk, future, estimated_s, start_s = pending.chunk, pending.audio, pending.estimated_s, 0.0
         if future is None:
-            yield self._sent(Speech(silence(chunk.pause_s), (), chunk.span, chunk.dropped), estimated_s)
+            yield self._record_sent(Speech(silence(chunk.pause_s), (), chunk.span, chunk.dropped), estimated_s)
             return
         while future is not None:
             audio = await future
@@ -185,21 +185,21 @@ class Stream:
             future = audio.next
             if future is not None:
                 self._futures.add(future)
-            yield self._sent(speech, speech.duration_s if future else estimated_s)
+            yield self._record_sent(speech, speech.duration_s if future else estimated_s)
             estimated_s -= speech.duration_s
 
-    def _sent(self, speech: Speech, estimated_s: float) -> Speech:
-        """Tell the clock of the listener and the statistics that a speech is handed over now."""
-        now, playback, is_soon = time.monotonic(), self.playback, True
+    def _record_sent(self, speech: Speech, estimated_s: float) -> Speech:
+        """Record in the playback clock and the statistics that a speech is handed over now; return it."""
+        now, playback, met_target = time.monotonic(), self.playback, True
         in_time = playback.sent(now, speech.duration_s, estimated_s)
-        if not self._has_sounded and speech.timing.batch_rows:
-            self._has_sounded = True
+        if not self._has_sent_audio and speech.timing.batch_rows:
+            self._has_sent_audio = True
             waited_s = now - playback.requested_s
-            is_soon = waited_s <= playback.target_s
-            self.stats.first_audio(waited_s, in_time=is_soon)
+            met_target = waited_s <= playback.target_s
+            self.stats.first_audio(waited_s, in_time=met_target)
             if self.delivery == "live":
                 self.batcher.move_deadlines(self.number, playback)
-        self.stats.heard(speech.duration_s, in_time=in_time or self.delivery == "bulk", soon=is_soon)
+        self.stats.audio_sent(speech.duration_s, in_time=in_time or self.delivery == "bulk", met_target=met_target)
         return speech
 
 

@@ -1,6 +1,6 @@
-"""Measure what batches cost on this device by a short sweep at the first start, and store it for the next.
+"""Measure the cost of batches on this device by a short sweep at the first start, and store it for the next.
 
-What is learned from traffic is not stored: it is soon learned again, and the sweep covers more layouts than traffic.
+Costs learned from traffic are not stored: they are soon learned again, and the sweep covers more layouts.
 """
 
 import logging
@@ -34,20 +34,20 @@ class WarmUp:
     async def __call__(self, worker: Worker) -> None:
         """Load the stored costs; measure the checkpoints that have none."""
         stored = cost.load(self.path)
-        for key, learned in self.costs.items():
+        for key, model in self.costs.items():
             if key in stored:
-                learned.start_from(stored[key])
+                model.start_from(stored[key])
         missing = sorted({key.checkpoint for key in self.costs if key not in stored})
         for checkpoint in missing:
-            seen = await self._sweep(worker, checkpoint)
-            for stage, samples in seen.items():
+            measured = await self._sweep(worker, checkpoint)
+            for stage, samples in measured.items():
                 self.costs[Key(checkpoint, stage)].seed(samples)
-            log.info("warm-up sweep checkpoint=%s batches=%d", checkpoint, sum(map(len, seen.values())))
+            log.info("warm-up sweep checkpoint=%s batches=%d", checkpoint, sum(map(len, measured.values())))
         if missing:
             self._save()
 
     def _save(self) -> None:
-        """Store the costs for the next start; a disk that cannot be written costs that start a sweep, no more."""
+        """Store the costs; if that fails, the next start measures them again."""
         try:
             cost.save(self.costs, self.path)
         except OSError as exc:
@@ -55,24 +55,25 @@ class WarmUp:
 
     async def _sweep(self, worker: Worker, checkpoint: str) -> dict[StageName, list[tuple[list[int], float]]]:
         """Run both stages on every number of rows of every length."""
-        seen: dict[StageName, list[tuple[list[int], float]]] = {"acoustic": [], "vocoder": []}
+        measured: dict[StageName, list[tuple[list[int], float]]] = {"acoustic": [], "vocoder": []}
         for row, n_rows in product(self.rows, self.n_rows):
-            passes = [await _timed(worker, checkpoint, [row] * n_rows) for _ in range(REPEATS)]
-            for stage, found in seen.items():
-                found.append(min((one[stage] for one in passes), key=lambda sample: sample[1]))
-        return seen
+            runs = [await _measure(worker, checkpoint, [row] * n_rows) for _ in range(REPEATS)]
+            for stage, samples in measured.items():
+                samples.append(min((run[stage] for run in runs), key=lambda sample: sample[1]))
+        return measured
 
 
-async def _timed(
+async def _measure(
     worker: Worker, checkpoint: str, rows: Sequence[Utterance]
 ) -> dict[StageName, tuple[list[int], float]]:
+    """Run both stages once; return the sizes of the rows and the seconds of each stage."""
     ids = range(-len(rows), 0)  # no caller's row has such an id
     started_s = time.monotonic()
     durations = await worker.acoustic(checkpoint, list(zip(ids, rows, strict=True)), SWEEP_TIMEOUT_S)
-    read_s = time.monotonic()
+    between_s = time.monotonic()
     await worker.vocoder(checkpoint, ids, SWEEP_TIMEOUT_S)
     done_s = time.monotonic()
     return {
-        "acoustic": ([len(row.tokens) for row in rows], read_s - started_s),
-        "vocoder": ([int(frames.sum()) for frames in durations], done_s - read_s),
+        "acoustic": ([len(row.tokens) for row in rows], between_s - started_s),
+        "vocoder": ([int(frames.sum()) for frames in durations], done_s - between_s),
     }

@@ -12,23 +12,23 @@ from tutti.text import vocab
 from tutti.text.chunk import Chunk
 from tutti.text.marks import strip_marks
 
-# What Kokoro's durations mean to an ear, measured against forced alignments (benchmarks/words.py): a sound is heard a
-# frame before its own frames; a word begins in the space before it; the last sound before a pause has the pause in it.
+# Corrections of Kokoro's durations, measured against forced alignments (benchmarks/words.py): a phoneme is heard one
+# frame early; a word begins in the space before it; the last phoneme before a pause contains the pause.
 LAG_FRAMES = 1
-ONSET_FRAMES = 2  # of the silence or the punctuation before a word; a space is onset as a whole
-LAST_SOUND = 2  # usual lengths of a sound that the last one is heard; the rest of its frames is silence
-BREATH = 4  # usual lengths of a sound beyond which it is the last before a breath, also without punctuation
+ONSET_FRAMES = 2  # last frames of a pause or punctuation that belong to the next word; of a space, all
+LAST_PHONEME = 2  # median durations for which the last phoneme before a pause is heard; the rest is silence
+BREATH = 4  # median durations beyond which a phoneme at the end of a word contains a pause, also without punctuation
 
 
 def word_times(text: str, chunk: Chunk, durations: np.ndarray) -> tuple[WordTime, ...]:
-    """When each word of the original is heard, from the frames of its symbols.
+    """Start and end of each word of the original, from the durations of its symbols.
 
-    Words that read the same stretch of the original ("five dollars" for "$5") are one word to the listener.
+    Words that read the same part of the original ("five dollars" for "$5") are one word.
     """
     lengths: list[int] = durations.tolist()
     ends = list(accumulate(lengths))  # ends[0]: the pad before the first symbol, ends[n]: the n-th symbol
     symbols = chunk.phonemes
-    usual = median(lengths[1:-1])
+    median_length = median(lengths[1:-1])
     times: list[WordTime] = []
     at = 0
     for word in chunk.words:
@@ -38,7 +38,7 @@ def word_times(text: str, chunk: Chunk, durations: np.ndarray) -> tuple[WordTime
         if not word.phonemes:
             continue
         start_s = _seconds(ends[first] - _onset(symbols[first - 1] if first else "", lengths[first]))
-        end_s = _seconds(ends[last] - _silence_in(symbols[last : last + 1], lengths[last], usual))
+        end_s = _seconds(ends[last] - _silence_in(symbols[last : last + 1], lengths[last], median_length))
         if times and times[-1].span == word.span:
             times[-1] = replace(times[-1], end_s=end_s)
         else:
@@ -53,10 +53,10 @@ def _onset(before: str, n_frames: int) -> int:
     return min(n_frames, ONSET_FRAMES) if before == "" or before in vocab.PUNCTUATION else 0
 
 
-def _silence_in(after: str, n_frames: int, usual: float) -> int:
+def _silence_in(after: str, n_frames: int, median_length: float) -> int:
     """Frames of a word's last symbol in which nothing is heard, by the symbol after it."""
-    if after == "" or after in vocab.PUNCTUATION or (after == " " and n_frames > BREATH * usual):
-        return max(0, n_frames - round(LAST_SOUND * usual))
+    if after == "" or after in vocab.PUNCTUATION or (after == " " and n_frames > BREATH * median_length):
+        return max(0, n_frames - round(LAST_PHONEME * median_length))
     return 0
 
 

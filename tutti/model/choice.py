@@ -59,12 +59,13 @@ def choose(
         device = "cuda" if backend == "torch" and has_cuda() else "cpu"
     if (backend, device) not in PRECISIONS:
         raise InvalidInput("backend=onnx runs on the processor; choose backend=torch or device=cpu", param="device")
-    known = PRECISIONS[backend, device]
+    supported = PRECISIONS[backend, device]
     if precision == "auto":
-        precision = resolve_precision("auto") if backend == "onnx" else known[0]
-    if precision not in known:
+        precision = resolve_precision("auto") if backend == "onnx" else supported[0]
+    if precision not in supported:
         raise InvalidInput(
-            f"backend={backend} on device={device} has no precision {precision}; choose {' or '.join(known)}, or auto",
+            f"backend={backend} on device={device} has no precision {precision}; "
+            f"choose {' or '.join(supported)}, or auto",
             param="precision",
         )
     if compile != "off" and device != "cuda":

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from tutti.errors import InvalidInput, did_you_mean
 from tutti.server.errors import UnknownModel, rename_param
-from tutti.voices import parse, resolve_aliases
+from tutti.text.language import find_language
+from tutti.voices import gender, parse_blend
 
 MODELS = ("kokoro", "tts-1", "tts-1-hd", "gpt-4o-mini-tts")  # all stand for the default checkpoint
 OTHER_SPELLINGS = ("kokoro-82m", "kokoro-v1.0", "hexgrad/kokoro-82m")  # used by other servers
@@ -51,11 +52,11 @@ def voice_aliases(pairs: Iterable[str]) -> dict[str, str]:
         if not equals or not _ALIAS.fullmatch(name.strip()) or not voice.strip():
             raise InvalidInput(f"voice_names: write name=voice, got {pair!r}", param="voice_names")
         with rename_param(voice="voice_names"):
-            parse(voice.strip())
+            parse_blend(voice.strip())
         aliases[name.strip().lower()] = voice.strip()
     return aliases
 
 
-def resolve_voice(expression: str, aliases: Mapping[str, str]) -> str:
-    """Replace the aliases in a voice or a blend. Unknown names stay, and the engine refuses them."""
-    return resolve_aliases(expression, aliases)
+def voice_title(name: str) -> str:
+    """Return the name of a voice for people, such as "Heart (American English, female)"."""
+    return f"{name[3:].title()} ({find_language(name[0]).name}, {gender(name)})"

@@ -48,7 +48,7 @@ def create_app(
         await jobs.start()
 
     @asynccontextmanager
-    async def lifespan(create_app: FastAPI) -> AsyncIterator[None]:
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         warming = asyncio.create_task(warm())
         warming.add_done_callback(on_warm or _log_failure)
         try:

@@ -31,19 +31,15 @@ class ResponseCache(Generic[Value]):
         self._values: OrderedDict[Hashable, Value] = OrderedDict()
         self._in_flight: dict[Hashable, InFlight[Value]] = {}
         self.n_bytes = 0
-        self.n_hits = 0
-        self.n_joined = 0
-        self.n_made = 0
+        self.n_joined = 0  # callers that joined a computation under way
 
     async def get(self, key: Hashable, make: Callable[[], Coroutine[Any, Any, Value]]) -> Value:
         """Return the stored value or the result of `make`. An error is raised to every waiter and is not cached."""
         if key in self._values:
             self._values.move_to_end(key)
-            self.n_hits += 1
             return self._values[key]
         flight = self._in_flight.get(key)
         if flight is None:
-            self.n_made += 1
             flight = self._in_flight[key] = InFlight(asyncio.create_task(self._make(key, make)))
             # Retrieve the exception even if every waiter has left, or asyncio logs it.
             flight.task.add_done_callback(lambda task: task.cancelled() or task.exception())

@@ -24,7 +24,7 @@ Json = dict[str, Any]
 UPDATES_PER_S = 10
 WINDOW_S = 10.0  # of the statistics in `lately`
 BATCHES_KEPT = 100
-MAX_ROWS_PER_TICK = 64  # of batches; more could not be seen, and would have to be drawn
+MAX_ROWS_PER_TICK = 64  # rows of batches in one tick; more would take the page long to draw, and not be seen
 IDLE_TICK_S = 1.0  # between two ticks while nothing changes
 COUNTED = {"underruns": "underrun", "rejected": "rejected", "failed": "failed", "cancelled": "cancelled"}
 
@@ -33,7 +33,7 @@ COUNTED = {"underruns": "underrun", "rejected": "rejected", "failed": "failed", 
 class BatchRecord:
     """A batch, and its end once that is known."""
 
-    began: BatchStarted
+    started: BatchStarted
     policy: str
     ended: BatchEnded | None = None
 
@@ -65,15 +65,15 @@ class Dashboard:
         if idle and not at_once and now < self._last_tick_s + IDLE_TICK_S:
             return None
         self._last_tick_s = now
-        shown, n_rows = list[int](), 0
+        numbers, n_rows = list[int](), 0
         for number in reversed(self._changed):
-            n_rows += self._batches[number].began.batch.rows
-            if shown and n_rows > MAX_ROWS_PER_TICK:
+            n_rows += self._batches[number].started.batch.n_rows
+            if numbers and n_rows > MAX_ROWS_PER_TICK:
                 break
-            shown.append(number)
-        left_out = len(self._changed) - len(shown)
+            numbers.append(number)
+        left_out = len(self._changed) - len(numbers)
         self._changed.clear()
-        batches = self._batch_list(reversed(shown))
+        batches = self._batch_list(reversed(numbers))
         return {"type": "tick", **self._now(now, queues, trial), "batches": batches, "left_out": left_out}
 
     def stats(self, trial: Json | None) -> Json:
@@ -114,7 +114,7 @@ class Dashboard:
             case BatchEnded(_, number, _, _) if number in self._batches:
                 self._batches[number].ended = event
                 self._changed[number] = None
-                self._add_to_sums(self._batches[number].began, event)
+                self._add_to_sums(self._batches[number].started, event)
             case FirstAudio(at_s, after_s, in_time):
                 self._first_audio.add(at_s, after_s)
                 self._sums.add(at_s, "first")
@@ -125,15 +125,15 @@ class Dashboard:
             case EventCounted(at_s, name, n):
                 self._sums.add(at_s, name, n)
 
-    def _add_to_sums(self, began: BatchStarted, ended: BatchEnded) -> None:
-        at_s, batch, add = ended.at_s, began.batch, self._sums.add
+    def _add_to_sums(self, started: BatchStarted, ended: BatchEnded) -> None:
+        at_s, batch, add = ended.at_s, started.batch, self._sums.add
         stage = batch.key.stage
         add(at_s, f"batches {stage}")
-        add(at_s, f"rows {stage}", batch.rows)
+        add(at_s, f"rows {stage}", batch.n_rows)
         add(at_s, f"padded {stage}", batch.padded)
         add(at_s, f"waste {stage}", batch.padded - sum(batch.sizes))
-        add(at_s, f"seconds {stage}", at_s - began.at_s)
-        add(at_s, f"busy {began.worker}", at_s - began.at_s)
+        add(at_s, f"seconds {stage}", at_s - started.at_s)
+        add(at_s, f"busy {started.worker}", at_s - started.at_s)
 
     def _running(self) -> list[int]:
         return [number for number, record in self._batches.items() if record.ended is None]
@@ -154,7 +154,7 @@ class Dashboard:
             "units": {"acoustic": "tokens", "vocoder": "frames"},
             "frame_ms": 1000 * SAMPLES_PER_FRAME / SAMPLE_RATE,
             "classes": list(PRIORITIES),
-            "workers": list(monitor.workers),
+            "workers": list(monitor.worker_names),
             "models": self._models,
             "updates_per_s": UPDATES_PER_S,
             "window_s": WINDOW_S,
@@ -171,7 +171,7 @@ class Dashboard:
             "waiting": sum(n for queue in queues.values() for n in queue.n_by_priority.values()),
             "backlog_ms": _ms(max(0.0, self._monitor.backlog_s())),
             "running": self._running(),
-            "lately": self._lately(now),
+            "lately": self._recent(now),
             "totals": self._totals(),
         }
 
@@ -179,17 +179,17 @@ class Dashboard:
         return [self._batch(number, self._batches[number]) for number in numbers]
 
     def _batch(self, number: int, record: BatchRecord) -> Json:
-        began, ended, batch = record.began, record.ended, record.began.batch
+        started, ended, batch = record.started, record.ended, record.started.batch
         took_s = ended and ended.took_s
         return {
             "id": number,
             "stage": batch.key.stage,
-            "worker": began.worker,
+            "worker": started.worker,
             "model": batch.key.checkpoint,
             "policy": record.policy,
             "reason": batch.reason,
             "outcome": ended.outcome if ended else "running",
-            "start": self._t(began.at_s),
+            "start": self._t(started.at_s),
             "ms": None if took_s is None else _ms(took_s),
             "predicted_ms": _ms(batch.predicted_s),
             "padded": batch.padded,
@@ -200,13 +200,13 @@ class Dashboard:
                     "class": job.priority,
                     "size": job.size,
                     "padded": padded,
-                    "waited_ms": _ms(began.at_s - job.arrived_s),
+                    "waited_ms": _ms(started.at_s - job.arrived_s),
                 }
-                for job, padded in zip(batch.jobs, batch.lengths, strict=True)
+                for job, padded in zip(batch.jobs, batch.padded_lengths, strict=True)
             ],
         }
 
-    def _lately(self, now: float) -> Json:
+    def _recent(self, now: float) -> Json:
         sums = self._sums
         for window in (sums, self._first_audio, self._waits):
             window.forget(now)
@@ -217,7 +217,7 @@ class Dashboard:
             "rows_per_batch": {stage: _ratio(sums, f"rows {stage}", f"batches {stage}") for stage in STAGES},
             "padding": {stage: _ratio(sums, f"waste {stage}", f"padded {stage}") for stage in STAGES},
             "batch_ms": {stage: _ratio(sums, f"seconds {stage}", f"batches {stage}", 1000) for stage in STAGES},
-            "busy": {name: round(min(1.0, sums[f"busy {name}"] / over_s), 4) for name in self._monitor.workers},
+            "busy": {name: round(min(1.0, sums[f"busy {name}"] / over_s), 4) for name in self._monitor.worker_names},
             "first_audio_ms": _percentiles(self._first_audio.values()),
             "queue_ms": _percentiles(self._waits.values()),
             "audio_per_s": round(sums["audio"] / over_s, 3),

@@ -108,12 +108,12 @@ def install_error_handlers(app: FastAPI) -> None:
 
 
 def internal_error() -> TuttiError:
-    """Return what a caller is told about a bug; the log has the details."""
+    """Return the error that a client gets for a bug; the log has the details."""
     return TuttiError("internal error; the server log has the details under this X-Request-ID")
 
 
-def as_tutti_error(error: Exception) -> TuttiError:
-    """Return the error itself if it is a TuttiError, else an internal error."""
+def public_error(error: BaseException) -> TuttiError:
+    """Return the error for the client: itself if it is a TuttiError, else an internal error."""
     return error if isinstance(error, TuttiError) else internal_error()
 
 
@@ -129,13 +129,13 @@ async def _validation_error(request: Request, error: Exception) -> Response:
 
 async def _http_error(_: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    known = TuttiError(str(error.detail))
-    known.status = error.status_code
-    known.code = CODES.get(error.status_code, "invalid_input" if error.status_code < 500 else "internal_error")
-    return error_response(known, dict(error.headers or {}))
+    converted = TuttiError(str(error.detail))
+    converted.status = error.status_code
+    converted.code = CODES.get(error.status_code, "invalid_input" if error.status_code < 500 else "internal_error")
+    return error_response(converted, dict(error.headers or {}))
 
 
-async def _client_disconnected(_: Request, error: Exception) -> Response:
+async def _client_disconnected(_: Request, _error: Exception) -> Response:
     return Response(status_code=499)  # for the access log only
 
 

@@ -49,7 +49,7 @@ class SpeechRequest:
     def encoder(self, n_samples: int | None = None) -> Encoder:
         return encoder(self.format.name, sample_rate=self.sample_rate, n_samples=n_samples)
 
-    def ignoring(self, option: str) -> "SpeechRequest":
+    def with_ignored(self, option: str) -> "SpeechRequest":
         """Return a copy that reports this option in X-Ignored."""
         return replace(self, ignored=(*self.ignored, option))
 

@@ -13,7 +13,7 @@ from starlette.types import Receive, Scope, Send
 from tutti.errors import InvalidInput
 from tutti.server.disconnect import ClientDisconnected, cancel_on_disconnect
 from tutti.server.encoding import AnswerBudget, OpenStream, PieceEncoder, WholeAudio, encode_whole, open_stream
-from tutti.server.errors import as_tutti_error, error_body
+from tutti.server.errors import error_body, public_error
 from tutti.server.request import SpeechRequest
 from tutti.server.service import Service
 from tutti.speech import SAMPLES_PER_FRAME, Speech, WordTime
@@ -161,9 +161,9 @@ class StreamedAudio(Response):
             scope["state"]["outcome"] = "left"
         except Exception as error:
             # Return without the final chunk: uvicorn closes the connection, and the client sees a broken transfer.
-            known = as_tutti_error(error)
-            scope["state"]["outcome"] = f"cut:{known.code}"
-            log.error("cut id=%s code=%s", scope["state"]["request_id"], known.code, exc_info=known is not error)
+            public = public_error(error)
+            scope["state"]["outcome"] = f"cut:{public.code}"
+            log.error("cut id=%s code=%s", scope["state"]["request_id"], public.code, exc_info=public is not error)
         finally:
             await self._stream.aclose()
 
@@ -217,10 +217,10 @@ async def errors_as_pieces(pieces: Pieces, encode_error: Callable[[dict[str, Any
     try:
         async for piece in pieces:
             yield piece
-    except Exception as error:
-        known = as_tutti_error(error)
-        log.error("cut code=%s", known.code, exc_info=known is not error)
-        yield encode_error(error_body(known))
+    except Exception as error:  # the status is sent already, so any error must be reported in the stream
+        public = public_error(error)
+        log.error("cut code=%s", public.code, exc_info=public is not error)
+        yield encode_error(error_body(public))
 
 
 def error_event(error: dict[str, Any]) -> bytes:

@@ -55,7 +55,7 @@ class Server(uvicorn.Server):
                 loop.remove_signal_handler(number)
 
     def stop(self) -> None:
-        """Drain; a second call exits at once, whatever is active."""
+        """Drain; a second call exits at once, even if requests are active."""
         if self._draining is not None:
             print("tutti: stopped immediately", file=sys.stderr, flush=True)
             os._exit(1)
@@ -98,8 +98,8 @@ async def _serve(engine: Engine, settings: Settings, sock: socket.socket, listen
         raise failures[0]
 
 
-def _log_progress(what: str, done: int, steps: int) -> None:
-    log.info("starting step=%r done=%d of=%d", what, done, steps)
+def _log_progress(task: str, n_done: int, n_steps: int) -> None:
+    log.info("starting step=%r done=%d of=%d", task, n_done, n_steps)
 
 
 def url_of(sock: socket.socket) -> str:

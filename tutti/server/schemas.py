@@ -11,10 +11,11 @@ from tutti.audio.tagged import CONTAINERS
 from tutti.audiobook.jobs import AudiobookJob, JobState
 from tutti.audiobook.jobs.job import ENDED, RunningJob
 from tutti.model.prosody import EMOTIONS
-from tutti.server.aliases import Aliases, find_checkpoint, resolve_voice
+from tutti.server.aliases import Aliases, find_checkpoint
 from tutti.server.errors import rename_param
 from tutti.server.request import SpeechRequest
 from tutti.speech import SpeechParams
+from tutti.voices import resolve_aliases
 
 MAX_SEED = 2**63 - 1
 
@@ -54,18 +55,18 @@ class SpeechFields(BaseModel):
     def build_request(self, text: str, format_name: str, aliases: Aliases) -> SpeechRequest:
         format = find_format(format_name)
         format.rate(self.sample_rate)
-        volume = _or(self.volume_multiplier, 1.0)
+        volume = _or_default(self.volume_multiplier, 1.0)
         return SpeechRequest(text, self.speech_params(aliases), format, self.sample_rate, volume)
 
     def speech_params(self, aliases: Aliases) -> SpeechParams:
         """Return how to speak, with the aliases of voices resolved."""
         return SpeechParams(
-            voice=resolve_voice(self.voice_name(aliases.default_voice), aliases.voices),
-            style=resolve_voice(self.style, aliases.voices) if self.style else None,
-            speed=_or(self.speed, 1.0),
-            pitch=_or(self.pitch, 0.0),
-            pitch_range=_or(self.pitch_range, 1.0),
-            energy=_or(self.energy, 0.0),
+            voice=resolve_aliases(self.voice_name(aliases.default_voice), aliases.voices),
+            style=resolve_aliases(self.style, aliases.voices) if self.style else None,
+            speed=_or_default(self.speed, 1.0),
+            pitch=_or_default(self.pitch, 0.0),
+            pitch_range=_or_default(self.pitch_range, 1.0),
+            energy=_or_default(self.energy, 0.0),
             emotion=self.emotion,
             language=self.language,
             lexicon=self.lexicon or {},
@@ -74,7 +75,7 @@ class SpeechFields(BaseModel):
         )
 
 
-def _or(value: float | None, default: float) -> float:
+def _or_default(value: float | None, default: float) -> float:
     return default if value is None else value
 
 

@@ -4,7 +4,7 @@ import os
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, field
 
-from tutti.server.aliases import Aliases, resolve_voice, voice_aliases
+from tutti.server.aliases import Aliases, voice_aliases
 from tutti.server.cache import ResponseCache
 from tutti.server.encoding import AnswerBudget, WholeAudio
 from tutti.server.engine_protocol import EngineProtocol
@@ -13,12 +13,12 @@ from tutti.server.lifecycle import Lifecycle
 from tutti.server.middleware.rate_limit import RateLimits
 from tutti.settings import Settings
 from tutti.text.user_lexicon import file_stamp
-from tutti.voices import parse
+from tutti.voices import parse_blend, resolve_aliases
 
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """The engine, and what the routes need besides."""
+    """The engine, and everything else that the routes need."""
 
     engine: EngineProtocol
     settings: Settings
@@ -26,7 +26,6 @@ class Service:
     limits: RateLimits
     cache: ResponseCache[WholeAudio]
     aliases: Aliases
-    bypass_chunks: int  # first chunks of a stream that go ahead of other work
     # A pool of its own: encoding must not block the event loop, nor wait behind other work in threads.
     encoder_threads: Executor = field(default_factory=lambda: ThreadPoolExecutor(os.cpu_count(), "encoding"))
 
@@ -40,7 +39,6 @@ class Service:
             RateLimits(settings.rate_requests, settings.rate_characters),
             ResponseCache(round(settings.cache_mb * 1e6)),
             Aliases(engine.checkpoints, voices, default_voice),
-            settings.stream_bypass_chunks,
         )
 
     def answer_budget(self) -> AnswerBudget:
@@ -48,9 +46,10 @@ class Service:
 
     def streaming_mode(self) -> tuple[str, int]:
         """Return how chunks reach the model, and how many first chunks go ahead of other work."""
+        n_chunks = self.settings.stream_bypass_chunks
         if not self.engine.batching_enabled:
-            return "direct", self.bypass_chunks
-        return ("first-chunks-ahead" if self.bypass_chunks else "batched"), self.bypass_chunks
+            return "direct", n_chunks
+        return ("first-chunks-ahead" if n_chunks else "batched"), n_chunks
 
     def lexicon_stamp(self) -> object:
         """Return a value that changes with the operator's pronunciations."""
@@ -70,6 +69,6 @@ class Service:
 def resolve_voice_settings(settings: Settings) -> tuple[dict[str, str], str]:
     """Return the voice aliases and the default voice; raise if a voice does not exist."""
     aliases = voice_aliases(settings.voice_names)
-    voice = resolve_voice(settings.voice, aliases)
-    parse(voice)
+    voice = resolve_aliases(settings.voice, aliases)
+    parse_blend(voice)
     return aliases, voice

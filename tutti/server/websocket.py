@@ -12,7 +12,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
 
 from tutti.errors import InvalidInput, TuttiError
 from tutti.server.encoding import PieceEncoder, open_stream
-from tutti.server.errors import as_tutti_error, error_body
+from tutti.server.errors import error_body, public_error
 from tutti.server.middleware.ingress import KEY_SUBPROTOCOL
 from tutti.server.request import SpeechRequest
 from tutti.server.responses import SEND_BYTES, split_bytes
@@ -71,10 +71,10 @@ class MessageSocket:
 
 def error_fields(error: Exception, request_id: str) -> Message:
     """Return an error as JSON; a bug is logged, and only reported as an internal error."""
-    known = as_tutti_error(error)
-    if known is not error:
+    public = public_error(error)
+    if public is not error:
         log.error("failed id=%s", request_id, exc_info=error)
-    fields: Message = error_body(known)["error"]
+    fields: Message = error_body(public)["error"]
     return fields
 
 

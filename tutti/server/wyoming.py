@@ -12,7 +12,7 @@ from typing import Any
 from tutti import __version__
 from tutti.audio import find_format
 from tutti.errors import InvalidInput, MissingExtra, QueueFull, TuttiError
-from tutti.server.aliases import resolve_voice
+from tutti.server.aliases import voice_title
 from tutti.server.encoding import PieceEncoder, open_stream
 from tutti.server.errors import TooLarge
 from tutti.server.middleware.http_protocol import READ_STALL_FACTOR
@@ -21,8 +21,8 @@ from tutti.server.service import Service
 from tutti.server.text_feed import TextFeed
 from tutti.speech import SAMPLE_RATE, SpeechParams
 from tutti.text.incremental import Delta
-from tutti.text.language import language
-from tutti.voices import GRADES, NAMES, gender, parse
+from tutti.text.language import find_language
+from tutti.voices import GRADES, NAMES, parse_blend, resolve_aliases
 
 try:
     from wyoming.audio import AudioChunk, AudioStart, AudioStop
@@ -52,7 +52,7 @@ async def serve_wyoming(service: Service, sock: socket.socket) -> AsyncIterator[
     """Serve clients on `sock` while this context lasts; at its end the connections that are left are aborted."""
     host, port = sock.getsockname()[:2]
     if service.settings.api_keys:
-        log.warning("wyoming has no API keys: anyone who can reach port %d can use the server", port)
+        log.warning("wyoming has no API keys: every client that can reach port %d can use the server", port)
     connections: dict[asyncio.Task[None], asyncio.StreamWriter] = {}
 
     def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -91,15 +91,15 @@ class WyomingConnection:
     async def run(self) -> None:
         tasks = [asyncio.ensure_future(self._receive_all()), asyncio.ensure_future(self._speak_all())]
         try:
-            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-            for task in done:
+            ended, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            for task in ended:
                 task.result()
         except (ConnectionError, TimeoutError, asyncio.IncompleteReadError):
             self._writer.transport.abort()  # the client disconnected, or stopped reading
         except TuttiError as error:
             await self._stop(tasks)
             await self._fail(error)
-        except Exception:
+        except Exception:  # a bug: the client must get an answer
             log.exception("failed caller=%s", self._caller)
             await self._stop(tasks)
             await self._fail(TuttiError("internal error; the server log has the details"))
@@ -165,7 +165,7 @@ class WyomingConnection:
         # Not by the library: its older versions drop the language if there is no name.
         voice = fields if isinstance(fields, dict) else {}
         if voice.get("name"):
-            return resolve_voice(str(voice["name"]), aliases.voices)
+            return resolve_aliases(str(voice["name"]), aliases.voices)
         default = aliases.default_voice
         return best_voice(str(voice["language"]), default) if voice.get("language") else default
 
@@ -281,13 +281,12 @@ def program() -> TtsProgram:
 
 
 def _voice(name: str) -> TtsVoice:
-    spoken = language(name[0])
-    code, _, region = spoken.code.partition("-")
+    code, _, region = find_language(name[0]).code.partition("-")
     return TtsVoice(
         name=name,
         attribution=Attribution("hexgrad", "https://huggingface.co/hexgrad/Kokoro-82M"),
         installed=True,
-        description=f"{name[3:].title()} ({spoken.name}, {gender(name)})",
+        description=voice_title(name),
         version="1.0",
         languages=[f"{code}-{region.upper()}" if region else code],
     )
@@ -295,8 +294,8 @@ def _voice(name: str) -> TtsVoice:
 
 def best_voice(code: str, default: str) -> str:
     """Return the voice for a language: the default if it speaks that language, else the one with the best grade."""
-    letter = language(code).letter
-    (first, _), *_ = parse(default)
+    letter = find_language(code).letter
+    (first, _), *_ = parse_blend(default)
     if first.startswith(letter):
         return default
     return min((name for name in NAMES if name.startswith(letter)), key=_rank)

@@ -23,7 +23,7 @@ def chunks(
 ) -> Iterator[Chunk]:
     """Yield the chunks of a text in order, each computed only when it is requested.
 
-    With `whole_text`, for a listener who waits for all of the audio, the first chunk is not kept short.
+    With `whole_text`, for callers that need all of the audio, the first chunk is not kept short.
 
     A wrong mark raises InvalidInput with the first chunk, before anything is pronounced. Long texts are processed in
     segments of a few pages, so that memory and the time to the first chunk do not grow with their length.

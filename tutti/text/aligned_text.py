@@ -55,8 +55,8 @@ class AlignedText:
         return min(self.starts[start:end]), max(self.ends[start:end])
 
     def strip(self) -> "AlignedText":
-        left = len(self.text) - len(self.text.lstrip())
-        return self[left : len(self.text.rstrip())] if left < len(self.text) else self[:0]
+        start = len(self.text) - len(self.text.lstrip())
+        return self[start : len(self.text.rstrip())] if start < len(self.text) else self[:0]
 
     def sub(self, pattern: re.Pattern[str], repl: str | Callable[[re.Match[str]], Replacement]) -> "AlignedText":
         """Like re.sub with a literal replacement or a function.
@@ -78,32 +78,24 @@ class AlignedText:
         pieces: list[str] = []
         starts: list[int] = []
         ends: list[int] = []
-        done = 0
+        at = 0
         for match_start, match_end, new in edits:
             if match_start == match_end:
                 continue
-            pieces += (self.text[done:match_start], new)
-            starts += self.starts[done:match_start]
-            ends += self.ends[done:match_start]
+            pieces += (self.text[at:match_start], new)
+            starts += self.starts[at:match_start]
+            ends += self.ends[at:match_start]
             if new:
                 start, end = self.span(match_start, match_end)
                 starts += [start] * len(new)
                 ends += [end] * len(new)
-            done = match_end
-        if not done:
+            at = match_end
+        if not at:
             return self
-        pieces.append(self.text[done:])
-        starts += self.starts[done:]
-        ends += self.ends[done:]
+        pieces.append(self.text[at:])
+        starts += self.starts[at:]
+        ends += self.ends[at:]
         return AlignedText("".join(pieces), tuple(starts), tuple(ends))
-
-    def split(self, pattern: re.Pattern[str]) -> Iterator["AlignedText"]:
-        """Yield the pieces between matches, with their source spans."""
-        done = 0
-        for match in pattern.finditer(self.text):
-            yield self[done : match.start()]
-            done = match.end()
-        yield self[done:]
 
 
 def _edits(

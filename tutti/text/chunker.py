@@ -11,7 +11,7 @@ TINY_SYMBOLS = 25  # about 2 s of audio: a first chunk below this would be over 
 FIRST_SYMBOLS = 100  # upper limit of the first chunk; less starts sooner, more needs fewer chunks
 ENOUGH_SYMBOLS = 100  # a later chunk that has reached this takes no further sentence
 TARGET_SYMBOLS = 250  # upper limit of a later chunk, unless a clause cannot be cut
-MAX_EMPTY = 2  # sentences without a word after which an empty chunk is made, so that others get their turn
+MAX_EMPTY = 2  # sentences without a word after which an empty chunk is made; larger makes other texts wait longer
 
 
 class Chunker:
@@ -19,8 +19,8 @@ class Chunker:
 
     The first chunk is one sentence, or the few that make TINY_SYMBOLS, and no longer than `first_symbols`. From there
     chunks grow so that a device twice as fast as speech has each ready before the last one has been played; only a
-    sentence within `first_symbols` is not cut for that. With `whole_text`, for a listener who waits for all of the
-    audio, every chunk is filled like a later one.
+    sentence within `first_symbols` is not cut for that. With `whole_text`, for callers that need all of the audio,
+    every chunk is filled like a later one.
 
     A chunk is full at ENOUGH_SYMBOLS or before a pause, and takes no sentence that would carry it past
     `target_symbols`; only a clause that cannot be cut may be longer, up to `max_symbols`. A chunk has one style.

@@ -13,14 +13,14 @@ MAX_COMBINING = 30  # marks on one letter, as in Unicode's stream-safe text; mor
 
 
 @dataclass(frozen=True, slots=True)
-class Cleaned:
+class CleanText:
     """Readable text, and the symbols that were removed because they have no pronunciation."""
 
     aligned: AlignedText
     dropped: tuple[str, ...] = ()
 
 
-def clean(text: str | AlignedText) -> Cleaned:
+def clean(text: str | AlignedText) -> CleanText:
     """Remove what has no sound: emoji are reported as dropped, invisible characters and markup are not."""
     aligned = AlignedText.of(text) if isinstance(text, str) else text
     dropped: tuple[str, ...] = ()
@@ -30,7 +30,7 @@ def clean(text: str | AlignedText) -> Cleaned:
         aligned = _translate(aligned, _PUNCTUATION).sub(_EN_DASH, _dash)
     aligned = _translate(aligned.sub(_CRLF, "\n"), _LINE_BREAKS)
     aligned = aligned.sub(_INVISIBLE, "").sub(_DOTS, "…").sub(_DOUBLE_HYPHEN, "—")
-    return Cleaned(markdown.strip_markdown(_translate(aligned, _SPACES)), dropped)
+    return CleanText(markdown.strip_markdown(_translate(aligned, _SPACES)), dropped)
 
 
 _EMOJI_PART = (

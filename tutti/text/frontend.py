@@ -37,55 +37,55 @@ class G2PPool:
 
     def __init__(self, pronounce: front.Pronounce, workers: int = 1, *, warm: Sequence[str] = ("en-us",)) -> None:
         """`pronounce` must be picklable; `warm` names the languages to load before the first text."""
-        self._clerks = [G2PProcess(pronounce, tuple(warm)) for _ in range(workers)]
+        self._processes = [G2PProcess(pronounce, tuple(warm)) for _ in range(workers)]
         self._streams = itertools.count()
 
     @property
     def pids(self) -> list[int]:
         """The running processes."""
-        return [pid for clerk in self._clerks if (pid := clerk.pid)]
+        return [pid for process in self._processes if (pid := process.pid)]
 
     async def start(self) -> None:
         """Wait until every process has loaded its languages; raise what prevents it."""
         atexit.register(self._kill)
-        await asyncio.gather(*(clerk.start() for clerk in self._clerks))
+        await asyncio.gather(*(process.start() for process in self._processes))
 
     async def chunks(
         self, text: str, code: str, user_lexicon: UserLexicon | None = None, whole_text: bool = False
     ) -> AsyncIterator[Chunk]:
-        clerk = min(self._clerks, key=lambda clerk: clerk.n_streams)
-        stream, n_done, open_ = next(self._streams), 0, False
-        clerk.n_streams += 1
+        process = min(self._processes, key=lambda process: process.n_streams)
+        stream, n_done, is_open = next(self._streams), 0, False
+        process.n_streams += 1
         try:
             for n_chunks in sizes():
                 deaths = 0
                 while True:
                     try:
-                        opens = None if open_ else OpenText(text, code, user_lexicon, whole_text, n_done)
-                        made = await clerk.next_chunks(NextChunks(stream, n_chunks, opens))
+                        opens = None if is_open else OpenText(text, code, user_lexicon, whole_text, n_done)
+                        batch = await process.next_chunks(NextChunks(stream, n_chunks, opens))
                         break
                     except StreamLost as lost:
-                        open_ = False
+                        is_open = False
                         deaths += lost.during_request
                         if deaths > 1:
                             raise G2PUnavailable(f"the G2P process broke twice on this text: {lost}") from None
-                open_ = True
-                n_done += len(made)
-                for chunk in made:
+                is_open = True
+                n_done += len(batch)
+                for chunk in batch:
                     yield chunk
-                if len(made) < n_chunks:
+                if len(batch) < n_chunks:
                     return
         finally:
-            clerk.n_streams -= 1
-            clerk.close_stream(stream)
+            process.n_streams -= 1
+            process.close_stream(stream)
 
     async def close(self) -> None:
-        await asyncio.gather(*(clerk.close() for clerk in self._clerks))
+        await asyncio.gather(*(process.close() for process in self._processes))
         atexit.unregister(self._kill)
 
     def _kill(self) -> None:
-        for clerk in self._clerks:
-            clerk.kill()
+        for process in self._processes:
+            process.kill()
 
 
 class G2PThread:

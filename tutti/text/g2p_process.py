@@ -180,9 +180,9 @@ class G2PProcess:
             self._connection.close()
             child.stop(GRACE_S if self._closing else 0.0)
 
-    def _call_in_loop(self, act: Callable[[], object]) -> None:
+    def _call_in_loop(self, callback: Callable[[], object]) -> None:
         with suppress(RuntimeError):  # the loop is closed: nothing waits any more
-            self._loop.call_soon_threadsafe(act)
+            self._loop.call_soon_threadsafe(callback)
 
 
 def _resolve(future: ChunksFuture, result: list[Chunk] | Exception) -> None:

@@ -10,7 +10,7 @@ from itertools import pairwise
 from tutti.errors import InvalidInput
 from tutti.text.chunker import PARAGRAPH_PAUSE_S
 from tutti.text.clean import clean
-from tutti.text.marks import carry, check_marks
+from tutti.text.marks import check_marks, update_marks
 from tutti.text.split import MAX_SENTENCE, MAX_WORD, sentences
 from tutti.text.ssml import is_ssml
 
@@ -92,7 +92,7 @@ class Segmenter:
         segment = Segment(text, at, self._next_pause_s if text.strip() else 0.0, "".join(self._marks.values()))
         if text.strip():
             self._next_pause_s = PARAGRAPH_PAUSE_S if _PARAGRAPH_END.search(text) else 0.0
-        carry(self._marks, text)
+        update_marks(self._marks, text)
         self._scanned = self._scan_from = self._flush_end = 0
         return segment
 
@@ -128,7 +128,7 @@ def split_text(text: str) -> Iterator[Segment]:
     while at < len(text):
         end = at + _window_end(text[at : at + WINDOW]) if len(text) - at > WINDOW else len(text)
         yield Segment(text[at:end], at, marks="".join(marks.values()), has_more=_WORD.search(text, end) is not None)
-        carry(marks, text[at:end])
+        update_marks(marks, text[at:end])
         at = end
 
 

@@ -28,7 +28,7 @@ LANGUAGES = (
 _BY_NAME = {name: lang for lang in LANGUAGES for name in (lang.letter, lang.code, *lang.aliases)}
 
 
-def language(name: str) -> Language:
+def find_language(name: str) -> Language:
     """Find a language by code, voice letter or alias, in upper or lower case."""
     key = name.strip().lower().replace("_", "-")
     if key in _BY_NAME:

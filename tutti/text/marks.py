@@ -10,8 +10,7 @@ from unicodedata import normalize
 from tutti.errors import InvalidInput
 from tutti.text.aligned_text import PLACEHOLDER, AlignedText
 from tutti.text.chunk import InlineStyle
-from tutti.text.language import LANGUAGES
-from tutti.text.language import language as find_language
+from tutti.text.language import LANGUAGES, find_language
 
 MAX_PAUSE_S = 60.0
 MIN_RATE, MAX_RATE = 0.25, 4.0
@@ -58,7 +57,7 @@ def check_marks(text: str) -> None:
             _apply_mark(DEFAULT_STYLE, mark)
 
 
-def carry(marks: dict[str, str], text: str) -> None:
+def update_marks(marks: dict[str, str], text: str) -> None:
     """Update `marks`, the marks in force by name, to those in force at the end of `text`."""
     for mark in _MARK.finditer(text) if "[" in text else ():
         if mark["pause"] is not None:
@@ -95,16 +94,16 @@ _IPA_MARK = re.compile(r"\[[^\[\]\n]{1,200}\]\(/([^/()\n]{1,200})/\)")
 
 def _split_at_marks(aligned: AlignedText) -> Iterator[tuple[AlignedText, re.Match[str] | None]]:
     """Yield the text between the marks, each with the mark that ends it."""
-    done = 0
+    at = 0
     for match in _MARK.finditer(aligned.text):
-        text = aligned[done : match.start()]
-        done = match.end()
-        tail = _CLOSING_PUNCTUATION.match(aligned.text, done) if match["pause"] is None and text.text.strip() else None
+        text = aligned[at : match.start()]
+        at = match.end()
+        tail = _CLOSING_PUNCTUATION.match(aligned.text, at) if match["pause"] is None and text.text.strip() else None
         if tail and tail[0]:
-            text += aligned[done : tail.end()]
-            done = tail.end()
+            text += aligned[at : tail.end()]
+            at = tail.end()
         yield text, match
-    yield aligned[done:], None
+    yield aligned[at:], None
 
 
 def _apply_mark(style: InlineStyle, mark: re.Match[str]) -> InlineStyle:

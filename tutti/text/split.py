@@ -108,19 +108,19 @@ def _lines(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
     breaks = list(_NEWLINE.finditer(text, start, end))
     edges = [start, *(match.end() for match in breaks)]
     widest = max(b - a for a, b in zip(edges, [*(match.start() for match in breaks), end], strict=True))
-    done = line = start
+    line = start
     for match in breaks:
         if _is_meant(text, line, match, widest):
-            if not text[done : match.start()].isspace() and done < match.start():
-                yield done, match.start()
-            done = match.end()
+            if not text[start : match.start()].isspace() and start < match.start():
+                yield start, match.start()
+            start = match.end()
         line = match.end()
-    if done < end and not text[done:end].isspace():
-        yield done, end
+    if start < end and not text[start:end].isspace():
+        yield start, end
 
 
 def _is_meant(text: str, line: int, newline: re.Match[str], widest: int) -> bool:
-    """Tell whether a break is meant: a list goes on, or the next word would still have fitted on the line."""
+    """Tell whether a break is meant: a list item follows, or the next word would still have fitted on the line."""
     at = newline.end()
     if newline[0].endswith(HARD_BREAK) or widest < NARROW_LINE or _LIST_NUMBER.match(text, at):
         return True
@@ -131,12 +131,11 @@ def _is_meant(text: str, line: int, newline: re.Match[str], widest: int) -> bool
 
 def _between_stops(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
     """Yield the ranges that end with a full stop which ends a sentence."""
-    done = start
     for match in _FULL_STOP.finditer(text, start, end):
-        if match.end() < end and _ends_sentence(text, done, match, end):
-            yield done, match.end()
-            done = match.end()
-    yield done, end
+        if match.end() < end and _ends_sentence(text, start, match, end):
+            yield start, match.end()
+            start = match.end()
+    yield start, end
 
 
 def _ends_sentence(text: str, start: int, stop: re.Match[str], end: int) -> bool:
@@ -188,10 +187,10 @@ def _last_end(pattern: re.Pattern[str], text: str, start: int) -> int:
 def _break_long_words(sentence: AlignedText) -> AlignedText:
     """Put a blank into words after every MAX_WORD letters."""
     broken = sentence[:0]
-    done = 0
+    start = 0
     for match in _LONG_WORD.finditer(sentence.text):
         for cut in range(match.start() + MAX_WORD, match.end(), MAX_WORD):
             source = sentence.ends[cut - 1]
-            broken += sentence[done:cut] + AlignedText(" ", (source,), (source,))
-            done = cut
-    return broken + sentence[done:]
+            broken += sentence[start:cut] + AlignedText(" ", (source,), (source,))
+            start = cut
+    return broken + sentence[start:]

@@ -42,7 +42,7 @@ class _SsmlStyle:
     language: str = ""
 
     def marks(self) -> str:
-        """Return marks that set every property, whatever was set before."""
+        """Return marks that set every property."""
         voice = f"[voice:{self.voice}]" if self.voice else "[/voice]"
         language = f"[lang:{self.language}]" if self.language else ""
         return f"[rate:{self.rate:.4f}][pitch:{self.pitch:+.4f}]{voice}{language}"
@@ -171,8 +171,8 @@ class _SsmlParser:
             written = self.text[element.content_start : end]
             if not written.strip():
                 raise self._error(element.at, f"<{element.name}> needs the word that it replaces")
-            left = element.content_start + len(written) - len(written.lstrip())
-            self._add(element.replacement, left, element.content_start + len(written.rstrip()), whole=True)
+            start = element.content_start + len(written) - len(written.lstrip())
+            self._add(element.replacement, start, element.content_start + len(written.rstrip()), whole=True)
         if changed or element.name == "s":
             self._add_mark(self.style.marks(), end)
         if element.name == "p":
@@ -241,12 +241,12 @@ class _SsmlParser:
 
     def _decode(self, value: str, at: int) -> str:
         pieces: list[str] = []
-        done = 0
-        while (amp := value.find("&", done)) >= 0:
+        start = 0
+        while (amp := value.find("&", start)) >= 0:
             char, end = self._decode_entity(value, amp, at)
-            pieces += (value[done:amp], char)
-            done = end
-        return "".join((*pieces, value[done:]))
+            pieces += (value[start:amp], char)
+            start = end
+        return "".join((*pieces, value[start:]))
 
     def _decode_entity(self, text: str, start: int, at: int) -> tuple[str, int]:
         match = _ENTITY.match(text, start)
@@ -270,10 +270,10 @@ class _SsmlParser:
     def _add_mark(self, mark: str, at: int) -> None:
         self._add(mark, at, at, whole=True)
 
-    def _error(self, at: int, why: str) -> TuttiError:
+    def _error(self, at: int, reason: str) -> TuttiError:
         line = self.text.count("\n", 0, at) + 1
         column = at - self.text.rfind("\n", 0, at)
-        return InvalidInput(f"SSML, line {line}, column {column}: {why}", param="input")
+        return InvalidInput(f"SSML, line {line}, column {column}: {reason}", param="input")
 
 
 _BRACKETS = re.compile(r"[\[\]\n]")

@@ -137,8 +137,8 @@ class LexiconFile:
         try:
             return UserLexicon.of(parse_entries(self.path.read_text("utf-8-sig"), file_type))
         except (OSError, ValueError, RecursionError, InvalidInput) as exc:
-            why = exc.strerror if isinstance(exc, OSError) else exc
-            raise InvalidInput(f"cannot read {self.path}: {why}", param="lexicon") from exc
+            reason = exc.strerror if isinstance(exc, OSError) else exc
+            raise InvalidInput(f"cannot read {self.path}: {reason}", param="lexicon") from exc
 
 
 def file_stamp(path: Path) -> tuple[int, int]:
@@ -251,5 +251,5 @@ def _possessive(ipa: str) -> str:
     return "ᵻz" if last in "szʃʒʧʤ" else "s" if last in "ptkfθ" else "z"
 
 
-def _invalid(why: str) -> InvalidInput:
-    return InvalidInput(f"the lexicon {why}" if why.startswith("has ") else f"lexicon, {why}", param="lexicon")
+def _invalid(reason: str) -> InvalidInput:
+    return InvalidInput(f"the lexicon {reason}" if reason.startswith("has ") else f"lexicon, {reason}", param="lexicon")

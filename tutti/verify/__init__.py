@@ -124,7 +124,7 @@ def compare(against: str, pairs: Iterable[tuple[RowOutput, RowOutput]], gates: G
 
 
 def check_seed(model: Model, row: Utterance, other: Utterance, gates: Gates) -> Check:
-    """A seeded row sounds the same alone and with rows of other seeds before or after it."""
+    """Compare a seeded row alone with the same row before and after rows of other seeds."""
     seeded = replace(row, seed=1)
     (_, alone), *_ = speak(model, [seeded])
     _, (_, second) = speak(model, [replace(other, seed=7), seeded])
@@ -148,11 +148,11 @@ def check_words(
     """
     n_words = n_wrong = n_wrong_official = 0
     squares = 0
-    for i, (sentence, *both) in enumerate(zip(sentences, actual, expected, strict=True)):
+    for i, (sentence, *pair) in enumerate(zip(sentences, actual, expected, strict=True)):
         on_step("listening", i, len(sentences))
         right = words(sentence.text)
         n_words += len(right)
-        transcripts = [words(recogniser.transcribe(samples, SAMPLE_RATE)) for samples in both]
+        transcripts = [words(recogniser.transcribe(samples, SAMPLE_RATE)) for samples in pair]
         wrong, wrong_official = (edit_distance(right, transcript) for transcript in transcripts)
         n_wrong, n_wrong_official = n_wrong + wrong, n_wrong_official + wrong_official
         squares += (wrong - wrong_official) ** 2
@@ -161,8 +161,8 @@ def check_words(
     return Check("words, among others", 100 * n_wrong / n_words, limit, "%", note)
 
 
-def _max_difference(one: NDArray[np.float32], other: NDArray[np.float32]) -> float:
-    return float(np.abs(one - other).max()) if one.shape == other.shape else float("inf")
+def _max_difference(actual: NDArray[np.float32], expected: NDArray[np.float32]) -> float:
+    return float(np.abs(actual - expected).max()) if actual.shape == expected.shape else float("inf")
 
 
 def _worst(values: Sequence[float]) -> float:

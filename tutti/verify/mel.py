@@ -20,8 +20,8 @@ def log_mel(samples: Samples) -> NDArray[np.float64]:  # [n] -> [frames, 80] dB
     return bands
 
 
-def distance_db(one: Samples, other: Samples) -> float:
+def distance_db(actual: Samples, expected: Samples) -> float:
     """Mean distance in dB; infinite for waves of different lengths."""
-    if len(one) != len(other):
+    if len(actual) != len(expected):
         return float("inf")
-    return float(np.abs(log_mel(one) - log_mel(other)).mean())
+    return float(np.abs(log_mel(actual) - log_mel(expected)).mean())

@@ -31,10 +31,10 @@ def has_size(path: Path, size: int) -> bool:
 def bytes_under(folder: Path) -> int:
     """Bytes of all files in a folder; files that disappear meanwhile are skipped."""
     total = 0
-    for here, _, names in os.walk(folder):
+    for root, _, names in os.walk(folder):
         for name in names:
             try:
-                total += os.stat(os.path.join(here, name)).st_size
+                total += os.stat(os.path.join(root, name)).st_size
             except FileNotFoundError:
                 continue
     return total

@@ -97,23 +97,23 @@ class Hub:
         from huggingface_hub import get_session
         from huggingface_hub.utils import hf_raise_for_status  # type: ignore[attr-defined]  # documented, not in __all__
 
-        done = _size(partial)
+        n_bytes = _size(partial)
         headers = self._headers() | {"accept-encoding": "identity"}  # a range counts bytes of the file itself
-        if done:
-            headers["range"] = f"bytes={done}-"
+        if n_bytes:
+            headers["range"] = f"bytes={n_bytes}-"
         timeout = httpx2.Timeout(READ_S, connect=CONNECT_S)
         with get_session().stream("GET", self._url(file), headers=headers, timeout=timeout) as response:
             hf_raise_for_status(response)
             if response.status_code != HTTPStatus.PARTIAL_CONTENT:
-                done = 0  # the server ignored the range and sends the whole file
+                n_bytes = 0  # the server ignored the range and sends the whole file
             with partial.open("ab") as out:
-                out.truncate(done)
-                progress.update(file, done)
+                out.truncate(n_bytes)
+                progress.update(file, n_bytes)
                 for chunk in response.iter_bytes():
                     out.write(chunk)
-                    done += len(chunk)
-                    progress.update(file, min(done, file.size))
-                    if done > file.size or stop.is_set():
+                    n_bytes += len(chunk)
+                    progress.update(file, min(n_bytes, file.size))
+                    if n_bytes > file.size or stop.is_set():
                         return  # too long: the sha256 will not match
 
     def _url(self, file: File) -> str:

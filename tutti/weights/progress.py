@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 class DownloadProgress(Protocol):
     """Receives the progress of downloads."""
 
-    def update(self, item: str, done: int, total: int) -> None:
-        """`done` of `total` bytes of a file, a group of files or a package are here."""
+    def update(self, item: str, n_bytes: int, total: int) -> None:
+        """`n_bytes` of `total` of a file, a group of files or a package are here."""
         ...
 
     def note(self, line: str) -> None:
@@ -28,7 +28,7 @@ class DownloadProgress(Protocol):
 class SilentProgress:
     """Shows nothing."""
 
-    def update(self, item: str, done: int, total: int) -> None:
+    def update(self, item: str, n_bytes: int, total: int) -> None:
         pass
 
     def note(self, line: str) -> None:
@@ -42,11 +42,11 @@ class LineProgress:
         self._out = out
         self._quarters: dict[str, int] = {}
 
-    def update(self, item: str, done: int, total: int) -> None:
-        quarter = 4 * done // max(total, 1)
+    def update(self, item: str, n_bytes: int, total: int) -> None:
+        quarter = 4 * n_bytes // max(total, 1)
         if quarter > self._quarters.get(item, -1):
             self._quarters[item] = quarter
-            self.note(f"{item}: {megabytes(done)} of {megabytes(total)}")
+            self.note(f"{item}: {megabytes(n_bytes)} of {megabytes(total)}")
 
     def note(self, line: str) -> None:
         print(line, file=self._out, flush=True)
@@ -60,12 +60,12 @@ class BarProgress:
         self._display: RichDisplay | None = None
         self._tasks: dict[str, TaskID] = {}
 
-    def update(self, item: str, done: int, total: int) -> None:
+    def update(self, item: str, n_bytes: int, total: int) -> None:
         display = self._start()
         if item not in self._tasks:
             # Bytes left by an earlier run must not count as speed.
-            self._tasks[item] = display.add_task(item, total=total, completed=done)
-        display.update(self._tasks[item], completed=done, total=total)
+            self._tasks[item] = display.add_task(item, total=total, completed=n_bytes)
+        display.update(self._tasks[item], completed=n_bytes, total=total)
 
     def note(self, line: str) -> None:
         self._start().console.print(line, highlight=False, markup=False)
@@ -92,17 +92,17 @@ class GroupProgress:
 
     def __init__(self, files: Iterable[File], progress: DownloadProgress) -> None:
         self._progress = progress
-        self._done: dict[str, dict[str, int]] = {}
+        self._n_bytes: dict[str, dict[str, int]] = {}
         self._total: dict[str, int] = {}
         self._lock = threading.Lock()
         for file in files:
             self._total[file.group] = self._total.get(file.group, 0) + file.size
 
-    def update(self, file: File, done: int) -> None:
-        """`done` bytes of this file are here."""
+    def update(self, file: File, n_bytes: int) -> None:
+        """Report that `n_bytes` of this file are here."""
         with self._lock:
-            group = self._done.setdefault(file.group, {})
-            group[file.path] = done
+            group = self._n_bytes.setdefault(file.group, {})
+            group[file.path] = n_bytes
             self._progress.update(file.group, sum(group.values()), self._total[file.group])
 
 

@@ -30,18 +30,12 @@ from tutti.worker.messages import (
 class Worker(Protocol):
     """Owner of one device. All methods must be called in the event loop in which the worker was started.
 
-    Calls are enqueued at once and answered in order. A model's error stands for the whole batch. WorkerLost: the worker
-    died or hung, and every row it held is gone. While it is being restarted, calls wait.
+    Calls are enqueued at once and answered in order. A model's error is the error of the whole batch. WorkerLost: the
+    worker died or hung, and every row it held is gone. While it is being restarted, calls wait.
     """
 
     @property
     def status(self) -> Status: ...
-
-    @property
-    def restarts(self) -> int: ...
-
-    @property
-    def memory(self) -> Memory: ...
 
     async def start(self) -> None:
         """Return when the models are loaded and warm; raise their error when another start would not help."""
@@ -56,22 +50,22 @@ class Worker(Protocol):
     ) -> asyncio.Future[list[Samples]]:
         """Samples of rows that went through `acoustic`; the worker then forgets the rows.
 
-        Of a row with a span, the samples of those frames, or of some less at its end, where the row is quieter; the row
-        is forgotten after its last frame. After a model's error the rows are kept, to be tried in halves. WorkerLost
-        also when a row is not there.
+        A row with a span returns the samples of that span, which may end a little earlier, where the row is quieter; it
+        is forgotten after its last frame. After a model's error the rows are kept, to be tried in halves. Raises
+        WorkerLost also for a row that the worker does not hold.
         """
 
-    def both(
+    def both_stages(
         self, checkpoint: str, rows: Sequence[tuple[int, Utterance]], timeout_s: float
     ) -> asyncio.Future[BothStages]:
         """Run both stages in one round trip, for rows that share no batch with others.
 
-        An error of either stage stands for the whole call. No frames are kept afterwards, whatever happened: to try
-        again, start with the acoustic stage.
+        An error of either stage is the error of the whole call. No frames are kept afterwards, even after an error: to
+        try again, start with the acoustic stage.
         """
 
     def forget(self, ids: Sequence[int]) -> None:
-        """Drop the frames of these rows: nothing waits for them any more."""
+        """Drop the frames of these rows, which are no longer needed."""
 
     async def close(self) -> None:
         """End the worker; calls that still wait raise WorkerLost."""
@@ -99,14 +93,6 @@ class BaseWorker(ABC):
     def status(self) -> Status:
         return replace(self._status, state="closed") if self._closing else self._status
 
-    @property
-    def restarts(self) -> int:
-        return self._status.restarts
-
-    @property
-    def memory(self) -> Memory:
-        return self._status.memory
-
     def acoustic(
         self, checkpoint: str, rows: Sequence[tuple[int, Utterance]], timeout_s: float
     ) -> asyncio.Future[list[NDArray[np.int64]]]:
@@ -119,7 +105,7 @@ class BaseWorker(ABC):
         future = self._call(RunVocoder(checkpoint, tuple(ids), dict(spans)), timeout_s)
         return cast(asyncio.Future[list[Samples]], future)
 
-    def both(
+    def both_stages(
         self, checkpoint: str, rows: Sequence[tuple[int, Utterance]], timeout_s: float
     ) -> asyncio.Future[BothStages]:
         return cast(asyncio.Future[BothStages], self._call(RunBoth(checkpoint, tuple(rows)), timeout_s))
@@ -152,8 +138,8 @@ class BaseWorker(ABC):
         now = self._status
         self._status = Status(state, now.error if error is None else error, now.restarts, memory or now.memory)
 
-    def _report_progress(self, what: str, done: int, steps: int) -> None:
-        self._call_in_loop(lambda: self._progress(what, done, steps))
+    def _report_progress(self, task: str, n_done: int, n_steps: int) -> None:
+        self._call_in_loop(lambda: self._progress(task, n_done, n_steps))
 
     def _resolve(self, future: asyncio.Future[object], result: object, request: StageRequest | None = None) -> None:
         """Set the result of a future; an exception is raised to its caller."""
@@ -169,6 +155,6 @@ class BaseWorker(ABC):
 
         self._call_in_loop(resolve)
 
-    def _call_in_loop(self, act: Callable[[], object]) -> None:
+    def _call_in_loop(self, callback: Callable[[], object]) -> None:
         with suppress(RuntimeError):  # the loop is closed: nothing waits any more
-            self._loop.call_soon_threadsafe(act)
+            self._loop.call_soon_threadsafe(callback)

@@ -1,4 +1,4 @@
-"""Messages between a worker and its process, and the values that callers get: all may cross a process border."""
+"""Messages between a worker and its process, and the values that callers get; all of them picklable."""
 
 import logging
 from collections.abc import Callable, Mapping
@@ -12,9 +12,13 @@ from tutti.errors import TuttiError
 from tutti.speech import Model, Samples, Utterance
 
 ModelFactory = Callable[[], Mapping[str, Model]]  # loads the checkpoints, by name; picklable for a process worker
-Progress = Callable[[str, int, int], None]  # what is being done, steps done, steps in all (0: not known)
+Progress = Callable[[str, int, int], None]  # name of the task, steps done, steps in all (0: not known)
 FrameRange = tuple[int, int]  # first frame, and the one after the last
 State = Literal["starting", "ready", "busy", "restarting", "failed", "closed"]
+
+
+def no_progress(task: str, n_done: int, n_steps: int) -> None:
+    """Report nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,9 +92,9 @@ StageRequest = RunAcoustic | RunVocoder | RunBoth
 
 @dataclass(frozen=True, slots=True)
 class StartProgress:
-    what: str
-    done: int
-    steps: int
+    task: str
+    n_done: int
+    n_steps: int
 
 
 @dataclass(frozen=True, slots=True)

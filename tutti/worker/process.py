@@ -26,12 +26,13 @@ from tutti.worker.messages import (
     RequestFailed,
     SamplesReady,
     StartProgress,
+    no_progress,
 )
 
 log = logging.getLogger(__name__)
 
 FIRST_BACKOFF_S, MAX_BACKOFF_S = 0.5, 30.0  # wait before the second restart in a row; it doubles up to the maximum
-START_TIMEOUT_S = 600.0  # a start without progress for so long hangs; compiling one shape takes minutes at worst
+START_TIMEOUT_S = 600.0  # a start without progress for so long hangs; compiling one shape may take minutes
 FORGET_TIMEOUT_S = 10.0  # for the process to read a Forget; a process that does not read hangs
 SWITCH_INTERVAL_S = 0.0005  # of Python's threads; larger delays each batch while the event loop is busy
 GRACE_S = 5.0  # for the process to close its models; then it is killed
@@ -51,7 +52,7 @@ class ProcessWorker(BaseWorker):
         self,
         make_models: ModelFactory,
         *,
-        progress: Progress = lambda _what, _done, _steps: None,
+        progress: Progress = no_progress,
         backoff_s: Callable[[int], float] = backoff_s,
     ) -> None:
         super().__init__(progress)
@@ -146,8 +147,8 @@ class ProcessWorker(BaseWorker):
         """Wait until the models are loaded and warm."""
         while not self._closing:
             match child.receive(time.monotonic() + START_TIMEOUT_S):
-                case (StartProgress(what, done, steps), _):
-                    self._report_progress(what, done, steps)
+                case (StartProgress(task, n_done, n_steps), _):
+                    self._report_progress(task, n_done, n_steps)
                 case (RequestFailed(error), _):
                     raise error
                 case (ModelsReady(memory), _):

@@ -1,4 +1,4 @@
-"""Runs the stages: owns the checkpoints of one device, and the frames of each row between its two stages."""
+"""Run the stages: owns the checkpoints of one device, and the frames of each row between its two stages."""
 
 import logging
 import time
@@ -33,12 +33,12 @@ class StageRunner:
                 warm_up(lambda done, shapes, name=name: progress(f"warming up {name}", done, shapes))
 
     def run(self, request: StageRequest) -> StageResult:
-        """Run what the request asks for. Call `forget_finished` when the result has been handed over."""
+        """Run the stages of a request. Call `forget_finished` when the result has been handed over."""
         if isinstance(request, RunAcoustic):
             return self.acoustic(request.checkpoint, request.rows)
         if isinstance(request, RunVocoder):
             return self.vocoder(request.checkpoint, request.ids, request.spans)
-        return self.both(request.checkpoint, request.rows)
+        return self.both_stages(request.checkpoint, request.rows)
 
     def acoustic(self, checkpoint: str, rows: Sequence[tuple[int, Utterance]]) -> list[NDArray[np.int64]]:
         """Frames for each token of each row; keep the frames themselves under the row's id."""
@@ -57,7 +57,7 @@ class StageRunner:
         """
         for id in ids:
             if id not in self._frames:
-                raise WorkerLost(f"row {id} is not here: the worker was restarted after its first stage")
+                raise WorkerLost(f"the worker does not hold row {id}: it was restarted after the row's first stage")
         rows = [self._row(id, spans.get(id)) for id in ids]
         batch = self._model(checkpoint).vocoder(rows)
         _check_length(len(ids), len(batch))
@@ -66,8 +66,8 @@ class StageRunner:
                 check_samples(row, samples)
         return list(batch)
 
-    def both(self, checkpoint: str, rows: Sequence[tuple[int, Utterance]]) -> BothStages:
-        """Run both stages; keep no frames, whatever happens."""
+    def both_stages(self, checkpoint: str, rows: Sequence[tuple[int, Utterance]]) -> BothStages:
+        """Run both stages; keep no frames, even after an error."""
         ids = [id for id, _ in rows]
         try:
             start_s = time.perf_counter()
@@ -104,12 +104,12 @@ class StageRunner:
 
     def _model(self, checkpoint: str) -> Model:
         if checkpoint not in self._models:
-            raise InvalidInput(f"no model {checkpoint!r} here; there is {', '.join(self._models)}", param="model")
+            raise InvalidInput(f"unknown model {checkpoint!r}; available: {', '.join(self._models)}", param="model")
         return self._models[checkpoint]
 
 
 def as_tutti_error(exc: BaseException) -> TuttiError:
-    """The error as callers know it: DeviceFull for memory that ran out, ModelFailed for any foreign type."""
+    """Convert any error: DeviceFull if memory ran out, ModelFailed for any other foreign type."""
     if isinstance(exc, TuttiError):
         return exc
     if isinstance(exc, MemoryError) or type(exc).__name__ == "OutOfMemoryError":  # of PyTorch, never imported here

@@ -8,19 +8,18 @@ from contextlib import suppress
 from tutti.errors import WorkerLost
 from tutti.worker import memory
 from tutti.worker.base import BaseWorker, PendingCall
-from tutti.worker.messages import Forget, ModelFactory, Progress, StageRequest
+from tutti.worker.messages import Forget, ModelFactory, Progress, StageRequest, no_progress
 from tutti.worker.stage_runner import StageRunner, as_tutti_error
 
 GRACE_S = 5.0  # how long `close` waits for the batch that runs; a thread cannot be killed
 
 
 class ThreadWorker(BaseWorker):
-    """A worker as far as a thread can be one: a call that takes too long raises WorkerLost, but the thread goes on.
-
-    Later calls wait until it is free.
+    """A worker in a thread. A thread cannot be killed: a call that takes too long raises WorkerLost, but its batch
+    still runs to its end, and later calls wait for it.
     """
 
-    def __init__(self, make_models: ModelFactory, *, progress: Progress = lambda _what, _done, _steps: None) -> None:
+    def __init__(self, make_models: ModelFactory, *, progress: Progress = no_progress) -> None:
         super().__init__(progress)
         self._make_models = make_models
         self._queue: queue.SimpleQueue[PendingCall | Forget | None] = queue.SimpleQueue()

@@ -8,7 +8,7 @@ from tutti.audiobook.book import Chapter
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """Text from one heading of any level to the next; the heading is section of the text."""
+    """Text from one heading of any level to the next; the text starts with the heading."""
 
     title: str
     level: int  # of the heading, 1 to 6; 0 = before the first heading

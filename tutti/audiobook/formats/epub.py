@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from pathlib import PurePath
 from typing import BinaryIO
 
-from tutti.audiobook.book import MAX_BYTES, MAX_COVER_BYTES, Book, Chapter, Cover, decode_text, parse_cover
+from tutti.audio.tagged import CoverImage
+from tutti.audiobook.book import MAX_BYTES, MAX_COVER_BYTES, Book, Chapter, decode_text, parse_cover
 from tutti.audiobook.formats.archive import Archive, resolve_link
 from tutti.audiobook.formats.blocks import Block, join_blocks, parse_blocks
 from tutti.audiobook.formats.chapters import Section, chapters
@@ -65,7 +66,7 @@ def read_epub(file: BinaryIO, name: str, encoding: str | None = None) -> Book:
         by_contents = chapters(_sections(pages, entries)) if entries else ()
         return Book(
             title,
-            ", ".join(dict.fromkeys(each.text for each in package if each.name == "creator" and each.text)),
+            ", ".join(dict.fromkeys(element.text for element in package if element.name == "creator" and element.text)),
             with_titles(by_contents if len(by_contents) > 1 else _by_heading(pages), title),
             _metadata(package, "language"),
             _cover(archive, package, items, notes),
@@ -77,8 +78,8 @@ def _package_path(archive: Archive, name: str) -> str:
     container = "META-INF/container.xml"
     if container not in archive:
         raise InvalidInput(f"{name} is not an EPUB: it has no {container}", param="book")
-    for each in elements(archive.read(container, MAX_BYTES), container):
-        path, _ = resolve_link("", each.attributes.get("full-path", "")) if each.name == "rootfile" else ("", "")
+    for element in elements(archive.read(container, MAX_BYTES), container):
+        path, _ = resolve_link("", element.attributes.get("full-path", "")) if element.name == "rootfile" else ("", "")
         if path in archive:
             return path
     raise InvalidInput(f"{name} is not an EPUB: its package document is missing", param="book")
@@ -88,20 +89,20 @@ def _refuse_drm(archive: Archive, name: str) -> None:
     path = "META-INF/encryption.xml"
     if path not in archive:
         return
-    for each in elements(archive.read(path, MAX_BYTES), path):
-        if each.name == "EncryptionMethod" and each.attributes.get("Algorithm") not in FONTS:
+    for element in elements(archive.read(path, MAX_BYTES), path):
+        if element.name == "EncryptionMethod" and element.attributes.get("Algorithm") not in FONTS:
             raise InvalidInput(f"{name} is protected by DRM; only its seller's reader can open it", param="book")
 
 
 def _items(package: Sequence[Element], base: str) -> dict[str, ManifestItem]:
     return {
-        each.attributes["id"]: ManifestItem(
-            resolve_link(base, each.attributes.get("href", ""))[0],
-            each.attributes.get("media-type", "").lower(),
-            tuple(each.attributes.get("properties", "").split()),
+        element.attributes["id"]: ManifestItem(
+            resolve_link(base, element.attributes.get("href", ""))[0],
+            element.attributes.get("media-type", "").lower(),
+            tuple(element.attributes.get("properties", "").split()),
         )
-        for each in package
-        if each.name == "item" and "id" in each.attributes
+        for element in package
+        if element.name == "item" and "id" in element.attributes
     }
 
 
@@ -114,12 +115,12 @@ def _pages(
 ) -> Iterator[SpinePage]:
     """The documents of the spine in order, without the contents page; missing ones are noted."""
     seen: set[str] = set()
-    for each in package:
-        if each.name != "itemref":
+    for element in package:
+        if element.name != "itemref":
             continue
-        item = items.get(each.attributes.get("idref", ""))
+        item = items.get(element.attributes.get("idref", ""))
         if item is None or item.path not in archive:
-            notes.append(f"{item.path if item else each.attributes.get('idref', '?')} is missing from the book")
+            notes.append(f"{item.path if item else element.attributes.get('idref', '?')} is missing from the book")
         elif item.path in seen or "nav" in item.properties:
             continue
         elif item.media_type not in PAGES:
@@ -166,12 +167,12 @@ def _nav(markup: str, base: str) -> list[TocEntry]:
 def _ncx(file: Sequence[Element], base: str) -> list[TocEntry]:
     titles: dict[int, str] = {}
     entries: list[TocEntry] = []
-    for each in file:
-        points = [n for n in each.ancestors if file[n].name == "navPoint"]
-        if each.name == "text" and points:
-            titles.setdefault(points[-1], each.text)
-        elif each.name == "content" and points:
-            target = resolve_link(base, each.attributes.get("src", ""))
+    for element in file:
+        points = [n for n in element.ancestors if file[n].name == "navPoint"]
+        if element.name == "text" and points:
+            titles.setdefault(points[-1], element.text)
+        elif element.name == "content" and points:
+            target = resolve_link(base, element.attributes.get("src", ""))
             entries.append(TocEntry(titles.get(points[-1], ""), *target, len(points)))
     return entries
 
@@ -213,8 +214,8 @@ def _by_heading(pages: Sequence[SpinePage]) -> tuple[Chapter, ...]:
 
 def _cover(
     archive: Archive, package: Sequence[Element], items: Mapping[str, ManifestItem], notes: list[str]
-) -> Cover | None:
-    names = [each.attributes.get("content", "") for each in package if each.attributes.get("name") == "cover"]
+) -> CoverImage | None:
+    names = [element.attributes.get("content", "") for element in package if element.attributes.get("name") == "cover"]
     candidates = [item for item in items.values() if "cover-image" in item.properties]
     candidates += [items[name] for name in names if name in items]
     for item in candidates:
@@ -227,4 +228,4 @@ def _cover(
 
 
 def _metadata(package: Sequence[Element], name: str) -> str:
-    return next((each.text for each in package if each.name == name and each.text), "")
+    return next((element.text for element in package if element.name == name and element.text), "")

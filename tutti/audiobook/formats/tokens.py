@@ -53,8 +53,7 @@ _ATTRIBUTE = re.compile(r"([^\s=/\"'>]++)(?:\s*+=\s*+(?:\"([^\"]*+)\"|'([^']*+)'
 def _tag(match: re.Match[str]) -> Tag:
     name = match["name"].lower()
     source = match["attributes"]
-    attributes = {
-        each[1].lower(): unescape(each[2] or each[3] or each[4] or "") for each in _ATTRIBUTE.finditer(source)
-    }
+    matches = _ATTRIBUTE.finditer(source)
+    attributes = {m[1].lower(): unescape(m[2] or m[3] or m[4] or "") for m in matches}
     empty = name in VOID or source.rstrip().endswith("/")
     return Tag(name.rpartition(":")[2], attributes, match["close"] is not None, empty)

@@ -20,14 +20,14 @@ from tutti.audiobook.formats import read_book
 from tutti.audiobook.jobs.job import AudiobookJob, RunningJob
 from tutti.audiobook.journal import Journal
 from tutti.audiobook.narrate import NarrationProgress, SpeechEngine, narrate
-from tutti.audiobook.passages import Passage, check_marks, passages
+from tutti.audiobook.passages import Passage, check_chapter_marks, passages
 from tutti.captions import CaptionFormat
 from tutti.errors import StorageFull
 from tutti.files import atomic_write
 from tutti.speech import SpeechParams
 
 Value = TypeVar("Value")
-Sound = Callable[[], Mapping[str, object]]
+AudioSettings = Callable[[], Mapping[str, object]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,11 +58,13 @@ class _ExportStopped(Exception):
 class JobRunner:
     """Owns the threads that parse books and write audio files, which would block an event loop."""
 
-    def __init__(self, engine: SpeechEngine, n_threads: int, passages_at_once: Callable[[], int], sound: Sound) -> None:
-        """`sound` returns the settings that change how a text sounds; if they change, a job starts over."""
+    def __init__(
+        self, engine: SpeechEngine, n_threads: int, passages_at_once: Callable[[], int], audio_settings: AudioSettings
+    ) -> None:
+        """`audio_settings` returns the settings that change the audio; if they change, a job starts over."""
         self._engine = engine
         self._passages_at_once = passages_at_once
-        self._sound = sound
+        self._audio_settings = audio_settings
         self._threads = ThreadPoolExecutor(n_threads, "books", initializer=_lower_priority)
 
     async def import_book(self, folder: Path, source: BinaryIO, name: str, spec: JobSpec) -> Book:
@@ -75,13 +77,13 @@ class JobRunner:
         """Speak what is missing and write the files; update `running` and call `on_change` on the way."""
         book = await self._in_thread(partial(_stored_book, folder, job))
         plan = list(passages(book.chapters))
-        sound = await self._in_thread(self._sound)
+        audio_settings = await self._in_thread(self._audio_settings)
 
         def on_progress(progress: NarrationProgress) -> None:
             running.update(progress)
             on_change()
 
-        async with self._journal(folder, fingerprint(job.params, book.chapters, plan, sound)) as journal:
+        async with self._journal(folder, fingerprint(job.params, book.chapters, plan, audio_settings)) as journal:
             await narrate(
                 *(self._engine, book, plan, job.params, journal),
                 at_once=self._passages_at_once(), on_progress=on_progress, caller=job.caller,
@@ -148,7 +150,7 @@ def stored_name(name: str) -> str:
 
 def _import_book(folder: Path, source: BinaryIO, name: str, spec: JobSpec) -> Book:
     book = read_book(source, name, spec.encoding)
-    check_marks(book.chapters, spec.params.voice_names)
+    check_chapter_marks(book.chapters, spec.params.voice_names)
     source.seek(0)
     try:
         folder.mkdir()
@@ -172,8 +174,8 @@ def _notes(job: AudiobookJob, journal: Journal, result: ExportResult) -> tuple[s
     if journal.restart_reason:
         notes.append(f"started over: {journal.restart_reason}")
     if dropped := journal.dropped():
-        shown = ", ".join(f"{symbol} ×{n}" for symbol, n in dropped.most_common(12))
-        notes.append(f"{dropped.total()} symbols could not be spoken: {shown}")
+        symbols = ", ".join(f"{symbol} ×{n}" for symbol, n in dropped.most_common(12))
+        notes.append(f"{dropped.total()} symbols could not be spoken: {symbols}")
     return tuple(notes)
 
 

@@ -14,7 +14,7 @@ from uuid import uuid4
 
 from tutti.audio.tagged import container
 from tutti.audiobook.jobs.job import ENDED, AudiobookJob, RunningJob
-from tutti.audiobook.jobs.runner import JobRunner, JobSpec, Sound, output_path, stored_name
+from tutti.audiobook.jobs.runner import AudioSettings, JobRunner, JobSpec, output_path, stored_name
 from tutti.audiobook.jobs.store import JobStore
 from tutti.audiobook.narrate import SpeechEngine, language_warning
 from tutti.engine.params import check_params
@@ -44,11 +44,11 @@ class JobService:
         limits: JobLimits,
         *,
         passages_at_once: Callable[[], int],
-        sound: Sound = dict,
+        audio_settings: AudioSettings = dict,
     ) -> None:
         self._folder = folder
         self._limits = limits
-        self._runner = JobRunner(engine, AT_ONCE, passages_at_once, sound)
+        self._runner = JobRunner(engine, AT_ONCE, passages_at_once, audio_settings)
         self._store: JobStore | None = None
         self._opening = asyncio.Lock()
         self._jobs: dict[str, AudiobookJob] = {}
@@ -199,7 +199,7 @@ class JobService:
             await self._stopped(replace(self._jobs[id], state="paused", error=(exc.code, exc.message)))
         except TuttiError as exc:
             await self._stopped(replace(self._jobs[id], state="failed", error=(exc.code, exc.message)))
-        except Exception:
+        except Exception:  # a bug: the job must not stay in state running
             log.exception("job failed id=%s", id)
             error = ("internal_error", "the server failed on this job; see its log for the job's id")
             await self._stopped(replace(self._jobs[id], state="failed", error=error))

@@ -71,7 +71,7 @@ class OnnxModel:
 
     def _decode(self, row: Frames) -> DecodedRow | None:
         """The generator's inputs; none for a later span, whose row was decoded before."""
-        if isinstance(row, Span) and split.DECODED in row.kept:
+        if isinstance(row, Span) and split.DECODED in row.cache:
             return None
         inputs = {split.FEATURES: row.features[None], split.F0: row.f0[None], split.ENERGY: row.energy[None]}
         decoded, wave = _run(self._decoder, [split.DECODED, split.WAVE], {**inputs, "style": row.style[None]})
@@ -129,7 +129,7 @@ def _session(path: Path, threads: int, *, spinning: bool = False) -> ort.Inferen
     options.enable_mem_pattern = False  # caches a memory plan for each length; lengths hardly ever repeat
     try:
         return ort.InferenceSession(path, options, providers=["CPUExecutionProvider"])
-    except Exception as exc:
+    except Exception as exc:  # its errors have no common base class
         raise WeightsCorrupt(f"ONNX Runtime cannot read {path}: {exc}") from exc
 
 
@@ -139,5 +139,5 @@ def _run(session: ort.InferenceSession, outputs: list[str] | None, inputs: dict[
     options.add_run_config_entry("memory.enable_memory_arena_shrinkage", "cpu:0")
     try:
         return session.run(outputs, inputs, options)  # type: ignore[no-any-return]
-    except Exception as exc:
-        raise ModelFailed(f"the model broke on a row: {exc}") from exc
+    except Exception as exc:  # as in `_session`
+        raise ModelFailed(f"the model failed on a row: {exc}") from exc

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from tutti.errors import MissingExtra, ModelFailed
 from tutti.model.buckets import MAX_PADDED_FRAMES, PLANS, Group
+from tutti.model.choice import Compile, Device
 from tutti.model.torch.cuda_graphs import Function, GraphedFunction, cuda_capture, no_capture, set_kernel_cache
 from tutti.model.torch.kokoro import weights
 from tutti.model.torch.kokoro.acoustic import PROSODY, Acoustic
@@ -21,8 +22,6 @@ from tutti.model.torch.kokoro.vocoder import Vocoder
 from tutti.model.validation import check_utterances
 from tutti.speech import SAMPLES_PER_FRAME, STYLE_SIZE, Frames, Samples, Utterance
 
-Graphs = Literal["off", "reduced", "full"]
-Device = Literal["cuda", "cpu"]
 Precision = Literal["fp32", "fp16"]
 OnCapture = Callable[[int, int], None]  # shapes captured so far, shapes in all
 
@@ -36,7 +35,7 @@ class TorchModel:
         self,
         path: Path,
         device: Device = "cuda",
-        graphs: Graphs = "off",
+        graphs: Compile = "off",
         *,
         acoustic_precision: Precision = "fp16",
         vocoder_precision: Precision = "fp16",
@@ -110,7 +109,7 @@ class TorchModel:
                 by_row[i] = row[: rows[i].n_frames * SAMPLES_PER_FRAME]
         return [by_row[i] for i in range(len(rows))]
 
-    def warm_up(self, progress: OnCapture = lambda _done, _all: None) -> None:
+    def warm_up(self, progress: OnCapture = lambda _n_captured, _n_shapes: None) -> None:
         """Capture every shape of the plan, the largest first: smaller ones fit into its memory."""
         todo = [
             (capture, n_rows, length)
@@ -122,9 +121,9 @@ class TorchModel:
             for n_rows, length in shapes.captured_shapes(self.max_padded_frames)
         ]
         todo.sort(key=lambda item: -item[1] * item[2])
-        for done, (capture, n_rows, length) in enumerate(todo):
+        for n_captured, (capture, n_rows, length) in enumerate(todo, start=1):
             capture(n_rows, length)
-            progress(done + 1, len(todo))
+            progress(n_captured, len(todo))
         if todo:
             torch.cuda.empty_cache()  # memory that was needed outside the graphs
 

@@ -63,7 +63,7 @@ class AccessLog:
             state["outcome"] = "cut:draining"
             if status == 0:
                 await error_response(Draining("the server shut down before this was done"))(scope, receive, observe)
-        except Exception:
+        except Exception:  # a bug: log it, and answer if nothing was sent yet
             log.exception("failed id=%s", request_id)
             state["outcome"] = "failed"
             if status == 0:  # else the connection closes before the end of the answer

@@ -27,7 +27,7 @@ class ApiKeys:
             raise InvalidKey("this server needs an API key; send it as: Authorization: Bearer <key>")
         digest = sha256(key.strip().encode("utf-8", "surrogateescape")).hexdigest()
         # Compare every hash, so that the time reveals nothing.
-        if sum(compare_digest(digest, known) for known in self._hashes) == 0:
+        if sum(compare_digest(digest, key_hash) for key_hash in self._hashes) == 0:
             raise InvalidKey("unknown API key")
         return digest[:12]
 

@@ -19,9 +19,9 @@ class Bucket:
 class RateLimit:
     """A limit per minute and caller. The bucket holds one minute's worth; a larger request empties it."""
 
-    def __init__(self, per_minute: float, what: str, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, per_minute: float, unit: str, clock: Callable[[], float] = time.monotonic) -> None:
         self._per_minute = per_minute
-        self._what = what
+        self._unit = unit
         self._clock = clock
         self._buckets: OrderedDict[str, Bucket] = OrderedDict()
 
@@ -40,7 +40,7 @@ class RateLimit:
         needed = min(n, self._per_minute)  # more than a bucket holds is accepted when it is full
         if bucket.n_tokens < needed:
             raise RateLimited(
-                f"more than {self._per_minute:g} {self._what} per minute",
+                f"more than {self._per_minute:g} {self._unit} per minute",
                 retry_after_s=(needed - bucket.n_tokens) / per_second,
             )
         bucket.n_tokens -= n

@@ -10,7 +10,6 @@ from fastapi.responses import JSONResponse, Response
 
 from tutti.audio import find_format
 from tutti.errors import InvalidInput
-from tutti.server.aliases import resolve_voice
 from tutti.server.disconnect import cancel_on_disconnect
 from tutti.server.errors import TooLarge, rename_param
 from tutti.server.openapi import AUDIO, CAPTIONS, error_responses
@@ -32,9 +31,9 @@ from tutti.server.service import Service
 from tutti.speech import SpeechParams
 from tutti.text import vocab
 from tutti.text.chunk import Chunk
-from tutti.text.language import language
+from tutti.text.language import find_language
 from tutti.text.marks import strip_marks
-from tutti.voices import parse
+from tutti.voices import parse_blend, resolve_aliases
 
 _WORD = re.compile(r"[^\s" + re.escape("".join(vocab.PUNCTUATION)) + "]+")
 LONGEST_WORD = 200  # symbols; more cannot be one word
@@ -66,7 +65,7 @@ def dev_routes(service: Service) -> APIRouter:
             if len(body.text) > MAX_PHONEMIZED:
                 raise TooLarge(f"one request may phonemize {MAX_PHONEMIZED:,} characters", param="input")
             service.check_text(len(body.text), request.state.caller)
-            code = language(body.language or "a").code
+            code = find_language(body.language or "a").code
             chunks = await cancel_on_disconnect(request.receive, phonemize_all(service, body.text, code, body.lexicon))
         # In a thread: there may be thousands of words.
         return await asyncio.to_thread(phonemize_response, body.text, chunks)
@@ -75,7 +74,7 @@ def dev_routes(service: Service) -> APIRouter:
     async def generate_from_phonemes(request: Request, body: PhonemesBody) -> Response:
         """Speak phonemes as they are written; WAV."""
         name = body.voice.id if isinstance(body.voice, VoiceId) else body.voice
-        voice = resolve_voice(name or service.aliases.default_voice, service.aliases.voices)
+        voice = resolve_aliases(name or service.aliases.default_voice, service.aliases.voices)
         params = SpeechParams(voice, speed=1.0 if body.speed is None else body.speed)
         with rename_param(input="phonemes"):
             speech_request = SpeechRequest(phonemes_as_text(body.phonemes), params, find_format("wav"))
@@ -85,8 +84,8 @@ def dev_routes(service: Service) -> APIRouter:
     async def combine(voices: Annotated[str | list[str], Body(examples=["af_bella(2)+af_sky(1)"])]) -> dict[str, Any]:
         """The parts of a blend. Nothing is stored: use the returned name as `voice` in other requests."""
         expression = voices if isinstance(voices, str) else "+".join(voices)
-        blend = resolve_voice(expression, service.aliases.voices)
-        parts = [{"name": name, "weight": weight} for name, weight in parse(blend)]
+        blend = resolve_aliases(expression, service.aliases.voices)
+        parts = [{"name": name, "weight": weight} for name, weight in parse_blend(blend)]
         return {"voice": blend, "parts": parts}
 
     return routes

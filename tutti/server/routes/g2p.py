@@ -13,7 +13,7 @@ from tutti.server.errors import TooLarge, error_response, install_error_handlers
 from tutti.text.aligned_text import AlignedText
 from tutti.text.chunk import Pronunciation
 from tutti.text.g2p.schema import MAX_CHARACTERS, G2PRequest, G2PResponse, G2PWord
-from tutti.text.language import language
+from tutti.text.language import find_language
 from tutti.text.normalize import normalize
 
 Pronounce = Callable[[AlignedText, str, Mapping[int, str]], Pronunciation]
@@ -36,7 +36,7 @@ def g2p_app(pronounce: Pronounce) -> FastAPI:
     @app.post("/g2p", response_model=G2PResponse)
     def g2p(request: G2PRequest) -> G2PResponse:
         """The pronunciation of a text in Kokoro's symbols; each word has its place in the text."""
-        code = language(request.language).code
+        code = find_language(request.language).code
         # Normalising twice is harmless: plain words stay as they are.
         pronunciation = pronounce(normalize(AlignedText.of(request.text), code), code, request.given)
         return G2PResponse(

@@ -17,7 +17,7 @@ from pydantic import ValidationError
 from starlette.datastructures import UploadFile
 
 from tutti.audio.tagged import CONTAINERS, container
-from tutti.audiobook.fingerprint import sound_of
+from tutti.audiobook.fingerprint import audio_settings
 from tutti.audiobook.jobs import AudiobookJob, JobLimits, JobService, JobSpec
 from tutti.audiobook.jobs.job import ENDED
 from tutti.errors import InvalidInput
@@ -58,7 +58,7 @@ def make_jobs(service: Service) -> JobService:
         settings.data / "jobs",
         JobLimits(settings.max_jobs, settings.max_jobs_gb * 1e9),
         passages_at_once=lambda: service.engine.passages_at_once,
-        sound=lambda: sound_of(settings),
+        audio_settings=lambda: audio_settings(settings),
     )
 
 
@@ -217,7 +217,7 @@ def _validate(content: Any) -> JobBody:
     try:
         return JobBody.model_validate(content)
     except ValidationError as exc:
-        raise RequestValidationError([{**each, "loc": ("body", *each["loc"])} for each in exc.errors()]) from exc
+        raise RequestValidationError([{**error, "loc": ("body", *error["loc"])} for error in exc.errors()]) from exc
 
 
 def _body_document() -> dict[str, Any]:

@@ -17,8 +17,8 @@ from tutti.server.service import Service
 from tutti.server.text_feed import TextFeed
 from tutti.server.websocket import Message, MessageSocket, encoded_speech, error_fields
 from tutti.speech import SAMPLE_RATE, Speech
-from tutti.text.language import language as find_language
-from tutti.voices import parse
+from tutti.text.language import find_language
+from tutti.voices import parse_blend
 
 MAX_CONTEXTS = 16  # that are spoken at once on one socket
 MAX_WAITING = 16  # texts of one context, with the one being spoken
@@ -75,8 +75,8 @@ class LiveSession:
     async def _handle(self, message: Message) -> None:
         handler = self._HANDLERS.get(str(message.get("type")))
         if handler is None:
-            known = ", ".join(self._HANDLERS)
-            raise InvalidInput(f"unknown type {str(message.get('type'))[:40]!r}; send {known}", param="type")
+            types = ", ".join(self._HANDLERS)
+            raise InvalidInput(f"unknown type {str(message.get('type'))[:40]!r}; send {types}", param="type")
         await handler(self, message)
 
     async def _configure(self, message: Message) -> None:
@@ -161,7 +161,7 @@ class LiveSession:
         body = config if config.response_format else config.model_copy(update={"response_format": "pcm"})
         request = body.speech_request(self._service.aliases)
         for voice in filter(None, (request.params.voice, request.params.style)):
-            parse(voice)
+            parse_blend(voice)
         if request.params.language:
             find_language(request.params.language)
         return request
@@ -171,14 +171,14 @@ class LiveSession:
 
     # -- speech --------------------------------------------------------------------------------------------------
 
-    async def _speak_all(self, context: Context, before: set[asyncio.Task[None]]) -> None:
+    async def _speak_all(self, context: Context, cancelled: set[asyncio.Task[None]]) -> None:
         """Speak the texts of a context in order; each ends with audio.done or an error."""
         lifecycle, name = self._service.lifecycle, context.name
         lifecycle.enter()
         last: list[Message] = []
         try:
-            if before:
-                await asyncio.wait(before)  # cancelled contexts report that before new audio starts
+            if cancelled:
+                await asyncio.wait(cancelled)  # cancelled contexts report that before new audio starts
             while context.texts and not context.cancelled:
                 context.speaking = asyncio.create_task(self._speak(name, context.texts[0]))
                 await asyncio.wait([context.speaking])

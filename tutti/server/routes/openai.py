@@ -5,12 +5,12 @@ from typing import Any
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
-from tutti.server.aliases import MODELS, find_checkpoint
+from tutti.server.aliases import MODELS, find_checkpoint, voice_title
 from tutti.server.openapi import AUDIO, error_responses
 from tutti.server.responses import cached_response, event_response, streamed_response
 from tutti.server.schemas import SpeechBody
 from tutti.server.service import Service
-from tutti.text.language import language
+from tutti.text.language import find_language
 from tutti.voices import GRADES, NAMES, gender
 
 CREATED = 1_735_689_600  # Unix time of 2025-01-01, when Kokoro 1.0 was new
@@ -26,7 +26,7 @@ def speech_routes(service: Service) -> APIRouter:
         if body.stream_format == "sse":
             return await event_response(service, request, speech_request, with_words=bool(body.word_timestamps))
         if body.word_timestamps:
-            speech_request = speech_request.ignoring("word_timestamps")
+            speech_request = speech_request.with_ignored("word_timestamps")
         respond = cached_response if body.stream is False else streamed_response
         return await respond(service, request, speech_request)
 
@@ -72,6 +72,10 @@ def model_fields(name: str) -> dict[str, Any]:
 
 
 def voice_fields(name: str) -> dict[str, str]:
-    spoken = language(name[0])
-    title = f"{name[3:].title()} ({spoken.name}, {gender(name)})"
-    return {"id": name, "name": title, "language": spoken.code, "gender": gender(name), "grade": GRADES[name]}
+    return {
+        "id": name,
+        "name": voice_title(name),
+        "language": find_language(name[0]).code,
+        "gender": gender(name),
+        "grade": GRADES[name],
+    }

@@ -16,7 +16,7 @@ CONTENT_POLICY = "; ".join(
     (
         "default-src 'none'",
         *(f"{kind}-src 'self'" for kind in ("script", "style", "connect", "media", "font", "img", "worker")),
-        *(f"{what} 'none'" for what in ("base-uri", "form-action", "frame-ancestors")),
+        *(f"{directive} 'none'" for directive in ("base-uri", "form-action", "frame-ancestors")),
     )
 )
 # The API reference has icons in its style sheet, and plays the audio of its requests.

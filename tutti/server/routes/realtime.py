@@ -12,14 +12,14 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from tutti.audio import find_format
 from tutti.errors import InvalidInput, QueueFull, TuttiError
-from tutti.server.aliases import find_checkpoint, resolve_voice
+from tutti.server.aliases import find_checkpoint
 from tutti.server.request import SpeechRequest
 from tutti.server.responses import EVENT_BYTES, base64_text, split_bytes
 from tutti.server.schemas import VoiceId
 from tutti.server.service import Service
 from tutti.server.websocket import Message, MessageSocket, encoded_speech, error_fields
 from tutti.speech import SAMPLES_PER_FRAME, Speech, SpeechParams
-from tutti.voices import parse
+from tutti.voices import parse_blend, resolve_aliases
 
 FORMATS = {"audio/pcm": "pcm", "audio/pcmu": "mulaw", "audio/pcma": "alaw"}
 MAX_RESPONSES = 16  # that are spoken at once on one socket
@@ -109,9 +109,9 @@ class RealtimeSession:
             self.service.check_text(sum(map(len, self._items)) + len(text), self.caller, "item")
         self._items.append(text)
         assert isinstance(item, dict)
-        added = {"id": item.get("id") or _id("item"), "object": "realtime.item", "status": "completed", **item}
-        await self.send("conversation.item.added", previous_item_id=None, item=added)
-        await self.send("conversation.item.done", previous_item_id=None, item=added)
+        item = {"id": item.get("id") or _id("item"), "object": "realtime.item", "status": "completed", **item}
+        await self.send("conversation.item.added", previous_item_id=None, item=item)
+        await self.send("conversation.item.done", previous_item_id=None, item=item)
 
     async def _create(self, message: Message) -> None:
         options = message.get("response") or {}
@@ -172,8 +172,8 @@ class RealtimeSession:
         params = request.params
         if output.voice is not None:
             name = output.voice.id if isinstance(output.voice, VoiceId) else output.voice
-            params = replace(params, voice=resolve_voice(name, self.service.aliases.voices))
-            parse(params.voice)
+            params = replace(params, voice=resolve_aliases(name, self.service.aliases.voices))
+            parse_blend(params.voice)
         if output.format is not None:
             if output.format.type not in FORMATS:
                 raise InvalidInput(f"the format is one of {', '.join(FORMATS)}", param=f"{where}.audio.output.format")
@@ -257,8 +257,8 @@ class RealtimeResponse:
                     await session.send("response.output_audio.delta", **part, delta=base64_text(data))
         await session.send("response.output_audio.done", **part)
         await session.send("response.output_audio_transcript.done", **part, transcript=" ".join(self._transcript))
-        done = {"type": "audio", "transcript": " ".join(self._transcript)}
-        await session.send("response.content_part.done", **part, part=done)
+        content = {"type": "audio", "transcript": " ".join(self._transcript)}
+        await session.send("response.content_part.done", **part, part=content)
         await session.send("response.output_item.done", **item, item=self._item("completed"))
 
     def _item(self, status: str) -> Message:

@@ -99,9 +99,9 @@ class Broadcast:
         self._subscribers: set[Subscriber] = set()
         self._dashboard: Dashboard | None = None
         self._task: asyncio.Task[None] | None = None
-        self._has_newcomer = False
+        self._has_new_subscriber = False
 
-    def dashboard(self) -> Dashboard:
+    def new_dashboard(self) -> Dashboard:
         return Dashboard(self._service.engine.monitor, self._service.engine.checkpoints)
 
     async def watch(self) -> AsyncGenerator[bytes]:
@@ -116,11 +116,11 @@ class Broadcast:
         if len(self._subscribers) >= MAX_SUBSCRIBERS:
             raise QueueFull(f"{MAX_SUBSCRIBERS} clients watch already; poll GET /v1/stats instead", retry_after_s=5)
         if self._dashboard is None or self._task is None or self._task.done():
-            self._dashboard = self.dashboard()
+            self._dashboard = self.new_dashboard()
             self._task = asyncio.create_task(self._run(self._dashboard), name="tutti-broadcast")
         subscriber = Subscriber()
         self._subscribers.add(subscriber)
-        self._has_newcomer = True
+        self._has_new_subscriber = True
         try:
             yield subscriber, self._dashboard
         finally:
@@ -133,13 +133,13 @@ class Broadcast:
         lifecycle = self._service.lifecycle
         try:
             while not (lifecycle.draining and lifecycle.n_active == 0):
-                tick = dashboard.tick(self._trial(), at_once=self._has_newcomer)
-                self._has_newcomer = False
+                tick = dashboard.tick(self._trial(), at_once=self._has_new_subscriber)
+                self._has_new_subscriber = False
                 if tick is not None:
                     self._send(sse_event(tick))
                 await asyncio.sleep(1 / UPDATES_PER_S)
             self._send(sse_event({"type": "bye", "reason": "the server is shutting down"}))
-        except Exception:
+        except Exception:  # a bug: end the streams instead of leaving them without events
             log.exception("the dashboard failed")
         finally:
             for subscriber in self._subscribers:
@@ -164,7 +164,7 @@ class Trial:
 
 
 class PolicyTrials:
-    """At most one trial at a time. When it ends, for whatever reason, the server's own policy is restored."""
+    """At most one trial at a time. When it ends, for any reason, the server's own policy is restored."""
 
     def __init__(self, service: Service, clock: Callable[[], float] = time.monotonic) -> None:
         self._service = service
@@ -177,11 +177,11 @@ class PolicyTrials:
         return None if trial is None else {"policy": trial.policy, "left_s": self._left_s(trial)}
 
     async def run(self, policy: str, caller: str) -> AsyncGenerator[bytes]:
-        """Use `policy` until the time is over, someone else needs the server, or the generator is closed."""
+        """Use `policy` until the time is over, another caller sends work, or the generator is closed."""
         monitor = self._service.engine.monitor
         if self._trial is not None:
             raise TrialRefused("another trial is running; wait for its end")
-        if monitor.others(caller):
+        if monitor.has_other_callers(caller):
             raise TrialRefused("other callers are being served; a trial needs a server without other load")
         own_policy = monitor.policy
         monitor.use(policy)
@@ -200,7 +200,7 @@ class PolicyTrials:
         """Return why the trial must end, or None."""
         if self._service.lifecycle.draining:
             return "draining"
-        if self._service.engine.monitor.others(trial.caller):
+        if self._service.engine.monitor.has_other_callers(trial.caller):
             return "others"
         return "over" if self._clock() >= trial.until_s else None
 
@@ -218,7 +218,7 @@ def stats_routes(service: Service) -> APIRouter:
     async def stats(request: Request) -> dict[str, Any]:
         """The batching now: queue, last batches, statistics of the last seconds, settings."""
         keys.caller(request.headers.get("authorization", ""))
-        return broadcast.dashboard().stats(trials.fields())
+        return broadcast.new_dashboard().stats(trials.fields())
 
     # Not in the schema: OpenAPI cannot describe an answer without an end. docs/stats.md does.
     @routes.get("/v1/stats/stream", response_class=Response, include_in_schema=False)

@@ -13,10 +13,10 @@ from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
 from tutti.audio import find_format
-from tutti.errors import InvalidInput, TuttiError
+from tutti.errors import InvalidInput
 from tutti.server.disconnect import cancel_on_disconnect
 from tutti.server.encoding import WholeAudio
-from tutti.server.errors import RateLimited, error_body, internal_error, rename_param
+from tutti.server.errors import RateLimited, error_body, public_error, rename_param
 from tutti.server.openapi import AUDIO, ZIP, error_responses
 from tutti.server.request import SpeechRequest
 from tutti.server.responses import cached_response, speak_whole, streamed_response
@@ -125,7 +125,7 @@ def manifest_entry(number: int, item: TtsBody, voice: str, result: WholeAudio | 
         suffix = find_format(item.format or "wav").name
         file = f"tts_{number:03}_{name}.{suffix}"
         return {"index": number, "file": file, "ok": True, "voice": voice, "duration_s": round(result.duration_s, 3)}
-    error = result if isinstance(result, TuttiError) else internal_error()
+    error = public_error(result)
     if error is not result:
         log.error("item failed", exc_info=result)
     return {"index": number, "file": f"error_{number:03}.txt", "ok": False, "error": error_body(error)["error"]}

@@ -7,7 +7,7 @@ from pathlib import Path
 from tutti.text.aligned_text import AlignedText
 from tutti.text.chunk import Pronunciation
 from tutti.text.g2p.english import English
-from tutti.text.language import language
+from tutti.text.language import find_language
 
 
 class G2P:
@@ -33,7 +33,7 @@ class G2P:
 
         `ipa_overrides` holds the IPA that the caller gave, by the source offset of its PLACEHOLDER.
         """
-        match language(code).code:
+        match find_language(code).code:
             case "en-us" | "en-gb" as accent:
                 return self.english(accent).pronounce(aligned, ipa_overrides)
             case "zh":

@@ -12,8 +12,8 @@ def align(alone: Sequence[str], together: Sequence[str]) -> list[tuple[int, int]
     """
     if not alone or len(alone) == len(together):
         return [(i, i + 1) for i in range(len(together))]
-    word_of = [i for i, sounds in enumerate(alone) for _ in sounds]
-    group_of = [j for j, sounds in enumerate(together) for _ in sounds]
+    word_of = [i for i, phonemes in enumerate(alone) for _ in phonemes]
+    group_of = [j for j, phonemes in enumerate(together) for _ in phonemes]
     shared: list[Counter[int]] = [Counter() for _ in together]
     matcher = SequenceMatcher(None, "".join(alone), "".join(together), autojunk=False)
     for a, b, size in matcher.get_matching_blocks():

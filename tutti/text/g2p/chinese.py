@@ -58,14 +58,14 @@ def _han(aligned: AlignedText) -> tuple[list[PhonemeWord], tuple[str, ...]]:
     words: list[PhonemeWord] = []
     dropped: list[str] = []
     for word in _segment(aligned):
-        sounds = ""
+        phonemes = ""
         for symbol, syllable in zip(word.text, pinyin(word.text), strict=True):
-            if phonemes := symbols(syllable):
-                sounds += phonemes
+            if syllable_phonemes := symbols(syllable):
+                phonemes += syllable_phonemes
             else:
                 dropped.append(symbol)
-        if sounds:
-            words.append(PhonemeWord(sounds, word.span()))
+        if phonemes:
+            words.append(PhonemeWord(phonemes, word.span()))
     return words, tuple(dropped)
 
 

@@ -1,4 +1,4 @@
-"""Spanish, French, Hindi, Italian and Portuguese by espeak-ng (an extra); also English words."""
+"""Spanish, French, Hindi, Italian and Portuguese by espeak-ng (an extra)."""
 
 import ctypes
 import re
@@ -6,7 +6,6 @@ import threading
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
-from importlib.util import find_spec
 from itertools import groupby
 
 from tutti.errors import MissingExtra, TuttiError, UnknownLanguage
@@ -16,8 +15,7 @@ from tutti.text.g2p.align import align
 from tutti.text.g2p.tokens import Piece, join_words, override_words, split_phonemes, to_kokoro_punctuation, tokenize
 from tutti.text.vocab import split_known
 
-VOICES = {"en-us": "gmw/en-US", "en-gb": "gmw/en", "es": "roa/es", "fr": "roa/fr", "hi": "inc/hi"}
-VOICES |= {"it": "roa/it", "pt-br": "roa/pt-BR"}
+VOICES = {"es": "roa/es", "fr": "roa/fr", "hi": "inc/hi", "it": "roa/it", "pt-br": "roa/pt-BR"}
 
 # Kokoro writes a diphthong or an affricate as one symbol; espeak joins its letters with ^.
 _TIED_SOUNDS = {"a^ɪ": "I", "a^ʊ": "W", "e^ɪ": "A", "ɔ^ɪ": "Y", "o^ʊ": "O", "ə^ʊ": "Q"}
@@ -36,15 +34,6 @@ _SCRIPT_CHANGE = re.compile(r"(?<=[!-~€£°])(?=[\u0900-\u096f])|(?<=[\u0900-\
 _ACCENTED = re.compile(r"[À-ɏ]")
 _LONG_WORD = re.compile(rf"\S{{{_MAX_WORD}}}")
 _LANGUAGE_FLAG = re.compile(r"\([^()]*\)")
-
-# English as Kokoro's lexicons write it: (espeak, Kokoro), longest first.
-_ENGLISH = (
-    *(("ʔˌn\u0329", "ʔn"), ("ʔn\u0329", "ʔn"), ("a^ɪ", "I"), ("a^ʊ", "W"), ("d^ʒ", "ʤ"), ("e^ɪ", "A"), ("t^ʃ", "ʧ")),
-    *(("ɔ^ɪ", "Y"), ("ə^l", "ᵊl"), ("ʲo", "jo"), ("ʲə", "jə"), ("ʲ", ""), ("ɚ", "əɹ"), ("r", "ɹ"), ("x", "k")),
-    *(("ç", "k"), ("ɐ", "ə"), ("ɬ", "l"), ("\u0303", "")),
-)
-_AMERICAN = (("o^ʊ", "O"), ("ɜːɹ", "ɜɹ"), ("ɜː", "ɜɹ"), ("ɪə", "iə"), ("ː", ""))
-_BRITISH = (("e^ə", "ɛː"), ("iə", "ɪə"), ("ə^ʊ", "Q"))
 
 
 class Espeak:
@@ -71,9 +60,9 @@ class Espeak:
                 if (status := self._lib.espeak_SetVoiceByName(voice.encode())) != 0:
                     raise TuttiError(f"espeak-ng refused the voice {voice!r} (status {status})")
                 self._voice = voice
-            return [self._one(sanitize(text, voice)) for text in texts]
+            return [self._to_ipa(sanitize(text, voice)) for text in texts]
 
-    def _one(self, text: str) -> str:
+    def _to_ipa(self, text: str) -> str:
         utf8, ipa_tied = 1, 0x02 | 0x80 | ord("^") << 8
         rest = ctypes.c_char_p(_LONG_WORD.sub(r"\g<0> ", text).encode())
         clauses: list[str] = []
@@ -93,11 +82,6 @@ def sanitize(text: str, voice: str) -> str:
     return _SCRIPT_CHANGE.sub(" ", _UNSAFE_HINDI.sub(" ", text))
 
 
-def available() -> bool:
-    """Tell whether the extra is installed."""
-    return find_spec("espeakng_loader") is not None
-
-
 def engine() -> Espeak:
     """Return the library, loaded once."""
     with _LOAD_LOCK:
@@ -111,19 +95,6 @@ def _load() -> Espeak:
     except ImportError:
         raise MissingExtra('this language needs espeak-ng: pip install "tutti-tts[espeak]"', param="language") from None
     return Espeak(espeakng_loader.get_library_path(), espeakng_loader.get_data_path())
-
-
-def pronounce_word(text: str, code: str) -> str:
-    """Return an English word in Kokoro's English symbols; empty if espeak does not pronounce it."""
-    (ipa,) = engine().ipa([text], _voice(code))
-    for theirs, ours in _ENGLISH:
-        ipa = ipa.replace(theirs, ours)
-    ipa = re.sub(r"(\S)\u0329", r"ᵊ\1", ipa)
-    for theirs, ours in _BRITISH if code == "en-gb" else _AMERICAN:
-        ipa = ipa.replace(theirs, ours)
-    # Diphthongs are replaced by now: a remaining e or o is another dialect's A or ɔ.
-    ipa = ipa.replace("e", "A").replace("o", "ɔ").replace("ɾ", "T").replace("ʔ", "t")
-    return split_known(_NOT_IN_KOKORO.sub("", ipa).strip())[0]
 
 
 def pronounce(aligned: AlignedText, code: str, ipa_overrides: Mapping[int, str]) -> Pronunciation:
@@ -174,12 +145,12 @@ def _pronounce_phrase(tokens: list[AlignedText], voice: str) -> tuple[list[Phone
     alone: list[str] = [""] * len(tokens)
     if len(groups) != len(tokens):
         alone = [_symbols(ipa) for ipa in engine().ipa([token.text for token in tokens], voice)]
-        silent = [token for token, sounds in zip(tokens, alone, strict=True) if not sounds]
+        silent = [token for token, phonemes in zip(tokens, alone, strict=True) if not phonemes]
         unknown_symbols += [symbol for token in silent for symbol in token.text if not _is_removed(symbol, voice)]
-        tokens = [token for token, sounds in zip(tokens, alone, strict=True) if sounds]
-        alone = [sounds for sounds in alone if sounds]
+        tokens = [token for token, phonemes in zip(tokens, alone, strict=True) if phonemes]
+        alone = [phonemes for phonemes in alone if phonemes]
         if 2 * len(groups) < len(alone):  # espeak skips words ("a a a a" in French): take them one by one
-            groups = [sounds for one in alone for sounds in one.split()]
+            groups = [group for phonemes in alone for group in phonemes.split()]
         if not alone:
             return [], tuple(unknown_symbols)
     words: list[PhonemeWord] = []
@@ -198,9 +169,9 @@ def _is_removed(symbol: str, voice: str) -> bool:
 
 
 def _symbols(ipa: str) -> str:
-    """Convert espeak's IPA to Kokoro's symbols, for every language but English."""
-    for tied, one in _TIED_SOUNDS.items():
-        ipa = ipa.replace(tied, one)
+    """Convert espeak's IPA to Kokoro's symbols."""
+    for tied, symbol in _TIED_SOUNDS.items():
+        ipa = ipa.replace(tied, symbol)
     return _NOT_IN_KOKORO.sub("", ipa).translate(_NEAREST).strip()
 
 

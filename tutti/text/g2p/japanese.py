@@ -42,10 +42,10 @@ def _japanese(aligned: AlignedText) -> tuple[list[PhonemeWord], tuple[str, ...]]
     words: list[PhonemeWord] = []
     dropped: list[str] = []
     for first, last, reading in _phrases(_tokens(aligned.text)):
-        sounds, unknown = symbols(to_hiragana(reading))
+        phonemes, unknown = symbols(to_hiragana(reading))
         dropped += unknown
-        if sounds:
-            words.append(PhonemeWord(sounds, aligned.span(first, last)))
+        if phonemes:
+            words.append(PhonemeWord(phonemes, aligned.span(first, last)))
     return words, tuple(dropped)
 
 

@@ -74,20 +74,20 @@ def symbols(kana: str) -> tuple[str, tuple[str, ...]]:
     dropped: list[str] = []
     i = 0
     while i < len(kana):
-        one, pair = kana[i], kana[i : i + 2]
+        single, pair = kana[i], kana[i : i + 2]
         i += 1
         if pair in _PAIRS:
             morae.append(_PAIRS[pair])
             i += 1
-        elif len(pair) == 2 and pair[1] in "ぁぃぅぇぉゃゅょ" and one in _SINGLE and one not in _VOWELS | _SMALL:
-            morae.append(_SINGLE[one][:-1] + _SMALL[pair[1]])
+        elif len(pair) == 2 and pair[1] in "ぁぃぅぇぉゃゅょ" and single in _SINGLE and single not in _VOWELS | _SMALL:
+            morae.append(_SINGLE[single][:-1] + _SMALL[pair[1]])
             i += 1
-        elif one in _SINGLE:
-            morae.append(_SINGLE[one])
-        elif one in "っんー":
-            morae.append({"っ": "ʔ", "ん": "N", "ー": "ː"}[one])
+        elif single in _SINGLE:
+            morae.append(_SINGLE[single])
+        elif single in "っんー":
+            morae.append({"っ": "ʔ", "ん": "N", "ー": "ː"}[single])
         else:
-            dropped.append(one)
+            dropped.append(single)
     for at, mora in enumerate(morae):
         if mora == "N":
             following = morae[at + 1] if at + 1 < len(morae) else ""

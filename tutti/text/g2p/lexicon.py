@@ -66,20 +66,20 @@ class Lexicon:
 
     def find(self, word: str) -> DictionaryEntry | None:
         """Return the entry with exactly this spelling."""
-        wanted = word.encode() + b"\t"
+        key_bytes = word.encode() + b"\t"
         table, starts = self._table, self._starts
         low, high = 0, len(starts) - 1
         while low < high:
             middle = (low + high) // 2
             start = starts[middle]
-            if table[start : start + len(wanted)] < wanted:
+            if table[start : start + len(key_bytes)] < key_bytes:
                 low = middle + 1
             else:
                 high = middle
         start = starts[low]
-        if low == len(starts) - 1 or table[start : start + len(wanted)] != wanted:
+        if low == len(starts) - 1 or table[start : start + len(key_bytes)] != key_bytes:
             return None
-        rank, *fields = table[start + len(wanted) : starts[low + 1]].decode().split("\t")
+        rank, *fields = table[start + len(key_bytes) : starts[low + 1]].decode().split("\t")
         return DictionaryEntry(
             rank == "g", {tag or "DEFAULT": sound for sound, _, tag in (field.partition("=") for field in fields)}
         )

@@ -60,5 +60,6 @@ def _pattern(script: str) -> re.Pattern[str]:
 
 def _to_half_width(aligned: AlignedText) -> AlignedText:
     """Turn full-width letters into plain ones."""
-    narrow = "".join(plain if len(plain := unicodedata.normalize("NFKC", one)) == 1 else one for one in aligned.text)
+    pairs = [(char, unicodedata.normalize("NFKC", char)) for char in aligned.text]
+    narrow = "".join(plain if len(plain) == 1 else char for char, plain in pairs)
     return AlignedText(narrow, aligned.starts, aligned.ends)

@@ -32,10 +32,10 @@ class _GruLayer(NamedTuple):
         out = np.empty((2, n, size), np.float32)
         hidden = np.zeros((2, 1, size), np.float32)
         for t in range(n):
-            here = inputs[:, t : t + 1]
+            current = inputs[:, t : t + 1]
             recurrent = _product(hidden, self.w_hidden) + self.b_hidden
-            gates = 0.5 + 0.5 * np.tanh(0.5 * (here[..., : 2 * size] + recurrent[..., : 2 * size]))  # a stable sigmoid
-            new = np.tanh(here[..., 2 * size :] + gates[..., :size] * recurrent[..., 2 * size :])
+            gates = 0.5 + 0.5 * np.tanh(0.5 * (current[..., : 2 * size] + recurrent[..., : 2 * size]))  # sigmoid
+            new = np.tanh(current[..., 2 * size :] + gates[..., :size] * recurrent[..., 2 * size :])
             hidden = new + gates[..., size:] * (hidden - new)
             out[:, t] = hidden[:, 0]
         return np.concatenate([out[0], out[1, ::-1]], axis=1)

@@ -35,12 +35,12 @@ class RemoteG2P:
 
     def pronounce(self, aligned: AlignedText, code: str, ipa_overrides: Mapping[int, str] = {}) -> Pronunciation:
         """Return a sentence of plain words as the service pronounces it, every word with its source span."""
-        given = {
+        ipa_by_offset = {
             str(i): ipa_overrides.get(aligned.starts[i], "")
             for i, symbol in enumerate(aligned.text)
             if symbol == PLACEHOLDER
         }
-        response_body = self._post({"text": aligned.text, "language": code, "given": given})
+        response_body = self._post({"text": aligned.text, "language": code, "given": ipa_by_offset})
         if response_body.words is not None:
             words = tuple(self._word(word, aligned) for word in response_body.words)
             if any(left.span[0] > right.span[0] for left, right in pairwise(words)):

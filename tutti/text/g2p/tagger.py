@@ -12,7 +12,6 @@ _DETERMINERS = _ARTICLES | _set(
     "this these those each every some any no another either neither both all many few several most more such "
     "what whose which one two three four five six seven eight nine ten my your his her its our their"
 )
-_POSSESSIVES = _set("my your his her its our their whose")
 _SUBJECTS = _set("i you we they he she it who there")
 _PLURAL_SUBJECTS = _set("i you we they people who")
 _OBJECTS = _set("me you him her it us them myself yourself himself herself itself ourselves themselves")

@@ -69,8 +69,8 @@ def _spanish(n: int) -> str:
         return "cien" if n == 100 else _ES_HUNDREDS[n // 100 - 1] + _rest(n % 100, _spanish)
     if n < 10**6:
         return ("" if n < 2000 else _shorten_one(_spanish(n // 1000)) + " ") + "mil" + _rest(n % 1000, _spanish)
-    unit, one, many = (10**12, "billón", "billones") if n >= 10**12 else (10**6, "millón", "millones")
-    return f"{_shorten_one(_spanish(n // unit))} {one if n // unit == 1 else many}" + _rest(n % unit, _spanish)
+    unit, singular, plural = (10**12, "billón", "billones") if n >= 10**12 else (10**6, "millón", "millones")
+    return f"{_shorten_one(_spanish(n // unit))} {singular if n // unit == 1 else plural}" + _rest(n % unit, _spanish)
 
 
 def _shorten_one(text: str) -> str:
@@ -93,11 +93,11 @@ def _french(n: int) -> str:
             return "quatre-vingts" if tens == 8 else stem
         return f"{stem} et {_FR[ones]}" if ones in (1, 11) and tens < 8 else f"{stem}-{_FR[ones]}"
     if n < 1000:
-        count, left = divmod(n, 100)
+        count, rest = divmod(n, 100)
         return (
             ("" if count == 1 else _FR[count] + " ")
-            + ("cents" if count > 1 and not left else "cent")
-            + _rest(left, _french)
+            + ("cents" if count > 1 and not rest else "cent")
+            + _rest(rest, _french)
         )
     if n < 10**6:
         thousands = "" if n < 2000 else re.sub(r"(cent|vingt)s$", r"\1", _french(n // 1000)) + " "
@@ -123,8 +123,8 @@ def _italian_joined(n: int) -> str:
     if n < 10**6:
         return ("mille" if n < 2000 else _italian_joined(n // 1000) + "mila") + _rest(n % 1000, _italian_joined, "")
     scales = ((10**12, "bilione", "bilioni"), (10**9, "miliardo", "miliardi"), (10**6, "milione", "milioni"))
-    unit, one, many = next(scale for scale in scales if n >= scale[0])
-    return (f"un {one}" if n // unit == 1 else f"{_italian(n // unit)} {many}") + _rest(n % unit, _italian)
+    unit, singular, plural = next(scale for scale in scales if n >= scale[0])
+    return (f"un {singular}" if n // unit == 1 else f"{_italian(n // unit)} {plural}") + _rest(n % unit, _italian)
 
 
 def _portuguese(n: int) -> str:
@@ -135,14 +135,14 @@ def _portuguese(n: int) -> str:
     if n < 1000:
         return "cem" if n == 100 else _PT_HUNDREDS[n // 100 - 1] + _rest(n % 100, _portuguese, " e ")
     if n < 10**6:
-        left = n % 1000
-        separator = " e " if left < 100 or left % 100 == 0 else " "
-        return ("" if n < 2000 else _portuguese(n // 1000) + " ") + "mil" + _rest(left, _portuguese, separator)
+        rest = n % 1000
+        separator = " e " if rest < 100 or rest % 100 == 0 else " "
+        return ("" if n < 2000 else _portuguese(n // 1000) + " ") + "mil" + _rest(rest, _portuguese, separator)
     scales = ((10**12, "trilhão", "trilhões"), (10**9, "bilhão", "bilhões"), (10**6, "milhão", "milhões"))
-    unit, one, many = next(scale for scale in scales if n >= scale[0])
-    left = n % unit
-    separator = " e " if left < 100 or left % 100 == 0 else " "
-    return f"{_portuguese(n // unit)} {one if n // unit == 1 else many}" + _rest(left, _portuguese, separator)
+    unit, singular, plural = next(scale for scale in scales if n >= scale[0])
+    rest = n % unit
+    separator = " e " if rest < 100 or rest % 100 == 0 else " "
+    return f"{_portuguese(n // unit)} {singular if n // unit == 1 else plural}" + _rest(rest, _portuguese, separator)
 
 
 def _hindi(n: int) -> str:

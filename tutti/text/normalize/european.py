@@ -81,9 +81,9 @@ def _figure_words(match: re.Match[str], locale: Locale) -> str:
     if symbol := match["pre"] or match["post"]:
         return sign + _money(text, symbol, locale) + tail
     if unit := match["unit"]:
-        one, many = locale.units[unit]
+        singular, plural = locale.units[unit]
         number = _number(text, locale, feminine=unit in locale.feminine_units, counts=True)
-        return f"{sign}{number} {one if text == '1' else many}{tail}"
+        return f"{sign}{number} {singular if text == '1' else plural}{tail}"
     noun = match["noun"] or ""
     is_year = text.isdecimal() and 1000 <= int(text[:5]) <= 2100
     counts = len(noun) > 2 and not is_year and noun.lower() not in _NO_NOUNS
@@ -143,12 +143,12 @@ def _decimals(text: str, locale: Locale) -> str:
 
 
 def _money(text: str, symbol: str, locale: Locale) -> str:
-    (one, many), (small, smalls) = locale.money[symbol]
+    (singular, plural), (small, smalls) = locale.money[symbol]
     cents = re.fullmatch(r"(\d+|\d{1,3}(?:[.,]\d{2,3})+)[.,](\d{2})", text)
     whole = cents[1] if cents else text
     words = (
         _number(whole, locale, feminine=symbol in locale.feminine_units, counts=True)
-        + f" {one if whole == '1' else many}"
+        + f" {singular if whole == '1' else plural}"
     )
     if not cents or cents[2] == "00":
         return words

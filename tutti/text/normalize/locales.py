@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from tutti.text.normalize.cardinals import words
 
-Name = tuple[str, str]  # one, many
+Name = tuple[str, str]  # singular, plural
 
 
 @dataclass(frozen=True, slots=True)

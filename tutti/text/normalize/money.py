@@ -90,9 +90,9 @@ def _unit(sign: str) -> tuple[str, str, str, str]:
         return _CURRENCIES[sign]
     if sign == "R$":
         return ("real", "reais", "centavo", "centavos")
-    one, many, cent, cents = _CURRENCIES["$"]
+    singular, plural, cent, cents = _CURRENCIES["$"]
     prefix = _PREFIXES.get(sign[:-1], "")
-    return (f"{prefix} {one}".strip(), f"{prefix} {many}".strip(), cent, cents)
+    return (f"{prefix} {singular}".strip(), f"{prefix} {plural}".strip(), cent, cents)
 
 
 def _scale(text: str | None) -> str:
@@ -100,14 +100,15 @@ def _scale(text: str | None) -> str:
 
 
 def _amount_words(sign: str, amount: str, scale: str | None, adjective: bool, british: bool) -> str:
-    one, many, cent, cents = _unit(sign)
+    singular, plural, cent, cents = _unit(sign)
     if re.fullmatch(r"\d+,\d\d", amount):
         amount = amount.replace(",", ".")  # the continental decimal comma
     whole, _, rest = amount.replace(",", "").partition(".")
     if scale or len(rest) not in (0, 2) or not cent:
-        return f"{number(amount, british)}{_scale(scale)} {one if adjective or (amount == '1' and not scale) else many}"
+        name = singular if adjective or (amount == "1" and not scale) else plural
+        return f"{number(amount, british)}{_scale(scale)} {name}"
     n, hundredths = int(whole or 0), int(rest or 0)
-    main = f"{number(whole or '0', british)} {one if n == 1 or adjective else many}"
+    main = f"{number(whole or '0', british)} {singular if n == 1 or adjective else plural}"
     small = f"{cardinal(hundredths)} {cent if hundredths == 1 or adjective else cents}"
     if not hundredths:
         return main

@@ -4,7 +4,7 @@ import re
 import unicodedata
 
 from tutti.text.aligned_text import AlignedText, Replacement
-from tutti.text.normalize.numbers import NUMBER, cardinal, code, number, ordinal, ordinal_of, year
+from tutti.text.normalize.numbers import NUMBER, cardinal, code, number, ordinal, ordinal_of, plural, year
 
 _FRACTION_SIGNS = {
     "½": (1, 2), "⅓": (1, 3), "⅔": (2, 3), "¼": (1, 4), "¾": (3, 4), "⅕": (1, 5), "⅖": (2, 5), "⅗": (3, 5),
@@ -188,5 +188,4 @@ def _power(text: str, spelled: bool = False) -> str:
 
 
 def _plural(text: str, british: bool) -> str:
-    words = year(int(text), british) if len(text) == 4 else number(text, british)
-    return f"{words[:-1]}ies" if words.endswith("y") else words + ("es" if words.endswith(("x", "s")) else "s")
+    return plural(year(int(text), british) if len(text) == 4 else number(text, british))

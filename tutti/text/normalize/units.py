@@ -1,6 +1,8 @@
 """Measures: numbers with units."""
 
 import re
+from collections.abc import Callable
+from functools import partial
 
 from tutti.text.aligned_text import AlignedText, Replacement
 from tutti.text.normalize import attributive
@@ -102,105 +104,120 @@ def expand_seconds(aligned: AlignedText, british: bool) -> AlignedText:
 
 def expand(aligned: AlignedText, british: bool) -> AlignedText:
     """Spell out measures: "10kg" is "ten kilograms"."""
-
-    def expand_measure(match: re.Match[str]) -> Replacement:
-        unit, n = match["unit"], match["n"]
-        if unit in ("m", "g", "s", "h", "l", "V", "W", "L", "K") and "-" in match["gap"]:
-            return None
-        if unit == "s" and match["gap"] == "" and "." not in n and n.endswith("0"):
-            return None  # the 90s
-        before = match.string[max(0, match.start() - 40) : match.start()]
-        if unit == "s" and not match["gap"] and _DECADE_CONTEXT.search(before):
-            return None  # the 5s and 6s
-        adjective = "-" in match["gap"]
-        name = _name(unit, n == "1" or adjective or attributive.is_attributive(match), british)
-        if match["per"]:
-            per, power = match["per"].rstrip("²³"), {"²": " squared", "³": " cubed"}.get(match["per"][-1], "")
-            if per not in _PER:
-                return None
-            name += f" per {_spelling(_PER[per], british)}{power}"
-        stop = "." if match["stop"] and not match.string[match.end() :].strip(" \"')”") else ""
-        amount = ("minus " if match["minus"] else "") + number(n, british)
-        if not match["gap"]:
-            return f"{amount} {name}{stop}"
-        words = {"n": number(n, british), "gap": "-" if adjective else " "}
-        words |= {"minus": "minus "} if match["minus"] else {}
-        if match["per"]:
-            words |= {"unit": name.partition(" per ")[0], "slash": " per ", "per": name.partition(" per ")[2]}
-        else:
-            words["unit"] = name
-        return words | ({"stop": stop} if match["stop"] else {})
-
-    def expand_percent(match: re.Match[str]) -> Replacement:
-        return (
-            f"{'minus ' if match['minus'] else ''}{number(match['n'], british)} {_name(match['unit'], True, british)}"
-        )
-
-    def expand_degrees(match: re.Match[str]) -> Replacement:
-        one = match["n"] == "1" or _ANGLE.match(match.string, match.end())
-        minus, many = "minus " if match["minus"] else "", "" if one else "s"
-        return f"{minus}{number(match['n'], british)} degree{many}{_SCALES.get(match['scale'], '')}"
-
-    def expand_feet(match: re.Match[str]) -> Replacement:
-        return f"{number(match['ft'], british)} foot {number(match['in'].replace('½', '.5'), british)}"
-
-    def expand_fraction(match: re.Match[str]) -> Replacement:
-        return {"unit": ("" if match["gap"] else " ") + _name(match["unit"], not match["whole"], british)}
-
-    def expand_hours(match: re.Match[str]) -> Replacement:
-        h, m = match["h"], match["m"]
-        return f"{number(h, british)} hour{'' if h == '1' else 's'} {number(m.lstrip('0') or '0')} minutes"
-
-    def expand_inches(match: re.Match[str]) -> Replacement:
-        if match.string.count('"', 0, match.start()) % 2 or "“" in match.string:
-            return None  # it closes a quotation
-        one = match["n"] == "1" or attributive.noun_follows(match)
-        return f"{number(match['n'], british)} inch{'' if one else 'es'}"
-
-    def expand_foot(match: re.Match[str]) -> Replacement:
-        if not attributive.is_attributive(match) or re.search(r"(?<!\w)'", match.string[: match.start()]):
-            return None  # it closes a quotation
-        return f"{number(match['n'], british)} foot"
-
-    def expand_magnitude(match: re.Match[str]) -> Replacement:
-        n, scale = match["n"], match["scale"]
-        if scale in "KB" and "." not in n and (scale == "B" or n in ("2", "4", "5", "8", "10", "12", "16")):
-            return None
-        return f"{number(n, british)}{_MAGNITUDES[scale]}{' plus' if match['plus'] else ''}"
-
-    def expand_unit_alone(match: re.Match[str]) -> Replacement:
-        if match["unit"] is None:
-            return _name(match[0], False, british)
-        return f"{_name(match['unit'], False, british)} per {_spelling(_PER[match['per']], british)}"
-
     if re.search(r"\d", aligned.text):
         aligned = aligned.sub(_RANGE, lambda match: {"to": " to "})
     else:
-        aligned = aligned.sub(_UNIT_ALONE, expand_unit_alone)
-    aligned = aligned.sub(_FRACTION, expand_fraction).sub(_HOURS, expand_hours)
-    aligned = aligned.sub(_AFTER_PER, lambda match: _spelling(_PER[match[0]], british))
-    aligned = aligned.sub(_FEET, expand_feet).sub(_FEET_INCHES, expand_feet)
-    aligned = aligned.sub(_INCH_ABBREVIATION, lambda match: {"unit": " inches"})
-    aligned = aligned.sub(_FEET_SIGN, lambda match: f"{number(match['n'], british)} feet").sub(_FOOT, expand_foot)
-    aligned = aligned.sub(_INCHES, expand_inches)
-    aligned = aligned.sub(_DEGREES, expand_degrees).sub(_PERCENT, expand_percent)
-    aligned = aligned.sub(_MEASURE, expand_measure).sub(_MAGNITUDE, expand_magnitude)
-    aligned = aligned.sub(_UNIT_ALONE, expand_unit_alone)
-    return aligned.sub(_DEGREE_SIGN, lambda match: f" degrees{_SCALES.get(match['scale'], '')}")
+        aligned = aligned.sub(_UNIT_ALONE, partial(_expand_unit_alone, british))
+    for pattern, rule in _RULES:
+        aligned = aligned.sub(pattern, partial(rule, british))
+    return aligned
 
 
-def _name(unit: str, one: bool, british: bool) -> str:
+def _expand_measure(british: bool, match: re.Match[str]) -> Replacement:
+    unit, n = match["unit"], match["n"]
+    if unit in ("m", "g", "s", "h", "l", "V", "W", "L", "K") and "-" in match["gap"]:
+        return None
+    if unit == "s" and match["gap"] == "" and "." not in n and n.endswith("0"):
+        return None  # the 90s
+    before = match.string[max(0, match.start() - 40) : match.start()]
+    if unit == "s" and not match["gap"] and _DECADE_CONTEXT.search(before):
+        return None  # the 5s and 6s
+    adjective = "-" in match["gap"]
+    name = _name(unit, n == "1" or adjective or attributive.is_attributive(match), british)
+    if match["per"]:
+        per, power = match["per"].rstrip("²³"), {"²": " squared", "³": " cubed"}.get(match["per"][-1], "")
+        if per not in _PER:
+            return None
+        name += f" per {_spelling(_PER[per], british)}{power}"
+    stop = "." if match["stop"] and not match.string[match.end() :].strip(" \"')”") else ""
+    amount = ("minus " if match["minus"] else "") + number(n, british)
+    if not match["gap"]:
+        return f"{amount} {name}{stop}"
+    words = {"n": number(n, british), "gap": "-" if adjective else " "}
+    words |= {"minus": "minus "} if match["minus"] else {}
+    if match["per"]:
+        words |= {"unit": name.partition(" per ")[0], "slash": " per ", "per": name.partition(" per ")[2]}
+    else:
+        words["unit"] = name
+    return words | ({"stop": stop} if match["stop"] else {})
+
+
+def _expand_percent(british: bool, match: re.Match[str]) -> Replacement:
+    return f"{'minus ' if match['minus'] else ''}{number(match['n'], british)} {_name(match['unit'], True, british)}"
+
+
+def _expand_degrees(british: bool, match: re.Match[str]) -> Replacement:
+    singular = match["n"] == "1" or _ANGLE.match(match.string, match.end())
+    minus, ending = "minus " if match["minus"] else "", "" if singular else "s"
+    return f"{minus}{number(match['n'], british)} degree{ending}{_SCALES.get(match['scale'], '')}"
+
+
+def _expand_feet(british: bool, match: re.Match[str]) -> Replacement:
+    return f"{number(match['ft'], british)} foot {number(match['in'].replace('½', '.5'), british)}"
+
+
+def _expand_fraction(british: bool, match: re.Match[str]) -> Replacement:
+    return {"unit": ("" if match["gap"] else " ") + _name(match["unit"], not match["whole"], british)}
+
+
+def _expand_hours(british: bool, match: re.Match[str]) -> Replacement:
+    h, m = match["h"], match["m"]
+    return f"{number(h, british)} hour{'' if h == '1' else 's'} {number(m.lstrip('0') or '0')} minutes"
+
+
+def _expand_inches(british: bool, match: re.Match[str]) -> Replacement:
+    if match.string.count('"', 0, match.start()) % 2 or "“" in match.string:
+        return None  # it closes a quotation
+    singular = match["n"] == "1" or attributive.noun_follows(match)
+    return f"{number(match['n'], british)} inch{'' if singular else 'es'}"
+
+
+def _expand_foot(british: bool, match: re.Match[str]) -> Replacement:
+    if not attributive.is_attributive(match) or re.search(r"(?<!\w)'", match.string[: match.start()]):
+        return None  # it closes a quotation
+    return f"{number(match['n'], british)} foot"
+
+
+def _expand_magnitude(british: bool, match: re.Match[str]) -> Replacement:
+    n, scale = match["n"], match["scale"]
+    if scale in "KB" and "." not in n and (scale == "B" or n in ("2", "4", "5", "8", "10", "12", "16")):
+        return None
+    return f"{number(n, british)}{_MAGNITUDES[scale]}{' plus' if match['plus'] else ''}"
+
+
+def _expand_unit_alone(british: bool, match: re.Match[str]) -> Replacement:
+    if match["unit"] is None:
+        return _name(match[0], False, british)
+    return f"{_name(match['unit'], False, british)} per {_spelling(_PER[match['per']], british)}"
+
+
+# In the order in which they apply.
+_RULES: tuple[tuple[re.Pattern[str], Callable[[bool, re.Match[str]], Replacement]], ...] = (
+    (_FRACTION, _expand_fraction),
+    (_HOURS, _expand_hours),
+    (_AFTER_PER, lambda british, match: _spelling(_PER[match[0]], british)),
+    (_FEET, _expand_feet),
+    (_FEET_INCHES, _expand_feet),
+    (_INCH_ABBREVIATION, lambda _, match: {"unit": " inches"}),
+    (_FEET_SIGN, lambda british, match: f"{number(match['n'], british)} feet"),
+    (_FOOT, _expand_foot),
+    (_INCHES, _expand_inches),
+    (_DEGREES, _expand_degrees),
+    (_PERCENT, _expand_percent),
+    (_MEASURE, _expand_measure),
+    (_MAGNITUDE, _expand_magnitude),
+    (_UNIT_ALONE, _expand_unit_alone),
+    (_DEGREE_SIGN, lambda _, match: f" degrees{_SCALES.get(match['scale'], '')}"),
+)
+
+
+def _name(unit: str, singular: bool, british: bool) -> str:
     power = {"²": "square ", "2": "square ", "³": "cubic ", "3": "cubic "}.get(unit[-1:], "")
     if power:
         unit = unit.rstrip("²³^23")
-    name, bar, many = _UNITS[unit].partition("|")
-    many = many if bar else f"{name}s"
-    return power + _spelling(name if one else many, british)
+    name, bar, plural = _UNITS[unit].partition("|")
+    return power + _spelling(name if singular else plural if bar else f"{name}s", british)
 
 
 def _spelling(name: str, british: bool) -> str:
-    return _british(name) if british else name
-
-
-def _british(name: str) -> str:
-    return re.sub(r"\b(|kilo|centi|milli|nano|micro|deci)(met|lit)er(?=s|\b)", r"\1\2re", name)
+    return re.sub(r"\b(|kilo|centi|milli|nano|micro|deci)(met|lit)er(?=s|\b)", r"\1\2re", name) if british else name

@@ -29,7 +29,7 @@ class DecodedRow(NamedTuple):
 
 
 class SpanGenerator:
-    """Stores with each row what its later spans need, so that they continue each other sample by sample."""
+    """Caches with each row what its later spans need, so that they continue each other sample by sample."""
 
     def __init__(self, session: ort.InferenceSession, spectrum: ort.InferenceSession, run: RunSession) -> None:
         self._session = session
@@ -39,7 +39,7 @@ class SpanGenerator:
 
     def generate(self, span: Span, decoded: DecodedRow | None) -> Samples:
         """The samples of the span. The first span of a row comes with the decoded row."""
-        state = span.kept
+        state = span.cache
         if decoded is not None:
             state[split.DECODED], state[split.SOURCE] = decoded.features, source_spectrum(decoded.wave, self._stft)
         if FIRST_SPAN not in state:
@@ -47,8 +47,8 @@ class SpanGenerator:
         if span.end <= FIRST_FRAMES:
             return state[FIRST_SPAN][span.start * SAMPLES_PER_FRAME : span.end * SAMPLES_PER_FRAME]
         start, end = max(span.start - CONTEXT_FRAMES, 0), min(span.end + CONTEXT_FRAMES, span.n_frames)
-        given = {GIVEN + name: state[name] for name in self._statistics}
-        feed = {ESTIMATE: np.array(False), **NO_WEIGHTS, **given}
+        statistics = {GIVEN + name: state[name] for name in self._statistics}
+        feed = {ESTIMATE: np.array(False), **NO_WEIGHTS, **statistics}
         samples, *_ = self._run_generator(span, np.arange(start, end), feed)
         skipped = (span.start - start) * SAMPLES_PER_FRAME
         return samples[skipped : skipped + (span.end - span.start) * SAMPLES_PER_FRAME]
@@ -68,7 +68,7 @@ class SpanGenerator:
         state[FIRST_SPAN] = samples[: FIRST_FRAMES * SAMPLES_PER_FRAME]
 
     def _run_generator(self, span: Span, frames: NDArray[np.int64], feed: dict[str, np.ndarray]) -> list[Samples]:
-        decoded, source = select_frames(span.kept[split.DECODED], span.kept[split.SOURCE], frames)
+        decoded, source = select_frames(span.cache[split.DECODED], span.cache[split.SOURCE], frames)
         inputs = {split.DECODED: decoded, split.SOURCE: source, "style": span.style[None], **feed}
         samples, *statistics = self._run(self._session, None, inputs)
         return [samples.reshape(-1), *statistics]

@@ -1,7 +1,7 @@
-"""Rewrite the ONNX graph of Kokoro's generator so that a span of a row sounds as if the whole row were there.
+"""Rewrite the ONNX graph of Kokoro's generator so that it can generate a span of a row by itself.
 
 Its instance norms use the mean and the variance of each channel over the whole row. In the rewritten graph both are
-inputs; with the input `estimate` they are weighted sums over the frames that are there, and outputs as well.
+inputs; with the input `estimate` they are weighted sums over the present frames, and outputs as well.
 """
 
 from collections.abc import Iterator
@@ -76,7 +76,7 @@ def _affine(node: "NodeProto", gain: str, x: str, mean: str, deviation: str) -> 
 
 
 def _statistic(node: "NodeProto", producer: dict[str, "NodeProto"]) -> "NodeProto":
-    """The mean or the variance of a channel: estimated from the frames that are there, or given."""
+    """The mean or the variance of a channel: estimated from the present frames, or read from an input."""
     from onnx import helper
 
     out = node.output[0]
@@ -97,8 +97,8 @@ def _statistic(node: "NodeProto", producer: dict[str, "NodeProto"]) -> "NodeProt
         nodes = [helper.make_node("MatMul", [node.input[0], weights], [estimate])]
     estimated = helper.make_graph(nodes, f"{out}_estimated", [], [_float(estimate)])
     identity = helper.make_node("Identity", [GIVEN + out], [f"{out}_input"])
-    given = helper.make_graph([identity], f"{out}_given", [], [_float(f"{out}_input")])
-    return helper.make_node("If", [ESTIMATE], [out], name=node.name, then_branch=estimated, else_branch=given)
+    from_input = helper.make_graph([identity], f"{out}_given", [], [_float(f"{out}_input")])
+    return helper.make_node("If", [ESTIMATE], [out], name=node.name, then_branch=estimated, else_branch=from_input)
 
 
 def _float(name: str) -> "ValueInfoProto":

@@ -101,14 +101,14 @@ def _choose_pieces(moments: Floats) -> list[int]:
     target = moments[FIRST_FRAMES : n_frames - TAIL + EDGE].mean(0)
     free = np.ones(len(starts), bool)
     total = np.zeros(moments.shape[1])
-    chosen: list[int] = []
-    while len(chosen) < _n_pieces(n_frames) and free.any():
-        distance = (((total + means) / (len(chosen) + 1) - target) ** 2).sum(1)
+    pieces: list[int] = []
+    while len(pieces) < _n_pieces(n_frames) and free.any():
+        distance = (((total + means) / (len(pieces) + 1) - target) ** 2).sum(1)
         best = int(np.where(free, distance, np.inf).argmin())
         total += means[best]
-        chosen.append(int(starts[best]))
+        pieces.append(int(starts[best]))
         free &= np.abs(starts - starts[best]) >= PIECE
-    return sorted(chosen)
+    return sorted(pieces)
 
 
 def _fit_weights(moments: Floats, target: Floats, weights: Floats) -> Floats:

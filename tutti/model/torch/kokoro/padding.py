@@ -71,7 +71,7 @@ class StageStream:
             torch.cuda.empty_cache()
             raise DeviceFull(f"the device has no memory for {n_values} values at once; send fewer rows") from exc
         except RuntimeError as exc:
-            raise ModelFailed(f"the model broke: {exc}") from exc
+            raise ModelFailed(f"the model failed: {exc}") from exc
 
     def upload(self, *arrays: NDArray[np.generic]) -> list[Tensor]:
         """Copy all arrays to the device in one asynchronous transfer."""

@@ -6,11 +6,13 @@ from typing import TypeVar
 
 import torch
 
-Out = TypeVar("Out")
+Result = TypeVar("Result")
 MAX_PARALLEL_FRAMES = 2048  # padded frames; above, one branch fills the device and parallel ones only need more memory
 
 
-def run_parallel(branches: Sequence[Callable[[], Out]], owner: str, n_frames: int, device: torch.device) -> list[Out]:
+def run_parallel(
+    branches: Sequence[Callable[[], Result]], owner: str, n_frames: int, device: torch.device
+) -> list[Result]:
     """Run each branch on its own stream, which a CUDA graph captures as a branch.
 
     Streams are cached by `owner`: two threads must not use the same one. Every stream first waits for the caller's, so

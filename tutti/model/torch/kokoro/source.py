@@ -12,8 +12,8 @@ from torch import Tensor, nn
 
 from tutti.model.torch.kokoro import masks
 from tutti.model.torch.kokoro.masks import RowMask
+from tutti.speech import SAMPLE_RATE
 
-SAMPLE_RATE = 24_000
 HARMONICS = 9
 SAMPLES_PER_PITCH = 300  # two pitch values a frame
 VOICED_HZ = 10

@@ -140,10 +140,10 @@ def _named_tensors(nodes: "Iterable[onnx.NodeProto]", tensors: State) -> Iterabl
                 yield _module_name(node.name) + ".weight", source, tensors[source]
 
 
-def _lstm_tensors(module: str, position: int, source: str, both: Tensor) -> Iterable[tuple[str, str, Tensor]]:
+def _lstm_tensors(module: str, position: int, source: str, halves: Tensor) -> Iterable[tuple[str, str, Tensor]]:
     """ONNX orders the gates i, o, f, c; PyTorch i, f, c, o. Each tensor holds the forward and the backward half."""
     kinds = {1: ("weight_ih",), 2: ("weight_hh",), 3: ("bias_ih", "bias_hh")}[position]
-    for direction, tensor in zip(("", "_reverse"), both, strict=True):
+    for direction, tensor in zip(("", "_reverse"), halves, strict=True):
         for kind, part in zip(kinds, tensor.chunk(len(kinds)), strict=True):
             i, o, f, c = part.chunk(4)
             yield f"{module}.{kind}_l0{direction}", source, torch.cat([i, f, c, o])
