@@ -14,7 +14,7 @@ from tutti.text.marks import strip_marks
 CaptionFormat = Literal["srt", "vtt", "json"]
 MAX_LINE = 42  # characters
 MIN_CUE_S = 1.0  # shorter cues are shown this long if the next one starts later
-MAX_CUE_S = 7.0
+MAX_CUE_S = 7.0  # a longer cue is cut
 MAX_GAP_S = 1.2  # a longer silence between two words ends the cue
 MIN_STOP_S = 0.03  # with less silence behind a full stop, it belongs to an abbreviation
 CLAUSE_BONUS = 15  # characters by which lines may differ in length if the first then ends with a clause

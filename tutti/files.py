@@ -11,7 +11,7 @@ from typing import BinaryIO
 from tutti.errors import InvalidInput, StorageFull, TuttiError
 
 PARTIAL = ".partial"  # suffix of an unfinished file; a killed process leaves one behind
-FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # errors that freeing some space solves
 
 
 @contextmanager

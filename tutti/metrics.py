@@ -5,6 +5,7 @@ Labels have fixed sets of values (stage, class, reason, outcome, checkpoint): ne
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
+# Upper bounds of the histograms' buckets.
 ROWS = (1, 2, 4, 8, 16, 32, 64, 128)
 PADDED = (64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768, 65536)
 RATIOS = (0.01, 0.05, 0.1, 0.2, 0.3, 0.5, 0.75)

@@ -7,9 +7,9 @@ from typing import Literal, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-SAMPLE_RATE = 24_000
+SAMPLE_RATE = 24_000  # samples per second
 SAMPLES_PER_FRAME = 600  # one frame is 25 ms
-MAX_PHONEMES = 510
+MAX_PHONEMES = 510  # in one row
 STYLE_SIZE = 256  # the first half steers timbre, the second half prosody
 
 Samples = NDArray[np.float32]

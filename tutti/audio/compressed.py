@@ -16,7 +16,7 @@ from tutti.audio.pcm import to_int16
 from tutti.speech import Samples
 
 OPUS_RATE = 48_000  # granule positions of Ogg Opus count at this rate for any input
-OPUS_BIT_RATE = 48_000
+OPUS_BIT_RATE = 48_000  # bits per second
 # Of ten, for mp3 and opus; higher is slower. 5 halves the processor time at the same distance from the original.
 COMPRESSION_LEVEL = "5"
 ADTS_RATES = (96_000, 88_200, 64_000, 48_000, 44_100, 32_000, 24_000, 22_050, 16_000, 12_000, 11_025, 8_000)

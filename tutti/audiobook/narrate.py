@@ -30,7 +30,7 @@ from tutti.voices import parse_blend
 
 MAX_ATTEMPTS = 5  # of one passage, if the engine fails and not the text
 RETRY_WAIT_S = 1.0  # before the second attempt; doubles with each further one
-MAX_WAIT_S = 30.0
+MAX_WAIT_S = 30.0  # longest wait between two attempts
 log = logging.getLogger(__name__)
 
 

@@ -9,7 +9,7 @@ from typing import BinaryIO, Protocol, cast
 
 from tutti.errors import InvalidInput
 
-PIECE_BYTES = 1 << 16
+PIECE_BYTES = 1 << 16  # largest read
 
 
 class _PartialReader(Protocol):

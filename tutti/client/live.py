@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from httpx2.websockets import AsyncWebSocketSession
 
 PATH = "/v1/audio/speech/stream"
-MAX_MESSAGE_BYTES = 4 << 20
+MAX_MESSAGE_BYTES = 4 << 20  # of one WebSocket message
 
 
 class AsyncLive:

@@ -14,7 +14,7 @@ from tutti.text.marks import strip_marks
 
 # Corrections of Kokoro's durations, measured against forced alignments (benchmarks/words.py): a phoneme is heard one
 # frame early; a word begins in the space before it; the last phoneme before a pause contains the pause.
-LAG_FRAMES = 1
+LAG_FRAMES = 1  # by which phonemes are heard early
 ONSET_FRAMES = 2  # last frames of a pause or punctuation that belong to the next word; of a space, all
 LAST_PHONEME = 2  # median durations for which the last phoneme before a pause is heard; the rest is silence
 BREATH = 4  # median durations beyond which a phoneme at the end of a word contains a pause, also without punctuation

@@ -109,7 +109,7 @@ class Plan:
     frames: Shapes
 
 
-ROWS = (1, 2, 4, 8, 16, 32, 64)
+ROWS = (1, 2, 4, 8, 16, 32, 64)  # rows of a shape; more kinds pad less, but each is one more CUDA graph
 FEW_ROWS = (1, 4, 16, 64)
 # Costs as fitted on one H200 by benchmarks/gpu.py: a group of frames takes about as long as 4,000 padded frames, since
 # our kernels skip padding. A processor computes padding like everything else.

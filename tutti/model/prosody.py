@@ -10,7 +10,7 @@ from tutti.speech import Frames, Prosody
 
 VOICED_HZ = 10.0  # Kokoro's own threshold: below, its source is silent
 STEADY_HZ = 50.0  # no voice speaks below; the curve only passes through on its way to silence
-HIGHEST_HZ = 1000.0
+HIGHEST_HZ = 1000.0  # a changed pitch is clipped here
 # Kokoro's energy curve is logarithmic. Raising all of it makes speech louder, brighter and breathier, by 0.28 to 0.41
 # dB a unit over +-8 units (two voices); beyond that it distorts.
 ENERGY_PER_DB = 2.7

@@ -21,9 +21,9 @@ from tutti.percentile import percentile
 from tutti.speech import SAMPLE_RATE, SAMPLES_PER_FRAME
 
 Json = dict[str, Any]
-UPDATES_PER_S = 10
+UPDATES_PER_S = 10  # ticks to each subscriber, at most
 WINDOW_S = 10.0  # of the statistics in `lately`
-BATCHES_KEPT = 100
+BATCHES_KEPT = 100  # latest batches that a new subscriber gets
 MAX_ROWS_PER_TICK = 64  # rows of batches in one tick; more would take the page long to draw, and not be seen
 IDLE_TICK_S = 1.0  # between two ticks while nothing changes
 COUNTED = {"underruns": "underrun", "rejected": "rejected", "failed": "failed", "cancelled": "cancelled"}

@@ -6,7 +6,7 @@ from dataclasses import replace
 from tutti.speech import MAX_PHONEMES
 from tutti.text.chunk import Chunk, InlineStyle, PhonemeWord, Pronunciation
 
-PARAGRAPH_PAUSE_S = 0.35
+PARAGRAPH_PAUSE_S = 0.35  # silence between paragraphs
 TINY_SYMBOLS = 25  # about 2 s of audio: a first chunk below this would be over before the next is ready
 FIRST_SYMBOLS = 100  # upper limit of the first chunk; less starts sooner, more needs fewer chunks
 ENOUGH_SYMBOLS = 100  # a later chunk that has reached this takes no further sentence

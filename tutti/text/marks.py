@@ -12,8 +12,8 @@ from tutti.text.aligned_text import PLACEHOLDER, AlignedText
 from tutti.text.chunk import InlineStyle
 from tutti.text.language import LANGUAGES, find_language
 
-MAX_PAUSE_S = 60.0
-MIN_RATE, MAX_RATE = 0.25, 4.0
+MAX_PAUSE_S = 60.0  # of one pause mark
+MIN_RATE, MAX_RATE = 0.25, 4.0  # times the speed of the request
 MAX_PITCH = 12.0  # semitones
 DEFAULT_STYLE = InlineStyle()  # what the request asks for, unchanged
 

@@ -11,7 +11,7 @@ from tutti.errors import InvalidInput, TuttiError
 from tutti.text.aligned_text import AlignedText, Span
 from tutti.text.marks import MAX_PAUSE_S, MAX_PITCH, MAX_RATE, MIN_RATE
 
-MAX_DEPTH = 32
+MAX_DEPTH = 32  # nested elements
 MAX_DOCUMENT = 100_000  # characters; a document is parsed as a whole, unlike plain text
 RATES = {"x-slow": 0.5, "slow": 0.75, "medium": 1.0, "default": 1.0, "fast": 1.25, "x-fast": 1.5}
 PITCHES = {"x-low": -6.0, "low": -3.0, "medium": 0.0, "default": 0.0, "high": 3.0, "x-high": 6.0}

@@ -15,9 +15,9 @@ from tutti.text.marks import decompose_ipa
 
 log = logging.getLogger(__name__)
 
-MAX_WORDS = 20_000
-MAX_PATTERNS = 100
-MAX_PHRASES = 400
+MAX_WORDS = 20_000  # entries of any kind
+MAX_PATTERNS = 100  # regular expressions; each is searched in every sentence
+MAX_PHRASES = 400  # entries of several words; each is searched in every sentence
 MAX_LENGTH = 200  # characters of a word, a pattern, or a pronunciation
 FILE_TYPES = ("tsv", "json", "toml")
 

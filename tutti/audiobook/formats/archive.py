@@ -9,7 +9,7 @@ from urllib.parse import unquote, urlsplit
 
 from tutti.errors import InvalidInput
 
-MAX_MEMBERS = 20_000
+MAX_MEMBERS = 20_000  # files in one archive
 MAX_UNPACKED = 200_000_000  # bytes that one book may unpack to, all members together
 _ZIP_ERRORS = (
     zipfile.BadZipFile, zlib.error, struct.error, EOFError, NotImplementedError, RuntimeError, ValueError,

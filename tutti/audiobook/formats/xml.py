@@ -5,7 +5,7 @@ from xml.parsers import expat
 
 from tutti.errors import InvalidInput
 
-MAX_ELEMENTS = 500_000
+MAX_ELEMENTS = 500_000  # of one document
 
 
 @dataclass(slots=True)

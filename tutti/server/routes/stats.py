@@ -23,9 +23,9 @@ from tutti.server.responses import sse_event
 from tutti.server.schemas import TrialBody
 from tutti.server.service import Service
 
-MAX_SUBSCRIBERS = 64
+MAX_SUBSCRIBERS = 64  # clients of /v1/stats/stream; further ones get 429
 MAX_TICKS = 30  # buffered for a slow subscriber; then the oldest is dropped
-MAX_TRIAL_S = 120.0
+MAX_TRIAL_S = 120.0  # then the server's own policy is restored
 TRIAL_EVENT_S = 1.0  # between two events of a trial
 HEADERS = {"cache-control": "no-store", "x-accel-buffering": "no"}
 TrialFields = Callable[[], dict[str, Any] | None]  # of the running trial

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, Field, StrictInt, StrictStr
 
-MAX_CHARACTERS = 10_000
+MAX_CHARACTERS = 10_000  # of one request
 
 
 class G2PRequest(BaseModel):
