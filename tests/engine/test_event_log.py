@@ -4,6 +4,7 @@ import asyncio
 from collections import Counter
 from pathlib import Path
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -50,7 +51,15 @@ def test_the_newest_events_are_returned_in_order(length: int, n: int, asked: int
     assert log.since(asked) == events[max(asked, n - length) :]
 
 
-def test_every_batch_starts_once_and_then_ends_once(tmp_path: Path) -> None:
+@pytest.mark.parametrize("n_texts", [1, 6])  # one alone runs both stages in one call
+def test_every_batch_starts_once_and_then_ends_once(tmp_path: Path, n_texts: int) -> None:
+    events, _ = logged(tmp_path, n_texts=n_texts)
+    started = [event.number for event in events if isinstance(event, BatchStarted)]
+    assert sorted(event.number for event in events if isinstance(event, BatchEnded)) == started
+    assert started == list(range(1, len(started) + 1))
+
+
+def test_a_failed_batch_ends_once_too(tmp_path: Path) -> None:
     events, outcomes = logged(tmp_path, FailsOnce)
     started = {event.number: i for i, event in enumerate(events) if isinstance(event, BatchStarted)}
     ended = {event.number: i for i, event in enumerate(events) if isinstance(event, BatchEnded)}

@@ -57,6 +57,8 @@ class Batcher:
         self._clock = clock
         self._ids = count()
         self._rows: dict[Job, Row] = {}  # of the jobs that wait or run
+        # Batches that ended and were not learned from: their seconds, and when they started if that was not recorded.
+        self._finished: list[tuple[Batch, float, float | None]] = []
         self._prefetched: Started | None = None  # the batch that the worker runs next
         self._wake = asyncio.Event()
         self._loop: asyncio.Task[None] | None = None
@@ -166,6 +168,7 @@ class Batcher:
         if self._prefetched:
             self._prefetched[1].cancel()
             self._prefetched = None
+        self._finished.clear()
         rows, self._rows = self._rows, {}
         for row in rows.values():
             self._fail(row, error)
@@ -185,11 +188,15 @@ class Batcher:
 
     async def _turn(self) -> None:
         """Run one batch, or wait until there may be one."""
-        started = self._prefetched or self._start(self.scheduler.next_batch(self._clock()))
-        self._prefetched = None
+        started = self._next()
+        if started is None and self._finished:
+            await asyncio.sleep(0)  # let the callers use their samples first; one may bring the next row
+            started = self._next()
+        started_s = self._clock()
+        self._learn()  # while the worker runs the next batch
         self._stats.queue(self.scheduler.waiting(), self.scheduler.backlog_s(self._clock()))
         if started is not None:
-            await self._finish(*started)
+            await self._finish(*started, started_s)
             return
         now = self._clock()
         wake_at = self.scheduler.wake_at(now)
@@ -197,6 +204,20 @@ class Batcher:
         with suppress(TimeoutError):
             async with asyncio.timeout(None if wake_at is None else max(0.0, wake_at - now)):
                 await self._wake.wait()
+
+    def _next(self) -> Started | None:
+        """Send the next batch to the worker, unless it has it already; none if no job may run."""
+        started, self._prefetched = self._prefetched, None
+        return started or self._start(self.scheduler.next_batch(self._clock()))
+
+    def _learn(self) -> None:
+        """Update the costs and the statistics with the batches that ended."""
+        for batch, took_s, started_s in self._finished:
+            if started_s is not None:
+                self._stats.started(self.name, batch, started_s)
+            self.scheduler.finished(batch, took_s, self._clock())
+            self._stats.finished(self.name, batch, took_s, self.scheduler.cost_error(batch.key))
+        self._finished.clear()
 
     def _reset(self) -> None:
         """Start again with an empty scheduler after a bug: the state of the old one cannot be trusted."""
@@ -219,9 +240,8 @@ class Batcher:
             return batch, self.worker.both_stages(checkpoint, utterances, timeout_s)
         return batch, self.worker.acoustic(checkpoint, utterances, timeout_s)
 
-    async def _finish(self, batch: Batch, result: asyncio.Future[Any]) -> None:
+    async def _finish(self, batch: Batch, result: asyncio.Future[Any], started_s: float) -> None:
         """Wait for a batch and apply its result."""
-        started_s = self._clock()
         for job in batch.jobs:
             self._rows[job].queue_s += started_s - job.arrived_s
         self._stats.started(self.name, batch, started_s)
@@ -241,9 +261,9 @@ class Batcher:
             self._stats.failed(self.name, "failed")
             self._bisect(batch, value)
         elif isinstance(value, BothStages):
-            await self._both_stages_done(batch, value, started_s)
+            self._both_stages_done(batch, value, started_s)
         else:
-            await self._stage_done(batch, value, self._clock() - started_s)
+            self._stage_done(batch, value, self._clock() - started_s)
         self._stats.worker(self.name, self.worker.status)
 
     def _prefetch(self) -> None:
@@ -253,7 +273,7 @@ class Batcher:
         except Exception:  # noqa: BLE001 - as in `_run`
             self._reset()
 
-    async def _stage_done(self, batch: Batch, values: Sequence[Any], took_s: float) -> None:
+    def _stage_done(self, batch: Batch, values: Sequence[Any], took_s: float) -> None:
         """Pass the rows of a batch on: from the acoustic stage to the vocoder, from there to their callers."""
         rows = [self._rows.pop(job) for job in batch.jobs]
         if batch.key.stage == "vocoder":
@@ -265,28 +285,19 @@ class Batcher:
                     self.worker.forget([row.id])
                 else:
                     self._add(row, self._vocoder_job(row))
-        await self._learn(batch, took_s)
+        self._finished.append((batch, took_s, None))
 
-    async def _both_stages_done(self, batch: Batch, value: BothStages, started_s: float) -> None:
+    def _both_stages_done(self, batch: Batch, value: BothStages, started_s: float) -> None:
         """Deliver the rows of a call that ran both stages, and account for each stage."""
         rows = [self._rows.pop(job) for job in batch.jobs]
         for row, durations in zip(rows, value.durations, strict=True):
             row.durations, row.acoustic_s = durations, value.acoustic_s
         jobs = [self._vocoder_job(row) for row in rows]
         self._deliver(deque(zip(rows, value.samples, strict=True)), value.vocoder_s, batch.n_rows)
-        await self._learn(batch, value.acoustic_s)
         for job in jobs:
             job.arrived_s = started_s + value.acoustic_s
         vocoder = self.scheduler.fused_batch(jobs, self._clock())
-        self._stats.started(self.name, vocoder, jobs[0].arrived_s)
-        await self._learn(vocoder, value.vocoder_s)
-
-    async def _learn(self, batch: Batch, took_s: float) -> None:
-        """Update costs and statistics; if no row waits, after the callers have got their samples."""
-        if not self._rows:
-            await asyncio.sleep(0)
-        self.scheduler.finished(batch, took_s, self._clock())
-        self._stats.finished(self.name, batch, took_s, self.scheduler.cost_error(batch.key))
+        self._finished += [(batch, value.acoustic_s, None), (vocoder, value.vocoder_s, jobs[0].arrived_s)]
 
     def _deliver(self, audio: deque[tuple[Row, Samples]], took_s: float, n_rows: int) -> None:
         """Answer the callers, the most urgent first, a few in each turn of the event loop."""
