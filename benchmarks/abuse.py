@@ -1,9 +1,9 @@
-"""Bodies that nobody should send: how soon each is refused, and what it costs in memory.
+"""Measure how soon malformed and malicious request bodies are answered, and what they cost.
 
 TUTTI_HOME=... python -m benchmarks.abuse             half a minute; needs the lexicons, not the model
 
 The server of benchmarks.book: real limits, real front end, tones for speech. Milliseconds are the median of five, from
-the last byte sent to the whole answer; processor time is that of the server and of the process that reads.
+the start of the request to the whole response; CPU time is that of the server and its G2P process.
 """
 
 import gzip
@@ -11,70 +11,79 @@ import json
 import statistics
 import time
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import httpx2
 import psutil
+import typer
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.book import held_mb, served
+from benchmarks.book import memory_mb, run_server
+from benchmarks.progress import progress
 
-HERE = Path(__file__).parent
-N = 90_000
+RESULTS = Path(__file__).parent / "results" / "abuse.json"
+N = 90_000  # characters: below the limit of a text
 ROUNDS = 5
 
 
-def said(text: str) -> bytes:
+def body_with(text: str) -> bytes:
     return json.dumps({"input": text, "response_format": "pcm"}).encode()
 
 
 CASES: dict[str, tuple[bytes, dict[str, str]]] = {
-    "10 MB of text": (said("a" * 10_000_000), {}),
-    "a million sentences": (said("a. " * 1_000_000), {}),
-    "NUL": (said("\0" * N), {}),
-    "bidi controls": (said("\u202e" * N), {}),
-    "emoji": (said("😀" * N), {}),
-    "lone surrogates": (said("\ud800" * N), {}),
-    "tags": (said("<p>" * (N // 3)), {}),
-    "marks on one letter": (said("\u0301" * N), {}),
-    "SSML, deep": (said("<speak>" + "<prosody rate='2'>" * (N // 18)), {}),
-    "SSML, entities": (said('<!DOCTYPE a [<!ENTITY b "bbb">]><speak>&b;</speak>'), {}),
-    "SSML, long": (said("<speak>" + "<p>a</p>" * 20_000 + "</speak>"), {}),
+    "10 MB of text": (body_with("a" * 10_000_000), {}),
+    "a million sentences": (body_with("a. " * 1_000_000), {}),
+    "NUL": (body_with("\0" * N), {}),
+    "bidi controls": (body_with("\u202e" * N), {}),
+    "emoji": (body_with("😀" * N), {}),
+    "lone surrogates": (body_with("\ud800" * N), {}),
+    "tags": (body_with("<p>" * (N // 3)), {}),
+    "marks on one letter": (body_with("\u0301" * N), {}),
+    "SSML, deep": (body_with("<speak>" + "<prosody rate='2'>" * (N // 18)), {}),
+    "SSML, entities": (body_with('<!DOCTYPE a [<!ENTITY b "bbb">]><speak>&b;</speak>'), {}),
+    "SSML, long": (body_with("<speak>" + "<p>a</p>" * 20_000 + "</speak>"), {}),
     "deep JSON": (b'{"input": "a", "x": ' + b"[" * 100_000, {}),
     "gzip bomb": (gzip.compress(b" " * 50_000_000), {"content-encoding": "gzip"}),
     "a wrong voice": (json.dumps({"input": "a", "voice": "../../etc/passwd"}).encode(), {}),
 }
 
 
-def spent_s(process: psutil.Process) -> float:
-    """Processor time so far, of the server and of the process that reads: it counts the same on a busy machine."""
+def cpu_s(process: psutil.Process) -> float:
+    """CPU time so far of the server and its G2P process: unlike the time of day, it hardly depends on other load."""
     return sum(sum(each.cpu_times()[:2]) for each in (process, *process.children()))
 
 
-def main() -> None:
-    found: dict[str, Any] = {}
-    with served() as (url, seen), httpx2.Client(timeout=60, headers={"content-type": "application/json"}) as client:
-        client.post(url, content=said("Hello."))
-        for name, (body, headers) in CASES.items():
-            before, cpu_s, took_ms = sum(held_mb(seen)), spent_s(seen), []
+def main(out: Annotated[Path, typer.Option(help="Result file.")] = RESULTS) -> None:
+    """Send every body five times, and write status, time and cost to a file."""
+    results: dict[str, Any] = {}
+    headers = {"content-type": "application/json"}
+    with (
+        run_server() as (url, server),
+        httpx2.Client(timeout=60, headers=headers) as client,
+        progress(len(CASES)) as step,
+    ):
+        client.post(url, content=body_with("Hello."))
+        for name, (body, more_headers) in CASES.items():
+            step(name)
+            before_mb, before_s, took_ms = sum(memory_mb(server)), cpu_s(server), []
             for _ in range(ROUNDS):
                 started_s = time.perf_counter()
-                answer = client.post(url, content=body, headers=headers)
+                response = client.post(url, content=body, headers=more_headers)
                 took_ms.append(1000 * (time.perf_counter() - started_s))
-            found[name] = {
-                "status": answer.status_code,
-                "code": answer.json()["error"]["code"] if answer.is_error else "",
+            results[name] = {
+                "status": response.status_code,
+                "code": response.json()["error"]["code"] if response.is_error else "",
                 "ms": round(statistics.median(took_ms), 1),
-                "cpu_ms": round(1000 * (spent_s(seen) - cpu_s) / ROUNDS, 1),
-                "grown_mb": round(sum(held_mb(seen)) - before, 1),
+                "cpu_ms": round(1000 * (cpu_s(server) - before_s) / ROUNDS, 1),
+                "grown_mb": round(sum(memory_mb(server)) - before_mb, 1),
             }
-    table = Table("body", "status", "code", "ms", "processor ms", "MB more")
-    for name, row in found.items():
+    table = Table("body", "status", "code", "ms", "CPU ms", "MB more")
+    for name, row in results.items():
         table.add_row(name, *(str(value) for value in row.values()))
     Console().print(table)
-    (HERE / "results" / "abuse.json").write_text(json.dumps(found, indent=1) + "\n")
+    out.write_text(json.dumps(results, indent=1) + "\n")
 
 
 if __name__ == "__main__":
-    main()
+    typer.run(main)

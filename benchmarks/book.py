@@ -1,6 +1,6 @@
-"""Memory of the server and its G2P process while POST /v1/audio/speech reads a book of 100,000 words.
+"""Measure the memory of the server and its G2P process while one request reads a book of 100,000 words.
 
-TUTTI_HOME=... python -m benchmarks.book              takes three minutes; needs the lexicons, not the model
+TUTTI_HOME=... python -m benchmarks.book              3 minutes; needs the lexicons, not the model
 
 Runs a real server with default limits and the real text front end, each in its process, and the tone model in place
 of the network. The client reads the stream as fast as it comes.
@@ -25,6 +25,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.progress import progress
 from tests.fakes import silent_voices, tone_engine
 from tutti import settings
 from tutti.client.bench import TEXTS
@@ -34,17 +35,19 @@ from tutti.settings import Settings
 from tutti.text.frontend import G2PPool
 from tutti.text.g2p import G2P
 
-HERE = Path(__file__).parent
-STEPS = 10  # rows of the printed table
+RESULTS = Path(__file__).parent / "results" / "book.json"
+STEP_BYTES = 150e6  # of audio between two readings of the memory
+WORDS_PER_STEP = 11_400  # that make so much audio
+N_SHOWN = 10  # rows of the printed table, about
 
 
 def serve(parent: Connection, folder: Path) -> None:
     """Run the server in this process; send its port, and stop at the next message."""
-    chosen, _ = settings.load({}, os.environ)
+    options, _ = settings.load({}, os.environ)
 
     async def run() -> None:
         engine = tone_engine(silent_voices(folder))
-        engine.frontend = G2PPool(G2P(chosen.home).pronounce)
+        engine.frontend = G2PPool(G2P(options.home).pronounce)
         limits = Settings(port=0, grace_s=0)
         warm = asyncio.Event()
         with bind(limits) as sock:
@@ -91,21 +94,28 @@ def memory_mb(process: psutil.Process) -> tuple[float, float]:
     return process.memory_info().rss / 1e6, max(children, default=0) / 1e6
 
 
-def main(words: Annotated[int, typer.Option(help="Length of the book.")] = 100_000) -> None:
+def main(
+    words: Annotated[int, typer.Option(help="Length of the book.")] = 100_000,
+    out: Annotated[Path, typer.Option(help="Result file.")] = RESULTS,
+) -> None:
+    """Request the book, note the memory after every 150 MB of audio, and write it to a file."""
     rows: list[dict[str, float]] = []
-    with run_server() as (url, process):
+    n_steps = words // WORDS_PER_STEP + 1
+    with run_server() as (url, process), progress(n_steps) as step:
         httpx2.post(url, json={"input": book(200), "response_format": "pcm"}, timeout=60)  # warm-up
         text = book(words)
+        step("reading the book")
         started_s, first_s, n_bytes = time.perf_counter(), 0.0, 0
         before = memory_mb(process)
         with httpx2.stream("POST", url, json={"input": text, "response_format": "pcm"}, timeout=60) as response:
             response.raise_for_status()
-            for piece in response.iter_raw():
+            for part in response.iter_raw():
                 first_s = first_s or time.perf_counter() - started_s
-                n_bytes += len(piece)
-                if n_bytes >= (len(rows) + 1) * 150e6:
+                n_bytes += len(part)
+                if n_bytes >= (len(rows) + 1) * STEP_BYTES:
                     server_mb, g2p_mb = memory_mb(process)
                     rows.append({"sent_mb": n_bytes / 1e6, "server_mb": server_mb, "g2p_mb": g2p_mb})
+                    step(f"{n_bytes / 1e6:.0f} MB received")
         took_s = time.perf_counter() - started_s
         after = memory_mb(process)
     result = {
@@ -116,10 +126,10 @@ def main(words: Annotated[int, typer.Option(help="Length of the book.")] = 100_0
     table = Table(
         "sent MB", "server MB", "G2P MB", title=f"{result['words']:,} words, {result['audio_h']:.1f} h of audio"
     )
-    for row in rows[:: max(1, len(rows) // STEPS)]:
+    for row in rows[:: max(1, len(rows) // N_SHOWN)]:
         table.add_row(*(f"{value:.0f}" for value in row.values()))
     Console().print(table, {name: value for name, value in result.items() if name != "while"})
-    (HERE / "results" / "book.json").write_text(json.dumps(result, indent=1) + "\n")
+    out.write_text(json.dumps(result, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
-"""What the client costs and what it reaches: first byte against a bare socket, requests a second, connections kept.
+"""Measure the client: first byte against a bare socket, requests per second, reuse of connections.
 
-python -m benchmarks.client                           a tone server in a process of its own
-python -m benchmarks.client http://127.0.0.1:8880     a server that runs, with its model
+python -m benchmarks.client                           1 minute, without model files: a server of tones is started
+python -m benchmarks.client http://127.0.0.1:8880     a running server with its model
 
-Each round asks by all three ways in turn, so that the machine's noise falls on all of them alike.
+Each round makes the same request in three ways, so that noise of the machine falls on all of them.
 """
 
 import argparse
@@ -17,7 +17,7 @@ import socket
 import statistics
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -25,38 +25,41 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from benchmarks.live import tone_engine
+from benchmarks.progress import progress
 from tutti.client import AsyncClient, Audio, Client
 from tutti.settings import Settings
 
-HERE = Path(__file__).parent
+RESULTS = Path(__file__).parent / "results"
 NUMBERS = itertools.count(1)
 OPTIONS = {"memory_cache_bytes": 0, "prewarm": False, "voice": "af_heart"}
 
 
-def text() -> str:
-    """Never the same twice, so that no cache answers."""
+def new_text() -> str:
+    """A text that no cache has seen."""
     return f"Yes, number {next(NUMBERS)}."
 
 
-class Bare:
-    """As little as HTTP allows: one kept socket, no parsing beyond the end of the answer."""
+class BareSocket:
+    """The least that HTTP needs: one open socket, and no parsing but for the end of the response."""
 
     def __init__(self, url: str) -> None:
-        place = urlsplit(url)
-        self._sock = socket.create_connection((place.hostname or "", place.port or 80))
+        address = urlsplit(url)
+        self._sock = socket.create_connection((address.hostname or "", address.port or 80))
         self._sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
     def first_s(self) -> float:
-        """Seconds until the first byte of sound; the rest is read to its end."""
-        body = json.dumps({"model": "kokoro", "input": text(), "voice": "af_heart", "response_format": "pcm"}).encode()
-        told = f"Host: x\r\nContent-Type: application/json\r\nContent-Length: {len(body)}"
+        """Seconds to the first byte of audio; the rest is read to its end."""
+        body = json.dumps(
+            {"model": "kokoro", "input": new_text(), "voice": "af_heart", "response_format": "pcm"}
+        ).encode()
+        fields = f"Host: x\r\nContent-Type: application/json\r\nContent-Length: {len(body)}"
         started_s = time.perf_counter()
-        self._sock.sendall(f"POST /v1/audio/speech HTTP/1.1\r\n{told}\r\n\r\n".encode() + body)
-        got = b""
-        while b"\r\n\r\n" not in got or got.endswith(b"\r\n\r\n"):
-            got += self._sock.recv(1 << 16)
+        self._sock.sendall(f"POST /v1/audio/speech HTTP/1.1\r\n{fields}\r\n\r\n".encode() + body)
+        received = b""
+        while b"\r\n\r\n" not in received or received.endswith(b"\r\n\r\n"):
+            received += self._sock.recv(1 << 16)
         first_s = time.perf_counter() - started_s
-        head, _, body = got.partition(b"\r\n\r\n")
+        head, _, body = received.partition(b"\r\n\r\n")
         length = re.search(rb"(?i)content-length: (\d+)", head)
         while len(body) < int(length[1]) if length else not body.endswith(b"0\r\n\r\n"):
             body += self._sock.recv(1 << 16)
@@ -66,54 +69,58 @@ class Bare:
         self._sock.close()
 
 
-def waited(client: Client) -> float:
+def first_s(client: Client) -> float:
+    """Seconds to the first audio of the client."""
     started_s = time.perf_counter()
-    with client.stream(text(), words=False) as stream:
+    with client.stream(new_text(), words=False) as stream:
         next(stream)
-        first_s = time.perf_counter() - started_s
+        took_s = time.perf_counter() - started_s
         for _ in stream:
             pass
-    return first_s
+    return took_s
 
 
-async def awaited(client: AsyncClient) -> float:
+async def first_s_async(client: AsyncClient) -> float:
+    """Seconds to the first audio of the asynchronous client."""
     started_s = time.perf_counter()
-    async with client.stream(text(), words=False) as stream:
+    async with client.stream(new_text(), words=False) as stream:
         await anext(stream)
-        first_s = time.perf_counter() - started_s
+        took_s = time.perf_counter() - started_s
         async for _ in stream:
             pass
-    return first_s
+    return took_s
 
 
-def firsts(url: str, rounds: int) -> dict[str, list[float]]:
-    """Seconds to the first byte by each way, the first round of each left out."""
-    bare, took = Bare(url), dict[str, list[float]]()
+def first_bytes(url: str, rounds: int, step: Callable[[str], None]) -> dict[str, list[float]]:
+    """Seconds to the first byte in each way, without the first round of each."""
+    bare, took_s = BareSocket(url), dict[str, list[float]]()
     with Client(url, **OPTIONS) as client, asyncio.Runner() as runner:  # type: ignore[arg-type]
-        other = AsyncClient(url, **OPTIONS)  # type: ignore[arg-type]
+        async_client = AsyncClient(url, **OPTIONS)  # type: ignore[arg-type]
         ways = {
             "bare socket": bare.first_s,
-            "AsyncClient": lambda: runner.run(awaited(other)),
-            "Client": lambda: waited(client),
+            "AsyncClient": lambda: runner.run(first_s_async(async_client)),
+            "Client": lambda: first_s(client),
         }
-        for _ in range(rounds + 1):
-            for name, way in ways.items():
-                took.setdefault(name, []).append(way())
-        runner.run(other.aclose())
+        for number in range(rounds + 1):
+            step(f"first byte, round {number}")
+            for name, request in ways.items():
+                took_s.setdefault(name, []).append(request())
+        runner.run(async_client.aclose())
     bare.close()
-    return {name: seconds[1:] for name, seconds in took.items()}
+    return {name: seconds[1:] for name, seconds in took_s.items()}
 
 
-def many(url: str, n: int, at_once: int) -> dict[str, Any]:
-    """Texts in one go, after a first one: how many a second, how long each took, how many connections were made."""
+def throughput(url: str, n: int, at_once: int) -> dict[str, Any]:
+    """Requests per second of many texts, time of each, and reuse of connections after a warm-up."""
     with Client(url, pool_size=at_once, **OPTIONS) as client:  # type: ignore[arg-type]
-        client.speak_many([text() for _ in range(at_once)], max_concurrency=at_once)
+        client.speak_many([new_text() for _ in range(at_once)], max_concurrency=at_once)
         client.reset_stats()
         started_s = time.perf_counter()
-        heard = client.speak_many([text() for _ in range(n)], max_concurrency=at_once)
+        results = client.speak_many([new_text() for _ in range(n)], max_concurrency=at_once)
         took_s = time.perf_counter() - started_s
         stats = client.stats()
-    assert all(isinstance(audio, Audio) for audio in heard), [one for one in heard if not isinstance(one, Audio)][:1]
+    failed = [result for result in results if not isinstance(result, Audio)]
+    assert not failed, failed[0]
     return {
         "texts": n,
         "at_once": at_once,
@@ -127,19 +134,19 @@ def many(url: str, n: int, at_once: int) -> dict[str, Any]:
 
 
 @contextmanager
-def tones() -> Iterator[str]:
-    """A server of tones, engine and batcher and all, in another process."""
-    here, there = multiprocessing.Pipe()
-    process = multiprocessing.get_context("spawn").Process(target=_serve_tones, args=(there,), daemon=True)
+def tone_server() -> Iterator[str]:
+    """Run a server of tones with engine and batcher in another process; yield its URL."""
+    ours, theirs = multiprocessing.Pipe()
+    process = multiprocessing.get_context("spawn").Process(target=_serve_tones, args=(theirs,), daemon=True)
     process.start()
     try:
-        yield here.recv()
+        yield ours.recv()
     finally:
         process.terminate()
         process.join()
 
 
-def _serve_tones(told: Connection) -> None:
+def _serve_tones(parent: Connection) -> None:
     from prometheus_client import CollectorRegistry
 
     from tutti.server.app import create_app
@@ -148,38 +155,40 @@ def _serve_tones(told: Connection) -> None:
     settings = Settings(port=0, grace_s=0)
     with tempfile.TemporaryDirectory() as folder, bind(settings) as sock:
         engine = tone_engine(Path(folder), settings)
-        application = create_app(engine, settings, CollectorRegistry(), on_warm=lambda _: told.send(url_of(sock)))
+        application = create_app(engine, settings, CollectorRegistry(), on_warm=lambda _: parent.send(url_of(sock)))
         asyncio.run(
             Server(uvicorn_config(application, settings), application.state.service.lifecycle, 0).serve(sockets=[sock])
         )
 
 
+def measure(url: str, args: argparse.Namespace) -> dict[str, Any]:
+    with progress(args.rounds + 2) as step:
+        took_s = first_bytes(url, args.rounds, step)
+        step(f"{args.texts} texts")
+        many = throughput(url, args.texts, args.at_once)
+    medians = {name: 1000 * statistics.median(seconds) for name, seconds in took_s.items()}
+    over_ms = [1000 * (ours - bare) for ours, bare in zip(took_s["Client"], took_s["bare socket"], strict=True)]
+    print("first byte, median of", args.rounds, "ms:", {name: round(ms, 2) for name, ms in medians.items()})
+    print(f"the client over the bare socket, median of pairs: {statistics.median(over_ms):.2f} ms")
+    print(many)
+    return {"first_byte_ms": medians, "over_ms": statistics.median(over_ms), "many": many}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("url", nargs="?", help="of a server that runs; else one of tones is started")
-    parser.add_argument("--rounds", type=int, default=200)
-    parser.add_argument("--texts", type=int, default=400)
-    parser.add_argument("--at-once", type=int, default=8)
-    parser.add_argument("--out", type=Path, default=HERE / "results")
+    parser.add_argument("url", nargs="?", help="of a running server; default: one of tones is started")
+    parser.add_argument("--rounds", type=int, default=200, help="of the first byte")
+    parser.add_argument("--texts", type=int, default=400, help="for the requests per second")
+    parser.add_argument("--at-once", type=int, default=8, help="requests")
+    parser.add_argument("--out", type=Path, default=RESULTS)
     args = parser.parse_args()
     if args.url:
-        found = measured(args.url, args)
+        report = measure(args.url, args)
     else:
-        with tones() as url:
-            found = measured(url, args)
+        with tone_server() as url:
+            report = measure(url, args)
     name = f"client-{'model' if args.url else 'tone'}-{platform.machine()}.json"
-    (args.out / name).write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
-
-
-def measured(url: str, args: argparse.Namespace) -> dict[str, Any]:
-    took = firsts(url, args.rounds)
-    medians = {name: 1000 * statistics.median(seconds) for name, seconds in took.items()}
-    over = [1000 * (mine - bare) for mine, bare in zip(took["Client"], took["bare socket"], strict=True)]
-    print("first byte, median of", args.rounds, "ms:", {name: round(ms, 2) for name, ms in medians.items()})
-    print(f"the client over the bare socket, median of pairs: {statistics.median(over):.2f} ms")
-    crowd = many(url, args.texts, args.at_once)
-    print(crowd)
-    return {"first_byte_ms": medians, "over_ms": statistics.median(over), "many": crowd}
+    (args.out / name).write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

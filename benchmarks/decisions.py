@@ -19,9 +19,9 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.progress import track
 from rich.table import Table
 
+from benchmarks.progress import progress
 from tutti.batching.job import STAGES, Batch, Job, Key, Priority
 from tutti.batching.policies import Bypass, Deadline, Fifo, Policy, Window
 from tutti.batching.scheduler import Limits, Scheduler
@@ -150,13 +150,16 @@ def main(
 ) -> None:
     """Print the time of a decision under each policy, and write it to a file."""
     results: dict[str, dict[str, float]] = {}
-    cases = [(device, policy) for device in DEVICES for policy in policies.split(",")]
-    for device, policy in track(cases, "deciding", transient=True):
-        repeated = [measure(DEVICES[device].scheduler(policy, jobs), jobs, decisions) for _ in range(rounds)]
-        results[f"{device}, {policy}"] = summary(repeated)
-    for device in DEVICES:
-        repeated = [measure_admission(DEVICES[device].scheduler("deadline", jobs), jobs, 100) for _ in range(rounds)]
-        results[f"{device}, admission"] = summary(repeated)
+    cases = [(name, policy) for name in DEVICES for policy in policies.split(",")]
+    with progress(len(cases) + len(DEVICES)) as step:
+        for name, policy in cases:
+            step(f"{name}, {policy}")
+            repeated = [measure(DEVICES[name].scheduler(policy, jobs), jobs, decisions) for _ in range(rounds)]
+            results[f"{name}, {policy}"] = summary(repeated)
+        for name, device in DEVICES.items():
+            step(f"{name}, admission")
+            repeated = [measure_admission(device.scheduler("deadline", jobs), jobs, 100) for _ in range(rounds)]
+            results[f"{name}, admission"] = summary(repeated)
     table = Table("costs, policy", *next(iter(results.values())), title=f"one decision among {jobs} jobs, ms")
     for name, values in results.items():
         table.add_row(name, *(f"{value:.2f}" for value in values.values()))

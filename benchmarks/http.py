@@ -1,9 +1,9 @@
-"""What HTTP and encoding cost: first byte, processor time, and how late the event loop runs under many streams.
+"""Measure what HTTP and encoding cost: first byte, CPU time, and delay of the event loop under many streams.
 
-python -m benchmarks.http                       about a minute, no weights
+python -m benchmarks.http                       1 minute, without model files
 
-The server is the real one, in a thread of this process, around an engine that has its speech ready made: everything
-measured is its own. The clients are in another process, so that the processor time of this one is the server's.
+The real server runs in a thread of this process, around an engine whose speech is ready, so that all the time measured
+is the server's. The clients are in another process, so that the CPU time of this one is the server's.
 """
 
 import asyncio
@@ -25,22 +25,24 @@ from prometheus_client import CollectorRegistry
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.progress import progress
 from tutti.audio import FORMATS
 from tutti.server.app import create_app
 from tutti.server.run import Server, bind, uvicorn_config
 from tutti.settings import Settings
 from tutti.speech import SAMPLE_RATE, Samples, Speech, SpeechParams
 
-HERE = Path(__file__).parent
-CHUNK_S = 4.0
+RESULTS = Path(__file__).parent / "results"
+CHUNK_S = 4.0  # of audio
 SHORT, LONG = "one chunk", "eight chunks of four seconds each"
 N_CHUNKS = {SHORT: 1, LONG: 8}
-TICK_S = 0.005
-STREAMS = 64
+TICK_S = 0.005  # between two timers of the event loop whose delay is measured
+STREAMS = 64  # at once
+FORMATS_AT_ONCE = ("pcm", "mp3", "opus")
 
 
-class Canned:
-    """An engine that costs nothing: every text is the same hum, one chunk or eight."""
+class InstantEngine:
+    """An engine without cost: every chunk of a text is the same stored audio."""
 
     ready = True
     checkpoints = ("kokoro",)
@@ -48,7 +50,7 @@ class Canned:
     passages_at_once = 2
 
     def __init__(self) -> None:
-        self._hum = hum(CHUNK_S)
+        self._samples = voice_like(CHUNK_S)
 
     async def start(self) -> None: ...
 
@@ -58,7 +60,7 @@ class Canned:
         step = len(text) // N_CHUNKS[text]
         for n in range(N_CHUNKS[text]):
             await asyncio.sleep(0)
-            yield Speech(self._hum, (), (n * step, (n + 1) * step))
+            yield Speech(self._samples, (), (n * step, (n + 1) * step))
 
     def workers(self) -> dict[str, Any]:
         return {}
@@ -67,42 +69,43 @@ class Canned:
         return {}
 
 
-def hum(seconds: float) -> Samples:
-    """Something a codec has to work for: a voice's fundamental, its harmonics, some breath."""
+def voice_like(seconds: float) -> Samples:
+    """Audio that is no easier for a codec than a voice: a fundamental, its harmonics, some noise."""
     t = np.arange(round(seconds * SAMPLE_RATE)) / SAMPLE_RATE
     voice = sum(np.sin(2 * np.pi * 140 * k * t + np.sin(5 * t)) / k for k in range(1, 20))
-    breath = np.random.default_rng(0).standard_normal(len(t))
-    return (0.15 * voice * (1 + np.sin(8 * t)) / 2 + 0.005 * breath).astype(np.float32)
+    noise = np.random.default_rng(0).standard_normal(len(t))
+    return (0.15 * voice * (1 + np.sin(8 * t)) / 2 + 0.005 * noise).astype(np.float32)
 
 
-class Served:
-    """A server in a thread, and how late its event loop has been."""
+class RunningServer:
+    """A server in a thread, and the delays of its event loop."""
 
     def __init__(self, port: int, loop: asyncio.AbstractEventLoop) -> None:
         self.port = port
         self.loop = loop
-        self.late_s: list[float] = []
+        self.delays_s: list[float] = []
 
-    async def watch(self) -> None:
+    async def measure_delays(self) -> None:
         while True:
             due_s = self.loop.time() + TICK_S
             await asyncio.sleep(TICK_S)
-            self.late_s.append(self.loop.time() - due_s)
+            self.delays_s.append(self.loop.time() - due_s)
 
 
 @contextmanager
-def served() -> Iterator[Served]:
+def run_server() -> Iterator[RunningServer]:
+    """Run a server in a thread until the end of the block."""
     settings = Settings(port=0, grace_s=0)
     warm = threading.Event()
     with bind(settings) as sock:
-        application = create_app(Canned(), settings, CollectorRegistry(), on_warm=lambda _: warm.set())  # type: ignore[arg-type]
+        application = create_app(InstantEngine(), settings, CollectorRegistry(), on_warm=lambda _: warm.set())  # type: ignore[arg-type]
         server = Server(uvicorn_config(application, settings), application.state.service.lifecycle, 0)
         loop = asyncio.new_event_loop()
         thread = threading.Thread(target=loop.run_until_complete, args=(server.serve(sockets=[sock]),))
         thread.start()
         warm.wait()
         try:
-            yield Served(sock.getsockname()[1], loop)
+            yield RunningServer(sock.getsockname()[1], loop)
         finally:
             server.should_exit = True
             thread.join()
@@ -112,8 +115,8 @@ def served() -> Iterator[Served]:
 # -- clients, in a process of their own ------------------------------------------------------------------------------
 
 
-def ask(connection: http.client.HTTPConnection, text: str, format: str) -> tuple[float, int]:
-    """Seconds to the first byte of sound, and how many bytes came."""
+def request(connection: http.client.HTTPConnection, text: str, format: str) -> float:
+    """Seconds to the first byte of audio; the rest is read to its end."""
     body = json.dumps({"input": text, "response_format": format})
     started_s = time.perf_counter()
     connection.request("POST", "/v1/audio/speech", body, {"Content-Type": "application/json"})
@@ -122,90 +125,105 @@ def ask(connection: http.client.HTTPConnection, text: str, format: str) -> tuple
     first_s = time.perf_counter() - started_s
     if response.status != 200:
         raise RuntimeError(f"{response.status}: {first[:200]!r}")
-    return first_s, len(first) + len(response.read())
+    response.read()
+    return first_s
 
 
-def ask_in_turn(port: int, text: str, format: str, rounds: int) -> list[float]:
+def request_in_turn(port: int, text: str, format: str, rounds: int) -> list[float]:
+    """Seconds to the first byte of each request on one connection."""
     connection = http.client.HTTPConnection("127.0.0.1", port)
-    firsts = [ask(connection, text, format)[0] for _ in range(rounds)]
+    firsts = [request(connection, text, format) for _ in range(rounds)]
     connection.close()
     return firsts
 
 
-def ask_at_once(port: int, text: str, format: str, streams: int) -> int:
-    """All at once, read as fast as they come; how many bytes that were."""
+def request_at_once(port: int, text: str, format: str, streams: int) -> None:
+    """Open all streams at once, and read them as fast as they come."""
 
-    async def one() -> int:
+    async def stream() -> None:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         body = json.dumps({"input": text, "response_format": format})
-        told = ("Host: x", "Content-Type: application/json", "Connection: close", f"Content-Length: {len(body)}")
-        writer.write("\r\n".join(("POST /v1/audio/speech HTTP/1.1", *told, "", body)).encode())
+        head = ("Host: x", "Content-Type: application/json", "Connection: close", f"Content-Length: {len(body)}")
+        writer.write("\r\n".join(("POST /v1/audio/speech HTTP/1.1", *head, "", body)).encode())
         status = await reader.readline()
-        n_bytes = 0
-        while piece := await reader.read(1 << 16):
-            n_bytes += len(piece)
-        writer.close()
         if b" 200 " not in status:
-            raise RuntimeError(f"{status!r} {piece!r}")
-        return n_bytes
+            raise RuntimeError(f"{status!r} {await reader.read()!r}")
+        while await reader.read(1 << 16):
+            pass
+        writer.close()
 
-    async def all_of_them() -> int:
-        return sum(await asyncio.gather(*(one() for _ in range(streams))))
+    async def all_streams() -> None:
+        await asyncio.gather(*(stream() for _ in range(streams)))
 
-    return asyncio.run(all_of_them())
+    asyncio.run(all_streams())
 
 
 # -- measurements ----------------------------------------------------------------------------------------------------
 
 
-def first_byte(server: Served, pool: Any, rounds: int) -> dict[str, float]:
-    """A lone request on a kept connection: all that lies between a client and an engine that answers at once."""
-    firsts_ms = 1000 * np.array(pool.apply(ask_in_turn, (server.port, LONG, "pcm", 20 * rounds))[1:])
+def first_byte(server: RunningServer, pool: Any, rounds: int) -> dict[str, float]:
+    """Time to first byte of a lone request on an open connection, with an engine that answers at once."""
+    firsts_ms = 1000 * np.array(pool.apply(request_in_turn, (server.port, LONG, "pcm", 20 * rounds))[1:])
     return {"p50_ms": float(np.percentile(firsts_ms, 50)), "p95_ms": float(np.percentile(firsts_ms, 95))}
 
 
-def cpu(server: Served, pool: Any, format: str, rounds: int) -> dict[str, float]:
-    """Processor time of the server for a second of sound, in streams one after the other."""
+def cpu(server: RunningServer, pool: Any, format: str, rounds: int) -> dict[str, float]:
+    """CPU time of the server for a second of audio, in streams one after the other."""
     costs = []
     for _ in range(rounds):
         before = time.process_time()
-        pool.apply(ask_in_turn, (server.port, LONG, format, 4))
+        pool.apply(request_in_turn, (server.port, LONG, format, 4))
         costs.append(time.process_time() - before)
     ms = 1000 * statistics.median(costs) / (4 * N_CHUNKS[LONG] * CHUNK_S)
     return {"cpu_ms_per_audio_s": ms, "audio_s_per_core_s": 1000 / ms}
 
 
-def lag(server: Served, pool: Any, format: str) -> dict[str, float]:
-    """How late a timer of the event loop comes while many streams are sent at once, as fast as they can be."""
-    watching = asyncio.run_coroutine_threadsafe(server.watch(), server.loop)
+def loop_delay(server: RunningServer, pool: Any, format: str) -> dict[str, float]:
+    """How late the timers of the event loop are while many streams are sent at once, as fast as possible."""
+    measuring = asyncio.run_coroutine_threadsafe(server.measure_delays(), server.loop)
     started_s = time.perf_counter()
-    pool.apply(ask_at_once, (server.port, LONG, format, STREAMS))
+    pool.apply(request_at_once, (server.port, LONG, format, STREAMS))
     took_s = time.perf_counter() - started_s
-    watching.cancel()
-    late_ms = 1000 * np.array(server.late_s)
-    server.late_s.clear()
+    measuring.cancel()
+    delays_ms = 1000 * np.array(server.delays_s)
+    server.delays_s.clear()
     return {
-        "lag_p50_ms": float(np.percentile(late_ms, 50)),
-        "lag_p99_ms": float(np.percentile(late_ms, 99)),
-        "lag_max_ms": float(late_ms.max()),
+        "lag_p50_ms": float(np.percentile(delays_ms, 50)),
+        "lag_p99_ms": float(np.percentile(delays_ms, 99)),
+        "lag_max_ms": float(delays_ms.max()),
         "audio_s_per_s": STREAMS * N_CHUNKS[LONG] * CHUNK_S / took_s,
     }
 
 
-def main(rounds: Annotated[int, typer.Option(help="of each measurement")] = 3) -> None:
-    with served() as server, multiprocessing.get_context("spawn").Pool(1) as pool:
-        pool.apply(ask_in_turn, (server.port, LONG, "pcm", 3))  # warm on both sides
-        found: dict[str, Any] = {
-            "first byte": {"pcm": first_byte(server, pool, rounds)},
-            "one stream after the other": {format: cpu(server, pool, format, rounds) for format in FORMATS},
-            f"{STREAMS} streams at once": {format: lag(server, pool, format) for format in ("pcm", "mp3", "opus")},
-        }
-    for title, rows in found.items():
+def main(
+    rounds: Annotated[int, typer.Option(help="Repetitions of each measurement.")] = 3,
+    out: Annotated[Path, typer.Option(help="Folder of the result file.")] = RESULTS,
+) -> None:
+    """Print all measurements, and write them to a file."""
+    in_turn: dict[str, dict[str, float]] = {}
+    at_once: dict[str, dict[str, float]] = {}
+    n_steps = 1 + len(FORMATS) + len(FORMATS_AT_ONCE)
+    with run_server() as server, multiprocessing.get_context("spawn").Pool(1) as pool, progress(n_steps) as step:
+        step("first byte")
+        pool.apply(request_in_turn, (server.port, LONG, "pcm", 3))  # warm-up of both sides
+        first = first_byte(server, pool, rounds)
+        for format in FORMATS:
+            step(f"one {format} stream after the other")
+            in_turn[format] = cpu(server, pool, format, rounds)
+        for format in FORMATS_AT_ONCE:
+            step(f"{STREAMS} {format} streams at once")
+            at_once[format] = loop_delay(server, pool, format)
+    report = {
+        "first byte": {"pcm": first},
+        "one stream after the other": in_turn,
+        f"{STREAMS} streams at once": at_once,
+    }
+    for title, rows in report.items():
         table = Table("format", *next(iter(rows.values())), title=title)
         for name, values in rows.items():
             table.add_row(name, *(f"{value:.2f}" for value in values.values()))
         Console().print(table)
-    (HERE / "results" / f"http-{platform.machine()}.json").write_text(json.dumps(found, indent=1) + "\n")
+    (out / f"http-{platform.machine()}.json").write_text(json.dumps(report, indent=1) + "\n")
 
 
 if __name__ == "__main__":

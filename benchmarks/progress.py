@@ -22,12 +22,13 @@ def progress(n_steps: int) -> Iterator[Callable[[str], None]]:
     from rich.console import Console
     from rich.progress import Progress
 
-    with Progress(console=Console(stderr=True), transient=True) as bar:
+    # Without the thread that redraws the bar: it would take part in the measurement.
+    with Progress(console=Console(stderr=True), transient=True, auto_refresh=False) as bar:
         task = bar.add_task("starting", total=n_steps)
 
         def move_bar(name: str) -> None:
             nonlocal n_started
-            bar.update(task, description=name, completed=n_started)
+            bar.update(task, description=name, completed=n_started, refresh=True)
             n_started += 1
 
         yield move_bar
