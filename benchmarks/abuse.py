@@ -1,6 +1,6 @@
 """Measure how soon malformed and malicious request bodies are answered, and what they cost.
 
-TUTTI_HOME=... python -m benchmarks.abuse             half a minute; needs the lexicons, not the model
+python -m benchmarks.abuse             half a minute; needs the lexicons, not the model
 
 The server of benchmarks.book: real limits, real front end, tones for speech. Milliseconds are the median of five, from
 the start of the request to the whole response; CPU time is that of the server and its G2P process.

@@ -1,6 +1,6 @@
 """Measure the memory of the server and its G2P process while one request reads a book of 100,000 words.
 
-TUTTI_HOME=... python -m benchmarks.book              3 minutes; needs the lexicons, not the model
+python -m benchmarks.book              3 minutes; needs the lexicons, not the model
 
 Runs a real server with default limits and the real text front end, each in its process, and the tone model in place
 of the network. The client reads the stream as fast as it comes.

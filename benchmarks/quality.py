@@ -1,6 +1,6 @@
 """Quality of the text front end: tutti against upstream, spoken by the same graph, judged by the same recogniser.
 
-    python -m benchmarks.quality                     word and phoneme error rate, by category
+    python -m benchmarks.quality                     half an hour on two cores: word and phoneme error rate by category
     python -m benchmarks.quality --phonemes-only     the front ends alone, in seconds
     python -m benchmarks.quality --precision int8 --full
 

@@ -1,7 +1,7 @@
 """Run the real scheduler on a virtual clock: capacity of each policy, overload and fairness of `deadline`.
 
 python -m benchmarks.simulate                   5 minutes; writes benchmarks/results/policies-simulated.json
-python -m benchmarks.simulate --seconds 20     2 minutes, less exact
+python -m benchmarks.simulate --seconds 20     3 minutes, less exact
 
 A stream is good if its first audio comes within the target and its player never runs dry; a rejected one is not good.
 Capacity: the highest rate of new streams (Poisson) of which at least 99 % are good, without admission control.

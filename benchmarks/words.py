@@ -1,6 +1,6 @@
 """Accuracy of the engine's word times, against three methods that only have the audio.
 
-    python -m benchmarks.words                       44 texts, six voices
+    python -m benchmarks.words                       10 minutes on two cores: 44 texts, six voices
     python -m benchmarks.words --speed 0.7
 
 aligner   a forced alignment of our phonemes (PocketSphinx, steps of 10 ms)
