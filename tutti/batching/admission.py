@@ -1,12 +1,15 @@
 """Accept or refuse a new stream: an EDF feasibility test over predicted costs."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from math import ceil, inf
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tutti.batching.job import Job
 from tutti.errors import QueueFull
+
+Column = NDArray[np.float64]
 
 # Share of the time until each deadline that accepted work may fill. Larger accepts more streams, but leaves less time
 # for their next chunks.
@@ -24,25 +27,24 @@ class AdmissionControl:
         self._max_waiting = max_waiting
         self._max_lateness = max_lateness
         self._is_over_share = is_over_share
+        self.needed_s = 0.0  # device seconds still to come for all jobs
         self._waiting: dict[Job, tuple[float, float]] = {}  # device seconds of this stage, of the later ones
         self._running: dict[Job, float] = {}  # of the later stages, while this one runs
 
-    @property
-    def needed_s(self) -> float:
-        """Device seconds still to come for all jobs."""
-        return sum(map(sum, self._waiting.values())) + sum(self._running.values())
-
     def job_queued(self, job: Job, stage_s: float, later_s: float) -> None:
         self._waiting[job] = stage_s, later_s
+        self.needed_s += stage_s + later_s
 
     def job_started(self, job: Job) -> None:
-        _, later_s = self._waiting.pop(job)
+        stage_s, later_s = self._waiting.pop(job)
+        self.needed_s -= stage_s
         if later_s:
             self._running[job] = later_s
 
     def job_ended(self, job: Job) -> None:
-        self._waiting.pop(job, None)
-        self._running.pop(job, None)
+        self.needed_s -= sum(self._waiting.pop(job, ())) + self._running.pop(job, 0.0)
+        if not self._waiting and not self._running:
+            self.needed_s = 0.0  # no rounding error remains
 
     def admit(self, job: Job, cost_s: float, start_s: float, now: float) -> None:
         """Raise QueueFull if the first job of a new stream would be late or make another late, or the queue is full.
@@ -51,9 +53,9 @@ class AdmissionControl:
         """
         n_waiting = len(self._waiting) + len(self._running)
         n_bulk = sum(map(_is_bulk, self._waiting)) if _is_bulk(job) else 0
-        late_s = self._late_s(job, cost_s, start_s, now)
         if n_waiting >= self._max_waiting or n_bulk >= BULK_SHARE * self._max_waiting:
-            raise _full(f"{n_waiting} jobs are waiting; try again later", max(self.needed_s, late_s))
+            raise _full(f"{n_waiting} jobs are waiting; try again later", self.needed_s)
+        late_s = self._late_s(job, cost_s, start_s, now)
         if late_s > 0.0:
             raise _full("the audio could not be ready in time; try again later", late_s)
 
@@ -64,28 +66,32 @@ class AdmissionControl:
             return start_s + cost_s + self.needed_s - latest_s
         if latest_s == inf:
             return -inf
-        demand, over = self._demand(now), self._is_over_share(job.caller, now)
-        overs, due_s, seconds, streams = map(np.array, zip(*demand, strict=True)) if demand else [np.zeros(0)] * 4
+        over = self._is_over_share(job.caller, now)
+        overs, due_s, seconds, n_streams = self._demand(now)
         behind = (overs > over) | ((overs == over) & (due_s > job.deadline_s))
         own_s = cost_s + MARGIN * np.sum(seconds, where=~behind)
         late_s = own_s - OWN_UTILISATION * (latest_s - start_s)
-        utilisation = max(UTILISATION, 1 / max(1, len(np.unique(streams))))
+        utilisation = max(UTILISATION, 1 / max(1, n_streams))
         others_s = own_s + MARGIN * np.cumsum(seconds * behind) - utilisation * (due_s - start_s)
         # A job that is late anyway does not count, nor does one over its share against a caller within its own.
         return float(np.max(others_s, initial=late_s, where=behind & (due_s >= start_s) & (overs <= over)))
 
-    def _demand(self, now: float) -> list[tuple[bool, float, float, int]]:
-        """All jobs but bulk in the order in which they run: over its share, due, device seconds, stream."""
-        over = {caller: self._is_over_share(caller, now) for caller in {job.caller for job in self._jobs()}}
-        waiting = [(job, job.due_s, stage_s + later_s) for job, (stage_s, later_s) in self._waiting.items()]
-        running = [(job, job.deadline_s, later_s) for job, later_s in self._running.items()]
-        return sorted(
-            (over[job.caller], due_s, s, job.stream) for job, due_s, s in waiting + running if not _is_bulk(job)
-        )
+    def _demand(self, now: float) -> tuple[Column, Column, Column, int]:
+        """All jobs but bulk in the order in which they run: over their share, due, device seconds; and their streams.
 
-    def _jobs(self) -> Iterator[Job]:
-        yield from self._waiting
-        yield from self._running
+        Written for speed: a stream is refused in a fraction of a millisecond while hundreds of jobs wait.
+        """
+        jobs = [job for job in self._waiting if job.priority != "bulk"]
+        due, seconds = [job.deadline_s - job.later_s for job in jobs], [sum(self._waiting[job]) for job in jobs]
+        running = [job for job in self._running if job.priority != "bulk"]
+        jobs += running
+        due += [job.deadline_s for job in running]
+        seconds += [self._running[job] for job in running]
+        over = {caller: float(self._is_over_share(caller, now)) for caller in {job.caller for job in jobs}}
+        overs = np.array([over[job.caller] for job in jobs]) if any(over.values()) else np.zeros(len(jobs))
+        due_s = np.array(due)
+        order = np.lexsort((due_s, overs))
+        return overs[order], due_s[order], np.array(seconds)[order], len({job.stream for job in jobs})
 
 
 def _is_bulk(job: Job) -> bool:
