@@ -13,9 +13,9 @@ from pathlib import Path
 
 import psutil
 import pytest
-from tests.text.scripted_g2p import ScriptedG2P
 
 from tests.live_text import alive
+from tests.text.scripted_g2p import ScriptedG2P
 from tutti import text as front
 from tutti.errors import G2PUnavailable, InvalidInput, TuttiError
 from tutti.text.chunk import Chunk
