@@ -1,69 +1,140 @@
-"""The layers of docs/architecture.md hold: a file imports only what lies below it, heavy libraries at home."""
+"""The layers of docs/architecture.md: a module imports only what lies below it, and a heavy library in one place."""
 
 import ast
+from collections.abc import Iterator
+from functools import cache
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
 
-PACKAGE = Path(__file__).parent.parent / "tutti"
-LAYERS = {
-    **dict.fromkeys(("errors", "files", "child_process", "percentile", "settings", "speech", "metrics"), 0),
-    **dict.fromkeys(("text", "audio", "model", "voices", "weights"), 1),
-    **dict.fromkeys(("batching", "captions", "verify"), 2),
-    **dict.fromkeys(("worker",), 3),
-    **dict.fromkeys(("engine",), 4),
-    **dict.fromkeys(("audiobook",), 5),
-    **dict.fromkeys(("server", "client"), 6),
-    **dict.fromkeys(("cli", "__main__"), 7),
-}
+ROOT = Path(__file__).parent.parent
+# From the bottom to the top. A part may import the parts of lower rows, and in the first row its neighbours, too.
+LAYERS = (
+    ("errors", "files", "child_process", "percentile", "settings", "speech", "metrics"),
+    ("text", "audio", "model", "voices", "weights"),
+    ("batching", "captions", "verify"),
+    ("worker",),
+    ("engine",),
+    ("audiobook",),
+    ("server", "client"),
+    ("cli", "__main__"),
+)
+# Module or package: the only places that import it.
 ONLY_IN = {
-    "torch": ("model",),
-    **dict.fromkeys(("onnx", "onnxruntime"), ("model", "verify")),
-    **dict.fromkeys(("av", "soxr"), ("audio",)),
-    **dict.fromkeys(("espeakng_loader", "jieba", "pypinyin", "fugashi", "jaconv"), ("text",)),
-    **dict.fromkeys(("huggingface_hub",), ("weights",)),
-    **dict.fromkeys(("fastapi", "starlette"), ("server",)),
+    "torch": ("tutti.model",),
+    "triton": ("tutti.model.torch",),
+    **dict.fromkeys(("onnx", "onnxruntime"), ("tutti.model", "tutti.verify")),
+    **dict.fromkeys(("av", "soxr"), ("tutti.audio",)),
+    **dict.fromkeys(("espeakng_loader", "jieba", "pypinyin", "fugashi", "jaconv"), ("tutti.text",)),
+    "huggingface_hub": ("tutti.weights",),
+    **dict.fromkeys(("fastapi", "starlette"), ("tutti.server",)),
+    "tutti.batching": ("tutti.batching", "tutti.engine"),
+    "tutti.server.routes": ("tutti.server.routes", "tutti.server.app", "tutti.cli.main"),  # `tutti g2p`: one route
 }
-FILES = sorted(PACKAGE.rglob("*.py"))
+# Module or package: what it must not import.
+NEVER_IN = {
+    # The scheduler is pure: it is handed the time, it starts nothing, and it knows jobs, not speech.
+    "tutti.batching": (
+        *("asyncio", "concurrent", "multiprocessing", "random", "socket", "subprocess", "threading", "time"),
+        *("tutti.engine", "tutti.model", "tutti.text", "tutti.worker"),
+    ),
+    "tutti.server.middleware": ("tutti.server.routes",),
+}
+CLIENT_NEEDS = ("tutti.client", "tutti.errors", "tutti.files", "tutti.percentile")
+# Imported inside of functions only, since a server without a GPU does not install them.
+LAZY = ("torch", "triton", "tutti.model.torch")
 
 
-def imports(path: Path) -> set[str]:
-    found: set[str] = set()
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            found |= (
-                {f"{node.module}.{alias.name}" for alias in node.names} if node.module == "tutti" else {node.module}
-            )
-    return found
+def module_name(path: Path) -> str:
+    return ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
 
 
-def part(path: Path) -> str:
-    return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+MODULES = {module_name(path): path for path in sorted((ROOT / "tutti").rglob("*.py"))}
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(PACKAGE)))
-def test_a_file_imports_only_what_lies_below_it(path: Path) -> None:
-    here = part(path)
-    if here == "__init__":
-        return  # the front door names the engine lazily
-    for name in imports(path):
-        top, _, rest = name.partition(".")
-        there = rest.split(".")[0]
-        if top == "tutti" and there in LAYERS and there != here:
-            assert LAYERS[there] < max(LAYERS[here], 1) or here == "__main__", (
-                f"{here}, layer {LAYERS[here]}, imports {name}, {LAYERS[there]}"
-            )
-        if top in ONLY_IN:
-            assert here in ONLY_IN[top], f"{top} belongs in {ONLY_IN[top]}/, not in {here}"
+def is_in(module: str, *packages: str) -> bool:
+    return any(module == package or module.startswith(f"{package}.") for package in packages)
 
 
-@pytest.mark.parametrize("path", sorted((PACKAGE / "client").glob("*.py")), ids=lambda path: path.stem)
-def test_the_client_stands_aside(path: Path) -> None:
-    ours = {name for name in imports(path) if name.split(".")[0] == "tutti"}
-    assert all(name.split(".")[1] in ("client", "errors", "files", "percentile") for name in ours), ours
+def imported(node: ast.AST) -> Iterator[str]:
+    """The modules that a statement imports."""
+    if isinstance(node, ast.Import):
+        yield from (alias.name for alias in node.names)
+    elif isinstance(node, ast.ImportFrom):
+        assert node.module, "imports are absolute"
+        for alias in node.names:
+            name = f"{node.module}.{alias.name}"
+            yield name if name in MODULES else node.module
+
+
+def at_start(node: ast.AST) -> Iterator[ast.AST]:
+    """The statements that run when a module is imported: none in functions, none for type checkers alone."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            continue
+        if isinstance(child, ast.If) and "TYPE_CHECKING" in ast.unparse(child.test):
+            continue
+        yield child
+        yield from at_start(child)
+
+
+@cache
+def imports(module: str, *, lazy: bool = True) -> set[str]:
+    tree = ast.parse(MODULES[module].read_text(encoding="utf-8"))
+    return {name for node in (ast.walk(tree) if lazy else at_start(tree)) for name in imported(node)}
+
+
+def layer(module: str) -> int:
+    part = module.split(".")[1]
+    return next(n for n, parts in enumerate(LAYERS) if part in parts)
 
 
 def test_every_part_has_its_layer() -> None:
-    assert {part(path) for path in FILES} <= {*LAYERS, "__init__"}
+    parts = {module.split(".")[1] for module in MODULES if module != "tutti"}
+    assert parts == {part for parts in LAYERS for part in parts}
+
+
+@pytest.mark.parametrize("part", [part for parts in LAYERS for part in parts])
+def test_a_part_imports_only_what_lies_below_it(part: str) -> None:
+    here = f"tutti.{part}"
+    for module in MODULES:
+        for name in imports(module) if is_in(module, here) else ():
+            if is_in(name, "tutti") and name != "tutti" and not is_in(name, here) and part != "__main__":
+                below = layer(name) < layer(here) or layer(name) == layer(here) == 0
+                assert below, f"{module}, layer {layer(module)}, imports {name}, layer {layer(name)}"
+
+
+@pytest.mark.parametrize("library", ONLY_IN)
+def test_each_is_imported_only_where_it_belongs(library: str) -> None:
+    users = {module for module in MODULES if any(is_in(name, library) for name in imports(module))}
+    assert users, f"{library} is not used any more"
+    assert not {module for module in users if not is_in(module, *ONLY_IN[library])}
+
+
+@pytest.mark.parametrize("package", NEVER_IN)
+def test_a_package_keeps_away_from_what_it_must_not_know(package: str) -> None:
+    modules = [module for module in MODULES if is_in(module, package)]
+    assert modules
+    uses = {(module, name) for module in modules for name in imports(module) if is_in(name, *NEVER_IN[package])}
+    assert not uses
+
+
+def test_the_client_needs_little_of_the_rest() -> None:
+    for module in MODULES:
+        for name in imports(module) if is_in(module, "tutti.client") else ():
+            assert not is_in(name, "tutti") or is_in(name, *CLIENT_NEEDS), f"{module} imports {name}"
+
+
+def test_torch_is_imported_only_when_it_is_needed() -> None:
+    for module in MODULES:
+        if not is_in(module, "tutti.model.torch"):
+            assert not {name for name in imports(module, lazy=False) if is_in(name, *LAZY)}, module
+
+
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    graph = {module: imports(module, lazy=False) & MODULES.keys() for module in MODULES}
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        pytest.fail("a circle of imports: " + " <- ".join(error.args[1]))

@@ -1,4 +1,4 @@
-"""Real speech, heard by a real recogniser: the right words, in every language, at the times that are told."""
+"""Real speech and a real recogniser: the right words, in every language, at their times."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -31,13 +31,13 @@ def errors(said: str, samples: Samples) -> float:
 
 
 @pytest.mark.weights
-def test_what_is_written_is_what_is_heard(engine: Running) -> None:
+def test_the_recogniser_understands_the_text(engine: Running) -> None:
     missed = [errors(spoken, engine.speak(written, voice=voice).samples) for voice, (written, spoken) in SAID.items()]
     assert np.mean(missed) <= 0.06
 
 
 @pytest.mark.weights
-def test_words_are_heard_when_their_times_say(engine: Running) -> None:
+def test_words_are_spoken_at_their_times(engine: Running) -> None:
     text = "The lighthouse keeper counted the steps every morning, although nobody had asked him to do it."
     speech = engine.speak(text, voice="af_heart")
     cut = next(word for word in speech.words if word.word == "although")

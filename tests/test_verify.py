@@ -183,7 +183,7 @@ def test_every_precision_has_gates_with_sensible_limits() -> None:
     assert all(0 < getattr(gates, name) < 10 for gates in GATES.values() for name in Gates.__slots__)
 
 
-def test_a_report_says_the_same_to_people_and_to_programs(tmp_path: Path) -> None:
+def test_the_table_and_the_json_of_a_report_agree(tmp_path: Path) -> None:
     report = Report("a model", 5, [Check("one", 0.5, 0.7, "dB"), Check("two", 3, 0, "differ", "why")], ["A note."])
     report.save(tmp_path / "out.md")
     written = json.loads((tmp_path / "out.json").read_text())

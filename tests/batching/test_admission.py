@@ -42,31 +42,31 @@ def test_an_idle_device_admits_every_stream_however_slow_it_is(cost_s: float, ta
     deadline_s=st.floats(0.01, 5.0),
     later_s=st.floats(0.0, 5.0),
 )
-def test_a_later_deadline_never_turns_yes_into_no_for_itself(
+def test_a_later_deadline_never_turns_acceptance_into_refusal(
     jobs: list[tuple[float, float]], deadline_s: float, later_s: float
 ) -> None:
-    """Of jobs that all are due before it: more time is never worse."""
+    """If all other jobs are due before it."""
     admission = new_admission(*[(new_job(deadline_s=NOW + min(due_s, deadline_s)), s) for due_s, s in jobs])
     assert admits(admission, NOW + deadline_s + later_s) >= admits(admission, NOW + deadline_s)
 
 
-def test_work_that_is_due_before_delays_the_newcomer() -> None:
+def test_work_that_is_due_earlier_delays_a_new_stream() -> None:
     assert admits(new_admission((new_job(deadline_s=NOW + 0.5), 0.2)), NOW + 1.0)
     assert not admits(new_admission((new_job(deadline_s=NOW + 0.5), 0.8)), NOW + 1.0)
 
 
-def test_a_newcomer_must_not_make_an_accepted_stream_late() -> None:
+def test_a_new_stream_must_not_make_an_accepted_one_late() -> None:
     jobs = [(new_job(deadline_s=NOW + 2.0 + 0.01 * n), 0.08) for n in range(10)]
     assert admits(new_admission(*jobs), NOW + 1.0, cost_s=0.05)
     assert not admits(new_admission(*jobs), NOW + 1.0, cost_s=0.7)
 
 
-def test_a_job_that_is_late_anyway_does_not_shut_the_door() -> None:
+def test_a_job_that_is_late_anyway_does_not_block_new_streams() -> None:
     late = (new_job(deadline_s=NOW - 0.1, caller="greedy"), 0.9)
     assert admits(new_admission(late, over_share=("greedy",)), NOW + 0.5, caller="polite")
 
 
-def test_a_caller_over_its_share_does_not_shut_out_one_within_its_own() -> None:
+def test_a_caller_over_its_share_does_not_block_one_within_its_share() -> None:
     jobs = [(new_job(deadline_s=NOW + 0.5, caller="greedy"), 0.3) for _ in range(5)]
     assert admits(new_admission(*jobs, over_share=("greedy",)), NOW + 1.0, caller="polite")
     assert not admits(new_admission(*jobs, over_share=("greedy",)), NOW + 1.0, caller="greedy")
@@ -78,7 +78,7 @@ def test_a_stream_without_a_deadline_is_admitted_whatever_waits() -> None:
 
 
 @given(st.lists(st.tuples(st.floats(0.0, 5.0) | st.just(inf), st.floats(0.001, 0.5), st.floats(0.0, 0.5)), max_size=20))
-def test_what_is_needed_is_the_sum_of_what_is_still_to_come(jobs: list[tuple[float, float, float]]) -> None:
+def test_needed_seconds_are_the_sum_over_jobs_that_have_not_run(jobs: list[tuple[float, float, float]]) -> None:
     admission = new_admission()
     needs = [(Job(VOCODER, next(numbers), "next", 100, NOW + due_s, later_s), s, later_s) for due_s, s, later_s in jobs]
     for job, seconds, later_s in needs:

@@ -1,4 +1,4 @@
-"""What a cost promises: never negative, never falling when rows grow, close after a sweep, steady in a rut."""
+"""Cost models: positive, monotonic in the rows, accurate after a sweep, and robust against outliers."""
 
 import random
 from pathlib import Path
@@ -31,7 +31,7 @@ def test_more_is_never_cheaper_whatever_was_seen(layout: Layout, seen, sizes, da
 
 
 @given(st.sampled_from(LAYOUTS), sizes_st)
-def test_all_that_counts_is_the_row_sizes(layout: Layout, sizes: list[int]) -> None:
+def test_only_the_row_sizes_count(layout: Layout, sizes: list[int]) -> None:
     grown = row_sizes(sizes[:1])
     for size in sizes[1:]:
         grown = grown.with_row(size)
@@ -41,7 +41,7 @@ def test_all_that_counts_is_the_row_sizes(layout: Layout, sizes: list[int]) -> N
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_a_sweep_and_some_traffic_make_it_right(layout: Layout) -> None:
+def test_after_a_sweep_and_some_traffic_predictions_are_accurate(layout: Layout) -> None:
     """Even if the device is nothing like the prior, and its times scatter by a tenth."""
     rng = random.Random(1)
     truth = CostModel(layout, (0.003, 0.0005, 8e-4, 2e-3))
@@ -57,7 +57,7 @@ def test_a_sweep_and_some_traffic_make_it_right(layout: Layout) -> None:
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_hours_of_one_shape_do_not_make_it_forget_the_others(layout: Layout) -> None:
+def test_hours_of_one_batch_size_do_not_spoil_the_predictions_of_others(layout: Layout) -> None:
     rng = random.Random(2)
     truth = CostModel(layout, (0.010, 0.0005, 2e-4, 6e-4))
     cost = CostModel(layout, PRIOR)
@@ -68,7 +68,7 @@ def test_hours_of_one_shape_do_not_make_it_forget_the_others(layout: Layout) -> 
         assert cost.predict(sizes) == pytest.approx(truth.predict(sizes), rel=0.25)
 
 
-def test_a_stall_and_a_stopped_clock_move_it_little() -> None:
+def test_outliers_change_predictions_little() -> None:
     truth = CostModel(Padded(), (0.01, 0.0, 2e-5, 0.0))
     cost = CostModel(Padded(), PRIOR)
     cost.seed(([size] * rows, truth.predict([size] * rows)) for size in (20, 100, 600) for rows in (1, 2, 4, 8))
@@ -81,8 +81,8 @@ def test_a_stall_and_a_stopped_clock_move_it_little() -> None:
 
 @given(st.integers(1, 8), st.floats(1.5, 20.0), st.integers(1, 3))
 @settings(deadline=None, max_examples=30)
-def test_batches_that_went_badly_are_tried_again(lanes: int, slower: float, n_bad: int) -> None:
-    """Who looks dear does not run, and is not seen again: the warm-up must outlive a few bad batches."""
+def test_batches_that_were_slow_are_tried_again(lanes: int, slower: float, n_bad: int) -> None:
+    """A batch that looks expensive is not run and never measured again: outliers must not outweigh the warm-up."""
     truth = CostModel(SideBySide(lanes), (0.01, 0.002, 0.001 + 0.002 / lanes, 0.015))
     cost = CostModel(SideBySide(lanes), truth.coefficients)
     rows = [200] * max(lanes, 2)
@@ -104,7 +104,7 @@ def test_full_lanes_are_never_slower_than_one_row_after_the_other(lanes: int, se
     assert cost.predict([size] * n_rows) <= n_rows * cost.predict([size]) * (1 + 1e-9)
 
 
-def test_it_follows_a_device_that_became_slower() -> None:
+def test_predictions_follow_a_device_that_became_slower() -> None:
     cost = CostModel(Padded(), (0.01, 0.0, 2e-5, 0.0))
     for i in range(150):
         sizes = [50 + 13 * i % 400] * (1 + i % 8)
@@ -116,32 +116,32 @@ def test_side_by_side_a_lone_row_has_all_lanes_and_equal_rows_share_them() -> No
     cost = CostModel(SideBySide(4), (0.0, 0.0, 0.0, 1e-3))
     assert cost.predict([400]) == pytest.approx(0.1)
     assert cost.predict([400] * 4) == pytest.approx(0.4)
-    assert cost.predict([400, 10]) == pytest.approx(0.4), "the company of a short row takes the long one's lanes away"
+    assert cost.predict([400, 10]) == pytest.approx(0.4), "a short row takes lanes from the long one"
 
 
-def test_costs_are_kept_for_the_next_start(tmp_path: Path) -> None:
+def test_saved_costs_are_loaded_again(tmp_path: Path) -> None:
     path = tmp_path / "below" / file_name("NVIDIA H200 / 1", "ab" * 32)
-    kept = {
+    costs = {
         Key("kokoro", "acoustic"): CostModel(Padded(), PRIOR),
         Key("kokoro", "vocoder"): CostModel(SideBySide(2), (1.0, 2.0, 3.0, 4.0)),
     }
-    save(kept, path)
-    assert load(path) == {key: cost.coefficients for key, cost in kept.items()}
-    assert [found.name for found in path.parent.iterdir()] == [path.name]
+    save(costs, path)
+    assert load(path) == {key: cost.coefficients for key, cost in costs.items()}
+    assert [file.name for file in path.parent.iterdir()] == [path.name]
 
 
 @pytest.mark.parametrize(
     "text",
     ["", "{", "[]", "null", '{"costs": 3}', '{"costs": [["a", "vocoder", [1, 2]]]}', '{"costs": [["a", "x", "abcd"]]}'],
 )
-def test_a_broken_file_is_as_good_as_none(tmp_path: Path, text: str) -> None:
+def test_a_broken_file_is_ignored(tmp_path: Path, text: str) -> None:
     path = tmp_path / "costs.json"
     assert load(path) == {}
     path.write_text(text)
     assert load(path) == {}
 
 
-def test_coefficients_that_cannot_be_are_not_taken(tmp_path: Path) -> None:
+def test_impossible_coefficients_are_ignored(tmp_path: Path) -> None:
     path = tmp_path / "costs.json"
     path.write_text(
         '{"version": 2, "costs": [["a", "vocoder", [1, -2, 0, 0]], ["b", "vocoder", [NaN, 0, 0, 0]], '
@@ -150,7 +150,7 @@ def test_coefficients_that_cannot_be_are_not_taken(tmp_path: Path) -> None:
     assert set(load(path)) == {Key("c", "vocoder")}
 
 
-def test_a_file_name_tells_devices_and_weights_apart() -> None:
+def test_file_names_differ_by_device_and_weights() -> None:
     names = {file_name(device, sha) for device in ("A 1", "A-1", "../../etc") for sha in ("x", "y")}
     assert len(names) == 6
     assert not any("/" in name or ".." in name for name in names)

@@ -1,4 +1,4 @@
-"""The scheduler against queueing theory, and against the faults that only traffic shows, on a virtual clock."""
+"""The scheduler against queueing theory and under simulated traffic, on a virtual clock."""
 
 import itertools
 import random
@@ -37,7 +37,7 @@ def p99(waits: list[float]) -> float:
 
 
 def bound(rate: float, a: float, t0: float) -> float:
-    """Upper bound of the mean latency when all who wait are taken (Inoue, arXiv 1912.06322).
+    """Upper bound of the mean latency when a batch takes all waiting jobs (Inoue, arXiv 1912.06322).
 
     Batches of b rows take H = a b + t0; arrivals are Poisson. B' = A + [A = 0], where A ~ Poisson(rate H) came during
     the last batch, so with p = P(A = 0)
@@ -99,7 +99,7 @@ def test_deadline_serves_a_load_that_a_window_cannot(device: Device, rate: float
 
 
 @pytest.mark.parametrize(("device", "rate"), [(GPU, 90.0), (SLOW_GPU, 13.0), (CPU, 1.1)])
-def test_twice_what_the_device_can_do_is_turned_away_and_the_rest_is_served_well(device: Device, rate: float) -> None:
+def test_at_twice_its_capacity_a_device_refuses_some_and_serves_the_rest_well(device: Device, rate: float) -> None:
     streams = poisson(rate, max(300, int(rate * 8)), seed=7)
     simulated(device, deadline(device), streams)
     accepted = [stream for stream in streams if not stream.rejected]
@@ -108,10 +108,8 @@ def test_twice_what_the_device_can_do_is_turned_away_and_the_rest_is_served_well
 
 
 @pytest.mark.parametrize(("device", "rate", "n"), [(GPU, 100.0, 6000), (SLOW_GPU, 20.0, 4000)])
-def test_one_caller_with_most_of_the_traffic_does_not_spoil_it_for_the_others(
-    device: Device, rate: float, n: int
-) -> None:
-    """Nine tenths from one, far too much: the others get in, are served well, and wait about as if they were alone."""
+def test_a_caller_with_most_of_the_traffic_does_not_harm_the_others(device: Device, rate: float, n: int) -> None:
+    """Nine tenths come from one caller: the others are accepted and wait about as long as without it."""
 
     def traffic(greedy: bool) -> list[Stream]:
         streams, rng = poisson(rate, n, seed=3), random.Random(5)
@@ -119,7 +117,7 @@ def test_one_caller_with_most_of_the_traffic_does_not_spoil_it_for_the_others(
             stream.caller = "greedy" if rng.random() < 0.9 else f"other {rng.randrange(9)}"
         return [stream for stream in streams if greedy or stream.caller != "greedy"]
 
-    def waits(streams: list[Stream]) -> list[float]:  # of the others, once the books show who takes how much
+    def waits(streams: list[Stream]) -> list[float]:  # of the others, once the shares of all callers are known
         others = [stream for stream in streams if stream.caller != "greedy" and stream.arrived_s > 20.0]
         assert not any(stream.rejected for stream in others)
         assert good_share(device, others) >= 0.98
@@ -133,14 +131,14 @@ def test_one_caller_with_most_of_the_traffic_does_not_spoil_it_for_the_others(
 
 
 @pytest.mark.parametrize("device", DEVICES, ids=lambda device: device.name)
-def test_a_device_that_is_hardly_used_turns_nobody_away(device: Device) -> None:
+def test_a_device_with_little_load_refuses_no_request(device: Device) -> None:
     streams = poisson(0.05 / (device.per_audio_s * AUDIO_S), 500)
     simulated(device, deadline(device), streams)
     assert good_share(device, streams) >= 0.99
 
 
-def test_short_and_long_texts_mixed_waste_little_and_block_nobody() -> None:
-    """1 s and 30 s: at most a quarter is padding, and who is new waits for a running batch and a cap, no longer."""
+def test_short_and_long_texts_mixed_waste_little_and_delay_none() -> None:
+    """1 s and 30 s: at most a quarter is padding, and a new request waits for a running batch and a cap, no longer."""
     device = replace(GPU, target_s=0.4)
     streams = poisson(12.0, 300, chunks=lambda rng: [rng.choice([1.0, 30.0])])
     simulation = simulated(device, deadline(device), streams, admission=False)
@@ -155,7 +153,7 @@ def test_short_and_long_texts_mixed_waste_little_and_block_nobody() -> None:
     assert max(waits) <= longest_s + 0.4 * device.target_s
 
 
-def test_a_huge_bulk_job_beside_listeners_harms_none_and_goes_on() -> None:
+def test_a_huge_bulk_job_makes_progress_and_harms_no_listener() -> None:
     listeners = poisson(12.0, 600)
     end_s = listeners[-1].arrived_s
     bulk = [Stream(10_000 + i, 0.0, [5.0] * 100_000, priority="bulk", caller="bulk") for i in range(20)]

@@ -39,7 +39,7 @@ def batch_at(scheduler: Scheduler, now: float) -> tuple[str, tuple[Job, ...]] | 
 
 
 @pytest.mark.parametrize("policy", [Deadline(0.08), Fifo()])
-def test_a_lone_row_leaves_at_once(policy: Policy) -> None:
+def test_a_lone_row_runs_at_once(policy: Policy) -> None:
     scheduler = new_scheduler(policy, cap_s=inf, max_rows=5)
     job = add(scheduler, 1.0)
     assert scheduler.wake_at(1.0) is None
@@ -53,7 +53,7 @@ def test_fifo_is_the_order_of_arrival_over_all_keys() -> None:
     assert batch_at(scheduler, 9.0) == ("free", (jobs[1], jobs[3], jobs[4]))
 
 
-def test_deadline_is_the_order_of_need_over_all_keys_and_stages() -> None:
+def test_deadline_is_the_order_of_latest_start_over_all_keys_and_stages() -> None:
     scheduler = new_scheduler(Deadline(0.08), cap_s=inf, max_rows=5)
     later, sooner = add(scheduler, 0.0, deadline_s=5.0), add(scheduler, 0.0, deadline_s=4.0, key=B)
     reads = Job(Key("b", "acoustic"), 99, "first", 10, 5.5, later_s=2.0)
@@ -61,7 +61,7 @@ def test_deadline_is_the_order_of_need_over_all_keys_and_stages() -> None:
     assert [scheduler.next_batch(0.0).jobs for _ in range(3)] == [(reads,), (sooner,), (later,)]
 
 
-def test_deadline_serves_those_in_time_before_those_too_late() -> None:
+def test_deadline_serves_jobs_in_time_before_late_ones() -> None:
     scheduler = new_scheduler(Deadline(0.08), cap_s=inf, max_rows=5)
     late = add(scheduler, 0.0, deadline_s=9.0, key=B)
     in_time = add(scheduler, 0.0, deadline_s=10.0 + 1.5 * scheduler.predict(A, 100))
@@ -69,7 +69,7 @@ def test_deadline_serves_those_in_time_before_those_too_late() -> None:
     assert batch_at(scheduler, 10.0) == ("free", (late,))
 
 
-def test_a_row_that_sounds_already_goes_on_before_chunks_that_are_due_later() -> None:
+def test_a_row_that_is_being_played_continues_before_chunks_with_later_deadlines() -> None:
     scheduler = new_scheduler(Deadline(0.08), cap_s=inf, max_rows=5)
     later = add(scheduler, 0.0, deadline_s=20.0)
     late = Job(B, next(numbers), "next", 100, 10.0, is_continuation=True)
@@ -94,10 +94,10 @@ def test_a_caller_over_its_share_waits_for_callers_in_time() -> None:
 @pytest.mark.parametrize(
     ("due_s", "fixed_s", "most_s"),
     [(100.0, 0.01, 0.08), (0.25, 0.01, 0.04), (0.25, 0.045, 0.094), (100.0, 0.098, 0.2)],  # a row alone adds 0.002
-    ids=["nobody in a hurry", "somebody", "a pass costs much", "more than may be"],
+    ids=["not urgent", "urgent", "expensive pass", "one row above the cap"],
 )
-def test_a_batch_of_rows_in_a_hurry_is_short_but_not_lonely(due_s: float, fixed_s: float, most_s: float) -> None:
-    """They wait for one pass before theirs and need one after it; where one row alone takes long, they share it."""
+def test_a_batch_of_urgent_rows_is_short_but_has_several_rows(due_s: float, fixed_s: float, most_s: float) -> None:
+    """A row waits for one pass and needs another; if a single row takes long already, rows share the pass."""
     limits, cost = Limits(max_rows=64, cap_s=0.08), CostModel(Padded(), (fixed_s, 0.0, 2e-5, 0.0))
     scheduler = Scheduler(limits, lambda key: cost, Deadline(0.08))
     for _ in range(64):
@@ -109,7 +109,7 @@ def test_a_batch_of_rows_in_a_hurry_is_short_but_not_lonely(due_s: float, fixed_
 
 
 def test_all_lanes_are_busy_even_where_one_row_alone_takes_longer_than_the_cap() -> None:
-    """Or a slow processor would never have company: half a second alone, 0.8 for two side by side."""
+    """Otherwise a slow processor would never batch: half a second for one row, 0.8 for two side by side."""
     cost = CostModel(SideBySide(2), (0.0, 0.0, 0.001, 0.008))
     scheduler = Scheduler(Limits(max_rows=4, cap_s=0.2), lambda key: cost, Deadline(0.2))
     late = [add(scheduler, 0.0, deadline_s=0.3) for _ in range(2)]
@@ -118,8 +118,8 @@ def test_all_lanes_are_busy_even_where_one_row_alone_takes_longer_than_the_cap()
     assert batch_at(scheduler, 0.9) == ("cost", tuple(late))
 
 
-def ahead(running: Job, *waiting: Job, can_prefetch: bool = True) -> tuple[Job, ...] | None:
-    """Who is told to run next while one runs."""
+def prefetched(running: Job, *waiting: Job, can_prefetch: bool = True) -> tuple[Job, ...] | None:
+    """The batch that is prefetched while this job runs."""
     limits, cost = Limits(max_rows=3, cap_s=0.08), CostModel(Padded(), (0.01, 0.0, 2e-5, 0.0))
     scheduler = Scheduler(limits, lambda key: cost, Deadline(0.08, can_prefetch=can_prefetch))
     scheduler.add(running, 0.0)
@@ -131,18 +131,18 @@ def ahead(running: Job, *waiting: Job, can_prefetch: bool = True) -> tuple[Job, 
     return batch and batch.jobs
 
 
-def test_a_batch_is_formed_ahead_where_it_will_not_matter_who_else_comes() -> None:
+def test_a_batch_is_prefetched_only_if_no_later_job_could_change_it() -> None:
     sounds, reads = Job(A, 1, "next", 100, 50.0), Job(Key("a", "acoustic"), 1, "next", 100, 50.0, later_s=0.1)
     three = tuple(Job(A, 10 + i, "next", 100, 60.0) for i in range(3))
     sooner = tuple(Job(A, 20 + i, "next", 100, 40.0) for i in range(3))
-    assert ahead(sounds, *three) == three
-    assert ahead(sounds, *three, can_prefetch=False) is None
-    assert ahead(sounds, three[0]) is None  # others may join it until the device is free
-    assert ahead(reads, *three) is None  # the one that is read will be in more of a hurry
-    assert ahead(reads, *sooner) == sooner
+    assert prefetched(sounds, *three) == three
+    assert prefetched(sounds, *three, can_prefetch=False) is None
+    assert prefetched(sounds, three[0]) is None  # others may join it until the device is free
+    assert prefetched(reads, *three) is None  # the vocoder job of the running one will be more urgent
+    assert prefetched(reads, *sooner) == sooner
 
 
-def test_window_waits_for_company_until_the_oldest_waited_long_enough() -> None:
+def test_window_waits_for_more_rows_until_the_oldest_waited_long_enough() -> None:
     scheduler = new_scheduler(WINDOW, cap_s=inf, max_rows=5)
     jobs = (add(scheduler, 0.0), add(scheduler, 0.001))
     assert batch_at(scheduler, 0.049) is None
@@ -159,7 +159,7 @@ def test_window_fires_early_near_capacity() -> None:
     assert batch_at(scheduler, 0.001) == ("early", tuple(jobs))
 
 
-def test_window_lets_a_single_user_go_when_all_is_quiet() -> None:
+def test_window_releases_a_lone_row_after_its_minimum_wait() -> None:
     scheduler = new_scheduler(WINDOW, cap_s=inf, max_rows=5)
     job = add(scheduler, 0.0)
     assert batch_at(scheduler, 0.001) is None
@@ -175,7 +175,7 @@ def test_window_counts_each_key_for_itself() -> None:
     assert {scheduler.next_batch(0.05).n_rows for _ in range(2)} == {2}
 
 
-def test_window_takes_no_more_than_fit() -> None:
+def test_window_takes_no_more_rows_than_fit() -> None:
     scheduler = new_scheduler(WINDOW, cap_s=inf, max_rows=5)
     jobs = [add(scheduler, 0.0) for _ in range(7)]
     assert batch_at(scheduler, 0.0) == ("early", tuple(jobs[:5]))
@@ -192,7 +192,7 @@ def test_bypass_sends_first_chunks_at_once_and_alone() -> None:
     assert batch_at(scheduler, 0.05) == ("window", tuple(rest))
 
 
-def test_bypass_does_not_count_first_chunks_as_company() -> None:
+def test_bypass_does_not_count_first_chunks_towards_a_window() -> None:
     scheduler = new_scheduler(BYPASS, cap_s=inf, max_rows=5)
     for kind in ("next", "first", "next", "first"):
         add(scheduler, 0.0, kind)
@@ -202,7 +202,7 @@ def test_bypass_does_not_count_first_chunks_as_company() -> None:
 
 
 @pytest.mark.parametrize("policy", [Deadline(0.08), Fifo(), WINDOW, BYPASS])
-def test_the_halves_of_a_failed_batch_wait_for_no_window(policy: Policy) -> None:
+def test_the_halves_of_a_failed_batch_run_without_waiting(policy: Policy) -> None:
     scheduler = new_scheduler(replace(policy), cap_s=inf, max_rows=5)
     for _ in range(4):
         add(scheduler, 0.0, "next")

@@ -1,4 +1,4 @@
-"""What the scheduler promises beyond its laws: bisection, memory, shares, the door, and how little it looks at."""
+"""The scheduler: bisection, memory limits, shares, admission, and how few jobs a decision inspects."""
 
 import itertools
 from contextlib import suppress
@@ -37,7 +37,7 @@ def test_bisection_finds_the_bad_row_and_spares_the_rest(n: int, data: st.DataOb
     assert sorted(map(id, good)) == sorted(id(job) for job in jobs if job is not bad)
 
 
-def test_halves_of_a_failed_batch_meet_nobody_before_they_ran() -> None:
+def test_halves_of_a_failed_batch_run_before_other_jobs_join_them() -> None:
     scheduler = new_scheduler(cap_s=inf)
     jobs = [new_job() for _ in range(4)]
     for job in jobs:
@@ -50,14 +50,14 @@ def test_halves_of_a_failed_batch_meet_nobody_before_they_ran() -> None:
     assert {batch.jobs for batch in batches if batch.reason == "retry"} == {failed.jobs[:2], failed.jobs[2:]}
 
 
-def test_one_row_can_neither_be_bisected_nor_made_smaller() -> None:
+def test_a_batch_of_one_row_cannot_be_split() -> None:
     scheduler = new_scheduler()
     scheduler.add(new_job(), 0.0)
     batch = scheduler.next_batch(0.0)
     assert batch is not None
-    for tell in (scheduler.failed, scheduler.device_full):
+    for report in (scheduler.failed, scheduler.device_full):
         with pytest.raises(ValueError, match="batch of one"):
-            tell(batch, 0.0)
+            report(batch, 0.0)
 
 
 def test_a_full_device_gets_half_as_much_and_slowly_more_again() -> None:
@@ -103,20 +103,20 @@ def test_bulk_gets_its_share_of_any_ten_seconds(bulk_size: int, other_size: int,
         assert had >= 0.05 * 10, f"{had:.2f} s from {start} s on"
 
 
-def test_the_late_are_served_though_others_are_in_time() -> None:
+def test_late_jobs_are_served_beside_jobs_that_are_in_time() -> None:
     scheduler = new_scheduler()
     late = [new_job(deadline_s=-1.0) for _ in range(20)]
     for job in late:
         scheduler.add(job, 0.0)
     now = 0.0
-    while any(job.deadline_s < 0 for room in scheduler._queues.values() for job in room):
+    while any(job.deadline_s < 0 for queue in scheduler._queues.values() for job in queue):
         for _ in range(8):
             scheduler.add(new_job(1000, now + 0.5, "first"), now)
         _, now = run(scheduler, now)
         assert now < 60.0, "starved"
 
 
-def test_bulk_rides_along_where_it_costs_nothing() -> None:
+def test_bulk_rows_fill_the_padding_of_a_batch() -> None:
     """Five rows are padded to eight: three places are paid for."""
     scheduler = new_scheduler(layout=Padded(rows=(1, 2, 4, 8, 16)))
     for _ in range(5):
@@ -136,7 +136,7 @@ def test_a_row_joins_only_if_that_is_cheaper_than_running_it_alone() -> None:
     assert run(scheduler, 0.0)[0].jobs == (short,)
 
 
-def test_no_deadline_that_can_be_kept_is_broken_for_company() -> None:
+def test_a_batch_does_not_grow_beyond_the_deadline_of_its_first_row() -> None:
     scheduler = new_scheduler(cap_s=inf)
     tight = new_job(100, deadline_s=0.015)
     for job in [tight, *(new_job(100, deadline_s=5.0) for _ in range(20))]:
@@ -150,7 +150,7 @@ def test_no_deadline_that_can_be_kept_is_broken_for_company() -> None:
 @settings(max_examples=30, deadline=None)
 @given(st.data())
 def test_an_hour_more_or_less_on_the_clock_changes_nothing(data: st.DataObject) -> None:
-    """Only differences of times count, so a clock that starts elsewhere decides alike."""
+    """Only differences of times count."""
     jobs = data.draw(
         st.lists(
             st.tuples(st.integers(1, 500), st.integers(0, 40), st.sampled_from(["first", "next", "bulk"])), max_size=30
@@ -161,19 +161,19 @@ def test_an_hour_more_or_less_on_the_clock_changes_nothing(data: st.DataObject) 
         scheduler, now = new_scheduler(), start
         for size, due, kind in jobs:
             scheduler.add(new_job(size, start + due / 16, kind), now)
-        found = []
+        batches = []
         while (batch := scheduler.next_batch(now)) is not None:
-            found.append(tuple(job.size for job in batch.jobs))
+            batches.append(tuple(job.size for job in batch.jobs))
             now += 0.0625  # exact in binary wherever the clock starts
             scheduler.finished(batch, 0.0625, now)
-        return found
+        return batches
 
     assert decisions(0.0) == decisions(4096.0)
 
 
-def test_a_decision_looks_at_few_jobs_however_many_wait() -> None:
+def test_a_decision_inspects_few_jobs_however_many_wait() -> None:
     """Amortised: a job that fell late is moved once; beyond that, rows of the batch and a fixed number passed over."""
-    looked = {}
+    n_inspected = {}
     for n in (500, 8000):
         scheduler = new_scheduler(max_waiting=10_000)
         for i in range(n):
@@ -183,9 +183,9 @@ def test_a_decision_looks_at_few_jobs_however_many_wait() -> None:
             batch, now = run(scheduler, now)
             most = max(most, scheduler.n_inspected - before - batch.n_rows)
             before = scheduler.n_inspected
-        looked[n] = most
-    assert looked[8000] <= 2 * 24 + 16
-    assert looked[8000] <= looked[500] + 8
+        n_inspected[n] = most
+    assert n_inspected[8000] <= 2 * 24 + 16
+    assert n_inspected[8000] <= n_inspected[500] + 8
 
 
 @pytest.mark.parametrize("which", range(3))
@@ -204,33 +204,33 @@ def test_cancelled_jobs_do_not_pile_up() -> None:
     for _ in range(5000):
         scheduler.add(job := new_job(), 0.0)
         scheduler.cancel(job)
-    (room,) = scheduler._queues.values()
-    assert sum(map(len, room._tiers)) < 200
-    assert not room._behind
+    (queue,) = scheduler._queues.values()
+    assert sum(map(len, queue._tiers)) < 200
+    assert not queue._behind
 
 
-# -- the door ----------------------------------------------------------------------------------------------------
+# -- admission ----------------------------------------------------------------------------------------------------
 
 
-def test_a_burst_is_either_let_in_or_told_when_to_come_back() -> None:
+def test_each_request_of_a_burst_is_accepted_or_gets_a_retry_time() -> None:
     scheduler = new_scheduler(max_waiting=30)
-    accepted, told = 0, []
+    accepted, retry_after_s = 0, []
     for i in range(1000):
         now = i * 1e-4
         job = new_job(100, now + 5.0, "first", str(i))
         try:
             scheduler.admit(job, now)
         except QueueFull as full:
-            told.append(full.retry_after_s)
+            retry_after_s.append(full.retry_after_s)
         else:
             accepted += 1
             scheduler.add(job, now)
         assert sum(scheduler.waiting().values()) <= 30
-    assert (accepted, len(told)) == (30, 970)
-    assert min(told) > 0
+    assert (accepted, len(retry_after_s)) == (30, 970)
+    assert min(retry_after_s) > 0
 
 
-def test_who_cannot_be_in_time_is_refused_and_an_accepted_stream_never_is() -> None:
+def test_a_stream_that_cannot_be_in_time_is_refused_and_an_accepted_one_never_is() -> None:
     scheduler = new_scheduler()
     for _ in range(40):
         scheduler.add(new_job(1000, 0.1, "first"), 0.0)
@@ -242,18 +242,18 @@ def test_who_cannot_be_in_time_is_refused_and_an_accepted_stream_never_is() -> N
     scheduler.add(new_job(1000, 0.1), 0.0)
 
 
-@pytest.mark.parametrize(("others", "let_in"), [(1, True), (4, False)])
-def test_two_streams_share_a_slow_device_but_five_do_not(others: int, let_in: bool) -> None:
-    """The same work is promised for the same time: to one who will ask for more, or to four who all will."""
+@pytest.mark.parametrize(("others", "is_accepted"), [(1, True), (4, False)])
+def test_two_streams_share_a_slow_device_but_five_do_not(others: int, is_accepted: bool) -> None:
+    """The same work in the same time, for one stream or for four: each of them will have more chunks."""
     scheduler = new_scheduler(cap_s=1.6)
     for stream in range(others):
         scheduler.add(Job(VOCODER, stream, "next", 110_000 // others, 3.0), 0.0)
     try:
         scheduler.admit(first_job(scheduler, 0.1, 1.0), 0.0)
     except QueueFull:
-        assert not let_in
+        assert not is_accepted
     else:
-        assert let_in
+        assert is_accepted
 
 
 @pytest.mark.parametrize("costs_s", [*itertools.permutations((0.8, 0.9, 1.0, 1.1))], ids=str)
@@ -278,7 +278,7 @@ def test_without_a_limit_on_lateness_every_stream_is_admitted() -> None:
         scheduler.add(job, 0.0)
 
 
-def test_bulk_is_turned_away_first() -> None:
+def test_bulk_is_refused_first() -> None:
     scheduler = new_scheduler(max_waiting=20)
     for _ in range(10):
         scheduler.add(new_job(priority="bulk"), 0.0)
@@ -287,10 +287,10 @@ def test_bulk_is_turned_away_first() -> None:
     scheduler.admit(new_job(priority="first", deadline_s=5.0), 0.0)
 
 
-def test_a_caller_over_its_share_ranks_behind_and_shuts_nobody_out() -> None:
+def test_a_caller_over_its_share_ranks_last_and_blocks_no_other_caller() -> None:
     scheduler, now = new_scheduler(), 0.0
 
-    def greed(wait_s: float) -> None:
+    def fill_queue(wait_s: float) -> None:
         with suppress(QueueFull):
             while True:
                 scheduler.admit(job := new_job(1000, now + wait_s, "first", "greedy"), now)
@@ -299,17 +299,17 @@ def test_a_caller_over_its_share_ranks_behind_and_shuts_nobody_out() -> None:
     for i in itertools.count():
         if i % 20 == 0:
             scheduler.add(new_job(100, now + 1.0, "first", "polite"), now)
-        greed(1.0)
+        fill_queue(1.0)
         _, now = run(scheduler, now)
         if now > 30.0:
             break
-    greed(0.3)
+    fill_queue(0.3)
     with pytest.raises(QueueFull):
         scheduler.admit(new_job(1000, now + 0.3, "first", "greedy"), now)
     polite = new_job(100, now + 0.3, "first", "polite")
     scheduler.admit(polite, now)
     scheduler.add(polite, now)
-    batches = [run(scheduler, now)[0] for _ in range(2)]  # the other one may have claimed its minimum share
+    batches = [run(scheduler, now)[0] for _ in range(2)]  # one may be the minimum share of the greedy caller
     assert any(polite in batch.jobs for batch in batches)
 
 
@@ -329,7 +329,7 @@ def test_equal_callers_keep_the_order_of_deadlines() -> None:
     assert later not in batch.jobs or batch.jobs.index(sooner) < batch.jobs.index(later)
 
 
-def test_batching_switched_off_is_one_row_at_a_time() -> None:
+def test_without_batching_rows_run_one_at_a_time() -> None:
     scheduler = new_scheduler(Fifo(), max_rows=1)
     for _ in range(3):
         scheduler.add(new_job(), 0.0)

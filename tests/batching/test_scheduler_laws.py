@@ -1,4 +1,4 @@
-"""The laws of the scheduler, whatever happens in whatever order, under every policy, on a virtual clock."""
+"""Invariants of the scheduler under every policy and any order of events, on a virtual clock."""
 
 from math import inf
 from typing import ClassVar
@@ -22,7 +22,7 @@ LIMITS = Limits(max_rows=6, max_padded={"acoustic": 900, "vocoder": 1200}, max_t
 
 class Laws(RuleBasedStateMachine):
     policy: ClassVar[Policy]
-    eager: ClassVar[bool]  # never idle while somebody waits
+    eager: ClassVar[bool]  # never idle while a job waits
     layout: ClassVar[Padded | SideBySide] = Padded()
 
     def __init__(self) -> None:
@@ -33,8 +33,8 @@ class Laws(RuleBasedStateMachine):
         self.running: list[Batch] = []
         self.done: set[Job] = set()
         self.cancelled: set[Job] = set()
-        self.left_once: set[Job] = set()
-        self.order: dict[tuple[Key, int], list[Job]] = {}  # as they came, of those who never left
+        self.ran_once: set[Job] = set()
+        self.order: dict[tuple[Key, int], list[Job]] = {}  # jobs that never ran, in the order of their arrival
 
     @rule(
         key=st.sampled_from(KEYS),
@@ -54,23 +54,23 @@ class Laws(RuleBasedStateMachine):
 
     @precondition(lambda self: self.waiting)
     @rule(data=st.data())
-    def cancel_one_who_waits(self, data) -> None:
+    def cancel_a_waiting_job(self, data) -> None:
         job = data.draw(st.sampled_from(list(self.waiting)))
         assert self.scheduler.cancel(job)
-        assert not self.scheduler.cancel(job), "nobody is cancelled twice"
+        assert not self.scheduler.cancel(job), "a job is cancelled once"
         del self.waiting[job]
         self.cancelled.add(job)
-        if job not in self.left_once:
+        if job not in self.ran_once:
             self.order[job.key, job.stream].remove(job)
 
     @precondition(lambda self: self.running)
     @rule(data=st.data())
-    def cancel_one_who_runs(self, data) -> None:
+    def cancel_a_running_job(self, data) -> None:
         job = data.draw(st.sampled_from(data.draw(st.sampled_from(self.running)).jobs))
-        assert not self.scheduler.cancel(job), "who runs waits no more"
+        assert not self.scheduler.cancel(job), "a running job is not in the queue"
 
     @rule(s=st.floats(0, 2))
-    def time_passes(self, s: float) -> None:
+    def let_time_pass(self, s: float) -> None:
         self.now += s
 
     @precondition(lambda self: len(self.running) < 2)  # two devices
@@ -80,20 +80,22 @@ class Laws(RuleBasedStateMachine):
         if batch is None:
             wake = self.scheduler.wake_at(self.now)
             assert not (self.eager and self.waiting), "idle with work waiting"
-            assert wake is None or wake > self.now, "whose time has come must go"
-            assert (wake is None) == (not self.waiting), "a timer is set for everyone who waits"
+            assert wake is None or wake > self.now, "a job whose time has come must run"
+            assert (wake is None) == (not self.waiting), "a timer is set while a job waits"
             return
-        self.leave(batch)
+        self.start(batch)
 
     @precondition(lambda self: len(self.running) == 1)
     @rule()
-    def dispatch_ahead(self) -> None:
+    def prefetch(self) -> None:
         due_back = [job.deadline_s for job in self.running[0].jobs if job.later_s > 0.0]
         batch = self.scheduler.next_batch(self.now, prefetch=True)
         if batch is not None:
             assert self.policy.can_prefetch
-            assert all(due >= min(job.due_s for job in batch.jobs) for due in due_back), "it passes nobody in a hurry"
-            self.leave(batch)
+            assert all(due >= min(job.due_s for job in batch.jobs) for due in due_back), (
+                "it is not prefetched before a more urgent job"
+            )
+            self.start(batch)
 
     @precondition(lambda self: self.waiting)
     @rule(data=st.data(), by_s=st.floats(-2, 2))
@@ -101,20 +103,20 @@ class Laws(RuleBasedStateMachine):
         job = data.draw(st.sampled_from(list(self.waiting)))
         self.scheduler.move_deadline(job, job.deadline_s - by_s, self.now)
 
-    def leave(self, batch: Batch) -> None:
+    def start(self, batch: Batch) -> None:
         self.check(batch)
         for job in batch.jobs:
             del self.waiting[job]
-            if job not in self.left_once:
-                line = self.order[job.key, job.stream]
-                assert line.pop(0) is job, "order kept inside a stream and key"
-            self.left_once.add(job)
+            if job not in self.ran_once:
+                queue = self.order[job.key, job.stream]
+                assert queue.pop(0) is job, "jobs of a stream and key run in order"
+            self.ran_once.add(job)
         self.running.append(batch)
 
     def check(self, batch: Batch) -> None:
         assert batch.jobs
-        assert len(set(batch.jobs)) == batch.n_rows, "nobody is doubled"
-        assert set(batch.jobs) <= self.waiting.keys(), "neither lost ones nor cancelled ones come back"
+        assert len(set(batch.jobs)) == batch.n_rows, "a job is in a batch once"
+        assert set(batch.jobs) <= self.waiting.keys(), "only waiting jobs run"
         assert {job.key for job in batch.jobs} == {batch.key}, "keys never mix"
         assert batch.n_rows <= LIMITS.max_rows
         if batch.n_rows > 1 and batch.reason != "retry":
@@ -147,13 +149,13 @@ class Laws(RuleBasedStateMachine):
         self.waiting |= dict.fromkeys(batch.jobs)
 
     @invariant()
-    def the_books_are_right(self) -> None:
+    def the_counters_are_right(self) -> None:
         kinds = [job.priority for job in self.waiting]
         assert self.scheduler.waiting() == {kind: kinds.count(kind) for kind in ("first", "next", "bulk")}
         assert self.scheduler.backlog_s(self.now) >= -1e-9
 
     def teardown(self) -> None:
-        """Everybody leaves in bounded time when batches keep finishing; then the books are empty."""
+        """Every job runs in bounded time while batches finish; then the counters are zero."""
         for batch in self.running:
             self.scheduler.finished(batch, batch.predicted_s, self.now)
         for _ in range(2 * len(self.waiting) + 1):  # a batch, or a timer that must then fire

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from tests.client.faults import FaultServer, fault_server
-from tests.fakes import silent_voices, tone_engine
-from tests.server.harness import RunningServer, make_fake_engine, serving
+from tests.fakes import make_fake_engine, silent_voices, tone_engine
+from tests.server.harness import RunningServer, serving
 from tutti.client import Client
 
 

@@ -163,8 +163,8 @@ def test_the_deadline_is_sent_to_the_server(faults: FaultServer, client: Client)
     speak(client, stream=True)
     timeouts = [request.headers.get("x-request-timeout") for request in faults.requests]
     assert timeouts[2] is None  # a stream has no deadline by default
-    assert 9 < float(timeouts[0] or 0) <= 10
-    assert 1 < float(timeouts[1] or 0) <= 2
+    assert 2 < float(timeouts[0] or 0) <= 10  # what is left of the default
+    assert 0 < float(timeouts[1] or 0) <= 2
 
 
 @pytest.mark.parametrize(("length", "streamed"), [(50, False), (51, True)])

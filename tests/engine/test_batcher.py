@@ -2,8 +2,6 @@
 
 import ast
 import asyncio
-import os
-import signal
 import threading
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -15,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tutti
+from tests.fakes import DyingModel, Gate, GatedModel, has_token
 from tutti.batching.cost import CostModel
 from tutti.batching.job import Batch, Key
 from tutti.batching.layout import SideBySide
@@ -26,7 +25,7 @@ from tutti.engine.row import Row, RowAudio
 from tutti.engine.stats import BatchStats
 from tutti.errors import DeviceFull, InvalidInput, ModelFailed, QueueFull, WorkerLost
 from tutti.model.onnx.model import OnnxModel
-from tutti.model.tone import ToneModel, pitch_hz
+from tutti.model.tone import ToneModel
 from tutti.model.validation import check_samples
 from tutti.speech import Frames, Model, Samples, Utterance
 from tutti.text.vocab import encode
@@ -40,28 +39,30 @@ POISON, NOISE = 177, 176  # tokens that break the acoustic stage, and that sound
 NEVER = 1e9
 
 
-class Gated(ToneModel):
-    """Waits at a gate before it works, refuses more than so many rows, breaks on poison, remembers its batches."""
+def closed_model() -> GatedModel:
+    """A model that waits in its acoustic stage until its gate is opened."""
+    return GatedModel("acoustic", gate=Gate(n_permits=0))
 
-    def __init__(self, max_rows: int = 1000) -> None:
-        super().__init__()
-        self.gate = threading.Event()
-        self.batches: list[int] = []
+
+class FragileModel(GatedModel):
+    """Refuses more than `max_rows` rows, fails on POISON and makes NaN of NOISE."""
+
+    def __init__(self, max_rows: int) -> None:
+        super().__init__("acoustic", gate=Gate(n_permits=0))
         self.max_rows = max_rows
 
     def acoustic(self, rows: Sequence[Utterance]) -> list[Frames]:
-        self.gate.wait(60)
+        frames = super().acoustic(rows)
         if any(POISON in row.tokens for row in rows):
             raise ModelFailed("poison")
-        return super().acoustic(rows)
+        return frames
 
     def vocoder(self, rows: Sequence[Frames]) -> list[Samples]:
         if len(rows) > self.max_rows:
             raise DeviceFull("too many rows")
-        self.batches.append(len(rows))
         sounds = super().vocoder(rows)
         for row, samples in zip(rows, sounds, strict=True):
-            if pitch_hz(NOISE) in row.f0:
+            if has_token([row], NOISE):
                 samples[7] = np.nan
         return [check_samples(row, samples) for row, samples in zip(rows, sounds, strict=True)]
 
@@ -111,20 +112,20 @@ def test_each_row_gets_its_own_samples_whatever_fails_or_is_cancelled(
     rows: list[tuple[list[int], float, str, bool]], max_rows: int, device_rows: int, can_prefetch: bool
 ) -> None:
     async def run() -> None:
-        model = Gated(max_rows=device_rows)
+        model = FragileModel(max_rows=device_rows)
         worker = ThreadWorker(partial(models, lambda: model))
         batcher = new_batcher(worker, max_rows=max_rows, can_prefetch=can_prefetch)
         await batcher.start()
-        asked = [
+        tasks = [
             asyncio.ensure_future(batcher.speak(row(utterance(*tokens, speed=speed), i, checkpoint)))
             for i, (tokens, speed, checkpoint, _) in enumerate(rows)
         ]
         await asyncio.sleep(0)
-        for task, (*_, leaves) in zip(asked, rows, strict=True):
+        for task, (*_, leaves) in zip(tasks, rows, strict=True):
             if leaves:
                 task.cancel()
-        model.gate.set()
-        ended = await asyncio.gather(*asked, return_exceptions=True)
+        model.gate.open()
+        ended = await asyncio.gather(*tasks, return_exceptions=True)
         for (tokens, speed, _, leaves), end in zip(rows, ended, strict=True):
             if leaves:
                 assert isinstance(end, asyncio.CancelledError)
@@ -134,7 +135,7 @@ def test_each_row_gets_its_own_samples_whatever_fails_or_is_cancelled(
                 assert not isinstance(end, BaseException), end
                 assert np.array_equal(end.samples, alone(utterance(*tokens, speed=speed)))
                 assert len(end.durations) == len(tokens) + 2
-        assert max(model.batches, default=0) <= min(max_rows, device_rows)
+        assert max(model.batch_sizes, default=0) <= min(max_rows, device_rows)
         assert sum(batcher.scheduler.waiting().values()) == 0
         await batcher.close()
 
@@ -143,7 +144,7 @@ def test_each_row_gets_its_own_samples_whatever_fails_or_is_cancelled(
 
 def test_rows_that_wait_together_leave_together_and_checkpoints_never_mix() -> None:
     async def run() -> list[int]:
-        model = Gated()
+        model = closed_model()
         batcher = new_batcher(ThreadWorker(partial(models, lambda: model)))
         await batcher.start()
         first = asyncio.ensure_future(batcher.speak(row(utterance(5))))
@@ -151,18 +152,18 @@ def test_rows_that_wait_together_leave_together_and_checkpoints_never_mix() -> N
             await asyncio.sleep(0)
         rest = [asyncio.ensure_future(batcher.speak(row(utterance(7), i, CHECKPOINTS[i % 2]))) for i in range(8)]
         await asyncio.sleep(0)
-        model.gate.set()
+        model.gate.open()
         audios = await asyncio.gather(first, *rest)
         await batcher.close()
         assert {audio.timing.batch_rows for audio in audios[1:]} <= {4, 5}
-        return model.batches
+        return model.batch_sizes
 
     assert sum(asyncio.run(run())) == 9
 
 
 def test_a_row_cancelled_while_queued_costs_nothing() -> None:
     async def run() -> int:
-        model = Gated()
+        model = closed_model()
         batcher = new_batcher(ThreadWorker(partial(models, lambda: model)), max_rows=1)
         await batcher.start()
         stays = asyncio.ensure_future(batcher.speak(row(utterance(5))))
@@ -173,17 +174,17 @@ def test_a_row_cancelled_while_queued_costs_nothing() -> None:
             task.cancel()
         await asyncio.gather(*leaves, return_exceptions=True)
         assert sum(batcher.scheduler.waiting().values()) == 0
-        model.gate.set()
+        model.gate.open()
         await stays
         await batcher.close()
-        return sum(model.batches)
+        return sum(model.batch_sizes)
 
     assert asyncio.run(run()) == 1
 
 
 def test_a_full_queue_refuses_new_streams_with_a_retry_time() -> None:
     async def run() -> None:
-        model = Gated()
+        model = closed_model()
         batcher = new_batcher(ThreadWorker(partial(models, lambda: model)), max_waiting=10)
         await batcher.start()
         accepted: list[asyncio.Future[RowAudio]] = []
@@ -194,7 +195,7 @@ def test_a_full_queue_refuses_new_streams_with_a_retry_time() -> None:
             except QueueFull as full:
                 refused.append(full)
             assert sum(batcher.scheduler.waiting().values()) <= 10
-        model.gate.set()
+        model.gate.open()
         await asyncio.gather(*accepted)
         assert len(accepted) + len(refused) == 1000
         assert all(full.retry_after_s > 0 for full in refused)
@@ -204,28 +205,14 @@ def test_a_full_queue_refuses_new_streams_with_a_retry_time() -> None:
     asyncio.run(run())
 
 
-class Mortal(ToneModel):
-    """Kills its own process on poison, so many times as its folder has room for graves."""
-
-    def __init__(self, graves: Path, lives: int) -> None:
-        super().__init__()
-        self.graves, self.lives = graves, lives
-
-    def vocoder(self, rows: Sequence[Frames]) -> list[Samples]:
-        if len(list(self.graves.iterdir())) < self.lives:
-            (self.graves / str(os.getpid())).touch()
-            os.kill(os.getpid(), signal.SIGKILL)
-        return super().vocoder(rows)
-
-
-@pytest.mark.parametrize(("lives", "spoken"), [(1, True), (9, False)])
-def test_rows_run_again_once_when_their_worker_dies(tmp_path: Path, lives: int, spoken: bool) -> None:
+@pytest.mark.parametrize(("n_deaths", "spoken"), [(1, True), (9, False)])
+def test_rows_run_again_once_when_their_worker_dies(tmp_path: Path, n_deaths: int, spoken: bool) -> None:
     async def run() -> list[object]:
-        worker = ProcessWorker(partial(models, partial(Mortal, tmp_path, lives)), backoff_s=lambda _: 0.0)
+        worker = ProcessWorker(partial(models, partial(DyingModel, tmp_path, n_deaths)), backoff_s=lambda _: 0.0)
         batcher = new_batcher(worker)
         await batcher.start()
-        asked = [batcher.speak(row(utterance(3 + i), i)) for i in range(5)]
-        ended = await asyncio.gather(*asked, return_exceptions=True)
+        tasks = [batcher.speak(row(utterance(3 + i), i)) for i in range(5)]
+        ended = await asyncio.gather(*tasks, return_exceptions=True)
         await batcher.close()
         return list(ended)
 
@@ -236,22 +223,13 @@ def test_rows_run_again_once_when_their_worker_dies(tmp_path: Path, lives: int, 
             assert isinstance(end, WorkerLost)
 
 
-class Deadly(ToneModel):
-    """Kills its own process whenever poison shall sound."""
-
-    def vocoder(self, rows: Sequence[Frames]) -> list[Samples]:
-        if any(pitch_hz(POISON) in row.f0 for row in rows):
-            os.kill(os.getpid(), signal.SIGKILL)
-        return super().vocoder(rows)
-
-
-def test_a_prefetched_batch_is_not_blamed_for_the_death_of_the_worker() -> None:
+def test_a_prefetched_batch_is_not_blamed_for_the_death_of_the_worker(tmp_path: Path) -> None:
     async def run() -> list[object]:
-        worker = ProcessWorker(partial(models, Deadly), backoff_s=lambda _: 0.0)
+        worker = ProcessWorker(partial(models, partial(DyingModel, tmp_path, token=POISON)), backoff_s=lambda _: 0.0)
         batcher = new_batcher(worker, max_rows=1, can_prefetch=True)
         await batcher.start()
-        asked = [batcher.speak(row(utterance(tokens), i)) for i, tokens in enumerate((POISON, 5, 6, 7))]
-        ended = await asyncio.gather(*asked, return_exceptions=True)
+        tasks = [batcher.speak(row(utterance(tokens), i)) for i, tokens in enumerate((POISON, 5, 6, 7))]
+        ended = await asyncio.gather(*tasks, return_exceptions=True)
         await batcher.close()
         return list(ended)
 
@@ -266,23 +244,17 @@ def test_the_worker_has_the_next_batch_while_the_event_loop_is_busy() -> None:
     """So that other work of the loop does not leave the device idle."""
 
     async def run() -> None:
-        model = Gated()
+        model = closed_model()
         batcher = new_batcher(ThreadWorker(partial(models, lambda: model)), max_rows=2, can_prefetch=True)
         await batcher.start()
-        asked = [asyncio.ensure_future(batcher.speak(row(utterance(5), i))) for i in range(6)]
-        while batcher.worker.status.state != "busy":
+        tasks = [asyncio.ensure_future(batcher.speak(row(utterance(5), i))) for i in range(6)]
+        while batcher.scheduler.waiting()["first"] != 2:  # one batch runs, the next is prefetched
             await asyncio.sleep(0)
-        await asyncio.sleep(0.1)
-        read, begun = model.acoustic, threading.Semaphore(0)
-
-        def noted(rows: Sequence[Utterance]) -> list[Frames]:
-            begun.release()
-            return read(rows)
-
-        model.acoustic = noted  # type: ignore[method-assign]
-        model.gate.set()
-        assert begun.acquire(timeout=60)  # in the loop's own thread: nothing else runs there meanwhile
-        for audio in await asyncio.gather(*asked):
+        # These block the thread of the event loop: only the worker can go on.
+        assert model.gate.arrivals.acquire(timeout=60)
+        model.gate.open()
+        assert model.gate.arrivals.acquire(timeout=60)
+        for audio in await asyncio.gather(*tasks):
             assert np.array_equal(audio.samples, alone(utterance(5)))
         await batcher.close()
 
@@ -293,7 +265,7 @@ def test_a_lone_row_runs_both_stages_in_one_call() -> None:
     """Rows that arrive meanwhile share a batch after it."""
 
     async def run() -> None:
-        model = Gated()
+        model = closed_model()
         batcher = new_batcher(ThreadWorker(partial(models, lambda: model)), can_prefetch=True)
         await batcher.start()
         first = asyncio.ensure_future(batcher.speak(row(utterance(5), 0)))
@@ -301,10 +273,10 @@ def test_a_lone_row_runs_both_stages_in_one_call() -> None:
             await asyncio.sleep(0)
         others = [asyncio.ensure_future(batcher.speak(row(utterance(5), i))) for i in (1, 2)]
         await asyncio.sleep(0)
-        model.gate.set()
+        model.gate.open()
         for audio in await asyncio.gather(first, *others):
             assert np.array_equal(audio.samples, alone(utterance(5)))
-        assert model.batches == [1, 2]
+        assert model.batch_sizes == [1, 2]
         await batcher.close()
 
     asyncio.run(run())
@@ -312,21 +284,21 @@ def test_a_lone_row_runs_both_stages_in_one_call() -> None:
 
 def test_rows_are_ranked_again_when_their_listener_starts() -> None:
     async def run() -> list[int]:
-        model = Gated()
+        model = closed_model()
         batcher = new_batcher(ThreadWorker(partial(models, lambda: model)), max_rows=1)
         await batcher.start()
         ended: list[int] = []
 
-        async def say(stream: int, deadline_s: float) -> None:
+        async def speak(stream: int, deadline_s: float) -> None:
             await batcher.speak(Row(utterance(5), "kokoro", stream, "next", NEVER + deadline_s, deadline_s))
             ended.append(stream)
 
-        asked = [asyncio.create_task(say(stream, 10.0 * stream)) for stream in range(4)]
+        tasks = [asyncio.create_task(speak(stream, 10.0 * stream)) for stream in range(4)]
         while batcher.worker.status.state != "busy":
             await asyncio.sleep(0)
         batcher.move_deadlines(3, Playback(NEVER, 0.0, safety_s=25.0, started_s=NEVER))
-        model.gate.set()
-        await asyncio.gather(*asked)
+        model.gate.open()
+        await asyncio.gather(*tasks)
         await batcher.close()
         return ended
 
@@ -335,13 +307,13 @@ def test_rows_are_ranked_again_when_their_listener_starts() -> None:
 
 def test_closing_fails_the_rows_that_wait() -> None:
     async def run() -> None:
-        model = Gated()
+        model = closed_model()
         batcher = new_batcher(ThreadWorker(partial(models, lambda: model)), max_rows=1, can_prefetch=True)
         await batcher.start()
         waiting = [asyncio.ensure_future(batcher.speak(row(utterance(5), i))) for i in range(4)]
         while batcher.worker.status.state != "busy":
             await asyncio.sleep(0)
-        threading.Timer(0.0, model.gate.set).start()
+        threading.Timer(0.0, model.gate.open).start()
         await batcher.close()
         assert all(isinstance(end, WorkerLost) for end in await asyncio.gather(*waiting, return_exceptions=True))
 
@@ -353,7 +325,7 @@ def test_after_a_defect_in_the_scheduler_waiting_rows_fail_and_later_ones_are_se
     place: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def run() -> None:
-        model = Gated()
+        model = closed_model()
         batcher = new_batcher(ThreadWorker(partial(models, lambda: model)), max_rows=1, can_prefetch=True)
 
         name = "finished" if place == "finished" else "next_batch"
@@ -368,15 +340,15 @@ def test_after_a_defect_in_the_scheduler_waiting_rows_fail_and_later_ones_are_se
 
         setattr(batcher.scheduler, name, broken)
         await batcher.start()
-        asked = [asyncio.ensure_future(batcher.speak(row(utterance(5), i))) for i in range(4)]
+        tasks = [asyncio.ensure_future(batcher.speak(row(utterance(5), i))) for i in range(4)]
         if place == "finished":  # with the next batch at the worker already
             while batcher.scheduler.waiting()["first"] != 2:
                 await asyncio.sleep(0)
-            model.gate.set()
-        async with asyncio.timeout(60):  # a row that is not told would wait for ever
-            ended = await asyncio.gather(*asked, return_exceptions=True)
+            model.gate.open()
+        async with asyncio.timeout(60):  # a row without an outcome would wait for ever
+            ended = await asyncio.gather(*tasks, return_exceptions=True)
         assert all(isinstance(end, ModelFailed) for end in ended)
-        model.gate.set()
+        model.gate.open()
         assert np.array_equal((await batcher.speak(row(utterance(6), 9))).samples, alone(utterance(6)))
         async with asyncio.timeout(60):  # the statistics follow the samples
             while batcher.backlog_s > 1e-9:
@@ -420,7 +392,7 @@ def real(path: Path) -> dict[str, Model]:
 
 
 def test_only_the_monotonic_clock_is_read() -> None:
-    """Fault 21: whoever sets the wall clock changes nothing here."""
+    """Setting the wall clock changes nothing here."""
     for path in Path(tutti.__file__).parent.joinpath("batching").glob("*.py"):
         tree = ast.parse(path.read_text())
         read = {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}

@@ -8,47 +8,36 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.fakes import silent_voices, tone_engine
+from tests.fakes import FailingModel, silent_voices, tone_engine
 from tutti.engine.event_log import AudioSent, BatchEnded, BatchStarted, EventCounted, EventLog, FirstAudio, LogEvent
-from tutti.errors import ModelFailed
-from tutti.model.tone import ToneModel
-from tutti.speech import Frames, Samples, SpeechParams
+from tutti.speech import Model, SpeechParams
 
 TEXT = "The old bridge stands still under the water tonight. " * 3
 
 
-class FailsOnce(ToneModel):
-    """Fails on the first batch of sounds."""
+def logged(folder: Path, n_failures: int = 0, n_texts: int = 6) -> tuple[list[LogEvent], dict[str, int]]:
+    failures = iter([True] * n_failures)
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.failed = False
+    def model() -> Model:
+        return FailingModel(lambda rows: next(failures, False))
 
-    def vocoder(self, rows: list[Frames]) -> list[Samples]:  # type: ignore[override]
-        if not self.failed:
-            self.failed = True
-            raise ModelFailed("fails once")
-        return super().vocoder(rows)
-
-
-def logged(folder: Path, model: type[ToneModel] = ToneModel, n_texts: int = 6) -> tuple[list[LogEvent], dict[str, int]]:
     async def run() -> tuple[list[LogEvent], dict[str, int]]:
         async with tone_engine(silent_voices(folder), model) as engine:
-            asked = (engine.speak(TEXT, SpeechParams("af_heart")) for _ in range(n_texts))
-            await asyncio.gather(*asked, return_exceptions=model is FailsOnce)
+            speeches = (engine.speak(TEXT, SpeechParams("af_heart")) for _ in range(n_texts))
+            await asyncio.gather(*speeches, return_exceptions=n_failures > 0)
         return engine.batch_stats.events.since(0), engine.stats()["performance"]["outcomes"]
 
     return asyncio.run(run())
 
 
-@given(length=st.integers(1, 20), n=st.integers(0, 60), asked=st.integers(0, 60))
-def test_the_newest_events_are_returned_in_order(length: int, n: int, asked: int) -> None:
+@given(length=st.integers(1, 20), n=st.integers(0, 60), start=st.integers(0, 60))
+def test_the_newest_events_are_returned_in_order(length: int, n: int, start: int) -> None:
     log = EventLog(length)
     events = [AudioSent(float(i), 1.0, True) for i in range(n)]
     for event in events:
         log.add(event)
-    asked = min(asked, n)
-    assert log.since(asked) == events[max(asked, n - length) :]
+    start = min(start, n)
+    assert log.since(start) == events[max(start, n - length) :]
 
 
 @pytest.mark.parametrize("n_texts", [1, 6])  # one alone runs both stages in one call
@@ -60,7 +49,7 @@ def test_every_batch_starts_once_and_then_ends_once(tmp_path: Path, n_texts: int
 
 
 def test_a_failed_batch_ends_once_too(tmp_path: Path) -> None:
-    events, outcomes = logged(tmp_path, FailsOnce)
+    events, outcomes = logged(tmp_path, n_failures=1)
     started = {event.number: i for i, event in enumerate(events) if isinstance(event, BatchStarted)}
     ended = {event.number: i for i, event in enumerate(events) if isinstance(event, BatchEnded)}
     assert len(started) == sum(isinstance(event, BatchStarted) for event in events)

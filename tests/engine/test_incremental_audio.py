@@ -1,7 +1,6 @@
 """Sound before the sentence is finished, on the tone model: the same samples and words, only sooner."""
 
 import asyncio
-import threading
 from collections.abc import Iterator, Sequence
 from contextlib import aclosing
 from itertools import pairwise
@@ -11,78 +10,71 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.fakes import Running, running, tone_engine
+from tests.fakes import FailingModel, Gate, GatedModel, RecordingModel, Running, running, tone_engine
 from tutti.engine.engine import Engine
 from tutti.engine.word_times import join
 from tutti.errors import ModelFailed
 from tutti.model.onnx.incremental.spans import FIRST_FRAMES, MIN_FRAMES, SEARCH_FRAMES, quiet_end, split_spans
 from tutti.model.onnx.incremental.statistics import representatives
-from tutti.model.tone import FRAMES_PER_TOKEN, ToneModel
-from tutti.speech import SAMPLES_PER_FRAME, Frames, Samples, Span, Speech, SpeechParams
+from tutti.model.tone import FRAMES_PER_TOKEN
+from tutti.speech import SAMPLES_PER_FRAME, Frames, Span, Speech, SpeechParams
 from tutti.voices import Voices
 
 LONG = "the old stone bridge stands still over the deep dark water that runs under it all night and all day without end"
 
 
-class Noting(ToneModel):
-    """Writes down what its vocoder is asked for."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.asked: list[list[Frames]] = []
-
-    def vocoder(self, rows: Sequence[Frames]) -> list[Samples]:
-        self.asked.append(list(rows))
-        return super().vocoder(rows)
+@pytest.fixture
+def model() -> RecordingModel:
+    return RecordingModel()
 
 
 @pytest.fixture
-def model() -> Noting:
-    return Noting()
-
-
-@pytest.fixture
-def engine(voices: Voices, model: Noting) -> Iterator[Running]:
+def engine(voices: Voices, model: RecordingModel) -> Iterator[Running]:
     with running(tone_engine(voices, lambda: model)) as engine:
         yield engine
 
 
+def is_later_span(rows: Sequence[Frames]) -> bool:
+    """Whether a batch has a span that is not the first of its row."""
+    return any(isinstance(row, Span) and row.start > 0 for row in rows)
+
+
 @given(n_frames=st.integers(1, 3000), growth=st.floats(1.5, 3.0))
-def test_stretches_are_the_row_and_grow(n_frames: int, growth: float) -> None:
-    found = split_spans(n_frames, growth)
-    assert found[0][0] == 0
-    assert found[-1][1] == n_frames
-    assert all(a[1] == b[0] for a, b in pairwise(found))
-    lengths = [end - start for start, end in found]
+def test_spans_cover_the_row_and_grow(n_frames: int, growth: float) -> None:
+    spans = split_spans(n_frames, growth)
+    assert spans[0][0] == 0
+    assert spans[-1][1] == n_frames
+    assert all(a[1] == b[0] for a, b in pairwise(spans))
+    lengths = [end - start for start, end in spans]
     assert lengths[:-1] == sorted(lengths[:-1])  # the last is what is left
     assert min(lengths) >= min(n_frames, FIRST_FRAMES / 2)
-    assert len(found) == 1 if n_frames < MIN_FRAMES else lengths[0] == FIRST_FRAMES
+    assert len(spans) == 1 if n_frames < MIN_FRAMES else lengths[0] == FIRST_FRAMES
 
 
 @given(st.lists(st.floats(-10, 10, width=32), min_size=4, max_size=200), st.data())
-def test_a_stretch_ends_no_louder_and_little_sooner_than_it_should(values: list[float], data: st.DataObject) -> None:
+def test_a_span_ends_at_a_quieter_frame_shortly_before_its_limit(values: list[float], data: st.DataObject) -> None:
     energy = np.repeat(np.array(values, np.float32), 2)
     end = data.draw(st.integers(2, len(values)))
     start = data.draw(st.integers(0, end - 1))
-    found = quiet_end(energy, start, end)
-    assert max(start, end - SEARCH_FRAMES - 1) < found <= end
-    assert energy[2 * found - 2 : 2 * found + 1].max() <= energy[max(0, 2 * end - 3) : 2 * end + 3].max()
+    cut = quiet_end(energy, start, end)
+    assert max(start, end - SEARCH_FRAMES - 1) < cut <= end
+    assert energy[2 * cut - 2 : 2 * cut + 1].max() <= energy[max(0, 2 * end - 3) : 2 * end + 3].max()
 
 
-def test_a_stream_begins_with_a_stretch_and_is_the_whole_speech_sample_for_sample(
-    engine: Running, model: Noting
+def test_a_stream_begins_with_a_span_and_equals_the_whole_speech_sample_for_sample(
+    engine: Running, model: RecordingModel
 ) -> None:
     text = f"{LONG}. {LONG}."
     streamed = engine.stream(text)
     assert 0 < len(streamed[0].samples) <= FIRST_FRAMES * SAMPLES_PER_FRAME
-    parts = [row for batch in model.asked for row in batch if isinstance(row, Span)]
+    parts = [row for batch in model.vocoder_calls for row in batch if isinstance(row, Span)]
     assert len(parts) > 2, "nothing was cut"
     whole = engine.speak(text)
     assert np.array_equal(np.concatenate([speech.samples for speech in streamed]), whole.samples)
     assert join(streamed).words == whole.words
 
 
-def test_each_word_comes_with_the_stretch_in_which_it_begins(engine: Running) -> None:
+def test_each_word_comes_with_the_span_in_which_it_begins(engine: Running) -> None:
     streamed, clock = engine.stream(LONG), 0.0
     assert len(streamed) > 2
     for speech in streamed:
@@ -92,21 +84,21 @@ def test_each_word_comes_with_the_stretch_in_which_it_begins(engine: Running) ->
     assert all(a.span[1] <= b.span[0] for a, b in pairwise(speech for speech in streamed if speech.words))
 
 
-def test_who_wants_the_whole_or_has_time_gets_whole_rows(engine: Running, model: Noting) -> None:
+def test_whole_and_bulk_deliveries_get_whole_rows(engine: Running, model: RecordingModel) -> None:
     engine.speak(LONG)
     engine.stream(LONG, delivery="bulk")
-    assert not any(isinstance(row, Span) for batch in model.asked for row in batch)
+    assert not any(isinstance(row, Span) for batch in model.vocoder_calls for row in batch)
 
 
-def test_only_the_first_chunk_is_cut(engine: Running, model: Noting) -> None:
+def test_only_the_first_chunk_is_cut(engine: Running, model: RecordingModel) -> None:
     engine.stream(f"{LONG}. " * 4)
-    cut = {id(row.features) for batch in model.asked for row in batch if isinstance(row, Span)}
+    cut = {id(row.features) for batch in model.vocoder_calls for row in batch if isinstance(row, Span)}
     assert len(cut) == 1
 
 
 def test_a_listener_slower_than_the_engine_still_hears_every_span(voices: Voices) -> None:
     """Spans of the next chunks are made, one after the other, before they are asked for."""
-    text, model = f"{LONG}. " * 3, Noting()
+    text, model = f"{LONG}. " * 3, RecordingModel()
 
     async def slow_listener(engine: Engine) -> list[Speech]:
         speeches = []
@@ -118,12 +110,12 @@ def test_a_listener_slower_than_the_engine_still_hears_every_span(voices: Voices
 
     with running(tone_engine(voices, lambda: model, capped=True)) as engine:
         speeches = engine.portal.call(slow_listener, engine.engine)
-        cut = {id(row.features) for batch in model.asked for row in batch if isinstance(row, Span)}
+        cut = {id(row.features) for batch in model.vocoder_calls for row in batch if isinstance(row, Span)}
         assert len(cut) > 1, "later chunks are cut, too"
         assert np.array_equal(join(speeches).samples, engine.speak(text).samples)
 
 
-def test_among_stretches_of_many_streams_nobody_hears_another(voices: Voices) -> None:
+def test_spans_of_many_streams_do_not_mix(voices: Voices) -> None:
     texts = [f"{word} {LONG}" for word in ("deep", "still", "tonight", "old", "water", "stone")]
     with running(tone_engine(voices)) as engine:
         expected = [engine.speak(text).samples for text in texts]
@@ -140,62 +132,42 @@ def test_among_stretches_of_many_streams_nobody_hears_another(voices: Voices) ->
         assert np.array_equal(np.concatenate([speech.samples for speech in streamed]), samples)
 
 
-class Held(Noting):
-    """Stops in its second stretch until it is let go."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.go = threading.Event()
-
-    def vocoder(self, rows: Sequence[Frames]) -> list[Samples]:
-        if any(isinstance(row, Span) and row.start > 0 for row in rows):
-            assert self.go.wait(60)
-        return super().vocoder(rows)
-
-
-def test_who_leaves_after_the_first_stretch_is_forgotten(voices: Voices) -> None:
-    model = Held()
+def test_after_a_stream_is_closed_its_later_spans_are_not_computed(voices: Voices) -> None:
+    model = GatedModel(gate=Gate(n_permits=0), gated=is_later_span)
     with running(tone_engine(voices, lambda: model)) as engine:
 
         async def first_only() -> None:
-            async with aclosing(engine.engine.stream(LONG, SpeechParams("af_heart"))) as speeches:
-                await anext(speeches)
+            async with aclosing(engine.engine.stream(LONG, SpeechParams("af_heart"))) as stream:
+                await anext(stream)
 
         engine.portal.call(first_only)
-        model.go.set()
+        model.gate.open()
         engine.speak("deep water")
-        later = [row for batch in model.asked for row in batch if isinstance(row, Span) and row.start > FIRST_FRAMES]
-        assert not later, "a stretch was made that nobody waited for"
+        later = [
+            row for batch in model.vocoder_calls for row in batch if isinstance(row, Span) and row.start > FIRST_FRAMES
+        ]
+        assert not later, "a span was computed after the stream was closed"
         assert engine.engine.batch_stats.as_dict()["outcomes"]["cancelled"] == 1
         assert not engine.engine.batchers[0]._rows
 
 
-class Tired(ToneModel):
-    """Breaks on every stretch but the first."""
-
-    def vocoder(self, rows: Sequence[Frames]) -> list[Samples]:
-        if any(isinstance(row, Span) and row.start > 0 for row in rows):
-            raise ModelFailed("too tired to go on")
-        return super().vocoder(rows)
-
-
-def test_a_stretch_that_fails_is_told_after_those_that_were_heard(voices: Voices) -> None:
-    heard: list[Speech] = []
-    with running(tone_engine(voices, Tired)) as engine:
+def test_a_failed_span_is_raised_after_the_spans_before_it(voices: Voices) -> None:
+    speeches: list[Speech] = []
+    with running(tone_engine(voices, lambda: FailingModel(is_later_span))) as engine:
 
         async def listen() -> None:
             async for speech in engine.engine.stream(LONG, SpeechParams("af_heart")):
-                heard.append(speech)
+                speeches.append(speech)
 
-        with pytest.raises(ModelFailed, match="too tired"):
+        with pytest.raises(ModelFailed, match="made this batch fail"):
             engine.portal.call(listen)
-    assert len(heard) == 1
+    assert len(speeches) == 1
 
 
-def test_a_short_sentence_stays_whole(engine: Running, model: Noting) -> None:
+def test_a_short_sentence_stays_whole(engine: Running, model: RecordingModel) -> None:
     assert len("deep water") * FRAMES_PER_TOKEN < MIN_FRAMES
     engine.stream("deep water")
-    assert not any(isinstance(row, Span) for batch in model.asked for row in batch)
+    assert not any(isinstance(row, Span) for batch in model.vocoder_calls for row in batch)
 
 
 def test_frames_that_speak_for_a_row_have_its_means_and_spreads() -> None:

@@ -1,7 +1,6 @@
 """A text that is still being written, on the tone model: spoken along, word for word, and dropped at once."""
 
 import asyncio
-import threading
 from collections.abc import AsyncIterator, Iterator, Sequence
 from itertools import pairwise
 
@@ -9,10 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.fakes import Running, running, tone_engine
+from tests.fakes import Gate, GatedModel, Running, running, tone_engine
 from tutti.errors import NothingToSpeak
-from tutti.model.tone import ToneModel
-from tutti.speech import Frames, Samples, Speech, SpeechParams, Utterance
+from tutti.speech import Speech, SpeechParams
 from tutti.text.incremental import Delta
 from tutti.voices import Voices
 
@@ -29,7 +27,7 @@ async def pieces(deltas: Sequence[Delta]) -> AsyncIterator[Delta]:
         yield delta
 
 
-def heard(engine: Running, deltas: Sequence[Delta]) -> list[Speech]:
+def stream_deltas(engine: Running, deltas: Sequence[Delta]) -> list[Speech]:
     async def run() -> list[Speech]:
         return [speech async for speech in engine.engine.stream(pieces(deltas), SpeechParams("af_heart"))]
 
@@ -47,7 +45,7 @@ PARTS = st.sampled_from(
 def test_words_and_places_are_those_of_the_whole_text(engine: Running, parts: list[str], cuts: list[int]) -> None:
     text = "deep " + "".join(parts)
     edges = [0, *sorted(cut % (len(text) + 1) for cut in cuts), len(text)]
-    speeches = heard(engine, [text[a:b] for a, b in pairwise(edges)])
+    speeches = stream_deltas(engine, [text[a:b] for a, b in pairwise(edges)])
     whole = engine.speak(text)
     words = [word for speech in speeches for word in speech.words]
     assert [(word.word, word.span) for word in words] == [(word.word, word.span) for word in whole.words]
@@ -62,7 +60,7 @@ def test_the_first_clause_sounds_while_the_sentence_is_written(engine: Running) 
         async def author() -> AsyncIterator[str]:
             for piece in ("I think ", "that the bri", "dge,", " which "):
                 yield piece
-            await sounded.wait()  # no more is written before anything is heard
+            await sounded.wait()  # no more is written before the first audio
             yield "stands still, is old."
 
         said = []
@@ -79,14 +77,14 @@ def test_the_first_clause_sounds_while_the_sentence_is_written(engine: Running) 
 def test_a_paragraph_pauses_as_in_the_whole_text(engine: Running) -> None:
     parts = ("The bridge is old.", "It stands on nine pillars of grey stone.", "It runs.")
     text = "{}\n\n{} {}".format(*parts)
-    n_samples = sum(len(speech.samples) for speech in heard(engine, list(text)))
+    n_samples = sum(len(speech.samples) for speech in stream_deltas(engine, list(text)))
     apart = sum(len(engine.speak(part).samples) for part in parts)
     assert n_samples == apart + round(0.35 * 24_000)
 
 
 def test_a_text_without_words_says_so(engine: Running) -> None:
     with pytest.raises(NothingToSpeak):
-        heard(engine, ["", "  ", None, "…"])
+        stream_deltas(engine, ["", "  ", None, "…"])
 
 
 def test_what_breaks_the_author_reaches_the_listener(engine: Running) -> None:
@@ -102,31 +100,8 @@ def test_what_breaks_the_author_reaches_the_listener(engine: Running) -> None:
         engine.portal.call(run)
 
 
-class Gated(ToneModel):
-    """Each batch tells that it began and waits to be let go."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.begun = threading.Semaphore(0)
-        self.go = threading.Semaphore(0)
-        self.n_batches = 0
-
-    def acoustic(self, rows: Sequence[Utterance]) -> list[Frames]:
-        self._pass()
-        return super().acoustic(rows)
-
-    def vocoder(self, rows: Sequence[Frames]) -> list[Samples]:
-        self._pass()
-        return super().vocoder(rows)
-
-    def _pass(self) -> None:
-        self.n_batches += 1
-        self.begun.release()
-        assert self.go.acquire(timeout=60)
-
-
 def test_after_a_cancel_only_the_running_batch_ends(voices: Voices) -> None:
-    model = Gated()
+    model = GatedModel("acoustic", "vocoder", gate=Gate(n_permits=0))
 
     async def run() -> None:
         async with tone_engine(voices, lambda: model) as engine:
@@ -143,23 +118,23 @@ def test_after_a_cancel_only_the_running_batch_ends(voices: Voices) -> None:
 
             stream = engine.stream(author(), SpeechParams("af_heart"))
             first = asyncio.ensure_future(anext(stream))
-            await asyncio.to_thread(model.begun.acquire)  # the first batch runs, and is held
+            await asyncio.to_thread(model.gate.arrivals.acquire)  # the first batch runs, and is held
             first.cancel()
             await asyncio.gather(first, return_exceptions=True)
             await stream.aclose()
-            n_before = model.n_batches
-            assert written.is_set()  # nobody writes on
-            model.go.release(1000)
+            n_before = model.gate.n_arrived
+            assert written.is_set()  # the author was stopped
+            model.gate.open()
             spoken = await engine.speak("deep", SpeechParams("af_heart"))
             assert len(spoken.samples)
-            assert model.n_batches == n_before + 2  # both stages of the new text, nothing of the old
+            assert model.gate.n_arrived == n_before + 2  # both stages of the new text, nothing of the old
 
     asyncio.run(run())
 
 
 def test_a_mark_holds_for_what_is_written_later(engine: Running) -> None:
     text = "[rate:2]The bridge is old and made of stone. It stands. [/rate]It runs."
-    n_samples = sum(len(speech.samples) for speech in heard(engine, list(text)))
+    n_samples = sum(len(speech.samples) for speech in stream_deltas(engine, list(text)))
     fast = sum(
         len(engine.speak(part, speed=2).samples) for part in ("The bridge is old and made of stone.", "It stands.")
     )

@@ -31,7 +31,7 @@ NEVER_S = 1e9
 
 @dataclass
 class Setup:
-    """A batcher whose clock stands at zero, and what its worker was asked to sound."""
+    """A batcher whose clock stands at zero, and the spans that its worker was asked for."""
 
     batcher: Batcher
     spans: list[object]
@@ -115,12 +115,12 @@ def test_a_row_is_cut_only_if_that_helps(make: Callable[[], Row], n_spans: str) 
     with_batcher(act)
 
 
-def test_spans_after_a_cancelled_one_are_not_made() -> None:
+def test_spans_after_a_cancelled_one_are_not_computed() -> None:
     async def act(setup: Setup) -> None:
         first = await setup.batcher.speak(row(starts=True))
         assert first.next is not None
         first.next.cancel()
-        await spans_of(setup, row(incremental=False))  # behind it in the line
+        await spans_of(setup, row(incremental=False))  # behind it in the queue
         assert len(setup.spans) <= 3  # the first span, perhaps the one that ran when it was cancelled, the other row
 
     with_batcher(act)

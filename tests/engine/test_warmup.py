@@ -1,4 +1,4 @@
-"""The warm-up: costs are right before the first request, found once, and kept as they were found."""
+"""The warm-up measures costs before the first request, once, and stores them as measured."""
 
 import asyncio
 import json
@@ -22,13 +22,13 @@ TRUTH: dict[StageName, CostModel] = {
     "acoustic": CostModel(SideBySide(2), (0.01, 0.001, 0.0001, 0.001)),
     "vocoder": CostModel(SideBySide(2), (0.05, 0.002, 0.001, 0.015)),
 }
-FRAMES = 3  # a token
-COLD_S = 2.0  # what the first pass of a number of rows takes on top: its session is made
+FRAMES = 3  # per token
+COLD_S = 2.0  # extra seconds of the first pass of each number of rows, which creates its session
 ROWS = tuple(Utterance(np.zeros(n, np.int64), np.zeros(256, np.float32)) for n in (20, 60))
 
 
 class Device:
-    """A worker whose seconds pass on a clock of its own."""
+    """A worker with its own clock."""
 
     def __init__(self) -> None:
         self.now_s = 0.0
@@ -39,14 +39,14 @@ class Device:
         self, checkpoint: str, rows: Sequence[tuple[int, Utterance]], limit_s: float
     ) -> list[np.ndarray]:
         self._tokens = [len(row.tokens) for _, row in rows]
-        self._passed("acoustic", self._tokens)
+        self._run("acoustic", self._tokens)
         return [np.full(n, FRAMES) for n in self._tokens]
 
     async def vocoder(self, checkpoint: str, ids: Sequence[int], limit_s: float) -> None:
         assert len(ids) == len(self._tokens)
-        self._passed("vocoder", [FRAMES * n for n in self._tokens])
+        self._run("vocoder", [FRAMES * n for n in self._tokens])
 
-    def _passed(self, stage: StageName, sizes: list[int]) -> None:
+    def _run(self, stage: StageName, sizes: list[int]) -> None:
         cold = (stage, len(sizes)) not in self.passes
         self.passes.append((stage, len(sizes)))
         self.now_s += TRUTH[stage].predict(sizes) + COLD_S * cold
@@ -63,43 +63,41 @@ def costs() -> dict[Key, CostModel]:
     return {Key("kokoro", stage): CostModel(SideBySide(2), (0.01, 0.0, 1e-5, 1e-5)) for stage in TRUTH}
 
 
-def started(device: Device, path: Path) -> dict[Key, CostModel]:
-    found = costs()
-    asyncio.run(WarmUp(path, found, ROWS, (1, 2))(cast(Worker, device)))
-    return found
+def warm_up(device: Device, path: Path) -> dict[Key, CostModel]:
+    measured = costs()
+    asyncio.run(WarmUp(path, measured, ROWS, (1, 2))(cast(Worker, device)))
+    return measured
 
 
-def test_a_cold_device_does_not_make_company_look_dear(device: Device, tmp_path: Path) -> None:
-    for key, found in started(device, tmp_path / "costs.json").items():
+def test_a_cold_first_pass_does_not_count_as_a_cost_of_batching(device: Device, tmp_path: Path) -> None:
+    for key, cost in warm_up(device, tmp_path / "costs.json").items():
         for sizes in ([20], [100], [100, 100], [30, 150, 80, 90]):
-            assert found.predict(sizes) == pytest.approx(TRUTH[key.stage].predict(sizes), rel=0.05)
+            assert cost.predict(sizes) == pytest.approx(TRUTH[key.stage].predict(sizes), rel=0.05)
 
 
-def test_the_next_start_begins_where_the_first_sweep_ended_whatever_was_learned_since(
-    device: Device, tmp_path: Path
-) -> None:
-    first = started(device, tmp_path / "costs.json")
+def test_the_next_start_loads_the_costs_of_the_first_sweep(device: Device, tmp_path: Path) -> None:
+    first = warm_up(device, tmp_path / "costs.json")
     swept, n_passes = {key: cost.coefficients for key, cost in first.items()}, len(device.passes)
     for cost in first.values():
         cost.learn([100] * 4, 30.0)
-    again = started(device, tmp_path / "costs.json")
+    again = warm_up(device, tmp_path / "costs.json")
     assert {key: cost.coefficients for key, cost in again.items()} == swept
-    assert len(device.passes) == n_passes, "it swept again"
+    assert len(device.passes) == n_passes, "it measured again"
 
 
-def test_a_file_of_another_version_is_swept_over(device: Device, tmp_path: Path) -> None:
+def test_a_file_of_another_version_is_measured_again(device: Device, tmp_path: Path) -> None:
     path = tmp_path / "costs.json"
-    started(device, path)
+    warm_up(device, path)
     n_passes = len(device.passes)
     path.write_text(json.dumps(json.loads(path.read_text()) | {"version": 1}))
-    started(device, path)
+    warm_up(device, path)
     assert len(device.passes) == 2 * n_passes
 
 
-def test_a_disk_that_cannot_be_written_to_is_named_and_nothing_more(
+def test_a_file_that_cannot_be_written_is_only_logged(
     device: Device, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     (tmp_path / "file").touch()
-    found = started(device, tmp_path / "file" / "costs.json")
-    assert found[Key("kokoro", "vocoder")].predict([60]) == pytest.approx(TRUTH["vocoder"].predict([60]), rel=0.05)
+    measured = warm_up(device, tmp_path / "file" / "costs.json")
+    assert measured[Key("kokoro", "vocoder")].predict([60]) == pytest.approx(TRUTH["vocoder"].predict([60]), rel=0.05)
     assert str(tmp_path / "file") in caplog.text

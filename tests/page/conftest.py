@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
+from tests.fakes import make_fake_engine
 from tests.page.browser import CHROMIUM_FLAGS, Visitor
-from tests.server.harness import RunningServer, make_fake_engine, serving
+from tests.server.harness import RunningServer, serving
 from tutti.server.routes.page import PAGE_FOLDER
 
 CHROMIUMS = ("chromium", "chromium-browser", "google-chrome")

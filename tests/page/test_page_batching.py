@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.fakes import Holding, silent_voices, tone_engine
+from tests.fakes import GatedModel, silent_voices, tone_engine
 from tests.page.browser import Visitor, wait_until
 from tests.server.harness import RunningServer, serving
 
@@ -20,12 +20,12 @@ COUNTS = """() => [
 
 
 @pytest.fixture(scope="module")
-def model() -> Holding:
-    return Holding()
+def model() -> GatedModel:
+    return GatedModel()
 
 
 @pytest.fixture(scope="module")
-def server(voice_folder: Path, model: Holding) -> Iterator[RunningServer]:
+def server(voice_folder: Path, model: GatedModel) -> Iterator[RunningServer]:
     # The model is held on purpose: no request may be refused for it.
     settings = {"first_audio_ms": 600_000, "timeout_s": 600}
     with serving(tone_engine(silent_voices(voice_folder), lambda: model, **settings), **settings) as running:
@@ -33,8 +33,8 @@ def server(voice_folder: Path, model: Holding) -> Iterator[RunningServer]:
 
 
 @pytest.fixture
-def held(model: Holding) -> Iterator[Holding]:
-    with model.held():
+def held(model: GatedModel) -> Iterator[GatedModel]:
+    with model.gate.closed():
         yield model
 
 
@@ -50,7 +50,7 @@ def is_holding(server: RunningServer) -> bool:
 
 
 def test_sixteen_clients_are_shown_waiting_and_then_served_in_batches(
-    server: RunningServer, visit: Visit, held: Holding
+    server: RunningServer, visit: Visit, held: GatedModel
 ) -> None:
     visitor = visit(server, "#batching")
     visitor.wait("[data-connection=live]")
@@ -60,7 +60,7 @@ def test_sixteen_clients_are_shown_waiting_and_then_served_in_batches(
     wait_until(lambda: visitor.page.evaluate(COUNTS)[0] >= 4, "the page should show it, a tick later")
     sentence, total = visitor.page.evaluate(COUNTS)
     assert sentence == total
-    held.go.set()
+    held.gate.open()
     visitor.wait(".run[data-done='16']:not([data-total-ms=''])")
     assert int(visitor.page.locator(".run").get_attribute("data-most-rows")) > 1
     last = server.get("/v1/stats").json()["batches"][-1]
@@ -88,7 +88,7 @@ def test_two_policies_are_compared_and_the_own_policy_returns(server: RunningSer
     visitor.wait("#policy:has-text('deadline')")
 
 
-def test_a_stopped_simulation_leaves_no_work_behind(server: RunningServer, visit: Visit, held: Holding) -> None:
+def test_a_stopped_simulation_leaves_no_work_behind(server: RunningServer, visit: Visit, held: GatedModel) -> None:
     visitor = visit(server, "#batching")
     visitor.wait("[data-connection=live]")
     visitor.slide("size", 9)

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.server.harness import FakeEngine, RunningServer, make_fake_engine, serving
+from tests.fakes import FakeEngine, make_fake_engine
+from tests.server.harness import RunningServer, serving
 
 
 @pytest.fixture(scope="session")

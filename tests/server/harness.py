@@ -1,12 +1,11 @@
-"""Shared by server tests: a fake engine that a test can hold, and a real server on a free port."""
+"""Shared by server tests: a real server on a free port, and what its answers must look like."""
 
 import asyncio
 import tempfile
 import threading
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
-from functools import cached_property
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -15,155 +14,14 @@ import numpy as np
 from fastapi import FastAPI
 from prometheus_client import CollectorRegistry
 
-from tests.fakes import Spelling, silent_voices, tone_engine
-from tutti.engine.monitor import Monitor
-from tutti.errors import NothingToSpeak
-from tutti.model.tone import ToneModel
+from tests.fakes import FakeEngine, fake_speeches
 from tutti.server.app import create_app
 from tutti.server.run import Server, bind, url_of, uvicorn_config
 from tutti.settings import Settings
-from tutti.speech import SAMPLE_RATE, Delivery, Frames, Samples, Speech, SpeechParams, Timing, Utterance, WordTime
-from tutti.text import chunks, vocab
-from tutti.text.chunk import Chunk
-from tutti.text.frontend import G2PThread
-from tutti.text.language import find_language
-from tutti.text.user_lexicon import UserLexicon
-from tutti.voices import Voices
+from tutti.speech import Samples
 
 SHORT = "deep water"
 LONG = "The old bridge stands still under the water tonight and runs deep. " * 4
-
-
-class FakeEngine:
-    """An engine of tones that a test can hold before a chunk or fail at one; it counts opened and cancelled streams."""
-
-    checkpoints = ("kokoro", "kokoro-int8")
-    batching_enabled = True
-    passages_at_once = 2
-
-    def __init__(self, voices: Voices) -> None:
-        self.voices = voices
-        self.ready = False
-        self.loop: asyncio.AbstractEventLoop | None = None
-        self.hold_from: int | None = None  # chunks from this number on wait for `release`
-        self.fail_at: int | None = None  # the number of the chunk that raises `error`
-        self.error: Exception = RuntimeError("the lights went out")
-        self.may_start = threading.Event()
-        self.may_start.set()
-        self.requests: list[dict[str, Any]] = []
-        self.streams_opened = threading.Semaphore(0)  # released once for each stream
-        self.streams_cancelled = threading.Semaphore(0)  # released for each that ended before its last chunk
-        self._released: asyncio.Event | None = None
-
-    @cached_property
-    def monitor(self) -> Monitor:
-        """The monitor of an engine that never runs: its queues stay empty."""
-        return tone_engine(self.voices).monitor
-
-    async def start(self) -> None:
-        self.loop = asyncio.get_running_loop()
-        self._released = asyncio.Event()
-        await asyncio.to_thread(self.may_start.wait)
-        self.ready = True
-
-    async def close(self, grace_s: float = 0) -> None:
-        self.ready = False
-
-    def release(self) -> None:
-        """Let the held chunks go on."""
-        assert self.loop is not None
-        assert self._released is not None
-        self.loop.call_soon_threadsafe(self._released.set)
-
-    def reset(self) -> None:
-        """Restore the state after the start. Held streams must have been released."""
-        assert self.loop is not None
-        assert self._released is not None
-        self.loop.call_soon_threadsafe(self._released.clear)
-        self.hold_from = self.fail_at = None
-        self.requests.clear()
-        for counter in (self.streams_opened, self.streams_cancelled):
-            while counter.acquire(blocking=False):
-                pass
-
-    async def stream(self, text: str, params: SpeechParams, **options: Any) -> AsyncGenerator[Speech]:
-        self.requests.append({"text": text, **asdict(params), **options})
-        self.streams_opened.release()
-        complete = False
-        try:
-            for n, speech in enumerate(fake_speeches(self.voices, text, **asdict(params), **options)):
-                if self.hold_from is not None and n >= self.hold_from:
-                    assert self._released is not None
-                    await self._released.wait()
-                if self.fail_at is not None and n >= self.fail_at:
-                    raise self.error
-                await asyncio.sleep(0)
-                yield speech
-            complete = True
-        finally:
-            if not complete:
-                self.streams_cancelled.release()
-
-    def phonemize(self, text: str, language: str, lexicon: Mapping[str, str] | None = None) -> AsyncIterator[Chunk]:
-        return G2PThread(Spelling().pronounce).chunks(text, language, UserLexicon.of(lexicon or {}))
-
-    def stats(self) -> dict[str, Any]:
-        return {
-            "queue_status": {"current_size": 0, "worker_running": True},
-            "performance": {"total_batches": 0, "total_requests": len(self.requests), "avg_batch_size": 0.0},
-            "config": {"max_batch_size": 1},
-        }
-
-    def workers(self) -> dict[str, Any]:
-        return {"totalWorkers": 1, "readyWorkers": 1, "busyWorkers": 0, "queueSize": 0, "batchingEnabled": True}
-
-
-class GatedModel(ToneModel):
-    """Runs one batch for each permit, if it has permits; counts batches and notes the length of every row."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.permits: threading.Semaphore | None = None
-        self.at_work = threading.Event()
-        self.n_batches = 0
-        self.n_frames: list[int] = []
-
-    def vocoder(self, rows: Sequence[Frames]) -> list[Samples]:
-        self.at_work.set()
-        if self.permits:
-            self.permits.acquire()
-        self.n_batches += 1
-        self.n_frames += [row.n_frames for row in rows]
-        return super().vocoder(rows)
-
-
-def fake_speeches(voices: Voices, text: str, *, voice: str, style: str | None = None, speed: float = 1.0,
-          language: str | None = None, delivery: Delivery = "live",
-          **_: Any) -> Iterator[Speech]:  # fmt: skip
-    """Speak a text in tones: each letter lasts one token and has its own pitch."""
-    speaker = voices.get(voice, style)
-    code = find_language(language or speaker.language).code
-    model, n_before, dropped = ToneModel(), 0, 0
-    for chunk in chunks(text, code, Spelling().pronounce, whole_text=delivery != "live"):
-        pause = np.zeros(round(chunk.pause_s * SAMPLE_RATE), np.float32)
-        dropped += len(chunk.dropped)
-        words: list[WordTime] = []
-        sound = pause
-        if chunk.words:
-            tokens = vocab.encode(chunk.phonemes)
-            (frames,) = model.acoustic([Utterance(tokens, speaker.style(len(tokens) - 2), speed)])
-            ends_s = n_before / SAMPLE_RATE + np.cumsum(frames.durations) * 0.025
-            sound = np.concatenate([*model.vocoder([frames]), pause])
-            at = 0
-            for word in chunk.words:
-                first, last = at + len(word.before), at + len(word.before) + len(word.phonemes)
-                words.append(WordTime(text[slice(*word.span)], float(ends_s[first]), float(ends_s[last]), word.span))
-                at += len(word.symbols)
-        if len(sound):
-            yield Speech(sound, tuple(words), chunk.span, chunk.dropped, Timing(0.001, 0.002, 0.003, 0.004, 3))
-        n_before += len(sound)
-    if n_before == 0:
-        raise NothingToSpeak(f"nothing to say, {dropped} symbols dropped", param="input")
 
 
 def expected_samples(server: "RunningServer", text: str, **options: Any) -> Samples:
@@ -171,10 +29,6 @@ def expected_samples(server: "RunningServer", text: str, **options: Any) -> Samp
     speeches = fake_speeches(server.engine.voices, text, **{"voice": "af_heart", **options})
     samples: Samples = np.concatenate([speech.samples for speech in speeches])
     return samples
-
-
-def make_fake_engine(folder: Path) -> FakeEngine:
-    return FakeEngine(silent_voices(folder))
 
 
 @dataclass

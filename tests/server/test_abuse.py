@@ -9,7 +9,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.server.harness import LONG, SHORT, FakeEngine, RunningServer, assert_error, serving
+from tests.fakes import FakeEngine
+from tests.server.harness import LONG, SHORT, RunningServer, assert_error, serving
 from tutti.errors import TuttiError
 from tutti.server.errors import error_body, error_headers
 from tutti.server.schemas import SpeechBody

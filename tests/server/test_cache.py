@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.server.harness import LONG, FakeEngine, RunningServer, assert_error, serving
+from tests.fakes import FakeEngine
+from tests.server.harness import LONG, RunningServer, assert_error, serving
 from tutti.server.cache import ResponseCache
 
 

@@ -2,7 +2,8 @@
 
 import pytest
 
-from tests.server.harness import LONG, FakeEngine, RunningServer, assert_error, serving
+from tests.fakes import FakeEngine
+from tests.server.harness import LONG, RunningServer, assert_error, serving
 from tutti.voices import NAMES
 
 

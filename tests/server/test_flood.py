@@ -17,8 +17,8 @@ from select import select
 import httpx2
 import pytest
 
-from tests.fakes import silent_voices, tone_engine
-from tests.server.harness import LONG, SHORT, FakeEngine, GatedModel, RunningServer, assert_error, serving
+from tests.fakes import FakeEngine, Gate, GatedModel, silent_voices, tone_engine
+from tests.server.harness import LONG, SHORT, RunningServer, assert_error, serving
 from tests.server.test_serve import process
 from tests.server.test_streaming import raw
 from tutti.audio import FORMATS
@@ -28,8 +28,7 @@ from tutti.server.middleware.ingress import MAX_STARTS_PER_TURN
 
 
 def test_under_overload_some_are_served_correctly_and_the_rest_get_429(tmp_path: Path) -> None:
-    model, n = GatedModel(), 150
-    model.permits = threading.Semaphore(0)
+    model, n = GatedModel(gate=Gate(n_permits=0)), 150
     engine = tone_engine(silent_voices(tmp_path), lambda: model, max_queue=20)
     with serving(engine) as server:
 
@@ -47,8 +46,7 @@ def test_under_overload_some_are_served_correctly_and_the_rest_get_429(tmp_path:
                     await asyncio.wait([task for task in tasks if not task.done()], return_when=asyncio.FIRST_COMPLETED)
                 assert {task.result().status_code for task in tasks if task.done()} == {429}
                 assert server.engine.stats()["queue_status"]["current_size"] <= 20
-                assert model.permits
-                model.permits.release(1000)
+                model.gate.open()
                 return await asyncio.gather(*tasks)
 
         answers = asyncio.run(send_all())

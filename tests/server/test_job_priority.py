@@ -4,20 +4,19 @@ import threading
 import time
 from pathlib import Path
 
-from tests.fakes import silent_voices, tone_engine
-from tests.server.harness import GatedModel, serving
+from tests.fakes import Gate, GatedModel, silent_voices, tone_engine
+from tests.server.harness import serving
 from tests.server.test_jobs import create_job, wait_for_end
 from tutti.model.tone import FRAMES_PER_TOKEN
 
 
 def test_a_live_request_does_not_wait_behind_a_job(voice_folder: Path) -> None:
     """While a row of a job runs and others wait, the text of a live request is the next to run."""
-    model = GatedModel()
-    model.permits = threading.Semaphore(0)
+    model = GatedModel(gate=Gate(n_permits=0))
     engine = tone_engine(silent_voices(voice_folder), lambda: model, max_batch_size=1)
     with serving(engine) as server:
         id = create_job(server)["id"]
-        assert model.at_work.wait(60)
+        assert model.gate.arrivals.acquire(timeout=60)
         answers: list[int] = []
 
         def request() -> None:
@@ -29,8 +28,9 @@ def test_a_live_request_does_not_wait_behind_a_job(voice_folder: Path) -> None:
         while not engine.stats()["queue_status"]["by_class"]["first"]:
             time.sleep(0.01)
         assert engine.stats()["queue_status"]["by_class"]["bulk"]
-        model.permits.release(1000)
+        model.gate.open()
         thread.join(60)
         assert answers == [200]
         assert wait_for_end(server, id)["state"] == "done"
-        assert model.n_frames[1] == FRAMES_PER_TOKEN * len("_lanterns_")
+        (second,) = model.vocoder_calls[1]
+        assert second.n_frames == FRAMES_PER_TOKEN * len("_lanterns_")

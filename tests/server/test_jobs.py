@@ -20,8 +20,8 @@ import httpx2
 import pytest
 
 from tests.audiobook.make_epub import epub, page, png
-from tests.fakes import silent_voices
-from tests.server.harness import FakeEngine, RunningServer, assert_error, serving
+from tests.fakes import FakeEngine, silent_voices
+from tests.server.harness import RunningServer, assert_error, serving
 from tutti.audiobook.book import Chapter
 from tutti.audiobook.passages import passages
 from tutti.errors import ModelFailed

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import SecretStr
 
-from tests.server.harness import FakeEngine, RunningServer, assert_error, serving
+from tests.fakes import FakeEngine
+from tests.server.harness import RunningServer, assert_error, serving
 from tutti.errors import InvalidInput
 from tutti.server.errors import InvalidKey, RateLimited
 from tutti.server.middleware.auth import ApiKeys

@@ -10,7 +10,8 @@ from typing import Any
 import httpx2
 import pytest
 
-from tests.server.harness import LONG, FakeEngine, RunningServer, assert_error, serving
+from tests.fakes import FakeEngine
+from tests.server.harness import LONG, RunningServer, assert_error, serving
 from tests.server.test_streaming import raw
 from tutti.server.middleware.http_protocol import READ_STALL_FACTOR
 

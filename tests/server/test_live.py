@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -13,8 +12,8 @@ import pytest
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
-from tests.fakes import Running, running, tone_engine
-from tests.server.harness import GatedModel, RunningServer, serving
+from tests.fakes import GatedModel, Running, running, tone_engine
+from tests.server.harness import RunningServer, serving
 from tutti.audio import FORMATS
 from tutti.server.routes.live import LiveSession
 from tutti.server.routes.realtime import RealtimeSession
@@ -135,21 +134,20 @@ def test_texts_of_a_context_are_sequential_and_contexts_parallel(server: Running
 
 def test_a_cancel_drops_what_was_not_yet_spoken(server: RunningServer, model: GatedModel, engine: Running) -> None:
     async def test(client: Client) -> None:
-        model.permits = threading.Semaphore(1)
+        model.gate.close(n_permits=1)
         await client.send("input.text", text=(FIRST + SECOND) * 40)
         await client.until_audio()
-        n_before = model.n_batches
+        n_before = len(model.vocoder_calls)
         await client.send("input.cancel")
         done = await client.until("audio.done")
         assert done["cancelled"]
         assert (await client.until("session.done"))["type"] == "session.done"
-        model.permits.release(100)
-        model.permits = None
+        model.gate.open()
         # The next text is spoken as usual, and only the running batch was still computed.
         await client.send("input.text", text=FIRST)
         await client.send("input.done")
         await client.until_audio()
-        assert model.n_batches <= n_before + 2
+        assert len(model.vocoder_calls) <= n_before + 2
         await client.until("session.done")
         assert not client.events[-2]["cancelled"]
 
@@ -173,18 +171,17 @@ def test_a_cancel_is_confirmed_before_its_context_is_used_again(server: RunningS
 
 def test_a_disconnect_cancels_the_speech(server: RunningServer, model: GatedModel) -> None:
     async def test(client: Client) -> None:
-        model.permits = threading.Semaphore(1)
+        model.gate.close(n_permits=1)
         await client.send("input.text", text=(FIRST + SECOND) * 40)
         await client.until_audio()
 
     run_session(server, test)
     while server.app.state.service.lifecycle.n_active:
         assert server.get("/healthz").status_code == 200
-    n_before = model.n_batches
-    assert model.permits
-    model.permits.release(100)
+    n_before = len(model.vocoder_calls)
+    model.gate.permit(100)
     assert server.speak(response_format="pcm").status_code == 200
-    assert model.n_batches <= n_before + 2
+    assert len(model.vocoder_calls) <= n_before + 2
 
 
 def test_a_client_that_does_not_read_stops_the_synthesis(server: RunningServer, model: GatedModel) -> None:
@@ -194,11 +191,11 @@ def test_a_client_that_does_not_read_stops_the_synthesis(server: RunningServer, 
         await client.send("input.done")
         await client.until_audio()
         n_before = -1
-        while n_before != model.n_batches:  # no more is made while the client does not read
-            n_before = model.n_batches
+        while n_before != len(model.vocoder_calls):  # no more is made while the client does not read
+            n_before = len(model.vocoder_calls)
             await asyncio.sleep(0.2)
         await client.until("session.done")
-        assert model.n_batches > 2 * n_before
+        assert len(model.vocoder_calls) > 2 * n_before
 
     run_session(server, test, max_queue=1)
 
@@ -325,7 +322,7 @@ def test_a_websocket_has_the_same_keys_limits_and_origins(voices: Voices) -> Non
 
 def test_draining_finishes_active_texts_and_refuses_new_ones(voices: Voices, model: GatedModel) -> None:
     async def run(server: RunningServer) -> None:
-        model.permits = threading.Semaphore(0)
+        model.gate.close(n_permits=0)
         async with client(server) as active:
             await active.send("input.text", text=FIRST, context="a")
             await active.send("input.done", context="a")
@@ -340,7 +337,7 @@ def test_draining_finishes_active_texts_and_refuses_new_ones(voices: Voices, mod
                 async with client(server):
                     pass
             assert caught.value.response.status_code == 503
-            model.permits.release(10)
+            model.gate.permit(10)
             await active.until("session.done")
             assert active.audio["a"]
         assert lifecycle.n_active == 0
@@ -374,11 +371,11 @@ def test_ignored_options_are_named(server: RunningServer) -> None:
 
 def test_the_contexts_of_a_websocket_are_limited(server: RunningServer, model: GatedModel) -> None:
     async def test(client: Client) -> None:
-        model.permits = threading.Semaphore(0)
+        model.gate.close(n_permits=0)
         for n in range(17):
             await client.send("input.text", text="deep", context=str(n))
         assert (await client.until("error"))["error"]["code"] == "queue_full"
-        model.permits.release(100)
+        model.gate.permit(100)
         await client.send("input.cancel")
         await client.until("session.done")
         assert client.types.count("audio.done") == 16

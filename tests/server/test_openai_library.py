@@ -8,7 +8,8 @@ import numpy as np
 import openai
 import pytest
 
-from tests.server.harness import LONG, SHORT, FakeEngine, RunningServer, expected_samples, serving
+from tests.fakes import FakeEngine
+from tests.server.harness import LONG, SHORT, RunningServer, expected_samples, serving
 from tutti.errors import ModelFailed, QueueFull
 
 

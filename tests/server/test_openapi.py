@@ -13,7 +13,8 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from tests.server.harness import RunningServer, make_fake_engine, serving
+from tests.fakes import make_fake_engine
+from tests.server.harness import RunningServer, serving
 
 
 @pytest.fixture(scope="module")

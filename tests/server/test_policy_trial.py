@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.fakes import Holding, silent_voices, tone_engine
+from tests.fakes import GatedModel, silent_voices, tone_engine
 from tests.server.harness import RunningServer, assert_error, serving
 from tests.server.test_stats_routes import TEXT
 from tests.server.watcher import policy_trial, watching
@@ -17,20 +17,20 @@ ALICE, BOB = ({"authorization": f"Bearer {name}"} for name in ("alice", "bob"))
 
 
 @pytest.fixture(scope="module")
-def model() -> Holding:
-    return Holding()
+def model() -> GatedModel:
+    return GatedModel()
 
 
 @pytest.fixture(scope="module")
-def server(voice_folder: Path, model: Holding) -> Iterator[RunningServer]:
+def server(voice_folder: Path, model: GatedModel) -> Iterator[RunningServer]:
     engine = tone_engine(silent_voices(voice_folder), lambda: model)
     with serving(engine, api_keys=("alice", "bob")) as running:
         yield running
 
 
 @pytest.fixture
-def held_model(model: Holding) -> Iterator[Holding]:
-    with model.held():
+def held_model(model: GatedModel) -> Iterator[GatedModel]:
+    with model.gate.closed():
         yield model
 
 
@@ -85,7 +85,7 @@ def test_only_one_trial_runs_at_a_time(server: RunningServer) -> None:
         assert policy(server) == "window"
 
 
-def test_a_trial_is_refused_or_ended_while_others_are_served(server: RunningServer, held_model: Holding) -> None:
+def test_a_trial_is_refused_or_ended_while_others_are_served(server: RunningServer, held_model: GatedModel) -> None:
     with ThreadPoolExecutor(2) as pool, watching(server, headers=ALICE) as watcher:
         watcher.next()
         bobs = pool.submit(speak, server, f"{TEXT} of Bob.", BOB)
@@ -97,7 +97,7 @@ def test_a_trial_is_refused_or_ended_while_others_are_served(server: RunningServ
             events = trial.rest()
         assert events[-1] == {"type": "end", "reason": "others"}
         assert policy(server) == "deadline"
-        held_model.go.set()
+        held_model.gate.open()
         assert all(len(answer.result(60)) for answer in (bobs, alices))
 
 

@@ -2,7 +2,6 @@
 
 import asyncio
 import base64
-import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -11,8 +10,8 @@ import pytest
 from openai import AsyncOpenAI
 from openai.resources.realtime.realtime import AsyncRealtimeConnection
 
-from tests.fakes import Running, running, tone_engine
-from tests.server.harness import GatedModel, RunningServer, serving
+from tests.fakes import GatedModel, Running, running, tone_engine
+from tests.server.harness import RunningServer, serving
 from tests.server.test_live import pcm
 from tutti.engine.word_times import join
 from tutti.voices import Voices
@@ -114,19 +113,19 @@ def test_items_of_the_conversation_are_spoken_once(server: RunningServer, engine
 
 def test_after_a_cancel_the_next_is_complete(server: RunningServer, model: GatedModel, engine: Running) -> None:
     async def test(connection: AsyncRealtimeConnection) -> None:
-        model.permits = threading.Semaphore(1)
+        model.gate.close(n_permits=1)
         await connection.response.create(response={"input": [message(TEXT * 40)]})
         await until(connection, "response.output_audio.delta")
         await connection.response.create(response={"input": [message(TEXT)]})
         assert (await until(connection, "error"))[-1].error.code == "conversation_already_has_active_response"
-        n_before = model.n_batches
+        n_before = len(model.vocoder_calls)
         await connection.response.cancel()
         assert (await until(connection, "response.done"))[-1].response.status == "cancelled"
-        model.permits.release(100)
+        model.gate.permit(100)
         await connection.response.create(response={"input": [message("deep water")]})
         events = await until(connection, "response.done")
         assert audio_of(events) == pcm(engine.speak("deep water").samples)
-        assert model.n_batches <= n_before + 2
+        assert len(model.vocoder_calls) <= n_before + 2
         await connection.response.cancel()
         assert (await until(connection, "error"))[-1].error.code == "response_cancel_not_active"
 

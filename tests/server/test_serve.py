@@ -15,12 +15,12 @@ import httpx2
 import numpy as np
 import pytest
 
-from tests.fakes import Spelling, silent_voices, tone_engine
-from tests.server.harness import LONG, FakeEngine, RunningServer, expected_samples, serving
+from tests.fakes import FakeEngine, Spelling, silent_voices, tone_engine
+from tests.server.harness import LONG, RunningServer, expected_samples, serving
 from tutti.errors import InvalidInput, WeightsCorrupt
-from tutti.model.tone import ToneModel
 from tutti.server import run
 from tutti.settings import Settings
+from tutti.speech import Model
 
 ROOT = Path(__file__).parents[2]
 
@@ -94,11 +94,10 @@ def test_a_port_in_use_is_one_line_before_anything_is_loaded(tmp_path: Path) -> 
 def test_an_engine_that_fails_to_start_ends_the_server_with_its_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    class FailingModel(ToneModel):
-        def __init__(self) -> None:
-            raise WeightsCorrupt("the bytes are not the official ones")
+    def fail() -> Model:
+        raise WeightsCorrupt("the bytes are not the official ones")
 
-    monkeypatch.setattr(run, "open_engine", lambda *_, **__: tone_engine(silent_voices(tmp_path), FailingModel))
+    monkeypatch.setattr(run, "open_engine", lambda *_, **__: tone_engine(silent_voices(tmp_path), fail))
     with pytest.raises(WeightsCorrupt):
         run.serve(Settings(port=0))
 

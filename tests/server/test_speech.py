@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from tests.audio.decoding import decode
-from tests.server.harness import LONG, SHORT, FakeEngine, RunningServer, assert_error, expected_samples, serving
+from tests.fakes import FakeEngine
+from tests.server.harness import LONG, SHORT, RunningServer, assert_error, expected_samples, serving
 from tutti.audio import FORMATS
 from tutti.errors import UnknownVoice
 from tutti.server.aliases import OPENAI_VOICES

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.fakes import Holding, silent_voices, tone_engine
+from tests.fakes import GatedModel, silent_voices, tone_engine
 from tests.server.harness import LONG, RunningServer, assert_error, serving
 from tests.server.watcher import Event, watching
 from tutti.server.dashboard import Dashboard
@@ -27,19 +27,19 @@ NULLABLE = {"ms", "cap_ms", "max_batch_frames", "max_batch_text", "trial", "p50"
 
 
 @pytest.fixture(scope="module")
-def model() -> Holding:
-    return Holding()
+def model() -> GatedModel:
+    return GatedModel()
 
 
 @pytest.fixture(scope="module")
-def server(voice_folder: Path, model: Holding) -> Iterator[RunningServer]:
+def server(voice_folder: Path, model: GatedModel) -> Iterator[RunningServer]:
     with serving(tone_engine(silent_voices(voice_folder), lambda: model)) as running:
         yield running
 
 
 @pytest.fixture
-def held_model(model: Holding) -> Iterator[Holding]:
-    with model.held():
+def held_model(model: GatedModel) -> Iterator[GatedModel]:
+    with model.gate.closed():
         yield model
 
 
@@ -83,7 +83,7 @@ def test_the_documented_fields_are_the_real_ones(server: RunningServer) -> None:
     assert snapshot["batches"]
 
 
-def test_a_batch_is_reported_at_its_start_and_at_its_end(server: RunningServer, held_model: Holding) -> None:
+def test_a_batch_is_reported_at_its_start_and_at_its_end(server: RunningServer, held_model: GatedModel) -> None:
     with ThreadPoolExecutor(1) as pool, watching(server) as watcher:
         seen_before = {batch["id"] for batch in watcher.next()["batches"]}
         answer = pool.submit(server.speak, input=f"{TEXT} two.")
@@ -96,7 +96,7 @@ def test_a_batch_is_reported_at_its_start_and_at_its_end(server: RunningServer, 
         (running,) = vocoder(began)
         assert (running["outcome"], running["ms"]) == ("running", None)
         assert began["running"] == [running["id"]]
-        held_model.go.set()
+        held_model.gate.open()
         ended = watcher.until(lambda event: [batch for batch in vocoder(event) if batch["outcome"] == "done"])
         done = next(batch for batch in vocoder(ended) if batch["id"] == running["id"])
         assert done["ms"] > 0
@@ -112,7 +112,7 @@ def test_a_batch_is_reported_at_its_start_and_at_its_end(server: RunningServer, 
             assert batch["predicted_ms"] > 0
 
 
-def test_waiting_jobs_are_reported_by_class_and_age(server: RunningServer, held_model: Holding) -> None:
+def test_waiting_jobs_are_reported_by_class_and_age(server: RunningServer, held_model: GatedModel) -> None:
     n_texts = 8
     with ThreadPoolExecutor(n_texts) as pool, watching(server) as watcher:
         watcher.next()
@@ -132,7 +132,7 @@ def test_waiting_jobs_are_reported_by_class_and_age(server: RunningServer, held_
                 assert queue[kind] == sum(job["class"] == kind for job in queue["jobs"])
         assert tick["waiting"] == sum(len(queue["jobs"]) for queue in tick["queue"].values())
         assert tick["backlog_ms"] > 0
-        held_model.go.set()
+        held_model.gate.open()
         assert all(answer.result(60).status_code == 200 for answer in answers)
         watcher.until(lambda event: event["waiting"] == 0 and not event["running"])
 
@@ -187,7 +187,7 @@ def test_updates_are_computed_only_with_subscribers_and_once_for_all(
             times = {event["t"] for watcher in (one, two, three) for event in watcher.events[1:]}
         assert len(times) <= n_ticks
         while any(task.get_name() == "tutti-broadcast" for task in asyncio.all_tasks(server.loop)):
-            time.sleep(0.01)  # nobody subscribes any more, so the updates end
+            time.sleep(0.01)  # without subscribers the updates end
 
 
 def test_statistics_contain_no_text_voice_or_address(server: RunningServer) -> None:

@@ -10,7 +10,8 @@ import httpx2
 import numpy as np
 import pytest
 
-from tests.server.harness import LONG, SHORT, FakeEngine, RunningServer, assert_error, serving
+from tests.fakes import FakeEngine
+from tests.server.harness import LONG, SHORT, RunningServer, assert_error, serving
 from tutti.audio import FORMATS
 from tutti.errors import (
     DeadlineExceeded,
@@ -210,13 +211,13 @@ def test_a_caller_can_set_a_shorter_timeout(fake_engine: FakeEngine) -> None:
 
 def test_a_slow_reader_has_a_bounded_buffer_and_does_not_block_others(fake_engine: FakeEngine) -> None:
     n_made = 0
-    made_some = threading.Event()
+    has_computed = threading.Event()
     text = LONG * 200  # about an hour of PCM, 160 MB
 
     def count_samples(samples: np.ndarray, factor: float) -> np.ndarray:
         nonlocal n_made
         n_made += len(samples)
-        made_some.set()
+        has_computed.set()
         return samples
 
     with serving(fake_engine) as server, pytest.MonkeyPatch.context() as patch:
@@ -224,7 +225,7 @@ def test_a_slow_reader_has_a_bounded_buffer_and_does_not_block_others(fake_engin
         body = {"input": text, "response_format": "pcm", "volume_multiplier": 2}
         with server.client().stream("POST", "/v1/audio/speech", json=body) as response:
             next(response.iter_raw())
-            assert made_some.wait(60)
+            assert has_computed.wait(60)
             for _ in range(20):  # others are served while this one does not read
                 assert server.speak().status_code == 200
             n_before = n_made

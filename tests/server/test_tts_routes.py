@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.server.harness import LONG, SHORT, FakeEngine, RunningServer, assert_error, expected_samples, serving
+from tests.fakes import FakeEngine
+from tests.server.harness import LONG, SHORT, RunningServer, assert_error, expected_samples, serving
 
 
 def test_tts_is_a_whole_wav_with_its_headers(server: RunningServer) -> None:

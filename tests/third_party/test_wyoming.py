@@ -29,8 +29,8 @@ from wyoming.tts import (
     SynthesizeVoice,
 )
 
-from tests.fakes import silent_voices, tone_engine
-from tests.server.harness import LONG, SHORT, FakeEngine, fake_speeches, make_fake_engine
+from tests.fakes import FakeEngine, fake_speeches, make_fake_engine, silent_voices, tone_engine
+from tests.server.harness import LONG, SHORT
 from tests.third_party.process import tone_server
 from tutti.engine.engine import Engine
 from tutti.errors import ModelFailed, QueueFull

@@ -1,0 +1,111 @@
+"""The vocabulary of docs/architecture.md: one word for one thing, in functions and files of a readable size."""
+
+import ast
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+PACKAGE = Path(__file__).parent.parent / "tutti"
+FILES = {str(path.relative_to(PACKAGE)): path for path in sorted(PACKAGE.rglob("*.py"))}
+TREES = {name: ast.parse(path.read_text(encoding="utf-8")) for name, path in FILES.items()}
+
+MAX_LINES = 400
+MAX_PARAMETERS = 8
+DEFINED_TWICE = {"Stream": "public in the client, and the engine's request that is being spoken"}
+# Words of an identifier that the glossary retired; those that have another, common meaning (part, line) are not listed.
+RETIRED_WORDS = {
+    *("clerk", "desk", "face", "hasten", "lately", "lot", "patience", "podium", "shelf", "tape", "voicing"),
+    *("wish", "wishe", "wordlist"),
+}
+RETIRED_CLASSES = {
+    *("Ask", "Callers", "Door", "Draft", "Extent", "Lot", "Need", "Order", "Part", "Said", "Shape"),
+    *("Spoken", "Take", "Waiting"),
+}
+ALLOWED = {
+    ("client/request.py", "Wishes"): "the public name of SpeechOptions in earlier versions",
+}
+PARTICIPLES = {"told", "made", "found", "kept", "heard"}
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+def parameters(function: Function) -> list[str]:
+    args = function.args
+    named = [arg.arg for arg in (*args.posonlyargs, *args.args, *args.kwonlyargs, args.vararg, args.kwarg) if arg]
+    return [name for name in named if name not in ("self", "cls")]
+
+
+def may_have_many_parameters(name: str, function: Function) -> bool:
+    """Whether it is a command, whose parameters are its flags, or a kernel, which gets each pointer and stride."""
+    is_kernel = any("jit" in ast.unparse(decorator) for decorator in function.decorator_list)
+    return name.startswith("cli/") or name == "client/commands.py" or is_kernel
+
+
+def identifiers(tree: ast.AST) -> Iterator[str]:
+    for node in ast.walk(tree):
+        match node:
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+                yield name
+            case ast.arg(arg=name) | ast.Name(id=name) | ast.Attribute(attr=name) | ast.alias(asname=str(name)):
+                yield name
+            case ast.keyword(arg=str(name)):
+                yield name
+
+
+def words(identifier: str) -> set[str]:
+    """The words of `snake_case`, `CONSTANT_CASE` and `CamelCase`, in lower case and in the singular."""
+    return {word.lower().removesuffix("s") for word in re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])", identifier)}
+
+
+def definitions(tree: ast.Module) -> Iterator[str]:
+    """Names of functions, classes and parameters, and of constants of the module; fields may be public in JSON."""
+    for statement in tree.body:
+        targets = statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", None)]
+        yield from (target.id for target in targets if isinstance(target, ast.Name))
+    for node in ast.walk(tree):
+        if isinstance(node, Function | ast.ClassDef):
+            yield node.name
+        if isinstance(node, Function):
+            yield from parameters(node)
+
+
+def test_a_class_name_is_defined_once() -> None:
+    places = defaultdict(list)
+    for name, tree in TREES.items():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ClassDef):
+                places[node.name].append(name)
+    assert {name: where for name, where in places.items() if len(where) > 1}.keys() == DEFINED_TWICE.keys()
+
+
+def test_a_function_has_few_parameters() -> None:
+    long = {
+        f"{name}:{node.lineno} {node.name}": len(parameters(node))
+        for name, tree in TREES.items()
+        for node in ast.walk(tree)
+        if isinstance(node, Function)
+        and len(parameters(node)) > MAX_PARAMETERS
+        and not may_have_many_parameters(name, node)
+    }
+    assert not long, "pass a dataclass instead"
+
+
+def test_a_file_is_short() -> None:
+    n_lines = {name: len(path.read_text(encoding="utf-8").splitlines()) for name, path in FILES.items()}
+    assert not {name: n for name, n in n_lines.items() if n > MAX_LINES}
+
+
+def test_no_retired_word_is_an_identifier() -> None:
+    used = {
+        (name, each)
+        for name, tree in TREES.items()
+        for each in identifiers(tree)
+        if words(each) & RETIRED_WORDS or each.strip("_") in RETIRED_CLASSES
+    }
+    assert used == ALLOWED.keys(), "the glossary in docs/architecture.md has the word to use"
+
+
+def test_no_past_participle_is_a_name() -> None:
+    names = {(name, each) for name, tree in TREES.items() for each in definitions(tree)}
+    assert not {(name, each) for name, each in names if each.strip("_").lower() in PARTICIPLES}
