@@ -3,6 +3,10 @@ TEXT ?= All voices, one pass.
 OUT ?= tutti.wav
 ARGS ?=
 PAGE = tutti/server/page/index.html
+PURE = not process and not server and not browser and not weights and not network and not slow
+# Two test processes run at once: threads of NumPy and PyTorch would only get in each other's way.
+check test: export OMP_NUM_THREADS = 1
+check test: export OPENBLAS_NUM_THREADS = 1
 
 help:  ## list these targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -15,8 +19,14 @@ speak: .venv/.tutti  ## speak TEXT into the file OUT: make speak TEXT="Hello" OU
 
 install: .venv/.tutti  ## install tutti in .venv, without PyTorch
 
-test: .venv/.dev page-if-possible  ## lint, type-check and run all tests, with the real model
-	.venv/bin/ruff check . && .venv/bin/ruff format --check . && .venv/bin/mypy && .venv/bin/pytest $(ARGS)
+check: .venv/.dev lint  ## lint, type-check and run the pure tests: under a minute
+	.venv/bin/pytest -n 2 --dist loadfile -p no:schemathesis --hypothesis-profile check -m "$(PURE)" $(ARGS)
+
+test: .venv/.dev page-if-possible lint  ## lint, type-check and run all tests, with the real model: under 15 minutes
+	.venv/bin/pytest -n 2 --dist loadfile $(ARGS)
+
+lint: .venv/.dev
+	.venv/bin/ruff check . && .venv/bin/ruff format --check . && .venv/bin/mypy
 
 test-clients: .venv/.dev  ## run the code of docs/integrations with the real clients: make test-clients ARGS="--only livekit"
 	.venv/bin/python -m scripts.test_clients $(ARGS)
@@ -56,4 +66,4 @@ page-if-possible:
 # Taken literally: "$5" is money here, not a variable.
 override export TEXT := $(value TEXT)
 export OUT
-.PHONY: help serve speak install test test-clients page page-if-possible pictures fmt clean
+.PHONY: help serve speak install check test lint test-clients page page-if-possible pictures fmt clean

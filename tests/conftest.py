@@ -1,6 +1,10 @@
-"""What all tests share: the real files, fetched once into the user's cache."""
+"""What all tests share: the official files, fetched once into the user's cache; and what a pure test must not do."""
 
+import multiprocessing.util
 import os
+import socket
+import subprocess
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -12,9 +16,46 @@ from tutti import settings
 from tutti.voices import Voices
 from tutti.weights import FP32_MODEL, INT8_MODEL, Store, required_files, show_progress, sources
 
-# Machines are shared and noisy: how long an example takes says nothing about the law it shows.
-hypothesis.register_profile("calm", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-hypothesis.load_profile("calm")
+# Machines are shared and noisy: the time of one example says nothing.
+hypothesis.register_profile("full", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+hypothesis.register_profile("check", hypothesis.get_profile("full"), max_examples=15)  # of `make check`
+hypothesis.load_profile("full")
+
+# A test without one of these markers is pure. What each call needs, and which other markers imply it:
+PROCESS = ("process", "browser", "weights", "network")
+SERVER = ("server", "browser", "weights")
+GUARDED = (
+    (subprocess.Popen, "__init__", PROCESS),
+    (multiprocessing.util, "spawnv_passfds", PROCESS),
+    (os, "fork", PROCESS),
+    (os, "posix_spawn", PROCESS),
+    (socket.socket, "listen", SERVER),
+)
+FIXTURE_MARKERS = {"home": "weights", "official": "weights", "browser": "browser"}
+
+
+def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:
+    for item in items:
+        for fixture, marker in FIXTURE_MARKERS.items():
+            if fixture in getattr(item, "fixturenames", ()) and not item.get_closest_marker(marker):
+                raise pytest.UsageError(f"{item.nodeid} uses `{fixture}`: mark it with @pytest.mark.{marker}")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    """Fail a test, or the fixture it is the first to use, that does more than its markers say."""
+    with pytest.MonkeyPatch.context() as patch:
+        for owner, name, markers in GUARDED:
+            if not any(item.get_closest_marker(marker) for marker in markers):
+                patch.setattr(owner, name, refuse(markers[0], name))
+        return (yield)
+
+
+def refuse(marker: str, name: str) -> Callable[..., None]:
+    def fail(*args: object, **options: object) -> None:
+        pytest.fail(f"`{name}` is not for pure tests: mark this one with @pytest.mark.{marker}")
+
+    return fail
 
 
 @pytest.fixture(scope="session")

@@ -128,6 +128,7 @@ def hz(samples: np.ndarray) -> float:
     return float(np.count_nonzero(np.diff(np.signbit(samples)))) * SAMPLE_RATE / 2 / len(samples)
 
 
+@pytest.mark.slow
 def test_half_an_hour_has_no_drift(tmp_path: Path) -> None:
     """Behind the onset of a word, the samples hold the tone of its first letter."""
     text = "The old bridge stands under deep water tonight. [pause:333ms] Nobody knows it, or says so. " * 440

@@ -9,6 +9,8 @@ import pytest
 
 from tutti.child_process import ChildProcess
 
+pytestmark = pytest.mark.process
+
 GRACE_S = 10.0
 
 

@@ -91,6 +91,7 @@ def test_compose_builds_the_existing_dockerfiles() -> None:
     assert built == {str(path.relative_to(ROOT)) for path in DOCKERFILES}
 
 
+@pytest.mark.process
 def test_systemd_understands_the_unit(tmp_path: Path) -> None:
     if not shutil.which("systemd-analyze"):
         pytest.skip("there is no systemd-analyze here")

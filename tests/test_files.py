@@ -46,6 +46,7 @@ def test_an_error_while_writing_leaves_the_old_file_and_nothing_else(tmp_path: P
     assert list(tmp_path.iterdir()) == [path]
 
 
+@pytest.mark.process
 def test_a_killed_process_leaves_the_old_file(tmp_path: Path) -> None:
     path = tmp_path / "x"
     path.write_text("old")

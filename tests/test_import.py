@@ -8,6 +8,7 @@ import pytest
 HEAVY = ("numpy", "onnxruntime", "onnx", "av", "huggingface_hub", "fastapi", "torch", "pydantic")
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     ("module", "allowed"),
     [("tutti", ()), ("tutti.errors", ()), ("tutti.cli.main", ("pydantic",)), ("tutti.text", ("numpy",))],

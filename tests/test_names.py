@@ -4,11 +4,10 @@ import ast
 import re
 from collections import defaultdict
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 PACKAGE = Path(__file__).parent.parent / "tutti"
-FILES = {str(path.relative_to(PACKAGE)): path for path in sorted(PACKAGE.rglob("*.py"))}
-TREES = {name: ast.parse(path.read_text(encoding="utf-8")) for name, path in FILES.items()}
 
 MAX_LINES = 400
 MAX_PARAMETERS = 8
@@ -28,6 +27,17 @@ ALLOWED = {
 PARTICIPLES = {"told", "made", "found", "kept", "heard"}
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+@cache
+def files() -> dict[str, str]:
+    """The text of each file, by its path."""
+    return {str(path.relative_to(PACKAGE)): path.read_text(encoding="utf-8") for path in PACKAGE.rglob("*.py")}
+
+
+@cache
+def trees() -> dict[str, ast.Module]:
+    return {name: ast.parse(text) for name, text in files().items()}
 
 
 def parameters(function: Function) -> list[str]:
@@ -72,7 +82,7 @@ def definitions(tree: ast.Module) -> Iterator[str]:
 
 def test_a_class_name_is_defined_once() -> None:
     places = defaultdict(list)
-    for name, tree in TREES.items():
+    for name, tree in trees().items():
         for node in ast.walk(tree):
             if isinstance(node, ast.ClassDef):
                 places[node.name].append(name)
@@ -82,7 +92,7 @@ def test_a_class_name_is_defined_once() -> None:
 def test_a_function_has_few_parameters() -> None:
     long = {
         f"{name}:{node.lineno} {node.name}": len(parameters(node))
-        for name, tree in TREES.items()
+        for name, tree in trees().items()
         for node in ast.walk(tree)
         if isinstance(node, Function)
         and len(parameters(node)) > MAX_PARAMETERS
@@ -92,14 +102,14 @@ def test_a_function_has_few_parameters() -> None:
 
 
 def test_a_file_is_short() -> None:
-    n_lines = {name: len(path.read_text(encoding="utf-8").splitlines()) for name, path in FILES.items()}
+    n_lines = {name: len(text.splitlines()) for name, text in files().items()}
     assert not {name: n for name, n in n_lines.items() if n > MAX_LINES}
 
 
 def test_no_retired_word_is_an_identifier() -> None:
     used = {
         (name, each)
-        for name, tree in TREES.items()
+        for name, tree in trees().items()
         for each in identifiers(tree)
         if words(each) & RETIRED_WORDS or each.strip("_") in RETIRED_CLASSES
     }
@@ -107,5 +117,5 @@ def test_no_retired_word_is_an_identifier() -> None:
 
 
 def test_no_past_participle_is_a_name() -> None:
-    names = {(name, each) for name, tree in TREES.items() for each in definitions(tree)}
+    names = {(name, each) for name, tree in trees().items() for each in definitions(tree)}
     assert not {(name, each) for name, each in names if each.strip("_").lower() in PARTICIPLES}

@@ -27,6 +27,7 @@ def test_its_python_runs(home: Path) -> None:
     assert "$5" in done.stdout
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("command", COMMANDS)
 def test_its_commands_exist(command: str) -> None:
     done = subprocess.run([sys.executable, "-m", "tutti", command, "--help"], capture_output=True, check=False)

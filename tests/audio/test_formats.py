@@ -72,6 +72,7 @@ def test_the_error_for_an_unknown_suffix_names_an_alternative(file, alternative)
         format_of_file(file)
 
 
+@pytest.mark.process
 def test_no_codec_is_loaded_before_it_is_used():
     script = "import sys, tutti.audio as a; a.encoder('wav'); assert not {'av', 'soxr'} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", script], check=True)

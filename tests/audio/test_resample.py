@@ -4,6 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.audio.decoding import chunks, cuts, level, noise, tone
+from tests.examples import examples
 from tutti.audio import resampler
 from tutti.audio.formats import ALL_RATES
 from tutti.speech import SAMPLE_RATE, Samples
@@ -21,13 +22,13 @@ def decibel(ratio: float) -> float:
 
 
 @given(n=st.integers(0, 9_000), sizes=cuts, rate=st.sampled_from(ALL_RATES))
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 def test_the_output_does_not_depend_on_the_chunks_of_the_input(n, sizes, rate):
     assert np.array_equal(resample(chunks(noise(n), sizes), rate), resample([noise(n)], rate))
 
 
 @given(n=st.integers(0, 9_000) | st.integers(0, 50).map(lambda k: 160 * k), rate=st.sampled_from(ALL_RATES))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 def test_the_length_is_exact(n, rate):
     assert len(resample([noise(n)], rate)) == int(n * rate / SAMPLE_RATE + 0.5)
 

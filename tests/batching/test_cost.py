@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchmarks.simulate import Padded
+from tests.examples import examples
 from tutti.batching.cost import CostModel, file_name, load, save
 from tutti.batching.job import Key
 from tutti.batching.layout import Layout, SideBySide, row_sizes
@@ -80,7 +81,7 @@ def test_outliers_change_predictions_little() -> None:
 
 
 @given(st.integers(1, 8), st.floats(1.5, 20.0), st.integers(1, 3))
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=examples(30))
 def test_batches_that_were_slow_are_tried_again(lanes: int, slower: float, n_bad: int) -> None:
     """A batch that looks expensive is not run and never measured again: outliers must not outweigh the warm-up."""
     truth = CostModel(SideBySide(lanes), (0.01, 0.002, 0.001 + 0.002 / lanes, 0.015))

@@ -90,6 +90,7 @@ def test_mean_latency_agrees_with_theory(load: float) -> None:
 # -- traffic -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("device", "rate"), [(SLOW_GPU, 3.0), (CPU, 0.3)])
 def test_deadline_serves_a_load_that_a_window_cannot(device: Device, rate: float) -> None:
     for policy, well in ((deadline(device), True), (Window(max_wait_s=0.05), False)):
@@ -98,6 +99,7 @@ def test_deadline_serves_a_load_that_a_window_cannot(device: Device, rate: float
         assert (good_share(device, streams) >= 0.99) == well
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("device", "rate"), [(GPU, 90.0), (SLOW_GPU, 13.0), (CPU, 1.1)])
 def test_at_twice_its_capacity_a_device_refuses_some_and_serves_the_rest_well(device: Device, rate: float) -> None:
     streams = poisson(rate, max(300, int(rate * 8)), seed=7)
@@ -107,6 +109,7 @@ def test_at_twice_its_capacity_a_device_refuses_some_and_serves_the_rest_well(de
     assert good_share(device, accepted) >= 0.98
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("device", "rate", "n"), [(GPU, 100.0, 6000), (SLOW_GPU, 20.0, 4000)])
 def test_a_caller_with_most_of_the_traffic_does_not_harm_the_others(device: Device, rate: float, n: int) -> None:
     """Nine tenths come from one caller: the others are accepted and wait about as long as without it."""
@@ -130,6 +133,7 @@ def test_a_caller_with_most_of_the_traffic_does_not_harm_the_others(device: Devi
     assert p99(waits(beside)) <= 1.2 * p99(waits(alone))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("device", DEVICES, ids=lambda device: device.name)
 def test_a_device_with_little_load_refuses_no_request(device: Device) -> None:
     streams = poisson(0.05 / (device.per_audio_s * AUDIO_S), 500)
@@ -153,6 +157,7 @@ def test_short_and_long_texts_mixed_waste_little_and_delay_none() -> None:
     assert max(waits) <= longest_s + 0.4 * device.target_s
 
 
+@pytest.mark.slow
 def test_a_huge_bulk_job_makes_progress_and_harms_no_listener() -> None:
     listeners = poisson(12.0, 600)
     end_s = listeners[-1].arrived_s

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from benchmarks.simulate import Padded
 from tests.batching.fakes import VOCODER, first_job, new_job, new_scheduler, run
+from tests.examples import examples
 from tutti.batching.job import Job, Key
 from tutti.batching.policies import Fifo
 from tutti.errors import QueueFull
@@ -75,7 +76,8 @@ def test_a_full_device_gets_half_as_much_and_slowly_more_again() -> None:
     assert sizes[-1] == 1600, "fully"
 
 
-@settings(max_examples=8, deadline=None)
+@pytest.mark.slow
+@settings(max_examples=examples(8), deadline=None)
 @given(
     bulk_size=st.sampled_from([50, 500, 4000, 20_000]),
     other_size=st.sampled_from([50, 1000, 4000]),
@@ -147,7 +149,7 @@ def test_a_batch_does_not_grow_beyond_the_deadline_of_its_first_row() -> None:
     assert end <= tight.deadline_s
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(st.data())
 def test_an_hour_more_or_less_on_the_clock_changes_nothing(data: st.DataObject) -> None:
     """Only differences of times count."""

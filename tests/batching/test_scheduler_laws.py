@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
 
 from benchmarks.simulate import Padded
+from tests.examples import examples
 from tutti.batching.cost import CostModel
 from tutti.batching.job import Batch, Job, Key
 from tutti.batching.layout import SideBySide
@@ -195,5 +196,5 @@ def test_the_laws(policy: Policy, eager: bool, layout: Padded | SideBySide) -> N
         attributes["check"] = lambda self, batch: None
     run_state_machine_as_test(
         type("LawsOfOne", (Laws,), attributes),
-        settings=settings(max_examples=12, stateful_step_count=40, deadline=None),
+        settings=settings(max_examples=examples(12), stateful_step_count=40, deadline=None),
     )

@@ -219,6 +219,7 @@ def tutti(*arguments: str, **environ: str) -> subprocess.CompletedProcess[bytes]
     return subprocess.run(command, capture_output=True, env={**os.environ, **environ}, check=False)
 
 
+@pytest.mark.process
 def test_no_weights_and_no_network_is_one_message_that_says_what_to_do(tmp_path: Path) -> None:
     done = tutti("speak", "hi", "-o", str(tmp_path / "x.wav"), "--offline", TUTTI_HOME=str(tmp_path / "empty"))
     assert done.returncode == 3

@@ -120,6 +120,7 @@ def samples(path: Path) -> bytes:
         return file.readframes(file.getnframes())
 
 
+@pytest.mark.process
 def test_a_killed_run_is_resumed_and_no_passage_is_spoken_twice(
     run_process: RunProcess, run: Run, book: Path, tmp_path: Path
 ) -> None:
@@ -146,6 +147,7 @@ def test_a_killed_run_is_resumed_and_no_passage_is_spoken_twice(
     assert not list(tmp_path.glob(".*partial"))
 
 
+@pytest.mark.process
 def test_a_disk_that_fills_up_loses_nothing(run_process: RunProcess, run: Run, book: Path, tmp_path: Path) -> None:
     """A limit on the file size stands for a full disk."""
     run(book, "-o", tmp_path / "whole.wav")
@@ -163,6 +165,7 @@ def test_a_disk_that_fills_up_loses_nothing(run_process: RunProcess, run: Run, b
     assert samples(out) == samples(tmp_path / "whole.wav")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", ["m4b", "mp3", "flac", "opus"])
 def test_chapters_cover_title_and_author_are_in_the_file(run: Run, book: Path, tmp_path: Path, suffix: str) -> None:
     out = tmp_path / f"book.{suffix}"
@@ -191,6 +194,7 @@ def _seconds(clock: str) -> float:
     return 3600 * int(hours) + 60 * int(minutes) + float(seconds)
 
 
+@pytest.mark.process
 def test_another_voice_starts_over_and_a_damaged_passage_is_spoken_again(
     run_process: RunProcess, run: Run, book: Path, tmp_path: Path
 ) -> None:
@@ -323,6 +327,7 @@ def test_marks_stay_in_force_in_the_next_passage() -> None:
     assert plan[-1].text([Chapter("x", text)]).startswith("[rate:1.2]The")
 
 
+@pytest.mark.slow
 def test_an_endless_paragraph_takes_linear_time() -> None:
     for text in ("word " * 100_000, "[" * 100_000, "x" * 300_000, "One. " * 60_000):
         plan = list(passages([Chapter("x", text)]))

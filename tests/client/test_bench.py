@@ -109,6 +109,7 @@ def run(
     return run
 
 
+@pytest.mark.server
 @pytest.mark.parametrize("flags", [("-c", "3"), ("--rate", "200")])
 def test_bench_measures_a_server(
     run: Callable[..., tuple[int, str, str]], server: RunningServer, flags: tuple[str, ...]
@@ -124,6 +125,7 @@ def test_bench_measures_a_server(
 HISTOGRAM = re.compile(r"^ *[\d.]+ ms (█*) (\d+)$", re.MULTILINE)
 
 
+@pytest.mark.server
 def test_bench_compares_any_two_servers_in_a_small_terminal(
     run: Callable[..., tuple[int, str, str]], server: RunningServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -140,6 +142,7 @@ def test_bench_compares_any_two_servers_in_a_small_terminal(
             assert all(length == round(40 * n / max(n for _, n in bars)) for length, n in bars)
 
 
+@pytest.mark.server
 @pytest.mark.parametrize("format", ["wav", "mp3"])
 def test_bench_requests_the_given_format(
     run: Callable[..., tuple[int, str, str]], server: RunningServer, format: str
@@ -150,6 +153,7 @@ def test_bench_requests_the_given_format(
     assert ("heard a gap" in out) == (report["audio_per_s"] > 0) == (format == "wav")
 
 
+@pytest.mark.server
 def test_bench_reports_the_errors_of_a_server(run: Callable[..., tuple[int, str, str]], faults: FaultServer) -> None:
     faults.script = [refuse(503, "not_ready")] * 9
     code, out, _ = run("bench", faults.url, "-n", "3", "-c", "1")
@@ -157,6 +161,7 @@ def test_bench_reports_the_errors_of_a_server(run: Callable[..., tuple[int, str,
     assert "not_ready 3" in out
 
 
+@pytest.mark.server
 def test_bench_needs_only_the_openai_route(run: Callable[..., tuple[int, str, str]], faults: FaultServer) -> None:
     faults.script = [stream(bytes(4800), content_type="application/octet-stream")] * 4
     assert run("bench", faults.url + "/v1", "-n", "3", "-c", "1", "--model", "tts-1", "-v", "nova")[0] == 0

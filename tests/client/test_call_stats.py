@@ -82,6 +82,7 @@ def test_the_call_log_is_bounded() -> None:
     assert calls.stats().first_byte_s.min == 10
 
 
+@pytest.mark.server
 def test_times_come_from_the_given_clock(server: RunningServer) -> None:
     def ticking() -> Iterator[float]:
         yield from (float(n) for n in range(1000))
@@ -95,6 +96,7 @@ def test_times_come_from_the_given_clock(server: RunningServer) -> None:
     assert call.synthesis_s is not None
 
 
+@pytest.mark.server
 def test_the_call_of_a_stream_counts_its_bytes(server: RunningServer, client: Client) -> None:
     with client.stream(LONG) as stream:
         n_bytes = sum(len(piece.audio) for piece in stream)
@@ -102,6 +104,7 @@ def test_the_call_of_a_stream_counts_its_bytes(server: RunningServer, client: Cl
     assert client.stats().first_byte_s.count == 1
 
 
+@pytest.mark.server
 def test_prometheus_counts_every_call(faults: FaultServer) -> None:
     registry = CollectorRegistry()
     faults.script = [respond(b"12"), refuse(400, "voice_not_found")]
@@ -118,6 +121,7 @@ def test_prometheus_counts_every_call(faults: FaultServer) -> None:
     assert registry.get_sample_value("tutti_client_first_byte_seconds_count", {"kind": "speak"}) == 1
 
 
+@pytest.mark.server
 def test_the_compatible_handler_speaks_and_counts(server: RunningServer) -> None:
     received: list[bytes] = []
     with OptimizedKokoroHandler(server.url, prewarm=False, memory_cache_bytes=0) as handler:

@@ -16,6 +16,8 @@ from tests.server.harness import LONG, SHORT, RunningServer, expected_samples
 from tutti.client import AsyncClient, Audio, Client, ClientClosed, Piece, SpeechOptions, Wishes
 from tutti.errors import InvalidInput, TuttiError, UnknownVoice
 
+pytestmark = pytest.mark.server
+
 T = TypeVar("T")
 
 

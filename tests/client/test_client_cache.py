@@ -20,6 +20,7 @@ PCM = bytes(2000)
 MB = 1 << 20
 
 
+@pytest.mark.server
 def test_a_cache_hit_sends_no_request(faults: FaultServer) -> None:
     faults.script = [respond(PCM), respond(PCM[:10])]
     with Client(faults.url, prewarm=False) as client:
@@ -32,6 +33,7 @@ def test_a_cache_hit_sends_no_request(faults: FaultServer) -> None:
     assert len(faults.requests) == 2
 
 
+@pytest.mark.server
 def test_a_stream_is_replayed_from_files_with_its_words(server: RunningServer, tmp_path: Path) -> None:
     results = []
     for _ in range(2):
@@ -44,6 +46,7 @@ def test_a_stream_is_replayed_from_files_with_its_words(server: RunningServer, t
     assert (counted.cached, counted.connections) == (1, 0)
 
 
+@pytest.mark.server
 def test_prefetched_texts_are_cached(server: RunningServer) -> None:
     with Client(server.url, prewarm=False) as client:
         assert client.prefetch([SHORT, LONG]).result(60) == 2
@@ -53,6 +56,7 @@ def test_prefetched_texts_are_cached(server: RunningServer) -> None:
         assert client.stats().cached == 2
 
 
+@pytest.mark.server
 def test_a_partial_stream_is_not_cached(server: RunningServer) -> None:
     with Client(server.url, prewarm=False) as client:
         with client.stream(LONG) as stream:
@@ -62,6 +66,7 @@ def test_a_partial_stream_is_not_cached(server: RunningServer) -> None:
         assert len(whole) > 10_000
 
 
+@pytest.mark.server
 def test_audio_larger_than_the_cache_is_fetched_whole_again(server: RunningServer) -> None:
     with Client(server.url, prewarm=False, memory_cache_bytes=5000) as client:
         first, again = (b"".join(piece.audio for piece in client.stream(LONG)) for _ in range(2))
@@ -114,6 +119,7 @@ def test_files_stay_within_their_limit_and_the_recently_used_remain(tmp_path: Pa
         assert sum(entry.stat().st_size for entry in tmp_path.iterdir()) <= 50_000
 
 
+@pytest.mark.server
 def test_an_unwritable_folder_disables_only_the_cache(server: RunningServer, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     with Client(server.url, file_cache_bytes=MB, cache_folder=tmp_path / "file" / "x") as client:
@@ -135,6 +141,7 @@ for n in range(300):
 """
 
 
+@pytest.mark.process
 def test_processes_share_a_cache_folder(tmp_path: Path) -> None:
     workers = [
         subprocess.Popen([sys.executable, "-c", WRITER, str(tmp_path), step], stderr=subprocess.PIPE)

@@ -12,6 +12,8 @@ import pytest
 
 from tests.third_party.packages import UNREACHABLE, base_python
 
+pytestmark = [pytest.mark.process, pytest.mark.server, pytest.mark.network]
+
 ROOT = Path(__file__).parents[2]
 PROJECT = ROOT / "packaging/client"
 OURS = {"tutti"}

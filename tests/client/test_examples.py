@@ -13,6 +13,8 @@ import pytest
 from tutti.client.options import ClientOptions, ClientSettings
 from tutti.client.request import SpeechOptions
 
+pytestmark = [pytest.mark.process, pytest.mark.server]
+
 ROOT = Path(__file__).parents[2]
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 PAGES = [(ROOT / name).read_text(encoding="utf-8") for name in ("docs/client.md", "README.md")]

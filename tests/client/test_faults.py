@@ -14,6 +14,8 @@ from tutti.client.errors import parse_error_response, retry_after_s
 from tutti.client.retries import Retries
 from tutti.errors import DeadlineExceeded, InvalidInput, ModelFailed, NotReady, QueueFull, TuttiError
 
+pytestmark = [pytest.mark.server, pytest.mark.process]
+
 PCM = bytes(range(256)) * 8
 DONE = {"type": "speech.audio.done", "usage": {}}
 

@@ -8,6 +8,8 @@ from tests.client.tls_server import TlsServer, tls_server
 from tests.fakes import silent_voices, tone_engine
 from tutti.client import Audio, Client, Unreachable
 
+pytestmark = pytest.mark.server
+
 TEXTS = [f"{'deep ' * n}water" for n in range(1, 13)]
 
 

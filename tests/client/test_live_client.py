@@ -11,6 +11,8 @@ from tests.server.harness import RunningServer
 from tutti.client import AsyncClient, Client, ClientClosed, Piece, Unreachable
 from tutti.errors import TuttiError, UnknownVoice
 
+pytestmark = pytest.mark.server
+
 TEXT = "The old bridge stands still. Under it the water runs deep. Nobody knows how deep it is."
 
 

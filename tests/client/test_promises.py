@@ -49,6 +49,7 @@ def test_the_compatible_handler_has_its_methods() -> None:
     assert all(callable(getattr(OptimizedKokoroHandler, name)) for name in (*methods, "reset_performance_stats"))
 
 
+@pytest.mark.server
 def test_a_client_warms_up_and_the_first_call_reuses_the_connection(faults: FaultServer) -> None:
     warmed = threading.Event()
     healthy = respond(b"{}", content_type="application/json")

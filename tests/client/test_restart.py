@@ -3,9 +3,13 @@
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
+import pytest
+
 from tests.third_party.process import tone_server
 from tutti.client import Audio, Call, Client
 from tutti.errors import TuttiError
+
+pytestmark = [pytest.mark.process, pytest.mark.server]
 
 TEXTS = [f"{'deep ' * (n % 7 + 1)}water{' runs' * (n % 3)}" for n in range(100)]
 

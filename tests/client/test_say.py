@@ -11,6 +11,8 @@ from tests.server.harness import RunningServer
 from tutti.cli import main as cli
 from tutti.client.sound_card import NoSoundCard, sound_card
 
+pytestmark = pytest.mark.server
+
 Run = Callable[..., tuple[int, str]]
 
 

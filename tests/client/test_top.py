@@ -139,11 +139,13 @@ async def connect(url: str, view: Callable[..., Any], show: Callable[[TopState, 
         await view(client, show)
 
 
+@pytest.mark.server
 def test_it_follows_a_server_with_a_key(server: RunningServer) -> None:
     with pytest.raises(Done):
         asyncio.run(connect(server.url, follow, until(lambda state, _: state.tick), authorization="Bearer secret"))
 
 
+@pytest.mark.server
 def test_without_a_key_it_names_the_option(server: RunningServer) -> None:
     with pytest.raises(NoView, match="--api-key, or TUTTI_API_KEY"):
         asyncio.run(connect(server.url, follow, until(lambda *_: False)))
@@ -151,11 +153,13 @@ def test_without_a_key_it_names_the_option(server: RunningServer) -> None:
         run_top(server.url, "wrong")
 
 
+@pytest.mark.server
 def test_a_server_without_statistics_is_an_error(server: RunningServer) -> None:
     with pytest.raises(NoView, match="older tutti, or another server"):
         asyncio.run(connect(f"{server.url}/nowhere", follow, until(lambda *_: False)))
 
 
+@pytest.mark.server
 def test_without_a_terminal_it_prints_the_state_once(server: RunningServer, capsys: pytest.CaptureFixture[str]) -> None:
     run_top(server.url, "secret")
     printed = capsys.readouterr().out
@@ -168,6 +172,7 @@ def test_printing_once_without_a_server_names_the_address() -> None:
         asyncio.run(connect("http://127.0.0.1:1", show_once, until(lambda *_: False)))
 
 
+@pytest.mark.server
 def test_it_reconnects_after_a_restart_of_the_server(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(top, "RETRY_WAITS_S", (0.05,))
     problems: list[str] = []

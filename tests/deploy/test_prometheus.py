@@ -121,18 +121,21 @@ def start_prometheus(stack: ExitStack, folder: Path) -> httpx2.Client | None:
     return None
 
 
+@pytest.mark.process
 @needs_prometheus
 def test_promtool_finds_nothing_wrong() -> None:
     promtool_check("config", str(CONFIG))
     promtool_check("rules", str(CONFIG.parent / "rules.yml"))
 
 
+@pytest.mark.process
 @needs_prometheus
 def test_promtool_finds_nothing_wrong_with_the_metrics_of_a_server_at_work(observed: Observed) -> None:
     observed.work()
     promtool_check("metrics", stdin=observed.server.get("/metrics").text)
 
 
+@pytest.mark.process
 @needs_prometheus
 @pytest.mark.parametrize(
     ("name", "expression"), RULE_QUERIES + PANEL_QUERIES, ids=[name for name, _ in RULE_QUERIES + PANEL_QUERIES]
@@ -150,6 +153,7 @@ def test_every_expression_finds_data(observed: Observed, name: str, expression: 
     pytest.fail(f"no data for {query}")
 
 
+@pytest.mark.process
 @needs_prometheus
 def test_a_healthy_server_fires_no_alert(observed: Observed) -> None:
     """Every rule is evaluated without an error."""

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tutti
+from tests.examples import examples
 from tests.fakes import DyingModel, Gate, GatedModel, has_token
 from tutti.batching.cost import CostModel
 from tutti.batching.job import Batch, Key
@@ -107,7 +108,7 @@ ROWS = st.lists(
 
 
 @given(rows=ROWS, max_rows=st.integers(1, 8), device_rows=st.integers(1, 8), can_prefetch=st.booleans())
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 def test_each_row_gets_its_own_samples_whatever_fails_or_is_cancelled(
     rows: list[tuple[list[int], float, str, bool]], max_rows: int, device_rows: int, can_prefetch: bool
 ) -> None:
@@ -205,6 +206,7 @@ def test_a_full_queue_refuses_new_streams_with_a_retry_time() -> None:
     asyncio.run(run())
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(("n_deaths", "spoken"), [(1, True), (9, False)])
 def test_rows_run_again_once_when_their_worker_dies(tmp_path: Path, n_deaths: int, spoken: bool) -> None:
     async def run() -> list[object]:
@@ -223,6 +225,7 @@ def test_rows_run_again_once_when_their_worker_dies(tmp_path: Path, n_deaths: in
             assert isinstance(end, WorkerLost)
 
 
+@pytest.mark.process
 def test_a_prefetched_batch_is_not_blamed_for_the_death_of_the_worker(tmp_path: Path) -> None:
     async def run() -> list[object]:
         worker = ProcessWorker(partial(models, partial(DyingModel, tmp_path, token=POISON)), backoff_s=lambda _: 0.0)

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.examples import examples
 from tests.fakes import Gate, GatedModel, Running, running, tone_engine
 from tutti.errors import NothingToSpeak
 from tutti.speech import Speech, SpeechParams
@@ -41,7 +42,7 @@ PARTS = st.sampled_from(
 
 
 @given(parts=st.lists(PARTS, min_size=1, max_size=12), cuts=st.lists(st.integers(0, 300), max_size=20))
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 def test_words_and_places_are_those_of_the_whole_text(engine: Running, parts: list[str], cuts: list[int]) -> None:
     text = "deep " + "".join(parts)
     edges = [0, *sorted(cut % (len(text) + 1) for cut in cuts), len(text)]

@@ -13,6 +13,7 @@ from hypothesis.stateful import rule, run_state_machine_as_test
 
 from benchmarks.simulate import Padded
 from tests.batching.test_scheduler_laws import CAP_S, Laws
+from tests.examples import examples
 from tests.fakes import silent_voices, tone_engine
 from tutti.batching.job import Job, Key
 from tutti.batching.layout import Layout, Regrouped, SideBySide
@@ -45,7 +46,7 @@ class ChangingPolicy(Laws):
 def test_the_laws_hold_whatever_the_policy_becomes(layout: Padded | SideBySide) -> None:
     run_state_machine_as_test(
         type("LawsOfChange", (ChangingPolicy,), {"layout": layout}),
-        settings=settings(max_examples=40, stateful_step_count=50, deadline=None),
+        settings=settings(max_examples=examples(40), stateful_step_count=50, deadline=None),
     )
 
 

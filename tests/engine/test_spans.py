@@ -126,6 +126,7 @@ def test_spans_after_a_cancelled_one_are_not_computed() -> None:
     with_batcher(act)
 
 
+@pytest.mark.process
 def test_a_worker_that_dies_between_two_spans_loses_nothing() -> None:
     worker = ProcessWorker(tones)
 

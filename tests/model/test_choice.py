@@ -111,6 +111,7 @@ def test_the_error_for_a_missing_device_names_an_alternative() -> None:
         load(Path("model.onnx"), choose("torch", "cuda"), 1)
 
 
+@pytest.mark.process
 def test_choosing_for_a_processor_does_not_import_torch() -> None:
     code = "import sys; from tutti.model.choice import choose; choose(device='cpu'); print('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "False\n"

@@ -10,6 +10,8 @@ from tests.fakes import silent_voices, tone_engine
 from tests.page.browser import Visitor
 from tests.server.harness import RunningServer, serving
 
+pytestmark = pytest.mark.browser
+
 Visit = Callable[..., Visitor]
 AXE = Path(__file__).parents[2] / "web/node_modules/axe-core/axe.min.js"
 KEY = "a-key-of-ours"

@@ -11,6 +11,8 @@ from tests.fakes import GatedModel, silent_voices, tone_engine
 from tests.page.browser import Visitor, wait_until
 from tests.server.harness import RunningServer, serving
 
+pytestmark = pytest.mark.browser
+
 Visit = Callable[..., Visitor]
 STATS = (Path(__file__).parents[2] / "docs/stats.md").read_text(encoding="utf-8")
 COUNTS = """() => [

@@ -3,12 +3,15 @@
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
 from tests.page.browser import Visitor
 from tests.server.harness import RunningServer
 from tutti.server.routes.page import page_routes
+
+pytestmark = pytest.mark.browser
 
 Visit = Callable[..., Visitor]
 

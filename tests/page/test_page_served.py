@@ -91,6 +91,7 @@ def test_the_built_page_names_no_other_host(page_folder: Path) -> None:
     assert "<script>" not in index
 
 
+@pytest.mark.server
 def test_the_server_itself_serves_it(server: RunningServer, page_folder: Path) -> None:
     response = server.get("/", headers=HTML)
     assert response.content == (page_folder / "index.html").read_bytes()

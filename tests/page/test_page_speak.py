@@ -17,6 +17,8 @@ from tests.server.harness import LONG, RunningServer
 from tutti.audio import FORMATS
 from tutti.model.prosody import EMOTIONS, LIMITS
 
+pytestmark = pytest.mark.browser
+
 Visit = Callable[..., Visitor]
 SHORT = "To be. Or not."
 BLEND = "af_bella(2)+af_sky(0.5)"

@@ -15,6 +15,8 @@ from tutti.errors import TuttiError
 from tutti.server.errors import error_body, error_headers
 from tutti.server.schemas import SpeechBody
 
+pytestmark = pytest.mark.server
+
 JSON = {"content-type": "application/json"}
 EVIL = [
     *("../../etc/passwd", "/etc/passwd", "..\\..\\x", "http://evil/voice.pt", "file:///etc/passwd", "af_heart.pt"),

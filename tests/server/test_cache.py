@@ -109,6 +109,7 @@ def test_an_error_reaches_every_waiter_and_is_not_cached() -> None:
     asyncio.run(run())
 
 
+@pytest.mark.server
 def test_the_same_whole_answer_is_synthesized_once_and_an_etag_saves_the_bytes(fake_engine: FakeEngine) -> None:
     with serving(fake_engine) as server:
         body = {"input": LONG, "stream": False, "response_format": "flac"}
@@ -123,6 +124,7 @@ def test_the_same_whole_answer_is_synthesized_once_and_an_etag_saves_the_bytes(f
         assert other.headers["etag"] != first.headers["etag"]
 
 
+@pytest.mark.server
 def test_every_answer_with_a_length_has_the_same_etag(server: RunningServer) -> None:
     short = {"input": "deep water", "response_format": "wav"}
     streamed, whole = server.speak(**short), server.speak(**short, stream=False)
@@ -133,6 +135,7 @@ def test_every_answer_with_a_length_has_the_same_etag(server: RunningServer) -> 
     assert "etag" not in server.speak(input=LONG, response_format="wav").headers
 
 
+@pytest.mark.server
 @pytest.mark.parametrize(
     "change",
     [{"input": "x"}, {"voice": "am_adam"}, {"speed": 1.5}, {"response_format": "wav"}, {"sample_rate": 16000},
@@ -144,6 +147,7 @@ def test_every_option_changes_the_etag(server: RunningServer, change: dict[str, 
     assert server.speak(**body).headers["etag"] != server.speak(**{**body, **change}).headers["etag"]
 
 
+@pytest.mark.server
 def test_another_lexicon_changes_the_etag(fake_engine: FakeEngine, tmp_path: Path) -> None:
     path = tmp_path / "words.tsv"
     path.write_text("a\tb\n")
@@ -155,6 +159,7 @@ def test_another_lexicon_changes_the_etag(fake_engine: FakeEngine, tmp_path: Pat
         assert server.speak(**body).headers["etag"] != before
 
 
+@pytest.mark.server
 def test_streams_are_never_cached_and_keys_do_not_share(fake_engine: FakeEngine) -> None:
     with serving(fake_engine, api_keys="a,b") as server:
         for key in "aabb":
@@ -165,6 +170,7 @@ def test_streams_are_never_cached_and_keys_do_not_share(fake_engine: FakeEngine)
         assert len(fake_engine.requests) == 4
 
 
+@pytest.mark.server
 def test_concurrent_http_requests_are_synthesized_once(fake_engine: FakeEngine) -> None:
     with serving(fake_engine) as server:
         fake_engine.hold_from = 1
@@ -188,6 +194,7 @@ def test_concurrent_http_requests_are_synthesized_once(fake_engine: FakeEngine) 
         assert len(fake_engine.requests) == 1
 
 
+@pytest.mark.server
 def test_a_failed_answer_is_not_cached(fake_engine: FakeEngine) -> None:
     with serving(fake_engine) as server:
         fake_engine.fail_at = 0

@@ -10,6 +10,8 @@ import pytest
 from tests.server.harness import LONG, SHORT, RunningServer, assert_error, expected_samples
 from tutti.text.vocab import SYMBOLS
 
+pytestmark = pytest.mark.server
+
 
 @pytest.mark.parametrize("format", ["pcm", "mp3"])
 def test_captions_carry_the_audio_and_every_word(server: RunningServer, format: str) -> None:

@@ -6,6 +6,8 @@ from tests.fakes import FakeEngine
 from tests.server.harness import LONG, RunningServer, assert_error, serving
 from tutti.voices import NAMES
 
+pytestmark = pytest.mark.server
+
 
 def test_models_are_listed_and_found_by_name(server: RunningServer) -> None:
     listed = server.get("/v1/models").json()

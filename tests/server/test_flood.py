@@ -26,6 +26,8 @@ from tutti.errors import QueueFull
 from tutti.server.encoding import OpenStream
 from tutti.server.middleware.ingress import MAX_STARTS_PER_TURN
 
+pytestmark = [pytest.mark.server, pytest.mark.process]
+
 
 def test_under_overload_some_are_served_correctly_and_the_rest_get_429(tmp_path: Path) -> None:
     model, n = GatedModel(gate=Gate(n_permits=0)), 150

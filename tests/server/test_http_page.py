@@ -10,6 +10,8 @@ import pytest
 from tests.server.harness import RunningServer
 from tutti.settings import Settings
 
+pytestmark = pytest.mark.server
+
 PAGE = (Path(__file__).parents[2] / "docs/http.md").read_text(encoding="utf-8")
 EXAMPLES = [
     (path, json.loads(body))

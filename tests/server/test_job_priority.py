@@ -4,10 +4,14 @@ import threading
 import time
 from pathlib import Path
 
+import pytest
+
 from tests.fakes import Gate, GatedModel, silent_voices, tone_engine
 from tests.server.harness import serving
 from tests.server.test_jobs import create_job, wait_for_end
 from tutti.model.tone import FRAMES_PER_TOKEN
+
+pytestmark = pytest.mark.server
 
 
 def test_a_live_request_does_not_wait_behind_a_job(voice_folder: Path) -> None:

@@ -27,6 +27,8 @@ from tutti.audiobook.passages import passages
 from tutti.errors import ModelFailed
 from tutti.speech import Speech, SpeechParams
 
+pytestmark = [pytest.mark.server, pytest.mark.process]
+
 ROOT = Path(__file__).parents[2]
 SENTENCE = "The old bridge stands still under the water tonight and runs deep. "
 TEXT = "\n\n".join(

@@ -16,6 +16,7 @@ from tutti.server.middleware.rate_limit import MAX_CALLERS, RateLimit
 from tutti.settings import Settings
 
 
+@pytest.mark.server
 @pytest.mark.parametrize("header", [None, "", "Bearer", "Bearer x", "Basic abc", "nonsense"])
 def test_without_keys_any_authorization_is_accepted(server: RunningServer, header: str | None) -> None:
     response = server.post(
@@ -24,6 +25,7 @@ def test_without_keys_any_authorization_is_accepted(server: RunningServer, heade
     assert response.status_code == 200
 
 
+@pytest.mark.server
 def test_only_configured_keys_are_accepted_plain_or_hashed(fake_engine: FakeEngine) -> None:
     digest = sha256(b"second").hexdigest()
     with serving(fake_engine, api_keys=f"first, sha256:{digest}") as server:
@@ -118,6 +120,7 @@ def test_the_number_of_callers_in_memory_is_limited() -> None:
     assert len(limit._buckets) == MAX_CALLERS
 
 
+@pytest.mark.server
 def test_over_the_request_limit_a_caller_gets_429_with_retry_after(fake_engine: FakeEngine) -> None:
     with serving(fake_engine, rate_requests=2, api_keys="a,b") as server:
         as_a, as_b = ({"authorization": f"Bearer {key}"} for key in "ab")
@@ -129,12 +132,14 @@ def test_over_the_request_limit_a_caller_gets_429_with_retry_after(fake_engine: 
         assert server.get("/v1/models").status_code == 200
 
 
+@pytest.mark.server
 def test_characters_are_limited_too(fake_engine: FakeEngine) -> None:
     with serving(fake_engine, rate_characters=20) as server:
         assert server.speak(input="deep water runs").status_code == 200
         assert_error(server.speak(input="deep water runs"), 429, "rate_limited")
 
 
+@pytest.mark.server
 def test_only_a_configured_origin_may_call(fake_engine: FakeEngine) -> None:
     with serving(fake_engine, cors_origins="https://good.example", api_keys="k") as server:
         preflight = {"access-control-request-method": "POST", "access-control-request-headers": "authorization"}

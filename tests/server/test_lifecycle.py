@@ -15,6 +15,8 @@ from tests.server.harness import LONG, RunningServer, assert_error, serving
 from tests.server.test_streaming import raw
 from tutti.server.middleware.http_protocol import READ_STALL_FACTOR
 
+pytestmark = pytest.mark.server
+
 
 def test_before_it_is_warm_the_server_answers_probes_and_refuses_work(fake_engine: FakeEngine) -> None:
     fake_engine.may_start.clear()

@@ -20,6 +20,8 @@ from tutti.server.routes.realtime import RealtimeSession
 from tutti.speech import Samples
 from tutti.voices import Voices
 
+pytestmark = pytest.mark.server
+
 FIRST, SECOND = "The old bridge stands still. ", "It runs deep under the water tonight. "
 
 

@@ -5,12 +5,15 @@ from pathlib import Path
 
 import httpx2
 import psutil
+import pytest
 
 from tests.fakes import Spelling, silent_voices, tone_engine
 from tests.server.harness import SHORT, serving
 from tests.server.test_streaming import raw
 from tests.third_party.process import tone_server
 from tutti.text.frontend import G2PPool
+
+pytestmark = [pytest.mark.server, pytest.mark.process]
 
 PAGE = "“Still water,” she said — and it runs deep… The old bridge stands.\n\n"
 

@@ -12,6 +12,8 @@ from tests.fakes import FakeEngine
 from tests.server.harness import LONG, SHORT, RunningServer, expected_samples, serving
 from tutti.errors import ModelFailed, QueueFull
 
+pytestmark = pytest.mark.server
+
 
 @pytest.fixture(scope="module")
 def library(server: RunningServer) -> Iterator[openai.OpenAI]:

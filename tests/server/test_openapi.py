@@ -16,6 +16,8 @@ from schemathesis.specs.openapi.checks import (
 from tests.fakes import make_fake_engine
 from tests.server.harness import RunningServer, serving
 
+pytestmark = pytest.mark.server
+
 
 @pytest.fixture(scope="module")
 def server(voice_folder: Path) -> Iterator[RunningServer]:

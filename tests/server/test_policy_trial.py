@@ -13,6 +13,8 @@ from tests.server.test_stats_routes import TEXT
 from tests.server.watcher import policy_trial, watching
 from tutti.server.routes import stats as module
 
+pytestmark = pytest.mark.server
+
 ALICE, BOB = ({"authorization": f"Bearer {name}"} for name in ("alice", "bob"))
 
 

@@ -16,6 +16,8 @@ from tests.server.test_live import pcm
 from tutti.engine.word_times import join
 from tutti.voices import Voices
 
+pytestmark = pytest.mark.server
+
 TEXT = "The old bridge stands still. It runs deep under the water tonight."
 Test = Callable[[AsyncRealtimeConnection], Awaitable[None]]
 

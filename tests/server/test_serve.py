@@ -22,6 +22,8 @@ from tutti.server import run
 from tutti.settings import Settings
 from tutti.speech import Model
 
+pytestmark = [pytest.mark.process, pytest.mark.server]
+
 ROOT = Path(__file__).parents[2]
 
 

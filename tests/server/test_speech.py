@@ -17,6 +17,8 @@ from tutti.errors import UnknownVoice
 from tutti.server.aliases import OPENAI_VOICES
 from tutti.speech import SAMPLE_RATE, Samples
 
+pytestmark = pytest.mark.server
+
 LOSSLESS = ("wav", "pcm", "flac")
 # Samples at 24 kHz that a decoder may return besides the speech: encoder delay, and the padding of the last frame.
 EXTRA = {"mp3": 1105 + 1.1 * 576, "aac": 1024 + 1.1 * 1024, "opus": 0, "mulaw": 1.5, "alaw": 1.5}

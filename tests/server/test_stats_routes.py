@@ -21,6 +21,8 @@ from tutti.server.dashboard import Dashboard
 from tutti.server.routes import stats as module
 from tutti.server.routes.stats import MAX_TICKS, Subscriber
 
+pytestmark = pytest.mark.server
+
 PAGE = (Path(__file__).parents[2] / "docs/stats.md").read_text(encoding="utf-8")
 TEXT = "The old bridge stands still under the water tonight and runs deep."
 NULLABLE = {"ms", "cap_ms", "max_batch_frames", "max_batch_text", "trial", "p50", "p95", "p99", "first_in_time"}

@@ -26,6 +26,8 @@ from tutti.errors import (
     WorkerLost,
 )
 
+pytestmark = pytest.mark.server
+
 STREAMS: list[tuple[str, dict[str, Any]]] = [
     *(("/v1/audio/speech", {"input": LONG, "response_format": name}) for name in FORMATS),
     ("/v1/audio/speech", {"input": LONG, "stream_format": "sse", "response_format": "pcm"}),

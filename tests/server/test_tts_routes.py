@@ -12,6 +12,8 @@ import pytest
 from tests.fakes import FakeEngine
 from tests.server.harness import LONG, SHORT, RunningServer, assert_error, expected_samples, serving
 
+pytestmark = pytest.mark.server
+
 
 def test_tts_is_a_whole_wav_with_its_headers(server: RunningServer) -> None:
     response = server.post("/tts", {"text": SHORT, "voice": "am_adam", "language": "en-us", "speed": 1.0})

@@ -73,7 +73,7 @@ def test_latin_runs_are_pronounced_as_english_with_their_spans() -> None:
     assert [word.phonemes for word in pronunciation.words[2:]] == ["ˈɛks", "ˈɛks"]
 
 
-@settings(max_examples=100, deadline=None)
+@settings(deadline=None)
 @given(st.text(alphabet=HAN + "，。！？「」（） ab㐂𠮷々★", max_size=30))
 def test_words_are_in_order_and_nothing_is_lost(text: str) -> None:
     pronunciation = pronounce(text)
@@ -98,6 +98,7 @@ def test_figures_are_pronounced_after_normalisation() -> None:
     assert sorted({i for word in pronunciation.words for i in range(*word.span)}) == list(range(9))
 
 
+@pytest.mark.process
 def test_the_first_word_causes_no_output_and_no_warning() -> None:
     code = (
         "from tutti.text.g2p import chinese; from tutti.text.aligned_text import AlignedText;"

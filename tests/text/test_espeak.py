@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.examples import examples
 from tutti.errors import MissingExtra, TuttiError, UnknownLanguage
 from tutti.text.aligned_text import AlignedText
 from tutti.text.chunk import Chunk, Pronunciation
@@ -40,14 +41,14 @@ def check_pronunciation(pronunciation: Pronunciation, text: str) -> None:
 
 
 @pytest.mark.parametrize("code", CODES)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(data=st.data())
 def test_words_are_in_order_and_nothing_is_lost(code: str, data: st.DataObject) -> None:
     text = data.draw(st.text(alphabet=LETTERS[code] + '   ,.;:!?¿¡«»()"…—-*/', max_size=60))
     check_pronunciation(espeak.pronounce(AlignedText.of(text), code, {}), text)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.sampled_from(CODES), st.text(max_size=40))
 def test_every_character_of_any_text_is_pronounced_or_reported(code: str, text: str) -> None:
     check_pronunciation(espeak.pronounce(AlignedText.of(text), code, {}), text)

@@ -22,6 +22,8 @@ from tutti.text.chunk import Chunk
 from tutti.text.frontend import MAX_CHUNKS_AT_ONCE, G2PPool, G2PThread, TextFrontend
 from tutti.text.g2p import G2P
 
+pytestmark = pytest.mark.process
+
 TIMEOUT_S = 30.0
 KINDS = (G2PThread, G2PPool)
 Started = tuple[asyncio.Runner, TextFrontend, ScriptedG2P]

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.examples import examples
 from tests.fakes import Spelling
 from tutti.errors import InvalidInput
 from tutti.text import chunks
@@ -67,7 +68,7 @@ def test_the_segments_joined_are_the_text(text: str, places: list[int]) -> None:
 
 
 @given(pieces=st.lists(PIECES, max_size=12), places=st.lists(st.integers(0, 400), max_size=40), small=st.booleans())
-@settings(deadline=None, max_examples=400)
+@settings(deadline=None, max_examples=examples(400))
 def test_the_words_are_those_of_the_whole_text(pieces: list[str], places: list[int], small: bool) -> None:
     text = "".join(pieces)
     deltas = list(text) if small else cut(text, places)

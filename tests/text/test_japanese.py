@@ -123,7 +123,7 @@ def test_numbers_change_with_their_counter(text: str, expected_kana: str) -> Non
     assert {(start, end) for start, end in zip(normal.starts, normal.ends, strict=True)} == {(0, len(text))}
 
 
-@settings(max_examples=100, deadline=None)
+@settings(deadline=None)
 @given(st.text(alphabet="私は東京大学で日本語を勉強したカナｶﾞ々、。「」 ab★㐂ーっん", max_size=30))
 def test_words_are_in_order_and_nothing_is_lost(text: str) -> None:
     pronunciation = pronounce(text)

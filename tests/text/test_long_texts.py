@@ -72,6 +72,7 @@ def test_long_ssml_is_refused_and_the_error_says_what_to_send() -> None:
         next(read(f"<speak>{'deep ' * (MAX_DOCUMENT // 5)}</speak>"))
 
 
+@pytest.mark.slow
 def test_ten_times_the_text_takes_no_more_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     set_window(monkeypatch, 1000)
 

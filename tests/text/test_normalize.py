@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.examples import examples
 from tutti.text.aligned_text import AlignedText
 from tutti.text.normalize import normalize
 from tutti.text.normalize.cardinals import LIMIT, cardinal
@@ -17,7 +18,7 @@ def words(text: str, code: str) -> str:
 
 
 @pytest.mark.parametrize("code", CODES)
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(text=st.text(alphabet=FIGURES, max_size=24) | st.text(max_size=24))
 def test_no_digit_is_left_and_a_second_pass_changes_nothing(code: str, text: str) -> None:
     once = normalize(AlignedText.of(text), code)
@@ -26,7 +27,7 @@ def test_no_digit_is_left_and_a_second_pass_changes_nothing(code: str, text: str
 
 
 @pytest.mark.parametrize("code", CODES)
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(text=st.text(alphabet=FIGURES + "abc é", max_size=30))
 def test_spans_are_in_order_and_inside_the_text(code: str, text: str) -> None:
     aligned = normalize(AlignedText.of(text), code)

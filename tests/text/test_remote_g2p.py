@@ -21,6 +21,8 @@ from tutti.text.g2p import chinese, espeak, japanese
 from tutti.text.g2p.remote import RemoteG2P
 from tutti.text.normalize import normalize
 
+pytestmark = pytest.mark.server
+
 SENTENCES = {
     "es": "«Hola», dijo ella (en voz baja) a las 14:30.",
     "fr": "Les enfants ont mangé 3 oranges, n'est-ce pas ?",

@@ -11,6 +11,8 @@ import pytest
 from tests.third_party.packages import Unreachable, base_python, pip
 from tests.third_party.process import tone_server
 
+pytestmark = [pytest.mark.process, pytest.mark.server, pytest.mark.network]
+
 SCRIPT = Path(__file__).with_name("openai_checks.py")
 CHECKS = re.search(r"^CHECKS = \((.*?)^\)", SCRIPT.read_text(), re.MULTILINE | re.DOTALL)
 assert CHECKS

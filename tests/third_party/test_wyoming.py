@@ -42,6 +42,8 @@ from tutti.settings import Settings
 from tutti.speech import SpeechParams
 from tutti.voices import NAMES
 
+pytestmark = [pytest.mark.server, pytest.mark.process]
+
 Test = Callable[[AsyncTcpClient], Awaitable[None]]
 PIECES = (
     *("The old ", "bridge stands", ". The water runs", " deep.\n\nIt is still"),

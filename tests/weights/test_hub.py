@@ -17,6 +17,8 @@ from tutti.weights.hub import Hub
 from tutti.weights.manifest import Member
 from tutti.weights.packages import Packages
 
+pytestmark = [pytest.mark.server, pytest.mark.process]
+
 CONTENT = os.urandom(400_000)
 
 

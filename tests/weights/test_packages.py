@@ -16,6 +16,8 @@ from tutti.weights import Store
 from tutti.weights.manifest import Member
 from tutti.weights.packages import Packages
 
+pytestmark = pytest.mark.process
+
 
 def set_path(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
     """Leave only one folder on PATH, and no pip to import."""

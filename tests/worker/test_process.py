@@ -29,6 +29,8 @@ from tutti.speech import Model, Samples, Utterance
 from tutti.worker.channel import map_samples, write_samples
 from tutti.worker.process import MAX_BACKOFF_S, ProcessWorker, backoff_s
 
+pytestmark = pytest.mark.process
+
 linux = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 
 

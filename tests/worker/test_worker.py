@@ -14,7 +14,7 @@ from tutti.worker.base import Worker
 from tutti.worker.process import ProcessWorker
 from tutti.worker.thread import ThreadWorker
 
-KINDS = (ThreadWorker, ProcessWorker)
+KINDS = (ThreadWorker, pytest.param(ProcessWorker, marks=pytest.mark.process))
 
 Scenario = Callable[[Worker, Path], Coroutine[None, None, None]]
 RunScenario = Callable[[Scenario], None]
