@@ -106,32 +106,7 @@ class Gate:
             self._changed.notify_all()
 
 
-class RecordingModel(ToneModel):
-    """Keeps the rows of every call and the threads that called."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.acoustic_calls: list[list[Utterance]] = []
-        self.vocoder_calls: list[list[Frames]] = []
-        self.threads: set[int] = set()
-
-    def acoustic(self, rows: Sequence[Utterance]) -> list[Frames]:
-        self.acoustic_calls.append(list(rows))
-        self.threads.add(threading.get_ident())
-        return super().acoustic(rows)
-
-    def vocoder(self, rows: Sequence[Frames]) -> list[Samples]:
-        self.vocoder_calls.append(list(rows))
-        self.threads.add(threading.get_ident())
-        return super().vocoder(rows)
-
-    @property
-    def batch_sizes(self) -> list[int]:
-        """The number of rows of each vocoder call."""
-        return [len(rows) for rows in self.vocoder_calls]
-
-
-class GatedModel(RecordingModel):
+class GatedModel(ToneModel):
     """Waits at its gate in these stages before each call, or only before those that `gated` picks."""
 
     def __init__(
@@ -156,7 +131,34 @@ class GatedModel(RecordingModel):
         return super().vocoder(rows)
 
 
-class FailingModel(RecordingModel):
+class RecordingModel(GatedModel):
+    """Keeps the rows of every call that has passed the gate, and the threads that called."""
+
+    def __init__(self, *stages: StageName, **options: Any) -> None:
+        super().__init__(*stages, **options)
+        self.acoustic_calls: list[list[Utterance]] = []
+        self.vocoder_calls: list[list[Frames]] = []
+        self.threads: set[int] = set()
+
+    def acoustic(self, rows: Sequence[Utterance]) -> list[Frames]:
+        frames = super().acoustic(rows)
+        self.acoustic_calls.append(list(rows))
+        self.threads.add(threading.get_ident())
+        return frames
+
+    def vocoder(self, rows: Sequence[Frames]) -> list[Samples]:
+        samples = super().vocoder(rows)
+        self.vocoder_calls.append(list(rows))
+        self.threads.add(threading.get_ident())
+        return samples
+
+    @property
+    def batch_sizes(self) -> list[int]:
+        """The number of rows of each vocoder call."""
+        return [len(rows) for rows in self.vocoder_calls]
+
+
+class FailingModel(ToneModel):
     """Fails in the vocoder on the batches that `fails` picks."""
 
     def __init__(self, fails: Callable[[Sequence[Frames]], bool]) -> None:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import tutti
 from tests.examples import examples
-from tests.fakes import DyingModel, Gate, GatedModel, has_token
+from tests.fakes import DyingModel, Gate, RecordingModel, has_token
 from tutti.batching.cost import CostModel
 from tutti.batching.job import Batch, Key
 from tutti.batching.layout import SideBySide
@@ -40,12 +40,12 @@ POISON, NOISE = 177, 176  # tokens that break the acoustic stage, and that sound
 NEVER = 1e9
 
 
-def closed_model() -> GatedModel:
+def closed_model() -> RecordingModel:
     """A model that waits in its acoustic stage until its gate is opened."""
-    return GatedModel("acoustic", gate=Gate(n_permits=0))
+    return RecordingModel("acoustic", gate=Gate(n_permits=0))
 
 
-class FragileModel(GatedModel):
+class FragileModel(RecordingModel):
     """Refuses more than `max_rows` rows, fails on POISON and makes NaN of NOISE."""
 
     def __init__(self, max_rows: int) -> None:

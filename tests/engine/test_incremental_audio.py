@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.fakes import FailingModel, Gate, GatedModel, RecordingModel, Running, running, tone_engine
+from tests.fakes import FailingModel, Gate, RecordingModel, Running, running, tone_engine
 from tutti.engine.engine import Engine
 from tutti.engine.word_times import join
 from tutti.errors import ModelFailed
@@ -133,7 +133,7 @@ def test_spans_of_many_streams_do_not_mix(voices: Voices) -> None:
 
 
 def test_after_a_stream_is_closed_its_later_spans_are_not_computed(voices: Voices) -> None:
-    model = GatedModel(gate=Gate(n_permits=0), gated=is_later_span)
+    model = RecordingModel(gate=Gate(n_permits=0), gated=is_later_span)
     with running(tone_engine(voices, lambda: model)) as engine:
 
         async def first_only() -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.fakes import Gate, GatedModel, silent_voices, tone_engine
+from tests.fakes import Gate, RecordingModel, silent_voices, tone_engine
 from tests.server.harness import serving
 from tests.server.test_jobs import create_job, wait_for_end
 from tutti.model.tone import FRAMES_PER_TOKEN
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.server
 
 def test_a_live_request_does_not_wait_behind_a_job(voice_folder: Path) -> None:
     """While a row of a job runs and others wait, the text of a live request is the next to run."""
-    model = GatedModel(gate=Gate(n_permits=0))
+    model = RecordingModel(gate=Gate(n_permits=0))
     engine = tone_engine(silent_voices(voice_folder), lambda: model, max_batch_size=1)
     with serving(engine) as server:
         id = create_job(server)["id"]

@@ -12,7 +12,7 @@ import pytest
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
-from tests.fakes import GatedModel, Running, running, tone_engine
+from tests.fakes import RecordingModel, Running, running, tone_engine
 from tests.server.harness import RunningServer, serving
 from tutti.audio import FORMATS
 from tutti.server.routes.live import LiveSession
@@ -26,12 +26,12 @@ FIRST, SECOND = "The old bridge stands still. ", "It runs deep under the water t
 
 
 @pytest.fixture
-def model() -> GatedModel:
-    return GatedModel()
+def model() -> RecordingModel:
+    return RecordingModel()
 
 
 @pytest.fixture
-def server(voices: Voices, model: GatedModel) -> Iterator[RunningServer]:
+def server(voices: Voices, model: RecordingModel) -> Iterator[RunningServer]:
     with serving(tone_engine(voices, lambda: model)) as server:
         yield server
 
@@ -134,7 +134,7 @@ def test_texts_of_a_context_are_sequential_and_contexts_parallel(server: Running
     run_session(server, test)
 
 
-def test_a_cancel_drops_what_was_not_yet_spoken(server: RunningServer, model: GatedModel, engine: Running) -> None:
+def test_a_cancel_drops_what_was_not_yet_spoken(server: RunningServer, model: RecordingModel, engine: Running) -> None:
     async def test(client: Client) -> None:
         model.gate.close(n_permits=1)
         await client.send("input.text", text=(FIRST + SECOND) * 40)
@@ -171,7 +171,7 @@ def test_a_cancel_is_confirmed_before_its_context_is_used_again(server: RunningS
     run_session(server, test)
 
 
-def test_a_disconnect_cancels_the_speech(server: RunningServer, model: GatedModel) -> None:
+def test_a_disconnect_cancels_the_speech(server: RunningServer, model: RecordingModel) -> None:
     async def test(client: Client) -> None:
         model.gate.close(n_permits=1)
         await client.send("input.text", text=(FIRST + SECOND) * 40)
@@ -186,7 +186,7 @@ def test_a_disconnect_cancels_the_speech(server: RunningServer, model: GatedMode
     assert len(model.vocoder_calls) <= n_before + 2
 
 
-def test_a_client_that_does_not_read_stops_the_synthesis(server: RunningServer, model: GatedModel) -> None:
+def test_a_client_that_does_not_read_stops_the_synthesis(server: RunningServer, model: RecordingModel) -> None:
     async def test(client: Client) -> None:
         text = (FIRST + SECOND) * 200
         await client.send("input.text", text=text)
@@ -322,7 +322,7 @@ def test_a_websocket_has_the_same_keys_limits_and_origins(voices: Voices) -> Non
         )
 
 
-def test_draining_finishes_active_texts_and_refuses_new_ones(voices: Voices, model: GatedModel) -> None:
+def test_draining_finishes_active_texts_and_refuses_new_ones(voices: Voices, model: RecordingModel) -> None:
     async def run(server: RunningServer) -> None:
         model.gate.close(n_permits=0)
         async with client(server) as active:
@@ -371,7 +371,7 @@ def test_ignored_options_are_named(server: RunningServer) -> None:
     run_session(server, test)
 
 
-def test_the_contexts_of_a_websocket_are_limited(server: RunningServer, model: GatedModel) -> None:
+def test_the_contexts_of_a_websocket_are_limited(server: RunningServer, model: RecordingModel) -> None:
     async def test(client: Client) -> None:
         model.gate.close(n_permits=0)
         for n in range(17):

@@ -10,7 +10,7 @@ import pytest
 from openai import AsyncOpenAI
 from openai.resources.realtime.realtime import AsyncRealtimeConnection
 
-from tests.fakes import GatedModel, Running, running, tone_engine
+from tests.fakes import RecordingModel, Running, running, tone_engine
 from tests.server.harness import RunningServer, serving
 from tests.server.test_live import pcm
 from tutti.engine.word_times import join
@@ -23,12 +23,12 @@ Test = Callable[[AsyncRealtimeConnection], Awaitable[None]]
 
 
 @pytest.fixture
-def model() -> GatedModel:
-    return GatedModel()
+def model() -> RecordingModel:
+    return RecordingModel()
 
 
 @pytest.fixture
-def server(voices: Voices, model: GatedModel) -> Iterator[RunningServer]:
+def server(voices: Voices, model: RecordingModel) -> Iterator[RunningServer]:
     with serving(tone_engine(voices, lambda: model), api_keys="right") as server:
         yield server
 
@@ -113,7 +113,7 @@ def test_items_of_the_conversation_are_spoken_once(server: RunningServer, engine
     run_session(server, test, model="kokoro")
 
 
-def test_after_a_cancel_the_next_is_complete(server: RunningServer, model: GatedModel, engine: Running) -> None:
+def test_after_a_cancel_the_next_is_complete(server: RunningServer, model: RecordingModel, engine: Running) -> None:
     async def test(connection: AsyncRealtimeConnection) -> None:
         model.gate.close(n_permits=1)
         await connection.response.create(response={"input": [message(TEXT * 40)]})
