@@ -6,7 +6,6 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import astuple
 from itertools import count
 from typing import Any
 
@@ -311,10 +310,12 @@ class Batcher:
     def _answer(self, row: Row, samples: Samples, timing: Timing) -> None:
         """Hand the samples to the caller, and queue the next span if there is one."""
         future = row.future
-        log.info(
-            "chunk spoken stream=%d class=%s rows=%d queue=%.1fms acoustic=%.1fms vocoder=%.1fms",
-            row.stream, row.priority, timing.batch_rows, *(1000 * s for s in astuple(timing)[1:4]),
-        )  # fmt: skip
+        if row.continuation_deadline_s is None:  # once for each chunk, with its first span
+            log.info(
+                "chunk spoken stream=%d class=%s rows=%d queue=%.1fms acoustic=%.1fms vocoder=%.1fms",
+                row.stream, row.priority, timing.batch_rows,
+                1000 * timing.queue_s, 1000 * timing.acoustic_s, 1000 * timing.vocoder_s,
+            )  # fmt: skip
         if not row.span_done(samples, self._frame_s(row), self._clock()):
             future.set_result(RowAudio(samples, row.durations, timing))
             self._stats.ended("spoken")
