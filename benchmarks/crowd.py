@@ -34,6 +34,7 @@ from benchmarks.progress import progress
 from tutti.engine.batcher import Batcher
 from tutti.engine.build import CHECKPOINT
 from tutti.engine.engine import Engine
+from tutti.engine.playback import Playback
 from tutti.engine.row import FRAME_S, Row
 from tutti.model.choice import Choice, load
 from tutti.speech import Frames, Model, Utterance
@@ -63,7 +64,7 @@ def run_bare(model: Model, utterances: Sequence[Utterance]) -> Sequence[Frames]:
 async def run_batched(batcher: Batcher, utterances: Sequence[Utterance]) -> float:
     """Seconds until all rows, submitted at once, are spoken."""
     started_s = time.perf_counter()
-    rows = [Row(utterance, CHECKPOINT, i, "first", inf) for i, utterance in enumerate(utterances)]
+    rows = [Row(utterance, CHECKPOINT, i, "first", Playback(0.0, inf)) for i, utterance in enumerate(utterances)]
     await asyncio.gather(*map(batcher.speak, rows))
     return time.perf_counter() - started_s
 

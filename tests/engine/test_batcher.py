@@ -73,7 +73,7 @@ def utterance(*tokens: int, speed: float = 1.0) -> Utterance:
 
 
 def row(utterance: Utterance, stream: int = 0, checkpoint: str = "kokoro", **fields: object) -> Row:
-    return Row(utterance, checkpoint, stream, "first", NEVER, **fields)  # type: ignore[arg-type]
+    return Row(utterance, checkpoint, stream, "first", Playback(NEVER, 0.0), **fields)  # type: ignore[arg-type]
 
 
 def alone(row: Utterance) -> Samples:
@@ -292,14 +292,17 @@ def test_rows_are_ranked_again_when_their_listener_starts() -> None:
         await batcher.start()
         ended: list[int] = []
 
-        async def speak(stream: int, deadline_s: float) -> None:
-            await batcher.speak(Row(utterance(5), "kokoro", stream, "next", NEVER + deadline_s, deadline_s))
+        playbacks = [Playback(NEVER, 0.0, safety_s=25.0) for _ in range(4)]
+
+        async def speak(stream: int, position_s: float) -> None:
+            await batcher.speak(Row(utterance(5), "kokoro", stream, "next", playbacks[stream], position_s))
             ended.append(stream)
 
         tasks = [asyncio.create_task(speak(stream, 10.0 * stream)) for stream in range(4)]
         while batcher.worker.status.state != "busy":
             await asyncio.sleep(0)
-        batcher.move_deadlines(3, Playback(NEVER, 0.0, safety_s=25.0, started_s=NEVER))
+        playbacks[3].started_s = NEVER
+        batcher.move_deadlines(3)
         model.gate.open()
         await asyncio.gather(*tasks)
         await batcher.close()

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from tests.fakes import FailingModel, RecordingModel, Running, Spelling, has_token, running, tone_engine
 from tutti.engine.engine import MAX_TEXT
-from tutti.engine.playback import Playback
 from tutti.engine.word_times import join
 from tutti.errors import InvalidInput, ModelFailed, NothingToSpeak, TuttiError, UnknownLanguage, UnknownVoice
 from tutti.model.tone import FRAMES_PER_TOKEN, pitch_hz
@@ -172,9 +171,9 @@ def test_deadlines_move_once_when_the_listener_starts(voices: Voices, delivery: 
             (batcher,) = engine.batchers
             move_deadlines = batcher.move_deadlines
 
-            def record(stream: int, playback: Playback) -> None:
+            def record(stream: int) -> None:
                 moved.append(stream)
-                move_deadlines(stream, playback)
+                move_deadlines(stream)
 
             batcher.move_deadlines = record  # type: ignore[method-assign]
             async for _ in engine.stream(LONG[:2000], SpeechParams("af_heart"), delivery=delivery):

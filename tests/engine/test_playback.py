@@ -60,3 +60,17 @@ def test_text_that_arrives_while_audio_is_pending_is_due_after_it() -> None:
     playback.deadline_s(playback.reserve(2.0))
     playback.text_arrived(0.1)
     assert playback.deadline_s(playback.reserve(1.0)) == 2.5
+
+
+@given(position_s=SECONDS, now=SECONDS, late_s=st.floats(0.01, 5))
+def test_a_chunk_whose_audio_arrives_early_is_heard_at_its_turn_and_a_late_one_at_once(
+    position_s: float, now: float, late_s: float
+) -> None:
+    """Later spans of a chunk are due in step with it, so the promise of the first span must hold."""
+    before = Playback(requested_s=now - 1, target_s=0.5)
+    assert before.plays_s(0.0, now) == now
+    assert before.plays_s(position_s, now) == now + position_s
+    playing = Playback(requested_s=0.0, target_s=0.5, started_s=now)
+    assert playing.plays_s(position_s, now) == now + position_s
+    late = now + position_s + late_s
+    assert playing.plays_s(position_s, late) == late

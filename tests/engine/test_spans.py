@@ -15,6 +15,7 @@ from tutti.batching.layout import SideBySide
 from tutti.batching.policies import Deadline
 from tutti.batching.scheduler import Limits, Scheduler
 from tutti.engine.batcher import Batcher
+from tutti.engine.playback import Playback
 from tutti.engine.row import Row, RowAudio
 from tutti.engine.stats import BatchStats
 from tutti.model.onnx.incremental.spans import MIN_FRAMES
@@ -68,7 +69,8 @@ def tones() -> dict[str, Model]:
 
 
 def row(deadline_s: float = NEVER_S, *, incremental: bool = True, starts: bool = False, of: Utterance = LONG) -> Row:
-    return Row(of, "kokoro", 0, "next", deadline_s, is_incremental=incremental, starts_stream=starts)
+    playback = Playback(deadline_s, 0.0, started_s=None if starts else deadline_s)
+    return Row(of, "kokoro", 0, "next", playback, is_incremental=incremental, starts_stream=starts)
 
 
 async def spans_of(setup: Setup, row: Row) -> list[RowAudio]:

@@ -12,7 +12,6 @@ from typing import Any
 from tutti.batching.job import Batch, Job, Key
 from tutti.batching.policies import Policy
 from tutti.batching.scheduler import Scheduler
-from tutti.engine.playback import Playback
 from tutti.engine.row import Row, RowAudio
 from tutti.engine.stats import BatchStats
 from tutti.engine.warmup import WarmUp
@@ -102,14 +101,12 @@ class Batcher:
         self._add(row, job)
         return row.future
 
-    def move_deadlines(self, stream: int, playback: Playback) -> None:
+    def move_deadlines(self, stream: int) -> None:
         """Rank all jobs of a stream again, after its listener started to play."""
         now = self._clock()
         for job, row in self._rows.items():
-            if row.stream == stream:
-                row.deadline_s = playback.deadline_s(row.position_s)
-                if not job.is_continuation:  # its deadline follows from what is being played
-                    self.scheduler.move_deadline(job, row.deadline_s, now)
+            if row.stream == stream and not job.is_continuation:  # a continuation follows what is being played
+                self.scheduler.move_deadline(job, row.deadline_s, now)
 
     def use(self, policy: Policy) -> None:
         """Form batches by this policy from the next one on."""

@@ -26,6 +26,10 @@ class Playback:
             return self.requested_s + self.target_s + position_s
         return self.started_s + position_s - self.safety_s
 
+    def plays_s(self, position_s: float, now: float) -> float:
+        """When the audio from this position on is needed if its first part is handed over now."""
+        return now + position_s if self.started_s is None else max(now, self.deadline_s(position_s))
+
     def text_arrived(self, now: float) -> None:
         """Restart the clock if the listener was waiting for text and not for audio."""
         if self.pending_s > 0:

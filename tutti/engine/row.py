@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tutti.batching.job import Job, Priority
+from tutti.engine.playback import Playback
 from tutti.model.onnx.incremental.spans import CONTEXT_FRAMES, FIRST_FRAMES, MIN_FRAMES, split_spans
 from tutti.model.onnx.incremental.statistics import first_span_overhead
 from tutti.speech import SAMPLE_RATE, SAMPLES_PER_FRAME, Samples, Timing, Utterance
@@ -38,7 +39,7 @@ class Row:
     checkpoint: str
     stream: int
     priority: Priority
-    deadline_s: float
+    playback: Playback
     position_s: float = 0.0  # in the audio of its stream
     caller: str = ""
     n_characters: int = 0
@@ -53,8 +54,13 @@ class Row:
     acoustic_s: float = 0.0
     n_lost: int = 0  # workers that died with it
     spans: deque[FrameRange] = field(default_factory=deque)  # still to be delivered
-    plays_s: float = 0.0  # when its listener hears its first frame
+    plays_s: float = 0.0  # when its listener hears its first frame, once the first span is there
     future: "asyncio.Future[RowAudio]" = field(default_factory=lambda: asyncio.get_running_loop().create_future())
+
+    @property
+    def deadline_s(self) -> float:
+        """When its first audio is needed, by the present estimate."""
+        return self.playback.deadline_s(self.position_s)
 
     @property
     def estimated_frames(self) -> int:
@@ -113,7 +119,7 @@ class Row:
         if not self.spans:
             return False
         if start == 0:
-            self.plays_s = now if self.starts_stream else max(now, self.deadline_s)
+            self.plays_s = self.playback.plays_s(self.position_s, now)
         start += len(samples) // SAMPLES_PER_FRAME
         _, end = self.spans.popleft()
         in_time = int(LEAD * (self.plays_s + start * FRAME_S - now) / frame_s) - 2 * CONTEXT_FRAMES

@@ -123,7 +123,6 @@ class Stream:
                     row = self._row(chunk, n_rows)
                     estimated_s = row.estimated_frames * FRAME_S + chunk.pause_s
                     row.position_s = self.playback.reserve(estimated_s)
-                    row.deadline_s = self.playback.deadline_s(row.position_s)
                     audio = self.batcher.speak(row)
                     self._futures.add(audio)
                     n_rows += 1
@@ -164,7 +163,7 @@ class Stream:
             self.checkpoint,
             self.number,
             priority,
-            deadline_s=inf,
+            self.playback,
             caller=self.caller,
             n_characters=end - start,
             is_incremental=self.delivery == "live" and self.checkpoint in self.pacing.incremental,
@@ -198,7 +197,7 @@ class Stream:
             met_target = waited_s <= playback.target_s
             self.stats.first_audio(waited_s, in_time=met_target)
             if self.delivery == "live":
-                self.batcher.move_deadlines(self.number, playback)
+                self.batcher.move_deadlines(self.number)
         self.stats.audio_sent(speech.duration_s, in_time=in_time or self.delivery == "bulk", met_target=met_target)
         return speech
 
