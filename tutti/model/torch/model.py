@@ -66,6 +66,7 @@ class TorchModel:
             acoustic.use_fp16()
         if vocoder_precision == "fp16":
             vocoder.use_fp16()
+        self.vocoder_network = vocoder
         self.max_padded_frames = max_padded_frames or _max_padded_frames(device, vocoder_precision)
         self._acoustic_stream, self._vocoder_stream = StageStream(self._device), StageStream(self._device)
         # One memory pool for each stage.

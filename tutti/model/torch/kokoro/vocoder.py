@@ -124,6 +124,13 @@ class Vocoder(nn.Module):
 
     def forward(self, features: Tensor, f0: Tensor, energy: Tensor, n_frames: Tensor, style: Tensor) -> Tensor:
         """features [B, T, 512], f0 and energy [B, 2T], n_frames [B], style [B, 256] -> samples [B, 600T]."""
+        x, f0, styles = self.decoder_output(features, f0, energy, n_frames, style)
+        return cast(Tensor, self.generator(x, f0, styles, n_frames))
+
+    def decoder_output(
+        self, features: Tensor, f0: Tensor, energy: Tensor, n_frames: Tensor, style: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """All but the generator: its input [B, 2T, 512 or more], the pitch without padding [B, 2T], the styles."""
         mask, valid_curves = RowMask.of(n_frames, features.shape[1]), valid_times(2 * n_frames, f0.shape[1])
         styles = self.style_projections(style[:, :STYLE])
         f0, energy = f0 * valid_curves[:, :, 0], energy * valid_curves[:, :, 0]
@@ -141,4 +148,4 @@ class Vocoder(nn.Module):
         for block in self.decode:
             x, moments = torch.cat([x, residual], dim=-1), moments.concat(residual_moments)  # [B, T, 1090 or more]
             x, moments = block(x, moments, styles, mask, dtype)
-        return cast(Tensor, self.generator(x, f0, styles, n_frames))
+        return x, f0, styles
