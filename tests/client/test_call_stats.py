@@ -10,7 +10,7 @@ from prometheus_client import CollectorRegistry
 
 from tests.client.faults import FaultServer, refuse, respond
 from tests.server.harness import LONG, SHORT, RunningServer
-from tutti.client import Call, Client, OptimizedKokoroHandler, prometheus_hook
+from tutti.client import Call, Client, prometheus_hook
 from tutti.client.call_stats import MAX_CALLS, CallLog, Stopwatch, synthesis_s
 from tutti.percentile import percentile
 
@@ -119,17 +119,3 @@ def test_prometheus_counts_every_call(faults: FaultServer) -> None:
     assert counts == {"ok": 1, "cached": 1, "voice_not_found": 1}
     assert registry.get_sample_value("tutti_client_connections_total") == 1
     assert registry.get_sample_value("tutti_client_first_byte_seconds_count", {"kind": "speak"}) == 1
-
-
-@pytest.mark.server
-def test_the_compatible_handler_speaks_and_counts(server: RunningServer) -> None:
-    received: list[bytes] = []
-    with OptimizedKokoroHandler(server.url, prewarm=False, memory_cache_bytes=0) as handler:
-        whole = handler.synthesize_sync(SHORT, use_gpu=True, optimize_for_latency=True)
-        assert handler.synthesize_async(SHORT, on_audio_ready=received.append).result(60).data == whole == received[0]
-        assert handler.synthesize_batch([SHORT, " "])[0] == whole
-        stats = handler.get_performance_stats()
-        assert (stats["count"], stats["errors"]) == (3, 0)
-        assert stats["first_byte_ms_p95"] >= stats["first_byte_ms_min"]
-        handler.reset_performance_stats()
-        assert handler.get_performance_stats()["count"] == 0

@@ -53,7 +53,8 @@ def test_the_wheel_has_only_the_client_and_its_imports(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as files:
         names = {name for name in files.namelist() if ".dist-info/" not in name}
     parts = {name for name in names if not name.startswith("tutti/client/")}
-    assert parts == {"tutti/__init__.py", "tutti/errors.py", "tutti/files.py", "tutti/percentile.py", "tutti/py.typed"}
+    modules = {f"tutti/{name}" for name in ("__init__.py", "errors.py", "files.py", "percentile.py", "py.typed")}
+    assert parts == {"kokoro_handler.py", *modules}
     assert {f"tutti/client/{path.name}" for path in (ROOT / "tutti/client").glob("*.py")} < names
     assert not any("__pycache__" in name for name in names)
 
@@ -74,6 +75,12 @@ def test_the_code_of_the_readme_runs_with_it_alone(python: str, engine_url: str,
         run_command(python, "-W", "error", "-c", code.replace("http://127.0.0.1:8880", engine_url), folder=tmp_path)
     with wave.open(str(tmp_path / "hello.wav")) as file:
         assert file.getnframes() > 12_000
+
+
+def test_the_module_name_of_earlier_code_is_there(python: str, tmp_path: Path) -> None:
+    code = "from kokoro_handler import OptimizedKokoroHandler as a; from tutti.client import *; print(a.__name__)"
+    printed = run_command(python, "-W", "error", "-c", code, folder=tmp_path).stdout
+    assert printed == "OptimizedKokoroHandler\n"
 
 
 def test_live_text_needs_no_extra(python: str, engine_url: str, tmp_path: Path) -> None:

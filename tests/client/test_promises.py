@@ -6,7 +6,7 @@ import threading
 import pytest
 
 from tests.client.faults import FaultServer, respond
-from tutti.client import AsyncClient, AsyncLive, AsyncStream, Client, Live, OptimizedKokoroHandler, Stream
+from tutti.client import AsyncClient, AsyncLive, AsyncStream, Client, Live, Stream
 from tutti.client.options import ClientSettings
 from tutti.client.request import STREAM_ABOVE
 from tutti.client.retries import Retries
@@ -42,11 +42,6 @@ def test_the_documented_defaults_hold() -> None:
     assert (settings.health_timeout_s, settings.synthesis_timeout_s, settings.streaming_timeout_s) == (0.5, 10.0, 15.0)
     assert (settings.chunk_bytes, settings.prewarm, STREAM_ABOVE) == (512, True, 50)
     assert Retries(settings.retries).wait_s(1, 3.0, None, 0.5) == 3.0
-
-
-def test_the_compatible_handler_has_its_methods() -> None:
-    methods = ("synthesize_sync", "synthesize_async", "synthesize_batch", "get_performance_stats")
-    assert all(callable(getattr(OptimizedKokoroHandler, name)) for name in (*methods, "reset_performance_stats"))
 
 
 @pytest.mark.server

@@ -7,7 +7,7 @@ if TYPE_CHECKING:
     from tutti.client.audio import Audio, Piece, Word, wav
     from tutti.client.call_stats import Call, Stats, Summary
     from tutti.client.client import Client
-    from tutti.client.compat import OptimizedKokoroHandler
+    from tutti.client.compat import OptimizedKokoroHandler, PerformanceMetrics, SynthesisResult
     from tutti.client.errors import ClientClosed, CutShort, Refused, TimedOut, Unreachable
     from tutti.client.live import AsyncLive, Live
     from tutti.client.prometheus import prometheus_hook
@@ -25,12 +25,14 @@ __all__ = [
     "CutShort",
     "Live",
     "OptimizedKokoroHandler",
+    "PerformanceMetrics",
     "Piece",
     "Refused",
     "SpeechOptions",
     "Stats",
     "Stream",
     "Summary",
+    "SynthesisResult",
     "TimedOut",
     "Unreachable",
     "Wishes",
@@ -42,10 +44,10 @@ __all__ = [
 _HOME_OF = {
     "AsyncClient": "async_client",
     "Client": "client",
-    "OptimizedKokoroHandler": "compat",
     "prometheus_hook": "prometheus",
     **dict.fromkeys(("AsyncLive", "Live"), "live"),
     **dict.fromkeys(("AsyncStream", "Stream"), "stream"),
+    **dict.fromkeys(("OptimizedKokoroHandler", "PerformanceMetrics", "SynthesisResult"), "compat"),
     **dict.fromkeys(("SpeechOptions", "Wishes"), "request"),
     **dict.fromkeys(("Audio", "Piece", "Word", "wav"), "audio"),
     **dict.fromkeys(("Call", "Stats", "Summary"), "call_stats"),

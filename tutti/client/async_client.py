@@ -228,6 +228,7 @@ class AsyncClient:
 
     def _from_cache(self, audio: Audio, watch: Stopwatch) -> Audio:
         watch.n_bytes = len(audio.data)
+        watch.mark_first_byte("")
         call = watch.call(cached=True)
         self._record(call)
         return replace(audio, call=call)

@@ -1,6 +1,7 @@
 """Timings of each call, and statistics over many calls."""
 
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
@@ -25,6 +26,7 @@ class Call:
     new_connections: int = 0
     cached: bool = False
     error: str | None = None  # error code
+    timestamp: float = 0.0  # when the call began, in seconds since 1970
 
     @property
     def total_s(self) -> float | None:
@@ -48,6 +50,7 @@ class Stopwatch:
         self.new_connections = 0
         self.n_bytes = 0
         self._started = clock()
+        self._timestamp = time.time()
         self._first_byte_s: float | None = None
         self._buffer_s = 0.0
         self._synthesis_s: float | None = None
@@ -68,7 +71,7 @@ class Stopwatch:
         """Return what was measured so far."""
         return Call(
             *(self.kind, self.n_bytes, self._first_byte_s, self._buffer_s, self._synthesis_s),
-            *(self.attempts, self.new_connections, cached, error),
+            *(self.attempts, self.new_connections, cached, error, self._timestamp),
         )
 
 

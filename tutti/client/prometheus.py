@@ -31,7 +31,8 @@ def prometheus_hook(registry: "CollectorRegistry | None" = None) -> Callable[[Ca
         calls.labels(call.kind, call.error or ("cached" if call.cached else "ok")).inc()
         retries.inc(max(0, call.attempts - 1))
         connections.inc(call.new_connections)
-        if call.first_byte_s is not None and call.total_s is not None and call.error is None:
+        measured = call.error is None and not call.cached
+        if measured and call.first_byte_s is not None and call.total_s is not None:
             first.labels(call.kind).observe(call.first_byte_s)
             total.labels(call.kind).observe(call.total_s)
 
