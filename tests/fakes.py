@@ -15,7 +15,7 @@ import numpy as np
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from tutti.batching.job import StageName
-from tutti.engine.build import CHECKPOINT, assemble
+from tutti.engine.build import CHECKPOINT, assemble, make_frontend
 from tutti.engine.engine import Engine
 from tutti.engine.monitor import Monitor
 from tutti.errors import ModelFailed, NothingToSpeak
@@ -215,7 +215,10 @@ def tone_engine(
     make = partial(_one, model)
     choices = {CHECKPOINT: Choice("onnx", "cpu", "fp32")}
     settings = Settings(**{"threads": 2, **chosen})
-    reader = G2PThread(pronounce or Spelling().pronounce)
+    if settings.g2p_url:
+        reader = make_frontend(settings, for_server=True)
+    else:
+        reader = G2PThread(pronounce or Spelling().pronounce)
     return assemble([worker(make) for _ in range(n_workers)], choices, voices, reader, settings, capped=capped)
 
 

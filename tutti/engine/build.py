@@ -89,7 +89,7 @@ def open_engine(settings: "Settings", *, for_server: bool = False, progress: Pro
     workers = [worker_class(checkpoints, progress=progress) for _ in range(settings.workers or 1)]
     voices = Voices(settings.home / "voices")
     costs = settings.home / file_name(_device(choices, settings.threads), WEIGHTS) if for_server else None
-    frontend = _frontend(settings, for_server)
+    frontend = make_frontend(settings, for_server)
     return assemble(workers, dict(choices), voices, frontend, settings, capped=for_server, cost_file=costs)
 
 
@@ -200,10 +200,11 @@ def _policies(settings: "Settings", limits: Limits, can_prefetch: bool) -> dict[
     }
 
 
-def _frontend(settings: "Settings", for_server: bool) -> TextFrontend:
+def make_frontend(settings: "Settings", for_server: bool) -> TextFrontend:
+    """Return the G2P of this process or its children, or that of a service."""
     if settings.g2p_url is None:
         pronounce = G2P(settings.home).pronounce
         return G2PPool(pronounce) if for_server else G2PThread(pronounce)
-    from tutti.text.g2p.remote import RemoteG2P
+    from tutti.text.g2p.remote import MAX_CALLS, RemoteG2P
 
-    return G2PThread(RemoteG2P(settings.g2p_url, settings.g2p_timeout_s).pronounce)
+    return G2PThread(RemoteG2P(settings.g2p_url, settings.g2p_timeout_s).pronounce, workers=MAX_CALLS)

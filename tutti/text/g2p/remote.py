@@ -15,6 +15,8 @@ from tutti.text.g2p.schema import G2PResponse, G2PWord
 from tutti.text.g2p.tokens import Piece, join_words, tokenize
 from tutti.text.vocab import PUNCTUATION, SYMBOLS
 
+MAX_CALLS = 64  # concurrent calls: threads and connections; a text beyond them waits for a call to end
+
 
 class RemoteG2P:
     """Client of a G2P service, with pooled connections; callable from any thread."""
@@ -25,7 +27,8 @@ class RemoteG2P:
             raise InvalidInput(f"the G2P service needs an http(s) URL, not {url!r}", param="g2p_url")
         self.url = str(address.copy_with(path="/g2p") if address.path in ("", "/") else address)
         self.timeout_s = timeout_s
-        self._client = httpx2.Client(timeout=timeout_s)
+        limits = httpx2.Limits(max_connections=MAX_CALLS, max_keepalive_connections=MAX_CALLS)
+        self._client = httpx2.Client(timeout=timeout_s, limits=limits)
 
     def __reduce__(self) -> tuple[type["RemoteG2P"], tuple[str, float]]:
         return RemoteG2P, (self.url, self.timeout_s)  # another process opens its own connections
