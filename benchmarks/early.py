@@ -25,7 +25,7 @@ from benchmarks.recognisers import load_recogniser, transcribe
 from benchmarks.score import word_errors
 from tutti import settings
 from tutti.model.choice import Choice, load
-from tutti.model.onnx.incremental.spans import quiet_end, split_spans
+from tutti.model.spans import EXACT_SPANS, quiet_end
 from tutti.speech import SAMPLE_RATE, SAMPLES_PER_FRAME, Frames, Model, Samples, Span, Utterance
 from tutti.text import vocab
 from tutti.text.aligned_text import AlignedText
@@ -97,7 +97,7 @@ def own_step_db(model: Model, frames: Frames, state: dict[str, np.ndarray], earl
 def vocode_spans(model: Model, frames: Frames, state: dict[str, np.ndarray]) -> tuple[list[Samples], list[float]]:
     """Each span, as a worker cuts them, and the seconds it took."""
     pieces, took, start = [], [], 0
-    for _, end in split_spans(frames.n_frames, GROWTH):
+    for _, end in EXACT_SPANS.split(frames.n_frames, GROWTH):
         end = quiet_end(frames.energy, start, end)
         span = Span.of(frames, (start, end), state)
         (samples,), seconds = timed(lambda span=span: model.vocoder([span]))  # type: ignore[misc]

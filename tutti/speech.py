@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, Protocol, TypeVar
+from typing import Any, Literal, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,7 @@ MAX_PHONEMES = 510  # in one row
 STYLE_SIZE = 256  # the first half steers timbre, the second half prosody
 
 Samples = NDArray[np.float32]
+VocoderName = Literal["exact", "light"]  # Kokoro's own; our small one, distilled from it
 Delivery = Literal["live", "whole", "bulk"]  # played while it is made; needed complete; behind all other requests
 
 
@@ -75,10 +76,10 @@ class Span(Frames):
 
     start: int = 0  # frames
     end: int = 0
-    cache: dict[str, NDArray[np.float32]] = field(default_factory=dict)  # the model's own, one for all parts of a row
+    cache: dict[str, Any] = field(default_factory=dict)  # the model's own, one for all parts of a row
 
     @staticmethod
-    def of(row: Frames, span: tuple[int, int], cache: dict[str, NDArray[np.float32]]) -> "Span":
+    def of(row: Frames, span: tuple[int, int], cache: dict[str, Any]) -> "Span":
         return Span(row.durations, row.features, row.f0, row.energy, row.style, *span, cache)
 
 

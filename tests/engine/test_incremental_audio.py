@@ -14,8 +14,8 @@ from tests.fakes import FailingModel, Gate, RecordingModel, Running, running, to
 from tutti.engine.engine import Engine
 from tutti.engine.word_times import join
 from tutti.errors import ModelFailed
-from tutti.model.onnx.incremental.spans import FIRST_FRAMES, MIN_FRAMES, SEARCH_FRAMES, quiet_end, split_spans
 from tutti.model.onnx.incremental.statistics import representatives
+from tutti.model.spans import EXACT_SPANS, LIGHT_SPANS, SEARCH_FRAMES, SpanRules, quiet_end
 from tutti.model.tone import FRAMES_PER_TOKEN
 from tutti.speech import SAMPLES_PER_FRAME, Frames, Span, Speech, SpeechParams
 from tutti.voices import Voices
@@ -39,16 +39,16 @@ def is_later_span(rows: Sequence[Frames]) -> bool:
     return any(isinstance(row, Span) and row.start > 0 for row in rows)
 
 
-@given(n_frames=st.integers(1, 3000), growth=st.floats(1.5, 3.0))
-def test_spans_cover_the_row_and_grow(n_frames: int, growth: float) -> None:
-    spans = split_spans(n_frames, growth)
+@given(rules=st.sampled_from([EXACT_SPANS, LIGHT_SPANS]), n_frames=st.integers(1, 3000), growth=st.floats(1.5, 3.0))
+def test_spans_cover_the_row_and_grow(rules: SpanRules, n_frames: int, growth: float) -> None:
+    spans = rules.split(n_frames, growth)
     assert spans[0][0] == 0
     assert spans[-1][1] == n_frames
     assert all(a[1] == b[0] for a, b in pairwise(spans))
     lengths = [end - start for start, end in spans]
     assert lengths[:-1] == sorted(lengths[:-1])  # the last is what is left
-    assert min(lengths) >= min(n_frames, FIRST_FRAMES / 2)
-    assert len(spans) == 1 if n_frames < MIN_FRAMES else lengths[0] == FIRST_FRAMES
+    assert min(lengths) >= min(n_frames, rules.first / 2)
+    assert len(spans) == 1 if n_frames < rules.min_row else lengths[0] == rules.first
 
 
 @given(st.lists(st.floats(-10, 10, width=32), min_size=4, max_size=200), st.data())
@@ -66,7 +66,7 @@ def test_a_stream_begins_with_a_span_and_equals_the_whole_speech_sample_for_samp
 ) -> None:
     text = f"{LONG}. {LONG}."
     streamed = engine.stream(text)
-    assert 0 < len(streamed[0].samples) <= FIRST_FRAMES * SAMPLES_PER_FRAME
+    assert 0 < len(streamed[0].samples) <= EXACT_SPANS.first * SAMPLES_PER_FRAME
     parts = [row for batch in model.vocoder_calls for row in batch if isinstance(row, Span)]
     assert len(parts) > 2, "nothing was cut"
     whole = engine.speak(text)
@@ -144,7 +144,10 @@ def test_after_a_stream_is_closed_its_later_spans_are_not_computed(voices: Voice
         model.gate.open()
         engine.speak("deep water")
         later = [
-            row for batch in model.vocoder_calls for row in batch if isinstance(row, Span) and row.start > FIRST_FRAMES
+            row
+            for batch in model.vocoder_calls
+            for row in batch
+            if isinstance(row, Span) and row.start > EXACT_SPANS.first
         ]
         assert not later, "a span was computed after the stream was closed"
         assert engine.engine.batch_stats.as_dict()["outcomes"]["cancelled"] == 1
@@ -165,7 +168,7 @@ def test_a_failed_span_is_raised_after_the_spans_before_it(voices: Voices) -> No
 
 
 def test_a_short_sentence_stays_whole(engine: Running, model: RecordingModel) -> None:
-    assert len("deep water") * FRAMES_PER_TOKEN < MIN_FRAMES
+    assert len("deep water") * FRAMES_PER_TOKEN < EXACT_SPANS.min_row
     engine.stream("deep water")
     assert not any(isinstance(row, Span) for batch in model.vocoder_calls for row in batch)
 
@@ -178,13 +181,13 @@ def test_frames_that_speak_for_a_row_have_its_means_and_spreads() -> None:
     decoded[0, :, 300:] += 5  # a beginning that is not like the rest
     source = rng.uniform(0, 1, (1, 22, 120 * n_frames + 1)).astype(np.float32)
     frames, weights = representatives(decoded, source)
-    assert list(frames[: FIRST_FRAMES + 1]) == list(range(FIRST_FRAMES + 1))
+    assert list(frames[: EXACT_SPANS.first + 1]) == list(range(EXACT_SPANS.first + 1))
     assert frames.max() < n_frames
     assert weights.min() >= 0
     assert weights.sum() == pytest.approx(1)
     assert len(frames) < n_frames / 2
     pairs = decoded[0].reshape(512, n_frames, 2).mean(2)
-    chosen, first = pairs[:, frames], pairs[:, :FIRST_FRAMES]
+    chosen, first = pairs[:, frames], pairs[:, : EXACT_SPANS.first]
     spread = pairs.std(1)
     error = np.abs(chosen @ weights - pairs.mean(1)) / spread
     careless = np.abs(first.mean(1) - pairs.mean(1)) / spread

@@ -18,7 +18,7 @@ from tutti.engine.batcher import Batcher
 from tutti.engine.playback import Playback
 from tutti.engine.row import Row, RowAudio
 from tutti.engine.stats import BatchStats
-from tutti.model.onnx.incremental.spans import MIN_FRAMES
+from tutti.model.spans import EXACT_SPANS
 from tutti.model.tone import ToneModel
 from tutti.speech import Model, Utterance
 from tutti.worker.base import Worker
@@ -70,7 +70,7 @@ def tones() -> dict[str, Model]:
 
 def row(deadline_s: float = NEVER_S, *, incremental: bool = True, starts: bool = False, of: Utterance = LONG) -> Row:
     playback = Playback(deadline_s, 0.0, started_s=None if starts else deadline_s)
-    return Row(of, "kokoro", 0, "next", playback, is_incremental=incremental, starts_stream=starts)
+    return Row(of, "kokoro", 0, "next", playback, span_rules=EXACT_SPANS if incremental else None, starts_stream=starts)
 
 
 async def spans_of(setup: Setup, row: Row) -> list[RowAudio]:
@@ -103,7 +103,7 @@ def test_the_first_row_of_a_stream_is_delivered_in_spans_that_are_the_whole() ->
         (lambda: row(deadline_s=0.5, incremental=False), "one"),  # not with this checkpoint
         (lambda: row(starts=True, incremental=False), "one"),
         (
-            lambda: row(deadline_s=0.0, starts=True, of=replace(LONG, tokens=LONG.tokens[: MIN_FRAMES // 8])),
+            lambda: row(deadline_s=0.0, starts=True, of=replace(LONG, tokens=LONG.tokens[: EXACT_SPANS.min_row // 8])),
             "one",
         ),  # not worth it
     ],

@@ -10,7 +10,7 @@ import pytest
 from tutti.model.choice import Choice, load
 from tutti.model.onnx import split
 from tutti.model.onnx.incremental.generator import source_spectrum, stft_matrix
-from tutti.model.onnx.incremental.spans import FIRST_FRAMES, quiet_end, split_spans
+from tutti.model.spans import EXACT_SPANS, quiet_end
 from tutti.speech import SAMPLE_RATE, SAMPLES_PER_FRAME, Frames, Model, Samples, Span, Utterance
 from tutti.text.vocab import encode
 from tutti.verify.mel import distance_db
@@ -52,7 +52,7 @@ def vocode_spans(model: Model, row: Frames, spans: list[tuple[int, int]]) -> lis
 def spans(row: Frames) -> list[tuple[int, int]]:
     """The spans that a worker uses."""
     ends = [0]
-    for _, end in split_spans(row.n_frames, 1.5):
+    for _, end in EXACT_SPANS.split(row.n_frames, 1.5):
         ends.append(quiet_end(row.energy, ends[-1], end))
     return list(pairwise(ends))
 
@@ -101,7 +101,7 @@ def plain_run(
 
 
 def test_where_a_row_is_cut_is_inaudible(model: Model, row: Frames, parts: list[Samples]) -> None:
-    other_cut = vocode_spans(model, row, [(0, FIRST_FRAMES), (FIRST_FRAMES, row.n_frames)])
+    other_cut = vocode_spans(model, row, [(0, EXACT_SPANS.first), (EXACT_SPANS.first, row.n_frames)])
     assert np.abs(np.concatenate(other_cut) - np.concatenate(parts)).max() < 1e-3
 
 

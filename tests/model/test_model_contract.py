@@ -1,4 +1,4 @@
-"""The contract of every backend: the tone model, ONNX Runtime in both precisions, PyTorch."""
+"""The contract of every backend: the tone model, ONNX Runtime in both precisions, PyTorch; exact and light."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -25,8 +25,16 @@ class Tolerance:
 
 
 # PyTorch chooses its kernels by shape, and the vocoder is chaotic in the last bits of the pitch: compare by ear.
-TOLERANCES = {"torch": Tolerance(pitch_hz=1e-2, samples=np.inf, sound_db=0.1)}
-BACKENDS = ["tone", *(pytest.param(name, marks=pytest.mark.weights) for name in ("fp32", "int8", "torch"))]
+TOLERANCES = dict.fromkeys(("torch", "torch-light"), Tolerance(pitch_hz=1e-2, samples=np.inf, sound_db=0.1))
+CHOICES = {
+    "fp32": ("onnx", "fp32", "exact"),
+    "int8": ("onnx", "int8", "exact"),
+    "light": ("onnx", "fp32", "light"),
+    "int8-light": ("onnx", "int8", "light"),
+    "torch": ("torch", "fp32", "exact"),
+    "torch-light": ("torch", "fp32", "light"),
+}
+BACKENDS = ["tone", *(pytest.param(name, marks=pytest.mark.weights) for name in CHOICES)]
 
 Row = Callable[..., Utterance]
 
@@ -46,10 +54,11 @@ def model(backend: str, request: pytest.FixtureRequest) -> Iterator[Model]:
     if backend == "tone":
         yield ToneModel()
         return
-    if backend == "torch":
+    library, precision, vocoder = CHOICES[backend]
+    if library == "torch":
         pytest.importorskip("torch")
-    choice = choose("torch", "cpu") if backend == "torch" else choose("onnx", precision=backend)  # type: ignore[arg-type]
-    model = load(request.getfixturevalue("official")[choice.weights], choice, 1 if backend == "torch" else 2)
+    choice = choose(library, "cpu", precision, vocoder=vocoder)  # type: ignore[arg-type]
+    model = load(request.getfixturevalue("official")[choice.weights], choice, 1 if library == "torch" else 2)
     yield model
     model.close()
 

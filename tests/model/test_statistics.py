@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tutti.model.onnx.incremental.spans import FIRST_FRAMES, MIN_FRAMES
-from tutti.model.onnx.incremental.statistics import first_span_overhead, representatives
+from tutti.model.onnx.incremental.statistics import representatives
+from tutti.model.spans import EXACT_SPANS
 
 
 def row(n_frames: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -17,7 +17,7 @@ def row(n_frames: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 @settings(max_examples=3, deadline=None)
-@given(st.integers(MIN_FRAMES, 500), st.integers(0, 99))
+@given(st.integers(EXACT_SPANS.min_row, 500), st.integers(0, 99))
 def test_the_first_and_last_frames_count_for_themselves_alone(n_frames: int, seed: int) -> None:
     frames, weights = representatives(*row(n_frames, seed))
     assert frames[0] == 0
@@ -28,11 +28,11 @@ def test_the_first_and_last_frames_count_for_themselves_alone(n_frames: int, see
 
 
 @settings(max_examples=3, deadline=None)
-@given(st.integers(MIN_FRAMES, 500))
+@given(st.integers(EXACT_SPANS.min_row, 500))
 def test_no_frame_is_chosen_twice_and_the_predicted_cost_holds(n_frames: int) -> None:
     frames, _ = representatives(*row(n_frames, 0))
     assert (np.diff(frames) > 0).all()
-    assert len(frames) <= FIRST_FRAMES + first_span_overhead(n_frames)
+    assert len(frames) <= EXACT_SPANS.cost(n_frames, 0, EXACT_SPANS.first)
 
 
 def test_an_outlier_at_the_end_does_not_represent_the_row() -> None:

@@ -12,11 +12,10 @@ from typing import Any
 from tutti.batching.job import Batch, Job, Key
 from tutti.batching.policies import Policy
 from tutti.batching.scheduler import Scheduler
-from tutti.engine.row import Row, RowAudio
+from tutti.engine.row import MIN_SPLIT_S, Row, RowAudio
 from tutti.engine.stats import BatchStats
 from tutti.engine.warmup import WarmUp
 from tutti.errors import DeviceFull, ModelFailed, QueueFull, TuttiError, WorkerLost
-from tutti.model.onnx.incremental.spans import MIN_FRAMES
 from tutti.speech import Samples, Timing
 from tutti.worker.base import Worker
 from tutti.worker.messages import BothStages
@@ -26,6 +25,7 @@ log = logging.getLogger(__name__)
 MAX_LOST = 2  # worker deaths after which a row of the running batch is treated as their cause, and fails
 PREFETCH_AT = 0.5  # share of a batch's predicted seconds after which the next one may be formed
 ROWS_PER_TURN = 4  # rows delivered in one turn of the event loop: their listeners must not keep the worker waiting
+LONG_FRAMES = 200  # a row of this length tells what a frame costs
 HANG_FACTOR = 10.0  # a batch that takes this many times its predicted seconds hangs
 MIN_HANG_S = 30.0  # but no batch hangs sooner: the machine may be busy
 
@@ -169,9 +169,14 @@ class Batcher:
         for row in rows.values():
             self._fail(row, error)
 
+    def _may_split(self, row: Row) -> bool:
+        """Whether the row may be worth cutting, before its length is known."""
+        whole_s = self.scheduler.predict(Key(row.checkpoint, "vocoder"), row.estimated_frames)
+        return row.span_rules is not None and whole_s >= MIN_SPLIT_S / 2
+
     def _frame_s(self, row: Row) -> float:
         """Predicted seconds of the vocoder for a frame of a long row."""
-        return self.scheduler.predict(Key(row.checkpoint, "vocoder"), MIN_FRAMES) / MIN_FRAMES
+        return self.scheduler.predict(Key(row.checkpoint, "vocoder"), LONG_FRAMES) / LONG_FRAMES
 
     # -- the loop --------------------------------------------------------------------------------------------------
 
@@ -232,7 +237,9 @@ class Batcher:
             spans = {row.id: row.span for row in rows if row.span}
             return batch, self.worker.vocoder(checkpoint, [row.id for row in rows], timeout_s, spans)
         utterances = [(row.id, row.utterance) for row in rows]
-        if len(self._rows) == len(rows) and not any(row.is_incremental for row in rows):
+        if len(self._rows) == len(rows) and not any(self._may_split(row) for row in rows):
+            for row in rows:
+                row.span_rules = None  # it comes back whole
             return batch, self.worker.both_stages(checkpoint, utterances, timeout_s)
         return batch, self.worker.acoustic(checkpoint, utterances, timeout_s)
 

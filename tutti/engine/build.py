@@ -24,7 +24,7 @@ from tutti.engine.stream import Pacing
 from tutti.engine.warmup import WarmUp
 from tutti.model.buckets import MAX_PADDED_FRAMES, PLANS
 from tutti.model.choice import Choice, choose, load
-from tutti.model.onnx.incremental.spans import INCREMENTAL_PRECISIONS
+from tutti.model.spans import EXACT_SPANS, LIGHT_SPANS, SpanRules
 from tutti.speech import Model, Utterance
 from tutti.text import vocab
 from tutti.text.frontend import G2PPool, G2PThread, TextFrontend
@@ -131,7 +131,7 @@ def assemble(
         target_s=target_s,
         whole_ahead=max(2, 2 * limits.max_rows),
         first_chunks=settings.stream_bypass_chunks,
-        incremental=frozenset(name for name, choice in choices.items() if _is_incremental(choice)),
+        span_rules={name: rules for name, choice in choices.items() if (rules := _span_rules(choice))},
     )
     lexicon = LexiconFile(settings.lexicon).words if settings.lexicon else None
     return Engine(
@@ -146,9 +146,11 @@ def _choices(settings: "Settings") -> tuple[tuple[str, Choice], ...]:
     return ((CHECKPOINT, default), *((f"{CHECKPOINT}-{choice.precision}", choice) for choice in extra))
 
 
-def _is_incremental(choice: Choice) -> bool:
-    """Whether long rows are delivered in spans; on a CUDA device a whole chunk is soon enough."""
-    return choice.backend == "onnx" and choice.precision in INCREMENTAL_PRECISIONS
+def _span_rules(choice: Choice) -> SpanRules | None:
+    """How rows are delivered in spans; none = whole. In int8 the exact vocoder's joins would be audible."""
+    if choice.vocoder == "light":
+        return LIGHT_SPANS
+    return EXACT_SPANS if choice.backend == "onnx" and choice.precision == "fp32" else None
 
 
 def prior_costs(choices: Mapping[str, Choice], threads: int) -> dict[Key, CostModel]:

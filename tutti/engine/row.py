@@ -9,13 +9,13 @@ from numpy.typing import NDArray
 
 from tutti.batching.job import Job, Priority
 from tutti.engine.playback import Playback
-from tutti.model.onnx.incremental.spans import CONTEXT_FRAMES, FIRST_FRAMES, MIN_FRAMES, split_spans
-from tutti.model.onnx.incremental.statistics import first_span_overhead
+from tutti.model.spans import SpanRules
 from tutti.speech import SAMPLE_RATE, SAMPLES_PER_FRAME, Samples, Timing, Utterance
 from tutti.worker.messages import FrameRange
 
 FRAMES_PER_TOKEN = 2.9  # at speed 1, before the durations are known
 MIN_GROWTH, MAX_GROWTH = 1.5, 3.0  # length of a span over the one before; larger: fewer spans, less overhead
+MIN_SPLIT_S = 0.05  # predicted seconds of the vocoder; a row that takes less is not cut
 LEAD = 0.8  # share of the audio still to be played in which the next span should be ready; larger risks a gap
 MAX_SPAN = 100  # frames of a span, or more if they fit the batch cap; larger makes new requests wait longer
 FRAME_S = SAMPLES_PER_FRAME / SAMPLE_RATE
@@ -43,7 +43,7 @@ class Row:
     position_s: float = 0.0  # in the audio of its stream
     caller: str = ""
     n_characters: int = 0
-    is_incremental: bool = False  # may be delivered in spans
+    span_rules: SpanRules | None = None  # how it may be delivered in spans; none = whole
     starts_stream: bool = False  # nothing of its stream was heard before
 
     # Set by the batcher:
@@ -69,9 +69,8 @@ class Row:
     @property
     def first_audio_frames(self) -> int:
         """Estimated frames that the vocoder computes before any audio of this row is heard."""
-        n_frames = self.estimated_frames
-        is_cut = self.is_incremental and n_frames >= MIN_FRAMES
-        return FIRST_FRAMES + first_span_overhead(n_frames) if is_cut else n_frames
+        n_frames, rules = self.estimated_frames, self.span_rules
+        return rules.cost(n_frames, 0, rules.first) if rules and n_frames >= rules.min_row else n_frames
 
     @property
     def n_frames(self) -> int:
@@ -84,11 +83,10 @@ class Row:
 
     @property
     def span_cost_frames(self) -> int:
-        """Frames that the vocoder computes for the span to be made next."""
-        start, end = self.spans[0]
-        if self.span is None:
+        """The vocoder's work for the span to be made next, in frames of a whole row."""
+        if self.span is None or self.span_rules is None:
             return self.n_frames
-        return end - start + 2 * CONTEXT_FRAMES if start else end + first_span_overhead(self.n_frames)
+        return self.span_rules.cost(self.n_frames, *self.span)
 
     @property
     def continuation_deadline_s(self) -> float | None:
@@ -99,14 +97,16 @@ class Row:
     def plan_spans(self, whole_s: float, frame_s: float, cap_s: float, now: float) -> None:
         """Split the row into spans if it starts a stream, would be late as a whole, or would block others for long.
 
+        A row that takes less than MIN_SPLIT_S stays whole: nobody would hear the difference.
         `whole_s`: predicted seconds of the vocoder for the whole row; `frame_s`: for one frame of a long row.
         """
         max_frames = max(MAX_SPAN, cap_s / frame_s)
         is_late = now + whole_s > self.deadline_s
-        if self.is_incremental and (self.starts_stream or is_late or self.n_frames > max_frames):
+        helps = whole_s >= MIN_SPLIT_S and (self.starts_stream or is_late or self.n_frames > max_frames)
+        if self.span_rules and helps:
             # Each span may be so much longer than the last that it is ready when that one has been played.
             growth = min(max(FRAME_S / frame_s, MIN_GROWTH), MAX_GROWTH)
-            self.spans.extend(split_spans(self.n_frames, growth, max_frames))
+            self.spans.extend(self.span_rules.split(self.n_frames, growth, max_frames))
         else:
             self.spans.append((0, self.n_frames))
 
@@ -116,15 +116,16 @@ class Row:
         It starts where this one really ended, and is short enough to be made while its listener plays this one.
         """
         start, _ = self.spans.popleft()
-        if not self.spans:
+        rules = self.span_rules
+        if not self.spans or rules is None:
             return False
         if start == 0:
             self.plays_s = self.playback.plays_s(self.position_s, now)
         start += len(samples) // SAMPLES_PER_FRAME
         _, end = self.spans.popleft()
-        in_time = int(LEAD * (self.plays_s + start * FRAME_S - now) / frame_s) - 2 * CONTEXT_FRAMES
-        middle = start + max(in_time, FIRST_FRAMES // 2)
-        if end - middle >= FIRST_FRAMES // 2:
+        in_time = int(LEAD * (self.plays_s + start * FRAME_S - now) / frame_s) - 2 * rules.context
+        middle = start + max(in_time, rules.first // 2)
+        if end - middle >= rules.first // 2:
             self.spans.appendleft((middle, end))
             end = middle
         self.spans.appendleft((start, end))

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import time
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from math import inf
@@ -18,6 +18,7 @@ from tutti.engine.row import FRAME_S, Row, RowAudio
 from tutti.engine.stats import BatchStats
 from tutti.engine.word_times import covered_span, shift_span, shift_time, silence, word_times, words_starting_within
 from tutti.model.prosody import clamp_speed, combine
+from tutti.model.spans import SpanRules
 from tutti.speech import MAX_PHONEMES, SAMPLE_RATE, Delivery, Prosody, Speech, SpeechParams, Utterance
 from tutti.text import vocab
 from tutti.text.chunk import Chunk
@@ -42,7 +43,7 @@ class Pacing:
     ahead: int = 2  # chunks made beyond the one that the caller waits for; more wastes work when a client leaves
     whole_ahead: int = 4  # the same for whole answers and bulk work
     first_chunks: int = 2  # chunks of a stream that count as first
-    incremental: frozenset[str] = frozenset()  # checkpoints whose long rows are delivered in spans
+    span_rules: Mapping[str, SpanRules] = field(default_factory=dict)  # by checkpoint; others deliver whole rows
 
     def target(self, delivery: Delivery) -> float:
         """Seconds until the first audio is due."""
@@ -166,7 +167,7 @@ class Stream:
             self.playback,
             caller=self.caller,
             n_characters=end - start,
-            is_incremental=self.delivery == "live" and self.checkpoint in self.pacing.incremental,
+            span_rules=self.pacing.span_rules.get(self.checkpoint) if self.delivery == "live" else None,
             starts_stream=index == 0,
         )
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Literal
 
 from tutti.errors import InvalidInput, MissingExtra
-from tutti.speech import Model
+from tutti.speech import Model, VocoderName
 
 Backend = Literal["onnx", "torch"]
 Device = Literal["cpu", "cuda"]
@@ -23,6 +23,9 @@ PRECISIONS: dict[tuple[Backend, Device], tuple[Precision, ...]] = {
     ("torch", "cuda"): ("fp16", "fp32"),
 }
 
+# What vocoder=auto stands for. `light` passes when all gates of `tutti verify --vocoder light` hold: docs/light.md.
+AUTO_VOCODER: dict[Device, VocoderName] = {"cpu": "exact", "cuda": "exact"}
+
 
 @dataclass(frozen=True, slots=True)
 class Choice:
@@ -32,6 +35,7 @@ class Choice:
     device: Device
     precision: Precision
     compile: Compile = "off"
+    vocoder: VocoderName = "exact"
 
     @property
     def weights(self) -> Literal["fp32", "int8"]:
@@ -49,6 +53,7 @@ def choose(
     device: Device | Auto = "auto",
     precision: Precision | Auto = "auto",
     compile: Compile = "off",
+    vocoder: VocoderName | Auto = "auto",
 ) -> Choice:
     """Resolve every `auto` to the best that this machine has; raise InvalidInput for combinations that do not exist."""
     if backend == "auto":
@@ -60,8 +65,11 @@ def choose(
     if (backend, device) not in PRECISIONS:
         raise InvalidInput("backend=onnx runs on the processor; choose backend=torch or device=cpu", param="device")
     supported = PRECISIONS[backend, device]
+    if vocoder == "auto":
+        vocoder = AUTO_VOCODER[device]
     if precision == "auto":
-        precision = resolve_precision("auto") if backend == "onnx" else supported[0]
+        # The light vocoder is so fast that the acoustic half may be fp32, with which durations are exact.
+        precision = resolve_precision("auto") if backend == "onnx" and vocoder == "exact" else supported[0]
     if precision not in supported:
         raise InvalidInput(
             f"backend={backend} on device={device} has no precision {precision}; "
@@ -70,33 +78,43 @@ def choose(
         )
     if compile != "off" and device != "cuda":
         raise InvalidInput(f"compile={compile} is for a CUDA device; on a processor choose off", param="compile")
-    return Choice(backend, device, precision, compile)
+    return Choice(backend, device, precision, compile, vocoder)
 
 
-def load(path: Path, choice: Choice, threads: int) -> Model:
-    """Load the official weights into the chosen backend."""
+def load(path: Path, choice: Choice, threads: int, sharing: Model | None = None) -> Model:
+    """Load the official weights into the chosen backend.
+
+    `sharing`: a model over the same weights that differs only in its vocoder; what both need is loaded once.
+    """
     match choice.backend:
         case "onnx":
             from tutti.model.onnx.model import OnnxModel
 
-            return OnnxModel(path, choice.precision, threads)
+            base = sharing if isinstance(sharing, OnnxModel) else None
+            return OnnxModel(path, choice.precision, threads, vocoder=choice.vocoder, sharing=base)
         case "torch":
             try:
                 import torch
 
+                from tutti.model.torch.light_model import LightTorchModel
                 from tutti.model.torch.model import TorchModel
             except ImportError as exc:
                 raise _no_torch() from exc
             if choice.device == "cpu":
                 torch.set_num_threads(threads)
-            return TorchModel(
-                path,
-                choice.device,
-                choice.compile,
-                acoustic_precision="fp16" if choice.precision == "fp16" else "fp32",
-                vocoder_precision="fp16" if choice.precision == "fp16" else "fp32",
-                cache=path.parent / "compiled",
+            exact = (
+                sharing
+                if isinstance(sharing, TorchModel)
+                else TorchModel(
+                    path,
+                    choice.device,
+                    choice.compile,
+                    acoustic_precision="fp16" if choice.precision == "fp16" else "fp32",
+                    vocoder_precision="fp16" if choice.precision == "fp16" else "fp32",
+                    cache=path.parent / "compiled",
+                )
             )
+            return LightTorchModel(exact) if choice.vocoder == "light" else exact
 
 
 def describe(choice: Choice) -> str:
@@ -108,7 +126,8 @@ def describe(choice: Choice) -> str:
 
         device = torch.cuda.get_device_name()
     compiled = "" if choice.compile == "off" else f", compile {choice.compile}"
-    return f"{library} {version(library)}, {choice.device} ({device}), {choice.precision}{compiled}"
+    numbers = f"{choice.precision}{compiled}, {choice.vocoder} vocoder"
+    return f"{library} {version(library)}, {choice.device} ({device}), {numbers}"
 
 
 def resolve_precision(precision: Literal["auto", "fp32", "int8"]) -> Literal["fp32", "int8"]:

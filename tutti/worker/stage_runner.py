@@ -3,13 +3,14 @@
 import logging
 import time
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tutti.errors import DeviceFull, InvalidInput, ModelFailed, TuttiError, WorkerLost
-from tutti.model.onnx.incremental.spans import quiet_end
 from tutti.model.prosody import apply_prosody
+from tutti.model.spans import quiet_end
 from tutti.model.validation import check_samples
 from tutti.speech import Frames, Model, Samples, Span, Utterance
 from tutti.worker.messages import BothStages, FrameRange, ModelFactory, Progress, RunAcoustic, RunVocoder, StageRequest
@@ -27,7 +28,7 @@ class StageRunner:
         progress("loading", 0, 0)
         self._models = make_models()
         self._frames: dict[int, Frames] = {}
-        self._span_caches: dict[int, dict[str, NDArray[np.float32]]] = {}  # of rows vocoded span by span
+        self._span_caches: dict[int, dict[str, Any]] = {}  # of rows vocoded span by span
         for name, model in self._models.items():
             if warm_up := getattr(model, "warm_up", None):
                 warm_up(lambda done, shapes, name=name: progress(f"warming up {name}", done, shapes))

@@ -7,10 +7,12 @@ The names are the same in the fp32 and the int8 file.
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
 from filelock import FileLock
 
 from tutti.errors import StorageFull, WeightsCorrupt
 from tutti.files import write_file
+from tutti.speech import Frames
 
 # Outputs of the acoustic half.
 FEATURES = "/encoder/MatMul_1_output_0"  # [1, 512, T]
@@ -25,13 +27,14 @@ SOURCE = "/decoder/decoder/generator/Concat_3_output_0"  # [1, 22, 120T + 1] mag
 
 
 class Graphs(NamedTuple):
-    """The three parts of the official graph, and two graphs for spans."""
+    """The three parts of the official graph, two graphs for spans, and the decoder for the light vocoder."""
 
     acoustic: Path  # token ids, style, speed -> features, pitch, energy, durations
     decoding: Path  # features, pitch, energy, style -> decoded, wave
     generating: Path  # decoded, wave, style -> samples
     spectrum: Path  # wave -> spectrum
     incremental: Path  # the generator from decoded and source, with statistics as inputs: incremental/rewrite.py
+    light_decoder: Path  # features, pitch, energy, style -> decoded, in int8: quantise.py
 
 
 def split_graphs(official: Path) -> Graphs:
@@ -45,12 +48,19 @@ def split_graphs(official: Path) -> Graphs:
     return paths
 
 
+def decoder_inputs(row: Frames) -> dict[str, np.ndarray]:
+    """A row as the decoder reads it."""
+    curves = {F0: row.f0[None], ENERGY: row.energy[None]}
+    return {FEATURES: row.features[None], **curves, "style": row.style[None]}
+
+
 def _split(official: Path, paths: Graphs) -> None:
     import onnx
     from google.protobuf.message import DecodeError
     from onnx.utils import Extractor
 
     from tutti.model.onnx.incremental.rewrite import make_incremental
+    from tutti.model.onnx.quantise import quantise_convolutions
 
     try:
         whole = onnx.load(official)
@@ -65,7 +75,8 @@ def _split(official: Path, paths: Graphs) -> None:
         generating = extractor.extract_model([DECODED, WAVE, style], outputs)
         spectrum = extractor.extract_model([WAVE], [SPECTRUM])
         incremental = make_incremental(extractor.extract_model([DECODED, SOURCE, style], outputs))
-        parts = (acoustic, decoding, generating, spectrum, incremental)
+        light_decoder = quantise_convolutions(extractor.extract_model([FEATURES, F0, ENERGY, style], [DECODED]))
+        parts = (acoustic, decoding, generating, spectrum, incremental, light_decoder)
     except (DecodeError, IndexError, KeyError, ValueError) as exc:
         raise WeightsCorrupt(f"{official} is not Kokoro's official graph ({exc}); run: tutti pull --verify") from exc
     for path, part in zip(paths, parts, strict=True):

@@ -24,6 +24,7 @@ from tutti.speech import SAMPLES_PER_FRAME, STYLE_SIZE, Frames, Samples, Utteran
 
 Precision = Literal["fp32", "fp16"]
 OnCapture = Callable[[int, int], None]  # shapes captured so far, shapes in all
+PadRows = Callable[[Sequence[Frames], Group, StageStream], tuple[Tensor, ...]]
 
 BYTES_PER_FRAME = {"fp32": 1_000_000, "fp16": 500_000}  # device memory of the vocoder while it runs
 
@@ -48,15 +49,15 @@ class TorchModel:
         if device == "cpu":
             acoustic_precision = vocoder_precision = "fp32"
         self.plan = PLANS[graphs if device == "cuda" else "cpu"]
-        self._device = torch.device(device)
+        self.device = torch.device(device)
         if device == "cuda":  # tf32 would change durations
             torch.set_float32_matmul_precision("highest")
             torch.backends.cudnn.allow_tf32 = False
             if cache is not None:
                 set_kernel_cache(cache)
         acoustic, vocoder = weights.build(weights.read_state(path))
-        acoustic.to(self._device)
-        vocoder.to(self._device)
+        acoustic.to(self.device)
+        vocoder.to(self.device)
         for module in acoustic.modules() if device == "cuda" else ():
             if isinstance(module, BiLSTM):
                 module.flatten()
@@ -68,12 +69,12 @@ class TorchModel:
             vocoder.use_fp16()
         self.vocoder_network = vocoder
         self.max_padded_frames = max_padded_frames or _max_padded_frames(device, vocoder_precision)
-        self._acoustic_stream, self._vocoder_stream = StageStream(self._device), StageStream(self._device)
+        self._acoustic_stream, self.vocoder_stream = StageStream(self.device), StageStream(self.device)
         # One memory pool for each stage.
-        acoustic_pool, vocoder_pool = (cuda_capture() if device == "cuda" else no_capture for _ in range(2))
+        acoustic_pool, self.vocoder_pool = (cuda_capture() if device == "cuda" else no_capture for _ in range(2))
         self._encode_tokens = GraphedFunction(acoustic.encode_tokens, acoustic_pool)
         self._predict_curves = GraphedFunction(_curves_function(acoustic), acoustic_pool)
-        self._vocode = GraphedFunction(_vocoder_function(vocoder), vocoder_pool)
+        self._vocode = GraphedFunction(_vocoder_function(vocoder), self.vocoder_pool)
 
     def acoustic(self, rows: Sequence[Utterance]) -> list[Frames]:
         check_utterances(rows)
@@ -95,29 +96,23 @@ class TorchModel:
         return frames
 
     def vocoder(self, rows: Sequence[Frames]) -> list[Samples]:
-        if not rows:
-            return []
-        outputs: list[tuple[Group, Tensor, Tensor]] = []
-        with self._vocoder_stream.activate(sum(row.n_frames for row in rows)) as stream:
-            for group in self.plan.frames.group([row.n_frames for row in rows], self.max_padded_frames):
-                samples, finite = self._vocode(*pad_frames([rows[i] for i in group.members], group, stream))
-                outputs.append((group, stream.download(samples), stream.download(finite)))
-        by_row: dict[int, Samples] = {}
-        for group, samples, finite in outputs:
-            for i, row, is_finite in zip(group.members, samples.numpy(), finite.tolist(), strict=False):
-                if not is_finite:
-                    raise ModelFailed("the vocoder produced numbers that are not finite")
-                by_row[i] = row[: rows[i].n_frames * SAMPLES_PER_FRAME]
-        return [by_row[i] for i in range(len(rows))]
+        return vocode_rows(rows, self, self._vocode, pad_frames)
 
-    def warm_up(self, progress: OnCapture = lambda _n_captured, _n_shapes: None) -> None:
-        """Capture every shape of the plan, the largest first: smaller ones fit into its memory."""
+    def warm_up(
+        self,
+        progress: OnCapture = lambda _n_captured, _n_shapes: None,
+        capture_frames: Callable[[int, int], None] | None = None,
+    ) -> None:
+        """Capture every shape of the plan, the largest first: smaller ones fit into its memory.
+
+        `capture_frames`: captures a shape of another vocoder instead of this one.
+        """
         todo = [
             (capture, n_rows, length)
             for shapes, capture in (
                 (self.plan.tokens, self._capture_tokens),
                 (self.plan.curves, self._capture_curves),
-                (self.plan.frames, self._capture_frames),
+                (self.plan.frames, capture_frames or self._capture_frames),
             )
             for n_rows, length in shapes.captured_shapes(self.max_padded_frames)
         ]
@@ -140,10 +135,8 @@ class TorchModel:
             self._predict_curves.capture(prosody, *stream.upload(np.full(n_rows, length), style))
 
     def _capture_frames(self, n_rows: int, length: int) -> None:
-        with self._vocoder_stream.activate(n_rows * length) as stream:
-            silence, style = np.zeros(2 * length, np.float32), np.zeros(STYLE_SIZE, np.float32)
-            frames = Frames(np.array([length]), np.zeros((FEATURES, length), np.float32), silence, silence, style)
-            self._vocode.capture(*pad_frames([frames] * n_rows, Group((), n_rows, length), stream))
+        with self.vocoder_stream.activate(n_rows * length) as stream:
+            self._vocode.capture(*pad_frames([silent_frames(length)] * n_rows, Group((), n_rows, length), stream))
 
     def close(self) -> None:
         pass
@@ -195,6 +188,30 @@ class TorchModel:
             for i, row_curves in zip(group.members, curves.numpy(), strict=False):
                 by_row[i] = row_curves[: 2 * len(indices[i])]
         return [by_row[i] for i in range(len(rows))]
+
+
+def vocode_rows(rows: Sequence[Frames], model: TorchModel, vocode: GraphedFunction, pad: PadRows) -> list[Samples]:
+    """Run a vocoder on whole rows, in padded groups by length."""
+    if not rows:
+        return []
+    outputs: list[tuple[Group, Tensor, Tensor]] = []
+    with model.vocoder_stream.activate(sum(row.n_frames for row in rows)) as stream:
+        for group in model.plan.frames.group([row.n_frames for row in rows], model.max_padded_frames):
+            samples, finite = vocode(*pad([rows[i] for i in group.members], group, stream))
+            outputs.append((group, stream.download(samples), stream.download(finite)))
+    by_row: dict[int, Samples] = {}
+    for group, samples, finite in outputs:
+        for i, row, is_finite in zip(group.members, samples.numpy(), finite.tolist(), strict=False):
+            if not is_finite:
+                raise ModelFailed("the vocoder produced numbers that are not finite")
+            by_row[i] = row[: rows[i].n_frames * SAMPLES_PER_FRAME]
+    return [by_row[i] for i in range(len(rows))]
+
+
+def silent_frames(length: int) -> Frames:
+    """A row to capture a shape with."""
+    silence, style = np.zeros(2 * length, np.float32), np.zeros(STYLE_SIZE, np.float32)
+    return Frames(np.array([length]), np.zeros((FEATURES, length), np.float32), silence, silence, style)
 
 
 def _curves_function(acoustic: Acoustic) -> Function:

@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 
 from tutti.model.onnx import split
 from tutti.model.onnx.incremental.rewrite import COARSE_WEIGHTS, ESTIMATE, FINE_WEIGHTS, GIVEN
-from tutti.model.onnx.incremental.spans import CONTEXT_FRAMES, FIRST_FRAMES
-from tutti.model.onnx.incremental.statistics import representatives, select_frames
+from tutti.model.onnx.incremental.statistics import CONTEXT_FRAMES, FIRST_FRAMES, representatives, select_frames
 from tutti.speech import SAMPLES_PER_FRAME, Samples, Span
 
 Arrays = dict[str, NDArray[np.float32]]
@@ -45,7 +44,8 @@ class SpanGenerator:
         if FIRST_SPAN not in state:
             self._estimate_statistics(span, state)
         if span.end <= FIRST_FRAMES:
-            return state[FIRST_SPAN][span.start * SAMPLES_PER_FRAME : span.end * SAMPLES_PER_FRAME]
+            first: Samples = state[FIRST_SPAN]
+            return first[span.start * SAMPLES_PER_FRAME : span.end * SAMPLES_PER_FRAME]
         start, end = max(span.start - CONTEXT_FRAMES, 0), min(span.end + CONTEXT_FRAMES, span.n_frames)
         statistics = {GIVEN + name: state[name] for name in self._statistics}
         feed = {ESTIMATE: np.array(False), **NO_WEIGHTS, **statistics}

@@ -8,14 +8,13 @@ same means and variances over them as over the row.
 import numpy as np
 from numpy.typing import NDArray
 
-from tutti.model.onnx.incremental.spans import CONTEXT_FRAMES, FIRST_FRAMES
+from tutti.model.spans import EXACT_SPANS
 
-SHARE = 0.17  # of a row's frames that are representatives: more is closer to the whole row, and slower
-MIN_PIECES = 7  # contiguous pieces of representative frames, at least
+FIRST_FRAMES, CONTEXT_FRAMES = EXACT_SPANS.first, EXACT_SPANS.context
+# Of representatives, contiguous pieces: a larger share (EXACT_SPANS.sampled) is closer to the whole row, and slower.
 PIECE, EDGE = 8, 1  # frames of a piece; those at its edges have a wrong neighbour, so their weight is zero
 # Frames at the row's ends, up to twenty times as strong inside the generator as others: each counts for itself alone.
 HEAD, TAIL = 3, 10
-DECODER_COST = 0.06  # of the network before the generator, as a share of the vocoder
 
 LEAK = 0.1  # slope of the generator's LeakyReLU
 RANK = 64  # principal components kept
@@ -24,11 +23,6 @@ RIDGE = 0.03  # pulls the weights towards equal ones
 STEPS = 400  # of the projected gradient
 
 Floats = NDArray[np.float64]
-
-
-def first_span_overhead(n_frames: int) -> int:
-    """Cost of the first span beyond its own frames, in frames: the representatives, and the decoder over the row."""
-    return CONTEXT_FRAMES + PIECE * _n_pieces(n_frames) + TAIL + round(DECODER_COST * n_frames)
 
 
 def representatives(
@@ -89,7 +83,8 @@ def _standardise(values: Floats) -> Floats:
 
 
 def _n_pieces(n_frames: int) -> int:
-    return max(MIN_PIECES, round((SHARE * n_frames - TAIL) / PIECE))
+    n_sampled = max(EXACT_SPANS.min_sampled, EXACT_SPANS.sampled * n_frames)
+    return round((n_sampled - TAIL) / PIECE)
 
 
 def _choose_pieces(moments: Floats) -> list[int]:

@@ -1,0 +1,226 @@
+"""The light vocoder on a processor: any piece of a row is bit for bit a part of the whole; int8 changes little."""
+
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnxruntime as ort
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from onnx import TensorProto, helper, numpy_helper
+
+from tutti.errors import WeightsCorrupt
+from tutti.model.choice import choose, load
+from tutti.model.light import weights
+from tutti.model.light.export import export
+from tutti.model.light.weights import Int8Matrix
+from tutti.model.onnx.light import MIN_PIECE, generate, split_evenly
+from tutti.model.onnx.light_graph import light_graph
+from tutti.model.onnx.quantise import quantise_convolutions
+from tutti.model.onnx.session import open_session
+from tutti.speech import SAMPLES_PER_FRAME, Frames, Model, Samples, Span, Utterance
+from tutti.text.vocab import encode
+from tutti.verify.mel import distance_db
+from tutti.voices import Voices
+
+N_FRAMES = 80
+MAX_BYTES = 20_000_000  # of the weights in the package
+
+
+def ratio_db(actual: np.ndarray, expected: np.ndarray) -> float:
+    """Signal-to-noise ratio."""
+    return float(10 * np.log10((expected**2).sum() / ((actual - expected) ** 2).sum()))
+
+
+@pytest.fixture(scope="module")
+def network() -> ort.InferenceSession:
+    return open_session(light_graph(weights.read()), 1)
+
+
+@pytest.fixture(scope="module")
+def row() -> Frames:
+    f0 = np.linspace(80, 300, 2 * N_FRAMES, dtype=np.float32)
+    f0[20:40], f0[90] = 0, -1
+    style = 0.1 * np.random.default_rng(1).standard_normal(256).astype(np.float32)
+    return Frames(np.array([3, N_FRAMES - 3]), np.zeros((512, N_FRAMES), np.float32), f0, np.zeros_like(f0), style)
+
+
+@pytest.fixture(scope="module")
+def decoded() -> np.ndarray:
+    return np.random.default_rng(0).standard_normal((1, 512, 2 * N_FRAMES)).astype(np.float32)
+
+
+@pytest.fixture(scope="module")
+def whole(network: ort.InferenceSession, row: Frames, decoded: np.ndarray) -> Samples:
+    return generate(network, decoded, row, 0, N_FRAMES)
+
+
+@settings(max_examples=10, deadline=None)
+@given(st.lists(st.integers(1, N_FRAMES - 1), max_size=5, unique=True))
+def test_pieces_are_bit_for_bit_the_whole(
+    network: ort.InferenceSession, row: Frames, decoded: np.ndarray, whole: Samples, cuts: list[int]
+) -> None:
+    ends = [0, *sorted(cuts), N_FRAMES]
+    pieces = [generate(network, decoded, row, start, end) for start, end in pairwise(ends)]
+    assert np.array_equal(np.concatenate(pieces), whole)
+
+
+def test_pytorch_and_onnx_runtime_agree(row: Frames, decoded: np.ndarray, whole: Samples) -> None:
+    torch = pytest.importorskip("torch")
+    from tutti.model.light.noise import normal, row_seed
+    from tutti.model.torch.light import harmonic_phase
+    from tutti.model.torch.light_model import load_network
+
+    f0 = torch.from_numpy(row.f0)[None]
+    noise = normal(np.int64(row_seed(row.durations, row.style)), np.arange(len(whole)))
+    with torch.inference_mode():
+        samples = load_network()(
+            torch.from_numpy(decoded).transpose(1, 2),
+            f0,
+            harmonic_phase(f0),
+            torch.from_numpy(row.style[None, :128]),
+            torch.from_numpy(noise)[None],
+        )
+    assert ratio_db(whole, samples[0].numpy()) > 25  # activations in int8, on input that no decoder would make
+
+
+@given(st.integers(0, 500), st.integers(1, 500), st.floats(0.5, 500))
+def test_rows_are_split_evenly_and_nothing_is_lost(start: int, n_frames: int, length: float) -> None:
+    pieces = list(split_evenly(start, start + n_frames, length))
+    assert pieces[0][0] == start
+    assert pieces[-1][1] == start + n_frames
+    assert all(a[1] == b[0] for a, b in pairwise(pieces))
+    lengths = [end - start for start, end in pieces]
+    assert max(lengths) - min(lengths) <= 1
+    assert min(lengths) >= min(n_frames, MIN_PIECE)
+
+
+def test_the_weights_of_the_package_are_small_and_complete() -> None:
+    assert weights.PATH.stat().st_size <= MAX_BYTES
+    n_numbers = sum(value.size for value in weights.as_float32(weights.read()).values())
+    assert n_numbers == pytest.approx(17.1e6, rel=0.01)
+
+
+@given(st.integers(1, 6), st.integers(1, 300), st.sampled_from([0, 3]))
+def test_int8_rounds_each_block_to_its_own_scale(n_out: int, n_in: int, taps: int) -> None:
+    shape = (n_out, n_in, taps) if taps else (n_out, n_in)
+    weight = np.random.default_rng(0).standard_normal(shape).astype(np.float32)
+    weight[:, :1] *= 100  # an outlier must not spoil the other blocks
+    rounded = Int8Matrix.of(weight).float32()
+    assert rounded.shape == weight.shape
+    error = np.abs(rounded - weight)
+    assert error.max() <= np.abs(weight).max() / 250
+    if n_in > weights.BLOCK:
+        others = slice(weights.BLOCK, None)
+        assert error[:, others].max() <= np.abs(weight[:, others]).max() / 250
+
+
+def test_saved_weights_are_read_back(tmp_path: Path) -> None:
+    state = {"entry.weight": np.ones((512, 514, 7), np.float32), "entry.bias": np.full(512, 0.1, np.float32)}
+    packed = weights.pack(state)
+    weights.save(packed, tmp_path / "light.npz")
+    read = weights.as_float32(weights.read(tmp_path / "light.npz"))
+    expected = weights.as_float32(packed)
+    assert all(np.array_equal(read[name], expected[name]) for name in state)
+    assert np.abs(read["entry.bias"] - 0.1).max() < 1e-4
+
+
+def test_a_broken_weight_file_is_named(tmp_path: Path) -> None:
+    (tmp_path / "light.npz").write_bytes(b"rubbish")
+    with pytest.raises(WeightsCorrupt, match=r"light\.npz"):
+        weights.read(tmp_path / "light.npz")
+
+
+def test_a_checkpoint_is_exported_under_todays_names(tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    names = {"inp.bias": 4, "blocks.0.gamma": 4, "blocks.0.a.bias": 12, "head.weight": 4}
+    state = {name: torch.full((n,), 0.5) for name, n in names.items()}
+    torch.save(
+        {"step": 7, "student": {name: tensor * 0 for name, tensor in state.items()}, "average": state},
+        tmp_path / "c.pt",
+    )
+    export(tmp_path / "c.pt", tmp_path / "light.npz")
+    read = weights.as_float32(weights.read(tmp_path / "light.npz"))
+    assert set(read) == {"entry.bias", "blocks.0.gain", "blocks.0.expand.bias", "head.weight"}
+    assert all((value == 0.5).all() for value in read.values())
+    torch.save({"step": 7}, tmp_path / "c.pt")
+    with pytest.raises(WeightsCorrupt, match="no weights"):
+        export(tmp_path / "c.pt", tmp_path / "light.npz")
+
+
+@pytest.mark.parametrize("taps", [1, 3])
+def test_convolutions_in_int8_are_close_to_the_original(taps: int) -> None:
+    random = np.random.default_rng(0)
+    weight = random.standard_normal((640, 514, taps)).astype(np.float32)
+    bias, x = random.standard_normal(640).astype(np.float32), random.standard_normal((1, 514, 40)).astype(np.float32)
+    node = helper.make_node("Conv", ["x", "w", "b"], ["y"], kernel_shape=[taps], pads=[taps // 2] * 2)
+    strided = helper.make_node("Conv", ["y", "v"], ["z"], kernel_shape=[1], strides=[2])
+    constants = [
+        numpy_helper.from_array(value, name)
+        for name, value in (("w", weight), ("b", bias), ("v", np.ones((512, 640, 1), np.float32)))
+    ]
+    ends = [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in ("x", "y", "z")]
+    graph = helper.make_graph([node, strided], "g", ends[:1], ends[1:], constants)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9)
+    rewritten = quantise_convolutions(model)
+    kinds = [each.op_type for each in rewritten.graph.node]
+    assert kinds.count("MatMulNBits") == kinds.count("Conv") == 1  # the strided one stays
+    assert "w" not in {value.name for value in rewritten.graph.initializer}  # the fp32 weight is gone
+    outputs = [run_graph(each, x) for each in (rewritten, model)]
+    assert ratio_db(*outputs) > 38
+
+
+def run_graph(model: onnx.ModelProto, x: np.ndarray) -> np.ndarray:
+    session = ort.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    return session.run(["y"], {"x": x})[0]  # type: ignore[no-any-return]
+
+
+# With the official weights:
+
+PHONEMES = "ɹˈIt jʊɹ nˈAm æt ðə tˈɑp ʌv ðə pˈAʤ, fˈOld ɪt twˈIs."
+
+
+@pytest.fixture(scope="module")
+def light(official: dict[str, Path]) -> Model:
+    return load(official["fp32"], choose("onnx", "cpu", "fp32", vocoder="light"), 2)
+
+
+@pytest.fixture(scope="module")
+def spoken(light: Model, home: Path) -> Frames:
+    style = Voices(home / "voices").get("bf_emma").style(len(PHONEMES))
+    (frames,) = light.acoustic([Utterance(encode(PHONEMES), style)])
+    return frames
+
+
+@pytest.mark.weights
+def test_it_sounds_like_the_exact_vocoder(light: Model, spoken: Frames, official: dict[str, Path]) -> None:
+    exact = load(official["fp32"], choose("onnx", "cpu", "fp32", vocoder="exact"), 2, sharing=light)
+    (mine,), (theirs,) = light.vocoder([spoken]), exact.vocoder([spoken])
+    assert distance_db(mine, theirs) < 2.2
+    assert abs(10 * np.log10((mine**2).mean() / (theirs**2).mean())) < 1  # decibels
+    exact.close()
+
+
+@pytest.mark.weights
+def test_spans_and_batches_are_bit_for_bit_the_whole(light: Model, spoken: Frames) -> None:
+    (whole,) = light.vocoder([spoken])
+    cache: dict[str, object] = {}
+    spans = [
+        light.vocoder([spoken, Span.of(spoken, span, cache)])[1] for span in pairwise([0, 20, 61, spoken.n_frames])
+    ]
+    assert np.array_equal(np.concatenate(spans), whole)
+    (again,) = light.vocoder([Span.of(spoken, (20, 61), {})])  # by a worker that lost the row's first spans
+    assert np.array_equal(again, whole[20 * SAMPLES_PER_FRAME : 61 * SAMPLES_PER_FRAME])
+
+
+@pytest.mark.weights
+def test_pytorch_sounds_the_same_window_by_window(light: Model, spoken: Frames, official: dict[str, Path]) -> None:
+    pytest.importorskip("torch")
+    model = load(official["fp32"], choose("torch", "cpu", vocoder="light"), 1)
+    (whole,), (theirs,) = model.vocoder([spoken]), light.vocoder([spoken])
+    assert distance_db(whole, theirs) < 0.3
+    cache: dict[str, object] = {}
+    spans = [model.vocoder([Span.of(spoken, span, cache)])[0] for span in pairwise([0, 20, 61, spoken.n_frames])]
+    assert np.abs(np.concatenate(spans) - whole).max() < 1e-4

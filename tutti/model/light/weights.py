@@ -1,0 +1,83 @@
+"""The weights of the light vocoder: a file of the package, int8 for the large matrices and fp16 for the rest."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from zipfile import BadZipFile
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tutti.errors import WeightsCorrupt
+
+PATH = Path(__file__).with_name("light.npz")
+SCALES = ".scales"  # suffix of the scales of an int8 matrix
+BLOCK = 128  # numbers that share a scale; smaller is closer to the original, and slower
+MIN_INT8 = 1 << 18  # numbers of a tensor from which on it is stored in int8
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Int8Matrix:
+    """A weight with a scale for each block of input channels of each output, and for each tap of a convolution."""
+
+    values: NDArray[np.int8]  # [out, in] or [out, taps, in]
+    scales: NDArray[np.float32]  # [out, blocks] or [out, taps, blocks]
+
+    @staticmethod
+    def of(weight: NDArray[np.float32]) -> "Int8Matrix":
+        """Round a weight, [out, in] or [out, in, taps], to the nearest of 255 values around zero."""
+        last = weight if weight.ndim == 2 else weight.transpose(0, 2, 1)
+        n_in = last.shape[-1]
+        padded = np.pad(last, [(0, 0)] * (last.ndim - 1) + [(0, -n_in % BLOCK)])
+        blocks = padded.reshape(*last.shape[:-1], -1, BLOCK)
+        scales = (np.maximum(np.abs(blocks).max(-1), 1e-12) / 127).astype(np.float32)
+        values = np.rint(blocks / scales[..., None]).astype(np.int8)
+        return Int8Matrix(values.reshape(padded.shape)[..., :n_in], scales)
+
+    def float32(self) -> NDArray[np.float32]:
+        """The weight as PyTorch has it."""
+        scales = np.repeat(self.scales, BLOCK, axis=-1)[..., : self.values.shape[-1]]
+        weight = self.values.astype(np.float32) * scales
+        return weight if weight.ndim == 2 else weight.transpose(0, 2, 1)
+
+
+Weights = dict[str, Int8Matrix | NDArray[np.float32]]
+
+
+def pack(state: Mapping[str, NDArray[np.float32]]) -> Weights:
+    """Round the weights of a training to what the file holds."""
+    return {
+        name: Int8Matrix.of(value) if value.size >= MIN_INT8 else value.astype(np.float16).astype(np.float32)
+        for name, value in state.items()
+    }
+
+
+def save(weights: Weights, path: Path = PATH) -> None:
+    arrays: dict[str, NDArray[np.generic]] = {}
+    for name, value in weights.items():
+        if isinstance(value, Int8Matrix):
+            arrays[name], arrays[name + SCALES] = value.values, value.scales
+        else:
+            arrays[name] = value.astype(np.float16)
+    with path.open("wb") as file:
+        np.savez(file, allow_pickle=False, **arrays)
+
+
+def read(path: Path = PATH) -> Weights:
+    """Read the file; raise WeightsCorrupt if it is not one that `save` wrote."""
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            names = [name for name in archive.files if not name.endswith(SCALES)]
+            return {
+                name: Int8Matrix(archive[name], archive[name + SCALES])
+                if name + SCALES in archive
+                else archive[name].astype(np.float32)
+                for name in names
+            }
+    except (OSError, ValueError, KeyError, BadZipFile) as exc:
+        raise WeightsCorrupt(f"{path} does not hold the light vocoder's weights ({exc}); reinstall tutti-tts") from exc
+
+
+def as_float32(weights: Weights) -> dict[str, NDArray[np.float32]]:
+    """All weights as PyTorch reads them."""
+    return {name: value.float32() if isinstance(value, Int8Matrix) else value for name, value in weights.items()}

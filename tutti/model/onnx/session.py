@@ -1,0 +1,33 @@
+"""Inference sessions of ONNX Runtime on a processor."""
+
+from pathlib import Path
+
+import numpy as np
+import onnxruntime as ort
+
+from tutti.errors import ModelFailed, WeightsCorrupt
+
+
+def open_session(graph: Path | bytes, threads: int, *, spinning: bool = False) -> ort.InferenceSession:
+    """`spinning` threads busy-wait for work: good for many small steps, a core lost for few large ones."""
+    options = ort.SessionOptions()
+    options.intra_op_num_threads = threads
+    options.inter_op_num_threads = 1
+    options.add_session_config_entry("session.intra_op.allow_spinning", str(int(spinning)))
+    options.log_severity_level = 3
+    options.enable_mem_pattern = False  # caches a memory plan for each length; lengths hardly ever repeat
+    try:
+        return ort.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
+    except Exception as exc:  # its errors have no common base class
+        name = graph if isinstance(graph, Path) else "the light vocoder"
+        raise WeightsCorrupt(f"ONNX Runtime cannot read {name}: {exc}") from exc
+
+
+def run(session: ort.InferenceSession, outputs: list[str] | None, inputs: dict[str, np.ndarray]) -> list[np.ndarray]:
+    options = ort.RunOptions()
+    # Free the workspace after each row: otherwise it only grows, by fragments of every length ever seen.
+    options.add_run_config_entry("memory.enable_memory_arena_shrinkage", "cpu:0")
+    try:
+        return session.run(outputs, inputs, options)  # type: ignore[no-any-return]
+    except Exception as exc:  # as in `open_session`
+        raise ModelFailed(f"the model failed on a row: {exc}") from exc

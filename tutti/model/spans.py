@@ -1,0 +1,60 @@
+"""How a row is cut into spans, which the vocoder delivers one by one. All lengths are in frames."""
+
+from dataclasses import dataclass
+from math import inf
+
+import numpy as np
+from numpy.typing import NDArray
+
+SEARCH_FRAMES = 14  # by which a span may end earlier, where the row is quieter
+
+
+@dataclass(frozen=True, slots=True)
+class SpanRules:
+    """How one vocoder cuts rows, and what a span costs it."""
+
+    first: int  # the first span; larger is heard later
+    min_row: int  # shorter rows are not cut: they are nearly done when their first span is
+    context: int  # computed on each side of a span
+    once: float  # share of the vocoder's work that is done for the whole row before the first span
+    sampled: float = 0.0  # frames computed besides the first span, as a share of the row
+    min_sampled: int = 0
+
+    def split(self, n_frames: int, growth: float, max_frames: float = inf) -> list[tuple[int, int]]:
+        """Cut a row into (start, end): a short first span, each later one longer than the one before by `growth`.
+
+        None is much longer than `max_frames`. A row shorter than `min_row` stays whole.
+        """
+        if n_frames < self.min_row:
+            return [(0, n_frames)]
+        ends = [self.first]
+        length = min(self.first * growth, max_frames)
+        while n_frames - ends[-1] > 1.5 * length:
+            ends.append(ends[-1] + round(length))
+            length = min(length * growth, max_frames)
+        return list(zip([0, *ends], [*ends, n_frames], strict=True))
+
+    def cost(self, n_frames: int, start: int, end: int) -> int:
+        """The work for a span of a row, in frames of a row that is vocoded whole."""
+        if start:
+            return round((1 - self.once) * (end - start + 2 * self.context))
+        sampled = max(self.min_sampled, self.sampled * n_frames)
+        return round(self.once * n_frames + (1 - self.once) * (end + self.context + sampled))
+
+
+# The exact vocoder estimates the statistics of its norms from sampled frames: onnx/incremental/. Of its first second
+# Kokoro is silent for about a third; more context changes no sample by 1e-4.
+EXACT_SPANS = SpanRules(first=40, min_row=200, context=4, once=0.06, sampled=0.17, min_sampled=66)
+# The light vocoder has no norms over time: spans are exactly the whole. Its decoder runs once, and is half of the work.
+LIGHT_SPANS = SpanRules(first=20, min_row=60, context=15, once=0.47)
+
+
+def quiet_end(energy: NDArray[np.float32], start: int, end: int) -> int:
+    """Move the end of a span back to the quietest frame within SEARCH_FRAMES. energy [2T].
+
+    The end of the row stays where it is.
+    """
+    if 2 * end == len(energy):
+        return end
+    candidates = range(end, max(start, end - SEARCH_FRAMES - 1), -1)
+    return min(candidates, key=lambda frame: float(energy[max(0, 2 * frame - 3) : 2 * frame + 3].max()))

@@ -1,0 +1,114 @@
+"""Kokoro in PyTorch with the light vocoder instead of its generator."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from tutti.model.buckets import Group
+from tutti.model.light import weights
+from tutti.model.light.noise import normal, row_seed
+from tutti.model.light.signal import CONTEXT_STEPS, pitch_phase
+from tutti.model.torch.cuda_graphs import Function, GraphedFunction
+from tutti.model.torch.kokoro.masks import valid_times
+from tutti.model.torch.kokoro.padding import StageStream, pad_frames
+from tutti.model.torch.kokoro.vocoder import Vocoder
+from tutti.model.torch.light import FEATURES, HOP, TIMBRE, LightNetwork
+from tutti.model.torch.model import OnCapture, TorchModel, silent_frames, vocode_rows
+from tutti.model.validation import check_samples
+from tutti.speech import Frames, Samples, Span, Utterance
+
+DECODED = "decoded"  # in the cache of a row's spans: the decoder's output on the device
+
+
+class LightTorchModel:
+    """Shares everything but the generator with a model of the exact vocoder."""
+
+    def __init__(self, base: TorchModel) -> None:
+        self._base = base
+        vocoder = base.vocoder_network
+        self._dtype = vocoder.encode.conv1.weight.dtype
+        self._network = load_network().to(base.device, self._dtype)
+        self._decode = GraphedFunction(_decoder_function(vocoder), base.vocoder_pool)
+        self._vocode = GraphedFunction(_light_function(vocoder, self._network), base.vocoder_pool)
+
+    def acoustic(self, rows: Sequence[Utterance]) -> list[Frames]:
+        return self._base.acoustic(rows)
+
+    def vocoder(self, rows: Sequence[Frames]) -> list[Samples]:
+        """Whole rows in padded passes; spans one by one, since where they are used devices are slow."""
+        whole = [row for row in rows if not isinstance(row, Span)]
+        samples = iter(vocode_rows(whole, self._base, self._vocode, _pad))
+        return [self._vocode_span(row) if isinstance(row, Span) else next(samples) for row in rows]
+
+    def warm_up(self, progress: OnCapture = lambda _n_captured, _n_shapes: None) -> None:
+        self._base.warm_up(progress, self._capture)
+
+    def close(self) -> None:
+        self._base.close()
+
+    def _capture(self, n_rows: int, length: int) -> None:
+        with self._base.vocoder_stream.activate(n_rows * length) as stream:
+            self._vocode.capture(*_pad([silent_frames(length)] * n_rows, Group((), n_rows, length), stream))
+
+    def _vocode_span(self, span: Span) -> Samples:
+        first, last = 2 * span.start, 2 * span.end
+        begin, stop = max(0, first - CONTEXT_STEPS), min(2 * span.n_frames, last + CONTEXT_STEPS)
+        with self._base.vocoder_stream.activate(span.n_frames) as stream:
+            if DECODED not in span.cache:
+                n = span.n_frames
+                (decoded,) = self._decode(*pad_frames([span], Group((0,), 1, n), stream))
+                span.cache[DECODED] = decoded[0, : 2 * n, :FEATURES].clone()
+            f0, phase, style, index = stream.upload(
+                span.f0[None, begin:stop],
+                pitch_phase(span.f0)[None, begin:stop],
+                span.style[None, :TIMBRE].astype(np.float32),
+                np.arange(begin * HOP, stop * HOP)[None],
+            )
+            noise = normal(row_seed(span.durations, span.style), index)
+            x = span.cache[DECODED][None, begin:stop]
+            samples = self._network(x, f0, phase, style.to(self._dtype), noise)
+            host = stream.download(samples[0, (first - begin) * HOP : (last - begin) * HOP])
+        return check_samples(span, host.numpy())
+
+
+def load_network() -> LightNetwork:
+    """The network with the weights of the package."""
+    state = {name: torch.from_numpy(value) for name, value in weights.as_float32(weights.read()).items()}
+    network = LightNetwork()
+    network.load_state_dict(state)
+    return network.eval().requires_grad_(False)
+
+
+def _pad(rows: Sequence[Frames], group: Group, stream: StageStream) -> tuple[Tensor, ...]:
+    """The inputs of the exact vocoder, and phase [B, 2T] and seed [B] of each row."""
+    phases = np.zeros((group.n_rows, 2 * group.length), np.float32)
+    seeds = np.zeros(group.n_rows, np.int64)
+    for i, row in enumerate(rows):
+        phases[i, : len(row.f0)] = pitch_phase(row.f0)
+        seeds[i] = row_seed(row.durations, row.style)
+    return *pad_frames(rows, group, stream), *stream.upload(phases, seeds)
+
+
+def _decoder_function(vocoder: Vocoder) -> Function:
+    def decode(*inputs: Tensor) -> tuple[Tensor]:
+        x, _, _ = vocoder.decoder_output(*inputs)
+        return (x,)
+
+    return decode
+
+
+def _light_function(vocoder: Vocoder, network: LightNetwork) -> Function:
+    """Decoder and network, and whether each row is finite."""
+
+    def vocode(
+        features: Tensor, f0: Tensor, energy: Tensor, n_frames: Tensor, style: Tensor, phase: Tensor, seeds: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        x, f0, _ = vocoder.decoder_output(features, f0, energy, n_frames, style)
+        valid = valid_times(2 * n_frames, f0.shape[1])
+        noise = normal(seeds[:, None], torch.arange(HOP * f0.shape[1], device=f0.device))
+        samples = network(x[..., :FEATURES], f0, phase, style[:, :TIMBRE].to(x.dtype), noise, valid)
+        return samples, torch.isfinite(samples).all(dim=1)
+
+    return vocode
