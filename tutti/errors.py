@@ -23,8 +23,12 @@ TuttiError
     └── DeviceFull          503  the batch does not fit in the device's memory
 """
 
+import json
+import sys
 from collections.abc import Iterable
 from difflib import get_close_matches
+from pathlib import PurePosixPath
+from urllib.parse import unquote, urlsplit
 
 
 class TuttiError(Exception):
@@ -128,3 +132,23 @@ def did_you_mean(wrong: str, known: Iterable[str]) -> str:
     """A hint such as "; did you mean af_heart or af_sarah?", or "" if no known name is similar."""
     similar = get_close_matches(wrong.lower(), list(known), n=3, cutoff=0.5)
     return f"; did you mean {' or '.join(similar)}?" if similar else ""
+
+
+def install_hint(extra: str) -> str:
+    """Return the command that installs an extra, for the way in which tutti was installed."""
+    from importlib.metadata import PackageNotFoundError, distribution  # here: rarely needed, and slow to import
+
+    for name, project in (("tutti-tts", "."), ("tutti-client", "./packaging/client")):
+        try:
+            origin = json.loads(distribution(name).read_text("direct_url.json") or "{}")
+        except PackageNotFoundError:
+            continue
+        path = PurePosixPath(unquote(urlsplit(origin.get("url", "")).path))
+        if "archive_info" in origin:
+            return f'pip install "{path.name}[{extra}]" in the folder of that file'
+        if "dir_info" not in origin:
+            return f'pip install "{name}[{extra}]"'
+        prefix = PurePosixPath(sys.prefix)
+        pip = prefix.relative_to(path) / "bin/pip" if prefix.is_relative_to(path) else "pip"
+        return f'{pip} install -e "{project}[{extra}]" in the folder of the clone'
+    return f'pip install -e ".[{extra}]" in the folder of the clone'

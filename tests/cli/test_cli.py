@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 import wave
@@ -17,6 +18,8 @@ import pytest
 from tests.fakes import silent_voices, tone_engine
 from tests.full_disk import fill_disk
 from tutti.cli import main as cli
+from tutti.cli.serve import GROUPS
+from tutti.cli.terminal import progress_bar
 from tutti.engine.engine import Engine
 from tutti.settings import Settings
 from tutti.text.aligned_text import AlignedText
@@ -103,6 +106,42 @@ def test_text_comes_from_an_argument_a_file_or_standard_input(run: Run) -> None:
         for source in ("deep water runs", "text.txt", "-")
     ]
     assert results[0] == results[1] == results[2]
+
+
+@pytest.mark.parametrize("name", ["missing.txt", "./missing", "../x/missing.md", "/missing/a", "MISSING.EPUB", "./"])
+def test_a_file_that_does_not_exist_is_not_spoken(run: Run, name: str) -> None:
+    code, out, err = run("speak", name, "-o", "x.wav")
+    assert (code, out, Path("x.wav").exists()) == (2, b"", False)
+    assert f"the file {name} " in err
+    assert "| tutti speak -" in err
+
+
+@pytest.mark.parametrize("text", ["example.com", "and/or", "Version 2.0", "e.g.", "Hello.", "~5", "a.b"])
+def test_a_text_that_is_no_name_of_a_file_is_spoken(run: Run, text: str) -> None:
+    code, _, err = run("speak", text, "-o", "x.wav")
+    assert (code, "file" in err) == (0, False)
+
+
+def test_a_sentence_that_ends_like_a_file_is_spoken_with_a_notice(run: Run) -> None:
+    code, _, err = run("speak", "Open my notes.txt", "-o", "x.wav")
+    assert (code, "there is no file 'Open my notes.txt'; speaking these words" in err) == (0, True)
+
+
+def test_words_without_quotes_are_one_text(run: Run) -> None:
+    quoted, words = (
+        run("speak", *arguments, "-o", "-", "-f", "pcm")[1]
+        for arguments in (("deep water runs",), ("deep", "water", "runs"))
+    )
+    assert quoted == words
+    Path("deep.txt").write_text("deep")
+    assert "deep.txt must be the only argument" in run("speak", "deep.txt", "water")[2]
+    assert "- must be the only argument" in run("speak", "deep", "-")[2]
+
+
+def test_a_book_is_sent_to_the_command_for_books(run: Run) -> None:
+    Path("book.epub").write_bytes(b"PK\x03\x04\xff")
+    code, _, err = run("speak", "book.epub")
+    assert (code, "run: tutti read book.epub" in err) == (2, True)
 
 
 def test_word_times_point_at_the_original_words(run: Run) -> None:
@@ -209,9 +248,98 @@ def test_voices_are_listed_with_language_gender_and_grade(run: Run) -> None:
 
 def test_config_shows_value_and_source(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TUTTI_VOICE", "am_puck")
-    monkeypatch.setenv("COLUMNS", "200")
-    row = next(line for line in run("config")[1].decode().splitlines() if line.startswith("TUTTI_VOICE"))
+    row = next(line for line in run("config")[1].decode().splitlines() if line.startswith("TUTTI_VOICE "))
     assert row.split()[1:4] == ["am_puck", "environment", "(TUTTI_VOICE)"]
+
+
+def test_a_table_is_complete_in_a_pipe(run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    home = tmp_path / ("long " * 30)
+    monkeypatch.setenv("TUTTI_HOME", str(home))
+    monkeypatch.setenv("COLUMNS", "40")
+    lines = run("config")[1].decode().splitlines()
+    assert len(lines) == 1 + len(Settings.model_fields)
+    assert str(home) in lines[1]
+    assert all(
+        str(field.description) in line for field, line in zip(Settings.model_fields.values(), lines[1:], strict=True)
+    )
+    assert len(run("voices")[1].decode().splitlines()) == 55
+
+
+def test_config_prints_json_without_secrets(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TUTTI_API_KEYS", "hush,hush2")
+    monkeypatch.setenv("TUTTI_PORT", "9000")
+    printed = run("config", "--json")[1]
+    rows = {row["setting"]: row for row in json.loads(printed)}
+    assert b"hush" not in printed + run("config")[1]
+    assert rows["TUTTI_PORT"] == {
+        "setting": "TUTTI_PORT",
+        "value": 9000,
+        "from": "environment (TUTTI_PORT)",
+        "meaning": Settings.model_fields["port"].description,
+    }
+    assert (rows["TUTTI_BATCHING"]["value"], rows["TUTTI_WORKERS"]["value"]) == (True, None)
+    assert rows.keys() == {f"TUTTI_{name.upper()}" for name in Settings.model_fields}
+
+
+COMMANDS = ("serve", "speak", "read", "voices", "pull", "verify", "config", "g2p-serve", "say", "bench", "top")
+
+
+@pytest.mark.parametrize("command", ["", *COMMANDS])
+def test_a_flag_has_no_type_in_the_help(run: Run, monkeypatch: pytest.MonkeyPatch, command: str) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    printed = run(*filter(None, (command, "--help")))[1].decode()
+    assert "--help" in printed
+    assert "<bool>" not in printed
+
+
+def test_the_help_of_serve_has_groups_types_and_defaults(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "250")
+    lines = run("serve", "--help")[1].decode().splitlines()
+
+    def row(flag: str) -> str:
+        return next(line for line in lines if line.startswith(f"│ {flag} "))
+
+    titles = [line.strip("╭╮─ ") for line in lines if line.startswith("╭")]
+    assert titles == ["Options", *GROUPS.values()]
+    for flag, kind, default in (
+        ("--port", "<number>", "8880"),
+        ("--max-wait-ms", "<number>", "50"),
+        ("--voice", "<text>", "af_heart"),
+        ("--policy", "<deadline|fifo|window|bypass>", "deadline"),
+        ("--batching", "--no-batching", "true"),
+        ("--cors-origins", "<a,b,…>", None),
+        ("--lexicon", "<path>", None),
+        ("--workers", "<number>", None),
+    ):
+        assert kind in row(flag)
+        assert (f"Default: {default}." in row(flag)) if default else ("Default" not in row(flag))
+
+
+def test_the_progress_bar_says_loading_first_and_shows_no_share_of_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    def shown(*steps: tuple[str, int, int]) -> str:
+        monkeypatch.setattr(sys, "stderr", screen := Terminal())
+        with progress_bar() as show:
+            for step in steps:
+                show(*step)
+        return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", screen.getvalue())
+
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("TERM", "xterm")
+    loading = shown(("loading the model", 0, 0))
+    assert "loading the model" in loading
+    assert "%" not in loading
+    assert "-:--:--" not in loading
+    assert "%" not in shown(("speaking", 0, 100))
+    assert "25%" in shown(("loading the model", 0, 0), ("speaking", 25, 100))
+
+
+@pytest.mark.parametrize(("text", "message"), [("deep 😀", "1 symbol could"), ("deep 😀😀", "2 symbols could")])
+def test_one_is_singular(run: Run, text: str, message: str) -> None:
+    assert message in run("speak", text)[2]
 
 
 def tutti(*arguments: str, **environ: str) -> subprocess.CompletedProcess[bytes]:

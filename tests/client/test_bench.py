@@ -154,11 +154,40 @@ def test_bench_requests_the_given_format(
 
 
 @pytest.mark.server
-def test_bench_reports_the_errors_of_a_server(run: Callable[..., tuple[int, str, str]], faults: FaultServer) -> None:
-    faults.script = [refuse(503, "not_ready")] * 9
+def test_bench_explains_refusals_and_says_whose_times_are_shown(
+    run: Callable[..., tuple[int, str, str]], faults: FaultServer
+) -> None:
+    audio = stream(bytes(4800))
+    faults.script = [audio, refuse(429, "queue_full"), audio, refuse(429, "queue_full"), audio]
+    code, out, _ = run("bench", faults.url, "-n", "4", "-c", "1", "--json", "x.json")
+    assert code == 0
+    assert "2 of 4 requests failed; the times are those of the other 2:" in out
+    assert "2 × queue_full: no: queue_full" in out
+    assert "1 listener at a time" in out
+    assert json.loads(Path("x.json").read_text())["errors"] == {"queue_full": 2}
+
+
+@pytest.mark.server
+def test_bench_fails_without_a_table_if_every_request_failed(
+    run: Callable[..., tuple[int, str, str]], faults: FaultServer
+) -> None:
+    faults.script = [refuse(429, "queue_full")] * 4  # a busy server may refuse the warm-up, too
     code, out, _ = run("bench", faults.url, "-n", "3", "-c", "1")
-    assert code == 1
-    assert "not_ready 3" in out
+    assert (code, "first audio" in out) == (1, False)
+    assert "3 of 3 requests failed:" in out
+
+
+@pytest.mark.server
+def test_bench_fails_at_once_where_no_speech_server_is(
+    run: Callable[..., tuple[int, str, str]], faults: FaultServer
+) -> None:
+    code, out, err = run("bench", "http://127.0.0.1:9", "-n", "3")
+    assert (code, out) == (3, "")
+    assert err.startswith("tutti: http://127.0.0.1:9 did not answer")
+    faults.script = [refuse(503, "not_ready")]
+    code, out, err = run("bench", faults.url, "-n", "3")
+    assert (code != 0, out, err) == (True, "", "tutti: no: not_ready\n")
+    assert len(faults.requests) == 1
 
 
 @pytest.mark.server

@@ -82,7 +82,7 @@ def test_it_plays_every_sample_through_a_sound_card(run: Run, server: RunningSer
 @pytest.mark.parametrize(
     ("error", "fix"),
     [
-        (ModuleNotFoundError("No module named 'sounddevice'"), 'pip install "tutti-tts[play]"'),
+        (ModuleNotFoundError("No module named 'sounddevice'"), "[play]"),
         (OSError("PortAudio library not found"), "libportaudio2"),
     ],
     ids=["no library", "no PortAudio"],

@@ -92,14 +92,14 @@ def test_a_combination_that_does_not_exist_is_refused(machine: Machine, options:
 def test_without_torch_the_extra_is_named_before_anything_is_fetched(machine: Machine) -> None:
     machine(torch=False, cuda=False)
     for options in ({"backend": "torch"}, {"device": "cuda"}, {"precision": "fp16"}):
-        with pytest.raises(MissingExtra, match=r'pip install "tutti-tts\[torch\]"'):
+        with pytest.raises(MissingExtra, match=r"pip install.*\[torch\]"):
             choose(**options)  # type: ignore[arg-type]
 
 
 def test_a_torch_that_does_not_import_is_a_missing_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "torch", None)
     monkeypatch.delitem(sys.modules, "tutti.model.torch.model", raising=False)
-    with pytest.raises(MissingExtra, match=r"tutti-tts\[torch\]"):
+    with pytest.raises(MissingExtra, match=r"pip install.*\[torch\]"):
         load(Path("model.onnx"), Choice("torch", "cpu", "fp32"), 1)
 
 

@@ -125,6 +125,36 @@ def is_served(client: httpx2.Client) -> bool:
         return False
 
 
+def start_lines(folder: Path, *flags: str) -> list[str]:
+    """What a server prints until it is ready."""
+    command = [sys.executable, "-m", "tests.server.serve_tones", str(folder), "--port", "0", *flags]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=ROOT) as server:
+        assert server.stderr is not None
+        lines = []
+        for line in server.stderr:
+            lines.append(line)
+            if "tutti is ready" in line:
+                break
+        if "0.0.0.0" in flags:
+            url = lines[-1].split()[3]
+            assert httpx2.get(f"{url}/healthz").status_code == 200
+        server.kill()
+    return lines
+
+
+@pytest.mark.parametrize(
+    ("flags", "is_open"),
+    [((), False), (("--host", "0.0.0.0"), True), (("--host", "0.0.0.0", "--api-keys", "a-long-key"), False)],
+)
+def test_a_server_that_is_open_to_all_warns_and_prints_an_address_to_open(
+    tmp_path: Path, flags: tuple[str, ...], is_open: bool
+) -> None:
+    lines = start_lines(tmp_path, *flags)
+    assert any("there are no API keys" in line for line in lines) == is_open
+    assert "http://127.0.0.1:" in lines[-1]
+    assert "0.0.0.0" not in lines[-1]
+
+
 def test_every_setting_has_its_flag() -> None:
     env = {**os.environ, "COLUMNS": "300", "NO_COLOR": "1", "TERM": "dumb"}
     help_text = subprocess.run(

@@ -111,5 +111,5 @@ def test_the_first_word_causes_no_output_and_no_warning() -> None:
 def test_a_missing_extra_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     for package, load in (("jieba", chinese._load_jieba), ("pypinyin", chinese._load_pypinyin)):
         monkeypatch.setitem(sys.modules, package, None)
-        with pytest.raises(MissingExtra, match=r'pip install "tutti-tts\[zh\]"'):
+        with pytest.raises(MissingExtra, match=r"pip install.*\[zh\]"):
             load.__wrapped__()

@@ -144,5 +144,5 @@ def test_four_threads_get_the_same_result() -> None:
 @pytest.mark.parametrize("package", ["fugashi", "unidic_lite", "jaconv"])
 def test_a_missing_extra_says_what_to_install(package: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, package, None)
-    with pytest.raises(MissingExtra, match=r'pip install "tutti-tts\[ja\]"'):
+    with pytest.raises(MissingExtra, match=r"pip install.*\[ja\]"):
         japanese._load_tagger.__wrapped__()

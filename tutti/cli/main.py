@@ -4,28 +4,25 @@ import json
 import logging
 import os
 import sys
-from collections.abc import Callable
-from inspect import Parameter, Signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, get_origin
+from typing import Annotated
 
 import typer
 
 from tutti import __version__
 from tutti.cli import options
 from tutti.cli.read import read
+from tutti.cli.serve import serve
 from tutti.cli.speak import speak
 from tutti.cli.terminal import print_table
 from tutti.cli.verify import verify
-from tutti.client.commands import register
+from tutti.client.commands import Command, CommandGroup, register
 from tutti.errors import TuttiError
 from tutti.settings import Settings
 from tutti.settings import load as load_settings
 
-if TYPE_CHECKING:
-    from pydantic.fields import FieldInfo
-
 app = typer.Typer(
+    cls=CommandGroup,
     help="Text to speech with Kokoro-82M: on the command line, and as a server that batches requests.",
     no_args_is_help=True,
     add_completion=False,
@@ -118,14 +115,31 @@ def pull(
     print(f"{len(files)} files, {sum(file.size for file in files) / 1e6:.0f} MB, in {settings.home}")
 
 
-def config() -> None:
+def config(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
     """Show every setting: its value, where it comes from, what it means."""
     settings, sources = load_settings({})
-    rows = (
-        (f"TUTTI_{name.upper()}", str(getattr(settings, name)), sources[name], str(field.description))
+    values = settings.model_dump(mode="json")
+    rows = [
+        {"setting": f"TUTTI_{name.upper()}", "value": values[name], "from": sources[name], "meaning": field.description}
         for name, field in Settings.model_fields.items()
-    )
-    print_table(("setting", "value", "from", "meaning"), rows)
+    ]
+    if as_json:
+        print(json.dumps(rows, indent=1, ensure_ascii=False))
+        return
+    shown = [{**row, "value": _as_written(row["value"])} for row in rows]
+    print_table(("setting", "value", "from", "meaning"), ([str(value) for value in row.values()] for row in shown))
+
+
+def _as_written(value: object) -> str:
+    """Return a value as it would be written in a variable."""
+    match value:
+        case None:
+            return "none"
+        case bool():
+            return str(value).lower()
+        case list():
+            return ",".join(map(str, value))
+    return str(value)
 
 
 def g2p_serve(
@@ -147,31 +161,6 @@ def g2p_serve(
     uvicorn.run(g2p_app(G2P(settings.home).pronounce), host=host, port=port, log_level="info")
 
 
-def _with_every_setting(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command an option for each setting; the settings validate the values."""
-
-    def option(name: str, field: "FieldInfo") -> Parameter:
-        kind: Any = field.annotation
-        text = str(field.description)
-        info = typer.Option(help=f"{text[0].upper()}{text[1:]}.", show_default=False)
-        if kind is not bool and get_origin(kind) is not Literal:
-            kind, info.metavar = str, "VALUE"
-        return Parameter(name, Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[kind | None, info])
-
-    fields = Settings.model_fields
-    command.__signature__ = Signature([option(name, field) for name, field in fields.items()])  # type: ignore[attr-defined]
-    return command
-
-
-@_with_every_setting
-def serve(**flags: str | bool | None) -> None:
-    """Serve speech over HTTP: [bold]tutti serve --port 8880 --preset latency[/]"""
-    from tutti.server.run import serve
-
-    settings, _ = load_settings(flags)
-    serve(settings)
-
-
 for command in (serve, speak, read, voices, pull, verify, config, g2p_serve):
-    app.command()(command)
+    app.command(cls=Command)(command)
 register(app)  # say, bench, top

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tutti.cli import options
-from tutti.cli.terminal import print_dropped, progress_bar
+from tutti.cli.terminal import counted, print_dropped, progress_bar
 from tutti.errors import InvalidInput
 from tutti.settings import load as load_settings
 
@@ -44,6 +44,7 @@ def read(
     backend: options.Backend = None,
     device: options.Device = None,
     precision: options.Precision = None,
+    compile: options.Compile = None,
     threads: options.Threads = None,
     g2p_url: options.G2PUrl = None,
 ) -> None:
@@ -65,7 +66,7 @@ def read(
     settings, _ = load_settings(
         {
             "home": home, "offline": offline, "backend": backend, "device": device, "precision": precision,
-            "threads": threads, "g2p_url": g2p_url, "lexicon": lexicon, "voice": voice,
+            "compile": compile, "threads": threads, "g2p_url": g2p_url, "lexicon": lexicon, "voice": voice,
         }
     )  # fmt: skip
     path = out or Path(f"{book.stem}.m4b")
@@ -93,12 +94,17 @@ def read(
         async def speak(on_progress: "OnProgress") -> None:
             async with opened as engine:
                 at_once = engine.passages_at_once
-                await narrate(engine, parsed, plan, params, journal, at_once=at_once, on_progress=on_progress)
+                try:
+                    await narrate(engine, parsed, plan, params, journal, at_once=at_once, on_progress=on_progress)
+                except asyncio.CancelledError:
+                    print("stopping when the running batch ends …", file=sys.stderr)  # it takes seconds on a CPU
+                    raise
 
         started_s = time.monotonic()
         try:
             with progress_bar() as show:
                 if len(journal.n_samples) < len(plan):
+                    show("loading the model", 0, 0)
                     asyncio.run(speak(lambda now: show("reading", now.n_characters, now.of_characters)))
                 result = export_book(
                     *(parsed, plan, journal, path, kind, caption_file),
@@ -110,7 +116,8 @@ def read(
         dropped = journal.dropped()
         journal.remove()
     took_s = time.monotonic() - started_s
-    print(f"{path}: {result.n_chapters} chapters, {_clock(result.duration_s)} in {_clock(took_s)}", file=sys.stderr)
+    length = f"{_clock(result.duration_s)} of speech, made in {_clock(took_s)}"
+    print(f"{path}: {counted(result.n_chapters, 'chapter')}, {length}", file=sys.stderr)
     for note in result.notes:
         print(note, file=sys.stderr)
     print_dropped(dropped)
@@ -134,7 +141,8 @@ def _read_book(path: Path, encoding: str | None, title: str | None, author: str 
 
 def _print_book(book: "Book") -> None:
     author = f" by {book.author}" if book.author else ""
-    print(f"{book.title}{author}: {len(book.chapters)} chapters, {book.n_characters:,} characters", file=sys.stderr)
+    size = f"{counted(len(book.chapters), 'chapter')}, {counted(book.n_characters, 'character')}"
+    print(f"{book.title}{author}: {size}", file=sys.stderr)
     for note in book.notes:
         print(note, file=sys.stderr)
 
@@ -143,7 +151,7 @@ def _print_resumption(journal: "Journal", n_passages: int) -> None:
     if journal.restart_reason:
         print(f"starting over: {journal.restart_reason}", file=sys.stderr)
     if journal.n_samples:
-        print(f"resuming after {len(journal.n_samples)} of {n_passages} passages", file=sys.stderr)
+        print(f"resuming after {len(journal.n_samples)} of {counted(n_passages, 'passage')}", file=sys.stderr)
 
 
 def _clock(seconds: float) -> str:

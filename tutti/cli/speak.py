@@ -9,18 +9,17 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tutti.cli import options
-from tutti.cli.terminal import print_dropped, progress_bar
+from tutti.cli.terminal import ShowProgress, print_dropped, progress_bar
+from tutti.cli.text_source import read_text
 from tutti.errors import InvalidInput
 from tutti.settings import load as load_settings
 
 if TYPE_CHECKING:
     from tutti.cli.record import Recording
 
-SHORT_TEXT = 400  # characters; a shorter text needs no progress bar
-
 
 def speak(
-    text: Annotated[str, typer.Argument(help="The text; a text file; or - for standard input.")],
+    text: Annotated[list[str], typer.Argument(help="The text; a text file; or - for standard input.")],
     out: Annotated[str, typer.Option("--out", "-o", help="A file, or - to stream to standard output.")] = "speech.wav",
     live: Annotated[bool, typer.Option("--live", help="With -: speak while the text is still arriving.")] = False,
     voice: options.Voice = None,
@@ -67,27 +66,28 @@ def speak(
     if to_stdout and sys.stdout.isatty():
         raise InvalidInput("standard output is a terminal; pipe the audio: tutti speak … -o - | aplay", param="out")
     arriving = ArrivingText.of(text) if live else None
-    whole = "" if live else _read_text(text)
+    whole = "" if live else read_text(text)
     params = SpeechParams(settings.voice, style, speed, pitch, pitch_range, energy, emotion, language)
     opened = open_engine(settings)
 
-    async def run() -> "tuple[Recording, float]":
+    async def run(show: ShowProgress) -> "tuple[Recording, float]":
+        def on_progress(n_characters: int) -> None:
+            show("speaking", n_characters, len(whole))
+
+        show("loading the model", 0, 0)
         async with opened as engine:
+            on_progress(0)
             started_s = time.monotonic()
             delivery: Delivery = "live" if to_stdout or live else "whole"
             stream = engine.stream(arriving.pieces() if arriving else whole, params, delivery=delivery)
-            with progress_bar(visible=len(whole) >= SHORT_TEXT) as show:
-
-                def on_progress(n_characters: int) -> None:
-                    show("speaking", n_characters, len(whole))
-
-                if to_stdout:
-                    recording = await record(stream, sys.stdout.buffer, audio.name, sample_rate, on_progress)
-                else:
-                    recording = await record_file(stream, Path(out), audio.name, sample_rate, on_progress)
+            if to_stdout:
+                recording = await record(stream, sys.stdout.buffer, audio.name, sample_rate, on_progress)
+            else:
+                recording = await record_file(stream, Path(out), audio.name, sample_rate, on_progress)
             return recording, time.monotonic() - started_s
 
-    recording, took_s = asyncio.run(run())
+    with progress_bar() as show:
+        recording, took_s = asyncio.run(run(show))
     if words is not None:
         save_words(words, recording.words)
     if captions is not None and kind is not None:
@@ -96,17 +96,3 @@ def speak(
     name = "" if to_stdout else f"{out}: "
     print(f"{name}{recording.duration_s:.1f} s of speech in {took_s:.1f} s", file=sys.stderr)
     print_dropped(recording.dropped)
-
-
-def _read_text(argument: str) -> str:
-    """The argument itself, the content of the file it names, or standard input; must be UTF-8."""
-    if argument == "-":
-        data, name = sys.stdin.buffer.read(), "standard input"
-    elif len(argument) < 1024 and "\0" not in argument and Path(argument).is_file():
-        data, name = Path(argument).read_bytes(), argument
-    else:
-        return argument
-    try:
-        return data.decode("utf-8-sig")
-    except UnicodeDecodeError as exc:
-        raise InvalidInput(f"{name} is not UTF-8 text (byte {exc.start})", param="text") from exc

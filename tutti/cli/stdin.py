@@ -4,7 +4,7 @@ import asyncio
 import codecs
 import sys
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from typing import BinaryIO, Protocol, cast
 
 from tutti.errors import InvalidInput
@@ -26,9 +26,9 @@ class ArrivingText:
         self._file = cast(_PartialReader, file)
 
     @classmethod
-    def of(cls, name: str) -> "ArrivingText":
-        """Standard input, if the argument is -."""
-        if name != "-":
+    def of(cls, words: Sequence[str]) -> "ArrivingText":
+        """Standard input, if the only argument is -."""
+        if list(words) != ["-"]:
             raise InvalidInput("--live reads standard input: tutti speak --live -", param="text")
         return cls(sys.stdin.buffer)
 

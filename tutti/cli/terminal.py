@@ -6,42 +6,61 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
 ShowProgress = Callable[[str, int, int], None]  # a step's name, how much of it is done, of how much
+PIPE_WIDTH = 1_000_000  # columns; a pipe has no right edge
 
 
 @contextmanager
 def progress_bar(visible: bool = True) -> Iterator[ShowProgress]:
-    """Show a bar with the remaining time for each step, if stderr is a terminal."""
+    """Show one step at a time, if stderr is a terminal: its bar and the remaining time.
+
+    Until a part of a step is done, its bar only moves: nothing is known of its time yet.
+    """
     if not visible or not sys.stderr.isatty():
         yield lambda _step, _done, _total: None
         return
     from rich.console import Console
-    from rich.progress import BarColumn, Progress, TaskID, TaskProgressColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
-    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.fields[share]}"),
+        TimeRemainingColumn(),
+    )
     tasks: dict[str, TaskID] = {}
     # A long period: passages of a book come one by one, and some take long.
     with Progress(*columns, console=Console(stderr=True), transient=True, speed_estimate_period=300) as bar:
 
         def show(step: str, n_done: int, total: int) -> None:
             if step not in tasks:  # the work of earlier runs does not count for the speed
-                tasks[step] = bar.add_task(step, total=total, completed=n_done)
-            bar.update(tasks[step], completed=n_done)
+                for earlier in tasks.values():
+                    bar.update(earlier, visible=False)
+                tasks[step] = bar.add_task(step, total=None, completed=n_done, share="")
+            share = f"{n_done / total:.0%}" if n_done and total else ""
+            bar.update(tasks[step], completed=n_done, total=total if share else None, share=share)
 
         yield show
 
 
 def print_table(head: tuple[str, ...], rows: Iterable[Iterable[str]]) -> None:
+    """Print a table; long cells are wrapped on a terminal, and whole in a pipe or a file."""
     from rich.console import Console
     from rich.table import Table
 
-    table = Table(*head, box=None, pad_edge=False)
+    table = Table(box=None, pad_edge=False)
+    for name in head:
+        table.add_column(name, overflow="fold")
     for row in rows:
         table.add_row(*row)
-    Console().print(table)
+    Console(width=None if sys.stdout.isatty() else PIPE_WIDTH).print(table)
+
+
+def counted(n: int, noun: str) -> str:
+    return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"
 
 
 def print_dropped(dropped: Counter[str]) -> None:
     """Name the symbols that could not be spoken, the most frequent first."""
     if dropped:
         symbols = ", ".join(f"{symbol} ×{n}" if n > 1 else symbol for symbol, n in dropped.most_common(12))
-        print(f"{dropped.total()} symbols could not be spoken: {symbols}", file=sys.stderr)
+        print(f"{counted(dropped.total(), 'symbol')} could not be spoken: {symbols}", file=sys.stderr)

@@ -2,7 +2,7 @@
 
 import sys
 
-from tutti.errors import TuttiError
+from tutti.errors import TuttiError, install_hint
 
 
 def main() -> None:
@@ -10,11 +10,17 @@ def main() -> None:
     try:
         import typer
 
-        from tutti.client.commands import register
+        from tutti.client.commands import CommandGroup, register
     except ImportError as missing:
-        print(f'tutti: {missing.name} is not installed; pip install "tutti-client[cli]"', file=sys.stderr)
+        print(f"tutti: {missing.name} is not installed: {install_hint('cli')}", file=sys.stderr)
         raise SystemExit(3) from None
-    app = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode="rich", help="The client of tutti.")
+    app = typer.Typer(
+        cls=CommandGroup,
+        no_args_is_help=True,
+        add_completion=False,
+        rich_markup_mode="rich",
+        help="The client of tutti.",
+    )
     register(app)
     try:
         app()

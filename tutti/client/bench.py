@@ -36,7 +36,8 @@ class RequestResult:
     audio_s: float = 0.0
     stalls: int = 0
     stalled_s: float = 0.0
-    error: str | None = None
+    error: str | None = None  # error code
+    message: str = ""  # of the error
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +54,7 @@ class LoadResult:
     listeners_stalled: int
     stalled_s: float
     firsts: tuple[float, ...]  # every first_s, sorted, for the histogram
+    messages: dict[str, str]  # by error code, one message as an example
 
 
 def playback_stalls(arrivals: Sequence[tuple[float, float]]) -> tuple[int, float]:
@@ -82,13 +84,24 @@ def listener(client: "AsyncClient", clock: Clock, **options: Unpack["SpeechOptio
                     n_bytes = sum(len(piece.audio) for piece in pieces)
                     arrivals.append((clock() - due, samples * n_bytes / SAMPLE_BYTES / SAMPLE_RATE))
         except TuttiError as error:
-            return RequestResult(error=error.code)
+            return RequestResult(error=error.code, message=error.message)
         if not arrivals:
-            return RequestResult(error="no_audio")
+            return RequestResult(error="no_audio", message="the server answered without audio")
         stalls, stalled_s = playback_stalls(arrivals) if samples else (0, 0.0)
         return RequestResult(arrivals[0][0], clock() - due, sum(s for _, s in arrivals), stalls, stalled_s)
 
     return speak
+
+
+async def warm_up(client: "AsyncClient", text: str, **options: Unpack["SpeechOptions"]) -> None:
+    """Send one request that is not measured; raise if there is no speech server. A busy server may refuse it."""
+    try:
+        async with client.stream(text, words=False, **options) as stream:
+            while await stream.batch():
+                pass
+    except TuttiError as error:
+        if error.status != 429:
+            raise
 
 
 async def closed_loop(
@@ -142,6 +155,7 @@ def summarise_load(results: Sequence[RequestResult], took_s: float) -> LoadResul
         sum(result.stalls > 0 for result in good),
         sum(result.stalled_s for result in good),
         firsts,
+        {result.error: result.message for result in reversed(results) if result.error},
     )
 
 

@@ -6,9 +6,10 @@ import sys
 import time
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
+from typer.core import TyperCommand, TyperGroup
 
 from tutti.errors import InvalidInput
 
@@ -21,15 +22,31 @@ ApiKey = Annotated[str | None, typer.Option(envvar="TUTTI_API_KEY", help="API ke
 Voice = Annotated[str | None, typer.Option("--voice", "-v", help="A name or a blend; default: the server's.")]
 
 
+class FlagHelp:
+    """Shows a flag in the help without a type: `--once`, not `--once <bool>`, which looks as if it took a value."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        parameters = super().get_params(ctx)  # type: ignore[misc]
+        for parameter in parameters:
+            if getattr(parameter, "is_bool_flag", False):
+                parameter.metavar = ""
+        return list(parameters)
+
+
+class Command(FlagHelp, TyperCommand): ...
+
+
+class CommandGroup(FlagHelp, TyperGroup): ...
+
+
 def register(app: typer.Typer) -> None:
     """Add the client's commands to a Typer application."""
-    app.command()(say)
-    app.command()(bench)
-    app.command()(top)
+    for command in (say, bench, top):
+        app.command(cls=Command)(command)
 
 
 def say(
-    text: Annotated[str, typer.Argument(help="What to say, or - for standard input.")],
+    text: Annotated[list[str], typer.Argument(help="What to say, or - for standard input.")],
     url: Annotated[str, typer.Option(envvar="TUTTI_URL", help="The server.")] = URL,
     voice: Voice = None,
     speed: Annotated[float | None, typer.Option(help="0.25 to 4.")] = None,
@@ -46,7 +63,7 @@ def say(
     from tutti.client.request import SpeechOptions
     from tutti.client.sound_card import NoSoundCard, play, sound_card
 
-    content = sys.stdin.read() if text == "-" else text
+    content = sys.stdin.read() if text == ["-"] else " ".join(text)
     prosody = {"speed": speed, "pitch": pitch, "pitch_range": pitch_range, "energy": energy, "emotion": emotion}
     options = cast(SpeechOptions, {name: value for name, value in prosody.items() if value is not None})
     if lexicon:
@@ -114,8 +131,8 @@ def bench(
     async def measure() -> "LoadResult":
         clock = time.monotonic
         async with AsyncClient(url, **client_options) as client:
+            await load.warm_up(client, corpus[0], **speech_options)
             speak = load.listener(client, clock, **speech_options)
-            await speak(corpus[0], clock())  # warm-up, not measured
             started = clock()
             results = await (
                 load.open_loop(speak, corpus, requests, rate, clock, seed)
@@ -125,7 +142,7 @@ def bench(
             return load.summarise_load(results, clock() - started)
 
     result = asyncio.run(measure())
-    description = f"{rate:g} listeners a second" if rate else f"{concurrency} listeners at a time"
+    description = f"{rate:g} listeners a second" if rate else f"{_counted(concurrency, 'listener')} at a time"
     _print_result(url, description, result)
     if out:
         from tutti.client.files import save
@@ -164,6 +181,10 @@ def _read_lines(path: Path) -> list[str]:
         raise InvalidInput(f"cannot read {path}: {error}", param="texts") from error
 
 
+def _counted(n: int, noun: str) -> str:
+    return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
+
+
 def _print_result(url: str, description: str, result: "LoadResult") -> None:
     from rich.console import Console
     from rich.table import Table
@@ -171,7 +192,17 @@ def _print_result(url: str, description: str, result: "LoadResult") -> None:
     from tutti.client.bench import histogram
 
     console = Console()
-    console.print(f"{url}: {result.requests} requests, {description}, {result.took_s:.1f} s")
+    console.print(f"{url}: {_counted(result.requests, 'request')}, {description}, {result.took_s:.1f} s")
+    n_failed = sum(result.errors.values())
+    if n_failed:
+        others = (
+            "" if n_failed == result.requests else f"; the times are those of the other {result.requests - n_failed}"
+        )
+        console.print(f"{n_failed} of {_counted(result.requests, 'request')} failed{others}:")
+        for code, n in result.errors.items():
+            console.print(f"  {n} × {code}: {result.messages.get(code, '')}".rstrip(": "), highlight=False)
+    if n_failed == result.requests:
+        return
     table = Table("ms", "avg", "min", "p50", "p95", "p99", "max", box=None, pad_edge=False)
     for name, row in (("first audio", result.first_s), ("whole answer", result.total_s)):
         table.add_row(name, *(f"{1000 * s:.1f}" for s in (row.avg, row.min, row.p50, row.p95, row.p99, row.max)))
@@ -179,9 +210,8 @@ def _print_result(url: str, description: str, result: "LoadResult") -> None:
     speech = f", {result.audio_per_s:.1f} s of speech per second" if result.audio_per_s else ""
     console.print(f"{result.requests_per_s:.1f} requests/s{speech}")
     if speech:
-        console.print(f"{result.listeners_stalled} listeners heard a gap, {result.stalled_s:.2f} s in total")
-    if result.errors:
-        console.print("errors: " + ", ".join(f"{code} {n}" for code, n in result.errors.items()))
+        stalled = _counted(result.listeners_stalled, "listener")
+        console.print(f"{stalled} heard a gap, {result.stalled_s:.2f} s in total")
     if bins := histogram(result.firsts, 12):
         most = max(n for _, _, n in bins)
         console.print("first audio")

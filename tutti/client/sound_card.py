@@ -5,7 +5,7 @@ from importlib import import_module
 from types import ModuleType
 
 from tutti.client.audio import SAMPLE_BYTES, SAMPLE_RATE, Piece
-from tutti.errors import TuttiError
+from tutti.errors import TuttiError, install_hint
 
 DTYPE = "int16"
 
@@ -21,7 +21,7 @@ def sound_card(sample_rate: int = SAMPLE_RATE) -> ModuleType:
     try:
         card = import_module("sounddevice")
     except ImportError:
-        raise NoSoundCard('to play audio: pip install "tutti-tts[play]"') from None
+        raise NoSoundCard(f"to play audio: {install_hint('play')}") from None
     except OSError:
         raise NoSoundCard("to play audio, install PortAudio: apt install libportaudio2") from None
     try:

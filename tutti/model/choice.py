@@ -8,7 +8,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal
 
-from tutti.errors import InvalidInput, MissingExtra
+from tutti.errors import InvalidInput, MissingExtra, install_hint
 from tutti.speech import Model, VocoderName
 
 Backend = Literal["onnx", "torch"]
@@ -161,7 +161,7 @@ def _backend(device: Device | Auto, precision: Precision | Auto) -> Backend:
 
 
 def _no_torch() -> MissingExtra:
-    return MissingExtra('backend=torch needs PyTorch; run: pip install "tutti-tts[torch]", or choose backend=onnx')
+    return MissingExtra(f"backend=torch needs PyTorch; choose backend=onnx, or run: {install_hint('torch')}")
 
 
 def _has_dot_product() -> bool:

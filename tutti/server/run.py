@@ -11,6 +11,7 @@ import socket
 import sys
 from collections.abc import Callable, Iterator
 from functools import partial
+from ipaddress import ip_address
 from threading import current_thread, main_thread
 
 import uvicorn
@@ -28,6 +29,10 @@ from tutti.server.service import Service, resolve_voice_settings
 from tutti.settings import Settings
 
 KEEP_ALIVE_S = 75  # an idle connection stays open this long, for clients with a pool
+OPEN_WARNING = (
+    "tutti: warning: there are no API keys, so everyone who reaches this machine may use the server; "
+    "set TUTTI_API_KEYS, or listen on 127.0.0.1 only"
+)
 SPARE_FILES = 64  # file descriptors kept for other things than connections
 Listener = Callable[[Service], contextlib.AbstractAsyncContextManager[None]]
 log = logging.getLogger("tutti.server")
@@ -75,6 +80,8 @@ def serve(settings: Settings) -> None:
     resolve_voice_settings(settings)
     ApiKeys(settings.api_keys)
     with bind(settings) as sock, wyoming_listener(settings) as listener, background_logging(settings.log_format):
+        if not settings.api_keys and not ip_address(sock.getsockname()[0]).is_loopback:
+            print(OPEN_WARNING, file=sys.stderr, flush=True)
         asyncio.run(_serve(open_engine(settings, for_server=True, progress=_log_progress), settings, sock, listener))
 
 
@@ -88,7 +95,8 @@ async def _serve(engine: Engine, settings: Settings, sock: socket.socket, listen
             server.should_exit = True
         elif not warming.cancelled():
             gc.freeze()  # the loaded modules and model stay: a garbage collection over them would block for 20 ms
-            print(f"tutti is ready: {url_of(sock)}  (docs: /docs, stop: Ctrl-C)", file=sys.stderr, flush=True)
+            others = f"from other machines: {url}, " if (url := url_for_others(sock)) else ""
+            print(f"tutti is ready: {url_of(sock)}  ({others}docs: /docs, stop: Ctrl-C)", file=sys.stderr, flush=True)
 
     application = create_app(engine, settings, engine.batch_stats.metrics.registry, on_warm=on_warm)
     server = Server(uvicorn_config(application, settings), application.state.service.lifecycle, settings.grace_s)
@@ -103,7 +111,24 @@ def _log_progress(task: str, n_done: int, n_steps: int) -> None:
 
 
 def url_of(sock: socket.socket) -> str:
+    """Return an address that this machine can open; 0.0.0.0 is none."""
     host, port = sock.getsockname()[:2]
+    return _url({"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host), port)
+
+
+def url_for_others(sock: socket.socket) -> str | None:
+    """Return the address for other machines if the socket is bound to all interfaces and there is a network."""
+    host, port = sock.getsockname()[:2]
+    if not ip_address(host).is_unspecified:
+        return None
+    target = "2001:db8::1" if ":" in host else "192.0.2.1"  # of the documentation; connecting UDP sends nothing
+    with socket.socket(sock.family, socket.SOCK_DGRAM) as probe, contextlib.suppress(OSError):
+        probe.connect((target, 9))
+        return _url(probe.getsockname()[0], port)
+    return None
+
+
+def _url(host: str, port: int) -> str:
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from tutti import __version__
 from tutti.audio import find_format
-from tutti.errors import InvalidInput, MissingExtra, QueueFull, TuttiError
+from tutti.errors import InvalidInput, MissingExtra, QueueFull, TuttiError, install_hint
 from tutti.server.aliases import voice_title
 from tutti.server.encoding import PieceEncoder, open_stream
 from tutti.server.errors import TooLarge
@@ -38,7 +38,7 @@ try:
         SynthesizeStopped,
     )
 except ModuleNotFoundError as exc:
-    raise MissingExtra('wyoming_port needs the wyoming package; run: pip install "tutti-tts[wyoming]"') from exc
+    raise MissingExtra(f"wyoming_port needs the wyoming package; run: {install_hint('wyoming')}") from exc
 
 MAX_LINE = 1 << 16  # bytes of an event's first line
 MAX_WAITING = 16  # texts that may wait on one connection

@@ -40,7 +40,7 @@ class Report:
         table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
         notes = "".join(f"\n{note}\n" for note in self.notes)
         title = f"# tutti verify: {outcome(self.passed)}"
-        return f"{title}\n\n{self.model}; {self.n_sentences} sentences.\n\n{table}\n{notes}"
+        return f"{title}\n\n{self.model}; sentences: {self.n_sentences}.\n\n{table}\n{notes}"
 
     def json(self) -> str:
         checks = [{**asdict(check), "passed": check.passed} for check in self.checks]

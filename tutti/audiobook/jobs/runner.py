@@ -175,7 +175,7 @@ def _notes(job: AudiobookJob, journal: Journal, result: ExportResult) -> tuple[s
         notes.append(f"started over: {journal.restart_reason}")
     if dropped := journal.dropped():
         symbols = ", ".join(f"{symbol} ×{n}" for symbol, n in dropped.most_common(12))
-        notes.append(f"{dropped.total()} symbols could not be spoken: {symbols}")
+        notes.append(f"{dropped.total()} symbol{'s' * (dropped.total() > 1)} could not be spoken: {symbols}")
     return tuple(notes)
 
 

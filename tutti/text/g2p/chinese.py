@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from typing import TYPE_CHECKING
 
-from tutti.errors import MissingExtra
+from tutti.errors import MissingExtra, install_hint
 from tutti.text.aligned_text import AlignedText
 from tutti.text.chunk import PhonemeWord, Pronunciation
 from tutti.text.g2p.mixed import PronounceEnglish, pronounce_mixed
@@ -142,4 +142,4 @@ def _load_pypinyin() -> Callable[[str], list[str]]:
 
 
 def _missing() -> MissingExtra:
-    return MissingExtra('Chinese needs more packages: pip install "tutti-tts[zh]"', param="language")
+    return MissingExtra(f"Chinese needs more packages: {install_hint('zh')}", param="language")

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 from itertools import groupby
 
-from tutti.errors import MissingExtra, TuttiError, UnknownLanguage
+from tutti.errors import MissingExtra, TuttiError, UnknownLanguage, install_hint
 from tutti.text.aligned_text import AlignedText
 from tutti.text.chunk import PhonemeWord, Pronunciation
 from tutti.text.g2p.align import align
@@ -48,8 +48,7 @@ class Espeak:
         synchronous, do_not_exit = 2, 0x8000
         if self._lib.espeak_Initialize(synchronous, 0, data_path.encode(), do_not_exit) <= 0:
             raise TuttiError(
-                "espeak-ng could not read its own data; "
-                'install it again: pip install --force-reinstall "tutti-tts[espeak]"'
+                "espeak-ng could not read its own data; install it again: pip install --force-reinstall espeakng-loader"
             )
 
     def ipa(self, texts: Sequence[str], voice: str) -> list[str]:
@@ -93,7 +92,7 @@ def _load() -> Espeak:
     try:
         import espeakng_loader  # type: ignore[import-untyped]
     except ImportError:
-        raise MissingExtra('this language needs espeak-ng: pip install "tutti-tts[espeak]"', param="language") from None
+        raise MissingExtra(f"this language needs espeak-ng: {install_hint('espeak')}", param="language") from None
     return Espeak(espeakng_loader.get_library_path(), espeakng_loader.get_data_path())
 
 

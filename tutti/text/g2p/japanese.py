@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import TYPE_CHECKING
 
-from tutti.errors import MissingExtra
+from tutti.errors import MissingExtra, install_hint
 from tutti.text.aligned_text import AlignedText
 from tutti.text.chunk import PhonemeWord, Pronunciation
 from tutti.text.g2p.kana import symbols, to_hiragana
@@ -111,5 +111,5 @@ def _load_tagger() -> "Tagger":
         import unidic_lite  # type: ignore[import-untyped]  # noqa: F401 (the dictionary)
         from fugashi import Tagger
     except ImportError:
-        raise MissingExtra('Japanese needs more packages: pip install "tutti-tts[ja]"', param="language") from None
+        raise MissingExtra(f"Japanese needs more packages: {install_hint('ja')}", param="language") from None
     return Tagger()
