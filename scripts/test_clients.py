@@ -75,6 +75,7 @@ class NotInstalled(Exception):
 
 CLIENTS = (
     Client("openai-python", ("openai>=3,<4",), streams=True),
+    Client("elevenlabs", ("elevenlabs>=2.50,<3",), streams=True),
     Client("livekit", ("livekit-plugins-openai>=1.8,<2",), streams=True),
     Client("pipecat", ("pipecat-ai[openai]>=1.14,<2",), streams=True, typo=("kokoro", "kokoros")),
     Client("litellm", ("litellm>=1.100,<2",)),

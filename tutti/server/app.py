@@ -17,6 +17,7 @@ from tutti.server.middleware.auth import ApiKeys
 from tutti.server.middleware.ingress import Ingress
 from tutti.server.openapi import openapi_document
 from tutti.server.routes.dev import dev_routes
+from tutti.server.routes.elevenlabs import elevenlabs_routes
 from tutti.server.routes.jobs import jobs_routes, make_jobs
 from tutti.server.routes.live import live_routes
 from tutti.server.routes.openai import discovery_routes, speech_routes
@@ -74,6 +75,7 @@ def create_app(
         discovery_routes(service),
         tts_routes(service),
         dev_routes(service),
+        elevenlabs_routes(service),
         probe_routes(service, registry),
         stats_routes(service),
         live_routes(service),

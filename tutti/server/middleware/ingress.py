@@ -46,7 +46,7 @@ class Ingress:
         lifecycle = self._service.lifecycle
         lifecycle.enter()
         try:
-            caller = self._identify(scope, headers.get("authorization", ""))
+            caller = self._identify(scope, authorization(headers))
             lifecycle.check()
             self._service.limits.requests.take(caller)
             if scope["path"] == STREAMED_PATH:
@@ -95,6 +95,12 @@ class Ingress:
         if int(length) > max_body:
             raise too_large
         return await read_body(limit_body(receive, max_body, too_large))
+
+
+def authorization(headers: Headers) -> str:
+    """Return the header with the key, also if it is sent as ElevenLabs' SDKs do."""
+    key = headers.get("xi-api-key")
+    return headers.get("authorization") or (f"Bearer {key}" if key else "")
 
 
 def check_origin(headers: Headers, allowed: Sequence[str]) -> None:
