@@ -35,14 +35,17 @@ test-clients: .venv/.dev  ## run the code of docs/integrations with the real cli
 
 page: $(PAGE)  ## build the web page from web/ into the package (needs npm)
 
+dist: .venv/.dev page  ## build wheel and sdist, with the page inside, into dist/ (needs npm)
+	rm -rf dist && .venv/bin/python -m build --no-isolation --outdir dist .
+
 pictures: .venv/.dev page  ## take the screenshots of the page, with the real model (needs Chromium)
 	.venv/bin/python -m scripts.pictures $(ARGS)
 
 fmt: .venv/.dev  ## format the code
 	.venv/bin/ruff check --fix . ; .venv/bin/ruff format .
 
-clean:  ## delete the virtual environment, caches and the built page
-	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis web/node_modules $(dir $(PAGE))
+clean:  ## delete the virtual environment, caches, dist and the built page
+	rm -rf .venv dist .pytest_cache .mypy_cache .ruff_cache .hypothesis web/node_modules $(dir $(PAGE))
 
 .venv/bin/pip:
 	$(PYTHON) -m venv .venv
@@ -68,4 +71,4 @@ page-if-possible:
 # Taken literally: "$5" is money here, not a variable.
 override export TEXT := $(value TEXT)
 export OUT
-.PHONY: help serve speak install check test lint test-clients page page-if-possible pictures fmt clean
+.PHONY: help serve speak install check test lint test-clients page page-if-possible dist pictures fmt clean

@@ -21,9 +21,7 @@ from tutti.text.language import find_language
 from tutti.voices import GRADES, NAMES, gender
 
 DEFAULT_FORMAT = "mp3_44100_128"
-OUTPUT_FORMAT = re.compile(
-    r"([a-z0-9]{2,5})_(\d{4,5})(?:_\d{1,3})?\Z", re.ASCII
-)  # codec, hertz, kbit/s
+OUTPUT_FORMAT = re.compile(r"([a-z0-9]{2,5})_(\d{4,5})(?:_\d{1,3})?\Z", re.ASCII)  # codec, hertz, kbit/s
 CODECS = {"ulaw": "mulaw"}  # under another name here
 FIELD_NAMES = {
     "input": "text",
