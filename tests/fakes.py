@@ -15,7 +15,7 @@ import numpy as np
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from tutti.batching.job import StageName
-from tutti.engine.build import CHECKPOINT, assemble, make_frontend
+from tutti.engine.build import CHECKPOINT, assemble, chunk_sizes, make_frontend
 from tutti.engine.engine import Engine
 from tutti.engine.monitor import Monitor
 from tutti.errors import ModelFailed, NothingToSpeak
@@ -209,21 +209,23 @@ def tone_engine(
     worker: Callable[..., Worker] = ThreadWorker,
     n_workers: int = 1,
     capped: bool = False,
+    others: Mapping[str, Callable[[], Model]] = {},
     **chosen: Any,
 ) -> Engine:
-    """An engine as `open_engine` would put it together, to be entered by the caller."""
-    make = partial(_one, model)
-    choices = {CHECKPOINT: Choice("onnx", "cpu", "fp32")}
+    """An engine as `open_engine` would put it together, to be entered by the caller; `others`: more checkpoints."""
+    models = {CHECKPOINT: model, **others}
+    make = partial(_make_models, models)
+    choices = dict.fromkeys(models, Choice("onnx", "cpu", "fp32"))
     settings = Settings(**{"threads": 2, **chosen})
     if settings.g2p_url:
         reader = make_frontend(settings, for_server=True)
     else:
-        reader = G2PThread(pronounce or Spelling().pronounce)
+        reader = G2PThread(pronounce or Spelling().pronounce, sizes=chunk_sizes(settings))
     return assemble([worker(make) for _ in range(n_workers)], choices, voices, reader, settings, capped=capped)
 
 
-def _one(model: Callable[[], Model]) -> dict[str, Model]:
-    return {CHECKPOINT: model()}
+def _make_models(models: Mapping[str, Callable[[], Model]]) -> dict[str, Model]:
+    return {name: model() for name, model in models.items()}
 
 
 class FakeEngine:

@@ -1,11 +1,13 @@
 """Settings: one value from several sources, typos and bad values refused."""
 
+import re
 from pathlib import Path
 
 import pytest
 
 from tutti.errors import InvalidInput
-from tutti.settings import ALIASES, Settings, load
+from tutti.settings import ALIASES, AMBIGUOUS, PRESETS, Settings, load, notes
+from tutti.text.chunker import ChunkSizes
 
 NOWHERE = Path("/nonexistent/.env")
 
@@ -67,3 +69,105 @@ def test_settings_are_frozen_and_refuse_unknown_fields() -> None:
         Settings().voice = "am_adam"  # type: ignore[misc]
     with pytest.raises(ValueError, match="Extra inputs"):
         Settings(motor=1)  # type: ignore[call-arg]
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_a_preset_sets_each_of_its_values_and_a_value_of_ones_own_wins(preset: str) -> None:
+    chosen, sources = load({"preset": preset}, {}, NOWHERE)
+    changed = {name: value for name, value in chosen if value != getattr(Settings(), name)}
+    assert changed == {"preset": preset, **PRESETS[preset]}
+    for name, value in PRESETS[preset].items():
+        assert sources[name] == f"preset {preset}"
+        own = str(int(value) + 1) if not isinstance(value, bool) else str(not value)
+        assert str(getattr(load({}, {"TUTTI_PRESET": preset, f"TUTTI_{name.upper()}": own}, NOWHERE)[0], name)) in (
+            own,
+            f"{own}.0",
+        )
+
+
+def test_the_page_on_tuning_lists_every_value_of_every_preset() -> None:
+    page = Path(__file__).parent.parent / "docs/tuning.md"
+    rows = re.findall(r"^\| `(\w+)` \| `TUTTI_(\w+)=(\w+)` \|", page.read_text(encoding="utf-8"), re.MULTILINE)
+    listed = {(preset, name.lower(), value) for preset, name, value in rows if preset in PRESETS}
+    assert listed == {
+        (preset, name, str(value).lower()) for preset, values in PRESETS.items() for name, value in values.items()
+    }
+
+
+@pytest.mark.parametrize(
+    ("beside", "field"),
+    [
+        ({}, "max_request_items"),
+        ({"KOKORO_MAX_BATCH_SIZE": "8"}, "max_request_items"),
+        ({"ENABLE_KOKORO_BATCHING": "true", "BATCH_TIMEOUT_MS": "500"}, "max_request_items"),
+        ({"ENABLE_BATCHING": "true"}, "max_batch_size"),
+        ({"BATCH_TIMEOUT_MS": "500"}, "max_batch_size"),
+        ({"MAX_BATCH_TEXT_LENGTH": "2000"}, "max_batch_size"),
+    ],
+)
+def test_max_batch_size_means_what_its_neighbours_say(beside: dict[str, str], field: str) -> None:
+    chosen, sources = load({}, {AMBIGUOUS: "7", **beside}, NOWHERE)
+    read_as = {name for name in ("max_batch_size", "max_request_items") if sources[name].endswith(f"({AMBIGUOUS})")}
+    assert read_as == {field}
+    assert getattr(chosen, field) == 7
+    assert [note for note in notes(chosen, sources) if f"read as TUTTI_{field.upper()};" in note]
+
+
+@pytest.mark.parametrize(
+    ("variables", "named", "cause"),
+    [
+        ({"KOKORO_MAX_WAIT_MS": "100"}, "KOKORO_MAX_WAIT_MS", "the policy is deadline"),
+        ({"BATCH_TIMEOUT_MS": "100"}, "BATCH_TIMEOUT_MS", "window and bypass"),
+        ({"KOKORO_MIN_WAIT_MS": "1", "TUTTI_POLICY": "fifo"}, "KOKORO_MIN_WAIT_MS", "the policy is fifo"),
+        ({"TUTTI_EARLY_FIRE": "0.5"}, "TUTTI_EARLY_FIRE", "window and bypass"),
+        ({"STREAMING_BYPASS_CHUNKS": "3"}, "STREAMING_BYPASS_CHUNKS", "policy bypass"),
+        ({"STREAMING_BYPASS_CHUNKS": "3", "TUTTI_POLICY": "window"}, "STREAMING_BYPASS_CHUNKS", "policy is window"),
+        ({"KOKORO_MAX_BATCH_SIZE": "8", "ENABLE_KOKORO_BATCHING": "false"}, "KOKORO_MAX_BATCH_SIZE", "batching is off"),
+        ({"G2P_TIMEOUT": "30"}, "G2P_TIMEOUT", "URL"),
+        ({"TUTTI_MODELS": "kokoro", "TUTTI_EXTRA_PRECISIONS": "int8"}, "TUTTI_EXTRA_PRECISIONS", "TUTTI_MODELS"),
+    ],
+)
+def test_a_value_without_effect_is_noted_by_the_name_it_was_given(
+    variables: dict[str, str], named: str, cause: str
+) -> None:
+    (note,) = notes(*load({}, variables, NOWHERE))
+    assert note.startswith(f"{named} has no effect")
+    assert cause in note
+
+
+@pytest.mark.parametrize("policy", ["window", "bypass"])
+def test_values_that_have_an_effect_are_not_noted(policy: str) -> None:
+    waits = {"KOKORO_MAX_WAIT_MS": "100", "KOKORO_MIN_WAIT_MS": "1", "TUTTI_EARLY_FIRE": "0.5"}
+    bypass = {"STREAMING_BYPASS_CHUNKS": "3"} if policy == "bypass" else {}
+    others = {"KOKORO_MAX_BATCH_SIZE": "8", "MAX_QUEUE_SIZE": "5", "TUTTI_PRESET": "latency"}
+    assert notes(*load({"policy": policy}, {**waits, **bypass, **others}, NOWHERE)) == []
+    assert notes(*load({"max_wait_ms": "9"}, {}, NOWHERE))[0].startswith("--max-wait-ms has no effect")
+
+
+EXAMPLE = Path(__file__).parent.parent / ".env.example"
+
+
+def test_the_example_file_has_every_batching_setting_with_its_default_and_its_older_names(tmp_path: Path) -> None:
+    text = EXAMPLE.read_text(encoding="utf-8")
+    lines = re.findall(r"^#(TUTTI_\w+)=(.*)$", text, re.MULTILINE)
+    named = [name.removeprefix("TUTTI_").lower() for name, _ in lines]
+    fields = list(Settings.model_fields)
+    batching = fields[fields.index("preset") : fields.index("host")]
+    assert len(named) == len(set(named))
+    assert {*batching, *ALIASES} <= set(named)
+    # Uncommented as a whole, it changes nothing.
+    dotenv = tmp_path / ".env"
+    dotenv.write_text("\n".join(f"{name}={value}" for name, value in lines))
+    chosen, sources = load({}, {}, dotenv)
+    assert chosen == load({}, {}, NOWHERE)[0]
+    unset = {"preset", *(name for name, (_, value) in zip(named, lines, strict=True) if not value)}
+    assert {name for name in named if sources[name] == "default"} == unset - {"preset"}
+    # The older names stand above the name that they are read as.
+    for field, older in ALIASES.items():
+        comment = text.partition(f"\n#TUTTI_{field.upper()}=")[0].rpartition("\n\n")[2]
+        assert all(re.search(rf"\b{name}\b", comment) for name in older), field
+
+
+def test_the_default_sizes_of_chunks_are_those_of_the_chunker() -> None:
+    default = Settings()
+    assert ChunkSizes(default.min_chunk_tokens, default.max_chunk_tokens) == ChunkSizes()

@@ -19,6 +19,7 @@ TuttiError
 ├── NotReady                503  the model is not warm yet
 ├── Draining                503  the server is shutting down and accepts no new requests
 ├── WorkerLost              503  the model process died or hung
+│   └── RowsLost            503  it was replaced, and the rows it held are gone
 └── ModelFailed             500  the model failed on this row
     └── DeviceFull          503  the batch does not fit in the device's memory
 """
@@ -118,6 +119,10 @@ class Draining(TuttiError):
 
 class WorkerLost(TuttiError):
     status, code = 503, "worker_lost"
+
+
+class RowsLost(WorkerLost):
+    pass
 
 
 class ModelFailed(TuttiError):

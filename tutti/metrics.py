@@ -13,6 +13,7 @@ SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.
 
 CLASSES = ("first", "next", "bulk")
 OUTCOMES = ("spoken", "failed", "cancelled")
+BATCH_OUTCOMES = ("done", "failed", "lost")
 RETRY_REASONS = ("bisected", "device_full", "worker_lost")
 
 
@@ -39,6 +40,7 @@ class Metrics:
         self.padding = histogram("tutti_batch_padding_ratio", "Share of a batch that is padding.", stage, RATIOS)
         self.batch_seconds = histogram("tutti_batch_seconds", "Device time of a batch.", stage, SECONDS)
         self.fires = counter("tutti_batch_fire", "Batches, by the reason they were closed.", ("stage", "reason"))
+        self.batches = counter("tutti_batches", "Batches that ended, by outcome.", ("stage", "outcome"))
         self.queue_wait = histogram(
             "tutti_queue_wait_seconds", "Time of a job from arrival to the start of its batch.", kind, SECONDS
         )
@@ -64,5 +66,8 @@ class Metrics:
             self.rejected.labels(name)
         for name in OUTCOMES:
             self.rows.labels(name)
+        for name in BATCH_OUTCOMES:
+            for stage_name in ("acoustic", "vocoder"):
+                self.batches.labels(stage_name, name)
         for name in RETRY_REASONS:
             self.retried.labels(name)

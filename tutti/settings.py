@@ -1,6 +1,5 @@
 """All settings: one frozen object, loaded once at start, each value with its source."""
 
-import logging
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,7 +11,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, V
 
 from tutti.errors import InvalidInput, did_you_mean
 
-log = logging.getLogger(__name__)
+AMBIGUOUS = "MAX_BATCH_SIZE"  # rows in a pass, or items in a request: two servers gave it two meanings
 
 
 def _split_list(value: object) -> object:
@@ -48,6 +47,13 @@ class Settings(BaseModel):
     g2p_url: str | None = Field(None, description="URL of a G2P service; none = built in")
     g2p_timeout_s: float = Field(5.0, gt=0, le=600, description="timeout of a request to the G2P service")
 
+    max_chunk_tokens: int = Field(
+        250, ge=10, le=510, description="most phonemes in a chunk; only a clause that cannot be cut has more"
+    )
+    min_chunk_tokens: int = Field(
+        100, ge=1, le=510, description="a chunk that has so many phonemes takes no further sentence"
+    )
+
     # Batching.
     preset: Literal["none", "throughput", "latency", "off"] = Field(
         "none", description="a set of batching values; a value set by itself wins"
@@ -70,13 +76,21 @@ class Settings(BaseModel):
     )
     max_queue: int = Field(1000, ge=1, description="maximum waiting rows; further requests get 429")
     stream_bypass_chunks: int = Field(
-        2, ge=0, le=100, description="chunks at the start of a stream that count as urgent"
+        2, ge=0, le=100, description="bypass: chunks at the start of a stream that run at once and alone"
     )
     first_audio_ms: float | None = Field(
         None, gt=0, description="target for the first audio of a stream; none = set by the device"
     )
-    workers: int | None = Field(None, ge=1, le=64, description="model processes; none = one for each device")
-    extra_precisions: Names = Field((), description="further checkpoints to serve, such as int8 as kokoro-int8")
+    workers: int | None = Field(
+        None, ge=1, le=64, description="model processes; none = one for each CUDA device, or one on a processor"
+    )
+    worker_memory_mb: float | None = Field(
+        None, gt=0, description="a model process that holds more memory is replaced between batches; none = no limit"
+    )
+    models: Names = Field(
+        (), description="checkpoints to serve, the first by default: kokoro=fp32, kokoro-int8, mine=/path/model.pth"
+    )
+    extra_precisions: Names = Field((), description="without models: further precisions, such as int8 as kokoro-int8")
 
     # The server.
     host: str = Field("127.0.0.1", description="address to listen on; 0.0.0.0 = all")
@@ -108,7 +122,7 @@ class Settings(BaseModel):
 
 # Values that belong together. A value that is set by itself wins over its preset.
 PRESETS: dict[str, dict[str, Any]] = {
-    "throughput": {"first_audio_ms": 5_000, "max_queue": 10_000, "stream_bypass_chunks": 1},
+    "throughput": {"first_audio_ms": 5_000, "max_queue": 10_000},
     "latency": {"first_audio_ms": 100, "max_queue": 200},
     "off": {"batching": False},
 }
@@ -125,6 +139,8 @@ ALIASES = {
     "workers": ("CONCURRENT_REQUESTS",),
     "g2p_url": ("G2P_SERVICE_URL",),
     "g2p_timeout_s": ("G2P_TIMEOUT",),
+    "max_chunk_tokens": ("MAX_TOKENS_PER_CHUNK",),
+    "min_chunk_tokens": ("MIN_TOKENS_PER_CHUNK",),
     "host": ("HOST",),
     "port": ("PORT",),
 }
@@ -162,14 +178,40 @@ def load(
         ) from exc
 
 
+def notes(settings: Settings, sources: Mapping[str, str]) -> list[str]:
+    """What the operator should know: values that have no effect, and a name that has two meanings."""
+    found = []
+    for field, source in sources.items():
+        name = source.rpartition("(")[2].rstrip(")") if "(" in source else source
+        if name == AMBIGUOUS:
+            found.append(f"{name} is read as TUTTI_{field.upper()}; set that instead to be unambiguous")
+        if source != "default" and not source.startswith("preset ") and (why := _why_inert(field, settings)):
+            found.append(f"{name} has no effect: {why}")
+    return found
+
+
+def _why_inert(field: str, settings: Settings) -> str | None:
+    """Why a value does nothing beside the others; none if it does something."""
+    if field in ("max_wait_ms", "min_wait_ms", "early_fire") and settings.policy not in ("window", "bypass"):
+        return f"only the policies window and bypass wait for more rows, and the policy is {settings.policy}"
+    if field == "stream_bypass_chunks" and settings.policy != "bypass":
+        return f"only the policy bypass runs first chunks alone, and the policy is {settings.policy}"
+    if field in ("max_batch_size", "max_batch_text", "max_batch_frames") and not settings.batching:
+        return "batching is off, so every pass has one row"
+    if field == "extra_precisions" and settings.models:
+        return "TUTTI_MODELS names every checkpoint"
+    if field == "g2p_timeout_s" and settings.g2p_url is None:
+        return "there is no G2P service, its URL is not set"
+    return None
+
+
 def _aliases(field: str, variables: Mapping[str, str]) -> tuple[str, ...]:
     """Accepted older names of a field. MAX_BATCH_SIZE is ambiguous: beside ENABLE_BATCHING and such it means rows."""
     rows = any(
         name in variables for name in ("ENABLE_BATCHING", "BATCH_TIMEOUT_MS", "MAX_BATCH_TEXT_LENGTH")
     ) and not any(name.startswith("KOKORO_") or name == "ENABLE_KOKORO_BATCHING" for name in variables)
-    if field == ("max_batch_size" if rows else "max_request_items") and "MAX_BATCH_SIZE" in variables:
-        log.warning("MAX_BATCH_SIZE is read as TUTTI_%s; set that instead to be unambiguous", field.upper())
-        return (*ALIASES.get(field, ()), "MAX_BATCH_SIZE")
+    if field == ("max_batch_size" if rows else "max_request_items"):
+        return (*ALIASES.get(field, ()), AMBIGUOUS)
     return ALIASES.get(field, ())
 
 

@@ -51,7 +51,17 @@ def test_it_changes_with_the_content_of_the_lexicon_and_not_with_its_place(tmp_p
 
 
 def test_auto_is_resolved_so_that_naming_the_same_model_does_not_start_over() -> None:
-    resolved = audio_settings(Settings(device="cpu"))["model"]
-    assert isinstance(resolved, dict)
+    models = audio_settings(Settings(device="cpu"))["models"]
+    assert isinstance(models, dict)
+    resolved = {name: value for name, value in models["kokoro"].items() if name in Settings.model_fields}
     assert "auto" not in resolved.values()
-    assert audio_settings(Settings(**resolved))["model"] == resolved
+    assert audio_settings(Settings(**resolved))["models"] == models
+
+
+def test_it_changes_with_a_model_file_of_ones_own(tmp_path: Path) -> None:
+    path = tmp_path / "mine.onnx"
+    path.write_bytes(b"one")
+    before = of(models=f"mine={path}")
+    assert before == of(models=f"mine={path}") != of()
+    path.write_bytes(b"another")
+    assert of(models=f"mine={path}") != before

@@ -2,16 +2,34 @@
 
 import asyncio
 import logging
+import re
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import pytest
 from prometheus_client import generate_latest
 
-from tests.fakes import silent_voices, tone_engine
+from tests.fakes import DyingModel, Gate, RecordingModel, has_token, silent_voices, tone_engine
+from tutti.batching.job import STAGES
 from tutti.engine.engine import Engine
-from tutti.speech import SpeechParams
+from tutti.errors import ModelFailed
+from tutti.speech import Frames, Samples, SpeechParams
+from tutti.text.vocab import encode
+from tutti.worker.process import ProcessWorker
 
 TEXT = "The old bridge stands still under the water tonight. " * 3
+
+
+class PoisonedModel(RecordingModel):
+    """Fails in the vocoder on every batch that has the bad token."""
+
+    bad = -1
+
+    def vocoder(self, rows: Sequence[Frames]) -> list[Samples]:
+        if has_token(rows, self.bad):
+            raise ModelFailed("poison")
+        return super().vocoder(rows)
 
 
 def counted(engine: Engine, name: str, **labels: str) -> float:
@@ -48,18 +66,106 @@ def test_labels_are_fixed_sets_without_text_voices_or_callers(tmp_path: Path) ->
     assert "af_heart" not in page
 
 
-def test_the_log_names_worker_rows_and_class_and_never_the_text(
+def test_the_log_names_worker_checkpoint_rows_and_class_and_never_the_text(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.INFO, logger="tutti"):
         engine_after(tmp_path, n_texts=1)
     for line in (
-        "batch started worker=0 stage=acoustic rows=1",
-        "batch completed worker=0",
-        "chunk spoken stream=0 class=first",
+        r"batch started worker=0 stage=acoustic rows=1 reason=free checkpoint=kokoro",
+        r"batch completed worker=0 stage=vocoder ok=1/1 checkpoint=kokoro",
+        r"chunk spoken id=- stream=0 chunk=0 class=first mode=bypassed rows=1 took=[\d.]+ms queue=[\d.]+ms",
     ):
-        assert line in caplog.text
+        assert re.search(line, caplog.text), line
     assert "bridge" not in caplog.text
+
+
+@pytest.mark.parametrize(("batching", "state", "max_rows"), [(True, "on", 6), (False, "off", 1)])
+def test_the_start_says_in_one_line_what_was_chosen(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, batching: bool, state: str, max_rows: int
+) -> None:
+    with caplog.at_level(logging.INFO, logger="tutti"):
+        tone_engine(
+            silent_voices(tmp_path), n_workers=2, batching=batching, max_batch_size=6,
+            policy="window", stream_bypass_chunks=4, first_audio_ms=250,
+        )  # fmt: skip
+    (line,) = [record.getMessage() for record in caplog.records if record.getMessage().startswith("engine ")]
+    assert line == (
+        f"engine batching={state} policy=window max_rows={max_rows} bypass_chunks=4 first_audio=250ms workers=2 "
+        "models=kokoro(onnx device=cpu precision=fp32)"
+    )
+
+
+def test_a_batch_with_a_bad_row_is_counted_as_failed_and_named_with_its_worker(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    bad, gate = encode("x")[1], Gate(n_permits=0)
+    poisoned = PoisonedModel("acoustic", gate=gate)
+    poisoned.bad = int(bad)
+
+    async def run() -> Engine:
+        async with tone_engine(silent_voices(tmp_path), lambda: poisoned, max_batch_size=8) as engine:
+            texts = [engine.speak(text, SpeechParams("af_heart")) for text in ("deep", "water", "x", "still", "old")]
+            spoken = asyncio.gather(*texts, return_exceptions=True)
+            while sum(engine.batchers[0].scheduler.waiting().values()) < 4:
+                await asyncio.sleep(0)
+            gate.open()
+            results = await spoken
+            assert [isinstance(result, ModelFailed) for result in results] == [False, False, True, False, False]
+        return engine
+
+    with caplog.at_level(logging.INFO, logger="tutti"):
+        engine = asyncio.run(run())
+    failed = re.findall(r"batch failed, (.*) worker=0 stage=\w+ ok=0/(\d+) checkpoint=kokoro: poison", caplog.text)
+    assert failed[-1] == ("its row fails", "1")
+    assert {then for then, _ in failed[:-1]} == {"its halves run apart"}
+    assert sum(counted(engine, "tutti_batches_total", stage=stage, outcome="failed") for stage in STAGES) == len(failed)
+    assert len(failed) > 1
+    retried = sum(int(rows) for then, rows in failed if then == "its halves run apart")
+    assert counted(engine, "tutti_retried_total", why="bisected") == retried
+    assert counted(engine, "tutti_rows_total", outcome="failed") == 1
+    stats = engine.stats()["performance"]
+    assert stats["batches_by_outcome"]["failed"] == len(failed)
+    done = sum(counted(engine, "tutti_batches_total", stage=stage, outcome="done") for stage in STAGES)
+    assert stats["batches_by_outcome"]["done"] == done
+    assert sum(stats["batches_by_outcome"].values()) == sum(stats["batches_by_stage"].values())
+
+
+@pytest.mark.process
+def test_a_batch_whose_worker_died_is_counted_as_lost(tmp_path: Path) -> None:
+    (tmp_path / "voices").mkdir()
+    (tmp_path / "deaths").mkdir()
+    dying = partial(DyingModel, tmp_path / "deaths", 1)
+
+    async def run() -> Engine:
+        async with tone_engine(silent_voices(tmp_path / "voices"), dying, worker=ProcessWorker) as engine:
+            assert len((await engine.speak("deep water", SpeechParams("af_heart"))).samples)
+        return engine
+
+    engine = asyncio.run(run())
+    assert sum(counted(engine, "tutti_batches_total", stage=stage, outcome="lost") for stage in STAGES) == 1
+    assert counted(engine, "tutti_retried_total", why="worker_lost") == 1
+    assert counted(engine, "tutti_rows_total", outcome="spoken") == 1
+
+
+def test_under_a_window_early_and_timeout_fires_are_counted_apart(tmp_path: Path) -> None:
+    model = RecordingModel("acoustic", gate=Gate())
+
+    async def run() -> Engine:
+        # A batch of four is full at three rows; two rows wait for the end of the window.
+        window = {"policy": "window", "max_batch_size": 4, "early_fire": 0.75, "max_wait_ms": 30, "min_wait_ms": 5000}
+        async with tone_engine(silent_voices(tmp_path), lambda: model, **window) as engine:
+            for n_texts in (3, 2):
+                texts = [engine.speak(word, SpeechParams("af_heart")) for word in ("deep", "water", "still")[:n_texts]]
+                await asyncio.gather(*texts)
+        return engine
+
+    engine = asyncio.run(run())
+    stats = engine.stats()["performance"]
+    for field, reason in (("early_fires", "early"), ("timeout_fires", "window")):
+        fired = [counted(engine, "tutti_batch_fire_total", stage=stage, reason=reason) for stage in STAGES]
+        assert stats[field] == sum(fired)
+        assert fired[0] == 1  # of the acoustic stage
 
 
 def test_a_reset_restarts_the_statistics_but_not_the_metrics(tmp_path: Path) -> None:

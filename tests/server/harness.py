@@ -3,7 +3,8 @@
 import asyncio
 import tempfile
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -117,6 +118,12 @@ def _run_server(engine: Any, settings: Settings) -> Iterator[RunningServer]:
             uvicorn.should_exit = True
             thread.join(60)
             assert not thread.is_alive()
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    """Wait for something that another thread or process does."""
+    while not condition():
+        time.sleep(0.005)
 
 
 def assert_error(response: httpx2.Response, status: int, code: str, param: str | None = None) -> dict[str, Any]:

@@ -32,6 +32,7 @@ class Fault(IntEnum):
     ROW_MISSING = 147  # one row too few is returned
     VOCODER_FAILS = 148
     LOGS = 149
+    GROWS = 150
 
 
 class FaultyModel(ToneModel):
@@ -40,6 +41,7 @@ class FaultyModel(ToneModel):
     def __init__(self, folder: Path) -> None:
         super().__init__()
         self._folder = folder
+        self._kept: list[bytes] = []
 
     def warm_up(self, progress: Callable[[int, int], None]) -> None:
         for done in range(3):
@@ -79,6 +81,8 @@ class FaultyModel(ToneModel):
                 raise InvalidInput("no such speed", param="speed")
             case Fault.LOGS:
                 logging.getLogger("tutti.faulty").warning("logged in row %s", fault)
+            case Fault.GROWS:
+                self._kept.append(bytes(np.ones(400_000_000, np.uint8)))
 
 
 @dataclass(frozen=True, slots=True)

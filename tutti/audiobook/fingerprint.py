@@ -2,16 +2,18 @@
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from hashlib import sha256
 
 from tutti import __version__
 from tutti.audiobook.book import Chapter
 from tutti.audiobook.passages import Passage
+from tutti.engine.checkpoints import choose_checkpoints
 from tutti.errors import InvalidInput
-from tutti.model.choice import choose
+from tutti.model.choice import Choice
 from tutti.settings import Settings
 from tutti.speech import SpeechParams
+from tutti.text.user_lexicon import file_stamp
 
 
 def audio_settings(settings: Settings) -> Mapping[str, object]:
@@ -20,8 +22,14 @@ def audio_settings(settings: Settings) -> Mapping[str, object]:
         lexicon = sha256(settings.lexicon.read_bytes()).hexdigest() if settings.lexicon else None
     except OSError as exc:
         raise InvalidInput(f"cannot read {settings.lexicon}: {exc.strerror}", param="lexicon") from exc
-    model = choose(settings.backend, settings.device, settings.precision, settings.compile)
-    return {"model": asdict(model), "g2p": settings.g2p_url, "lexicon": lexicon}
+    models = {name: _model(choice) for name, choice in choose_checkpoints(settings).items()}
+    return {"models": models, "g2p": settings.g2p_url, "lexicon": lexicon}
+
+
+def _model(choice: Choice) -> dict[str, object]:
+    """A checkpoint with the time and size of a file of the operator's own."""
+    stamp = {"path": [str(choice.path), *file_stamp(choice.path)]} if choice.path else {}
+    return {**asdict(replace(choice, path=None)), **stamp}
 
 
 def fingerprint(

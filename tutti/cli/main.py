@@ -18,7 +18,7 @@ from tutti.cli.terminal import print_table
 from tutti.cli.verify import verify
 from tutti.client.commands import Command, CommandGroup, register
 from tutti.errors import TuttiError
-from tutti.settings import Settings
+from tutti.settings import Settings, notes
 from tutti.settings import load as load_settings
 
 app = typer.Typer(
@@ -99,15 +99,16 @@ def pull(
     precision: options.Precision = None,
 ) -> None:
     """Download the model, the voices and the lexicons."""
-    from tutti.model.choice import choose, file_precision
+    from tutti.engine.checkpoints import choose_checkpoints, files_of
+    from tutti.model.choice import file_precision
     from tutti.weights import Store, required_files, show_progress, sources
 
     settings, _ = load_settings({"home": home, "offline": offline, "precision": precision})
     store = Store(settings.home)
-    resolved = settings.precision
-    if resolved == "auto":
-        resolved = choose(settings.backend, settings.device).precision
-    files = required_files(file_precision(resolved))
+    if settings.precision == "auto" or settings.models:
+        files = files_of(choose_checkpoints(settings).values())
+    else:  # for whatever machine will use them
+        files = required_files(file_precision(settings.precision))
     with show_progress() as progress:
         if verify:
             store.verify(files, progress)
@@ -128,6 +129,8 @@ def config(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] 
         return
     shown = [{**row, "value": _as_written(row["value"])} for row in rows]
     print_table(("setting", "value", "from", "meaning"), ([str(value) for value in row.values()] for row in shown))
+    for note in notes(settings, sources):
+        print(note)
 
 
 def _as_written(value: object) -> str:

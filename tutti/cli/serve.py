@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin
 
 import typer
 
-from tutti.settings import Settings
+from tutti.settings import Settings, notes
 from tutti.settings import load as load_settings
 
 if TYPE_CHECKING:
@@ -57,5 +57,5 @@ def serve(**flags: str | bool | None) -> None:
     """
     from tutti.server.run import serve
 
-    settings, _ = load_settings(flags)
-    serve(settings)
+    settings, sources = load_settings(flags)
+    serve(settings, notes(settings, sources))

@@ -15,7 +15,7 @@ from tutti.batching.scheduler import Scheduler
 from tutti.engine.row import MIN_SPLIT_S, Row, RowAudio
 from tutti.engine.stats import BatchStats
 from tutti.engine.warmup import WarmUp
-from tutti.errors import DeviceFull, ModelFailed, QueueFull, TuttiError, WorkerLost
+from tutti.errors import DeviceFull, ModelFailed, QueueFull, RowsLost, TuttiError, WorkerLost
 from tutti.speech import Samples, Timing
 from tutti.worker.base import Worker
 from tutti.worker.messages import BothStages
@@ -258,10 +258,10 @@ class Batcher:
         if batch.jobs[0] not in self._rows:
             return  # the batcher was reset meanwhile
         if isinstance(value, WorkerLost):
-            self._stats.failed(self.name, "lost")
+            self._stats.failed(self.name, batch, "lost")
             self._lost(batch, value)
         elif isinstance(value, TuttiError):
-            self._stats.failed(self.name, "failed")
+            self._stats.failed(self.name, batch, "failed")
             self._bisect(batch, value)
         elif isinstance(value, BothStages):
             self._both_stages_done(batch, value, started_s)
@@ -315,11 +315,7 @@ class Batcher:
         """Hand the samples to the caller, and queue the next span if there is one."""
         future = row.future
         if row.continuation_deadline_s is None:  # once for each chunk, with its first span
-            log.info(
-                "chunk spoken stream=%d class=%s rows=%d queue=%.1fms acoustic=%.1fms vocoder=%.1fms",
-                row.stream, row.priority, timing.batch_rows,
-                1000 * timing.queue_s, 1000 * timing.acoustic_s, 1000 * timing.vocoder_s,
-            )  # fmt: skip
+            row.log_spoken(timing, is_batching=self.scheduler.limits.max_rows > 1)
         if not row.span_done(samples, self._frame_s(row), self._clock()):
             future.set_result(RowAudio(samples, row.durations, timing))
             self._stats.ended("spoken")
@@ -335,11 +331,15 @@ class Batcher:
     def _bisect(self, batch: Batch, error: TuttiError) -> None:
         """Run the halves of a failed batch again, until the failing row is alone."""
         now = self._clock()
+        then = "its row fails" if batch.n_rows == 1 else "its halves run apart"
+        log.warning(
+            "batch failed, %s worker=%s stage=%s ok=0/%d checkpoint=%s: %s",
+            then, self.name, batch.key.stage, batch.n_rows, batch.key.checkpoint, error,
+        )  # fmt: skip
         if batch.n_rows == 1:
             self.scheduler.lost(batch, now)
             self._fail(self._rows.pop(batch.jobs[0]), error)
             return
-        log.warning("batch failed, running its halves stage=%s rows=%d: %s", batch.key.stage, batch.n_rows, error)
         self._stats.retried("device_full" if isinstance(error, DeviceFull) else "bisected", batch.n_rows)
         if isinstance(error, DeviceFull):
             self.scheduler.device_full(batch, now)
@@ -354,7 +354,7 @@ class Batcher:
         self.scheduler.lost(batch, self._clock())
         for job in batch.jobs:
             row = self._rows[job]
-            row.n_lost += 1
+            row.n_lost += not isinstance(error, RowsLost)
             if row.n_lost >= MAX_LOST:
                 self._fail(row, error)
         lost = list(batch.jobs)
@@ -368,7 +368,7 @@ class Batcher:
             if self.scheduler.cancel(job):
                 lost.append(job)
         rows = [row for row in map(self._rows.pop, lost) if not row.future.done()]
-        log.warning("worker lost, starting rows again rows=%d: %s", len(rows), error)
+        log.warning("worker lost, starting rows again worker=%s rows=%d: %s", self.name, len(rows), error)
         self._stats.retried("worker_lost", len(rows))
         for row in rows:
             self._add(row, self._acoustic_job(row))

@@ -1,11 +1,12 @@
 """Build an engine from settings: fetch the model files, start a worker for each device, set up its queue."""
 
+import logging
 import os
 import platform
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import replace
 from functools import lru_cache
 from math import inf, isfinite
 from pathlib import Path
@@ -18,20 +19,29 @@ from tutti.batching.layout import Layout, Regrouped, SideBySide
 from tutti.batching.policies import Bypass, Deadline, Fifo, Policy, Window
 from tutti.batching.scheduler import Limits, Scheduler
 from tutti.engine.batcher import Batcher
+from tutti.engine.checkpoints import CHECKPOINT as CHECKPOINT
+from tutti.engine.checkpoints import (
+    Checkpoints,
+    choose_checkpoints,
+    cuda_index_of_workers,
+    files_of,
+    make_own_caches,
+)
 from tutti.engine.engine import Engine
 from tutti.engine.stats import BatchStats
 from tutti.engine.stream import Pacing
 from tutti.engine.warmup import WarmUp
 from tutti.model.buckets import MAX_PADDED_FRAMES, PLANS
-from tutti.model.choice import Choice, choose, load
+from tutti.model.choice import Choice, n_cuda_devices
 from tutti.model.spans import EXACT_SPANS, LIGHT_SPANS, SpanRules
-from tutti.speech import Model, Utterance
+from tutti.speech import Utterance
 from tutti.text import vocab
+from tutti.text.chunker import ChunkSizes
 from tutti.text.frontend import G2PPool, G2PThread, TextFrontend
 from tutti.text.g2p import G2P
 from tutti.text.user_lexicon import LexiconFile
 from tutti.voices import Voices
-from tutti.weights import FP32_MODEL, MODELS, Store, required_files, show_progress, sources
+from tutti.weights import FP32_MODEL, Store, show_progress, sources
 from tutti.worker.base import Worker
 from tutti.worker.messages import Progress, no_progress
 from tutti.worker.process import ProcessWorker
@@ -40,7 +50,8 @@ from tutti.worker.thread import ThreadWorker
 if TYPE_CHECKING:
     from tutti.settings import Settings
 
-CHECKPOINT = "kokoro"
+log = logging.getLogger(__name__)
+
 TARGET_S = {"cuda": 0.2, "cpu": 1.5}  # to the first audio
 CAP = 0.4  # share of the target that a batch may take, and so that a new request waits for one; larger: fuller batches
 ROWS_PER_CORE = 2  # rows in a batch for each core; larger balances the cores better, but new requests wait longer
@@ -61,36 +72,32 @@ PRIORS: dict[tuple[str, str, str], Coefficients] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Checkpoints:
-    """Loads every checkpoint of one worker; a value, so that it can be sent to the worker's process."""
-
-    home: Path
-    choices: tuple[tuple[str, Choice], ...]  # by name
-    threads: int
-
-    def __call__(self) -> Mapping[str, Model]:
-        store = Store(self.home)
-        return {name: load(store.path(MODELS[choice.weights]), choice, self.threads) for name, choice in self.choices}
-
-
 def open_engine(settings: "Settings", *, for_server: bool = False, progress: Progress = no_progress) -> Engine:
     """Build an engine for this machine, and download its model files if they are missing; enter it to start it.
 
     `for_server`: the model runs in a supervised process of its own, and batches are short enough for new requests.
     """
-    choices = _choices(settings)
-    store = Store(settings.home)
+    choices = choose_checkpoints(settings)
     with show_progress() as bars:
-        for _, choice in choices:
-            store.ensure(required_files(choice.weights), sources=sources(offline=settings.offline), progress=bars)
-    checkpoints = Checkpoints(settings.home, choices, settings.threads)
-    worker_class = ProcessWorker if for_server else ThreadWorker
-    workers = [worker_class(checkpoints, progress=progress) for _ in range(settings.workers or 1)]
+        files = files_of(choices.values())
+        Store(settings.home).ensure(files, sources=sources(offline=settings.offline), progress=bars)
+    make_own_caches(settings.home, choices.values())
+    n_devices = n_cuda_devices() if any(choice.device == "cuda" for choice in choices.values()) else 0
+    indices = cuda_index_of_workers(choices.values(), settings.workers, n_devices)
+    if n_devices == 0:  # the workers share the cores
+        settings = settings.model_copy(update={"threads": max(1, settings.threads // len(indices))})
+    make_models = [Checkpoints(settings.home, tuple(choices.items()), settings.threads, index) for index in indices]
+    max_bytes = None if settings.worker_memory_mb is None else 1e6 * settings.worker_memory_mb
+    workers: list[Worker] = [
+        ProcessWorker(make, progress=progress, max_bytes=max_bytes)
+        if for_server
+        else ThreadWorker(make, progress=progress)
+        for make in make_models
+    ]
     voices = Voices(settings.home / "voices")
     costs = settings.home / file_name(_device(choices, settings.threads), WEIGHTS) if for_server else None
     frontend = make_frontend(settings, for_server)
-    return assemble(workers, dict(choices), voices, frontend, settings, capped=for_server, cost_file=costs)
+    return assemble(workers, choices, voices, frontend, settings, capped=for_server, cost_file=costs)
 
 
 def assemble(
@@ -134,16 +141,16 @@ def assemble(
         span_rules={name: rules for name, choice in choices.items() if (rules := _span_rules(choice))},
     )
     lexicon = LexiconFile(settings.lexicon).words if settings.lexicon else None
+    log.info(
+        "engine batching=%s policy=%s max_rows=%d bypass_chunks=%d first_audio=%.0fms workers=%d models=%s",
+        "on" if settings.batching else "off", settings.policy, limits.max_rows, settings.stream_bypass_chunks,
+        1000 * target_s, len(workers),
+        ",".join(f"{name}({c.backend} device={c.device} precision={c.precision})" for name, c in choices.items()),
+    )  # fmt: skip
     return Engine(
         batchers, voices, frontend, stats,
         checkpoints=tuple(choices), pacing=pacing, lexicon=lexicon, policies=policies,
     )  # fmt: skip
-
-
-def _choices(settings: "Settings") -> tuple[tuple[str, Choice], ...]:
-    default = choose(settings.backend, settings.device, settings.precision, settings.compile)
-    extra = [choose("auto", settings.device, name, "off") for name in settings.extra_precisions]  # type: ignore[arg-type]
-    return ((CHECKPOINT, default), *((f"{CHECKPOINT}-{choice.precision}", choice) for choice in extra))
 
 
 def _span_rules(choice: Choice) -> SpanRules | None:
@@ -180,9 +187,9 @@ def _warm_up_rows(voices: Voices, name: str) -> tuple[Utterance, ...]:
     return tuple(Utterance(tokens, voice.style(len(tokens) - 2)) for tokens in rows)
 
 
-def _device(choices: Iterable[tuple[str, Choice]], threads: int) -> str:
+def _device(choices: Mapping[str, Choice], threads: int) -> str:
     """What the costs depend on besides the weights, as text."""
-    facts = [f"{name} {choice}" for name, choice in choices]
+    facts = [f"{name} {replace(choice, path=None)}" for name, choice in choices.items()]
     for path in (*Path("/proc/driver/nvidia/gpus").glob("*/information"), Path("/proc/cpuinfo")):
         with suppress(OSError):
             facts += re.findall(r"(?mi)^(?:model(?: name)?|cpu part)\s*:\s*(.+)$", path.read_text())
@@ -204,9 +211,14 @@ def _policies(settings: "Settings", limits: Limits, can_prefetch: bool) -> dict[
 
 def make_frontend(settings: "Settings", for_server: bool) -> TextFrontend:
     """Return the G2P of this process or its children, or that of a service."""
+    sizes = chunk_sizes(settings)
     if settings.g2p_url is None:
         pronounce = G2P(settings.home).pronounce
-        return G2PPool(pronounce) if for_server else G2PThread(pronounce)
+        return G2PPool(pronounce, sizes=sizes) if for_server else G2PThread(pronounce, sizes=sizes)
     from tutti.text.g2p.remote import MAX_CALLS, RemoteG2P
 
-    return G2PThread(RemoteG2P(settings.g2p_url, settings.g2p_timeout_s).pronounce, workers=MAX_CALLS)
+    return G2PThread(RemoteG2P(settings.g2p_url, settings.g2p_timeout_s).pronounce, workers=MAX_CALLS, sizes=sizes)
+
+
+def chunk_sizes(settings: "Settings") -> ChunkSizes:
+    return ChunkSizes(settings.min_chunk_tokens, settings.max_chunk_tokens)

@@ -96,13 +96,15 @@ class Engine:
         caller: str = "",
         delivery: Delivery = "live",
         pause_s: float | None = None,
+        id: str = "",
     ) -> AsyncGenerator[Speech]:
         """Yield speech chunk by chunk; the next chunks are made while the caller plays this one.
 
         `text` may be an iterator of pieces of any size (text that is still being written): each sentence is spoken as
         soon as no later piece can change it; a piece that is None, or `pause_s` without any piece, speaks the text so
         far. Offsets count from the start of the whole text. The device is shared fairly between callers: `caller` is
-        the name that this work is charged to. Closing the generator cancels all work for it.
+        the name that this work is charged to, `id` the name of this request in the log. Closing the generator cancels
+        all work for it.
         """
         if isinstance(text, str) and len(text) > MAX_TEXT:
             raise InvalidInput(f"the text has {len(text)} characters; the limit is {MAX_TEXT}", param="input")
@@ -112,6 +114,7 @@ class Engine:
             self.voices.get(resolve_aliases(name, params.voice_names))
         stream = Stream(
             next(self._numbers),
+            id,
             text,
             pause_s,
             apply_emotion(params),
@@ -148,7 +151,7 @@ class Engine:
 
     def stats(self) -> dict[str, Any]:
         """Statistics of the batching, with the field names of the HTTP API."""
-        limits = self.batchers[0].scheduler.limits
+        settings = self.monitor.settings()
         waiting: Counter[Priority] = sum((Counter(b.scheduler.waiting()) for b in self.batchers), Counter())
         return {
             "queue_status": {
@@ -160,10 +163,12 @@ class Engine:
             "performance": self.batch_stats.as_dict(),
             "config": {
                 "policy": self.monitor.policy,
-                "max_batch_size": limits.max_rows,
-                "max_queue_size": limits.max_waiting,
-                "first_audio_ms": 1000 * self.pacing.target_s,
-                "bypass_chunks": self.pacing.first_chunks,
+                "max_batch_size": settings["max_batch_size"],
+                "max_wait_ms": settings["max_wait_ms"],
+                "min_wait_ms": settings["min_wait_ms"],
+                "max_queue_size": settings["max_queue"],
+                "first_audio_ms": settings["first_audio_ms"],
+                "bypass_chunks": settings["first_chunks"],
             },
         }
 

@@ -1,6 +1,7 @@
 """One utterance on its way through both stages, and how it is cut into spans that are delivered early."""
 
 import asyncio
+import logging
 from collections import deque
 from dataclasses import dataclass, field
 
@@ -12,6 +13,8 @@ from tutti.engine.playback import Playback
 from tutti.model.spans import SpanRules
 from tutti.speech import SAMPLE_RATE, SAMPLES_PER_FRAME, Samples, Timing, Utterance
 from tutti.worker.messages import FrameRange
+
+log = logging.getLogger(__name__)
 
 FRAMES_PER_TOKEN = 2.9  # at speed 1, before the durations are known
 MIN_GROWTH, MAX_GROWTH = 1.5, 3.0  # length of a span over the one before; larger: fewer spans, less overhead
@@ -45,6 +48,8 @@ class Row:
     n_characters: int = 0
     span_rules: SpanRules | None = None  # how it may be delivered in spans; none = whole
     starts_stream: bool = False  # nothing of its stream was heard before
+    request_id: str = ""  # for the log
+    chunk: int = 0  # its number in the stream
 
     # Set by the batcher:
     id: int = -1
@@ -93,6 +98,18 @@ class Row:
         """When the span to be made next is needed; none for the first one."""
         start, _ = self.spans[0]
         return self.plays_s + start * FRAME_S if start else None
+
+    def log_spoken(self, timing: Timing, *, is_batching: bool) -> None:
+        """Say how this chunk was spoken, under the id of its request (X-Stream-ID)."""
+        is_bypassed = self.priority == "first" and timing.batch_rows == 1
+        mode = "direct" if not is_batching else "bypassed" if is_bypassed else "batched"
+        steps_ms = [1000 * step_s for step_s in (timing.queue_s, timing.acoustic_s, timing.vocoder_s)]
+        log.info(
+            "chunk spoken id=%s stream=%d chunk=%d class=%s mode=%s rows=%d took=%.1fms "
+            "queue=%.1fms acoustic=%.1fms vocoder=%.1fms",
+            self.request_id or "-", self.stream, self.chunk, self.priority, mode, timing.batch_rows, sum(steps_ms),
+            *steps_ms,
+        )  # fmt: skip
 
     def plan_spans(self, whole_s: float, frame_s: float, cap_s: float, now: float) -> None:
         """Split the row into spans if it starts a stream, would be late as a whole, or would block others for long.

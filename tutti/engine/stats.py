@@ -38,6 +38,7 @@ class BatchStats:
         self._reasons: Counter[str] = Counter()
         self._outcomes: Counter[str] = Counter()
         self._batches: Counter[str] = Counter()
+        self._batch_outcomes: Counter[Outcome] = Counter()
         self._busy_s: defaultdict[str, float] = defaultdict(float)
         self._waits_s, self._n_waits, self._max_wait_s = 0.0, 0, 0.0
         self._used, self._padded = 0, 0
@@ -45,7 +46,10 @@ class BatchStats:
 
     def started(self, worker: str, batch: Batch, now: float) -> None:
         stage = batch.key.stage
-        log.info("batch started worker=%s stage=%s rows=%d reason=%s", worker, stage, batch.n_rows, batch.reason)
+        log.info(
+            "batch started worker=%s stage=%s rows=%d reason=%s checkpoint=%s",
+            worker, stage, batch.n_rows, batch.reason, batch.key.checkpoint,
+        )  # fmt: skip
         self._n_started += 1
         self._running[worker] = self._n_started
         self.events.add(BatchStarted(now, self._n_started, worker, batch))
@@ -69,17 +73,18 @@ class BatchStats:
     def finished(self, worker: str, batch: Batch, took_s: float, cost_error: float) -> None:
         stage = batch.key.stage
         log.info(
-            "batch completed worker=%s stage=%s rows=%d padded=%d waste=%.0f%% took=%.1fms",
-            worker, stage, batch.n_rows, batch.padded, 100 * batch.waste, 1000 * took_s,
+            "batch completed worker=%s stage=%s ok=%d/%d checkpoint=%s padded=%d waste=%.0f%% took=%.1fms",
+            worker, stage, batch.n_rows, batch.n_rows, batch.key.checkpoint,
+            batch.padded, 100 * batch.waste, 1000 * took_s,
         )  # fmt: skip
-        self._batch_ended(worker, took_s, "done")
+        self._batch_ended(worker, batch, took_s, "done")
         self._busy_s[stage] += took_s
         self.metrics.batch_seconds.labels(stage).observe(took_s)
         self.metrics.cost_error.labels(*batch.key).set(cost_error)
 
-    def failed(self, worker: str, outcome: Outcome) -> None:
+    def failed(self, worker: str, batch: Batch, outcome: Outcome) -> None:
         """The batch of this worker had no result."""
-        self._batch_ended(worker, None, outcome)
+        self._batch_ended(worker, batch, None, outcome)
 
     def queue(self, waiting: Mapping[Priority, int], backlog_s: float) -> None:
         for priority, n in waiting.items():
@@ -129,6 +134,7 @@ class BatchStats:
             "max_batch_size": max(self._sizes, default=0),
             "batch_size_histogram": {str(rows): n for rows, n in sorted(self._sizes.items())},
             "batches_by_stage": dict(self._batches),
+            "batches_by_outcome": dict(self._batch_outcomes),
             "busy_s_by_stage": dict(self._busy_s),
             "fires": dict(self._reasons),
             "timeout_fires": self._reasons["window"],
@@ -140,7 +146,9 @@ class BatchStats:
             "audio_s": self._audio_s,
         }
 
-    def _batch_ended(self, worker: str, took_s: float | None, outcome: Outcome) -> None:
+    def _batch_ended(self, worker: str, batch: Batch, took_s: float | None, outcome: Outcome) -> None:
+        self._batch_outcomes[outcome] += 1
+        self.metrics.batches.labels(batch.key.stage, outcome).inc()
         self.events.add(BatchEnded(self.events.clock(), self._running.pop(worker, 0), took_s, outcome))
 
     def _count(self, event: Event, n: int = 1) -> None:

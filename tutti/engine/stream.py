@@ -66,6 +66,7 @@ class Stream:
     """One request: its text, how it is spoken, and the clock of its listener."""
 
     number: int
+    id: str  # of the request, for the log
     text: Text
     pause_s: float | None
     params: SpeechParams  # its emotion applied
@@ -169,6 +170,8 @@ class Stream:
             n_characters=end - start,
             span_rules=self.pacing.span_rules.get(self.checkpoint) if self.delivery == "live" else None,
             starts_stream=index == 0,
+            request_id=self.id,
+            chunk=index,
         )
 
     async def _chunk_speeches(self, pending: PendingChunk) -> AsyncGenerator[Speech]:

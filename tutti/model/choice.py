@@ -1,14 +1,15 @@
 """Choose and load a backend of Kokoro: ONNX Runtime or PyTorch, on a processor or a CUDA device."""
 
+import mmap
 import platform
 from ctypes import CDLL
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal
 
-from tutti.errors import InvalidInput, MissingExtra, install_hint
+from tutti.errors import InvalidInput, MissingExtra, WeightsCorrupt, WeightsUnavailable, install_hint
 from tutti.speech import Model, VocoderName
 
 Backend = Literal["onnx", "torch"]
@@ -22,6 +23,8 @@ PRECISIONS: dict[tuple[Backend, Device], tuple[Precision, ...]] = {
     ("torch", "cpu"): ("fp32",),
     ("torch", "cuda"): ("fp16", "fp32"),
 }
+TENSOR_FILES = (".pth", ".pt", ".npz")  # weights alone: only PyTorch has the network to put them into
+QUANTISED_OP = b"DynamicQuantizeLinear"  # the operator that every int8 export of Kokoro has, and no other
 
 # What vocoder=auto stands for. `light` passes when all gates of `tutti verify --vocoder light` hold: docs/light.md.
 AUTO_VOCODER: dict[Device, VocoderName] = {"cpu": "exact", "cuda": "exact"}
@@ -29,13 +32,14 @@ AUTO_VOCODER: dict[Device, VocoderName] = {"cpu": "exact", "cuda": "exact"}
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The backend, device and precision that run the network; none of them is `auto`."""
+    """The backend, device and precision that run the network, none of them `auto`, and the file with the weights."""
 
     backend: Backend
     device: Device
     precision: Precision
     compile: Compile = "off"
     vocoder: VocoderName = "exact"
+    path: Path | None = None  # a file of the operator's own; none = the official one
 
     @property
     def weights(self) -> Literal["fp32", "int8"]:
@@ -81,17 +85,39 @@ def choose(
     return Choice(backend, device, precision, compile, vocoder)
 
 
-def load(path: Path, choice: Choice, threads: int, sharing: Model | None = None) -> Model:
-    """Load the official weights into the chosen backend.
+def choose_for_file(path: Path, backend: Backend | Auto = "auto", device: Device | Auto = "auto") -> Choice:
+    """Choose what runs a file of the operator's own: weights alone, or a graph exported like the official one."""
+    if path.suffix in TENSOR_FILES:
+        if backend == "onnx":
+            raise InvalidInput(f"{path} can be read by backend=torch only; choose that or auto", param="backend")
+        return replace(choose("torch", device), path=path)
+    if path.suffix != ".onnx":
+        raise InvalidInput(f"{path}: a model is a .onnx, {', '.join(TENSOR_FILES)} file", param="models")
+    precision = _graph_precision(path)
+    choice = choose(backend, device, "int8" if precision == "int8" else "auto")
+    return replace(choice, precision=precision if choice.backend == "onnx" else choice.precision, path=path)
+
+
+def load(
+    path: Path,
+    choice: Choice,
+    threads: int,
+    sharing: Model | None = None,
+    *,
+    cache: Path | None = None,
+    cuda_index: int | None = None,
+) -> Model:
+    """Load weights into the chosen backend.
 
     `sharing`: a model over the same weights that differs only in its vocoder; what both need is loaded once.
+    `cache`: folder for what is derived from the file, default next to it. `cuda_index`: the device for this thread.
     """
     match choice.backend:
         case "onnx":
             from tutti.model.onnx.model import OnnxModel
 
             base = sharing if isinstance(sharing, OnnxModel) else None
-            return OnnxModel(path, choice.precision, threads, vocoder=choice.vocoder, sharing=base)
+            return OnnxModel(path, choice.precision, threads, vocoder=choice.vocoder, sharing=base, cache=cache)
         case "torch":
             try:
                 import torch
@@ -102,6 +128,8 @@ def load(path: Path, choice: Choice, threads: int, sharing: Model | None = None)
                 raise _no_torch() from exc
             if choice.device == "cpu":
                 torch.set_num_threads(threads)
+            elif cuda_index is not None:
+                torch.cuda.set_device(cuda_index)
             exact = (
                 sharing
                 if isinstance(sharing, TorchModel)
@@ -111,7 +139,7 @@ def load(path: Path, choice: Choice, threads: int, sharing: Model | None = None)
                     choice.compile,
                     acoustic_precision="fp16" if choice.precision == "fp16" else "fp32",
                     vocoder_precision="fp16" if choice.precision == "fp16" else "fp32",
-                    cache=path.parent / "compiled",
+                    cache=(cache or path.parent) / "compiled",
                 )
             )
             return LightTorchModel(exact) if choice.vocoder == "light" else exact
@@ -151,6 +179,24 @@ def has_cuda() -> bool:
     except ImportError:
         return False
     return torch.cuda.is_available()
+
+
+def n_cuda_devices() -> int:
+    """How many CUDA devices PyTorch sees; CUDA_VISIBLE_DEVICES selects them."""
+    import torch
+
+    return torch.cuda.device_count()
+
+
+def _graph_precision(path: Path) -> Literal["fp32", "int8"]:
+    """The precision of an ONNX file: the names of its operators are plain text in it."""
+    try:
+        with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+            return "fp32" if data.find(QUANTISED_OP) < 0 else "int8"
+    except OSError as exc:
+        raise WeightsUnavailable(f"cannot read {path}: {exc.strerror}") from exc
+    except ValueError as exc:
+        raise WeightsCorrupt(f"{path} is empty") from exc
 
 
 def _backend(device: Device | Auto, precision: Precision | Auto) -> Backend:

@@ -43,6 +43,7 @@ class EngineProtocol(Protocol):
         caller: str = "",
         delivery: Delivery = "live",
         pause_s: float | None = None,
+        id: str = "",
     ) -> AsyncGenerator[Speech]:
         """Yield speech chunk by chunk; closing the generator cancels the rest."""
         ...

@@ -22,6 +22,7 @@ class SpeechRequest:
     format: Format
     sample_rate: int | None = None
     volume: float = 1.0
+    urgent: bool = False  # a whole answer as soon as a listener's, instead of behind those
     ignored: tuple[str, ...] = ()  # options that were understood but have no effect, for X-Ignored
 
     async def speak(
@@ -32,10 +33,11 @@ class SpeechRequest:
         delivery: Delivery = "live",
         live: AsyncIterable[Delta] | None = None,
         pause_s: float | None = None,
+        id: str = "",
     ) -> AsyncGenerator[Speech]:
         """Yield the speech at the requested volume; `live` text replaces `text`. Closing closes the engine's stream."""
         text = self.text if live is None else live
-        stream = engine.stream(text, self.params, caller=caller, delivery=delivery, pause_s=pause_s)
+        stream = engine.stream(text, self.params, caller=caller, delivery=delivery, pause_s=pause_s, id=id)
         try:
             async for speech in stream:
                 yield speech if self.volume == 1 else replace(speech, samples=scale_volume(speech.samples, self.volume))

@@ -1,26 +1,29 @@
 """Answers with audio: whole with a length, or streamed as raw bytes, server-sent events or lines of JSON."""
 
+import asyncio
 import base64
 import json
 import logging
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
-from typing import Any
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator
+from math import isinf
+from typing import Any, TypeVar
 
 from fastapi import Request
 from fastapi.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from tutti.errors import InvalidInput
+from tutti.errors import DeadlineExceeded, InvalidInput
 from tutti.server.disconnect import ClientDisconnected, cancel_on_disconnect
 from tutti.server.encoding import AnswerBudget, OpenStream, PieceEncoder, WholeAudio, encode_whole, open_stream
 from tutti.server.errors import error_body, public_error
 from tutti.server.request import SpeechRequest
 from tutti.server.service import Service
-from tutti.speech import SAMPLES_PER_FRAME, Speech, WordTime
+from tutti.speech import SAMPLES_PER_FRAME, Delivery, Speech, WordTime
 
 SEND_BYTES = 1 << 16  # per message; even, so that no sample is split. A slow reader's buffer holds two of these
 EVENT_BYTES = 24 << 10  # of audio per event, 32 kB as base64: some clients read lines of at most 64 kB
 Pieces = AsyncIterator[bytes]
+Result = TypeVar("Result")
 log = logging.getLogger("tutti.server")
 
 
@@ -31,10 +34,11 @@ async def cached_response(service: Service, request: Request, speech_request: Sp
     etag = speech_request.etag(service.lexicon_stamp())
     caller = request.state.caller
     service.check_text(len(speech_request.text), caller)
-    whole = await cancel_on_disconnect(
-        request.receive,
-        service.cache.get((request.state.key, etag), lambda: speak_whole(service, speech_request, caller=caller)),
+    id, timeout_s = request.state.request_id, requested_timeout_s(request)
+    speaking = service.cache.get(
+        (request.state.key, etag), lambda: speak_whole(service, speech_request, caller=caller, id=id)
     )
+    whole = await cancel_on_disconnect(request.receive, complete_within(timeout_s, speaking))
     return whole_response(service, speech_request, whole, etag)
 
 
@@ -46,7 +50,9 @@ async def streamed_response(service: Service, request: Request, speech_request: 
     await cancel_on_disconnect(request.receive, stream.look_ahead())
     if stream.ended:
         whole = await finish_stream(service, request, stream)
-        return whole_response(service, speech_request, whole, speech_request.etag(service.lexicon_stamp()))
+        response = whole_response(service, speech_request, whole, speech_request.etag(service.lexicon_stamp()))
+        response.headers.update(stream_headers(service, request))
+        return response
     encoder = await start_encoder(service, stream)
     return streaming_response(service, request, stream, encoder, audio_pieces(stream, encoder), encoder.content_type)
 
@@ -73,18 +79,32 @@ async def start_stream(service: Service, request: Request, speech_request: Speec
     """Return the stream with its first speech, or raise an error that can still set the status."""
     caller = request.state.caller
     service.check_text(len(speech_request.text), caller)
-    stream = speech_request.speak(service.engine, caller=caller)
+    stream = speech_request.speak(service.engine, caller=caller, id=request.state.request_id)
     timeout_s = first_audio_timeout_s(service, request)
     return await cancel_on_disconnect(request.receive, open_stream(speech_request, stream, timeout_s))
 
 
 def first_audio_timeout_s(service: Service, request: Request) -> float:
-    """Return how long to wait for the first audio: the server's limit, or less if X-Request-Timeout says so."""
+    """Return how long to wait for the first audio: the server's limit, or less if the caller says so."""
+    return min(service.settings.timeout_s, requested_timeout_s(request))
+
+
+def requested_timeout_s(request: Request) -> float:
+    """Return the seconds of X-Request-Timeout: for the first audio of a stream, for all of a whole answer."""
     header = request.headers.get("x-request-timeout", "inf")
     try:
-        return min(service.settings.timeout_s, max(0.0, float(header)))
+        return max(0.0, float(header))
     except ValueError:
         raise InvalidInput(f"X-Request-Timeout is a number of seconds, not {header[:40]!r}", param=None) from None
+
+
+async def complete_within(timeout_s: float, work: Coroutine[Any, Any, Result]) -> Result:
+    """Return the result of `work`; raise DeadlineExceeded if it takes longer, and cancel it."""
+    try:
+        async with asyncio.timeout(None if isinf(timeout_s) else timeout_s):
+            return await work
+    except TimeoutError:
+        raise DeadlineExceeded(f"not complete within {timeout_s:g} s, the time in X-Request-Timeout") from None
 
 
 async def finish_stream(service: Service, request: Request, stream: OpenStream) -> WholeAudio:
@@ -94,10 +114,11 @@ async def finish_stream(service: Service, request: Request, stream: OpenStream) 
 
 
 async def speak_whole(
-    service: Service, request: SpeechRequest, *, caller: str, budget: AnswerBudget | None = None
+    service: Service, request: SpeechRequest, *, caller: str, id: str = "", budget: AnswerBudget | None = None
 ) -> WholeAudio:
     """Speak to the end. With a shared `budget` it is one part of a larger answer, and has low priority."""
-    stream = request.speak(service.engine, caller=caller, delivery="whole" if budget is None else "bulk")
+    delivery: Delivery = "live" if request.urgent else "whole" if budget is None else "bulk"
+    stream = request.speak(service.engine, caller=caller, delivery=delivery, id=id)
     opened = await open_stream(request, stream, service.settings.timeout_s)
     return await encode_whole(opened, service.encoder_threads, budget or service.answer_budget())
 
@@ -136,12 +157,21 @@ def whole_response(service: Service, request: SpeechRequest, whole: WholeAudio, 
     return Response(whole.data, headers=headers, media_type=request.content_type)
 
 
+def stream_headers(service: Service, request: Request) -> dict[str, str]:
+    """Headers of every answer that may be streamed, also if it is sent at once."""
+    mode, n_chunks = service.streaming_mode, service.settings.stream_bypass_chunks
+    mode = f"bypass-first-{n_chunks}-chunks" if mode == "bypass-first-chunks" else mode
+    return {
+        "x-stream-id": request.state.request_id,
+        "x-streaming-mode": mode,
+        "x-bypass-chunks": str(n_chunks),
+    }
+
+
 def streaming_response(
     service: Service, request: Request, stream: OpenStream, encoder: PieceEncoder, pieces: Pieces, media_type: str
 ) -> Response:
-    mode, n_chunks = service.streaming_mode()
-    headers = audio_headers(service, stream.request, stream.first, encoder.first_s)
-    headers |= {"x-stream-id": request.state.request_id, "x-streaming-mode": mode, "x-bypass-chunks": str(n_chunks)}
+    headers = audio_headers(service, stream.request, stream.first, encoder.first_s) | stream_headers(service, request)
     return StreamedAudio(stream, pieces, media_type, headers)
 
 

@@ -9,7 +9,7 @@ import resource
 import signal
 import socket
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from ipaddress import ip_address
 from threading import current_thread, main_thread
@@ -75,13 +75,15 @@ class Server(uvicorn.Server):
         self.should_exit = True
 
 
-def serve(settings: Settings) -> None:
+def serve(settings: Settings, notes: Sequence[str] = ()) -> None:
     """Serve until a signal. A wrong setting or a port in use fails before anything is downloaded or loaded."""
     resolve_voice_settings(settings)
     ApiKeys(settings.api_keys)
     with bind(settings) as sock, wyoming_listener(settings) as listener, background_logging(settings.log_format):
         if not settings.api_keys and not ip_address(sock.getsockname()[0]).is_loopback:
             print(OPEN_WARNING, file=sys.stderr, flush=True)
+        for note in notes:
+            log.warning("settings: %s", note)
         asyncio.run(_serve(open_engine(settings, for_server=True, progress=_log_progress), settings, sock, listener))
 
 

@@ -18,6 +18,7 @@ from tutti.speech import SpeechParams
 from tutti.voices import resolve_aliases
 
 MAX_SEED = 2**63 - 1
+URGENT = "true: a whole answer is spoken with the priority of a stream; streams always have it"
 
 
 class VoiceId(BaseModel):
@@ -75,6 +76,13 @@ class SpeechFields(BaseModel):
         )
 
 
+def _with_model(request: SpeechRequest, name: str | None, aliases: Aliases) -> SpeechRequest:
+    """The request for the checkpoint that this name of a model stands for."""
+    if name is None:
+        return request
+    return replace(request, params=replace(request.params, model=find_checkpoint(name, aliases.checkpoints)))
+
+
 def _or_default(value: float | None, default: float) -> float:
     return default if value is None else value
 
@@ -89,27 +97,30 @@ class SpeechBody(SpeechFields):
     )
 
     input: str = Field(description="the text; it may contain marks such as [pause:1.5s], or SSML")
-    model: str | None = Field(None, description="kokoro, or OpenAI's names for speech models", examples=["kokoro"])
+    model: str | None = Field(None, description="a name from /v1/models; default: the first", examples=["kokoro"])
     response_format: str | None = Field(None, description="mp3 (default) opus aac flac wav pcm mulaw alaw")
     stream_format: Literal["audio", "sse"] | None = Field(None, description="sse: JSON events with base64 audio")
     stream: bool | None = Field(None, description="false: one answer with its true length")
     lang_code: str | None = Field(None, description="another name for language")
     word_timestamps: bool | None = Field(None, description="with sse: events with the times of words")
 
+    optimize_for_latency: bool | None = Field(None, description=URGENT)
+
     # Accepted without effect; the answer names them in X-Ignored.
+    use_gpu: Any = None
     instructions: Any = None
     normalization_options: Any = None
 
     def speech_request(self, aliases: Aliases) -> SpeechRequest:
-        model = None if self.model is None else find_checkpoint(self.model, aliases.checkpoints)
         options = self if self.language else self.model_copy(update={"language": self.lang_code})
         with rename_param(format="response_format"):
             request = options.build_request(self.input, self.response_format or "mp3", aliases)
         ignored = tuple(name for name in IGNORED_OPTIONS if getattr(self, name) is not None)
-        return replace(request, params=replace(request.params, model=model), ignored=ignored)
+        request = _with_model(request, self.model, aliases)
+        return replace(request, urgent=bool(self.optimize_for_latency), ignored=ignored)
 
 
-IGNORED_OPTIONS = ("instructions", "normalization_options")
+IGNORED_OPTIONS = ("use_gpu", "instructions", "normalization_options")
 
 
 class CaptionBody(SpeechBody):
@@ -126,10 +137,18 @@ class TtsBody(SpeechFields):
     )
 
     text: str = Field(description="the text to speak")
+    model: str | None = Field(None, description="a name from /v1/models; default: the first", examples=["kokoro"])
     format: str | None = Field(None, description="wav (default) pcm mp3 opus aac flac mulaw alaw")
+    optimize_for_latency: bool | None = Field(None, description=URGENT)
+
+    @property
+    def suffix(self) -> str:
+        """Of the name of a file with this audio."""
+        return find_format(self.format or "wav").name
 
     def speech_request(self, aliases: Aliases) -> SpeechRequest:
-        return self.build_request(self.text, self.format or "wav", aliases)
+        request = _with_model(self.build_request(self.text, self.format or "wav", aliases), self.model, aliases)
+        return replace(request, urgent=bool(self.optimize_for_latency))
 
 
 class BatchBody(BaseModel):

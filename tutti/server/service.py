@@ -44,12 +44,12 @@ class Service:
     def answer_budget(self) -> AnswerBudget:
         return AnswerBudget(self.settings.max_whole_mb * 1e6)
 
-    def streaming_mode(self) -> tuple[str, int]:
-        """Return how chunks reach the model, and how many first chunks go ahead of other work."""
-        n_chunks = self.settings.stream_bypass_chunks
+    @property
+    def streaming_mode(self) -> str:
+        """How the chunks of a stream reach the model."""
         if not self.engine.batching_enabled:
-            return "direct", n_chunks
-        return ("first-chunks-ahead" if n_chunks else "batched"), n_chunks
+            return "direct"
+        return "bypass-first-chunks" if self.settings.stream_bypass_chunks else "batched"
 
     def lexicon_stamp(self) -> object:
         """Return a value that changes with the operator's pronunciations."""

@@ -7,6 +7,7 @@ from tutti.text.aligned_text import AlignedText
 from tutti.text.chunk import Chunk, Pronunciation
 
 if TYPE_CHECKING:
+    from tutti.text.chunker import ChunkSizes
     from tutti.text.user_lexicon import UserLexicon
 
 # A sentence of plain words, its language code, and the IPA given by the caller, keyed by its offset in the original.
@@ -20,17 +21,21 @@ def chunks(
     user_lexicon: "UserLexicon | None" = None,
     *,
     whole_text: bool = False,
+    sizes: "ChunkSizes | None" = None,
 ) -> Iterator[Chunk]:
     """Yield the chunks of a text in order, each computed only when it is requested.
 
-    With `whole_text`, for callers that need all of the audio, the first chunk is not kept short.
+    With `whole_text`, for callers that need all of the audio, the first chunk is not kept short. `sizes` are those of
+    the other chunks.
 
     A wrong mark raises InvalidInput with the first chunk, before anything is pronounced. Long texts are processed in
     segments of a few pages, so that memory and the time to the first chunk do not grow with their length.
     """
-    from tutti.text.chunker import Chunker
+    from tutti.text.chunker import Chunker, ChunkSizes
 
-    return Chunker(whole_text=whole_text).chunks(_sentences(text, code, pronounce, user_lexicon))
+    sizes = sizes or ChunkSizes()
+    chunker = Chunker(whole_text=whole_text, enough_symbols=sizes.enough, target_symbols=sizes.target)
+    return chunker.chunks(_sentences(text, code, pronounce, user_lexicon))
 
 
 def _sentences(

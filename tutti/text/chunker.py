@@ -1,7 +1,7 @@
 """Pack pronounced sentences into chunks: a short first one, so that audio starts early, then fuller ones."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from tutti.speech import MAX_PHONEMES
 from tutti.text.chunk import Chunk, InlineStyle, PhonemeWord, Pronunciation
@@ -14,6 +14,14 @@ TARGET_SYMBOLS = 250  # upper limit of a later chunk, unless a clause cannot be 
 MAX_EMPTY = 2  # sentences without a word after which an empty chunk is made; larger makes other texts wait longer
 
 
+@dataclass(frozen=True, slots=True)
+class ChunkSizes:
+    """Symbols of the chunks of a text, as an operator sets them."""
+
+    enough: int = ENOUGH_SYMBOLS
+    target: int = TARGET_SYMBOLS
+
+
 class Chunker:
     """Pack sentences into chunks as soon as each is full.
 
@@ -22,7 +30,7 @@ class Chunker:
     sentence within `first_symbols` is not cut for that. With `whole_text`, for callers that need all of the audio,
     every chunk is filled like a later one.
 
-    A chunk is full at ENOUGH_SYMBOLS or before a pause, and takes no sentence that would carry it past
+    A chunk is full at `enough_symbols` or before a pause, and takes no sentence that would carry it past
     `target_symbols`; only a clause that cannot be cut may be longer, up to `max_symbols`. A chunk has one style.
     Every word and every dropped symbol is in exactly one chunk. A pause after nothing is a chunk without words; so is,
     every MAX_EMPTY sentences, text without any word, so that a caller never waits for all of it.
@@ -33,10 +41,12 @@ class Chunker:
         *,
         whole_text: bool = False,
         first_symbols: int = FIRST_SYMBOLS,
+        enough_symbols: int = ENOUGH_SYMBOLS,
         target_symbols: int = TARGET_SYMBOLS,
         max_symbols: int = MAX_PHONEMES,
     ) -> None:
-        self._first_symbols = min(first_symbols, max_symbols)
+        self._first_symbols = min(first_symbols, target_symbols, max_symbols)
+        self._enough_symbols = enough_symbols
         self._target_symbols = min(target_symbols, max_symbols)
         self._max_symbols = max_symbols
         self._words: list[PhonemeWord] = []
@@ -90,7 +100,7 @@ class Chunker:
         return min(2 * self._ahead, self._target_symbols) if self._ahead else self._first_symbols
 
     def _is_full(self) -> bool:
-        enough = min(self._capacity(), ENOUGH_SYMBOLS if self._ahead else TINY_SYMBOLS)
+        enough = min(self._capacity(), self._enough_symbols if self._ahead else TINY_SYMBOLS)
         return bool(self._words) and _n_symbols(self._words) >= enough
 
 

@@ -13,6 +13,7 @@ from typing import Protocol
 from tutti import text as front
 from tutti.errors import G2PUnavailable
 from tutti.text.chunk import Chunk
+from tutti.text.chunker import ChunkSizes
 from tutti.text.g2p_process import G2PProcess, NextChunks, OpenText, StreamLost
 from tutti.text.user_lexicon import UserLexicon
 
@@ -35,9 +36,16 @@ class TextFrontend(Protocol):
 class G2PPool:
     """A pool of processes at a low OS priority: synthesis comes before the text of later chunks."""
 
-    def __init__(self, pronounce: front.Pronounce, workers: int = 1, *, warm: Sequence[str] = ("en-us",)) -> None:
+    def __init__(
+        self,
+        pronounce: front.Pronounce,
+        workers: int = 1,
+        *,
+        warm: Sequence[str] = ("en-us",),
+        sizes: ChunkSizes | None = None,
+    ) -> None:
         """`pronounce` must be picklable; `warm` names the languages to load before the first text."""
-        self._processes = [G2PProcess(pronounce, tuple(warm)) for _ in range(workers)]
+        self._processes = [G2PProcess(pronounce, tuple(warm), sizes) for _ in range(workers)]
         self._streams = itertools.count()
 
     @property
@@ -91,8 +99,9 @@ class G2PPool:
 class G2PThread:
     """A pool of threads: for a single listener, or with a remote G2P service."""
 
-    def __init__(self, pronounce: front.Pronounce, workers: int = 1) -> None:
+    def __init__(self, pronounce: front.Pronounce, workers: int = 1, *, sizes: ChunkSizes | None = None) -> None:
         self._pronounce = pronounce
+        self._sizes = sizes
         self._threads = ThreadPoolExecutor(workers, thread_name_prefix="g2p")
 
     async def start(self) -> None:
@@ -101,7 +110,7 @@ class G2PThread:
     async def chunks(
         self, text: str, code: str, user_lexicon: UserLexicon | None = None, whole_text: bool = False
     ) -> AsyncIterator[Chunk]:
-        chunks = front.chunks(text, code, self._pronounce, user_lexicon, whole_text=whole_text)
+        chunks = front.chunks(text, code, self._pronounce, user_lexicon, whole_text=whole_text, sizes=self._sizes)
         loop = asyncio.get_running_loop()
         for n_chunks in sizes():
             batch = await loop.run_in_executor(self._threads, take, chunks, n_chunks)

@@ -17,6 +17,7 @@ from tutti import text as front
 from tutti.child_process import ChildProcess
 from tutti.errors import G2PUnavailable, TuttiError
 from tutti.text.chunk import Chunk
+from tutti.text.chunker import ChunkSizes
 from tutti.text.user_lexicon import UserLexicon
 
 NICE = 5  # added to the niceness of the process; larger yields more to the process that speaks
@@ -67,8 +68,9 @@ class G2PProcess:
     After a crash the next request starts the process again.
     """
 
-    def __init__(self, pronounce: front.Pronounce, warm: tuple[str, ...]) -> None:
+    def __init__(self, pronounce: front.Pronounce, warm: tuple[str, ...], sizes: ChunkSizes | None = None) -> None:
         self.n_streams = 0
+        self._sizes = sizes
         self._pronounce = pronounce
         self._warm = warm
         self._requests: queue.PriorityQueue[tuple[int, int, tuple[NextChunks, ChunksFuture] | CloseStream | None]]
@@ -164,7 +166,7 @@ class G2PProcess:
         return answer
 
     def _start_process(self) -> None:
-        self._child = ChildProcess("tutti-g2p", _child_main, self._pronounce, self._warm)
+        self._child = ChildProcess("tutti-g2p", _child_main, self._pronounce, self._warm, self._sizes)
         self._connection = Connection(self._child.socket.detach())
         if isinstance(error := self._receive(), TuttiError):
             raise error
@@ -197,7 +199,9 @@ def _resolve(future: ChunksFuture, result: list[Chunk] | Exception) -> None:
 # In the process:
 
 
-def _child_main(end: socket.socket, pronounce: front.Pronounce, warm: tuple[str, ...]) -> None:
+def _child_main(
+    end: socket.socket, pronounce: front.Pronounce, warm: tuple[str, ...], sizes: ChunkSizes | None
+) -> None:
     """Answer requests until the parent closes the connection."""
     connection = Connection(end.detach())
     os.nice(NICE)
@@ -209,13 +213,17 @@ def _child_main(end: socket.socket, pronounce: front.Pronounce, warm: tuple[str,
             if isinstance(request, CloseStream):
                 streams.pop(request.stream, None)
             else:
-                connection.send(_next_chunks(request, streams, pronounce))
+                connection.send(_next_chunks(request, streams, pronounce, sizes))
 
 
-def _next_chunks(request: NextChunks, streams: dict[int, Iterator[Chunk]], pronounce: front.Pronounce) -> Answer:
+def _next_chunks(
+    request: NextChunks, streams: dict[int, Iterator[Chunk]], pronounce: front.Pronounce, sizes: ChunkSizes | None
+) -> Answer:
     try:
         if new := request.open:
-            chunks = front.chunks(new.text, new.code, pronounce, new.user_lexicon, whole_text=new.whole_text)
+            chunks = front.chunks(
+                new.text, new.code, pronounce, new.user_lexicon, whole_text=new.whole_text, sizes=sizes
+            )
             streams[request.stream] = itertools.islice(chunks, new.n_done, None)
         if request.stream not in streams:
             return None

@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
+from math import inf
 
 from tutti.errors import DeviceFull, WorkerLost
 from tutti.worker.base import BaseWorker, PendingCall
@@ -24,6 +25,7 @@ from tutti.worker.messages import (
     ModelsReady,
     Progress,
     RequestFailed,
+    RunAcoustic,
     SamplesReady,
     StartProgress,
     no_progress,
@@ -36,6 +38,7 @@ START_TIMEOUT_S = 600.0  # a start without progress for so long hangs; compiling
 FORGET_TIMEOUT_S = 10.0  # for the process to read a Forget; a process that does not read hangs
 SWITCH_INTERVAL_S = 0.0005  # of Python's threads; larger delays each batch while the event loop is busy
 GRACE_S = 5.0  # for the process to close its models; then it is killed
+SPARE_MEMORY = 1.25  # times its memory after the start that a process may always hold: less would replace it for ever
 MAX_IN_FLIGHT = 2  # calls sent to the process: the one that runs and the next, so that it need not wait in between
 RETRYABLE = (WorkerLost, DeviceFull, OSError)  # errors of the first start that another start may not meet
 
@@ -53,9 +56,15 @@ class ProcessWorker(BaseWorker):
         make_models: ModelFactory,
         *,
         progress: Progress = no_progress,
+        max_bytes: float | None = None,
         backoff_s: Callable[[int], float] = backoff_s,
     ) -> None:
+        """A process that holds more than `max_bytes` is replaced between two batches: after one that ended rows, so
+        that each replacement brings some rows to their end. It may always hold a quarter more than after its start.
+        """
         super().__init__(progress)
+        self._max_bytes = inf if max_bytes is None else max_bytes
+        self._is_too_large = False
         self._make_models = make_models
         self._backoff_s = backoff_s
         self._queue: deque[PendingCall | Forget] = deque()
@@ -153,6 +162,8 @@ class ProcessWorker(BaseWorker):
                     raise error
                 case (ModelsReady(memory), _):
                     self._was_ready = True
+                    self._limit_bytes = max(self._max_bytes, SPARE_MEMORY * memory.resident_bytes)
+                    self._is_too_large = False
                     self._set_status("ready", memory)
                     self._resolve(self._started, None)
                     log.info("worker ready pid=%d resident=%d MB", child.pid, memory.resident_bytes // 1_000_000)
@@ -166,7 +177,11 @@ class ProcessWorker(BaseWorker):
         deadline_s: float | None = None  # of the running call
         try:
             while not self._closing:
-                if len(in_flight) < MAX_IN_FLIGHT and self._queue:
+                if self._is_too_large and not in_flight:
+                    self._set_status("restarting", error=f"it held more than {self._limit_bytes / 1e6:.0f} MB")
+                    log.warning("worker replaced: %s", self._status.error)
+                    return
+                if not self._is_too_large and len(in_flight) < MAX_IN_FLIGHT and self._queue:
                     self._send_next(child, in_flight)
                 else:
                     self._receive_next(child, in_flight, deadline_s)
@@ -209,6 +224,8 @@ class ProcessWorker(BaseWorker):
                 raise WorkerLost(f"the worker process sent an unexpected reply: {reply}")
         self._failures = 0
         call = in_flight.popleft()
+        if not isinstance(call.request, RunAcoustic):
+            self._is_too_large = memory.resident_bytes > self._limit_bytes
         self._set_status("busy" if in_flight else "ready", memory)
         self._resolve(call.future, result, call.request)
 

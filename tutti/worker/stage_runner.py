@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tutti.errors import DeviceFull, InvalidInput, ModelFailed, TuttiError, WorkerLost
+from tutti.errors import DeviceFull, InvalidInput, ModelFailed, RowsLost, TuttiError
 from tutti.model.prosody import apply_prosody
 from tutti.model.spans import quiet_end
 from tutti.model.validation import check_samples
@@ -58,7 +58,7 @@ class StageRunner:
         """
         for id in ids:
             if id not in self._frames:
-                raise WorkerLost(f"the worker does not hold row {id}: it was restarted after the row's first stage")
+                raise RowsLost(f"the worker does not hold row {id}: it was restarted after the row's first stage")
         rows = [self._row(id, spans.get(id)) for id in ids]
         batch = self._model(checkpoint).vocoder(rows)
         _check_length(len(ids), len(batch))

@@ -30,12 +30,15 @@ class OnnxModel:
         *,
         vocoder: VocoderName = "exact",
         sharing: "OnnxModel | None" = None,
+        cache: Path | None = None,
     ) -> None:
-        """`sharing`: a model over the same file, whose acoustic half is used."""
+        """`sharing`: a model over the same file, whose acoustic half is used. `cache`: folder for the parts of the
+        graph, default next to it.
+        """
         if not official.exists():
             raise WeightsUnavailable(f"the model file is not at {official}; run: tutti pull --precision {precision}")
         _return_memory_early()
-        graphs = split.split_graphs(official)
+        graphs = split.split_graphs(official, cache)
         self._acoustic: ort.InferenceSession = (
             sharing._acoustic if sharing else open_session(graphs.acoustic, threads, spinning=True)
         )

@@ -37,12 +37,13 @@ class Graphs(NamedTuple):
     light_decoder: Path  # features, pitch, energy, style -> decoded, in int8: quantise.py
 
 
-def split_graphs(official: Path) -> Graphs:
-    """The parts, stored next to the official file; written at first use."""
-    paths = Graphs(*(official.with_suffix(f".{name}.onnx") for name in Graphs._fields))
+def split_graphs(official: Path, cache: Path | None = None) -> Graphs:
+    """The parts, written at first use: next to the official file, or into the cache."""
+    beside = official if cache is None else cache / official.name
+    paths = Graphs(*(beside.with_suffix(f".{name}.onnx") for name in Graphs._fields))
     if all(path.exists() for path in paths):
         return paths
-    with FileLock(official.with_suffix(".cut.lock")):
+    with FileLock(beside.with_suffix(".cut.lock")):
         if not all(path.exists() for path in paths):
             _split(official, paths)
     return paths

@@ -213,7 +213,8 @@ class LiveSession:
 
     async def _speak(self, name: str | None, feed: TextFeed) -> None:
         request, engine = feed.request, self._service.engine
-        speeches = request.speak(engine, caller=self._caller, live=feed.pieces(), pause_s=feed.pause_s)
+        id = self._socket.state.request_id
+        speeches = request.speak(engine, caller=self._caller, live=feed.pieces(), pause_s=feed.pause_s, id=id)
         last: Speech | None = None
         n_samples = 0
         async with aclosing(encoded_speech(self._service, request, speeches)) as pieces:

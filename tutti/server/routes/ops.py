@@ -20,9 +20,10 @@ def probe_routes(service: Service, registry: CollectorRegistry) -> APIRouter:
     @routes.get("/health")
     async def health() -> dict[str, Any]:
         """The state of the server; 200 as long as it can answer."""
-        state = service.lifecycle.state
-        status = "healthy" if state == "ready" else state
-        return {"status": status, "ready": state == "ready", "version": __version__, **service.engine.workers()}
+        state, workers = service.lifecycle.state, service.engine.workers()
+        ready = state == "ready" and workers["readyWorkers"] > 0
+        status = "healthy" if ready else "unhealthy" if state == "ready" else state
+        return {"status": status, "ready": ready, "version": __version__, **workers}
 
     @routes.get("/healthz")
     async def healthz() -> dict[str, str]:

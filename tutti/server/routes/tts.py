@@ -19,11 +19,18 @@ from tutti.server.encoding import WholeAudio
 from tutti.server.errors import RateLimited, error_body, public_error, rename_param
 from tutti.server.openapi import AUDIO, ZIP, error_responses
 from tutti.server.request import SpeechRequest
-from tutti.server.responses import cached_response, speak_whole, streamed_response
+from tutti.server.responses import (
+    cached_response,
+    complete_within,
+    requested_timeout_s,
+    speak_whole,
+    streamed_response,
+)
 from tutti.server.schemas import BatchBody, TtsBody
 from tutti.server.service import Service
 from tutti.speech import SpeechParams
 
+GOOD_S = 0.2  # four texts at once in this time are good, whatever they took one after the other
 TEST_TEXTS = ("The first of four.", "The second of four.", "The third of four.", "The last of four.")
 log = logging.getLogger("tutti.server")
 
@@ -36,13 +43,15 @@ def tts_routes(service: Service) -> APIRouter:
     async def tts(request: Request, body: TtsBody) -> Response:
         """Speak a text; one whole answer."""
         with rename_param(input="text"):
-            return await cached_response(service, request, body.speech_request(service.aliases))
+            response = await cached_response(service, request, body.speech_request(service.aliases))
+        return as_attachment(response, f"tts_output.{body.suffix}")
 
     @routes.post("/tts/stream", response_class=Response, responses={**AUDIO, **error_responses()})
     async def tts_stream(request: Request, body: TtsBody) -> Response:
         """Speak a text; the audio is sent as it is made."""
         with rename_param(input="text"):
-            return await streamed_response(service, request, body.speech_request(service.aliases))
+            response = await streamed_response(service, request, body.speech_request(service.aliases))
+        return as_attachment(response, f"tts_stream.{body.suffix}")
 
     @routes.post("/tts/batch", response_class=Response, responses={**ZIP, **error_responses()})
     async def tts_batch(request: Request, body: BatchBody) -> Response:
@@ -52,27 +61,43 @@ def tts_routes(service: Service) -> APIRouter:
             raise InvalidInput(f"requests: give 1 to {max_items} items, got {len(body.requests)}", param="requests")
         caller = request.state.caller
         service.check_text(sum(len(item.text) for item in body.requests), caller, "requests")
-        results = await cancel_on_disconnect(request.receive, speak_all(service, body.requests, caller))
+        results = await cancel_on_disconnect(request.receive, speak_all(service, body.requests, request))
         voices = [item.voice_name(service.aliases.default_voice) for item in body.requests]
         data = await asyncio.to_thread(make_zip, body.requests, voices, results)
-        headers = {"x-total-requests": str(len(results)), "cache-control": "no-store"}
-        headers["content-disposition"] = 'attachment; filename="tts_batch.zip"'
-        return Response(data, headers=headers, media_type="application/zip")
+        headers = {
+            "x-total-requests": str(len(results)),
+            "x-batching-enabled": str(service.engine.batching_enabled).lower(),
+            "cache-control": "no-store",
+        }
+        return as_attachment(Response(data, headers=headers, media_type="application/zip"), "tts_batch.zip")
 
     @routes.get("/health/batching")
     async def batching() -> dict[str, Any]:
+        """Queue, performance and configuration of the batching; unhealthy while no worker can run a batch."""
         enabled = service.engine.batching_enabled
-        return {"batching_enabled": enabled, "status": service.lifecycle.state, **service.engine.stats()}
+        runs = service.engine.ready and service.engine.workers()["readyWorkers"] > 0
+        status = "unhealthy" if not runs else "healthy" if enabled else "disabled"
+        state = service.lifecycle.state
+        return {"batching_enabled": enabled, "status": status, "state": state, **service.engine.stats()}
 
     @routes.get("/health/streaming")
     async def streaming() -> dict[str, Any]:
-        mode, n_chunks = service.streaming_mode()
+        """How streams are served; the statistics of the queue are null while batching is off."""
+        stats, enabled = service.engine.stats(), service.engine.batching_enabled
+        n_chunks, queue = service.settings.stream_bypass_chunks, stats["queue_status"]
+        queue_stats = {
+            **stats["performance"],
+            "current_queue_size": queue["current_size"],
+            "worker_running": queue["worker_running"],
+        }
         return {
             "status": service.lifecycle.state,
-            "streaming_mode": mode,
+            "streaming_mode": service.streaming_mode,
             "bypass_chunks": n_chunks,
-            "batching_enabled": service.engine.batching_enabled,
-            "queue_status": service.engine.stats().get("queue_status", {}),
+            "bypass_chunks_config": n_chunks,
+            "batching_enabled": enabled,
+            "queue_status": queue,
+            "batch_queue_stats": queue_stats if enabled else None,
         }
 
     @routes.get("/health/workers")
@@ -90,13 +115,22 @@ def tts_routes(service: Service) -> APIRouter:
     return routes
 
 
-async def speak_all(service: Service, items: list[TtsBody], caller: str) -> list[WholeAudio | BaseException]:
+def as_attachment(response: Response, filename: str) -> Response:
+    """The response with the name under which a browser stores it."""
+    response.headers["content-disposition"] = f"attachment; filename={filename}"
+    return response
+
+
+async def speak_all(service: Service, items: list[TtsBody], request: Request) -> list[WholeAudio | BaseException]:
     """Speak all items at once; return the audio or the error of each."""
-    budget = service.answer_budget()
+    budget, timeout_s = service.answer_budget(), requested_timeout_s(request)
+    caller, id = request.state.caller, request.state.request_id
 
     async def speak(item: TtsBody) -> WholeAudio:
         with rename_param(input="text"):
-            return await speak_whole(service, item.speech_request(service.aliases), caller=caller, budget=budget)
+            speech_request = item.speech_request(service.aliases)
+            speaking = speak_whole(service, speech_request, caller=caller, id=id, budget=budget)
+            return await complete_within(timeout_s, speaking)
 
     results = await asyncio.gather(*(speak(item) for item in items), return_exceptions=True)
     with rename_param(stream="requests"):
@@ -122,8 +156,7 @@ def make_zip(items: list[TtsBody], voices: list[str], results: list[WholeAudio |
 def manifest_entry(number: int, item: TtsBody, voice: str, result: WholeAudio | BaseException) -> dict[str, Any]:
     if isinstance(result, WholeAudio):
         name = re.sub(r"[^A-Za-z0-9_+-]", "_", voice)[:60]
-        suffix = find_format(item.format or "wav").name
-        file = f"tts_{number:03}_{name}.{suffix}"
+        file = f"tts_{number:03}_{name}.{item.suffix}"
         return {"index": number, "file": file, "ok": True, "voice": voice, "duration_s": round(result.duration_s, 3)}
     error = public_error(result)
     if error is not result:
@@ -132,15 +165,30 @@ def manifest_entry(number: int, item: TtsBody, voice: str, result: WholeAudio | 
 
 
 async def run_batching_test(service: Service, caller: str) -> dict[str, Any]:
+    """Speak four texts in sequence and at once; a text that fails is counted and does not end the test."""
     params = SpeechParams(service.aliases.default_voice)
     requests = [SpeechRequest(text, params, find_format("pcm")) for text in TEST_TEXTS]
+
+    async def error_of(request: SpeechRequest) -> str | None:
+        try:
+            await speak_whole(service, request, caller=caller)
+        except Exception as error:  # noqa: BLE001 - any error is counted and does not end the test
+            return public_error(error).code
+        return None
+
     started = time.monotonic()
-    for request in requests:
-        await speak_whole(service, request, caller=caller)
+    errors = [await error_of(request) for request in requests]
     sequential_s = time.monotonic() - started
-    await asyncio.gather(*(speak_whole(service, request, caller=caller) for request in requests))
+    at_once = await asyncio.gather(*(error_of(request) for request in requests))
     concurrent_s = time.monotonic() - started - sequential_s
+    is_good = not any((*errors, *at_once)) and concurrent_s < max(sequential_s, GOOD_S)
     return {
+        "test_requests": len(requests),
+        "successful": at_once.count(None),
+        "errors": sorted({error for error in (*errors, *at_once) if error}),
+        "total_time_ms": round(1000 * concurrent_s, 3),
+        "avg_time_per_request_ms": round(1000 * concurrent_s / len(requests), 3),
+        "batching_efficiency": "good" if is_good else "needs_tuning",
         "requests": len(requests),
         "sequential_s": round(sequential_s, 4),
         "concurrent_s": round(concurrent_s, 4),

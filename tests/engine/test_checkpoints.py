@@ -1,0 +1,215 @@
+"""Checkpoints by name, precision and path, and the device that each worker loads them on."""
+
+import shutil
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.fakes import running, silent_voices
+from tutti.engine import build, checkpoints
+from tutti.engine.checkpoints import Checkpoints, choose_checkpoints, cuda_index_of_workers, make_own_caches, own_cache
+from tutti.errors import InvalidInput, MissingExtra, TuttiError, WeightsCorrupt, WeightsUnavailable
+from tutti.model import choice as model_choice
+from tutti.model.choice import QUANTISED_OP, Choice, load
+from tutti.settings import Settings
+from tutti.worker.process import ProcessWorker
+
+FP32, INT8 = Choice("onnx", "cpu", "fp32"), Choice("onnx", "cpu", "int8")
+
+
+@pytest.fixture(autouse=True)
+def no_cuda(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(model_choice, "has_cuda", lambda: False)
+
+
+@pytest.fixture
+def has_torch(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(model_choice, "find_spec", lambda _: object())
+
+
+@pytest.fixture
+def has_cuda(monkeypatch: pytest.MonkeyPatch, has_torch: None) -> None:
+    monkeypatch.setattr(model_choice, "has_cuda", lambda: True)
+
+
+def chosen(models: str, **settings: Any) -> dict[str, Choice]:
+    return choose_checkpoints(Settings(models=models, **settings))  # type: ignore[arg-type]
+
+
+def graph(path: Path, operator: bytes = b"Conv") -> Path:
+    """A file in which an operator of this name could be."""
+    path.write_bytes(b"onnx" + operator + b"more")
+    return path
+
+
+def test_a_list_gives_each_name_its_precision_and_the_first_is_the_default() -> None:
+    choices = chosen("kokoro=fp32, kokoro-int8, small=int8")
+    assert choices == {"kokoro": FP32, "kokoro-int8": INT8, "small": INT8}
+    assert next(iter(choices)) == "kokoro"
+    assert next(iter(chosen("small=int8,kokoro=fp32"))) == "small"
+
+
+def test_without_a_list_the_settings_choose_and_the_older_setting_adds_precisions() -> None:
+    settings = Settings(precision="fp32", extra_precisions="int8")  # type: ignore[arg-type]
+    assert choose_checkpoints(settings) == {"kokoro": FP32, "kokoro-int8": INT8}
+    assert chosen("kokoro,kokoro-int8", precision="fp32") == choose_checkpoints(settings)
+
+
+def test_beside_a_cuda_device_int8_stays_on_the_processor_and_only_the_others_are_compiled(has_cuda: None) -> None:
+    expected = {"kokoro": Choice("torch", "cuda", "fp16", "full"), "kokoro-int8": INT8}
+    for device in ("auto", "cuda"):
+        assert chosen("kokoro,kokoro-int8", device=device, compile="full") == expected
+
+
+def test_a_graph_of_ones_own_runs_at_the_precision_it_was_exported_in(tmp_path: Path, has_torch: None) -> None:
+    full, small = graph(tmp_path / "full.onnx"), graph(tmp_path / "small.onnx", QUANTISED_OP)
+    choices = chosen(f"full={full},small={small}", precision="int8")
+    assert [(choice.backend, choice.precision, choice.path) for choice in choices.values()] == [
+        ("onnx", "fp32", full),
+        ("onnx", "int8", small),
+    ]
+
+
+@pytest.mark.parametrize("suffix", [".pth", ".pt", ".npz"])
+def test_weights_of_ones_own_run_in_pytorch(tmp_path: Path, has_torch: None, suffix: str) -> None:
+    path = tmp_path / f"mine{suffix}"
+    path.touch()
+    assert chosen(f"mine={path}") == {"mine": Choice("torch", "cpu", "fp32", path=path)}
+    with pytest.raises(InvalidInput, match="backend=torch"):
+        chosen(f"mine={path}", backend="onnx")
+
+
+def test_weights_of_ones_own_without_pytorch_name_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "mine.pth").touch()
+    monkeypatch.setattr(model_choice, "find_spec", lambda _: None)
+    with pytest.raises(MissingExtra, match=r"\[torch\]"):
+        chosen(f"mine={tmp_path / 'mine.pth'}")
+
+
+@pytest.mark.parametrize(
+    ("entry", "error", "words"),
+    [
+        ("=fp32", InvalidInput, "is not a name"),
+        ("../x=fp32", InvalidInput, "is not a name"),
+        ("a=fp32,a=int8", InvalidInput, "is there twice"),
+        ("mine", InvalidInput, "say what 'mine' is"),
+        ("kokoro-fp64", InvalidInput, "say what"),
+        ("mine=/nowhere/model.pth", WeightsUnavailable, "/nowhere/model.pth is neither a file nor one of auto, fp32"),
+        ("mine={folder}/notes.txt", InvalidInput, "a model is a .onnx"),
+        ("mine={folder}/empty.onnx", WeightsCorrupt, "is empty"),
+        ("mine={folder}", WeightsUnavailable, "neither a file"),
+    ],
+)
+def test_a_wrong_entry_is_refused_with_its_cure(
+    tmp_path: Path, entry: str, error: type[TuttiError], words: str
+) -> None:
+    (tmp_path / "notes.txt").write_text("hello")
+    (tmp_path / "empty.onnx").touch()
+    with pytest.raises(error, match=words):
+        chosen(entry.format(folder=tmp_path))
+
+
+def test_compiling_is_refused_if_no_model_is_on_a_cuda_device() -> None:
+    with pytest.raises(InvalidInput, match="no model uses one"):
+        chosen("kokoro=int8", compile="full")
+
+
+def test_what_is_derived_from_a_file_is_made_anew_when_the_file_changes(tmp_path: Path) -> None:
+    home, path = tmp_path / "home", graph(tmp_path / "mine.onnx")
+    choices = list(chosen(f"mine={path}").values())
+    make_own_caches(home, choices)
+    (first := own_cache(home, path) / "part").touch()
+    make_own_caches(home, choices)
+    assert first.exists()
+    graph(path, b"ConvTranspose")
+    make_own_caches(home, choices)
+    assert not first.exists()
+    assert own_cache(home, path).is_dir()
+
+
+def test_each_cuda_device_has_a_worker_and_further_workers_share_them_in_turn() -> None:
+    cuda = [Choice("torch", "cuda", "fp16"), INT8]
+    assert cuda_index_of_workers(cuda, None, 3) == [0, 1, 2]
+    assert cuda_index_of_workers(cuda, 2, 3) == [0, 1]
+    assert cuda_index_of_workers(cuda, 4, 3) == [0, 1, 2, 0]
+    assert cuda_index_of_workers([FP32], None, 3) == [None]
+    assert cuda_index_of_workers([FP32], 2, 0) == [None, None]
+
+
+def opened(home: Path, monkeypatch: pytest.MonkeyPatch, **settings: Any) -> list[Checkpoints]:
+    """What the workers of an engine would load; nothing is fetched or started."""
+    (home / "voices").mkdir()
+    silent_voices(home / "voices")
+    monkeypatch.setattr(build.Store, "ensure", lambda *_, **__: None)
+    engine = build.open_engine(Settings(home=home, **settings), for_server=True)
+    workers = [batcher.worker for batcher in engine.batchers]
+    assert all(isinstance(worker, ProcessWorker) for worker in workers)
+    assert [batcher.name for batcher in engine.batchers] == [str(number) for number in range(len(workers))]
+    return [worker._make_models for worker in workers]  # type: ignore[attr-defined]
+
+
+def test_an_engine_on_three_cuda_devices_has_three_workers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_cuda: None
+) -> None:
+    monkeypatch.setattr(build, "n_cuda_devices", lambda: 3)
+    factories = opened(tmp_path, monkeypatch, threads=8)
+    assert [(factory.cuda_index, factory.threads) for factory in factories] == [(0, 8), (1, 8), (2, 8)]
+
+
+def test_workers_on_a_processor_share_its_cores(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    factories = opened(tmp_path, monkeypatch, device="cpu", threads=7, workers=3)
+    assert [(factory.cuda_index, factory.threads) for factory in factories] == [(None, 2)] * 3
+
+
+class FakeTorchModel:
+    def __init__(self, *_: object, **__: object) -> None:
+        """Loads nothing."""
+
+
+def test_a_worker_loads_on_its_own_device(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    used: list[int] = []
+    torch = SimpleNamespace(cuda=SimpleNamespace(set_device=used.append))
+    model = SimpleNamespace(TorchModel=FakeTorchModel)
+    monkeypatch.setitem(sys.modules, "torch", torch)  # type: ignore[arg-type]
+    monkeypatch.setitem(sys.modules, "tutti.model.torch.model", model)  # type: ignore[arg-type]
+    light = SimpleNamespace(LightTorchModel=None)
+    monkeypatch.setitem(sys.modules, "tutti.model.torch.light_model", light)  # type: ignore[arg-type]
+    factory = Checkpoints(tmp_path, (("kokoro", Choice("torch", "cuda", "fp16")),), 2, cuda_index=2)
+    assert [type(loaded) for loaded in factory().values()] == [FakeTorchModel]
+    assert used == [2]
+
+
+def test_only_the_official_files_that_a_model_needs_are_fetched(tmp_path: Path) -> None:
+    both = checkpoints.files_of(chosen("kokoro=fp32,kokoro-int8").values())
+    own = checkpoints.files_of(chosen(f"mine={graph(tmp_path / 'mine.onnx')}").values())
+    names = [file.name for file in both if file.name.endswith(".onnx")]
+    assert len(names) == 2
+    assert not [file.name for file in own if file.name.endswith(".onnx")]
+    assert {file.path for file in own} < {file.path for file in both}
+
+
+@pytest.mark.weights
+def test_fp32_int8_and_files_of_ones_own_are_served_together(
+    tmp_path: Path, home: Path, official: Mapping[str, Path]
+) -> None:
+    pytest.importorskip("torch")
+    from tutti.model.torch.kokoro import weights
+
+    shutil.copyfile(official["int8"], tmp_path / "mine.onnx")
+    weights.write_archive(weights.read_state(official["fp32"]), tmp_path / "mine.npz", np.float32)
+    names = f"kokoro=fp32, kokoro-int8, graph={tmp_path / 'mine.onnx'}, tensors={tmp_path / 'mine.npz'}"
+    settings = Settings(home=home, models=names, device="cpu", threads=2)  # type: ignore[arg-type]
+    with running(build.open_engine(settings)) as engine:
+        audio = {name: engine.speak("All voices.", model=name).samples for name in engine.engine.checkpoints}
+    assert np.array_equal(audio["graph"], audio["kokoro-int8"])
+    assert not np.array_equal(audio["kokoro"][:24_000], audio["kokoro-int8"][:24_000])
+    assert len(audio["tensors"]) == len(audio["kokoro"])
+    assert np.abs(audio["tensors"] - audio["kokoro"]).max() < 0.02
+    assert not list(tmp_path.glob("*.acoustic.onnx"))  # nothing is written next to a file of one's own
+    with pytest.raises(WeightsUnavailable, match="not at"):
+        load(tmp_path / "absent.onnx", FP32, 1)

@@ -1,0 +1,115 @@
+"""Which checkpoints an engine serves, from which files, and which device each worker loads them on."""
+
+import re
+import shutil
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, cast, get_args
+
+from tutti.errors import InvalidInput, WeightsUnavailable
+from tutti.model.choice import Auto, Choice, Precision, choose, choose_for_file, load
+from tutti.speech import Model
+from tutti.weights import LEXICONS, MODELS, VOICES, File, Store
+
+if TYPE_CHECKING:
+    from tutti.settings import Settings
+
+CHECKPOINT = "kokoro"  # the official weights, in the precision of the settings
+NAME = re.compile(r"[\w.:-]{1,64}", re.ASCII)
+PRECISIONS = ("auto", *get_args(Precision))
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoints:
+    """Loads every checkpoint of one worker; a value, so that it can be sent to the worker's process."""
+
+    home: Path
+    choices: tuple[tuple[str, Choice], ...]  # by name
+    threads: int
+    cuda_index: int | None = None
+
+    def __call__(self) -> Mapping[str, Model]:
+        return {name: self._load(choice) for name, choice in self.choices}
+
+    def _load(self, choice: Choice) -> Model:
+        path = choice.path or Store(self.home).path(MODELS[choice.weights])
+        cache = own_cache(self.home, choice.path) if choice.path else None
+        return load(path, choice, self.threads, cache=cache, cuda_index=self.cuda_index)
+
+
+def choose_checkpoints(settings: "Settings") -> dict[str, Choice]:
+    """Every checkpoint to serve, by name; the first is the default. Raises InvalidInput for a wrong entry."""
+    if not settings.models:
+        default = choose(settings.backend, settings.device, settings.precision, settings.compile)
+        entries = [f"{CHECKPOINT}-{precision}" for precision in settings.extra_precisions]
+        return {CHECKPOINT: default, **_choices(entries, settings)}
+    choices = _choices(settings.models, settings)
+    if settings.compile != "off" and all(choice.device == "cpu" for choice in choices.values()):
+        raise InvalidInput(f"compile={settings.compile} is for a CUDA device, and no model uses one", param="compile")
+    return choices
+
+
+def _choices(entries: Iterable[str], settings: "Settings") -> dict[str, Choice]:
+    choices: dict[str, Choice] = {}
+    for entry in entries:
+        name, _, source = (part.strip() for part in entry.partition("="))
+        if not NAME.fullmatch(name) or name in choices:
+            cause = "is there twice" if name in choices else "is not a name"
+            raise InvalidInput(f"models: {name!r} {cause}; write name=int8 or name=/path/model.pth", param="models")
+        choice = _choice(name, source or _precision_in(name), settings)
+        choices[name] = choice if choice.device == "cpu" else replace(choice, compile=settings.compile)
+    return choices
+
+
+def _precision_in(name: str) -> str:
+    """What a name stands for that has no source: kokoro, or kokoro-int8 and such."""
+    if name == CHECKPOINT:
+        return "auto"
+    root, _, precision = name.rpartition("-")
+    if root == CHECKPOINT and precision in PRECISIONS:
+        return precision
+    raise InvalidInput(f"models: say what {name!r} is: {name}=int8 or {name}=/path/model.pth", param="models")
+
+
+def _choice(name: str, source: str, settings: "Settings") -> Choice:
+    """The official weights at a precision, or a file."""
+    if source in PRECISIONS:
+        precision = cast(Precision | Auto, settings.precision if source == "auto" else source)
+        if precision == "int8":  # runs there only, also where `backend` and `device` are meant for the others
+            return choose("onnx", "cpu", precision)
+        return choose(settings.backend, settings.device, precision)
+    path = Path(source).expanduser()
+    if not path.is_file():
+        known = ", ".join(PRECISIONS)
+        raise WeightsUnavailable(f"models: {name}={source} is neither a file nor one of {known}", param="models")
+    return choose_for_file(path.resolve(), settings.backend, settings.device)
+
+
+def files_of(choices: Iterable[Choice]) -> list[File]:
+    """The official files that these choices need, beside the voices and lexicons that all need."""
+    models = {choice.weights: MODELS[choice.weights] for choice in choices if choice.path is None}
+    return [*models.values(), *VOICES.values(), *LEXICONS]
+
+
+def cuda_index_of_workers(choices: Iterable[Choice], n_workers: int | None, n_devices: int) -> list[int | None]:
+    """The CUDA device of each worker: one for each device, or so many in turn; none on a processor."""
+    if all(choice.device == "cpu" for choice in choices):
+        return [None] * (n_workers or 1)
+    return [number % n_devices for number in range(n_workers or n_devices)]
+
+
+def own_cache(home: Path, path: Path) -> Path:
+    """The folder for what is derived from a file of the operator's own; another one when the file has changed."""
+    stat = path.stat()
+    return home / "own" / sha256(str(path).encode()).hexdigest()[:16] / f"{stat.st_mtime_ns}-{stat.st_size}"
+
+
+def make_own_caches(home: Path, choices: Iterable[Choice]) -> None:
+    """Make those folders, and delete what was derived from earlier versions of the files."""
+    for path in {choice.path for choice in choices if choice.path}:
+        cache = own_cache(home, path)
+        if not cache.exists():
+            shutil.rmtree(cache.parent, ignore_errors=True)
+            cache.mkdir(parents=True, exist_ok=True)
