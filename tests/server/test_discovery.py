@@ -4,7 +4,7 @@ import pytest
 
 from tests.fakes import FakeEngine
 from tests.server.harness import LONG, RunningServer, assert_error, serving
-from tutti.voices import NAMES
+from tutti.voices import NAMES, TRAITS
 
 pytestmark = pytest.mark.server
 
@@ -31,6 +31,8 @@ def test_voices_are_listed_with_language_gender_and_grade(server: RunningServer)
         "language": "en-us",
         "gender": "female",
         "grade": "A",
+        "description": TRAITS["af_heart"],
+        "needs": None,
     }
     assert server.get("/v1/audio/voices?legacy=true").json()["voices"] == list(NAMES)
 

@@ -10,8 +10,9 @@ from tutti.server.openapi import AUDIO, error_responses
 from tutti.server.responses import cached_response, event_response, streamed_response
 from tutti.server.schemas import SpeechBody
 from tutti.server.service import Service
-from tutti.text.language import find_language
-from tutti.voices import GRADES, NAMES, gender
+from tutti.text.g2p.extras import missing_extra
+from tutti.text.language import LANGUAGES, find_language
+from tutti.voices import GRADES, NAMES, TRAITS, gender
 
 CREATED = 1_735_689_600  # Unix time of 2025-01-01, when Kokoro 1.0 was new
 
@@ -39,29 +40,38 @@ def discovery_routes(service: Service) -> APIRouter:
 
     @routes.get("/v1/models")
     async def models() -> dict[str, Any]:
+        """Every model, under all its names."""
         return {"object": "list", "data": [model_fields(name) for name in names]}
 
     @routes.get("/v1/models/{name:path}", responses=error_responses(404))
     async def one_model(name: str) -> dict[str, Any]:
+        """One model."""
         find_checkpoint(name, service.engine.checkpoints)
         return model_fields(name)
 
     @routes.get("/v1/audio/models")
     async def audio_models() -> dict[str, Any]:
+        """Every model, in the form of Open WebUI."""
         return {"models": [{"id": name, "name": name} for name in names]}
 
     @routes.get("/v1/audio/voices")
     async def voices(legacy: bool = False) -> dict[str, Any]:
         """Every voice; `legacy=true` for the bare names."""
-        rows = list(NAMES) if legacy else [voice_fields(name) for name in NAMES]
+        if legacy:
+            return {"voices": list(NAMES), "default_voice": service.aliases.default_voice}
+        has_own_g2p = service.settings.g2p_url is None  # another server has its own packages
+        needs = {language.letter: missing_extra(language.code) if has_own_g2p else None for language in LANGUAGES}
+        rows = [voice_fields(name, needs[name[0]]) for name in NAMES]
         return {"voices": rows, "default_voice": service.aliases.default_voice}
 
     @routes.get("/v1/test")
     async def test() -> dict[str, str]:
+        """Whether the server answers."""
         return {"status": "ok"}
 
     @routes.get("/v1/")
     async def root() -> dict[str, str]:
+        """Which server this is."""
         return {"object": "tutti"}
 
     return routes
@@ -71,11 +81,14 @@ def model_fields(name: str) -> dict[str, Any]:
     return {"id": name, "object": "model", "created": CREATED, "owned_by": "tutti"}
 
 
-def voice_fields(name: str) -> dict[str, str]:
+def voice_fields(name: str, needs: str | None) -> dict[str, str | None]:
+    """Describe a voice; `needs` is the extra that its language lacks on this server."""
     return {
         "id": name,
         "name": voice_title(name),
         "language": find_language(name[0]).code,
         "gender": gender(name),
         "grade": GRADES[name],
+        "description": TRAITS[name],
+        "needs": needs,
     }
