@@ -1,5 +1,6 @@
 """Descriptions of answers for the OpenAPI document."""
 
+import re
 from typing import Any
 
 from fastapi import FastAPI
@@ -44,16 +45,24 @@ def error_responses(*more: int) -> Responses:
 
 
 def openapi_document(app: FastAPI) -> dict[str, Any]:
-    """Return FastAPI's document without its 422 answers: invalid input is 400 here."""
+    """Return FastAPI's document with the first sentence of each description as the summary, and without 422 answers.
+
+    FastAPI makes the summary of the function's name; and invalid input is 400 here.
+    """
     if app.openapi_schema is None:
         document = get_openapi(title=app.title, version=app.version, description=app.description, routes=app.routes)
         for path in document["paths"].values():
             for operation in path.values():
                 operation["responses"].pop("422", None)
+                operation["summary"] = _first_sentence(operation.get("description", operation["summary"]))
         for name in ("HTTPValidationError", "ValidationError"):
             document["components"]["schemas"].pop(name, None)
         app.openapi_schema = document
     return app.openapi_schema
+
+
+def _first_sentence(text: str) -> str:
+    return re.split(r"(?<=[.!?])\s", text, maxsplit=1)[0].removesuffix(".")
 
 
 def only_errors(*statuses: int) -> Responses:

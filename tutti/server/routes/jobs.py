@@ -9,6 +9,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import PurePath
 from typing import Any, BinaryIO
+from urllib.parse import quote
 
 from fastapi import APIRouter, Depends, Request
 from fastapi.exceptions import RequestValidationError
@@ -121,13 +122,13 @@ def jobs_routes(service: Service, jobs: JobService, keys: ApiKeys) -> APIRouter:
         """The audiobook, whole or in ranges."""
         job = jobs.get(owner, id)
         path = jobs.file(owner, id, "audio")
-        return FileResponse(path, media_type=container(job.suffix).media_type, filename=_download_name(job, job.suffix))
+        return FileResponse(path, media_type=container(job.suffix).media_type, headers=_as_download(job, job.suffix))
 
     @routes.get("/{id}/captions", response_class=FileResponse, responses=FILES)
     async def captions(id: str, owner: str = owner_of_request) -> Response:
         """The captions, if they were requested."""
         path = jobs.file(owner, id, "captions")
-        return FileResponse(path, filename=_download_name(jobs.get(owner, id), path.suffix))
+        return FileResponse(path, headers=_as_download(jobs.get(owner, id), path.suffix))
 
     @routes.delete("/{id}", responses=CHANGES)
     async def delete(id: str, owner: str = owner_of_request) -> Deleted:
@@ -229,7 +230,9 @@ def _body_document() -> dict[str, Any]:
     return {"requestBody": {"required": True, "content": content}}
 
 
-def _download_name(job: AudiobookJob, suffix: str) -> str:
-    """Return the file name for a browser's download."""
+def _as_download(job: AudiobookJob, suffix: str) -> dict[str, str]:
+    """Return the header that names the file of a download: in ASCII for curl, and as it is for browsers."""
     title = "".join(char if char.isalnum() or char in " -_.,()" else "_" for char in job.title)[:80].strip(" .")
-    return f"{title or 'book'}{suffix}"
+    name = f"{title or 'book'}{suffix}"
+    plain = name.encode("ascii", "replace").decode().replace("?", "_")
+    return {"content-disposition": f"attachment; filename=\"{plain}\"; filename*=utf-8''{quote(name)}"}

@@ -27,7 +27,7 @@ def probe_routes(service: Service, registry: CollectorRegistry) -> APIRouter:
 
     @routes.get("/healthz")
     async def healthz() -> dict[str, str]:
-        """Alive."""
+        """Whether the process is alive."""
         return {"status": "ok"}
 
     @routes.get("/readyz", responses=only_errors(503))
@@ -43,10 +43,12 @@ def probe_routes(service: Service, registry: CollectorRegistry) -> APIRouter:
 
     @routes.get("/version")
     async def version() -> dict[str, str]:
+        """The versions of the server, the model and Python."""
         return {"version": __version__, "model": "Kokoro-82M v1.0", "python": platform.python_version()}
 
     @routes.get("/metrics", response_class=Response, responses={200: {"content": {"text/plain": {}}}})
     def metrics() -> Response:
+        """The metrics, for Prometheus."""
         return Response(generate_latest(registry), headers={"content-type": CONTENT_TYPE_LATEST})
 
     return routes

@@ -102,6 +102,7 @@ def tts_routes(service: Service) -> APIRouter:
 
     @routes.get("/health/workers")
     async def workers() -> dict[str, Any]:
+        """The workers, one for each device."""
         return service.engine.workers()
 
     @routes.post("/test/batching", responses=error_responses())
