@@ -1,7 +1,7 @@
 """Take the screenshots of the page for the README, with a browser and a real server.
 
-`python -m scripts.pictures` writes docs/images/page-{speak,batching}-{light,dark}.png. `--url` uses a running server;
-`--all DIR` also saves every view, width and theme to a folder for review.
+`python -m scripts.pictures` writes docs/images/page-{speak,books,batching}-{light,dark}.png. `--url` uses a running
+server; `--all DIR` also saves every view, width and theme to a folder for review.
 """
 
 import argparse
@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from urllib.error import URLError
 from urllib.request import urlopen
 
@@ -23,7 +24,19 @@ PORT = 18_893
 WIDTHS = (360, 1024, 1600)
 THEMES = ("light", "dark")
 SIZE = ViewportSize(width=1280, height=1040)
-CLIENTS = "8"
+LISTENERS = "6"
+BOOK = """# The Third Winter
+
+by Ada Example
+
+## Snow
+
+It began to fall before noon, and by the evening the road was gone. Nobody in the valley spoke of it.
+
+## Ice
+
+In January the lake held. The children crossed it first, and then the carts, and at last the church went over too.
+"""
 
 
 def main() -> None:
@@ -33,13 +46,14 @@ def main() -> None:
     arguments = parser.parse_args()
     with running_server(arguments.url) as url, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=FLAGS)
-        for view in (speak, batching):
+        for view in (speak, books, batching):
             page = browser.new_page(viewport=SIZE, device_scale_factor=1.5)
             view(page, url)
             for theme in THEMES:
                 screenshot(page, theme, IMAGES / f"page-{view.__name__}-{theme}.png")
             if arguments.all:
                 screenshot_all(page, arguments.all, view.__name__)
+            page.close()
         browser.close()
 
 
@@ -49,22 +63,36 @@ def speak(page: Page, url: str) -> None:
     page.get_by_role("button", name="Add Bella to the blend").click()
     for n in (1, 2):  # the first is the warm-up
         page.get_by_role("button", name="Speak", exact=True).click()
-        # Each press sends a stop and a start, except the very first.
+        # Each press sends a stop and a start, but the very first sends no stop.
         started = f".player[data-command='{2 * n - 1}']"
         page.wait_for_selector(f"{started}[data-state=whole][data-playing=false][data-played]", timeout=300_000)
-    page.locator(".spoken-text [data-n='9']").click()
+    page.locator(".spoken-text [data-n='12']").click()
     page.get_by_role("button", name="Pause").click()
     page.wait_for_selector(".player[data-playing=false]")
 
 
+def books(page: Page, url: str) -> None:
+    """Show one finished audiobook, and one that is being read."""
+    page.goto(f"{url}/#books")
+    for n, text in enumerate((BOOK, BOOK * 3)):
+        page.locator("#book").set_input_files(
+            {"name": f"winter-{n}.md", "mimeType": "text/markdown", "buffer": text.encode()}
+        )
+        page.get_by_role("button", name="Make audiobook").click()
+        if n == 0:
+            page.wait_for_selector(".job[data-state=done]", timeout=300_000)
+    page.wait_for_selector(".job[data-state=running] .state:has-text('%')", timeout=300_000)
+    page.get_by_role("button", name="Pause").click()
+    page.wait_for_selector(".job[data-state=cancelled]")
+
+
 def batching(page: Page, url: str) -> None:
-    """Show a load served under both policies."""
+    """Show listeners served one by one and together."""
     page.goto(f"{url}/#batching")
     page.wait_for_selector("[data-connection=live]")
-    page.locator("#size").fill(CLIENTS)
-    page.get_by_role("button", name="Compare deadline and window").click()
-    page.wait_for_selector("#speedup", timeout=300_000)
-    page.wait_for_selector(".load button:has-text('Run')")
+    page.locator("#size-together").fill(LISTENERS)
+    page.get_by_role("button", name="Start").click()
+    page.wait_for_selector(".load .speedup", timeout=300_000)
 
 
 def screenshot(page: Page, theme: str, path: Path, *, whole: bool = False) -> None:
@@ -88,8 +116,7 @@ def running_server(url: str | None) -> Iterator[str]:
     if url:
         yield url.rstrip("/")
         return
-    command = [sys.executable, "-m", "tutti", "serve", "--port", str(PORT)]
-    with subprocess.Popen(command, stderr=subprocess.DEVNULL) as server:
+    with TemporaryDirectory() as data, start_server(data) as server:
         try:
             while not is_ready(f"http://127.0.0.1:{PORT}"):
                 if server.poll() is not None:
@@ -98,6 +125,12 @@ def running_server(url: str | None) -> Iterator[str]:
             yield f"http://127.0.0.1:{PORT}"
         finally:
             server.terminate()
+
+
+def start_server(data: str) -> "subprocess.Popen[bytes]":
+    """Start a server without jobs of earlier runs."""
+    command = [sys.executable, "-m", "tutti", "serve", "--port", str(PORT), "--data", data]
+    return subprocess.Popen(command, stderr=subprocess.DEVNULL)
 
 
 def is_ready(url: str) -> bool:

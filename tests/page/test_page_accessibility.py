@@ -1,4 +1,4 @@
-"""Both views are accessible in every width and theme, with or without a key."""
+"""All views are accessible in every width and theme, with or without a key."""
 
 from collections.abc import Callable, Iterator
 from itertools import product
@@ -31,7 +31,7 @@ def test_the_key_is_requested_once_and_in_no_link(server: RunningServer, visit: 
     visitor.press("Speak")
     visitor.page.get_by_label("Key", exact=True).fill(KEY)
     visitor.press("Save")
-    visitor.speak()
+    visitor.wait_for_end()  # the request goes on by itself
     visitor.page.locator("#link").click()
     visitor.page.wait_for_url("**/#speak?*")
     assert KEY not in visitor.page.url
@@ -39,9 +39,9 @@ def test_the_key_is_requested_once_and_in_no_link(server: RunningServer, visit: 
     visitor.page.goto(server.url + "/#batching")
     visitor.page.reload()
     visitor.wait("[data-connection=live]")
-    visitor.slide("size", 3)
-    visitor.press("Run")
-    visitor.wait(".run[data-done='3']")
+    visitor.slide("size-together", 3)
+    visitor.press("Start")
+    visitor.wait(".run[data-mode=together][data-done='3']")
     assert server.get("/v1/stats").status_code == 401
 
 
@@ -54,16 +54,28 @@ def visit_with_key(visit: Visit, server: RunningServer, fragment: str, **options
     visitor.press("Add Sky to the blend")
     for text in ("One.", "Two."):
         visitor.speak(text)
+    if fragment == "#speak":
+        return visitor
+    visitor.page.goto(f"{server.url}/{fragment}")
     if fragment == "#batching":
-        visitor.page.goto(server.url + "/#batching")
         visitor.wait("[data-connection=live]")
-        visitor.slide("size", 2)
-        visitor.press("Compare deadline and window")
-        visitor.wait("#speedup")
+        visitor.slide("size-together", 2)
+        for button, mode in {"Start": "together", "Compare": "deadline"}.items():
+            visitor.press(button)
+            visitor.wait(f".run[data-mode={mode}]:not([data-total-ms=''])")
+    if fragment == "#books":
+        book = {"name": "notes.md", "mimeType": "text/markdown", "buffer": b"# One\n\nIt fell."}
+        visitor.page.locator("#book").set_input_files(book)
+        visitor.press("Make audiobook")
+        visitor.wait(".job[data-state=done]")
+        visitor.page.locator("#book").set_input_files(book)
+        visitor.wait("#book-voice")
+    if fragment == "docs":
+        visitor.wait(".opblock")
     return visitor
 
 
-@pytest.mark.parametrize("fragment", ["#speak", "#batching"])
+@pytest.mark.parametrize("fragment", ["#speak", "#books", "#batching"])
 def test_axe_finds_no_violation_and_the_page_fits_its_width(server: RunningServer, visit: Visit, fragment: str) -> None:
     if not AXE.exists():
         pytest.skip("axe-core is not installed: make page (needs npm)")

@@ -35,6 +35,25 @@ def test_every_operation_is_listed_and_can_be_tried(server: RunningServer, visit
     assert '"kokoro"' in visitor.text(ANSWER)
 
 
+def test_every_operation_says_what_it_does(server: RunningServer) -> None:
+    operations = [one for path in server.get("/openapi.json").json()["paths"].values() for one in path.values()]
+    unexplained = [one["operationId"] for one in operations if " " not in one["summary"] or "description" not in one]
+    assert unexplained == []
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_it_has_the_theme_of_the_page_and_a_way_back(server: RunningServer, visit: Visit, scheme: str) -> None:
+    visitor = visit(server, color_scheme=scheme)
+    background = "getComputedStyle(document.querySelector(%r)).backgroundColor"
+    paper = visitor.page.evaluate(background % "body")
+    visitor.page.goto(f"{server.url}/docs")
+    visitor.wait(".opblock")
+    assert visitor.page.evaluate(background % ".swagger-ui") == paper
+    assert visitor.page.evaluate(background % "body") == paper
+    visitor.page.get_by_role("link", name="Speak", exact=True).click()
+    visitor.wait("#text")
+
+
 def test_audio_can_be_played_in_the_reference(server: RunningServer, visit: Visit) -> None:
     visitor = visit(server, "docs")
     try_out(visitor, "/v1/audio/speech")

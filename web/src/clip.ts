@@ -1,5 +1,6 @@
 // The audio of one request, while it arrives and after: samples, words, chunk ends, timings.
 import { computed, signal } from "@preact/signals";
+import type { Problem } from "./problems";
 import type { SpeechRequest } from "./request";
 import { blankMarks, placeWord, type PlacedWord, type Word } from "./words";
 
@@ -12,11 +13,19 @@ export type ClipState = "waiting" | "arriving" | "whole" | "stopped" | "failed";
 export type Steps = Record<string, number>;
 
 let lastId = 0;
+let lastCreated_ms = 0;
+
+/** Now, in milliseconds since 1970, but never the same twice: it names a clip in the history. */
+function uniqueNow_ms(): number {
+  lastCreated_ms = Math.max(lastCreated_ms + 1, Date.now());
+  return lastCreated_ms;
+}
 
 export class Clip {
   readonly id = ++lastId;
   readonly state = signal<ClipState>("waiting");
-  readonly error = signal("");
+  readonly problem = signal<Problem | null>(null);
+  readonly notices = signal<string[]>([]); // what the server could not say
   readonly words = signal<PlacedWord[]>([]);
   readonly chunkEnds = signal<number[]>([]); // in samples
   readonly count = signal(0); // samples that have arrived
@@ -24,7 +33,6 @@ export class Clip {
   readonly total_ms = signal<number | null>(null);
   readonly batch = signal<number | null>(null);
   readonly steps = signal<Steps>({});
-  readonly voice = signal("");
   readonly pending = computed(() => this.state.value === "waiting" || this.state.value === "arriving");
   readonly duration_s = computed(() => this.count.value / RATE);
   readonly timesRealTime = computed(() => (this.total_ms.value ? (1000 * this.duration_s.value) / this.total_ms.value : null));
@@ -38,6 +46,7 @@ export class Clip {
   constructor(
     readonly request: SpeechRequest,
     readonly title: string,
+    readonly created_ms = uniqueNow_ms(),
   ) {
     this.plainText = blankMarks(request.text);
   }
@@ -74,9 +83,14 @@ export class Clip {
     if (ends.at(-1) !== this.count.value) this.chunkEnds.value = [...ends, this.count.value];
   }
 
-  end(state: ClipState, error = ""): void {
+  /** Add a notice once. */
+  notice(text: string): void {
+    if (!this.notices.value.includes(text)) this.notices.value = [...this.notices.value, text];
+  }
+
+  end(state: ClipState, problem: Problem | null = null): void {
     if (state === "whole") this.endChunk();
-    this.error.value = error;
+    this.problem.value = problem;
     this.state.value = state;
     this.onEnd?.();
   }

@@ -5,6 +5,8 @@ import { blankMarks } from "./words";
 const WIDE_CHARACTER = /[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]/g; // one character is a syllable or more
 const LETTERS_PER_S = 14.5;
 const WIDE_PER_S = 4.5;
+const SENTENCE_S = 0.3; // of silence after a sentence, and where a mark changes the manner of speaking
+const BREAK = /[.!?…:;]+(?=\s|$)|\[(?:voice|rate|pitch|lang):/g;
 const PAUSE = /\[pause:\s*([\d.]+)\s*(ms|s)\s*\]|<break[^>]*time="([\d.]+)(ms|s)"/g;
 
 export interface Estimate {
@@ -17,7 +19,7 @@ export function estimate(request: SpeechRequest): Estimate {
   const plain = blankMarks(request.text);
   const wide = plain.match(WIDE_CHARACTER)?.length ?? 0;
   const letters = plain.replace(WIDE_CHARACTER, "").replace(/\s+/g, " ").trim().length;
-  let pauses_s = 0;
+  let pauses_s = SENTENCE_S * Math.max(0, (request.text.match(BREAK)?.length ?? 0) - 1);
   for (const [, mark, unit, tag, tagUnit] of request.text.matchAll(PAUSE)) {
     pauses_s += Number(mark ?? tag) / ((unit ?? tagUnit) === "ms" ? 1000 : 1);
   }
@@ -26,9 +28,4 @@ export function estimate(request: SpeechRequest): Estimate {
     words: plain.split(/\s+/).filter(Boolean).length,
     speech_s: (letters / LETTERS_PER_S + wide / WIDE_PER_S) / request.speed + pauses_s,
   };
-}
-
-export function formatSeconds(s: number): string {
-  if (s < 60) return `${s.toFixed(s < 10 ? 1 : 0)} s`;
-  return `${Math.floor(s / 60)} min ${Math.round(s % 60)} s`;
 }

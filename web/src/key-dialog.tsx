@@ -1,17 +1,24 @@
 // The dialog for the API key, which is stored in this browser and never part of a link.
 import { useSignalEffect } from "@preact/signals";
 import { useRef } from "preact/hooks";
-import { key, keyDialogOpen, saveKey } from "./server";
+import { closeKeyDialog, key, keyDialog, saveKey } from "./server";
+
+const REASONS = {
+  closed: "",
+  open: "",
+  needed: "This server needs a key. What you asked for goes on as soon as you save one.",
+  refused: "The server did not accept this key. Check it, or ask whoever runs the server.",
+};
 
 export function KeyDialog() {
   const dialog = useRef<HTMLDialogElement>(null);
   const field = useRef<HTMLInputElement>(null);
   useSignalEffect(() => {
-    if (keyDialogOpen.value && !dialog.current?.open) dialog.current?.showModal();
-    if (!keyDialogOpen.value) dialog.current?.close();
+    if (keyDialog.value !== "closed" && !dialog.current?.open) dialog.current?.showModal();
+    if (keyDialog.value === "closed") dialog.current?.close();
   });
   return (
-    <dialog ref={dialog} aria-labelledby="key-title" onClose={() => (keyDialogOpen.value = false)}>
+    <dialog ref={dialog} aria-labelledby="key-title" onClose={() => keyDialog.value !== "closed" && closeKeyDialog()}>
       <form
         onSubmit={(event) => {
           event.preventDefault();
@@ -19,13 +26,12 @@ export function KeyDialog() {
         }}
       >
         <h2 id="key-title">API key</h2>
-        <p>
-          Needed if this server requires a key. It is stored in this browser and sent only to this server.
-        </p>
+        {REASONS[keyDialog.value] ? <p class="error">{REASONS[keyDialog.value]}</p> : null}
+        <p>It is stored in this browser and sent only to this server.</p>
         <label for="key">Key</label>
         <input id="key" ref={field} type="password" autocomplete="off" defaultValue={key.value} />
         <div class="row end">
-          <button type="button" class="plain" onClick={() => (keyDialogOpen.value = false)}>
+          <button type="button" class="plain" onClick={() => closeKeyDialog()}>
             Cancel
           </button>
           <button type="submit" class="primary">

@@ -1,7 +1,8 @@
 import { render } from "preact";
 import { App } from "./app";
-import { loadVoices } from "./state";
+import { loadHistory, loadVoices } from "./state";
 import "./style.css";
 
 render(<App />, document.body);
 void loadVoices();
+void loadHistory();

@@ -1,36 +1,52 @@
 // The one player of the page: plays a clip while it arrives, from any position.
-import { batch, signal } from "@preact/signals";
+import { batch, computed, signal } from "@preact/signals";
+import { BufferSpeaker } from "./buffer-speaker";
 import { type Clip, RATE } from "./clip";
-import type { PlayerMessage, WorkletReport } from "./messages";
+import { BLOCK, type PlayerMessage, type SpeakerReport } from "./messages";
 import worklet from "./worklet?worker&url";
+
+interface Speaker {
+  postMessage(message: PlayerMessage): void;
+}
 
 class Player {
   readonly clip = signal<Clip | null>(null);
   readonly playing = signal(false);
   readonly at_s = signal(0);
-  readonly report = signal<WorkletReport | null>(null);
+  readonly report = signal<SpeakerReport | null>(null);
   readonly command = signal(0);
+  /** Whether it should be playing and has nothing to play yet. */
+  readonly waiting = computed(() => {
+    const clip = this.clip.value;
+    if (!this.playing.value || !clip?.pending.value) return false;
+    return clip.count.value === 0 || (this.report.value?.starved ?? false);
+  });
+  /** Seconds without sound after the first sound. */
+  readonly gap_s = computed(() => ((this.report.value?.gaps ?? 0) * BLOCK) / RATE);
   private context: AudioContext | null = null;
-  private node: Promise<AudioWorkletNode> | null = null;
+  private speaker: Promise<Speaker> | null = null;
 
   /** Start Web Audio; call from a click or a key press, as browsers require. */
   wake(): void {
     if (!this.context) {
       this.context = new AudioContext({ sampleRate: RATE, latencyHint: "interactive" });
-      this.node = this.connect(this.context);
+      this.speaker = this.connect(this.context);
     }
     void this.context.resume();
   }
 
-  private async connect(context: AudioContext): Promise<AudioWorkletNode> {
+  /** Connect a worklet; pages served over plain HTTP have none, and schedule buffers instead. */
+  private async connect(context: AudioContext): Promise<Speaker> {
+    const onReport = (report: SpeakerReport) => this.onReport(report);
+    if (!context.audioWorklet) return new BufferSpeaker(context, onReport);
     await context.audioWorklet.addModule(worklet);
     const node = new AudioWorkletNode(context, "speaker", { numberOfInputs: 0, outputChannelCount: [1] });
-    node.port.onmessage = ({ data }: MessageEvent<WorkletReport>) => this.onReport(data);
+    node.port.onmessage = ({ data }: MessageEvent<SpeakerReport>) => onReport(data);
     node.connect(context.destination);
-    return node;
+    return node.port;
   }
 
-  private onReport(report: WorkletReport): void {
+  private onReport(report: SpeakerReport): void {
     if (report.command !== this.command.value) return;
     batch(() => {
       this.report.value = report;
@@ -42,16 +58,28 @@ class Player {
   /** Play a clip from `from_s` on, and continue as more of it arrives. */
   open(clip: Clip, from_s = 0): void {
     this.wake();
-    const previous = this.clip.value;
-    if (previous) previous.onPiece = previous.onEnd = null;
+    this.release();
     this.clip.value = clip;
     this.report.value = null;
     this.send({ type: "open", clip: clip.id });
     for (const samples of clip.pieces) this.send({ type: "piece", samples });
     clip.onPiece = (samples) => this.send({ type: "piece", samples });
-    clip.onEnd = () => this.send({ type: "whole" });
+    clip.onEnd = () => (clip.count.value ? this.send({ type: "whole" }) : this.close(clip));
     if (!clip.pending.value) clip.onEnd();
     this.play(true, from_s);
+  }
+
+  /** Forget a clip that ended without any audio: there is nothing to play. */
+  private close(clip: Clip): void {
+    if (this.clip.value !== clip) return;
+    this.play(false);
+    this.release();
+    this.clip.value = null;
+  }
+
+  private release(): void {
+    const clip = this.clip.value;
+    if (clip) clip.onPiece = clip.onEnd = null;
   }
 
   /** Play or pause, at the current position or at `from_s`; a clip that has ended starts again. */
@@ -73,7 +101,7 @@ class Player {
   }
 
   private send(message: PlayerMessage): void {
-    void this.node?.then((node) => node.port.postMessage(message));
+    void this.speaker?.then((speaker) => speaker.postMessage(message));
   }
 }
 

@@ -28,7 +28,8 @@ export const EMOTIONS = ["neutral", "calm", "happy", "excited", "sad", "angry", 
 export const FORMATS = ["mp3", "opus", "aac", "flac", "wav", "pcm", "mulaw", "alaw"];
 
 export const DEFAULT_REQUEST: SpeechRequest = {
-  text: "All voices, one pass. Every listener hears the first word early, and nobody hears a gap.",
+  // The first sentence is long enough to be spoken before the others.
+  text: "This voice was made on your own server. You hear the first sentence while the next one is being made. Every word lights up when its turn comes.",
   voice: [{ name: "af_heart", weight: 1 }],
   style: "",
   speed: 1,

@@ -8,6 +8,8 @@ export interface Voice {
   language: string;
   gender: string;
   grade: string;
+  description?: string;
+  needs?: string | null; // what must be installed on the server before it can speak
 }
 
 /** An error response, with the server's message. */
@@ -16,6 +18,7 @@ export class ServerError extends Error {
     readonly status: number,
     readonly code: string,
     message: string,
+    readonly retryAfter_s: number | null = null,
   ) {
     super(message);
   }
@@ -23,45 +26,76 @@ export class ServerError extends Error {
 
 const KEY_STORAGE = "tutti.key";
 export const key = signal(localStorage.getItem(KEY_STORAGE) ?? "");
-export const keyDialogOpen = signal(false);
+
+/** Why the key dialog is open: on request, because a call needs a key, or because its key was refused. */
+export const keyDialog = signal<"closed" | "open" | "needed" | "refused">("closed");
+let askedFor: Promise<boolean> | null = null;
+let answer: (entered: boolean) => void = () => undefined;
 
 export function saveKey(entered: string): void {
   key.value = entered.trim();
   if (key.value) localStorage.setItem(KEY_STORAGE, key.value);
   else localStorage.removeItem(KEY_STORAGE);
-  keyDialogOpen.value = false;
+  closeKeyDialog(key.value !== "");
+}
+
+export function closeKeyDialog(entered = false): void {
+  keyDialog.value = "closed";
+  answer(entered);
+}
+
+/** Ask for a key, once for all calls that wait for it; false if none was entered. */
+function askForKey(refused: boolean): Promise<boolean> {
+  askedFor ??= new Promise<boolean>((resolve) => {
+    answer = resolve;
+    keyDialog.value = refused ? "refused" : "needed";
+  }).finally(() => (askedFor = null));
+  return askedFor;
 }
 
 export async function post(path: string, body: RequestBody, stop?: AbortSignal): Promise<Response> {
-  return call(path, { method: "POST", body: JSON.stringify(body), signal: stop ?? null });
+  const headers = { "Content-Type": "application/json" };
+  return call(path, { method: "POST", body: JSON.stringify(body), headers, signal: stop ?? null });
+}
+
+export async function postForm(path: string, form: FormData): Promise<Response> {
+  return call(path, { method: "POST", body: form });
 }
 
 export async function get(path: string, stop?: AbortSignal): Promise<Response> {
   return call(path, { signal: stop ?? null });
 }
 
+export async function send(method: "POST" | "DELETE", path: string): Promise<Response> {
+  return call(path, { method });
+}
+
+/** Call the server; where it needs a key, ask for one and call again. */
 async function call(path: string, options: RequestInit): Promise<Response> {
-  const headers: Record<string, string> = {};
-  if (options.body) headers["Content-Type"] = "application/json";
-  if (key.value) headers.Authorization = `Bearer ${key.value}`;
-  const response = await fetch(path, { ...options, headers, cache: "no-store" });
-  if (response.ok) return response;
-  if (response.status === 401) keyDialogOpen.value = true;
+  for (;;) {
+    const sentKey = key.value;
+    const authorization: Record<string, string> = sentKey ? { Authorization: `Bearer ${sentKey}` } : {};
+    const headers = { ...(options.headers as Record<string, string> | undefined), ...authorization };
+    const response = await fetch(path, { ...options, headers, cache: "no-store" });
+    if (response.ok) return response;
+    if (response.status !== 401) throw await serverError(response);
+    const hasChanged = key.value !== sentKey; // entered while this call was on its way
+    if (!hasChanged && !(await askForKey(sentKey !== ""))) throw await serverError(response);
+    if (options.signal?.aborted) throw new DOMException("stopped", "AbortError");
+  }
+}
+
+async function serverError(response: Response): Promise<ServerError> {
   const content = await response.json().catch(() => null);
-  throw new ServerError(
+  const after = Number(response.headers.get("retry-after") ?? Number.NaN);
+  return new ServerError(
     response.status,
     content?.error?.code ?? "",
     content?.error?.message ?? `the server answered ${response.status}`,
+    Number.isFinite(after) ? after : null,
   );
 }
 
 export async function fetchVoices(): Promise<{ voices: Voice[]; default_voice: string }> {
   return (await get("/v1/audio/voices")).json();
-}
-
-/** The error as a sentence; empty for a cancelled request. */
-export function errorText(error: unknown): string {
-  if (error instanceof DOMException && error.name === "AbortError") return "";
-  if (error instanceof ServerError) return error.message;
-  return error instanceof TypeError ? "The server does not answer." : String(error);
 }

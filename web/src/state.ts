@@ -2,9 +2,11 @@
 import { computed, signal } from "@preact/signals";
 import { MAX_VOICES, parseBlend, writeBlend } from "./blend";
 import { Clip, toFloats } from "./clip";
+import { removeClip, restoreClips, storeClip } from "./history-store";
 import { player } from "./player";
+import { explain, type Problem } from "./problems";
 import { DEFAULT_REQUEST, parseLink, type SpeechRequest } from "./request";
-import { errorText, fetchVoices, post, type Voice } from "./server";
+import { fetchVoices, post, type Voice } from "./server";
 import { synthesise } from "./synthesis";
 
 const MAX_CLIPS = 12; // in the history
@@ -13,10 +15,11 @@ export const request = signal<SpeechRequest>(parseLink(location.hash) ?? DEFAULT
 export const voices = signal<Voice[]>([]);
 export const shownClip = signal<Clip | null>(null);
 export const clips = signal<Clip[]>([]); // newest first
-export const errorMessage = signal("");
+export const problem = signal<Problem | null>(null);
 export const busy = computed(() => shownClip.value?.pending.value ?? false);
 
 let running = new AbortController();
+let failed: (() => void) | null = null; // what `retry` does again
 const previews = new Map<string, Clip>();
 
 export function updateRequest(fields: Partial<SpeechRequest>): void {
@@ -30,8 +33,29 @@ export async function loadVoices(): Promise<void> {
     const voice = parseBlend(list.default_voice);
     if (parseLink(location.hash) === null && voice.length) updateRequest({ voice });
   } catch (error) {
-    errorMessage.value = errorText(error);
+    fail(error, () => void loadVoices());
   }
+}
+
+/** Show a problem, with what would try the same again. */
+export function fail(error: unknown, again: () => void): void {
+  problem.value = explain(error);
+  failed = again;
+}
+
+export function retry(): void {
+  problem.value = null;
+  failed?.();
+}
+
+export async function loadHistory(): Promise<void> {
+  const restored = await restoreClips(MAX_CLIPS);
+  clips.value = [...clips.value, ...restored].slice(0, MAX_CLIPS);
+}
+
+export function clearHistory(): void {
+  for (const clip of clips.value) void removeClip(clip);
+  clips.value = clips.value.filter((clip) => clip.pending.value);
 }
 
 export function displayName(id: string): string {
@@ -48,13 +72,24 @@ export function speak(): void {
 /** Start a request and return its clip. Cancels requests that are running, unless `parallel`. */
 export function startClip(wanted: SpeechRequest, parallel = false): Clip {
   if (!parallel) stop();
-  errorMessage.value = "";
+  problem.value = null;
   const clip = new Clip(wanted, writeBlend(wanted.voice));
+  for (const oldest of clips.value.slice(MAX_CLIPS - 1)) void removeClip(oldest);
   clips.value = [clip, ...clips.value].slice(0, MAX_CLIPS);
   void synthesise(wanted, clip, running.signal).then(() => {
-    if (clip.error.value) errorMessage.value = clip.error.value;
+    if (clip.state.value === "whole") void storeClip(clip);
+    if (clip.count.value === 0) forget(clip);
+    if (!clip.problem.value) return;
+    problem.value = clip.problem.value;
+    failed = speak;
   });
   return clip;
+}
+
+/** Drop a clip that ended without any audio. */
+function forget(clip: Clip): void {
+  clips.value = clips.value.filter((other) => other !== clip);
+  if (shownClip.value === clip) shownClip.value = null;
 }
 
 /** Pause the player and cancel running requests on the server. */
@@ -101,23 +136,21 @@ const GREETINGS: Record<string, (name: string) => string> = {
 
 /** Play a greeting in a voice; it is fetched once and kept. */
 export async function preview(voice: Voice): Promise<void> {
-  player.wake();
-  let clip = previews.get(voice.id);
-  if (!clip) {
-    errorMessage.value = "";
-    const name = displayName(voice.id);
-    const text = (GREETINGS[voice.language] ?? ((speaker: string) => `Hello, I am ${speaker}.`))(name);
-    clip = new Clip({ ...DEFAULT_REQUEST, text, voice: [{ name: voice.id, weight: 1 }] }, `${name}, preview`);
-    try {
-      const body = { input: text, voice: voice.id, response_format: "pcm", stream: false };
-      const response = await post("/v1/audio/speech", body);
-      clip.append(toFloats(new Uint8Array(await response.arrayBuffer())));
-      clip.end("whole");
-      previews.set(voice.id, clip);
-    } catch (error) {
-      errorMessage.value = errorText(error);
-      return;
-    }
+  const known = previews.get(voice.id);
+  if (known) return player.open(known);
+  problem.value = null;
+  const name = displayName(voice.id);
+  const text = (GREETINGS[voice.language] ?? ((speaker: string) => `Hello, I am ${speaker}.`))(name);
+  const clip = new Clip({ ...DEFAULT_REQUEST, text, voice: [{ name: voice.id, weight: 1 }] }, `${name}, preview`);
+  player.open(clip); // at once: it shows that sound is being made
+  try {
+    const body = { input: text, voice: voice.id, response_format: "pcm", stream: false };
+    const response = await post("/v1/audio/speech", body);
+    clip.append(toFloats(new Uint8Array(await response.arrayBuffer())));
+    clip.end("whole");
+    previews.set(voice.id, clip);
+  } catch (error) {
+    clip.end("failed");
+    fail(error, () => void preview(voice));
   }
-  player.open(clip);
 }

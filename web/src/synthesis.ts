@@ -1,7 +1,8 @@
 // Send a request and fill its clip as the events arrive.
 import { type Clip, type Steps, toFloats } from "./clip";
+import { explain, type Problem } from "./problems";
 import { requestBody, type SpeechRequest } from "./request";
-import { errorText, post } from "./server";
+import { post, ServerError } from "./server";
 import { events } from "./sse";
 import type { Word } from "./words";
 
@@ -9,7 +10,14 @@ type Event =
   | { type: "speech.audio.delta"; audio: string }
   | { type: "speech.audio.words"; words: Word[] }
   | { type: "speech.audio.done" }
-  | { type: "speech.audio.error"; error: { message: string } };
+  | { type: "speech.audio.error"; error: { message: string; code?: string } };
+
+const BROKEN: Problem = {
+  text: "The connection broke before the end of the speech.",
+  step: "What has arrived can be played.",
+  detail: "",
+  retry: true,
+};
 
 /** Fill the clip until it is complete, failed or stopped. Never throws: errors are in the clip. */
 export async function synthesise(request: SpeechRequest, clip: Clip, stop: AbortSignal): Promise<void> {
@@ -18,7 +26,6 @@ export async function synthesise(request: SpeechRequest, clip: Clip, stop: Abort
     const body = { ...requestBody(request), response_format: "pcm", stream_format: "sse", word_timestamps: true };
     const response = await post("/v1/audio/speech", body, stop);
     clip.batch.value = Number(response.headers.get("x-batch-size")) || null;
-    clip.voice.value = response.headers.get("x-voice-used") ?? "";
     clip.steps.value = parseServerTiming(response.headers.get("server-timing") ?? "");
     for await (const event of events<Event>(response)) {
       if (event.type === "speech.audio.delta") {
@@ -28,15 +35,15 @@ export async function synthesise(request: SpeechRequest, clip: Clip, stop: Abort
       } else if (event.type === "speech.audio.words") {
         clip.addWords(event.words);
       } else if (event.type === "speech.audio.error") {
-        return clip.end("failed", event.error.message);
-      } else {
+        return clip.end("failed", explain(new ServerError(500, event.error.code ?? "", event.error.message)));
+      } else if (event.type === "speech.audio.done") {
         return clip.end("whole");
       }
     }
-    clip.end("failed", "The connection broke before the end of the speech.");
+    clip.end("failed", BROKEN);
   } catch (error) {
-    const message = errorText(error);
-    clip.end(message ? "failed" : "stopped", message);
+    const problem = explain(error);
+    clip.end(problem ? "failed" : "stopped", problem && clip.count.value ? BROKEN : problem);
   }
 }
 

@@ -10,11 +10,18 @@ export interface PlacedWord extends Word {
   to: number;
 }
 
-const MARKS = /\[\/?(?:pause|rate|pitch|voice|lang)[^\]]*\]|\]\(\/[^)]*\/\)|<[^>]*>/g;
+// Marks, SSML tags, and both sides of a word with its pronunciation: [word](/ipa/).
+const MARKS =
+  /\[(?:(?:pause|rate|pitch|voice|lang):[^[\]\n]*|\/(?:rate|pitch|voice|lang))\]|\[(?=[^[\]\n]*\]\(\/)|\]\(\/[^)\n]*\/\)|<!--[^]*?-->|<[/?]?[a-zA-Z][^<>]*>/gi;
 
-/** Replace marks and tags, which are not spoken, by blanks of the same length. */
-export function blankMarks(text: string): string {
-  return text.replace(MARKS, (mark) => " ".repeat(mark.length));
+/** Replace marks and tags, which are not spoken, by as many blanks, so that positions stay. */
+export function blankMarks(text: string, blank = " "): string {
+  return text.replace(MARKS, (mark) => blank.repeat(mark.length));
+}
+
+/** The text without its marks and tags, as it is read. */
+export function withoutMarks(text: string): string {
+  return text.replace(MARKS, "");
 }
 
 /** Locate a word at or after `from`; the position is empty if the text does not contain it. */

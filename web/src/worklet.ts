@@ -1,5 +1,5 @@
 // Audio output: holds the clip, plays it from any position, and counts every sample it has played.
-import type { PlayerMessage, WorkletReport } from "./messages";
+import { addToDigest, type PlayerMessage, type SpeakerReport } from "./messages";
 
 declare const registerProcessor: (name: string, processor: unknown) => void;
 declare class AudioWorkletProcessor {
@@ -20,6 +20,7 @@ class Speaker extends AudioWorkletProcessor {
   private played = 0;
   private digest = 0;
   private gaps = 0;
+  private starved = false;
   private blocks = 0;
 
   constructor() {
@@ -44,6 +45,7 @@ class Speaker extends AudioWorkletProcessor {
         return;
       case "play":
         this.playing = message.playing;
+        this.starved = false;
         this.command = message.command;
         if (message.at !== null) this.seek(message.at);
         this.report();
@@ -75,23 +77,21 @@ class Speaker extends AudioWorkletProcessor {
         this.inside = 0;
       }
     }
-    for (let n = 0; n < filled; n++) this.digest = (Math.imul(this.digest, 31) + Math.round(out[n]! * 32768)) | 0;
+    this.digest = addToDigest(this.digest, out.subarray(0, filled));
     this.at += filled;
     this.played += filled;
     const short = filled < out.length;
-    if (short && this.whole) {
-      this.playing = false;
-      this.report();
-    } else {
-      if (short && this.played > 0) this.gaps += 1;
-      if (++this.blocks % REPORT_EVERY === 0) this.report();
-    }
+    const changed = this.starved !== (short && !this.whole);
+    this.starved = short && !this.whole;
+    if (short && this.whole) this.playing = false;
+    else if (short && this.played > 0) this.gaps += 1;
+    if (++this.blocks % REPORT_EVERY === 0 || changed || !this.playing) this.report();
     return true;
   }
 
   private report(): void {
-    const { clip, command, at, played, digest, gaps, playing } = this;
-    this.port.postMessage({ clip, command, at, played, digest, gaps, playing } satisfies WorkletReport);
+    const { clip, command, at, played, digest, gaps, starved, playing } = this;
+    this.port.postMessage({ clip, command, at, played, digest, gaps, starved, playing } satisfies SpeakerReport);
   }
 }
 

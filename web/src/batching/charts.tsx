@@ -15,7 +15,7 @@ interface Chart {
 
 const CHARTS: Chart[] = [
   {
-    title: "Queue depth",
+    title: "Waiting",
     unit: "jobs",
     minTop: 4,
     lines: [{ name: "waiting", ink: "ink", of: (point) => point.waiting }],
@@ -39,17 +39,17 @@ const CHARTS: Chart[] = [
     ],
   },
   {
-    title: "First audio",
-    unit: "ms",
-    minTop: 200,
+    title: "Until the first sound",
+    unit: "s",
+    minTop: 0.2,
     lines: [
-      { name: "p50", ink: "c-first", of: (point) => point.first_ms[0]! },
-      { name: "p95", ink: "c-bulk", of: (point) => point.first_ms[1]! },
+      { name: "half within", ink: "c-first", of: (point) => seconds(point.first_ms[0]!) },
+      { name: "95 % within", ink: "c-bulk", of: (point) => seconds(point.first_ms[1]!) },
     ],
   },
   {
-    title: "Goodput",
-    unit: "s of speech per second",
+    title: "Speech made in a second",
+    unit: "s",
     minTop: 2,
     lines: [
       { name: "all", ink: "c-6", of: (point) => point.speech[0]! },
@@ -57,6 +57,10 @@ const CHARTS: Chart[] = [
     ],
   },
 ];
+
+function seconds(ms: number | null): number | null {
+  return ms === null ? null : ms / 1000;
+}
 
 export function Charts() {
   return (
@@ -114,7 +118,7 @@ const HEIGHT = 120;
 
 function format(value: number | null): string {
   if (value === null) return "–";
-  return value >= 100 || Number.isInteger(value) ? String(Math.round(value)) : value.toFixed(1);
+  return value >= 100 || Number.isInteger(value) ? String(Math.round(value)) : value.toFixed(value < 1 ? 2 : 1);
 }
 
 function data(chart: Chart, history: Point[]): uPlot.AlignedData {

@@ -1,5 +1,6 @@
 // The active policy and its settings, and the latest numbers.
 import { LabelledNumber } from "../number";
+import { formatMs } from "../time";
 import { connection, hello, problem, tick } from "./stats";
 
 const POLICIES: Record<string, string> = {
@@ -13,12 +14,12 @@ const LABELS: Record<string, string> = {
   batching: "batching",
   max_batch_size: "rows per batch, at most",
   max_queue: "jobs waiting, at most",
-  first_audio_ms: "first audio target, ms",
-  cap_ms: "longest batch, target, ms",
-  first_chunks: "first chunks per stream",
-  max_wait_ms: "window: longest wait, ms",
-  min_wait_ms: "window: shortest wait, ms",
-  early_rows: "window: starts early at rows",
+  first_audio_ms: "target for the first sound",
+  cap_ms: "longest batch, target",
+  first_chunks: "chunks of a stream that count as first",
+  max_wait_ms: "longest wait",
+  min_wait_ms: "shortest wait",
+  early_rows: "starts early at rows",
   max_batch_frames: "padded frames per batch",
   max_batch_text: "characters per batch",
 };
@@ -59,18 +60,21 @@ export function RecentNumbers() {
   return (
     <div class="numbers">
       <dl>
-        <LabelledNumber name="jobs waiting" value={String(tick.value?.waiting ?? "–")} />
+        <LabelledNumber name="waiting" value={String(tick.value?.waiting ?? "–")} />
         <LabelledNumber name="rows per batch" value={rows?.toFixed(1) ?? "–"} />
-        <LabelledNumber name="first audio, p50" value={first_ms == null ? "–" : String(Math.round(first_ms))} unit="ms" />
-        <LabelledNumber name="speech per second" value={recent?.audio_per_s.toFixed(1) ?? "–"} unit="s" />
+        <LabelledNumber name="until the first sound" value={first_ms == null ? "–" : formatMs(first_ms)} />
+        <LabelledNumber name="speech made in a second" value={recent?.audio_per_s.toFixed(1) ?? "–"} unit="s" />
       </dl>
     </div>
   );
 }
 
+const OF_WINDOW = ["max_wait_ms", "min_wait_ms", "early_rows"];
+
 export function Policy() {
-  const settings = hello.value?.settings;
   const policy = tick.value?.policy ?? hello.value?.policy ?? "";
+  const waits = policy === "window" || policy === "bypass";
+  const settings = Object.entries(hello.value?.settings ?? {}).filter(([name]) => waits || !OF_WINDOW.includes(name));
   return (
     <section class="policy" aria-labelledby="policy-title">
       <h2 id="policy-title">
@@ -78,17 +82,21 @@ export function Policy() {
       </h2>
       <p>{POLICIES[policy] ?? ""}</p>
       <dl>
-        {settings
-          ? Object.entries(settings).map(([name, value]) => (
-              <div key={name}>
-                <dt>{LABELS[name] ?? name}</dt>
-                <dd>{value === null ? "no limit" : value === true ? "on" : value === false ? "off" : value}</dd>
-              </div>
-            ))
-          : null}
+        {settings.map(([name, value]) => (
+          <div key={name}>
+            <dt>{LABELS[name] ?? name}</dt>
+            <dd>{formatSetting(name, value)}</dd>
+          </div>
+        ))}
       </dl>
     </section>
   );
+}
+
+function formatSetting(name: string, value: number | boolean | null): string {
+  if (value === null) return "no limit";
+  if (typeof value === "boolean") return value ? "on" : "off";
+  return name.endsWith("_ms") ? formatMs(value) : String(value);
 }
 
 function percent(shares: number[]): string {

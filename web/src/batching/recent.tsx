@@ -1,7 +1,21 @@
 // The most recent batches: their rows, padding, reason and duration.
 import { useComputed } from "@preact/signals";
 import type { Batch } from "./events";
+import { formatMs } from "../time";
 import { hello, recent } from "./stats";
+
+/** Why a batch took no more rows. */
+const REASONS: Record<string, string> = {
+  free: "the device was free, and nothing else was waiting",
+  full: "no more rows fit",
+  cost: "one more row would have taken longer than it was worth",
+  deadline: "one more row would have made a listener wait too long",
+  window: "the waiting time was over",
+  early: "enough rows were waiting",
+  quiet: "no second row came",
+  bypass: "a first chunk runs alone",
+  retry: "a part of a batch that had failed",
+};
 
 const MAX_BATCHES = 8;
 const MAX_ROWS = 64; // drawn; the number below counts all
@@ -11,18 +25,25 @@ export function RecentBatches() {
   const latest = useComputed(() =>
     recent.value
       .filter((batch) => batch.outcome !== "running")
-      .slice(-MAX_BATCHES)
-      .reverse(),
+      .slice(-MAX_BATCHES),
   );
   return (
     <section class="recent" aria-labelledby="recent-title">
-      <h2 id="recent-title">Recent batches</h2>
+      <h2 id="recent-title">Last batches, the newest on the right</h2>
       {latest.value.length === 0 ? <p class="empty">None yet. Speak or simulate load to see some.</p> : null}
       <ol>
         {latest.value.map((batch) => (
           <Card key={batch.id} batch={batch} />
         ))}
       </ol>
+      <dl class="reasons">
+        {[...new Set(latest.value.map(({ reason }) => reason))].map((reason) => (
+          <div key={reason}>
+            <dt>{reason}</dt>
+            <dd>{REASONS[reason] ?? ""}</dd>
+          </div>
+        ))}
+      </dl>
       {latest.value.length && latest.value.every((batch) => batch.padding === 0) ? (
         <p class="faint">
           This device runs rows in parallel without padding. On a GPU, the hatched part of a row is padding.
@@ -52,7 +73,7 @@ function Card({ batch }: { batch: Batch }) {
       </p>
       <p class="faint">
         {batch.outcome === "done" ? batch.reason : batch.outcome},{" "}
-        <b>{(batch.ms ?? 0).toFixed((batch.ms ?? 0) < 10 ? 1 : 0)}</b> ms
+        <b>{formatMs(batch.ms ?? 0)}</b>
         <span class="hidden">
           , {batch.padded} {unit} in total, {Math.round(100 * batch.padding)} % padding
         </span>

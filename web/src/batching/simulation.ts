@@ -9,18 +9,27 @@ export type ClientState = "waiting" | "refused" | "receiving" | "done" | "failed
 
 const RETRY_MS = 400; // until a refused client tries again
 
-/** One run of all clients under one policy. */
+/** How the clients of a run are served: one after the other, all at once, or all at once under a policy on trial. */
+export interface Mode {
+  id: string;
+  title: string;
+  sequential?: boolean;
+  policy?: string;
+}
+
+/** One run of all clients. */
 export class Run {
   readonly clients = signal<ClientState[]>([]);
-  readonly first_ms: number[] = [];
+  readonly first_ms: number[] = []; // since the start of the run, at which all clients are there
   readonly clips: Float32Array[][] = [];
   readonly error = signal("");
   readonly total_ms = signal<number | null>(null);
   readonly refused = new Set<number>(); // clients that had to try again
+  started_ms = 0;
   speech_s = 0;
   batches: number[] = []; // rows of each batch of this run
 
-  constructor(readonly policy: string) {}
+  constructor(readonly mode: Mode) {}
 
   percentile(share: number): number | null {
     const sorted = [...this.first_ms].sort((one, other) => one - other);
@@ -45,17 +54,26 @@ const TEXTS = [
 ];
 const VOICES = ["af_heart", "am_michael", "bf_emma", "bm_george", "af_bella", "am_puck", "af_nicole", "bm_fable"];
 
-/** Run `size` clients: with `trial` under `run.policy`, else under the server's own policy. */
-export async function simulate(run: Run, size: number, trial: boolean, stop: AbortSignal): Promise<void> {
+/** Characters that `size` clients ask for. */
+export function textOf(size: number): string {
+  return Array.from({ length: size }, (_, n) => TEXTS[n % TEXTS.length]).join(" ");
+}
+
+/** Connect `size` clients, then serve them in the mode of the run. */
+export async function simulate(run: Run, size: number, stop: AbortSignal): Promise<void> {
   const trialOver = new AbortController();
+  const onTrial = run.mode.policy !== undefined;
   stop.addEventListener("abort", () => trialOver.abort());
   try {
-    if (trial) await startTrial(run, trialOver.signal);
+    if (onTrial) await startTrial(run, trialOver.signal);
     const before = new Set(recent.value.map(({ id }) => id));
     run.clients.value = Array<ClientState>(size).fill("waiting");
-    const started = performance.now();
-    await Promise.all(run.clients.value.map((_, n) => runClient(run, n, stop)));
-    const total_ms = performance.now() - started;
+    const clients = run.clients.value.map((_, n) => new Client(run, n, stop));
+    await Promise.all(clients.map((client) => client.connected));
+    run.started_ms = performance.now();
+    if (run.mode.sequential) for (const client of clients) await client.speak();
+    else await Promise.all(clients.map((client) => client.speak()));
+    const total_ms = performance.now() - run.started_ms;
     const end_s = now_s();
     await waitForTick(({ t }) => t > end_s, stop); // the next tick has the last batches
     const own = recent.value.filter(({ id, stage }) => !before.has(id) && stage === "vocoder");
@@ -63,13 +81,13 @@ export async function simulate(run: Run, size: number, trial: boolean, stop: Abo
     run.total_ms.value = total_ms;
   } finally {
     trialOver.abort(); // closing the connection ends the trial
-    if (trial) await waitForTick(({ trial }) => trial === null, stop);
+    if (onTrial) await waitForTick(({ trial }) => trial === null, stop);
   }
 }
 
 /** Activate the policy for as long as the connection stays open. */
 async function startTrial(run: Run, stop: AbortSignal): Promise<void> {
-  const trialEvents = events<TrialEvent>(await post("/v1/stats/trial", { policy: run.policy }, stop));
+  const trialEvents = events<TrialEvent>(await post("/v1/stats/trial", { policy: run.mode.policy! }, stop));
   await trialEvents.next();
   void keepTrial(run, trialEvents);
 }
@@ -89,58 +107,82 @@ async function keepTrial(run: Run, trialEvents: AsyncGenerator<TrialEvent>): Pro
   }
 }
 
-function runClient(run: Run, n: number, stop: AbortSignal): Promise<void> {
-  return new Promise((resume) => {
+/** One listener with its own socket. */
+class Client {
+  readonly connected: Promise<void>;
+  private readonly socket: WebSocket;
+  private readonly ended: Promise<void>;
+
+  constructor(
+    private readonly run: Run,
+    private readonly n: number,
+    stop: AbortSignal,
+  ) {
     const address = new URL("/v1/audio/speech/stream", location.href);
     address.protocol = address.protocol.replace("http", "ws");
     const socket = new WebSocket(address, key.value ? ["realtime", `openai-insecure-api-key.${key.value}`] : []);
     socket.binaryType = "arraybuffer";
+    this.socket = socket;
     const close = () => {
       // Closing a socket while it connects makes the browser log an error.
-      if (socket.readyState === WebSocket.CONNECTING) socket.onopen = () => socket.close();
+      if (socket.readyState === WebSocket.CONNECTING) socket.addEventListener("open", () => socket.close());
       else socket.close();
     };
+    if (stop.aborted) close();
     stop.addEventListener("abort", close);
-    let sent = 0;
     run.clips[n] = [];
-    const send = (message: object) => socket.readyState === WebSocket.OPEN && socket.send(JSON.stringify(message));
-    const request = () => {
-      send({ type: "input.text", text: TEXTS[n % TEXTS.length] });
-      send({ type: "input.done" });
-    };
-    socket.onopen = () => {
-      sent = performance.now();
-      send({ type: "session.config", voice: VOICES[n % VOICES.length], response_format: "pcm", word_timestamps: false });
-      request();
-    };
-    socket.onmessage = ({ data }: MessageEvent<ArrayBuffer | string>) => {
-      if (typeof data !== "string") {
-        if (run.clients.value[n] !== "receiving") {
-          run.first_ms.push(performance.now() - sent);
-          run.set(n, "receiving");
-        }
-        const piece = toFloats(new Uint8Array(data));
-        run.clips[n]!.push(piece);
-        run.speech_s += piece.length / RATE;
-        return;
+    socket.onmessage = ({ data }: MessageEvent<ArrayBuffer | string>) => this.receive(data);
+    this.ended = new Promise((resolve) => {
+      socket.addEventListener("close", () => {
+        stop.removeEventListener("abort", close);
+        if (run.clients.value[n] !== "done") run.set(n, "failed");
+        resolve();
+      });
+    });
+    const opened = new Promise<void>((resolve) => socket.addEventListener("open", () => resolve()));
+    this.connected = Promise.race([opened, this.ended]);
+  }
+
+  /** Request the text of this client, and wait until it has been received. */
+  async speak(): Promise<void> {
+    const voice = VOICES[this.n % VOICES.length];
+    this.send({ type: "session.config", voice, response_format: "pcm", word_timestamps: false });
+    this.request();
+    await this.ended;
+  }
+
+  private request(): void {
+    this.send({ type: "input.text", text: TEXTS[this.n % TEXTS.length] });
+    this.send({ type: "input.done" });
+  }
+
+  private send(message: object): void {
+    if (this.socket.readyState === WebSocket.OPEN) this.socket.send(JSON.stringify(message));
+  }
+
+  private receive(data: ArrayBuffer | string): void {
+    const { run, n } = this;
+    if (typeof data !== "string") {
+      if (run.clients.value[n] !== "receiving") {
+        run.first_ms.push(performance.now() - run.started_ms);
+        run.set(n, "receiving");
       }
-      const event = JSON.parse(data);
-      if (event.type === "error" && event.error.code === "queue_full") {
-        run.refused.add(n);
-        run.set(n, "refused");
-        setTimeout(request, RETRY_MS);
-      } else if (event.type === "error" || event.type === "audio.done") {
-        if (event.type === "error") run.error.value = event.error.message;
-        run.set(n, event.type === "error" ? "failed" : "done");
-        socket.close();
-      }
-    };
-    socket.onclose = () => {
-      stop.removeEventListener("abort", close);
-      if (run.clients.value[n] !== "done") run.set(n, "failed");
-      resume();
-    };
-  });
+      const piece = toFloats(new Uint8Array(data));
+      run.clips[n]!.push(piece);
+      run.speech_s += piece.length / RATE;
+      return;
+    }
+    const event = JSON.parse(data);
+    if (event.type === "error" && event.error.code === "queue_full") {
+      run.refused.add(n);
+      run.set(n, "refused");
+      setTimeout(() => this.request(), RETRY_MS);
+    } else if (event.type === "error" || event.type === "audio.done") {
+      if (event.type === "error") run.error.value = event.error.message;
+      run.set(n, event.type === "error" ? "failed" : "done");
+      this.socket.close();
+    }
+  }
 }
 
 /** Mix the audio of all clients, normalised. */

@@ -1,7 +1,8 @@
 // The live event stream of the server's batching, and the part of it that the view shows.
 import { signal } from "@preact/signals";
 import { events } from "../sse";
-import { errorText, get, key, ServerError } from "../server";
+import { explain } from "../problems";
+import { get, key, ServerError } from "../server";
 import type { Batch, Event, Hello, Tick } from "./events";
 
 const MAX_BATCHES = 600;
@@ -48,7 +49,7 @@ async function readEvents(stop: AbortSignal): Promise<void> {
       problem.value = "Connection lost; reconnecting.";
       for await (const event of events<Event>(await get("/v1/stats/stream", stop))) apply(event);
     } catch (error) {
-      problem.value = errorText(error);
+      problem.value = explain(error)?.text ?? "";
       if (error instanceof ServerError && error.status === 401) await keyChanged(triedKey, stop);
     }
     if (stop.aborted) return;

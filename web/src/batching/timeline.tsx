@@ -1,17 +1,24 @@
 // Batches of both stages over time: a block is a batch, each line in it a row.
-import { signal } from "@preact/signals";
+import { computed, signal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { Canvas } from "../canvas";
 import { colour, reducedMotion } from "../theme";
+import { formatMs } from "../time";
 import { type Batch, STAGES } from "./events";
 import { paddingPattern } from "./padding";
 import { hello, now_s, recent, tick } from "./stats";
 
 const SPANS_S = [2, 10, 60];
+const LONGEST_SHARE = 0.4; // of the width that the longest batch may take by itself
 const STAGE_HEIGHT = 118;
 const HEAD = 22; // above each stage, for labels
 const HEIGHT = 2 * STAGE_HEIGHT + 22;
-const span_s = signal(10);
+const chosenSpan_s = signal(0); // 0: as fits the batches
+const span_s = computed(() => {
+  if (chosenSpan_s.value) return chosenSpan_s.value;
+  const longest_s = Math.max(0, ...recent.value.slice(-20).map((batch) => (batch.ms ?? batch.predicted_ms) / 1000));
+  return SPANS_S.find((s) => s >= 10 && longest_s <= LONGEST_SHARE * s) ?? SPANS_S.at(-1)!;
+});
 const frameNumber = signal(0);
 
 export function Timeline() {
@@ -29,7 +36,11 @@ export function Timeline() {
           </ul>
           <label class="inline">
             <span class="hidden">Time shown</span>
-            <select value={span_s.value} onChange={(event) => (span_s.value = Number(event.currentTarget.value))}>
+            <select
+              value={chosenSpan_s.value}
+              onChange={(event) => (chosenSpan_s.value = Number(event.currentTarget.value))}
+            >
+              <option value={0}>fit</option>
               {SPANS_S.map((s) => (
                 <option key={s} value={s}>
                   {s} s
@@ -46,7 +57,7 @@ export function Timeline() {
           label="Batches of both stages over time; the list of recent batches has the same in words"
         />
         {recent.value.length === 0 ? (
-          <p class="empty over">No batches yet. Speak or simulate load to see them here.</p>
+          <p class="empty over">No batches yet. Press Start above to see some here.</p>
         ) : null}
       </div>
     </section>
@@ -82,10 +93,11 @@ function draw(pen: CanvasRenderingContext2D, width: number): void {
     Number(hello.value?.settings.max_batch_size ?? 4),
     ...recent.value.map((batch) => batch.rows.length),
   );
-  drawSeconds(pen, width, now, scale);
+  if (recent.value.length) drawSeconds(pen, width, now, scale);
   STAGES.forEach((stage, n) => {
     const top = n * STAGE_HEIGHT + HEAD;
     const bottom = (n + 1) * STAGE_HEIGHT - 8;
+    if (!recent.value.length) return; // the staff would strike out the words above it
     pen.fillStyle = colour("staff");
     for (let line = 0; line < 5; line++) pen.fillRect(0, Math.round(top + (line * (bottom - top)) / 4), width, 1);
     const batches = recent.value.filter((batch) => batch.stage === stage);
@@ -144,7 +156,7 @@ function drawBatch(
 }
 
 function drawLabel(pen: CanvasRenderingContext2D, batch: Batch, x: number, blockWidth: number, top: number): void {
-  const labels = [`${batch.reason}, ${Math.round(batch.ms ?? 0)} ms`, batch.reason];
+  const labels = [`${batch.reason}, ${formatMs(batch.ms ?? 0)}`, batch.reason];
   pen.font = `italic 13px ${colour("serif")}`;
   const text = labels.find((label) => pen.measureText(label).width < blockWidth);
   if (text && batch.ms !== null) write(pen, text, x + 1, top - 5, "ink", 13);

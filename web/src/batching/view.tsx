@@ -2,7 +2,7 @@
 import { useEffect } from "preact/hooks";
 import "./batching.css";
 import { Charts } from "./charts";
-import { Load } from "./load";
+import { Load, PolicyComparison } from "./load";
 import { Policy, RecentNumbers, Status } from "./policy";
 import { Queue } from "./queue";
 import { RecentBatches } from "./recent";
@@ -16,17 +16,22 @@ export function BatchingView() {
       <div class="lead">
         <h1>Live batching</h1>
         <p>
-          All requests share one queue. Whenever the device is free, the most urgent rows run together as one batch,
-          first through the acoustic stage, then, in new batches, through the vocoder.
+          When several listeners ask at once, this server takes their sentences through the model together, the most
+          urgent first, so that nobody waits for a stranger's speech to end.
         </p>
-        <Status />
-        <RecentNumbers />
       </div>
       <Load />
+      <section class="now" aria-label="Now">
+        <Status />
+        <RecentNumbers />
+      </section>
       <Timeline />
       <RecentBatches />
       <Queue />
-      <Policy />
+      <div class="stack">
+        <PolicyComparison />
+        <Policy />
+      </div>
       <Charts />
     </div>
   );

@@ -3,6 +3,7 @@ import { signal } from "@preact/signals";
 import type { Clip } from "../clip";
 import { player } from "../player";
 import { displayName, request, shownClip, startClip, stop, voices } from "../state";
+import { formatMs } from "../time";
 import { wordAt } from "../words";
 
 const otherVoice = signal("am_michael");
@@ -44,12 +45,12 @@ export function Compare() {
       </div>
       {clips ? (
         <p class="faint">
-          First audio after {ms(clips[0])} and {ms(clips[1])}; rows in their batches: {clips[0].batch.value ?? "…"} and{" "}
-          {clips[1].batch.value ?? "…"}.
+          Both were asked for at the same time: the first sound of A came after {first(clips[0])}, of B after{" "}
+          {first(clips[1])}.
         </p>
       ) : (
         <p class="empty">
-          Both are requested at once, so they may share a batch. Switching continues at the same word.
+          Both speak the same text. Switching continues at the same word.
         </p>
       )}
     </section>
@@ -76,4 +77,4 @@ function switchTo(n: number): void {
 }
 
 const name = (clip: Clip) => clip.request.voice.map((part) => displayName(part.name)).join(" + ");
-const ms = (clip: Clip) => (clip.first_ms.value === null ? "…" : `${Math.round(clip.first_ms.value)} ms`);
+const first = (clip: Clip) => (clip.first_ms.value === null ? "…" : formatMs(clip.first_ms.value));

@@ -3,9 +3,10 @@ import { signal } from "@preact/signals";
 import { captions } from "../captions";
 import { Icon } from "../icons";
 import { FORMATS, requestBody, requestLink } from "../request";
-import { errorText, key, post } from "../server";
+import { saveBlob } from "../save";
+import { key, post } from "../server";
 import { snippets } from "../snippets";
-import { errorMessage, request, shownClip } from "../state";
+import { fail, request, shownClip } from "../state";
 
 const format = signal("mp3");
 const language = signal("curl");
@@ -95,26 +96,17 @@ async function download(): Promise<void> {
   try {
     const body = { ...requestBody(request.value), response_format: format.value, stream: false };
     const response = await post("/v1/audio/speech", body);
-    save(await response.blob(), `speech.${format.value}`);
-    status.value = "";
+    saveBlob(await response.blob(), `speech.${format.value}`);
   } catch (error) {
-    errorMessage.value = errorText(error);
-    status.value = "";
+    fail(error, () => void download());
   }
+  status.value = "";
   saving.value = false;
 }
 
 function downloadCaptions(kind: string): void {
   const clip = shownClip.value!;
-  save(new Blob([captions(kind, clip.request.text, clip.words.value)], { type: "text/plain" }), `speech.${kind}`);
-}
-
-function save(blob: Blob, name: string): void {
-  const anchor = document.createElement("a");
-  anchor.href = URL.createObjectURL(blob);
-  anchor.download = name;
-  anchor.click();
-  setTimeout(() => URL.revokeObjectURL(anchor.href), 60_000);
+  saveBlob(new Blob([captions(kind, clip.request.text, clip.words.value)], { type: "text/plain" }), `speech.${kind}`);
 }
 
 async function copyLink(): Promise<void> {

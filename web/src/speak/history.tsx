@@ -1,13 +1,19 @@
-// The clips since the page was opened; they stay in this tab.
-import { formatSeconds } from "../estimate";
+// The latest clips; they stay in this browser until they are cleared.
 import { Icon } from "../icons";
-import { clips, replay, request, shownClip } from "../state";
+import { clearHistory, clips, replay, request, shownClip } from "../state";
+import { formatSeconds } from "../time";
+import { withoutMarks } from "../words";
 
 export function History() {
-  if (clips.value.length < 2) return null;
+  if (clips.value.length === 0) return null;
   return (
     <section class="history" aria-labelledby="history-title">
-      <h2 id="history-title">History</h2>
+      <div class="row spread">
+        <h2 id="history-title">History</h2>
+        <button type="button" class="plain" onClick={clearHistory}>
+          Clear
+        </button>
+      </div>
       <ol>
         {clips.value.map((clip) => (
           <li key={clip.id} data-shown={clip === shownClip.value}>
@@ -19,7 +25,7 @@ export function History() {
             >
               <Icon name="play" />
             </button>
-            <span class="spoken">{clip.request.text}</span>
+            <span class="spoken">{withoutMarks(clip.request.text)}</span>
             <span class="faint">
               <code>{clip.title}</code>{" "}
               {clip.state.value === "whole" ? formatSeconds(clip.duration_s.value) : clip.state.value}

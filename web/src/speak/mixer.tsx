@@ -1,6 +1,7 @@
 // Blend voices by weight, and use the prosody of another voice.
 import { writeBlend } from "../blend";
 import { Icon } from "../icons";
+import { Slider } from "../slider";
 import { displayName, removeVoice, request, setWeight, updateRequest, voices } from "../state";
 
 export function Mixer() {
@@ -17,14 +18,14 @@ export function Mixer() {
           {voice.map(({ name, weight }) => (
             <li key={name}>
               <label for={`weight-${name}`}>{displayName(name)}</label>
-              <input
+              <Slider
                 id={`weight-${name}`}
-                type="range"
                 min={-2}
                 max={4}
                 step={0.5}
                 value={weight}
-                onInput={(event) => setWeight(name, event.currentTarget.valueAsNumber)}
+                neutral={0}
+                onInput={(value) => setWeight(name, value)}
               />
               <output for={`weight-${name}`}>{weight < 0 ? `−${-weight}` : weight}</output>
               <button

@@ -1,6 +1,9 @@
 // Numbers of the clip on screen, and where the time before its first audio went.
+import type { Clip } from "../clip";
 import { LabelledNumber } from "../number";
+import { player } from "../player";
 import { shownClip } from "../state";
+import { formatMs, formatSeconds } from "../time";
 
 const STEPS = {
   g2p: "text to phonemes",
@@ -13,7 +16,7 @@ const STEPS = {
 
 export function Numbers() {
   const clip = shownClip.value;
-  if (!clip) return null;
+  if (!clip?.count.value) return null;
   const first_ms = clip.first_ms.value;
   const steps = clip.steps.value;
   const known_ms = Object.values(steps).reduce((sum, ms) => sum + ms, 0);
@@ -22,19 +25,29 @@ export function Numbers() {
   return (
     <section class="numbers" aria-label="Numbers of this speech">
       <dl>
+        <LabelledNumber name="until the first sound" value={first_ms === null ? "…" : formatMs(first_ms)} id="first-audio" />
         <LabelledNumber
-          name="first audio"
-          value={first_ms === null ? "…" : `${Math.round(first_ms)}`}
-          unit="ms"
-          id="first-audio"
+          name="faster than it plays"
+          value={clip.timesRealTime.value?.toFixed(1) ?? "…"}
+          unit="×"
+          id="times-real-time"
         />
-        <LabelledNumber name="times real time" value={clip.timesRealTime.value?.toFixed(1) ?? "…"} unit="×" id="times-real-time" />
-        <LabelledNumber name="rows in the first batch" value={String(clip.batch.value ?? "…")} id="batch" />
-        <LabelledNumber name="length" value={clip.duration_s.value.toFixed(1)} unit="s" id="duration" />
+        <LabelledNumber name="length" value={formatSeconds(clip.duration_s.value)} id="duration" />
+        <LabelledNumber name="gaps while playing" value={gap(clip)} id="gaps" />
       </dl>
+      {clip.notices.value.length ? (
+        <ul class="notices">
+          {clip.notices.value.map((notice) => (
+            <li key={notice}>{notice}</li>
+          ))}
+        </ul>
+      ) : null}
       {first_ms === null ? null : (
         <figure class="timing">
-          <figcaption>Time to first audio</figcaption>
+          <figcaption>
+            Where the time until the first sound went. Requests in its pass through the model:{" "}
+            <b id="batch">{clip.batch.value ?? "…"}</b>
+          </figcaption>
           <div class="bar" aria-hidden="true">
             {Object.keys(STEPS).map((step) => (
               <span key={step} data-step={step} style={{ flexGrow: (parts[step] ?? 0) / total_ms }} />
@@ -43,7 +56,7 @@ export function Numbers() {
           <ul class="legend">
             {Object.entries(STEPS).map(([step, name]) => (
               <li key={step} data-step={step}>
-                {name} <b>{(parts[step] ?? 0).toFixed((parts[step] ?? 0) < 10 ? 1 : 0)}</b> ms
+                {name} <b>{formatMs(parts[step] ?? 0)}</b>
               </li>
             ))}
           </ul>
@@ -51,4 +64,10 @@ export function Numbers() {
       )}
     </section>
   );
+}
+
+/** Silence in mid-speech, because the next sound was not there in time. */
+function gap(clip: Clip): string {
+  if (player.clip.value !== clip) return "–";
+  return player.gap_s.value < 0.02 ? "none" : formatSeconds(player.gap_s.value);
 }

@@ -1,5 +1,6 @@
 // Sliders for speed, pitch, pitch range and energy, and the emotions.
 import { DEFAULT_REQUEST, EMOTIONS, PROSODY, PROSODY_NAMES, type ProsodyName } from "../request";
+import { Slider } from "../slider";
 import { request, updateRequest } from "../state";
 
 const LABELS: Record<ProsodyName, { name: string; format: (value: number) => string }> = {
@@ -17,12 +18,7 @@ export function Prosody() {
     <section class="prosody" aria-labelledby="prosody-title">
       <div class="row spread">
         <h2 id="prosody-title">Expression</h2>
-        <button
-          type="button"
-          class="plain"
-          disabled={unchanged}
-          onClick={reset}
-        >
+        <button type="button" class="plain" disabled={unchanged} onClick={reset}>
           Reset
         </button>
       </div>
@@ -30,15 +26,15 @@ export function Prosody() {
         {PROSODY_NAMES.map((name) => (
           <div class="slider" key={name}>
             <label for={name}>{LABELS[name].name}</label>
-            <input
+            <Slider
               id={name}
-              type="range"
               min={PROSODY[name].low}
               max={PROSODY[name].high}
               step={PROSODY[name].step}
               value={request.value[name]}
-              aria-valuetext={LABELS[name].format(request.value[name])}
-              onInput={(event) => updateRequest({ [name]: event.currentTarget.valueAsNumber })}
+              neutral={PROSODY[name].default}
+              valueText={LABELS[name].format(request.value[name])}
+              onInput={(value) => updateRequest({ [name]: value })}
             />
             <output for={name}>{LABELS[name].format(request.value[name])}</output>
           </div>

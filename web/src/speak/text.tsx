@@ -1,17 +1,18 @@
 // The text, with an estimate that follows the typing.
 import { useComputed } from "@preact/signals";
-import { estimate, formatSeconds } from "../estimate";
+import { estimate } from "../estimate";
 import { Icon } from "../icons";
 import { DEFAULT_REQUEST } from "../request";
 import { busy, clips, request, speak, stop, updateRequest } from "../state";
+import { formatSeconds } from "../time";
 
 const EXAMPLES = {
   Sentence: DEFAULT_REQUEST.text,
   Numbers: "On Jan 5th at 3:30 pm, Dr. Smith paid $5.20 for 3 lbs of apples, 10-15 % less than in v2.0.1 of the plan.",
   "Two voices":
-    "[voice:af_heart]Did you hear that? [voice:am_michael]No. [pause:600ms] What was it? [voice:af_heart][rate:0.85]All voices, one pass.",
+    "[voice:af_heart]Did you hear that? [voice:am_michael]No. [pause:600ms] What was it? [voice:af_heart][rate:0.85]Only the wind.",
   Paragraph:
-    "The orchestra tunes to a single note. One oboe holds it, alone, and for a moment nobody else makes a sound. Then the strings take it up, desk by desk, and the brass, and the drums, until the hall is full. Nobody waited for the last player to find a chair. Whoever was ready came in, and whoever came late was given room. That is how a crowd of listeners is served here: each hears the first word early, and none of them hears a gap.",
+    "The orchestra tunes to a single note. One oboe holds it, alone, and for a moment nobody else makes a sound. Then the strings take it up, desk by desk, and the brass, and the drums, until the hall is full. Nobody waited for the last player to find a chair. The conductor waits until the last of them has found it. Then the hall falls silent, and the evening begins.",
 };
 
 export function Text() {
@@ -48,11 +49,14 @@ export function Text() {
         onInput={(event) => updateRequest({ text: event.currentTarget.value })}
         onKeyDown={onKey}
       />
+      <p class="hint">
+        A whole book? Drop a file (.epub .txt .md .pdf) on this page, or open <a href="#books">Audiobooks</a>.
+      </p>
       <div class="row spread">
         <p id="estimate" class="faint">
           {words} {words === 1 ? "word" : "words"}, {characters.toLocaleString("en")} characters, about{" "}
           <b>{formatSeconds(speech_s)}</b> of speech
-          {factor.value && words > 0 ? <>, synthesised in {formatSeconds(speech_s / factor.value)}</> : null}
+          {factor.value && words > 0 ? <>, which takes this server about {formatSeconds(speech_s / factor.value)}</> : null}
         </p>
         {busy.value ? (
           <button key="stop" type="button" class="primary large" onClick={stop}>

@@ -1,5 +1,6 @@
 // The Speak view: a text, a voice, and the numbers of the result.
-import { errorMessage } from "../state";
+import { ProblemBox } from "../problem-box";
+import { problem, retry } from "../state";
 import { Compare } from "./compare";
 import { Export } from "./export";
 import { History } from "./history";
@@ -13,12 +14,10 @@ import { Waveform } from "./waveform";
 export function SpeakView() {
   return (
     <div class="speak">
-      <h1 class="hidden">Speak</h1>
+      <h1 class="hidden">Speak a text</h1>
       <div class="column">
         <Text />
-        <p class="error" role="alert">
-          {errorMessage.value}
-        </p>
+        <ProblemBox problem={problem.value} onRetry={retry} />
         <Waveform />
         <Numbers />
         <Compare />

@@ -7,7 +7,7 @@ import { estimate } from "../estimate";
 import { player } from "../player";
 import { shownClip } from "../state";
 import { colour } from "../theme";
-import { wordAt } from "../words";
+import { blankMarks, wordAt } from "../words";
 
 const HEIGHT = 148;
 const TOP = 20; // room for the numbers of the chunks
@@ -16,6 +16,7 @@ const LINE_GAP = 17;
 
 export function Waveform() {
   const clip = shownClip.value;
+  if (!clip) return null;
   return (
     <section class="waveform" aria-labelledby="waveform-title">
       <h2 id="waveform-title" class="hidden">
@@ -23,9 +24,9 @@ export function Waveform() {
       </h2>
       <div class="staff">
         <Canvas height={HEIGHT} draw={draw} label="Waveform, with a line where each chunk ends" />
-        {clip ? <Seek clip={clip} /> : <p class="empty over">Press Speak to see the audio here as it arrives.</p>}
+        <Seek clip={clip} />
       </div>
-      {clip ? <SpokenText key={clip.id} clip={clip} /> : null}
+      <SpokenText key={clip.id} clip={clip} />
     </section>
   );
 }
@@ -103,10 +104,11 @@ function drawChunkEnds(pen: CanvasRenderingContext2D, clip: Clip, scale: number,
   pen.font = `italic 13px ${colour("serif")}`;
   pen.fillStyle = colour("ink-2");
   let previous = 0;
+  const numbered = clip.chunkEnds.value.length > 1; // a lone number means nothing
   clip.chunkEnds.value.forEach((end, n) => {
     const x = Math.min((end / RATE) * scale, width - 1);
     pen.fillStyle = colour("ink-2");
-    pen.fillText(String(n + 1), previous + 3, TOP - 5);
+    if (numbered) pen.fillText(String(n + 1), previous + 3, TOP - 5);
     const last = clip.state.value === "whole" && n === clip.chunkEnds.value.length - 1;
     pen.fillStyle = colour("ink");
     if (last) {
@@ -120,7 +122,10 @@ function drawChunkEnds(pen: CanvasRenderingContext2D, clip: Clip, scale: number,
 /** The text as typed: each word that has arrived can be pressed, and the one being spoken is highlighted. */
 function SpokenText({ clip }: { clip: Clip }) {
   const paragraph = useRef<HTMLParagraphElement>(null);
-  const current = useComputed(() => (player.clip.value === clip ? wordAt(clip.words.value, player.at_s.value) : -1));
+  const current = useComputed(() => {
+    const ended = clip.state.value === "whole" && !player.playing.value && player.at_s.value >= clip.duration_s.value;
+    return player.clip.value === clip && !ended ? wordAt(clip.words.value, player.at_s.value) : -1;
+  });
   useSignalEffect(() => {
     const n = current.value;
     clip.words.value;
@@ -158,23 +163,26 @@ function SpokenText({ clip }: { clip: Clip }) {
   );
 }
 
+const MARK = "\0"; // stands for each character of a mark, which is not shown
+
 function textWithWords(clip: Clip) {
-  const { text } = clip.request;
+  const text = blankMarks(clip.request.text, MARK);
+  const shown = (from: number, to?: number) => text.slice(from, to).replaceAll(MARK, "");
   let at = 0;
   const words = clip.words.value.map((word, n) => {
-    const before = text.slice(at, word.from);
+    const before = shown(at, word.from);
     at = word.to;
     return [
       before,
       <span key={n} role="button" tabIndex={n ? -1 : 0} data-n={n} data-start={word.start} data-end={word.end}>
-        {text.slice(word.from, word.to)}
+        {shown(word.from, word.to)}
       </span>,
     ];
   });
   return [
     ...words,
     <span key="rest" class={clip.state.value === "whole" ? "" : "faint"}>
-      {text.slice(at)}
+      {shown(at)}
     </span>,
   ];
 }

@@ -1,0 +1,89 @@
+"""The Audiobooks view: a dropped book becomes an audiobook, can be paused, and is downloaded."""
+
+import base64
+import io
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import av
+import pytest
+
+from tests.audiobook.make_epub import epub, page
+from tests.fakes import make_fake_engine
+from tests.page.browser import Visitor
+from tests.server.harness import RunningServer, serving
+
+pytestmark = pytest.mark.browser
+
+Visit = Callable[..., Visitor]
+KEY = "a-key-of-ours"
+BOOK = epub(
+    {"one.xhtml": page("<h1>Snow</h1><p>It began to fall.</p>"), "two.xhtml": page("<h1>Ice</h1><p>It held.</p>")}
+)
+DROP = """([data, name]) => {
+  const bytes = Uint8Array.from(atob(data), (char) => char.charCodeAt(0));
+  const files = new DataTransfer();
+  files.items.add(new File([bytes], name));
+  document.body.dispatchEvent(new DragEvent("drop", {dataTransfer: files, bubbles: true, cancelable: true}));
+}"""
+
+
+@pytest.fixture(scope="module")
+def server(voice_folder: Path) -> Iterator[RunningServer]:
+    with serving(make_fake_engine(voice_folder), api_keys=(KEY,)) as running:
+        yield running
+
+
+@pytest.fixture
+def visitor(server: RunningServer, visit: Visit) -> Visitor:
+    server.engine.reset()
+    visitor = visit(server, script=f"localStorage.setItem('tutti.key', '{KEY}')")
+    visitor.wait(".card")
+    visitor.page.on("dialog", lambda dialog: dialog.accept())
+    return visitor
+
+
+def drop(visitor: Visitor, data: bytes, name: str) -> None:
+    visitor.page.evaluate(DROP, [base64.b64encode(data).decode(), name])
+    visitor.wait(f".drop:has-text('{name}')")
+
+
+def test_a_dropped_epub_becomes_an_audiobook_to_download(server: RunningServer, visitor: Visitor) -> None:
+    drop(visitor, BOOK, "winter.epub")
+    visitor.page.locator("#book-voice").select_option("bm_george")
+    visitor.press("Make audiobook")
+    visitor.wait(".job[data-state=done][data-title='The Third Winter']")
+    assert {request["voice"] for request in server.engine.requests} == {"bm_george"}
+    with visitor.page.expect_download() as download:
+        visitor.press("Download .m4b")
+    assert download.value.suggested_filename == "The Third Winter.m4b"
+    with av.open(io.BytesIO(Path(download.value.path()).read_bytes())) as container:
+        assert container.metadata["title"] == "The Third Winter"
+        assert len(container.chapters()) == 2
+    visitor.press("Delete The Third Winter")
+    visitor.wait(".empty:has-text('No audiobooks yet')")
+
+
+def test_a_book_can_be_paused_and_continued(server: RunningServer, visitor: Visitor) -> None:
+    server.engine.hold_from = 0
+    drop(visitor, b"# One\n\nIt began to fall.", "notes.md")
+    visitor.press("Make audiobook")
+    visitor.wait(".job[data-state=running] progress")
+    visitor.press("Pause")
+    visitor.wait(".job[data-state=cancelled]:has-text('Paused')")
+    server.engine.release()
+    visitor.press("Continue")
+    visitor.wait(".job[data-state=done]:has-text('Ready')")
+    visitor.page.reload()  # the list is the server's
+    visitor.wait(".job[data-state=done]")
+    visitor.press("Delete", exact=False)
+    visitor.wait(".empty")
+
+
+def test_a_file_that_is_no_book_is_refused_in_words(visitor: Visitor) -> None:
+    visitor.expected_errors = ["400 (Bad Request)"]
+    drop(visitor, b"PK\x03\x04 not a book", "broken.epub")
+    visitor.press("Make audiobook")
+    visitor.wait(".books .error b")
+    assert visitor.page.locator(".job").count() == 0
+    assert visitor.page.get_by_role("button", name="Make audiobook").is_enabled()
