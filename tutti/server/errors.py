@@ -28,6 +28,10 @@ class UnknownModel(InvalidInput):
     status, code = 404, "model_not_found"
 
 
+class UnknownDownload(InvalidInput):
+    status, code = 404, "download_not_found"
+
+
 class NotJson(InvalidInput):
     status, code = 415, "unsupported_media_type"
 

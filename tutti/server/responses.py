@@ -182,7 +182,7 @@ class StreamedAudio(Response):
         super().__init__(headers=headers, media_type=media_type)
         del self.headers["content-length"]
         self._stream = stream
-        self._pieces = pieces
+        self.pieces = pieces
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
@@ -199,7 +199,7 @@ class StreamedAudio(Response):
 
     async def _send(self, send: Send) -> None:
         await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
-        async for piece in self._pieces:
+        async for piece in self.pieces:
             for part in split_bytes(piece, SEND_BYTES):
                 await send({"type": "http.response.body", "body": part, "more_body": True})
         await send({"type": "http.response.body", "body": b"", "more_body": False})

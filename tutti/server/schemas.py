@@ -103,6 +103,7 @@ class SpeechBody(SpeechFields):
     stream: bool | None = Field(None, description="false: one answer with its true length")
     lang_code: str | None = Field(None, description="another name for language")
     word_timestamps: bool | None = Field(None, description="with sse: events with the times of words")
+    return_download_link: bool | None = Field(None, description="also store the audio; X-Download-Path has its path")
 
     optimize_for_latency: bool | None = Field(None, description=URGENT)
 

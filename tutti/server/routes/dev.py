@@ -47,6 +47,8 @@ def dev_routes(service: Service) -> APIRouter:
     async def captioned_speech(request: Request, body: CaptionBody) -> Response:
         """Audio and the times of its words: lines of JSON, or one object if `stream` is false."""
         speech_request = body.speech_request(service.aliases)
+        if body.return_download_link:
+            speech_request = speech_request.with_ignored("return_download_link")
         with_words = body.return_timestamps is not False
         stream = await start_stream(service, request, speech_request)
         if body.stream is False:

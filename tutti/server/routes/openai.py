@@ -3,9 +3,12 @@
 from typing import Any
 
 from fastapi import APIRouter, Request
-from fastapi.responses import Response
+from fastapi.responses import FileResponse, Response
 
+from tutti.audio import format_of_file
 from tutti.server.aliases import MODELS, find_checkpoint, voice_title
+from tutti.server.downloads import Downloads
+from tutti.server.errors import UnknownDownload
 from tutti.server.openapi import AUDIO, error_responses
 from tutti.server.responses import cached_response, event_response, streamed_response
 from tutti.server.schemas import SpeechBody
@@ -19,17 +22,29 @@ CREATED = 1_735_689_600  # Unix time of 2025-01-01, when Kokoro 1.0 was new
 
 def speech_routes(service: Service) -> APIRouter:
     routes = APIRouter(tags=["speech"])
+    downloads = Downloads(service.settings.data / "downloads")
 
     @routes.post("/v1/audio/speech", response_class=Response, responses={**AUDIO, **error_responses(404)})
     async def speech(request: Request, body: SpeechBody) -> Response:
         """Speak a text. Audio is sent as it is made, unless `stream` is false."""
         speech_request = body.speech_request(service.aliases)
         if body.stream_format == "sse":
+            if body.return_download_link:
+                speech_request = speech_request.with_ignored("return_download_link")
             return await event_response(service, request, speech_request, with_words=bool(body.word_timestamps))
         if body.word_timestamps:
             speech_request = speech_request.with_ignored("word_timestamps")
         respond = cached_response if body.stream is False else streamed_response
-        return await respond(service, request, speech_request)
+        response = await respond(service, request, speech_request)
+        return downloads.link(response, speech_request.format) if body.return_download_link else response
+
+    @routes.get("/v1/download/{name}", response_class=FileResponse, responses=error_responses(404))
+    async def download(name: str) -> FileResponse:
+        """Audio that a request with `return_download_link` has stored; for an hour."""
+        path = downloads.find(name)
+        if path is None:
+            raise UnknownDownload("there is no such download; it may be unfinished, or older than an hour")
+        return FileResponse(path, media_type=format_of_file(name).media_type, filename=f"speech{path.suffix}")
 
     return routes
 

@@ -1,0 +1,100 @@
+"""`return_download_link`: the audio of an answer can be fetched again, once it is complete."""
+
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.fakes import FakeEngine
+from tests.server.harness import LONG, SHORT, RunningServer, assert_error, serving
+from tutti.server import downloads
+
+pytestmark = pytest.mark.server
+
+
+@pytest.fixture
+def own(fake_engine: FakeEngine) -> Iterator[RunningServer]:
+    """A server with a data folder of its own."""
+    with serving(fake_engine) as server:
+        yield server
+
+
+def folder(server: RunningServer) -> Path:
+    path: Path = server.app.state.service.settings.data / "downloads"
+    return path
+
+
+@pytest.mark.parametrize("text", [SHORT, LONG])
+@pytest.mark.parametrize("stream", [True, False])
+def test_the_link_has_the_bytes_of_the_answer(server: RunningServer, text: str, stream: bool) -> None:
+    response = server.speak(input=text, stream=stream, return_download_link=True)
+    path = response.headers["x-download-path"]
+    assert path.startswith("/v1/download/")
+    assert path.endswith(".mp3")
+    again = server.get(path)
+    assert (again.status_code, again.headers["content-type"]) == (200, "audio/mpeg")
+    assert again.headers["content-disposition"] == 'attachment; filename="speech.mp3"'
+    assert again.content == response.content
+
+
+def test_without_the_option_nothing_is_stored(own: RunningServer) -> None:
+    assert "x-download-path" not in own.speak().headers
+    assert not folder(own).exists()
+
+
+def test_an_unfinished_stream_has_no_file_and_leaves_none(own: RunningServer) -> None:
+    own.engine.hold_from = 1
+    body = {"input": LONG, "response_format": "pcm", "return_download_link": True}
+    try:
+        with own.client().stream("POST", "/v1/audio/speech", json=body) as response:
+            next(response.iter_raw())
+            assert_error(own.get(response.headers["x-download-path"]), 404, "download_not_found")
+    finally:
+        own.engine.release()
+    assert own.engine.streams_cancelled.acquire(timeout=60)
+    while list(folder(own).iterdir()):
+        pass  # until the closed stream has removed its file
+
+
+@pytest.mark.parametrize("name", ["x", "..%2f..%2fetc%2fpasswd", "a" * 22 + ".mp3", "." + "a" * 21 + ".mp3"])
+def test_other_names_are_not_found(server: RunningServer, name: str) -> None:
+    assert server.get(f"/v1/download/{name}").status_code == 404
+
+
+def test_old_files_are_deleted_and_the_oldest_when_there_are_too_many(
+    own: RunningServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def store() -> Path:
+        path = own.speak(return_download_link=True).headers["x-download-path"]
+        return folder(own) / path.rpartition("/")[2]
+
+    old = store()
+    os.utime(old, (time.time() - downloads.KEEP_S - 1,) * 2)
+    assert_error(own.get(f"/v1/download/{old.name}"), 404, "download_not_found")
+    second, third = store(), store()
+    assert (old.exists(), second.exists(), third.exists()) == (False, True, True)
+    os.utime(second, (time.time() - 60,) * 2)
+    monkeypatch.setattr(downloads, "MAX_BYTES", 1.5 * third.stat().st_size)
+    fourth = store()
+    assert (second.exists(), third.exists(), fourth.exists()) == (False, True, True)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+@pytest.mark.parametrize("text", [SHORT, LONG])
+def test_a_full_disk_costs_the_download_and_not_the_answer(
+    own: RunningServer, monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    expected = own.speak(input=text, response_format="pcm").content
+    monkeypatch.setattr(Path, "open", lambda _, mode: open("/dev/full", mode))  # noqa: SIM115
+    response = own.speak(input=text, response_format="pcm", return_download_link=True)
+    assert response.content == expected
+    monkeypatch.undo()
+    assert_error(own.get(response.headers["x-download-path"]), 404, "download_not_found")
+
+
+def test_events_and_captions_name_the_option_as_ignored(server: RunningServer) -> None:
+    assert server.speak(stream_format="sse", return_download_link=True).headers["x-ignored"] == "return_download_link"
+    body = {"input": SHORT, "return_download_link": True}
+    assert server.post("/dev/captioned_speech", body).headers["x-ignored"] == "return_download_link"
