@@ -106,6 +106,15 @@ class Model(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class PhonemeTime:
+    """Start and end of a sound, in seconds from the start of the audio."""
+
+    phoneme: str  # in Kokoro's symbols, with its length and without its stress
+    start_s: float
+    end_s: float
+
+
+@dataclass(frozen=True, slots=True)
 class WordTime:
     """Start and end of a word of the original text, in seconds from the start of the audio."""
 
@@ -113,6 +122,7 @@ class WordTime:
     start_s: float
     end_s: float
     span: tuple[int, int]  # in the original text
+    phonemes: tuple[PhonemeTime, ...] = ()  # without a gap
 
 
 @dataclass(frozen=True, slots=True)

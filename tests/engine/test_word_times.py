@@ -11,9 +11,11 @@ from hypothesis import strategies as st
 from benchmarks.words import SpokenText, edges_by_silence
 from tests.fakes import running
 from tutti import Settings, open_engine
-from tutti.engine.word_times import LAG_FRAMES, LAST_PHONEME, word_times
-from tutti.speech import SAMPLE_RATE, SAMPLES_PER_FRAME, WordTime
+from tutti.engine.word_times import LAG_FRAMES, LAST_PHONEME, MODIFIERS, STRESS_MARKS, shift_time, word_times
+from tutti.speech import SAMPLE_RATE, SAMPLES_PER_FRAME, Speech, WordTime
 from tutti.text.chunk import Chunk, PhonemeWord
+from tutti.text.visemes import VISEMES, visemes
+from tutti.text.vocab import PUNCTUATION, SYMBOLS
 
 FRAME_S = SAMPLES_PER_FRAME / SAMPLE_RATE
 AFTER = st.sampled_from([" ", ", ", ". ", "”. ", "— ", ""])
@@ -39,6 +41,57 @@ def test_words_are_in_order_and_inside_of_the_audio(triples: list[tuple[str, str
     assert len(times) == len(words)
     assert all(0 <= time.start_s < time.end_s < sum(durations) * FRAME_S for time in times)
     assert all(a.end_s <= b.start_s for a, b in pairwise(times))
+
+
+SOUNDS = st.text(st.sampled_from("abkɪAˈˌːʰ"), min_size=1, max_size=8).filter(lambda text: set(text) - set("ˈˌ"))
+
+
+@given(st.lists(st.tuples(st.just(""), SOUNDS, AFTER), min_size=1, max_size=6), st.data())
+def test_the_sounds_of_a_word_fill_it_and_visemes_leave_no_gap(
+    triples: list[tuple[str, str, str]], data: st.DataObject
+) -> None:
+    words = phoneme_words(*triples)
+    n_symbols = len(Chunk(tuple(words)).phonemes)
+    durations = data.draw(st.lists(st.integers(1, 40), min_size=n_symbols + 2, max_size=n_symbols + 2))
+    times = timed(words, durations)
+    for word, time in zip(words, times, strict=True):
+        assert "".join(sound.phoneme for sound in time.phonemes) == word.phonemes.translate({712: None, 716: None})
+        edges = [time.start_s, *(sound.end_s for sound in time.phonemes)]
+        assert [sound.start_s for sound in time.phonemes] == edges[:-1]
+        assert edges[-1] == time.end_s
+        assert edges == sorted(edges)
+    shapes = visemes(times)
+    assert (shapes[0].start_s, shapes[-1].end_s) == (times[0].start_s, times[-1].end_s)
+    assert all(a.end_s == pytest.approx(b.start_s) and a.phoneme != b.phoneme for a, b in pairwise(shapes))
+
+
+def test_stress_belongs_to_the_next_sound_and_length_to_the_one_before() -> None:
+    (word,) = timed(phoneme_words(("", "bˈiːt", ".")), [4, 2, 3, 5, 7, 2, 3, 1])
+    assert [(sound.phoneme, round((sound.end_s - sound.start_s) / FRAME_S)) for sound in word.phonemes] == [
+        ("b", 4),  # its two frames, and two of the silence before it
+        ("iː", 15),
+        ("t", 2),
+    ]
+
+
+def test_every_symbol_has_a_shape_of_the_mouth() -> None:
+    sounds = set(SYMBOLS) - PUNCTUATION - set(STRESS_MARKS + MODIFIERS + " ")
+    assert sounds == set(VISEMES)
+    names = {name for shapes in VISEMES.values() for name in shapes}
+    assert names == {"PP", "FF", "TH", "DD", "kk", "CH", "SS", "nn", "RR", "aa", "E", "I", "O", "U"}
+
+
+def test_a_diphthong_has_two_shapes() -> None:
+    (word,) = timed(phoneme_words(("", "mA", ".")), [4, 4, 4, 3, 1])
+    assert [shape.phoneme for shape in visemes([word])] == ["PP", "E", "I"]
+
+
+def test_shifting_moves_the_sounds_with_their_word() -> None:
+    words = timed(phoneme_words(("", "ba", " "), ("", "ka", ".")), [4, 2, 2, 2, 2, 2, 3, 1])
+    shifted = shift_time(Speech(np.zeros(0, np.float32), words, (0, 2)), 10.0).words
+    for before, after in zip(words, shifted, strict=True):
+        assert [sound.start_s for sound in after.phonemes] == [sound.start_s + 10 for sound in before.phonemes]
+        assert after.phonemes[-1].end_s == after.end_s
 
 
 def test_within_a_phrase_a_word_begins_where_the_one_before_ended() -> None:

@@ -6,7 +6,6 @@ import sqlite3
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import astuple
 from hashlib import blake2b
 from pathlib import Path
 from typing import Self
@@ -60,7 +59,9 @@ class Journal:
     def save(self, n: int, speech: Speech) -> None:
         """Store a passage; it is on the disk when this returns. StorageFull leaves the earlier passages intact."""
         samples = encoder("pcm").encode(speech.samples)
-        words = json.dumps([[*astuple(word)[:3], *word.span] for word in speech.words], ensure_ascii=False)
+        words = json.dumps(
+            [[word.word, word.start_s, word.end_s, *word.span] for word in speech.words], ensure_ascii=False
+        )
         dropped = json.dumps(speech.dropped)
         with _storage_errors(self.path), self._db:
             row = (n, samples, words, dropped, _digest(samples, words, dropped))

@@ -7,7 +7,7 @@ from statistics import median
 
 import numpy as np
 
-from tutti.speech import SAMPLE_RATE, SAMPLES_PER_FRAME, Samples, Speech, WordTime
+from tutti.speech import SAMPLE_RATE, SAMPLES_PER_FRAME, PhonemeTime, Samples, Speech, WordTime
 from tutti.text import vocab
 from tutti.text.chunk import Chunk
 from tutti.text.marks import strip_marks
@@ -17,6 +17,7 @@ from tutti.text.marks import strip_marks
 LAG_FRAMES = 1  # by which phonemes are heard early
 ONSET_FRAMES = 2  # last frames of a pause or punctuation that belong to the next word; of a space, all
 LAST_PHONEME = 2  # median durations for which the last phoneme before a pause is heard; the rest is silence
+STRESS_MARKS, MODIFIERS = "ˈˌ", "ːʰʲ\u0303↓→↗↘"
 BREATH = 4  # median durations beyond which a phoneme at the end of a word contains a pause, also without punctuation
 
 
@@ -39,10 +40,28 @@ def word_times(text: str, chunk: Chunk, durations: np.ndarray) -> tuple[WordTime
             continue
         start_s = _seconds(ends[first] - _onset(symbols[first - 1] if first else "", lengths[first]))
         end_s = _seconds(ends[last] - _silence_in(symbols[last : last + 1], lengths[last], median_length))
+        sounds = _phoneme_times(word.phonemes, [start_s, *map(_seconds, ends[first + 1 : last]), end_s])
         if times and times[-1].span == word.span:
-            times[-1] = replace(times[-1], end_s=end_s)
+            times[-1] = replace(times[-1], end_s=end_s, phonemes=times[-1].phonemes + sounds)
         else:
-            times.append(WordTime(strip_marks(text[slice(*word.span)]), start_s, end_s, word.span))
+            times.append(WordTime(strip_marks(text[slice(*word.span)]), start_s, end_s, word.span, sounds))
+    return tuple(times)
+
+
+def _phoneme_times(phonemes: str, edges_s: Sequence[float]) -> tuple[PhonemeTime, ...]:
+    """The sounds between these edges: a stress mark belongs to the next one, a mark of length to the one before."""
+    times: list[PhonemeTime] = []
+    start_s = edges_s[0]
+    for symbol, end_s in zip(phonemes, edges_s[1:], strict=True):
+        if symbol in STRESS_MARKS:
+            continue
+        if symbol in MODIFIERS and times:
+            times[-1] = PhonemeTime(times[-1].phoneme + symbol, times[-1].start_s, end_s)
+        else:
+            times.append(PhonemeTime(symbol, start_s, end_s))
+        start_s = end_s
+    if times and start_s < edges_s[-1]:  # a stress mark at the end
+        times[-1] = PhonemeTime(times[-1].phoneme, times[-1].start_s, edges_s[-1])
     return tuple(times)
 
 
@@ -78,17 +97,19 @@ def shift_time(speech: Speech, by_s: float) -> Speech:
     """The same speech, its words timed from the start of the whole audio."""
     if not by_s:
         return speech
-    words = (WordTime(word.word, word.start_s + by_s, word.end_s + by_s, word.span) for word in speech.words)
-    return replace(speech, words=tuple(words))
+    return replace(speech, words=tuple(_shift_word(word, by_s) for word in speech.words))
+
+
+def _shift_word(word: WordTime, by_s: float) -> WordTime:
+    sounds = (PhonemeTime(sound.phoneme, sound.start_s + by_s, sound.end_s + by_s) for sound in word.phonemes)
+    return WordTime(word.word, word.start_s + by_s, word.end_s + by_s, word.span, tuple(sounds))
 
 
 def shift_span(speech: Speech, by: int) -> Speech:
     """The same speech, its offsets counted from the start of the whole text."""
     if not by:
         return speech
-    words = (
-        WordTime(word.word, word.start_s, word.end_s, (word.span[0] + by, word.span[1] + by)) for word in speech.words
-    )
+    words = (replace(word, span=(word.span[0] + by, word.span[1] + by)) for word in speech.words)
     start, end = speech.span
     return replace(speech, words=tuple(words), span=(start + by, end + by) if end else speech.span)
 

@@ -4,7 +4,7 @@ import asyncio
 import base64
 import json
 import logging
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Sequence, Set
 from math import isinf
 from typing import Any, TypeVar
 
@@ -18,7 +18,8 @@ from tutti.server.encoding import AnswerBudget, OpenStream, PieceEncoder, WholeA
 from tutti.server.errors import error_body, public_error
 from tutti.server.request import SpeechRequest
 from tutti.server.service import Service
-from tutti.speech import SAMPLES_PER_FRAME, Delivery, Speech, WordTime
+from tutti.speech import SAMPLES_PER_FRAME, Delivery, PhonemeTime, Speech, WordTime
+from tutti.text.visemes import ipa, visemes
 
 SEND_BYTES = 1 << 16  # per message; even, so that no sample is split. A slow reader's buffer holds two of these
 EVENT_BYTES = 24 << 10  # of audio per event, 32 kB as base64: some clients read lines of at most 64 kB
@@ -58,12 +59,12 @@ async def streamed_response(service: Service, request: Request, speech_request: 
 
 
 async def event_response(
-    service: Service, request: Request, speech_request: SpeechRequest, *, with_words: bool
+    service: Service, request: Request, speech_request: SpeechRequest, *, times: Set[str]
 ) -> Response:
     """Server-sent events as the audio is made."""
     stream = await start_stream(service, request, speech_request)
     encoder = await start_encoder(service, stream)
-    pieces = errors_as_pieces(audio_events(stream, encoder, with_words=with_words), error_event)
+    pieces = errors_as_pieces(audio_events(stream, encoder, times), error_event)
     return streaming_response(service, request, stream, encoder, pieces, "text/event-stream")
 
 
@@ -217,16 +218,16 @@ async def audio_pieces(stream: OpenStream, encoder: PieceEncoder) -> Pieces:
     yield await encoder.flush()
 
 
-async def audio_events(stream: OpenStream, encoder: PieceEncoder, *, with_words: bool) -> Pieces:
-    """Yield the audio as OpenAI's server-sent events."""
+async def audio_events(stream: OpenStream, encoder: PieceEncoder, times: Set[str]) -> Pieces:
+    """Yield the audio as OpenAI's server-sent events; after each part of it the times that are asked for."""
     n_samples = 0
     async for speech in stream.speeches():
         n_samples += len(speech.samples)
         async for piece in encoder.pieces(speech):
             for delta in delta_events(piece):
                 yield delta
-        if with_words and speech.words:
-            yield sse_event({"type": "speech.audio.words", "words": word_times(speech.words, "start", "end")})
+        for name, rows in time_lists(speech.words, times).items():
+            yield sse_event({"type": f"speech.audio.{name}", name: rows})
     for delta in delta_events(await encoder.flush()):
         yield delta
     n_in, n_out = len(stream.request.text), n_samples // SAMPLES_PER_FRAME
@@ -234,12 +235,12 @@ async def audio_events(stream: OpenStream, encoder: PieceEncoder, *, with_words:
     yield sse_event({"type": "speech.audio.done", "usage": usage})
 
 
-async def caption_lines(stream: OpenStream, encoder: PieceEncoder, *, with_words: bool) -> Pieces:
-    """Yield lines of JSON, each with some audio and its words."""
+async def caption_lines(stream: OpenStream, encoder: PieceEncoder, times: Set[str]) -> Pieces:
+    """Yield lines of JSON, each with some audio and its times."""
     async for speech in stream.speeches():
         data = b"".join([piece async for piece in encoder.pieces(speech)])
-        yield json_line(caption_object(encoder.content_type, data, speech.words if with_words else None))
-    yield json_line(caption_object(encoder.content_type, await encoder.flush(), () if with_words else None))
+        yield json_line(caption_object(encoder.content_type, data, speech.words, times))
+    yield json_line(caption_object(encoder.content_type, await encoder.flush(), (), times))
 
 
 async def errors_as_pieces(pieces: Pieces, encode_error: Callable[[dict[str, Any]], bytes]) -> Pieces:
@@ -271,9 +272,28 @@ def json_line(content: dict[str, Any]) -> bytes:
     return json.dumps(content, separators=(",", ":")).encode() + b"\n"
 
 
-def caption_object(content_type: str, data: bytes, words: Iterable[WordTime] | None) -> dict[str, Any]:
-    timestamps = None if words is None else word_times(words, "start_time", "end_time")
-    return {"audio": base64_text(data), "audio_format": content_type, "timestamps": timestamps}
+def caption_object(content_type: str, data: bytes, words: Sequence[WordTime], times: Set[str]) -> dict[str, Any]:
+    timestamps = word_times(words, "start_time", "end_time") if "word" in times else None
+    sounds = time_lists(words, times - {"word"})
+    return {"audio": base64_text(data), "audio_format": content_type, "timestamps": timestamps, **sounds}
+
+
+def time_lists(words: Sequence[WordTime], times: Set[str]) -> dict[str, list[dict[str, Any]]]:
+    """Return the lists that are asked for by name, those that are not empty."""
+    lists = {
+        "words": word_times(words, "start", "end") if "word" in times else [],
+        "phonemes": sound_times((s for word in words for s in word.phonemes), "phoneme") if "phoneme" in times else [],
+        "visemes": sound_times(visemes(words), "viseme") if "viseme" in times else [],
+    }
+    return {name: rows for name, rows in lists.items() if rows}
+
+
+def sound_times(sounds: Iterable[PhonemeTime], name: str) -> list[dict[str, Any]]:
+    """Return sounds or shapes of the mouth with their times; phonemes as IPA."""
+    write = ipa if name == "phoneme" else str
+    return [
+        {name: write(sound.phoneme), "start": round(sound.start_s, 3), "end": round(sound.end_s, 3)} for sound in sounds
+    ]
 
 
 def word_times(words: Iterable[WordTime], start: str, end: str) -> list[dict[str, Any]]:

@@ -103,6 +103,9 @@ class SpeechBody(SpeechFields):
     stream: bool | None = Field(None, description="false: one answer with its true length")
     lang_code: str | None = Field(None, description="another name for language")
     word_timestamps: bool | None = Field(None, description="with sse: events with the times of words")
+    timestamps: list[Literal["word", "phoneme", "viseme"]] | None = Field(
+        None, description="with sse: events with these times"
+    )
     return_download_link: bool | None = Field(None, description="also store the audio; X-Download-Path has its path")
 
     optimize_for_latency: bool | None = Field(None, description=URGENT)
@@ -111,6 +114,11 @@ class SpeechBody(SpeechFields):
     use_gpu: Any = None
     instructions: Any = None
     normalization_options: Any = None
+
+    @property
+    def times(self) -> frozenset[str]:
+        """Return which times are asked for: word, phoneme, viseme."""
+        return frozenset([*(self.timestamps or ()), *(("word",) if self.word_timestamps else ())])
 
     def speech_request(self, aliases: Aliases) -> SpeechRequest:
         options = self if self.language else self.model_copy(update={"language": self.lang_code})

@@ -49,15 +49,15 @@ def dev_routes(service: Service) -> APIRouter:
         speech_request = body.speech_request(service.aliases)
         if body.return_download_link:
             speech_request = speech_request.with_ignored("return_download_link")
-        with_words = body.return_timestamps is not False
+        times = body.times | {"word"} if body.return_timestamps is not False else body.times - {"word"}
         stream = await start_stream(service, request, speech_request)
         if body.stream is False:
             whole = await finish_stream(service, request, stream)
             headers = audio_headers(service, speech_request, whole.first, whole.encode_s)
-            words = whole.words if with_words else None
-            return JSONResponse(caption_object(speech_request.content_type, whole.data, words), headers=headers)
+            content = caption_object(speech_request.content_type, whole.data, whole.words, times)
+            return JSONResponse(content, headers=headers)
         encoder = await start_encoder(service, stream)
-        pieces = errors_as_pieces(caption_lines(stream, encoder, with_words=with_words), json_line)
+        pieces = errors_as_pieces(caption_lines(stream, encoder, times), json_line)
         return streaming_response(service, request, stream, encoder, pieces, "application/x-ndjson")
 
     @routes.post("/dev/phonemize", responses=error_responses())

@@ -31,9 +31,10 @@ def speech_routes(service: Service) -> APIRouter:
         if body.stream_format == "sse":
             if body.return_download_link:
                 speech_request = speech_request.with_ignored("return_download_link")
-            return await event_response(service, request, speech_request, with_words=bool(body.word_timestamps))
-        if body.word_timestamps:
-            speech_request = speech_request.with_ignored("word_timestamps")
+            return await event_response(service, request, speech_request, times=body.times)
+        for option in ("word_timestamps", "timestamps"):
+            if getattr(body, option):
+                speech_request = speech_request.with_ignored(option)
         respond = cached_response if body.stream is False else streamed_response
         response = await respond(service, request, speech_request)
         return downloads.link(response, speech_request.format) if body.return_download_link else response
