@@ -50,7 +50,7 @@ def load_models(home: Path | None, choice: Choice, threads: int) -> Mapping[str,
 async def measure(home: Path | None, choice: Choice, threads: int, rounds: int) -> dict[str, Any]:
     times = Path(tempfile.mkdtemp()) / "model-seconds"
     costs = prior_costs({CHECKPOINT: choice}, threads)
-    limits = Limits(max_rows=2 * threads, max_lateness=inf)
+    limits = Limits(max_rows=2 * threads, max_start_s=inf)
     worker = ProcessWorker(partial(timed_models, partial(load_models, home, choice, threads), times))
     batcher = Batcher(worker, Scheduler(limits, costs.__getitem__, Deadline()), BatchStats())
     styles = np.zeros((510, 256), np.float32)

@@ -5,7 +5,8 @@ python -m benchmarks.simulate --seconds 20     3 minutes, less exact
 
 A stream is good if its first audio comes within the target and its player never runs dry; a rejected one is not good.
 Capacity: the highest rate of new streams (Poisson) of which at least 99 % are good, without admission control.
-Overload: `deadline` with admission control at twice its capacity.
+Overload: `deadline` with admission control at twice its capacity; then at twice and four times, with streams that may
+start late (`max_start_s`, the default of the server): served means spoken to the end within that patience.
 Fairness: one caller sends nine tenths of the streams, more than the device can serve; the nine others share the rest.
 """
 
@@ -117,6 +118,7 @@ class Stream:
     caller: str = ""
     rejected: bool = False
     first_s: float | None = None  # when the first audio came
+    extra_s: float = 0.0  # by how much it may start after its target
     made: int = 0  # chunks so far
     plays_until_s: float = 0.0
     dry_s: float = 0.0  # silence after the first audio
@@ -125,6 +127,10 @@ class Stream:
     @property
     def wait_s(self) -> float:
         return inf if self.first_s is None else self.first_s - self.arrived_s
+
+    @property
+    def starts_late(self) -> bool:
+        return self.extra_s > 0.0
 
     def good(self, target_s: float) -> bool:
         return not self.rejected and self.done_s < inf and self.wait_s <= target_s and self.dry_s <= 1e-9
@@ -188,12 +194,14 @@ class Simulation:
             except QueueFull:
                 stream.rejected = True
                 return
+            if first.starts_late:
+                stream.extra_s = first.deadline_s - now - self.device.target_s
         self._add(first, stream, 0, now)
         for i in range(1, min(AHEAD, len(stream.chunks))):
             self._submit(stream, i, "acoustic", now)
 
     def _target(self, stream: Stream) -> float:
-        return self.device.target_s if stream.priority != "bulk" else 3600.0
+        return self.device.target_s + stream.extra_s if stream.priority != "bulk" else 3600.0
 
     def _submit(self, stream: Stream, i: int, stage: StageName, now: float) -> None:
         self._add(self._job(stream, i, stage, now), stream, i, now)
@@ -206,7 +214,10 @@ class Simulation:
         if stage == "acoustic":
             later_s = self.scheduler.predict(Key(MODEL, "vocoder"), self._size(stream, i, "vocoder"))
         size = self._size(stream, i, stage)
-        return Job(Key(MODEL, stage), stream.number, priority, size, deadline_s, later_s, stream.caller, 0, now)
+        return Job(
+            Key(MODEL, stage), stream.number, priority, size, deadline_s, later_s, stream.caller, 0, now,
+            starts_stream=i == 0, starts_late=stream.starts_late,
+        )  # fmt: skip
 
     def _add(self, job: Job, stream: Stream, i: int, now: float) -> None:
         self._jobs[job] = stream, i
@@ -262,8 +273,17 @@ class Simulation:
             self._at(at_s, lambda now: self._submit(stream, i + AHEAD, "acoustic", now))
 
 
-def scheduler(device: Device, policy: Policy, max_rows: int | None = None, max_waiting: int = 100_000) -> Scheduler:
-    limits = Limits(max_rows or device.max_rows, max_waiting=max_waiting, cap_s=0.4 * device.target_s)
+def scheduler(
+    device: Device,
+    policy: Policy,
+    max_rows: int | None = None,
+    max_waiting: int = 100_000,
+    max_start_s: float | None = 0.0,
+) -> Scheduler:
+    """A scheduler as the server configures it; by default it refuses every stream that could not start in time."""
+    limits = Limits(
+        max_rows or device.max_rows, max_waiting=max_waiting, cap_s=0.4 * device.target_s, max_start_s=max_start_s
+    )
     return Scheduler(limits, device.cost, policy)
 
 
@@ -324,6 +344,19 @@ def overload(device: Device, rate: float, seconds: float) -> dict[str, float]:
     }
 
 
+def late_overload(device: Device, rate: float, seconds: float) -> dict[str, float]:
+    """The same with streams that may start late, as is the default of the server."""
+    streams = poisson(rate, max(1000, int(rate * seconds)), seed=7)
+    Simulation(device, scheduler(device, deadline(device), max_start_s=None)).run(streams)
+    served = [stream for stream in streams if not stream.rejected and stream.done_s < inf]
+    waits_s = sorted(stream.wait_s for stream in served)
+    return {
+        "served_per_s": len(served) / streams[-1].arrived_s,
+        "p95_wait_s": waits_s[int(0.95 * len(waits_s))],
+        "without_gap": sum(stream.dry_s <= 1e-9 for stream in served) / len(served),
+    }
+
+
 def fairness(device: Device, rate: float, n: int) -> dict[str, float]:
     """Wait of nine callers for their first audio, beside a greedy caller with nine tenths of the streams, and alone."""
     result = {"offered_per_s": rate}
@@ -355,8 +388,9 @@ def main(
     """Print capacity, overload and fairness, and write them to a file."""
     capacities: defaultdict[str, dict[str, float]] = defaultdict(dict)  # by policy, then by device
     overloads: defaultdict[str, dict[str, float]] = defaultdict(dict)  # by measure, then by device
+    patient: defaultdict[str, dict[str, float]] = defaultdict(dict)
     shares: defaultdict[str, dict[str, float]] = defaultdict(dict)
-    with progress(sum(len(list(policies(device))) + 2 for device in DEVICES)) as step:
+    with progress(sum(len(list(policies(device))) + 4 for device in DEVICES)) as step:
         for device, unfair in zip(DEVICES, UNFAIR, strict=True):
             for name, policy, rows in policies(device):
                 step(f"{device.name}: {name}")
@@ -364,14 +398,20 @@ def main(
             step(f"{device.name}: overload")
             for name, value in overload(device, 2 * capacities["deadline"][device.name], seconds).items():
                 overloads[name][device.name] = value
+            for factor in (2, 4):
+                step(f"{device.name}: {factor} times its capacity, patient")
+                rate = factor * capacities["deadline"][device.name]
+                for name, value in late_overload(device, rate, seconds).items():
+                    patient[f"{factor} x: {name}"][device.name] = value
             step(f"{device.name}: fairness")
             for name, value in fairness(device, *unfair).items():
                 shares[name][device.name] = value
     console = Console()
     print_table(console, "capacity: streams per second, 99 % of them good", capacities)
     print_table(console, "overload: deadline at twice its capacity, with admission control", overloads)
+    print_table(console, "overload: the same with streams that may start late", patient)
     print_table(console, "fairness: nine callers beside a greedy one, and alone", shares)
-    report = {"seconds": seconds, "capacity": capacities, "overload": overloads, "fairness": shares}
+    report = {"seconds": seconds, "capacity": capacities, "overload": overloads, "patient": patient, "fairness": shares}
     out.write_text(json.dumps(report, indent=1) + "\n")
 
 

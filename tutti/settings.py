@@ -81,6 +81,9 @@ class Settings(BaseModel):
     first_audio_ms: float | None = Field(
         None, gt=0, description="target for the first audio of a stream; none = set by the device"
     )
+    max_start_s: float | None = Field(
+        None, ge=0, description="longest wait for the first audio, else 429; none = set by the device"
+    )
     workers: int | None = Field(
         None, ge=1, le=64, description="model processes; none = one for each CUDA device, or one on a processor"
     )
@@ -123,7 +126,7 @@ class Settings(BaseModel):
 # Values that belong together. A value that is set by itself wins over its preset.
 PRESETS: dict[str, dict[str, Any]] = {
     "throughput": {"first_audio_ms": 5_000, "max_queue": 10_000},
-    "latency": {"first_audio_ms": 100, "max_queue": 200},
+    "latency": {"first_audio_ms": 100, "max_queue": 200, "max_start_s": 0},
     "off": {"batching": False},
 }
 

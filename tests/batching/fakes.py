@@ -24,7 +24,8 @@ def new_scheduler(
     **limits: object,
 ) -> Scheduler:
     model = CostModel(layout or Padded(), cost)
-    return Scheduler(Limits(cap_s=cap_s, **limits), lambda key: model, policy or Deadline(cap_s))  # type: ignore[arg-type]
+    chosen = Limits(cap_s=cap_s, **{"max_start_s": 0.0, **limits})  # type: ignore[arg-type]
+    return Scheduler(chosen, lambda key: model, policy or Deadline(cap_s))
 
 
 def new_job(

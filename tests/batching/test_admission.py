@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.batching.fakes import VOCODER, new_job, numbers
-from tutti.batching.admission import MAX_LATENESS, AdmissionControl
+from tutti.batching.admission import AdmissionControl
 from tutti.batching.job import Job
 from tutti.errors import QueueFull
 
@@ -18,18 +18,32 @@ def new_admission(
     *jobs: tuple[Job, float], over_share: tuple[str, ...] = (), max_waiting: int = 100
 ) -> AdmissionControl:
     """Admission control with these jobs, each with its device seconds."""
-    admission = AdmissionControl(100, MAX_LATENESS, lambda caller, now: caller in over_share)
+    admission = AdmissionControl(100, lambda caller, now: caller in over_share)
     for job, seconds in jobs:
         admission.job_queued(job, seconds, 0.0)
     return admission
 
 
 def admits(admission: AdmissionControl, deadline_s: float, cost_s: float = 0.01, caller: str = "") -> bool:
+    return admitted(admission, deadline_s, cost_s, caller) is not None
+
+
+def admitted(
+    admission: AdmissionControl, deadline_s: float, cost_s: float = 0.01, caller: str = "", max_start_s: float = 0.0
+) -> Job | None:
+    """The first job of a stream that is accepted and queued; none if it is refused."""
+    job = new_job(deadline_s=deadline_s, priority="first", caller=caller)
+    job.starts_stream = True
     try:
-        admission.admit(new_job(deadline_s=deadline_s, priority="first", caller=caller), cost_s, NOW, NOW)
+        admission.admit(job, cost_s, max_start_s, NOW, NOW)
     except QueueFull:
-        return False
-    return True
+        return None
+    return job
+
+
+def starts_late(job: Job | None) -> bool | None:
+    """None if it was refused."""
+    return job.starts_late if job else None
 
 
 @given(cost_s=st.floats(1e-3, 30.0), target_s=st.floats(0.0, 5.0))
@@ -71,6 +85,59 @@ def test_a_caller_over_its_share_does_not_block_one_within_its_share() -> None:
     assert admits(new_admission(*jobs, over_share=("greedy",)), NOW + 1.0, caller="polite")
     assert not admits(new_admission(*jobs, over_share=("greedy",)), NOW + 1.0, caller="greedy")
     assert not admits(new_admission(*jobs), NOW + 1.0, caller="polite")
+
+
+@given(
+    jobs=st.lists(st.tuples(st.floats(0.01, 5.0), st.floats(1e-3, 0.5)), max_size=20),
+    target_s=st.floats(0.01, 2.0),
+    max_start_s=st.floats(0.0, 20.0),
+)
+def test_patience_accepts_more_streams_and_says_when_they_start(
+    jobs: list[tuple[float, float]], target_s: float, max_start_s: float
+) -> None:
+    admission = new_admission(*[(new_job(deadline_s=NOW + due_s), seconds) for due_s, seconds in jobs])
+    strict = admitted(admission, NOW + target_s)
+    patient = admitted(admission, NOW + target_s, max_start_s=max_start_s)
+    if strict:
+        assert patient is not None
+        assert (patient.starts_late, patient.deadline_s) == (False, NOW + target_s)
+    elif patient:
+        assert patient.starts_late
+        assert NOW + target_s <= patient.deadline_s <= NOW + max_start_s
+        assert NOW + sum(seconds for _, seconds in jobs) <= patient.deadline_s, "all that waits can run before it"
+
+
+def test_a_stream_that_starts_late_harms_none_in_time() -> None:
+    in_time = [(new_job(deadline_s=NOW + 1.0 + 0.1 * n), 0.05) for n in range(10)]
+    job = admitted(new_admission(*in_time), NOW + 0.5, cost_s=3.0, max_start_s=10.0)
+    assert starts_late(job), "with its own deadline it would run before all of them"
+
+
+def test_a_stream_in_time_does_not_delay_one_that_started_late() -> None:
+    admission = new_admission((new_job(deadline_s=NOW + 0.5), 0.8))
+    late = admitted(admission, NOW + 1.0, max_start_s=10.0)
+    assert late is not None
+    assert late.starts_late
+    admission.job_queued(late, 0.1, 0.0)
+    second = admitted(admission, NOW + 1.2, cost_s=0.3, max_start_s=10.0)
+    assert second is not None
+    assert second.deadline_s > late.deadline_s, "it is served after the one before it"
+    assert not admits(admission, NOW + 1.2, cost_s=0.3), "and without being late it is refused"
+
+
+def test_further_chunks_of_a_late_stream_come_before_new_streams_even_when_they_are_late() -> None:
+    follower = new_job(deadline_s=NOW - 1.0)
+    follower.starts_late = True
+    assert starts_late(admitted(new_admission((follower, 0.5)), NOW + 1.0, max_start_s=10.0))
+
+
+def test_late_streams_of_a_caller_over_its_share_do_not_delay_others() -> None:
+    admission = new_admission(over_share=("greedy",))
+    late = new_job(deadline_s=NOW + 20.0, priority="first", caller="greedy")
+    late.starts_stream = late.starts_late = True
+    admission.job_queued(late, 5.0, 0.0)
+    job = admitted(admission, NOW + 1.0, caller="polite", max_start_s=10.0)
+    assert starts_late(job) is False
 
 
 def test_a_stream_without_a_deadline_is_admitted_whatever_waits() -> None:

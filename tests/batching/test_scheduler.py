@@ -273,7 +273,7 @@ def test_four_at_once_are_admitted_where_one_alone_is_hardly_in_time(costs_s: tu
 
 
 def test_without_a_limit_on_lateness_every_stream_is_admitted() -> None:
-    scheduler = new_scheduler(cap_s=0.6, max_lateness=inf)
+    scheduler = new_scheduler(cap_s=0.6, max_start_s=inf)
     for _ in range(8):
         job = new_job(50_000, 1.5, "first")
         scheduler.admit(job, 0.0)
@@ -336,3 +336,27 @@ def test_without_batching_rows_run_one_at_a_time() -> None:
     for _ in range(3):
         scheduler.add(new_job(), 0.0)
     assert [run(scheduler, 0.0)[0].n_rows for _ in range(3)] == [1, 1, 1]
+
+
+def test_the_quick_test_at_the_door_agrees_with_admission_and_is_kept_for_a_moment() -> None:
+    scheduler = new_scheduler(max_start_s=1.0)
+    scheduler.check_wait("kokoro", 0.2, None, "", 0.0)
+    while True:
+        job = new_job(1000, 0.2, "first")
+        try:
+            scheduler.admit(job, 0.0)
+        except QueueFull:
+            break
+        scheduler.add(job, 0.0)
+    scheduler.check_wait("kokoro", 0.2, None, "", 0.0)  # as a moment ago
+    with pytest.raises(QueueFull) as refused:
+        scheduler.check_wait("kokoro", 0.2, None, "", VERDICT_S)
+    assert refused.value.retry_after_s is not None
+    assert refused.value.retry_after_s > 0.0
+    with pytest.raises(QueueFull):
+        scheduler.check_wait("kokoro", 0.2, 0.5, "", VERDICT_S)
+    now = VERDICT_S
+    while (batch := scheduler.next_batch(now)) is not None:
+        now += batch.predicted_s
+        scheduler.finished(batch, batch.predicted_s, now)
+    scheduler.check_wait("kokoro", 0.2, None, "", now)

@@ -1,17 +1,18 @@
 """Invariants of the scheduler under every policy and any order of events, on a virtual clock."""
 
+from collections.abc import Sequence
 from math import inf
 from typing import ClassVar
 
 import pytest
-from hypothesis import settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
 
-from benchmarks.simulate import Padded
+from benchmarks.simulate import AHEAD, MODEL, PART, PER_S, Device, Padded, Simulation, Stream, scheduler
 from tests.examples import examples
 from tutti.batching.cost import CostModel
-from tutti.batching.job import Batch, Job, Key
+from tutti.batching.job import Batch, Job, Key, StageName
 from tutti.batching.layout import SideBySide
 from tutti.batching.policies import Bypass, Deadline, Fifo, Policy, Window
 from tutti.batching.scheduler import Limits, Scheduler
@@ -198,3 +199,70 @@ def test_the_laws(policy: Policy, eager: bool, layout: Padded | SideBySide) -> N
         type("LawsOfOne", (Laws,), attributes),
         settings=settings(max_examples=examples(12), stateful_step_count=40, deadline=None),
     )
+
+
+# -- one stream alone ----------------------------------------------------------------------------------------------
+
+
+class ExactDevice(Device):
+    """Takes exactly as long as its cost model predicts."""
+
+    def cost(self, key: Key) -> CostModel:
+        layout = SideBySide(self.lanes) if self.lanes else Padded()
+        per_size = PART[key.stage] * self.per_audio_s / PER_S[key.stage]
+        return CostModel(layout, (PART[key.stage] * self.base_s, 0.0, 0.1 * per_size, per_size))
+
+    def seconds(self, stage: StageName, sizes: Sequence[int]) -> float:
+        return self.cost(Key(MODEL, stage)).predict(sizes)
+
+
+def one_by_one(device: Device, chunks: Sequence[float]) -> tuple[float, float, float]:
+    """When the first audio of a lone stream comes, how long its listener hears nothing, and when the last one comes."""
+    ready_s = first_s = plays_until_s = dry_s = 0.0
+    starts_s: list[float] = []  # when each chunk starts to play
+    for i, audio_s in enumerate(chunks):
+        submitted_s = starts_s[i - AHEAD] if i >= AHEAD else 0.0
+        sizes = {stage: max(1, round(audio_s * PER_S[stage])) for stage in PART}
+        ready_s = max(ready_s, submitted_s) + sum(device.seconds(stage, [size]) for stage, size in sizes.items())
+        if i == 0:
+            first_s = plays_until_s = ready_s
+        dry_s += max(0.0, ready_s - plays_until_s)
+        starts_s.append(max(ready_s, plays_until_s))
+        plays_until_s = starts_s[-1] + audio_s
+    return first_s, dry_s, ready_s
+
+
+@given(
+    chunks=st.lists(st.floats(0.5, 12.0), min_size=1, max_size=8),
+    base_s=st.floats(0.001, 0.3),
+    per_audio_s=st.floats(0.001, 1.5),
+    lanes=st.sampled_from([None, 1, 2, 4]),
+    target_s=st.floats(0.1, 5.0),
+)
+def test_a_lone_stream_is_never_slower_than_its_chunks_run_one_by_one(
+    chunks: list[float], base_s: float, per_audio_s: float, lanes: int | None, target_s: float
+) -> None:
+    """It starts as early, its listener hears no more silence, and it ends as early."""
+    device = ExactDevice("exact", base_s, per_audio_s, target_s, lanes, max_rows=8)
+    stream = Stream(0, 0.0, chunks)
+    Simulation(device, scheduler(device, Deadline(0.4 * target_s))).run([stream])
+    first_s, dry_s, done_s = one_by_one(device, chunks)
+    assert stream.wait_s <= first_s + 1e-6
+    assert stream.dry_s <= dry_s + 1e-6
+    assert stream.done_s <= done_s + 1e-6
+
+
+@given(
+    texts=st.lists(st.lists(st.floats(0.5, 8.0), min_size=1, max_size=2), min_size=4, max_size=4),
+    base_s=st.floats(0.001, 0.3),
+    per_audio_s=st.floats(0.01, 1.5),
+    lanes=st.sampled_from([None, 1, 2, 4]),
+)
+def test_four_at_once_are_never_slower_than_four_in_turn(
+    texts: list[list[float]], base_s: float, per_audio_s: float, lanes: int | None
+) -> None:
+    device = ExactDevice("exact", base_s, per_audio_s, 1.5, lanes, max_rows=8)
+    streams = [Stream(number, 0.0, chunks) for number, chunks in enumerate(texts)]
+    Simulation(device, scheduler(device, Deadline(0.6), max_start_s=inf)).run(streams)
+    in_turn_s = sum(one_by_one(device, chunks)[2] for chunks in texts)
+    assert max(stream.done_s for stream in streams) <= in_turn_s + 1e-6

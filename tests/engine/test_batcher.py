@@ -87,7 +87,7 @@ def new_batcher(worker: Worker, slow: float = 1.0, *, can_prefetch: bool = False
     def cost(key: Key) -> CostModel:
         return costs.setdefault(key, CostModel(SideBySide(4), (1e-4, 1e-4, slow * 1e-5, slow * 1e-5)))
 
-    chosen = Limits(**{"max_lateness": float("inf"), **limits})  # type: ignore[arg-type]
+    chosen = Limits(**{"max_start_s": float("inf"), **limits})  # type: ignore[arg-type]
     return Batcher(worker, Scheduler(chosen, cost, Deadline(can_prefetch=can_prefetch)), BatchStats())
 
 

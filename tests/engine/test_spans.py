@@ -46,7 +46,7 @@ def with_batcher(act: Callable[[Setup], Awaitable[None]], worker: Worker | None 
         def cost(key: Key) -> CostModel:
             return costs.setdefault(key, CostModel(SideBySide(1), (0.0, 0.0, FRAME_S, FRAME_S)))
 
-        scheduler = Scheduler(Limits(max_lateness=float("inf")), cost, Deadline())
+        scheduler = Scheduler(Limits(max_start_s=float("inf")), cost, Deadline())
         setup = Setup(Batcher(chosen, scheduler, BatchStats(), clock=lambda: 0.0), [])
         vocoder = chosen.vocoder
 

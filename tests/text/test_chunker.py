@@ -12,8 +12,10 @@ from tutti.errors import InvalidInput
 from tutti.speech import MAX_PHONEMES
 from tutti.text import chunks
 from tutti.text.aligned_text import AlignedText
-from tutti.text.chunk import Chunk, InlineStyle, PhonemeWord, Pronunciation
-from tutti.text.chunker import ENOUGH_SYMBOLS, FIRST_SYMBOLS, PARAGRAPH_PAUSE_S, TARGET_SYMBOLS, TINY_SYMBOLS, Chunker
+from tutti.text.chunk import Chunk, ChunkPace, InlineStyle, PhonemeWord, Pronunciation
+from tutti.text.chunker import ENOUGH_SYMBOLS, PARAGRAPH_PAUSE_S, TARGET_SYMBOLS, TINY_SYMBOLS, Chunker
+
+FIRST_SYMBOLS = ChunkPace().first_symbols
 
 words = st.builds(
     PhonemeWord,
@@ -52,9 +54,8 @@ def test_no_word_is_lost_doubled_or_moved(text: Sentences, whole_text: bool) -> 
 
 @given(any_text, st.booleans(), st.integers(20, 100), st.integers(30, 400), st.integers(60, MAX_PHONEMES))
 def test_no_chunk_is_too_long(text: Sentences, whole_text: bool, first: int, target: int, max_symbols: int) -> None:
-    result = Chunker(whole_text=whole_text, first_symbols=first, target_symbols=target, max_symbols=max_symbols).chunks(
-        text
-    )
+    pace = ChunkPace(first)
+    result = Chunker(whole_text=whole_text, pace=pace, target_symbols=target, max_symbols=max_symbols).chunks(text)
     assert all(len(chunk.phonemes) <= max_symbols for chunk in result)
 
 
@@ -110,16 +111,16 @@ def length(words: tuple[PhonemeWord, ...]) -> int:
     return sum(len(word.symbols) for word in words)
 
 
-@given(texts, st.integers(30, FIRST_SYMBOLS))
-def test_a_device_twice_as_fast_as_speech_is_late_for_no_more_than_one_short_sentence(
-    text: Sentences, first: int
+@given(texts, st.integers(30, FIRST_SYMBOLS), st.sampled_from([0.5, 0.6, 0.7, 0.9]))
+def test_a_device_of_the_given_pace_is_late_for_no_more_than_one_short_sentence(
+    text: Sentences, first: int, pace: float
 ) -> None:
     n_before, ready, played = 0, 0.0, 0.0
-    for n in (length(chunk.words) for chunk in Chunker(first_symbols=first).chunks(text)):
-        ready += n / 2
+    for n in (length(chunk.words) for chunk in Chunker(pace=ChunkPace(first, pace)).chunks(text)):
+        ready += n * pace
         if n > first:
             assert ready <= played
-            assert n <= 2 * n_before
+            assert n * pace <= n_before
         n_before, played = n_before + n, max(ready, played) + n
 
 

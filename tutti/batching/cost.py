@@ -66,9 +66,10 @@ class CostModel:
         return best
 
     def start_from(self, coefficients: Coefficients) -> None:
-        """Continue from the coefficients of an earlier start."""
+        """Continue from the coefficients of an earlier start, or of another model; forget all batches."""
         self.coefficients = coefficients
         self._set_anchors(coefficients)
+        self._xx, self._xy = [[0.0] * 4 for _ in range(4)], [0.0] * 4
 
     def learn(self, sizes: Sequence[int], took_s: float) -> float:
         """Update the coefficients with one batch; return the relative error of its prediction."""

@@ -36,6 +36,9 @@ class Job:
     n_characters: int = 0
     arrived_s: float = 0.0
     is_continuation: bool = False  # a later span of a row: runs before further chunks of its stream, even if late
+    starts_stream: bool = False  # nothing of its stream was heard before
+    starts_late: bool = False  # its stream was accepted to start after its target: ranks behind those in time
+    max_start_s: float | None = None  # how long its stream may wait for its first audio; none: as the scheduler says
 
     @property
     def due_s(self) -> float:

@@ -10,7 +10,7 @@ Every rule of `deadline`, and where it is (docs/decisions/0018 has the experimen
 | # | rule | constant | where |
 |---|---|---|---|
 | 1 | the earliest deadline runs first, over all keys and both stages | | `Deadline.place` |
-| 2 | jobs in time before late ones, those before bulk | `IN_TIME, LATE, BULK` | `Deadline.place` |
+| 2 | streams in time before late ones, those before bulk | `IN_TIME, LATE, BULK` | `Deadline.place` |
 | 3 | a job joins only if it adds at most what it costs alone | `max_marginal` | `Deadline.refuses` |
 | 4 | no deadline that can still be met is broken for another row | | `Deadline.refuses` |
 | 5 | a batch takes at most the cap, or twice its first row alone | `SHARED` | `Deadline.refuses` |
@@ -18,10 +18,10 @@ Every rule of `deadline`, and where it is (docs/decisions/0018 has the experimen
 | 7 | jobs over their caller's fair share count as late, in short batches | `GRACE`, `OVER_SHARE_CAP` | `Deadline` |
 | 8 | late and bulk work get a minimum share of the device | `MIN_SHARE`, `HOLD_S` | `fairness.MinimumShare` |
 | 9 | at most 8 jobs that do not fit are skipped | `MAX_SKIPPED` | `Scheduler._fill_batch` |
-| 10 | jobs of one stream and key keep their order, later spans excepted | | `queue.JobQueue` |
+| 10 | no chunk of a stream delays an earlier one of it | `OWN_SLACK` | `JobQueue`, `Deadline` |
 | 11 | a failed batch is bisected, its halves run on their own | | `Scheduler.failed` |
 | 12 | a full device gets half as much, then slowly more | `RECOVERY` | `Scheduler.device_full` |
-| 13 | a stream is accepted if all deadlines hold; bulk may fill half the queue | `UTILISATION` | `admission` |
+| 13 | a stream is accepted if all deadlines hold, or to start late | `UTILISATION`, `MIN_START_S` | `admission` |
 | 14 | the next batch is formed early if no arrival could change it | `PREFETCH_FULL` | `Scheduler.next_batch` |
 | 15 | deadlines follow the moment when the listener really starts | | `engine.playback` |
 | 16 | costs are anchored to the warm-up | `ANCHORS` | `cost.CostModel` |
@@ -46,6 +46,13 @@ class Head(NamedTuple):
     entry: QueueEntry
     reason: Reason
     alone: bool = False
+
+
+class Due(NamedTuple):
+    """When a batch must be done."""
+
+    batch_s: float  # the earliest deadline of its rows that can still be met
+    own_s: float = inf  # the deadline of an earlier chunk in it, of the same stream as the row that would join
 
 
 # Whether the minimum share of a later tier is due: its head, seconds of the batch that would run instead, now.
@@ -76,11 +83,11 @@ class Policy(Protocol):
         """The tiers whose entries may join a batch that started in this one, in order."""
 
     def refuses(
-        self, head: QueueEntry, entry: QueueEntry, before_s: float, after_s: float, due_s: float, now: float
+        self, head: QueueEntry, entry: QueueEntry, before_s: float, after_s: float, due: "Due", now: float
     ) -> Reason | None:
         """Why an entry may not join; none if it may.
 
-        With it the batch of `head` takes `after_s` instead of `before_s` seconds and must be done by `due_s`.
+        With it the batch of `head` takes `after_s` instead of `before_s` seconds.
         """
 
     def wake_at(self, queues: Collection[JobQueue], now: float) -> float | None:
@@ -91,6 +98,9 @@ IN_TIME, LATE, BULK = range(3)
 SHARED = 2.0  # a batch may take this many times its first row alone, even past the cap; larger shares long rows more
 NEAR = 4.0  # a deadline within this many caps is near: the next stage, and a wait for it, must still fit before it
 NEAR_CAP = 0.5  # caps that a batch with a near deadline may take; larger: more rows, smaller: streams start sooner
+# A chunk shares a pass with an earlier one of its stream only if that would be in time at so many times the predicted
+# seconds. Larger: fewer gaps on a device whose speed changes, smaller: fuller batches where few listen.
+OWN_SLACK = 4.0
 OVER_SHARE_CAP = 0.25  # caps that a batch with a row over its caller's share may take; larger delays other callers
 
 
@@ -105,12 +115,17 @@ class Deadline:
     skips_misfits: bool = True
 
     def place(self, entry: QueueEntry, now: float) -> tuple[int, float]:
-        in_time = entry.is_in_time(now) and not entry.is_over_share
-        in_time = in_time or entry.is_isolated or entry.is_continuation
+        in_time = (entry.is_in_time(now) and not entry.is_over_share) or entry.is_continuation
+        in_time = (in_time and not entry.starts_late) or entry.is_isolated
         return BULK if entry.is_bulk else IN_TIME if in_time else LATE, entry.due_s
 
     def choose(self, queues: Collection[JobQueue], has_turn: HasTurn, now: float) -> Head | None:
-        heads = [_earliest(queues, tier, now) for tier in (IN_TIME, LATE, BULK)]
+        def has_earlier_chunk(entry: QueueEntry) -> bool:
+            job = entry.jobs[0]
+            return not entry.is_isolated and any(queue.due_before(job.stream, job.deadline_s) for queue in queues)
+
+        heads = [_earliest(queues, tier, now, has_earlier_chunk) for tier in (IN_TIME, LATE)]
+        heads.append(_earliest(queues, BULK, now))
         chosen = next((head for head in heads if head), None)
         if chosen is None:
             return None
@@ -124,15 +139,15 @@ class Deadline:
         return (tier, *(other for other in (IN_TIME, LATE, BULK) if other != tier))
 
     def refuses(
-        self, head: QueueEntry, entry: QueueEntry, before_s: float, after_s: float, due_s: float, now: float
+        self, head: QueueEntry, entry: QueueEntry, before_s: float, after_s: float, due: Due, now: float
     ) -> Reason | None:
         if after_s - before_s > self.max_marginal * entry.alone_s:
             return "cost"
-        if now + after_s > due_s:
+        if now + after_s > due.batch_s or (isfinite(self.cap_s) and now + OWN_SLACK * after_s > due.own_s):
             return "deadline"
         if entry.is_over_share:
             return "cost" if after_s > max(OVER_SHARE_CAP * self.cap_s, head.alone_s) else None
-        cap_s = NEAR_CAP * self.cap_s if due_s - now < NEAR * self.cap_s else self.cap_s
+        cap_s = NEAR_CAP * self.cap_s if due.batch_s - now < NEAR * self.cap_s else self.cap_s
         return "cost" if after_s > max(cap_s, SHARED * head.alone_s) else None
 
     def wake_at(self, queues: Collection[JobQueue], now: float) -> float | None:
@@ -157,7 +172,7 @@ class Fifo:
         return (tier,)
 
     def refuses(
-        self, head: QueueEntry, entry: QueueEntry, before_s: float, after_s: float, due_s: float, now: float
+        self, head: QueueEntry, entry: QueueEntry, before_s: float, after_s: float, due: Due, now: float
     ) -> Reason | None:
         return None
 
@@ -235,9 +250,11 @@ class Bypass(Window):
         return len(queue) - queue.n_by_priority["first"]
 
 
-def _earliest(queues: Collection[JobQueue], tier: int, now: float) -> Head | None:
+def _earliest(
+    queues: Collection[JobQueue], tier: int, now: float, skips: Callable[[QueueEntry], bool] | None = None
+) -> Head | None:
     """The head with the lowest rank over all keys."""
-    heads = ((queue, ranked) for queue in queues if (ranked := queue.head(tier, now)))
+    heads = ((queue, ranked) for queue in queues if (ranked := queue.head(tier, now, skips)))
     earliest = min(heads, key=lambda pair: pair[1][0], default=None)
     if earliest is None:
         return None

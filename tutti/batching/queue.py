@@ -23,6 +23,7 @@ class QueueEntry:
     is_bulk: bool = False
     is_first: bool = False  # the first chunk of a stream
     is_continuation: bool = False
+    starts_late: bool = False
 
     def is_in_time(self, now: float) -> bool:
         """Whether its deadline holds if it starts alone after `now`."""
@@ -49,6 +50,7 @@ class JobQueue:
         self._tiers: list[list[Ranked]] = [[] for _ in range(n_tiers)]
         self._entries: dict[Job, QueueEntry | None] = {}  # every waiting job; none while another of its stream is first
         self._first: dict[int, Job] = {}  # the job of each stream that may run
+        self._continuations: dict[int, Job] = {}  # the later span of each stream that waits beside it
         self._behind: dict[int, deque[tuple[Job, float]]] = {}  # the others with their arrival, in order
         self._serial = itertools.count()
 
@@ -66,6 +68,7 @@ class JobQueue:
         self.last_arrival_s = now
         self.n_by_priority[job.priority] += 1
         if job.is_continuation:
+            self._continuations[job.stream] = job
             self._put((job,), now, now)
         elif job.stream in self._first:
             self._entries[job] = None
@@ -103,20 +106,30 @@ class JobQueue:
         for _, entry in entries:
             self._push(entry, now)
 
-    def head(self, tier: int, now: float) -> Ranked | None:
-        """The next entry of a tier."""
-        heap = self._tiers[tier]
-        while heap:
+    def head(self, tier: int, now: float, skips: Callable[[QueueEntry], bool] | None = None) -> Ranked | None:
+        """The next entry of a tier that `skips` does not reject."""
+        heap, skipped, found = self._tiers[tier], [], None
+        while heap and found is None:
             self.n_inspected += 1
             ranked = heap[0]
             entry = ranked[2]
             waiting = self.waiting(entry)
-            if waiting and self._place(entry, now)[0] <= tier:
-                return ranked
-            heapq.heappop(heap)
-            if waiting:
-                self._push(entry, now)
-        return None
+            if not waiting or self._place(entry, now)[0] > tier:
+                heapq.heappop(heap)
+                if waiting:
+                    self._push(entry, now)
+            elif skips is not None and skips(entry):
+                skipped.append(heapq.heappop(heap))
+            else:
+                found = ranked
+        for ranked in skipped:
+            heapq.heappush(heap, ranked)
+        return found
+
+    def due_before(self, stream: int, deadline_s: float) -> bool:
+        """Whether a job of this stream with an earlier deadline waits here."""
+        jobs = (self._first.get(stream), self._continuations.get(stream))
+        return any(job is not None and job.deadline_s < deadline_s for job in jobs)
 
     def take(self, tier: int, now: float, offer: Callable[[QueueEntry], bool | None]) -> None:
         """Offer the entries of a tier in order: True takes one out, False skips it, None ends."""
@@ -153,6 +166,7 @@ class JobQueue:
             is_bulk=all(job.priority == "bulk" for job in jobs),
             is_first=any(job.priority == "first" for job in jobs),
             is_continuation=any(job.is_continuation for job in jobs),
+            starts_late=all(job.starts_late for job in jobs),
         )
         for job in jobs:
             self._entries[job] = entry
@@ -166,6 +180,8 @@ class JobQueue:
         """Remove a job; the next of its stream may run."""
         del self._entries[job]
         self.n_by_priority[job.priority] -= 1
+        if self._continuations.get(job.stream) is job:
+            del self._continuations[job.stream]
         if self._first.get(job.stream) is not job:
             return
         behind = self._behind.get(job.stream)

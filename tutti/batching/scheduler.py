@@ -4,16 +4,23 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf
 
-from tutti.batching.admission import MAX_LATENESS, AdmissionControl
+from tutti.batching.admission import AdmissionControl
 from tutti.batching.cost import CostModel
 from tutti.batching.fairness import FairShare, MinimumShare
 from tutti.batching.job import PRIORITIES, Batch, Job, Key, Priority, Reason, StageName
 from tutti.batching.layout import row_sizes
-from tutti.batching.policies import BULK, LATE, Head, Policy
+from tutti.batching.policies import BULK, LATE, Due, Head, Policy
 from tutti.batching.queue import JobQueue, QueueEntry
+from tutti.errors import QueueFull
 
 PREFETCH_FULL = 0.25  # caps of waiting work from which on a batch may be formed early; smaller forms smaller batches
 RECOVERY = 1.02  # growth of a halved memory limit after each successful batch; larger risks another full device
+SENTENCE: dict[StageName, int] = {"acoustic": 60, "vocoder": 174}  # tokens and frames of a typical one, of 4.3 s
+# A stream may start late by the larger of both, unless it or the limits say otherwise. Larger refuses fewer streams,
+# smaller lets those that are accepted start sooner.
+MIN_START_S, START_SENTENCES = 2.0, 10.0
+VERDICT_S = 0.02  # for which a verdict of `check_wait` holds; larger costs less under overload, but reacts later
+MAX_VERDICTS = 32  # that are kept; clients may name any allowed wait
 MAX_SKIPPED = 8  # jobs that do not fit, after which a batch is closed; larger fills batches, and takes longer to decide
 
 
@@ -26,7 +33,7 @@ class Limits:
     max_text: int | None = None  # characters in one batch
     max_waiting: int = 1000
     cap_s: float = inf  # the longest a batch should take; 0.4 x the target for first audio
-    max_lateness: float = MAX_LATENESS
+    max_start_s: float | None = None  # how long a stream may wait to start; none: see MIN_START_S
 
 
 class Scheduler:
@@ -39,8 +46,10 @@ class Scheduler:
         self._queues: dict[Key, JobQueue] = {}
         self._fair_share = FairShare()
         self._minimum_share = {LATE: MinimumShare(), BULK: MinimumShare()}
-        self._admission = AdmissionControl(limits.max_waiting, limits.max_lateness, self._fair_share.is_over)
+        self._admission = AdmissionControl(limits.max_waiting, self._fair_share.is_over)
         self._max_padded: dict[Key, float] = {}  # of keys whose device was full
+        # Until when, and why, typical streams are refused: by checkpoint, allowed wait, and share of the caller.
+        self._verdicts: dict[tuple[str, float | None, bool], tuple[float, QueueFull | None]] = {}
         self._free_at: dict[Batch, float] = {}  # running batches: when each should be done
 
     def empty_copy(self) -> "Scheduler":
@@ -50,10 +59,51 @@ class Scheduler:
     # -- jobs ------------------------------------------------------------------------------------------------------
 
     def admit(self, job: Job, now: float) -> None:
-        """Raise QueueFull if the new stream of this first job cannot be served in time; else `add` the job at once."""
+        """Raise QueueFull if the new stream of this first job cannot be served; else `add` the job at once.
+
+        The deadline of a stream that starts late is moved to the end of the time that it may wait.
+        """
         self._fair_share.add_caller(job.caller, now)
         cost_s = self.predict(job.key, job.size) + job.later_s
-        self._admission.admit(job, cost_s, self.free_at(now), now)
+        max_start_s = self._max_start_s(job.key.checkpoint, job.max_start_s)
+        self._admission.admit(job, cost_s, max_start_s, self.free_at(now), now)
+
+    def check_wait(self, checkpoint: str, target_s: float, max_start_s: float | None, caller: str, now: float) -> None:
+        """Raise QueueFull if a stream of a typical sentence would be refused: a quick test before any other work.
+
+        The answer is kept for a moment, so under overload a refusal costs next to nothing.
+        """
+        key = checkpoint, max_start_s, self._fair_share.is_over(caller, now)
+        until_s, refusal = self._verdicts.get(key, (-inf, None))
+        if now >= until_s:
+            later_s = self.predict(Key(checkpoint, "vocoder"), SENTENCE["vocoder"])
+            probe = Job(Key(checkpoint, "acoustic"), -1, "first", SENTENCE["acoustic"], now + target_s, later_s, caller)
+            probe.max_start_s = max_start_s
+            refusal = None
+            try:
+                self.admit(probe, now)
+            except QueueFull as exc:
+                refusal = exc
+            if len(self._verdicts) >= MAX_VERDICTS:
+                self._verdicts.clear()
+            self._verdicts[key] = now + VERDICT_S, refusal
+        if refusal is not None:
+            raise QueueFull(str(refusal), retry_after_s=refusal.retry_after_s)
+
+    def expected_wait_s(self, checkpoint: str, now: float) -> float:
+        """Seconds until a new stream would have its first audio."""
+        return self._admission.expected_wait_s(self.sentence_s(checkpoint), self.free_at(now), now)
+
+    def sentence_s(self, checkpoint: str) -> float:
+        """Predicted seconds of a typical sentence alone."""
+        return sum(self.predict(Key(checkpoint, stage), size) for stage, size in SENTENCE.items())
+
+    def _max_start_s(self, checkpoint: str, asked_s: float | None) -> float:
+        if self.limits.max_start_s is not None:
+            return min(self.limits.max_start_s, inf if asked_s is None else asked_s)
+        if asked_s is not None:
+            return asked_s
+        return max(MIN_START_S, START_SENTENCES * self.sentence_s(checkpoint))
 
     def add(self, job: Job, now: float) -> None:
         """Queue a job. Jobs of a stream that was admitted are never refused."""
@@ -132,6 +182,7 @@ class Scheduler:
         """Start with the head and offer the other entries a place, in the order of their ranks."""
         queue, first, cost = head.queue, head.entry, head.queue.cost
         jobs = list(queue.waiting(first))
+        own_s = {job.stream: _own_s(job) for job in jobs}  # when the first of each stream is due
         rows = row_sizes([job.size for job in jobs])
         predicted_s, due_s, n_characters = cost.seconds(rows), _binding_s(first, now), sum(j.n_characters for j in jobs)
         max_rows = 0 if head.alone or first.is_isolated else self.limits.max_rows
@@ -154,10 +205,12 @@ class Scheduler:
             grown_s, earliest_s = cost.seconds(grown), min(due_s, _binding_s(entry, now))
             refusal: Reason | None = "full"
             if text <= max_text and cost.in_memory(grown) <= max_padded:
-                refusal = self.policy.refuses(first, entry, predicted_s, grown_s, earliest_s, now)
+                due = Due(earliest_s, own_s.get(job.stream, inf))
+                refusal = self.policy.refuses(first, entry, predicted_s, grown_s, due, now)
             if refusal is None:
                 rows, predicted_s, due_s, n_characters = grown, grown_s, earliest_s, text
                 jobs.append(job)
+                own_s.setdefault(job.stream, _own_s(job))
                 return True
             stopped_by = stopped_by or refusal
             n_skipped += 1
@@ -213,7 +266,7 @@ class Scheduler:
             self._fair_share.charge(job.caller, share_s, now)
             if job.priority == "bulk":
                 used_s[BULK] += share_s
-            elif job.due_s < now or self._fair_share.is_over(job.caller, now):
+            elif job.starts_late or job.due_s < now or self._fair_share.is_over(job.caller, now):
                 used_s[LATE] += share_s
         for tier, seconds in used_s.items():
             if seconds:
@@ -282,3 +335,8 @@ class Scheduler:
 def _binding_s(entry: QueueEntry, now: float) -> float:
     """The deadline that a batch with this entry must keep; infinite if it is late anyway."""
     return entry.due_s if entry.is_in_time(now) else inf
+
+
+def _own_s(job: Job) -> float:
+    """Until when further chunks of its stream may share its pass: not at all if nothing of the stream was heard."""
+    return inf if job.priority == "bulk" else -inf if job.starts_stream else job.due_s

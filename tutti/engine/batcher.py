@@ -97,9 +97,23 @@ class Batcher:
             except QueueFull:
                 self._stats.rejected(row.priority)
                 raise
+            if job.starts_late:
+                row.playback.start_late(job.deadline_s)
         self._watch(row)
         self._add(row, job)
         return row.future
+
+    def check_wait(self, checkpoint: str, target_s: float, max_start_s: float | None, caller: str) -> None:
+        """Raise QueueFull if a new stream would be refused, before any work is done for it."""
+        try:
+            self.scheduler.check_wait(checkpoint, target_s, max_start_s, caller, self._clock())
+        except QueueFull:
+            self._stats.rejected("first")
+            raise
+
+    def expected_wait_s(self, checkpoint: str) -> float:
+        """Seconds until a new stream would have its first audio."""
+        return self.scheduler.expected_wait_s(checkpoint, self._clock())
 
     def move_deadlines(self, stream: int) -> None:
         """Rank all jobs of a stream again, after its listener started to play."""
@@ -133,7 +147,10 @@ class Batcher:
 
     def _job(self, row: Row, key: Key, size: int, deadline_s: float, later_s: float = 0.0) -> Job:
         now = self._clock()
-        return Job(key, row.stream, row.priority, size, deadline_s, later_s, row.caller, row.n_characters, now)
+        return Job(
+            key, row.stream, row.priority, size, deadline_s, later_s, row.caller, row.n_characters, now,
+            starts_stream=row.starts_stream, starts_late=row.playback.starts_late, max_start_s=row.max_start_s,
+        )  # fmt: skip
 
     def _add(self, row: Row, job: Job) -> None:
         row.job = job

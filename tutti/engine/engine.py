@@ -48,7 +48,9 @@ class Engine:
         self.pacing = pacing
         self.checkpoints = tuple(checkpoints)  # the first is the default
         self.batchers = tuple(batchers)
-        self.monitor = Monitor(self.batchers, batch_stats, policies or {}, pacing.target_s, pacing.first_chunks)
+        self.monitor = Monitor(
+            self.batchers, batch_stats, policies or {}, pacing.target_s, pacing.first_chunks, self.checkpoints[0]
+        )
         self._operator_lexicon = lexicon
         self.ready = False
         self.draining = False
@@ -97,6 +99,7 @@ class Engine:
         delivery: Delivery = "live",
         pause_s: float | None = None,
         id: str = "",
+        max_start_s: float | None = None,
     ) -> AsyncGenerator[Speech]:
         """Yield speech chunk by chunk; the next chunks are made while the caller plays this one.
 
@@ -105,10 +108,17 @@ class Engine:
         far. Offsets count from the start of the whole text. The device is shared fairly between callers: `caller` is
         the name that this work is charged to, `id` the name of this request in the log. Closing the generator cancels
         all work for it.
+
+        QueueFull is raised if the first audio would not be there within `max_start_s`; by default that depends on the
+        delivery and on the speed of the device.
         """
         if isinstance(text, str) and len(text) > MAX_TEXT:
             raise InvalidInput(f"the text has {len(text)} characters; the limit is {MAX_TEXT}", param="input")
         check_params(params)
+        checkpoint = self._checkpoint(params.model)
+        batcher = min(self.batchers, key=lambda batcher: (not batcher.ready, batcher.backlog_s))
+        if delivery == "live" and isinstance(text, str):
+            batcher.check_wait(checkpoint, self.pacing.target_s, max_start_s, caller)
         voice = self.voices.get(params.voice, params.style)
         for name in voices_named(text) if isinstance(text, str) else ():
             self.voices.get(resolve_aliases(name, params.voice_names))
@@ -121,14 +131,15 @@ class Engine:
             voice,
             find_language(params.language or voice.language).code,
             self._lexicon(params.lexicon),
-            self._checkpoint(params.model),
+            checkpoint,
             caller,
             delivery,
             self.pacing,
             self.voices,
             self.frontend,
-            min(self.batchers, key=lambda batcher: (not batcher.ready, batcher.backlog_s)),
+            batcher,
             self.batch_stats,
+            max_start_s,
         )
         is_silent = True
         dropped: list[str] = []
@@ -158,6 +169,7 @@ class Engine:
                 "current_size": waiting.total(),
                 "by_class": {priority: waiting[priority] for priority in PRIORITIES},
                 "backlog_s": max(batcher.backlog_s for batcher in self.batchers),
+                "expected_wait_s": self.monitor.expected_wait_s(),
                 "worker_running": self.workers()["readyWorkers"] > 0,
             },
             "performance": self.batch_stats.as_dict(),

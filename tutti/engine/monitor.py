@@ -36,12 +36,14 @@ class Monitor:
         policies: Mapping[str, Policy],
         target_s: float,
         first_chunks: int,
+        checkpoint: str,
     ) -> None:
         self.batch_stats = batch_stats
         self._batchers = batchers
         self._policies = policies
         self._target_s = target_s
         self._first_chunks = first_chunks
+        self._checkpoint = checkpoint
 
     @property
     def policy(self) -> str:
@@ -84,6 +86,10 @@ class Monitor:
     def backlog_s(self) -> float:
         """Device seconds until all waiting jobs have run, of the worker with the most."""
         return max(batcher.backlog_s for batcher in self._batchers)
+
+    def expected_wait_s(self) -> float:
+        """Seconds until a new stream would have its first audio, at the worker that would get it."""
+        return min(batcher.expected_wait_s(self._checkpoint) for batcher in self._batchers)
 
     def settings(self) -> dict[str, bool | int | float | None]:
         """The configuration of the batching, by the names of the settings where there is one."""

@@ -10,6 +10,7 @@ class Playback:
     requested_s: float
     target_s: float  # from the request to the first audio
     safety_s: float = 0.0  # a chunk is due this long before it is played
+    extra_s: float = 0.0  # by how much the stream may start after its target, because it was accepted late
     started_s: float | None = None  # start of playback plus all gaps since
     sent_s: float = 0.0  # seconds of audio handed over
     pending_s: float = 0.0  # estimated seconds of audio being made
@@ -23,8 +24,16 @@ class Playback:
     def deadline_s(self, position_s: float) -> float:
         """When the audio at this position is needed, by the present estimate."""
         if self.started_s is None:
-            return self.requested_s + self.target_s + position_s
+            return self.requested_s + self.target_s + self.extra_s + position_s
         return self.started_s + position_s - self.safety_s
+
+    def start_late(self, deadline_s: float) -> None:
+        """Accept that the first audio is there only at this time."""
+        self.extra_s = max(0.0, deadline_s - self.requested_s - self.target_s)
+
+    @property
+    def starts_late(self) -> bool:
+        return self.extra_s > 0.0
 
     def plays_s(self, position_s: float, now: float) -> float:
         """When the audio from this position on is needed if its first part is handed over now."""

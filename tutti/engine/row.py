@@ -50,6 +50,7 @@ class Row:
     starts_stream: bool = False  # nothing of its stream was heard before
     request_id: str = ""  # for the log
     chunk: int = 0  # its number in the stream
+    max_start_s: float | None = None  # how long its stream may wait for its first audio; none: as the scheduler says
 
     # Set by the batcher:
     id: int = -1

@@ -13,6 +13,7 @@ import numpy as np
 
 from tutti.batching.job import Priority
 from tutti.engine.batcher import Batcher
+from tutti.engine.chunk_pace import chunk_pace
 from tutti.engine.playback import Playback
 from tutti.engine.row import FRAME_S, Row, RowAudio
 from tutti.engine.stats import BatchStats
@@ -40,6 +41,7 @@ class Pacing:
     target_s: float = 1.5  # to the first audio
     whole_target_s: float = 20.0  # to the first chunk of a whole answer; clients give up after 30 s
     bulk_target_s: float = 60.0  # to each chunk of bulk work
+    whole_max_start_s: float | None = None  # how long a whole answer may wait to start; none: as long as a stream
     ahead: int = 2  # chunks made beyond the one that the caller waits for; more wastes work when a client leaves
     whole_ahead: int = 4  # the same for whole answers and bulk work
     first_chunks: int = 2  # chunks of a stream that count as first
@@ -81,6 +83,7 @@ class Stream:
     frontend: TextFrontend
     batcher: Batcher
     stats: BatchStats
+    max_start_s: float | None = None  # how long it may wait for its first audio; none: by its delivery and the device
     playback: Playback = field(init=False)
     _pending: asyncio.Queue[PendingChunk | None] = field(init=False, default_factory=asyncio.Queue)
     _futures: set[asyncio.Future[Any]] = field(init=False, default_factory=set)  # to cancel when the stream is closed
@@ -91,6 +94,8 @@ class Stream:
         self.playback = Playback(time.monotonic(), self.pacing.target(self.delivery), SAFETY_S)
         ahead = self.pacing.ahead if self.delivery == "live" else self.pacing.whole_ahead
         self._room = asyncio.Semaphore(1 + ahead)
+        if self.max_start_s is None and self.delivery == "whole":
+            self.max_start_s = self.pacing.whole_max_start_s
 
     async def speeches(self) -> AsyncGenerator[Speech]:
         """Yield the speech of each chunk, or of each span of a long one; closing cancels what was not yet spoken."""
@@ -135,12 +140,18 @@ class Stream:
     async def _chunks(self) -> AsyncGenerator[tuple[Segment, Chunk, float]]:
         """The text in chunks as it arrives, each with its segment and the seconds that its G2P took."""
         whole_text = self.delivery != "live"
+        pace = chunk_pace(
+            self.batcher.scheduler,
+            self.checkpoint,
+            self.pacing.target_s,
+            is_incremental=self.checkpoint in self.pacing.incremental,
+        )
         async with aclosing(segments(self.text, MAX_TEXT, self.pause_s)) as texts:
             async for segment in texts:
                 self.playback.text_arrived(time.monotonic())
                 if segment.pause_s:
                     yield segment, Chunk((), segment.pause_s), 0.0
-                chunks = self.frontend.chunks(segment.marked_text, self.language, self.lexicon, whole_text)
+                chunks = self.frontend.chunks(segment.marked_text, self.language, self.lexicon, whole_text, pace)
                 async with aclosing(_timed(chunks)) as timed:
                     async for chunk, g2p_s in timed:
                         yield segment, chunk, g2p_s
@@ -172,6 +183,7 @@ class Stream:
             starts_stream=index == 0,
             request_id=self.id,
             chunk=index,
+            max_start_s=self.max_start_s,
         )
 
     async def _chunk_speeches(self, pending: PendingChunk) -> AsyncGenerator[Speech]:

@@ -170,6 +170,7 @@ class Dashboard:
             },
             "waiting": sum(n for queue in queues.values() for n in queue.n_by_priority.values()),
             "backlog_ms": _ms(max(0.0, self._monitor.backlog_s())),
+            "expected_wait_ms": _ms(self._monitor.expected_wait_s()),
             "running": self._running(),
             "lately": self._recent(now),
             "totals": self._totals(),

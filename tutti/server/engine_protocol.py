@@ -44,6 +44,7 @@ class EngineProtocol(Protocol):
         delivery: Delivery = "live",
         pause_s: float | None = None,
         id: str = "",
+        max_start_s: float | None = None,
     ) -> AsyncGenerator[Speech]:
         """Yield speech chunk by chunk; closing the generator cancels the rest."""
         ...

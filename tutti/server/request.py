@@ -34,10 +34,13 @@ class SpeechRequest:
         live: AsyncIterable[Delta] | None = None,
         pause_s: float | None = None,
         id: str = "",
+        max_start_s: float | None = None,
     ) -> AsyncGenerator[Speech]:
         """Yield the speech at the requested volume; `live` text replaces `text`. Closing closes the engine's stream."""
         text = self.text if live is None else live
-        stream = engine.stream(text, self.params, caller=caller, delivery=delivery, pause_s=pause_s, id=id)
+        stream = engine.stream(
+            text, self.params, caller=caller, delivery=delivery, pause_s=pause_s, id=id, max_start_s=max_start_s
+        )
         try:
             async for speech in stream:
                 yield speech if self.volume == 1 else replace(speech, samples=scale_volume(speech.samples, self.volume))

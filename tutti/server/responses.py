@@ -5,6 +5,7 @@ import base64
 import json
 import logging
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Sequence, Set
+from contextlib import suppress
 from math import isinf
 from typing import Any, TypeVar
 
@@ -23,6 +24,7 @@ from tutti.text.visemes import ipa, visemes
 
 SEND_BYTES = 1 << 16  # per message; even, so that no sample is split. A slow reader's buffer holds two of these
 EVENT_BYTES = 24 << 10  # of audio per event, 32 kB as base64: some clients read lines of at most 64 kB
+WAIT_SHARE = 0.8  # share of a client's timeout that it may wait; the rest is for wrong predictions
 Pieces = AsyncIterator[bytes]
 Result = TypeVar("Result")
 log = logging.getLogger("tutti.server")
@@ -80,8 +82,9 @@ async def start_stream(service: Service, request: Request, speech_request: Speec
     """Return the stream with its first speech, or raise an error that can still set the status."""
     caller = request.state.caller
     service.check_text(len(speech_request.text), caller)
-    stream = speech_request.speak(service.engine, caller=caller, id=request.state.request_id)
     timeout_s = first_audio_timeout_s(service, request)
+    id, wait_s = request.state.request_id, max_start_s(request, timeout_s)
+    stream = speech_request.speak(service.engine, caller=caller, id=id, max_start_s=wait_s)
     return await cancel_on_disconnect(request.receive, open_stream(speech_request, stream, timeout_s))
 
 
@@ -106,6 +109,19 @@ async def complete_within(timeout_s: float, work: Coroutine[Any, Any, Result]) -
             return await work
     except TimeoutError:
         raise DeadlineExceeded(f"not complete within {timeout_s:g} s, the time in X-Request-Timeout") from None
+
+
+def max_start_s(request: Request, timeout_s: float) -> float | None:
+    """Return how long a client waits for the first audio if it says so; None if not.
+
+    OpenAI's SDKs send their timeout, 600 s unless set, and retry when they are refused: for them waiting is better.
+    """
+    client_s = request.headers.get("x-stainless-read-timeout", "inf")
+    if "x-stainless-lang" not in request.headers and "x-request-timeout" not in request.headers:
+        return None
+    with suppress(ValueError):
+        timeout_s = min(timeout_s, max(0.0, float(client_s)))
+    return WAIT_SHARE * timeout_s
 
 
 async def finish_stream(service: Service, request: Request, stream: OpenStream) -> WholeAudio:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from tutti.text.aligned_text import AlignedText
-from tutti.text.chunk import Chunk, Pronunciation
+from tutti.text.chunk import DEFAULT_PACE, Chunk, ChunkPace, Pronunciation
 
 if TYPE_CHECKING:
     from tutti.text.chunker import ChunkSizes
@@ -22,11 +22,12 @@ def chunks(
     *,
     whole_text: bool = False,
     sizes: "ChunkSizes | None" = None,
+    pace: ChunkPace = DEFAULT_PACE,
 ) -> Iterator[Chunk]:
     """Yield the chunks of a text in order, each computed only when it is requested.
 
-    With `whole_text`, for callers that need all of the audio, the first chunk is not kept short. `sizes` are those of
-    the other chunks.
+    With `whole_text`, for callers that need all of the audio, the first chunk is not kept short; else `pace` says how
+    short. `sizes` are those of the other chunks.
 
     A wrong mark raises InvalidInput with the first chunk, before anything is pronounced. Long texts are processed in
     segments of a few pages, so that memory and the time to the first chunk do not grow with their length.
@@ -34,7 +35,7 @@ def chunks(
     from tutti.text.chunker import Chunker, ChunkSizes
 
     sizes = sizes or ChunkSizes()
-    chunker = Chunker(whole_text=whole_text, enough_symbols=sizes.enough, target_symbols=sizes.target)
+    chunker = Chunker(whole_text=whole_text, pace=pace, enough_symbols=sizes.enough, target_symbols=sizes.target)
     return chunker.chunks(_sentences(text, code, pronounce, user_lexicon))
 
 

@@ -59,3 +59,14 @@ class Chunk:
         if not self.words:
             return (0, 0)
         return min(word.span[0] for word in self.words), max(word.span[1] for word in self.words)
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkPace:
+    """How long chunks of a text that is played while it is made may be, so that its listener hears no gap."""
+
+    first_symbols: int = 100  # upper limit of the first chunk; less starts sooner, more needs fewer chunks
+    seconds_per_s: float = 0.5  # seconds that the device takes for a second of audio; a slower one needs shorter chunks
+
+
+DEFAULT_PACE = ChunkPace()

@@ -4,11 +4,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from tutti.speech import MAX_PHONEMES
-from tutti.text.chunk import Chunk, InlineStyle, PhonemeWord, Pronunciation
+from tutti.text.chunk import DEFAULT_PACE, Chunk, ChunkPace, InlineStyle, PhonemeWord, Pronunciation
 
 PARAGRAPH_PAUSE_S = 0.35  # silence between paragraphs
 TINY_SYMBOLS = 25  # about 2 s of audio: a first chunk below this would be over before the next is ready
-FIRST_SYMBOLS = 100  # upper limit of the first chunk; less starts sooner, more needs fewer chunks
 ENOUGH_SYMBOLS = 100  # a later chunk that has reached this takes no further sentence
 TARGET_SYMBOLS = 250  # upper limit of a later chunk, unless a clause cannot be cut
 MAX_EMPTY = 2  # sentences without a word after which an empty chunk is made; larger makes other texts wait longer
@@ -25,10 +24,10 @@ class ChunkSizes:
 class Chunker:
     """Pack sentences into chunks as soon as each is full.
 
-    The first chunk is one sentence, or the few that make TINY_SYMBOLS, and no longer than `first_symbols`. From there
-    chunks grow so that a device twice as fast as speech has each ready before the last one has been played; only a
-    sentence within `first_symbols` is not cut for that. With `whole_text`, for callers that need all of the audio,
-    every chunk is filled like a later one.
+    The first chunk is one sentence, or the few that make TINY_SYMBOLS, and no longer than `pace.first_symbols`. From
+    there chunks grow so that a device of this pace has each ready before the last one has been played; only a sentence
+    within `first_symbols` is not cut for that. With `whole_text`, for callers that need all of the audio, every chunk
+    is filled like a later one.
 
     A chunk is full at `enough_symbols` or before a pause, and takes no sentence that would carry it past
     `target_symbols`; only a clause that cannot be cut may be longer, up to `max_symbols`. A chunk has one style.
@@ -40,12 +39,13 @@ class Chunker:
         self,
         *,
         whole_text: bool = False,
-        first_symbols: int = FIRST_SYMBOLS,
+        pace: ChunkPace = DEFAULT_PACE,
         enough_symbols: int = ENOUGH_SYMBOLS,
         target_symbols: int = TARGET_SYMBOLS,
         max_symbols: int = MAX_PHONEMES,
     ) -> None:
-        self._first_symbols = min(first_symbols, target_symbols, max_symbols)
+        self._first_symbols = min(pace.first_symbols, target_symbols, max_symbols)
+        self._seconds_per_s = pace.seconds_per_s
         self._enough_symbols = enough_symbols
         self._target_symbols = min(target_symbols, max_symbols)
         self._max_symbols = max_symbols
@@ -91,13 +91,13 @@ class Chunker:
 
     def _close(self, pause_s: float = 0.0) -> Chunk:
         n_symbols = _n_symbols(self._words)
-        self._ahead = max(n_symbols, self._ahead + n_symbols // 2)
+        self._ahead = max(n_symbols, self._ahead + int((1 - self._seconds_per_s) * n_symbols))
         chunk = Chunk(tuple(self._words), pause_s, tuple(self._dropped), self._style)
         self._words, self._dropped = [], []
         return chunk
 
     def _capacity(self) -> int:
-        return min(2 * self._ahead, self._target_symbols) if self._ahead else self._first_symbols
+        return min(int(self._ahead / self._seconds_per_s), self._target_symbols) if self._ahead else self._first_symbols
 
     def _is_full(self) -> bool:
         enough = min(self._capacity(), self._enough_symbols if self._ahead else TINY_SYMBOLS)
@@ -121,11 +121,14 @@ def _cut(words: list[PhonemeWord], limit: int, target_symbols: int, max_symbols:
             break
     if lengths[-1] <= limit:
         return len(words)
-    for top in dict.fromkeys((limit, target_symbols)):
-        for is_good in (_clause_ends_after, _conjunction_follows):
-            for i in range(len(lengths) - 2, -1, -1):
-                if top // 4 <= lengths[i] <= top and is_good(words, i):
-                    return i + 1
+    for is_good in (_clause_ends_after, _conjunction_follows):
+        for i in range(len(lengths) - 2, -1, -1):
+            if limit // 4 <= lengths[i] <= limit and is_good(words, i):
+                return i + 1
+    for is_good in (_clause_ends_after, _conjunction_follows):
+        for i in range(len(lengths) - 1):
+            if limit < lengths[i] <= target_symbols and is_good(words, i):
+                return i + 1
     fits = [
         i
         for i, length in enumerate(lengths)

@@ -12,7 +12,7 @@ from typing import Protocol
 
 from tutti import text as front
 from tutti.errors import G2PUnavailable
-from tutti.text.chunk import Chunk
+from tutti.text.chunk import DEFAULT_PACE, Chunk, ChunkPace
 from tutti.text.chunker import ChunkSizes
 from tutti.text.g2p_process import G2PProcess, NextChunks, OpenText, StreamLost
 from tutti.text.user_lexicon import UserLexicon
@@ -26,7 +26,12 @@ class TextFrontend(Protocol):
     async def start(self) -> None: ...
 
     def chunks(
-        self, text: str, code: str, user_lexicon: UserLexicon | None = None, whole_text: bool = False
+        self,
+        text: str,
+        code: str,
+        user_lexicon: UserLexicon | None = None,
+        whole_text: bool = False,
+        pace: ChunkPace = DEFAULT_PACE,
     ) -> AsyncIterator[Chunk]:
         """Like `tutti.text.chunks`, but computes some chunks ahead. Raises InvalidInput with the first."""
 
@@ -59,7 +64,12 @@ class G2PPool:
         await asyncio.gather(*(process.start() for process in self._processes))
 
     async def chunks(
-        self, text: str, code: str, user_lexicon: UserLexicon | None = None, whole_text: bool = False
+        self,
+        text: str,
+        code: str,
+        user_lexicon: UserLexicon | None = None,
+        whole_text: bool = False,
+        pace: ChunkPace = DEFAULT_PACE,
     ) -> AsyncIterator[Chunk]:
         process = min(self._processes, key=lambda process: process.n_streams)
         stream, n_done, is_open = next(self._streams), 0, False
@@ -69,7 +79,7 @@ class G2PPool:
                 deaths = 0
                 while True:
                     try:
-                        opens = None if is_open else OpenText(text, code, user_lexicon, whole_text, n_done)
+                        opens = None if is_open else OpenText(text, code, user_lexicon, whole_text, n_done, pace)
                         batch = await process.next_chunks(NextChunks(stream, n_chunks, opens))
                         break
                     except StreamLost as lost:
@@ -108,9 +118,16 @@ class G2PThread:
         pass
 
     async def chunks(
-        self, text: str, code: str, user_lexicon: UserLexicon | None = None, whole_text: bool = False
+        self,
+        text: str,
+        code: str,
+        user_lexicon: UserLexicon | None = None,
+        whole_text: bool = False,
+        pace: ChunkPace = DEFAULT_PACE,
     ) -> AsyncIterator[Chunk]:
-        chunks = front.chunks(text, code, self._pronounce, user_lexicon, whole_text=whole_text, sizes=self._sizes)
+        chunks = front.chunks(
+            text, code, self._pronounce, user_lexicon, whole_text=whole_text, sizes=self._sizes, pace=pace
+        )
         loop = asyncio.get_running_loop()
         for n_chunks in sizes():
             batch = await loop.run_in_executor(self._threads, take, chunks, n_chunks)

@@ -16,7 +16,7 @@ from multiprocessing.connection import Connection
 from tutti import text as front
 from tutti.child_process import ChildProcess
 from tutti.errors import G2PUnavailable, TuttiError
-from tutti.text.chunk import Chunk
+from tutti.text.chunk import DEFAULT_PACE, Chunk, ChunkPace
 from tutti.text.chunker import ChunkSizes
 from tutti.text.user_lexicon import UserLexicon
 
@@ -43,6 +43,7 @@ class OpenText:
     user_lexicon: UserLexicon | None = None
     whole_text: bool = False
     n_done: int = 0
+    pace: ChunkPace = DEFAULT_PACE
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,7 +223,13 @@ def _next_chunks(
     try:
         if new := request.open:
             chunks = front.chunks(
-                new.text, new.code, pronounce, new.user_lexicon, whole_text=new.whole_text, sizes=sizes
+                new.text,
+                new.code,
+                pronounce,
+                new.user_lexicon,
+                whole_text=new.whole_text,
+                sizes=sizes,
+                pace=new.pace,
             )
             streams[request.stream] = itertools.islice(chunks, new.n_done, None)
         if request.stream not in streams:
