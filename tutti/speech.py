@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol, TypeVar
+from typing import Any, Literal, Protocol, TypeGuard, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,21 @@ STYLE_SIZE = 256  # the first half steers timbre, the second half prosody
 
 Samples = NDArray[np.float32]
 VocoderName = Literal["exact", "light"]  # Kokoro's own; our small one, distilled from it
+Int16Samples = NDArray[np.int16]
+FULL_SCALE = 32767  # of 16-bit samples, symmetric around zero
 Delivery = Literal["live", "whole", "bulk"]  # played while it is made; needed complete; behind all other requests
+
+
+def to_pcm(samples: Samples, volume: float = 1.0) -> Int16Samples:
+    """Samples at this volume as 16-bit integers; what is over full scale is clipped."""
+    scaled = np.clip(samples if volume == 1 else samples * np.float32(volume), -1, 1)
+    scaled *= np.float32(FULL_SCALE)
+    return np.rint(scaled, out=scaled).astype("<i2")
+
+
+def is_pcm(samples: Samples | Int16Samples) -> TypeGuard[Int16Samples]:
+    """Whether these samples are 16-bit integers."""
+    return samples.dtype == np.int16
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +47,7 @@ class SpeechParams:
     voice_names: Mapping[str, str] = field(default_factory=dict)  # further names of voices, for marks in the text
     seed: int | None = None
     model: str | None = None  # a checkpoint; default: the engine's first
+    pcm_volume: float | None = None  # samples as 16-bit integers at this volume; none: float, as the model makes them
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +68,7 @@ class Utterance:
     speed: float = 1.0
     seed: int | None = None  # for models that draw numbers; Kokoro as released draws none, so every seed sounds alike
     prosody: Prosody = Prosody()  # applied between the stages
+    pcm_volume: float | None = None  # samples as 16-bit integers at this volume; none: float
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -140,7 +156,7 @@ class Timing:
 class Speech:
     """The audio of one chunk, or of a span of it, with its word times."""
 
-    samples: Samples
+    samples: Samples  # 16-bit integers if `SpeechParams.pcm_volume` says so
     words: tuple[WordTime, ...]
     span: tuple[int, int]  # the part of the original text that it reads
     dropped: tuple[str, ...] = ()  # symbols that cannot be spoken

@@ -26,7 +26,7 @@ from tests.worker.fakes import TIMEOUT_S, Fault, FaultyModels, expected_samples,
 from tutti.errors import WorkerLost
 from tutti.model.tone import ToneModel
 from tutti.speech import Model, Samples, Utterance
-from tutti.worker.channel import map_samples, write_samples
+from tutti.worker.channel import RowFormat, map_samples, write_samples
 from tutti.worker.process import MAX_BACKOFF_S, ProcessWorker, backoff_s
 
 pytestmark = pytest.mark.process
@@ -324,7 +324,7 @@ def test_no_worker_process_outlives_its_parent(action: str, tmp_path: Path) -> N
 def test_samples_written_to_shared_memory_are_mapped_unchanged(lengths: list[int]) -> None:
     rows = [np.random.default_rng(n).random(n).astype(np.float32) for n in lengths]
     descriptor = write_samples([np.repeat(part, 2)[::2] for part in rows])
-    mapped = map_samples(descriptor, lengths)
+    mapped = map_samples(descriptor, [RowFormat(length) for length in lengths])
     os.close(descriptor)
     for expected, actual in zip(rows, mapped, strict=True):
         np.testing.assert_array_equal(actual, expected)

@@ -7,7 +7,9 @@ import numpy as np
 from tutti.audio.formats import Format, find_format
 from tutti.audio.resample import n_resampled, resampler
 from tutti.errors import ModelFailed
-from tutti.speech import Samples
+from tutti.speech import FULL_SCALE, SAMPLE_RATE, Samples, is_pcm
+
+PCM_FORMATS = ("pcm", "wav")  # made of 16-bit samples as they are
 
 
 class Encoder(Protocol):
@@ -52,6 +54,7 @@ class StreamEncoder:
         self._codec = codec(
             format.name, sample_rate, None if n_samples is None else n_resampled(n_samples, sample_rate)
         )
+        self._takes_pcm = format.name in PCM_FORMATS and sample_rate == SAMPLE_RATE
         self._n_announced = n_samples
         self._n_in = 0
         self._flushed = False
@@ -59,11 +62,15 @@ class StreamEncoder:
     def encode(self, samples: Samples) -> bytes:
         if self._flushed:
             raise ValueError("this stream was flushed; create a new encoder")
-        if not np.isfinite(samples).all():
+        if not is_pcm(samples) and not np.isfinite(samples).all():
             raise ModelFailed("the model made samples that are not finite; no audio can be written from them")
         self._n_in += len(samples)
         if self._n_announced is not None and self._n_in > self._n_announced:
             raise ValueError(f"{self._n_in} samples came, but {self._n_announced} were announced in the header")
+        if is_pcm(samples):
+            if self._takes_pcm:
+                return self._codec.encode(samples)  # type: ignore[arg-type]
+            samples = samples.astype(np.float32) / np.float32(FULL_SCALE)
         return self._codec.encode(self._clip(self._resampler.resample(samples)))
 
     def flush(self) -> bytes:

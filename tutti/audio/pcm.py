@@ -6,15 +6,15 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from tutti.speech import Samples
+from tutti.speech import FULL_SCALE, Int16Samples, Samples, is_pcm
 
 UNKNOWN_SIZE = 0xFFFFFFFF  # players read it as "until the stream ends"
 WAV_HEADER_BYTES = 44
 
 
-def to_int16(samples: Samples) -> NDArray[np.int16]:
-    """Samples within [-1, 1] as 16-bit integers, symmetric around zero."""
-    integers: NDArray[np.int16] = np.rint(samples * np.float32(32767)).astype("<i2")
+def to_int16(samples: Samples | Int16Samples) -> Int16Samples:
+    """Samples within [-1, 1] as 16-bit integers, symmetric around zero; those that are integers already, unchanged."""
+    integers: Int16Samples = samples if is_pcm(samples) else np.rint(samples * np.float32(FULL_SCALE)).astype("<i2")
     return integers
 
 

@@ -167,6 +167,7 @@ class Stream:
             clamp_speed(params.speed * style.rate),
             params.seed,
             combine(prosody, Prosody(pitch=style.pitch)),
+            params.pcm_volume,
         )
         is_first = index < self.pacing.first_chunks
         priority: Priority = "bulk" if self.delivery == "bulk" else "first" if is_first else "next"
@@ -190,7 +191,8 @@ class Stream:
         """Yield the speech of one chunk, or of each of its spans; words are timed from the start of the chunk."""
         chunk, future, estimated_s, start_s = pending.chunk, pending.audio, pending.estimated_s, 0.0
         if future is None:
-            yield self._record_sent(Speech(silence(chunk.pause_s), (), chunk.span, chunk.dropped), estimated_s)
+            pause = silence(chunk.pause_s, np.float32 if self.params.pcm_volume is None else np.int16)
+            yield self._record_sent(Speech(pause, (), chunk.span, chunk.dropped), estimated_s)
             return
         while future is not None:
             audio = await future
@@ -221,7 +223,7 @@ class Stream:
 def _speech(pending: PendingChunk, audio: RowAudio, start_s: float) -> Speech:
     """The audio with the words that start in it, timed from the start of the chunk; the pause after the last span."""
     chunk, is_first, is_last = pending.chunk, start_s == 0.0, audio.next is None
-    pause = silence(chunk.pause_s if is_last else 0.0)
+    pause = silence(chunk.pause_s if is_last else 0.0, audio.samples.dtype)
     samples = np.concatenate([audio.samples, pause]) if len(pause) else audio.samples
     words, span = word_times(pending.segment.marked_text, chunk, audio.durations), chunk.span
     if not (is_first and is_last):

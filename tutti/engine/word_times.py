@@ -6,6 +6,7 @@ from itertools import accumulate
 from statistics import median
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from tutti.speech import SAMPLE_RATE, SAMPLES_PER_FRAME, PhonemeTime, Samples, Speech, WordTime
 from tutti.text import vocab
@@ -114,8 +115,8 @@ def shift_span(speech: Speech, by: int) -> Speech:
     return replace(speech, words=tuple(words), span=(start + by, end + by) if end else speech.span)
 
 
-def silence(length_s: float) -> Samples:
-    return np.zeros(round(length_s * SAMPLE_RATE), np.float32)
+def silence(length_s: float, dtype: DTypeLike = np.float32) -> Samples:
+    return np.zeros(round(length_s * SAMPLE_RATE), dtype)
 
 
 def join(speeches: Sequence[Speech]) -> Speech:

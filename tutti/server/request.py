@@ -7,9 +7,9 @@ from hashlib import sha256
 import numpy as np
 
 from tutti import __version__
-from tutti.audio import Encoder, Format, encoder
+from tutti.audio import PCM_FORMATS, Encoder, Format, encoder
 from tutti.server.engine_protocol import EngineProtocol
-from tutti.speech import Delivery, Samples, Speech, SpeechParams
+from tutti.speech import SAMPLE_RATE, Delivery, Samples, Speech, SpeechParams, is_pcm
 from tutti.text.incremental import Delta
 
 
@@ -38,14 +38,21 @@ class SpeechRequest:
     ) -> AsyncGenerator[Speech]:
         """Yield the speech at the requested volume; `live` text replaces `text`. Closing closes the engine's stream."""
         text = self.text if live is None else live
+        params = replace(self.params, pcm_volume=self.volume) if self._is_pcm else self.params
         stream = engine.stream(
-            text, self.params, caller=caller, delivery=delivery, pause_s=pause_s, id=id, max_start_s=max_start_s
+            text, params, caller=caller, delivery=delivery, pause_s=pause_s, id=id, max_start_s=max_start_s
         )
         try:
             async for speech in stream:
-                yield speech if self.volume == 1 else replace(speech, samples=scale_volume(speech.samples, self.volume))
+                scaled = self.volume == 1 or is_pcm(speech.samples)
+                yield speech if scaled else replace(speech, samples=scale_volume(speech.samples, self.volume))
         finally:
             await stream.aclose()
+
+    @property
+    def _is_pcm(self) -> bool:
+        """Whether the answer is made of the model's samples as 16-bit integers, which its worker can make."""
+        return self.format.name in PCM_FORMATS and self.format.rate(self.sample_rate) == SAMPLE_RATE
 
     @property
     def content_type(self) -> str:

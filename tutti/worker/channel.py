@@ -14,13 +14,14 @@ import tempfile
 import threading
 import time
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
-from tutti.speech import Samples
+from tutti.speech import Samples, is_pcm
 
 _HEADER_BYTES = 8
-_SAMPLE_BYTES = np.dtype(np.float32).itemsize
+_ALIGNMENT = 4  # bytes, of each row in shared memory
 
 
 class Channel:
@@ -74,31 +75,55 @@ class Channel:
         self._socket.settimeout(None if deadline_s is None else max(deadline_s - time.monotonic(), 1e-3))
 
 
+class RowFormat(NamedTuple):
+    """How the samples of a row lie in shared memory."""
+
+    n_samples: int
+    is_pcm: bool = False  # 16-bit integers, else 32-bit floats
+
+    @staticmethod
+    def of(row: Samples) -> "RowFormat":
+        return RowFormat(len(row), is_pcm(row))
+
+    @property
+    def dtype(self) -> np.dtype[np.generic]:
+        return np.dtype(np.int16 if self.is_pcm else np.float32)
+
+    @property
+    def n_bytes(self) -> int:
+        return -(-self.n_samples * self.dtype.itemsize // _ALIGNMENT) * _ALIGNMENT
+
+
 def write_samples(rows: Sequence[Samples]) -> int:
     """Write the rows one after the other into new shared memory; return its descriptor."""
     descriptor = _unnamed_file()
     try:
         for row in rows:
-            rest = np.ascontiguousarray(row, np.float32).view(np.uint8).data
+            format = RowFormat.of(row)
+            rest = np.ascontiguousarray(row, format.dtype).view(np.uint8).data
+            n_padding = format.n_bytes - len(rest)
             while rest:
                 rest = rest[os.write(descriptor, rest) :]
+            if n_padding:
+                os.write(descriptor, bytes(n_padding))
     except BaseException:
         os.close(descriptor)
         raise
     return descriptor
 
 
-def map_samples(descriptor: int, n_samples: Sequence[int]) -> list[Samples]:
+def map_samples(descriptor: int, formats: Sequence[RowFormat]) -> list[Samples]:
     """Map the rows without a copy; the memory is freed when the last of them is collected."""
-    total = sum(n_samples)
+    total = sum(format.n_bytes for format in formats)
     # A map keeps a duplicate of its descriptor open; Python 3.13 can do without.
     options = {"trackfd": False} if sys.version_info >= (3, 13) else {}
-    memory = mmap.mmap(descriptor, total * _SAMPLE_BYTES, **options) if total else b""
+    memory = mmap.mmap(descriptor, total, **options) if total else b""
     rows: list[Samples] = []
     start = 0
-    for n in n_samples:
-        rows.append(np.frombuffer(memory, np.float32, n, start * _SAMPLE_BYTES) if n else np.zeros(0, np.float32))
-        start += n
+    for format in formats:
+        n = format.n_samples
+        rows.append(np.frombuffer(memory, format.dtype, n, start) if n else np.zeros(0, format.dtype))
+        start += format.n_bytes
     return rows
 
 

@@ -4,12 +4,13 @@ import logging
 import os
 import select
 import time
+from collections.abc import Sequence
 
 from tutti.child_process import ChildProcess
 from tutti.errors import WorkerLost
 from tutti.speech import Samples
 from tutti.worker import child_main
-from tutti.worker.channel import Channel, map_samples
+from tutti.worker.channel import Channel, RowFormat, map_samples
 from tutti.worker.messages import (
     BothReady,
     Forget,
@@ -86,7 +87,7 @@ class Child:
         if not isinstance(reply, SamplesReady | BothReady):
             return reply, []
         try:
-            return reply, _read_samples(descriptor, reply.n_samples)
+            return reply, _read_samples(descriptor, reply.formats)
         except OSError as exc:
             return RequestFailed(WorkerLost(f"the samples did not arrive: {exc}"), reply.memory), []
 
@@ -94,11 +95,11 @@ class Child:
         return WorkerLost(f"the worker process {self._process.exit_cause()}")
 
 
-def _read_samples(descriptor: int | None, n_samples: tuple[int, ...]) -> list[Samples]:
+def _read_samples(descriptor: int | None, formats: Sequence[RowFormat]) -> list[Samples]:
     if descriptor is None:
         raise OSError("no file descriptor was free")
     try:
-        return map_samples(descriptor, n_samples)
+        return map_samples(descriptor, formats)
     finally:
         os.close(descriptor)
 

@@ -14,7 +14,7 @@ from typing import cast
 from tutti.errors import DeviceFull, ModelFailed, TuttiError
 from tutti.speech import Samples
 from tutti.worker import memory
-from tutti.worker.channel import Channel, write_samples
+from tutti.worker.channel import Channel, RowFormat, write_samples
 from tutti.worker.messages import (
     BothReady,
     BothStages,
@@ -120,9 +120,9 @@ class _ReplySender:
 
 def _reply(result: WithSamples) -> SamplesReady | BothReady:
     if isinstance(result, list):
-        return SamplesReady(tuple(map(len, result)), memory.current())
-    n_samples = tuple(map(len, result.samples))
-    return BothReady(tuple(result.durations), n_samples, result.acoustic_s, result.vocoder_s, memory.current())
+        return SamplesReady(tuple(map(RowFormat.of, result)), memory.current())
+    formats = tuple(map(RowFormat.of, result.samples))
+    return BothReady(tuple(result.durations), formats, result.acoustic_s, result.vocoder_s, memory.current())
 
 
 def _failure(exc: Exception) -> RequestFailed:

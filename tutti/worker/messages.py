@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from tutti.errors import TuttiError
 from tutti.speech import Model, Samples, Utterance
+from tutti.worker.channel import RowFormat
 
 ModelFactory = Callable[[], Mapping[str, Model]]  # loads the checkpoints, by name; picklable for a process worker
 Progress = Callable[[str, int, int], None]  # name of the task, steps done, steps in all (0: not known)
@@ -110,9 +111,9 @@ class DurationsReady:
 
 @dataclass(frozen=True, slots=True)
 class SamplesReady:
-    """Number of samples of each row; the samples lie in the shared memory whose descriptor comes with this message."""
+    """Format of each row; the samples lie in the shared memory whose descriptor comes with this message."""
 
-    n_samples: tuple[int, ...]
+    formats: tuple[RowFormat, ...]
     memory: Memory
 
 
@@ -121,7 +122,7 @@ class BothReady:
     """BothStages, with the samples in shared memory as for SamplesReady."""
 
     durations: tuple[NDArray[np.int64], ...]
-    n_samples: tuple[int, ...]
+    formats: tuple[RowFormat, ...]
     acoustic_s: float
     vocoder_s: float
     memory: Memory

@@ -3,7 +3,7 @@
 import logging
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +12,7 @@ from tutti.errors import DeviceFull, InvalidInput, ModelFailed, RowsLost, TuttiE
 from tutti.model.prosody import apply_prosody
 from tutti.model.spans import quiet_end
 from tutti.model.validation import check_samples
-from tutti.speech import Frames, Model, Samples, Span, Utterance
+from tutti.speech import Frames, Model, Samples, Span, Utterance, to_pcm
 from tutti.worker.messages import BothStages, FrameRange, ModelFactory, Progress, RunAcoustic, RunVocoder, StageRequest
 
 log = logging.getLogger(__name__)
@@ -29,6 +29,7 @@ class StageRunner:
         self._models = make_models()
         self._frames: dict[int, Frames] = {}
         self._span_caches: dict[int, dict[str, Any]] = {}  # of rows vocoded span by span
+        self._pcm_volumes: dict[int, float] = {}  # of rows whose samples are wanted as integers
         for name, model in self._models.items():
             if warm_up := getattr(model, "warm_up", None):
                 warm_up(lambda done, shapes, name=name: progress(f"warming up {name}", done, shapes))
@@ -48,6 +49,7 @@ class StageRunner:
         for (_, utterance), frames in zip(rows, batch, strict=True):
             apply_prosody(frames, utterance.prosody)
         self._frames.update((id, frames) for (id, _), frames in zip(rows, batch, strict=True))
+        self._pcm_volumes.update((id, row.pcm_volume) for id, row in rows if row.pcm_volume is not None)
         return [frames.durations for frames in batch]
 
     def vocoder(self, checkpoint: str, ids: Sequence[int], spans: Mapping[int, FrameRange] = {}) -> list[Samples]:
@@ -60,12 +62,24 @@ class StageRunner:
             if id not in self._frames:
                 raise RowsLost(f"the worker does not hold row {id}: it was restarted after the row's first stage")
         rows = [self._row(id, spans.get(id)) for id in ids]
-        batch = self._model(checkpoint).vocoder(rows)
+        batch = self._vocode(checkpoint, rows, [self._pcm_volumes.get(id) for id in ids])
         _check_length(len(ids), len(batch))
         for row, samples in zip(rows, batch, strict=True):
             if isinstance(row, Span):  # a model that does not know spans would return the whole row
                 check_samples(row, samples)
-        return list(batch)
+        return batch
+
+    def _vocode(self, checkpoint: str, rows: Sequence[Frames], volumes: Sequence[float | None]) -> list[Samples]:
+        """Run the vocoder; the samples of rows with a volume become integers, on the device where the model can."""
+        model = self._model(checkpoint)
+        on_device = getattr(model, "vocoder_pcm", None)
+        if on_device is not None and None not in volumes:
+            return list(on_device(rows, volumes))
+        batch = list(model.vocoder(rows))
+        for i, volume in enumerate(volumes[: len(batch)]):
+            if volume is not None:
+                batch[i] = cast(Samples, to_pcm(_finite(batch[i]), volume))
+        return batch
 
     def both_stages(self, checkpoint: str, rows: Sequence[tuple[int, Utterance]]) -> BothStages:
         """Run both stages; keep no frames, even after an error."""
@@ -88,6 +102,7 @@ class StageRunner:
     def forget(self, ids: Sequence[int]) -> None:
         for id in ids:
             self._frames.pop(id, None)
+            self._pcm_volumes.pop(id, None)
             self._span_caches.pop(id, None)
 
     def close(self) -> None:
@@ -117,6 +132,12 @@ def as_tutti_error(exc: BaseException) -> TuttiError:
         return DeviceFull(f"out of memory: {exc}; send fewer rows" if str(exc) else "out of memory; send fewer rows")
     log.error("the model failed", exc_info=exc)
     return ModelFailed(f"the model failed: {type(exc).__name__}: {exc}")
+
+
+def _finite(samples: Samples) -> Samples:
+    if not np.isfinite(samples).all():
+        raise ModelFailed("the vocoder produced numbers that are not finite")
+    return samples
 
 
 def _check_length(n_rows: int, n_results: int) -> None:

@@ -20,7 +20,7 @@ from tutti.model.torch.kokoro.lstm import BiLSTM
 from tutti.model.torch.kokoro.padding import FEATURES, DeviceFrames, StageStream, pad_frames, pad_tokens
 from tutti.model.torch.kokoro.vocoder import Vocoder
 from tutti.model.validation import check_utterances
-from tutti.speech import SAMPLES_PER_FRAME, STYLE_SIZE, Frames, Samples, Utterance
+from tutti.speech import FULL_SCALE, SAMPLES_PER_FRAME, STYLE_SIZE, Frames, Samples, Utterance
 
 Precision = Literal["fp32", "fp16"]
 OnCapture = Callable[[int, int], None]  # shapes captured so far, shapes in all
@@ -97,6 +97,10 @@ class TorchModel:
 
     def vocoder(self, rows: Sequence[Frames]) -> list[Samples]:
         return vocode_rows(rows, self, self._vocode, pad_frames)
+
+    def vocoder_pcm(self, rows: Sequence[Frames], volumes: Sequence[float]) -> list[Samples]:
+        """The same as 16-bit integers at these volumes: made on the device, and half as many bytes to copy."""
+        return vocode_rows(rows, self, self._vocode, pad_frames, volumes)
 
     def warm_up(
         self,
@@ -190,14 +194,23 @@ class TorchModel:
         return [by_row[i] for i in range(len(rows))]
 
 
-def vocode_rows(rows: Sequence[Frames], model: TorchModel, vocode: GraphedFunction, pad: PadRows) -> list[Samples]:
-    """Run a vocoder on whole rows, in padded groups by length."""
+def vocode_rows(
+    rows: Sequence[Frames],
+    model: TorchModel,
+    vocode: GraphedFunction,
+    pad: PadRows,
+    volumes: Sequence[float] | None = None,
+) -> list[Samples]:
+    """Run a vocoder on whole rows, in padded groups by length; with `volumes`, the samples are 16-bit integers."""
     if not rows:
         return []
     outputs: list[tuple[Group, Tensor, Tensor]] = []
     with model.vocoder_stream.activate(sum(row.n_frames for row in rows)) as stream:
         for group in model.plan.frames.group([row.n_frames for row in rows], model.max_padded_frames):
             samples, finite = vocode(*pad([rows[i] for i in group.members], group, stream))
+            if volumes is not None:
+                own = np.array([volumes[i] for i in group.members], np.float32)
+                samples = _to_pcm(samples[: len(own)], *stream.upload(own))
             outputs.append((group, stream.download(samples), stream.download(finite)))
     by_row: dict[int, Samples] = {}
     for group, samples, finite in outputs:
@@ -229,6 +242,11 @@ def _vocoder_function(vocoder: Vocoder) -> Function:
         return samples, torch.isfinite(samples).all(dim=1)
 
     return vocode
+
+
+def _to_pcm(samples: Tensor, volumes: Tensor) -> Tensor:  # samples [B, S], volumes [B]
+    """The same as `speech.to_pcm`."""
+    return (samples * volumes[:, None]).clamp_(-1, 1).mul_(FULL_SCALE).round_().to(torch.int16)
 
 
 def _max_padded_frames(device: Device, precision: Precision) -> int:
