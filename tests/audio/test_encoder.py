@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.audio.decoding import chunks, cuts, decode, encode, level, noise, tone
-from tutti.audio import FORMATS, encoder
+from tutti.audio import FORMATS, PCM_FORMATS, encoder
 from tutti.errors import ModelFailed
-from tutti.speech import SAMPLE_RATE
+from tutti.speech import SAMPLE_RATE, to_pcm
 
 EXACT = ["pcm", "wav", "flac"]
 LOSSY_FRAME = {"mp3": 576, "aac": 1024}  # samples at 24 kHz
@@ -108,6 +108,19 @@ def test_samples_above_full_scale_are_clipped_and_counted():
     data = stream.encode(np.array([0, 1, -1, 1.5, -7, 0.5], np.float32)) + stream.flush()
     assert np.frombuffer(data, "<i2").tolist() == [0, 32767, -32767, 32767, -32767, 16384]
     assert stream.n_clipped == 2
+
+
+@pytest.mark.parametrize("name", [*PCM_FORMATS, "flac", "mulaw"])
+@pytest.mark.parametrize("rate", [SAMPLE_RATE, 8_000])
+@given(volume=st.floats(0.1, 3.0))
+@settings(max_examples=5, deadline=None)
+def test_samples_that_are_integers_already_become_the_same_audio(name, rate, volume):
+    samples = noise(5_000)
+    expected = encode(name, [samples * np.float32(volume)], sample_rate=rate)
+    data = encode(name, [to_pcm(samples, volume)], sample_rate=rate)
+    if name in PCM_FORMATS and rate == SAMPLE_RATE:
+        assert data == expected
+    assert len(data) == len(expected) or name == "flac"
 
 
 def test_conversion_to_integers_is_symmetric():

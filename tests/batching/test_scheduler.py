@@ -13,6 +13,7 @@ from tests.batching.fakes import VOCODER, first_job, new_job, new_scheduler, run
 from tests.examples import examples
 from tutti.batching.job import Job, Key
 from tutti.batching.policies import Fifo
+from tutti.batching.scheduler import VERDICT_S
 from tutti.errors import QueueFull
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 
 from tests.worker.fakes import TIMEOUT_S, Fault, FaultyModels, expected_samples, row, wait_until
 from tutti.errors import DeviceFull, InvalidInput, ModelFailed, TuttiError, WeightsCorrupt, WorkerLost
-from tutti.speech import Samples, Utterance
+from tutti.speech import Samples, Utterance, to_pcm
 from tutti.worker.base import Worker
 from tutti.worker.process import ProcessWorker
 from tutti.worker.thread import ThreadWorker
@@ -77,6 +78,21 @@ def test_each_row_gets_its_own_samples_in_order(run_scenario: RunScenario) -> No
         np.testing.assert_array_equal((await worker.vocoder("tone", [1], TIMEOUT_S))[0], expected_samples(row(1)))
         assert [len(n_frames) for n_frames in first] == [3, 4]
         assert await speak(worker, {}) == []
+
+    run_scenario(scenario)
+
+
+def test_rows_with_a_volume_come_as_integers_beside_others(run_scenario: RunScenario) -> None:
+    rows = {1: replace(row(1, 2, 3), pcm_volume=1.0), 2: row(9), 3: replace(row(4, 4), pcm_volume=2.5)}
+
+    async def scenario(worker: Worker, _folder: Path) -> None:
+        both = await worker.both_stages("tone", list(rows.items()), TIMEOUT_S)
+        for spoken in (await speak(worker, rows), both.samples):
+            for samples, utterance in zip(spoken, rows.values(), strict=True):
+                expected = expected_samples(replace(utterance, pcm_volume=None))
+                volume = utterance.pcm_volume
+                np.testing.assert_array_equal(samples, expected if volume is None else to_pcm(expected, volume))
+                assert samples.dtype == (np.float32 if volume is None else np.int16)
 
     run_scenario(scenario)
 

@@ -144,7 +144,7 @@ class Stream:
             self.batcher.scheduler,
             self.checkpoint,
             self.pacing.target_s,
-            is_incremental=self.checkpoint in self.pacing.incremental,
+            is_incremental=self.checkpoint in self.pacing.span_rules,
         )
         async with aclosing(segments(self.text, MAX_TEXT, self.pause_s)) as texts:
             async for segment in texts:

@@ -73,7 +73,7 @@ class StageRunner:
         """Run the vocoder; the samples of rows with a volume become integers, on the device where the model can."""
         model = self._model(checkpoint)
         on_device = getattr(model, "vocoder_pcm", None)
-        if on_device is not None and None not in volumes:
+        if on_device is not None and None not in volumes and not any(isinstance(row, Span) for row in rows):
             return list(on_device(rows, volumes))
         batch = list(model.vocoder(rows))
         for i, volume in enumerate(volumes[: len(batch)]):

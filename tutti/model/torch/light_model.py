@@ -42,6 +42,10 @@ class LightTorchModel:
         samples = iter(vocode_rows(whole, self._base, self._vocode, _pad))
         return [self._vocode_span(row) if isinstance(row, Span) else next(samples) for row in rows]
 
+    def vocoder_pcm(self, rows: Sequence[Frames], volumes: Sequence[float]) -> list[Samples]:
+        """Whole rows as 16-bit integers at these volumes."""
+        return vocode_rows(rows, self._base, self._vocode, _pad, volumes)
+
     def warm_up(self, progress: OnCapture = lambda _n_captured, _n_shapes: None) -> None:
         self._base.warm_up(progress, self._capture)
 
