@@ -124,7 +124,7 @@ def _numbers(state: TopState, width: int) -> RenderableType:
     times = _joined((f"{name} {_number(first[name])}", _colour(first[name], target)) for name in ("p50", "p95", "p99"))
     in_time = f"{_share(recent['first_in_time'])} of {first['n']} within {target:,.0f} ms"
     table.add_row(Text(" first audio", "bold"), Text.assemble(*times, " ms"), Text(in_time, "dim"))
-    wait_ms = tick.get("expected_wait_ms", tick["backlog_ms"])  # older servers do not send it
+    wait_ms = float(tick.get("expected_wait_ms") or tick["backlog_ms"])  # older servers do not send it
     good, every = recent["good_audio_per_s"], recent["audio_per_s"]
     table.add_row(
         Text(" speech", "bold"),
