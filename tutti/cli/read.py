@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def read(
-    book: Annotated[Path, typer.Argument(help="An .epub, .html, .md or .txt file.")],
+    book: Annotated[Path, typer.Argument(help="An .epub, .pdf, .html, .md or .txt file.")],
     out: Annotated[Path | None, typer.Option("--out", "-o", help="The audiobook: .m4b .mp3 .opus .flac .wav …")] = None,
     voice: options.Voice = None,
     style: options.Style = None,

@@ -1,4 +1,4 @@
-"""Read EPUB, HTML, Markdown and plain text into chapters."""
+"""Read EPUB, PDF, HTML, Markdown and plain text into chapters."""
 
 from collections.abc import Callable
 from pathlib import PurePath
@@ -11,6 +11,7 @@ MAX_CHARACTERS = 20_000_000  # of a whole book; a long novel has about one milli
 
 SUFFIXES = {
     **dict.fromkeys((".epub",), "epub"),
+    **dict.fromkeys((".pdf",), "pdf"),
     **dict.fromkeys((".html", ".htm", ".xhtml"), "html"),
     **dict.fromkeys((".md", ".markdown"), "markdown"),
     **dict.fromkeys((".txt", ".text"), "plain"),
@@ -36,6 +37,10 @@ def _parser(name: str) -> Callable[[BinaryIO, str, str | None], Book]:
             from tutti.audiobook.formats.epub import read_epub
 
             return read_epub
+        case "pdf":
+            from tutti.audiobook.formats.pdf import read_pdf
+
+            return read_pdf
         case "html":
             from tutti.audiobook.formats.html import read_html
 

@@ -16,11 +16,11 @@ def read_plain(file: BinaryIO, name: str, encoding: str | None = None) -> Book:
     head = "\n".join(text.split("\n", _HEAD_LINES)[:_HEAD_LINES])
     metadata = {field[1].lower(): field[2].strip() for field in _FIELD.finditer(head)}
     title = metadata.get("title") or PurePath(name).stem
-    titled = with_titles(chapters(_sections(text)), title)
+    titled = with_titles(chapters(plain_sections(text)), title)
     return Book(title, metadata.get("author", ""), titled, metadata.get("language", ""))
 
 
-def _sections(text: str) -> list[Section]:
+def plain_sections(text: str) -> list[Section]:
     """Cut at chapter lines."""
     heads = [line for line in _HEADING.finditer(text) if _follows_blank_line(text, line)]
     edges = [*(line.start() for line in heads), len(text)]

@@ -77,7 +77,7 @@ def jobs_routes(service: Service, jobs: JobService, keys: ApiKeys) -> APIRouter:
 
     @routes.post("", status_code=201, response_model=JobStatus, responses=CHANGES, openapi_extra=_body_document())
     async def create(request: Request, owner: str = owner_of_request) -> Response:
-        """Read a book: JSON with `text`, or a form with `file` (.epub .html .md .txt). It resumes after a restart."""
+        """Read a book: JSON with `text`, or a form with `file` (.epub .pdf .html .md .txt). A restart resumes it."""
         refuse_compressed(request.headers)
         max_mb = service.settings.max_job_mb
         too_large = TooLarge(f"a book may have {max_mb:g} MB (TUTTI_MAX_JOB_MB)", param="file")
