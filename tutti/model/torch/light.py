@@ -50,7 +50,7 @@ def pulse_train(phase: Tensor, f0: Tensor) -> Tensor:  # [B, L] turns, [B, L] Hz
     n = torch.floor(HIGHEST_HARMONIC_HZ / f0.clamp(min=50))[:, :, None]
     sine = torch.sin(angle)
     at_peak = sine.abs() < 1e-3
-    total = torch.sin(n * angle) * torch.cos((n + 1) * angle) / torch.where(at_peak, 1.0, sine)
+    total = torch.sin(n * angle) * torch.cos((n + 1) * angle) / sine.masked_fill(at_peak, 1.0)
     wave = torch.where(at_peak, n, total) * (f0 > VOICED_HZ)[:, :, None] / n.sqrt()
     return wave.flatten(1)
 
@@ -95,7 +95,7 @@ class InverseRealFFT(torch.autograd.Function):
 def _bin_weights(n_bins: int, inner: float, like: Tensor) -> Tensor:  # [n_bins, 1]
     """1 for the first and the last bin, which occur once in a real signal's spectrum, `inner` for the others."""
     edges = torch.arange(n_bins, device=like.device) % (n_bins - 1) == 0
-    return torch.where(edges, 1.0, inner).to(like.dtype)[:, None]
+    return (inner + (1 - inner) * edges.to(like.dtype))[:, None]
 
 
 def split_frames(wave: Tensor, hop: int) -> Tensor:  # [B, S] -> [B, S / hop - 3, 4 hop]
@@ -171,7 +171,7 @@ class LightNetwork(nn.Module):
     def hidden(self, x: Tensor, f0: Tensor, timbre: Tensor, valid: Tensor | None = None) -> Tensor:
         """x [B, L, 512], f0 [B, L], timbre [B, 128], valid [B, L, 1] (default: all) -> [B, L, width]."""
         voiced = f0 > VOICED_HZ
-        pitch = torch.where(voiced, torch.log(f0.clamp(min=VOICED_HZ) / 200), 0.0)
+        pitch = torch.log(f0.clamp(min=VOICED_HZ) / 200).masked_fill(~voiced, 0.0)
         x = torch.cat([x, voiced[:, :, None].to(x.dtype), pitch[:, :, None].to(x.dtype)], dim=-1)
         h = self.entry(_masked(x, valid).transpose(1, 2)).transpose(1, 2)
         for block in self.blocks:

@@ -1,0 +1,174 @@
+"""What a step computes: the measure of `tutti verify`, exact gradients' carriers, and updates that stay finite."""
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from tests.training.fakes import example
+from training import checkpoint
+from training.critic import Critic, critic_loss, generator_loss
+from training.evaluation import Evaluation
+from training.losses import Losses, LossWeights
+from training.optimiser import AdamBetas, FlatParameters, Optimiser, is_block_matrix, orthogonalise
+from training.pool import Pool
+from training.schedule import Schedule
+from training.step import Step, StepOptions, render
+from tutti.model.torch.light import CONTEXT, HOP, LightNetwork, harmonic_phase
+from tutti.verify.mel import distance_db
+
+
+@pytest.fixture
+def network() -> LightNetwork:
+    torch.manual_seed(0)
+    network = LightNetwork(width=16, n_blocks=2, expansion=2)
+    torch.nn.init.normal_(network.head.weight, std=0.2)
+    return network
+
+
+def test_the_loss_is_the_distance_of_verify() -> None:
+    actual, expected = 0.1 * torch.randn(2, 1, 12_000)
+    loss, parts = Losses(LossWeights())(actual, actual, expected)
+    assert float(parts["mel_db"]) == pytest.approx(distance_db(actual[0].numpy(), expected[0].numpy()), rel=1e-4)
+    assert float(loss) > 0
+
+
+def test_a_perfect_student_has_no_loss() -> None:
+    wave = 0.1 * torch.randn(2, 12_000)
+    loss, _ = Losses(LossWeights())(wave, wave, wave)
+    assert float(loss) < 1e-3
+
+
+def test_a_loss_has_finite_gradients_at_silence() -> None:
+    wave = torch.zeros(1, 12_000, requires_grad=True)
+    loss, _ = Losses(LossWeights())(wave, wave, 0.1 * torch.randn(1, 12_000))
+    (gradient,) = torch.autograd.grad(loss, wave)
+    assert torch.isfinite(gradient).all()
+
+
+def test_the_middle_of_a_segment_is_spoken_as_in_its_row(network: LightNetwork) -> None:
+    n, around = 20, CONTEXT
+    total = n + 2 * around
+    f0 = torch.full((2, total), 140.0)
+    phase, timbre, features = harmonic_phase(f0), torch.randn(2, 128), torch.randn(2, total, 512)
+    noise = torch.randn(2, HOP * total)
+    whole = network(features, f0, phase, timbre, noise)
+    cut = slice(HOP * (around - 4), HOP * (around + n + 4))
+    valid = torch.ones(2, total, 1)
+    wave, predictable = render(network, features, f0, phase, timbre, valid, noise[:, cut])
+    torch.testing.assert_close(wave, whole[:, HOP * around : HOP * (around + n)], atol=1e-4, rtol=1e-3)
+    assert not torch.allclose(wave, predictable)
+
+
+def test_flat_parameters_do_not_change_the_network(network: LightNetwork) -> None:
+    state = {name: tensor.clone() for name, tensor in network.state_dict().items()}
+    flat = FlatParameters(network, is_block_matrix)
+    assert [tuple(shape) for _, shape in flat.stacks] == [(2, 16, 32), (2, 32, 16)]
+    for name, tensor in flat.named(flat.values).items():
+        torch.testing.assert_close(tensor, state[name])
+        assert network.get_parameter(name).data_ptr() == tensor.data_ptr()
+
+
+def test_orthogonal_matrices_have_singular_values_near_one() -> None:
+    for shape in ((3, 16, 48), (3, 48, 16)):
+        values = torch.linalg.svdvals(orthogonalise(torch.randn(shape)))
+        assert 0.5 < float(values.min()) <= float(values.max()) < 1.4
+
+
+@pytest.mark.parametrize("muon", [True, False])
+def test_an_optimiser_descends_and_survives_what_is_not_finite(network: LightNetwork, muon: bool) -> None:
+    flat = FlatParameters(network, is_block_matrix if muon else lambda _: False)
+    optimiser = Optimiser(flat, AdamBetas(), average=0.9)
+    optimiser.rate.fill_(0.01)
+    target = torch.randn_like(flat.values)
+    before = (flat.values - target).norm()
+    for _ in range(100):
+        flat.gradients.copy_(flat.values - target)
+        optimiser.step()
+    after = (flat.values - target).norm()
+    assert after < 0.8 * before
+    flat.gradients.fill_(math.nan)
+    optimiser.step()
+    assert torch.isfinite(flat.values).all()
+    assert torch.isfinite(optimiser.average).all()
+    flat.gradients.copy_(flat.values - target)
+    optimiser.step()
+    assert (flat.values - target).norm() < 1.01 * after
+
+
+def test_pieces_are_the_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checkpoint, "PIECE_BYTES", 1000)
+    tensors = {"blocks.0.gain": torch.randn(40), "head.weight": torch.randn(30, 50)}
+    checkpoint.write(tensors, tmp_path / "light.npz")
+    assert len(list(tmp_path.iterdir())) > 3
+    for name, tensor in checkpoint.read(tmp_path / "light.npz").items():
+        torch.testing.assert_close(tensor, tensors[name], rtol=1e-3, atol=1e-3)
+    with pytest.raises(FileNotFoundError, match=r"other\.npz"):
+        checkpoint.read(tmp_path / "other.npz")
+
+
+def test_int8_is_within_half_a_step_of_each_channel() -> None:
+    weight = torch.randn(6, 5, 7)
+    error = (checkpoint.quantised({"w": weight})["w"] - weight).abs().flatten(1).amax(1)
+    assert (error <= weight.flatten(1).abs().amax(1) / 127 / 2 + 1e-6).all()
+
+
+def test_critics_learn_to_tell_and_their_gradient_pleases_them() -> None:
+    torch.manual_seed(0)
+    critic = Critic(shrink=8)
+    flat = FlatParameters(critic)
+    optimiser = Optimiser(flat, AdamBetas(0.8, 0.95))
+    optimiser.rate.fill_(1e-2)
+    real, fake = 0.1 * torch.randn(1, 3072), 0.1 * torch.sin(torch.arange(3072) / 10)[None]
+    losses = []
+    for _ in range(15):
+        loss = critic_loss(critic(real), critic(fake))
+        flat.set_gradients(torch.autograd.grad(loss, flat.parameters))
+        optimiser.step()
+        losses.append(loss.item())
+    assert losses[-1] < 0.8 * losses[0]
+    wave = fake.clone().requires_grad_()
+    please = generator_loss(critic(real), critic(wave), 1.0)
+    (gradient,) = torch.autograd.grad(please, wave)
+    moved = wave - 1e-3 * gradient / gradient.norm()
+    assert generator_loss(critic(real), critic(moved), 1.0) < please
+
+
+def test_a_score_is_what_verify_would_say(network: LightNetwork) -> None:
+    examples = [example(60, 1), example(90, 2)]
+    evaluation = Evaluation(examples)
+    network.eval().requires_grad_(False)
+    pairs = evaluation.waves(network, 2)
+    distances = [distance_db(wave.numpy(), target.numpy()) for target, wave in pairs]
+    score = evaluation.score(network)
+    assert score.mel_db == pytest.approx(np.mean(distances), rel=1e-3)
+    assert score.worst_db == pytest.approx(max(distances), rel=1e-3)
+
+
+@pytest.mark.parametrize("phase", ["regression", "adversarial"])
+def test_a_step_changes_the_weights_only_by_its_rate(network: LightNetwork, phase: str) -> None:
+    pool = Pool(10, torch.device("cpu"))
+    pool.add([example(100, seed) for seed in range(4)])
+    options = StepOptions(rows=2, steps=24, critic_rows=1, critic_steps=24, mode="eager")
+    step = Step(network, pool, options, Critic(shrink=8))
+    before = step.student.flat.values.clone()
+    call = step.prepare(getattr(step, phase))
+    torch.testing.assert_close(step.student.flat.values, before)
+    step.student.rate.fill_(1e-3)
+    call()
+    assert not torch.equal(step.student.flat.values, before)
+    assert step.read_log()["loss"] > 0
+
+
+def test_a_schedule_ends_low_and_lets_the_critics_learn_first() -> None:
+    schedule = Schedule(100, critic_part=0.4, rate=1e-3, critic_phase_rate=2e-4, critic_alone_s=10)
+    rates = [schedule.student_rate(now) for now in range(100)]
+    assert max(rates) == pytest.approx(1e-3, rel=0.05)
+    assert rates[59] < 0.05 * max(rates)
+    assert rates[60:70] == [0.0] * 10
+    assert max(rates[70:]) == pytest.approx(2e-4, rel=0.05)
+    assert rates[99] < 0.05 * max(rates[70:])
+    assert not any(schedule.judge_rate(now) for now in range(60))
+    assert all(schedule.judge_rate(now) > 0 for now in range(60, 100))

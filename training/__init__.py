@@ -1,0 +1,18 @@
+"""Distillation of the light vocoder from Kokoro's generator.
+
+The path of a run, one file each:
+
+    phonemes    words of nine languages in Kokoro's symbols, made once
+    rows        random sentences, voices, speeds and prosody
+    teacher     our batched Kokoro speaks them; decoder output, pitch, timbre and wave are the data
+    pool        the data on the device; a batch is drawn inside the CUDA graph
+    losses      how far a wave is from the teacher's
+    critic      discriminators for the last part of a run
+    optimiser   Muon, Adam and the average of the weights
+    step        one training step, captured as a CUDA graph
+    evaluation  held-out rows, measured as `tutti verify` does
+    checkpoint  weights in pieces
+    distil      the command
+
+Read docs/light.md for how to run it and for the log of all runs.
+"""

@@ -1,0 +1,56 @@
+"""The teacher fills the pool: at first while everything waits, then in a thread beside the training."""
+
+import sys
+import threading
+import traceback
+from contextlib import nullcontext
+
+import torch
+
+from training.pool import Pool
+from training.rows import RowSource
+from training.teacher import Teacher
+
+SWITCH_S = 0.0005  # the training thread gets the interpreter back this soon
+
+
+class Filling:
+    """Adds rows until the pool is full. An error ends the filling, not the training."""
+
+    def __init__(self, teacher: Teacher, source: RowSource, pool: Pool, batch: int) -> None:
+        self.pool = pool
+        self.error = ""
+        self.lock = threading.Lock()  # while it is held, the device is not used from here
+        self._teacher, self._source, self._batch = teacher, source, batch
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    def fill(self, seconds: float) -> None:
+        """Add rows until there is this much speech, or no space."""
+        while self.pool.seconds < seconds and self._add_batch():
+            pass
+
+    def start(self) -> None:
+        sys.setswitchinterval(SWITCH_S)
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._stop.set()
+        if self._thread.is_alive():
+            self._thread.join(timeout=30)
+
+    def _add_batch(self) -> bool:
+        with self.lock:
+            for examples in self._teacher.speak(self._source.take(self._batch)):
+                if self._stop.is_set() or not self.pool.add(examples):
+                    return False
+        return True
+
+    def _run(self) -> None:
+        own_stream = torch.cuda.stream(torch.cuda.Stream()) if self.pool.device.type == "cuda" else nullcontext()
+        try:
+            with own_stream:
+                while self._add_batch():
+                    pass
+        except Exception:  # noqa: BLE001
+            self.error = traceback.format_exc()[-1500:]

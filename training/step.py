@@ -1,0 +1,174 @@
+"""One training step: draw, speak, compare, update. It never waits for the host, so a CUDA graph can hold all of it."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+from training.critic import Critic, critic_loss, generator_loss
+from training.losses import Losses, LossWeights
+from training.optimiser import AdamBetas, FlatParameters, Optimiser, is_block_matrix
+from training.pool import Pool
+from tutti.model.torch.light import HOP, OVERLAP, LightNetwork, pulse_train
+
+Mode = Literal["eager", "graph", "compiled"]  # plain PyTorch; one CUDA graph; the same of compiled functions
+
+
+@dataclass(frozen=True, slots=True)
+class StepOptions:
+    rows: int = 64  # of a batch
+    steps: int = 128  # of a row, 1.6 s
+    context: int = 16  # steps on each side, without a loss
+    critic_rows: int = 24
+    critic_steps: int = 64
+    critic_share: float = 0.5  # norm of the critics' gradient, relative to that of all other losses
+    feature_weight: float = 4.0  # of the critics' inner features against their verdict
+    average: float = 0.9995
+    muon: bool = True
+    mode: Mode = "graph"
+    weights: LossWeights = field(default_factory=LossWeights)
+
+
+def render(
+    network: LightNetwork, features: Tensor, f0: Tensor, phase: Tensor, timbre: Tensor, valid: Tensor, noise: Tensor
+) -> tuple[Tensor, Tensor]:
+    """The wave and its predictable part, [B, 300 n], of the n innermost steps; n follows from the noise's length.
+
+    noise [B, 300 (n + 8)]: a wave needs the spectra of two steps on each side, and those two steps of their source.
+    """
+    n_noise = noise.shape[1] // HOP
+    outside = (f0.shape[1] - n_noise) // 2
+    around = slice(outside, outside + n_noise)
+    inner = slice(outside + OVERLAP, outside + n_noise - OVERLAP)
+    with torch.autocast(features.device.type, torch.bfloat16, enabled=features.is_cuda):
+        hidden = network.hidden(features, f0, timbre, valid)
+    with torch.no_grad():
+        waves = torch.cat([pulse_train(phase[:, around], f0[:, around]), noise])
+        sources = network.transform.analyse(waves)[:, OVERLAP:-OVERLAP]
+    source, noise_spectrum = sources.chunk(2)
+    spectra = network.spectra(hidden[:, inner].float(), source, noise_spectrum)
+    mask = valid[:, inner, :, None]
+    waves = network.transform.synthesise(torch.cat([spectrum * mask for spectrum in spectra]))
+    cut = OVERLAP * HOP
+    predictable, noisy = waves[:, cut:-cut].chunk(2)
+    return predictable + noisy, predictable
+
+
+class Step:
+    """The student, the critic and their optimisers; `regression` and `adversarial` are one step each."""
+
+    def __init__(self, network: LightNetwork, pool: Pool, options: StepOptions, critic: Critic | None = None) -> None:
+        self.options, self.network, self.pool, self.critic = options, network, pool, critic
+        device = next(network.parameters()).device
+        self.student = Optimiser(
+            FlatParameters(network, is_block_matrix if options.muon else lambda _: False), AdamBetas(), options.average
+        )
+        self.judge = Optimiser(FlatParameters(critic), AdamBetas(0.8, 0.95)) if critic is not None else None
+        self.losses = Losses(options.weights).to(device)
+        self._log: dict[str, Tensor] = {}
+        self._n_logged = torch.zeros((), device=device)
+        compiled = options.mode == "compiled"
+        self._render = torch.compile(render, dynamic=False) if compiled else render
+        self._losses = torch.compile(self.losses, dynamic=False) if compiled else self.losses
+
+    def regression(self) -> None:
+        wave, predictable, target = self._speak()
+        gradients, parts = self._compare(wave, predictable, target)
+        self._update([wave, predictable], gradients)
+        self._note(parts)
+
+    def adversarial(self) -> None:
+        wave, predictable, target = self._speak()
+        (wave_gradient, predictable_gradient), parts = self._compare(wave, predictable, target)
+        part = slice(self.options.critic_rows), slice(self.options.critic_steps * HOP)
+        gradient, judged = self._judge(wave[part], target[part])
+        share = self.options.critic_share * wave_gradient[part].norm() / (gradient.norm() + 1e-12)
+        wave_gradient = wave_gradient.clone()
+        wave_gradient[part] += share * gradient
+        self._update([wave, predictable], [wave_gradient, predictable_gradient])
+        self._note(parts | judged)
+
+    def _speak(self) -> tuple[Tensor, Tensor, Tensor]:
+        options = self.options
+        segments = self.pool.draw(options.rows, options.steps, options.context)
+        noise = torch.randn(options.rows, HOP * (options.steps + 4 * OVERLAP), device=segments.f0.device)
+        inputs = segments.features, segments.f0, segments.phase, segments.timbre, segments.valid
+        wave, predictable = self._render(self.network, *inputs, noise)
+        return wave, predictable, segments.samples
+
+    def _compare(self, wave: Tensor, predictable: Tensor, target: Tensor) -> tuple[list[Tensor], dict[str, Tensor]]:
+        """Gradients of the losses with respect to both waves."""
+        leaves = [each.detach().requires_grad_() for each in (wave, predictable)]
+        loss, parts = self._losses(*leaves, target)
+        return list(torch.autograd.grad(loss, leaves)), parts | {"loss": loss.detach()}
+
+    def _judge(self, wave: Tensor, target: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
+        """Update the critics; return the gradient that would please them as they were before."""
+        assert self.critic is not None
+        assert self.judge is not None
+        fake = wave.detach().requires_grad_()
+        with torch.autocast(wave.device.type, torch.bfloat16, enabled=wave.is_cuda):
+            real_judgements, fake_judgements = self.critic(target), self.critic(fake)
+        please = generator_loss(real_judgements, fake_judgements, self.options.feature_weight)
+        tell = critic_loss(real_judgements, fake_judgements)
+        (gradient,) = torch.autograd.grad(please, fake, retain_graph=True)
+        self.judge.flat.set_gradients(torch.autograd.grad(tell, self.judge.flat.parameters))
+        self.judge.step()
+        return gradient, {"critic": tell.detach(), "please": please.detach()}
+
+    def _update(self, waves: list[Tensor], gradients: list[Tensor]) -> None:
+        flat = self.student.flat
+        flat.set_gradients(torch.autograd.grad(waves, flat.parameters, gradients))
+        self.student.step()
+
+    def _note(self, parts: dict[str, Tensor]) -> None:
+        with torch.no_grad():
+            for name, part in parts.items():
+                if name not in self._log:
+                    self._log[name] = torch.zeros_like(part)
+                self._log[name] += part
+            self._n_logged += 1
+
+    def read_log(self) -> dict[str, float]:
+        """Means since the last call; waits for the device."""
+        n = max(1.0, float(self._n_logged))
+        means = {name: float(total) / n for name, total in self._log.items()}
+        for total in (*self._log.values(), self._n_logged):
+            total.zero_()
+        return {name: mean for name, mean in means.items() if mean}
+
+    def prepare(self, function: Callable[[], None], n_warm: int = 3) -> Callable[[], None]:
+        """Return a call that runs one step: the function itself, or the replay of its CUDA graph.
+
+        Steps that are needed to compile and to warm up run at learning rate zero; the optimisers are reset after.
+        """
+        optimisers = [each for each in (self.student, self.judge) if each is not None]
+        for optimiser in optimisers:
+            optimiser.rate.zero_()
+        call = function
+        if self.options.mode == "eager":
+            function()
+        else:
+            stream = torch.cuda.Stream()
+            stream.wait_stream(torch.cuda.current_stream())
+            with torch.cuda.stream(stream):
+                for _ in range(n_warm):
+                    function()
+            torch.cuda.synchronize()
+            graph = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(graph, stream=stream, capture_error_mode="thread_local"):
+                function()
+            call = graph.replay
+            call()
+            torch.cuda.synchronize()
+        for optimiser in optimisers:
+            optimiser.reset()
+        self.read_log()
+        return call
+
+
+def module_state(module: nn.Module, state: dict[str, Tensor]) -> None:
+    """Load tensors of any precision; each must be there."""
+    module.load_state_dict({name: tensor.float() for name, tensor in state.items()}, strict=True)
