@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 Span = tuple[int, int]
 Replacement = str | Mapping[str, str] | None  # of a match; of its named groups; none
+LETTER_A = "\u1d00"  # the letter A by its name, where "a" would be an article; English normalisation puts it in
 PLACEHOLDER = "\ufffc"  # stands for a word whose IPA is given; marks and user lexicons put it in, nothing else may
 
 

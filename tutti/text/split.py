@@ -48,7 +48,7 @@ _FULL_STOP = re.compile(
 )
 _LAST_WORD = re.compile(r"[^\s\"'“”()\[\]—/]+$")
 _NEXT_WORD = re.compile(r"\s*+[\"'“‘(\[¿¡«]*+((?:[^\W_]|['’])*+)")
-_DOTTED = re.compile(r"(?:[^\W\d_]\.)*[^\W\d_]")  # without its last dot: an initial, U.S, e.g, Ph.D
+_DOTTED = re.compile(r"(?:[^\W\d_]{1,3}\.)+[^\W\d_]{1,4}|[^\W\d_]")  # without its last dot: an initial, U.S, e.g, Ph.D
 _CLAUSE = re.compile(r"[,;:—…、，；：](?=\s|[^\x00-\u2fff])|\s[-—]\s")
 _SPACE = re.compile(r"\s")
 _BLANKS = re.compile(r"\s{2,}|[^\S ]")

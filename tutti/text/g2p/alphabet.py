@@ -1,5 +1,7 @@
 """Foreign letters and signs in English text, and their names."""
 
+from tutti.text.aligned_text import LETTER_A
+
 FOLDS = {"ø": "o", "Ø": "O", "ß": "ss", "æ": "ae", "Æ": "Ae", "œ": "oe", "Œ": "Oe", "ð": "th", "Ð": "Th", "þ": "th"}
 FOLDS |= {"Þ": "Th", "ł": "l", "Ł": "L", "đ": "d", "Đ": "D", "ı": "i", "ħ": "h", "ŋ": "ng", "ə": "e", "’": "'"}
 
@@ -22,6 +24,7 @@ SIGN_NAMES = {
 
 # Words that the dictionaries lack, or that differ from the same word without accent: (American, British).
 ALIASES = {
+    LETTER_A: ("ˈA", "ˈA"),
     "résumé": ("ɹˈɛzəmˌA", "ɹˈɛzjuːmˌA"),
     "exposé": ("ˌɛkspOzˈA", "ɛkspˈQzA"),
     "hermès": ("ɛɹmˈɛz", "ɛːmˈɛz"),

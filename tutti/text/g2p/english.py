@@ -9,7 +9,7 @@ from pathlib import Path
 from tutti.text import vocab
 from tutti.text.aligned_text import PLACEHOLDER, AlignedText
 from tutti.text.chunk import PhonemeWord, Pronunciation
-from tutti.text.g2p import homographs, phonology, suffixes, tagger
+from tutti.text.g2p import capitals, homographs, phonology, suffixes, tagger
 from tutti.text.g2p.alphabet import ALIASES, FOLDS, LETTER_NAMES, SIGN_NAMES
 from tutti.text.g2p.lexicon import ACCENTS, DictionaryEntry, Lexicon
 from tutti.text.g2p.neural import NeuralG2P
@@ -54,8 +54,8 @@ class English:
         matches = list(_TOKEN.finditer(text))
         gaps, unsaid = gaps_between(text, [match.span() for match in matches])
         tokens = [match.group() for match in matches]
-        all_capitals = _is_all_capitals(tokens)
         words, places = _context(tokens, [gap.after for gap in gaps[1:]])
+        shouted = [capitals.is_shouted(tokens, k, self._is_ordinary) for k in range(len(tokens))]
         phonemes: list[str] = []
         dropped: tuple[str, ...] = ()
         before_vowel: bool | None = None  # None: nothing follows in this clause
@@ -66,7 +66,7 @@ class English:
             if match.lastgroup == "placeholder":
                 sound, unknown = vocab.split_known(ipa_overrides.get(aligned.starts[match.start()], ""))
             else:
-                token = tokens[k].lower() if all_capitals and tokens[k] != "I" else tokens[k]
+                token = self._without_capitals(tokens[k], words, places[k]) if shouted[k] else tokens[k]
                 sound, unknown = vocab.split_known(
                     self._pronounce_token(token, match.lastgroup or "", words, places[k], before_vowel)
                 )
@@ -105,7 +105,8 @@ class English:
         match word:
             case "a":
                 starts = place == 0 or not words[place - 1]  # "A dog", but "plan A"
-                return "ɐ" if (token == "a" or starts) and tagger.article(words, place) else "ˈA"
+                spelled = token == "A" and len("".join(words[place + 1 : place + 2])) == 1  # A B C
+                return "ɐ" if (token == "a" or starts) and tagger.article(words, place) and not spelled else "ˈA"
             case "an":
                 return "ɐn"
             case "am":
@@ -165,6 +166,24 @@ class English:
         if entry is None:
             return self._guess(word)
         return None if len(entry.by_tag) > 1 else self._stress_capitals(word, entry.by_tag["DEFAULT"])
+
+    def _is_ordinary(self, token: str) -> bool:
+        """Tell whether a token in capitals is a word of the dictionary and no acronym."""
+        entry = self._entry(token.lower())
+        return entry is not None and entry.gold and self._lexicon.find(token) is None
+
+    def _without_capitals(self, token: str, words: Sequence[str], place: int) -> str:
+        """Return a token of a shouted sentence in lower case, unless it is an acronym there as well."""
+        stem, ending = (token[:-2], "'s") if token.endswith("'S") else (token, "")
+        acronym = self._lexicon.find(stem)
+        if acronym and "NOUN" in acronym.by_tag:
+            spelled = capitals.is_acronym(words, place)
+        else:
+            entry = self._entry(stem.lower())
+            spelled = entry is None or not (entry.gold or len(stem) > 4)
+        if token == "I" or (spelled and len(stem) > 1 and stem.isascii() and stem.isalpha()):
+            return stem + ending
+        return token.lower()
 
     def _acronym(self, word: str) -> str | None:
         """Pronounce capitals that are spelled out (URL, US, PCs) or a name (NASA); None for an emphasised word."""
@@ -262,12 +281,6 @@ def _fold(token: str) -> str:
         return token
     token = "".join(FOLDS.get(letter, letter) for letter in token.replace("’", "'"))
     return "".join(c for c in unicodedata.normalize("NFKD", token) if not unicodedata.combining(c))
-
-
-def _is_all_capitals(tokens: Sequence[str]) -> bool:
-    """Tell whether the whole sentence is in capitals, so that they carry no meaning."""
-    letters = "".join(token for token in tokens if len(token) > 1)
-    return letters.isupper() and sum(len(token) > 1 for token in tokens) > 2
 
 
 def _context(tokens: Sequence[str], gaps: Sequence[str]) -> tuple[list[str], list[int]]:

@@ -1,10 +1,10 @@
-"""Abbreviations and Roman numerals, where the words around them show what they mean."""
+"""Abbreviations, where the words around them show what they mean."""
 
 import re
 from collections.abc import Iterable
 
 from tutti.text.aligned_text import AlignedText, Replacement
-from tutti.text.normalize.numbers import cardinal, digits, ordinal
+from tutti.text.normalize.numbers import digits
 
 # Expanded wherever they stand with their point, which ends the sentence only if nothing follows.
 _ANYWHERE = {
@@ -41,6 +41,8 @@ _DOTTED = {
     "w.r.t": "with respect to",
 }
 _DOTTED |= {"a.m": "AM", "p.m": "PM", "r.i.p": "rest in peace", "p.s": "PS", "e.t.a": "ETA"}
+_DOTTED |= {"ph.d": "PhD", "m.sc": "M S C", "b.sc": "B S C", "d.sc": "D S C", "ed.d": "E D D", "m.phil": "M Phil"}
+_DOTTED |= {"d.phil": "D Phil", "psy.d": "Psy D", "b.eng": "B Eng", "m.eng": "M Eng", "ll.b": "L L B", "ll.m": "L L M"}
 _STATES = {
     "AL": "Alabama", "AK": "Alaska", "AZ": "Arizona", "AR": "Arkansas", "CA": "California", "CO": "Colorado",
     "CT": "Connecticut", "DE": "Delaware", "FL": "Florida", "GA": "Georgia", "HI": "Hawaii", "ID": "Idaho",
@@ -86,27 +88,6 @@ _SLASHED_RULE = re.compile(
     rf"(?<![\w/&])(?:{_alternatives(sorted(_SLASHED, key=len, reverse=True))})(?![/&])(?:(?<=w/)|(?!\w))", re.I
 )
 
-_ROMAN = r"(?=[IVXLC])(?:XC|XL|L?X{0,3})(?:IX|IV|V?I{0,3})"
-_RULERS = (
-    "Henry|Louis|Charles|George|Elizabeth|Edward|Richard|William|James|John Paul|Paul|Pius|Benedict"
-    "|Philip|Napoleon|Nicholas|Alexander|Catherine|Peter|Francis|Frederick|Leo|Gregory|Ramses|Ramesses"
-    "|Ptolemy|Innocent|Clement|Urban|Mary|Victor|Ivan|Otto|Leopold|Wilhelm|Darius|Xerxes|Selim|Mehmed"
-    "|Rama|Haakon|Harald|Olav|Christian|Gustav|Karl|Felipe|Juan Carlos|Alfonso|Ferdinand|John|Robert"
-)
-_NUMBERED = (
-    "Chapter|Part|Volume|Act|Scene|Book|Section|Phase|Type|Class|Level|Stage|Article|Appendix|Figure"
-    "|Table|Title|Unit|World War|War|Super Bowl|Rocky|Rambo|Fantasy|Episode|Apollo|Gemini|Mark|Tier"
-    "|Grade|Division|Group|Model|Version|Quest|Theft Auto|Player|Schedule|Annex"
-)
-_ANY_ROMAN = re.compile(r"\b[IVXLC]+(?:th|st|nd|rd)?\b")
-_RULER = re.compile(
-    rf"\b(?:{_RULERS})\s(?P<n>{_ROMAN})\b(?!\s(?:am|have|will|would|think|know|can|could|do|did)\b|\.\w|'(?!s\b))"
-)
-_NUMBERED_THING = re.compile(rf"\b(?:{_NUMBERED}|{_NUMBERED.lower()})\s(?P<n>{_ROMAN})\b(?!['.]\w)")
-_PERSON = re.compile(rf"\b[A-Z][a-z]+\s[A-Z][a-z]+,?\s(?P<n>(?=[IVX]{{2}}){_ROMAN})\b")
-_CENTURY = re.compile(rf"\b(?P<n>{_ROMAN})(?=(?:th|st|nd|rd)?\scentur)")
-_VALUES = {"I": 1, "V": 5, "X": 10, "L": 50, "C": 100}
-
 
 # Matches any abbreviation, to skip sentences without one.
 ANY_ABBREVIATION = re.compile(
@@ -117,7 +98,7 @@ ANY_ABBREVIATION = re.compile(
 
 
 def expand(aligned: AlignedText) -> AlignedText:
-    """Spell out abbreviations and Roman numerals."""
+    """Spell out abbreviations."""
     text = aligned.text
     if "/" in text or "&" in text:
         aligned = aligned.sub(_SLASHED_RULE, lambda match: _SLASHED[match[0].lower()])
@@ -129,22 +110,7 @@ def expand(aligned: AlignedText) -> AlignedText:
     if "." in text:
         aligned = aligned.sub(_DOTTED_RULE, lambda match: _with_stop(match, _DOTTED[match["abbr"].lower()]))
         aligned = aligned.sub(_BEFORE_NUMBER_RULE, _before_number)
-    if not _ANY_ROMAN.search(aligned.text):
-        return aligned
-    aligned = aligned.sub(_CENTURY, lambda match: ordinal(parse_roman(match["n"])))
-    aligned = aligned.sub(_NUMBERED_THING, lambda match: {"n": cardinal(parse_roman(match["n"]))})
-    aligned = aligned.sub(_RULER, _the_nth)
-    return aligned.sub(_PERSON, _the_nth)
-
-
-def parse_roman(text: str) -> int:
-    """Return the value of a Roman numeral: XIV is 14."""
-    values = [_VALUES[char] for char in text]
-    return sum(-v if v < max(values[i:]) else v for i, v in enumerate(values))
-
-
-def _the_nth(match: re.Match[str]) -> Replacement:
-    return {"n": f"the {ordinal(parse_roman(match['n']))}"}
+    return aligned
 
 
 def _with_stop(match: re.Match[str], words: str) -> str:

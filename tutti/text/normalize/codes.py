@@ -2,7 +2,7 @@
 
 import re
 
-from tutti.text.aligned_text import AlignedText, Replacement
+from tutti.text.aligned_text import LETTER_A, AlignedText, Replacement
 from tutti.text.normalize.numbers import cardinal, code, digits, year
 
 _FIXED = {
@@ -14,7 +14,7 @@ _FIXED = {
     "b2b": "B to B", "b2c": "B to C", "p2p": "P to P", "d2c": "D to C", "h2o": "H two O", "x86": "X eighty-six",
     "x64": "X sixty-four", "wwii": "World War Two", "wwi": "World War One", "ww2": "World War Two",
     "ww1": "World War One", "k8s": "kubernetes", "i18n": "internationalization", "a11y": "accessibility",
-    "w3c": "W three C", "y2k": "Y two K", "1-on-1": "one on one", "k-12": "K through twelve",
+    "ipv4": "I P V four", "ipv6": "I P V six", "w3c": "W three C", "y2k": "Y two K", "1-on-1": "one on one", "k-12": "K through twelve",
     "tl;dr": "T L D R", "tldr": "T L D R", "yoy": "year over year", "qoq": "quarter over quarter",
 }  # fmt: skip
 _FIXED_CODE = re.compile(
@@ -23,6 +23,8 @@ _FIXED_CODE = re.compile(
     + r")(?![\w/+#-]|\.\d|,\d)",
     re.IGNORECASE,
 )
+_UUID = re.compile(r"(?<![\w-])[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}(?![\w-])", re.IGNORECASE)
+_ISBN = re.compile(r"\bIS[BS]N(?:-1[03])?:?\s(?P<n>(?:\d[ -]?){7,12}[\dX])(?![\w-])")
 _MONTHLY = re.compile(r"\bMoM\b")
 _CARD = re.compile(r"(?<![\w.,-])\d{4}(?:[ -]\d{4}){2,3}(?![\w-]|[.,]\d)")
 _PHONE = re.compile(
@@ -55,6 +57,12 @@ _MIXED = re.compile(
 _STANDARD = re.compile(r"\b[A-Z]{2,6}\s(?P<n>[1-9]\d{3})(?![\w%]|[.,:/-]\d)")
 _LETTER_POINT_NUMBER = re.compile(r"(?<![\w.])(?P<letter>[A-Z])\.(?P<n>\d{1,4})(?![\w.])")
 _PIECE = re.compile(r"\d+|[^\W\d_]+")
+
+
+def expand_identifiers(aligned: AlignedText) -> AlignedText:
+    """Spell out UUIDs and book numbers sign by sign, before their parts are taken for numbers and dates."""
+    aligned = aligned.sub(_UUID, lambda match: _signs(match[0]))
+    return aligned.sub(_ISBN, lambda match: {"n": _signs(match["n"])})
 
 
 def expand(aligned: AlignedText) -> AlignedText:
@@ -114,9 +122,19 @@ def _phone(match: re.Match[str]) -> str:
     return f"{'plus ' if match[0].startswith('+') else ''}{words}{ext}"
 
 
+def _signs(text: str) -> str:
+    """Return digits and letters one by one, with a short pause between groups."""
+    groups = re.findall(r"[0-9A-Za-z]+", text)
+    return ", ".join(" ".join(digits(sign) if sign.isdecimal() else _letter(sign) for sign in group) for group in groups)
+
+
+def _letter(sign: str) -> str:
+    return LETTER_A if sign in "aA" else sign.upper()
+
+
 def _hex(match: re.Match[str]) -> str | None:
     text = match["n"] or match["rgb"]
     if match["rgb"] and (text.isdecimal() or text.isalpha()):
         return None
-    signs = " ".join(cardinal(int(char)) if char.isdecimal() else char.upper() for char in text)
+    signs = " ".join(cardinal(int(char)) if char.isdecimal() else _letter(char) for char in text)
     return f"hex {signs}" if match["n"] else f"hash {signs}"

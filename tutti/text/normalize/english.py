@@ -3,12 +3,12 @@
 import re
 
 from tutti.text.aligned_text import AlignedText
-from tutti.text.normalize import abbreviations, codes, dates, keys, money, symbols, units, web
+from tutti.text.normalize import abbreviations, codes, dates, formulas, keys, money, romans, symbols, units, web
 
 # Anything but letters and plain punctuation; without it only abbreviations and Roman numerals can occur.
-_NOT_PLAIN = re.compile(r"[^\sA-Za-zÀ-ɏ.,;:!?'\"“”()\[\]…—\ufffc-]|\.\w|-[->]")
+_NOT_PLAIN = re.compile(r"[^\sA-Za-zÀ-ɏ.,;:!?'\"“”()\[\]…—\ufffc-]|\.\w|-[->]|\bO\(")
 _MAY_ABBREVIATE = re.compile(
-    r"[A-Z]{2}| [IVX]\b|\b(?:Jan|Feb|Mar|Apr|Aug|Sept?|Oct|Nov|Dec|Mon|Tues?|Wed|Thur?s?|Fri|Sat|Sun)\b"
+    r"[A-Z]{2}| [IVX]\b|\([ivx]{2,5}\)|\b(?:Jan|Feb|Mar|Apr|Aug|Sept?|Oct|Nov|Dec|Mon|Tues?|Wed|Thur?s?|Fri|Sat|Sun)\b"
     r"|[a-z] ?- ?[A-Z]|\b(?:Ctrl|Cmd|Esc|Alt|PgUp|PgDn|PrtSc|[YQM]o[YQM])\b"
 )
 
@@ -19,8 +19,9 @@ def normalize(aligned: AlignedText, code: str) -> AlignedText:
     if not _NOT_PLAIN.search(aligned.text):
         if not _MAY_ABBREVIATE.search(aligned.text) and not abbreviations.ANY_ABBREVIATION.search(aligned.text):
             return aligned
-        return codes.expand(keys.expand(dates.expand(abbreviations.expand(aligned), british)))
-    aligned = codes.expand(web.expand(keys.expand(abbreviations.expand(symbols.to_ascii_digits(aligned)))))
+        return codes.expand(keys.expand(dates.expand(romans.expand(abbreviations.expand(aligned)), british)))
+    aligned = romans.expand(abbreviations.expand(codes.expand_identifiers(symbols.to_ascii_digits(aligned))))
+    aligned = codes.expand(formulas.expand(web.expand(keys.expand(aligned))))
     aligned = dates.expand(units.expand_seconds(aligned, british), british)
     aligned = units.expand(money.expand(aligned, british), british)
     return symbols.expand(codes.expand_mixed(symbols.expand_products(aligned, british)), british)

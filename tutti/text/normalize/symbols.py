@@ -42,7 +42,6 @@ _SIZE = re.compile(r"(?<![\w.,])(?P<a>\d{3,4})\s?[x×]\s?(?P<b>\d{3,4})(?![\w.,]
 _BY = re.compile(rf"(?<![\w.,]){NUMBER}(?P<by>\s?[x×]\s?)(?={NUMBER})")
 _TIMES = re.compile(rf"(?<![\w.,])(?P<n>{NUMBER})(?P<x>[x×])(?!\w|\s?[+=*/^-])")
 _RATIO = re.compile(r"(?<![\w.,:])(?P<a>\d{1,4})(?P<to>:)(?P<b>\d{1,4})(?![\w:])")
-_SUBTRACTION = re.compile(r"(?<=[\w)])\s?-\s?(?=[\w(])")
 _RANGE = re.compile(rf"(?<![\w.,-]){NUMBER}(?P<to>\s?-\s?)(?={NUMBER}(?![\w]|-\d))")
 _STAR = re.compile(r"(?<=[\d)])\s?\*\s?(?=[\d(])")
 _NEGATIVE = re.compile(r"(?<![\w.,)\]'\"-])-\s?(?=\.?\d)")
@@ -128,8 +127,6 @@ def expand(aligned: AlignedText, british: bool) -> AlignedText:
     if any(map(str.isnumeric, aligned.text)):
         aligned = aligned.sub(_POWER, expand_power).sub(_SUPERSCRIPT, expand_superscript)
         aligned = aligned.sub(_MIXED_FRACTION, expand_fraction_sign).sub(_FRACTION, expand_fraction)
-        if "=" in aligned.text:
-            aligned = aligned.sub(_SUBTRACTION, " minus ")
         aligned = aligned.sub(_RANGE, expand_range).sub(_RATIO, expand_range)
         aligned = aligned.sub(_STAR, " times ").sub(_PLUS, " plus ").sub(_ABOUT, "about ").sub(_NEGATIVE, "minus ")
         aligned = aligned.sub(_ORDINAL, expand_ordinal).sub(_PLURAL, expand_plural).sub(_HYPHEN, " ")

@@ -64,6 +64,9 @@ _FRACTION = re.compile(
     rf"(?<![\w.,/])(?P<whole>\d{{1,3}}[\s-]?)?(?:\d{{1,2}}/\d{{1,2}}|[½⅓⅔¼¾⅛⅜⅝⅞])(?P<gap>\s?)(?P<unit>{_NAMES})(?![\w/²³])"
 )
 _HOURS = re.compile(r"(?<![\w.,])(?P<h>\d{1,3})h\s?(?P<m>\d{1,2})m(?:in)?\b")
+_AFTER_POWER = re.compile(
+    rf"(?<=[⁰¹²³⁴-⁹])(?P<gap>\s?)(?P<unit>{_NAMES})(?:(?P<slash>/)(?P<per>{'|'.join(_PER)}))?(?![\w/²³])"
+)
 _AFTER_PER = re.compile(rf"(?<= per )(?:{'|'.join(_PER)})(?!\w)")
 _INCHES = re.compile(rf"(?<![\w.,])(?P<n>{NUMBER})(?:\"|'')(?!\w)")
 _FOOT = re.compile(r"(?<![\w.,'])(?P<n>\d{1,3})'(?=\s)")
@@ -83,9 +86,14 @@ _ANGLE = re.compile(r"\s(?:angle|view|turn|rotation|camera|video|spin|arc|feedba
 _FEET_SIGN = re.compile(r"(?<![\w.,])(?P<n>\d{1,5})'(?=\s(?:tall|wide|long|deep|high|by|x)\b)")
 _MAGNITUDE = re.compile(rf"(?<![\w.,-])(?P<n>{NUMBER})\s?(?P<scale>k|K|M|bn|mn|tn|B)(?P<plus>\+)?(?!\w)")
 _UNIT_ALONE = re.compile(
-    r"(?<![\w/])(?P<unit>km|m|mi|g|kg|mg|lb|kB|MB|GB|L|ml)/(?P<per>h|hr|s|sec|min|kg|L|dL|ml|km|gal|m)(?![\w/])|\b(?:mph|kph)\b"
+    r"(?<![\w/])(?P<unit>km|m|mi|g|kg|mg|lb|kB|MB|GB|L|ml)/(?P<per>h|hr|s|sec|min|kg|L|dL|ml|km|gal|m)(?![\w/²³])"
+    r"|(?<![\w/])(?P<powered>(?:km|cm|mm|m|ft)[²³])(?![\w/])|\b(?:mph|kph)\b"
+)
+_CONSUMPTION = re.compile(
+    rf"(?:(?<![\w.,])(?P<n>{NUMBER})\s?)?(?<![A-Za-z])(?P<unit>[Ll]|kWh)\s?/\s?100\s?(?P<distance>km|mi)\b"
 )
 _DEGREE_SIGN = re.compile(r"°(?:\s?(?P<scale>[CF]\b))?")
+_POWERS = {"²": " squared", "³": " cubed"}
 _SCALES = {
     "C": " Celsius", "F": " Fahrenheit", "K": " Kelvin", "N": " north", "S": " south", "E": " east", "W": " west",
 }  # fmt: skip
@@ -125,10 +133,13 @@ def _expand_measure(british: bool, match: re.Match[str]) -> Replacement:
     adjective = "-" in match["gap"]
     name = _name(unit, n == "1" or adjective or attributive.is_attributive(match), british)
     if match["per"]:
-        per, power = match["per"].rstrip("²³"), {"²": " squared", "³": " cubed"}.get(match["per"][-1], "")
+        per, power = match["per"].rstrip("²³"), match["per"][-1]
         if per not in _PER:
             return None
-        name += f" per {_spelling(_PER[per], british)}{power}"
+        if power in "²³" and per not in ("s", "sec", "h", "hr", "min"):  # per cubic meter, but per second squared
+            name += f" per {'square' if power == '²' else 'cubic'} {_spelling(_PER[per], british)}"
+        else:
+            name += f" per {_spelling(_PER[per], british)}{_POWERS.get(power, '')}"
     stop = "." if match["stop"] and not match.string[match.end() :].strip(" \"')”") else ""
     amount = ("minus " if match["minus"] else "") + number(n, british)
     if not match["gap"]:
@@ -185,7 +196,21 @@ def _expand_magnitude(british: bool, match: re.Match[str]) -> Replacement:
     return f"{number(n, british)}{_MAGNITUDES[scale]}{' plus' if match['plus'] else ''}"
 
 
+def _expand_after_power(british: bool, match: re.Match[str]) -> Replacement:
+    words = {"gap": " ", "unit": _name(match["unit"], False, british)}
+    if not match["gap"]:
+        words = {"unit": f" {words['unit']}"}
+    return words | ({"slash": " per ", "per": _spelling(_PER[match["per"]], british)} if match["per"] else {})
+
+
+def _expand_consumption(british: bool, match: re.Match[str]) -> Replacement:
+    words = f"{_name(match['unit'], match['n'] == '1', british)} per hundred {_name(match['distance'], False, british)}"
+    return f"{number(match['n'], british)} {words}" if match["n"] else words
+
+
 def _expand_unit_alone(british: bool, match: re.Match[str]) -> Replacement:
+    if match["powered"]:
+        return _name(match["powered"], False, british)
     if match["unit"] is None:
         return _name(match[0], False, british)
     return f"{_name(match['unit'], False, british)} per {_spelling(_PER[match['per']], british)}"
@@ -193,6 +218,8 @@ def _expand_unit_alone(british: bool, match: re.Match[str]) -> Replacement:
 
 # In the order in which they apply.
 _RULES: tuple[tuple[re.Pattern[str], Callable[[bool, re.Match[str]], Replacement]], ...] = (
+    (_CONSUMPTION, _expand_consumption),
+    (_AFTER_POWER, _expand_after_power),
     (_FRACTION, _expand_fraction),
     (_HOURS, _expand_hours),
     (_AFTER_PER, lambda british, match: _spelling(_PER[match[0]], british)),

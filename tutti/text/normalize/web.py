@@ -2,7 +2,7 @@
 
 import re
 
-from tutti.text.aligned_text import AlignedText
+from tutti.text.aligned_text import AlignedText, Replacement
 from tutti.text.normalize import numbers
 
 _TOP_LEVEL_DOMAINS = (
@@ -35,9 +35,22 @@ _ANY_ADDRESS_SIGN = re.compile(r"[/@:?\\]|\.\w")
 _HANDLE = re.compile(r"(?<![\w.@])@(?=[A-Za-z_]\w)")
 _HASHTAG = re.compile(r"(?<![\w&#])#(?!(?=[a-fA-F]*\d)[0-9a-fA-F]{6}\b)(?=[A-Za-z]\w|\d{1,6}[A-Za-z])")
 _NUMBER_SIGN = re.compile(r"(?<![\w&#])#\s?(?!(?=\d*[a-fA-F])[0-9a-fA-F]{6}\b)(?=\d)|№\s?")
-_VERSION = re.compile(r"(?<![\w.])v(?:er)?(?:\.\s?)?(?P<n>\d{1,5}(?:\.\d{1,5}){0,5})(?![\w]|\.\d)", re.IGNORECASE)
+# What follows the numbers of a version: -beta.3, -rc1, rc1, +cu121.
+_SUFFIX = r"(?P<suffix>(?:[-+][A-Za-z]|(?:a|b|rc|dev|post)(?=\d))[A-Za-z0-9]{0,15}(?:[.+-][A-Za-z0-9]{1,15}){0,4})?"
+_VERSION = re.compile(
+    rf"(?<![\w.])v(?:er)?(?:\.\s?)?(?P<n>\d{{1,5}}(?:\.\d{{1,5}}){{0,5}}){_SUFFIX}(?![\w]|\.\d)", re.IGNORECASE
+)
 _RELEASE = re.compile(
-    r"(?<![\w.,])(?!\d{1,2}\.\d{1,2}\.(?:19|20)\d\d\b|\d{3}\.\d{3}\.\d{4}\b)\d{1,5}(?:\.\d{1,5}){2,5}(?![\w]|[.,]\d)"
+    r"(?<![\w.,])(?!\d{1,2}\.\d{1,2}\.(?:19|20)\d\d\b|\d{3}\.\d{3}\.\d{4}\b)"
+    rf"(?P<n>\d{{1,5}}(?:\.\d{{1,5}}){{2,5}}){_SUFFIX}(?![\w]|[.,]\d)"
+    r"|(?<![\w.,])(?P<pre>\d{1,5}\.\d{1,5})-?(?P<stage>(?:alpha|beta|rc|dev|preview|pre|snapshot|nightly)(?:[.-]?\d{1,3})?)"
+    r"(?![\w])",
+    re.IGNORECASE,
+)
+# A name that ends with its version: Qwen2.5, gpt-3.5-turbo; not an amount of money.
+_NAMED_VERSION = re.compile(
+    r"(?<![\w.,/-])(?!(?:USD|EUR|GBP|AUD|CAD|JPY|INR|CHF|CNY|RMB|RUB|KRW|BTC|Rs|US|No)\b)[A-Za-z]{2,16}(?P<hyphen>-)?"
+    r"(?P<n>\d{1,3}(?:\.\d{1,3}){1,2})(?![\w%]|[.,]\d)"
 )
 _PRODUCTS = (
     "Python|iOS|iPadOS|macOS|OS X|Android|Ubuntu|Debian|Fedora|Windows|Linux|Node|Java|PHP|Ruby|Rails|Django|Swift"
@@ -46,6 +59,7 @@ _PRODUCTS = (
 )
 _PRODUCT_VERSION = re.compile(rf"\b(?:{_PRODUCTS})[ -](?P<n>\d{{1,5}}\.\d{{1,5}}(?:\.\d{{1,5}})*)(?![\w]|\.\d)")
 
+_VOWEL = re.compile("[aeiouy]", re.IGNORECASE)
 _PIECE = re.compile(r"[^\W\d_]+|\d+|\S")
 _NAMES = {
     ".": "dot", "/": "slash", "\\": "backslash", ":": "colon", "-": "dash", "_": "underscore", "@": "at",
@@ -66,9 +80,10 @@ def expand(aligned: AlignedText) -> AlignedText:
     if _ANY_ADDRESS_SIGN.search(aligned.text):
         for rule in _ADDRESSES:
             aligned = aligned.sub(rule, lambda match: spell_address(match[0]))
-        aligned = aligned.sub(_RELEASE, lambda match: _version_words(match[0]))
+        aligned = aligned.sub(_RELEASE, _release)
         aligned = aligned.sub(_PRODUCT_VERSION, lambda match: {"n": _version_words(match["n"])})
-    aligned = aligned.sub(_VERSION, lambda match: f"version {_version_words(match['n'])}")
+        aligned = aligned.sub(_NAMED_VERSION, _named_version)
+    aligned = aligned.sub(_VERSION, lambda match: f"version {_version_words(match['n'])}{_suffix(match['suffix'])}")
     return aligned.sub(_HANDLE, "at ").sub(_HASHTAG, "hashtag ").sub(_NUMBER_SIGN, "number ")
 
 
@@ -87,6 +102,29 @@ def _piece(piece: str) -> str:
     if piece.lower() in _SPELLED_OUT:
         return piece.upper()
     return _NAMES.get(piece, piece.upper() if len(piece) == 1 else piece)
+
+
+def _release(match: re.Match[str]) -> str:
+    if match["pre"]:
+        return _version_words(match["pre"]) + _suffix(match["stage"])
+    return _version_words(match["n"]) + _suffix(match["suffix"])
+
+
+def _named_version(match: re.Match[str]) -> Replacement:
+    words = _version_words(match["n"])
+    return {"hyphen": " ", "n": words} if match["hyphen"] else {"n": f" {words}"}
+
+
+def _suffix(text: str | None) -> str:
+    """Return what follows the numbers of a version: "-rc1" is " R C one"."""
+    return "".join(f" {_suffix_piece(piece)}" for piece in _PIECE.findall(text or "") if piece.isalnum())
+
+
+def _suffix_piece(piece: str) -> str:
+    if piece.isdecimal():
+        return numbers.code(piece)
+    spelled = len(piece) <= 3 and not _VOWEL.search(piece)
+    return " ".join(piece.upper()) if spelled else piece
 
 
 def _version_words(version: str) -> str:
