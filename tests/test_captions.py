@@ -152,3 +152,34 @@ def test_half_an_hour_has_no_drift(tmp_path: Path) -> None:
     onset, letter = (last[start - at + frames * SAMPLES_PER_FRAME :][:SAMPLES_PER_FRAME] for frames in (0, 3))
     assert hz(letter) == pytest.approx(note, abs=25)
     assert hz(onset) != pytest.approx(note, abs=25)
+
+
+def spoken(text: str, word_s: float) -> list[WordTime]:
+    """Every word of a text as long as the others, with a short silence behind it."""
+    step_s = word_s + 0.05
+    return [
+        WordTime(match[0], n * step_s, n * step_s + word_s, match.span())
+        for n, match in enumerate(re.finditer(r"[\w$%]+", text))
+    ]
+
+
+@pytest.mark.parametrize("word_s", [0.2, 0.6])
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        ("# The Sea\n\nIt was cold.", ["The Sea", "It was cold."]),
+        ("## Costs\n\n| Item | Price |\n|---|---|\n| Tea | $3 |", ["Costs", "Item, Price", "Tea, $3"]),
+        ("1. Fly to Rome\n2. Take the train\n3. Walk", ["1. Fly to Rome", "2. Take the train", "3. Walk"]),
+        ("Pros:\n- Fast\n- Small", ["Pros:", "Fast", "Small"]),
+        ("a) Check the oil\nb) Go", ["a) Check the oil", "b) Go"]),
+    ],
+)
+def test_headings_rows_and_items_are_lines_of_their_own(text: str, lines: list[str], word_s: float) -> None:
+    assert [line for cue in cues(text, spoken(text, word_s)) for line in cue.text.split("\n")] == lines
+
+
+@given(st.lists(st.integers(1, 12), min_size=1, max_size=8), st.sampled_from([0.1, 0.4, 0.9]))
+def test_a_list_number_is_never_cut_from_its_item(lengths: list[int], word_s: float) -> None:
+    text = "\n".join(f"{n}. " + " ".join(["house"] * length) for n, length in enumerate(lengths, 1))
+    for cue in cues(text, spoken(text, word_s)):
+        assert not re.search(r"\d\.$", cue.text)

@@ -29,7 +29,8 @@ class CaptionWord:
     end_s: float
     word: WordTime
     space: bool = True  # before it
-    paragraph_end: bool = False
+    line_end: bool = False  # a paragraph, heading, list item or table row ends with it
+    is_number: bool = False  # of a list item, which follows it
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +81,8 @@ def render(cue_list: Iterable[Cue], file_format: CaptionFormat, *, by_word: bool
 # -- words with their punctuation --------------------------------------------------------------------------------
 
 _MARKUP = re.compile(r"<[^<>]*+>|\]\([^()\s]*+\)|[*_`#~|\\<>\[\]\ufffc\w]")
+_MEANT_BREAK = re.compile(r"\n[ \t]*+(?:\n|[-*+•|#>])")
+_LIST_NUMBER = re.compile(r"\(?(?:\d{1,3}|[A-Za-z]|[ivx]{2,5})[.)]")
 _OPENING = re.compile(r"[(“‘«¿¡「『（]+$")
 _SENTENCE_END = re.compile(r"[.!?…。！？][\"'”’)」』）]*+$")
 _CLAUSE_END = re.compile(r"[,;:—–、，；：][\"'”’)」』）]*+$")
@@ -89,15 +92,21 @@ def _caption_words(text: str, words: Sequence[WordTime]) -> Iterator[CaptionWord
     """Yield each word with the punctuation that touches it."""
     words = list(_merge_parts(words))
     ends = [0, *(word.span[1] for word in words)]
-    starts = [*(word.span[0] for word in words), len(text)]
+    starts = [*(word.span[0] for word in words), len(text.rstrip("| \n"))]  # without the end of a table row
     gaps = [
         _split_gap(text[end:start] if end <= start <= len(text) else " ")
         for end, start in zip(ends, starts, strict=True)
     ]
-    for word, (before, after) in zip(words, pairwise(gaps), strict=True):
+    numbers = [
+        (before.line_break or n == 0)
+        and _LIST_NUMBER.fullmatch(f"{before.opening}{word.word}{after.closing}") is not None
+        for n, (word, (before, after)) in enumerate(zip(words, pairwise(gaps), strict=True))
+    ]
+    for n, (word, (before, after)) in enumerate(zip(words, pairwise(gaps), strict=True)):
         caption_text = f"{before.opening}{word.word}{after.closing}"
+        line_end = after.line_end or (after.line_break and n + 1 < len(words) and numbers[n + 1])
         yield from _split_long_word(
-            CaptionWord(caption_text, word.start_s, word.end_s, word, before.space, after.paragraph_end)
+            CaptionWord(caption_text, word.start_s, word.end_s, word, before.space, line_end, numbers[n])
         )
 
 
@@ -120,22 +129,26 @@ class _CaptionGap:
     closing: str
     space: bool
     opening: str
-    paragraph_end: bool
+    line_break: bool = False
+    line_end: bool = False  # the break is meant: a paragraph ends, or a list item, a heading or a table row follows
 
 
 def _split_gap(gap: str) -> _CaptionGap:
+    line_break, line_end = "\n" in gap, _MEANT_BREAK.search(gap) is not None
+    if "|" in gap and not line_break:  # between two cells of a table
+        return _CaptionGap(",", True, "")
     punctuation = _MARKUP.sub("", strip_marks(gap))
     blank = re.search(r"\s", punctuation)
     if blank is None:
         opening = _OPENING.search(punctuation)
         closing = punctuation[: opening.start()] if opening else punctuation
-        return _CaptionGap(closing, False, opening[0] if opening else "", False)
+        return _CaptionGap(closing, False, opening[0] if opening else "", line_break, line_end)
     closing, rest = punctuation[: blank.start()], punctuation[blank.start() :]
     opening_part = "" if rest[-1].isspace() else rest.split()[-1]
     dash = next((part for part in rest.split() if part in "—–"), "")
     if dash and opening_part != dash:
         closing += f" {dash}"
-    return _CaptionGap(closing, True, "" if opening_part == dash else opening_part, rest.count("\n") > 1)
+    return _CaptionGap(closing, True, "" if opening_part == dash else opening_part, line_break, line_end)
 
 
 def _split_long_word(word: CaptionWord) -> Iterator[CaptionWord]:
@@ -177,7 +190,9 @@ def _group(words: Sequence[CaptionWord]) -> Iterator[list[CaptionWord]]:
 
 
 def _ends_sentence(word: CaptionWord, next_s: float) -> bool:
-    return word.paragraph_end or bool(_SENTENCE_END.search(word.text) and next_s - word.end_s > MIN_STOP_S)
+    return word.line_end or bool(
+        not word.is_number and _SENTENCE_END.search(word.text) and next_s - word.end_s > MIN_STOP_S
+    )
 
 
 def _fits(words: Sequence[CaptionWord]) -> bool:
@@ -186,11 +201,15 @@ def _fits(words: Sequence[CaptionWord]) -> bool:
 
 def _best_cut(group: Sequence[CaptionWord]) -> int:
     """Return after how many words to cut a full group: the last sentence or clause end past 2/5 of it, else all."""
+    for cut in range(len(group), 0, -1):
+        if group[cut - 1].line_end:
+            return cut
     for end in (_SENTENCE_END, _CLAUSE_END):
         for cut in range(len(group), 0, -1):
-            if end.search(group[cut - 1].text) and 5 * cut >= 2 * len(group):
+            last = group[cut - 1]
+            if end.search(last.text) and not last.is_number and 5 * cut >= 2 * len(group):
                 return cut
-    return len(group)
+    return len(group) - (group[-1].is_number and len(group) > 1)
 
 
 def _cue(words: Sequence[CaptionWord]) -> Cue:
@@ -200,7 +219,14 @@ def _cue(words: Sequence[CaptionWord]) -> Cue:
 
 
 def _wrap(words: Sequence[CaptionWord]) -> tuple[tuple[CaptionWord, ...], ...] | None:
-    """Return the words on one line, else on two of similar length, preferring a clause end; None if they do not fit."""
+    """Return the words on one line, else on two of similar length, preferring a clause end; None if they do not fit.
+
+    What is a line of its own in the text, such as a heading, stays one.
+    """
+    ends = [cut for cut in range(1, len(words)) if words[cut - 1].line_end]
+    if ends:
+        lines = (tuple(words[: ends[0]]), tuple(words[ends[0] :]))
+        return lines if len(ends) == 1 and all(len(_join(line)) <= MAX_LINE for line in lines) else None
     if len(_join(words)) <= MAX_LINE:
         return (tuple(words),)
     best: tuple[float, int] | None = None

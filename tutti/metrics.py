@@ -57,6 +57,7 @@ class Metrics:
         )
         self.first_late = counter("tutti_first_audio_late", "Streams whose first audio came after the target.")
         self.underruns = counter("tutti_underruns", "Chunks that came after the listener's buffer was empty.")
+        self.unspoken = counter("tutti_unspoken_symbols", "Symbols of texts that could not be spoken.")
         self.audio = counter("tutti_audio_seconds", "Audio delivered to callers.")
         self.good_audio = counter("tutti_good_audio_seconds", "Audio delivered before the listener needed it.")
         self.worker_bytes = gauge("tutti_worker_bytes", "Memory of a worker.", ("worker", "memory"))

@@ -44,6 +44,9 @@ class Settings(BaseModel):
                          ge=1, le=256, description="CPU cores the model may use")  # fmt: skip
     voice: str = Field("af_heart", description="default voice")
     lexicon: Path | None = Field(None, description="your own pronunciations: a .tsv, .json or .toml file")
+    code_blocks: Literal["read", "skip", "announce"] = Field(
+        "announce", description="blocks of code in Markdown: read aloud, skipped, or announced"
+    )
     g2p_url: str | None = Field(None, description="URL of a G2P service; none = built in")
     g2p_timeout_s: float = Field(5.0, gt=0, le=600, description="timeout of a request to the G2P service")
 

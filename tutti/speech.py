@@ -42,12 +42,14 @@ class SpeechParams:
     pitch_range: float = 1.0  # factor: 0 is a monotone
     energy: float = 0.0  # decibels of effort
     emotion: str | None = None  # a preset of speed, pitch, pitch_range and energy
-    language: str | None = None  # default: the voice's own
+    language: str | None = None  # default: the voice's own; "auto": that of each sentence
     lexicon: Mapping[str, str] = field(default_factory=dict)  # pronunciations, over those of the operator
     voice_names: Mapping[str, str] = field(default_factory=dict)  # further names of voices, for marks in the text
     seed: int | None = None
     model: str | None = None  # a checkpoint; default: the engine's first
     pcm_volume: float | None = None  # samples as 16-bit integers at this volume; none: float, as the model makes them
+    code_blocks: str | None = None  # read, skip or announce; default: the engine's
+    normalization: Mapping[str, bool] = field(default_factory=dict)  # switches of tutti.text.options, all on by default
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +163,7 @@ class Speech:
     span: tuple[int, int]  # the part of the original text that it reads
     dropped: tuple[str, ...] = ()  # symbols that cannot be spoken
     timing: Timing = Timing()
+    notices: tuple[str, ...] = ()  # what of the text has no effect or is in another language, in sentences
 
     @property
     def duration_s(self) -> float:

@@ -100,7 +100,6 @@ def test_typography(written: str, expected: str) -> None:
         ("a<br>b <b>c</b> &amp; d &lt; e", f"a{HARD_BREAK}b c & d < e"),
         ("a < b and c > d", "a < b and c > d"),
         ("> quoted\n> more", "quoted\nmore"),
-        ("```py\nx\n```", "\nx\n"),
         ("- one\n- [x] two\n• three", f"{HARD_BREAK}one\n{HARD_BREAK}two\n{HARD_BREAK}three"),
         ("# Head\ntext", "\nHead\n\ntext"),
         ("a\n---\nb", "a\n\n\nb"),

@@ -153,3 +153,20 @@ def test_voices_named_finds_marks_and_ssml_tags() -> None:
 )
 def test_strip_marks_leaves_what_captions_show(written: str, shown: str) -> None:
     assert strip_marks(written) == shown
+
+
+@pytest.mark.parametrize(
+    ("text", "pause_s"),
+    [('one <break time="1s"/> two', 1.0), ("one <break time='300ms' /> two", 0.3), ("one <break/> two", 0.5),
+     ('one <break strength="strong"/> two', 1.0), ('one <break time="900s"/> two', 60.0)],
+)  # fmt: skip
+def test_a_break_tag_in_plain_text_is_a_pause(text: str, pause_s: float) -> None:
+    result = list(chunks(text, "en-us", Spelling().pronounce))
+    assert [(chunk.phonemes, chunk.pause_s) for chunk in result] == [("one", pause_s), ("two", 0.0)]
+
+
+def test_a_volume_mark_holds_until_its_end() -> None:
+    first, second, third = parse_marks(AlignedText.of("a [volume:50%]b[/volume] c"))
+    assert [styled.style.volume for styled in (first, second, third)] == [1.0, 0.5, 1.0]
+    with pytest.raises(InvalidInput):
+        parse_marks(AlignedText.of("[volume:9]a"))

@@ -446,6 +446,31 @@ the 5 kg are heavy | the five kilograms are heavy
 an 8 GB limit | an eight gigabyte limit
 a 5 km/h limit | a five kilometer per hour limit
 # Roman numerals
+sections I, II and III | sections one, two and three
+Parts II-IV | Parts two to four
+steps (i), (ii) and (iii) | steps (one), (two) and (three)
+from MCMXCIX | from nineteen ninety-nine
+Henry VIII did not | Henry the eighth did not
+the IV drip and vitamin C | the IV drip and vitamin C
+you and I, Mike | you and I, Mike
+# identifiers and versions
+ISBN 978-3-16-148410-0 | ISBN nine seven eight, three, one six, one four eight four one zero, zero
+2.0.1-beta.3 | two point zero point one beta three
+v1.2.0-rc1 | version one point two point zero R C one
+Qwen2.5 | Qwen two point five
+a gpt-3.5 model | a gpt three point five model
+# degrees, units and superscripts
+a Ph.D. student | a PhD student
+5.2 L/100km | five point two liters per hundred kilometers
+L/100km | liters per hundred kilometers
+in m² | in square meters
+7,850 kg/m³ | seven thousand eight hundred fifty kilograms per cubic meter
+10⁻³ m | ten to the minus third meters
+CO₂ and H₂SO₄ | C O two and H two S O four
+user.save() | user dot save()
+the item(s) | the items
+echo $HOME | echo dollar HOME
+a) the oil | ᴀ) the oil
 Henry VIII | Henry the eighth
 Henry VIII's wives | Henry the eighth's wives
 Elizabeth I was | Elizabeth the first was
@@ -464,6 +489,13 @@ ROWS = [tuple(row.split(" | ")) for row in TABLE.replace("\\\\", "\\").splitline
 @pytest.mark.parametrize(("written", "spoken"), ROWS)
 def test_american_english(written: str, spoken: str) -> None:
     assert normalized(written) == spoken
+
+
+def test_a_uuid_is_spelled_sign_by_sign() -> None:
+    assert normalized("5e0e8400-e29b-41d4-a716-446655440000") == (
+        "five E zero E eight four zero zero, E two nine B, four one D four, \u1d00 seven one six, "
+        "four four six six five five four four zero zero zero zero"
+    )
 
 
 @pytest.mark.parametrize(

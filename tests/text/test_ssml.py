@@ -10,7 +10,7 @@ from tests.fakes import Spelling
 from tutti.errors import InvalidInput
 from tutti.text import chunks
 from tutti.text.chunk import Chunk, InlineStyle
-from tutti.text.ssml import is_ssml, ssml_to_marks
+from tutti.text.ssml import is_ssml, read_ssml, ssml_to_marks
 
 
 def read(text: str) -> list[Chunk]:
@@ -90,12 +90,13 @@ def test_paragraphs_pause_and_sentences_end() -> None:
         ("<speak><speak/></speak>", "inside of another"),
         ("<speak/>more", "outside"),
         ("<speak/><speak/>", "one <speak>"),
-        ("<speak><audio src='x'/></speak>", "<audio> is not supported"),
-        ("<speak><prosody volume='loud'>x</prosody></speak>", "volume"),
+        ("<speak><shout>x</shout></speak>", "<shout> is not supported"),
+        ("<speak><prosody volume='loudest'>x</prosody></speak>", "volume"),
+        ("<speak><prosody volume='+20dB'>x</prosody></speak>", "volume"),
         ("<speak><prosody rate='9'>x</prosody></speak>", "rate"),
         ("<speak><prosody rate='-200%'>x</prosody></speak>", "rate"),
         ("<speak><prosody pitch='+99st'>x</prosody></speak>", "pitch"),
-        ("<speak><prosody pitch='+20Hz'>x</prosody></speak>", "pitch"),
+        ("<speak><prosody pitch='very'>x</prosody></speak>", "pitch"),
         ("<speak><break time='2h'/></speak>", "break"),
         ("<speak><break>x</break></speak>", "must be empty"),
         ("<speak><break time='61s'/></speak>", "60s"),
@@ -103,7 +104,6 @@ def test_paragraphs_pause_and_sentences_end() -> None:
         ("<speak><voice name='a]b'>x</voice></speak>", "not a name"),
         ("<speak><phoneme ph='x'/></speak>", "needs the word"),
         ("<speak><phoneme ph='a/b'>x</phoneme></speak>", "IPA"),
-        ("<speak><phoneme alphabet='x-sampa' ph='a'>x</phoneme></speak>", "ipa"),
         ("<speak><sub alias='a'>x<p/></sub></speak>", "only text"),
         ("<speak a='1' a='2'/>", "twice"),
         ("<speak>" + "<p>" * 40, "deep"),
@@ -145,3 +145,76 @@ def test_no_word_is_lost_and_every_span_is_right(expected: list[str], data: st.D
     wraps += [('<prosody rate="120%" pitch="-2st">', "</prosody>"), ("<!-- x -->", "<break time='100ms'/>")]
     parts = [f"{a}{word}{b} " for word in expected for a, b in [data.draw(st.sampled_from(wraps))]]
     assert words(f"<speak>{''.join(parts)}</speak>") == expected
+
+
+@pytest.mark.parametrize(
+    ("attributes", "content", "spoken"),
+    [
+        ('interpret-as="characters"', "SSML", "S S M L"),
+        ('interpret-as="spell-out"', "a1b", "A 1 B"),
+        ('interpret-as="verbatim"', "abc", "A B C"),
+        ('interpret-as="digits"', "1234", "1 2 3 4"),
+        ('interpret-as="cardinal"', "12345", "twelve thousand three hundred forty-five"),
+        ('interpret-as="number" format="ordinal"', "3", "third"),
+        ('interpret-as="ordinal"', "21", "twenty-first"),
+        ('interpret-as="fraction"', "5+1/2", "five and one half"),
+        ('interpret-as="date" format="yyyymmdd" detail="1"', "1960-09-10", "September 10, 1960"),
+        ('interpret-as="date" format="dmy"', "10-09-1960", "September 10, 1960"),
+        ('interpret-as="date" format="my"', "9/2024", "September 2024"),
+        ('interpret-as="date"', "20240314", "March 14, 2024"),
+        ('interpret-as="time"', "1'21\"", "1 minute and 21 seconds"),
+        ('interpret-as="telephone" format="1"', "(781) 771-7777", "7 8 1, 7 7 1, 7 7 7 7"),
+        ('interpret-as="unit"', "10 foot", "10 foot"),
+        ('interpret-as="expletive"', "darn", "beep"),
+    ],
+)
+def test_say_as(attributes: str, content: str, spoken: str) -> None:
+    document = read_ssml(f"<speak><say-as {attributes}>{content}</say-as></speak>")
+    assert document.aligned.text == spoken
+    assert document.notices == ()
+
+
+SAMPLES = [
+    # as Google, Amazon, Microsoft and the W3C document them
+    (
+        '<speak>Here are <say-as interpret-as="characters">SSML</say-as> samples. I can pause <break time="3s"/>.'
+        ' I can play a sound <audio src="https://x.org/a.mp3">no sound</audio>.</speak>',
+        "audio",
+    ),
+    ('<speak>I <emphasis level="strong">really</emphasis> mean it.</speak>', "emphasis"),
+    ('<speak>Go <mark name="here"/> on.</speak>', "mark"),
+    ('<speak><amazon:effect name="whispered">Quiet.</amazon:effect></speak>', "amazon:effect"),
+    (
+        '<speak version="1.0" xmlns:mstts="https://www.w3.org/2001/mstts" xml:lang="en-US">'
+        '<mstts:express-as style="cheerful">Amazing!</mstts:express-as></speak>',
+        "mstts:express-as",
+    ),
+    ('<speak><mstts:express-as style="chatty">Amazing!</mstts:express-as></speak>', "chatty"),
+    ('<speak><prosody contour="(0%,+20Hz)">So.</prosody></speak>', "contour"),
+    ('<speak><prosody pitch="+20Hz">So.</prosody></speak>', "hertz"),
+    ('<speak><phoneme alphabet="x-sampa" ph="a">So</phoneme></speak>', "x-sampa"),
+    ('<speak><say-as interpret-as="vxml:thing">So</say-as></speak>', "vxml:thing"),
+    ('<speak><voice gender="female">So</voice></speak>', "voice"),
+]
+
+
+@pytest.mark.parametrize(("text", "named"), SAMPLES)
+def test_what_has_no_effect_is_named_and_its_text_is_spoken(text: str, named: str) -> None:
+    (notice,) = read_ssml(text).notices
+    assert named in notice
+    assert [notice for chunk in read(text) for notice in chunk.notices] == [notice]
+    assert words(text)
+
+
+def test_text_that_is_not_speech_is_not_spoken() -> None:
+    text = "<speak><metadata>hidden</metadata><audio src='x'><desc>a cat</desc>meow</audio></speak>"
+    assert words(text) == ["meow"]
+
+
+@pytest.mark.parametrize(
+    ("value", "volume"),
+    [("loud", 1.5), ("silent", 0.0), ("+6dB", 1.9953), ("-6dB", 0.5012), ("50", 0.5), ("+20%", 1.2), ("medium", 1.0)],
+)
+def test_volume_is_a_factor(value: str, volume: float) -> None:
+    (chunk,) = read(f"<speak><prosody volume='{value}'>so</prosody></speak>")
+    assert chunk.inline_style.volume == pytest.approx(volume, abs=1e-4)

@@ -25,7 +25,7 @@ from tutti.errors import (
 )
 from tutti.speech import SAMPLE_RATE, Speech, SpeechParams
 from tutti.text.clean import clean
-from tutti.text.language import find_language
+from tutti.text.language import find_language, request_language
 from tutti.voices import parse_blend
 
 MAX_ATTEMPTS = 5  # of one passage, if the engine fails and not the text
@@ -59,7 +59,7 @@ def language_warning(book: Book, params: SpeechParams) -> str:
     """A warning if the book declares another language than it will be read in, else an empty string."""
     if not book.language:
         return ""
-    code = find_language(params.language or parse_blend(params.voice)[0][0][0]).code
+    code = request_language(params.language, parse_blend(params.voice)[0][0][0])[0]
     declared = book.language.lower()
     with suppress(UnknownLanguage):
         declared = find_language(declared).code

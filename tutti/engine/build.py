@@ -26,7 +26,7 @@ from tutti.engine.checkpoints import (
     files_of,
     make_own_caches,
 )
-from tutti.engine.engine import Engine
+from tutti.engine.engine import Engine, TextDefaults
 from tutti.engine.stats import BatchStats
 from tutti.engine.stream import Pacing
 from tutti.engine.warmup import WarmUp
@@ -150,7 +150,8 @@ def assemble(
     )  # fmt: skip
     return Engine(
         batchers, voices, frontend, stats,
-        checkpoints=tuple(choices), pacing=pacing, lexicon=lexicon, policies=policies,
+        checkpoints=tuple(choices), pacing=pacing, policies=policies,
+        text_defaults=TextDefaults(lexicon, settings.code_blocks),
     )  # fmt: skip
 
 

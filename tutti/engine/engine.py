@@ -1,9 +1,11 @@
 """The engine: checks a request, opens its stream, and reports the state of its workers."""
 
 import asyncio
+import logging
 from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager, suppress
+from dataclasses import dataclass, replace
 from itertools import count
 from typing import Any, Self
 
@@ -11,19 +13,31 @@ from tutti.batching.job import PRIORITIES, Priority
 from tutti.batching.policies import Policy
 from tutti.engine.batcher import Batcher
 from tutti.engine.monitor import Monitor
-from tutti.engine.params import apply_emotion, check_params
+from tutti.engine.params import DEFAULT_LANGUAGE, apply_emotion, check_params, text_options
 from tutti.engine.stats import BatchStats
 from tutti.engine.stream import MAX_TEXT, Pacing, Stream
-from tutti.engine.word_times import join
+from tutti.engine.word_times import join, silence
 from tutti.errors import Draining, InvalidInput, NothingToSpeak
 from tutti.speech import Delivery, Speech, SpeechParams
 from tutti.text.chunk import Chunk
 from tutti.text.frontend import TextFrontend
 from tutti.text.incremental import Text
-from tutti.text.language import find_language
+from tutti.text.language import request_language
 from tutti.text.marks import voices_named
+from tutti.text.options import CodeBlocks, TextOptions
 from tutti.text.user_lexicon import UserLexicon
 from tutti.voices import Voices, resolve_aliases
+
+log = logging.getLogger(__name__)
+NO_SPEECH = Speech(silence(0.0), (), (0, 0))
+
+
+@dataclass(frozen=True, slots=True)
+class TextDefaults:
+    """How the operator wants texts to be read, where a request says nothing."""
+
+    lexicon: Callable[[], UserLexicon] | None = None  # returns the present pronunciations
+    code_blocks: CodeBlocks = "announce"
 
 
 class Engine:
@@ -38,10 +52,10 @@ class Engine:
         *,
         checkpoints: Sequence[str],
         pacing: Pacing,
-        lexicon: Callable[[], UserLexicon] | None = None,
+        text_defaults: TextDefaults | None = None,
         policies: Mapping[str, Policy] | None = None,
     ) -> None:
-        """`lexicon` returns the operator's present pronunciations; `policies` can be tried beside the one in use."""
+        """`policies` can be tried beside the one in use."""
         self.voices = voices
         self.frontend = frontend
         self.batch_stats = batch_stats
@@ -51,7 +65,7 @@ class Engine:
         self.monitor = Monitor(
             self.batchers, batch_stats, policies or {}, pacing.target_s, pacing.first_chunks, self.checkpoints[0]
         )
-        self._operator_lexicon = lexicon
+        self._text_defaults = text_defaults or TextDefaults()
         self.ready = False
         self.draining = False
         self._numbers = count()
@@ -129,8 +143,9 @@ class Engine:
             pause_s,
             apply_emotion(params),
             voice,
-            find_language(params.language or voice.language).code,
+            request_language(params.language, voice.language)[0],
             self._lexicon(params.lexicon),
+            text_options(params, self._text_defaults.code_blocks),
             checkpoint,
             caller,
             delivery,
@@ -142,15 +157,29 @@ class Engine:
             max_start_s,
         )
         is_silent = True
-        dropped: list[str] = []
+        n_dropped = 0
+        unspoken = NO_SPEECH  # what speeches without audio name; the next one with audio carries it
         async with self._running(), aclosing(stream.speeches()) as speeches:
             async for speech in speeches:
-                dropped += speech.dropped
+                n_dropped += len(speech.dropped)
+                speech = replace(
+                    speech,
+                    dropped=(*unspoken.dropped, *speech.dropped),
+                    notices=tuple(dict.fromkeys((*unspoken.notices, *speech.notices))),
+                )
+                unspoken = NO_SPEECH
                 if len(speech.samples):
                     is_silent = False
                     yield speech
+                else:
+                    unspoken = speech
+        if n_dropped:
+            log.info("unspoken stream=%d symbols=%d", stream.number, n_dropped)
+            self.batch_stats.metrics.unspoken.inc(n_dropped)
         if is_silent:
-            raise NothingToSpeak(_why_silent(dropped), param="input")
+            raise NothingToSpeak(_why_silent(unspoken), param="input")
+        if unspoken.dropped or unspoken.notices:
+            yield unspoken  # without samples: the text ends with what cannot be spoken
 
     async def speak(self, text: str, params: SpeechParams, *, caller: str = "") -> Speech:
         """Speak the whole text and return it as one speech."""
@@ -158,7 +187,9 @@ class Engine:
 
     def phonemize(self, text: str, language: str, lexicon: Mapping[str, str] | None = None) -> AsyncIterator[Chunk]:
         """The text in phonemes, chunk by chunk."""
-        return self.frontend.chunks(text, find_language(language).code, self._lexicon(lexicon or {}))
+        code, detect_language = request_language(language, DEFAULT_LANGUAGE)
+        options = TextOptions(self._text_defaults.code_blocks, detect_language)
+        return self.frontend.chunks(text, code, self._lexicon(lexicon or {}), options=options)
 
     def stats(self) -> dict[str, Any]:
         """Statistics of the batching, with the field names of the HTTP API."""
@@ -197,7 +228,7 @@ class Engine:
 
     def _lexicon(self, pronunciations: Mapping[str, str]) -> UserLexicon | None:
         """The request's pronunciations over those of the operator."""
-        operator = self._operator_lexicon() if self._operator_lexicon else None
+        operator = self._text_defaults.lexicon() if self._text_defaults.lexicon else None
         if not pronunciations:
             return operator
         own = UserLexicon.of(pronunciations)
@@ -223,8 +254,9 @@ class Engine:
             self._stream_ended.set()
 
 
-def _why_silent(dropped: Sequence[str]) -> str:
-    if not dropped:
+def _why_silent(unspoken: Speech) -> str:
+    if not unspoken.dropped:
         return "the text is empty; give some words to say"
-    symbols = " ".join(dict.fromkeys(dropped[:20]))
-    return f"the text has nothing that can be said, only: {symbols}; give some words"
+    symbols = " ".join(dict.fromkeys(unspoken.dropped[:20]))
+    hint = unspoken.notices[0] if unspoken.notices else "give some words"
+    return f"the text has nothing that can be said, only: {symbols}; {hint}"

@@ -5,9 +5,22 @@ from dataclasses import replace
 from tutti.model.prosody import check_prosody, clamp_speed, combine, find_emotion
 from tutti.model.validation import check_speed
 from tutti.speech import Prosody, SpeechParams
-from tutti.text.language import find_language
+from tutti.text.language import request_language
+from tutti.text.options import CodeBlocks, TextOptions, find_code_blocks, normalization
 from tutti.text.user_lexicon import UserLexicon
 from tutti.voices import parse_blend
+
+DEFAULT_LANGUAGE = "en-us"  # of a voice that is not looked up yet
+
+
+def text_options(params: SpeechParams, code_blocks: CodeBlocks) -> TextOptions:
+    """How the text of a request is read; `code_blocks` unless it says otherwise."""
+    _, detect_language = request_language(params.language, DEFAULT_LANGUAGE)
+    return TextOptions(
+        find_code_blocks(params.code_blocks) if params.code_blocks else code_blocks,
+        detect_language,
+        normalization(params.normalization),
+    )
 
 
 def check_params(params: SpeechParams) -> None:
@@ -19,8 +32,8 @@ def check_params(params: SpeechParams) -> None:
     check_prosody(Prosody(params.pitch, params.pitch_range, params.energy))
     if params.emotion is not None:
         find_emotion(params.emotion)
-    if params.language is not None:
-        find_language(params.language)
+    request_language(params.language, DEFAULT_LANGUAGE)
+    text_options(params, "read")
     UserLexicon.of(params.lexicon)
 
 

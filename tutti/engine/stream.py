@@ -20,11 +20,12 @@ from tutti.engine.stats import BatchStats
 from tutti.engine.word_times import covered_span, shift_span, shift_time, silence, word_times, words_starting_within
 from tutti.model.prosody import clamp_speed, combine
 from tutti.model.spans import SpanRules
-from tutti.speech import MAX_PHONEMES, SAMPLE_RATE, Delivery, Prosody, Speech, SpeechParams, Utterance
+from tutti.speech import MAX_PHONEMES, SAMPLE_RATE, Delivery, Prosody, Speech, SpeechParams, Utterance, is_pcm
 from tutti.text import vocab
 from tutti.text.chunk import Chunk
 from tutti.text.frontend import TextFrontend
 from tutti.text.incremental import Segment, Text, segments
+from tutti.text.options import TextOptions
 from tutti.text.user_lexicon import UserLexicon
 from tutti.voices import Voice, Voices, resolve_aliases
 
@@ -75,6 +76,7 @@ class Stream:
     voice: Voice
     language: str
     lexicon: UserLexicon | None
+    options: TextOptions
     checkpoint: str
     caller: str
     delivery: Delivery
@@ -151,7 +153,9 @@ class Stream:
                 self.playback.text_arrived(time.monotonic())
                 if segment.pause_s:
                     yield segment, Chunk((), segment.pause_s), 0.0
-                chunks = self.frontend.chunks(segment.marked_text, self.language, self.lexicon, whole_text, pace)
+                chunks = self.frontend.chunks(
+                    segment.marked_text, self.language, self.lexicon, whole_text, pace, self.options
+                )
                 async with aclosing(_timed(chunks)) as timed:
                     async for chunk, g2p_s in timed:
                         yield segment, chunk, g2p_s
@@ -167,7 +171,7 @@ class Stream:
             clamp_speed(params.speed * style.rate),
             params.seed,
             combine(prosody, Prosody(pitch=style.pitch)),
-            params.pcm_volume,
+            None if params.pcm_volume is None else params.pcm_volume * style.volume,
         )
         is_first = index < self.pacing.first_chunks
         priority: Priority = "bulk" if self.delivery == "bulk" else "first" if is_first else "next"
@@ -192,7 +196,8 @@ class Stream:
         chunk, future, estimated_s, start_s = pending.chunk, pending.audio, pending.estimated_s, 0.0
         if future is None:
             pause = silence(chunk.pause_s, np.float32 if self.params.pcm_volume is None else np.int16)
-            yield self._record_sent(Speech(pause, (), chunk.span, chunk.dropped), estimated_s)
+            speech = Speech(pause, (), chunk.span, chunk.dropped, notices=chunk.notices)
+            yield self._record_sent(speech, estimated_s)
             return
         while future is not None:
             audio = await future
@@ -225,13 +230,16 @@ def _speech(pending: PendingChunk, audio: RowAudio, start_s: float) -> Speech:
     chunk, is_first, is_last = pending.chunk, start_s == 0.0, audio.next is None
     pause = silence(chunk.pause_s if is_last else 0.0, audio.samples.dtype)
     samples = np.concatenate([audio.samples, pause]) if len(pause) else audio.samples
+    if chunk.inline_style.volume != 1 and not is_pcm(samples):  # the worker applies it to integers
+        samples = samples * np.float32(chunk.inline_style.volume)
     words, span = word_times(pending.segment.marked_text, chunk, audio.durations), chunk.span
     if not (is_first and is_last):
         end_s = start_s + len(audio.samples) / SAMPLE_RATE
         words = words_starting_within(words, -inf if is_first else start_s, inf if is_last else end_s)
         span = covered_span(words)
     timing = replace(audio.timing, g2p_s=pending.g2p_s if is_first else 0.0)
-    return shift_span(Speech(samples, words, span, chunk.dropped if is_first else (), timing), pending.segment.offset)
+    dropped, notices = (chunk.dropped, chunk.notices) if is_first else ((), ())
+    return shift_span(Speech(samples, words, span, dropped, timing, notices), pending.segment.offset)
 
 
 async def _timed(chunks: AsyncIterator[Chunk]) -> AsyncGenerator[tuple[Chunk, float]]:

@@ -11,7 +11,7 @@ from numpy.typing import DTypeLike
 from tutti.speech import SAMPLE_RATE, SAMPLES_PER_FRAME, PhonemeTime, Samples, Speech, WordTime
 from tutti.text import vocab
 from tutti.text.chunk import Chunk
-from tutti.text.marks import strip_marks
+from tutti.text.marks import shown_word
 
 # Corrections of Kokoro's durations, measured against forced alignments (benchmarks/words.py): a phoneme is heard one
 # frame early; a word begins in the space before it; the last phoneme before a pause contains the pause.
@@ -45,7 +45,7 @@ def word_times(text: str, chunk: Chunk, durations: np.ndarray) -> tuple[WordTime
         if times and times[-1].span == word.span:
             times[-1] = replace(times[-1], end_s=end_s, phonemes=times[-1].phonemes + sounds)
         else:
-            times.append(WordTime(strip_marks(text[slice(*word.span)]), start_s, end_s, word.span, sounds))
+            times.append(WordTime(shown_word(text[slice(*word.span)]), start_s, end_s, word.span, sounds))
     return tuple(times)
 
 
@@ -128,4 +128,5 @@ def join(speeches: Sequence[Speech]) -> Speech:
         tuple(word for speech in speeches for word in speech.words),
         (min(start for start, _ in spans), max(end for _, end in spans)) if spans else (0, 0),
         tuple(symbol for speech in speeches for symbol in speech.dropped),
+        notices=tuple(dict.fromkeys(notice for speech in speeches for notice in speech.notices)),
     )

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from tutti.text.aligned_text import AlignedText
 from tutti.text.chunk import DEFAULT_PACE, Chunk, ChunkPace, Pronunciation
+from tutti.text.options import DEFAULT_OPTIONS, TextOptions
 
 if TYPE_CHECKING:
     from tutti.text.chunker import ChunkSizes
@@ -23,6 +24,7 @@ def chunks(
     whole_text: bool = False,
     sizes: "ChunkSizes | None" = None,
     pace: ChunkPace = DEFAULT_PACE,
+    options: TextOptions = DEFAULT_OPTIONS,
 ) -> Iterator[Chunk]:
     """Yield the chunks of a text in order, each computed only when it is requested.
 
@@ -36,45 +38,40 @@ def chunks(
 
     sizes = sizes or ChunkSizes()
     chunker = Chunker(whole_text=whole_text, pace=pace, enough_symbols=sizes.enough, target_symbols=sizes.target)
-    return chunker.chunks(_sentences(text, code, pronounce, user_lexicon))
+    return chunker.chunks(_sentences(text, code, pronounce, user_lexicon, options))
 
 
 def _sentences(
-    text: str, code: str, pronounce: Pronounce, user_lexicon: "UserLexicon | None"
+    text: str, code: str, pronounce: Pronounce, user_lexicon: "UserLexicon | None", options: TextOptions
 ) -> Iterator[tuple[Pronunciation, float]]:
     """Yield the pronounced sentences, each with the pause after it in seconds."""
-    from dataclasses import replace
-
     from tutti.text import ssml
     from tutti.text.chunker import PARAGRAPH_PAUSE_S
     from tutti.text.clean import clean
     from tutti.text.incremental import split_text
-    from tutti.text.marks import StyledText, parse_marks
-    from tutti.text.normalize import normalize
+    from tutti.text.marks import parse_marks
+    from tutti.text.sentence_reader import SentenceReader
     from tutti.text.split import AlignedSentence, ends_paragraph, sentences
 
-    def pronounced(sentence: AlignedSentence, styled: StyledText) -> Pronunciation:
-        aligned, ipa_overrides = sentence.aligned, styled.ipa_overrides
-        if user_lexicon is not None:
-            aligned, user_ipa = user_lexicon.apply(aligned)
-            ipa_overrides = {**ipa_overrides, **user_ipa}
-        language = styled.style.language or code
-        return replace(pronounce(normalize(aligned, language), language, ipa_overrides), inline_style=styled.style)
-
+    reader = SentenceReader(code, pronounce, user_lexicon, options)
     for segment in split_text(text):
-        cleaned = clean(
-            ssml.ssml_to_marks(text) if ssml.is_ssml(text) else AlignedText.of(segment.marked_text, segment.offset)
-        )
-        yield Pronunciation((), cleaned.dropped), 0.0
+        notices: tuple[str, ...] = ()
+        if ssml.is_ssml(text):
+            document = ssml.read_ssml(text, code)
+            aligned, notices = document.aligned, document.notices
+        else:
+            aligned = AlignedText.of(segment.marked_text, segment.offset)
+        cleaned = clean(aligned, code, options.code_blocks)
+        yield Pronunciation((), cleaned.dropped, notices=notices), 0.0
         styled_texts = parse_marks(cleaned.aligned)
         for styled in styled_texts:
             previous: AlignedSentence | None = None
             for sentence in sentences(styled.aligned):
                 if previous:
-                    yield pronounced(previous, styled), PARAGRAPH_PAUSE_S if previous.paragraph_end else 0.0
+                    yield reader.read(previous, styled), PARAGRAPH_PAUSE_S if previous.paragraph_end else 0.0
                 previous = sentence
             pause_s = styled.pause_s
             more_follows = segment.has_more or styled is not styled_texts[-1]
             if not pause_s and more_follows and ends_paragraph(styled.aligned):
                 pause_s = PARAGRAPH_PAUSE_S
-            yield pronounced(previous, styled) if previous else Pronunciation(()), pause_s
+            yield reader.read(previous, styled) if previous else Pronunciation(()), pause_s

@@ -24,12 +24,13 @@ class PhonemeWord:
 
 @dataclass(frozen=True, slots=True)
 class InlineStyle:
-    """What marks in the text change of the request's voice, language, speed and pitch."""
+    """What marks in the text change of the request's voice, language, speed, pitch and volume."""
 
     voice: str | None = None  # instead of the request's
     language: str | None = None  # instead of the request's
     rate: float = 1.0  # times the request's speed
     pitch: float = 0.0  # semitones added to the request's
+    volume: float = 1.0  # times the request's
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +40,7 @@ class Pronunciation:
     words: tuple[PhonemeWord, ...]
     dropped: tuple[str, ...] = ()
     inline_style: InlineStyle = InlineStyle()
+    notices: tuple[str, ...] = ()  # what of the text has no effect or is in another language, in sentences
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +51,7 @@ class Chunk:
     pause_s: float = 0.0
     dropped: tuple[str, ...] = ()
     inline_style: InlineStyle = InlineStyle()
+    notices: tuple[str, ...] = ()
 
     @property
     def phonemes(self) -> str:

@@ -51,6 +51,7 @@ class Chunker:
         self._max_symbols = max_symbols
         self._words: list[PhonemeWord] = []
         self._dropped: list[str] = []
+        self._notices: list[str] = []
         self._style = InlineStyle()
         # Symbols that are ready and not yet played when the next chunk is started.
         self._ahead = self._target_symbols if whole_text else 0
@@ -65,11 +66,12 @@ class Chunker:
                 self._style = sentence.inline_style
             yield from self._add(sentence.words)
             self._dropped += sentence.dropped
+            self._notices += sentence.notices
             n_empty = 0 if sentence.words else n_empty + 1
             if pause_s or self._is_full() or n_empty >= MAX_EMPTY:
                 n_empty = 0
                 yield self._close(pause_s)
-        if self._words or self._dropped:
+        if self._words or self._dropped or self._notices:
             yield self._close()
 
     def _add(self, words: Iterable[PhonemeWord]) -> Iterator[Chunk]:
@@ -92,8 +94,8 @@ class Chunker:
     def _close(self, pause_s: float = 0.0) -> Chunk:
         n_symbols = _n_symbols(self._words)
         self._ahead = max(n_symbols, self._ahead + int((1 - self._seconds_per_s) * n_symbols))
-        chunk = Chunk(tuple(self._words), pause_s, tuple(self._dropped), self._style)
-        self._words, self._dropped = [], []
+        chunk = Chunk(tuple(self._words), pause_s, tuple(self._dropped), self._style, tuple(self._notices))
+        self._words, self._dropped, self._notices = [], [], []
         return chunk
 
     def _capacity(self) -> int:

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from unicodedata import category, combining, is_normalized, normalize
 
-from tutti.text import markdown
+from tutti.text import latex, markdown
 from tutti.text.aligned_text import AlignedText
+from tutti.text.options import CodeBlocks
 
 MAX_COMBINING = 30  # marks on one letter, as in Unicode's stream-safe text; more would make composing quadratic
 
@@ -20,7 +21,7 @@ class CleanText:
     dropped: tuple[str, ...] = ()
 
 
-def clean(text: str | AlignedText) -> CleanText:
+def clean(text: str | AlignedText, language: str = "en-us", code_blocks: CodeBlocks = "announce") -> CleanText:
     """Remove what has no sound: emoji are reported as dropped, invisible characters and markup are not."""
     aligned = AlignedText.of(text) if isinstance(text, str) else text
     dropped: tuple[str, ...] = ()
@@ -30,7 +31,8 @@ def clean(text: str | AlignedText) -> CleanText:
         aligned = _translate(aligned, _PUNCTUATION).sub(_EN_DASH, _dash)
     aligned = _translate(aligned.sub(_CRLF, "\n"), _LINE_BREAKS)
     aligned = aligned.sub(_INVISIBLE, "").sub(_DOTS, "…").sub(_DOUBLE_HYPHEN, "—")
-    return CleanText(markdown.strip_markdown(_translate(aligned, _SPACES)), dropped)
+    aligned = latex.read_formulas(_translate(aligned, _SPACES), language)
+    return CleanText(markdown.strip_markdown(aligned, code_blocks, language), dropped)
 
 
 _EMOJI_PART = (

@@ -15,6 +15,7 @@ from tutti.errors import G2PUnavailable
 from tutti.text.chunk import DEFAULT_PACE, Chunk, ChunkPace
 from tutti.text.chunker import ChunkSizes
 from tutti.text.g2p_process import G2PProcess, NextChunks, OpenText, StreamLost
+from tutti.text.options import DEFAULT_OPTIONS, TextOptions
 from tutti.text.user_lexicon import UserLexicon
 
 MAX_CHUNKS_AT_ONCE = 4  # of one text; a larger batch makes other texts wait longer
@@ -32,6 +33,7 @@ class TextFrontend(Protocol):
         user_lexicon: UserLexicon | None = None,
         whole_text: bool = False,
         pace: ChunkPace = DEFAULT_PACE,
+        options: TextOptions = DEFAULT_OPTIONS,
     ) -> AsyncIterator[Chunk]:
         """Like `tutti.text.chunks`, but computes some chunks ahead. Raises InvalidInput with the first."""
 
@@ -70,6 +72,7 @@ class G2PPool:
         user_lexicon: UserLexicon | None = None,
         whole_text: bool = False,
         pace: ChunkPace = DEFAULT_PACE,
+        options: TextOptions = DEFAULT_OPTIONS,
     ) -> AsyncIterator[Chunk]:
         process = min(self._processes, key=lambda process: process.n_streams)
         stream, n_done, is_open = next(self._streams), 0, False
@@ -79,7 +82,9 @@ class G2PPool:
                 deaths = 0
                 while True:
                     try:
-                        opens = None if is_open else OpenText(text, code, user_lexicon, whole_text, n_done, pace)
+                        opens = (
+                            None if is_open else OpenText(text, code, user_lexicon, whole_text, n_done, pace, options)
+                        )
                         batch = await process.next_chunks(NextChunks(stream, n_chunks, opens))
                         break
                     except StreamLost as lost:
@@ -124,9 +129,17 @@ class G2PThread:
         user_lexicon: UserLexicon | None = None,
         whole_text: bool = False,
         pace: ChunkPace = DEFAULT_PACE,
+        options: TextOptions = DEFAULT_OPTIONS,
     ) -> AsyncIterator[Chunk]:
         chunks = front.chunks(
-            text, code, self._pronounce, user_lexicon, whole_text=whole_text, sizes=self._sizes, pace=pace
+            text,
+            code,
+            self._pronounce,
+            user_lexicon,
+            whole_text=whole_text,
+            sizes=self._sizes,
+            pace=pace,
+            options=options,
         )
         loop = asyncio.get_running_loop()
         for n_chunks in sizes():

@@ -18,6 +18,7 @@ from tutti.child_process import ChildProcess
 from tutti.errors import G2PUnavailable, TuttiError
 from tutti.text.chunk import DEFAULT_PACE, Chunk, ChunkPace
 from tutti.text.chunker import ChunkSizes
+from tutti.text.options import DEFAULT_OPTIONS, TextOptions
 from tutti.text.user_lexicon import UserLexicon
 
 NICE = 5  # added to the niceness of the process; larger yields more to the process that speaks
@@ -44,6 +45,7 @@ class OpenText:
     whole_text: bool = False
     n_done: int = 0
     pace: ChunkPace = DEFAULT_PACE
+    options: TextOptions = DEFAULT_OPTIONS
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,6 +232,7 @@ def _next_chunks(
                 whole_text=new.whole_text,
                 sizes=sizes,
                 pace=new.pace,
+                options=new.options,
             )
             streams[request.stream] = itertools.islice(chunks, new.n_done, None)
         if request.stream not in streams:

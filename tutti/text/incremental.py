@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from tutti.errors import InvalidInput
+from tutti.text import latex
 from tutti.text.chunker import PARAGRAPH_PAUSE_S
 from tutti.text.clean import clean
+from tutti.text.code_blocks import open_block, update_code_mark
 from tutti.text.marks import check_marks, update_marks
 from tutti.text.split import MAX_SENTENCE, MAX_WORD, sentences
 from tutti.text.ssml import is_ssml
@@ -92,6 +94,7 @@ class Segmenter:
         segment = Segment(text, at, self._next_pause_s if text.strip() else 0.0, "".join(self._marks.values()))
         if text.strip():
             self._next_pause_s = PARAGRAPH_PAUSE_S if _PARAGRAPH_END.search(text) else 0.0
+        update_code_mark(self._marks, text)
         update_marks(self._marks, text)
         self._scanned = self._scan_from = self._flush_end = 0
         return segment
@@ -109,7 +112,8 @@ class Segmenter:
         if end == 0 and self.n_characters == n:
             end = _first_clause(text)
         if end == 0 and n > MAX_BUFFERED:
-            end = _complete_words(text, ignore_marks=True)
+            block = open_block(text)  # a block of code is processed as a whole
+            end = _complete_words(text, ignore_marks=True) if block < 0 else block
         self._scan_from = n + n // RESCAN_GROWTH
         return end
 
@@ -128,6 +132,7 @@ def split_text(text: str) -> Iterator[Segment]:
     while at < len(text):
         end = at + _window_end(text[at : at + WINDOW]) if len(text) - at > WINDOW else len(text)
         yield Segment(text[at:end], at, marks="".join(marks.values()), has_more=_WORD.search(text, end) is not None)
+        update_code_mark(marks, text[at:end])
         update_marks(marks, text[at:end])
         at = end
 
@@ -257,6 +262,8 @@ def _is_safe_cut(text: str, cut: int) -> bool:
     line = text.rfind("\n", 0, cut) + 1
     at_line_start = line == cut
     if not at_line_start and (not _SAFE_START.match(text, cut) or _LINE_MARKUP.match(text, line)):
+        return False
+    if open_block(text, cut) >= 0 or latex.is_open(text, cut):
         return False
     if "|" in text[:cut] and not _PARAGRAPH_END.search(text[:cut]):  # the line below a table's head may follow
         return False

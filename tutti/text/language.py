@@ -4,28 +4,44 @@ from dataclasses import dataclass
 
 from tutti.errors import UnknownLanguage, did_you_mean
 
+AUTO = "auto"  # the language of each sentence is detected
+
 
 @dataclass(frozen=True, slots=True)
 class Language:
     letter: str
     code: str
     name: str
+    voice: str  # one that speaks it
     aliases: tuple[str, ...] = ()
 
 
 LANGUAGES = (
-    Language("a", "en-us", "American English", ("en", "english", "american")),
-    Language("b", "en-gb", "British English", ("british",)),
-    Language("e", "es", "Spanish", ("es-es", "es-mx", "es-us", "es-419", "spanish")),
-    Language("f", "fr", "French", ("fr-fr", "fr-ca", "french")),
-    Language("h", "hi", "Hindi", ("hi-in", "hindi")),
-    Language("i", "it", "Italian", ("it-it", "italian")),
-    Language("j", "ja", "Japanese", ("ja-jp", "japanese")),
-    Language("p", "pt-br", "Brazilian Portuguese", ("pt", "pt-pt", "portuguese")),
-    Language("z", "zh", "Mandarin Chinese", ("zh-cn", "zh-hans", "cmn", "chinese", "mandarin")),
+    Language("a", "en-us", "American English", "af_heart", ("en", "english", "american")),
+    Language("b", "en-gb", "British English", "bf_emma", ("british",)),
+    Language("e", "es", "Spanish", "ef_dora", ("es-es", "es-mx", "es-us", "es-419", "spanish")),
+    Language("f", "fr", "French", "ff_siwis", ("fr-fr", "fr-ca", "french")),
+    Language("h", "hi", "Hindi", "hf_alpha", ("hi-in", "hindi")),
+    Language("i", "it", "Italian", "if_sara", ("it-it", "italian")),
+    Language("j", "ja", "Japanese", "jf_alpha", ("ja-jp", "japanese")),
+    Language("p", "pt-br", "Brazilian Portuguese", "pf_dora", ("pt", "pt-pt", "portuguese")),
+    Language("z", "zh", "Mandarin Chinese", "zf_xiaobei", ("zh-cn", "zh-hans", "cmn", "chinese", "mandarin")),
 )
+# Languages that Kokoro does not speak, so that a request for one is not taken for a typing error.
+OTHERS = {
+    "ar": "Arabic", "bg": "Bulgarian", "bn": "Bengali", "ca": "Catalan", "cs": "Czech", "da": "Danish",
+    "de": "German", "el": "Greek", "et": "Estonian", "fa": "Persian", "fi": "Finnish", "ga": "Irish", "he": "Hebrew",
+    "hr": "Croatian", "hu": "Hungarian", "id": "Indonesian", "is": "Icelandic", "ko": "Korean", "la": "Latin",
+    "lt": "Lithuanian", "lv": "Latvian", "ms": "Malay", "nb": "Norwegian", "nl": "Dutch", "no": "Norwegian",
+    "pl": "Polish", "ro": "Romanian", "ru": "Russian", "sk": "Slovak", "sl": "Slovenian", "sr": "Serbian",
+    "sv": "Swedish", "sw": "Swahili", "ta": "Tamil", "te": "Telugu", "th": "Thai", "tr": "Turkish", "uk": "Ukrainian",
+    "ur": "Urdu", "vi": "Vietnamese", "yue": "Cantonese",
+}  # fmt: skip
 
 _BY_NAME = {name: lang for lang in LANGUAGES for name in (lang.letter, lang.code, *lang.aliases)}
+_OTHERS_BY_NAME = {
+    name: name_in_english for code, name_in_english in OTHERS.items() for name in (code, name_in_english.lower())
+}
 
 
 def find_language(name: str) -> Language:
@@ -33,7 +49,26 @@ def find_language(name: str) -> Language:
     key = name.strip().lower().replace("_", "-")
     if key in _BY_NAME:
         return _BY_NAME[key]
-    codes = [lang.code for lang in LANGUAGES]
+    spoken = ", ".join(f"{lang.code} ({lang.name})" for lang in LANGUAGES)
+    if other := _OTHERS_BY_NAME.get(key) or _OTHERS_BY_NAME.get(key.partition("-")[0]):
+        raise UnknownLanguage(f"Kokoro does not speak {other}; it speaks {spoken}", param="language")
+    names = [known for known in _BY_NAME if len(known) > 1]
     raise UnknownLanguage(
-        f"unknown language {name!r}{did_you_mean(key, _BY_NAME)}; known: {', '.join(codes)}", param="language"
+        f"unknown language {name!r}{did_you_mean(key, names)}; known: {spoken}, or {AUTO}", param="language"
     )
+
+
+def request_language(name: str | None, default: str) -> tuple[str, bool]:
+    """Return the code for the `language` of a request, and whether each sentence's own is to be detected."""
+    detected = name is not None and name.strip().lower() == AUTO
+    return find_language(default if name is None or detected else name).code, detected
+
+
+def language_name(code: str) -> str:
+    """Return the name of any language, also of one that Kokoro does not speak."""
+    return find_language(code).name if code in _BY_NAME else OTHERS.get(code, code)
+
+
+def same_language(code: str, other: str) -> bool:
+    """Tell whether two codes differ at most by their region."""
+    return code.partition("-")[0] == other.partition("-")[0]

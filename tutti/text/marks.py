@@ -1,4 +1,4 @@
-"""Marks that a caller writes into the text: pauses, the IPA of a word, another voice, language, rate or pitch."""
+"""Marks that a caller writes into the text: pauses, the IPA of a word, another voice, language, rate, pitch, volume."""
 
 import math
 import re
@@ -13,8 +13,10 @@ from tutti.text.chunk import InlineStyle
 from tutti.text.language import LANGUAGES, find_language
 
 MAX_PAUSE_S = 60.0  # of one pause mark
+BREAKS_S = {"none": 0.0, "x-weak": 0.1, "weak": 0.25, "medium": 0.5, "strong": 1.0, "x-strong": 1.5}  # SSML's names
 MIN_RATE, MAX_RATE = 0.25, 4.0  # times the speed of the request
 MAX_PITCH = 12.0  # semitones
+MAX_VOLUME = 4.0  # times the loudness of the voice
 DEFAULT_STYLE = InlineStyle()  # what the request asks for, unchanged
 
 
@@ -29,7 +31,7 @@ class StyledText:
 
 
 def parse_marks(aligned: AlignedText) -> list[StyledText]:
-    """Return the texts between `[pause:1.5s]`, `[rate:1.2]`, `[pitch:+2]`, `[voice:name]`, `[lang:fr]` and their ends.
+    """Return the texts between `[pause:1.5s]`, `[rate:1.2]`, `[pitch:+2]`, `[volume:0.5]`, `[voice:name]`, `[lang:fr]`.
 
     Each `[word](/ipa/)` becomes one PLACEHOLDER. Punctuation right behind a mark belongs to the words before it.
     """
@@ -76,8 +78,8 @@ def voices_named(text: str) -> Iterator[str]:
 
 
 _MARK = re.compile(
-    r"\[(?:pause:(?P<pause>[^\[\]\n]{0,40})|(?P<name>rate|pitch|voice|lang):(?P<value>[^\[\]\n]{0,120})"
-    r"|/(?P<end>rate|pitch|voice|lang))\]",
+    r"\[(?:pause:(?P<pause>[^\[\]\n]{0,40})|(?P<name>rate|pitch|volume|voice|lang):(?P<value>[^\[\]\n]{0,120})"
+    r"|/(?P<end>rate|pitch|volume|voice|lang))\]",
     re.IGNORECASE,
 )
 _VOICE_MARK_OR_TAG = re.compile(
@@ -89,6 +91,7 @@ _CLOSING_PUNCTUATION = re.compile("[,.;:!?…。！？、，；：”’\"')）�
 _LENGTH = re.compile(r"\s*(\d{1,9}(?:\.\d{0,9})?|\.\d{1,9})\s*(ms|s)\s*", re.IGNORECASE | re.ASCII)
 _RATE = re.compile(r"\s*(\d{1,4}(?:\.\d{0,9})?|\.\d{1,9})\s*(%?)\s*", re.ASCII)
 _PITCH = re.compile(r"\s*([+-]?(?:\d{1,4}(?:\.\d{0,9})?|\.\d{1,9}))\s*(?:st)?\s*", re.IGNORECASE | re.ASCII)
+_CODE_FENCE = re.compile(r"\s*(?:```+|~~~+)\s*([^\s`]*)[^`\n]*")
 _IPA_MARK = re.compile(r"\[[^\[\]\n]{1,200}\]\(/([^/()\n]{1,200})/\)")
 
 
@@ -115,6 +118,8 @@ def _apply_mark(style: InlineStyle, mark: re.Match[str]) -> InlineStyle:
                 return replace(style, rate=DEFAULT_STYLE.rate)
             case "pitch":
                 return replace(style, pitch=DEFAULT_STYLE.pitch)
+            case "volume":
+                return replace(style, volume=DEFAULT_STYLE.volume)
             case "lang":
                 return replace(style, language=DEFAULT_STYLE.language)
             case _:
@@ -124,6 +129,8 @@ def _apply_mark(style: InlineStyle, mark: re.Match[str]) -> InlineStyle:
             return replace(style, rate=_rate(mark))
         case "pitch":
             return replace(style, pitch=_pitch(mark))
+        case "volume":
+            return replace(style, volume=_volume(mark))
         case "lang":
             return replace(style, language=find_language(mark["value"]).code)
         case _:
@@ -174,6 +181,17 @@ def _rate(mark: re.Match[str]) -> float:
     return rate
 
 
+def _volume(mark: re.Match[str]) -> float:
+    number = _RATE.fullmatch(mark["value"])
+    volume = float(number[1]) / (100 if number[2] else 1) if number else math.nan
+    if not 0 <= volume <= MAX_VOLUME:
+        raise InvalidInput(
+            f"{mark[0]} is not a volume: write 0 to {MAX_VOLUME:g}, such as [volume:0.5] or [volume:150%]",
+            param="input",
+        )
+    return volume
+
+
 def _pitch(mark: re.Match[str]) -> float:
     number = _PITCH.fullmatch(mark["value"])
     semitones = float(number[1]) if number else math.nan
@@ -188,6 +206,13 @@ def _pitch(mark: re.Match[str]) -> float:
 def decompose_ipa(ipa: str) -> str:
     """Write tildes as symbols of their own, as Kokoro spells nasal vowels; ç stays one symbol."""
     return "".join(char if char == "ç" else normalize("NFD", char) for char in ipa.strip())
+
+
+def shown_word(written: str) -> str:
+    """Return how a word is shown in captions and word times: without marks, in one line, code in brackets."""
+    if fence := _CODE_FENCE.fullmatch(written):  # its first line stands for the whole block
+        return f"[{fence[1]} code]" if fence[1] else "[code]"
+    return " ".join(strip_marks(written).split()) if "\n" in written else strip_marks(written)
 
 
 def strip_marks(written: str) -> str:

@@ -1,22 +1,44 @@
-"""Rewrite the SSML elements that Kokoro can follow as text with marks, keeping the source spans.
+"""Rewrite SSML as text with marks, keeping the source spans; what Kokoro cannot follow is named in a notice.
 
 Only XML's five entities and character numbers, no declarations, limited depth: no input can expand without limit.
 """
 
 import math
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from tutti.errors import InvalidInput, TuttiError
 from tutti.text.aligned_text import AlignedText, Span
-from tutti.text.marks import MAX_PAUSE_S, MAX_PITCH, MAX_RATE, MIN_RATE
+from tutti.text.marks import BREAKS_S, MAX_PAUSE_S, MAX_PITCH, MAX_RATE, MAX_VOLUME, MIN_RATE
+from tutti.text.say_as import say_as
+from tutti.text.ssml_values import parse_pitch, parse_rate, parse_volume
 
 MAX_DEPTH = 32  # nested elements
 MAX_DOCUMENT = 100_000  # characters; a document is parsed as a whole, unlike plain text
-RATES = {"x-slow": 0.5, "slow": 0.75, "medium": 1.0, "default": 1.0, "fast": 1.25, "x-fast": 1.5}
-PITCHES = {"x-low": -6.0, "low": -3.0, "medium": 0.0, "default": 0.0, "high": 3.0, "x-high": 6.0}
-BREAKS_S = {"none": 0.0, "x-weak": 0.1, "weak": 0.25, "medium": 0.5, "strong": 1.0, "x-strong": 1.5}
-ELEMENTS = ("speak", "p", "s", "break", "voice", "lang", "prosody", "phoneme", "sub")
+ELEMENTS = ("speak", "p", "s", "break", "voice", "lang", "prosody", "phoneme", "sub", "say-as", "audio")
+# Elements of the standard and of cloud services that have no effect: their text is spoken, or it is not speech.
+SPOKEN = frozenset(("emphasis", "w", "token", "lookup", "par", "seq", "media"))
+UNSPOKEN = frozenset(("mark", "bookmark", "lexicon", "meta", "metadata", "desc"))
+VENDORS = ("mstts:", "amazon:", "google:")
+# Styles of other services: factor of the rate, semitones.
+STYLES = {
+    **dict.fromkeys(("cheerful", "happy", "friendly", "hopeful"), (1.06, 1.5)),
+    **dict.fromkeys(("excited", "shouting"), (1.15, 2.5)),
+    **dict.fromkeys(("sad", "depressed", "disappointed", "lyrical"), (0.85, -1.5)),
+    **dict.fromkeys(("angry", "disgruntled", "unfriendly"), (1.1, 0.5)),
+    **dict.fromkeys(("calm", "empathetic", "affectionate"), (0.92, -0.5)),
+    **dict.fromkeys(("serious", "newscast", "news", "narration-professional"), (0.95, -1.5)),
+    **dict.fromkeys(("gentle", "whispering"), (0.94, 0.5)),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class SsmlText:
+    """Plain text with marks, and notices of what has no effect."""
+
+    aligned: AlignedText
+    notices: tuple[str, ...] = ()
 
 
 def is_ssml(text: str) -> bool:
@@ -25,19 +47,26 @@ def is_ssml(text: str) -> bool:
 
 
 def ssml_to_marks(text: str) -> AlignedText:
+    """Convert to plain text with marks."""
+    return read_ssml(text).aligned
+
+
+def read_ssml(text: str, code: str = "en-us") -> SsmlText:
     """Convert to plain text with marks. Raises InvalidInput with line and column if it is not well formed."""
     if len(text) > MAX_DOCUMENT:
         raise InvalidInput(
             f"SSML of {len(text):,} characters is too long: send documents of up to {MAX_DOCUMENT:,}, or plain text",
             param="input",
         )
-    return _SsmlParser(text).parse()
+    parser = _SsmlParser(text, code)
+    return SsmlText(parser.parse(), tuple(dict.fromkeys(parser.notices)))
 
 
 @dataclass(frozen=True, slots=True)
 class _SsmlStyle:
     rate: float = 1.0
     pitch: float = 0.0
+    volume: float = 1.0
     voice: str = ""
     language: str = ""
 
@@ -45,7 +74,8 @@ class _SsmlStyle:
         """Return marks that set every property."""
         voice = f"[voice:{self.voice}]" if self.voice else "[/voice]"
         language = f"[lang:{self.language}]" if self.language else ""
-        return f"[rate:{self.rate:.4f}][pitch:{self.pitch:+.4f}]{voice}{language}"
+        volume = f"[volume:{self.volume:.4f}]" if self.volume != 1 else "[/volume]"
+        return f"[rate:{self.rate:.4f}][pitch:{self.pitch:+.4f}]{volume}{voice}{language}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +87,7 @@ class _OpenElement:
     content_start: int  # where its content starts
     style: _SsmlStyle  # in force after it
     replacement: str | None = None  # spoken instead of its content
+    say_as: Mapping[str, str] | None = None  # how its content is spoken
 
 
 _ROOT = re.compile(r"\ufeff?\s*(?:<\?xml[^<>]{0,200}\?>\s*)?(?:<!--(?:[^-]|-(?!->))*+-->\s*)*<speak(?=[\s/>])")
@@ -72,15 +103,17 @@ _ENTITY = re.compile(r"&(?:(amp|lt|gt|quot|apos)|#(\d{1,7})|#x([0-9A-Fa-f]{1,6})
 _ENTITY_CHARACTERS = {"amp": "&", "lt": "<", "gt": ">", "quot": '"', "apos": "'"}
 _WHITE_SPACE = str.maketrans("\n\r\t\x0b\x0c\x85\u2028\u2029", " " * 8)
 _TIME = re.compile(r"\+?(\d{1,6}(?:\.\d{0,6})?|\.\d{1,6})(ms|s)", re.ASCII)
-_NUMBER = re.compile(r"[+-]?(?:\d{1,6}(?:\.\d{0,6})?|\.\d{1,6})", re.ASCII)
+_HERTZ = re.compile(r"\s*[+-]?\d{1,4}(?:\.\d{0,3})?\s*Hz\s*", re.IGNORECASE)
 _NOT_IPA = re.compile(r"[/()\[\]\n]")
 
 
 class _SsmlParser:
     """Single-pass parser: the source, the output with its source spans, and the open elements."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, code: str) -> None:
         self.text = text
+        self.code = code
+        self.notices: list[str] = []
         self.pieces: list[str] = []
         self.starts: list[int] = []
         self.ends: list[int] = []
@@ -126,7 +159,7 @@ class _SsmlParser:
                 raise self._error(at, f"</{name}> closes nothing that is open")
             self._close(at)
             return
-        if name not in ELEMENTS:
+        if name not in ELEMENTS and name not in SPOKEN | UNSPOKEN and not name.startswith(VENDORS):
             raise self._error(at, f"<{name}> is not supported; supported are {', '.join(ELEMENTS)}")
         if name == "speak" and self.elements:
             raise self._error(at, "<speak> is inside of another <speak>")
@@ -140,27 +173,38 @@ class _SsmlParser:
 
     def _open(self, name: str, attributes: dict[str, str], tag: Span) -> None:
         at, content_start = tag
-        before, replacement = self.style, None
+        before, replacement, kind = self.style, None, None
         match name:
             case "p":
                 self._add_mark("\n\n", at)
             case "break":
                 self._add_mark(self._break_mark(attributes, at), content_start)
+            case "voice" if "name" not in attributes and attributes.keys() & {"gender", "language", "variant", "age"}:
+                self.notices.append("<voice> without a name is ignored")
             case "voice":
                 self.style = replace(self.style, voice=self._required(attributes, "name", name, at), language="")
             case "lang":
                 self.style = replace(self.style, language=self._required(attributes, "xml:lang", name, at))
             case "prosody":
                 self.style = self._prosody(attributes, at)
+            case "phoneme" if attributes.get("alphabet", "ipa") != "ipa":
+                alphabet = attributes["alphabet"][:20]
+                self.notices.append(f"<phoneme> is ignored in the alphabet {alphabet}; only ipa is supported")
             case "phoneme":
-                if attributes.get("alphabet", "ipa") != "ipa":
-                    raise self._error(at, "the alphabet of <phoneme> must be ipa")
                 replacement = f"[x](/{self._required(attributes, 'ph', name, at)}/)"
                 if _NOT_IPA.search(replacement[5:-2]) or not 0 < len(replacement[5:-2].strip()) <= 200:
                     raise self._error(at, "ph must be 1 to 200 symbols of IPA, without brackets and slashes")
             case "sub":
                 replacement = self._required(attributes, "alias", name, at)
-        self.elements.append(_OpenElement(name, at, content_start, before, replacement))
+            case "say-as":
+                replacement, kind = "", attributes
+            case "audio":
+                self.notices.append("<audio> is not played; its text is spoken")
+            case "mstts:express-as" | "amazon:emotion":
+                self._express(attributes.get("style") or attributes.get("name", ""), name)
+            case _ if name in SPOKEN | UNSPOKEN or name.startswith(VENDORS):
+                self.notices.append(f"<{name}> has no effect")
+        self.elements.append(_OpenElement(name, at, content_start, before, replacement, kind))
         if self.style != before or name == "s":
             self._add_mark(self.style.marks(), content_start)  # a change of style also ends the sentence
 
@@ -172,25 +216,57 @@ class _SsmlParser:
             if not written.strip():
                 raise self._error(element.at, f"<{element.name}> needs the word that it replaces")
             start = element.content_start + len(written) - len(written.lstrip())
-            self._add(element.replacement, start, element.content_start + len(written.rstrip()), whole=True)
+            spoken = element.replacement if element.say_as is None else self._say_as(written, element)
+            self._add(spoken, start, element.content_start + len(written.rstrip()), whole=True)
         if changed or element.name == "s":
             self._add_mark(self.style.marks(), end)
         if element.name == "p":
             self._add_mark("\n\n", end)
 
+    def _say_as(self, written: str, element: _OpenElement) -> str:
+        """Return what to read for the content of a <say-as>."""
+        text = self._decode(written, element.at).translate(_WHITE_SPACE).strip()
+        attributes = element.say_as or {}
+        spoken = say_as(text, attributes, english=(self.style.language or self.code).lower().startswith("en"))
+        if spoken is None:
+            kind = attributes.get("interpret-as", "")[:40]
+            self.notices.append(f'<say-as interpret-as="{kind}"> is not supported; its text is read as written')
+        return text if spoken is None else spoken
+
+    def _express(self, style: str, name: str) -> None:
+        """Apply a style of another service, as far as rate and pitch can."""
+        factor, semitones = STYLES.get(style.strip().lower(), (1.0, 0.0))
+        rate, pitch = self.style.rate * factor, self.style.pitch + semitones
+        if style.strip().lower() in STYLES and MIN_RATE <= rate <= MAX_RATE and abs(pitch) <= MAX_PITCH:
+            self.style = replace(self.style, rate=rate, pitch=pitch)
+            self.notices.append(f"<{name}> changes only rate and pitch")
+        else:
+            self.notices.append(f'<{name} style="{style[:40]}"> has no effect')
+
     def _prosody(self, attributes: dict[str, str], at: int) -> _SsmlStyle:
-        if unknown := sorted(attributes.keys() - {"rate", "pitch"}):
-            raise self._error(at, f"<prosody> supports only rate and pitch, not {', '.join(unknown)}")
-        rate, pitch = self.style.rate, self.style.pitch
+        if unknown := sorted(attributes.keys() - {"rate", "pitch", "volume", "contour", "range", "duration"}):
+            raise self._error(at, f"<prosody> supports rate, pitch and volume, not {', '.join(unknown)}")
+        for name in ("contour", "range", "duration"):
+            if name in attributes:
+                self.notices.append(f"{name} of <prosody> has no effect")
+        attributes = dict(attributes)
+        if _HERTZ.fullmatch(attributes.get("pitch", "")):
+            self.notices.append("pitch of <prosody> in hertz has no effect; use semitones: +2st")
+            del attributes["pitch"]
+        rate, pitch, volume = self.style.rate, self.style.pitch, self.style.volume
+        if "volume" in attributes:
+            volume = parse_volume(attributes["volume"].strip(), volume)
+        if not 0 <= volume <= MAX_VOLUME:
+            raise self._error(at, f"volume must come to 0 to {MAX_VOLUME:g} times: +6dB, 80, -20%, soft or loud")
         if "rate" in attributes:
-            rate *= _rate(attributes["rate"].strip())
+            rate *= parse_rate(attributes["rate"].strip())
         if "pitch" in attributes:
-            pitch += _pitch(attributes["pitch"].strip())
+            pitch += parse_pitch(attributes["pitch"].strip())
         if not MIN_RATE <= rate <= MAX_RATE:
             raise self._error(at, f"rate must come to {MIN_RATE} to {MAX_RATE:g}: a number, 120%, +20%, slow or fast")
         if not abs(pitch) <= MAX_PITCH:
             raise self._error(at, f"pitch must come to at most {MAX_PITCH:g} semitones: +2st, -10%, low or high")
-        return replace(self.style, rate=rate, pitch=pitch)
+        return replace(self.style, rate=rate, pitch=pitch, volume=volume)
 
     def _break_mark(self, attributes: dict[str, str], at: int) -> str:
         time = _TIME.fullmatch(attributes["time"].strip()) if "time" in attributes else None
@@ -223,7 +299,8 @@ class _SsmlParser:
 
     def _add_text(self, start: int, stop: int) -> None:
         """Add text between tags; inside an element with a replacement, only check it."""
-        silent = self.elements[-1].replacement is not None or self.elements[-1].name == "break"
+        element = self.elements[-1]
+        silent = element.replacement is not None or element.name == "break" or element.name in UNSPOKEN
         if self.elements[-1].name == "break" and self.text[start:stop].strip():
             raise self._error(start, "<break> must be empty")
         at = start
@@ -277,26 +354,3 @@ class _SsmlParser:
 
 
 _BRACKETS = re.compile(r"[\[\]\n]")
-
-
-def _rate(value: str) -> float:
-    """Return the factor of 1.2, 120%, +20% or slow; nan for anything else."""
-    if value in RATES:
-        return RATES[value]
-    number = value.removesuffix("%")
-    if not _NUMBER.fullmatch(number):
-        return math.nan
-    if number == value:
-        return float(value)
-    return float(number) / 100 + (1 if number[0] in "+-" else 0)
-
-
-def _pitch(value: str) -> float:
-    """Return the semitones of +2st, +10% or high; nan for anything else."""
-    if value in PITCHES:
-        return PITCHES[value]
-    if value.endswith("%") and _NUMBER.fullmatch(value[:-1]):
-        factor = 1 + float(value[:-1]) / 100
-        return 12 * math.log2(factor) if factor > 0 else math.nan
-    number = value.removesuffix("st")
-    return float(number) if number != value and _NUMBER.fullmatch(number) else math.nan

@@ -6,7 +6,7 @@ _DETERMINERS = frozenset(str.split("the a an our your their my his her this that
 # What an acronym that is also a word stands before; behind a determiner it is one anyway, unless listed below.
 _NOUNS = frozenset(
     str.split(
-        "department team support staff guy guys manager managers specialist specialists consultant consultants industry "
+        "department team support staff guy guys manager managers specialist specialists consultant industry "
         "sector project projects system systems security infrastructure services budget professional professionals "
         "president government army navy military senate congress dollar dollars troops economy citizens citizen forces "
         "office embassy constitution treasury election elections border state states market markets company companies "
@@ -14,6 +14,7 @@ _NOUNS = frozenset(
     )
 )
 _WORDS_BEHIND_DETERMINER = frozenset(("act", "rip", "sat"))
+_HOURS = frozenset(("AM", "PM"))
 _REACH = 2  # neighbours on each side that show whether a text shouts
 
 
@@ -23,7 +24,7 @@ def is_shouted(tokens: Sequence[str], k: int, is_ordinary: Callable[[str], bool]
     if not token.isupper():
         return False
     around = [*tokens[max(0, k - _REACH) : k], *tokens[k + 1 : k + 1 + _REACH]]
-    return any(len(other) > 1 and other.isupper() and is_ordinary(other) for other in around)
+    return any(len(other) > 1 and other.isupper() and other not in _HOURS and is_ordinary(other) for other in around)
 
 
 def is_acronym(words: Sequence[str], place: int) -> bool:

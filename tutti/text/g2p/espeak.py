@@ -13,6 +13,7 @@ from tutti.text.aligned_text import AlignedText
 from tutti.text.chunk import PhonemeWord, Pronunciation
 from tutti.text.g2p.align import align
 from tutti.text.g2p.tokens import Piece, join_words, override_words, split_phonemes, to_kokoro_punctuation, tokenize
+from tutti.text.language import find_language
 from tutti.text.vocab import split_known
 
 VOICES = {"es": "roa/es", "fr": "roa/fr", "hi": "inc/hi", "it": "roa/it", "pt-br": "roa/pt-BR"}
@@ -99,6 +100,7 @@ def _load() -> Espeak:
 def pronounce(aligned: AlignedText, code: str, ipa_overrides: Mapping[int, str]) -> Pronunciation:
     """Pronounce a sentence of plain words; words between punctuation go together, for liaison and stress."""
     voice = _voice(code)
+    _check_installed(code)
     output: list[Piece] = []
     dropped: list[str] = []
     for is_phrase, group in groupby(tokenize(aligned), key=lambda piece: piece[0] in ("word", "space")):
@@ -117,6 +119,16 @@ def pronounce(aligned: AlignedText, code: str, ipa_overrides: Mapping[int, str])
                 output += words
                 dropped += unknown_symbols
     return join_words(output, dropped)
+
+
+def _check_installed(code: str) -> None:
+    """Raise MissingExtra with the name of the language."""
+    try:
+        engine()
+    except MissingExtra as missing:
+        raise MissingExtra(
+            missing.message.replace("this language", find_language(code).name), param="language"
+        ) from None
 
 
 def _phrases(tokens: Iterable[AlignedText]) -> Iterator[list[AlignedText]]:

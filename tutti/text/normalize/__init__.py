@@ -3,17 +3,20 @@
 import re
 
 from tutti.text.aligned_text import AlignedText
+from tutti.text.options import ALL_ON, Normalization
 
 _DANDA = re.compile(r"\s*[।॥]+")  # the full stop of Hindi
 
 
-def normalize(aligned: AlignedText, code: str) -> AlignedText:
+def normalize(aligned: AlignedText, code: str, options: Normalization = ALL_ON) -> AlignedText:
     """Spell the sentence out in the language with that code. No digit is left; applying it twice changes nothing."""
+    if not options.normalize:
+        return aligned
     match code:
         case "en-us" | "en-gb":
             from tutti.text.normalize import english
 
-            return english.normalize(aligned, code)
+            return english.normalize(aligned, code, options)
         case "zh":
             from tutti.text.normalize import chinese
 

@@ -1,8 +1,10 @@
 """Codes of letters and digits, and digits that are not quantities: telephone and card numbers, models."""
 
 import re
+import unicodedata
 
-from tutti.text.aligned_text import LETTER_A, AlignedText, Replacement
+from tutti.text.aligned_text import AlignedText, Replacement
+from tutti.text.normalize.letters import letter_name
 from tutti.text.normalize.numbers import cardinal, code, digits, year
 
 _FIXED = {
@@ -14,7 +16,8 @@ _FIXED = {
     "b2b": "B to B", "b2c": "B to C", "p2p": "P to P", "d2c": "D to C", "h2o": "H two O", "x86": "X eighty-six",
     "x64": "X sixty-four", "wwii": "World War Two", "wwi": "World War One", "ww2": "World War Two",
     "ww1": "World War One", "k8s": "kubernetes", "i18n": "internationalization", "a11y": "accessibility",
-    "ipv4": "I P V four", "ipv6": "I P V six", "w3c": "W three C", "y2k": "Y two K", "1-on-1": "one on one", "k-12": "K through twelve",
+    "ipv4": "I P V four", "ipv6": "I P V six",
+    "w3c": "W three C", "y2k": "Y two K", "1-on-1": "one on one", "k-12": "K through twelve",
     "tl;dr": "T L D R", "tldr": "T L D R", "yoy": "year over year", "qoq": "quarter over quarter",
 }  # fmt: skip
 _FIXED_CODE = re.compile(
@@ -25,6 +28,7 @@ _FIXED_CODE = re.compile(
 )
 _UUID = re.compile(r"(?<![\w-])[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}(?![\w-])", re.IGNORECASE)
 _ISBN = re.compile(r"\bIS[BS]N(?:-1[03])?:?\s(?P<n>(?:\d[ -]?){7,12}[\dX])(?![\w-])")
+_CHEMICAL = re.compile(r"(?<!\w)(?=[A-Za-z]{0,20}[₀-₉])(?:[A-Z][a-z]?[₀-₉]{0,3}){1,12}(?!\w)")  # CO₂
 _MONTHLY = re.compile(r"\bMoM\b")
 _CARD = re.compile(r"(?<![\w.,-])\d{4}(?:[ -]\d{4}){2,3}(?![\w-]|[.,]\d)")
 _PHONE = re.compile(
@@ -37,7 +41,8 @@ _PHONE = re.compile(
 _EXTENSION = re.compile(r"\bext\.?\s?(?P<n>\d{1,6})\b")
 _NUMBERED_PLACE = re.compile(
     r"\b(?:Route|Highway|Hwy|Interstate|Flight|Room|Rm|Suite|Apt|Boeing|Airbus|Bus|Gate|Channel|Unit|Error|Port|Area"
-    r"|[Pp]ort|[Rr]oom|[Ff]light|[Ee]rror(?: code)?|[Ss]tatus(?: code)?|HTTP):?\s(?P<n>\d{3,4})(?![\w]|[.,]\d)"
+    r"|[Pp]ort(?: is| was| number)?|[Rr]oom|[Ff]light|[Ee]rror(?: code)?|[Ss]tatus(?: code)?|HTTP)"
+    r":?\s(?P<n>\d{3,4})(?![\w]|[.,]\d)"
 )
 _DIALLED = re.compile(r"\b(?:[Cc]all(?:ed|ing|s)?|[Dd]ial(?:l?ed|l?ing|s)?)\s(?P<n>\d{3})(?![\w]|[.,-]\d)")
 _STREET = re.compile(
@@ -61,17 +66,18 @@ _PIECE = re.compile(r"\d+|[^\W\d_]+")
 
 def expand_identifiers(aligned: AlignedText) -> AlignedText:
     """Spell out UUIDs and book numbers sign by sign, before their parts are taken for numbers and dates."""
-    aligned = aligned.sub(_UUID, lambda match: _signs(match[0]))
+    aligned = aligned.sub(_UUID, lambda match: _signs(match[0])).sub(_CHEMICAL, _chemical)
     return aligned.sub(_ISBN, lambda match: {"n": _signs(match["n"])})
 
 
-def expand(aligned: AlignedText) -> AlignedText:
+def expand(aligned: AlignedText, *, phones: bool = True) -> AlignedText:
     """Spell out codes: "F-16" is "F sixteen", "MP3" is "M P three"."""
     aligned = aligned.sub(_FIXED_CODE, lambda match: _FIXED[match[0].lower()]).sub(_MONTHLY, "month over month")
     if not any(char.isdecimal() for char in aligned.text):
         return aligned
     aligned = aligned.sub(_LETTER_POINT_NUMBER, lambda match: f"{match['letter']} {code(match['n'])}")
-    aligned = aligned.sub(_CARD, _digit_groups).sub(_PHONE, _phone)
+    aligned = aligned.sub(_CARD, _digit_groups)
+    aligned = aligned.sub(_PHONE, _phone) if phones else aligned
     aligned = aligned.sub(_EXTENSION, lambda match: f"extension {code(match['n'])}")
     aligned = aligned.sub(_DIALLED, lambda match: {"n": digits(match["n"])})
     aligned = aligned.sub(_NUMBERED_PLACE, _expand_number).sub(_STREET, _expand_number)
@@ -122,19 +128,25 @@ def _phone(match: re.Match[str]) -> str:
     return f"{'plus ' if match[0].startswith('+') else ''}{words}{ext}"
 
 
+def _chemical(match: re.Match[str]) -> str:
+    """Return the letters of a chemical formula by their names, and its numbers."""
+    pieces = re.findall(r"[A-Za-z]|[₀-₉]+", match[0])
+    return " ".join(
+        letter_name(piece) if piece.isalpha() else code(unicodedata.normalize("NFKC", piece)) for piece in pieces
+    )
+
+
 def _signs(text: str) -> str:
     """Return digits and letters one by one, with a short pause between groups."""
     groups = re.findall(r"[0-9A-Za-z]+", text)
-    return ", ".join(" ".join(digits(sign) if sign.isdecimal() else _letter(sign) for sign in group) for group in groups)
-
-
-def _letter(sign: str) -> str:
-    return LETTER_A if sign in "aA" else sign.upper()
+    return ", ".join(
+        " ".join(digits(sign) if sign.isdecimal() else letter_name(sign) for sign in group) for group in groups
+    )
 
 
 def _hex(match: re.Match[str]) -> str | None:
     text = match["n"] or match["rgb"]
     if match["rgb"] and (text.isdecimal() or text.isalpha()):
         return None
-    signs = " ".join(cardinal(int(char)) if char.isdecimal() else _letter(char) for char in text)
+    signs = " ".join(cardinal(int(char)) if char.isdecimal() else letter_name(char) for char in text)
     return f"hex {signs}" if match["n"] else f"hash {signs}"

@@ -53,6 +53,7 @@ _SIGN_BEHIND = re.compile(
 _SIGN_NAMES = {
     "$": "dollars", "£": "pounds", "€": "euros", "¥": "yen", "₹": "rupees", "¢": "cents", "₿": "bitcoin", "₽": "rubles",
 }  # fmt: skip
+_VARIABLE = re.compile(r"(?<![\w$])\$\{?(?=[A-Za-z_]{2})")  # $HOME
 _LONE_SIGN = re.compile(r"[$£€¥₹¢₿₽]")
 _PENCE = re.compile(r"(?<![\w.,])(?P<n>\d{1,3})p\b")
 
@@ -79,6 +80,7 @@ def expand(aligned: AlignedText, british: bool) -> AlignedText:
     if not _ANY_CURRENCY.search(aligned.text):
         return aligned
     aligned = aligned.sub(_RANGE, expand_range).sub(_AMOUNT, expand_amount).sub(_SIGN_BEHIND, expand_amount)
+    aligned = aligned.sub(_VARIABLE, "dollar ")
     return aligned.sub(_LONE_SIGN, lambda match: f" {_SIGN_NAMES[match[0]]} ")
 
 

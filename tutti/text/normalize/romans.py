@@ -20,9 +20,11 @@ _NUMBERED = (
 )
 _ANY = re.compile(r"\b[IVXLCMD]+(?:th|st|nd|rd)?\b|\([ivx]{2,5}\)")
 _RULER = re.compile(
-    rf"\b(?:{_RULERS})\s(?P<n>{_ROMAN})\b(?!\s(?:am|have|will|would|think|know|can|could|do|did)\b|\.\w|'(?!s\b))"
+    rf"\b(?:{_RULERS})\s(?P<n>{_ROMAN})\b(?!(?<=\sI)\s(?:am|have|will|would|think|know|can|could|do|did)\b|\.\w|'(?!s\b))"
 )
-_NUMBERED_THING = re.compile(rf"\b(?:{_NUMBERED}|{_NUMBERED.lower()})s?\s(?P<n>{_ROMAN})\b(?!['.]\w)")
+_NUMBERED_THING = re.compile(
+    rf"\b(?:{_NUMBERED}|{_NUMBERED.lower()})s?\s(?P<n>{_ROMAN})\b(?:(?P<to>\s?-\s?)(?P<end>{_ROMAN})\b)?(?!['.]\w)"
+)
 _PERSON = re.compile(rf"\b[A-Z][a-z]+\s[A-Z][a-z]+,?\s(?P<n>(?=[IVX]{{2}}){_ROMAN})\b")
 _CENTURY = re.compile(rf"\b(?P<n>{_ROMAN})(?=(?:th|st|nd|rd)?\scentur)")
 _LONE = re.compile(rf"(?<![\w.'-])(?P<n>(?=[IVX]){_ROMAN})(?![\w']|\.\w)")
@@ -39,7 +41,7 @@ def expand(aligned: AlignedText) -> AlignedText:
     if not _ANY.search(aligned.text):
         return aligned
     aligned = aligned.sub(_CENTURY, lambda match: ordinal(parse_roman(match["n"])))
-    aligned = aligned.sub(_NUMBERED_THING, lambda match: {"n": cardinal(parse_roman(match["n"]))})
+    aligned = aligned.sub(_NUMBERED_THING, _numbered)
     aligned = aligned.sub(_RULER, _the_nth).sub(_PERSON, _the_nth)
     aligned = aligned.sub(_YEAR, lambda match: year(parse_roman(match[0])))
     if _ITEM.search(aligned.text):
@@ -56,6 +58,11 @@ def parse_roman(text: str) -> int:
 
 def _the_nth(match: re.Match[str]) -> Replacement:
     return {"n": f"the {ordinal(parse_roman(match['n']))}"}
+
+
+def _numbered(match: re.Match[str]) -> Replacement:
+    words = {"n": cardinal(parse_roman(match["n"]))}
+    return words | ({"to": " to ", "end": cardinal(parse_roman(match["end"]))} if match["end"] else {})
 
 
 def _lone_numerals(text: str) -> set[int]:

@@ -82,8 +82,8 @@ def expand_products(aligned: AlignedText, british: bool) -> AlignedText:
     return aligned.sub(_TIMES, lambda match: f"{number(match['n'], british)} times")
 
 
-def expand(aligned: AlignedText, british: bool) -> AlignedText:
-    """Spell out every digit and sign that is left."""
+def expand(aligned: AlignedText, british: bool, *, signs: bool = True) -> AlignedText:
+    """Spell out every digit and sign that is left; with `signs` off only digits."""
 
     def expand_fraction_sign(match: re.Match[str]) -> Replacement:
         part = fraction(*_FRACTION_SIGNS[match["f"]])
@@ -133,6 +133,8 @@ def expand(aligned: AlignedText, british: bool) -> AlignedText:
         aligned = aligned.sub(_NUMBER, expand_number)
         others = "".join({char for char in aligned.text if char.isdigit()})  # circled digits, subscripts and similar
         aligned = aligned.sub(re.compile(f"[{others}]"), _other_digit) if others else aligned
+    if not signs:
+        return aligned.sub(_SPACES, _space).strip()
     aligned = aligned.sub(_OPERATOR, lambda match: f" {_OPERATOR_NAMES.get(match[0], 'equals')} ")
     aligned = aligned.sub(_COMPARISON, _comparison)
     aligned = aligned.sub(_SLASH, _slash).sub(_GREEK_LETTER, lambda match: _GREEK[match[0]])

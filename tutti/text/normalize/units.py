@@ -65,7 +65,7 @@ _FRACTION = re.compile(
 )
 _HOURS = re.compile(r"(?<![\w.,])(?P<h>\d{1,3})h\s?(?P<m>\d{1,2})m(?:in)?\b")
 _AFTER_POWER = re.compile(
-    rf"(?<=[⁰¹²³⁴-⁹])(?P<gap>\s?)(?P<unit>{_NAMES})(?:(?P<slash>/)(?P<per>{'|'.join(_PER)}))?(?![\w/²³])"
+    rf"(?<=[\d⁻⁰¹²³⁴-⁹][⁰¹²³⁴-⁹])(?P<gap>\s?)(?P<unit>{_NAMES})(?:(?P<slash>/)(?P<per>{'|'.join(_PER)}))?(?![\w/²³])"
 )
 _AFTER_PER = re.compile(rf"(?<= per )(?:{'|'.join(_PER)})(?!\w)")
 _INCHES = re.compile(rf"(?<![\w.,])(?P<n>{NUMBER})(?:\"|'')(?!\w)")

@@ -4,6 +4,7 @@ import re
 
 from tutti.text.aligned_text import AlignedText, Replacement
 from tutti.text.normalize import numbers
+from tutti.text.options import ALL_ON, Normalization
 
 _TOP_LEVEL_DOMAINS = (
     "com|org|net|edu|gov|mil|int|info|biz|io|ai|co|app|dev|tv|fm|gg|ly|uk|de|fr|es|jp|cn|ru|ca|au|nz|ch|nl|se|eu|br|kr"
@@ -17,10 +18,10 @@ _FILE_EXTENSIONS = (
 _TAIL = r"""[^\s<>"“”\ufffc]*[^\s<>"“”\ufffc.,;:!?)'\]…—]"""
 _PATH = rf"(?:[/?#]{_TAIL}|/)?"
 
+_EMAIL = re.compile(r"(?<![\w.+-])[\w.+-]{1,64}@(?:[\w-]{1,63}\.){1,8}[a-z]{2,24}\b", re.IGNORECASE)
 _ADDRESSES = [
     re.compile(pattern, re.IGNORECASE)
     for pattern in (
-        r"(?<![\w.+-])[\w.+-]{1,64}@(?:[\w-]{1,63}\.){1,8}[a-z]{2,24}\b",  # e-mail
         rf"\b(?:https?|ftps?|file|ssh|git|wss?)://{_TAIL}|\bwww\.{_TAIL}",
         rf"\blocalhost(?::\d{{1,5}})?{_PATH}",
         rf"(?<![\w.@-])(?:[a-z0-9][\w-]{{0,62}}\.){{1,8}}(?:{_TOP_LEVEL_DOMAINS})\b(?!\.\w|-\w)(?::\d{{1,5}})?{_PATH}",
@@ -32,6 +33,7 @@ _ADDRESSES = [
     )
 ]
 _ANY_ADDRESS_SIGN = re.compile(r"[/@:?\\]|\.\w")
+_MEMBER = re.compile(r"(?<=[A-Za-z0-9_])\.(?=[A-Za-z_]\w{0,40}\()")  # user.save()
 _HANDLE = re.compile(r"(?<![\w.@])@(?=[A-Za-z_]\w)")
 _HASHTAG = re.compile(r"(?<![\w&#])#(?!(?=[a-fA-F]*\d)[0-9a-fA-F]{6}\b)(?=[A-Za-z]\w|\d{1,6}[A-Za-z])")
 _NUMBER_SIGN = re.compile(r"(?<![\w&#])#\s?(?!(?=\d*[a-fA-F])[0-9a-fA-F]{6}\b)(?=\d)|№\s?")
@@ -49,7 +51,7 @@ _RELEASE = re.compile(
 )
 # A name that ends with its version: Qwen2.5, gpt-3.5-turbo; not an amount of money.
 _NAMED_VERSION = re.compile(
-    r"(?<![\w.,/-])(?!(?:USD|EUR|GBP|AUD|CAD|JPY|INR|CHF|CNY|RMB|RUB|KRW|BTC|Rs|US|No)\b)[A-Za-z]{2,16}(?P<hyphen>-)?"
+    r"(?<![\w.,/-])(?!(?:USD|EUR|GBP|AUD|CAD|JPY|INR|CHF|CNY|RMB|RUB|KRW|BTC|Rs|US|No)\d)[A-Za-z]{2,16}(?P<hyphen>-)?"
     r"(?P<n>\d{1,3}(?:\.\d{1,3}){1,2})(?![\w%]|[.,]\d)"
 )
 _PRODUCTS = (
@@ -75,15 +77,17 @@ _SPELLED_OUT = frozenset(
 )
 
 
-def expand(aligned: AlignedText) -> AlignedText:
+def expand(aligned: AlignedText, options: Normalization = ALL_ON) -> AlignedText:
     """Spell out addresses, names of files and hosts, and versions."""
     if _ANY_ADDRESS_SIGN.search(aligned.text):
-        for rule in _ADDRESSES:
+        rules = [_EMAIL] if options.email_normalization else []
+        for rule in rules + (_ADDRESSES if options.url_normalization else []):
             aligned = aligned.sub(rule, lambda match: spell_address(match[0]))
         aligned = aligned.sub(_RELEASE, _release)
         aligned = aligned.sub(_PRODUCT_VERSION, lambda match: {"n": _version_words(match["n"])})
         aligned = aligned.sub(_NAMED_VERSION, _named_version)
     aligned = aligned.sub(_VERSION, lambda match: f"version {_version_words(match['n'])}{_suffix(match['suffix'])}")
+    aligned = aligned.sub(_MEMBER, " dot ")
     return aligned.sub(_HANDLE, "at ").sub(_HASHTAG, "hashtag ").sub(_NUMBER_SIGN, "number ")
 
 

@@ -1,0 +1,120 @@
+"""The language of a sentence: guessed where it is safe, named where a voice cannot say it, spoken with `auto`."""
+
+from collections.abc import Mapping
+
+import pytest
+
+from tests.fakes import Spelling
+from tutti.errors import MissingExtra, UnknownLanguage
+from tutti.text import chunks
+from tutti.text.aligned_text import AlignedText
+from tutti.text.chunk import Chunk, Pronunciation
+from tutti.text.detect import detect
+from tutti.text.language import find_language, request_language
+from tutti.text.options import DEFAULT_OPTIONS, TextOptions
+
+AUTO = TextOptions(detect_language=True)
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("你好世界", "zh"),
+        ("こんにちは、世界。", "ja"),
+        ("Привет! Как дела?", "ru"),
+        ("नमस्ते दुनिया", "hi"),
+        ("안녕하세요", "ko"),
+        ("¿Cómo estás?", "es"),
+        ("Bonjour, comment allez-vous ?", "fr"),
+        ("Guten Tag, wie geht es Ihnen?", "de"),
+        ("Il gatto è sul tavolo.", "it"),
+        ("O gato está na mesa.", "pt"),
+        ("Call me when you can.", "en"),
+        ("C'est la vie, said the man in the hat.", "en"),
+        ("La La Land", None),
+        ("The word 你好 means hello.", None),
+        ("San Jose, CA", None),
+        ("x = 1", None),
+        ("", None),
+    ],
+)
+def test_a_language_is_guessed_only_where_it_is_safe(text: str, code: str | None) -> None:
+    assert detect(text) == code
+
+
+class Languages(Spelling):
+    """Spells words, and records in which language each text was to be pronounced."""
+
+    def __init__(self, *missing: str) -> None:
+        self.calls: list[tuple[str, str]] = []
+        self.missing = missing
+
+    def pronounce(self, spoken: AlignedText, code: str, given: Mapping[int, str] = {}) -> Pronunciation:
+        if code in self.missing:
+            raise MissingExtra(f"{code} needs an extra", param="language")
+        self.calls.append((code, spoken.text))
+        return super().pronounce(spoken, code, given)
+
+
+def read(text: str, g2p: Languages, options: TextOptions = DEFAULT_OPTIONS) -> list[Chunk]:
+    return list(chunks(text, "en-us", g2p.pronounce, options=options))
+
+
+def notices(text: str, g2p: Languages, options: TextOptions = DEFAULT_OPTIONS) -> list[str]:
+    return [notice for chunk in read(text, g2p, options) for notice in chunk.notices]
+
+
+def test_a_sentence_in_another_language_is_named_once_with_a_voice_for_it() -> None:
+    text = "Hello there, my friend. El perro come en la casa. ¿Cómo estás? And this is it."
+    (notice,) = notices(text, Languages())
+    assert "Spanish" in notice
+    assert "ef_dora" in notice
+    assert "auto" in notice
+
+
+def test_a_language_that_kokoro_lacks_is_named() -> None:
+    (notice,) = notices("Das Auto ist rot und der Tag ist gut.", Languages())
+    assert "Kokoro does not speak German" in notice
+
+
+def test_auto_reads_each_sentence_in_its_language() -> None:
+    g2p = Languages()
+    assert notices("This is it. El perro come en la casa. Je ne sais pas où il est.", g2p, AUTO) == []
+    assert [code for code, _ in g2p.calls] == ["en-us", "es", "fr"]
+
+
+def test_auto_reads_words_in_another_script_in_theirs() -> None:
+    g2p = Languages()
+    read("The word 你好 means hello.", g2p, AUTO)
+    assert [(code, text.strip()) for code, text in g2p.calls] == [
+        ("en-us", "The word"),
+        ("zh", "你好"),
+        ("en-us", "means hello."),
+    ]
+
+
+def test_auto_names_the_extra_that_is_missing_and_reads_on() -> None:
+    g2p = Languages("es")
+    (notice,) = notices("El perro come en la casa. This is it.", g2p, AUTO)
+    assert "es needs an extra" in notice
+    assert [code for code, _ in g2p.calls] == ["en-us", "en-us"]
+
+
+def test_a_mark_decides_over_the_guess() -> None:
+    g2p = Languages()
+    read("[lang:fr]El perro come en la casa.", g2p, AUTO)
+    assert [code for code, _ in g2p.calls] == ["fr"]
+
+
+@pytest.mark.parametrize("name", ["de", "german", "de-DE", "ko"])
+def test_a_language_that_kokoro_does_not_speak_is_no_typing_error(name: str) -> None:
+    with pytest.raises(UnknownLanguage) as error:
+        find_language(name)
+    assert "does not speak" in error.value.message
+    assert "es (Spanish)" in error.value.message
+
+
+def test_auto_keeps_the_language_of_the_voice_for_the_rest() -> None:
+    assert request_language("AUTO", "b") == ("en-gb", True)
+    assert request_language(None, "j") == ("ja", False)
+    assert request_language("es", "a") == ("es", False)

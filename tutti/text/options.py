@@ -1,0 +1,57 @@
+"""What of a text is spoken, and what of it is normalised."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Literal, get_args
+
+from tutti.errors import InvalidInput
+
+CodeBlocks = Literal["read", "skip", "announce"]
+CODE_BLOCKS: tuple[CodeBlocks, ...] = get_args(CodeBlocks)
+
+
+@dataclass(frozen=True, slots=True)
+class Normalization:
+    """Which writings are spelled out, under the names that other servers use. Only English has all of them."""
+
+    normalize: bool = True  # False: nothing is spelled out, digits are read one by one
+    unit_normalization: bool = True
+    url_normalization: bool = True
+    email_normalization: bool = True
+    optional_pluralization_normalization: bool = True  # item(s)
+    phone_normalization: bool = True
+    replace_remaining_symbols: bool = True
+
+
+ALL_ON = Normalization()
+NORMALIZATIONS = tuple(field.name for field in fields(Normalization))
+
+
+@dataclass(frozen=True, slots=True)
+class TextOptions:
+    """How the text front end reads a text."""
+
+    code_blocks: CodeBlocks = "announce"  # read aloud; skip; or say only that there is one
+    detect_language: bool = False  # of each sentence, instead of one for all
+    normalization: Normalization = Normalization()
+
+
+DEFAULT_OPTIONS = TextOptions()
+
+
+def find_code_blocks(name: str) -> CodeBlocks:
+    """Return the option with this name."""
+    for option in CODE_BLOCKS:
+        if option == name:
+            return option
+    raise InvalidInput(f"code_blocks is one of {', '.join(CODE_BLOCKS)}, not {name!r}", param="code_blocks")
+
+
+def normalization(switches: Mapping[str, bool]) -> Normalization:
+    """Return the normalisation with these switches; all others are on."""
+    if unknown := [name for name in switches if name not in NORMALIZATIONS]:
+        raise InvalidInput(
+            f"unknown normalization option {unknown[0]!r}; known: {', '.join(NORMALIZATIONS)}",
+            param="normalization_options",
+        )
+    return Normalization(**switches)

@@ -1,0 +1,97 @@
+"""Turn a sentence into phonemes in its language, and notice sentences in a language that is not the text's."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from tutti.errors import MissingExtra
+from tutti.text import Pronounce
+from tutti.text.aligned_text import AlignedText
+from tutti.text.chunk import PhonemeWord, Pronunciation
+from tutti.text.detect import detect, script_runs
+from tutti.text.language import AUTO, OTHERS, find_language, language_name, same_language
+from tutti.text.marks import StyledText
+from tutti.text.normalize import normalize
+from tutti.text.options import TextOptions
+from tutti.text.split import AlignedSentence
+from tutti.text.user_lexicon import UserLexicon
+
+
+@dataclass(slots=True)
+class SentenceReader:
+    """Reads the sentences of one text; it gives a notice about each language once."""
+
+    code: str  # the language of the text
+    pronounce: Pronounce
+    user_lexicon: UserLexicon | None
+    options: TextOptions
+    _noticed: set[str] = field(default_factory=set)
+
+    def read(self, sentence: AlignedSentence, styled: StyledText) -> Pronunciation:
+        """Return a sentence in phonemes."""
+        aligned, ipa_overrides = sentence.aligned, styled.ipa_overrides
+        language = styled.style.language or self.code
+        notices: list[str] = []
+        pronunciation: Pronunciation | None = None
+        if self.user_lexicon is not None:
+            aligned, user_ipa = self.user_lexicon.apply(aligned)
+            ipa_overrides = {**ipa_overrides, **user_ipa}
+        if styled.style.language is None and self.options.detect_language:
+            pronunciation = self._read_detected(aligned, ipa_overrides, notices)
+        if pronunciation is None:
+            pronunciation = self._read_as(language, aligned, ipa_overrides)
+            if styled.style.language is None and not self.options.detect_language:
+                guess = detect(aligned.text) or detect("".join(pronunciation.dropped))
+                if guess and not same_language(guess, language):
+                    self._notice(guess, notices)
+        return replace(pronunciation, inline_style=styled.style, notices=tuple(notices))
+
+    def _read_as(self, language: str, aligned: AlignedText, ipa_overrides: Mapping[int, str]) -> Pronunciation:
+        normal = normalize(aligned, language, self.options.normalization)
+        return self.pronounce(normal, language, ipa_overrides)
+
+    def _read_detected(
+        self, aligned: AlignedText, ipa_overrides: Mapping[int, str], notices: list[str]
+    ) -> Pronunciation | None:
+        """Return a sentence in its own language, words in another script in theirs; None if that is the text's."""
+        guess = detect(aligned.text)
+        language = self.code if guess is None or same_language(guess, self.code) else guess
+        runs = [(code or language, run) for code, run in script_runs(aligned)]
+        if same_language(language, self.code) and all(same_language(code, self.code) for code, _ in runs):
+            return None
+        words: list[PhonemeWord] = []
+        dropped: list[str] = []
+        for code, run in [(language, aligned)] if language in ("ja", "zh") else runs:
+            part = self._try_language(code, run, ipa_overrides, notices)
+            words += part.words
+            dropped += part.dropped
+        return Pronunciation(tuple(words), tuple(dropped))
+
+    def _try_language(
+        self, guess: str, aligned: AlignedText, ipa_overrides: Mapping[int, str], notices: list[str]
+    ) -> Pronunciation:
+        """Pronounce in the detected language, or if that is impossible in the text's."""
+        if same_language(guess, self.code):
+            return self._read_as(self.code, aligned, ipa_overrides)
+        if guess not in OTHERS:
+            try:
+                return self._read_as(find_language(guess).code, aligned, ipa_overrides)
+            except MissingExtra as missing:
+                self._notice(guess, notices, missing.message)
+        else:
+            self._notice(guess, notices)
+        return self._read_as(self.code, aligned, ipa_overrides)
+
+    def _notice(self, guess: str, notices: list[str], missing: str = "") -> None:
+        """Say once what a sentence looks like, and which voice or extra would speak it."""
+        if guess in self._noticed:
+            return
+        self._noticed.add(guess)
+        name, own = language_name(guess), find_language(self.code).name
+        looks = f"some of the text looks like {name} and is read as {own}"
+        if guess in OTHERS:
+            notices.append(f"{looks}: Kokoro does not speak {name}")
+        elif missing:
+            notices.append(f"{looks}: {missing}")
+        else:
+            voice = find_language(guess).voice
+            notices.append(f'{looks}: use a voice for it, such as {voice}, or the language "{AUTO}"')
