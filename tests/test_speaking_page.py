@@ -10,7 +10,10 @@ from tests.fakes import Spelling
 from tutti.model.prosody import EMOTIONS, LIMITS
 from tutti.settings import Settings
 from tutti.text import chunks
-from tutti.text.ssml import BREAKS_S, ELEMENTS, PITCHES, RATES, is_ssml
+from tutti.text.marks import BREAKS_S
+from tutti.text.options import CODE_BLOCKS, NORMALIZATIONS
+from tutti.text.ssml import ELEMENTS, SPOKEN, UNSPOKEN, is_ssml
+from tutti.text.ssml_values import PITCHES, RATES, VOLUMES
 from tutti.text.user_lexicon import UserLexicon, parse_entries
 
 PAGE = (Path(__file__).parent.parent / "docs/speaking.md").read_text(encoding="utf-8")
@@ -32,9 +35,13 @@ def test_the_ssml_example_works_and_all_elements_are_listed() -> None:
     assert is_ssml(code_block("xml"))
     result = list(chunks(code_block("xml"), "en-us", Spelling().pronounce))
     assert "hˈɑɹt" in result[0].phonemes
-    assert all(f"`{name}`" in PAGE for name in ELEMENTS)
-    for values in (RATES, PITCHES, BREAKS_S):
+    assert all(f"`{name}`" in PAGE for name in (*ELEMENTS, *SPOKEN, *UNSPOKEN))
+    for values in (RATES, PITCHES, VOLUMES, BREAKS_S):
         assert all(name in PAGE for name in values if name != "default")
+
+
+def test_all_options_of_the_text_are_listed() -> None:
+    assert all(f"`{name}`" in PAGE for name in (*CODE_BLOCKS, *NORMALIZATIONS))
 
 
 def test_the_lexicon_example_works() -> None:

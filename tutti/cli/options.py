@@ -13,6 +13,10 @@ PitchRange = Annotated[float, typer.Option(help="How far the pitch moves: 0 is a
 Energy = Annotated[float, typer.Option(help="Vocal effort in decibels, -3 to 3.")]
 Emotion = Annotated[str | None, typer.Option(help="Preset: calm happy excited sad angry serious gentle.")]
 Language = Annotated[str | None, typer.Option("--language", "-l", help="Language of the text; default: the voice's.")]
+CodeBlocks = Annotated[
+    Literal["read", "skip", "announce"] | None,
+    typer.Option(help="Blocks of code in Markdown; default: announce."),
+]
 Captions = Annotated[Path | None, typer.Option(help="Also write captions: a .srt, .vtt or .json file.")]
 CaptionsByWord = Annotated[bool, typer.Option("--captions-by-word", help="Time each word (.vtt only).")]
 Lexicon = Annotated[Path | None, typer.Option(help="Your own pronunciations: a .tsv, .json or .toml file.")]

@@ -31,6 +31,7 @@ def read(
     energy: options.Energy = 0.0,
     emotion: options.Emotion = None,
     language: options.Language = None,
+    code_blocks: options.CodeBlocks = None,
     captions: options.Captions = None,
     captions_by_word: options.CaptionsByWord = False,
     title: Annotated[str | None, typer.Option(help="Overrides the title in the book.")] = None,
@@ -67,6 +68,7 @@ def read(
         {
             "home": home, "offline": offline, "backend": backend, "device": device, "precision": precision,
             "compile": compile, "threads": threads, "g2p_url": g2p_url, "lexicon": lexicon, "voice": voice,
+            "code_blocks": code_blocks,
         }
     )  # fmt: skip
     path = out or Path(f"{book.stem}.m4b")

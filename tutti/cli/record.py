@@ -19,11 +19,13 @@ class Recording:
     def __init__(self) -> None:
         self.words: list[WordTime] = []
         self.dropped: Counter[str] = Counter()
+        self.notices: dict[str, None] = {}  # in order
         self.n_samples = 0
 
     def add(self, speech: Speech) -> None:
         self.words += speech.words
         self.dropped.update(speech.dropped)
+        self.notices |= dict.fromkeys(speech.notices)
         self.n_samples += len(speech.samples)
 
     @property

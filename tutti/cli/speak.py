@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tutti.cli import options
-from tutti.cli.terminal import ShowProgress, print_dropped, progress_bar
+from tutti.cli.terminal import ShowProgress, print_dropped, print_notices, progress_bar
 from tutti.cli.text_source import read_text
 from tutti.errors import InvalidInput
 from tutti.settings import load as load_settings
@@ -30,6 +30,7 @@ def speak(
     energy: options.Energy = 0.0,
     emotion: options.Emotion = None,
     language: options.Language = None,
+    code_blocks: options.CodeBlocks = None,
     format: Annotated[str | None, typer.Option("--format", "-f", help="wav mp3 opus flac aac pcm mulaw alaw.")] = None,
     sample_rate: Annotated[int | None, typer.Option(help="In hertz; default: that of the format.")] = None,
     words: Annotated[Path | None, typer.Option(help="Also write the time of each word, as JSON.")] = None,
@@ -57,6 +58,7 @@ def speak(
         {
             "home": home, "offline": offline, "backend": backend, "device": device, "precision": precision,
             "compile": compile, "threads": threads, "g2p_url": g2p_url, "lexicon": lexicon, "voice": voice,
+            "code_blocks": code_blocks,
         }
     )  # fmt: skip
     to_stdout = out == "-"
@@ -96,3 +98,4 @@ def speak(
     name = "" if to_stdout else f"{out}: "
     print(f"{name}{recording.duration_s:.1f} s of speech in {took_s:.1f} s", file=sys.stderr)
     print_dropped(recording.dropped)
+    print_notices(recording.notices)

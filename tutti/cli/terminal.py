@@ -59,6 +59,12 @@ def counted(n: int, noun: str) -> str:
     return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"
 
 
+def print_notices(notices: Iterable[str]) -> None:
+    """Say what of the text has no effect, or is in another language."""
+    for notice in notices:
+        print(f"note: {notice}", file=sys.stderr)
+
+
 def print_dropped(dropped: Counter[str]) -> None:
     """Name the symbols that could not be spoken, the most frequent first."""
     if dropped:

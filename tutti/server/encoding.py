@@ -21,6 +21,7 @@ PIECE_SAMPLES = SAMPLE_RATE // 2
 PCM_PIECE_SAMPLES = 1 << 15  # the same for samples that only have to be copied: as much as one message holds
 # Encoding a piece in these formats takes less time than handing it to a thread (15 to 100 microseconds).
 FAST_FORMATS = tuple(FORMATS[name].media_type for name in ("pcm", "wav", "mulaw", "alaw"))
+NO_SAMPLES: Samples = np.zeros(0, np.float32)
 _LETTER = re.compile(r"[^\W_]")
 
 
@@ -33,6 +34,7 @@ class WholeAudio:
     words: tuple[WordTime, ...]
     first: Speech  # without its samples
     encode_s: float
+    unspoken: tuple[Speech, ...] = ()  # those that name symbols or notices, without samples
 
     @property
     def n_bytes(self) -> int:
@@ -151,7 +153,7 @@ async def encode_whole(stream: OpenStream, threads: Executor, budget: AnswerBudg
     """Encode the stream to its end, with the true length in the header."""
     request = stream.request
     encoder = PieceEncoder(request.encoder(len(stream.first.samples) if stream.ended else None), threads)
-    data, words, n_samples = bytearray(), list[WordTime](), 0
+    data, words, unspoken, n_samples = bytearray(), list[WordTime](), list[Speech](), 0
     try:
         await encoder.encode_first(stream.first)
         async for speech in stream.speeches():
@@ -160,6 +162,8 @@ async def encode_whole(stream: OpenStream, threads: Executor, budget: AnswerBudg
                 data += piece
             words += speech.words
             n_samples += len(speech.samples)
+            if speech.dropped or speech.notices:
+                unspoken.append(replace(speech, samples=NO_SAMPLES))
     finally:
         await stream.aclose()
     data += await encoder.flush()
@@ -168,5 +172,5 @@ async def encode_whole(stream: OpenStream, threads: Executor, budget: AnswerBudg
             threads, partial(true_header, request.format.name, sample_rate=request.sample_rate, n_samples=n_samples)
         )
         data[: len(header)] = header
-    first = replace(stream.first, samples=np.zeros(0, np.float32))
-    return WholeAudio(bytes(data), n_samples, tuple(words), first, encoder.first_s)
+    first = replace(stream.first, samples=NO_SAMPLES)
+    return WholeAudio(bytes(data), n_samples, tuple(words), first, encoder.first_s, tuple(unspoken))

@@ -17,6 +17,7 @@ from tutti.errors import DeadlineExceeded, InvalidInput
 from tutti.server.disconnect import ClientDisconnected, cancel_on_disconnect
 from tutti.server.encoding import AnswerBudget, OpenStream, PieceEncoder, WholeAudio, encode_whole, open_stream
 from tutti.server.errors import error_body, public_error
+from tutti.server.notices import notice_fields, notice_headers
 from tutti.server.request import SpeechRequest
 from tutti.server.service import Service
 from tutti.speech import SAMPLES_PER_FRAME, Delivery, PhonemeTime, Speech, WordTime
@@ -151,8 +152,10 @@ async def start_encoder(service: Service, stream: OpenStream) -> PieceEncoder:
     return encoder
 
 
-def audio_headers(service: Service, request: SpeechRequest, first: Speech, encode_s: float) -> dict[str, str]:
-    """Headers of every answer with audio."""
+def audio_headers(
+    service: Service, request: SpeechRequest, first: Speech, encode_s: float, unspoken: Iterable[Speech] | None = None
+) -> dict[str, str]:
+    """Headers of every answer with audio; `unspoken` are the speeches with something to name, by default the first."""
     timing = first.timing
     steps = {"g2p": timing.g2p_s, "queue": timing.queue_s, "acoustic": timing.acoustic_s, "vocoder": timing.vocoder_s}
     headers = {
@@ -165,11 +168,11 @@ def audio_headers(service: Service, request: SpeechRequest, first: Speech, encod
     }
     if request.ignored:
         headers["x-ignored"] = ", ".join(request.ignored)
-    return headers
+    return headers | notice_headers([first] if unspoken is None else unspoken)
 
 
 def whole_response(service: Service, request: SpeechRequest, whole: WholeAudio, etag: str) -> Response:
-    headers = audio_headers(service, request, whole.first, whole.encode_s)
+    headers = audio_headers(service, request, whole.first, whole.encode_s, whole.unspoken)
     headers |= {"x-audio-duration": f"{whole.duration_s:.3f}", "etag": etag}
     return Response(whole.data, headers=headers, media_type=request.content_type)
 
@@ -242,6 +245,8 @@ async def audio_events(stream: OpenStream, encoder: PieceEncoder, times: Set[str
         async for piece in encoder.pieces(speech):
             for delta in delta_events(piece):
                 yield delta
+        if unspoken := notice_fields([speech]):
+            yield sse_event({"type": "speech.audio.notice", **unspoken})
         for name, rows in time_lists(speech.words, times).items():
             yield sse_event({"type": f"speech.audio.{name}", name: rows})
     for delta in delta_events(await encoder.flush()):
@@ -255,7 +260,8 @@ async def caption_lines(stream: OpenStream, encoder: PieceEncoder, times: Set[st
     """Yield lines of JSON, each with some audio and its times."""
     async for speech in stream.speeches():
         data = b"".join([piece async for piece in encoder.pieces(speech)])
-        yield json_line(caption_object(encoder.content_type, data, speech.words, times))
+        content = caption_object(encoder.content_type, data, speech.words, times)
+        yield json_line(content | notice_fields([speech]))
     yield json_line(caption_object(encoder.content_type, await encoder.flush(), (), times))
 
 

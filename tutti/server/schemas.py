@@ -15,6 +15,7 @@ from tutti.server.aliases import Aliases, find_checkpoint
 from tutti.server.errors import rename_param
 from tutti.server.request import SpeechRequest
 from tutti.speech import SpeechParams
+from tutti.text.options import NORMALIZATIONS
 from tutti.voices import resolve_aliases
 
 MAX_SEED = 2**63 - 1
@@ -36,7 +37,9 @@ class SpeechFields(BaseModel):
         None, description="a name, a blend, or {'id': name}", examples=["af_bella(2)+af_sky(1)"]
     )
     speed: float | None = Field(None, ge=0.25, le=4, description="1 = the voice's own speed")
-    language: str | None = Field(None, description="of the text; default: that of the voice", examples=["en-gb"])
+    language: str | None = Field(
+        None, description="of the text; auto: that of each sentence; default: that of the voice", examples=["en-gb"]
+    )
     sample_rate: int | None = Field(None, description="samples per second; default: that of the format")
     style: str | None = Field(None, description="speak with the prosody of this other voice", examples=["am_puck"])
     pitch: float | None = Field(None, description="semitones up or down, -12 to 12")
@@ -45,6 +48,12 @@ class SpeechFields(BaseModel):
     emotion: str | None = Field(None, description=f"a preset of these four: {' '.join(EMOTIONS)}", examples=["calm"])
     lexicon: dict[str, str] | None = Field(
         None, description="pronunciations of words: /IPA/ or other words", examples=[{"nginx": "/ˈɛnʤɪnˈɛks/"}]
+    )
+    code_blocks: Literal["read", "skip", "announce"] | None = Field(
+        None, description="blocks of code in Markdown; default: the server's"
+    )
+    normalization_options: dict[str, bool | None] | None = Field(
+        None, description=f"switches, all on by default: {' '.join(NORMALIZATIONS)}", examples=[{"normalize": True}]
     )
     seed: int | None = Field(None, ge=0, le=MAX_SEED)
     volume_multiplier: float | None = Field(None, ge=0, le=4)
@@ -57,7 +66,9 @@ class SpeechFields(BaseModel):
         format = find_format(format_name)
         format.rate(self.sample_rate)
         volume = _or_default(self.volume_multiplier, 1.0)
-        return SpeechRequest(text, self.speech_params(aliases), format, self.sample_rate, volume)
+        unknown = (name for name in self.normalization_options or {} if name not in NORMALIZATIONS)
+        ignored = tuple(f"normalization_options.{name}" for name in unknown if name.isascii() and name.isidentifier())
+        return SpeechRequest(text, self.speech_params(aliases), format, self.sample_rate, volume, ignored)
 
     def speech_params(self, aliases: Aliases) -> SpeechParams:
         """Return how to speak, with the aliases of voices resolved."""
@@ -73,6 +84,12 @@ class SpeechFields(BaseModel):
             lexicon=self.lexicon or {},
             voice_names=aliases.voices,
             seed=self.seed,
+            code_blocks=self.code_blocks,
+            normalization={
+                name: value
+                for name, value in (self.normalization_options or {}).items()
+                if name in NORMALIZATIONS and value is not None
+            },
         )
 
 
@@ -113,7 +130,6 @@ class SpeechBody(SpeechFields):
     # Accepted without effect; the answer names them in X-Ignored.
     use_gpu: Any = None
     instructions: Any = None
-    normalization_options: Any = None
 
     @property
     def times(self) -> frozenset[str]:
@@ -126,10 +142,11 @@ class SpeechBody(SpeechFields):
             request = options.build_request(self.input, self.response_format or "mp3", aliases)
         ignored = tuple(name for name in IGNORED_OPTIONS if getattr(self, name) is not None)
         request = _with_model(request, self.model, aliases)
+        ignored += request.ignored
         return replace(request, urgent=bool(self.optimize_for_latency), ignored=ignored)
 
 
-IGNORED_OPTIONS = ("use_gpu", "instructions", "normalization_options")
+IGNORED_OPTIONS = ("use_gpu", "instructions")
 
 
 class CaptionBody(SpeechBody):

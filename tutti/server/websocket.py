@@ -81,7 +81,7 @@ def error_fields(error: Exception, request_id: str) -> Message:
 async def encoded_speech(
     service: Service, request: SpeechRequest, speeches: AsyncGenerator[Speech], timeout_s: float = math.inf
 ) -> AsyncGenerator[tuple[Speech, bytes]]:
-    """Yield each speech once for every piece of its bytes, and the last one again for the encoder's rest.
+    """Yield each speech once for every piece of its bytes, one without samples once, and the last for the rest.
 
     Raises DeadlineExceeded if the first audio does not come in time.
     """
@@ -91,6 +91,8 @@ async def encoded_speech(
         stream = await open_stream(request, speeches, timeout_s)
         async for speech in stream.speeches():
             last = speech
+            if not len(speech.samples):  # it only names what was not spoken
+                yield speech, b""
             async for piece in encoder.pieces(speech):
                 yield speech, piece
     if last is not None and (rest := await encoder.flush()):

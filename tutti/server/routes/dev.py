@@ -12,6 +12,7 @@ from tutti.audio import find_format
 from tutti.errors import InvalidInput
 from tutti.server.disconnect import cancel_on_disconnect
 from tutti.server.errors import TooLarge, rename_param
+from tutti.server.notices import notice_fields
 from tutti.server.openapi import AUDIO, CAPTIONS, error_responses
 from tutti.server.request import SpeechRequest
 from tutti.server.responses import (
@@ -31,8 +32,8 @@ from tutti.server.service import Service
 from tutti.speech import SpeechParams
 from tutti.text import vocab
 from tutti.text.chunk import Chunk
-from tutti.text.language import find_language
-from tutti.text.marks import strip_marks
+from tutti.text.language import AUTO, request_language
+from tutti.text.marks import shown_word
 from tutti.voices import parse_blend, resolve_aliases
 
 _WORD = re.compile(r"[^\s" + re.escape("".join(vocab.PUNCTUATION)) + "]+")
@@ -53,8 +54,9 @@ def dev_routes(service: Service) -> APIRouter:
         stream = await start_stream(service, request, speech_request)
         if body.stream is False:
             whole = await finish_stream(service, request, stream)
-            headers = audio_headers(service, speech_request, whole.first, whole.encode_s)
+            headers = audio_headers(service, speech_request, whole.first, whole.encode_s, whole.unspoken)
             content = caption_object(speech_request.content_type, whole.data, whole.words, times)
+            content |= notice_fields(whole.unspoken)
             return JSONResponse(content, headers=headers)
         encoder = await start_encoder(service, stream)
         pieces = errors_as_pieces(caption_lines(stream, encoder, times), json_line)
@@ -67,8 +69,9 @@ def dev_routes(service: Service) -> APIRouter:
             if len(body.text) > MAX_PHONEMIZED:
                 raise TooLarge(f"one request may phonemize {MAX_PHONEMIZED:,} characters", param="input")
             service.check_text(len(body.text), request.state.caller)
-            code = find_language(body.language or "a").code
-            chunks = await cancel_on_disconnect(request.receive, phonemize_all(service, body.text, code, body.lexicon))
+            code, detected = request_language(body.language, "a")
+            phonemizing = phonemize_all(service, body.text, AUTO if detected else code, body.lexicon)
+            chunks = await cancel_on_disconnect(request.receive, phonemizing)
         # In a thread: there may be thousands of words.
         return await asyncio.to_thread(phonemize_response, body.text, chunks)
 
@@ -93,16 +96,19 @@ def dev_routes(service: Service) -> APIRouter:
     return routes
 
 
-async def phonemize_all(service: Service, text: str, code: str, lexicon: Mapping[str, str] | None) -> list[Chunk]:
-    return [chunk async for chunk in service.engine.phonemize(text, code, lexicon)]
+async def phonemize_all(service: Service, text: str, language: str, lexicon: Mapping[str, str] | None) -> list[Chunk]:
+    return [chunk async for chunk in service.engine.phonemize(text, language, lexicon)]
 
 
 def phonemize_response(text: str, chunks: list[Chunk]) -> JSONResponse:
     phonemes = " ".join(chunk.phonemes for chunk in chunks if chunk.words)
     tokens = vocab.encode(phonemes).tolist()
     dropped = [symbol for chunk in chunks for symbol in chunk.dropped]
+    notices = list(dict.fromkeys(notice for chunk in chunks for notice in chunk.notices))
     words = word_positions(text, chunks)
-    return JSONResponse({"phonemes": phonemes, "tokens": tokens, "words": words, "dropped": dropped})
+    return JSONResponse(
+        {"phonemes": phonemes, "tokens": tokens, "words": words, "dropped": dropped, "notices": notices}
+    )
 
 
 def word_positions(text: str, chunks: Iterable[Chunk]) -> list[dict[str, Any]]:
@@ -115,7 +121,7 @@ def word_positions(text: str, chunks: Iterable[Chunk]) -> list[dict[str, Any]]:
             first += len(word.before)
             last = first + len(word.phonemes)
             start, end = word.span
-            words.append({"word": strip_marks(text[start:end]), "phonemes": word.phonemes, "start": start, "end": end,
+            words.append({"word": shown_word(text[start:end]), "phonemes": word.phonemes, "start": start, "end": end,
                           "tokens": [first, last]})  # fmt: skip
             first = last + len(word.after)
         at += len(chunk.phonemes) + 1 if chunk.words else 0

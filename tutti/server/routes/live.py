@@ -11,13 +11,14 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from tutti.errors import InvalidInput, QueueFull, TuttiError
 from tutti.server.errors import TooLarge
+from tutti.server.notices import notice_fields
 from tutti.server.request import SpeechRequest
 from tutti.server.schemas import SpeechBody
 from tutti.server.service import Service
 from tutti.server.text_feed import TextFeed
 from tutti.server.websocket import Message, MessageSocket, encoded_speech, error_fields
 from tutti.speech import SAMPLE_RATE, Speech
-from tutti.text.language import find_language
+from tutti.text.language import request_language
 from tutti.voices import parse_blend
 
 MAX_CONTEXTS = 16  # that are spoken at once on one socket
@@ -162,8 +163,7 @@ class LiveSession:
         request = body.speech_request(self._service.aliases)
         for voice in filter(None, (request.params.voice, request.params.style)):
             parse_blend(voice)
-        if request.params.language:
-            find_language(request.params.language)
+        request_language(request.params.language, "en-us")
         return request
 
     async def _refuse(self, message: Message, error: TuttiError) -> None:
@@ -228,6 +228,8 @@ class LiveSession:
                     events.append({"type": "audio.words", "context": name, "words": _words(speech)})
                 if speech is not last:
                     n_samples += len(speech.samples)
+                    if unspoken := notice_fields([speech]):
+                        events.append({"type": "audio.notice", "context": name, **unspoken})
                 last, self._audio_context = speech, name
                 await self._socket.send(*events, audio=piece)
         duration_s = round(n_samples / SAMPLE_RATE, 3)

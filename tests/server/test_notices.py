@@ -1,0 +1,128 @@
+"""What cannot be spoken, and options of the text: named in every kind of answer, and obeyed."""
+
+import asyncio
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from websockets.asyncio.client import connect
+
+from tests.fakes import tone_engine
+from tests.server.harness import RunningServer, serving
+from tutti.voices import Voices
+
+pytestmark = pytest.mark.server
+
+TEXT = "你好世界。 deep 😀 water. It runs deep under the old bridge tonight. Привет!"
+CODE = "Use this:\n\n```python\nhidden\n```\n\nThen go."
+
+
+@pytest.fixture(scope="module")
+def tones(voices: Voices) -> Iterator[RunningServer]:
+    with serving(tone_engine(voices)) as server:
+        yield server
+
+
+def assert_named(unspoken: list[str], notices: list[str]) -> None:
+    assert unspoken == ["😀"]
+    assert any("Chinese" in notice and "zf_xiaobei" in notice for notice in notices)
+
+
+def test_a_whole_answer_names_it_in_headers(tones: RunningServer) -> None:
+    headers = tones.speak(input=TEXT, stream=False, response_format="pcm").headers
+    notices = json.loads(headers["x-notices"])
+    assert_named(json.loads(headers["x-unspoken"]), notices)
+    assert headers["x-unspoken-count"] == "1"
+    assert any("Russian" in notice for notice in notices)  # the last sentence: nothing is spoken after it
+
+
+def test_a_stream_names_what_its_first_audio_shows(tones: RunningServer) -> None:
+    headers = tones.speak(input=TEXT, response_format="pcm").headers
+    assert_named(json.loads(headers["x-unspoken"]), json.loads(headers["x-notices"]))
+
+
+def test_plain_text_has_no_such_header(tones: RunningServer) -> None:
+    headers = tones.speak(input="deep water", response_format="pcm").headers
+    assert not [name for name in headers if name.startswith(("x-unspoken", "x-notices"))]
+
+
+def events(tones: RunningServer, path: str, **body: Any) -> list[dict[str, Any]]:
+    lines = tones.post(path, {"input": TEXT, "response_format": "pcm", **body}).text.splitlines()
+    return [json.loads(line.removeprefix("data: ")) for line in lines if line]
+
+
+def test_events_name_it(tones: RunningServer) -> None:
+    named = [event for event in events(tones, "/v1/audio/speech", stream_format="sse") if "notice" in event["type"]]
+    assert {event["type"] for event in named} == {"speech.audio.notice"}
+    unspoken = [symbol for event in named for symbol in event.get("unspoken", [])]
+    assert_named(unspoken, [notice for event in named for notice in event.get("notices", [])])
+    assert "Russian" in named[-1]["notices"][0]
+
+
+def test_captions_name_it(tones: RunningServer) -> None:
+    lines = events(tones, "/dev/captioned_speech")
+    assert_named(lines[0]["unspoken"], lines[0]["notices"])
+    whole = tones.post("/dev/captioned_speech", {"input": TEXT, "stream": False}).json()
+    assert_named(whole["unspoken"], whole["notices"])
+
+
+def test_a_websocket_names_it(tones: RunningServer) -> None:
+    async def run() -> list[dict[str, Any]]:
+        host, port = tones.host_port
+        named: list[dict[str, Any]] = []
+        async with connect(f"ws://{host}:{port}/v1/audio/speech/stream") as socket:
+            await socket.send(json.dumps({"type": "input.text", "text": TEXT}))
+            await socket.send(json.dumps({"type": "input.done"}))
+            async for message in socket:
+                event = json.loads(message) if isinstance(message, str) else {}
+                if event.get("type") == "audio.notice":
+                    named.append(event)
+                elif event.get("type") in ("session.done", "error"):
+                    return named
+        return named
+
+    named = asyncio.run(run())
+    unspoken = [symbol for event in named for symbol in event.get("unspoken", [])]
+    assert_named(unspoken, [notice for event in named for notice in event.get("notices", [])])
+
+
+def test_nothing_but_another_script_names_a_voice_for_it(tones: RunningServer) -> None:
+    response = tones.speak(input="你好世界😀")
+    assert response.status_code == 400
+    assert "zf_xiaobei" in response.json()["error"]["message"]
+
+
+def words(tones: RunningServer, **body: Any) -> list[str]:
+    answer = tones.post("/dev/captioned_speech", {"stream": False, "response_format": "pcm", **body})
+    assert answer.status_code == 200, answer.text
+    return [word["word"].strip(":.") for word in answer.json()["timestamps"]]
+
+
+def test_code_blocks_are_an_option_of_the_request(tones: RunningServer) -> None:
+    assert "hidden" in words(tones, input=CODE, code_blocks="read")
+    assert words(tones, input=CODE, code_blocks="skip") == ["Use", "this", "Then", "go"]
+    assert words(tones, input=CODE) == ["Use", "this", "[python code]", "Then", "go"]
+    assert tones.speak(input=CODE, code_blocks="sing").status_code == 400
+
+
+@pytest.mark.parametrize(
+    ("options", "same_as"),
+    [({}, "ten kilograms"), ({"unit_normalization": None}, "ten kilograms"), ({"unit_normalization": False}, "ten kg")],
+)
+def test_normalization_options_are_obeyed(tones: RunningServer, options: dict[str, bool], same_as: str) -> None:
+    answer = tones.speak(input="10 kg", normalization_options=options, response_format="pcm", stream=False)
+    assert "x-ignored" not in answer.headers
+    assert answer.content == tones.speak(input=same_as, response_format="pcm", stream=False).content
+
+
+def test_unknown_normalization_options_are_named(tones: RunningServer) -> None:
+    answer = tones.speak(normalization_options={"normalize": True, "emoji_normalization": True, "x y": True})
+    assert answer.headers["x-ignored"] == "normalization_options.emoji_normalization"
+
+
+def test_the_language_may_be_detected(tones: RunningServer) -> None:
+    assert tones.speak(input="This is deep water.", language="auto").status_code == 200
+    refused = tones.speak(language="de")
+    assert refused.status_code == 400
+    assert "Kokoro does not speak German" in refused.json()["error"]["message"]
