@@ -68,7 +68,7 @@ class SpeechFields(BaseModel):
         volume = _or_default(self.volume_multiplier, 1.0)
         unknown = (name for name in self.normalization_options or {} if name not in NORMALIZATIONS)
         ignored = tuple(f"normalization_options.{name}" for name in unknown if name.isascii() and name.isidentifier())
-        return SpeechRequest(text, self.speech_params(aliases), format, self.sample_rate, volume, ignored)
+        return SpeechRequest(text, self.speech_params(aliases), format, self.sample_rate, volume, ignored=ignored)
 
     def speech_params(self, aliases: Aliases) -> SpeechParams:
         """Return how to speak, with the aliases of voices resolved."""

@@ -1,0 +1,202 @@
+"""Text as language models write it: how many words does the front end say wrong?
+
+    python -m benchmarks.passages                    the passages that the front end was developed with
+    python -m benchmarks.passages --part all         these and those that were held out
+    python -m benchmarks.passages --against ed396e2  the same for another commit, in a worktree of its own
+
+A passage and its expected words (data/passages.toml) become phonemes by the same G2P; an expected word is wrong if any
+of its phonemes differs, and so is every word that should not be there. Word boundaries, stress and pauses do not count.
+"""
+
+import json
+import re
+import subprocess
+import sys
+import tempfile
+import tomllib
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rapidfuzz.distance import Levenshtein
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.score import Errors, broad
+from benchmarks.sentences import expand
+from tutti import settings
+
+DATA = Path(__file__).parent / "data" / "passages.toml"
+RESULTS = Path(__file__).parent / "results"
+HOLD_OUT = 3  # every third passage of a category
+WEAK = {
+    "ði": "ðə",
+    "tu": "tə",
+    "tʊ": "tə",
+    "ænd": "ənd",
+    "ðæt": "ðət",
+    "ɪn": "ɪn",
+}  # forms that depend on the next word
+_LETTERS = re.compile(r"\b[A-Z](?: [A-Z])+(?P<plural>s)?\b")
+_LETTER_A = re.compile(r"\bay\b")
+_PLACEHOLDER = "\ufffc"
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    category: str
+    text: str
+    readings: tuple[str, ...]
+    mode: str  # how code blocks are read
+    held_out: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    passage: Passage
+    errors: Errors
+    spoken: str  # in phonemes
+    expected: str
+
+
+def passages(path: Path = DATA) -> list[Passage]:
+    rows: dict[str, list[dict[str, str]]] = tomllib.loads(path.read_text("utf-8"))
+    return [
+        Passage(category, row["text"].strip(), expand(row["spoken"]), row.get("mode", "announce"), n % HOLD_OUT == 2)
+        for category, items in rows.items()
+        for n, row in enumerate(items)
+    ]
+
+
+def phonemize(chosen: list[Passage], home: Path) -> list[dict[str, Any]]:
+    """The phoneme words of each passage and of its readings; works with every version of the front end."""
+    from tutti.text import chunks
+    from tutti.text.aligned_text import AlignedText
+    from tutti.text.g2p import G2P
+
+    g2p = G2P(home)
+
+    def spoken(passage: Passage) -> list[str]:
+        try:
+            from tutti.text.options import TextOptions
+        except ImportError:  # before blocks of code had an option
+            options: dict[str, Any] = {}
+        else:
+            options = {"options": TextOptions(code_blocks=passage.mode)}  # type: ignore[arg-type]
+        parts = chunks(passage.text, "en-us", g2p.pronounce, **options)
+        return [word.phonemes for chunk in parts for word in chunk.words]
+
+    def read(reading: str) -> list[str]:
+        reading = _LETTERS.sub(_dotted, reading)
+        reading = _LETTER_A.sub(_PLACEHOLDER, reading)
+        given = {match.start(): "ˈA" for match in re.finditer(_PLACEHOLDER, reading)}
+        return [word.phonemes for word in g2p.pronounce(AlignedText.of(reading), "en-us", given).words]
+
+    return [{"spoken": spoken(passage), "readings": list(map(read, passage.readings))} for passage in chosen]
+
+
+def _dotted(match: re.Match[str]) -> str:
+    """Write letters one by one so that every version spells them: A P I as A.P.I., L L Ms as LLMs."""
+    return match[0].replace(" ", "") if match["plural"] else match[0].replace(" ", ".") + "."
+
+
+def count_errors(expected: list[str], spoken: list[str]) -> Errors:
+    """Expected words that are not said exactly, and words said that nobody expects."""
+    right, said = [_fold(word) for word in expected], [_fold(word) for word in spoken]
+    word_of = [n for n, word in enumerate(right) for _ in word]
+    said_of = [n for n, word in enumerate(said) for _ in word]
+    wrong: set[int] = set()
+    inserted: dict[int, int] = {}
+    for tag, a, b, c, d in Levenshtein.opcodes("".join(right), "".join(said)):
+        if tag in ("replace", "delete"):
+            wrong.update(word_of[a:b])
+        if tag == "insert":
+            if 0 < a < len(word_of) and word_of[a - 1] == word_of[a]:
+                wrong.add(word_of[a])
+            for n in said_of[c:d]:
+                inserted[n] = inserted.get(n, 0) + 1
+    extra = sum(2 * n_phonemes > len(said[n]) for n, n_phonemes in inserted.items())
+    return Errors(len(wrong) + extra, len(right))
+
+
+def _fold(word: str) -> str:
+    plain = broad(word)
+    return WEAK.get(plain, plain)
+
+
+def judge(chosen: list[Passage], phonemes: list[dict[str, Any]]) -> list[Result]:
+    results = []
+    for passage, said in zip(chosen, phonemes, strict=True):
+        scored = [(count_errors(reading, said["spoken"]), reading) for reading in said["readings"]]
+        errors, reading = min(scored, key=lambda pair: pair[0].percent)
+        results.append(Result(passage, errors, " ".join(said["spoken"]), " ".join(reading)))
+    return results
+
+
+def phonemize_at(commit: str, chosen: list[Passage], home: Path) -> list[dict[str, Any]]:
+    """The same by the front end of another commit."""
+    with tempfile.TemporaryDirectory() as folder:
+        subprocess.run(["git", "worktree", "add", "--detach", folder, commit], check=True, capture_output=True)
+        try:
+            script = Path(folder) / "benchmarks" / "passages.py"
+            script.write_text(Path(__file__).read_text("utf-8"), "utf-8")
+            command = [sys.executable, "-m", "benchmarks.passages", "--raw", "--home", str(home)]
+            done = subprocess.run(
+                command, cwd=folder, env={"PYTHONPATH": folder}, input=json.dumps([asdict(one) for one in chosen]),
+                stdout=subprocess.PIPE, text=True, check=True,
+            )  # fmt: skip
+        finally:
+            subprocess.run(["git", "worktree", "remove", "--force", folder], check=True, capture_output=True)
+    phonemes: list[dict[str, Any]] = json.loads(done.stdout)
+    return phonemes
+
+
+def show(console: Console, title: str, results: list[Result]) -> dict[str, float]:
+    table = Table("category", "passages", "words", "wrong", "%", title=title, box=None)
+    names = [*dict.fromkeys(result.passage.category for result in results), "all", "held out", "all but code"]
+    percents: dict[str, float] = {}
+    for name in names:
+        members = [
+            result.errors
+            for result in results
+            if name in ("all", result.passage.category)
+            or (name == "held out" and result.passage.held_out)
+            or (name == "all but code" and result.passage.category != "code")
+        ]
+        total = sum(members, Errors())
+        percents[name] = round(total.percent, 2)
+        table.add_row(name, str(len(members)), str(total.total), str(total.wrong), f"{total.percent:.1f}")
+    console.print(table)
+    return percents
+
+
+def main(
+    part: Annotated[str, typer.Option(help="developed, held-out or all")] = "developed",
+    against: Annotated[str | None, typer.Option(help="also measure this commit")] = None,
+    worst: Annotated[int, typer.Option(help="how many wrong passages to show")] = 40,
+    home: Annotated[Path | None, typer.Option(help="where the lexicons lie")] = None,
+    raw: Annotated[bool, typer.Option("--raw", hidden=True)] = False,
+) -> None:
+    home = settings.load({"home": home})[0].home
+    if raw:
+        given = [Passage(**row) for row in json.load(sys.stdin)]
+        print(json.dumps(phonemize(given, home)))
+        return
+    console = Console()
+    chosen = [one for one in passages() if part == "all" or one.held_out == (part == "held-out")]
+    results = judge(chosen, phonemize(chosen, home))
+    for result in sorted(results, key=lambda result: result.errors.wrong, reverse=True)[:worst]:
+        if result.errors.wrong:
+            console.print(f"{result.errors.wrong} {result.passage.text!r}", markup=False)
+            console.print(f"   expected {result.expected}\n   spoken   {result.spoken}", markup=False)
+    figures = {"now": show(console, "wrong words, this version", results)}
+    if against:
+        before = judge(chosen, phonemize_at(against, chosen, home))
+        figures[against] = show(console, f"wrong words, {against}", before)
+    if part == "all":
+        (RESULTS / "passages.json").write_text(json.dumps(figures, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    typer.run(main)
