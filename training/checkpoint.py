@@ -8,6 +8,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from tutti.model.light import weights as packed
+
 PIECE_BYTES = 15 << 20
 
 
@@ -26,7 +28,7 @@ def write(tensors: Mapping[str, Tensor], path: Path) -> None:
 
 
 def read(path: Path) -> dict[str, Tensor]:
-    """Read `path`, or its pieces; `.pt` files of PyTorch, too."""
+    """Read `path`, or its pieces; also `.pt` files of PyTorch, and the int8 file of the package."""
     if path.suffix == ".pt":
         state: dict[str, Tensor] = torch.load(path, map_location="cpu", weights_only=True)
         return {name: tensor.float() for name, tensor in state.items()}
@@ -35,6 +37,8 @@ def read(path: Path) -> dict[str, Tensor]:
     if not data:
         raise FileNotFoundError(f"neither {path} nor its pieces {path.name}.0, … exist")
     with np.load(io.BytesIO(data), allow_pickle=False) as archive:
+        if any(name.endswith(packed.SCALES) for name in archive.files):
+            return {name: torch.from_numpy(array) for name, array in packed.as_float32(packed.read(path)).items()}
         return {name: torch.from_numpy(archive[name].astype(np.float32)) for name in archive.files}
 
 

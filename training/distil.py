@@ -47,9 +47,10 @@ class Run:
 
     def __init__(self, out: Path) -> None:
         self.out = out
-        self.curve: list[dict[str, Any]] = []
         self._began = time.perf_counter()
         out.mkdir(parents=True, exist_ok=True)
+        before = out / "curve.json"  # of a run that was interrupted
+        self.curve: list[dict[str, Any]] = json.loads(before.read_text()) if before.exists() else []
 
     def say(self, text: str) -> None:
         line = f"[{time.perf_counter() - self._began:7.1f}] {text}"

@@ -5,8 +5,8 @@
 - `predictable`: the part without noise against the wave: the squared error, and the same after compression of
   magnitudes, so that quiet harmonics count. Where the teacher cannot be predicted, its mean is zero, and the noise
   has to fill what is missing.
-- `level_db`: the mean power of a quarter of a second in each band. Noise of the right power is not the noise of the least
-  distance, which is too quiet; this term holds its level.
+- `level_db`: the mean power of a quarter of a second in each band. Noise of the right power is not the noise of the
+  least distance, which is too quiet; this term holds its level.
 """
 
 from dataclasses import dataclass

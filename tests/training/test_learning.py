@@ -16,6 +16,7 @@ from training.optimiser import AdamBetas, FlatParameters, Optimiser, is_block_ma
 from training.pool import Pool
 from training.schedule import Schedule
 from training.step import Step, StepOptions, render
+from tutti.model.light import weights as packed
 from tutti.model.torch.light import CONTEXT, HOP, LightNetwork, harmonic_phase
 from tutti.verify.mel import distance_db
 
@@ -107,6 +108,13 @@ def test_pieces_are_the_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         torch.testing.assert_close(tensor, tensors[name], rtol=1e-3, atol=1e-3)
     with pytest.raises(FileNotFoundError, match=r"other\.npz"):
         checkpoint.read(tmp_path / "other.npz")
+
+
+def test_the_weights_of_the_package_are_a_start(tmp_path: Path) -> None:
+    weight = torch.randn(600, 512)
+    packed.save(packed.pack({"head.weight": weight.numpy()}), tmp_path / "light.npz")
+    state = checkpoint.read(tmp_path / "light.npz")
+    torch.testing.assert_close(state["head.weight"], weight, atol=0.03, rtol=0)
 
 
 def test_int8_is_within_half_a_step_of_each_channel() -> None:
