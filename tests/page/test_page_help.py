@@ -182,7 +182,7 @@ def test_what_was_not_spoken_is_named(server: RunningServer, visit: Visit) -> No
             "type": "speech.audio.notice",
             "unspoken": ["你", "好"],
             "unspoken_count": 2,
-            "notices": ["This is a notice."],
+            "notices": ["A notice."],
         },
         {"type": "speech.audio.done"},
     )
