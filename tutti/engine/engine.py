@@ -101,6 +101,11 @@ class Engine:
         return self.batchers[0].scheduler.limits.max_rows > 1
 
     @property
+    def frontend_ready(self) -> bool:
+        """Whether texts are read; False while the G2P process hangs or is being replaced."""
+        return self.frontend.ready
+
+    @property
     def passages_at_once(self) -> int:
         """How many passages of a book fill the device."""
         return max(2, self.pacing.whole_ahead // 2)

@@ -12,7 +12,7 @@ from tutti.text.options import CodeBlocks, TextOptions, find_code_blocks, normal
 from tutti.text.user_lexicon import UserLexicon
 from tutti.voices import parse_blend
 
-<<<<<<< HEAD
+FEW_WORDS = 100  # a lexicon of so many words is checked in a millisecond; a larger one must not block the event loop
 DEFAULT_LANGUAGE = "en-us"  # of a voice that is not looked up yet
 
 
@@ -24,9 +24,6 @@ def text_options(params: SpeechParams, code_blocks: CodeBlocks) -> TextOptions:
         detect_language,
         normalization(params.normalization),
     )
-=======
-FEW_WORDS = 100  # a lexicon of so many words is checked in a millisecond; a larger one must not block the event loop
->>>>>>> e3e6690 (Search user patterns in linear time and bound what they add)
 
 
 def check_params(params: SpeechParams) -> None:
@@ -38,13 +35,8 @@ def check_params(params: SpeechParams) -> None:
     check_prosody(Prosody(params.pitch, params.pitch_range, params.energy))
     if params.emotion is not None:
         find_emotion(params.emotion)
-<<<<<<< HEAD
     request_language(params.language, DEFAULT_LANGUAGE)
     text_options(params, "read")
-    UserLexicon.of(params.lexicon)
-=======
-    if params.language is not None:
-        find_language(params.language)
 
 
 class LexiconChecker:
@@ -59,7 +51,6 @@ class LexiconChecker:
             return UserLexicon.of(pronunciations)
         async with self._building:
             return await asyncio.to_thread(UserLexicon.of, pronunciations)
->>>>>>> e3e6690 (Search user patterns in linear time and bound what they add)
 
 
 def apply_emotion(params: SpeechParams) -> SpeechParams:
