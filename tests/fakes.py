@@ -264,6 +264,9 @@ class FakeEngine:
     async def close(self, grace_s: float = 0) -> None:
         self.ready = False
 
+    async def unload(self) -> int:
+        return 1
+
     def release(self) -> None:
         """Let the held chunks go on."""
         assert self.loop is not None

@@ -116,6 +116,9 @@ class Settings(BaseModel):
     max_connections: int = Field(4096, ge=1, description="maximum open connections; further ones get 503")
     timeout_s: float = Field(60, gt=0, description="timeout for the first audio of a request, then 504")
     idle_s: float = Field(10, gt=0, description="close a connection after this long without sending or reading")
+    idle_unload_s: float | None = Field(
+        None, gt=0, description="unload the model after this long without a request; none = never"
+    )
     grace_s: float = Field(30, ge=0, description="how long streams may continue after SIGTERM")
     cache_mb: float = Field(64, ge=0, description="cache of responses that are not streamed; 0 = off")
     data: Path = Field(default_factory=lambda: user_data_path("tutti"), description="folder of the server's jobs")

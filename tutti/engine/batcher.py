@@ -78,7 +78,7 @@ class Batcher:
 
     @property
     def ready(self) -> bool:
-        return self.worker.status.state in ("ready", "busy")
+        return self.worker.status.state in ("ready", "busy", "asleep")
 
     @property
     def backlog_s(self) -> float:

@@ -139,6 +139,7 @@ def assemble(
         whole_ahead=max(2, 2 * limits.max_rows),
         whole_max_start_s=WHOLE_START * settings.timeout_s,
         first_chunks=settings.stream_bypass_chunks,
+        idle_unload_s=settings.idle_unload_s,
         span_rules={name: rules for name, choice in choices.items() if (rules := _span_rules(choice))},
     )
     lexicon = LexiconFile(settings.lexicon).words if settings.lexicon else None

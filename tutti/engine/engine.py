@@ -12,12 +12,13 @@ from typing import Any, Self
 from tutti.batching.job import PRIORITIES, Priority
 from tutti.batching.policies import Policy
 from tutti.engine.batcher import Batcher
+from tutti.engine.idle_timer import IdleTimer
 from tutti.engine.monitor import Monitor
 from tutti.engine.params import DEFAULT_LANGUAGE, LexiconChecker, apply_emotion, check_params, text_options
 from tutti.engine.stats import BatchStats
 from tutti.engine.stream import MAX_TEXT, Pacing, Stream
 from tutti.engine.word_times import join, silence
-from tutti.errors import Draining, InvalidInput, NothingToSpeak
+from tutti.errors import Draining, InvalidInput, NothingToSpeak, WrongState
 from tutti.speech import Delivery, Speech, SpeechParams
 from tutti.text.chunk import Chunk
 from tutti.text.frontend import TextFrontend
@@ -27,8 +28,10 @@ from tutti.text.marks import voices_named
 from tutti.text.options import CodeBlocks, TextOptions
 from tutti.text.user_lexicon import UserLexicon
 from tutti.voices import Voices, resolve_aliases
+from tutti.worker.base import Worker
 
 log = logging.getLogger(__name__)
+UNLOAD_TRIES = 3
 NO_SPEECH = Speech(silence(0.0), (), (0, 0))
 
 
@@ -72,11 +75,22 @@ class Engine:
         self._numbers = count()
         self._n_running = 0
         self._stream_ended = asyncio.Event()
+        self._idle = IdleTimer(pacing.idle_unload_s, self._unload_workers)
 
     async def start(self) -> None:
         """Return when the model is warm."""
         await asyncio.gather(self.frontend.start(), *(batcher.start() for batcher in self.batchers))
         self.ready = True
+        self._idle.start()
+
+    async def unload(self) -> int:
+        """Give the memory of the models back until the next stream; return how many workers did so.
+
+        Raises WrongState while something is being spoken.
+        """
+        if self._n_running:
+            raise WrongState("something is being spoken; unload the models when it has ended")
+        return await self._unload_workers()
 
     async def close(self, grace_s: float = 0.0) -> None:
         """Refuse new streams; let those in progress end within the grace time."""
@@ -87,6 +101,7 @@ class Engine:
                     self._stream_ended.clear()
                     await self._stream_ended.wait()
         self.ready = False
+        self._idle.stop()
         await asyncio.gather(self.frontend.close(), *(batcher.close() for batcher in self.batchers))
 
     async def __aenter__(self) -> Self:
@@ -137,6 +152,8 @@ class Engine:
         check_params(params)
         checkpoint = self._checkpoint(params.model)
         batcher = min(self.batchers, key=lambda batcher: (not batcher.ready, batcher.backlog_s))
+        if batcher.worker.status.state in ("asleep", "starting"):
+            await batcher.worker.wake()  # here: the time does not count as that of a batch
         if delivery == "live" and isinstance(text, str):
             batcher.check_wait(checkpoint, self.pacing.target_s, max_start_s, caller)
         voice = self.voices.get(params.voice, params.style)
@@ -257,11 +274,24 @@ class Engine:
         if self.draining:
             raise Draining("the engine is closing and accepts no new requests")
         self._n_running += 1
+        self._idle.stop()
         try:
             yield
         finally:
             self._n_running -= 1
             self._stream_ended.set()
+            if not self._n_running and not self.draining:
+                self._idle.start()
+
+    async def _unload_workers(self) -> int:
+        return sum(await asyncio.gather(*(self._unload(batcher.worker) for batcher in self.batchers)))
+
+    async def _unload(self, worker: Worker) -> bool:
+        """Try more than once: the last call of a stream that was closed may come late, and keeps the worker."""
+        for _ in range(UNLOAD_TRIES):
+            if self._n_running or await worker.unload():
+                break
+        return worker.status.state == "asleep"
 
 
 def _why_silent(unspoken: Speech) -> str:

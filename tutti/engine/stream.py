@@ -46,6 +46,7 @@ class Pacing:
     whole_max_start_s: float | None = None  # how long a whole answer may wait to start; none: as long as a stream
     ahead: int = 2  # chunks made beyond the one that the caller waits for; more wastes work when a client leaves
     whole_ahead: int = 4  # the same for whole answers and bulk work
+    idle_unload_s: float | None = None  # without a stream, after which the models are unloaded; none: never
     first_chunks: int = 2  # chunks of a stream that count as first
     span_rules: Mapping[str, SpanRules] = field(default_factory=dict)  # by checkpoint; others deliver whole rows
 

@@ -38,6 +38,10 @@ class EngineProtocol(Protocol):
 
     async def close(self, grace_s: float = ...) -> None: ...
 
+    async def unload(self) -> int:
+        """Give the memory of the models back until the next stream; return how many workers did so."""
+        ...
+
     def stream(
         self,
         text: Text,

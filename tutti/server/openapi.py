@@ -23,7 +23,7 @@ COMMON_ERRORS = {
     503: "The server is starting or shutting down.",
     504: "No audio within the time limit.",
 }
-OTHER_ERRORS = {404: "No such model.", 405: "Method not allowed."}
+OTHER_ERRORS = {404: "No such model.", 405: "Method not allowed.", 409: "Not possible now."}
 
 BINARY = {"schema": {"type": "string", "format": "binary"}}
 AUDIO: Responses = {

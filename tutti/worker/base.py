@@ -67,6 +67,12 @@ class Worker(Protocol):
     def forget(self, ids: Sequence[int]) -> None:
         """Drop the frames of these rows, which are no longer needed."""
 
+    async def unload(self) -> bool:
+        """Give the models' memory back until the next call or `wake`; False if this worker cannot."""
+
+    async def wake(self) -> None:
+        """Return when the models are loaded again. A call would wait for that, too, but its time would be counted."""
+
     async def close(self) -> None:
         """End the worker; calls that still wait raise WorkerLost."""
 

@@ -15,7 +15,7 @@ from tutti.worker.channel import RowFormat
 ModelFactory = Callable[[], Mapping[str, Model]]  # loads the checkpoints, by name; picklable for a process worker
 Progress = Callable[[str, int, int], None]  # name of the task, steps done, steps in all (0: not known)
 FrameRange = tuple[int, int]  # first frame, and the one after the last
-State = Literal["starting", "ready", "busy", "restarting", "failed", "closed"]
+State = Literal["starting", "ready", "busy", "asleep", "restarting", "failed", "closed"]  # asleep: it wakes for a call
 
 
 def no_progress(task: str, n_done: int, n_steps: int) -> None:

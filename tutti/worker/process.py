@@ -21,6 +21,7 @@ from tutti.worker.messages import (
     BothStages,
     DurationsReady,
     Forget,
+    Memory,
     ModelFactory,
     ModelsReady,
     Progress,
@@ -71,6 +72,8 @@ class ProcessWorker(BaseWorker):
         self._failures = 0  # since the last answer
         self._was_ready = False
         self._end_backoff = threading.Event()
+        self._unload = False  # stop the process when its calls are done, and wait for `_awake`
+        self._awake = threading.Event()
         self._child: Child | None = None
 
     @property
@@ -92,15 +95,37 @@ class ProcessWorker(BaseWorker):
         threading.Thread(target=self._supervise, name="tutti-supervisor", daemon=True).start()
         await asyncio.shield(self._started)
 
+    async def unload(self) -> bool:
+        """Stop the process when its calls are done; a new call before that keeps it."""
+        if not self._unload and not self._closing:
+            self._started, self._asleep = self._new_future(), self._new_future()
+            self._awake.clear()
+            self._unload = True
+            self._wake_up()
+        await asyncio.shield(self._asleep)
+        return self.status.state == "asleep"
+
+    async def wake(self) -> None:
+        self._awake.set()
+        await asyncio.shield(self._started)
+
     async def close(self) -> None:
         if not self._closing:
             self._closing = True
             self._end_backoff.set()
+            self._awake.set()
             self._wake_up()
         await self._ended.wait()
 
     def _enqueue(self, item: PendingCall | Forget) -> None:
+        is_asleep = self._status.state == "asleep"
+        if is_asleep and isinstance(item, Forget):
+            return  # it holds nothing
+        if self._unload and not is_asleep and isinstance(item, PendingCall):
+            self._unload = False  # its next call may need what this one leaves in the process
+            self._resolve(self._asleep, None)
         self._queue.append(item)
+        self._awake.set()
         self._wake_up()
 
     def _wake_up(self) -> None:
@@ -123,9 +148,20 @@ class ProcessWorker(BaseWorker):
             except Exception as exc:  # noqa: BLE001 - `_await_restart` judges it, and `status.error` reports it
                 if self._closing or not self._await_restart(exc):
                     break
-            if not self._closing:
+            if self._unload and not self._closing:
+                self._sleep()
+            elif not self._closing:
                 self._status = replace(self._status, state="restarting", restarts=self._status.restarts + 1)
         self._call_in_loop(self._finish)
+
+    def _sleep(self) -> None:
+        """Wait without a process until the worker is needed."""
+        self._set_status("asleep", Memory())
+        self._resolve(self._asleep, None)
+        log.info("worker asleep")
+        self._awake.wait()
+        self._unload = False
+        self._set_status("starting")
 
     def _run_process(self) -> None:
         """Start a process and serve calls until the worker is closed; raise when the process fails."""
@@ -177,6 +213,8 @@ class ProcessWorker(BaseWorker):
         deadline_s: float | None = None  # of the running call
         try:
             while not self._closing:
+                if self._unload and not in_flight and not self._queue:
+                    return
                 if self._is_too_large and not in_flight:
                     self._set_status("restarting", error=f"it held more than {self._limit_bytes / 1e6:.0f} MB")
                     log.warning("worker replaced: %s", self._status.error)
@@ -242,3 +280,5 @@ class ProcessWorker(BaseWorker):
         self._queue.clear()
         if not self._started.done():
             self._started.set_exception(WorkerLost("the worker was closed before it was ready"))
+        if self._unload and not self._asleep.done():
+            self._asleep.set_result(None)

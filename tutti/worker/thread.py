@@ -31,6 +31,12 @@ class ThreadWorker(BaseWorker):
         threading.Thread(target=self._run, name="tutti-worker", daemon=True).start()
         await asyncio.shield(self._started)
 
+    async def unload(self) -> bool:
+        return False  # its memory belongs to this process
+
+    async def wake(self) -> None:
+        pass
+
     async def close(self) -> None:
         """Wait for the batch that runs, but not longer than GRACE_S."""
         self._closing = True

@@ -88,6 +88,11 @@ def dev_routes(service: Service) -> APIRouter:
             speech_request = SpeechRequest(phonemes_as_text(body.phonemes), params, find_format("wav"))
             return await cached_response(service, request, speech_request)
 
+    @routes.post("/dev/unload", responses=error_responses(409))
+    async def unload() -> dict[str, Any]:
+        """Give the memory of the model back; the next request loads it again."""
+        return {"status": "unloaded", "workers": await service.engine.unload()}
+
     @routes.post("/v1/audio/voices/combine", responses=error_responses())
     async def combine(voices: Annotated[str | list[str], Body(examples=["af_bella(2)+af_sky(1)"])]) -> dict[str, Any]:
         """The parts of a blend. Nothing is stored: use the returned name as `voice` in other requests."""
