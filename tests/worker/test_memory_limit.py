@@ -1,20 +1,24 @@
 """A worker's process that holds too much memory is replaced between batches, and nothing is lost by that."""
 
 import asyncio
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from tests.fakes import HEART, silent_voices, tone_engine
+from tests.fakes import HEART, running, silent_voices, tone_engine
 from tests.worker.fakes import TIMEOUT_S, Fault, FaultyModel, FaultyModels, expected_samples, row
 from tests.worker.test_process import run_scenario, speak
 from tutti.engine import build
+from tutti.engine.batcher import MAX_LOST
 from tutti.errors import RowsLost
 from tutti.settings import Settings
-from tutti.speech import Model
+from tutti.speech import Model, Samples
+from tutti.worker.messages import FrameRange
 from tutti.worker.process import ProcessWorker
+from tutti.worker.thread import ThreadWorker
 
 pytestmark = pytest.mark.process
 
@@ -67,6 +71,27 @@ def test_requests_go_on_while_their_worker_is_replaced(tmp_path: Path) -> None:
             return grower.status.restarts
 
     assert asyncio.run(run()) == 3
+
+
+class ForgetfulWorker(ThreadWorker):
+    """Is replaced, as it were, after the first stage of a row, more often than a row may be the cause of a death."""
+
+    n_left = MAX_LOST + 1
+
+    def vocoder(
+        self, checkpoint: str, ids: Sequence[int], timeout_s: float, spans: Mapping[int, FrameRange] = {}
+    ) -> asyncio.Future[list[Samples]]:
+        if self.n_left:
+            self.n_left -= 1
+            self.forget(ids)
+        return super().vocoder(checkpoint, ids, timeout_s, spans)
+
+
+def test_a_row_is_not_blamed_for_the_replacement_of_its_worker(tmp_path: Path) -> None:
+    with running(tone_engine(silent_voices(tmp_path), worker=ForgetfulWorker)) as engine:
+        (speech,) = engine.stream("deep water")
+        assert len(speech.samples)
+        assert engine.engine.batchers[0].worker.n_left == 0  # type: ignore[attr-defined]
 
 
 def test_the_setting_reaches_the_workers_of_a_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
