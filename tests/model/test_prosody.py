@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from tests.fakes import running, silent_voices, tone_engine
-from tests.pitch_meter import semitones, shift_semitones
 from tests.recogniser_helper import recognise, word_error_rate
 from tutti.engine.build import open_engine
 from tutti.errors import InvalidInput
@@ -18,6 +17,7 @@ from tutti.model.prosody import EMOTIONS, LIMITS, VOICED_HZ, apply_prosody, chec
 from tutti.model.tone import ToneModel
 from tutti.settings import Settings
 from tutti.speech import SAMPLE_RATE, Frames, Prosody, Samples, Utterance
+from tutti.verify.pitch import semitones, shift_semitones
 from tutti.worker.stage_runner import StageRunner
 
 curves = arrays(np.float32, st.integers(1, 40), elements=st.floats(-5, 400, width=32))

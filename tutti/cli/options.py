@@ -25,6 +25,9 @@ Offline = Annotated[bool | None, typer.Option("--offline", help="Never use the n
 Backend = Annotated[Literal["auto", "onnx", "torch"] | None, typer.Option(help="Library that runs the model.")]
 Device = Annotated[Literal["auto", "cpu", "cuda"] | None, typer.Option(help="Device that runs the model.")]
 Precision = Annotated[Literal["auto", "fp32", "int8", "fp16"] | None, typer.Option(help="Number format of the model.")]
+Vocoder = Annotated[
+    Literal["auto", "exact", "light"] | None, typer.Option(help="Kokoro's own vocoder, or our light one.")
+]
 Compile = Annotated[
     Literal["off", "reduced", "full"] | None,
     typer.Option(help="Shapes compiled at start on CUDA; full takes longest."),

@@ -1,4 +1,4 @@
-"""A pitch meter for tests: the fundamental frequency of a voice, measured in its samples."""
+"""A pitch meter: the fundamental frequency of a voice, measured in its samples."""
 
 import numpy as np
 from numpy.typing import NDArray

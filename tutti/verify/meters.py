@@ -1,0 +1,106 @@
+"""Judges of speech from optional packages: DNSMOS for quality, Resemblyzer for the speaker, Whisper for words."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+
+from tutti.errors import InvalidInput, MissingExtra
+from tutti.speech import SAMPLE_RATE, Samples
+from tutti.verify import Recogniser
+from tutti.verify.recogniser import RECOGNISER_RATE, prepare_for_recogniser
+
+NO_RECOGNISER = "Words were not counted: the recogniser is missing; --listen downloads it (73 MB)."
+
+
+class QualityMeter(Protocol):
+    def __call__(self, samples: Samples) -> tuple[float, float]:
+        """Mean opinion scores, 1 to 5: overall, and P.808."""
+
+
+class SpeakerMeter(Protocol):
+    def __call__(self, one: Samples, other: Samples) -> float:
+        """Similarity of two speakers, at most 1."""
+
+
+@dataclass(frozen=True, slots=True)
+class Meters:
+    """What is installed here; a measure without its meter is left out of the report, which says so."""
+
+    recognisers: Mapping[str, Recogniser] = field(default_factory=dict)
+    quality: QualityMeter | None = None
+    speaker: SpeakerMeter | None = None
+
+    def __str__(self) -> str:
+        judges = {"DNSMOS": self.quality, "speaker": self.speaker}
+        return ", ".join([*sorted(self.recognisers), *(name for name, judge in judges.items() if judge)])
+
+    @property
+    def missing(self) -> list[str]:
+        hints = []
+        if not self.recognisers:
+            hints.append(NO_RECOGNISER)
+        if self.quality is None:
+            hints.append('DNSMOS was not measured: pip install "tutti-tts[verify]".')
+        if self.speaker is None:
+            hints.append("Speakers were not compared: pip install webrtcvad-wheels; pip install --no-deps Resemblyzer.")
+        return hints
+
+
+def installed_meters(recognisers: Mapping[str, Recogniser]) -> Meters:
+    return Meters(
+        recognisers,
+        Dnsmos() if find_spec("speechmos") else None,
+        Resemblyzer() if find_spec("resemblyzer") else None,
+    )
+
+
+class Dnsmos:
+    """Microsoft's estimate of a mean opinion score, without a reference."""
+
+    def __call__(self, samples: Samples) -> tuple[float, float]:
+        from speechmos import dnsmos
+
+        scores = dnsmos.run(np.clip(prepare_for_recogniser(samples, SAMPLE_RATE), -1, 1), sr=RECOGNISER_RATE)
+        return float(scores["ovrl_mos"]), float(scores["p808_mos"])
+
+
+class Resemblyzer:
+    """The cosine similarity of two embeddings of speakers."""
+
+    def __init__(self) -> None:
+        from resemblyzer import VoiceEncoder
+
+        self._encoder = VoiceEncoder("cpu", verbose=False)
+
+    def __call__(self, one: Samples, other: Samples) -> float:
+        from resemblyzer import preprocess_wav
+
+        a, b = (self._encoder.embed_utterance(preprocess_wav(s, source_sr=SAMPLE_RATE)) for s in (one, other))
+        return float(a @ b)
+
+
+class Whisper:
+    """Whisper through faster-whisper, int8; `folder` holds the converted model."""
+
+    def __init__(self, folder: Path) -> None:
+        if find_spec("faster_whisper") is None:
+            raise MissingExtra("--whisper needs faster-whisper; run: pip install faster-whisper")
+        if not (folder / "model.bin").exists():
+            raise InvalidInput(f"{folder} holds no model of faster-whisper", param="whisper")
+        from faster_whisper import WhisperModel
+
+        self._model = WhisperModel(str(folder), device="cpu", compute_type="int8", cpu_threads=2)
+
+    def transcribe(self, samples: Samples, sample_rate: int) -> str:
+        segments, _ = self._model.transcribe(
+            prepare_for_recogniser(samples, sample_rate),
+            language="en",
+            beam_size=5,
+            condition_on_previous_text=False,
+            without_timestamps=True,
+        )
+        return " ".join(segment.text.strip() for segment in segments)
