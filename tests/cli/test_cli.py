@@ -21,6 +21,7 @@ from tutti.cli import main as cli
 from tutti.cli.serve import GROUPS
 from tutti.cli.terminal import progress_bar
 from tutti.engine.engine import Engine
+from tutti.model.tone import ToneModel
 from tutti.settings import Settings
 from tutti.text.aligned_text import AlignedText
 from tutti.text.chunk import PhonemeWord, Pronunciation
@@ -47,8 +48,8 @@ def run(monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[byte
     folder.mkdir()
     voices = silent_voices(folder)
 
-    def open_engine(settings: Settings) -> Engine:
-        return tone_engine(voices, pronounce=LaLaG2P().pronounce)
+    def open_engine(settings: Settings, **_: object) -> Engine:
+        return tone_engine(voices, pronounce=LaLaG2P().pronounce, others={"kokoro-light": ToneModel})
 
     monkeypatch.setattr("tutti.engine.build.open_engine", open_engine)
     monkeypatch.chdir(tmp_path)
@@ -89,6 +90,18 @@ def test_the_suffix_chooses_the_format(run: Run, tmp_path: Path, name: str, form
     n_wav = len(decode((tmp_path / "x.wav").read_bytes()))
     n_samples = len(decode((tmp_path / name).read_bytes()))
     assert n_samples / (2 if format == "ogg" else 1) == pytest.approx(n_wav, abs=4096)
+
+
+def test_a_comparison_is_two_files_of_the_same_length(run: Run, tmp_path: Path) -> None:
+    code, _, err = run("speak", "deep water runs", "-o", "x.wav", "--compare")
+    assert code == 0
+    assert "x-exact.wav and x-light.wav" in err
+    assert not (tmp_path / "x.wav").exists()
+    assert (tmp_path / "x-exact.wav").stat().st_size == (tmp_path / "x-light.wav").stat().st_size > 44
+    for wrong in (["-o", "-"], ["--model", "kokoro"]):
+        code, _, err = run("speak", "deep water runs", "--compare", *wrong)
+        assert code
+        assert "--compare" in err
 
 
 def test_standard_output_is_audio_and_nothing_else(run: Run) -> None:

@@ -86,7 +86,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFi
     (tmp_path / "voices").mkdir()
     voices = silent_voices(tmp_path / "voices")
 
-    def open_engine(settings: Settings) -> Engine:
+    def open_engine(settings: Settings, **_: object) -> Engine:
         return log_texts(tone_engine(voices), tmp_path / "spoken")
 
     monkeypatch.setattr("tutti.engine.build.open_engine", open_engine)

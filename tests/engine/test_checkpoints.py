@@ -3,6 +3,7 @@
 import shutil
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -12,14 +13,22 @@ import pytest
 
 from tests.fakes import running, silent_voices
 from tutti.engine import build, checkpoints
-from tutti.engine.checkpoints import Checkpoints, choose_checkpoints, cuda_index_of_workers, make_own_caches, own_cache
+from tutti.engine.checkpoints import (
+    Checkpoints,
+    choose_checkpoints,
+    cuda_index_of_workers,
+    make_own_caches,
+    only_checkpoint,
+    own_cache,
+)
 from tutti.errors import InvalidInput, MissingExtra, TuttiError, WeightsCorrupt, WeightsUnavailable
 from tutti.model import choice as model_choice
-from tutti.model.choice import QUANTISED_OP, Choice, load
+from tutti.model.choice import AUTO_VOCODER, QUANTISED_OP, Choice, load
 from tutti.settings import Settings
 from tutti.worker.process import ProcessWorker
 
 FP32, INT8 = Choice("onnx", "cpu", "fp32"), Choice("onnx", "cpu", "int8")
+LIGHT = Choice("onnx", "cpu", "fp32", vocoder="light")
 
 
 @pytest.fixture(autouse=True)
@@ -56,8 +65,44 @@ def test_a_list_gives_each_name_its_precision_and_the_first_is_the_default() -> 
 
 def test_without_a_list_the_settings_choose_and_the_older_setting_adds_precisions() -> None:
     settings = Settings(precision="fp32", extra_precisions="int8")  # type: ignore[arg-type]
-    assert choose_checkpoints(settings) == {"kokoro": FP32, "kokoro-int8": INT8}
-    assert chosen("kokoro,kokoro-int8", precision="fp32") == choose_checkpoints(settings)
+    assert choose_checkpoints(settings) == {"kokoro": FP32, "kokoro-light": LIGHT, "kokoro-int8": INT8}
+    assert chosen("kokoro,kokoro-light,kokoro-int8", precision="fp32") == choose_checkpoints(settings)
+
+
+def test_the_light_vocoder_is_a_setting_a_model_and_an_entry_of_the_list() -> None:
+    assert choose_checkpoints(Settings(vocoder="light", precision="fp32"))["kokoro"] == LIGHT
+    assert choose_checkpoints(Settings(precision="int8"))["kokoro-light"] == replace(INT8, vocoder="light")
+    assert chosen("quick=light,kokoro-int8") == {"quick": LIGHT, "kokoro-int8": INT8}
+    assert choose_checkpoints(Settings(vocoder="auto"))["kokoro"].vocoder == AUTO_VOCODER["cpu"]
+
+
+def test_with_the_light_vocoder_the_acoustic_half_is_fp32_unless_int8_is_set() -> None:
+    assert choose_checkpoints(Settings(vocoder="light"))["kokoro"].precision == "fp32"
+    assert choose_checkpoints(Settings(vocoder="light", precision="int8"))["kokoro"].precision == "int8"
+
+
+def test_models_that_differ_in_their_vocoder_share_the_rest_and_equal_ones_are_loaded_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loaded: list[tuple[Choice, object]] = []
+
+    def load(_path: Path, choice: Choice, _threads: int, sharing: object, **_: object) -> object:
+        loaded.append((choice, sharing))
+        return f"model {choice.vocoder} {choice.precision}"
+
+    monkeypatch.setattr(checkpoints, "load", load)
+    names = {"kokoro": FP32, "kokoro-light": LIGHT, "again": LIGHT, "kokoro-int8": INT8}
+    models = Checkpoints(tmp_path, tuple(names.items()), 1)()
+    assert loaded == [(FP32, None), (LIGHT, "model exact fp32"), (INT8, None)]
+    assert models["again"] is models["kokoro-light"]
+
+
+def test_one_checkpoint_by_name_or_the_default_one() -> None:
+    choices = chosen("kokoro=fp32,kokoro-int8")
+    assert only_checkpoint(choices, "") == {"kokoro": FP32}
+    assert only_checkpoint(choices, "kokoro-int8") == {"kokoro-int8": INT8}
+    with pytest.raises(InvalidInput, match="kokoro, kokoro-int8"):
+        only_checkpoint(choices, "gpt")
 
 
 def test_beside_a_cuda_device_int8_stays_on_the_processor_and_only_the_others_are_compiled(has_cuda: None) -> None:

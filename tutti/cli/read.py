@@ -45,6 +45,7 @@ def read(
     backend: options.Backend = None,
     device: options.Device = None,
     precision: options.Precision = None,
+    vocoder: options.Vocoder = None,
     compile: options.Compile = None,
     threads: options.Threads = None,
     g2p_url: options.G2PUrl = None,
@@ -67,8 +68,8 @@ def read(
     settings, _ = load_settings(
         {
             "home": home, "offline": offline, "backend": backend, "device": device, "precision": precision,
-            "compile": compile, "threads": threads, "g2p_url": g2p_url, "lexicon": lexicon, "voice": voice,
-            "code_blocks": code_blocks,
+            "vocoder": vocoder, "compile": compile, "threads": threads, "g2p_url": g2p_url, "lexicon": lexicon,
+            "voice": voice, "code_blocks": code_blocks,
         }
     )  # fmt: skip
     path = out or Path(f"{book.stem}.m4b")
@@ -91,7 +92,7 @@ def read(
         print(warning, file=sys.stderr)
     with Journal(journal_path, identity) as journal:
         _print_resumption(journal, len(plan))
-        opened = open_engine(settings)
+        opened = open_engine(settings, model="")
 
         async def speak(on_progress: "OnProgress") -> None:
             async with opened as engine:

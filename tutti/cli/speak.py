@@ -3,6 +3,7 @@
 import asyncio
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -42,6 +43,11 @@ def speak(
     backend: options.Backend = None,
     device: options.Device = None,
     precision: options.Precision = None,
+    model: Annotated[str | None, typer.Option(help="kokoro, kokoro-light, or a name in TUTTI_MODELS.")] = None,
+    vocoder: options.Vocoder = None,
+    compare: Annotated[
+        bool, typer.Option("--compare", help="Write OUT twice, with both vocoders: NAME-exact and NAME-light.")
+    ] = False,
     compile: options.Compile = None,
     threads: options.Threads = None,
     g2p_url: options.G2PUrl = None,
@@ -52,16 +58,18 @@ def speak(
     from tutti.cli.record import record, record_file, save_text, save_words
     from tutti.cli.stdin import ArrivingText
     from tutti.engine.build import open_engine
+    from tutti.engine.checkpoints import LIGHT
     from tutti.speech import Delivery, SpeechParams
 
     settings, _ = load_settings(
         {
             "home": home, "offline": offline, "backend": backend, "device": device, "precision": precision,
-            "compile": compile, "threads": threads, "g2p_url": g2p_url, "lexicon": lexicon, "voice": voice,
-            "code_blocks": code_blocks,
+            "vocoder": vocoder, "compile": compile, "threads": threads, "g2p_url": g2p_url, "lexicon": lexicon,
+            "voice": voice, "code_blocks": code_blocks,
         }
     )  # fmt: skip
     to_stdout = out == "-"
+    path = with_vocoder(Path(out), "exact") if compare else Path(out)
     audio = find_format(format) if format else find_format("wav") if to_stdout else format_of_file(out)
     audio.rate(sample_rate)
     kind = caption_format(captions.name) if captions else None
@@ -70,7 +78,13 @@ def speak(
     arriving = ArrivingText.of(text) if live else None
     whole = "" if live else read_text(text)
     params = SpeechParams(settings.voice, style, speed, pitch, pitch_range, energy, emotion, language)
-    opened = open_engine(settings)
+    if compare:
+        if to_stdout or live or model or settings.models:
+            raise InvalidInput(
+                "--compare writes two files of one whole text; leave out --model and -o -", param="compare"
+            )
+        settings = settings.model_copy(update={"vocoder": "exact"})
+    opened = open_engine(settings, model=None if compare else model or "")
 
     async def run(show: ShowProgress) -> "tuple[Recording, float]":
         def on_progress(n_characters: int) -> None:
@@ -85,7 +99,10 @@ def speak(
             if to_stdout:
                 recording = await record(stream, sys.stdout.buffer, audio.name, sample_rate, on_progress)
             else:
-                recording = await record_file(stream, Path(out), audio.name, sample_rate, on_progress)
+                recording = await record_file(stream, path, audio.name, sample_rate, on_progress)
+            if compare:
+                other = engine.stream(whole, replace(params, model=LIGHT), delivery=delivery)
+                await record_file(other, with_vocoder(Path(out), "light"), audio.name, sample_rate, on_progress)
             return recording, time.monotonic() - started_s
 
     with progress_bar() as show:
@@ -95,7 +112,12 @@ def speak(
     if captions is not None and kind is not None:
         cue_list = cues(arriving.text if arriving else whole, recording.words)
         save_text(captions, render(cue_list, kind, by_word=captions_by_word))
-    name = "" if to_stdout else f"{out}: "
+    name = "" if to_stdout else f"{path} and {with_vocoder(Path(out), 'light')}: " if compare else f"{out}: "
     print(f"{name}{recording.duration_s:.1f} s of speech in {took_s:.1f} s", file=sys.stderr)
     print_dropped(recording.dropped)
     print_notices(recording.notices)
+
+
+def with_vocoder(path: Path, vocoder: str) -> Path:
+    """speech.wav becomes speech-light.wav."""
+    return path.with_stem(f"{path.stem}-{vocoder}")

@@ -25,6 +25,7 @@ from tutti.engine.checkpoints import (
     cuda_index_of_workers,
     files_of,
     make_own_caches,
+    only_checkpoint,
 )
 from tutti.engine.engine import Engine, TextDefaults
 from tutti.engine.stats import BatchStats
@@ -65,19 +66,27 @@ WEIGHTS = FP32_MODEL.sha256
 PRIORS: dict[tuple[str, str, str], Coefficients] = {
     ("onnx", "cpu", "acoustic"): (0.01, 0.002, 0.0, 0.0008),
     ("onnx", "cpu", "vocoder"): (0.01, 0.002, 0.001, 0.017),
+    ("onnx", "cpu", "light"): (0.005, 0.001, 0.0004, 0.0019),
     ("torch", "cpu", "acoustic"): (0.02, 0.005, 0.002, 0.0),
     ("torch", "cpu", "vocoder"): (0.05, 0.01, 0.03, 0.0),
+    ("torch", "cpu", "light"): (0.02, 0.005, 0.005, 0.0),
     ("torch", "cuda", "acoustic"): (0.002, 0.0, 4e-6, 2.2e-5),
     ("torch", "cuda", "vocoder"): (0.002, 0.0, 4.8e-6, 0.0),
+    ("torch", "cuda", "light"): (0.002, 0.0, 2.2e-6, 0.0),
 }
 
 
-def open_engine(settings: "Settings", *, for_server: bool = False, progress: Progress = no_progress) -> Engine:
+def open_engine(
+    settings: "Settings", *, for_server: bool = False, progress: Progress = no_progress, model: str | None = None
+) -> Engine:
     """Build an engine for this machine, and download its model files if they are missing; enter it to start it.
 
+    `model`: load only this checkpoint; "" is the default one.
     `for_server`: the model runs in a supervised process of its own, and batches are short enough for new requests.
     """
     choices = choose_checkpoints(settings)
+    if model is not None:
+        choices = only_checkpoint(choices, model)
     with show_progress() as bars:
         files = files_of(choices.values())
         Store(settings.home).ensure(files, sources=sources(offline=settings.offline), progress=bars)
@@ -166,10 +175,15 @@ def _span_rules(choice: Choice) -> SpanRules | None:
 def prior_costs(choices: Mapping[str, Choice], threads: int) -> dict[Key, CostModel]:
     """A cost model for each checkpoint and stage, before anything ran."""
     return {
-        Key(name, stage): CostModel(_layout(choice, stage, threads), PRIORS[choice.backend, choice.device, stage])
+        Key(name, stage): CostModel(_layout(choice, stage, threads), _prior(choice, stage))
         for name, choice in choices.items()
         for stage in STAGES
     }
+
+
+def _prior(choice: Choice, stage: StageName) -> Coefficients:
+    kind = "light" if stage == "vocoder" and choice.vocoder == "light" else stage
+    return PRIORS[choice.backend, choice.device, kind]
 
 
 def _layout(choice: Choice, stage: StageName, threads: int) -> Layout:

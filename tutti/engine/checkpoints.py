@@ -16,7 +16,8 @@ from tutti.weights import LEXICONS, MODELS, VOICES, File, Store
 if TYPE_CHECKING:
     from tutti.settings import Settings
 
-CHECKPOINT = "kokoro"  # the official weights, in the precision of the settings
+CHECKPOINT = "kokoro"  # the official weights, in the precision and with the vocoder of the settings
+LIGHT = "kokoro-light"  # the same with the light vocoder
 NAME = re.compile(r"[\w.:-]{1,64}", re.ASCII)
 PRECISIONS = ("auto", *get_args(Precision))
 
@@ -31,24 +32,38 @@ class Checkpoints:
     cuda_index: int | None = None
 
     def __call__(self) -> Mapping[str, Model]:
-        return {name: self._load(choice) for name, choice in self.choices}
+        """Load each choice once; models that differ only in their vocoder share the rest."""
+        models: dict[Choice, Model] = {}
+        for _, choice in self.choices:
+            if choice not in models:
+                twins = (model for other, model in models.items() if replace(other, vocoder=choice.vocoder) == choice)
+                models[choice] = self._load(choice, next(twins, None))
+        return {name: models[choice] for name, choice in self.choices}
 
-    def _load(self, choice: Choice) -> Model:
+    def _load(self, choice: Choice, sharing: Model | None) -> Model:
         path = choice.path or Store(self.home).path(MODELS[choice.weights])
         cache = own_cache(self.home, choice.path) if choice.path else None
-        return load(path, choice, self.threads, cache=cache, cuda_index=self.cuda_index)
+        return load(path, choice, self.threads, sharing, cache=cache, cuda_index=self.cuda_index)
 
 
 def choose_checkpoints(settings: "Settings") -> dict[str, Choice]:
     """Every checkpoint to serve, by name; the first is the default. Raises InvalidInput for a wrong entry."""
     if not settings.models:
-        default = choose(settings.backend, settings.device, settings.precision, settings.compile)
+        default = choose(settings.backend, settings.device, settings.precision, settings.compile, settings.vocoder)
         entries = [f"{CHECKPOINT}-{precision}" for precision in settings.extra_precisions]
-        return {CHECKPOINT: default, **_choices(entries, settings)}
+        return {CHECKPOINT: default, LIGHT: replace(default, vocoder="light"), **_choices(entries, settings)}
     choices = _choices(settings.models, settings)
     if settings.compile != "off" and all(choice.device == "cpu" for choice in choices.values()):
         raise InvalidInput(f"compile={settings.compile} is for a CUDA device, and no model uses one", param="compile")
     return choices
+
+
+def only_checkpoint(choices: Mapping[str, Choice], name: str) -> dict[str, Choice]:
+    """One checkpoint by name, or the default one for an empty name."""
+    name = name or next(iter(choices))
+    if name not in choices:
+        raise InvalidInput(f"unknown model {name!r}; available: {', '.join(choices)}", param="model")
+    return {name: choices[name]}
 
 
 def _choices(entries: Iterable[str], settings: "Settings") -> dict[str, Choice]:
@@ -64,9 +79,9 @@ def _choices(entries: Iterable[str], settings: "Settings") -> dict[str, Choice]:
 
 
 def _precision_in(name: str) -> str:
-    """What a name stands for that has no source: kokoro, or kokoro-int8 and such."""
-    if name == CHECKPOINT:
-        return "auto"
+    """What a name stands for that has no source: kokoro, kokoro-light, or kokoro-int8 and such."""
+    if name in (CHECKPOINT, LIGHT):
+        return "auto" if name == CHECKPOINT else "light"
     root, _, precision = name.rpartition("-")
     if root == CHECKPOINT and precision in PRECISIONS:
         return precision
@@ -74,15 +89,17 @@ def _precision_in(name: str) -> str:
 
 
 def _choice(name: str, source: str, settings: "Settings") -> Choice:
-    """The official weights at a precision, or a file."""
+    """The official weights at a precision or with the light vocoder, or a file."""
+    if source == "light":
+        return choose(settings.backend, settings.device, settings.precision, vocoder="light")
     if source in PRECISIONS:
         precision = cast(Precision | Auto, settings.precision if source == "auto" else source)
         if precision == "int8":  # runs there only, also where `backend` and `device` are meant for the others
-            return choose("onnx", "cpu", precision)
-        return choose(settings.backend, settings.device, precision)
+            return choose("onnx", "cpu", precision, vocoder=settings.vocoder)
+        return choose(settings.backend, settings.device, precision, vocoder=settings.vocoder)
     path = Path(source).expanduser()
     if not path.is_file():
-        known = ", ".join(PRECISIONS)
+        known = ", ".join((*PRECISIONS, "light"))
         raise WeightsUnavailable(f"models: {name}={source} is neither a file nor one of {known}", param="models")
     return choose_for_file(path.resolve(), settings.backend, settings.device)
 

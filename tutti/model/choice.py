@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from tutti.errors import InvalidInput, MissingExtra, WeightsCorrupt, WeightsUnavailable, install_hint
 from tutti.speech import Model, VocoderName
@@ -130,17 +130,13 @@ def load(
                 torch.set_num_threads(threads)
             elif cuda_index is not None:
                 torch.cuda.set_device(cuda_index)
-            exact = (
-                sharing
-                if isinstance(sharing, TorchModel)
-                else TorchModel(
-                    path,
-                    choice.device,
-                    choice.compile,
-                    acoustic_precision="fp16" if choice.precision == "fp16" else "fp32",
-                    vocoder_precision="fp16" if choice.precision == "fp16" else "fp32",
-                    cache=(cache or path.parent) / "compiled",
-                )
+            exact: Any = getattr(sharing, "base", sharing) or TorchModel(
+                path,
+                choice.device,
+                choice.compile,
+                acoustic_precision="fp16" if choice.precision == "fp16" else "fp32",
+                vocoder_precision="fp16" if choice.precision == "fp16" else "fp32",
+                cache=(cache or path.parent) / "compiled",
             )
             return LightTorchModel(exact) if choice.vocoder == "light" else exact
 

@@ -17,7 +17,7 @@ from tutti.verify.held_out import HeldOutRow
 from tutti.verify.mel import distance_db
 from tutti.verify.meters import Meters
 from tutti.verify.pitch import shift_semitones
-from tutti.verify.recordings import Recording, Recordings, row_key, speak_row
+from tutti.verify.recordings import RecordedRow, Recordings, row_key, speak_row
 from tutti.verify.word_errors import edit_distance, words
 from tutti.voices import Voices
 
@@ -98,14 +98,14 @@ class LightVerification:
             return stored
         frames, samples = speak_row(self.light, row)
         join = join_error(self.light, frames, samples)
-        measures = measure(held_out, self.exact(row), Recording(frames.durations, samples), self.meters, join)
+        measures = measure(held_out, self.exact(row), RecordedRow(frames.durations, samples), self.meters, join)
         if path:
             path.parent.mkdir(parents=True, exist_ok=True)
             write_file(path, json.dumps(asdict(measures)))
         return measures
 
 
-def measure(row: HeldOutRow, exact: Recording, light: Recording, meters: Meters, join: float) -> RowMeasures:
+def measure(row: HeldOutRow, exact: RecordedRow, light: RecordedRow, meters: Meters, join: float) -> RowMeasures:
     one, other = light.samples, exact.samples
     same = light.durations.shape == exact.durations.shape
     n_differ = int((light.durations != exact.durations).sum()) if same else len(exact.durations)

@@ -16,7 +16,7 @@ from tutti.speech import Frames, Model, Samples, Utterance
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Recording:
+class RecordedRow:
     """One row as it was spoken."""
 
     durations: NDArray[np.int64]
@@ -31,7 +31,7 @@ class Recordings:
         self._folder, self._weights, self._load = folder, weights, load
         self._model: Model | None = None
 
-    def __call__(self, row: Utterance) -> Recording:
+    def __call__(self, row: Utterance) -> RecordedRow:
         path = self._folder / f"{row_key(row, self._weights)}.npz" if self._folder else None
         stored = _read(path) if path else None
         if stored is not None:
@@ -39,7 +39,7 @@ class Recordings:
         if self._model is None:
             self._model = self._load()
         frames, samples = speak_row(self._model, row)
-        recording = Recording(frames.durations, samples)
+        recording = RecordedRow(frames.durations, samples)
         if path:
             _write(path, recording)
         return recording
@@ -64,15 +64,15 @@ def speak_row(model: Model, row: Utterance) -> tuple[Frames, Samples]:
     return frames, samples
 
 
-def _read(path: Path) -> Recording | None:
+def _read(path: Path) -> RecordedRow | None:
     try:
         with np.load(path, allow_pickle=False) as file:
-            return Recording(file["durations"], file["samples"].astype(np.float32))
+            return RecordedRow(file["durations"], file["samples"].astype(np.float32))
     except (OSError, ValueError, KeyError, BadZipFile):
         return None  # missing or damaged: it is spoken again
 
 
-def _write(path: Path, recording: Recording) -> None:
+def _write(path: Path, recording: RecordedRow) -> None:
     data = io.BytesIO()
     np.savez(data, durations=recording.durations, samples=recording.samples)
     path.parent.mkdir(parents=True, exist_ok=True)

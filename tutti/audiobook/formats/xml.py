@@ -5,8 +5,7 @@ from xml.parsers import expat
 
 from tutti.errors import InvalidInput
 
-MAX_ELEMENTS = 100_000  # of one document; a book of 20,000 files has 40,000 in its package
-MAX_DEPTH = 200
+MAX_ELEMENTS = 500_000  # of one document
 
 
 @dataclass(slots=True)
@@ -15,7 +14,7 @@ class Element:
 
     name: str
     attributes: dict[str, str]
-    parent: int  # its index in the list; -1 for the root
+    ancestors: tuple[int, ...]  # indices in the list, the outermost first
     pieces: list[str] = field(default_factory=list)
 
     @property
@@ -29,10 +28,11 @@ def elements(data: bytes, name: str) -> list[Element]:
     open_elements: list[int] = []
 
     def start(tag: str, attributes: dict[str, str]) -> None:
-        if len(parsed) >= MAX_ELEMENTS or len(open_elements) > MAX_DEPTH:
+        if len(parsed) >= MAX_ELEMENTS or len(open_elements) > 200:
             raise InvalidInput(f"{name} has too many elements", param="book")
-        parent = open_elements[-1] if open_elements else -1
-        parsed.append(Element(_local(tag), {_local(key): text for key, text in attributes.items()}, parent))
+        parsed.append(
+            Element(_local(tag), {_local(key): text for key, text in attributes.items()}, tuple(open_elements))
+        )
         open_elements.append(len(parsed) - 1)
 
     def end(_: str) -> None:

@@ -4,6 +4,7 @@ Prints what rounding to int8 costs: the signal-to-noise ratio of each matrix.
 """
 
 import argparse
+import io
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tutti.errors import WeightsCorrupt
+from tutti.errors import WeightsCorrupt, WeightsUnavailable
 from tutti.model.light import weights
 from tutti.model.light.weights import Int8Matrix
 
@@ -22,13 +23,24 @@ FIRST_NAMES = {"inp": "entry", "dw": "along", "ada": "style", "a": "expand", "b"
 
 
 def read_checkpoint(path: Path) -> dict[str, NDArray[np.float32]]:
-    """The network's weights in a checkpoint, under today's names."""
+    """The network's weights in a checkpoint, under today's names: .pt, or .npz, whole or in pieces (.npz.0, …)."""
+    if path.suffix == ".npz":
+        data = path.read_bytes() if path.exists() else b"".join(piece.read_bytes() for piece in _pieces(path))
+        with np.load(io.BytesIO(data), allow_pickle=False) as archive:
+            return {_current_name(name): archive[name].astype(np.float32) for name in archive.files}
     import torch
 
     found = _find_state(torch.load(path, map_location="cpu", weights_only=True))
     if found is None:
         raise WeightsCorrupt(f"{path} holds no weights of the light vocoder")
     return {_current_name(name): tensor.float().numpy() for name, tensor in found.items()}
+
+
+def _pieces(path: Path) -> list[Path]:
+    pieces = sorted(path.parent.glob(f"{path.name}.[0-9]"))
+    if not pieces:
+        raise WeightsUnavailable(f"neither {path} nor its pieces {path.name}.0, … exist")
+    return pieces
 
 
 def _find_state(checkpoint: Mapping[str, Any]) -> Mapping[str, Any] | None:

@@ -90,6 +90,7 @@ def _sources(row: Frames, low: int, high: int) -> tuple[Samples, Samples]:
     begin, stop = max(0, low), min(n_steps, high)
     next_f0 = np.append(row.f0[begin + 1 : stop + 1], np.zeros(max(0, stop + 1 - n_steps), np.float32))
     pulses = signal.pulses(row.f0[begin:stop], signal.pitch_phase(row.f0)[begin:stop], next_f0)
-    noise = normal(np.int64(row_seed(row.durations, row.style)), np.arange(begin * HOP, stop * HOP))
+    seed = np.array([row_seed(row.durations, row.style)])  # an array wraps around silently, unlike a scalar
+    noise = normal(seed, np.arange(begin * HOP, stop * HOP))
     outside = ((begin - low) * HOP, (high - stop) * HOP)
     return np.pad(pulses, outside), np.pad(noise, outside)

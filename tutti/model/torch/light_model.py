@@ -26,7 +26,7 @@ class LightTorchModel:
     """Shares everything but the generator with a model of the exact vocoder."""
 
     def __init__(self, base: TorchModel) -> None:
-        self._base = base
+        self.base = base
         vocoder = base.vocoder_network
         self._dtype = vocoder.encode.conv1.weight.dtype
         self._network = load_network().to(base.device, self._dtype)
@@ -34,32 +34,32 @@ class LightTorchModel:
         self._vocode = GraphedFunction(_light_function(vocoder, self._network), base.vocoder_pool)
 
     def acoustic(self, rows: Sequence[Utterance]) -> list[Frames]:
-        return self._base.acoustic(rows)
+        return self.base.acoustic(rows)
 
     def vocoder(self, rows: Sequence[Frames]) -> list[Samples]:
         """Whole rows in padded passes; spans one by one, since where they are used devices are slow."""
         whole = [row for row in rows if not isinstance(row, Span)]
-        samples = iter(vocode_rows(whole, self._base, self._vocode, _pad))
+        samples = iter(vocode_rows(whole, self.base, self._vocode, _pad))
         return [self._vocode_span(row) if isinstance(row, Span) else next(samples) for row in rows]
 
     def vocoder_pcm(self, rows: Sequence[Frames], volumes: Sequence[float]) -> list[Samples]:
         """Whole rows as 16-bit integers at these volumes."""
-        return vocode_rows(rows, self._base, self._vocode, _pad, volumes)
+        return vocode_rows(rows, self.base, self._vocode, _pad, volumes)
 
     def warm_up(self, progress: OnCapture = lambda _n_captured, _n_shapes: None) -> None:
-        self._base.warm_up(progress, self._capture)
+        self.base.warm_up(progress, self._capture)
 
     def close(self) -> None:
-        self._base.close()
+        self.base.close()
 
     def _capture(self, n_rows: int, length: int) -> None:
-        with self._base.vocoder_stream.activate(n_rows * length) as stream:
+        with self.base.vocoder_stream.activate(n_rows * length) as stream:
             self._vocode.capture(*_pad([silent_frames(length)] * n_rows, Group((), n_rows, length), stream))
 
     def _vocode_span(self, span: Span) -> Samples:
         first, last = 2 * span.start, 2 * span.end
         begin, stop = max(0, first - CONTEXT_STEPS), min(2 * span.n_frames, last + CONTEXT_STEPS)
-        with self._base.vocoder_stream.activate(span.n_frames) as stream:
+        with self.base.vocoder_stream.activate(span.n_frames) as stream:
             if DECODED not in span.cache:
                 n = span.n_frames
                 (decoded,) = self._decode(*pad_frames([span], Group((0,), 1, n), stream))
@@ -111,8 +111,9 @@ def _light_function(vocoder: Vocoder, network: LightNetwork) -> Function:
     ) -> tuple[Tensor, Tensor]:
         x, f0, _ = vocoder.decoder_output(features, f0, energy, n_frames, style)
         valid = valid_times(2 * n_frames, f0.shape[1])
+        x = torch.where(valid, x[..., :FEATURES], 0)  # kernels leave anything after a row's end, even NaN
         noise = normal(seeds[:, None], torch.arange(HOP * f0.shape[1], device=f0.device))
-        samples = network(x[..., :FEATURES], f0, phase, style[:, :TIMBRE].to(x.dtype), noise, valid)
+        samples = network(x, f0, phase, style[:, :TIMBRE].to(x.dtype), noise, valid)
         return samples, torch.isfinite(samples).all(dim=1)
 
     return vocode

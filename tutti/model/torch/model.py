@@ -49,7 +49,8 @@ class TorchModel:
         if device == "cpu":
             acoustic_precision = vocoder_precision = "fp32"
         self.plan = PLANS[graphs if device == "cuda" else "cpu"]
-        self.device = torch.device(device)
+        # With its number: tensors report it, and only equal devices share features without a copy.
+        self.device = torch.device("cuda", torch.cuda.current_device()) if device == "cuda" else torch.device("cpu")
         if device == "cuda":  # tf32 would change durations
             torch.set_float32_matmul_precision("highest")
             torch.backends.cudnn.allow_tf32 = False
