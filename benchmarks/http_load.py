@@ -100,7 +100,7 @@ def measure(url: str, load: str, best: float, seconds: float, n_processes: int, 
     with ProcessPoolExecutor(n_processes, get_context("spawn")) as processes:
         heard = [result for results in processes.map(run_load, loads) for result in results]
     after = cpu_seconds(url)
-    target_s = get_json(f"{url}/stats")["config"]["first_audio_ms"] / 1000
+    target_s = get_json(f"{url}/health/batching")["config"]["first_audio_ms"] / 1000
     return {"load": load, "offered_per_s": rate or None, **summary(heard, seconds, target_s, before, after)}
 
 

@@ -58,7 +58,8 @@ def _frames(row: Utterance) -> Frames:
     durations = np.diff(np.arange(len(row.tokens) + 1) * FRAMES_PER_TOKEN / row.speed, prepend=0)[1:].round()
     durations = np.maximum(1, durations).astype(np.int64)
     curve = np.zeros(2 * int(durations.sum()), np.float32)
-    return Frames(durations, np.zeros((1, 1), np.float32), curve, curve, row.style)
+    features = np.broadcast_to(np.float32(0), (1, int(durations.sum())))
+    return Frames(durations, features, curve, curve, row.style)
 
 
 def make_models(pass_s: float, per_audio_s: float) -> dict[str, Model]:

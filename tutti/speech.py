@@ -50,6 +50,7 @@ class SpeechParams:
     pcm_volume: float | None = None  # samples as 16-bit integers at this volume; none: float, as the model makes them
     code_blocks: str | None = None  # read, skip or announce; default: the engine's
     normalization: Mapping[str, bool] = field(default_factory=dict)  # switches of tutti.text.options, all on by default
+    with_words: bool = True  # whether the words and their times are wanted, too
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,11 +3,10 @@
 from tutti.batching.job import Key
 from tutti.batching.scheduler import SENTENCE, Scheduler
 from tutti.engine.row import FRAME_S, FRAMES_PER_TOKEN
-from tutti.text.chunk import ChunkPace
+from tutti.text.chunk import DEFAULT_PACE, ChunkPace
 from tutti.text.chunker import TINY_SYMBOLS
 
 FIRST_SHARE = 0.6  # of the target that the first chunk may take alone; larger chunks sound smoother, but start later
-STEP = 5  # symbols between the lengths that are tried
 CAUTION = 1.2  # times the predicted seconds: speed changes, and other requests come; larger makes shorter chunks
 MIN_PACE, MAX_PACE = 0.5, 0.9  # a faster device needs no longer chunks; on a slower one gaps cannot be avoided
 
@@ -18,10 +17,13 @@ def chunk_pace(scheduler: Scheduler, checkpoint: str, target_s: float, *, is_inc
     A checkpoint whose rows are delivered in spans (`is_incremental`) needs no short first chunk.
     """
     seconds_per_s = CAUTION * scheduler.sentence_s(checkpoint) / (SENTENCE["vocoder"] * FRAME_S)
-    longest = ChunkPace().first_symbols
-    lengths = range(longest, TINY_SYMBOLS, -STEP)
-    fits = (n for n in lengths if is_incremental or _seconds(scheduler, checkpoint, n) <= FIRST_SHARE * target_s)
-    return ChunkPace(next(fits, TINY_SYMBOLS), min(max(seconds_per_s, MIN_PACE), MAX_PACE))
+    first_symbols = longest = DEFAULT_PACE.first_symbols
+    if not is_incremental:
+        # Costs of a lone row grow linearly with its length.
+        least_s, most_s = (_seconds(scheduler, checkpoint, n) for n in (TINY_SYMBOLS, longest))
+        share = (FIRST_SHARE * target_s - least_s) / max(most_s - least_s, 1e-9)
+        first_symbols = TINY_SYMBOLS + int(min(max(share, 0.0), 1.0) * (longest - TINY_SYMBOLS))
+    return ChunkPace(first_symbols, min(max(seconds_per_s, MIN_PACE), MAX_PACE))
 
 
 def _seconds(scheduler: Scheduler, checkpoint: str, n_symbols: int) -> float:

@@ -203,7 +203,7 @@ class Stream:
         while future is not None:
             audio = await future
             self._futures.discard(future)
-            speech = _speech(pending, audio, start_s)
+            speech = _speech(pending, audio, start_s, with_words=self.params.with_words)
             start_s += len(audio.samples) / SAMPLE_RATE
             future = audio.next
             if future is not None:
@@ -226,14 +226,15 @@ class Stream:
         return speech
 
 
-def _speech(pending: PendingChunk, audio: RowAudio, start_s: float) -> Speech:
+def _speech(pending: PendingChunk, audio: RowAudio, start_s: float, *, with_words: bool) -> Speech:
     """The audio with the words that start in it, timed from the start of the chunk; the pause after the last span."""
     chunk, is_first, is_last = pending.chunk, start_s == 0.0, audio.next is None
     pause = silence(chunk.pause_s if is_last else 0.0, audio.samples.dtype)
     samples = np.concatenate([audio.samples, pause]) if len(pause) else audio.samples
     if chunk.inline_style.volume != 1 and not is_pcm(samples):  # the worker applies it to integers
         samples = samples * np.float32(chunk.inline_style.volume)
-    words, span = word_times(pending.segment.marked_text, chunk, audio.durations), chunk.span
+    words = word_times(pending.segment.marked_text, chunk, audio.durations) if with_words else ()
+    span = chunk.span
     if not (is_first and is_last):
         end_s = start_s + len(audio.samples) / SAMPLE_RATE
         words = words_starting_within(words, -inf if is_first else start_s, inf if is_last else end_s)

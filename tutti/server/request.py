@@ -61,6 +61,10 @@ class SpeechRequest:
     def encoder(self, n_samples: int | None = None) -> Encoder:
         return encoder(self.format.name, sample_rate=self.sample_rate, n_samples=n_samples)
 
+    def without_words(self) -> "SpeechRequest":
+        """Return a copy whose speech has no word times, which take longer than sending the audio."""
+        return replace(self, params=replace(self.params, with_words=False))
+
     def with_ignored(self, option: str) -> "SpeechRequest":
         """Return a copy that reports this option in X-Ignored."""
         return replace(self, ignored=(*self.ignored, option))

