@@ -40,8 +40,8 @@ class Settings(BaseModel):
     vocoder: Literal["auto", "exact", "light"] = Field(
         "auto", description="exact = Kokoro's own; light = ours, four times as fast on a processor; auto = exact"
     )
-    compile: Literal["off", "reduced", "full"] = Field(
-        "off", description="shapes compiled at start on CUDA; full takes longest"
+    compile: Literal["auto", "off", "reduced", "full"] = Field(
+        "auto", description="shapes compiled on CUDA; auto = all, while the server already serves"
     )
     threads: int = Field(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1,
                          ge=1, le=256, description="CPU cores the model may use")  # fmt: skip

@@ -29,8 +29,8 @@ Vocoder = Annotated[
     Literal["auto", "exact", "light"] | None, typer.Option(help="Kokoro's own vocoder, or our light one.")
 ]
 Compile = Annotated[
-    Literal["off", "reduced", "full"] | None,
-    typer.Option(help="Shapes compiled at start on CUDA; full takes longest."),
+    Literal["auto", "off", "reduced", "full"] | None,
+    typer.Option(help="Shapes compiled at start on CUDA; full takes longest, auto is off but in the server."),
 ]
 Threads = Annotated[int | None, typer.Option(help="CPU cores the model may use.")]
 G2PUrl = Annotated[str | None, typer.Option(help="URL of a G2P service; default: built in.")]

@@ -50,7 +50,7 @@ class Batcher:
         self.worker = worker
         self.scheduler = scheduler
         self._stats = stats
-        self._warm_up = warm_up
+        self.warm_up = warm_up
         self.name = name
         self._clock = clock
         self._ids = count()
@@ -63,8 +63,8 @@ class Batcher:
 
     async def start(self) -> None:
         await self.worker.start()
-        if self._warm_up is not None:
-            await self._warm_up(self.worker)
+        if self.warm_up is not None:
+            await self.warm_up(self.worker)
         self._loop = asyncio.create_task(self._run(), name="tutti-batcher")
 
     async def close(self) -> None:

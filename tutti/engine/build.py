@@ -30,6 +30,7 @@ from tutti.engine.checkpoints import (
 from tutti.engine.engine import Engine, TextDefaults
 from tutti.engine.stats import BatchStats
 from tutti.engine.stream import Pacing
+from tutti.engine.upgrade import MeasureSecond, kernel_marker, upgrade_choices
 from tutti.engine.warmup import WarmUp
 from tutti.model.buckets import MAX_PADDED_FRAMES, PLANS
 from tutti.model.choice import Choice, n_cuda_devices
@@ -46,6 +47,7 @@ from tutti.worker.base import Worker
 from tutti.worker.messages import Progress, no_progress
 from tutti.worker.process import ProcessWorker
 from tutti.worker.thread import ThreadWorker
+from tutti.worker.upgrading import UpgradingWorker
 
 if TYPE_CHECKING:
     from tutti.settings import Settings
@@ -95,18 +97,41 @@ def open_engine(
     indices = cuda_index_of_workers(choices.values(), settings.workers, n_devices)
     if n_devices == 0:  # the workers share the cores
         settings = settings.model_copy(update={"threads": max(1, settings.threads // len(indices))})
-    make_models = [Checkpoints(settings.home, tuple(choices.items()), settings.threads, index) for index in indices]
-    max_bytes = None if settings.worker_memory_mb is None else 1e6 * settings.worker_memory_mb
-    workers: list[Worker] = [
-        ProcessWorker(make, progress=progress, max_bytes=max_bytes)
-        if for_server
-        else ThreadWorker(make, progress=progress)
-        for make in make_models
-    ]
+    marker = kernel_marker(settings.home)
+    compile = settings.compile if for_server else "off"
+    first, second = upgrade_choices(choices, compile, kernels_ready=marker.exists())
+    workers = [_worker(settings, first, second, index, progress, for_server=for_server) for index in indices]
     voices = Voices(settings.home / "voices")
-    costs = settings.home / file_name(_device(choices, settings.threads), WEIGHTS) if for_server else None
+    costs = settings.home / file_name(_device(first, settings.threads), WEIGHTS) if for_server else None
     frontend = make_frontend(settings, for_server)
-    return assemble(workers, choices, voices, frontend, settings, capped=for_server, cost_file=costs)
+    engine = assemble(workers, first, voices, frontend, settings, capped=for_server, cost_file=costs)
+    for batcher in engine.batchers:
+        if second and isinstance(batcher.worker, UpgradingWorker) and batcher.warm_up:
+            path = settings.home / file_name(_device(second, settings.threads), WEIGHTS)
+            fresh = prior_costs(second, settings.threads)
+            batcher.worker.before_change = MeasureSecond(batcher.warm_up, fresh, path, marker)
+    return engine
+
+
+def _worker(
+    settings: "Settings",
+    choices: Mapping[str, Choice],
+    second: Mapping[str, Choice] | None,
+    index: int | None,
+    progress: Progress,
+    *,
+    for_server: bool,
+) -> Worker:
+    """A worker for one device; in the server a process, with a second one where it is faster but needs preparation."""
+    make = Checkpoints(settings.home, tuple(choices.items()), settings.threads, index)
+    if not for_server:
+        return ThreadWorker(make, progress=progress)
+    max_bytes = None if settings.worker_memory_mb is None else 1e6 * settings.worker_memory_mb
+    worker = ProcessWorker(make, progress=progress, max_bytes=max_bytes)
+    if second is None:
+        return worker
+    make_second = Checkpoints(settings.home, tuple(second.items()), settings.threads, index)
+    return UpgradingWorker(worker, ProcessWorker(make_second, max_bytes=max_bytes))
 
 
 def assemble(

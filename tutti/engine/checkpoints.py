@@ -53,7 +53,7 @@ def choose_checkpoints(settings: "Settings") -> dict[str, Choice]:
         entries = [f"{CHECKPOINT}-{precision}" for precision in settings.extra_precisions]
         return {CHECKPOINT: default, LIGHT: replace(default, vocoder="light"), **_choices(entries, settings)}
     choices = _choices(settings.models, settings)
-    if settings.compile != "off" and all(choice.device == "cpu" for choice in choices.values()):
+    if settings.compile not in ("auto", "off") and all(choice.device == "cpu" for choice in choices.values()):
         raise InvalidInput(f"compile={settings.compile} is for a CUDA device, and no model uses one", param="compile")
     return choices
 
@@ -74,7 +74,8 @@ def _choices(entries: Iterable[str], settings: "Settings") -> dict[str, Choice]:
             cause = "is there twice" if name in choices else "is not a name"
             raise InvalidInput(f"models: {name!r} {cause}; write name=int8 or name=/path/model.pth", param="models")
         choice = _choice(name, source or _precision_in(name), settings)
-        choices[name] = choice if choice.device == "cpu" else replace(choice, compile=settings.compile)
+        compile = "off" if settings.compile == "auto" or choice.device == "cpu" else settings.compile
+        choices[name] = replace(choice, compile=compile)
     return choices
 
 

@@ -125,5 +125,6 @@ PLANS = {
         replace(FRAMES, rows=FEW_ROWS, ladder=Ladder(64, 128), longest=512),
     ),
     "off": Plan(replace(TOKENS, longest=0), replace(CURVES, longest=0), replace(FRAMES, longest=0)),
+    "plain": Plan(replace(TOKENS, longest=0), replace(CURVES, longest=0), replace(FRAMES, longest=0)),
     "cpu": Plan(ON_CPU, ON_CPU, replace(ON_CPU, rows=(1, 2))),  # more rows of frames outgrow its caches
 }

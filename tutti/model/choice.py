@@ -15,7 +15,7 @@ from tutti.speech import Model, VocoderName
 Backend = Literal["onnx", "torch"]
 Device = Literal["cpu", "cuda"]
 Precision = Literal["fp32", "int8", "fp16"]
-Compile = Literal["off", "reduced", "full"]
+Compile = Literal["plain", "off", "reduced", "full"]  # plain: not even our own kernels
 Auto = Literal["auto"]
 
 PRECISIONS: dict[tuple[Backend, Device], tuple[Precision, ...]] = {
@@ -56,7 +56,7 @@ def choose(
     backend: Backend | Auto = "auto",
     device: Device | Auto = "auto",
     precision: Precision | Auto = "auto",
-    compile: Compile = "off",
+    compile: Compile | Auto = "off",
     vocoder: VocoderName | Auto = "auto",
 ) -> Choice:
     """Resolve every `auto` to the best that this machine has; raise InvalidInput for combinations that do not exist."""
@@ -80,6 +80,8 @@ def choose(
             f"choose {' or '.join(supported)}, or auto",
             param="precision",
         )
+    if compile == "auto":  # what it means is up to the server, which can change models while it serves
+        compile = "off"
     if compile != "off" and device != "cuda":
         raise InvalidInput(f"compile={compile} is for a CUDA device; on a processor choose off", param="compile")
     return Choice(backend, device, precision, compile, vocoder)

@@ -13,7 +13,7 @@ from tutti.errors import MissingExtra, ModelFailed
 from tutti.model.buckets import MAX_PADDED_FRAMES, PLANS, Group
 from tutti.model.choice import Compile, Device
 from tutti.model.torch.cuda_graphs import Function, GraphedFunction, cuda_capture, no_capture, set_kernel_cache
-from tutti.model.torch.kokoro import weights
+from tutti.model.torch.kokoro import masks, weights
 from tutti.model.torch.kokoro.acoustic import PROSODY, Acoustic
 from tutti.model.torch.kokoro.linear import SplitFp16Linear
 from tutti.model.torch.kokoro.lstm import BiLSTM
@@ -56,6 +56,7 @@ class TorchModel:
             torch.backends.cudnn.allow_tf32 = False
             if cache is not None:
                 set_kernel_cache(cache)
+            masks.use_kernels(graphs != "plain")
         acoustic, vocoder = weights.build(weights.read_state(path))
         acoustic.to(self.device)
         vocoder.to(self.device)

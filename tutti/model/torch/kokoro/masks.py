@@ -6,6 +6,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+_kernels_enabled = True  # of this process
+
 
 def valid_times(lengths: Tensor, size: int) -> Tensor:  # lengths [B] -> [B, size, 1]
     """True at the time steps that belong to a row."""
@@ -32,9 +34,17 @@ class RowMask(NamedTuple):
         return RowMask(2 * self.lengths, upsample_nearest(self.valid))
 
 
+def use_kernels(enabled: bool) -> None:
+    """Allow the Triton kernels in this process; without them nothing has to be compiled."""
+    global _kernels_enabled
+    _kernels_enabled = enabled
+
+
 def has_kernels(x: Tensor) -> bool:
     """Whether the Triton kernels in `kernels` run on this tensor's device; the plain PyTorch code runs everywhere.
 
     They need the tensor memory accelerator and the shared memory of Hopper or data-centre Blackwell.
     """
-    return x.is_cuda and find_spec("triton") is not None and torch.cuda.get_device_capability(x.device)[0] in (9, 10)
+    if not _kernels_enabled or not x.is_cuda or find_spec("triton") is None:
+        return False
+    return torch.cuda.get_device_capability(x.device)[0] in (9, 10)

@@ -1,0 +1,148 @@
+"""A worker that changes to a faster one: no call fails, and rows stay with the worker that holds their frames."""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.fakes import Gate
+from tests.worker.fakes import TIMEOUT_S, expected_samples, row
+from tutti.errors import ModelFailed
+from tutti.model.tone import ToneModel
+from tutti.speech import Model
+from tutti.worker.thread import ThreadWorker
+from tutti.worker.upgrading import UpgradingWorker
+
+
+class SlowStart:
+    """Makes a tone model once its gate is open; or fails."""
+
+    def __init__(self, error: Exception | None = None) -> None:
+        self.gate = Gate(0)
+        self.error = error
+
+    def __call__(self) -> dict[str, Model]:
+        self.gate.wait()
+        if self.error:
+            raise self.error
+        return {"tone": ToneModel()}
+
+
+def run(
+    scenario: Callable[[UpgradingWorker, SlowStart], Coroutine[Any, Any, None]],
+    second: SlowStart | None = None,
+    handover_s: float = 3600.0,
+) -> None:
+    async def whole() -> None:
+        start = second or SlowStart()
+        worker = UpgradingWorker(
+            ThreadWorker(lambda: {"tone": ToneModel()}), ThreadWorker(start), handover_s=handover_s
+        )
+        await worker.start()
+        try:
+            await scenario(worker, start)
+        finally:
+            start.gate.open()
+            await worker.close()
+
+    asyncio.run(whole())
+
+
+async def change(worker: UpgradingWorker, second: SlowStart) -> None:
+    second.gate.open()
+    while not worker.is_upgraded:
+        await asyncio.sleep(0.001)
+
+
+def test_it_serves_while_the_second_model_is_prepared_and_after_the_change() -> None:
+    async def scenario(worker: UpgradingWorker, second: SlowStart) -> None:
+        for changes in (False, True):
+            if changes:
+                await change(worker, second)
+            assert worker.is_upgraded == changes
+            both = await worker.both_stages("tone", [(1, row(5, 6))], TIMEOUT_S)
+            np.testing.assert_array_equal(both.samples[0], expected_samples(row(5, 6)))
+            assert worker.status.state == "ready"
+
+    run(scenario)
+
+
+def test_rows_that_began_before_the_change_are_finished_beside_new_ones() -> None:
+    rows = {1: row(1), 2: row(2, 2), 3: row(3, 3, 3), 4: row(4)}
+
+    async def scenario(worker: UpgradingWorker, second: SlowStart) -> None:
+        await worker.acoustic("tone", [(1, rows[1]), (2, rows[2])], TIMEOUT_S)
+        await change(worker, second)
+        await worker.acoustic("tone", [(3, rows[3]), (4, rows[4])], TIMEOUT_S)
+        for ids in ([3, 1], [2], [4]):  # both workers, the first, the second
+            spoken = await worker.vocoder("tone", ids, TIMEOUT_S)
+            for id, samples in zip(ids, spoken, strict=True):
+                np.testing.assert_array_equal(samples, expected_samples(rows[id]))
+
+    run(scenario)
+
+
+def test_a_span_of_an_old_row_goes_to_the_worker_that_holds_it() -> None:
+    async def scenario(worker: UpgradingWorker, second: SlowStart) -> None:
+        (durations,) = await worker.acoustic("tone", [(1, row(7, 8, 9))], TIMEOUT_S)
+        await change(worker, second)
+        await worker.acoustic("tone", [(2, row(4))], TIMEOUT_S)
+        whole = expected_samples(row(7, 8, 9))
+        first, other = await worker.vocoder("tone", [1, 2], TIMEOUT_S, {1: (0, int(durations.sum()) // 2)})
+        np.testing.assert_array_equal(first, whole[: len(first)])
+        np.testing.assert_array_equal(other, expected_samples(row(4)))
+
+    run(scenario)
+
+
+def test_after_the_handover_the_first_worker_is_closed() -> None:
+    async def scenario(worker: UpgradingWorker, second: SlowStart) -> None:
+        first = worker._current
+        await change(worker, second)
+        while first.status.state != "closed":
+            await asyncio.sleep(0.001)
+        both = await worker.both_stages("tone", [(1, row(5))], TIMEOUT_S)
+        np.testing.assert_array_equal(both.samples[0], expected_samples(row(5)))
+
+    run(scenario, handover_s=0.0)
+
+
+def test_if_the_second_model_fails_the_first_one_stays() -> None:
+    async def scenario(worker: UpgradingWorker, second: SlowStart) -> None:
+        second.gate.open()
+        assert worker._changing is not None
+        await worker._changing
+        assert not worker.is_upgraded
+        both = await worker.both_stages("tone", [(1, row(5))], TIMEOUT_S)
+        np.testing.assert_array_equal(both.samples[0], expected_samples(row(5)))
+
+    run(scenario, SlowStart(ModelFailed("no memory for two models")))
+
+
+def test_the_second_worker_is_measured_before_it_serves() -> None:
+    measured = []
+
+    async def scenario(worker: UpgradingWorker, second: SlowStart) -> None:
+        async def before_change(other: object) -> None:
+            assert not worker.is_upgraded
+            measured.append(other)
+
+        worker.before_change = before_change
+        await change(worker, second)
+        assert measured == [worker._current]
+
+    run(scenario)
+
+
+def test_an_error_of_either_worker_is_the_error_of_a_shared_batch() -> None:
+    async def scenario(worker: UpgradingWorker, second: SlowStart) -> None:
+        await worker.acoustic("tone", [(1, row(1))], TIMEOUT_S)
+        await change(worker, second)
+        await worker.acoustic("tone", [(2, row(2))], TIMEOUT_S)
+        worker.forget([1])
+        with pytest.raises(Exception, match="does not hold row 1"):
+            await worker.vocoder("tone", [1, 2], TIMEOUT_S)
+
+    run(scenario)

@@ -1,0 +1,130 @@
+"""A worker that starts with a model that is ready soon, and changes to a faster one when that is ready.
+
+On CUDA the fast model needs its kernels compiled and its shapes captured, which takes a minute the first time. That is
+done in a second process, so no request ever waits for it.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tutti.errors import TuttiError
+from tutti.speech import Samples, Utterance
+from tutti.worker.base import Worker
+from tutti.worker.messages import BothStages, FrameRange, Status
+
+log = logging.getLogger(__name__)
+
+HANDOVER_S = 30.0  # for the rows whose frames the first worker holds; then it is closed, and rows left start again
+
+
+async def _nothing(_worker: Worker) -> None: ...
+
+
+class UpgradingWorker:
+    """Serves with `first` until `second` is ready; if that fails, for good."""
+
+    def __init__(
+        self,
+        first: Worker,
+        second: Worker,
+        before_change: Callable[[Worker], Awaitable[None]] = _nothing,
+        handover_s: float = HANDOVER_S,
+    ) -> None:
+        """`before_change` is called with the second worker before it serves, to measure its costs."""
+        self.before_change = before_change
+        self._current = first
+        self._second = second
+        self._previous: Worker | None = None  # holds the frames of rows that began before the change
+        self._handover_s = handover_s
+        self._new_rows: set[int] = set()  # rows that began after the change, while there is a previous worker
+        self._changing: asyncio.Task[None] | None = None
+
+    @property
+    def status(self) -> Status:
+        return self._current.status
+
+    @property
+    def is_upgraded(self) -> bool:
+        return self._current is self._second
+
+    async def start(self) -> None:
+        """Return when the first model is ready. The second one is loaded and prepared meanwhile."""
+        self._changing = asyncio.create_task(self._change(), name="tutti-upgrade")
+        await self._current.start()
+
+    async def close(self) -> None:
+        if self._changing is not None:
+            self._changing.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._changing
+        workers = {id(worker): worker for worker in (self._current, self._second, self._previous) if worker}
+        await asyncio.gather(*(worker.close() for worker in workers.values() if worker.status.state != "closed"))
+
+    def acoustic(
+        self, checkpoint: str, rows: Sequence[tuple[int, Utterance]], timeout_s: float
+    ) -> asyncio.Future[list[NDArray[np.int64]]]:
+        if self._previous is not None:
+            self._new_rows.update(id for id, _ in rows)
+        return self._current.acoustic(checkpoint, rows, timeout_s)
+
+    def vocoder(
+        self, checkpoint: str, ids: Sequence[int], timeout_s: float, spans: Mapping[int, FrameRange] = {}
+    ) -> asyncio.Future[list[Samples]]:
+        old = [] if self._previous is None else [id for id in ids if id not in self._new_rows]
+        if self._previous is None or not old:
+            return self._current.vocoder(checkpoint, ids, timeout_s, spans)
+        if len(old) == len(ids):
+            return self._previous.vocoder(checkpoint, ids, timeout_s, spans)
+        parts = [
+            worker.vocoder(checkpoint, own, timeout_s, {id: spans[id] for id in own if id in spans})
+            for worker, own in ((self._previous, old), (self._current, [id for id in ids if id in self._new_rows]))
+        ]
+        return asyncio.ensure_future(_merge(ids, set(old), *parts))
+
+    def both_stages(
+        self, checkpoint: str, rows: Sequence[tuple[int, Utterance]], timeout_s: float
+    ) -> asyncio.Future[BothStages]:
+        return self._current.both_stages(checkpoint, rows, timeout_s)
+
+    def forget(self, ids: Sequence[int]) -> None:
+        self._current.forget(ids)
+        if self._previous is not None:
+            self._previous.forget(ids)
+
+    async def _change(self) -> None:
+        """Serve with the second worker as soon as it is ready; close the first when its rows have ended."""
+        started_s = time.monotonic()
+        try:
+            await self._second.start()
+            await self.before_change(self._second)
+        except TuttiError as exc:
+            log.warning("the faster model does not start (%s); the first one stays in use", exc)
+            await self._second.close()
+            return
+        self._previous, self._current = self._current, self._second
+        log.info("the faster model is in use after=%.1fs", time.monotonic() - started_s)
+        await asyncio.sleep(self._handover_s)
+        previous, self._previous = self._previous, None
+        self._new_rows.clear()
+        await previous.close()
+
+
+async def _merge(
+    ids: Sequence[int],
+    old: set[int],
+    old_samples: asyncio.Future[list[Samples]],
+    new_samples: asyncio.Future[list[Samples]],
+) -> list[Samples]:
+    """The samples of both workers in the order of the ids; an error of either is the error of the batch."""
+    results = await asyncio.gather(old_samples, new_samples, return_exceptions=True)
+    for result in results:
+        if isinstance(result, BaseException):
+            raise result
+    of_old, of_new = iter(results[0]), iter(results[1])  # type: ignore[arg-type]
+    return [next(of_old if id in old else of_new) for id in ids]
