@@ -99,6 +99,8 @@ class Scheduler:
         return sum(self.predict(Key(checkpoint, stage), size) for stage, size in SENTENCE.items())
 
     def _max_start_s(self, checkpoint: str, asked_s: float | None) -> float:
+        if self.limits.max_start_s == inf:
+            return inf  # nothing is refused
         if self.limits.max_start_s is not None:
             return min(self.limits.max_start_s, inf if asked_s is None else asked_s)
         if asked_s is not None:
