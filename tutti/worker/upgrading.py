@@ -97,6 +97,12 @@ class UpgradingWorker:
         if self._previous is not None:
             self._previous.forget(ids)
 
+    async def unload(self) -> bool:
+        return self._previous is None and await self._current.unload()
+
+    async def wake(self) -> None:
+        await self._current.wake()
+
     async def _change(self) -> None:
         """Serve with the second worker as soon as it is ready; close the first when its rows have ended."""
         started_s = time.monotonic()
