@@ -47,6 +47,12 @@ def test_lines_become_paragraphs() -> None:
     ]
 
 
+def test_each_item_of_a_list_is_a_paragraph() -> None:
+    assert paragraphs([FULL, "• deep water", "• still stone", FULL]).split("\n\n") == [
+        *(FULL, "• deep water", f"• still stone {FULL}"),
+    ]
+
+
 def test_divided_words_are_whole_again_and_hyphens_before_names_stay() -> None:
     assert paragraphs([f"{FULL} won-", "derful things"]) == f"{FULL} wonderful things"
     assert paragraphs([f"{FULL} Anglo-", "Saxon things"]) == f"{FULL} Anglo- Saxon things"

@@ -11,7 +11,9 @@ import pytest
 
 from tests.fakes import silent_voices, tone_engine
 from tests.server.harness import serving
+from tutti.engine.batcher import Batcher
 from tutti.engine.engine import Engine
+from tutti.engine.row import Row, RowAudio
 from tutti.errors import WrongState
 from tutti.speech import SpeechParams
 from tutti.worker.process import ProcessWorker
@@ -54,6 +56,26 @@ def test_the_process_ends_and_the_next_text_sounds_the_same(tmp_path: Path) -> N
             assert engine.workers()["readyWorkers"] == 1  # it takes requests
             assert np.array_equal((await engine.speak(TEXT, PARAMS)).samples, before.samples)
             assert worker_of(engine).status.restarts == 0
+
+    run(scenario())
+
+
+def test_rows_are_queued_only_when_the_model_is_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else the time of loading would count as that of a batch, and the cost model would learn it."""
+
+    async def scenario() -> None:
+        async with engine_of(tmp_path) as engine:
+            batcher, states = engine.batchers[0], list[str]()
+
+            def speak(row: Row) -> asyncio.Future[RowAudio]:
+                states.append(batcher.worker.status.state)
+                return Batcher.speak(batcher, row)
+
+            monkeypatch.setattr(batcher, "speak", speak)
+            await engine.unload()
+            await asyncio.gather(*(engine.speak("deep water", PARAMS) for _ in range(4)))
+            assert len(states) == 4
+            assert set(states) <= {"ready", "busy"}
 
     run(scenario())
 

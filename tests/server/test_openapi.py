@@ -16,7 +16,7 @@ from schemathesis.specs.openapi.checks import (
 from tests.fakes import make_fake_engine
 from tests.server.harness import RunningServer, serving
 
-pytestmark = pytest.mark.server
+pytestmark = [pytest.mark.process, pytest.mark.server]
 
 
 @pytest.fixture(scope="module")

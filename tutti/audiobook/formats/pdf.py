@@ -23,6 +23,7 @@ HEAD_PAGES = 3  # a line at the edge of so many pages is a running head
 HEAD_SHARE = 0.2  # and of this share of the pages: heads of left and right pages differ, and change with the chapter
 FULL_LINE = 0.8  # of a long line; a shorter one that ends a sentence ends its paragraph
 MAX_HEADING_LINES = 3
+BULLETS = "•▪◦‣–"  # a line that starts with one is a paragraph of its own
 LIGATURES = {"\ufb00": "ff", "\ufb01": "fi", "\ufb02": "fl", "\ufb03": "ffi", "\ufb04": "ffl", "\ufb06": "st"}
 
 
@@ -83,7 +84,7 @@ def paragraphs(lines: Sequence[str]) -> str:
     parts: list[str] = []
     ended = True
     for line in lines:
-        if ended:
+        if ended or line[0] in BULLETS:
             parts.append("\n\n")
         elif _DIVIDED.search(parts[-1]) and line[:1].islower():
             parts[-1] = parts[-1][:-1]
