@@ -233,6 +233,7 @@ class FakeEngine:
 
     checkpoints = ("kokoro", "kokoro-int8")
     batching_enabled = True
+    frontend_ready = True
     passages_at_once = 2
 
     def __init__(self, voices: Voices) -> None:

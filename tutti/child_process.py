@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 from multiprocessing import resource_tracker
+from pathlib import Path
 
 EXIT_WAIT_S = 1.0  # a connection breaks a moment before its process is gone; longer delays the report of a real hang
 _PR_SET_PDEATHSIG = 1
@@ -51,6 +52,14 @@ class ChildProcess:
         self._process.kill()
         self._process.join()
         self._process.close()
+
+    def cpu_s(self) -> float:
+        """Seconds of computing so far; 0 where the system does not tell."""
+        try:
+            fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
+        except OSError:
+            return 0.0
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def exit_cause(self) -> str:
         """Say how the process ended, for a sentence that starts with its name."""

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from tutti.errors import InvalidInput, UnknownVoice, WeightsUnavailable, did_you_mean
+from tutti.errors import InvalidInput, UnknownVoice, WeightsCorrupt, WeightsUnavailable, did_you_mean
 from tutti.speech import MAX_PHONEMES, STYLE_SIZE
 
 # Names and the grades by Kokoro's author ("-": none). The first letter is the language, the second the gender.
@@ -158,6 +158,8 @@ class Voices:
             table = np.fromfile(path, dtype="<f4")
         except FileNotFoundError:
             raise WeightsUnavailable(f"the file of voice {name} is not at {path}; run: tutti pull") from None
+        if table.size != MAX_PHONEMES * STYLE_SIZE or not np.isfinite(table).all():
+            raise WeightsCorrupt(f"the file of voice {name} is damaged; delete {path} and run: tutti pull")
         return table.reshape(MAX_PHONEMES, STYLE_SIZE)
 
 
@@ -194,8 +196,9 @@ def _check_name(name: str) -> str:
 
 
 def _weight(match: re.Match[str]) -> float:
+    written = match[3] or "1"
     try:
-        weight = float(match[3] or 1)
+        weight = float(written) if written.isascii() else 0.0  # the voice is repeated in a header
     except ValueError:
         weight = 0.0
     if not 0 < weight <= 100:

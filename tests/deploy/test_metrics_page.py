@@ -8,6 +8,7 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.metrics import MetricWrapperBase
 
 from tutti.metrics import Metrics
+from tutti.server.audio_memory import AudioMemory
 from tutti.server.middleware.access_log import AccessLog
 from tutti.settings import Settings
 
@@ -22,6 +23,7 @@ def registry() -> CollectorRegistry:
     """The registry of `tutti serve`."""
     registry = Metrics().registry
     AccessLog(None, registry)  # type: ignore[arg-type]
+    AudioMemory(1e9).register(registry)
     return registry
 
 

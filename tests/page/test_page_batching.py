@@ -65,7 +65,7 @@ def test_sixteen_clients_are_shown_waiting_and_then_served_in_batches(
     assert sentence == total
     held.gate.open()
     visitor.wait(".run[data-mode=deadline][data-done='16']:not([data-total-ms=''])")
-    assert int(visitor.page.locator(".run[data-mode=deadline]").get_attribute("data-most-rows")) > 1
+    assert int(visitor.page.locator(".run[data-mode=deadline]").get_attribute("data-most-requests")) > 1
     last = server.get("/v1/stats").json()["batches"][-1]
     card = visitor.page.locator(".recent li").last
     assert card.get_attribute("data-stage") == last["stage"]
@@ -88,8 +88,8 @@ def test_one_by_one_is_compared_with_together_first(server: RunningServer, visit
         visitor.wait(f".run[data-mode={mode}][data-done='4']:not([data-total-ms=''])")
     modes = visitor.page.locator(".run").evaluate_all("runs => runs.map((run) => run.dataset.mode)")
     assert modes == ["one-by-one", "together"]
-    rows = [int(run.get_attribute("data-most-rows")) for run in visitor.page.locator(".run").all()]
-    assert rows[0] == 1, "one request at a time shares no batch"
+    most = [int(run.get_attribute("data-most-requests")) for run in visitor.page.locator(".run").all()]
+    assert most[0] == 1, "one request at a time shares no batch"
     verdict = visitor.page.locator(".load .verdict").first
     assert re.search(r"Together, everyone was served in .* instead of", verdict.inner_text())
     assert verdict.bounding_box()["y"] < visitor.page.locator(".runs").bounding_box()["y"]

@@ -12,6 +12,7 @@ from tests.audiobook.make_epub import epub, page
 from tests.fakes import make_fake_engine
 from tests.page.browser import Visitor
 from tests.server.harness import RunningServer, serving
+from tutti.audiobook.formats import SUFFIXES
 
 pytestmark = pytest.mark.browser
 
@@ -46,6 +47,12 @@ def visitor(server: RunningServer, visit: Visit) -> Visitor:
 def drop(visitor: Visitor, data: bytes, name: str) -> None:
     visitor.page.evaluate(DROP, [base64.b64encode(data).decode(), name])
     visitor.wait(f".drop:has-text('{name}')")
+
+
+def test_the_page_offers_only_what_the_server_reads(visitor: Visitor) -> None:
+    visitor.page.goto(f"{visitor.url}/#books")
+    accepted = str(visitor.page.locator("#book").get_attribute("accept")).split(",")
+    assert {".epub", ".pdf", ".txt", ".md"} <= set(accepted) <= set(SUFFIXES)
 
 
 def test_a_dropped_epub_becomes_an_audiobook_to_download(server: RunningServer, visitor: Visitor) -> None:

@@ -1,5 +1,7 @@
 """A newcomer finds the way: what this is, which voice fits, what went wrong, and what to do next."""
 
+import base64
+import json
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -169,6 +171,27 @@ def test_marks_and_tags_are_not_in_the_spoken_text(server: RunningServer, visit:
     visitor.speak(MARKED)
     assert " ".join(visitor.text(".spoken-text").split()) == "Did you hear it? No, never."
     assert visitor.text(".history .spoken").split() == ["Did", "you", "hear", "it?", "No,", "never."]
+
+
+def test_what_was_not_spoken_is_named(server: RunningServer, visit: Visit) -> None:
+    visitor = visit(server)
+    audio = base64.b64encode(bytes(4800)).decode()
+    events = (
+        {"type": "speech.audio.delta", "audio": audio},
+        {
+            "type": "speech.audio.notice",
+            "unspoken": ["你", "好"],
+            "unspoken_count": 2,
+            "notices": ["A notice."],
+        },
+        {"type": "speech.audio.done"},
+    )
+    body = "".join(f"data: {json.dumps(event)}\n\n" for event in events)
+    answer = {"body": body, "content_type": "text/event-stream"}
+    visitor.page.route("**/v1/audio/speech", lambda route: route.fulfill(**answer))
+    visitor.speak("The word 你好 means hello.")
+    assert "你 好 (2 symbols)" in visitor.text(".notices")
+    assert "A notice." in visitor.text(".notices")
 
 
 def test_history_survives_a_reload_with_its_sound(server: RunningServer, visit: Visit) -> None:

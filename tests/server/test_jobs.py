@@ -333,10 +333,17 @@ def test_a_book_counts_towards_the_character_limit(voice_folder: Path, tmp_path:
         assert len(list((tmp_path / "jobs").glob("*/book.md"))) == 1
 
 
-def test_the_disk_space_of_jobs_is_limited(voice_folder: Path, tmp_path: Path) -> None:
+def test_the_disk_space_of_jobs_is_limited(voice_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with serve_paced(voice_folder, tmp_path, max_jobs_gb=1e-4) as (server, fake_engine):
         fake_engine.permit_all()
-        wait_for_end(server, create_job(server)["id"])
+        assert_error(server.post("/v1/jobs", {"text": TEXT}), 507, "storage_full")  # estimated
+        assert_error(server.post("/v1/jobs", {"text": "One.\n\n[pause:60s] Two."}), 507, "storage_full")
+        monkeypatch.setattr("tutti.audiobook.jobs.service.BYTES_A_CHARACTER", 0)
+        paused = wait_for_end(server, create_job(server)["id"])  # while it runs
+        assert paused["state"] == "paused"
+        assert "TUTTI_MAX_JOBS_GB" in paused["error"]["message"]
+        assert sum(path.stat().st_size for path in tmp_path.rglob("*") if path.is_file()) < 1.5e5
+    with serve_paced(voice_folder, tmp_path, max_jobs_gb=1e-6) as (server, _):
         assert_error(server.post("/v1/jobs", {"text": "words"}), 429, "too_many_jobs")
 
 

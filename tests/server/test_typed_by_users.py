@@ -1,6 +1,7 @@
 """Whatever the five requirement documents let a user type works on a running server: variables, curl lines, bodies,
 flags, and the routes and fields that their monitoring reads."""
 
+import asyncio
 import io
 import json
 import shlex
@@ -200,3 +201,15 @@ def test_the_flags(monkeypatch: pytest.MonkeyPatch) -> None:
         "window", 32, 20, 2, 0.8,
     )  # fmt: skip
     assert chosen.batching is False
+
+
+def test_values_without_effect_are_named_at_the_start_and_by_config(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(run, "open_engine", lambda *_, **__: None)
+    monkeypatch.setattr(run, "_serve", lambda *_: asyncio.sleep(0))
+    chosen, sources = load({}, {"KOKORO_MAX_WAIT_MS": "100", "TUTTI_PORT": "0"}, Path("/nonexistent/.env"))
+    run.serve(chosen, notes(chosen, sources))
+    assert "tutti.server settings: KOKORO_MAX_WAIT_MS has no effect" in capsys.readouterr().err
+    result = CliRunner().invoke(app, ["config"], env={"KOKORO_MAX_WAIT_MS": "100"}, catch_exceptions=False)
+    assert "KOKORO_MAX_WAIT_MS has no effect" in result.output

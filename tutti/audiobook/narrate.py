@@ -16,6 +16,7 @@ from tutti.errors import (
     DeviceFull,
     Draining,
     G2PUnavailable,
+    InvalidInput,
     NothingToSpeak,
     NotReady,
     QueueFull,
@@ -28,6 +29,7 @@ from tutti.text.clean import clean
 from tutti.text.language import find_language, request_language
 from tutti.voices import parse_blend
 
+MAX_PASSAGE_S = 1200.0  # of audio; a passage of 1,000 characters has one minute, at a quarter of the speed four
 MAX_ATTEMPTS = 5  # of one passage, if the engine fails and not the text
 RETRY_WAIT_S = 1.0  # before the second attempt; doubles with each further one
 MAX_WAIT_S = 30.0  # longest wait between two attempts
@@ -149,10 +151,20 @@ async def _speak(
     text = passage.text(chapters)
     try:
         async with aclosing(engine.stream(text, params, caller=caller, delivery="bulk")) as stream:
-            speech = join([speech async for speech in stream])
+            speech = join([speech async for speech in _limited(stream)])
     except NothingToSpeak:  # a row of stars between two scenes, a line of emoji
         return Speech(silence(0), (), (0, 0), clean(text).dropped)
     return shift_span(speech, passage.start - len(passage.marks))
+
+
+async def _limited(stream: AsyncGenerator[Speech]) -> AsyncGenerator[Speech]:
+    """The speech of a passage; raise if a lexicon or marks make it so long that it fills the memory."""
+    duration_s = 0.0
+    async for speech in stream:
+        duration_s += speech.duration_s
+        if duration_s > MAX_PASSAGE_S:
+            raise InvalidInput(f"a passage has more than {MAX_PASSAGE_S / 60:.0f} minutes of audio", param="lexicon")
+        yield speech
 
 
 def _cause(group: BaseExceptionGroup[BaseException]) -> BaseException:

@@ -1,7 +1,7 @@
 """Cut chapters into passages of a few sentences: the unit that is spoken, stored and resumed from."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from tutti.audiobook.book import Chapter
@@ -9,7 +9,7 @@ from tutti.errors import InvalidInput
 from tutti.text.aligned_text import AlignedText
 from tutti.text.chunker import PARAGRAPH_PAUSE_S
 from tutti.text.clean import clean
-from tutti.text.marks import parse_marks, update_marks, voices_named
+from tutti.text.marks import parse_marks, pause_marks, update_marks, voices_named
 from tutti.text.split import sentences
 from tutti.text.ssml import is_ssml, ssml_to_marks
 from tutti.voices import parse_blend, resolve_aliases
@@ -17,6 +17,8 @@ from tutti.voices import parse_blend, resolve_aliases
 MIN_CHARACTERS = 400  # a passage ends with the paragraph that reaches this; larger loses more work in a crash
 MAX_CHARACTERS = 1000  # a longer paragraph is cut between sentences
 WINDOW = 20_000  # characters of an endless paragraph that are split into sentences at once
+MAX_PASSAGE_PAUSE_S = 60.0  # of written pauses, after which a passage ends; more takes more memory
+MAX_SSML_PAUSE_S = 600.0  # of a chapter in SSML, which is one passage
 CHAPTER_PAUSE_S = 1.5  # silence between chapters
 
 
@@ -39,25 +41,37 @@ def passages(chapters: Sequence[Chapter]) -> Iterator[Passage]:
     """Every passage of a book in order; together they are the whole text except white space between them."""
     for n, chapter in enumerate(chapters):
         marks: dict[str, str] = {}
-        cuts = list(_cuts(chapter.text))
+        cuts = list(_cut_at_pauses(chapter.text, _cuts(chapter.text)))
         for i, (start, end, paragraph_end) in enumerate(cuts):
             pause_s = CHAPTER_PAUSE_S if i == len(cuts) - 1 else PARAGRAPH_PAUSE_S if paragraph_end else 0.0
             yield Passage(n, start, end, "".join(marks.values()), pause_s)
             update_marks(marks, chapter.text[start:end])
 
 
-def check_chapter_marks(chapters: Sequence[Chapter], names: Mapping[str, str]) -> None:
-    """Raise InvalidInput, with the chapter, for the first wrong mark, before hours of speech are made."""
+def check_chapter_marks(chapters: Sequence[Chapter], names: Mapping[str, str]) -> float:
+    """Raise InvalidInput, with the chapter, for the first wrong mark, before hours of speech are made.
+
+    Return the seconds of all pauses that are written in the text.
+    """
+    pause_s = 0.0
     for n, chapter in enumerate(chapters):
         if "[" not in chapter.text and "<" not in chapter.text:
             continue
         try:
-            parse_marks(clean(ssml_to_marks(chapter.text) if is_ssml(chapter.text) else chapter.text).aligned)
+            as_ssml = is_ssml(chapter.text)
+            styled_texts = parse_marks(clean(ssml_to_marks(chapter.text) if as_ssml else chapter.text).aligned)
+            chapter_pause_s = sum(styled.pause_s for styled in styled_texts)
+            if as_ssml and chapter_pause_s > MAX_SSML_PAUSE_S:
+                raise InvalidInput(
+                    f"the pauses of a chapter in SSML may have {MAX_SSML_PAUSE_S:.0f} seconds together", param="book"
+                )
+            pause_s += chapter_pause_s
             for name in voices_named(chapter.text):
                 parse_blend(resolve_aliases(name, names))
         except InvalidInput as exc:
             exc.message = f"chapter {n + 1} ({chapter.title}): {exc.message}"
             raise
+    return pause_s
 
 
 def _cuts(text: str) -> Iterator[tuple[int, int, bool]]:
@@ -81,6 +95,18 @@ def _cuts(text: str) -> Iterator[tuple[int, int, bool]]:
             yield c, d, i == len(pieces) - 1
     if start is not None:
         yield start, len(text.rstrip()), True
+
+
+def _cut_at_pauses(text: str, cuts: Iterable[tuple[int, int, bool]]) -> Iterator[tuple[int, int, bool]]:
+    """Cut passages again after long pauses, so that none is much longer than MAX_PAUSE_S: it is held in memory."""
+    for start, end, paragraph_end in cuts:
+        pause_s = 0.0
+        for mark in pause_marks(text, start, end):
+            pause_s += mark.seconds
+            if pause_s >= MAX_PASSAGE_PAUSE_S and text[mark.end : end].strip():
+                yield start, mark.end, False
+                start, pause_s = mark.end, 0.0
+        yield start, end, paragraph_end
 
 
 _BLANK = re.compile(r"\n(?:[ \t]*+\n)++")

@@ -14,7 +14,7 @@ from tutti.batching.policies import Policy
 from tutti.engine.batcher import Batcher
 from tutti.engine.idle_timer import IdleTimer
 from tutti.engine.monitor import Monitor
-from tutti.engine.params import DEFAULT_LANGUAGE, apply_emotion, check_params, text_options
+from tutti.engine.params import DEFAULT_LANGUAGE, LexiconChecker, apply_emotion, check_params, text_options
 from tutti.engine.stats import BatchStats
 from tutti.engine.stream import MAX_TEXT, Pacing, Stream
 from tutti.engine.word_times import join, silence
@@ -69,6 +69,7 @@ class Engine:
             self.batchers, batch_stats, policies or {}, pacing.target_s, pacing.first_chunks, self.checkpoints[0]
         )
         self._text_defaults = text_defaults or TextDefaults()
+        self._lexicons = LexiconChecker()
         self.ready = False
         self.draining = False
         self._numbers = count()
@@ -113,6 +114,11 @@ class Engine:
     @property
     def batching_enabled(self) -> bool:
         return self.batchers[0].scheduler.limits.max_rows > 1
+
+    @property
+    def frontend_ready(self) -> bool:
+        """Whether texts are read; False while the G2P process hangs or is being replaced."""
+        return self.frontend.ready
 
     @property
     def passages_at_once(self) -> int:
@@ -161,7 +167,7 @@ class Engine:
             apply_emotion(params),
             voice,
             request_language(params.language, voice.language)[0],
-            self._lexicon(params.lexicon),
+            await self._lexicon(params.lexicon),
             text_options(params, self._text_defaults.code_blocks),
             checkpoint,
             caller,
@@ -202,11 +208,15 @@ class Engine:
         """Speak the whole text and return it as one speech."""
         return join([speech async for speech in self.stream(text, params, caller=caller, delivery="whole")])
 
-    def phonemize(self, text: str, language: str, lexicon: Mapping[str, str] | None = None) -> AsyncIterator[Chunk]:
+    async def phonemize(
+        self, text: str, language: str, lexicon: Mapping[str, str] | None = None
+    ) -> AsyncGenerator[Chunk]:
         """The text in phonemes, chunk by chunk."""
         code, detect_language = request_language(language, DEFAULT_LANGUAGE)
         options = TextOptions(self._text_defaults.code_blocks, detect_language)
-        return self.frontend.chunks(text, code, self._lexicon(lexicon or {}), options=options)
+        own = await self._lexicon(lexicon or {})
+        async for chunk in self.frontend.chunks(text, code, own, options=options):
+            yield chunk
 
     def stats(self) -> dict[str, Any]:
         """Statistics of the batching, with the field names of the HTTP API."""
@@ -243,12 +253,12 @@ class Engine:
             "batchingEnabled": self.batching_enabled,
         }
 
-    def _lexicon(self, pronunciations: Mapping[str, str]) -> UserLexicon | None:
+    async def _lexicon(self, pronunciations: Mapping[str, str]) -> UserLexicon | None:
         """The request's pronunciations over those of the operator."""
         operator = self._text_defaults.lexicon() if self._text_defaults.lexicon else None
         if not pronunciations:
             return operator
-        own = UserLexicon.of(pronunciations)
+        own = await self._lexicons.build(pronunciations)
         return operator | own if operator else own
 
     def _checkpoint(self, name: str | None) -> str:

@@ -1,5 +1,7 @@
 """Check the parameters of a request, and apply the emotion, a preset of other parameters."""
 
+import asyncio
+from collections.abc import Mapping
 from dataclasses import replace
 
 from tutti.model.prosody import check_prosody, clamp_speed, combine, find_emotion
@@ -10,6 +12,7 @@ from tutti.text.options import CodeBlocks, TextOptions, find_code_blocks, normal
 from tutti.text.user_lexicon import UserLexicon
 from tutti.voices import parse_blend
 
+FEW_WORDS = 100  # a lexicon of so many words is checked in a millisecond; a larger one must not block the event loop
 DEFAULT_LANGUAGE = "en-us"  # of a voice that is not looked up yet
 
 
@@ -24,7 +27,7 @@ def text_options(params: SpeechParams, code_blocks: CodeBlocks) -> TextOptions:
 
 
 def check_params(params: SpeechParams) -> None:
-    """Raise InvalidInput for the first invalid field."""
+    """Raise InvalidInput for the first invalid field; the lexicon is checked by LexiconChecker."""
     for voice in (params.voice, params.style):
         if voice is not None:
             parse_blend(voice)
@@ -34,7 +37,20 @@ def check_params(params: SpeechParams) -> None:
         find_emotion(params.emotion)
     request_language(params.language, DEFAULT_LANGUAGE)
     text_options(params, "read")
-    UserLexicon.of(params.lexicon)
+
+
+class LexiconChecker:
+    """Checks and builds the lexicons of requests: large ones in a thread, one at a time."""
+
+    def __init__(self) -> None:
+        self._building = asyncio.Lock()
+
+    async def build(self, pronunciations: Mapping[str, str]) -> UserLexicon:
+        """Raise InvalidInput for the first invalid entry."""
+        if len(pronunciations) <= FEW_WORDS:
+            return UserLexicon.of(pronunciations)
+        async with self._building:
+            return await asyncio.to_thread(UserLexicon.of, pronunciations)
 
 
 def apply_emotion(params: SpeechParams) -> SpeechParams:

@@ -6,7 +6,7 @@ import time
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
-from math import inf
+from math import ceil, inf
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,7 @@ from tutti.engine.stats import BatchStats
 from tutti.engine.word_times import covered_span, shift_span, shift_time, silence, word_times, words_starting_within
 from tutti.model.prosody import clamp_speed, combine
 from tutti.model.spans import SpanRules
-from tutti.speech import MAX_PHONEMES, SAMPLE_RATE, Delivery, Prosody, Speech, SpeechParams, Utterance, is_pcm
+from tutti.speech import MAX_PHONEMES, SAMPLE_RATE, Delivery, Prosody, Samples, Speech, SpeechParams, Utterance, is_pcm
 from tutti.text import vocab
 from tutti.text.chunk import Chunk
 from tutti.text.frontend import TextFrontend
@@ -32,6 +32,7 @@ from tutti.voices import Voice, Voices, resolve_aliases
 log = logging.getLogger(__name__)
 
 MAX_TEXT = 2_000_000  # characters; a long novel has about one million
+SILENCE_S = 5.0  # of a pause that are handed over at once; longer takes more memory in every stream
 SAFETY_S = 0.1  # a chunk is due this long before it is played; larger: fewer gaps, tighter deadlines
 
 
@@ -195,21 +196,26 @@ class Stream:
     async def _chunk_speeches(self, pending: PendingChunk) -> AsyncGenerator[Speech]:
         """Yield the speech of one chunk, or of each of its spans; words are timed from the start of the chunk."""
         chunk, future, estimated_s, start_s = pending.chunk, pending.audio, pending.estimated_s, 0.0
+        pause_s, *more_s = _pieces_of_pause(chunk.pause_s)
+        estimated_s -= sum(more_s)
         if future is None:
-            pause = silence(chunk.pause_s, np.float32 if self.params.pcm_volume is None else np.int16)
-            speech = Speech(pause, (), chunk.span, chunk.dropped, notices=chunk.notices)
+            speech = Speech(self._silence(pause_s), (), chunk.span, chunk.dropped, notices=chunk.notices)
             yield self._record_sent(speech, estimated_s)
-            return
         while future is not None:
             audio = await future
             self._futures.discard(future)
-            speech = _speech(pending, audio, start_s, with_words=self.params.with_words)
+            speech = _speech(pending, audio, start_s, pause_s, with_words=self.params.with_words)
             start_s += len(audio.samples) / SAMPLE_RATE
             future = audio.next
             if future is not None:
                 self._futures.add(future)
             yield self._record_sent(speech, speech.duration_s if future else estimated_s)
             estimated_s -= speech.duration_s
+        for piece_s in more_s:
+            yield self._record_sent(Speech(self._silence(piece_s), (), (0, 0)), piece_s)
+
+    def _silence(self, length_s: float) -> Samples:
+        return silence(length_s, np.float32 if self.params.pcm_volume is None else np.int16)
 
     def _record_sent(self, speech: Speech, estimated_s: float) -> Speech:
         """Record in the playback clock and the statistics that a speech is handed over now; return it."""
@@ -226,10 +232,16 @@ class Stream:
         return speech
 
 
-def _speech(pending: PendingChunk, audio: RowAudio, start_s: float, *, with_words: bool) -> Speech:
+def _pieces_of_pause(pause_s: float) -> list[float]:
+    """A pause in seconds, cut into pieces: one minute of silence at once would take 6 MB in every stream."""
+    n_pieces = max(1, ceil(pause_s / SILENCE_S))
+    return [min(SILENCE_S, pause_s - n * SILENCE_S) for n in range(n_pieces)]
+
+
+def _speech(pending: PendingChunk, audio: RowAudio, start_s: float, pause_s: float, *, with_words: bool) -> Speech:
     """The audio with the words that start in it, timed from the start of the chunk; the pause after the last span."""
     chunk, is_first, is_last = pending.chunk, start_s == 0.0, audio.next is None
-    pause = silence(chunk.pause_s if is_last else 0.0, audio.samples.dtype)
+    pause = silence(pause_s if is_last else 0.0, audio.samples.dtype)
     samples = np.concatenate([audio.samples, pause]) if len(pause) else audio.samples
     if chunk.inline_style.volume != 1 and not is_pcm(samples):  # the worker applies it to integers
         samples = samples * np.float32(chunk.inline_style.volume)

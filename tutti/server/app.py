@@ -41,6 +41,7 @@ def create_app(
     """Build the application. It answers probes at once, and accepts work when the engine is warm."""
     registry = registry or CollectorRegistry()
     service = Service.of(engine, settings)
+    service.memory.register(registry)
     keys = ApiKeys(settings.api_keys)
     jobs = make_jobs(service)
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from tutti.audio import FORMATS, Encoder, true_header
 from tutti.errors import DeadlineExceeded, NothingToSpeak
+from tutti.server.audio_memory import HeldAudio
 from tutti.server.errors import TooLarge
 from tutti.server.request import SpeechRequest
 from tutti.speech import SAMPLE_RATE, Samples, Speech, WordTime, is_pcm
@@ -34,6 +35,7 @@ class WholeAudio:
     words: tuple[WordTime, ...]
     first: Speech  # without its samples
     encode_s: float
+    held: HeldAudio  # counts the bytes as long as they are referenced
     unspoken: tuple[Speech, ...] = ()  # those that name symbols or notices, without samples
 
     @property
@@ -132,13 +134,15 @@ def piece_samples(speech: Speech) -> int:
 class AnswerBudget:
     """How many bytes may be buffered for one answer, which may have several parts."""
 
-    def __init__(self, max_bytes: float) -> None:
+    def __init__(self, max_bytes: float, held: HeldAudio) -> None:
         self._max_bytes = max_bytes
         self._n_bytes = 0
+        self.held = held
 
     def spend(self, n_bytes: int) -> None:
         self._n_bytes += n_bytes
         self.check()
+        self.held.grow(n_bytes)
 
     def check(self) -> None:
         """Raise if the budget was exceeded."""
@@ -173,4 +177,4 @@ async def encode_whole(stream: OpenStream, threads: Executor, budget: AnswerBudg
         )
         data[: len(header)] = header
     first = replace(stream.first, samples=NO_SAMPLES)
-    return WholeAudio(bytes(data), n_samples, tuple(words), first, encoder.first_s, tuple(unspoken))
+    return WholeAudio(bytes(data), n_samples, tuple(words), first, encoder.first_s, budget.held, tuple(unspoken))

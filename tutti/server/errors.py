@@ -11,12 +11,20 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import Response
 from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 
 from tutti.errors import InvalidInput, TuttiError
 from tutti.server.disconnect import ClientDisconnected
 
 # Seconds until a retry makes sense, for errors that do not say so themselves.
-RETRY_AFTER_S = {"not_ready": 2, "draining": 5, "worker_lost": 1, "device_full": 1, "g2p_unavailable": 2}
+RETRY_AFTER_S = {
+    "not_ready": 2,
+    "draining": 5,
+    "worker_lost": 1,
+    "device_full": 1,
+    "g2p_unavailable": 2,
+    "memory_full": 2,
+}
 CODES = {404: "not_found", 405: "method_not_allowed", 408: "request_timeout", 413: "too_large"}
 
 
@@ -109,6 +117,7 @@ def install_error_handlers(app: FastAPI) -> None:
     app.add_exception_handler(RequestValidationError, _validation_error)
     app.add_exception_handler(HTTPException, _http_error)
     app.add_exception_handler(ClientDisconnected, _client_disconnected)
+    app.add_exception_handler(ClientDisconnect, _client_disconnected)
 
 
 def internal_error() -> TuttiError:

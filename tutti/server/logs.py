@@ -11,6 +11,11 @@ from typing import Literal
 
 # Logged by uvicorn for a stream that was cut on purpose; the access log has the reason.
 UVICORN_CUT_MESSAGE = "ASGI callable returned without completing response."
+NO_TRACEBACK = (
+    "Invalid UTF-8 sequence received from client.",  # by uvicorn: an error of the client
+    "socket.accept() out of system resource",  # by asyncio: the limit on open files
+)
+QUIET_S = 1.0  # between two lines of these; asyncio repeats the second one thousands of times a second
 
 
 class JsonFormatter(logging.Formatter):
@@ -38,18 +43,37 @@ def background_logging(format: Literal["text", "json"], level: int = logging.INF
     root.handlers[:] = [QueueHandler(queue)]
     root.setLevel(logging.WARNING)
     ours.setLevel(level)
-    uvicorn = logging.getLogger("uvicorn.error")
-    uvicorn.addFilter(_is_not_cut_message)
+    others = [logging.getLogger(name) for name in ("uvicorn.error", "asyncio")]
+    brief = BriefLines()
+    for logger in others:
+        logger.addFilter(brief)
     listener.start()
     try:
         yield
     finally:
         listener.stop()
-        uvicorn.removeFilter(_is_not_cut_message)
+        for logger in others:
+            logger.removeFilter(brief)
         root.handlers[:] = before[0]
         root.setLevel(before[1])  # not by assigning `level`: loggers cache what they may log
         ours.setLevel(before[2])
 
 
-def _is_not_cut_message(record: logging.LogRecord) -> bool:
-    return record.msg != UVICORN_CUT_MESSAGE
+class BriefLines(logging.Filter):
+    """Drops what the access log says anyway; lines that clients can cause come once a second, without a traceback."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._logged_s: dict[str, float] = {}
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if record.msg == UVICORN_CUT_MESSAGE:
+            return False
+        start = next((start for start in NO_TRACEBACK if str(record.msg).startswith(start)), None)
+        if start is None:
+            return True
+        if record.created < self._logged_s.get(start, 0.0) + QUIET_S:
+            return False
+        self._logged_s[start] = record.created
+        record.msg, record.args, record.exc_info, record.exc_text = start, (), None, None
+        return True

@@ -14,10 +14,13 @@ from fastapi.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from tutti.errors import DeadlineExceeded, InvalidInput
+from tutti.server.audio_memory import HeldAudio
 from tutti.server.disconnect import ClientDisconnected, cancel_on_disconnect
 from tutti.server.encoding import AnswerBudget, OpenStream, PieceEncoder, WholeAudio, encode_whole, open_stream
 from tutti.server.errors import error_body, public_error
+from tutti.server.middleware.http_protocol import READ_STALL_FACTOR
 from tutti.server.notices import notice_fields, notice_headers
+from tutti.server.reader_pace import STREAM_BYTES_PER_S, WHOLE_BYTES_PER_S, PacedSend, SlowReader
 from tutti.server.request import SpeechRequest
 from tutti.server.service import Service
 from tutti.speech import SAMPLES_PER_FRAME, Delivery, PhonemeTime, Speech, WordTime
@@ -85,7 +88,7 @@ async def start_stream(service: Service, request: Request, speech_request: Speec
     service.check_text(len(speech_request.text), caller)
     timeout_s = first_audio_timeout_s(service, request)
     id, wait_s = request.state.request_id, max_start_s(request, timeout_s)
-    stream = speech_request.speak(service.engine, caller=caller, id=id, max_start_s=wait_s)
+    stream = service.speak(speech_request, caller=caller, id=id, max_start_s=wait_s)
     return await cancel_on_disconnect(request.receive, open_stream(speech_request, stream, timeout_s))
 
 
@@ -127,7 +130,7 @@ def max_start_s(request: Request, timeout_s: float) -> float | None:
 
 async def finish_stream(service: Service, request: Request, stream: OpenStream) -> WholeAudio:
     """Encode the stream to its end."""
-    encoding = encode_whole(stream, service.encoder_threads, service.answer_budget())
+    encoding = encode_whole(stream, service.encoder_threads, service.answer_budget(request.state.caller))
     return await cancel_on_disconnect(request.receive, encoding)
 
 
@@ -136,9 +139,9 @@ async def speak_whole(
 ) -> WholeAudio:
     """Speak to the end. With a shared `budget` it is one part of a larger answer, and has low priority."""
     delivery: Delivery = "live" if request.urgent else "whole" if budget is None else "bulk"
-    stream = request.speak(service.engine, caller=caller, delivery=delivery, id=id)
+    stream = service.speak(request, caller=caller, delivery=delivery, id=id)
     opened = await open_stream(request, stream, service.settings.timeout_s)
-    return await encode_whole(opened, service.encoder_threads, budget or service.answer_budget())
+    return await encode_whole(opened, service.encoder_threads, budget or service.answer_budget(caller))
 
 
 async def start_encoder(service: Service, stream: OpenStream) -> PieceEncoder:
@@ -174,7 +177,7 @@ def audio_headers(
 def whole_response(service: Service, request: SpeechRequest, whole: WholeAudio, etag: str) -> Response:
     headers = audio_headers(service, request, whole.first, whole.encode_s, whole.unspoken)
     headers |= {"x-audio-duration": f"{whole.duration_s:.3f}", "etag": etag}
-    return Response(whole.data, headers=headers, media_type=request.content_type)
+    return WholeResponse(service, whole.data, whole.held, headers=headers, media_type=request.content_type)
 
 
 def stream_headers(service: Service, request: Request) -> dict[str, str]:
@@ -192,21 +195,47 @@ def streaming_response(
     service: Service, request: Request, stream: OpenStream, encoder: PieceEncoder, pieces: Pieces, media_type: str
 ) -> Response:
     headers = audio_headers(service, stream.request, stream.first, encoder.first_s) | stream_headers(service, request)
-    return StreamedAudio(stream, pieces, media_type, headers)
+    return StreamedAudio(service, stream, pieces, media_type, headers)
+
+
+class WholeResponse(Response):
+    """An answer with its length, sent at the pace of its reader. Its bytes count as held as long as this exists."""
+
+    def __init__(self, service: Service, data: bytes, held: HeldAudio, **options: Any) -> None:
+        super().__init__(data, **options)
+        self._held = held
+        self._grace_s = READ_STALL_FACTOR * service.settings.idle_s
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await cancel_on_disconnect(receive, self._send(PacedSend(send, self._grace_s, WHOLE_BYTES_PER_S)))
+        except ClientDisconnected:
+            scope["state"]["outcome"] = "left"
+        except SlowReader as error:  # uvicorn closes the connection before the end of the answer
+            scope["state"]["outcome"] = f"cut:{error.code}"
+
+    async def _send(self, send: PacedSend) -> None:
+        await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+        for part in split_bytes(bytes(self.body), SEND_BYTES):
+            await send({"type": "http.response.body", "body": part, "more_body": True})
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
 class StreamedAudio(Response):
     """An answer that is sent while it is made. A disconnect of the client closes the stream."""
 
-    def __init__(self, stream: OpenStream, pieces: Pieces, media_type: str, headers: dict[str, str]) -> None:
+    def __init__(
+        self, service: Service, stream: OpenStream, pieces: Pieces, media_type: str, headers: dict[str, str]
+    ) -> None:
         super().__init__(headers=headers, media_type=media_type)
         del self.headers["content-length"]
         self._stream = stream
         self.pieces = pieces
+        self._grace_s = READ_STALL_FACTOR * service.settings.idle_s
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
-            await cancel_on_disconnect(receive, self._send(send))
+            await cancel_on_disconnect(receive, self._send(PacedSend(send, self._grace_s, STREAM_BYTES_PER_S)))
         except ClientDisconnected:
             scope["state"]["outcome"] = "left"
         except Exception as error:
@@ -217,7 +246,7 @@ class StreamedAudio(Response):
         finally:
             await self._stream.aclose()
 
-    async def _send(self, send: Send) -> None:
+    async def _send(self, send: PacedSend) -> None:
         await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
         async for piece in self.pieces:
             for part in split_bytes(piece, SEND_BYTES):

@@ -1,17 +1,23 @@
 """The state that all routes share."""
 
 import os
+from collections.abc import AsyncGenerator
 from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import aclosing
 from dataclasses import dataclass, field
+from typing import Any
 
 from tutti.server.aliases import Aliases, voice_aliases
+from tutti.server.audio_memory import AudioMemory, HeldAudio
 from tutti.server.cache import ResponseCache
 from tutti.server.encoding import AnswerBudget, WholeAudio
 from tutti.server.engine_protocol import EngineProtocol
 from tutti.server.errors import TooLarge
 from tutti.server.lifecycle import Lifecycle
 from tutti.server.middleware.rate_limit import RateLimits
+from tutti.server.request import SpeechRequest
 from tutti.settings import Settings
+from tutti.speech import Speech
 from tutti.text.user_lexicon import file_stamp
 from tutti.voices import parse_blend, resolve_aliases
 
@@ -26,6 +32,7 @@ class Service:
     limits: RateLimits
     cache: ResponseCache[WholeAudio]
     aliases: Aliases
+    memory: AudioMemory
     # A pool of its own: encoding must not block the event loop, nor wait behind other work in threads.
     encoder_threads: Executor = field(default_factory=lambda: ThreadPoolExecutor(os.cpu_count(), "encoding"))
 
@@ -39,10 +46,24 @@ class Service:
             RateLimits(settings.rate_requests, settings.rate_characters),
             ResponseCache(round(settings.cache_mb * 1e6)),
             Aliases(engine.checkpoints, voices, default_voice),
+            AudioMemory(settings.max_audio_mb * 1e6),
         )
 
-    def answer_budget(self) -> AnswerBudget:
-        return AnswerBudget(self.settings.max_whole_mb * 1e6)
+    async def speak(self, request: SpeechRequest, *, caller: str, **options: Any) -> AsyncGenerator[Speech]:
+        """Like SpeechRequest.speak, but what was yielded last counts as held. Raises MemoryFull."""
+        self.memory.check()
+        held = HeldAudio(self.memory, caller)
+        speeches = request.speak(self.engine, caller=caller, **options)
+        try:
+            async with aclosing(speeches):
+                async for speech in speeches:
+                    held.set(speech.samples.nbytes)
+                    yield speech
+        finally:
+            held.release()
+
+    def answer_budget(self, caller: str) -> AnswerBudget:
+        return AnswerBudget(self.settings.max_whole_mb * 1e6, HeldAudio(self.memory, caller))
 
     @property
     def streaming_mode(self) -> str:

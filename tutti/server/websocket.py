@@ -11,6 +11,7 @@ from typing import Any
 from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
 
 from tutti.errors import InvalidInput, TuttiError
+from tutti.server.body_limit import check_json
 from tutti.server.encoding import PieceEncoder, open_stream
 from tutti.server.errors import error_body, public_error
 from tutti.server.middleware.ingress import KEY_SUBPROTOCOL
@@ -102,6 +103,7 @@ async def encoded_speech(
 def _parse(text: str | None) -> Message:
     if text is None:
         raise InvalidInput("send JSON objects as text; binary messages are not supported")
+    check_json(text.encode("utf-8", "surrogatepass"))
     try:
         message = json.loads(text)
     except (ValueError, RecursionError) as exc:

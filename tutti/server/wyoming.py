@@ -13,9 +13,10 @@ from tutti import __version__
 from tutti.audio import find_format
 from tutti.errors import InvalidInput, MissingExtra, QueueFull, TuttiError, install_hint
 from tutti.server.aliases import voice_title
+from tutti.server.body_limit import check_json
 from tutti.server.encoding import PieceEncoder, open_stream
 from tutti.server.errors import TooLarge
-from tutti.server.middleware.http_protocol import READ_STALL_FACTOR
+from tutti.server.middleware.http_protocol import MIN_BYTES_PER_S, READ_STALL_FACTOR
 from tutti.server.request import SpeechRequest
 from tutti.server.service import Service
 from tutti.server.text_feed import TextFeed
@@ -59,7 +60,7 @@ async def serve_wyoming(service: Service, sock: socket.socket) -> AsyncIterator[
         if len(connections) >= service.settings.max_connections:
             writer.close()
             return
-        # A text may pause for any time, so there is no read timeout: keep-alive detects a peer that is gone.
+        # Between two events any time may pass, as in a text that is being written: keep-alive detects a lost peer.
         writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         task = asyncio.ensure_future(WyomingConnection(service, reader, writer).run())
         connections[task] = writer
@@ -123,7 +124,8 @@ class WyomingConnection:
 
     async def _receive_all(self) -> None:
         """Handle events until the client disconnects."""
-        while (event := await read_event(self._reader, self._service.settings.max_body)) is not None:
+        settings = self._service.settings
+        while (event := await read_event(self._reader, settings.max_body, settings.idle_s)) is not None:
             if Describe.is_type(event.type):
                 await self._send(Info(tts=[program()]))
             elif Ping.is_type(event.type):
@@ -206,7 +208,7 @@ class WyomingConnection:
     async def _pcm(self, request: SpeechRequest, live: AsyncIterator[Delta] | None) -> AsyncGenerator[bytes]:
         """Yield half seconds of s16le."""
         service = self._service
-        speeches = request.speak(service.engine, caller=self._caller, live=live)
+        speeches = service.speak(request, caller=self._caller, live=live)
         # No time limit for a text in pieces: the first words may come late.
         stream = await open_stream(request, speeches, service.settings.timeout_s if live is None else math.inf)
         encoder = PieceEncoder(request.encoder(), service.encoder_threads)
@@ -231,26 +233,45 @@ class WyomingConnection:
                     pass
 
 
-async def read_event(reader: asyncio.StreamReader, max_bytes: int) -> Event | None:
-    """Read an event; None at the end. The library's own reader has no limit on its length."""
+async def read_event(reader: asyncio.StreamReader, max_bytes: int, idle_s: float = math.inf) -> Event | None:
+    """Read an event; None at the end. The library's own reader has no limit on its length.
+
+    It may come at any time, but must then arrive as fast as a request over HTTP; else TimeoutError.
+    """
+    first = await reader.read(1)
+    if not first:
+        return None
     try:
-        line = await reader.readline()
+        async with asyncio.timeout(idle_s):
+            line = first + (await reader.readline() if first != b"\n" else b"")
     except ValueError as exc:
         raise TooLarge(f"an event's first line may have {MAX_LINE:,} bytes") from exc
-    if not line:
-        return None
     head = _parse_object(line)
     sizes = [head.get(name) or 0 for name in ("data_length", "payload_length")]
     if not all(isinstance(size, int) and 0 <= size <= max_bytes for size in sizes):
         raise TooLarge(f"an event may have {max_bytes:,} bytes")
-    more, payload = [await reader.readexactly(size) for size in sizes]
+    async with asyncio.timeout(idle_s + sum(sizes) / MIN_BYTES_PER_S):
+        more, payload = [await _read_paced(reader, size, idle_s) for size in sizes]
     data = head.get("data") or {}
     if not isinstance(data, dict):
         raise InvalidInput("an event's data must be a JSON object")
     return Event(str(head.get("type")), data | (_parse_object(more) if more else {}), payload or None)
 
 
+async def _read_paced(reader: asyncio.StreamReader, n_bytes: int, idle_s: float) -> bytes:
+    """Read so many bytes; raise TimeoutError if none come for a while."""
+    data = bytearray()
+    while len(data) < n_bytes:
+        async with asyncio.timeout(idle_s):
+            part = await reader.read(min(n_bytes - len(data), MAX_LINE))
+        if not part:
+            raise asyncio.IncompleteReadError(bytes(data), n_bytes)
+        data += part
+    return bytes(data)
+
+
 def _parse_object(text: bytes) -> dict[str, Any]:
+    check_json(text)
     try:
         parsed = json.loads(text)
     except (ValueError, RecursionError):

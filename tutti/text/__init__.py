@@ -55,6 +55,9 @@ def _sentences(
 
     reader = SentenceReader(code, pronounce, user_lexicon, options)
     for segment in split_text(text):
+        if segment.text.isspace():
+            yield Pronunciation(()), 0.0  # the caller may stop here: a text may have a million blank lines
+            continue
         notices: tuple[str, ...] = ()
         if ssml.is_ssml(text):
             document = ssml.read_ssml(text, code)

@@ -24,6 +24,10 @@ MAX_CHUNKS_AT_ONCE = 4  # of one text; a larger batch makes other texts wait lon
 class TextFrontend(Protocol):
     """Turns texts into chunks without blocking the event loop."""
 
+    @property
+    def ready(self) -> bool:
+        """Whether texts are read now."""
+
     async def start(self) -> None: ...
 
     def chunks(
@@ -60,6 +64,11 @@ class G2PPool:
         """The running processes."""
         return [pid for process in self._processes if (pid := process.pid)]
 
+    @property
+    def ready(self) -> bool:
+        """Whether a process can answer now."""
+        return not all(process.stalled for process in self._processes)
+
     async def start(self) -> None:
         """Wait until every process has loaded its languages; raise what prevents it."""
         atexit.register(self._kill)
@@ -93,10 +102,10 @@ class G2PPool:
                         if deaths > 1:
                             raise G2PUnavailable(f"the G2P process broke twice on this text: {lost}") from None
                 is_open = True
-                n_done += len(batch)
-                for chunk in batch:
+                n_done += len(batch.chunks)
+                for chunk in batch.chunks:
                     yield chunk
-                if len(batch) < n_chunks:
+                if batch.ended:
                     return
         finally:
             process.n_streams -= 1
@@ -118,6 +127,7 @@ class G2PThread:
         self._pronounce = pronounce
         self._sizes = sizes
         self._threads = ThreadPoolExecutor(workers, thread_name_prefix="g2p")
+        self.ready = True
 
     async def start(self) -> None:
         pass

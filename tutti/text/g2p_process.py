@@ -2,11 +2,13 @@
 
 import asyncio
 import itertools
+import logging
 import os
 import queue
 import socket
 import sys
 import threading
+import time
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -15,7 +17,7 @@ from multiprocessing.connection import Connection
 
 from tutti import text as front
 from tutti.child_process import ChildProcess
-from tutti.errors import G2PUnavailable, TuttiError
+from tutti.errors import G2PUnavailable, InvalidInput, TuttiError
 from tutti.text.chunk import DEFAULT_PACE, Chunk, ChunkPace
 from tutti.text.chunker import ChunkSizes
 from tutti.text.options import DEFAULT_OPTIONS, TextOptions
@@ -23,7 +25,14 @@ from tutti.text.user_lexicon import UserLexicon
 
 NICE = 5  # added to the niceness of the process; larger yields more to the process that speaks
 GRACE_S = 5.0  # for the process to end by itself when it is closed; then it is killed
-ANSWER_TIMEOUT_S = 60.0  # a process that takes longer hangs; a long novel takes a second to clean
+STALLED_S = 3.0  # without an answer, after which the process counts as not ready
+# A process that takes longer for an answer hangs. Less would kill one that loads a language on a busy machine.
+HANG_S = 10.0
+HANG_CHARACTERS_PER_S = 50_000  # and the time to open a text: its marks are checked, SSML is parsed as a whole
+HANG_CHUNKS_PER_S = 20  # and to open it again: the chunks that are done are made again
+START_S = 60.0  # for a new process to load its languages
+MAX_PULL_S = 0.05  # of computing in one answer; the rest of the chunks comes with the next one, after other texts
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +58,14 @@ class OpenText:
 
 
 @dataclass(frozen=True, slots=True)
+class ChunkBatch:
+    """The next chunks of a stream, fewer than requested if they take long; `ended` if there are no more."""
+
+    chunks: list[Chunk]
+    ended: bool
+
+
+@dataclass(frozen=True, slots=True)
 class CloseStream:
     stream: int
 
@@ -61,8 +78,8 @@ class StreamLost(Exception):
         self.during_request = during_request
 
 
-Answer = list[Chunk] | TuttiError | None  # None: no such stream
-ChunksFuture = asyncio.Future[list[Chunk]]
+Answer = ChunkBatch | TuttiError | None  # None: no such stream
+ChunksFuture = asyncio.Future[ChunkBatch]
 
 
 class G2PProcess:
@@ -84,11 +101,18 @@ class G2PProcess:
         self._child: ChildProcess | None = None
         self._connection: Connection
         self._closing = False
+        self._asked_s: float | None = None  # when the request was sent that has no answer yet
 
     @property
     def pid(self) -> int | None:
         child = self._child
         return child.pid if child else None
+
+    @property
+    def stalled(self) -> bool:
+        """Whether an answer is overdue: the process hangs, or a new one is being started."""
+        asked_s = self._asked_s
+        return asked_s is not None and time.monotonic() > asked_s + STALLED_S
 
     async def start(self) -> None:
         """Return when the languages are loaded; raise what prevents it."""
@@ -99,7 +123,7 @@ class G2PProcess:
         except StreamLost as lost:
             raise G2PUnavailable(f"the G2P process does not start: {lost}") from None
 
-    async def next_chunks(self, request: NextChunks) -> list[Chunk]:
+    async def next_chunks(self, request: NextChunks) -> ChunkBatch:
         """Raise StreamLost when the stream must be opened again."""
         if self._closing:
             raise G2PUnavailable("the G2P processes are closed")
@@ -147,12 +171,13 @@ class G2PProcess:
                 self._call_in_loop(lambda: _resolve(future, result))
         return True
 
-    def _handle(self, request: NextChunks) -> list[Chunk] | Exception:
+    def _handle(self, request: NextChunks) -> ChunkBatch | Exception:
+        self._asked_s = time.monotonic()
         try:
             if self._child is None:
                 self._start_process()
             self._connection.send(request)
-            answer = self._receive()
+            answer = self._receive(hang_s(request))
         except TuttiError as exc:
             self._stop_process()
             return exc
@@ -160,18 +185,26 @@ class G2PProcess:
             cause = self._cause(exc)
             self._stop_process()
             return StreamLost(cause, during_request=True)
+        finally:
+            self._asked_s = None
         return StreamLost("it died before", during_request=False) if answer is None else answer
 
-    def _receive(self) -> Answer:
-        if not self._connection.poll(ANSWER_TIMEOUT_S):
-            raise TimeoutError(f"no answer in {ANSWER_TIMEOUT_S:g} s")
+    def _receive(self, timeout_s: float) -> Answer:
+        assert self._child is not None
+        cpu_s = self._child.cpu_s()
+        if not self._connection.poll(timeout_s):
+            log.error("the G2P process does not answer; it is replaced")
+            if self._child.cpu_s() - cpu_s > timeout_s / 2:  # not stopped, but computing: another would do the same
+                raise InvalidInput(f"reading this text takes more than {timeout_s:.0f} s; send less of it at once",
+                                   param="input")  # fmt: skip
+            raise TimeoutError(f"no answer in {timeout_s:g} s")
         answer: Answer = self._connection.recv()
         return answer
 
     def _start_process(self) -> None:
         self._child = ChildProcess("tutti-g2p", _child_main, self._pronounce, self._warm, self._sizes)
         self._connection = Connection(self._child.socket.detach())
-        if isinstance(error := self._receive(), TuttiError):
+        if isinstance(error := self._receive(START_S), TuttiError):
             raise error
 
     def _cause(self, exc: Exception) -> str:
@@ -190,7 +223,14 @@ class G2PProcess:
             self._loop.call_soon_threadsafe(callback)
 
 
-def _resolve(future: ChunksFuture, result: list[Chunk] | Exception) -> None:
+def hang_s(request: NextChunks) -> float:
+    """Return after how many seconds without an answer the process is taken to hang."""
+    if request.open is None:
+        return HANG_S
+    return HANG_S + len(request.open.text) / HANG_CHARACTERS_PER_S + request.open.n_done / HANG_CHUNKS_PER_S
+
+
+def _resolve(future: ChunksFuture, result: ChunkBatch | Exception) -> None:
     if future.done():
         return  # cancelled by its caller
     if isinstance(result, Exception):
@@ -237,9 +277,23 @@ def _next_chunks(
             streams[request.stream] = itertools.islice(chunks, new.n_done, None)
         if request.stream not in streams:
             return None
-        return list(itertools.islice(streams[request.stream], request.n_chunks))
+        return _take(streams[request.stream], request.n_chunks)
     except Exception as exc:  # noqa: BLE001 - raised by the parent
         return _as_tutti_error(exc)
+
+
+def _take(stream: Iterator[Chunk], n_chunks: int) -> ChunkBatch:
+    """Take so many chunks, or as many as can be made in MAX_PULL_S."""
+    chunks: list[Chunk] = []
+    stop_s = time.monotonic() + MAX_PULL_S
+    while len(chunks) < n_chunks:
+        chunk = next(stream, None)
+        if chunk is None:
+            return ChunkBatch(chunks, ended=True)
+        chunks.append(chunk)
+        if time.monotonic() > stop_s:
+            break
+    return ChunkBatch(chunks, ended=False)
 
 
 def _warm_up(pronounce: front.Pronounce, warm: tuple[str, ...]) -> Answer:

@@ -129,9 +129,13 @@ def split_text(text: str) -> Iterator[Segment]:
     check_marks(text)
     marks: dict[str, str] = {}
     at = 0
+    next_word = 0  # where the next word begins, or the end of the text: looked for again only behind it
     while at < len(text):
         end = at + _window_end(text[at : at + WINDOW]) if len(text) - at > WINDOW else len(text)
-        yield Segment(text[at:end], at, marks="".join(marks.values()), has_more=_WORD.search(text, end) is not None)
+        if next_word < end:
+            word = _WORD.search(text, end)
+            next_word = word.start() if word else len(text)
+        yield Segment(text[at:end], at, marks="".join(marks.values()), has_more=next_word < len(text))
         update_code_mark(marks, text[at:end])
         update_marks(marks, text[at:end])
         at = end

@@ -71,6 +71,21 @@ def update_marks(marks: dict[str, str], text: str) -> None:
             marks[name] = mark[0]
 
 
+@dataclass(frozen=True, slots=True)
+class PauseMark:
+    """A pause in a text: how long it is, and where its mark ends."""
+
+    seconds: float
+    end: int
+
+
+def pause_marks(text: str, start: int, end: int) -> Iterator[PauseMark]:
+    """Yield the pause marks of a part of a text."""
+    for mark in _MARK.finditer(text, start, end):
+        if mark["pause"] is not None:
+            yield PauseMark(_seconds(mark), mark.end())
+
+
 def voices_named(text: str) -> Iterator[str]:
     """Yield the voices that marks and SSML tags in a text name, so that a wrong one is refused early."""
     for match in _VOICE_MARK_OR_TAG.finditer(text) if "[" in text or "<" in text else ():

@@ -5,8 +5,11 @@ import re
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
+from typing import Any, cast
+
+import re2
 
 from tutti.errors import InvalidInput
 from tutti.text import vocab
@@ -19,6 +22,8 @@ MAX_WORDS = 20_000  # entries of any kind
 MAX_PATTERNS = 100  # regular expressions; each is searched in every sentence
 MAX_PHRASES = 400  # entries of several words; each is searched in every sentence
 MAX_LENGTH = 200  # characters of a word, a pattern, or a pronunciation
+MAX_SPOKEN = 10_000  # characters of a sentence in which all words are replaced; sentences have at most 1,000 before
+MATCHER_BYTES = 1 << 19  # memory of one pattern's matcher; with less, long texts are searched more slowly
 FILE_TYPES = ("tsv", "json", "toml")
 
 
@@ -77,17 +82,25 @@ class UserLexicon:
     def apply(self, aligned: AlignedText) -> tuple[AlignedText, dict[int, str]]:
         """Replace listed words of a sentence by their respelling, or by a PLACEHOLDER with its IPA by source offset."""
         ipa_overrides: dict[int, str] = {}
+        n_characters = len(aligned)
 
         def replace(find: Callable[[str], LexiconEntry | None], match: re.Match[str]) -> Replacement:
+            nonlocal n_characters
             entry = find(match[0])
             if entry is None or not match[0] or PLACEHOLDER in match[0]:
                 return None
             if not entry.is_ipa:
+                # One entry may match what another has put in: without a limit, a few of them fill the memory.
+                n_characters += len(entry.pronunciation) - len(match[0])
+                if n_characters > MAX_SPOKEN:
+                    raise _invalid(f"its entries make one sentence longer than {MAX_SPOKEN:,} characters")
                 return entry.pronunciation
             ipa_overrides[aligned.span(*match.span())[0]] = entry.pronunciation
             return PLACEHOLDER
 
-        for source, entry in (*self.patterns, *self.phrases):
+        for source, entry in self.patterns:
+            aligned = aligned.sub(cast("re.Pattern[str]", _matcher(source)), partial(replace, partial(_always, entry)))
+        for source, entry in self.phrases:
             aligned = aligned.sub(re.compile(source), partial(replace, partial(_always, entry)))
         if self.exact or self.folded:
             aligned = aligned.sub(_WORD, partial(replace, self._find))
@@ -181,9 +194,66 @@ _WORD = re.compile(r"[^\W_]+(?:['-][^\W_]+)*+")
 _SPACELESS_SCRIPT = re.compile(
     "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u9fff]"
 )  # Thai to Khmer, Chinese, Japanese
-_ESCAPE = re.compile(r"\\(.)", re.DOTALL)
-_NESTED_SET = re.compile(r"\[\^?\[|--|&&|~~|\|\|")  # reserved by Python's re for a later meaning; compiling them warns
-_CHARACTER_CLASS = re.compile(r"\[\^?\]?[^\]]*\]")
+# Python's classes are of Unicode, RE2's of ASCII; by whether they stand in square brackets.
+_CLASSES = {
+    (r"\w", False): r"[\pL\pN_]",
+    (r"\W", False): r"[^\pL\pN_]",
+    (r"\w", True): r"\pL\pN_",
+    (r"\d", False): r"\p{Nd}",
+    (r"\d", True): r"\p{Nd}",
+    (r"\D", False): r"\P{Nd}",
+}
+_TOKEN = re.compile(r"\\.|\[\^?\]?|.", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class LinearPattern:
+    """A regular expression that is searched in linear time (RE2). A \\b at its ends is one of Unicode."""
+
+    regex: Any
+    word_starts: bool
+    word_ends: bool
+
+    def finditer(self, text: str) -> Iterator[re.Match[str]]:
+        for match in self.regex.finditer(text):
+            start, end = match.span()
+            if (not self.word_starts or _is_boundary(text, start)) and (not self.word_ends or _is_boundary(text, end)):
+                yield match
+
+
+@lru_cache(maxsize=2 * MAX_PATTERNS)
+def _matcher(source: str) -> LinearPattern:
+    """Compile a pattern; raise re2.error if RE2 cannot."""
+    tokens = _TOKEN.findall(source)
+    at_edges = "|" not in tokens and len(tokens) > 2  # else RE2's own \b, of ASCII
+    word_starts, word_ends = at_edges and tokens[0] == r"\b", at_edges and tokens[-1] == r"\b"
+    options = re2.Options()
+    options.log_errors = False
+    options.max_mem = MATCHER_BYTES
+    regex = re2.compile("".join(_unicode(tokens[word_starts : len(tokens) - word_ends])), options)
+    return LinearPattern(regex, word_starts, word_ends)
+
+
+def _unicode(tokens: list[str]) -> Iterator[str]:
+    """Yield the parts of a pattern with \\w and \\d as classes of Unicode."""
+    in_class = False
+    for token in tokens:
+        if token[0] == "\\":
+            yield _CLASSES.get((token, in_class), token)
+            continue
+        if token[0] == "[" and not in_class:
+            in_class = True
+        elif token[-1] == "]":
+            in_class = False
+        yield token
+
+
+def _is_boundary(text: str, at: int) -> bool:
+    before, after = (bool(_WORD_CHARACTER.match(char)) for char in (text[at - 1 : at] if at else "", text[at : at + 1]))
+    return before != after
+
+
+_WORD_CHARACTER = re.compile(r"\w")
 
 
 def _always(entry: LexiconEntry, _: str) -> LexiconEntry:
@@ -199,7 +269,9 @@ def _entry(word: str, pronunciation: str) -> LexiconEntry:
         if not pronunciation or PLACEHOLDER in pronunciation:
             raise _invalid(f"{word!r}: write how it is said, as /IPA/ or in other words")
         return LexiconEntry(pronunciation, is_ipa=False)
-    ipa = decompose_ipa(pronunciation[1:-1]).replace("g", "ɡ")  # keyboards have the Latin letter, IPA another
+    ipa = pronunciation[1:-1].strip().replace("g", "ɡ")  # keyboards have the Latin letter, IPA another
+    if not vocab.SYMBOLS.keys() >= set(ipa):
+        ipa = decompose_ipa(ipa)
     if unknown := vocab.split_known(ipa)[1]:
         raise _invalid(f"{word!r}: Kokoro has no symbol for {' '.join(dict.fromkeys(unknown))}")
     if not ipa.strip("".join(vocab.PUNCTUATION) + " ˈˌ"):
@@ -212,25 +284,21 @@ def _in_slashes(text: str) -> bool:
 
 
 def _pattern(word: str) -> str | None:
-    """Return the regular expression between slashes; refuse one that could take exponential time."""
+    """Return the regular expression between slashes; raise InvalidInput if it is none that RE2 can search."""
     if not _in_slashes(word):
         return None
     source = word[1:-1]
-    if _NESTED_SET.search(source):
-        raise _invalid(f"{word!r} is not a regular expression: nested sets are not supported")
     try:
-        compiled = re.compile(source)
-    except (re.error, OverflowError, RecursionError) as exc:
-        raise _invalid(f"{word!r} is not a regular expression: {exc}") from None
-    signs = _CHARACTER_CLASS.sub("x", _ESCAPE.sub(lambda escape: "1" if escape[1].isdigit() else "x", source))
-    signs = re.sub(r"\(\?(?:[:=!]|<[=!]|P<\w+>|[aimsux]+\))", "(", signs)
-    n_loops = len(re.findall(r"[*+{]", signs))
-    n_options = signs.count("|") + signs.count("?")
-    if n_loops > 1 or n_options > 8 or re.search(r"\)[*+{?]|\(\?", signs) or compiled.match(""):
+        matcher = _matcher(source)
+    except re2.error as exc:
+        reason = exc.args[0].decode("utf-8", "replace") if exc.args and isinstance(exc.args[0], bytes) else exc
         raise _invalid(
-            f"{word!r} is too complex: use at most one of * + {{}} and eight of ? |, none of them behind a group, "
-            "and it must not match the empty string"
-        )
+            f"{word!r} is not a regular expression of the kind that takes linear time (RE2): {reason}"
+        ) from None
+    except UnicodeEncodeError:
+        raise _invalid(f"{word!r} has half of a surrogate pair") from None
+    if matcher.regex.search(""):
+        raise _invalid(f"{word!r} must not match the empty string")
     return source
 
 

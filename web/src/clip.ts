@@ -12,6 +12,12 @@ export type ClipState = "waiting" | "arriving" | "whole" | "stopped" | "failed";
 /** Milliseconds of each step before the first audio, from Server-Timing. */
 export type Steps = Record<string, number>;
 
+/** Symbols of the text that have no pronunciation: each once, and how many in all. */
+export interface Unspoken {
+  symbols: string[];
+  count: number;
+}
+
 let lastId = 0;
 let lastCreated_ms = 0;
 
@@ -25,7 +31,8 @@ export class Clip {
   readonly id = ++lastId;
   readonly state = signal<ClipState>("waiting");
   readonly problem = signal<Problem | null>(null);
-  readonly notices = signal<string[]>([]); // what the server could not say
+  readonly notices = signal<string[]>([]); // sentences of the server
+  readonly unspoken = signal<Unspoken>({ symbols: [], count: 0 });
   readonly words = signal<PlacedWord[]>([]);
   readonly chunkEnds = signal<number[]>([]); // in samples
   readonly count = signal(0); // samples that have arrived
@@ -83,9 +90,13 @@ export class Clip {
     if (ends.at(-1) !== this.count.value) this.chunkEnds.value = [...ends, this.count.value];
   }
 
-  /** Add a notice once. */
-  notice(text: string): void {
-    if (!this.notices.value.includes(text)) this.notices.value = [...this.notices.value, text];
+  /** Add what the server says of a chunk: sentences, and symbols that it could not speak. */
+  addNotices(sentences: string[], unspoken: string[], count: number): void {
+    this.notices.value = [...new Set([...this.notices.value, ...sentences])];
+    this.unspoken.value = {
+      symbols: [...new Set([...this.unspoken.value.symbols, ...unspoken])],
+      count: this.unspoken.value.count + count,
+    };
   }
 
   end(state: ClipState, problem: Problem | null = null): void {

@@ -1,5 +1,5 @@
 // The history in this browser's IndexedDB, so that it survives a reload. Where there is none, it lives in the tab only.
-import { Clip, toFloats } from "./clip";
+import { Clip, toFloats, type Unspoken } from "./clip";
 import type { SpeechRequest } from "./request";
 import type { PlacedWord } from "./words";
 
@@ -14,6 +14,7 @@ interface StoredClip {
   words: PlacedWord[];
   chunkEnds: number[];
   notices: string[];
+  unspoken: Unspoken;
   first_ms: number | null;
   total_ms: number | null;
   batch: number | null;
@@ -56,6 +57,7 @@ export async function storeClip(clip: Clip): Promise<void> {
     words: clip.words.value,
     chunkEnds: clip.chunkEnds.value,
     notices: clip.notices.value,
+    unspoken: clip.unspoken.value,
     first_ms: clip.first_ms.value,
     total_ms: clip.total_ms.value,
     batch: clip.batch.value,
@@ -86,6 +88,7 @@ function restore(stored: StoredClip): Clip {
   clip.words.value = stored.words;
   clip.chunkEnds.value = stored.chunkEnds;
   clip.notices.value = stored.notices;
+  clip.unspoken.value = stored.unspoken;
   clip.first_ms.value = stored.first_ms;
   clip.total_ms.value = stored.total_ms;
   clip.batch.value = stored.batch;

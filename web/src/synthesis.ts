@@ -9,6 +9,7 @@ import type { Word } from "./words";
 type Event =
   | { type: "speech.audio.delta"; audio: string }
   | { type: "speech.audio.words"; words: Word[] }
+  | { type: "speech.audio.notice"; unspoken?: string[]; unspoken_count?: number; notices?: string[] }
   | { type: "speech.audio.done" }
   | { type: "speech.audio.error"; error: { message: string; code?: string } };
 
@@ -34,6 +35,8 @@ export async function synthesise(request: SpeechRequest, clip: Clip, stop: Abort
         clip.total_ms.value = performance.now() - started;
       } else if (event.type === "speech.audio.words") {
         clip.addWords(event.words);
+      } else if (event.type === "speech.audio.notice") {
+        clip.addNotices(event.notices ?? [], event.unspoken ?? [], event.unspoken_count ?? 0);
       } else if (event.type === "speech.audio.error") {
         return clip.end("failed", explain(new ServerError(500, event.error.code ?? "", event.error.message)));
       } else if (event.type === "speech.audio.done") {

@@ -10,6 +10,8 @@ from urllib.parse import unquote, urlsplit
 from tutti.errors import InvalidInput
 
 MAX_MEMBERS = 20_000  # files in one archive
+MAX_DIRECTORY = 300 * MAX_MEMBERS  # bytes of the list of members
+_END_BYTES = 22 + 65_535 + 20  # in which a ZIP file's end record is found, and the mark of ZIP64 before it
 MAX_UNPACKED = 200_000_000  # bytes that one book may unpack to, all members together
 _ZIP_ERRORS = (
     zipfile.BadZipFile, zlib.error, struct.error, EOFError, NotImplementedError, RuntimeError, ValueError,
@@ -23,6 +25,7 @@ class Archive:
     def __init__(self, file: BinaryIO, name: str) -> None:
         self._name = name
         self._bytes_left = MAX_UNPACKED
+        _check_directory(file, name)
         try:
             self._zip = zipfile.ZipFile(file)
         except _ZIP_ERRORS as exc:
@@ -52,6 +55,20 @@ class Archive:
         if len(data) > max_bytes or self._bytes_left < 0:
             raise InvalidInput(f"{path} in {self._name} unpacks to more than the limit", param="book")
         return data
+
+
+def _check_directory(file: BinaryIO, name: str) -> None:
+    """Raise InvalidInput if the list of members is too long to be read: the library reads all of it at once."""
+    size = file.seek(0, 2)
+    file.seek(max(0, size - _END_BYTES))
+    end = file.read(_END_BYTES)
+    at = end.rfind(b"PK\x05\x06")
+    file.seek(0)
+    if at < 0 or len(end) - at < 22:
+        return  # not a ZIP file: the library says so
+    (n_bytes,) = struct.unpack_from("<I", end, at + 12)
+    if n_bytes > MAX_DIRECTORY or end[max(0, at - 20) : at].startswith(b"PK\x06\x07"):  # the latter: ZIP64
+        raise InvalidInput(f"{name} has over {MAX_MEMBERS:,} files in it", param="book")
 
 
 def resolve_link(base: str, href: str) -> tuple[str, str]:

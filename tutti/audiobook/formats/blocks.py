@@ -39,6 +39,9 @@ def join_blocks(blocks: list[Block]) -> str:
     )
 
 
+TAIL = 100  # characters of a cell in which the end of a sentence is looked for
+
+
 def _names(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
@@ -192,9 +195,11 @@ class _PageParser:
 
     def _cell(self) -> None:
         """Separate the cells of a row with commas."""
-        so_far = "".join(self._pieces).rstrip()
-        if so_far:
-            self._pieces = [so_far if _SENTENCE_END.search(so_far) else f"{so_far},", " "]
+        while self._pieces and not (last := self._pieces[-1].rstrip()):
+            self._pieces.pop()
+        if self._pieces:
+            # Only the end is looked at: all that is before would take quadratic time.
+            self._pieces[-1:] = [last if _SENTENCE_END.search(last[-TAIL:]) else f"{last},", " "]
 
     def _next_bullet(self) -> str:
         if not self._lists or not self._lists[-1].numbered:

@@ -1,5 +1,6 @@
 """Group sections into chapters, by the level of their headings."""
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -19,13 +20,13 @@ class Section:
 def chapters(sections: Sequence[Section]) -> tuple[Chapter, ...]:
     """Merge sections into chapters: deeper headings stay inside one, a bare heading joins the next."""
     depth = chapter_level(sections)
-    merged: list[Chapter] = []
+    merged: list[tuple[str, list[str]]] = []  # title and texts
     pending: list[str] = []  # bare headings, for the start of the next chapter
     above = ""  # title of the part that the next chapter opens
     for section in sections:
         begins = section.level == 0 or section.level <= depth
         if not begins and merged and not pending:
-            merged[-1] = Chapter(merged[-1].title, _join((merged[-1].text, section.text)))
+            merged[-1][1].append(section.text)
             continue
         if section.bare and begins:
             pending.append(section.text)
@@ -34,23 +35,23 @@ def chapters(sections: Sequence[Section]) -> tuple[Chapter, ...]:
         if not section.text.strip():
             continue
         title = f"{above}: {section.title}" if above and section.title else section.title or above
-        merged.append(Chapter(title, _join((*pending, section.text))))
+        merged.append((title, [*pending, section.text]))
         pending, above = [], ""
     if pending:  # bare headings at the end
         if merged:
-            merged[-1] = Chapter(merged[-1].title, _join((merged[-1].text, *pending)))
+            merged[-1][1].extend(pending)
         else:
-            merged.append(Chapter(sections[0].title, _join(pending)))
-    return tuple(merged)
+            merged.append((sections[0].title, pending))
+    return tuple(Chapter(title, _join(texts)) for title, texts in merged)
 
 
 def chapter_level(sections: Sequence[Section]) -> int:
     """The first level with several headings, unless most of them are bare: then the next level."""
-    levels = sorted({section.level for section in sections if section.level})
-    for n, level in enumerate(levels):
-        headings = [section for section in sections if section.level == level]
-        last = n == len(levels) - 1
-        if last or (len(headings) > 1 and sum(section.bare for section in headings) * 2 <= len(headings)):
+    n_headings = Counter(section.level for section in sections if section.level)
+    n_bare = Counter(section.level for section in sections if section.bare)
+    levels = sorted(n_headings)
+    for level in levels:
+        if level == levels[-1] or (n_headings[level] > 1 and n_bare[level] * 2 <= n_headings[level]):
             return level
     return 0
 

@@ -19,6 +19,8 @@ FONTS = (
     "http://www.idpf.org/2008/embedding",
     "http://ns.adobe.com/pdf/enc#RC",
 )  # obfuscate fonts, not text
+MAX_ENTRIES = 20_000  # of the table of contents
+MAX_NOTES = 20  # what is missing from a book; more is counted
 PAGES = ("application/xhtml+xml", "text/html", "application/xml", "text/x-oeb1-document", "")
 
 
@@ -70,8 +72,13 @@ def read_epub(file: BinaryIO, name: str, encoding: str | None = None) -> Book:
             with_titles(by_contents if len(by_contents) > 1 else _by_heading(pages), title),
             _metadata(package, "language"),
             _cover(archive, package, items, notes),
-            tuple(notes),
+            _few(notes),
         )
+
+
+def _few(notes: Sequence[str]) -> tuple[str, ...]:
+    more = len(notes) - MAX_NOTES
+    return (*notes[:MAX_NOTES], *([f"and {more:,} more such notes"] if more > 0 else []))
 
 
 def _package_path(archive: Archive, name: str) -> str:
@@ -158,7 +165,7 @@ def _nav(markup: str, base: str) -> list[TocEntry]:
         elif inside and token.name == "ol":
             depth += -1 if token.closes else 1
         elif inside and token.name == "a":
-            if token.closes and link:
+            if token.closes and link and len(entries) < MAX_ENTRIES:
                 entries.append(TocEntry(" ".join("".join(words).split()), *resolve_link(base, link), max(1, depth)))
             link, words = "" if token.closes else token.attributes.get("href", ""), []
     return entries
@@ -167,25 +174,36 @@ def _nav(markup: str, base: str) -> list[TocEntry]:
 def _ncx(file: Sequence[Element], base: str) -> list[TocEntry]:
     titles: dict[int, str] = {}
     entries: list[TocEntry] = []
+    points: list[int] = []  # of each element: the navPoint that it is in, or -1
+    levels: list[int] = []  # and in how many
     for element in file:
-        points = [n for n in element.ancestors if file[n].name == "navPoint"]
-        if element.name == "text" and points:
-            titles.setdefault(points[-1], element.text)
-        elif element.name == "content" and points:
+        is_point = element.parent >= 0 and file[element.parent].name == "navPoint"
+        outer, level = (points[element.parent], levels[element.parent]) if element.parent >= 0 else (-1, 0)
+        point, level = (element.parent, level + 1) if is_point else (outer, level)
+        points.append(point)
+        levels.append(level)
+        if element.name == "text" and point >= 0:
+            titles.setdefault(point, element.text)
+        elif element.name == "content" and point >= 0 and len(entries) < MAX_ENTRIES:
             target = resolve_link(base, element.attributes.get("src", ""))
-            entries.append(TocEntry(titles.get(points[-1], ""), *target, len(points)))
+            entries.append(TocEntry(titles.get(point, ""), *target, level))
     return entries
 
 
 def _sections(pages: Sequence[SpinePage], entries: Sequence[TocEntry]) -> list[Section]:
     """Cut the pages at the entries of the table of contents."""
     numbers = {page.path: n for n, page in enumerate(pages)}
+    places = {  # of each anchor: the first block that has it
+        (n, anchor): i
+        for n, page in reversed(list(enumerate(pages)))
+        for i, block in reversed(list(enumerate(page.blocks)))
+        for anchor in block.ids
+    }
     starts: dict[tuple[int, int], TocEntry] = {}  # by page and block
     for entry in entries:
         if entry.path in numbers:
             n = numbers[entry.path]
-            targets = (i for i, block in enumerate(pages[n].blocks) if entry.anchor in block.ids)
-            starts.setdefault((n, next(targets, 0) if entry.anchor else 0), entry)
+            starts.setdefault((n, places.get((n, entry.anchor), 0) if entry.anchor else 0), entry)
     sections: list[Section] = []
     current, collected = TocEntry("", "", "", 0), list[Block]()
     for n, page in enumerate(pages):

@@ -5,7 +5,8 @@ from xml.parsers import expat
 
 from tutti.errors import InvalidInput
 
-MAX_ELEMENTS = 500_000  # of one document
+MAX_ELEMENTS = 100_000  # of one document; a book of 20,000 files has 40,000 in its package
+MAX_DEPTH = 200
 
 
 @dataclass(slots=True)
@@ -14,7 +15,7 @@ class Element:
 
     name: str
     attributes: dict[str, str]
-    ancestors: tuple[int, ...]  # indices in the list, the outermost first
+    parent: int  # its index in the list; -1 for the root
     pieces: list[str] = field(default_factory=list)
 
     @property
@@ -28,11 +29,10 @@ def elements(data: bytes, name: str) -> list[Element]:
     open_elements: list[int] = []
 
     def start(tag: str, attributes: dict[str, str]) -> None:
-        if len(parsed) >= MAX_ELEMENTS or len(open_elements) > 200:
+        if len(parsed) >= MAX_ELEMENTS or len(open_elements) > MAX_DEPTH:
             raise InvalidInput(f"{name} has too many elements", param="book")
-        parsed.append(
-            Element(_local(tag), {_local(key): text for key, text in attributes.items()}, tuple(open_elements))
-        )
+        parent = open_elements[-1] if open_elements else -1
+        parsed.append(Element(_local(tag), {_local(key): text for key, text in attributes.items()}, parent))
         open_elements.append(len(parsed) - 1)
 
     def end(_: str) -> None:

@@ -16,18 +16,21 @@ from tutti.audio.tagged import container
 from tutti.audiobook.book import Book
 from tutti.audiobook.export import CaptionFile, ExportResult, export_book
 from tutti.audiobook.fingerprint import fingerprint
-from tutti.audiobook.formats import read_book
+from tutti.audiobook.jobs.book_process import BookFile, BookProcesses, ParsedBook
 from tutti.audiobook.jobs.job import AudiobookJob, RunningJob
 from tutti.audiobook.journal import Journal
 from tutti.audiobook.narrate import NarrationProgress, SpeechEngine, narrate
-from tutti.audiobook.passages import Passage, check_chapter_marks, passages
+from tutti.audiobook.passages import Passage
 from tutti.captions import CaptionFormat
 from tutti.errors import StorageFull
 from tutti.files import atomic_write
-from tutti.speech import SpeechParams
+from tutti.speech import Speech, SpeechParams
 
 Value = TypeVar("Value")
 AudioSettings = Callable[[], Mapping[str, object]]
+CheckRoom = Callable[[int], None]  # raises StorageFull if so many more bytes do not fit
+SAMPLE_BYTES = 2  # in the journal
+COMPRESSED = 1 / 3  # most of what a compressed file has of the journal's size; .wav has all of it
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,52 +58,100 @@ class _ExportStopped(Exception):
     """The job was cancelled while its files were being written."""
 
 
+class LimitedJournal(Journal):
+    """A journal that checks before each passage whether there is room for it."""
+
+    def __init__(self, path: Path, fingerprint: str, check_room: CheckRoom) -> None:
+        super().__init__(path, fingerprint)
+        self._check_room = check_room
+
+    def save(self, n: int, speech: Speech) -> None:
+        self._check_room(SAMPLE_BYTES * len(speech.samples))
+        super().save(n, speech)
+
+
 class JobRunner:
-    """Owns the threads that parse books and write audio files, which would block an event loop."""
+    """Owns the processes that parse books and the threads that write files, which would block an event loop."""
 
     def __init__(
-        self, engine: SpeechEngine, n_threads: int, passages_at_once: Callable[[], int], audio_settings: AudioSettings
+        self,
+        engine: SpeechEngine,
+        n_threads: int,
+        passages_at_once: Callable[[], int],
+        audio_settings: AudioSettings,
+        check_room: CheckRoom,
     ) -> None:
         """`audio_settings` returns the settings that change the audio; if they change, a job starts over."""
         self._engine = engine
         self._passages_at_once = passages_at_once
         self._audio_settings = audio_settings
+        self._check_room = check_room
+        self._books = BookProcesses()
         self._threads = ThreadPoolExecutor(n_threads, "books", initializer=_lower_priority)
 
-    async def import_book(self, folder: Path, source: BinaryIO, name: str, spec: JobSpec) -> Book:
-        """Parse and check a book, and copy its file into the folder of its job."""
-        return await self._in_thread(partial(_import_book, folder, source, name, spec))
+    async def import_book(self, folder: Path, source: BinaryIO, name: str, spec: JobSpec) -> ParsedBook:
+        """Copy a book into the folder of its job, parse and check it; if that fails, the folder is removed."""
+        cancelled = threading.Event()
+        try:
+            return await self._in_thread(partial(self._import, folder, source, name, spec, cancelled))
+        except asyncio.CancelledError:
+            cancelled.set()
+            raise
 
     async def run(
         self, job: AudiobookJob, folder: Path, running: RunningJob, on_change: Callable[[], None]
     ) -> JobResult:
         """Speak what is missing and write the files; update `running` and call `on_change` on the way."""
-        book = await self._in_thread(partial(_stored_book, folder, job))
-        plan = list(passages(book.chapters))
+        stored = BookFile(folder / job.name, job.name, job.encoding, job.params.voice_names)
+        parsed = await self._in_thread(partial(self._books.read, stored))
+        book, plan = replace(parsed.book, title=job.title, author=job.author), parsed.plan
         audio_settings = await self._in_thread(self._audio_settings)
+        mark = await self._in_thread(partial(fingerprint, job.params, book.chapters, plan, audio_settings))
 
         def on_progress(progress: NarrationProgress) -> None:
             running.update(progress)
             on_change()
 
-        async with self._journal(folder, fingerprint(job.params, book.chapters, plan, audio_settings)) as journal:
+        async with self._journal(folder, mark) as journal:
             await narrate(
                 *(self._engine, book, plan, job.params, journal),
                 at_once=self._passages_at_once(), on_progress=on_progress, caller=job.caller,
             )  # fmt: skip
             running.writing = True
             on_change()
+            n_bytes = SAMPLE_BYTES * sum(journal.n_samples.values())
+            await self._in_thread(partial(self._check_room, round(n_bytes * (job.suffix == ".wav" or COMPRESSED))))
             result = await self._export(job, folder, book, plan, journal)
             notes = await self._in_thread(partial(_notes, job, journal, result))
             await self._in_thread(journal.remove)
         return JobResult(result.duration_s, notes)
 
     def close(self) -> None:
+        self._books.close()
         self._threads.shutdown(cancel_futures=True)
+
+    def _import(
+        self, folder: Path, source: BinaryIO, name: str, spec: JobSpec, cancelled: threading.Event
+    ) -> ParsedBook:
+        path = folder / stored_name(name)
+        try:
+            folder.mkdir()
+            with atomic_write(path) as file:
+                shutil.copyfileobj(source, file)
+        except OSError as exc:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise StorageFull(f"the server cannot store this book: {exc.strerror}") from exc
+        try:
+            return self._books.read(BookFile(path, name, spec.encoding, spec.params.voice_names), cancelled)
+        except BaseException:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
 
     @asynccontextmanager
     async def _journal(self, folder: Path, fingerprint: str) -> AsyncIterator[Journal]:
-        opening = asyncio.ensure_future(self._in_thread(partial(Journal, folder / "reading", fingerprint)))
+        opening = asyncio.ensure_future(
+            self._in_thread(partial(LimitedJournal, folder / "reading", fingerprint, self._check_room))
+        )
         try:
             journal = await asyncio.shield(opening)
         except asyncio.CancelledError:  # a thread cannot be cancelled
@@ -146,26 +197,6 @@ def output_path(job: AudiobookJob, folder: Path, which: str) -> Path:
 def stored_name(name: str) -> str:
     """The name a book is stored under: only the suffix comes from the caller."""
     return f"book{PurePath(name).suffix.lower()}"
-
-
-def _import_book(folder: Path, source: BinaryIO, name: str, spec: JobSpec) -> Book:
-    book = read_book(source, name, spec.encoding)
-    check_chapter_marks(book.chapters, spec.params.voice_names)
-    source.seek(0)
-    try:
-        folder.mkdir()
-        with atomic_write(folder / stored_name(name)) as file:
-            shutil.copyfileobj(source, file)
-    except OSError as exc:
-        shutil.rmtree(folder, ignore_errors=True)
-        raise StorageFull(f"the server cannot store this book: {exc.strerror}") from exc
-    return book
-
-
-def _stored_book(folder: Path, job: AudiobookJob) -> Book:
-    with (folder / job.name).open("rb") as file:
-        book = read_book(file, job.name, job.encoding)
-    return replace(book, title=job.title, author=job.author)
 
 
 def _notes(job: AudiobookJob, journal: Journal, result: ExportResult) -> tuple[str, ...]:

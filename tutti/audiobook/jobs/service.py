@@ -17,11 +17,12 @@ from tutti.audiobook.jobs.job import ENDED, AudiobookJob, RunningJob
 from tutti.audiobook.jobs.runner import AudioSettings, JobRunner, JobSpec, output_path, stored_name
 from tutti.audiobook.jobs.store import JobStore
 from tutti.audiobook.narrate import SpeechEngine, language_warning
-from tutti.engine.params import check_params
+from tutti.engine.params import LexiconChecker, check_params
 from tutti.errors import Draining, StorageFull, TooManyJobs, TuttiError, UnknownJob, WrongState
 
 AT_ONCE = 4  # jobs that run at a time
 BYTES_A_CHARACTER = 4_500  # of journal and audio together: about 15 characters a second, at 48 kB a second
+BYTES_A_PAUSE = 64_000  # of journal and compressed audio, for a second
 log = logging.getLogger(__name__)
 Value = TypeVar("Value")
 
@@ -48,7 +49,8 @@ class JobService:
     ) -> None:
         self._folder = folder
         self._limits = limits
-        self._runner = JobRunner(engine, AT_ONCE, passages_at_once, audio_settings)
+        self._runner = JobRunner(engine, AT_ONCE, passages_at_once, audio_settings, self._check_room)
+        self._lexicons = LexiconChecker()
         self._store: JobStore | None = None
         self._opening = asyncio.Lock()
         self._jobs: dict[str, AudiobookJob] = {}
@@ -94,12 +96,15 @@ class JobService:
         store = await self._open()
         container(spec.suffix)
         check_params(spec.params)
+        await self._lexicons.build(spec.params.lexicon)
         await self._check_limits(store, owner)
         id = uuid4().hex
-        book = await self._runner.import_book(store.job_folder(id), source, name, spec)
+        parsed = await self._runner.import_book(store.job_folder(id), source, name, spec)
+        book = parsed.book
         try:
             admit(book.n_characters)
-            await self._check_disk(store, book.n_characters)
+            spoken = book.n_characters * BYTES_A_CHARACTER / spec.params.speed
+            await self._check_disk(store, spoken + parsed.pause_s * BYTES_A_PAUSE)
             warning = language_warning(book, spec.params)
             job = AudiobookJob(
                 id, owner, caller, time.time(), stored_name(name), spec.encoding, spec.suffix, spec.captions,
@@ -250,11 +255,22 @@ class JobService:
                 f"all jobs use {n_bytes / 1e9:.1f} GB, the limit (TUTTI_MAX_JOBS_GB); delete some and try again"
             )
 
-    async def _check_disk(self, store: JobStore, n_characters: int) -> None:
-        needed, free = n_characters * BYTES_A_CHARACTER, await self._on_disk(store.free_bytes)
-        if needed > free:
+    async def _check_disk(self, store: JobStore, needed: float) -> None:
+        free, used = await self._on_disk(store.free_bytes), await self._on_disk(store.n_bytes)
+        of_limit = self._limits.max_bytes - used
+        if needed > min(free, of_limit):
+            where = "the server's disk has" if free < of_limit else "all jobs together (TUTTI_MAX_JOBS_GB) have"
             raise StorageFull(
-                f"this book needs about {needed / 1e9:.1f} GB on the server's disk, which has {free / 1e9:.1f} GB left"
+                f"this book needs about {needed / 1e9:.1f} GB, and {where} {min(free, of_limit) / 1e9:.1f} GB left"
+            )
+
+    def _check_room(self, n_bytes: int) -> None:
+        """Raise StorageFull if a running job may not write so much more. Called from threads."""
+        store = self._store
+        if store is not None and store.n_bytes() + n_bytes > self._limits.max_bytes:
+            raise StorageFull(
+                f"all jobs together have reached {self._limits.max_bytes / 1e9:g} GB (TUTTI_MAX_JOBS_GB); "
+                "delete some and resume, spoken passages are kept"
             )
 
     async def _on_disk(self, function: Callable[[], Value]) -> Value:

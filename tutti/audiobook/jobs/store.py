@@ -5,6 +5,7 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from stat import S_ISREG
 
 from filelock import FileLock, Timeout
 
@@ -70,10 +71,18 @@ class JobStore:
 
     def n_bytes(self) -> int:
         """Disk space that all jobs use."""
-        return sum(path.stat().st_size for path in self.folder.rglob("*") if path.is_file())
+        return sum(_size(path) for path in self.folder.rglob("*"))
 
     def free_bytes(self) -> int:
         return shutil.disk_usage(self.folder).free
+
+
+def _size(path: Path) -> int:
+    try:
+        stat = path.stat()
+    except OSError:  # deleted meanwhile
+        return 0
+    return stat.st_size if S_ISREG(stat.st_mode) else 0
 
 
 @contextmanager

@@ -20,7 +20,9 @@ def open_session(graph: Path | bytes, threads: int, *, spinning: bool = False) -
         return ort.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
     except Exception as exc:  # its errors have no common base class
         name = graph if isinstance(graph, Path) else "the light vocoder"
-        raise WeightsCorrupt(f"ONNX Runtime cannot read {name}: {exc}") from exc
+        raise WeightsCorrupt(
+            f"ONNX Runtime cannot read {name}: {exc}; delete this file, it is made again from the official one"
+        ) from exc
 
 
 def run(session: ort.InferenceSession, outputs: list[str] | None, inputs: dict[str, np.ndarray]) -> list[np.ndarray]:

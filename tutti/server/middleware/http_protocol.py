@@ -14,6 +14,7 @@ from tutti.errors import InvalidInput, TuttiError
 from tutti.server.errors import error_body
 
 MIN_BYTES_PER_S = 1024.0  # a request must arrive at least this fast, after the first `idle_s` seconds
+CHECKS = 10  # of each limit within `idle_s`: a connection is cut at most a tenth of that late
 # A reader may pause for this many times `idle_s`: players stop reading while their buffer is full.
 READ_STALL_FACTOR = 6
 KERNEL_SEND_BYTES = 1 << 16  # that the kernel buffers for a slow reader
@@ -72,7 +73,7 @@ class HttpProtocol(H11Protocol):
         return self.conn.their_state not in (h11.IDLE, h11.SEND_BODY)
 
     def _schedule_check(self) -> None:
-        self._timer = self.loop.call_later(self.idle_s / 2, self._check_limits)
+        self._timer = self.loop.call_later(self.idle_s / CHECKS, self._check_limits)
 
     def _cancel_check(self) -> None:
         if self._timer is not None:
@@ -97,7 +98,8 @@ class HttpProtocol(H11Protocol):
         if unsent == 0 or unsent != self._unsent:
             self._unsent, self._unsent_since = unsent, now
             return False
-        return now > self._unsent_since + READ_STALL_FACTOR * self.idle_s
+        # What is left of an answer that was cut need not be read.
+        return now > self._unsent_since + (1 if self.transport.is_closing() else READ_STALL_FACTOR) * self.idle_s
 
     def _refuse(self, status: int, error: TuttiError, headers: bytes = b"") -> None:
         body = json.dumps(error_body(error)).encode()

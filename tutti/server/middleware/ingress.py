@@ -1,15 +1,23 @@
-"""Ingress middleware: API key, state of the server, rate limit, size of the body."""
+"""Ingress middleware: host and origin, API key, state of the server, rate limit, size of the body."""
 
 import asyncio
-from collections.abc import Sequence
 
+from fastapi.responses import Response
 from starlette.datastructures import Headers
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from tutti.errors import InvalidInput, TuttiError
-from tutti.server.body_limit import limit_body, read_body, refuse_compressed, replay_body
+from tutti.server.body_limit import (
+    BodyReceiver,
+    check_json,
+    limit_body,
+    read_body,
+    refuse_compressed,
+    replay_body,
+)
 from tutti.server.errors import TooLarge, error_response
 from tutti.server.middleware.auth import ApiKeys
+from tutti.server.middleware.origin import OriginRules
 from tutti.server.service import Service
 
 # Prefix of the subprotocol that carries the key: browsers cannot send headers with a WebSocket.
@@ -17,32 +25,47 @@ KEY_SUBPROTOCOL = "openai-insecure-api-key."
 # Requests that may start in one turn of the event loop. More would delay the streams that are playing.
 MAX_STARTS_PER_TURN = 8
 DISCARD_BYTES = 1 << 25  # a refused body up to this size is read and dropped, so that the client can read the error
+READING = ("GET", "HEAD", "OPTIONS")  # methods that change nothing
 STREAMED_PATH = "/v1/jobs"  # a book is larger than other bodies: its route reads and limits it itself
 
 
-class WrongOrigin(TuttiError):
-    status, code = 403, "origin_not_allowed"
-
-
 class Ingress:
-    """Refuses POST requests and WebSockets that cannot be served. GET passes: it costs nothing."""
+    """Refuses POST requests and WebSockets that cannot be served. GET needs only the right host: it costs nothing."""
 
     def __init__(self, app: ASGIApp, service: Service, keys: ApiKeys) -> None:
         self._app = app
         self._service = service
         self._keys = keys
+        self._rules = OriginRules(service.settings)
         self._starting = asyncio.Semaphore(MAX_STARTS_PER_TURN)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "websocket":
             await self._websocket(scope, receive, send)
-        elif scope["type"] == "http" and scope["method"] == "POST":
+        elif scope["type"] == "http":
+            await self._http(scope, receive, send)
+        else:
+            await self._app(scope, receive, send)
+
+    async def _http(self, scope: Scope, receive: Receive, send: Send) -> None:
+        headers = Headers(scope=scope)
+        try:
+            self._rules.check_host(headers)
+            if scope["method"] not in READING:
+                self._rules.check_origin(headers)
+        except TuttiError as error:
+            await error_response(error, {"connection": "close"})(scope, receive, send)
+            return
+        if scope["method"] == "POST":
             await self._post(scope, receive, send)
         else:
             await self._app(scope, receive, send)
 
     async def _post(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers = Headers(scope=scope)
+        receive = body_receiver = BodyReceiver(receive)
+        if headers.get("connection", "").lower() == "close" and "expect" not in headers:
+            send = _after_body(body_receiver, send)
         lifecycle = self._service.lifecycle
         lifecycle.enter()
         try:
@@ -55,8 +78,12 @@ class Ingress:
             body = await self._read(headers, receive)
             async with self._starting:
                 await asyncio.sleep(0)
-            if body is not None:
-                await self._app(scope, replay_body(body, receive), send)
+            if body is None:
+                await Response(status_code=499)(scope, receive, send)  # for the access log only
+                return
+            if "json" in headers.get("content-type", "json"):
+                check_json(body)
+            await self._app(scope, replay_body(body, receive), send)
         except TuttiError as error:
             too_much = int(headers.get("content-length") or DISCARD_BYTES + 1) > DISCARD_BYTES
             await error_response(error, {"connection": "close"} if too_much else None)(scope, receive, send)
@@ -67,7 +94,8 @@ class Ingress:
         """Check a new session. It is not counted as a request, but each text in it is."""
         headers = Headers(scope=scope)
         try:
-            check_origin(headers, self._service.settings.cors_origins)
+            self._rules.check_host(headers)
+            self._rules.check_origin(headers)
             key = next((name for name in scope["subprotocols"] if name.startswith(KEY_SUBPROTOCOL)), "")
             bearer = f"Bearer {key.removeprefix(KEY_SUBPROTOCOL)}"
             self._identify(scope, headers.get("authorization") or bearer)
@@ -80,7 +108,7 @@ class Ingress:
     def _identify(self, scope: Scope, authorization: str) -> str:
         """Return the caller, for the log and for fair shares; raise if the key is unknown."""
         key = self._keys.caller(authorization)
-        caller: str = key or (scope["client"] or ("",))[0]
+        caller = key or self._rules.client_address(scope, Headers(scope=scope))
         scope["state"] |= {"key": key, "caller": caller}
         return caller
 
@@ -103,10 +131,15 @@ def authorization(headers: Headers) -> str:
     return headers.get("authorization") or (f"Bearer {key}" if key else "")
 
 
-def check_origin(headers: Headers, allowed: Sequence[str]) -> None:
-    """Raise unless a page of this origin may connect. Browsers do not restrict WebSockets, so the server must."""
-    origin = headers.get("origin")
-    if origin is None or "*" in allowed or origin in allowed:
-        return
-    if origin.partition("://")[2] != headers.get("host", ""):
-        raise WrongOrigin(f"pages of {origin[:100]} may not connect; add it to TUTTI_CORS_ORIGINS")
+def _after_body(body: BodyReceiver, send: Send) -> Send:
+    """Wrap `send`: read the rest of the body before an answer, which a client that closes could otherwise not read.
+
+    Closing a connection that has unread data resets it, and the answer is lost.
+    """
+
+    async def sending(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            await body.discard(DISCARD_BYTES)
+        await send(message)
+
+    return sending

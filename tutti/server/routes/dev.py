@@ -16,6 +16,7 @@ from tutti.server.notices import notice_fields
 from tutti.server.openapi import AUDIO, CAPTIONS, error_responses
 from tutti.server.request import SpeechRequest
 from tutti.server.responses import (
+    WholeResponse,
     audio_headers,
     cached_response,
     caption_lines,
@@ -57,7 +58,9 @@ def dev_routes(service: Service) -> APIRouter:
             headers = audio_headers(service, speech_request, whole.first, whole.encode_s, whole.unspoken)
             content = caption_object(speech_request.content_type, whole.data, whole.words, times)
             content |= notice_fields(whole.unspoken)
-            return JSONResponse(content, headers=headers)
+            data = await asyncio.to_thread(json_line, content)
+            whole.held.grow(len(data))
+            return WholeResponse(service, data, whole.held, headers=headers, media_type="application/json")
         encoder = await start_encoder(service, stream)
         pieces = errors_as_pieces(caption_lines(stream, encoder, times), json_line)
         return streaming_response(service, request, stream, encoder, pieces, "application/x-ndjson")

@@ -23,7 +23,8 @@ from tutti.audiobook.jobs import AudiobookJob, JobLimits, JobService, JobSpec
 from tutti.audiobook.jobs.job import ENDED
 from tutti.errors import InvalidInput
 from tutti.server.aliases import find_checkpoint
-from tutti.server.body_limit import limit_body, refuse_compressed
+from tutti.server.body_limit import check_json, limit_body, read_body, refuse_compressed
+from tutti.server.disconnect import ClientDisconnected, cancel_on_disconnect
 from tutti.server.errors import ErrorBody, NotJson, TooLarge, rename_param
 from tutti.server.middleware.auth import ApiKeys
 from tutti.server.openapi import BINARY, EVENTS, Responses, error_responses
@@ -82,12 +83,13 @@ def jobs_routes(service: Service, jobs: JobService, keys: ApiKeys) -> APIRouter:
         max_mb = service.settings.max_job_mb
         too_large = TooLarge(f"a book may have {max_mb:g} MB (TUTTI_MAX_JOB_MB)", param="file")
         limited = Request(request.scope, limit_body(request.receive, round(max_mb * 1e6), too_large))
-        async with aclosing(_parse_request(limited)) as parsed:
+        async with aclosing(_parse_request(limited, service.settings.max_body)) as parsed:
             body, source, name = await anext(parsed)
             caller = request.state.caller
             admit = partial(service.limits.characters.take, caller)
             with rename_param(out="format", book="file"):
-                job = await jobs.create(owner, caller, source, name, _job_params(body, service), admit)
+                creating = jobs.create(owner, caller, source, name, _job_params(body, service), admit)
+                job = await cancel_on_disconnect(request.receive, creating)
         return JSONResponse(status_of(job).model_dump(), 201, {"location": f"/v1/jobs/{job.id}"})
 
     @routes.get("", responses={401: NOT_FOUND[401]})
@@ -174,11 +176,11 @@ def _job_params(body: JobBody, service: Service) -> JobSpec:
     return JobSpec(params, suffix, body.captions, bool(body.captions_by_word), body.encoding, body.title, body.author)
 
 
-async def _parse_request(request: Request) -> AsyncGenerator[tuple[JobBody, BinaryIO, str]]:
+async def _parse_request(request: Request, max_json: int) -> AsyncGenerator[tuple[JobBody, BinaryIO, str]]:
     """Yield the options, the book and its file name."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind == "application/json":
-        body = _validate(await _json(request))
+        body = _validate(await _json(request, max_json))
         if not body.text:
             raise InvalidInput("text is missing", param="text")
         yield body, io.BytesIO(body.text.encode("utf-8", "replace")), "book.md"
@@ -197,9 +199,17 @@ async def _parse_request(request: Request) -> AsyncGenerator[tuple[JobBody, Bina
         raise NotJson("send JSON (application/json) or a form with a file (multipart/form-data)")
 
 
-async def _json(request: Request) -> Any:
+async def _json(request: Request, max_bytes: int) -> Any:
+    too_large = TooLarge(
+        f"a job in JSON may have {max_bytes:,} bytes (TUTTI_MAX_BODY); send a larger book as `file` in a form",
+        param="text",
+    )
+    body = await read_body(limit_body(request.receive, max_bytes, too_large))
+    if body is None:
+        raise ClientDisconnected
+    check_json(body)
     try:
-        return json.loads(await request.body())
+        return json.loads(body)
     except (ValueError, RecursionError) as exc:
         raise InvalidInput(f"the body is not JSON: {exc}") from exc
 
@@ -209,6 +219,7 @@ def _parse_lexicon(fields: dict[str, str]) -> dict[str, Any]:
     if "lexicon" not in fields:
         return dict(fields)
     try:
+        check_json(fields["lexicon"].encode("utf-8", "surrogatepass"))
         return {**fields, "lexicon": json.loads(fields["lexicon"])}
     except (ValueError, RecursionError) as exc:
         raise InvalidInput("lexicon is not JSON", param="lexicon") from exc

@@ -212,9 +212,8 @@ class LiveSession:
             await self._socket.send({"type": "session.done"})
 
     async def _speak(self, name: str | None, feed: TextFeed) -> None:
-        request, engine = feed.request, self._service.engine
-        id = self._socket.state.request_id
-        speeches = request.speak(engine, caller=self._caller, live=feed.pieces(), pause_s=feed.pause_s, id=id)
+        request, id = feed.request, self._socket.state.request_id
+        speeches = self._service.speak(request, caller=self._caller, live=feed.pieces(), pause_s=feed.pause_s, id=id)
         last: Speech | None = None
         n_samples = 0
         async with aclosing(encoded_speech(self._service, request, speeches)) as pieces:

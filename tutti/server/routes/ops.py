@@ -37,6 +37,8 @@ def probe_routes(service: Service, registry: CollectorRegistry) -> APIRouter:
         workers = service.engine.workers()
         if workers["readyWorkers"] == 0:
             raise NotReady("no worker is ready; one is being started")
+        if not service.engine.frontend_ready:
+            raise NotReady("the text front end does not answer; it is replaced in a moment")
         if workers["queueSize"] >= service.settings.max_queue:
             raise NotReady("the queue is full")
         return {"status": "ready"}

@@ -242,7 +242,7 @@ class RealtimeResponse:
         await session.send("response.created", response=self._resource("in_progress"))
         await session.send("response.output_item.added", **item, item=self._item("in_progress"))
         await session.send("response.content_part.added", **part, part={"type": "audio", "transcript": ""})
-        speeches = self._request.speak(session.service.engine, caller=session.caller)
+        speeches = session.service.speak(self._request, caller=session.caller)
         last: Speech | None = None
         timeout_s = session.service.settings.timeout_s
         async with aclosing(encoded_speech(session.service, self._request, speeches, timeout_s)) as pieces:

@@ -15,11 +15,12 @@ from fastapi.responses import Response
 from tutti.audio import find_format
 from tutti.errors import InvalidInput
 from tutti.server.disconnect import cancel_on_disconnect
-from tutti.server.encoding import WholeAudio
+from tutti.server.encoding import AnswerBudget, WholeAudio
 from tutti.server.errors import RateLimited, error_body, public_error, rename_param
 from tutti.server.openapi import AUDIO, ZIP, error_responses
 from tutti.server.request import SpeechRequest
 from tutti.server.responses import (
+    WholeResponse,
     cached_response,
     complete_within,
     requested_timeout_s,
@@ -61,7 +62,9 @@ def tts_routes(service: Service) -> APIRouter:
             raise InvalidInput(f"requests: give 1 to {max_items} items, got {len(body.requests)}", param="requests")
         caller = request.state.caller
         service.check_text(sum(len(item.text) for item in body.requests), caller, "requests")
-        results = await cancel_on_disconnect(request.receive, speak_all(service, body.requests, request))
+        budget = service.answer_budget(caller)
+        results = await cancel_on_disconnect(request.receive, speak_all(service, body.requests, request, budget))
+        budget.held.grow(budget.held.n_bytes)  # the ZIP is a copy
         voices = [item.voice_name(service.aliases.default_voice) for item in body.requests]
         data = await asyncio.to_thread(make_zip, body.requests, voices, results)
         headers = {
@@ -69,7 +72,9 @@ def tts_routes(service: Service) -> APIRouter:
             "x-batching-enabled": str(service.engine.batching_enabled).lower(),
             "cache-control": "no-store",
         }
-        return as_attachment(Response(data, headers=headers, media_type="application/zip"), "tts_batch.zip")
+        return as_attachment(
+            WholeResponse(service, data, budget.held, headers=headers, media_type="application/zip"), "tts_batch.zip"
+        )
 
     @routes.get("/health/batching")
     async def batching() -> dict[str, Any]:
@@ -122,10 +127,11 @@ def as_attachment(response: Response, filename: str) -> Response:
     return response
 
 
-async def speak_all(service: Service, items: list[TtsBody], request: Request) -> list[WholeAudio | BaseException]:
+async def speak_all(
+    service: Service, items: list[TtsBody], request: Request, budget: AnswerBudget
+) -> list[WholeAudio | BaseException]:
     """Speak all items at once; return the audio or the error of each."""
-    budget, timeout_s = service.answer_budget(), requested_timeout_s(request)
-    caller, id = request.state.caller, request.state.request_id
+    caller, id, timeout_s = request.state.caller, request.state.request_id, requested_timeout_s(request)
 
     async def speak(item: TtsBody) -> WholeAudio:
         with rename_param(input="text"):

@@ -145,7 +145,7 @@ function RunResult({ run }: { run: Run }) {
       data-mode={run.mode.id}
       data-done={done}
       data-total-ms={total_ms ?? ""}
-      data-most-rows={Math.max(0, ...run.batches)}
+      data-most-requests={Math.max(0, ...run.batches)}
     >
       <h3>{run.mode.title}</h3>
       <div class="clients" role="img" aria-label={`${done} of ${n} listeners served`}>

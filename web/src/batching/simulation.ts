@@ -27,7 +27,7 @@ export class Run {
   readonly refused = new Set<number>(); // clients that had to try again
   started_ms = 0;
   speech_s = 0;
-  batches: number[] = []; // rows of each batch of this run
+  batches: number[] = []; // requests in each batch of this run
 
   constructor(readonly mode: Mode) {}
 
@@ -41,16 +41,16 @@ export class Run {
   }
 }
 
-// From one word to a long sentence: batching has to deal with different lengths.
+// From two words to a paragraph: the long ones are what others wait for when they are served one by one.
 const TEXTS = [
-  "Yes.",
-  "The strings come in one by one.",
+  "The orchestra tunes to a single note. One oboe holds it, alone. Then the strings take it up, desk by desk, until the hall is full.",
+  "Yes, please.",
+  "Your order has left the house. It should be with you by noon.",
+  "Turn left at the bridge, and go straight on for two miles. Your destination is on the right.",
   "Good morning, everyone.",
-  "A single oboe holds the note until the whole hall has found it.",
+  "The meeting has moved to three o'clock. The room is the same as last week. Please bring the plans.",
   "Thank you.",
-  "Your order has left the house and should be with you by noon.",
-  "Turn left at the bridge.",
-  "Nobody waited for the last player to find a chair; whoever was ready came in.",
+  "It will rain tonight, with strong winds from the west. Tomorrow the sky clears slowly from the coast.",
 ];
 const VOICES = ["af_heart", "am_michael", "bf_emma", "bm_george", "af_bella", "am_puck", "af_nicole", "bm_fable"];
 
@@ -77,7 +77,7 @@ export async function simulate(run: Run, size: number, stop: AbortSignal): Promi
     const end_s = now_s();
     await waitForTick(({ t }) => t > end_s, stop); // the next tick has the last batches
     const own = recent.value.filter(({ id, stage }) => !before.has(id) && stage === "vocoder");
-    run.batches = own.map(({ rows }) => rows.length);
+    run.batches = own.map(({ rows }) => new Set(rows.map(({ stream }) => stream)).size);
     run.total_ms.value = total_ms;
   } finally {
     trialOver.abort(); // closing the connection ends the trial

@@ -27,7 +27,7 @@ export function Numbers() {
       <dl>
         <LabelledNumber name="until the first sound" value={first_ms === null ? "…" : formatMs(first_ms)} id="first-audio" />
         <LabelledNumber
-          name="faster than it plays"
+          name="of playback speed"
           value={clip.timesRealTime.value?.toFixed(1) ?? "…"}
           unit="×"
           id="times-real-time"
@@ -35,13 +35,7 @@ export function Numbers() {
         <LabelledNumber name="length" value={formatSeconds(clip.duration_s.value)} id="duration" />
         <LabelledNumber name="gaps while playing" value={gap(clip)} id="gaps" />
       </dl>
-      {clip.notices.value.length ? (
-        <ul class="notices">
-          {clip.notices.value.map((notice) => (
-            <li key={notice}>{notice}</li>
-          ))}
-        </ul>
-      ) : null}
+      <Notices clip={clip} />
       {first_ms === null ? null : (
         <figure class="timing">
           <figcaption>
@@ -65,6 +59,27 @@ export function Numbers() {
     </section>
   );
 }
+
+/** What the server did not speak as it is written. */
+function Notices({ clip }: { clip: Clip }) {
+  const { symbols, count } = clip.unspoken.value;
+  if (!symbols.length && !clip.notices.value.length) return null;
+  const shown = symbols.slice(0, MAX_SYMBOLS).join(" ") + (symbols.length > MAX_SYMBOLS ? " …" : "");
+  return (
+    <ul class="notices">
+      {symbols.length ? (
+        <li>
+          Not spoken, because this voice has no sound for it: <b>{shown}</b> ({count} {count === 1 ? "symbol" : "symbols"})
+        </li>
+      ) : null}
+      {clip.notices.value.map((notice) => (
+        <li key={notice}>{notice}</li>
+      ))}
+    </ul>
+  );
+}
+
+const MAX_SYMBOLS = 20;
 
 /** Silence in mid-speech, because the next sound was not there in time. */
 function gap(clip: Clip): string {

@@ -1,0 +1,47 @@
+"""`tutti serve` on the tone model with a real worker and a real G2P process: `serve_faults.py FOLDER FLAG...`.
+
+The limits after which a process counts as hung are short, so that tests need not wait for them.
+"""
+
+import sys
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from tests.fakes import Spelling, silent_voices
+from tutti.cli import main as cli
+from tutti.engine import batcher
+from tutti.engine.build import CHECKPOINT, assemble
+from tutti.engine.engine import Engine
+from tutti.model.choice import Choice
+from tutti.model.tone import ToneModel
+from tutti.server import run
+from tutti.settings import Settings
+from tutti.speech import Model
+from tutti.text import g2p_process
+from tutti.text.frontend import G2PPool
+from tutti.voices import Voices
+from tutti.worker.process import ProcessWorker
+
+HANG_S = 3.0
+
+
+def tone_models() -> dict[str, Model]:
+    return {CHECKPOINT: ToneModel()}
+
+
+def open_engine(folder: Path, settings: Settings, **_: Any) -> Engine:
+    voices = Voices(folder) if any(folder.iterdir()) else silent_voices(folder)
+    choices = {CHECKPOINT: Choice("onnx", "cpu", "fp32")}
+    worker = ProcessWorker(tone_models, backoff_s=lambda _: 0.0)
+    return assemble([worker], choices, voices, G2PPool(Spelling().pronounce), settings, capped=False)
+
+
+if __name__ == "__main__":
+    folder, *flags = sys.argv[1:]
+    batcher.MIN_HANG_S = HANG_S  # type: ignore[misc]
+    g2p_process.HANG_S = HANG_S  # type: ignore[misc]
+    g2p_process.STALLED_S = 0.3  # type: ignore[misc]
+    run.open_engine = partial(open_engine, Path(folder))  # type: ignore[assignment]
+    sys.argv = ["tutti", "serve", *flags]
+    cli.main()
