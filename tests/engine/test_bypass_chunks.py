@@ -37,7 +37,8 @@ def test_so_many_chunks_have_the_class_first_in_the_log(
 
 def test_under_deadline_the_number_changes_no_batch() -> None:
     """The order follows from when each chunk is needed; the first one is always needed first."""
-    sizes = [(100, 3.0), (40, 0.5), (700, 2.0), (90, 0.9), (300, 0.2), (100, 5.0), (60, 0.21), (80, -1.0)] * 3  # some are late
+    # Some are late.
+    sizes = [(100, 3.0), (40, 0.5), (700, 2.0), (90, 0.9), (300, 0.2), (100, 5.0), (60, 0.21), (80, -1.0)] * 3
 
     def batches(priority: Priority) -> list[list[int]]:
         scheduler, now, formed = new_scheduler(), 0.0, []
