@@ -105,7 +105,6 @@ def test_a_voice_whose_language_is_not_installed_is_marked_before_it_is_pressed(
 
 PROBLEMS = {
     "busy": (QueueFull("late", retry_after_s=3), "Try again in 3 seconds", True),
-    "loading": (NotReady("not warm"), "still loading", True),
     "voice": (UnknownVoice("unknown voice 'x'; list them with: tutti voices"), "Choose one from the list", False),
     "language": (MissingExtra("this language needs espeak-ng"), "cannot speak that language yet", False),
 }
@@ -130,6 +129,18 @@ def test_an_error_says_what_to_do_and_leaves_no_dead_player(server: RunningServe
             visitor.press("Try again")
         visitor.wait_for_end()
         assert visitor.page.locator(".speak .error b").count() == 0
+
+
+def test_a_server_that_is_still_loading_is_waited_for(server: RunningServer, visit: Visit) -> None:
+    visitor = visit(server)
+    visitor.expected_errors = ["503 (Service Unavailable)"]
+    server.engine.error, server.engine.fail_at = NotReady("not warm"), 0
+    visitor.enter_text("One.")
+    with visitor.new_playback():
+        visitor.press("Speak")
+    visitor.wait(".player:has-text('loading its model')")
+    server.engine.fail_at = None
+    visitor.wait_for_end()
 
 
 def test_a_server_that_is_gone_is_named(server: RunningServer, visit: Visit) -> None:

@@ -17,8 +17,10 @@ export function KeyDialog() {
     if (keyDialog.value !== "closed" && !dialog.current?.open) dialog.current?.showModal();
     if (keyDialog.value === "closed") dialog.current?.close();
   });
+  // The event comes late: by then the dialog may be open again, because the key was refused.
+  const onClose = () => keyDialog.value !== "closed" && !dialog.current?.open && closeKeyDialog();
   return (
-    <dialog ref={dialog} aria-labelledby="key-title" onClose={() => keyDialog.value !== "closed" && closeKeyDialog()}>
+    <dialog ref={dialog} aria-labelledby="key-title" onClose={onClose}>
       <form
         onSubmit={(event) => {
           event.preventDefault();

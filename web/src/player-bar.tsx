@@ -3,6 +3,7 @@ import { useComputed, useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { Icon } from "./icons";
 import { player } from "./player";
+import { loading } from "./server";
 import { stop } from "./state";
 import { formatSeconds } from "./time";
 import { wordAt } from "./words";
@@ -66,7 +67,7 @@ function Waiting() {
   }, []);
   return (
     <span class="waiting" role="status">
-      Waiting for sound… <span aria-hidden="true">{formatSeconds(seconds.value)}</span>
+      {loading.value ? "The server is loading its model…" : "Waiting for sound…"} <span aria-hidden="true">{formatSeconds(seconds.value)}</span>
     </span>
   );
 }

@@ -70,19 +70,43 @@ export async function send(method: "POST" | "DELETE", path: string): Promise<Res
   return call(path, { method });
 }
 
-/** Call the server; where it needs a key, ask for one and call again. */
+const MAX_LOADING_MS = 300_000; // that a call waits for a server which loads its model
+/** Whether a call waits until the server has loaded its model. */
+export const loading = signal(false);
+
+/** Call the server; where it needs a key, ask for one and call again, and wait for one that is still loading. */
 async function call(path: string, options: RequestInit): Promise<Response> {
+  const started = performance.now();
   for (;;) {
     const sentKey = key.value;
     const authorization: Record<string, string> = sentKey ? { Authorization: `Bearer ${sentKey}` } : {};
     const headers = { ...(options.headers as Record<string, string> | undefined), ...authorization };
     const response = await fetch(path, { ...options, headers, cache: "no-store" });
+    loading.value = false;
     if (response.ok) return response;
-    if (response.status !== 401) throw await serverError(response);
+    if (response.status !== 401) {
+      const error = await serverError(response);
+      if (error.code !== "not_ready" || performance.now() - started > MAX_LOADING_MS) throw error;
+      loading.value = true;
+      await pause(1000 * (error.retryAfter_s ?? 1), options.signal);
+      continue;
+    }
     const hasChanged = key.value !== sentKey; // entered while this call was on its way
     if (!hasChanged && !(await askForKey(sentKey !== ""))) throw await serverError(response);
     if (options.signal?.aborted) throw new DOMException("stopped", "AbortError");
   }
+}
+
+/** Wait; stop at once if the call is cancelled. */
+function pause(ms: number, stop?: AbortSignal | null): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const timer = setTimeout(resolve, ms);
+    stop?.addEventListener("abort", () => {
+      clearTimeout(timer);
+      loading.value = false;
+      reject(new DOMException("stopped", "AbortError"));
+    });
+  });
 }
 
 async function serverError(response: Response): Promise<ServerError> {
