@@ -17,10 +17,9 @@ export function KeyDialog() {
     if (keyDialog.value !== "closed" && !dialog.current?.open) dialog.current?.showModal();
     if (keyDialog.value === "closed") dialog.current?.close();
   });
-  // The event comes late: by then the dialog may be open again, because the key was refused.
-  const onClose = () => keyDialog.value !== "closed" && !dialog.current?.open && closeKeyDialog();
+  // Not on close, which is told late: by then the key may have been refused, and the dialog is needed again.
   return (
-    <dialog ref={dialog} aria-labelledby="key-title" onClose={onClose}>
+    <dialog ref={dialog} aria-labelledby="key-title" onCancel={() => closeKeyDialog()}>
       <form
         onSubmit={(event) => {
           event.preventDefault();
