@@ -31,11 +31,16 @@ def test_a_block_is_read_skipped_or_announced(option: CodeBlocks, words: str) ->
         ("~~~js\na\n\nb\n~~~", "Code block in JavaScript, 3 lines."),
         ("  ```brainfuck title=x\n  a\n  ```", "Code block in brainfuck, 1 line."),
         ("````md\n```\na\n```\n````", "Code block in Markdown, 3 lines."),
-        ("```py\nnever closed", "Code block in Python, 1 line."),
+        ("```py\nnever closed", "Code block in Python."),
+        ("```py\na\n```js\nb\n```", "Code block in Python, 3 lines."),
     ],
 )
 def test_an_announcement_names_language_and_length(block: str, words: str) -> None:
     assert clean(block).aligned.text.strip() == words
+
+
+def test_tildes_between_two_scenes_are_no_code() -> None:
+    assert clean("One.\n\n~~~\n\nTwo.\n\n~~~~\n\nThree.").aligned.text.split() == ["One.", "Two.", "Three."]
 
 
 def test_an_announcement_is_in_the_language_of_the_text() -> None:

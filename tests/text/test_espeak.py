@@ -150,8 +150,9 @@ def test_a_language_without_espeak_voice_is_an_error() -> None:
 
 def test_a_missing_extra_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "espeakng_loader", None)
-    with pytest.raises(MissingExtra, match=r"pip install.*\[espeak\]"):
-        espeak._load.__wrapped__()
+    monkeypatch.setattr(espeak, "engine", espeak._load.__wrapped__)
+    with pytest.raises(MissingExtra, match=r"Spanish needs .*\[espeak\]"):
+        espeak.pronounce(AlignedText.of("hola"), "es", {})
 
 
 @given(st.lists(st.text("abc", min_size=1, max_size=4), min_size=1, max_size=8), st.data())

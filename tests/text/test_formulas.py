@@ -43,6 +43,7 @@ def test_a_hyphen_outside_of_an_equation_stays_one(written: str, spoken: str) ->
         ("f(x) = x² - 4x + 4", "f of x equals x squared minus four X plus four"),
         ("a - b = c", "\u1d00 minus b equals c"),
         ("O(n log n)", "O of n log n"),
+        ("f(x) = max(0, x)", "f of x equals max(zero, x)"),
         ("(F - 32) × 5 = 2", "(F minus thirty-two) times five equals two"),
     ],
 )

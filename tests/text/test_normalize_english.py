@@ -468,6 +468,7 @@ in m² | in square meters
 10⁻³ m | ten to the minus third meters
 CO₂ and H₂SO₄ | C O two and H two S O four
 user.save() | user dot save()
+VS Code vs Vim | VS Code versus Vim
 the item(s) | the items
 echo $HOME | echo dollar HOME
 a) the oil | ᴀ) the oil

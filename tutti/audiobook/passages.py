@@ -9,6 +9,7 @@ from tutti.errors import InvalidInput
 from tutti.text.aligned_text import AlignedText
 from tutti.text.chunker import PARAGRAPH_PAUSE_S
 from tutti.text.clean import clean
+from tutti.text.code_blocks import update_code_mark
 from tutti.text.marks import parse_marks, pause_marks, update_marks, voices_named
 from tutti.text.split import sentences
 from tutti.text.ssml import is_ssml, ssml_to_marks
@@ -45,6 +46,7 @@ def passages(chapters: Sequence[Chapter]) -> Iterator[Passage]:
         for i, (start, end, paragraph_end) in enumerate(cuts):
             pause_s = CHAPTER_PAUSE_S if i == len(cuts) - 1 else PARAGRAPH_PAUSE_S if paragraph_end else 0.0
             yield Passage(n, start, end, "".join(marks.values()), pause_s)
+            update_code_mark(marks, chapter.text[start:end])
             update_marks(marks, chapter.text[start:end])
 
 

@@ -5,10 +5,11 @@ import re
 from tutti.text.aligned_text import AlignedText, Replacement
 from tutti.text.options import CodeBlocks
 
-# A block without an end reaches to the end of the text: a match always succeeds, in linear time.
+# A block without an end reaches to the end of the text: a match always succeeds, in linear time. Tildes without a
+# language are a line between two scenes.
 _BLOCK = re.compile(
-    r"(?m)^(?P<open>[ \t]*+(?P<fence>```+|~~~+)[ \t]*+(?P<name>[^\s`{]*+)[^`\n]*+)"
-    r"(?P<code>(?:\n(?![ \t]*+(?P=fence))[^\n]*+)*+)(?P<close>\n[ \t]*+(?P=fence)[`~]*+[ \t]*+$)?"
+    r"(?m)^(?P<open>[ \t]*+(?P<fence>```+|~~~+(?=[ \t]*[A-Za-z]))[ \t]*+(?P<name>[^\s`{]*+)[^`\n]*+)"
+    r"(?P<code>(?:\n(?![ \t]*+(?P=fence)[`~]*+[ \t]*+$)[^\n]*+)*+)(?P<close>\n[ \t]*+(?P=fence)[`~]*+[ \t]*+$)?"
 )
 _NAMES = {
     "py": "Python", "python": "Python", "python3": "Python", "js": "JavaScript", "javascript": "JavaScript",
@@ -74,5 +75,7 @@ def _announcement(match: re.Match[str], language: str) -> str:
     if code in _WORDS_WITHOUT_COUNT:
         return _WORDS_WITHOUT_COUNT[code][bool(name)].format(name=name)
     plain, named, line, lines = _WORDS.get(code, _WORDS["en"])
+    if match["close"] is None:  # more of it may follow in the next part of the text
+        return f"{(named if name else plain).format(name=name)}."
     n_lines = len(match["code"].strip().splitlines())
     return f"{(named if name else plain).format(name=name)}, {n_lines} {line if n_lines == 1 else lines}."

@@ -62,7 +62,8 @@ def formula_words(formula: str) -> str:
 # A content stops at the next delimiter of its kind: linear time.
 _ENVIRONMENT = r"(?:equation|align|aligned|gather|gathered|multline|eqnarray|split)\*?"
 _FORMULA_OR_CODE = re.compile(
-    r"(?m)^[ \t]*+(?P<fence>```+|~~~+)[^\n]*+\n(?s:.*?)(?:^[ \t]*+(?P=fence)|\Z)|``[^`\n]++``|`[^`\n]++`"
+    r"(?m)^[ \t]*+(?P<fence>```+|~~~+(?=[ \t]*[A-Za-z]))[^\n]*+\n"
+    r"(?s:.*?)(?:^[ \t]*+(?P=fence)|\Z)|``[^`\n]++``|`[^`\n]++`"
     r"|\$\$(?P<display>[^$]{1,4000}+)\$\$"
     r"|(?<!\\)\\\[(?P<bracket>(?:[^\\]|\\[^\[\]]){1,4000}+)\\\]"
     r"|(?<!\\)\\\((?P<paren>(?:[^\\]|\\[^()]){1,4000}+)\\\)"

@@ -17,6 +17,7 @@ from tutti.errors import InvalidInput
 from tutti.server.disconnect import cancel_on_disconnect
 from tutti.server.encoding import AnswerBudget, WholeAudio
 from tutti.server.errors import RateLimited, error_body, public_error, rename_param
+from tutti.server.notices import notice_fields
 from tutti.server.openapi import AUDIO, ZIP, error_responses
 from tutti.server.request import SpeechRequest
 from tutti.server.responses import (
@@ -164,7 +165,8 @@ def manifest_entry(number: int, item: TtsBody, voice: str, result: WholeAudio | 
     if isinstance(result, WholeAudio):
         name = re.sub(r"[^A-Za-z0-9_+-]", "_", voice)[:60]
         file = f"tts_{number:03}_{name}.{item.suffix}"
-        return {"index": number, "file": file, "ok": True, "voice": voice, "duration_s": round(result.duration_s, 3)}
+        entry = {"index": number, "file": file, "ok": True, "voice": voice, "duration_s": round(result.duration_s, 3)}
+        return entry | notice_fields(result.unspoken)
     error = public_error(result)
     if error is not result:
         log.error("item failed", exc_info=result)

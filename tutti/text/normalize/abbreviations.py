@@ -61,7 +61,7 @@ def _alternatives(names: Iterable[str]) -> str:
 
 
 _ANYWHERE_RULE = re.compile(
-    rf"(?<![\w.])(?P<abbr>{_alternatives(_ANYWHERE)})(?:\.|(?<=[Mm]r)(?=\s[A-Z])|(?<=[Mm]rs)(?=\s[A-Z])|(?<=vs)(?=\s))(?![\w.])",
+    rf"(?<![\w.])(?P<abbr>{_alternatives(_ANYWHERE)})(?:\.|(?<=[Mm]r)(?=\s[A-Z])|(?<=[Mm]rs)(?=\s[A-Z])|(?-i:(?<=vs))(?=\s))(?![\w.])",
     re.I,
 )
 _TITLE_RULE = re.compile(rf"(?<![\w.])(?P<abbr>{_alternatives(name.capitalize() for name in _TITLES)})\.?(?=\s[A-Z])")

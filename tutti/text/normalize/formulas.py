@@ -21,6 +21,7 @@ _IN_RUN = re.compile(
     r"|(?<!\w)(?P<a>[Aa])(?!\w)"
 )
 _BIG_O = re.compile(r"(?<!\w)[OΘΩ](?P<open>\()[^()]{1,40}(?P<close>\))")
+_DEFINITION = re.compile(r"(?<![\w.])[A-Za-zα-ω](?P<open>\()[^()\s]{1,12}(?P<close>\))(?=\s?[=<>≤≥≈])")  # f(x) =
 _POWER_OF_A = re.compile(r"(?<!\w)a(?=[²³⁰¹⁴-⁹]|\^\d)")
 
 
@@ -29,6 +30,7 @@ def expand(aligned: AlignedText) -> AlignedText:
     aligned = aligned.sub(_POWER_OF_A, LETTER_A).sub(_BIG_O, lambda _: {"open": " of ", "close": ""})
     if not _RELATION.search(aligned.text):
         return aligned
+    aligned = aligned.sub(_DEFINITION, lambda _: {"open": " of ", "close": ""})
     runs = [match.span() for match in _RUN.finditer(aligned.text) if _RELATION.search(match[0])]
     if not runs:
         return aligned
