@@ -15,3 +15,8 @@ def test_code_over_several_passages_is_announced_once_and_nothing_else_is_lost()
     assert spoken[:9] == ["Look", "at", "this.", "Code", "block", "in", "Python.", "That", "was"]
     assert "secret" not in spoken
     assert spoken.count("goes.") == 40
+
+
+def test_break_tags_count_as_pauses_of_a_passage() -> None:
+    chapters = [Chapter("One", 'wait <break time="50s"/> ' * 20)]
+    assert len(list(passages(chapters))) >= 10

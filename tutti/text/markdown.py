@@ -5,7 +5,7 @@ from html import unescape
 
 from tutti.text.aligned_text import AlignedText
 from tutti.text.code_blocks import replace_code_blocks
-from tutti.text.marks import BREAKS_S, MAX_PAUSE_S
+from tutti.text.marks import BREAK_TAG, break_seconds
 from tutti.text.options import CodeBlocks
 
 HARD_BREAK = "\u2028"  # ends a sentence but not a paragraph: between list items and table rows
@@ -16,7 +16,7 @@ def strip_markdown(aligned: AlignedText, code_blocks: CodeBlocks = "announce", l
     if not _ANY_MARKUP.search(aligned.text):
         return aligned
     aligned = replace_code_blocks(aligned, code_blocks, language)
-    aligned = aligned.sub(_RULE, "\n").sub(_BREAK, _pause_mark).keep_group(_AUTOLINK, "link")
+    aligned = aligned.sub(_RULE, "\n").sub(BREAK_TAG, _pause_mark).keep_group(_AUTOLINK, "link")
     aligned = aligned.sub(_TAGS, _replace_tags).sub(_ENTITY, _decode_entity)
     if "|" in aligned.text:
         table = _TABLE_LINE.search(aligned.text) is not None
@@ -31,12 +31,6 @@ def strip_markdown(aligned: AlignedText, code_blocks: CodeBlocks = "announce", l
 # Every pattern takes linear time: repeats are possessive or bounded, and a match cannot start inside a longer one.
 _ANY_MARKUP = re.compile(r"(?m)[*_`#|~<>\[&+\\•]|^[ \t]*+[-=]")
 _RULE = re.compile(r"(?m)^[ \t]*+(?:[-*_=~#+][ \t]*+){3,}+$")
-# <break time="1s"/> as some services take it in plain text.
-_BREAK = re.compile(
-    r"<break(?:\s+time\s*=\s*[\"'](?P<time>\d{1,4}(?:\.\d{1,3})?|\.\d{1,3})\s?(?P<unit>ms|s)[\"']"
-    r"|\s+strength\s*=\s*[\"'](?P<strength>[a-z-]{1,10})[\"'])?\s*/?>",
-    re.IGNORECASE,
-)
 _AUTOLINK = re.compile(r"<(?P<link>(?:https?|ftp|mailto):[^<>\s]{1,1000}|[\w.+-]{1,64}@[\w.-]{1,250})>")
 _TAG = re.compile(
     r"</?(?P<tag>[biusa]|em|strong|code|pre|su[bp]|span|small|mark|del|ins|div|p|br|hr|ul|ol|li|h[1-6]|table|t[rdh]"
@@ -69,11 +63,8 @@ _LINE_TAG = re.compile("div|p|br|hr|[uo]l|li|h[1-6]|table|tr|thead|tbody|blockqu
 
 
 def _pause_mark(match: re.Match[str]) -> str:
-    if match["time"]:
-        pause_s = float(match["time"]) / (1000 if match["unit"].lower() == "ms" else 1)
-    else:
-        pause_s = BREAKS_S.get((match["strength"] or "medium").lower(), BREAKS_S["medium"])
-    return f"[pause:{min(pause_s, MAX_PAUSE_S):.3f}s]" if pause_s >= 0.001 else ""
+    pause_s = break_seconds(match)
+    return f"[pause:{pause_s:.3f}s]" if pause_s >= 0.001 else ""
 
 
 def _replace_tags(match: re.Match[str]) -> str:

@@ -80,10 +80,22 @@ class PauseMark:
 
 
 def pause_marks(text: str, start: int, end: int) -> Iterator[PauseMark]:
-    """Yield the pause marks of a part of a text."""
-    for mark in _MARK.finditer(text, start, end):
-        if mark["pause"] is not None:
-            yield PauseMark(_seconds(mark), mark.end())
+    """Yield the pause marks and break tags of a part of a text."""
+    marks = [
+        PauseMark(_seconds(mark), mark.end()) for mark in _MARK.finditer(text, start, end) if mark["pause"] is not None
+    ]
+    if text.find("<", start, end) >= 0:
+        marks += (PauseMark(break_seconds(tag), tag.end()) for tag in BREAK_TAG.finditer(text, start, end))
+    yield from sorted(marks, key=lambda mark: mark.end)
+
+
+def break_seconds(tag: re.Match[str]) -> float:
+    """Return the pause of a match of BREAK_TAG, at most MAX_PAUSE_S."""
+    if tag["time"]:
+        pause_s = float(tag["time"]) / (1000 if tag["unit"].lower() == "ms" else 1)
+    else:
+        pause_s = BREAKS_S.get((tag["strength"] or "medium").lower(), BREAKS_S["medium"])
+    return min(pause_s, MAX_PAUSE_S)
 
 
 def voices_named(text: str) -> Iterator[str]:
@@ -99,6 +111,12 @@ _MARK = re.compile(
 )
 _VOICE_MARK_OR_TAG = re.compile(
     r"\[voice:(?P<mark>[^\[\]\n]{1,120})\]|<voice\s[^<>]{0,200}?\bname\s?=\s?[\"'](?P<tag>[^\"'<>&]{1,120})[\"']",
+    re.IGNORECASE,
+)
+# <break time="1s"/> as some services take it in plain text.
+BREAK_TAG = re.compile(
+    r"<break(?:\s+time\s*=\s*[\"'](?P<time>\d{1,4}(?:\.\d{1,3})?|\.\d{1,3})\s?(?P<unit>ms|s)[\"']"
+    r"|\s+strength\s*=\s*[\"'](?P<strength>[a-z-]{1,10})[\"'])?\s*/?>",
     re.IGNORECASE,
 )
 _KOKORO_VOICE = re.compile("[a-z][fm]_", re.IGNORECASE | re.ASCII)
