@@ -30,10 +30,7 @@ def expand(aligned: AlignedText) -> AlignedText:
     aligned = aligned.sub(_POWER_OF_A, LETTER_A).sub(_BIG_O, lambda _: {"open": " of ", "close": ""})
     if not _RELATION.search(aligned.text):
         return aligned
-    aligned = aligned.sub(_DEFINITION, lambda _: {"open": " of ", "close": ""})
     runs = [match.span() for match in _RUN.finditer(aligned.text) if _RELATION.search(match[0])]
-    if not runs:
-        return aligned
     starts = [start for start, _ in runs]
 
     def expand_sign(match: re.Match[str]) -> Replacement:
@@ -47,4 +44,5 @@ def expand(aligned: AlignedText) -> AlignedText:
         argument = {"argument": LETTER_A} if match["argument"] in "aA" else {}
         return {"open": " of ", "close": ""} | argument
 
-    return aligned.sub(_IN_RUN, expand_sign)
+    aligned = aligned.sub(_IN_RUN, expand_sign) if runs else aligned
+    return aligned.sub(_DEFINITION, lambda _: {"open": " of ", "close": ""})
