@@ -23,6 +23,8 @@ class SpeechOptions(TypedDict, total=False):
     emotion: str
     language: str
     lexicon: dict[str, str]
+    code_blocks: str
+    normalization_options: dict[str, bool]
     style: str
     sample_rate: int
     seed: int

@@ -24,12 +24,14 @@ def strip_markdown(aligned: AlignedText, code_blocks: CodeBlocks = "announce", l
         aligned = aligned.sub(_CELL if table else _SPACED_BAR, ", ")
     if "[" in aligned.text:
         aligned = aligned.keep_group(_LINK, "text").sub(_FOOTNOTE, "")
+    if "【" in aligned.text:
+        aligned = aligned.sub(_CITATION, "")
     aligned = aligned.sub(_QUOTE, "").sub(_HEADING, lambda match: {"sign": "\n", "end": "\n\n"})
     return aligned.sub(_ITEM, HARD_BREAK).sub(_EMPHASIS_OR_CODE, "")
 
 
 # Every pattern takes linear time: repeats are possessive or bounded, and a match cannot start inside a longer one.
-_ANY_MARKUP = re.compile(r"(?m)[*_`#|~<>\[&+\\•]|^[ \t]*+[-=]")
+_ANY_MARKUP = re.compile(r"(?m)[*_`#|~<>\[&+\\•【]|^[ \t]*+[-=]")
 _RULE = re.compile(r"(?m)^[ \t]*+(?:[-*_=~#+][ \t]*+){3,}+$")
 _AUTOLINK = re.compile(r"<(?P<link>(?:https?|ftp|mailto):[^<>\s]{1,1000}|[\w.+-]{1,64}@[\w.-]{1,250})>")
 _TAG = re.compile(
@@ -49,6 +51,7 @@ _LINK = re.compile(
     r"!?\[(?P<text>[^\[\]\n]{1,300})\]\((?!/[^()\n]{1,200}/\))(?=[^()\s]{0,1000}[/.#:])"
     r'[^()\s]{1,1000}(?:\([^()\s]{0,200}\)[^()\s]{0,200})?(?:[ \t]"[^"\n]{0,200}")?\)'
 )
+_CITATION = re.compile("【[^【】\n]{0,40}†[^【】\n]{0,80}】")  # as some assistants mark their sources
 _FOOTNOTE = re.compile(r"\[\^[\w-]{1,30}\]:?")
 _QUOTE = re.compile(r"(?m)^[ \t]*+(?:>[ \t]*+)++")
 _HEADING = re.compile(r"(?m)^(?P<sign> {0,3}#{1,6}[ \t]++)[^\n]*+(?P<end>\n?)")
@@ -57,7 +60,7 @@ _EMPHASIS_OR_CODE = re.compile(
     r"(?<!\d)\*{2,3}|\*{2,3}(?!\d)"  # but not in 2**3
     r"|(?<![\w*])\*(?=[^\s*])|(?<=[^\s*])\*(?![\w*])"
     r"|(?<!\w)_{1,3}(?=[^\s_])|(?<=[^\s_])_{1,3}(?!\w)"
-    r"|~~|`+|\\(?=[*_`#~\[\]])"
+    r"|~~|`+|\\(?=[*_`#~\[\]$|>{}])"
 )
 _LINE_TAG = re.compile("div|p|br|hr|[uo]l|li|h[1-6]|table|tr|thead|tbody|blockquote|details|summary")
 
