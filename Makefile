@@ -41,6 +41,9 @@ dist: .venv/.dev page  ## build wheel and sdist, with the page inside, into dist
 pictures: .venv/.dev page  ## take the screenshots of the page, with the real model (needs Chromium)
 	.venv/bin/python -m scripts.pictures $(ARGS)
 
+audit: .venv/.dev  ## list packages and licences, write build/sbom.json, look for known vulnerabilities
+	.venv/bin/python -m scripts.audit
+
 fmt: .venv/.dev  ## format the code
 	.venv/bin/ruff check --fix . ; .venv/bin/ruff format .
 
@@ -71,4 +74,4 @@ page-if-possible:
 # Taken literally: "$5" is money here, not a variable.
 override export TEXT := $(value TEXT)
 export OUT
-.PHONY: help serve speak install check test lint test-clients page page-if-possible dist pictures fmt clean
+.PHONY: help serve speak install check test lint test-clients page page-if-possible dist pictures audit fmt clean

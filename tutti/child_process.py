@@ -13,7 +13,7 @@ from multiprocessing import resource_tracker
 from pathlib import Path
 
 EXIT_WAIT_S = 1.0  # a connection breaks a moment before its process is gone; longer delays the report of a real hang
-_PR_SET_PDEATHSIG = 1
+_PR_SET_PDEATHSIG, _PR_SET_NAME = 1, 15
 _SIGNALS = {signal.SIGINT, signal.SIGTERM}
 _SPAWN = multiprocessing.get_context("spawn")
 
@@ -27,7 +27,7 @@ class ChildProcess:
     def __init__(self, name: str, main: Callable[..., None], *args: object) -> None:
         """Run `main(socket, *args)` in a new process; `main` and `args` must be picklable."""
         self.socket, child_end = socket.socketpair()
-        self._process = _SPAWN.Process(target=_run, args=(main, child_end, args), name=name)
+        self._process = _SPAWN.Process(target=_run, args=(name, main, child_end, args), name=name)
         resource_tracker.ensure_running()  # it unblocks the signals, so it must start before they are blocked
         # The child inherits the mask: signals stay pending until it can ignore them.
         mask = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
@@ -78,13 +78,14 @@ class ChildProcess:
 # In the child:
 
 
-def _run(main: Callable[..., None], child_end: socket.socket, args: tuple[object, ...]) -> None:
+def _run(name: str, main: Callable[..., None], child_end: socket.socket, args: tuple[object, ...]) -> None:
     for ignored in _SIGNALS:
         signal.signal(ignored, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
     if sys.platform == "linux":
         # Native code that never releases the interpreter lock would keep the thread below from running.
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        ctypes.CDLL(None).prctl(_PR_SET_NAME, name.encode())  # for ps and top
     threading.Thread(target=_exit_with_parent, name="tutti-parent-watch", daemon=True).start()
     main(child_end, *args)
 

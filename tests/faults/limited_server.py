@@ -8,7 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,6 @@ import psutil
 ROOT = Path(__file__).parents[2]
 READY = re.compile(r"tutti is ready: (http://\S+)")
 WYOMING = re.compile(r"wyoming listens on tcp://\S+:(\d+)")
-NICE = {"worker": 0, "g2p": 5, "book": 10}  # of the child processes, beside that of the server
 TEXT = "The old bridge stands still under the water tonight and runs deep. "
 
 
@@ -43,9 +42,7 @@ class LimitedServer:
 
     def child(self, name: str) -> psutil.Process | None:
         """The process of this name, if it runs."""
-        server = psutil.Process(self.process.pid)
-        children = [child for child in server.children() if "spawn_main" in " ".join(child.cmdline())]
-        return next((child for child in children if child.nice() - server.nice() == NICE[name]), None)
+        return child_of(psutil.Process(self.process.pid), name)
 
     def wait_for_child(self, name: str, other_than: int = 0) -> psutil.Process:
         while (child := self.child(name)) is None or child.pid == other_than:
@@ -79,6 +76,15 @@ class LimitedServer:
     def errors(self) -> list[str]:
         """The lines of the log that tell of an exception."""
         return [line for line in self.log if "Traceback" in line or "failed id=" in line]
+
+
+def child_of(server: psutil.Process, name: str) -> psutil.Process | None:
+    """The worker, g2p or book process of a server, if it runs."""
+    with suppress(psutil.NoSuchProcess):
+        for child in server.children():
+            if child.name() == f"tutti-{name}" and child.status() != psutil.STATUS_ZOMBIE:
+                return child
+    return None
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 The limits after which a process counts as hung are short, so that tests need not wait for them.
 """
 
+import os
 import sys
 from functools import partial
 from pathlib import Path
@@ -34,7 +35,8 @@ def open_engine(folder: Path, settings: Settings, **_: Any) -> Engine:
     voices = Voices(folder) if any(folder.iterdir()) else silent_voices(folder)
     choices = {CHECKPOINT: Choice("onnx", "cpu", "fp32")}
     worker = ProcessWorker(tone_models, backoff_s=lambda _: 0.0)
-    return assemble([worker], choices, voices, G2PPool(Spelling().pronounce), settings, capped=False)
+    capped = "TONE_ADMISSION" in os.environ  # with admission control, as a real server has it
+    return assemble([worker], choices, voices, G2PPool(Spelling().pronounce), settings, capped=capped)
 
 
 if __name__ == "__main__":

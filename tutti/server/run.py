@@ -25,7 +25,7 @@ from tutti.server.lifecycle import Lifecycle
 from tutti.server.logs import background_logging
 from tutti.server.middleware.auth import ApiKeys
 from tutti.server.middleware.http_protocol import READ_STALL_FACTOR, WebSocketProtocol, http_protocol
-from tutti.server.middleware.origin import OriginRules, exposed_without_keys
+from tutti.server.middleware.origin import OriginRules
 from tutti.server.service import Service, resolve_voice_settings
 from tutti.settings import Settings
 
@@ -81,12 +81,6 @@ def serve(settings: Settings, notes: Sequence[str] = ()) -> None:
     resolve_voice_settings(settings)
     ApiKeys(settings.api_keys)
     OriginRules(settings)
-    for address in exposed_without_keys(settings):
-        print(
-            f"tutti: warning: everybody who can reach {address} can use this server; set TUTTI_API_KEYS, "
-            "or keep it behind a firewall (docs/security.md)",
-            file=sys.stderr, flush=True,
-        )  # fmt: skip
     with bind(settings) as sock, wyoming_listener(settings) as listener, background_logging(settings.log_format):
         if not settings.api_keys and not ip_address(sock.getsockname()[0]).is_loopback:
             print(OPEN_WARNING, file=sys.stderr, flush=True)

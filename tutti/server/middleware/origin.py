@@ -1,6 +1,5 @@
 """Who is calling: the page and the host name that a browser used, and the address behind a proxy."""
 
-from collections.abc import Sequence
 from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 
 from starlette.datastructures import Headers
@@ -99,12 +98,3 @@ def _network(proxy: str) -> Network:
             f"trusted_proxies: {proxy!r} is not an address or network, such as 10.0.0.1 or 10.0.0.0/8",
             param="trusted_proxies",
         ) from None
-
-
-def exposed_without_keys(settings: Settings) -> Sequence[str]:
-    """Return the addresses on which others can use this server without a key."""
-    addresses = [settings.host]
-    if settings.wyoming_port is not None:
-        addresses.append(settings.wyoming_host or settings.host)
-    keyless = addresses if not settings.api_keys else addresses[1:]  # Wyoming knows no keys
-    return [address for address in dict.fromkeys(keyless) if not is_loopback(address)]

@@ -1,0 +1,115 @@
+"""A whole engine around a model that misbehaves: every request ends once, and the healthy ones as in a clean run."""
+
+import tempfile
+from collections.abc import Sequence
+from concurrent.futures import Future
+from contextlib import ExitStack
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, rule
+
+from tests.fakes import HEART, has_token, running, silent_voices, tone_engine
+from tutti.errors import DeviceFull, ModelFailed, NothingToSpeak, TuttiError
+from tutti.model.tone import ToneModel
+from tutti.model.validation import check_samples
+from tutti.speech import Delivery, Frames, Samples
+from tutti.text.vocab import SYMBOLS
+
+pytestmark = pytest.mark.slow
+
+HEALTHY = ("Deep water runs still.", "The old stone bridge.\n\nUnder the water tonight it is deep. " * 3, "Oh no")
+# A word with this letter makes the model fail in this way whenever it is in a batch.
+RAISES, NOT_A_NUMBER, WRONG_LENGTH, NO_MEMORY, BROKEN = "qxzjv"
+TEXTS = (*HEALTHY, *(f"The {letter}{letter} fails." for letter in (RAISES, NOT_A_NUMBER, WRONG_LENGTH, BROKEN)), "…")
+
+
+class MisbehavingModel(ToneModel):
+    def vocoder(self, rows: Sequence[Frames]) -> list[Samples]:
+        if has_token(rows, SYMBOLS[RAISES]):
+            raise ModelFailed("a row that the model fails on")
+        if has_token(rows, SYMBOLS[BROKEN]):
+            raise ZeroDivisionError("a bug in the model")
+        if len(rows) > 2:
+            raise DeviceFull("no more than two rows fit")
+        samples = super().vocoder(rows)
+        for n, row in enumerate(rows):
+            if has_token([row], SYMBOLS[NOT_A_NUMBER]):
+                check_samples(row, samples[n] * np.float32(np.nan))
+            if has_token([row], SYMBOLS[WRONG_LENGTH]):
+                check_samples(row, samples[n][:-1])
+        return samples
+
+
+@cache
+def clean_run(text: str) -> bytes:
+    """The samples of a text from an engine that works."""
+    with tempfile.TemporaryDirectory() as folder, running(tone_engine(silent_voices(Path(folder)))) as engine:
+        return engine.speak(text).samples.tobytes()
+
+
+class EngineMachine(RuleBasedStateMachine):
+    """Requests start, are left, and end in any order."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stack = ExitStack()
+        folder = Path(self.stack.enter_context(tempfile.TemporaryDirectory()))
+        self.engine = self.stack.enter_context(running(tone_engine(silent_voices(folder), MisbehavingModel)))
+        self.requests: list[tuple[str, Delivery, Future[Any]]] = []
+        self.ends: list[int] = []
+
+    @rule(text=st.sampled_from(TEXTS), delivery=st.sampled_from(["live", "whole", "bulk"]))
+    def speak(self, text: str, delivery: Delivery) -> None:
+        number = len(self.requests)
+        self.ends.append(0)
+
+        async def request() -> bytes:
+            try:
+                stream = self.engine.engine.stream(text, HEART, delivery=delivery)
+                return b"".join([speech.samples.tobytes() async for speech in stream])
+            finally:
+                self.ends[number] += 1
+
+        self.requests.append((text, delivery, self.engine.portal.start_task_soon(request)))
+
+    @rule(n=st.integers(0, 30))
+    def leave(self, n: int) -> None:
+        if n < len(self.requests):
+            self.requests[n][2].cancel()
+
+    @rule(n=st.integers(0, 30))
+    def wait(self, n: int) -> None:
+        if n < len(self.requests):
+            self.check(*self.requests[n])
+
+    def check(self, text: str, delivery: Delivery, request: "Future[bytes]") -> None:
+        if request.cancelled():
+            return
+        error = request.exception(60)
+        if text in HEALTHY:
+            assert error is None
+            if delivery != "live":  # the chunks of a live text depend on the load
+                assert request.result() == clean_run(text)
+        else:
+            assert isinstance(error, NothingToSpeak if text == "…" else TuttiError | ZeroDivisionError), error
+
+    def teardown(self) -> None:
+        try:
+            for request in self.requests:
+                self.check(*request)
+            started = [n for n, (_, _, request) in enumerate(self.requests) if not request.cancelled()]
+            assert [self.ends[n] for n in started] == [1] * len(started)
+            assert max(self.ends, default=1) <= 1
+            assert self.engine.engine.workers()["queueSize"] == 0
+        finally:
+            self.stack.close()
+
+
+TestEngineMachine = EngineMachine.TestCase
+TestEngineMachine.settings = settings(max_examples=12, stateful_step_count=20, deadline=None)
