@@ -186,29 +186,37 @@ def test_each_cuda_device_has_a_worker_and_further_workers_share_them_in_turn() 
     assert cuda_index_of_workers([FP32], 2, 0) == [None, None]
 
 
-def opened(home: Path, monkeypatch: pytest.MonkeyPatch, **settings: Any) -> list[Checkpoints]:
-    """What the workers of an engine would load; nothing is fetched or started."""
+def opened(home: Path, monkeypatch: pytest.MonkeyPatch, **settings: Any) -> tuple[int, list[Checkpoints]]:
+    """The number of workers of an engine, and what their processes would load; nothing is fetched or started."""
     (home / "voices").mkdir()
     silent_voices(home / "voices")
+    loaded: list[Checkpoints] = []
+
+    def worker(make_models: Checkpoints, **options: Any) -> ProcessWorker:
+        loaded.append(make_models)
+        return ProcessWorker(make_models, **options)
+
     monkeypatch.setattr(build.Store, "ensure", lambda *_, **__: None)
+    monkeypatch.setattr(build, "ProcessWorker", worker)
     engine = build.open_engine(Settings(home=home, **settings), for_server=True)
-    workers = [batcher.worker for batcher in engine.batchers]
-    assert all(isinstance(worker, ProcessWorker) for worker in workers)
-    assert [batcher.name for batcher in engine.batchers] == [str(number) for number in range(len(workers))]
-    return [worker._make_models for worker in workers]  # type: ignore[attr-defined]
+    return len(engine.batchers), loaded
 
 
-def test_an_engine_on_three_cuda_devices_has_three_workers(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_cuda: None
+@pytest.mark.parametrize(("compile", "n_processes"), [("off", 1), ("auto", 2)])
+def test_an_engine_on_three_cuda_devices_has_three_workers_each_on_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_cuda: None, compile: str, n_processes: int
 ) -> None:
     monkeypatch.setattr(build, "n_cuda_devices", lambda: 3)
-    factories = opened(tmp_path, monkeypatch, threads=8)
-    assert [(factory.cuda_index, factory.threads) for factory in factories] == [(0, 8), (1, 8), (2, 8)]
+    n_workers, loaded = opened(tmp_path, monkeypatch, threads=8, compile=compile)
+    assert n_workers == 3
+    indices = [number for number in range(3) for _ in range(n_processes)]  # the second process compiles
+    assert [(factory.cuda_index, factory.threads) for factory in loaded] == [(number, 8) for number in indices]
 
 
 def test_workers_on_a_processor_share_its_cores(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    factories = opened(tmp_path, monkeypatch, device="cpu", threads=7, workers=3)
-    assert [(factory.cuda_index, factory.threads) for factory in factories] == [(None, 2)] * 3
+    n_workers, loaded = opened(tmp_path, monkeypatch, device="cpu", threads=7, workers=3)
+    assert n_workers == 3
+    assert [(factory.cuda_index, factory.threads) for factory in loaded] == [(None, 2)] * 3
 
 
 class FakeTorchModel:

@@ -105,12 +105,16 @@ def test_a_batch_with_a_bad_row_is_counted_as_failed_and_named_with_its_worker(
 
     async def run() -> Engine:
         async with tone_engine(silent_voices(tmp_path), lambda: poisoned, max_batch_size=8) as engine:
+            running = asyncio.create_task(engine.speak("bridge", SpeechParams("af_heart")))
+            while not gate.n_arrived:
+                await asyncio.sleep(0.005)
             texts = [engine.speak(text, SpeechParams("af_heart")) for text in ("deep", "water", "x", "still", "old")]
             spoken = asyncio.gather(*texts, return_exceptions=True)
-            while sum(engine.batchers[0].scheduler.waiting().values()) < 4:
-                await asyncio.sleep(0)
+            while sum(engine.batchers[0].scheduler.waiting().values()) < 5:
+                await asyncio.sleep(0.005)
             gate.open()
             results = await spoken
+            await running
             assert [isinstance(result, ModelFailed) for result in results] == [False, False, True, False, False]
         return engine
 
