@@ -1,3 +1,4 @@
+import re
 from pathlib import Path
 
 import numpy as np
@@ -103,3 +104,18 @@ def test_any_text_is_a_blend_of_known_voices_or_invalid_input(text: str) -> None
 def test_a_missing_file_says_what_to_run(tmp_path: Path) -> None:
     with pytest.raises(WeightsUnavailable, match="tutti pull"):
         Voices(tmp_path).get("af_heart")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "hint"),
+    [
+        ("af_hart", "did you mean af_heart"),
+        ("emma", "did you mean bf_emma?"),
+        ("Gorge", "did you mean bm_george?"),
+        ("Rachel", "list them with"),  # spelled like am_michael, but no help to anyone
+        ("am_nobody", "list them with"),
+    ],
+)
+def test_a_hint_names_voices_that_are_spelled_alike(wrong: str, hint: str) -> None:
+    with pytest.raises(UnknownVoice, match=re.escape(hint)):
+        parse_blend(wrong)

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
 from functools import lru_cache
 from pathlib import Path
 
@@ -190,9 +191,18 @@ def resolve_aliases(expression: str, names: Mapping[str, str]) -> str:
 
 def _check_name(name: str) -> str:
     if name.lower() not in GRADES:
-        hint = did_you_mean(name, NAMES) or "; list them with: tutti voices"
+        hint = _similar(name.lower()) or "; list them with: tutti voices"
         raise UnknownVoice(f"unknown voice {name!r}{hint}", param="voice")
     return name.lower()
+
+
+def _similar(name: str) -> str:
+    """A hint to voices that are spelled alike; a name without its prefix (`emma`) is compared with theirs."""
+    if name[1:3] in ("f_", "m_"):
+        return did_you_mean(name, NAMES) if get_close_matches(name[3:], (n[3:] for n in NAMES), 1, 0.6) else ""
+    alike = get_close_matches(name, [known[3:] for known in NAMES], 3, 0.75)
+    found = [known for known in NAMES if known[3:] in alike]
+    return f"; did you mean {' or '.join(found)}?" if found else ""
 
 
 def _weight(match: re.Match[str]) -> float:

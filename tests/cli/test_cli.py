@@ -25,6 +25,7 @@ from tutti.model.tone import ToneModel
 from tutti.settings import Settings
 from tutti.text.aligned_text import AlignedText
 from tutti.text.chunk import PhonemeWord, Pronunciation
+from tutti.voices import TRAITS
 
 Run = Callable[..., tuple[int, bytes, str]]
 
@@ -261,7 +262,9 @@ def test_without_arguments_it_prints_help(run: Run) -> None:
 def test_voices_are_listed_with_language_gender_and_grade(run: Run) -> None:
     listed = json.loads(run("voices", "--json")[1])
     assert len(listed) == 54
-    assert {"id": "bm_george", "language": "en-gb", "gender": "male", "grade": "C"} in listed
+    george = {"id": "bm_george", "language": "en-gb", "gender": "male", "grade": "C"}
+    assert {**george, "description": TRAITS["bm_george"]} in listed
+    assert TRAITS["af_heart"].encode() in run("voices")[1]
     assert {row["language"] for row in json.loads(run("voices", "--json", "-l", "Japanese")[1])} == {"ja"}
     assert b"af_heart" in run("voices")[1]
 
