@@ -51,7 +51,7 @@ if __name__ == "__main__":
     folder = Path(sys.argv[1])
     (folder / "voices").mkdir(exist_ok=True)
 
-    def open_engine(settings: Settings) -> Engine:
+    def open_engine(settings: Settings, **_: Any) -> Engine:
         return log_texts(tone_engine(silent_voices(folder / "voices")), folder / "spoken")
 
     if n_passages := int(os.environ.get("READ_TONES_DIE_AFTER", "0")):
