@@ -42,6 +42,7 @@ class Scheduler:
     def __init__(self, limits: Limits, costs: Callable[[Key], CostModel], policy: Policy) -> None:
         self.limits = limits
         self.policy = policy
+        self.start_delay_s = 0.0  # that a new stream loses before and after the device
         self._costs = costs
         self._queues: dict[Key, JobQueue] = {}
         self._fair_share = FairShare()
@@ -66,7 +67,7 @@ class Scheduler:
         self._fair_share.add_caller(job.caller, now)
         cost_s = self.predict(job.key, job.size) + job.later_s
         max_start_s = self._max_start_s(job.key.checkpoint, job.max_start_s)
-        self._admission.admit(job, cost_s, max_start_s, self.free_at(now), now)
+        self._admission.admit(job, cost_s, max_start_s, self.free_at(now) + self.start_delay_s, now)
 
     def check_wait(self, checkpoint: str, target_s: float, max_start_s: float | None, caller: str, now: float) -> None:
         """Raise QueueFull if a stream of a typical sentence would be refused: a quick test before any other work.
@@ -92,7 +93,8 @@ class Scheduler:
 
     def expected_wait_s(self, checkpoint: str, now: float) -> float:
         """Seconds until a new stream would have its first audio."""
-        return self._admission.expected_wait_s(self.sentence_s(checkpoint), self.free_at(now), now)
+        start_s = self.free_at(now) + self.start_delay_s
+        return self._admission.expected_wait_s(self.sentence_s(checkpoint), start_s, now)
 
     def sentence_s(self, checkpoint: str) -> float:
         """Predicted seconds of a typical sentence alone."""

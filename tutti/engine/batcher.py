@@ -13,6 +13,7 @@ from tutti.batching.job import Batch, Job, Key
 from tutti.batching.policies import Policy
 from tutti.batching.scheduler import Scheduler
 from tutti.engine.row import MIN_SPLIT_S, Row, RowAudio
+from tutti.engine.start_delay import StartDelay
 from tutti.engine.stats import BatchStats
 from tutti.engine.warmup import WarmUp
 from tutti.errors import DeviceFull, ModelFailed, QueueFull, RowsLost, TuttiError, WorkerLost
@@ -58,6 +59,7 @@ class Batcher:
         # Batches that ended and were not learned from: their seconds, and when they started if that was not recorded.
         self._finished: list[tuple[Batch, float, float | None]] = []
         self._prefetched: Started | None = None  # the batch that the worker runs next
+        self.start_delay = StartDelay()
         self._wake = asyncio.Event()
         self._loop: asyncio.Task[None] | None = None
 
@@ -66,9 +68,11 @@ class Batcher:
         if self.warm_up is not None:
             await self.warm_up(self.worker)
         self._loop = asyncio.create_task(self._run(), name="tutti-batcher")
+        self.start_delay.start()
 
     async def close(self) -> None:
         """Stop; all rows in progress fail."""
+        self.start_delay.stop()
         if self._loop is not None:
             self._loop.cancel()
             with suppress(asyncio.CancelledError):
@@ -92,6 +96,7 @@ class Batcher:
         row.id = next(self._ids)
         job = self._acoustic_job(row)
         if row.starts_stream:
+            self.scheduler.start_delay_s = self.start_delay.seconds
             try:
                 self.scheduler.admit(job, self._clock())
             except QueueFull:
@@ -105,6 +110,7 @@ class Batcher:
 
     def check_wait(self, checkpoint: str, target_s: float, max_start_s: float | None, caller: str) -> None:
         """Raise QueueFull if a new stream would be refused, before any work is done for it."""
+        self.scheduler.start_delay_s = self.start_delay.seconds
         try:
             self.scheduler.check_wait(checkpoint, target_s, max_start_s, caller, self._clock())
         except QueueFull:

@@ -134,6 +134,8 @@ class Stream:
                     row = self._row(chunk, n_rows)
                     estimated_s = row.estimated_frames * FRAME_S + chunk.pause_s
                     row.position_s = self.playback.reserve(estimated_s)
+                    if n_rows == 0:
+                        self.batcher.start_delay.record_text(g2p_s)
                     audio = self.batcher.speak(row)
                     self._futures.add(audio)
                     n_rows += 1

@@ -1,12 +1,13 @@
 """Ingress middleware: host and origin, API key, state of the server, rate limit, size of the body."""
 
 import asyncio
+from collections import deque
 
 from fastapi.responses import Response
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from tutti.errors import InvalidInput, TuttiError
+from tutti.errors import InvalidInput, QueueFull, TuttiError
 from tutti.server.body_limit import (
     BodyReceiver,
     check_json,
@@ -24,9 +25,31 @@ from tutti.server.service import Service
 KEY_SUBPROTOCOL = "openai-insecure-api-key."
 # Requests that may start in one turn of the event loop. More would delay the streams that are playing.
 MAX_STARTS_PER_TURN = 8
+MAX_START_WAIT_S = 0.5  # of the first request that waits to start; larger accepts more than the event loop can serve
 DISCARD_BYTES = 1 << 25  # a refused body up to this size is read and dropped, so that the client can read the error
 READING = ("GET", "HEAD", "OPTIONS")  # methods that change nothing
 STREAMED_PATH = "/v1/jobs"  # a book is larger than other bodies: its route reads and limits it itself
+
+
+class StartQueue:
+    """Lets a few requests start in each turn of the event loop, and refuses new ones while those wait too long."""
+
+    def __init__(self) -> None:
+        self._slots = asyncio.Semaphore(MAX_STARTS_PER_TURN)
+        self._arrivals_s: deque[float] = deque()  # of the requests that wait, in order
+
+    def check(self) -> None:
+        """Raise QueueFull if the event loop cannot keep up with the requests: more would only make all later."""
+        if self._arrivals_s and asyncio.get_running_loop().time() - self._arrivals_s[0] > MAX_START_WAIT_S:
+            raise QueueFull("too many requests at once; try again later", retry_after_s=2 * MAX_START_WAIT_S)
+
+    async def wait_turn(self) -> None:
+        self._arrivals_s.append(asyncio.get_running_loop().time())
+        try:
+            async with self._slots:
+                await asyncio.sleep(0)
+        finally:
+            self._arrivals_s.popleft()
 
 
 class Ingress:
@@ -37,7 +60,7 @@ class Ingress:
         self._service = service
         self._keys = keys
         self._rules = OriginRules(service.settings)
-        self._starting = asyncio.Semaphore(MAX_STARTS_PER_TURN)
+        self._starts = StartQueue()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "websocket":
@@ -75,9 +98,9 @@ class Ingress:
             if scope["path"] == STREAMED_PATH:
                 await self._app(scope, receive, send)
                 return
+            self._starts.check()
             body = await self._read(headers, receive)
-            async with self._starting:
-                await asyncio.sleep(0)
+            await self._starts.wait_turn()
             if body is None:
                 await Response(status_code=499)(scope, receive, send)  # for the access log only
                 return
