@@ -50,11 +50,12 @@ LIGHT_SPANS = SpanRules(first=20, min_row=60, context=15, once=0.47)
 
 
 def quiet_end(energy: NDArray[np.float32], start: int, end: int) -> int:
-    """Move the end of a span back to the quietest frame within SEARCH_FRAMES. energy [2T].
+    """Move the end of a span back to the quietest frame within SEARCH_FRAMES, by half of it at most. energy [2T].
 
     The end of the row stays where it is.
     """
     if 2 * end == len(energy):
         return end
-    candidates = range(end, max(start, end - SEARCH_FRAMES - 1), -1)
+    search = min(SEARCH_FRAMES, (end - start) // 2)
+    candidates = range(end, end - search - 1, -1)
     return min(candidates, key=lambda frame: float(energy[max(0, 2 * frame - 3) : 2 * frame + 3].max()))

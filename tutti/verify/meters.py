@@ -13,6 +13,7 @@ from tutti.speech import SAMPLE_RATE, Samples
 from tutti.verify import Recogniser
 from tutti.verify.recogniser import RECOGNISER_RATE, prepare_for_recogniser
 
+DNSMOS_S = 9.01  # seconds that DNSMOS reads at once
 NO_RECOGNISER = "Words were not counted: the recogniser is missing; --listen downloads it (73 MB)."
 
 
@@ -64,7 +65,10 @@ class Dnsmos:
     def __call__(self, samples: Samples) -> tuple[float, float]:
         from speechmos import dnsmos
 
-        scores = dnsmos.run(np.clip(prepare_for_recogniser(samples, SAMPLE_RATE), -1, 1), sr=RECOGNISER_RATE)
+        clip = np.clip(prepare_for_recogniser(samples, SAMPLE_RATE), -1, 1)
+        # It doubles a short clip until that is long enough, and then reads it five times: repeat it no more than needed.
+        n = max(len(clip), int(DNSMOS_S * RECOGNISER_RATE))
+        scores = dnsmos.run(np.resize(clip, n), sr=RECOGNISER_RATE)
         return float(scores["ovrl_mos"]), float(scores["p808_mos"])
 
 
