@@ -1,5 +1,6 @@
 """A whole engine around a model that misbehaves: every request ends once, and the healthy ones as in a clean run."""
 
+import gc
 import tempfile
 from collections.abc import Sequence
 from concurrent.futures import Future
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule
 
 from tests.fakes import HEART, has_token, running, silent_voices, tone_engine
+from tutti.engine.stream import Stream
 from tutti.errors import DeviceFull, ModelFailed, NothingToSpeak, TuttiError
 from tutti.model.tone import ToneModel
 from tutti.model.validation import check_samples
@@ -109,6 +111,24 @@ class EngineMachine(RuleBasedStateMachine):
             assert self.engine.engine.workers()["queueSize"] == 0
         finally:
             self.stack.close()
+
+
+def test_a_stream_that_is_left_is_freed_without_the_garbage_collector(tmp_path: Path) -> None:
+    """Its audio is in files; a garbage collection may come much later."""
+
+    async def leave() -> None:
+        stream = engine.engine.stream(HEALTHY[1] * 5, HEART)
+        await anext(stream)
+        await stream.aclose()
+
+    with running(tone_engine(silent_voices(tmp_path))) as engine:
+        gc.collect()
+        gc.disable()
+        try:
+            engine.portal.call(leave)
+            assert not [each for each in gc.get_objects() if isinstance(each, Stream)]
+        finally:
+            gc.enable()
 
 
 TestEngineMachine = EngineMachine.TestCase

@@ -119,6 +119,8 @@ class Stream:
             for future in self._futures:
                 future.cancel()
             await asyncio.gather(*self._futures, return_exceptions=True)
+            # They refer to this stream: else its audio, which lies in files, would wait for the garbage collector.
+            self._futures.clear()
 
     async def _submit(self) -> None:
         """Queue the chunks of the text as they arrive, as long as there is room."""
