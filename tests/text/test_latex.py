@@ -27,6 +27,7 @@ def read(text: str, language: str = "en-us") -> str:
         (r"x^12", "X to the first two"),
         (r"90^\circ", "ninety degrees"),
         (r"\hat{y}_t", "Y hat T"),
+        (r"\ell(\theta)", "L of theta"),
         (r"\text{if } x \leq 2", "if X less than or equal to two"),
         (r"\begin{pmatrix} 1 & 2 \\ 3 & 4 \end{pmatrix}", "the matrix one, two; three, four"),
         (r"\left( x \right)^2", "X squared"),

@@ -468,6 +468,9 @@ in m² | in square meters
 10⁻³ m | ten to the minus third meters
 CO₂ and H₂SO₄ | C O two and H two S O four
 user.save() | user dot save()
+f("x").mean() | f("x") dot mean()
+a 2-3x speed-up | a two to three times speed-up
+react@18.2 | react at eighteen point two
 VS Code vs Vim | VS Code versus Vim
 the item(s) | the items
 echo $HOME | echo dollar HOME

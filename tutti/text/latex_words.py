@@ -75,6 +75,7 @@ SILENT = frozenset(
 # Names before a bracket that take an argument: "f of x", but "n times (n + 1)".
 FUNCTION_LETTERS = frozenset("fghFGHPpOLTEQVJKuvw") | frozenset(
     str.split(
-        "\\sigma \\phi \\varphi \\psi \\Gamma \\Theta \\Omega \\zeta \\Phi \\Psi \\log \\ln \\exp \\sin \\cos \\tan"
+        "\\ell \\sigma \\phi \\varphi \\psi \\Gamma \\Theta \\Omega \\zeta \\Phi \\Psi \\log \\ln \\exp \\sin "
+        "\\cos \\tan"
     )
 )

@@ -40,6 +40,7 @@ _SUPERSCRIPT = re.compile(r"(?<=[\w)])(?P<p>[⁻⁺]?[⁰¹²³⁴⁵⁶⁷⁸�
 _SUPERSCRIPT_DIGITS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁺", "0123456789-+")
 _SIZE = re.compile(r"(?<![\w.,])(?P<a>\d{3,4})\s?[x×]\s?(?P<b>\d{3,4})(?![\w.,])")
 _BY = re.compile(rf"(?<![\w.,]){NUMBER}(?P<by>\s?[x×]\s?)(?={NUMBER})")
+_TIMES_RANGE = re.compile(rf"(?<![\w.,-]){NUMBER}(?P<to>-)(?={NUMBER}[x×](?!\w))")  # 2-3x
 _TIMES = re.compile(rf"(?<![\w.,])(?P<n>{NUMBER})(?P<x>[x×])(?!\w|\s?[+=*/^-])")
 _RATIO = re.compile(r"(?<![\w.,:])(?P<a>\d{1,4})(?P<to>:)(?P<b>\d{1,4})(?![\w:])")
 _RANGE = re.compile(rf"(?<![\w.,-]){NUMBER}(?P<to>\s?-\s?)(?={NUMBER}(?![\w]|-\d))")
@@ -76,7 +77,7 @@ def expand_products(aligned: AlignedText, british: bool) -> AlignedText:
 
     if not any(map(str.isnumeric, aligned.text)):
         return aligned
-    aligned = aligned.sub(_SCIENTIFIC, expand_scientific)
+    aligned = aligned.sub(_SCIENTIFIC, expand_scientific).sub(_TIMES_RANGE, lambda match: {"to": " to "})
     aligned = aligned.sub(_SIZE, lambda match: f"{code(match['a'])} by {code(match['b'])}")
     aligned = aligned.sub(_BY, lambda match: {"by": " by " if "x" in match["by"] else " times "})
     return aligned.sub(_TIMES, lambda match: f"{number(match['n'], british)} times")

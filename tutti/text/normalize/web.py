@@ -33,7 +33,8 @@ _ADDRESSES = [
     )
 ]
 _ANY_ADDRESS_SIGN = re.compile(r"[/@:?\\]|\.\w")
-_MEMBER = re.compile(r"(?<=[A-Za-z0-9_])\.(?=[A-Za-z_]\w{0,40}\()")  # user.save()
+_PACKAGE_VERSION = re.compile(r"(?<=[A-Za-z])@(?P<n>\d{1,4}(?:\.\d{1,4}){1,3})(?![\w]|\.\d)")  # react@18.2
+_MEMBER = re.compile(r"(?<=[A-Za-z0-9_)\]])\.(?=[A-Za-z_]\w{0,40}\()")  # user.save()
 _HANDLE = re.compile(r"(?<![\w.@])@(?=[A-Za-z_]\w)")
 _HASHTAG = re.compile(r"(?<![\w&#])#(?!(?=[a-fA-F]*\d)[0-9a-fA-F]{6}\b)(?=[A-Za-z]\w|\d{1,6}[A-Za-z])")
 _NUMBER_SIGN = re.compile(r"(?<![\w&#])#\s?(?!(?=\d*[a-fA-F])[0-9a-fA-F]{6}\b)(?=\d)|№\s?")
@@ -87,7 +88,7 @@ def expand(aligned: AlignedText, options: Normalization = ALL_ON) -> AlignedText
         aligned = aligned.sub(_PRODUCT_VERSION, lambda match: {"n": _version_words(match["n"])})
         aligned = aligned.sub(_NAMED_VERSION, _named_version)
     aligned = aligned.sub(_VERSION, lambda match: f"version {_version_words(match['n'])}{_suffix(match['suffix'])}")
-    aligned = aligned.sub(_MEMBER, " dot ")
+    aligned = aligned.sub(_PACKAGE_VERSION, lambda match: f" at {_version_words(match['n'])}").sub(_MEMBER, " dot ")
     return aligned.sub(_HANDLE, "at ").sub(_HASHTAG, "hashtag ").sub(_NUMBER_SIGN, "number ")
 
 
