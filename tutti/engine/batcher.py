@@ -337,7 +337,7 @@ class Batcher:
     def _answer(self, row: Row, samples: Samples, timing: Timing) -> None:
         """Hand the samples to the caller, and queue the next span if there is one."""
         future = row.future
-        if row.continuation_deadline_s is None:  # once for each chunk, with its first span
+        if row.continuation_deadline_s is None and self._stats.chunk_lines.passes():  # once, with its first span
             row.log_spoken(timing, is_batching=self.scheduler.limits.max_rows > 1)
         if not row.span_done(samples, self._frame_s(row), self._clock()):
             future.set_result(RowAudio(samples, row.durations, timing))

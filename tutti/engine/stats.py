@@ -16,6 +16,7 @@ from tutti.engine.event_log import (
     FirstAudio,
     Outcome,
 )
+from tutti.engine.log_rate import LogRate
 from tutti.metrics import Metrics
 from tutti.worker.messages import Status
 
@@ -28,6 +29,8 @@ class BatchStats:
     def __init__(self, metrics: Metrics | None = None, events: EventLog | None = None) -> None:
         self.metrics = metrics or Metrics()
         self.events = events or EventLog()
+        self._batch_lines = LogRate(log, "batch")
+        self.chunk_lines = LogRate(log, "chunk")
         self._n_started = 0
         self._running: dict[str, int] = {}  # number of the batch, by worker
         self.reset()
@@ -46,10 +49,11 @@ class BatchStats:
 
     def started(self, worker: str, batch: Batch, now: float) -> None:
         stage = batch.key.stage
-        log.info(
-            "batch started worker=%s stage=%s rows=%d reason=%s checkpoint=%s",
-            worker, stage, batch.n_rows, batch.reason, batch.key.checkpoint,
-        )  # fmt: skip
+        if self._batch_lines.passes():
+            log.info(
+                "batch started worker=%s stage=%s rows=%d reason=%s checkpoint=%s",
+                worker, stage, batch.n_rows, batch.reason, batch.key.checkpoint,
+            )  # fmt: skip
         self._n_started += 1
         self._running[worker] = self._n_started
         self.events.add(BatchStarted(now, self._n_started, worker, batch))
@@ -72,11 +76,12 @@ class BatchStats:
 
     def finished(self, worker: str, batch: Batch, took_s: float, cost_error: float) -> None:
         stage = batch.key.stage
-        log.info(
-            "batch completed worker=%s stage=%s ok=%d/%d checkpoint=%s padded=%d waste=%.0f%% took=%.1fms",
-            worker, stage, batch.n_rows, batch.n_rows, batch.key.checkpoint,
-            batch.padded, 100 * batch.waste, 1000 * took_s,
-        )  # fmt: skip
+        if self._batch_lines.passes():
+            log.info(
+                "batch completed worker=%s stage=%s ok=%d/%d checkpoint=%s padded=%d waste=%.0f%% took=%.1fms",
+                worker, stage, batch.n_rows, batch.n_rows, batch.key.checkpoint,
+                batch.padded, 100 * batch.waste, 1000 * took_s,
+            )  # fmt: skip
         self._batch_ended(worker, batch, took_s, "done")
         self._busy_s[stage] += took_s
         self.metrics.batch_seconds.labels(stage).observe(took_s)
