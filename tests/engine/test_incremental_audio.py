@@ -48,6 +48,7 @@ def test_spans_cover_the_row_and_grow(rules: SpanRules, n_frames: int, growth: f
     lengths = [end - start for start, end in spans]
     assert lengths[:-1] == sorted(lengths[:-1])  # the last is what is left
     assert min(lengths) >= min(n_frames, rules.first / 2)
+    assert min(lengths[1:-1], default=rules.least) >= rules.least
     assert len(spans) == 1 if n_frames < rules.min_row else lengths[0] == rules.first
 
 

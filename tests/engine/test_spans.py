@@ -18,9 +18,9 @@ from tutti.engine.batcher import Batcher
 from tutti.engine.playback import Playback
 from tutti.engine.row import Row, RowAudio
 from tutti.engine.stats import BatchStats
-from tutti.model.spans import EXACT_SPANS
+from tutti.model.spans import EXACT_SPANS, LIGHT_SPANS, SpanRules
 from tutti.model.tone import ToneModel
-from tutti.speech import Model, Utterance
+from tutti.speech import SAMPLES_PER_FRAME, Model, Utterance
 from tutti.worker.base import Worker
 from tutti.worker.process import ProcessWorker
 from tutti.worker.thread import ThreadWorker
@@ -141,3 +141,22 @@ def test_a_worker_that_dies_between_two_spans_loses_nothing() -> None:
         np.testing.assert_array_equal(np.concatenate([span.samples for span in spans]), whole())
 
     with_batcher(act, worker)
+
+
+@pytest.mark.parametrize("rules", [EXACT_SPANS, LIGHT_SPANS])
+def test_on_a_slow_device_later_spans_are_not_mostly_context(rules: SpanRules) -> None:
+    slow_s = 1.0  # for each frame: nothing would ever be in time
+
+    async def act(_setup: Setup) -> None:
+        cut = row(starts=True)
+        cut.span_rules, cut.durations = rules, np.array([600])
+        cut.plan_spans(600 * slow_s, slow_s, 1.0, 0.0)
+        lengths = []
+        while cut.spans:
+            start, end = cut.spans[0]
+            lengths.append(end - start)
+            cut.span_done(np.zeros((end - start) * SAMPLES_PER_FRAME, np.float32), slow_s, 0.0)
+        assert sum(lengths) == 600
+        assert min(lengths[1:]) >= 3 * rules.context
+
+    with_batcher(act)

@@ -142,8 +142,8 @@ class Row:
         start += len(samples) // SAMPLES_PER_FRAME
         _, end = self.spans.popleft()
         in_time = int(LEAD * (self.plays_s + start * FRAME_S - now) / frame_s) - 2 * rules.context
-        middle = start + max(in_time, rules.first // 2)
-        if end - middle >= rules.first // 2:
+        middle = start + max(in_time, rules.least)
+        if end - middle >= rules.least:
             self.spans.appendleft((middle, end))
             end = middle
         self.spans.appendleft((start, end))

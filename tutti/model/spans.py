@@ -20,6 +20,11 @@ class SpanRules:
     sampled: float = 0.0  # frames computed besides the first span, as a share of the row
     min_sampled: int = 0
 
+    @property
+    def least(self) -> int:
+        """The shortest span after the first; shorter ones would be mostly context."""
+        return max(self.first // 2, 3 * self.context)
+
     def split(self, n_frames: int, growth: float, max_frames: float = inf) -> list[tuple[int, int]]:
         """Cut a row into (start, end): a short first span, each later one longer than the one before by `growth`.
 
@@ -28,7 +33,7 @@ class SpanRules:
         if n_frames < self.min_row:
             return [(0, n_frames)]
         ends = [self.first]
-        length = min(self.first * growth, max_frames)
+        length = min(max(self.first * growth, self.least), max_frames)
         while n_frames - ends[-1] > 1.5 * length:
             ends.append(ends[-1] + round(length))
             length = min(length * growth, max_frames)

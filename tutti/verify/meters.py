@@ -66,7 +66,7 @@ class Dnsmos:
         from speechmos import dnsmos
 
         clip = np.clip(prepare_for_recogniser(samples, SAMPLE_RATE), -1, 1)
-        # It doubles a short clip until that is long enough, and then reads it five times: repeat it no more than needed.
+        # It would double a short clip until that is long enough, and then read it five times: repeat it only so far.
         n = max(len(clip), int(DNSMOS_S * RECOGNISER_RATE))
         scores = dnsmos.run(np.resize(clip, n), sr=RECOGNISER_RATE)
         return float(scores["ovrl_mos"]), float(scores["p808_mos"])
