@@ -1,0 +1,37 @@
+"""The benchmark of passages: its data, its count of wrong words, and the limit that the front end must keep."""
+
+from pathlib import Path
+
+import pytest
+
+from benchmarks.passages import count_errors, judge, passages, phonemize
+from benchmarks.score import Errors
+
+
+def test_a_third_of_150_passages_is_held_out() -> None:
+    chosen = passages()
+    assert len(chosen) == 150
+    assert sum(one.held_out for one in chosen) == 49  # every third of each category
+    assert all(one.text and one.readings for one in chosen)
+
+
+@pytest.mark.parametrize(
+    ("spoken", "n_wrong"),
+    [
+        (["wˈʌn", "fˈIv", "θɹˈi"], 0),
+        (["wˈʌnfˌIv", "θɹˈi"], 0),  # borders of words and stress are not counted
+        (["wˈʌn", "θɹˈi"], 1),
+        (["wˈʌn", "fˈiv", "θɹˈi"], 1),
+        (["wˈʌn", "mˈInəs", "fˈIv", "θɹˈi"], 1),
+        ([], 3),
+    ],
+)
+def test_wrong_missing_and_extra_words_are_counted(spoken: list[str], n_wrong: int) -> None:
+    assert count_errors(["wˈʌn", "fˈIv", "θɹˈi"], spoken) == Errors(n_wrong, 3)
+
+
+@pytest.mark.weights
+def test_at_most_three_percent_of_the_words_are_wrong(home: Path) -> None:
+    results = judge(passages(), phonemize(passages(), home))
+    for part in (results, [result for result in results if result.passage.held_out]):
+        assert sum((result.errors for result in part), Errors()).percent <= 3
