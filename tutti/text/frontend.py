@@ -84,7 +84,7 @@ class G2PPool:
         options: TextOptions = DEFAULT_OPTIONS,
     ) -> AsyncIterator[Chunk]:
         process = min(self._processes, key=lambda process: process.n_streams)
-        stream, n_done, is_open = next(self._streams), 0, False
+        stream, n_done, is_open, has_ended = next(self._streams), 0, False, False
         process.n_streams += 1
         try:
             for n_chunks in sizes():
@@ -101,15 +101,16 @@ class G2PPool:
                         deaths += lost.during_request
                         if deaths > 1:
                             raise G2PUnavailable(f"the G2P process broke twice on this text: {lost}") from None
-                is_open = True
+                is_open, has_ended = True, batch.ended
                 n_done += len(batch.chunks)
                 for chunk in batch.chunks:
                     yield chunk
-                if batch.ended:
+                if has_ended:
                     return
         finally:
             process.n_streams -= 1
-            process.close_stream(stream)
+            if not has_ended:  # the process has forgotten it already
+                process.close_stream(stream)
 
     async def close(self) -> None:
         await asyncio.gather(*(process.close() for process in self._processes))
@@ -164,11 +165,10 @@ class G2PThread:
 
 
 def sizes() -> Iterator[int]:
-    """Yield how many chunks to compute at a time: first one, so that audio starts early, then more and more."""
-    n_chunks = 1
+    """Yield how many chunks to compute at a time: first one, so that audio starts early, then some in one go."""
+    yield 1
     while True:
-        yield n_chunks
-        n_chunks = min(2 * n_chunks, MAX_CHUNKS_AT_ONCE)
+        yield MAX_CHUNKS_AT_ONCE
 
 
 def take(chunks: Iterator[Chunk], n_chunks: int) -> list[Chunk]:

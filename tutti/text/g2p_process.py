@@ -277,7 +277,10 @@ def _next_chunks(
             streams[request.stream] = itertools.islice(chunks, new.n_done, None)
         if request.stream not in streams:
             return None
-        return _take(streams[request.stream], request.n_chunks)
+        batch = _take(streams[request.stream], request.n_chunks)
+        if batch.ended:
+            del streams[request.stream]
+        return batch
     except Exception as exc:  # noqa: BLE001 - raised by the parent
         return _as_tutti_error(exc)
 
