@@ -14,7 +14,8 @@ FLAGS = (
 
 @pytest.fixture(scope="session")
 def shared_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LimitedServer]:
-    with limited_server(tmp_path_factory.mktemp("faults"), *FLAGS, limit="-n 4096") as server:
+    folder = tmp_path_factory.mktemp("faults")
+    with limited_server(folder, *FLAGS, limit="-n 4096", TONE_OPENS=str(folder / "opens")) as server:
         yield server
 
 

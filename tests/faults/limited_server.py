@@ -30,6 +30,7 @@ class LimitedServer:
     log: list[str] = field(default_factory=list)
     url: str = ""
     wyoming_port: int = 0
+    opens: Path | None = None  # lists every file that the server process opened
     client: httpx2.Client = field(init=False)
 
     @property
@@ -97,7 +98,7 @@ def limited_server(folder: Path, *flags: str, limit: str = "-n 1024", **env: str
     command = ["sh", "-c", f'ulimit {limit} && exec "$@"', "sh", *command]
     environment = {**os.environ, **env}
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=ROOT, env=environment) as process:
-        server = LimitedServer(process)
+        server = LimitedServer(process, opens=Path(env["TONE_OPENS"]) if "TONE_OPENS" in env else None)
         ready = threading.Event()
         reading = threading.Thread(target=_read_log, args=(server, ready), daemon=True)
         reading.start()

@@ -1,6 +1,7 @@
 """Requests made to hold the server up, fill its memory or crash it: each gets its answer, and others theirs."""
 
 import json
+import re
 import socket
 import threading
 from collections.abc import Iterator
@@ -116,6 +117,10 @@ def test_a_client_that_closes_can_read_why_its_body_is_too_large(server: Limited
 def test_names_that_are_paths_open_no_file(server: LimitedServer, name: str) -> None:
     for field in ("voice", "style", "model", "response_format", "language"):
         assert server.speak(**{field: name}).status_code in (400, 404)
+    assert server.opens is not None
+    opened = server.opens.read_text()
+    assert "af_heart.bin" in opened
+    assert not re.search(r"passwd|evil|af_heart\.pt|file:", opened)
 
 
 def test_no_text_no_key_and_no_name_of_a_file_is_logged(server: LimitedServer) -> None:
