@@ -13,11 +13,10 @@ from tutti.speech import SAMPLE_RATE, Samples, Speech, SpeechParams
 
 pytestmark = pytest.mark.weights
 
-TEXT = """He counted the steps every morning before the sun was up, although nobody had asked him to, and wrote the
-number down. There were two hundred and eleven of them, worn in the middle, and on the last one he always stopped to
-listen.
+TEXT = """He counted the steps every morning before the sun was up, and wrote the number down. There were two hundred
+of them, and on the last one he always stopped.
 
-If the wind came from the west, the lamp room hummed like a bottle; if it came from the east, there was no sound at all.
+If the wind came from the west, the lamp room hummed; if it came from the east, there was no sound at all.
 """
 EDGE = SAMPLE_RATE // 100
 PHRASE = SAMPLE_RATE // 50

@@ -1,6 +1,6 @@
 """The contract of every backend: the tone model, ONNX Runtime in both precisions, PyTorch; exact and light."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -10,7 +10,7 @@ from tutti.errors import InvalidInput, ModelFailed
 from tutti.model.choice import choose, load
 from tutti.model.tone import ToneModel
 from tutti.model.validation import check_samples
-from tutti.speech import SAMPLES_PER_FRAME, Frames, Model, Utterance
+from tutti.speech import SAMPLES_PER_FRAME, Frames, Model, Samples, Utterance
 from tutti.verify.mel import distance_db
 from tutti.voices import NAMES, Voices
 
@@ -20,12 +20,15 @@ class Tolerance:
     """How much a row may differ from itself when it is computed in another batch."""
 
     pitch_hz: float = 0.0
+    features: float = 0.0
     samples: float = 1e-5  # one core or all cores, depending on the batch: another order of summation, a millionth
     sound_db: float = 0.01
 
 
 # PyTorch chooses its kernels by shape, and the vocoder is chaotic in the last bits of the pitch: compare by ear.
-TOLERANCES = dict.fromkeys(("torch", "torch-light"), Tolerance(pitch_hz=1e-2, samples=np.inf, sound_db=0.1))
+TOLERANCES = dict.fromkeys(
+    ("torch", "torch-light"), Tolerance(pitch_hz=1e-2, features=1e-3, samples=np.inf, sound_db=0.1)
+)
 CHOICES = {
     "fp32": ("onnx", "fp32", "exact"),
     "int8": ("onnx", "int8", "exact"),
@@ -79,7 +82,14 @@ def row(model: Model, request: pytest.FixtureRequest) -> Row:
 
 @pytest.fixture(scope="module")
 def rows(row: Row) -> list[Utterance]:
-    return [row(9), row(31, "am_adam", 1.3), row(1), row(18, "bf_emma", 0.7), row(9, "zm_yunxi")]
+    return [row(9), row(24, "am_adam", 1.3), row(1), row(12, "bf_emma", 0.7)]
+
+
+@pytest.fixture(scope="module")
+def together(model: Model, rows: list[Utterance]) -> tuple[Sequence[Frames], Sequence[Samples]]:
+    """The frames and samples of all rows, computed in one batch."""
+    frames = model.acoustic(rows)
+    return frames, model.vocoder(frames)
 
 
 def test_as_many_rows_come_out_as_go_in(model: Model) -> None:
@@ -87,9 +97,10 @@ def test_as_many_rows_come_out_as_go_in(model: Model) -> None:
     assert list(model.vocoder([])) == []
 
 
-def test_frames_and_samples_have_the_lengths_that_durations_say(model: Model, rows: list[Utterance]) -> None:
-    frames = model.acoustic(rows)
-    for utterance, row_frames, samples in zip(rows, frames, model.vocoder(frames), strict=True):
+def test_frames_and_samples_have_the_lengths_that_durations_say(
+    rows: list[Utterance], together: tuple[Sequence[Frames], Sequence[Samples]]
+) -> None:
+    for utterance, row_frames, samples in zip(rows, *together, strict=True):
         n = row_frames.n_frames
         assert len(row_frames.durations) == len(utterance.tokens)
         assert row_frames.durations.min() >= 1
@@ -100,20 +111,24 @@ def test_frames_and_samples_have_the_lengths_that_durations_say(model: Model, ro
         assert np.abs(samples).max() > 0.01
 
 
-def test_a_row_does_not_hear_its_neighbours(model: Model, rows: list[Utterance], tolerance: Tolerance) -> None:
-    together = model.acoustic(rows)
-    sounds = model.vocoder(together)
-    for i in reversed(range(len(rows))):
-        (alone,) = model.acoustic([rows[i]])
-        assert np.array_equal(alone.durations, together[i].durations)
-        assert np.abs(alone.f0 - together[i].f0).max() <= tolerance.pitch_hz
+def test_a_row_does_not_hear_its_neighbours(
+    model: Model, rows: list[Utterance], together: tuple[Sequence[Frames], Sequence[Samples]], tolerance: Tolerance
+) -> None:
+    for utterance, frames, samples in zip(rows, *together, strict=True):
+        (alone,) = model.acoustic([utterance])
+        assert np.array_equal(alone.durations, frames.durations)
+        assert np.abs(alone.features - frames.features).max() <= tolerance.features
+        assert np.abs(alone.energy - frames.energy).max() <= tolerance.features
+        assert np.abs(alone.f0 - frames.f0).max() <= tolerance.pitch_hz
         (sound,) = model.vocoder([alone])
-        assert np.abs(sound - sounds[i]).max() < tolerance.samples
-        assert distance_db(sound, sounds[i]) <= tolerance.sound_db
+        assert np.abs(sound - samples).max() < tolerance.samples
+        assert distance_db(sound, samples) <= tolerance.sound_db
 
 
-def test_the_place_in_a_batch_changes_no_sample(model: Model, rows: list[Utterance], tolerance: Tolerance) -> None:
-    frames = model.acoustic(rows)
+def test_the_place_in_a_batch_changes_no_sample(
+    model: Model, together: tuple[Sequence[Frames], Sequence[Samples]], tolerance: Tolerance
+) -> None:
+    frames, _ = together
     first = model.vocoder([frames[0], frames[2]])[0]
     second = model.vocoder([frames[3], frames[0]])[1]
     assert np.abs(second - first).max() <= tolerance.samples
@@ -126,7 +141,7 @@ def test_the_same_seed_sounds_the_same_whatever_the_seeds_of_others(
     plain, other = row(9), row(5, "am_adam")
     sounds = [
         model.vocoder(model.acoustic([replace(other, seed=other_seed), replace(plain, seed=seed)]))[1]
-        for seed, other_seed in ((None, None), (1, 2), (1, 3), (2**63 - 1, 1))
+        for seed, other_seed in ((None, None), (1, 2), (2**63 - 1, 1))
     ]
     for sound in sounds[1:]:
         assert np.abs(sound - sounds[0]).max() <= tolerance.samples

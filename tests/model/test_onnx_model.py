@@ -15,7 +15,7 @@ from tutti.voices import Voices
 
 SENTENCES = {
     "af_heart": "ɔl vˈYsᵻz, wˈʌn pˈæs.",
-    "bm_george": "ðə kwˈɪk bɹˈWn fˈɒks ʤˈʌmps ˌQvə ðə lˈAzi dˈɒɡ, ænd ðˈɛn ɪt slˈiːps.",
+    "bm_george": "ðə kwˈɪk fˈɒks, ænd ðˈɛn ɪt slˈiːps.",
     "zf_xiaoxiao": "ni↓xau↓",
 }
 
@@ -23,8 +23,7 @@ FP32 = Choice("onnx", "cpu", "fp32")
 
 
 @pytest.mark.weights
-@pytest.mark.parametrize("precision", ["fp32", "int8"])
-@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize(("precision", "threads"), [("fp32", 1), ("fp32", 2), ("int8", 2)])
 def test_splitting_changes_no_sample(home: Path, official: dict[str, Path], precision: str, threads: int) -> None:
     options = ort.SessionOptions()
     options.intra_op_num_threads = threads

@@ -23,7 +23,7 @@ from tutti.model.torch.kokoro.masks import RowMask  # noqa: E402
 from tutti.model.torch.kokoro.padding import DeviceFrames  # noqa: E402
 from tutti.model.torch.kokoro.source import OUTPUT_GAIN, STFT, HarmonicSource  # noqa: E402
 from tutti.model.torch.model import TorchModel  # noqa: E402
-from tutti.speech import SAMPLES_PER_FRAME, Frames, Utterance  # noqa: E402
+from tutti.speech import Frames, Utterance  # noqa: E402
 from tutti.text.vocab import encode  # noqa: E402
 from tutti.verify.mel import distance_db  # noqa: E402
 from tutti.voices import Voices  # noqa: E402
@@ -85,21 +85,6 @@ def test_the_vocoder_half_sounds_like_the_official_one(
         assert distance_db(mine, official) < MAX_DB
         assert np.corrcoef(mine, official)[0, 1] > 0.98
         assert 0.97 < np.std(mine) / np.std(official) < 1.03
-
-
-@pytest.mark.weights
-def test_a_row_does_not_hear_its_neighbours(ours: TorchModel, rows: list[Utterance]) -> None:
-    together = ours.acoustic(rows)
-    sounds = ours.vocoder(together)
-    for place, row in enumerate(rows):
-        (alone,) = ours.acoustic([row])
-        assert np.array_equal(alone.durations, together[place].durations)
-        assert np.abs(alone.features - together[place].features).max() < 1e-3
-        assert np.abs(alone.f0 - together[place].f0).max() < 1e-2
-        assert np.abs(alone.energy - together[place].energy).max() < 1e-3
-        (sound,) = ours.vocoder([alone])
-        assert sound.shape == sounds[place].shape == (alone.n_frames * SAMPLES_PER_FRAME,)
-        assert distance_db(sound, sounds[place]) < MAX_DB
 
 
 @pytest.mark.weights
