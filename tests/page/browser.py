@@ -13,9 +13,9 @@ CHROMIUM_FLAGS = [
     *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
     "--autoplay-policy=no-user-gesture-required",
     # A name as in a home network: over plain HTTP its origin is not secure, as that of localhost would be.
-    *("--host-resolver-rules=MAP nas.lan 127.0.0.1", "--no-proxy-server"),
+    *("--host-resolver-rules=MAP nas 127.0.0.1", "--no-proxy-server"),
 ]
-INSECURE_HOST = "nas.lan"
+INSECURE_HOST = "nas"
 TIMEOUT_MS = 120_000  # generous for slow machines; only a failing test waits that long
 
 
