@@ -9,8 +9,9 @@ from tutti.errors import InvalidInput, TuttiError
 from tutti.settings import Settings
 
 Network = IPv4Network | IPv6Network
-# Nobody can register a name under these, nor one without a dot: no foreign page can take such a name for itself.
-PRIVATE_SUFFIXES = (".localhost", ".internal")
+# Nobody can register a name under these, nor one without a dot: no foreign page can take such a name for itself. They
+# are reserved for local use, but for .lan, which home routers use and no registry offers.
+PRIVATE_SUFFIXES = (".localhost", ".internal", ".local", ".home.arpa", ".lan")
 
 
 class WrongOrigin(TuttiError):
