@@ -129,11 +129,16 @@ def test_spans_after_a_cancelled_one_are_not_computed() -> None:
 
 
 @pytest.mark.process
-def test_a_worker_that_dies_between_two_spans_loses_nothing() -> None:
+@pytest.mark.parametrize("becomes_fast", [False, True])
+def test_a_worker_that_dies_between_two_spans_loses_and_repeats_nothing(becomes_fast: bool) -> None:
+    """Also if a row of its length would no longer be cut."""
     worker = ProcessWorker(tones)
 
     async def act(setup: Setup) -> None:
         spans = [await setup.batcher.speak(row(starts=True))]
+        if becomes_fast:
+            for queue in setup.batcher.scheduler.queues:
+                queue.cost.start_from((0.0, 0.0, 1e-9, 1e-9))
         assert worker.pid is not None
         os.kill(worker.pid, signal.SIGKILL)
         while (following := spans[-1].next) is not None:

@@ -193,7 +193,9 @@ class Batcher:
             self._fail(row, error)
 
     def _may_split(self, row: Row) -> bool:
-        """Whether the row may be worth cutting, before its length is known."""
+        """Whether the row may be worth cutting, before its length is known, or was cut before its worker died."""
+        if row.spans:
+            return True
         whole_s = self.scheduler.predict(Key(row.checkpoint, "vocoder"), row.estimated_frames)
         return row.span_rules is not None and whole_s >= MIN_SPLIT_S / 2
 
