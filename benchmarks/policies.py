@@ -25,7 +25,6 @@ from functools import partial
 from importlib.util import find_spec
 from itertools import islice
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, cast
 
 from benchmarks.progress import progress
@@ -33,6 +32,7 @@ from tutti.engine.build import CHECKPOINT, assemble
 from tutti.engine.engine import Engine
 from tutti.errors import QueueFull, TuttiError
 from tutti.model.choice import Choice, choose, load
+from tutti.settings import Settings
 from tutti.speech import Model, SpeechParams
 from tutti.text.aligned_text import Span
 from tutti.text.chunk import Chunk, PhonemeWord, Pronunciation
@@ -173,25 +173,15 @@ class SharedWorker:
 
 def engine_with(policy: str, worker: Worker, choice: Choice, args: argparse.Namespace) -> Engine:
     """An engine with this policy around a worker that runs already."""
-    settings = SimpleNamespace(
+    settings = Settings(
         policy=policy,
-        batching=True,
         max_batch_size=4 if policy in ("window", "bypass") else None,
-        max_wait_ms=50.0,
-        min_wait_ms=2.0,
-        early_fire=0.8,
-        max_batch_text=None,
-        max_batch_frames=None,
-        max_queue=1000,
-        stream_bypass_chunks=2,
         first_audio_ms=args.target_ms,
         threads=args.threads,
-        lexicon=None,
-        voice="af_heart",
     )
     shared = cast(Worker, SharedWorker(worker))
     voices, frontend = Voices(args.voices), PhonemeFrontend()
-    return assemble([shared], {CHECKPOINT: choice}, voices, frontend, settings, capped=True, cost_file=args.cost_file)  # type: ignore[arg-type]
+    return assemble([shared], {CHECKPOINT: choice}, voices, frontend, settings, capped=True, cost_file=args.cost_file)
 
 
 async def measure_policy(

@@ -39,7 +39,7 @@ def level_db(samples: Samples) -> float:
 
 
 def test_chunks_begin_and_end_in_silence_so_no_join_can_click(speeches: list[Speech]) -> None:
-    assert len(speeches) > 2
+    assert len(speeches) > 1
     for speech in speeches:
         assert np.abs(speech.samples[:EDGE]).max() < 1e-3
         assert np.abs(speech.samples[-EDGE:]).max() < 1e-3

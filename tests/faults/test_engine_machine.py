@@ -126,7 +126,7 @@ def test_a_stream_that_is_left_is_freed_without_the_garbage_collector(tmp_path: 
         gc.disable()
         try:
             engine.portal.call(leave)
-            assert not [each for each in gc.get_objects() if isinstance(each, Stream)]
+            assert not [each for each in gc.get_objects() if type(each) is Stream]
         finally:
             gc.enable()
 

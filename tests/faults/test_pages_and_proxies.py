@@ -54,7 +54,16 @@ def test_a_name_that_was_made_to_point_here_reads_nothing(server: LimitedServer)
         for host in ("evil.example", "evil.example:8880", "127.0.0.1.evil.example", "localhost.evil.example."):
             refused = server.client.request(method, path, headers={"host": host})
             assert (refused.status_code, code(refused)) == (403, "host_not_allowed")
-    for host in ("localhost", "127.0.0.1:8880", "[::1]:1", "tutti", "host.docker.internal:8880", "nas.lan", "pi.local:80", "192.168.1.5"):
+    for host in (
+        "localhost",
+        "127.0.0.1:8880",
+        "[::1]:1",
+        "tutti",
+        "host.docker.internal:8880",
+        "nas.lan",
+        "pi.local:80",
+        "192.168.1.5",
+    ):
         assert server.client.get("/v1/jobs", headers={"host": host}).status_code == 200
 
 

@@ -83,7 +83,7 @@ def test_pytorch_and_onnx_runtime_agree(row: Frames, decoded: np.ndarray, whole:
             torch.from_numpy(row.style[None, :128]),
             torch.from_numpy(noise)[None],
         )
-    assert ratio_db(whole, samples[0].numpy()) > 25  # activations in int8, on input that no decoder would make
+    assert ratio_db(whole, samples[0].numpy()) > 20  # activations in int8, on input that no decoder would make
 
 
 @given(st.integers(0, 500), st.integers(1, 500), st.floats(0.5, 500))

@@ -37,6 +37,7 @@ def server(voice_folder: Path, model: GatedModel) -> Iterator[RunningServer]:
 
 @pytest.fixture
 def held(model: GatedModel) -> Iterator[GatedModel]:
+    model.gate.n_arrived = 0
     with model.gate.closed():
         yield model
 
@@ -45,11 +46,9 @@ def waiting(server: RunningServer) -> int:
     return int(server.get("/v1/stats").json()["waiting"])
 
 
-def is_holding(server: RunningServer) -> bool:
+def is_holding(server: RunningServer, held: GatedModel) -> bool:
     """Whether many jobs wait while the held model runs one batch: nothing moves until it is released."""
-    now = server.get("/v1/stats").json()
-    running = [batch["stage"] for batch in now["batches"] if batch["outcome"] == "running"]
-    return now["waiting"] >= 4 and running == ["vocoder"]
+    return held.gate.n_arrived > 0 and waiting(server) >= 4
 
 
 def test_sixteen_clients_are_shown_waiting_and_then_served_in_batches(
@@ -59,7 +58,7 @@ def test_sixteen_clients_are_shown_waiting_and_then_served_in_batches(
     visitor.wait("[data-connection=live]")
     visitor.slide("size-together", 16)
     visitor.press("Compare")
-    wait_until(lambda: is_holding(server), "most clients should wait")
+    wait_until(lambda: is_holding(server, held), "most clients should wait")
     wait_until(lambda: visitor.page.evaluate(COUNTS)[0] >= 4, "the page should show it, a tick later")
     sentence, total = visitor.page.evaluate(COUNTS)
     assert sentence == total
@@ -150,7 +149,7 @@ def test_a_stopped_simulation_leaves_no_work_behind(server: RunningServer, visit
     visitor.wait("[data-connection=live]")
     visitor.slide("size-together", 9)
     visitor.press("Compare")
-    wait_until(lambda: is_holding(server), "most clients should wait")
+    wait_until(lambda: is_holding(server, held), "most clients should wait")
     visitor.page.locator(".policies").get_by_role("button", name="Stop").click()
     wait_until(lambda: waiting(server) == 0, "cancelled jobs should be dropped")
     visitor.wait(".load button:has-text('Start')")

@@ -11,7 +11,7 @@ from tests.server.harness import serving
 from tests.server.test_jobs import create_job, wait_for_end
 from tutti.model.tone import FRAMES_PER_TOKEN
 
-pytestmark = pytest.mark.server
+pytestmark = [pytest.mark.server, pytest.mark.process]
 
 
 def test_a_live_request_does_not_wait_behind_a_job(voice_folder: Path) -> None:

@@ -101,7 +101,7 @@ NEAR_CAP = 0.5  # caps that a batch with a near deadline may take; larger: more 
 # A chunk shares a pass with an earlier one of its stream only if that would be in time at so many times the predicted
 # seconds. Larger: fewer gaps on a device whose speed changes, smaller: fuller batches where few listen.
 OWN_SLACK = 3.0
-OVER_SHARE_CAP = 0.25  # caps that a batch with a row over its caller's share may take; larger delays other callers
+OVER_SHARE_CAP = 0.15  # caps that a batch with a row over its caller's share may take; larger delays other callers
 
 
 @dataclass(frozen=True, slots=True)

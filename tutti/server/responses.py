@@ -199,7 +199,7 @@ def streaming_response(
 
 
 class WholeResponse(Response):
-    """An answer with its length, sent at the pace of its reader. Its bytes count as held as long as this exists."""
+    """An answer with its length, sent at the pace of its reader. Its bytes count as held until then."""
 
     def __init__(self, service: Service, data: bytes, held: HeldAudio, **options: Any) -> None:
         super().__init__(data, **options)
@@ -213,6 +213,9 @@ class WholeResponse(Response):
             scope["state"]["outcome"] = "left"
         except SlowReader as error:  # uvicorn closes the connection before the end of the answer
             scope["state"]["outcome"] = f"cut:{error.code}"
+        finally:  # the traceback of an error may keep this object until a garbage collection
+            self.body = b""
+            del self._held
 
     async def _send(self, send: PacedSend) -> None:
         await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
