@@ -32,8 +32,9 @@ from training.rows import RowSource, VoiceTables, held_out_rows, read_words
 from training.schedule import Schedule
 from training.step import Step, StepOptions
 from training.teacher import Example, KokoroTeacher, Teacher
+from tutti.model.light.signal import HOP
 from tutti.model.torch.kokoro import weights as kokoro_weights
-from tutti.model.torch.light import FEATURES, HOP, TIMBRE, LightNetwork
+from tutti.model.torch.light import FEATURES, TIMBRE, LightNetwork
 
 KOKORO, VOICES, WORDS = "kokoro.npz", "voices.npz", "words.json"  # in the data folder
 PART_BYTES = 40 << 20  # of Kokoro's weights

@@ -9,7 +9,8 @@ from torch import Tensor
 from training.losses import Losses, LossWeights
 from training.teacher import Example
 from tutti.model.light.noise import normal
-from tutti.model.torch.light import HOP, LightNetwork, harmonic_phase, pulse_train
+from tutti.model.light.signal import HOP
+from tutti.model.torch.light import LightNetwork, harmonic_phase, pulse_train
 from tutti.verify import mel
 
 BATCH_STEPS = 40_000  # padded steps of a batch

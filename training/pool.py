@@ -11,7 +11,8 @@ import torch
 from torch import Tensor
 
 from training.teacher import Example
-from tutti.model.torch.light import FEATURES, HOP, TIMBRE, harmonic_phase
+from tutti.model.light.signal import HOP
+from tutti.model.torch.light import FEATURES, TIMBRE, harmonic_phase
 
 STEPS_PER_S = 80
 STEPS_PER_ROW = 60  # rows are on average longer: the tables of rows never fill first

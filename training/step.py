@@ -11,7 +11,8 @@ from training.critic import Critic, critic_loss, generator_loss
 from training.losses import Losses, LossWeights
 from training.optimiser import AdamBetas, FlatParameters, Optimiser, is_block_matrix
 from training.pool import Pool
-from tutti.model.torch.light import HOP, OVERLAP, LightNetwork, pulse_train
+from tutti.model.light.signal import HOP, REACH
+from tutti.model.torch.light import LightNetwork, pulse_train
 
 Mode = Literal["eager", "graph", "compiled"]  # plain PyTorch; one CUDA graph; the same of compiled functions
 
@@ -41,17 +42,17 @@ def render(
     n_noise = noise.shape[1] // HOP
     outside = (f0.shape[1] - n_noise) // 2
     around = slice(outside, outside + n_noise)
-    inner = slice(outside + OVERLAP, outside + n_noise - OVERLAP)
+    inner = slice(outside + REACH, outside + n_noise - REACH)
     with torch.autocast(features.device.type, torch.bfloat16, enabled=features.is_cuda):
         hidden = network.hidden(features, f0, timbre, valid)
     with torch.no_grad():
         waves = torch.cat([pulse_train(phase[:, around], f0[:, around]), noise])
-        sources = network.transform.analyse(waves)[:, OVERLAP:-OVERLAP]
+        sources = network.transform.analyse(waves)[:, REACH:-REACH]
     source, noise_spectrum = sources.chunk(2)
     spectra = network.spectra(hidden[:, inner].float(), source, noise_spectrum)
     mask = valid[:, inner, :, None]
     waves = network.transform.synthesise(torch.cat([spectrum * mask for spectrum in spectra]))
-    cut = OVERLAP * HOP
+    cut = REACH * HOP
     predictable, noisy = waves[:, cut:-cut].chunk(2)
     return predictable + noisy, predictable
 
@@ -93,7 +94,7 @@ class Step:
     def _speak(self) -> tuple[Tensor, Tensor, Tensor]:
         options = self.options
         segments = self.pool.draw(options.rows, options.steps, options.context)
-        noise = torch.randn(options.rows, HOP * (options.steps + 4 * OVERLAP), device=segments.f0.device)
+        noise = torch.randn(options.rows, HOP * (options.steps + 4 * REACH), device=segments.f0.device)
         inputs = segments.features, segments.f0, segments.phase, segments.timbre, segments.valid
         wave, predictable = self._render(self.network, *inputs, noise)
         return wave, predictable, segments.samples

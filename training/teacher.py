@@ -9,9 +9,10 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
+from tutti.model.light.signal import HOP
 from tutti.model.prosody import apply_prosody
 from tutti.model.torch.kokoro.padding import StageStream, pad_frames
-from tutti.model.torch.light import FEATURES, HOP, TIMBRE
+from tutti.model.torch.light import FEATURES, TIMBRE
 from tutti.model.torch.model import TorchModel
 from tutti.speech import Frames, Utterance
 

@@ -6,10 +6,9 @@ import torch
 from torch import Tensor
 
 from tutti.model.light.noise import normal, row_seed
+from tutti.model.light.signal import HOP, REACH
 from tutti.model.torch.light import (
     CONTEXT,
-    HOP,
-    OVERLAP,
     InverseRealFFT,
     LightNetwork,
     RealFFT,
@@ -50,7 +49,7 @@ def test_a_row_does_not_hear_what_pads_it(network: LightNetwork) -> None:
 def test_a_window_with_context_is_exactly_the_whole(network: LightNetwork) -> None:
     x, f0, phase, timbre, noise = inputs(120)
     whole = network(x, f0, phase, timbre, noise)
-    around = CONTEXT + OVERLAP
+    around = CONTEXT + REACH
     window = slice(50 - around, 70 + around)
     samples = slice(HOP * window.start, HOP * window.stop)
     part = network(x[:, window], f0[:, window], phase[:, window], timbre, noise[:, samples])

@@ -6,7 +6,8 @@ import torch
 
 from training.rows import VoiceTables
 from training.teacher import Example
-from tutti.model.torch.light import FEATURES, HOP, TIMBRE, harmonic_phase, pulse_train
+from tutti.model.light.signal import HOP
+from tutti.model.torch.light import FEATURES, TIMBRE, harmonic_phase, pulse_train
 from tutti.speech import Utterance
 
 WORDS = {"a": ["wˈʌn", "tˈu", "θɹˈi"] * 10, "e": ["ˈuno", "dˈos"] * 10}

@@ -6,7 +6,7 @@ import torch
 from tests.training.fakes import WORDS, example, silent_voices
 from training.pool import Pool
 from training.rows import HELD_OUT, MAX_SPEED, MIN_SPEED, RowSource, VoiceTables, held_out_rows
-from tutti.model.torch.light import HOP
+from tutti.model.light.signal import HOP
 from tutti.model.validation import check_utterances
 from tutti.text.vocab import SYMBOLS
 

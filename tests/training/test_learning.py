@@ -17,7 +17,8 @@ from training.pool import Pool
 from training.schedule import Schedule
 from training.step import Step, StepOptions, render
 from tutti.model.light import weights as packed
-from tutti.model.torch.light import CONTEXT, HOP, LightNetwork, harmonic_phase
+from tutti.model.light.signal import HOP
+from tutti.model.torch.light import CONTEXT, LightNetwork, harmonic_phase
 from tutti.verify.mel import distance_db
 
 

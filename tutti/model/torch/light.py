@@ -15,21 +15,25 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from tutti.model.light.signal import (
+    BINS,
+    EDGE,
+    HOP,
+    LOWEST_HZ,
+    MAX_LOG_MAGNITUDE,
+    REFERENCE_HZ,
+    TOP_HZ,
+    VOICED_HZ,
+    WINDOW,
+    WINDOW_POWER,
+)
 from tutti.speech import SAMPLE_RATE
 
-HOP = 300  # samples of a step
-WINDOW = 4 * HOP
-BINS = WINDOW // 2 + 1
 FEATURES = 512  # channels of the decoder's output
 TIMBRE = 128  # the half of the style that steers timbre
 TAPS = 7
 N_BLOCKS = 8
 CONTEXT = (N_BLOCKS + 1) * (TAPS // 2)  # steps on each side that the spectrum of a step depends on
-OVERLAP = 2  # further steps on each side whose spectra reach into the samples of a step
-VOICED_HZ = 10
-HIGHEST_HARMONIC_HZ = 11_000
-WINDOW_POWER = 1.5  # sum of the squared windows at each sample
-MAX_LOG_MAGNITUDE = 6.0
 
 
 def harmonic_phase(f0: Tensor) -> Tensor:  # [B, L] Hz -> [B, L] turns
@@ -47,7 +51,7 @@ def pulse_train(phase: Tensor, f0: Tensor) -> Tensor:  # [B, L] turns, [B, L] Hz
     ahead = F.pad(behind[:, 1:], (0, 1))
     turns = phase[:, :, None] + offset * torch.where(offset < 0, behind[:, :, None], ahead[:, :, None])
     angle = math.pi * (turns - turns.floor())
-    n = torch.floor(HIGHEST_HARMONIC_HZ / f0.clamp(min=50))[:, :, None]
+    n = torch.floor(TOP_HZ / f0.clamp(min=LOWEST_HZ))[:, :, None]
     sine = torch.sin(angle)
     at_peak = sine.abs() < 1e-3
     total = torch.sin(n * angle) * torch.cos((n + 1) * angle) / sine.masked_fill(at_peak, 1.0)
@@ -122,16 +126,14 @@ class Transform(nn.Module):
     window: Tensor
 
     def analyse(self, wave: Tensor) -> Tensor:  # [B, 300L] -> [B, L, 601, 2]
-        padding = (WINDOW - HOP) // 2  # 1.5 hops
-        frames = split_frames(F.pad(wave, (padding, padding)), HOP) * self.window
+        frames = split_frames(F.pad(wave, (EDGE, EDGE)), HOP) * self.window
         return cast(Tensor, RealFFT.apply(frames))  # type: ignore[no-untyped-call]
 
     def synthesise(self, spectrum: Tensor) -> Tensor:  # [B, L, 601, 2] -> [B, 300L]
         """The wave; its first and last 450 samples fade, as no step lies beyond them."""
         frames = cast(Tensor, InverseRealFFT.apply(spectrum))  # type: ignore[no-untyped-call]
-        wave = add_frames(frames * (self.window / WINDOW_POWER), HOP)
-        padding = (WINDOW - HOP) // 2
-        return wave[:, padding:-padding]
+        wave = add_frames(frames * (self.window / float(WINDOW_POWER)), HOP)
+        return wave[:, EDGE:-EDGE]
 
 
 class LightBlock(nn.Module):
@@ -171,7 +173,7 @@ class LightNetwork(nn.Module):
     def hidden(self, x: Tensor, f0: Tensor, timbre: Tensor, valid: Tensor | None = None) -> Tensor:
         """x [B, L, 512], f0 [B, L], timbre [B, 128], valid [B, L, 1] (default: all) -> [B, L, width]."""
         voiced = f0 > VOICED_HZ
-        pitch = torch.log(f0.clamp(min=VOICED_HZ) / 200).masked_fill(~voiced, 0.0)
+        pitch = torch.log(f0.clamp(min=VOICED_HZ) / REFERENCE_HZ).masked_fill(~voiced, 0.0)
         x = torch.cat([x, voiced[:, :, None].to(x.dtype), pitch[:, :, None].to(x.dtype)], dim=-1)
         h = self.entry(_masked(x, valid).transpose(1, 2)).transpose(1, 2)
         for block in self.blocks:

@@ -9,12 +9,12 @@ from torch import Tensor
 from tutti.model.buckets import Group
 from tutti.model.light import weights
 from tutti.model.light.noise import normal, row_seed
-from tutti.model.light.signal import CONTEXT_STEPS, pitch_phase
+from tutti.model.light.signal import CONTEXT_STEPS, HOP, pitch_phase
 from tutti.model.torch.cuda_graphs import Function, GraphedFunction
 from tutti.model.torch.kokoro.masks import valid_times
 from tutti.model.torch.kokoro.padding import StageStream, pad_frames
 from tutti.model.torch.kokoro.vocoder import Vocoder
-from tutti.model.torch.light import FEATURES, HOP, TIMBRE, LightNetwork
+from tutti.model.torch.light import FEATURES, TIMBRE, LightNetwork
 from tutti.model.torch.model import OnCapture, TorchModel, silent_frames, vocode_rows
 from tutti.model.validation import check_samples
 from tutti.speech import Frames, Samples, Span, Utterance
