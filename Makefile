@@ -21,7 +21,7 @@ speak: .venv/.tutti  ## speak TEXT into the file OUT: make speak TEXT="Hello" OU
 
 install: .venv/.tutti  ## install tutti in .venv, without PyTorch
 
-check: .venv/.dev lint  ## lint, type-check and run the pure tests: under a minute
+check: .venv/.dev lint  ## lint, type-check and run the pure tests: about a minute
 	$(PYTEST) -p no:schemathesis --hypothesis-profile check -m "$(PURE)" $(ARGS)
 
 test: .venv/.dev page-if-possible lint  ## lint, type-check and run all tests, with the real model: under 20 minutes
