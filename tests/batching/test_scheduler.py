@@ -201,6 +201,28 @@ def test_a_job_that_is_needed_sooner_stays_behind_those_of_its_stream(which: int
     assert [run(scheduler, 0.0)[0].jobs for _ in jobs] == [(job,) for job in jobs]
 
 
+@pytest.mark.parametrize("is_half_of_a_failed_batch", [False, True])
+def test_a_batch_is_taken_whole_though_many_wait_before_its_head(is_half_of_a_failed_batch: bool) -> None:
+    """Second chunks that rank before the head, but whose first ones are late and wait elsewhere, as after a restart."""
+    scheduler, now, acoustic = new_scheduler(), 100.0, Key("kokoro", "acoustic")
+    jobs = [Job(acoustic, 1000 + n, "next", 100, now + 0.7) for n in range(2)]
+    for job in jobs:
+        scheduler.add(job, now)
+    if is_half_of_a_failed_batch:
+        batch = scheduler.next_batch(now)
+        assert batch is not None
+        scheduler.failed(batch, now)
+    for stream in range(10):
+        jobs += [Job(VOCODER, stream, "next", 100, now - 1), Job(acoustic, stream, "next", 5000, now + 0.6)]
+        for job in jobs[-2:]:
+            scheduler.add(job, now)
+    ran: list[Job] = []
+    while (next_batch := scheduler.next_batch(now)) is not None:
+        ran += next_batch.jobs
+    assert len(ran) == len(jobs)
+    assert set(ran) == set(jobs)
+
+
 def test_cancelled_jobs_do_not_pile_up() -> None:
     scheduler = new_scheduler()
     scheduler.add(new_job(deadline_s=0.5), 0.0)

@@ -131,6 +131,13 @@ class JobQueue:
         jobs = (self._first.get(stream), self._continuations.get(stream))
         return any(job is not None and job.deadline_s < deadline_s for job in jobs)
 
+    def take_entry(self, entry: QueueEntry) -> tuple[Job, ...]:
+        """Take the waiting jobs of an entry out of the queue."""
+        jobs = self.waiting(entry)
+        for job in jobs:
+            self._remove(job)
+        return jobs
+
     def take(self, tier: int, now: float, offer: Callable[[QueueEntry], bool | None]) -> None:
         """Offer the entries of a tier in order: True takes one out, False skips it, None ends."""
         heap, skipped = self._tiers[tier], []
@@ -141,8 +148,7 @@ class JobQueue:
                 break
             heapq.heappop(heap)
             if answer:
-                for job in self.waiting(entry):
-                    self._remove(job)
+                self.take_entry(entry)
             else:
                 skipped.append(ranked)
         for ranked in skipped:

@@ -183,9 +183,12 @@ class Scheduler:
         return self._minimum_share[head.tier].is_due(now, before_s)
 
     def _fill_batch(self, head: Head, now: float) -> Batch:
-        """Start with the head and offer the other entries a place, in the order of their ranks."""
+        """Start with the head and offer the other entries a place, in the order of their ranks.
+
+        The head need not have the lowest rank: entries whose stream has an earlier chunk elsewhere are passed over.
+        """
         queue, first, cost = head.queue, head.entry, head.queue.cost
-        jobs = list(queue.waiting(first))
+        jobs = list(queue.take_entry(first))
         own_s = {job.stream: _own_s(job) for job in jobs}  # when the first of each stream is due
         rows = row_sizes([job.size for job in jobs])
         predicted_s, due_s, n_characters = cost.seconds(rows), _binding_s(first, now), sum(j.n_characters for j in jobs)
@@ -197,8 +200,6 @@ class Scheduler:
         def offer(entry: QueueEntry) -> bool | None:
             """True: it joins. False: it does not fit, another may. None: the batch is complete."""
             nonlocal rows, predicted_s, due_s, n_characters, n_skipped, stopped_by
-            if entry is first:
-                return True
             if len(jobs) >= max_rows:
                 stopped_by = "full"
                 return None
