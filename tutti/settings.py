@@ -119,6 +119,7 @@ class Settings(BaseModel):
     max_connections: int = Field(4096, ge=1, description="maximum open connections; further ones get 503")
     timeout_s: float = Field(60, gt=0, description="timeout for the first audio of a request, then 504")
     idle_s: float = Field(10, gt=0, description="close a connection after this long without sending or reading")
+    socket_idle_s: float = Field(600, gt=0, description="close a WebSocket after this long without text or audio")
     idle_unload_s: float | None = Field(
         None, gt=0, description="unload the model after this long without a request; none = never"
     )

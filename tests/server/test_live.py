@@ -361,6 +361,25 @@ def test_a_shutdown_closes_idle_websockets(voices: Voices) -> None:
         asyncio.run(run(server))
 
 
+def test_an_idle_websocket_is_closed_but_not_one_that_speaks(voices: Voices) -> None:
+    async def run(server: RunningServer) -> None:
+        async with client(server) as idle:
+            with pytest.raises(ConnectionClosed) as closed:
+                await idle.until("session.done")
+            assert closed.value.rcvd
+            assert (closed.value.rcvd.code, closed.value.rcvd.reason) == (1000, "idle")
+        async with client(server) as active:
+            for _ in range(4):  # each well within the limit, all together not
+                await active.send("input.text", text=FIRST)
+                await active.send("input.done")
+                await active.until("session.done")
+                await asyncio.sleep(0.4)
+            assert active.types.count("audio.done") == 4
+
+    with serving(tone_engine(voices), socket_idle_s=1) as server:
+        asyncio.run(run(server))
+
+
 def test_ignored_options_are_named(server: RunningServer) -> None:
     async def test(client: Client) -> None:
         await client.send("session.config", instructions="like a pirate")

@@ -36,9 +36,18 @@ OnWarm = Callable[[asyncio.Task[None]], object]
 
 
 def create_app(
-    engine: EngineProtocol, settings: Settings, registry: CollectorRegistry | None = None, on_warm: OnWarm | None = None
+    engine: EngineProtocol,
+    settings: Settings,
+    registry: CollectorRegistry | None = None,
+    on_warm: OnWarm | None = None,
+    *,
+    wait_warm: bool = False,
 ) -> FastAPI:
-    """Build the application. It answers probes at once, and accepts work when the engine is warm."""
+    """Build the application. It answers probes at once, and accepts work when the engine is warm.
+
+    `wait_warm`: its startup ends when the engine is warm, and fails if the engine does; for servers that send requests
+    as soon as the startup has ended.
+    """
     registry = registry or CollectorRegistry()
     service = Service.of(engine, settings)
     service.memory.register(registry)
@@ -54,6 +63,8 @@ def create_app(
         warming = asyncio.create_task(warm())
         warming.add_done_callback(on_warm or _log_failure)
         try:
+            if wait_warm:
+                await asyncio.shield(warming)
             yield
         finally:
             warming.cancel()
@@ -97,7 +108,7 @@ def create_app(
             allow_headers=["*"],
             expose_headers=["*"],
         )
-    application.add_middleware(AccessLog, registry=registry)
+    application.add_middleware(AccessLog, registry=registry, lifecycle=service.lifecycle)
     return application
 
 

@@ -27,8 +27,10 @@ log = logging.getLogger("tutti.server")
 class MessageSocket:
     """One WebSocket. A send waits for a slow reader, so that nothing is buffered without limit."""
 
-    def __init__(self, websocket: WebSocket) -> None:
+    def __init__(self, websocket: WebSocket, idle_s: float) -> None:
         self._websocket = websocket
+        self._idle_s = idle_s
+        self._active_s = asyncio.get_running_loop().time()  # of the last message, in or out
         self._sending = asyncio.Lock()
 
     @property
@@ -46,11 +48,17 @@ class MessageSocket:
         handle: Callable[[Message], Awaitable[None]],
         refuse: Callable[[Message, TuttiError], Awaitable[None]],
     ) -> None:
-        """Handle every message until the client disconnects; an error in one is reported, and the next is read."""
+        """Handle every message until the client disconnects or says nothing for `idle_s` while nothing is spoken.
+
+        An error in a message is reported, and the next is read.
+        """
         while True:
             message: Message = {}
             try:
-                received = await self._websocket.receive()
+                received = await self._receive()
+                if received is None:
+                    await self._websocket.close(1000, "idle")
+                    return
                 if received["type"] == "websocket.disconnect":
                     return
                 message = _parse(received.get("text"))
@@ -58,8 +66,22 @@ class MessageSocket:
             except TuttiError as error:
                 await refuse(message, error)
 
+    async def _receive(self) -> Message | None:
+        """Return the next message; None once the socket is idle."""
+        receiving = asyncio.ensure_future(self._websocket.receive())
+        loop = asyncio.get_running_loop()
+        try:
+            while (left_s := self._active_s + self._idle_s - loop.time()) > 0:
+                if (await asyncio.wait((receiving,), timeout=left_s))[0]:
+                    self._active_s = loop.time()
+                    return dict(receiving.result())
+            return None
+        finally:
+            receiving.cancel()
+
     async def send(self, *events: Message, audio: bytes = b"") -> None:
         """Send events and their audio, with nothing else between them."""
+        self._active_s = asyncio.get_running_loop().time()
         async with self._sending:
             if self._websocket.application_state is not WebSocketState.CONNECTED:
                 raise WebSocketDisconnect

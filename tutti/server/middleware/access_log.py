@@ -13,6 +13,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from tutti.errors import Draining
 from tutti.metrics import SECONDS
 from tutti.server.errors import error_response, internal_error
+from tutti.server.lifecycle import Lifecycle
 
 SAFE_ID = re.compile(r"[A-Za-z0-9._:-]{1,64}\Z")
 METHODS = frozenset(("GET", "HEAD", "POST", "DELETE", "OPTIONS", "WS"))
@@ -23,8 +24,9 @@ log = logging.getLogger("tutti.access")
 class AccessLog:
     """The outermost middleware: it also sees the answers of other middleware."""
 
-    def __init__(self, app: ASGIApp, registry: CollectorRegistry) -> None:
+    def __init__(self, app: ASGIApp, registry: CollectorRegistry, lifecycle: Lifecycle) -> None:
         self._app = app
+        self._lifecycle = lifecycle
         labels = ("method", "route", "status", "outcome")
         self._answers = Counter("tutti_http_answers", "Answers, by how they ended.", labels, registry=registry)
         self._first_byte = Histogram(
@@ -59,8 +61,12 @@ class AccessLog:
         self._active.inc()
         try:
             await self._app(scope, receive, observe)
-        except asyncio.CancelledError:  # the grace time is over
-            state["outcome"] = "cut:draining"
+        except asyncio.CancelledError:
+            if not self._lifecycle.draining:  # some ASGI servers cancel the task of a client that disconnected
+                state["outcome"] = "left"
+                status = status or 499  # for the log only
+                raise
+            state["outcome"] = "cut:draining"  # the grace time is over
             if status == 0:
                 await error_response(Draining("the server shut down before this was done"))(scope, receive, observe)
         except Exception:  # a bug: log it, and answer if nothing was sent yet

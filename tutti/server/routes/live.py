@@ -264,7 +264,7 @@ def live_routes(service: Service) -> APIRouter:
 
     @routes.websocket("/v1/audio/speech/stream")
     async def stream(websocket: WebSocket) -> None:
-        socket = MessageSocket(websocket)
+        socket = MessageSocket(websocket, service.settings.socket_idle_s)
         await socket.accept()
         with suppress(WebSocketDisconnect):
             await LiveSession(service, socket).run()

@@ -320,7 +320,7 @@ def realtime_routes(service: Service) -> APIRouter:
 
     @routes.websocket("/v1/realtime")
     async def realtime(websocket: WebSocket, model: str = "kokoro") -> None:
-        socket = MessageSocket(websocket)
+        socket = MessageSocket(websocket, service.settings.socket_idle_s)
         await socket.accept()
         with suppress(WebSocketDisconnect):
             try:
