@@ -46,6 +46,10 @@ class Metrics:
         )
         self.waiting = gauge("tutti_queue_jobs", "Waiting jobs.", kind)
         self.backlog = gauge("tutti_backlog_seconds", "Predicted device time of all waiting jobs.")
+        self.predicted_wait = gauge(
+            "tutti_predicted_wait_seconds", "What a new request would wait before its work begins.", kind
+        )
+        self.busy_ratio = gauge("tutti_busy_ratio", "Share of the last 10 s in which the devices had a batch.")
         self.cost_error = gauge(
             "tutti_cost_model_error_ratio", "Mean relative error of the predicted batch time.", ("checkpoint", "stage")
         )

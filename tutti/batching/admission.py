@@ -85,6 +85,17 @@ class AdmissionControl:
         """Seconds until the first audio of a new stream of this cost, if it waits for all that was accepted before."""
         return start_s - now + MARGIN * (self.needed_s - self._bulk_s) + cost_s
 
+    def predicted_wait_s(self, job: Job, cost_s: float, max_start_s: float, start_s: float, now: float) -> float:
+        """Seconds until the device would begin with a new stream, by the order that `admit` would give it."""
+        if _is_bulk(job):
+            return start_s - now + MARGIN * self.needed_s
+        if max_start_s < inf and self._late_s(job, OWN_COSTS * cost_s, cost_s, start_s, now) > 0.0:
+            # It would start late, behind all that was accepted before it.
+            return self.expected_wait_s(0.0, start_s, now)
+        demand = self._demand(now)
+        ahead = ~demand.late & (demand.due_s <= job.deadline_s)
+        return start_s - now + MARGIN * float(np.sum(demand.seconds, where=ahead))
+
     def _late_s(self, job: Job, allowed_s: float, cost_s: float, start_s: float, now: float) -> float:
         """By how many seconds the worst deadline would be missed in EDF order; not positive: feasible.
 

@@ -21,6 +21,7 @@ SENTENCE: dict[StageName, int] = {"acoustic": 60, "vocoder": 174}  # tokens and 
 MIN_START_S, START_SENTENCES = 2.0, 10.0
 VERDICT_S = 0.02  # for which a verdict of `check_wait` holds; larger costs less under overload, but reacts later
 MAX_VERDICTS = 32  # that are kept; clients may name any allowed wait
+NEW_CALLER = "\0"  # no caller has this name
 MAX_SKIPPED = 8  # jobs that do not fit, after which a batch is closed; larger fills batches, and takes longer to decide
 
 
@@ -77,9 +78,8 @@ class Scheduler:
         key = checkpoint, max_start_s, self._fair_share.is_over(caller, now)
         until_s, refusal = self._verdicts.get(key, (-inf, None))
         if now >= until_s:
-            later_s = self.predict(Key(checkpoint, "vocoder"), SENTENCE["vocoder"])
-            probe = Job(Key(checkpoint, "acoustic"), -1, "first", SENTENCE["acoustic"], now + target_s, later_s, caller)
-            probe.max_start_s = max_start_s
+            probe = self._typical_job(checkpoint, "first", now + target_s)
+            probe.caller, probe.max_start_s = caller, max_start_s
             refusal = None
             try:
                 self.admit(probe, now)
@@ -91,10 +91,17 @@ class Scheduler:
         if refusal is not None:
             raise QueueFull(str(refusal), retry_after_s=refusal.retry_after_s)
 
-    def expected_wait_s(self, checkpoint: str, now: float) -> float:
-        """Seconds until a new stream would have its first audio."""
-        start_s = self.free_at(now) + self.start_delay_s
-        return self._admission.expected_wait_s(self.sentence_s(checkpoint), start_s, now)
+    def predicted_wait_s(self, checkpoint: str, priority: Priority, target_s: float, now: float) -> float:
+        """Seconds until the device would begin with a new stream of a typical sentence, due after `target_s`."""
+        job, start_s = self._typical_job(checkpoint, priority, now + target_s), self.free_at(now) + self.start_delay_s
+        max_start_s = self._max_start_s(checkpoint, None)
+        return self._admission.predicted_wait_s(job, self.sentence_s(checkpoint), max_start_s, start_s, now)
+
+    def _typical_job(self, checkpoint: str, priority: Priority, deadline_s: float) -> Job:
+        """The first job of a stream of a typical sentence; its caller has used nothing of the device."""
+        later_s = self.predict(Key(checkpoint, "vocoder"), SENTENCE["vocoder"])
+        key, size = Key(checkpoint, "acoustic"), SENTENCE["acoustic"]
+        return Job(key, -1, priority, size, deadline_s, later_s, NEW_CALLER)
 
     def sentence_s(self, checkpoint: str) -> float:
         """Predicted seconds of a typical sentence alone."""

@@ -4,15 +4,17 @@ import asyncio
 import logging
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from itertools import count
 from typing import Any
 
-from tutti.batching.job import Batch, Job, Key
+from tutti.batching.job import Batch, Job, Key, Priority
 from tutti.batching.policies import Policy
 from tutti.batching.scheduler import Scheduler
+from tutti.engine.rolling import BusyShare
 from tutti.engine.row import MIN_SPLIT_S, Row, RowAudio
+from tutti.engine.send_batch import send_batch
 from tutti.engine.start_delay import StartDelay
 from tutti.engine.stats import BatchStats
 from tutti.engine.warmup import WarmUp
@@ -27,8 +29,7 @@ MAX_LOST = 2  # worker deaths after which a row of the running batch is treated 
 PREFETCH_AT = 0.5  # share of a batch's predicted seconds after which the next one may be formed
 ROWS_PER_TURN = 4  # rows delivered in one turn of the event loop: their listeners must not keep the worker waiting
 LONG_FRAMES = 200  # a row of this length tells what a frame costs
-HANG_FACTOR = 10.0  # a batch that takes this many times its predicted seconds hangs
-MIN_HANG_S = 30.0  # but no batch hangs sooner: the machine may be busy
+BUSY_OVER_S = 10.0  # time constant of the busy share; larger is smoother, and reacts later
 
 Started = tuple[Batch, asyncio.Future[Any]]  # a batch that the worker has, and its result
 
@@ -60,6 +61,7 @@ class Batcher:
         self._finished: list[tuple[Batch, float, float | None]] = []
         self._prefetched: Started | None = None  # the batch that the worker runs next
         self.start_delay = StartDelay()
+        self._busy = BusyShare(BUSY_OVER_S, clock())
         self._wake = asyncio.Event()
         self._loop: asyncio.Task[None] | None = None
 
@@ -88,6 +90,11 @@ class Batcher:
     def backlog_s(self) -> float:
         return self.scheduler.backlog_s(self._clock())
 
+    @property
+    def busy_ratio(self) -> float:
+        """Share of the last seconds in which the worker had a batch."""
+        return self._busy.ratio(self._clock())
+
     def speak(self, row: Row) -> asyncio.Future[RowAudio]:
         """Queue a row; return the future of its samples. Cancelling the future cancels the row.
 
@@ -96,12 +103,8 @@ class Batcher:
         row.id = next(self._ids)
         job = self._acoustic_job(row)
         if row.starts_stream:
-            self.scheduler.start_delay_s = self.start_delay.seconds
-            try:
+            with self._admission(row.priority):
                 self.scheduler.admit(job, self._clock())
-            except QueueFull:
-                self._stats.rejected(row.priority)
-                raise
             if job.starts_late:
                 row.playback.start_late(job.deadline_s)
         self._watch(row)
@@ -110,16 +113,23 @@ class Batcher:
 
     def check_wait(self, checkpoint: str, target_s: float, max_start_s: float | None, caller: str) -> None:
         """Raise QueueFull if a new stream would be refused, before any work is done for it."""
+        with self._admission("first"):
+            self.scheduler.check_wait(checkpoint, target_s, max_start_s, caller, self._clock())
+
+    @contextmanager
+    def _admission(self, priority: Priority) -> Iterator[None]:
+        """Tell the scheduler what a stream loses beside the device, and count a refusal."""
         self.scheduler.start_delay_s = self.start_delay.seconds
         try:
-            self.scheduler.check_wait(checkpoint, target_s, max_start_s, caller, self._clock())
+            yield
         except QueueFull:
-            self._stats.rejected("first")
+            self._stats.rejected(priority)
             raise
 
-    def expected_wait_s(self, checkpoint: str) -> float:
-        """Seconds until a new stream would have its first audio."""
-        return self.scheduler.expected_wait_s(checkpoint, self._clock())
+    def predicted_wait_s(self, checkpoint: str, priority: Priority, target_s: float) -> float:
+        """Seconds that a new stream would wait before its work begins, if its first audio is due after `target_s`."""
+        self.scheduler.start_delay_s = self.start_delay.seconds
+        return self.scheduler.predicted_wait_s(checkpoint, priority, target_s, self._clock())
 
     def move_deadlines(self, stream: int) -> None:
         """Rank all jobs of a stream again, after its listener started to play."""
@@ -219,8 +229,8 @@ class Batcher:
             await asyncio.sleep(0)  # let the callers use their samples first; one may bring the next row
             started = self._next()
         started_s = self._clock()
+        self._busy.set(started_s, busy=started is not None)
         self._learn()  # while the worker runs the next batch
-        self._stats.queue(self.scheduler.waiting(), self.scheduler.backlog_s(self._clock()))
         if started is not None:
             await self._finish(*started, started_s)
             return
@@ -256,17 +266,8 @@ class Batcher:
         if batch is None:
             return None
         rows = [self._rows[job] for job in batch.jobs]
-        timeout_s = max(MIN_HANG_S, HANG_FACTOR * (batch.predicted_s + sum(job.later_s for job in batch.jobs)))
-        checkpoint = batch.key.checkpoint
-        if batch.key.stage == "vocoder":
-            spans = {row.id: row.span for row in rows if row.span}
-            return batch, self.worker.vocoder(checkpoint, [row.id for row in rows], timeout_s, spans)
-        utterances = [(row.id, row.utterance) for row in rows]
-        if len(self._rows) == len(rows) and not any(self._may_split(row) for row in rows):
-            for row in rows:
-                row.span_rules = None  # it comes back whole
-            return batch, self.worker.both_stages(checkpoint, utterances, timeout_s)
-        return batch, self.worker.acoustic(checkpoint, utterances, timeout_s)
+        is_alone = len(self._rows) == len(rows) and not any(self._may_split(row) for row in rows)
+        return batch, send_batch(self.worker, batch, rows, both_stages=is_alone)
 
     async def _finish(self, batch: Batch, result: asyncio.Future[Any], started_s: float) -> None:
         """Wait for a batch and apply its result."""

@@ -28,8 +28,8 @@ from tutti.engine.checkpoints import (
     only_checkpoint,
 )
 from tutti.engine.engine import Engine, TextDefaults
+from tutti.engine.pacing import Pacing
 from tutti.engine.stats import BatchStats
-from tutti.engine.stream import Pacing
 from tutti.engine.upgrade import MeasureSecond, kernel_marker, upgrade_choices
 from tutti.engine.warmup import WarmUp
 from tutti.model.buckets import MAX_PADDED_FRAMES, PLANS

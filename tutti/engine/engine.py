@@ -14,9 +14,10 @@ from tutti.batching.policies import Policy
 from tutti.engine.batcher import Batcher
 from tutti.engine.idle_timer import IdleTimer
 from tutti.engine.monitor import Monitor
+from tutti.engine.pacing import Pacing
 from tutti.engine.params import DEFAULT_LANGUAGE, LexiconChecker, apply_emotion, check_params, text_options
 from tutti.engine.stats import BatchStats
-from tutti.engine.stream import MAX_TEXT, Pacing, Stream
+from tutti.engine.stream import MAX_TEXT, Stream
 from tutti.engine.word_times import join, silence
 from tutti.errors import Draining, InvalidInput, NothingToSpeak, WrongState
 from tutti.speech import Delivery, Speech, SpeechParams
@@ -65,9 +66,7 @@ class Engine:
         self.pacing = pacing
         self.checkpoints = tuple(checkpoints)  # the first is the default
         self.batchers = tuple(batchers)
-        self.monitor = Monitor(
-            self.batchers, batch_stats, policies or {}, pacing.target_s, pacing.first_chunks, self.checkpoints[0]
-        )
+        self.monitor = Monitor(self.batchers, batch_stats, policies or {}, pacing, self.checkpoints[0])
         self._text_defaults = text_defaults or TextDefaults()
         self._lexicons = LexiconChecker()
         self.ready = False
@@ -151,7 +150,7 @@ class Engine:
             raise InvalidInput(f"the text has {len(text)} characters; the limit is {MAX_TEXT}", param="input")
         check_params(params)
         checkpoint = self._checkpoint(params.model)
-        batcher = min(self.batchers, key=lambda batcher: (not batcher.ready, batcher.backlog_s))
+        batcher = self.monitor.next_batcher()
         if batcher.worker.status.state in ("asleep", "starting"):
             await batcher.worker.wake()  # here: the time does not count as that of a batch
         if delivery == "live" and isinstance(text, str):
@@ -217,6 +216,17 @@ class Engine:
         own = await self._lexicon(lexicon or {})
         async for chunk in self.frontend.chunks(text, code, own, options=options):
             yield chunk
+
+    def predicted_wait_s(self, delivery: Delivery = "live") -> float:
+        """Seconds that a new request would wait before its work begins, on top of the time it needs on an idle server.
+
+        While no worker is ready it does not count the time until one is: see `workers`.
+        """
+        return self.monitor.predicted_wait_s(delivery)
+
+    def busy_ratio(self) -> float:
+        """Share of the last 10 s in which the devices had a batch, the mean over all workers; from 0 to 1."""
+        return self.monitor.busy_ratio()
 
     def stats(self) -> dict[str, Any]:
         """Statistics of the batching, with the field names of the HTTP API."""

@@ -10,8 +10,10 @@ from tutti.batching.job import PRIORITIES, STAGES, Job, Priority, StageName
 from tutti.batching.policies import Policy, Window
 from tutti.engine.batcher import Batcher
 from tutti.engine.event_log import PolicyChanged
+from tutti.engine.pacing import Pacing
 from tutti.engine.stats import BatchStats
 from tutti.errors import InvalidInput
+from tutti.speech import DELIVERIES, Delivery
 
 __all__ = ["PRIORITIES", "STAGES", "Monitor", "StageQueue"]
 
@@ -34,15 +36,13 @@ class Monitor:
         batchers: Sequence[Batcher],
         batch_stats: BatchStats,
         policies: Mapping[str, Policy],
-        target_s: float,
-        first_chunks: int,
+        pacing: Pacing,
         checkpoint: str,
     ) -> None:
         self.batch_stats = batch_stats
         self._batchers = batchers
         self._policies = policies
-        self._target_s = target_s
-        self._first_chunks = first_chunks
+        self._pacing = pacing
         self._checkpoint = checkpoint
 
     @property
@@ -89,7 +89,30 @@ class Monitor:
 
     def expected_wait_s(self) -> float:
         """Seconds until a new stream would have its first audio, at the worker that would get it."""
-        return min(batcher.expected_wait_s(self._checkpoint) for batcher in self._batchers)
+        return self.predicted_wait_s("live") + self.sentence_s()
+
+    def predicted_wait_s(self, delivery: Delivery) -> float:
+        """Seconds that a new request would wait before its work begins, at the worker that would get it."""
+        priority: Priority = "bulk" if delivery == "bulk" else "first"
+        return self.next_batcher().predicted_wait_s(self._checkpoint, priority, self._pacing.target(delivery))
+
+    def sentence_s(self) -> float:
+        """Predicted device seconds of a typical sentence, at the worker that would get it."""
+        return self.next_batcher().scheduler.sentence_s(self._checkpoint)
+
+    def busy_ratio(self) -> float:
+        """Share of the last 10 s in which the devices had a batch, the mean over all workers."""
+        return sum(batcher.busy_ratio for batcher in self._batchers) / len(self._batchers)
+
+    def next_batcher(self) -> Batcher:
+        """The worker that gets the next stream."""
+        return min(self._batchers, key=lambda batcher: (not batcher.ready, batcher.backlog_s))
+
+    def refresh_gauges(self) -> None:
+        """Set the gauges that change by themselves; called in the event loop before the metrics are read."""
+        n_waiting: Counter[Priority] = sum((Counter(b.scheduler.waiting()) for b in self._batchers), Counter())
+        self.batch_stats.queue({name: n_waiting[name] for name in PRIORITIES}, self.backlog_s())
+        self.batch_stats.load({name: self.predicted_wait_s(name) for name in DELIVERIES}, self.busy_ratio())
 
     def settings(self) -> dict[str, bool | int | float | None]:
         """The configuration of the batching, by the names of the settings where there is one."""
@@ -99,9 +122,9 @@ class Monitor:
             "batching": limits.max_rows > 1,
             "max_batch_size": limits.max_rows,
             "max_queue": limits.max_waiting,
-            "first_audio_ms": 1000 * self._target_s,
+            "first_audio_ms": 1000 * self._pacing.target_s,
             "cap_ms": round(1000 * limits.cap_s, 3) if isfinite(limits.cap_s) else None,
-            "first_chunks": self._first_chunks,
+            "first_chunks": self._pacing.first_chunks,
             "max_wait_ms": 1000 * window.max_wait_s,
             "min_wait_ms": 1000 * window.min_wait_s,
             "early_rows": window.early_rows,

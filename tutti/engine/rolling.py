@@ -1,6 +1,7 @@
-"""Sums and values over the last seconds. Pure: the time is an argument."""
+"""Sums, values and the busy share of the last seconds. Pure: the time is an argument."""
 
 from collections import Counter, defaultdict, deque
+from math import exp
 
 MAX_VALUES = 512  # values kept for percentiles: enough for the 99th, cheap to sort ten times a second
 
@@ -52,3 +53,28 @@ class Spread:
     def values(self) -> list[float]:
         """In ascending order."""
         return sorted(value for _, value in self._values)
+
+
+class BusyShare:
+    """Share of the last seconds in which something ran; older time is forgotten exponentially."""
+
+    def __init__(self, over_s: float, now: float) -> None:
+        self._over_s = over_s
+        self._at_s = now
+        self._busy = False
+        self._busy_s = self._known_s = 0.0  # both decayed
+
+    def set(self, now: float, *, busy: bool) -> None:
+        """Something starts to run, or nothing runs any more."""
+        self._busy_s, self._known_s = self._until(now)
+        self._at_s, self._busy = max(now, self._at_s), busy
+
+    def ratio(self, now: float) -> float:
+        """From 0 to 1; what runs now counts until now."""
+        busy_s, known_s = self._until(now)
+        return busy_s / known_s if known_s else 0.0
+
+    def _until(self, now: float) -> tuple[float, float]:
+        decay = exp(-max(0.0, now - self._at_s) / self._over_s)
+        new_s = self._over_s * (1.0 - decay)
+        return self._busy_s * decay + new_s * self._busy, self._known_s * decay + new_s

@@ -18,6 +18,7 @@ from tutti.engine.event_log import (
 )
 from tutti.engine.log_rate import LogRate
 from tutti.metrics import Metrics
+from tutti.speech import Delivery
 from tutti.worker.messages import Status
 
 log = logging.getLogger(__name__)
@@ -95,6 +96,11 @@ class BatchStats:
         for priority, n in waiting.items():
             self.metrics.waiting.labels(priority).set(n)
         self.metrics.backlog.set(backlog_s)
+
+    def load(self, predicted_wait_s: Mapping[Delivery, float], busy_ratio: float) -> None:
+        for delivery, seconds in predicted_wait_s.items():
+            self.metrics.predicted_wait.labels(delivery).set(seconds)
+        self.metrics.busy_ratio.set(busy_ratio)
 
     def worker(self, name: str, status: Status) -> None:
         """Memory and restarts of a worker."""

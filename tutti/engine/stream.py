@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from math import ceil, inf
@@ -14,12 +14,12 @@ import numpy as np
 from tutti.batching.job import Priority
 from tutti.engine.batcher import Batcher
 from tutti.engine.chunk_pace import chunk_pace
+from tutti.engine.pacing import Pacing
 from tutti.engine.playback import Playback
 from tutti.engine.row import FRAME_S, Row, RowAudio
 from tutti.engine.stats import BatchStats
 from tutti.engine.word_times import covered_span, shift_span, shift_time, silence, word_times, words_starting_within
 from tutti.model.prosody import clamp_speed, combine
-from tutti.model.spans import SpanRules
 from tutti.speech import MAX_PHONEMES, SAMPLE_RATE, Delivery, Prosody, Samples, Speech, SpeechParams, Utterance, is_pcm
 from tutti.text import vocab
 from tutti.text.chunk import Chunk
@@ -34,25 +34,6 @@ log = logging.getLogger(__name__)
 MAX_TEXT = 2_000_000  # characters; a long novel has about one million
 SILENCE_S = 5.0  # of a pause that are handed over at once; longer takes more memory in every stream
 SAFETY_S = 0.1  # a chunk is due this long before it is played; larger: fewer gaps, tighter deadlines
-
-
-@dataclass(frozen=True, slots=True)
-class Pacing:
-    """Targets for the first audio, and how many chunks are made ahead of the listener."""
-
-    target_s: float = 1.5  # to the first audio
-    whole_target_s: float = 20.0  # to the first chunk of a whole answer; clients give up after 30 s
-    bulk_target_s: float = 60.0  # to each chunk of bulk work
-    whole_max_start_s: float | None = None  # how long a whole answer may wait to start; none: as long as a stream
-    ahead: int = 2  # chunks made beyond the one that the caller waits for; more wastes work when a client leaves
-    whole_ahead: int = 4  # the same for whole answers and bulk work
-    idle_unload_s: float | None = None  # without a stream, after which the models are unloaded; none: never
-    first_chunks: int = 2  # chunks of a stream that count as first
-    span_rules: Mapping[str, SpanRules] = field(default_factory=dict)  # by checkpoint; others deliver whole rows
-
-    def target(self, delivery: Delivery) -> float:
-        """Seconds until the first audio is due."""
-        return {"live": self.target_s, "whole": self.whole_target_s, "bulk": self.bulk_target_s}[delivery]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

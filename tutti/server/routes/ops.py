@@ -4,6 +4,7 @@ import platform
 from typing import Any
 
 from fastapi import APIRouter
+from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import Response
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
@@ -49,8 +50,10 @@ def probe_routes(service: Service, registry: CollectorRegistry) -> APIRouter:
         return {"version": __version__, "model": "Kokoro-82M v1.0", "python": platform.python_version()}
 
     @routes.get("/metrics", response_class=Response, responses={200: {"content": {"text/plain": {}}}})
-    def metrics() -> Response:
+    async def metrics() -> Response:
         """The metrics, for Prometheus."""
-        return Response(generate_latest(registry), headers={"content-type": CONTENT_TYPE_LATEST})
+        service.engine.monitor.refresh_gauges()
+        page = await run_in_threadpool(generate_latest, registry)
+        return Response(page, headers={"content-type": CONTENT_TYPE_LATEST})
 
     return routes
