@@ -1,11 +1,14 @@
 """The fingerprint changes with everything that changes the sound, and with nothing else."""
 
+import json
 from dataclasses import replace
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tutti import __version__
 from tutti.audiobook.book import Chapter
 from tutti.audiobook.fingerprint import audio_settings, fingerprint
 from tutti.audiobook.passages import passages
@@ -34,8 +37,32 @@ def test_it_changes_with_the_text_the_params_and_the_settings() -> None:
         of(replace(PARAMS, voice_names={"narrator": "am_adam"})),
         of(precision="int8"),
         of(g2p_url="http://localhost:8881"),
+        of(vocoder="light"),
+        of(code_blocks="skip"),
+        of(replace(PARAMS, code_blocks="skip")),
+        of(replace(PARAMS, normalization={"normalize": False})),
+        of(replace(PARAMS, model="kokoro-light")),
     )
-    assert len({of(), *others}) == 6
+    assert len({of(), *others}) == 1 + len(others)
+
+
+def test_it_is_that_of_a_version_that_had_fewer_fields() -> None:
+    """A book that was begun before a field existed is resumed, as long as the field is at its default."""
+    stored = {
+        "voice": "af_heart", "style": None, "speed": 1.0, "pitch": 0.0, "pitch_range": 1.0, "energy": 0.0,
+        "emotion": None, "language": None, "lexicon": {}, "voice_names": {}, "seed": None, "model": None,
+    }  # fmt: skip
+    model = {"backend": "onnx", "device": "cpu", "precision": "fp32", "compile": "off"}
+    content = json.dumps({**stored, "sound": {"models": model, "g2p": None, "lexicon": None}}, sort_keys=True)
+    parts = (__version__, content, *(chapter.text for chapter in CHAPTERS), *map(repr, passages(CHAPTERS)))
+    data = b"".join(len(part.encode()).to_bytes(8) + part.encode() for part in parts)
+    assert of() == sha256(data).hexdigest()
+
+
+def test_it_does_not_change_with_checkpoints_that_are_not_used() -> None:
+    assert of() == of(extra_precisions="int8")
+    named = replace(PARAMS, model="kokoro-int8")
+    assert of(named, extra_precisions="int8") != of(extra_precisions="int8")
 
 
 def test_it_changes_with_the_content_of_the_lexicon_and_not_with_its_place(tmp_path: Path) -> None:
