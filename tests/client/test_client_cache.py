@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.client.faults import FaultServer, respond
 from tests.server.harness import LONG, SHORT, RunningServer
-from tutti.client import Audio, Client, Word
+from tutti.client import Audio, Client, Sound, Word
 from tutti.client.cache import FileCache, MemoryCache, deserialise, serialise
 from tutti.client.files import save
 from tutti.errors import InvalidInput, StorageFull
@@ -90,7 +90,9 @@ def test_memory_cache_stays_within_its_limit(steps: list[tuple[int, int]]) -> No
 
 @given(st.binary(max_size=300), st.sampled_from(["pcm", "mp3"]), st.lists(st.text(max_size=5), max_size=3))
 def test_audio_is_restored_and_a_changed_byte_is_detected(data: bytes, format: str, words: list[str]) -> None:
-    audio = Audio(data, format, 8000, 1.5, tuple(Word(word, 0.5, 1.0) for word in words))
+    sounds = tuple(Sound(word, 0.5, 1.0) for word in words)
+    spoken = tuple(Word(word, 0.5, 1.0) for word in words)
+    audio = Audio(data, format, 8000, 1.5, spoken, None, sounds, sounds[:1], tuple(dict.fromkeys(words)))
     content = serialise(audio)
     assert deserialise(content) == audio
     if data:

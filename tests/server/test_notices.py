@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from openai import AsyncOpenAI
 from websockets.asyncio.client import connect
 
 from tests.fakes import tone_engine
@@ -85,6 +86,32 @@ def test_a_websocket_names_it(tones: RunningServer) -> None:
     named = asyncio.run(run())
     unspoken = [symbol for event in named for symbol in event.get("unspoken", [])]
     assert_named(unspoken, [notice for event in named for notice in event.get("notices", [])])
+
+
+def test_openais_websocket_names_it(tones: RunningServer) -> None:
+    """OpenAI's own library hands on an event that it does not know."""
+
+    async def run() -> list[Any]:
+        base = tones.url + "/v1"
+        client = AsyncOpenAI(base_url=base, api_key="any", websocket_base_url=base.replace("http", "ws"))
+        events: list[Any] = []
+        async with client, client.realtime.connect(model="gpt-realtime") as connection:
+            content = [{"type": "input_text", "text": TEXT}]
+            item: Any = {"type": "message", "role": "user", "content": content}
+            await connection.response.create(response={"input": [item]})
+            while not events or events[-1].type != "response.done":
+                events.append(await connection.recv())
+        return events
+
+    events = asyncio.run(run())
+    assert events[-1].response.status == "completed"
+    response_id = events[-1].response.id
+    named = [event.to_dict() for event in events if event.type == "response.output_audio.notice"]
+    assert {event["response_id"] for event in named} == {response_id}
+    unspoken = [symbol for event in named for symbol in event.get("unspoken", [])]
+    notices = [notice for event in named for notice in event.get("notices", [])]
+    assert_named(unspoken, notices)
+    assert any("Russian" in notice for notice in notices)  # the last sentence: nothing is spoken after it
 
 
 def test_nothing_but_another_script_names_a_voice_for_it(tones: RunningServer) -> None:

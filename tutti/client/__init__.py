@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from tutti.client.async_client import AsyncClient
-    from tutti.client.audio import Audio, Piece, Word, wav
+    from tutti.client.audio import Audio, Piece, Sound, Word, wav
     from tutti.client.call_stats import Call, Stats, Summary
     from tutti.client.client import Client
     from tutti.client.compat import OptimizedKokoroHandler, PerformanceMetrics, SynthesisResult
@@ -28,6 +28,7 @@ __all__ = [
     "PerformanceMetrics",
     "Piece",
     "Refused",
+    "Sound",
     "SpeechOptions",
     "Stats",
     "Stream",
@@ -49,7 +50,7 @@ _HOME_OF = {
     **dict.fromkeys(("AsyncStream", "Stream"), "stream"),
     **dict.fromkeys(("OptimizedKokoroHandler", "PerformanceMetrics", "SynthesisResult"), "compat"),
     **dict.fromkeys(("SpeechOptions", "Wishes"), "request"),
-    **dict.fromkeys(("Audio", "Piece", "Word", "wav"), "audio"),
+    **dict.fromkeys(("Audio", "Piece", "Sound", "Word", "wav"), "audio"),
     **dict.fromkeys(("Call", "Stats", "Summary"), "call_stats"),
     **dict.fromkeys(("ClientClosed", "CutShort", "Refused", "TimedOut", "Unreachable"), "errors"),
 }

@@ -9,14 +9,23 @@ from typing import Any, Self, TypeVar, Unpack
 
 import httpx2
 
-from tutti.client.audio import Audio, Piece, Word, parse_audio, sample_rate_of
+from tutti.client.audio import (
+    Audio,
+    Piece,
+    facts_json,
+    notices_of_headers,
+    parse_audio,
+    parse_facts,
+    sample_rate_of,
+    with_facts,
+)
 from tutti.client.cache import AudioCache, FileCache, MemoryCache, user_cache_folder
 from tutti.client.call_stats import Call, CallLog, Stats, Stopwatch
 from tutti.client.decoders import AudioSplitter, Decoder, EventDecoder
 from tutti.client.errors import ClientClosed
 from tutti.client.live import AsyncLive
 from tutti.client.options import ClientOptions, ClientSettings, server_of
-from tutti.client.request import STREAM_ABOVE, ClientRequest, SpeechOptions, build_request
+from tutti.client.request import STREAM_ABOVE, ClientRequest, SpeechOptions, TimeKind, build_request
 from tutti.client.stream import AsyncStream
 from tutti.client.transport import TimedRequest, Transport, cut_short
 from tutti.errors import InvalidInput, TuttiError
@@ -65,14 +74,25 @@ class AsyncClient:
         call = watch.call()
         self._record(call)
         audio = parse_audio(data, request.format, headers.get("content-type", ""), headers.get("x-audio-duration"))
+        audio = replace(audio, notices=notices_of_headers(headers))
         await self._cache.put(request.key(self.url), audio)
         return replace(audio, call=call)
 
     def stream(
-        self, text: str, *, words: bool = True, deadline_s: float | None = None, **options: Unpack[SpeechOptions]
+        self,
+        text: str,
+        *,
+        words: bool = True,
+        timestamps: Iterable[TimeKind] = (),
+        deadline_s: float | None = None,
+        **options: Unpack[SpeechOptions],
     ) -> AsyncStream:
-        """Return a stream of audio pieces, PCM by default, with word times, delivered while synthesis runs."""
-        request = build_request(text, options, format="pcm", voice=self._settings.voice, word_times=words)
+        """Return a stream of audio pieces, PCM by default, with word times, delivered while synthesis runs.
+
+        `timestamps` asks for more times: "phoneme", "viseme".
+        """
+        times = frozenset([*timestamps, *(("word",) if words else ())])
+        request = build_request(text, options, format="pcm", voice=self._settings.voice, times=times)
         return AsyncStream(lambda watch: self._pieces(request, watch, deadline_s), self._new_watch("stream"))
 
     async def speak_many(
@@ -111,12 +131,16 @@ class AsyncClient:
         results = await self.speak_many(texts, **options)
         return sum(isinstance(result, Audio) for result in results)
 
-    def live(self, **options: Unpack[SpeechOptions]) -> AsyncLive:
-        """Open a session for text that is still being written: `async with client.live() as live`."""
+    def live(self, *, timestamps: Iterable[TimeKind] = (), **options: Unpack[SpeechOptions]) -> AsyncLive:
+        """Open a session for text that is still being written: `async with client.live() as live`.
+
+        Word times are always sent; `timestamps` asks for more: "phoneme", "viseme".
+        """
         self._check_open()
         merged = {"voice": self._settings.voice, **options}
+        times = frozenset(("word", *timestamps))
         chunk_bytes = self._settings.chunk_bytes
-        return AsyncLive(self._transport, merged, chunk_bytes, lambda: self._new_watch("live"), self._record)
+        return AsyncLive(self._transport, merged, times, chunk_bytes, lambda: self._new_watch("live"), self._record)
 
     # The server
 
@@ -176,11 +200,11 @@ class AsyncClient:
             self._from_cache(cached, watch)
             yield [
                 *self._splitter(request, cached.sample_rate).feed(cached.data),
-                *([Piece(b"", cached.words)] if cached.words else []),
+                *parse_facts(facts_json(cached)),
             ]
             return
         response = None
-        received, words = bytearray(), list[Word]()
+        received, facts = bytearray(), list[Piece]()
         try:
             response = await self._transport.open(self._timed(request, True, deadline_s), watch)
             kind = response.headers.get("content-type", "")
@@ -193,7 +217,7 @@ class AsyncClient:
                     for piece in pieces:
                         watch.n_bytes += len(piece.audio)
                         received += piece.audio if watch.n_bytes <= self._cache.max_bytes else b""
-                        words += piece.words
+                        facts += [] if piece.audio else [piece]
                     if pieces:
                         yield pieces
             except (httpx2.TransportError, httpx2.StreamError, TimeoutError) as error:
@@ -211,7 +235,7 @@ class AsyncClient:
                 await response.aclose()
         self._record(watch.call())
         if len(received) == watch.n_bytes:
-            audio = Audio(bytes(received), request.format, rate, None, tuple(words))
+            audio = with_facts(Audio(bytes(received), request.format, rate), facts)
             await self._cache.put(request.key(self.url), audio)
 
     def _splitter(self, request: ClientRequest, sample_rate: int) -> AudioSplitter:

@@ -2,7 +2,9 @@
 
 import json
 from base64 import b64encode
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from tutti.client.call_stats import Call
@@ -22,12 +24,24 @@ class Word:
 
 
 @dataclass(frozen=True, slots=True)
+class Sound:
+    """A phoneme as IPA, or a viseme (a shape of the mouth), and when it is spoken."""
+
+    name: str
+    start_s: float
+    end_s: float
+
+
+@dataclass(frozen=True, slots=True)
 class Piece:
-    """A part of a stream: audio bytes, or word times with no bytes."""
+    """A part of a stream: audio bytes; or times, or what was not spoken as written, with no bytes."""
 
     audio: bytes
     words: tuple[Word, ...] = ()
     start_s: float | None = None  # position in the whole audio; known for PCM only
+    phonemes: tuple[Sound, ...] = ()
+    visemes: tuple[Sound, ...] = ()
+    notices: tuple[str, ...] = ()  # what was not spoken as written, in sentences
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +54,9 @@ class Audio:
     duration_s: float | None = None
     words: tuple[Word, ...] = ()
     call: Call | None = None
+    phonemes: tuple[Sound, ...] = ()
+    visemes: tuple[Sound, ...] = ()
+    notices: tuple[str, ...] = ()  # what was not spoken as written, in sentences
 
     def save(self, path: str | Path) -> Path:
         """Write the audio to a file atomically."""
@@ -94,16 +111,57 @@ def sample_rate_of(content_type: str) -> int:
     return SAMPLE_RATE
 
 
-def parse_words(rows: object) -> tuple[Word, ...]:
-    """Parse the word times of an event; anything of another form is ignored."""
-    if not isinstance(rows, list):
-        return ()
-    return tuple(
-        Word(str(row["word"]), float(row["start"]), float(row["end"]))
-        for row in rows
-        if isinstance(row, dict) and {"word", "start", "end"} <= row.keys()
+def parse_facts(event: Mapping[str, object]) -> list[Piece]:
+    """Parse times and notices of an event; anything of another form is ignored. The list is empty if there are none."""
+    words = tuple(Word(*row) for row in _rows(event, "word"))
+    phonemes, visemes = (tuple(Sound(*row) for row in _rows(event, name)) for name in ("phoneme", "viseme"))
+    piece = Piece(b"", words, None, phonemes, visemes, parse_notices(event))
+    return [piece] if piece != Piece(b"") else []
+
+
+def parse_notices(fields: Mapping[str, object]) -> tuple[str, ...]:
+    """Return what was not spoken as written, in sentences."""
+    symbols, count, sentences = (fields.get(name) for name in ("unspoken", "unspoken_count", "notices"))
+    unspoken: list[str] = []
+    if isinstance(symbols, list):
+        unspoken = [f"symbols that could not be spoken, {count} in all: {' '.join(map(str, symbols))}"]
+    return (*unspoken, *map(str, sentences if isinstance(sentences, list) else ()))
+
+
+def notices_of_headers(headers: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the same from the headers of a response, which have JSON in them."""
+    fields: dict[str, object] = {}
+    for name in ("unspoken", "unspoken_count", "notices"):
+        with suppress(ValueError):
+            fields[name] = json.loads(headers.get(f"x-{name.replace('_', '-')}", "null"))
+    return parse_notices(fields)
+
+
+def with_facts(audio: Audio, pieces: Sequence[Piece]) -> Audio:
+    """Return the audio with the times and notices of these pieces."""
+    return replace(
+        audio,
+        words=tuple(word for piece in pieces for word in piece.words),
+        phonemes=tuple(sound for piece in pieces for sound in piece.phonemes),
+        visemes=tuple(sound for piece in pieces for sound in piece.visemes),
+        notices=tuple(dict.fromkeys(notice for piece in pieces for notice in piece.notices)),
     )
 
 
-def words_json(words: tuple[Word, ...]) -> str:
-    return json.dumps([{"word": word.word, "start": word.start_s, "end": word.end_s} for word in words])
+def facts_json(audio: Audio) -> dict[str, object]:
+    """Return times and notices as `parse_facts` reads them."""
+    sounds = {"phoneme": audio.phonemes, "viseme": audio.visemes}
+    return {
+        "words": [{"word": word.word, "start": word.start_s, "end": word.end_s} for word in audio.words],
+        **{f"{name}s": [{name: s.name, "start": s.start_s, "end": s.end_s} for s in of] for name, of in sounds.items()},
+        "notices": list(audio.notices),
+    }
+
+
+def _rows(event: Mapping[str, object], name: str) -> list[tuple[str, float, float]]:
+    rows = event.get(f"{name}s")
+    return [
+        (str(row[name]), float(row["start"]), float(row["end"]))
+        for row in (rows if isinstance(rows, list) else ())
+        if isinstance(row, dict) and {name, "start", "end"} <= row.keys()
+    ]

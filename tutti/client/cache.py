@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 
-from tutti.client.audio import Audio, parse_words, words_json
+from tutti.client.audio import Audio, facts_json, parse_facts, with_facts
 from tutti.client.files import PARTIAL, save
 from tutti.errors import TuttiError
 
@@ -134,7 +134,7 @@ def serialise(audio: Audio) -> bytes:
         "format": audio.format,
         "sample_rate": audio.sample_rate,
         "duration_s": audio.duration_s,
-        "words": json.loads(words_json(audio.words)),
+        **facts_json(audio),
     }
     return json.dumps(header, separators=(",", ":")).encode() + b"\n" + audio.data
 
@@ -146,7 +146,7 @@ def deserialise(content: bytes) -> Audio | None:
         header = json.loads(first_line)
         if header["sha256"] != sha256(data).hexdigest():
             return None
-        words = parse_words(header["words"])
-        return Audio(data, str(header["format"]), int(header["sample_rate"]), header["duration_s"], words)
+        audio = Audio(data, str(header["format"]), int(header["sample_rate"]), header["duration_s"])
+        return with_facts(audio, parse_facts(header))
     except (ValueError, KeyError, TypeError):
         return None

@@ -12,7 +12,7 @@ from tutti.client.audio import Audio
 from tutti.client.call_stats import Stats
 from tutti.client.live import Live
 from tutti.client.options import ClientOptions, ClientSettings
-from tutti.client.request import SpeechOptions
+from tutti.client.request import SpeechOptions, TimeKind
 from tutti.client.stream import Stream
 from tutti.client.sync_bridge import LoopThread
 from tutti.errors import TuttiError
@@ -45,10 +45,20 @@ class Client:
         return self._loop.run(self._client.speak(text, stream=stream, deadline_s=deadline_s, **options))
 
     def stream(
-        self, text: str, *, words: bool = True, deadline_s: float | None = None, **options: Unpack[SpeechOptions]
+        self,
+        text: str,
+        *,
+        words: bool = True,
+        timestamps: Iterable[TimeKind] = (),
+        deadline_s: float | None = None,
+        **options: Unpack[SpeechOptions],
     ) -> Stream:
-        """Return a stream of audio pieces, PCM by default, with word times, delivered while synthesis runs."""
-        return Stream(self._client.stream(text, words=words, deadline_s=deadline_s, **options), self._loop)
+        """Return a stream of audio pieces, PCM by default, with word times, delivered while synthesis runs.
+
+        `timestamps` asks for more times: "phoneme", "viseme".
+        """
+        stream = self._client.stream(text, words=words, timestamps=timestamps, deadline_s=deadline_s, **options)
+        return Stream(stream, self._loop)
 
     def speak_many(
         self, texts: Iterable[str], *, max_concurrency: int | None = None, **options: Unpack[SpeechOptions]
@@ -73,9 +83,12 @@ class Client:
         """Fetch texts into the cache in the background; the result is how many of them are cached."""
         return self._loop.submit(self._client.prefetch(list(texts), **options))
 
-    def live(self, **options: Unpack[SpeechOptions]) -> Live:
-        """Open a session for text that is still being written: `with client.live() as live`."""
-        return Live(self._client.live(**options), self._loop)
+    def live(self, *, timestamps: Iterable[TimeKind] = (), **options: Unpack[SpeechOptions]) -> Live:
+        """Open a session for text that is still being written: `with client.live() as live`.
+
+        Word times are always sent; `timestamps` asks for more: "phoneme", "viseme".
+        """
+        return Live(self._client.live(timestamps=timestamps, **options), self._loop)
 
     def voices(self) -> list[dict[str, Any]]:
         """List the voices with their properties."""

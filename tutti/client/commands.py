@@ -87,6 +87,8 @@ def say(
         audio.save(path)
     length = f"{audio.duration_s:.1f} s" if audio.duration_s else f"{len(audio.data)} bytes"
     print(f"{path}: {length} of speech{reason}", file=sys.stderr)
+    for notice in audio.notices:
+        print(f"note: {notice}", file=sys.stderr)
 
 
 def bench(

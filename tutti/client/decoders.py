@@ -5,7 +5,7 @@ import json
 from collections.abc import Iterator
 from typing import Protocol
 
-from tutti.client.audio import SAMPLE_BYTES, Piece, parse_words
+from tutti.client.audio import SAMPLE_BYTES, Piece, parse_facts
 from tutti.client.errors import CutShort, event_error
 from tutti.errors import InvalidInput
 
@@ -63,7 +63,7 @@ class SseParser:
 
 
 class EventDecoder:
-    """Decodes OpenAI's speech events: audio in base64, tutti's word times, and a mandatory last event."""
+    """Decodes OpenAI's speech events: audio in base64, tutti's times, and a mandatory last event."""
 
     def __init__(self, splitter: AudioSplitter) -> None:
         self._splitter = splitter
@@ -83,9 +83,8 @@ class EventDecoder:
         match event.get("type"):
             case "speech.audio.delta":
                 return self._splitter.feed(base64.b64decode(event.get("audio") or event.get("delta") or ""))
-            case "speech.audio.words":
-                words = parse_words(event.get("words"))
-                return [Piece(b"", words)] if words else []
+            case "speech.audio.words" | "speech.audio.phonemes" | "speech.audio.visemes" | "speech.audio.notice":
+                return parse_facts(event)
             case "speech.audio.done":
                 self._has_ended = True
             case "speech.audio.error":

@@ -2,16 +2,16 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterable, Callable, Iterable, Mapping
+from collections.abc import AsyncIterable, Callable, Iterable, Mapping, Set
 from typing import TYPE_CHECKING, Any, Self
 
 import httpx2
 
-from tutti.client.audio import SAMPLE_RATE, Piece, parse_words
+from tutti.client.audio import SAMPLE_RATE, Piece, parse_facts
 from tutti.client.call_stats import Call, Stopwatch
 from tutti.client.decoders import AudioSplitter
 from tutti.client.errors import ClientClosed, CutShort, Unreachable, event_error, parse_error_response
-from tutti.client.request import wire_options
+from tutti.client.request import TimeKind, wire_options, wire_times
 from tutti.client.sync_bridge import LoopThread
 from tutti.client.transport import Transport
 from tutti.errors import MissingExtra
@@ -30,6 +30,7 @@ class AsyncLive:
         self,
         transport: Transport,
         options: Mapping[str, object],
+        times: Set[TimeKind],
         chunk_bytes: int,
         new_watch: Callable[[], Stopwatch],
         on_call: Callable[[Call], None],
@@ -37,8 +38,8 @@ class AsyncLive:
         self._config = {
             "type": "session.config",
             "response_format": "pcm",
-            "word_timestamps": True,
             **wire_options(options),
+            **wire_times(times),
         }
         self._transport = transport
         self._chunk_bytes = chunk_bytes
@@ -186,9 +187,8 @@ class AsyncLive:
                 self._splitter = self._new_splitter(event.get("format", "pcm"), event.get("sample_rate", SAMPLE_RATE))
             case "audio.next":
                 self._audio_context = event.get("context")
-            case "audio.words" if current:
-                words = parse_words(event.get("words"))
-                return [Piece(b"", words)] if words else []
+            case "audio.words" | "audio.phonemes" | "audio.visemes" | "audio.notice" if current:
+                return parse_facts(event)
             case "error" if current:
                 raise event_error(event)
         return []

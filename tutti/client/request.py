@@ -1,13 +1,14 @@
 """One speech request: its text and options, the JSON body made of them, and its key in the cache."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import TypedDict
+from typing import Literal, TypedDict
 
 from tutti.errors import InvalidInput
 
+TimeKind = Literal["word", "phoneme", "viseme"]
 STREAM_ABOVE = 50  # characters; `speak` fetches longer texts as a stream
 
 
@@ -47,7 +48,7 @@ class ClientRequest:
     text: str
     format: str
     options: tuple[tuple[str, object], ...]  # sorted by name
-    word_times: bool = False  # wanted, so the audio arrives inside server-sent events
+    times: frozenset[TimeKind] = frozenset()  # wanted, so the audio arrives inside server-sent events
 
     def body(self, *, stream: bool) -> dict[str, object]:
         """Return the JSON body for OpenAI's speech route."""
@@ -55,28 +56,33 @@ class ClientRequest:
         body |= wire_options(dict(self.options))
         if not stream:
             body["stream"] = False
-        if self.word_times:
-            body |= {"stream_format": "sse", "word_timestamps": True}
+        if self.times:
+            body |= {"stream_format": "sse", **wire_times(self.times)}
         return body
 
     def key(self, server: str) -> str:
         """Return the cache key: equal for equal text, audible options and server."""
         audible = [(name, value) for name, value in self.options if name not in INAUDIBLE]
-        parts = [1, server, self.text, self.format, self.word_times, audible]  # 1: version of the key
+        parts = [2, server, self.text, self.format, sorted(self.times), audible]  # 2: version of the key
         return sha256(json.dumps(parts, sort_keys=True).encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def build_request(
-    text: str, options: SpeechOptions, *, format: str, voice: str | None, word_times: bool = False
+    text: str, options: SpeechOptions, *, format: str, voice: str | None, times: Set[TimeKind] = frozenset()
 ) -> ClientRequest:
     """Check the text and fill in the client's default format and voice."""
     if not text or text.isspace():
         raise InvalidInput("the text is empty", param="text")
     merged = {"voice": voice, **options}
     format = str(merged.pop("format", None) or format)
-    return ClientRequest(
-        text, format, tuple(sorted((name, value) for name, value in merged.items() if value is not None)), word_times
-    )
+    audible = sorted((name, value) for name, value in merged.items() if value is not None)
+    return ClientRequest(text, format, tuple(audible), frozenset(times))
+
+
+def wire_times(times: Set[TimeKind]) -> dict[str, object]:
+    """Return the options that ask for these times; only those of words are known to earlier servers."""
+    others = {"timestamps": sorted(times)} if times - {"word"} else {}
+    return {"word_timestamps": "word" in times, **others}
 
 
 def wire_options(options: Mapping[str, object]) -> dict[str, object]:

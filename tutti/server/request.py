@@ -23,6 +23,7 @@ class SpeechRequest:
     sample_rate: int | None = None
     volume: float = 1.0
     urgent: bool = False  # a whole answer as soon as a listener's, instead of behind those
+    times: frozenset[str] = frozenset()  # that are sent with the audio in events: word, phoneme, viseme
     ignored: tuple[str, ...] = ()  # options that were understood but have no effect, for X-Ignored
 
     async def speak(
@@ -69,12 +70,13 @@ class SpeechRequest:
         """Return a copy that reports this option in X-Ignored."""
         return replace(self, ignored=(*self.ignored, option))
 
-    def etag(self, lexicon: object = None) -> str:
+    def etag(self, sound: object = None) -> str:
         """Return a weak ETag: batches may differ in the last bit, but the same request sounds the same.
 
-        `lexicon` is the state of the operator's pronunciations.
+        `sound` is what else changes the audio: the model and settings of the server.
         """
-        content = repr((__version__, lexicon, self.format.name, astuple(replace(self, ignored=()))))
+        audible = replace(self, ignored=(), times=frozenset())
+        content = repr((__version__, sound, self.format.name, astuple(audible)))
         return f'W/"{sha256(content.encode("utf-8", "surrogatepass")).hexdigest()[:32]}"'
 
 

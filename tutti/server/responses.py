@@ -64,13 +64,11 @@ async def streamed_response(service: Service, request: Request, speech_request: 
     return streaming_response(service, request, stream, encoder, audio_pieces(stream, encoder), encoder.content_type)
 
 
-async def event_response(
-    service: Service, request: Request, speech_request: SpeechRequest, *, times: Set[str]
-) -> Response:
+async def event_response(service: Service, request: Request, speech_request: SpeechRequest) -> Response:
     """Server-sent events as the audio is made."""
     stream = await start_stream(service, request, speech_request)
     encoder = await start_encoder(service, stream)
-    pieces = errors_as_pieces(audio_events(stream, encoder, times), error_event)
+    pieces = errors_as_pieces(audio_events(stream, encoder), error_event)
     return streaming_response(service, request, stream, encoder, pieces, "text/event-stream")
 
 
@@ -269,7 +267,7 @@ async def audio_pieces(stream: OpenStream, encoder: PieceEncoder) -> Pieces:
     yield await encoder.flush()
 
 
-async def audio_events(stream: OpenStream, encoder: PieceEncoder, times: Set[str]) -> Pieces:
+async def audio_events(stream: OpenStream, encoder: PieceEncoder) -> Pieces:
     """Yield the audio as OpenAI's server-sent events; after each part of it the times that are asked for."""
     n_samples = 0
     async for speech in stream.speeches():
@@ -279,7 +277,7 @@ async def audio_events(stream: OpenStream, encoder: PieceEncoder, times: Set[str
                 yield delta
         if unspoken := notice_fields([speech]):
             yield sse_event({"type": "speech.audio.notice", **unspoken})
-        for name, rows in time_lists(speech.words, times).items():
+        for name, rows in time_lists(speech.words, stream.request.times).items():
             yield sse_event({"type": f"speech.audio.{name}", name: rows})
     for delta in delta_events(await encoder.flush()):
         yield delta

@@ -121,7 +121,7 @@ class SpeechBody(SpeechFields):
     lang_code: str | None = Field(None, description="another name for language")
     word_timestamps: bool | None = Field(None, description="with sse: events with the times of words")
     timestamps: list[Literal["word", "phoneme", "viseme"]] | None = Field(
-        None, description="with sse: events with these times"
+        None, description="with sse or on a WebSocket: events with these times"
     )
     return_download_link: bool | None = Field(None, description="also store the audio; X-Download-Path has its path")
 
@@ -143,7 +143,7 @@ class SpeechBody(SpeechFields):
         ignored = tuple(name for name in IGNORED_OPTIONS if getattr(self, name) is not None)
         request = _with_model(request, self.model, aliases)
         ignored += request.ignored
-        return replace(request, urgent=bool(self.optimize_for_latency), ignored=ignored)
+        return replace(request, urgent=bool(self.optimize_for_latency), times=self.times, ignored=ignored)
 
 
 IGNORED_OPTIONS = ("use_gpu", "instructions")

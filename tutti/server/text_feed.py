@@ -11,11 +11,10 @@ from tutti.text.incremental import Delta
 class TextFeed:
     """A queue of the pieces of one text, until its end."""
 
-    def __init__(self, request: SpeechRequest, pause_s: float | None = None, *, with_words: bool = False) -> None:
+    def __init__(self, request: SpeechRequest, pause_s: float | None = None) -> None:
         """`request` says how to speak; its own text is used only where the caller does not read `pieces`."""
         self.request = request
         self.pause_s = pause_s
-        self.with_words = with_words
         self.n_characters = 0
         self.ended = False
         self._pieces: deque[Delta] = deque()

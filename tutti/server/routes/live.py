@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import deque
+from collections.abc import Set
 from contextlib import aclosing, suppress
 from typing import Any, ClassVar
 
@@ -13,6 +14,7 @@ from tutti.errors import InvalidInput, QueueFull, TuttiError
 from tutti.server.errors import TooLarge
 from tutti.server.notices import notice_fields
 from tutti.server.request import SpeechRequest
+from tutti.server.responses import time_lists
 from tutti.server.schemas import SpeechBody
 from tutti.server.service import Service
 from tutti.server.text_feed import TextFeed
@@ -31,6 +33,12 @@ class SessionConfig(SpeechBody):
 
     input: str = ""
     flush_after_ms: float | None = Field(None, ge=50, le=60_000, description="a pause this long flushes the text")
+
+    @property
+    def times(self) -> frozenset[str]:
+        """Return which times are sent; those of words by default."""
+        by_default = self.word_timestamps is None and self.timestamps is None
+        return super().times | ({"word"} if by_default else frozenset())
 
 
 class Context:
@@ -146,8 +154,7 @@ class LiveSession:
             raise QueueFull(f"{MAX_WAITING} texts of this context are waiting already", retry_after_s=1)
         self._service.limits.requests.take(self._caller)
         pause_ms = self._config.flush_after_ms
-        with_words = self._config.word_timestamps is not False
-        feed = TextFeed(request, pause_ms / 1000 if pause_ms else None, with_words=with_words)
+        feed = TextFeed(request, pause_ms / 1000 if pause_ms else None)
         if context is None:
             context = self._contexts[name] = Context(name)
             context.texts.append(feed)
@@ -223,9 +230,9 @@ class LiveSession:
                     events.append({"type": "audio.start", "context": name, **_format_fields(request)})
                 elif self._audio_context != name:
                     events.append({"type": "audio.next", "context": name})
-                if speech is not last and speech.words and feed.with_words:
-                    events.append({"type": "audio.words", "context": name, "words": _words(speech)})
                 if speech is not last:
+                    for kind, rows in _time_lists(speech, request.times).items():
+                        events.append({"type": f"audio.{kind}", "context": name, kind: rows})
                     n_samples += len(speech.samples)
                     if unspoken := notice_fields([speech]):
                         events.append({"type": "audio.notice", "context": name, **unspoken})
@@ -250,13 +257,12 @@ def _format_fields(request: SpeechRequest) -> Message:
     return fields | ({"ignored": list(request.ignored)} if request.ignored else {})
 
 
-def _words(speech: Speech) -> list[Message]:
-    """Return the words with seconds from the start of this text's audio, and places from the start of the text."""
-    return [
-        {"word": word.word, "start": round(word.start_s, 3), "end": round(word.end_s, 3),
-         "from": word.span[0], "to": word.span[1]}
-        for word in speech.words
-    ]  # fmt: skip
+def _time_lists(speech: Speech, times: Set[str]) -> dict[str, list[Message]]:
+    """Return the times that are asked for, from the start of this text's audio; words have their places, too."""
+    lists = time_lists(speech.words, times)
+    for row, word in zip(lists.get("words", ()), speech.words, strict=False):
+        row |= {"from": word.span[0], "to": word.span[1]}
+    return lists
 
 
 def live_routes(service: Service) -> APIRouter:

@@ -31,7 +31,7 @@ def speech_routes(service: Service) -> APIRouter:
         if body.stream_format == "sse":
             if body.return_download_link:
                 speech_request = speech_request.with_ignored("return_download_link")
-            return await event_response(service, request, speech_request, times=body.times)
+            return await event_response(service, request, speech_request)
         for option in ("word_timestamps", "timestamps"):
             if getattr(body, option):
                 speech_request = speech_request.with_ignored(option)

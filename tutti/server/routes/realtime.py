@@ -3,7 +3,7 @@
 import asyncio
 from contextlib import aclosing, suppress
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 from uuid import uuid4
 
 from fastapi import APIRouter
@@ -13,8 +13,9 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 from tutti.audio import find_format
 from tutti.errors import InvalidInput, QueueFull, TuttiError
 from tutti.server.aliases import find_checkpoint
+from tutti.server.notices import notice_fields
 from tutti.server.request import SpeechRequest
-from tutti.server.responses import EVENT_BYTES, base64_text, split_bytes
+from tutti.server.responses import EVENT_BYTES, base64_text, split_bytes, time_lists
 from tutti.server.schemas import VoiceId
 from tutti.server.service import Service
 from tutti.server.websocket import Message, MessageSocket, encoded_speech, error_fields
@@ -39,6 +40,7 @@ class OutputOptions(_Tolerant):
     voice: str | VoiceId | None = None
     format: AudioFormat | None = None
     speed: float | None = Field(None, ge=0.25, le=4)
+    timestamps: list[Literal["word", "phoneme", "viseme"]] | None = None  # not in OpenAI's API
 
 
 class AudioOptions(_Tolerant):
@@ -182,6 +184,8 @@ class RealtimeSession:
             request = replace(request, format=format, sample_rate=output.format.rate)
         if output.speed is not None:
             params = replace(params, speed=output.speed)
+        if output.timestamps is not None:
+            request = replace(request, times=frozenset(output.timestamps))
         return replace(request, params=params)
 
     def _session(self) -> Message:
@@ -253,6 +257,7 @@ class RealtimeResponse:
                     if words := self._request.text[slice(*speech.span)]:
                         self._transcript.append(words)
                         await session.send("response.output_audio_transcript.delta", **part, delta=words + " ")
+                    await self._send_facts(speech)
                 for data in split_bytes(piece, EVENT_BYTES):
                     await session.send("response.output_audio.delta", **part, delta=base64_text(data))
         await session.send("response.output_audio.done", **part)
@@ -260,6 +265,13 @@ class RealtimeResponse:
         content = {"type": "audio", "transcript": " ".join(self._transcript)}
         await session.send("response.content_part.done", **part, part=content)
         await session.send("response.output_item.done", **item, item=self._item("completed"))
+
+    async def _send_facts(self, speech: Speech) -> None:
+        """Send the times that are asked for, and what was not spoken as written."""
+        for name, rows in time_lists(speech.words, self._request.times).items():
+            await self._session.send(f"response.output_audio.{name}", **self._part, **{name: rows})
+        if notices := notice_fields([speech]):
+            await self._session.send("response.output_audio.notice", **self._part, **notices)
 
     def _item(self, status: str) -> Message:
         content = [{"type": "output_audio", "transcript": " ".join(self._transcript)}] if self._transcript else []
