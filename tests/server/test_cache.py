@@ -160,6 +160,26 @@ def test_another_lexicon_changes_the_etag(fake_engine: FakeEngine, tmp_path: Pat
 
 
 @pytest.mark.server
+def test_another_model_changes_the_etag(fake_engine: FakeEngine, tmp_path: Path) -> None:
+    """An answer that a client or a proxy has kept is not taken for that of another model."""
+    own = tmp_path / "own.onnx"
+    body = {"input": "deep water", "stream": False, "response_format": "pcm"}
+    cpu = {"device": "cpu", "backend": "onnx"}
+    tags = []
+    for content in (b"one", b"another"):
+        own.write_bytes(content)
+        with serving(fake_engine, **cpu, models=f"kokoro={own}") as server:
+            tags.append(server.speak(**body).headers["etag"])
+    for changed in (
+        {}, {}, {"precision": "int8"}, {"vocoder": "light"}, {"code_blocks": "skip"}, {"g2p_url": "http://localhost:9"}
+    ):  # fmt: skip
+        with serving(fake_engine, **{**cpu, "precision": "fp32", **changed}) as server:
+            tags.append(server.speak(**body).headers["etag"])
+    assert tags[2] == tags[3]  # a restart alone changes nothing
+    assert len(set(tags)) == len(tags) - 1
+
+
+@pytest.mark.server
 def test_streams_are_never_cached_and_keys_do_not_share(fake_engine: FakeEngine) -> None:
     with serving(fake_engine, api_keys="a,b") as server:
         for key in "aabb":

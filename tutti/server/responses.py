@@ -38,7 +38,7 @@ async def cached_response(service: Service, request: Request, speech_request: Sp
     """The whole audio with its length and ETag, from the cache if the same was requested before."""
     if response := not_modified(service, request, speech_request):
         return response
-    etag = speech_request.etag(service.lexicon_stamp())
+    etag = service.etag(speech_request)
     caller = request.state.caller
     service.check_text(len(speech_request.text), caller)
     id, timeout_s = request.state.request_id, requested_timeout_s(request)
@@ -57,7 +57,7 @@ async def streamed_response(service: Service, request: Request, speech_request: 
     await cancel_on_disconnect(request.receive, stream.look_ahead())
     if stream.ended:
         whole = await finish_stream(service, request, stream)
-        response = whole_response(service, speech_request, whole, speech_request.etag(service.lexicon_stamp()))
+        response = whole_response(service, speech_request, whole, service.etag(speech_request))
         response.headers.update(stream_headers(service, request))
         return response
     encoder = await start_encoder(service, stream)
@@ -75,7 +75,7 @@ async def event_response(service: Service, request: Request, speech_request: Spe
 def not_modified(service: Service, request: Request, speech_request: SpeechRequest) -> Response | None:
     """Return 304 if the caller has this answer. HTTP defines that for GET only, but this POST changes nothing."""
     tags = request.headers.get("if-none-match")
-    if tags is None or (etag := speech_request.etag(service.lexicon_stamp())) not in map(str.strip, tags.split(",")):
+    if tags is None or (etag := service.etag(speech_request)) not in map(str.strip, tags.split(",")):
         return None
     return Response(status_code=304, headers={"etag": etag})
 

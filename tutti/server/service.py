@@ -1,12 +1,15 @@
 """The state that all routes share."""
 
 import os
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any
 
+from tutti.engine.checkpoints import choose_checkpoints
+from tutti.model.choice import Choice
+from tutti.model.light.weights import PATH as LIGHT_WEIGHTS
 from tutti.server.aliases import Aliases, voice_aliases
 from tutti.server.audio_memory import AudioMemory, HeldAudio
 from tutti.server.cache import ResponseCache
@@ -20,6 +23,7 @@ from tutti.settings import Settings
 from tutti.speech import Speech
 from tutti.text.user_lexicon import file_stamp
 from tutti.voices import parse_blend, resolve_aliases
+from tutti.weights import MODELS
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +37,7 @@ class Service:
     cache: ResponseCache[WholeAudio]
     aliases: Aliases
     memory: AudioMemory
+    models: Mapping[str, object]  # what each checkpoint's audio depends on
     # A pool of its own: encoding must not block the event loop, nor wait behind other work in threads.
     encoder_threads: Executor = field(default_factory=lambda: ThreadPoolExecutor(os.cpu_count(), "encoding"))
 
@@ -47,6 +52,7 @@ class Service:
             ResponseCache(round(settings.cache_mb * 1e6)),
             Aliases(engine.checkpoints, voices, default_voice),
             AudioMemory(settings.max_audio_mb * 1e6),
+            {name: model_stamp(choice) for name, choice in choose_checkpoints(settings).items()},
         )
 
     async def speak(self, request: SpeechRequest, *, caller: str, **options: Any) -> AsyncGenerator[Speech]:
@@ -72,9 +78,12 @@ class Service:
             return "direct"
         return "bypass-first-chunks" if self.settings.stream_bypass_chunks else "batched"
 
-    def lexicon_stamp(self) -> object:
-        """Return a value that changes with the operator's pronunciations."""
-        return file_stamp(self.settings.lexicon) if self.settings.lexicon else None
+    def etag(self, request: SpeechRequest) -> str:
+        """Return the ETag of an answer; it changes with the model, and with every setting that changes the audio."""
+        settings = self.settings
+        lexicon = file_stamp(settings.lexicon) if settings.lexicon else None
+        model = self.models.get(request.params.model or self.aliases.checkpoints[0])
+        return request.etag((model, settings.g2p_url, settings.code_blocks, lexicon))
 
     def check_text(self, n_characters: int, caller: str, param: str = "input") -> None:
         """Raise if a text is too long for one request, or for what is left of the caller's rate."""
@@ -85,6 +94,12 @@ class Service:
                 param=param,
             )
         self.limits.characters.take(caller, n_characters)
+
+
+def model_stamp(choice: Choice) -> object:
+    """Return a value that changes with the weights, the precision and the vocoder of a checkpoint."""
+    weights = (str(choice.path), *file_stamp(choice.path)) if choice.path else MODELS[choice.weights].sha256
+    return weights, choice.precision, choice.vocoder, file_stamp(LIGHT_WEIGHTS) if choice.vocoder == "light" else None
 
 
 def resolve_voice_settings(settings: Settings) -> tuple[dict[str, str], str]:
