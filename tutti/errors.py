@@ -52,6 +52,14 @@ class InvalidInput(TuttiError):
 class NothingToSpeak(InvalidInput):
     code = "nothing_to_speak"
 
+    def __init__(
+        self, message: str, *, param: str | None = None, dropped: tuple[str, ...] = (), notices: tuple[str, ...] = ()
+    ) -> None:
+        """`dropped` and `notices` are what the speech would have named."""
+        super().__init__(message, param=param)
+        self.dropped = dropped
+        self.notices = notices
+
 
 class UnknownVoice(InvalidInput):
     code = "voice_not_found"

@@ -258,6 +258,17 @@ def test_a_passage_without_words_is_silent_and_its_symbols_are_counted(run: Run,
     assert "2 symbols could not be spoken: 🚀 ×2" in stderr
 
 
+def test_all_that_was_not_spoken_as_written_is_named(run: Run, tmp_path: Path) -> None:
+    text = tmp_path / "x.txt"
+    russian = "Привет, как дела сегодня, мой дорогой друг? " * 20
+    paragraphs = ("Deep water runs. " * 40, f"Deep water. {russian}", russian + "🚀")  # the last has no sound at all
+    text.write_text("\n\n".join(paragraphs))
+    code, stderr = run(text, "-o", tmp_path / "x.wav")
+    assert code == 0
+    assert "🚀" in stderr
+    assert re.search("note: .* looks like Russian .* \\(2 passages\\)", stderr)
+
+
 # -- journal and files ---------------------------------------------------------------------------------------------
 
 BOOK = Book("T", "A", (Chapter("one", "a b"), Chapter("two", "c d")))

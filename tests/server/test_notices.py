@@ -13,7 +13,7 @@ from tests.fakes import tone_engine
 from tests.server.harness import RunningServer, serving
 from tutti.voices import Voices
 
-pytestmark = pytest.mark.server
+pytestmark = [pytest.mark.server, pytest.mark.process]
 
 TEXT = "你好世界。 deep 😀 water. It runs deep under the old bridge tonight. Привет!"
 CODE = "Use this:\n\n```python\nhidden\n```\n\nThen go."
@@ -112,6 +112,25 @@ def test_openais_websocket_names_it(tones: RunningServer) -> None:
     notices = [notice for event in named for notice in event.get("notices", [])]
     assert_named(unspoken, notices)
     assert any("Russian" in notice for notice in notices)  # the last sentence: nothing is spoken after it
+
+
+def test_a_job_names_it_in_its_notes(tones: RunningServer) -> None:
+    ssml = f"<speak>deep 😀 water. <mark name='x'/> {TEXT}</speak>"
+    id = tones.post("/v1/jobs", {"text": ssml, "format": "wav"}).json()["id"]
+    with tones.client().stream("GET", f"/v1/jobs/{id}/events") as response:
+        *_, last = (json.loads(line[6:]) for line in response.iter_lines() if line.startswith("data: "))
+    notes = last["job"]["notes"]
+    assert "2 symbols could not be spoken: 😀 ×2" in notes
+    assert "<mark> has no effect" in notes
+    assert any("Chinese" in note for note in notes)
+    assert any("Russian" in note for note in notes)
+
+
+def test_skipped_code_is_named(tones: RunningServer) -> None:
+    for option, named in (("skip", True), ("announce", False)):
+        headers = tones.speak(input=CODE * 2, code_blocks=option, stream=False, response_format="pcm").headers
+        assert ("code were skipped" in headers.get("x-notices", "")) is named
+        assert headers.get("x-notices", "").count("skipped") == named
 
 
 def test_nothing_but_another_script_names_a_voice_for_it(tones: RunningServer) -> None:

@@ -18,11 +18,13 @@ from tutti.errors import InvalidInput, StorageFull, TuttiError
 from tutti.speech import Speech, WordTime
 
 LAYOUT = 1  # version of the tables; a journal of another version is cleared
+MAX_NOTICES = 20  # that are named; SSML may have any number
 _TABLES = """
 CREATE TABLE IF NOT EXISTS about (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS passages (
     n INTEGER PRIMARY KEY, samples BLOB NOT NULL, words TEXT NOT NULL, dropped TEXT NOT NULL, digest BLOB NOT NULL
 );
+CREATE TABLE IF NOT EXISTS notices (n INTEGER, notice TEXT, PRIMARY KEY (n, notice)) WITHOUT ROWID;
 """
 log = logging.getLogger(__name__)
 
@@ -43,6 +45,7 @@ class Journal:
                     self.restart_reason = "the book, the voice or a setting has changed"
                 with self._db:
                     self._db.execute("DELETE FROM passages")
+                    self._db.execute("DELETE FROM notices")
                     rows = {"fingerprint": fingerprint, "layout": str(LAYOUT)}
                     self._db.executemany("REPLACE INTO about VALUES (?, ?)", rows.items())
             self._index()
@@ -66,6 +69,7 @@ class Journal:
         with _storage_errors(self.path), self._db:
             row = (n, samples, words, dropped, _digest(samples, words, dropped))
             self._db.execute("REPLACE INTO passages VALUES (?, ?, ?, ?, ?)", row)
+            self._db.executemany("REPLACE INTO notices VALUES (?, ?)", ((n, notice) for notice in speech.notices))
         self.n_samples[n] = len(samples) // 2
 
     def load(self, n: int) -> Speech:
@@ -84,6 +88,15 @@ class Journal:
         for (dropped,) in self._db.execute("SELECT dropped FROM passages WHERE dropped != '[]'"):
             counts.update(json.loads(dropped))
         return counts
+
+    def notices(self) -> list[str]:
+        """What has no effect or is in another language, in the order of the book, and in how many passages if not one.
+
+        Passages that an earlier version has spoken have none.
+        """
+        rows = self._db.execute("SELECT notice, count(*) FROM notices GROUP BY notice ORDER BY min(n), notice")
+        named = [notice if n == 1 else f"{notice} ({n} passages)" for notice, n in rows]
+        return [*named[:MAX_NOTICES], *([f"and {len(named) - MAX_NOTICES} more"] if named[MAX_NOTICES:] else [])]
 
     def remove(self) -> None:
         """Delete the file once the audiobook is written."""

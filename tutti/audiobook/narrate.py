@@ -25,7 +25,6 @@ from tutti.errors import (
     WorkerLost,
 )
 from tutti.speech import SAMPLE_RATE, Speech, SpeechParams
-from tutti.text.clean import clean
 from tutti.text.language import find_language, request_language
 from tutti.voices import parse_blend
 
@@ -152,8 +151,8 @@ async def _speak(
     try:
         async with aclosing(engine.stream(text, params, caller=caller, delivery="bulk")) as stream:
             speech = join([speech async for speech in _limited(stream)])
-    except NothingToSpeak:  # a row of stars between two scenes, a line of emoji
-        return Speech(silence(0), (), (0, 0), clean(text).dropped)
+    except NothingToSpeak as silent:  # a row of stars between two scenes, a line of emoji, another script
+        return Speech(silence(0), (), (0, 0), silent.dropped, notices=silent.notices)
     return shift_span(speech, passage.start - len(passage.marks))
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tutti.cli import options
-from tutti.cli.terminal import counted, print_dropped, progress_bar
+from tutti.cli.terminal import counted, print_dropped, print_notices, progress_bar
 from tutti.errors import InvalidInput
 from tutti.settings import load as load_settings
 
@@ -116,7 +116,7 @@ def read(
         except KeyboardInterrupt:
             print(f"stopped; run the same command again to resume from {journal_path}", file=sys.stderr)
             raise
-        dropped = journal.dropped()
+        dropped, notices = journal.dropped(), journal.notices()
         journal.remove()
     took_s = time.monotonic() - started_s
     length = f"{_clock(result.duration_s)} of speech, made in {_clock(took_s)}"
@@ -124,6 +124,7 @@ def read(
     for note in result.notes:
         print(note, file=sys.stderr)
     print_dropped(dropped)
+    print_notices(notices)
 
 
 def _read_book(path: Path, encoding: str | None, title: str | None, author: str | None, cover: Path | None) -> "Book":

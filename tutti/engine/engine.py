@@ -199,7 +199,9 @@ class Engine:
             log.info("unspoken stream=%d symbols=%d", stream.number, n_dropped)
             self.batch_stats.metrics.unspoken.inc(n_dropped)
         if is_silent:
-            raise NothingToSpeak(_why_silent(unspoken), param="input")
+            raise NothingToSpeak(
+                _why_silent(unspoken), param="input", dropped=unspoken.dropped, notices=unspoken.notices
+            )
         if unspoken.dropped or unspoken.notices:
             yield unspoken  # without samples: the text ends with what cannot be spoken
 

@@ -266,7 +266,7 @@ class JobStatus(BaseModel):
     duration_s: float | None
     progress: JobProgress | None = Field(description="while the job is queued or running")
     error: JobFault | None = Field(description="why the job was paused or failed; POST …/resume continues it")
-    notes: list[str] = Field(description="what was missing from the book, or could not be spoken or stored")
+    notes: list[str] = Field(description="what was missing from the book, or was not spoken as written or not stored")
 
 
 class JobList(BaseModel):

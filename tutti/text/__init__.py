@@ -48,12 +48,14 @@ def _sentences(
     from tutti.text import ssml
     from tutti.text.chunker import PARAGRAPH_PAUSE_S
     from tutti.text.clean import clean
+    from tutti.text.code_blocks import SKIPPED, has_block
     from tutti.text.incremental import split_text
     from tutti.text.marks import parse_marks
     from tutti.text.sentence_reader import SentenceReader
     from tutti.text.split import AlignedSentence, ends_paragraph, sentences
 
     reader = SentenceReader(code, pronounce, user_lexicon, options)
+    skipped = False
     for segment in split_text(text):
         if segment.text.isspace():
             yield Pronunciation(()), 0.0  # the caller may stop here: a text may have a million blank lines
@@ -64,6 +66,9 @@ def _sentences(
             aligned, notices = document.aligned, document.notices
         else:
             aligned = AlignedText.of(segment.marked_text, segment.offset)
+        if options.code_blocks == "skip" and not skipped and has_block(aligned.text):
+            skipped = True
+            notices = (*notices, SKIPPED)
         cleaned = clean(aligned, code, options.code_blocks)
         yield Pronunciation((), cleaned.dropped, notices=notices), 0.0
         styled_texts = parse_marks(cleaned.aligned)

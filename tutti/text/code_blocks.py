@@ -21,6 +21,7 @@ _NAMES = {
     "dockerfile": "Docker", "php": "PHP", "r": "R",
 }  # fmt: skip
 _PLAIN = frozenset(("", "text", "txt", "plain", "plaintext", "output"))
+SKIPPED = 'blocks of code were skipped: code_blocks is "skip"'
 CONTINUED = "continued"  # the name of a block whose beginning was in an earlier part of the text
 # language of the text: without a name, with one; one line, several lines
 _WORDS = {
@@ -48,6 +49,10 @@ def replace_code_blocks(aligned: AlignedText, option: CodeBlocks, language: str)
         return words | close | ({"code": ""} if match["code"] else {})
 
     return aligned.sub(_BLOCK, replace_block)
+
+
+def has_block(text: str) -> bool:
+    return ("```" in text or "~~~" in text) and _BLOCK.search(text) is not None
 
 
 def open_block(text: str, end: int | None = None) -> int:

@@ -207,6 +207,7 @@ def _notes(job: AudiobookJob, journal: Journal, result: ExportResult) -> tuple[s
     if dropped := journal.dropped():
         symbols = ", ".join(f"{symbol} ×{n}" for symbol, n in dropped.most_common(12))
         notes.append(f"{dropped.total()} symbol{'s' * (dropped.total() > 1)} could not be spoken: {symbols}")
+    notes += journal.notices()
     return tuple(notes)
 
 

@@ -139,7 +139,7 @@ function Card({ job }: { job: Job }) {
       {job.notes.length ? (
         <details>
           <summary>
-            {job.notes.length} {job.notes.length === 1 ? "note" : "notes"} on what could not be read
+            {job.notes.length} {job.notes.length === 1 ? "note" : "notes"} on what was not read as written
           </summary>
           <ul>
             {job.notes.map((note) => (
