@@ -18,6 +18,7 @@ LAYERS = (
     ("engine",),
     ("audiobook",),
     ("server", "client"),
+    ("cluster",),
     ("cli", "__main__"),
 )
 # Module or package: the only places that import it.
@@ -29,6 +30,7 @@ ONLY_IN = {
     **dict.fromkeys(("espeakng_loader", "jieba", "pypinyin", "fugashi", "jaconv"), ("tutti.text",)),
     "huggingface_hub": ("tutti.weights",),
     **dict.fromkeys(("fastapi", "starlette"), ("tutti.server",)),
+    "ray": ("tutti.cluster",),
     "tutti.batching": ("tutti.batching", "tutti.engine"),
     "tutti.server.routes": ("tutti.server.routes", "tutti.server.app", "tutti.cli.main"),  # `tutti g2p`: one route
 }

@@ -11,6 +11,7 @@ import typer
 
 from tutti import __version__
 from tutti.cli import options
+from tutti.cli.cluster import cluster
 from tutti.cli.read import read
 from tutti.cli.serve import serve
 from tutti.cli.speak import speak
@@ -175,4 +176,5 @@ def g2p_serve(
 
 for command in (serve, speak, read, voices, pull, verify, config, g2p_serve):
     app.command(cls=Command)(command)
+app.add_typer(cluster, name="cluster", cls=CommandGroup)
 register(app)  # say, bench, top

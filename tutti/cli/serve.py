@@ -1,6 +1,6 @@
 """`tutti serve`: every setting is an option, in the groups of the settings."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from inspect import Parameter, Signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin
@@ -26,17 +26,17 @@ GROUPS = {
 METAVARS = {int: "<number>", float: "<number>", Path: "<path>", str: "<text>", tuple: "<a,b,…>"}
 
 
-def _with_every_setting(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command an option for each setting; the settings validate the values."""
-    parameters, group = [], ""
+def with_every_setting(command: Callable[..., None], others: Iterable[Parameter] = ()) -> Callable[..., None]:
+    """Give a command an option for each setting, behind `others`; the settings validate the values."""
+    parameters, group = list(others), ""
     for name, field in Settings.model_fields.items():
         group = GROUPS.get(name, group)
-        parameters.append(_option(name, field, group))
+        parameters.append(make_option(name, field, group))
     command.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
     return command
 
 
-def _option(name: str, field: "FieldInfo", group: str) -> Parameter:
+def make_option(name: str, field: "FieldInfo", group: str) -> Parameter:
     kind: Any = field.annotation
     text = str(field.description)
     default = field.get_default(call_default_factory=True)
@@ -49,7 +49,7 @@ def _option(name: str, field: "FieldInfo", group: str) -> Parameter:
     return Parameter(name, Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[kind | None, info])
 
 
-@_with_every_setting
+@with_every_setting
 def serve(**flags: str | bool | None) -> None:
     """Serve speech over HTTP: [bold]tutti serve --port 8880 --preset latency[/]
 

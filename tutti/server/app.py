@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 
 from fastapi import FastAPI
 from prometheus_client import CollectorRegistry
+from prometheus_client.registry import Collector
 from starlette.middleware.cors import CORSMiddleware
 
 from tutti import __version__
@@ -42,11 +43,12 @@ def create_app(
     on_warm: OnWarm | None = None,
     *,
     wait_warm: bool = False,
+    scraped: Collector | None = None,
 ) -> FastAPI:
     """Build the application. It answers probes at once, and accepts work when the engine is warm.
 
     `wait_warm`: its startup ends when the engine is warm, and fails if the engine does; for servers that send requests
-    as soon as the startup has ended.
+    as soon as the startup has ended. `scraped`: what /metrics shows, if not the registry alone.
     """
     registry = registry or CollectorRegistry()
     service = Service.of(engine, settings)
@@ -88,7 +90,7 @@ def create_app(
         tts_routes(service),
         dev_routes(service),
         elevenlabs_routes(service),
-        probe_routes(service, registry),
+        probe_routes(service, scraped or registry),
         stats_routes(service),
         live_routes(service),
         realtime_routes(service),

@@ -6,8 +6,8 @@ from typing import Any
 from fastapi import APIRouter
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import Response
-from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
+from prometheus_client.registry import Collector
 
 from tutti import __version__
 from tutti.errors import NotReady
@@ -15,7 +15,7 @@ from tutti.server.openapi import only_errors
 from tutti.server.service import Service
 
 
-def probe_routes(service: Service, registry: CollectorRegistry) -> APIRouter:
+def probe_routes(service: Service, scraped: Collector) -> APIRouter:
     routes = APIRouter(tags=["probes"])
 
     @routes.get("/health")
@@ -53,7 +53,7 @@ def probe_routes(service: Service, registry: CollectorRegistry) -> APIRouter:
     async def metrics() -> Response:
         """The metrics, for Prometheus."""
         service.engine.monitor.refresh_gauges()
-        page = await run_in_threadpool(generate_latest, registry)
+        page = await run_in_threadpool(generate_latest, scraped)
         return Response(page, headers={"content-type": CONTENT_TYPE_LATEST})
 
     return routes

@@ -1,0 +1,49 @@
+"""`tutti cluster serve`: start Ray or connect to it, deploy, wait for a signal, drain."""
+
+import signal
+import sys
+import threading
+from typing import Any
+
+from tutti.cluster.environment import prepare
+from tutti.cluster.options import ClusterOptions
+from tutti.errors import MissingExtra, install_hint
+
+APPLICATION = "tutti"
+
+
+def serve(options: ClusterOptions, address: str | None) -> None:
+    """Serve until SIGTERM or SIGINT, then let the streams end within the grace time.
+
+    Without an address Ray runs on this machine alone, on the loopback interface, and ends with this process.
+    """
+    prepare(options.ingress, alone=address is None)
+    ray, ray_serve, app = _import_ray()
+    settings = options.server_settings
+    ray.init(address=address or "local", include_dashboard=None if address else False, logging_level="warning")
+    stop = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):  # after ray.init, which sets its own
+        signal.signal(number, lambda *_: stop.set())
+    try:
+        ray_serve.start(
+            proxy_location="EveryNode" if address else "HeadOnly",
+            http_options={"host": settings.host, "port": settings.port},
+        )
+        ray_serve.run(app.build(options.model_dump()), name=APPLICATION, route_prefix="/")
+        print(f"tutti is ready: http://{settings.host}:{settings.port}  (stop: Ctrl-C)", file=sys.stderr, flush=True)
+        stop.wait()
+        print("tutti: draining", file=sys.stderr, flush=True)
+    finally:
+        ray_serve.shutdown()  # waits for the drain
+        ray.shutdown()
+
+
+def _import_ray() -> tuple[Any, Any, Any]:
+    try:
+        import ray
+        from ray import serve as ray_serve
+    except ModuleNotFoundError as exc:
+        raise MissingExtra(f"tutti cluster needs Ray; run: {install_hint('ray')}") from exc
+    from tutti.cluster import app
+
+    return ray, ray_serve, app
