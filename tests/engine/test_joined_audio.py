@@ -13,10 +13,9 @@ from tutti.speech import SAMPLE_RATE, Samples, Speech, SpeechParams
 
 pytestmark = pytest.mark.weights
 
-TEXT = """He counted the steps every morning before the sun was up, and wrote the number down. There were two hundred
-of them, and on the last one he always stopped.
+TEXT = """He counted the steps every morning, and wrote the number down.
 
-If the wind came from the west, the lamp room hummed; if it came from the east, there was no sound at all.
+If the wind came from the west, the lamp room hummed.
 """
 EDGE = SAMPLE_RATE // 100
 PHRASE = SAMPLE_RATE // 50

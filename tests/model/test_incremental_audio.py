@@ -113,12 +113,14 @@ def test_a_restarted_worker_continues_at_any_span(
 
 
 def test_a_span_does_not_hear_its_neighbours(
-    model: Model, row: Frames, spans: list[tuple[int, int]], parts: list[Samples], whole: Samples
+    model: Model, row: Frames, home: Path, spans: list[tuple[int, int]], parts: list[Samples]
 ) -> None:
+    (short,) = model.acoustic([Utterance(encode("hˈI."), Voices(home / "voices").get("af_heart").style(4))])
+    (short_alone,) = model.vocoder([short])
     state: dict[str, np.ndarray] = {}
-    batches = [model.vocoder([row, Span.of(row, span, state)]) for span in spans[:2]]
+    batches = [model.vocoder([short, Span.of(row, span, state)]) for span in spans[:2]]
     for (neighbour, part), alone in zip(batches, parts, strict=False):
-        assert distance_db(neighbour, whole) < 0.1
+        assert distance_db(neighbour, short_alone) < 0.1
         assert distance_db(part, alone) < 0.1
 
 
