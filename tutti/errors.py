@@ -15,6 +15,7 @@ TuttiError
 ├── TooManyJobs             429  the limit of stored jobs is reached; delete some
 ├── G2PUnavailable          502  the remote G2P service did not answer
 ├── QueueFull               429  the request cannot be served in time; retry after `retry_after_s`
+│   └── ReplicaFull         503  the same, where another replica may have room (TUTTI_REPLICA)
 ├── DeadlineExceeded        504  the time limit of the request has passed
 ├── NotReady                503  the model is not warm yet
 ├── Draining                503  the server is shutting down and accepts no new requests
@@ -111,6 +112,10 @@ class QueueFull(TuttiError):
     def __init__(self, message: str, *, retry_after_s: float, param: str | None = None) -> None:
         super().__init__(message, param=param)
         self.retry_after_s = retry_after_s
+
+
+class ReplicaFull(QueueFull):
+    status, code = 503, "replica_full"
 
 
 class DeadlineExceeded(TuttiError):

@@ -104,6 +104,12 @@ class Settings(BaseModel):
     # The server.
     host: str = Field("127.0.0.1", description="address to listen on; 0.0.0.0 = all")
     port: int = Field(8880, ge=0, le=65535, description="port to listen on; 0 = any free one")
+    agent_check_port: int | None = Field(
+        None, ge=0, le=65535, description="port that tells HAProxy the load of this server; none = off"
+    )
+    replica: bool = Field(
+        False, description="one of several behind a balancer: 503 replica_full instead of 429 queue_full"
+    )
     api_keys: Secrets = Field((), description="accepted API keys, plain or sha256:<hex>; none = no key needed")
     rate_requests: float = Field(0, ge=0, description="requests a minute and key; 0 = no limit")
     rate_characters: float = Field(0, ge=0, description="characters a minute and key; 0 = no limit")

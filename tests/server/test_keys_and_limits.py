@@ -127,7 +127,7 @@ def test_over_the_request_limit_a_caller_gets_429_with_retry_after(fake_engine: 
         answers = [server.post("/tts", {"text": "deep"}, headers=as_a) for _ in range(3)]
         assert [answer.status_code for answer in answers] == [200, 200, 429]
         assert_error(answers[2], 429, "rate_limited")
-        assert 1 <= int(answers[2].headers["retry-after"]) <= 30
+        assert 1 <= int(answers[2].headers["retry-after"]) <= 45
         assert server.post("/tts", {"text": "deep"}, headers=as_b).status_code == 200
         assert server.get("/v1/models").status_code == 200
 

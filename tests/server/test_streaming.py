@@ -158,7 +158,7 @@ def test_an_error_in_events_and_captions_is_the_last_item(fake_engine: FakeEngin
 )
 @pytest.mark.parametrize("more", [{}, {"stream": False}, {"stream_format": "sse"}], ids=["raw", "whole", "sse"])
 def test_an_error_before_the_first_audio_sets_the_status(
-    voice_folder: Any,
+    monkeypatch: pytest.MonkeyPatch,
     failing: Callable[[Exception], RunningServer],
     error: Exception,
     status: int,
@@ -166,6 +166,7 @@ def test_an_error_before_the_first_audio_sets_the_status(
     should_retry: str | None,
     more: dict[str, Any],
 ) -> None:
+    monkeypatch.setattr("random.random", lambda: 0.0)
     server = failing(error)
     response = server.speak(**more)
     code = error.code if isinstance(error, TuttiError) else "internal_error"

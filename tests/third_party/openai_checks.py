@@ -135,7 +135,7 @@ def it_waits_for_retry_after():
     retry_after_s = int(error.response.headers["retry-after"])
     assert retry_after_s > 8  # the longest wait the library would choose itself
     assert len(waits) == 2
-    assert all(8 < seconds <= retry_after_s for seconds in waits), waits
+    assert all(8 < seconds <= 60 for seconds in waits), waits  # each answer names another time
 
 
 CHECKS = (

@@ -16,6 +16,7 @@ from tutti.errors import (
     NothingToSpeak,
     NotReady,
     QueueFull,
+    ReplicaFull,
     TuttiError,
     UnknownFormat,
     UnknownLanguage,
@@ -78,7 +79,9 @@ class ErrorResponse:
 def parse_error_response(status: int, headers: Mapping[str, str], body: bytes) -> ErrorResponse:
     """Turn a response with an error status into the error class the server raised."""
     message, code, param = _parse_error_body(body, status)
-    after_s = retry_after_s(headers.get("retry-after"), datetime.now(UTC))
+    after_s = _milliseconds(headers.get("retry-after-ms", ""))
+    if after_s is None:
+        after_s = retry_after_s(headers.get("retry-after"), datetime.now(UTC))
     should = headers.get("x-should-retry", "").lower()
     may_retry = should == "true" or (should != "false" and (status in (408, 409, 425, 429) or status >= 500))
     return ErrorResponse(_error(message, code, param, status, after_s), may_retry, after_s)
@@ -87,6 +90,11 @@ def parse_error_response(status: int, headers: Mapping[str, str], body: bytes) -
 def event_error(event: Mapping[str, object]) -> TuttiError:
     """Turn an error event of a stream, whose status was 200, into the error class the server raised."""
     return _error(*_parse_error_body(json.dumps({"error": event.get("error")}).encode(), 500), 500)
+
+
+def _milliseconds(value: str) -> float | None:
+    """Parse a retry-after-ms header into seconds."""
+    return int(value) / 1000 if value.isascii() and value.isdecimal() else None
 
 
 def retry_after_s(value: str | None, now: datetime) -> float | None:
@@ -105,8 +113,9 @@ def retry_after_s(value: str | None, now: datetime) -> float | None:
 
 
 def _error(message: str, code: str | None, param: str | None, status: int, after_s: float | None = None) -> TuttiError:
-    if code == QueueFull.code:
-        return QueueFull(message, param=param, retry_after_s=after_s or 1.0)
+    if code in (QueueFull.code, ReplicaFull.code):
+        full = ReplicaFull if code == ReplicaFull.code else QueueFull
+        return full(message, param=param, retry_after_s=after_s or 1.0)
     kind = ERROR_CLASSES.get(code or "", InvalidInput if status in (400, 422) else Refused)
     error = kind(message, param=param)
     error.status, error.code = status, code or kind.code

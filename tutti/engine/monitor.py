@@ -51,6 +51,11 @@ class Monitor:
         return type(self._batchers[0].scheduler.policy).__name__.lower()
 
     @property
+    def target_s(self) -> float:
+        """Seconds until the first audio of a stream is due."""
+        return self._pacing.target_s
+
+    @property
     def policies(self) -> tuple[str, ...]:
         return tuple(self._policies)
 

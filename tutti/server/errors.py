@@ -2,6 +2,7 @@
 
 import json
 import math
+import random
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -24,7 +25,13 @@ RETRY_AFTER_S = {
     "device_full": 1,
     "g2p_unavailable": 2,
     "memory_full": 2,
+    "too_many_connections": 1,
 }
+LATER_S = 5  # the same for any other 429 or 503
+SPREAD = 0.5  # share of that time over which callers that were refused together are spread, but at least MIN_SPREAD_S
+MIN_SPREAD_S = 1.0
+OBEYED_S = 60.0  # OpenAI's SDKs ignore a longer time, so the spread never makes a shorter one longer than this
+NEVER_RETRY = ("too_many_jobs", "weights_corrupt", "weights_unavailable")  # waiting does not help
 CODES = {404: "not_found", 405: "method_not_allowed", 408: "request_timeout", 413: "too_large"}
 
 
@@ -83,17 +90,35 @@ def error_body(error: TuttiError) -> dict[str, Any]:
 
 
 def error_headers(error: TuttiError) -> dict[str, str]:
-    """Headers that say whether and when to retry. The openai libraries obey both."""
-    after_s = getattr(error, "retry_after_s", None) or RETRY_AFTER_S.get(error.code)
-    headers = {"cache-control": "no-store"}
-    if after_s:
-        headers["retry-after"] = str(max(1, math.ceil(after_s)))
-        headers["x-should-retry"] = "true"
-    elif error.status in (500, 501):
+    """Headers that say whether and when to retry. The openai libraries obey them."""
+    headers = {"cache-control": "no-store", "x-error-code": error.code}
+    if after_s := _retry_after_s(error):
+        headers |= retry_headers(after_s, random.random())
+    elif error.status in (500, 501) or error.code in NEVER_RETRY:
         headers["x-should-retry"] = "false"  # the same text would fail again
     if error.status == 401:
         headers["www-authenticate"] = "Bearer"
     return headers
+
+
+def retry_headers(after_s: float, chance: float) -> dict[str, str]:
+    """When to try again; with `chance` (0 to 1) callers that were refused together do not come back together."""
+    spread_s = max(MIN_SPREAD_S, SPREAD * after_s)
+    if after_s <= OBEYED_S:
+        spread_s = min(spread_s, OBEYED_S - after_s)
+    after_s += chance * spread_s
+    return {
+        "retry-after": str(max(1, math.ceil(after_s))),
+        "retry-after-ms": str(math.ceil(1000 * after_s)),
+        "x-should-retry": "true",
+    }
+
+
+def _retry_after_s(error: TuttiError) -> float | None:
+    after_s: float | None = getattr(error, "retry_after_s", None) or RETRY_AFTER_S.get(error.code)
+    if after_s is None and error.status in (429, 503) and error.code not in NEVER_RETRY:
+        return LATER_S
+    return after_s
 
 
 def error_response(error: TuttiError, extra: dict[str, str] | None = None) -> Response:

@@ -20,6 +20,7 @@ from fastapi import FastAPI
 from tutti.engine.build import open_engine
 from tutti.engine.engine import Engine
 from tutti.errors import InvalidInput
+from tutti.server.agent_check import serve_agent_check
 from tutti.server.app import create_app
 from tutti.server.lifecycle import Lifecycle
 from tutti.server.logs import background_logging
@@ -81,14 +82,19 @@ def serve(settings: Settings, notes: Sequence[str] = ()) -> None:
     resolve_voice_settings(settings)
     ApiKeys(settings.api_keys)
     OriginRules(settings)
-    with bind(settings) as sock, wyoming_listener(settings) as listener, background_logging(settings.log_format):
+    with (
+        bind(settings) as sock,
+        wyoming_listener(settings) as wyoming,
+        agent_check_listener(settings) as agent_check,
+        background_logging(settings.log_format),
+    ):
         if not settings.api_keys and not ip_address(sock.getsockname()[0]).is_loopback:
             print(OPEN_WARNING, file=sys.stderr, flush=True)
         for note in notes:
             log.warning("settings: %s", note)
         engine = open_engine(settings, for_server=True, progress=_log_progress)
         with asyncio.Runner(loop_factory=event_loop_factory()) as runner:
-            runner.run(_serve(engine, settings, sock, listener))
+            runner.run(_serve(engine, settings, sock, (wyoming, agent_check)))
 
 
 def event_loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
@@ -100,7 +106,7 @@ def event_loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
     return uvloop.new_event_loop
 
 
-async def _serve(engine: Engine, settings: Settings, sock: socket.socket, listener: Listener) -> None:
+async def _serve(engine: Engine, settings: Settings, sock: socket.socket, listeners: Sequence[Listener]) -> None:
     failures: list[BaseException] = []
 
     def on_warm(warming: asyncio.Task[None]) -> None:
@@ -115,7 +121,9 @@ async def _serve(engine: Engine, settings: Settings, sock: socket.socket, listen
 
     application = create_app(engine, settings, engine.batch_stats.metrics.registry, on_warm=on_warm)
     server = Server(uvicorn_config(application, settings), application.state.service.lifecycle, settings.grace_s)
-    async with listener(application.state.service):
+    async with contextlib.AsyncExitStack() as stack:
+        for listener in listeners:
+            await stack.enter_async_context(listener(application.state.service))
         await server.serve(sockets=[sock])
     if failures:
         raise failures[0]
@@ -174,6 +182,16 @@ def wyoming_listener(settings: Settings) -> Iterator[Listener]:
     address = {"host": settings.wyoming_host or settings.host, "port": settings.wyoming_port}
     with bind(settings.model_copy(update=address)) as sock:
         yield partial(serve_wyoming, sock=sock)
+
+
+@contextlib.contextmanager
+def agent_check_listener(settings: Settings) -> Iterator[Listener]:
+    """Bind the agent-check port, if one is set. A port in use fails now."""
+    if settings.agent_check_port is None:
+        yield lambda _: contextlib.nullcontext()
+        return
+    with bind(settings.model_copy(update={"port": settings.agent_check_port})) as sock:
+        yield partial(serve_agent_check, sock=sock)
 
 
 def uvicorn_config(application: FastAPI, settings: Settings) -> uvicorn.Config:

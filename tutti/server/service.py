@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tutti.engine.checkpoints import choose_checkpoints
+from tutti.errors import QueueFull, ReplicaFull
 from tutti.model.choice import Choice
 from tutti.model.light.weights import PATH as LIGHT_WEIGHTS
 from tutti.server.aliases import Aliases, voice_aliases
@@ -56,7 +57,7 @@ class Service:
         )
 
     async def speak(self, request: SpeechRequest, *, caller: str, **options: Any) -> AsyncGenerator[Speech]:
-        """Like SpeechRequest.speak, but what was yielded last counts as held. Raises MemoryFull."""
+        """Like SpeechRequest.speak, but what was yielded last counts as held. Raises MemoryFull, and ReplicaFull."""
         self.memory.check()
         held = HeldAudio(self.memory, caller)
         speeches = request.speak(self.engine, caller=caller, **options)
@@ -65,6 +66,10 @@ class Service:
                 async for speech in speeches:
                     held.set(speech.samples.nbytes)
                     yield speech
+        except QueueFull as full:
+            if not self.settings.replica:
+                raise
+            raise ReplicaFull(full.message, retry_after_s=full.retry_after_s) from full
         finally:
             held.release()
 

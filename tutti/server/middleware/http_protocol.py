@@ -11,7 +11,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
 from tutti.errors import InvalidInput, TuttiError
-from tutti.server.errors import error_body
+from tutti.server.errors import error_body, error_headers
 
 MIN_BYTES_PER_S = 1024.0  # a request must arrive at least this fast, after the first `idle_s` seconds
 CHECKS = 10  # of each limit within `idle_s`: a connection is cut at most a tenth of that late
@@ -39,7 +39,7 @@ class HttpProtocol(H11Protocol):
         super().connection_made(transport)
         self._request_started_s = self.loop.time()
         if self._max_connections is not None and len(self.connections) > self._max_connections:
-            self._refuse(503, _TooManyConnections("too many connections; retry in a moment"), b"retry-after: 1\r\n")
+            self._refuse(_TooManyConnections("too many connections; retry in a moment"))
             return
         sock = transport.get_extra_info("socket")
         if sock is not None and hasattr(socket, "TCP_NOTSENT_LOWAT") and sock.family != socket.AF_UNIX:
@@ -66,7 +66,7 @@ class HttpProtocol(H11Protocol):
         super().handle_websocket_upgrade(event)
 
     def send_400_response(self, msg: str) -> None:
-        self._refuse(400, InvalidInput("this is not HTTP/1.1"))
+        self._refuse(InvalidInput("this is not HTTP/1.1"))
 
     def _request_complete(self) -> bool:
         """Whether the request has arrived completely."""
@@ -101,10 +101,11 @@ class HttpProtocol(H11Protocol):
         # What is left of an answer that was cut need not be read.
         return now > self._unsent_since + (1 if self.transport.is_closing() else READ_STALL_FACTOR) * self.idle_s
 
-    def _refuse(self, status: int, error: TuttiError, headers: bytes = b"") -> None:
-        body = json.dumps(error_body(error)).encode()
-        head = f"HTTP/1.1 {status} \r\ncontent-type: application/json\r\ncontent-length: {len(body)}\r\n".encode()
-        self.transport.write(head + headers + b"connection: close\r\n\r\n" + body)
+    def _refuse(self, error: TuttiError) -> None:
+        body = json.dumps(error_body(error))
+        headers = {"content-type": "application/json", "content-length": len(body), "connection": "close"}
+        lines = "".join(f"{name}: {value}\r\n" for name, value in (headers | error_headers(error)).items())
+        self.transport.write(f"HTTP/1.1 {error.status} \r\n{lines}\r\n{body}".encode())
         self.transport.close()
 
 

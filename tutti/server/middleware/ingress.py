@@ -7,7 +7,7 @@ from fastapi.responses import Response
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from tutti.errors import InvalidInput, QueueFull, TuttiError
+from tutti.errors import InvalidInput, QueueFull, ReplicaFull, TuttiError
 from tutti.server.body_limit import (
     BodyReceiver,
     check_json,
@@ -34,14 +34,15 @@ STREAMED_PATH = "/v1/jobs"  # a book is larger than other bodies: its route read
 class StartQueue:
     """Lets a few requests start in each turn of the event loop, and refuses new ones while those wait too long."""
 
-    def __init__(self) -> None:
+    def __init__(self, refusal: type[QueueFull] = QueueFull) -> None:
+        self._refusal = refusal
         self._slots = asyncio.Semaphore(MAX_STARTS_PER_TURN)
         self._arrivals_s: deque[float] = deque()  # of the requests that wait, in order
 
     def check(self) -> None:
         """Raise QueueFull if the event loop cannot keep up with the requests: more would only make all later."""
         if self._arrivals_s and asyncio.get_running_loop().time() - self._arrivals_s[0] > MAX_START_WAIT_S:
-            raise QueueFull("too many requests at once; try again later", retry_after_s=2 * MAX_START_WAIT_S)
+            raise self._refusal("too many requests at once; try again later", retry_after_s=2 * MAX_START_WAIT_S)
 
     async def wait_turn(self) -> None:
         self._arrivals_s.append(asyncio.get_running_loop().time())
@@ -60,7 +61,7 @@ class Ingress:
         self._service = service
         self._keys = keys
         self._rules = OriginRules(service.settings)
-        self._starts = StartQueue()
+        self._starts = StartQueue(ReplicaFull if service.settings.replica else QueueFull)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "websocket":
