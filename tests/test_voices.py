@@ -110,9 +110,13 @@ def test_a_missing_file_says_what_to_run(tmp_path: Path) -> None:
     ("wrong", "hint"),
     [
         ("af_hart", "did you mean af_heart"),
-        ("emma", "did you mean bf_emma?"),
+        ("emma", "the nearest is bf_emma"),
         ("Gorge", "did you mean bm_george?"),
-        ("Rachel", "list them with"),  # spelled like am_michael, but no help to anyone
+        ("Richelle", "list them with"),  # spelled like am_michael, but no help to anyone
+        ("Rachel", "the nearest is af_"),
+        ("en-US-JennyNeural", "unknown voice 'en-US-JennyNeural'; the nearest is af_heart"),
+        ("en-US-SomeoneNeural", "voices for its language: af_heart, af_bella, am_michael, am_fenrir"),
+        ("de-DE-KatjaNeural", "Kokoro has no voice for de-DE"),
         ("am_nobody", "list them with"),
     ],
 )

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from tutti.cloud_voices import hint
 from tutti.errors import InvalidInput, UnknownVoice, WeightsCorrupt, WeightsUnavailable, did_you_mean
 from tutti.speech import MAX_PHONEMES, STYLE_SIZE
 
@@ -166,6 +167,8 @@ class Voices:
 
 def parse_blend(expression: str) -> list[tuple[str, float]]:
     """Return names and signed weights of a blend; raise UnknownVoice or InvalidInput that names the bad part."""
+    if cure := hint(expression):
+        raise UnknownVoice(f"unknown voice {expression.strip()[:80]!r}; {cure}", param="voice")
     terms: list[tuple[str, float]] = []
     at = 0
     while at < len(expression):
@@ -191,8 +194,8 @@ def resolve_aliases(expression: str, names: Mapping[str, str]) -> str:
 
 def _check_name(name: str) -> str:
     if name.lower() not in GRADES:
-        hint = _similar(name.lower()) or "; list them with: tutti voices"
-        raise UnknownVoice(f"unknown voice {name!r}{hint}", param="voice")
+        cure = _similar(name.lower()) or "; list them with: tutti voices"
+        raise UnknownVoice(f"unknown voice {name!r}{cure}", param="voice")
     return name.lower()
 
 

@@ -126,6 +126,47 @@ def test_a_job_names_it_in_its_notes(tones: RunningServer) -> None:
     assert any("Russian" in note for note in notes)
 
 
+@pytest.mark.parametrize(("name", "voice"), [("en-US-GuyNeural", "am_michael"), ("Joanna", "af_heart")])
+def test_a_voice_of_another_service_is_replaced_and_named(tones: RunningServer, name: str, voice: str) -> None:
+    notice = f"voice {name} is not one of Kokoro's; {voice} speaks instead"
+    body = {"input": "deep water", "response_format": "pcm", "stream": False}
+    plain, replaced = (tones.speak(**body, voice=spoken) for spoken in (voice, name))
+    assert replaced.content == plain.content
+    assert (replaced.headers["x-voice-used"], json.loads(replaced.headers["x-notices"])) == (voice, [notice])
+    assert "x-notices" not in plain.headers
+    assert "x-notices" not in tones.speak(**body, voice=voice).headers  # nor from the cache
+    ssml = f"<speak>deep <voice name='{name}'>water</voice></speak>"
+    inside = tones.speak(**{**body, "input": ssml})
+    assert json.loads(inside.headers["x-notices"]) == [notice]
+    assert inside.content == tones.speak(**{**body, "input": ssml.replace(name, voice)}).content
+
+
+def test_a_job_names_the_voice_that_speaks_instead(tones: RunningServer) -> None:
+    job = tones.post("/v1/jobs", {"text": "deep water", "format": "wav", "voice": "Joanna"}).json()
+    assert job["voice"] == "af_heart"
+    assert job["notes"] == ["voice Joanna is not one of Kokoro's; af_heart speaks instead"]
+
+
+def test_names_of_the_operator_come_before_those_of_other_services(voices: Voices) -> None:
+    with serving(tone_engine(voices), voice_names="joanna=bf_emma") as server:
+        for text, voice in (("deep", "Joanna"), ("<speak><voice name='Joanna'>deep</voice></speak>", "af_heart")):
+            answer = server.speak(input=text, voice=voice, response_format="pcm", stream=False)
+            assert "x-notices" not in answer.headers
+            assert (
+                answer.content
+                == server.speak(input="deep", voice="bf_emma", response_format="pcm", stream=False).content
+            )
+
+
+def test_an_unknown_voice_of_another_service_names_the_nearest(tones: RunningServer) -> None:
+    assert "af_heart" in tones.speak(voice="en-US-SomebodyNeural").json()["error"]["message"]
+    assert "no voice for de-DE" in tones.speak(voice="de-DE-KatjaNeural").json()["error"]["message"]
+    ssml = "<speak><voice name='de-DE-KatjaNeural'>deep</voice></speak>"
+    refused = tones.speak(input=ssml)
+    assert refused.status_code == 400
+    assert "no voice for de-DE" in refused.json()["error"]["message"]
+
+
 def test_skipped_code_is_named(tones: RunningServer) -> None:
     for option, named in (("skip", True), ("announce", False)):
         headers = tones.speak(input=CODE * 2, code_blocks=option, stream=False, response_format="pcm").headers

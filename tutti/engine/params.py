@@ -23,6 +23,7 @@ def text_options(params: SpeechParams, code_blocks: CodeBlocks) -> TextOptions:
         find_code_blocks(params.code_blocks) if params.code_blocks else code_blocks,
         detect_language,
         normalization(params.normalization),
+        frozenset(params.voice_names),
     )
 
 

@@ -4,10 +4,11 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from tutti.cloud_voices import stand_in, stand_in_notice
 from tutti.errors import InvalidInput, did_you_mean
 from tutti.server.errors import UnknownModel, rename_param
 from tutti.text.language import find_language
-from tutti.voices import gender, parse_blend
+from tutti.voices import gender, parse_blend, resolve_aliases
 
 MODELS = ("kokoro", "tts-1", "tts-1-hd", "gpt-4o-mini-tts")  # all stand for the default checkpoint
 OTHER_SPELLINGS = ("kokoro-82m", "kokoro-v1.0", "hexgrad/kokoro-82m")  # used by other servers
@@ -55,6 +56,14 @@ def voice_aliases(pairs: Iterable[str]) -> dict[str, str]:
             parse_blend(voice.strip())
         aliases[name.strip().lower()] = voice.strip()
     return aliases
+
+
+def resolve_voice(name: str, aliases: Aliases) -> tuple[str, tuple[str, ...]]:
+    """Return a voice with its aliases resolved, and a notice if it stands for the voice of another service."""
+    voice = None if name.strip().lower() in aliases.voices else stand_in(name)
+    if voice is None:
+        return resolve_aliases(name, aliases.voices), ()
+    return voice, (stand_in_notice(name, voice),)
 
 
 def voice_title(name: str) -> str:

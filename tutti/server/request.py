@@ -24,6 +24,7 @@ class SpeechRequest:
     volume: float = 1.0
     urgent: bool = False  # a whole answer as soon as a listener's, instead of behind those
     times: frozenset[str] = frozenset()  # that are sent with the audio in events: word, phoneme, viseme
+    notices: tuple[str, ...] = ()  # what the answer says of the request itself, with its first audio
     ignored: tuple[str, ...] = ()  # options that were understood but have no effect, for X-Ignored
 
     async def speak(
@@ -43,8 +44,11 @@ class SpeechRequest:
         stream = engine.stream(
             text, params, caller=caller, delivery=delivery, pause_s=pause_s, id=id, max_start_s=max_start_s
         )
+        notices = self.notices
         try:
             async for speech in stream:
+                if notices:
+                    speech, notices = replace(speech, notices=(*notices, *speech.notices)), ()
                 scaled = self.volume == 1 or is_pcm(speech.samples)
                 yield speech if scaled else replace(speech, samples=scale_volume(speech.samples, self.volume))
         finally:

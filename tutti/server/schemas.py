@@ -11,12 +11,11 @@ from tutti.audio.tagged import CONTAINERS
 from tutti.audiobook.jobs import AudiobookJob, JobState
 from tutti.audiobook.jobs.job import ENDED, RunningJob
 from tutti.model.prosody import EMOTIONS
-from tutti.server.aliases import Aliases, find_checkpoint
+from tutti.server.aliases import Aliases, find_checkpoint, resolve_voice
 from tutti.server.errors import rename_param
 from tutti.server.request import SpeechRequest
 from tutti.speech import SpeechParams
 from tutti.text.options import NORMALIZATIONS
-from tutti.voices import resolve_aliases
 
 MAX_SEED = 2**63 - 1
 URGENT = "true: a whole answer is spoken with the priority of a stream; streams always have it"
@@ -68,13 +67,16 @@ class SpeechFields(BaseModel):
         volume = _or_default(self.volume_multiplier, 1.0)
         unknown = (name for name in self.normalization_options or {} if name not in NORMALIZATIONS)
         ignored = tuple(f"normalization_options.{name}" for name in unknown if name.isascii() and name.isidentifier())
-        return SpeechRequest(text, self.speech_params(aliases), format, self.sample_rate, volume, ignored=ignored)
+        params, notices = self.speech_params(aliases)
+        return SpeechRequest(text, params, format, self.sample_rate, volume, notices=notices, ignored=ignored)
 
-    def speech_params(self, aliases: Aliases) -> SpeechParams:
-        """Return how to speak, with the aliases of voices resolved."""
-        return SpeechParams(
-            voice=resolve_aliases(self.voice_name(aliases.default_voice), aliases.voices),
-            style=resolve_aliases(self.style, aliases.voices) if self.style else None,
+    def speech_params(self, aliases: Aliases) -> tuple[SpeechParams, tuple[str, ...]]:
+        """Return how to speak, with the aliases of voices resolved, and notices of voices that stand for others."""
+        voice, notices = resolve_voice(self.voice_name(aliases.default_voice), aliases)
+        style, notices_of_style = resolve_voice(self.style, aliases) if self.style else (None, ())
+        params = SpeechParams(
+            voice=voice,
+            style=style,
             speed=_or_default(self.speed, 1.0),
             pitch=_or_default(self.pitch, 0.0),
             pitch_range=_or_default(self.pitch_range, 1.0),
@@ -91,6 +93,7 @@ class SpeechFields(BaseModel):
                 if name in NORMALIZATIONS and value is not None
             },
         )
+        return params, notices + notices_of_style
 
 
 def _with_model(request: SpeechRequest, name: str | None, aliases: Aliases) -> SpeechRequest:

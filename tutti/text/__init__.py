@@ -62,7 +62,7 @@ def _sentences(
             continue
         notices: tuple[str, ...] = ()
         if ssml.is_ssml(text):
-            document = ssml.read_ssml(text, code)
+            document = ssml.read_ssml(text, code, options.own_voices)
             aligned, notices = document.aligned, document.notices
         else:
             aligned = AlignedText.of(segment.marked_text, segment.offset)

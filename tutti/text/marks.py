@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from html import unescape
 from unicodedata import normalize
 
+from tutti.cloud_voices import stand_in
 from tutti.errors import InvalidInput
 from tutti.text.aligned_text import PLACEHOLDER, AlignedText
 from tutti.text.chunk import InlineStyle
@@ -101,7 +102,7 @@ def break_seconds(tag: re.Match[str]) -> float:
 def voices_named(text: str) -> Iterator[str]:
     """Yield the voices that marks and SSML tags in a text name, so that a wrong one is refused early."""
     for match in _VOICE_MARK_OR_TAG.finditer(text) if "[" in text or "<" in text else ():
-        yield (match["mark"] or match["tag"]).strip()
+        yield match["mark"].strip() if match["mark"] else stand_in(match["tag"]) or match["tag"].strip()
 
 
 _MARK = re.compile(

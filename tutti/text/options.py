@@ -34,6 +34,7 @@ class TextOptions:
     code_blocks: CodeBlocks = "announce"  # read aloud; skip; or say only that there is one
     detect_language: bool = False  # of each sentence, instead of one for all
     normalization: Normalization = Normalization()
+    own_voices: frozenset[str] = frozenset()  # names that the server has given to voices, for SSML
 
 
 DEFAULT_OPTIONS = TextOptions()

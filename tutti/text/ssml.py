@@ -5,9 +5,10 @@ Only XML's five entities and character numbers, no declarations, limited depth: 
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, replace
 
+from tutti.cloud_voices import stand_in, stand_in_notice
 from tutti.errors import InvalidInput, TuttiError
 from tutti.text.aligned_text import AlignedText, Span
 from tutti.text.marks import BREAKS_S, MAX_PAUSE_S, MAX_PITCH, MAX_RATE, MAX_VOLUME, MIN_RATE
@@ -51,14 +52,17 @@ def ssml_to_marks(text: str) -> AlignedText:
     return read_ssml(text).aligned
 
 
-def read_ssml(text: str, code: str = "en-us") -> SsmlText:
-    """Convert to plain text with marks. Raises InvalidInput with line and column if it is not well formed."""
+def read_ssml(text: str, code: str = "en-us", own_voices: Container[str] = ()) -> SsmlText:
+    """Convert to plain text with marks. Raises InvalidInput with line and column if it is not well formed.
+
+    `own_voices` are names that the server has given to voices; no other voice stands in for them.
+    """
     if len(text) > MAX_DOCUMENT:
         raise InvalidInput(
             f"SSML of {len(text):,} characters is too long: send documents of up to {MAX_DOCUMENT:,}, or plain text",
             param="input",
         )
-    parser = _SsmlParser(text, code)
+    parser = _SsmlParser(text, code, own_voices)
     return SsmlText(parser.parse(), tuple(dict.fromkeys(parser.notices)))
 
 
@@ -110,9 +114,10 @@ _NOT_IPA = re.compile(r"[/()\[\]\n]")
 class _SsmlParser:
     """Single-pass parser: the source, the output with its source spans, and the open elements."""
 
-    def __init__(self, text: str, code: str) -> None:
+    def __init__(self, text: str, code: str, own_voices: Container[str]) -> None:
         self.text = text
         self.code = code
+        self.own_voices = own_voices
         self.notices: list[str] = []
         self.pieces: list[str] = []
         self.starts: list[int] = []
@@ -182,7 +187,8 @@ class _SsmlParser:
             case "voice" if "name" not in attributes and attributes.keys() & {"gender", "language", "variant", "age"}:
                 self.notices.append("<voice> without a name is ignored")
             case "voice":
-                self.style = replace(self.style, voice=self._required(attributes, "name", name, at), language="")
+                voice = self._stand_in(self._required(attributes, "name", name, at))
+                self.style = replace(self.style, voice=voice, language="")
             case "lang":
                 self.style = replace(self.style, language=self._required(attributes, "xml:lang", name, at))
             case "prosody":
@@ -232,6 +238,13 @@ class _SsmlParser:
             kind = attributes.get("interpret-as", "")[:40]
             self.notices.append(f'<say-as interpret-as="{kind}"> is not supported; its text is read as written')
         return text if spoken is None else spoken
+
+    def _stand_in(self, name: str) -> str:
+        """Return the voice that stands for that of another service, or the name itself."""
+        voice = None if name.strip().lower() in self.own_voices else stand_in(name)
+        if voice is not None:
+            self.notices.append(stand_in_notice(name, voice))
+        return voice or name
 
     def _express(self, style: str, name: str) -> None:
         """Apply a style of another service, as far as rate and pitch can."""

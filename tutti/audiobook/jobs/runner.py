@@ -44,6 +44,7 @@ class JobSpec:
     encoding: str | None = None
     title: str | None = None
     author: str | None = None
+    notes: tuple[str, ...] = ()  # on the request itself
 
 
 @dataclass(frozen=True, slots=True)

@@ -109,7 +109,7 @@ class JobService:
             job = AudiobookJob(
                 id, owner, caller, time.time(), stored_name(name), spec.encoding, spec.suffix, spec.captions,
                 spec.captions_by_word, spec.params, spec.title or book.title, spec.author or book.author,
-                len(book.chapters), book.n_characters, (*book.notes, *([warning] if warning else [])),
+                len(book.chapters), book.n_characters, (*spec.notes, *book.notes, *([warning] if warning else [])),
             )  # fmt: skip
             await self._save(job)
         except BaseException:

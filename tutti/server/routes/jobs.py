@@ -169,11 +169,14 @@ def _job_params(body: JobBody, service: Service) -> JobSpec:
         )
     aliases = service.aliases
     model = None if body.model is None else find_checkpoint(body.model, aliases.checkpoints)
-    params = replace(body.speech_params(aliases), model=model)
+    params, notes = body.speech_params(aliases)
     suffix = f".{(body.format or 'm4b').lower()}"
     with rename_param(out="format"):
         container(suffix)
-    return JobSpec(params, suffix, body.captions, bool(body.captions_by_word), body.encoding, body.title, body.author)
+    return JobSpec(
+        *(replace(params, model=model), suffix, body.captions, bool(body.captions_by_word), body.encoding),
+        title=body.title, author=body.author, notes=notes,
+    )  # fmt: skip
 
 
 async def _parse_request(request: Request, max_json: int) -> AsyncGenerator[tuple[JobBody, BinaryIO, str]]:

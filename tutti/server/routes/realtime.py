@@ -12,7 +12,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from tutti.audio import find_format
 from tutti.errors import InvalidInput, QueueFull, TuttiError
-from tutti.server.aliases import find_checkpoint
+from tutti.server.aliases import find_checkpoint, resolve_voice
 from tutti.server.notices import notice_fields
 from tutti.server.request import SpeechRequest
 from tutti.server.responses import EVENT_BYTES, base64_text, split_bytes, time_lists
@@ -20,7 +20,7 @@ from tutti.server.schemas import VoiceId
 from tutti.server.service import Service
 from tutti.server.websocket import Message, MessageSocket, encoded_speech, error_fields
 from tutti.speech import SAMPLES_PER_FRAME, Speech, SpeechParams
-from tutti.voices import parse_blend, resolve_aliases
+from tutti.voices import parse_blend
 
 FORMATS = {"audio/pcm": "pcm", "audio/pcmu": "mulaw", "audio/pcma": "alaw"}
 MAX_RESPONSES = 16  # that are spoken at once on one socket
@@ -174,8 +174,9 @@ class RealtimeSession:
         params = request.params
         if output.voice is not None:
             name = output.voice.id if isinstance(output.voice, VoiceId) else output.voice
-            params = replace(params, voice=resolve_aliases(name, self.service.aliases.voices))
-            parse_blend(params.voice)
+            voice, notices = resolve_voice(name, self.service.aliases)
+            parse_blend(voice)
+            params, request = replace(params, voice=voice), replace(request, notices=notices)
         if output.format is not None:
             if output.format.type not in FORMATS:
                 raise InvalidInput(f"the format is one of {', '.join(FORMATS)}", param=f"{where}.audio.output.format")
