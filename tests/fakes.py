@@ -218,7 +218,7 @@ def tone_engine(
     choices = dict.fromkeys(models, Choice("onnx", "cpu", "fp32"))
     settings = Settings(**{"threads": 2, **chosen})
     if settings.g2p_url:
-        reader = make_frontend(settings, for_server=True)
+        reader = make_frontend(settings, 1)
     else:
         reader = G2PThread(pronounce or Spelling().pronounce, sizes=chunk_sizes(settings))
     return assemble([worker(make) for _ in range(n_workers)], choices, voices, reader, settings, capped=capped)

@@ -16,7 +16,7 @@ LAYERS = (
     ("batching", "captions", "verify"),
     ("worker",),
     ("engine",),
-    ("audiobook",),
+    ("audiobook", "bulk"),
     ("server", "client"),
     ("cluster",),
     ("cli", "__main__"),
@@ -29,8 +29,9 @@ ONLY_IN = {
     **dict.fromkeys(("av", "soxr"), ("tutti.audio",)),
     **dict.fromkeys(("espeakng_loader", "jieba", "pypinyin", "fugashi", "jaconv"), ("tutti.text",)),
     "huggingface_hub": ("tutti.weights",),
+    "pyarrow": ("tutti.bulk",),
     **dict.fromkeys(("fastapi", "starlette"), ("tutti.server",)),
-    "ray": ("tutti.cluster",),
+    "ray": ("tutti.bulk", "tutti.cluster"),
     "tutti.batching": ("tutti.batching", "tutti.engine"),
     "tutti.server.routes": ("tutti.server.routes", "tutti.server.app", "tutti.cli.main"),  # `tutti g2p`: one route
 }

@@ -10,8 +10,9 @@ import pytest
 
 from tutti import __version__
 from tutti.audiobook.book import Chapter
-from tutti.audiobook.fingerprint import audio_settings, fingerprint
+from tutti.audiobook.fingerprint import fingerprint
 from tutti.audiobook.passages import passages
+from tutti.engine.audio_settings import audio_settings
 from tutti.errors import InvalidInput
 from tutti.settings import Settings
 from tutti.speech import SpeechParams

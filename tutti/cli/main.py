@@ -11,6 +11,7 @@ import typer
 
 from tutti import __version__
 from tutti.cli import options
+from tutti.cli.bulk import bulk
 from tutti.cli.cluster import cluster
 from tutti.cli.read import read
 from tutti.cli.serve import serve
@@ -174,7 +175,7 @@ def g2p_serve(
     uvicorn.run(g2p_app(G2P(settings.home).pronounce), host=host, port=port, log_level="info")
 
 
-for command in (serve, speak, read, voices, pull, verify, config, g2p_serve):
+for command in (serve, speak, read, bulk, voices, pull, verify, config, g2p_serve):
     app.command(cls=Command)(command)
 app.add_typer(cluster, name="cluster", cls=CommandGroup)
 register(app)  # say, bench, top

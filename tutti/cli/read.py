@@ -56,11 +56,12 @@ def read(
     """
     from tutti.audio.tagged import container
     from tutti.audiobook.export import CaptionFile, export_book
-    from tutti.audiobook.fingerprint import audio_settings, fingerprint
+    from tutti.audiobook.fingerprint import fingerprint
     from tutti.audiobook.journal import Journal
     from tutti.audiobook.narrate import language_warning, narrate
     from tutti.audiobook.passages import check_chapter_marks, passages
     from tutti.captions import caption_format
+    from tutti.engine.audio_settings import audio_settings
     from tutti.engine.build import open_engine
     from tutti.engine.params import check_params
     from tutti.speech import SpeechParams

@@ -2,11 +2,16 @@
 
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from typing import Protocol
 
-ShowProgress = Callable[[str, int, int], None]  # a step's name, how much of it is done, of how much
 PIPE_WIDTH = 1_000_000  # columns; a pipe has no right edge
+
+
+class ShowProgress(Protocol):
+    def __call__(self, step: str, n_done: int, total: int, detail: str = "") -> None:
+        """Show a step: its name, how much of it is done, of how much; `detail` stands behind the bar."""
 
 
 @contextmanager
@@ -16,7 +21,7 @@ def progress_bar(visible: bool = True) -> Iterator[ShowProgress]:
     Until a part of a step is done, its bar only moves: nothing is known of its time yet.
     """
     if not visible or not sys.stderr.isatty():
-        yield lambda _step, _done, _total: None
+        yield lambda step, n_done, total, detail="": None
         return
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
@@ -26,18 +31,19 @@ def progress_bar(visible: bool = True) -> Iterator[ShowProgress]:
         BarColumn(),
         TextColumn("{task.fields[share]}"),
         TimeRemainingColumn(),
+        TextColumn("{task.fields[detail]}"),
     )
     tasks: dict[str, TaskID] = {}
     # A long period: passages of a book come one by one, and some take long.
     with Progress(*columns, console=Console(stderr=True), transient=True, speed_estimate_period=300) as bar:
 
-        def show(step: str, n_done: int, total: int) -> None:
+        def show(step: str, n_done: int, total: int, detail: str = "") -> None:
             if step not in tasks:  # the work of earlier runs does not count for the speed
                 for earlier in tasks.values():
                     bar.update(earlier, visible=False)
-                tasks[step] = bar.add_task(step, total=None, completed=n_done, share="")
+                tasks[step] = bar.add_task(step, total=None, completed=n_done, share="", detail="")
             share = f"{n_done / total:.0%}" if n_done and total else ""
-            bar.update(tasks[step], completed=n_done, total=total if share else None, share=share)
+            bar.update(tasks[step], completed=n_done, total=total if share else None, share=share, detail=detail)
 
         yield show
 

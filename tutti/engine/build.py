@@ -79,12 +79,18 @@ PRIORS: dict[tuple[str, str, str], Coefficients] = {
 
 
 def open_engine(
-    settings: "Settings", *, for_server: bool = False, progress: Progress = no_progress, model: str | None = None
+    settings: "Settings",
+    *,
+    for_server: bool = False,
+    progress: Progress = no_progress,
+    model: str | None = None,
+    g2p_processes: int = 0,
 ) -> Engine:
     """Build an engine for this machine, and download its model files if they are missing; enter it to start it.
 
     `model`: load only this checkpoint; "" is the default one.
     `for_server`: the model runs in a supervised process of its own, and batches are short enough for new requests.
+    `g2p_processes`: how many prepare texts; 0: one in the server, else a thread of this process.
     """
     choices = choose_checkpoints(settings)
     if model is not None:
@@ -103,7 +109,7 @@ def open_engine(
     workers = [_worker(settings, first, second, index, progress, for_server=for_server) for index in indices]
     voices = Voices(settings.home / "voices")
     costs = settings.home / file_name(_device(first, settings.threads), WEIGHTS) if for_server else None
-    frontend = make_frontend(settings, for_server)
+    frontend = make_frontend(settings, g2p_processes or int(for_server))
     engine = assemble(workers, first, voices, frontend, settings, capped=for_server, cost_file=costs)
     for batcher in engine.batchers:
         if second and isinstance(batcher.worker, UpgradingWorker) and batcher.warm_up:
@@ -251,12 +257,12 @@ def _policies(settings: "Settings", limits: Limits, can_prefetch: bool) -> dict[
     }
 
 
-def make_frontend(settings: "Settings", for_server: bool) -> TextFrontend:
-    """Return the G2P of this process or its children, or that of a service."""
+def make_frontend(settings: "Settings", processes: int) -> TextFrontend:
+    """Return the G2P of so many child processes or, if none, of a thread; or that of a service."""
     sizes = chunk_sizes(settings)
     if settings.g2p_url is None:
         pronounce = G2P(settings.home).pronounce
-        return G2PPool(pronounce, sizes=sizes) if for_server else G2PThread(pronounce, sizes=sizes)
+        return G2PPool(pronounce, processes, sizes=sizes) if processes else G2PThread(pronounce, sizes=sizes)
     from tutti.text.g2p.remote import MAX_CALLS, RemoteG2P
 
     return G2PThread(RemoteG2P(settings.g2p_url, settings.g2p_timeout_s).pronounce, workers=MAX_CALLS, sizes=sizes)

@@ -16,10 +16,11 @@ from tutti.engine.idle_timer import IdleTimer
 from tutti.engine.monitor import Monitor
 from tutti.engine.pacing import Pacing
 from tutti.engine.params import DEFAULT_LANGUAGE, LexiconChecker, apply_emotion, check_params, text_options
+from tutti.engine.prepared import NO_SPEECH, PreparedText, nothing_to_speak, prepare
 from tutti.engine.stats import BatchStats
 from tutti.engine.stream import MAX_TEXT, Stream
-from tutti.engine.word_times import join, silence
-from tutti.errors import Draining, InvalidInput, NothingToSpeak, WrongState
+from tutti.engine.word_times import join
+from tutti.errors import Draining, InvalidInput, WrongState
 from tutti.speech import Delivery, Speech, SpeechParams
 from tutti.text.chunk import Chunk
 from tutti.text.frontend import TextFrontend
@@ -33,7 +34,6 @@ from tutti.worker.base import Worker
 
 log = logging.getLogger(__name__)
 UNLOAD_TRIES = 3
-NO_SPEECH = Speech(silence(0.0), (), (0, 0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +42,15 @@ class TextDefaults:
 
     lexicon: Callable[[], UserLexicon] | None = None  # returns the present pronunciations
     code_blocks: CodeBlocks = "announce"
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where a request comes from, and how long it may wait for its first audio."""
+
+    id: str = ""
+    caller: str = ""
+    max_start_s: float | None = None
 
 
 class Engine:
@@ -146,37 +155,15 @@ class Engine:
         QueueFull is raised if the first audio would not be there within `max_start_s`; by default that depends on the
         delivery and on the speed of the device.
         """
-        if isinstance(text, str) and len(text) > MAX_TEXT:
-            raise InvalidInput(f"the text has {len(text)} characters; the limit is {MAX_TEXT}", param="input")
-        check_params(params)
+        _check_request(text, params)
         checkpoint = self._checkpoint(params.model)
         batcher = self.monitor.next_batcher()
         if batcher.worker.status.state in ("asleep", "starting"):
             await batcher.worker.wake()  # here: the time does not count as that of a batch
         if delivery == "live" and isinstance(text, str):
             batcher.check_wait(checkpoint, self.pacing.target_s, max_start_s, caller)
-        voice = self.voices.get(params.voice, params.style)
-        for name in voices_named(text) if isinstance(text, str) else ():
-            self.voices.get(resolve_aliases(name, params.voice_names))
-        stream = Stream(
-            next(self._numbers),
-            id,
-            text,
-            pause_s,
-            apply_emotion(params),
-            voice,
-            request_language(params.language, voice.language)[0],
-            await self._lexicon(params.lexicon),
-            text_options(params, self._text_defaults.code_blocks),
-            checkpoint,
-            caller,
-            delivery,
-            self.pacing,
-            self.voices,
-            self.frontend,
-            batcher,
-            self.batch_stats,
-            max_start_s,
+        stream = await self._open_stream(
+            text, params, batcher, delivery, Origin(id, caller, max_start_s), pause_s=pause_s
         )
         is_silent = True
         n_dropped = 0
@@ -199,15 +186,57 @@ class Engine:
             log.info("unspoken stream=%d symbols=%d", stream.number, n_dropped)
             self.batch_stats.metrics.unspoken.inc(n_dropped)
         if is_silent:
-            raise NothingToSpeak(
-                _why_silent(unspoken), param="input", dropped=unspoken.dropped, notices=unspoken.notices
-            )
+            raise nothing_to_speak(unspoken)
         if unspoken.dropped or unspoken.notices:
             yield unspoken  # without samples: the text ends with what cannot be spoken
 
     async def speak(self, text: str, params: SpeechParams, *, caller: str = "") -> Speech:
         """Speak the whole text and return it as one speech."""
         return join([speech async for speech in self.stream(text, params, caller=caller, delivery="whole")])
+
+    async def prepare(self, text: str, params: SpeechParams) -> PreparedText:
+        """Check a request and turn its text into rows for the model, without queueing them.
+
+        For a caller that knows all of its texts and forms the batches itself.
+        """
+        _check_request(text, params)
+        stream = await self._open_stream(text, params, self.batchers[0], "bulk", Origin())
+        return await prepare(stream)
+
+    async def _open_stream(
+        self,
+        text: Text,
+        params: SpeechParams,
+        batcher: Batcher,
+        delivery: Delivery,
+        origin: Origin,
+        *,
+        pause_s: float | None = None,
+    ) -> Stream:
+        """The stream of a request; raise for a voice, a language, a model or a lexicon that is not there."""
+        voice = self.voices.get(params.voice, params.style)
+        for name in voices_named(text) if isinstance(text, str) else ():
+            self.voices.get(resolve_aliases(name, params.voice_names))
+        return Stream(
+            next(self._numbers),
+            origin.id,
+            text,
+            pause_s,
+            apply_emotion(params),
+            voice,
+            request_language(params.language, voice.language)[0],
+            await self._lexicon(params.lexicon),
+            text_options(params, self._text_defaults.code_blocks),
+            self._checkpoint(params.model),
+            origin.caller,
+            delivery,
+            self.pacing,
+            self.voices,
+            self.frontend,
+            batcher,
+            self.batch_stats,
+            origin.max_start_s,
+        )
 
     async def phonemize(
         self, text: str, language: str, lexicon: Mapping[str, str] | None = None
@@ -306,9 +335,7 @@ class Engine:
         return worker.status.state == "asleep"
 
 
-def _why_silent(unspoken: Speech) -> str:
-    if not unspoken.dropped:
-        return "the text is empty; give some words to say"
-    symbols = " ".join(dict.fromkeys(unspoken.dropped[:20]))
-    hint = unspoken.notices[0] if unspoken.notices else "give some words"
-    return f"the text has nothing that can be said, only: {symbols}; {hint}"
+def _check_request(text: Text, params: SpeechParams) -> None:
+    if isinstance(text, str) and len(text) > MAX_TEXT:
+        raise InvalidInput(f"the text has {len(text)} characters; the limit is {MAX_TEXT}", param="input")
+    check_params(params)

@@ -126,6 +126,22 @@ class Stream:
         finally:
             self._pending.put_nowait(None)
 
+    async def rows(self) -> AsyncGenerator[tuple[PendingChunk, Row | None]]:
+        """The chunks of the text, each with its row unless it is a bare pause; nothing is queued."""
+        n_rows = 0
+        async with aclosing(self._chunks()) as chunks:
+            async for segment, chunk, g2p_s in chunks:
+                row = self._row(chunk, n_rows) if chunk.words else None
+                n_rows += row is not None
+                yield PendingChunk(segment, chunk, g2p_s, 0.0), row
+
+    def chunk_speech(self, pending: PendingChunk, audio: RowAudio | None) -> Speech:
+        """The speech of a chunk that was made in one piece; words are timed from the start of the chunk."""
+        chunk = pending.chunk
+        if audio is None:
+            return Speech(self._silence(chunk.pause_s), (), chunk.span, chunk.dropped, notices=chunk.notices)
+        return _speech(pending, audio, 0.0, chunk.pause_s, with_words=self.params.with_words)
+
     async def _chunks(self) -> AsyncGenerator[tuple[Segment, Chunk, float]]:
         """The text in chunks as it arrives, each with its segment and the seconds that its G2P took."""
         whole_text = self.delivery != "live"

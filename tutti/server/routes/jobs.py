@@ -18,9 +18,9 @@ from pydantic import ValidationError
 from starlette.datastructures import UploadFile
 
 from tutti.audio.tagged import CONTAINERS, container
-from tutti.audiobook.fingerprint import audio_settings
 from tutti.audiobook.jobs import AudiobookJob, JobLimits, JobService, JobSpec
 from tutti.audiobook.jobs.job import ENDED
+from tutti.engine.audio_settings import audio_settings
 from tutti.errors import InvalidInput
 from tutti.server.aliases import find_checkpoint
 from tutti.server.body_limit import check_json, limit_body, read_body, refuse_compressed
