@@ -9,7 +9,6 @@ from tutti.engine.word_times import join, shift_time, silence
 from tutti.errors import NothingToSpeak
 from tutti.speech import SAMPLE_RATE, Speech
 
-
 NO_SPEECH = Speech(silence(0.0), (), (0, 0))
 
 
