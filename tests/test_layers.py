@@ -11,7 +11,7 @@ import pytest
 ROOT = Path(__file__).parent.parent
 # From the bottom to the top. A part may import the parts of lower rows, and in the first row its neighbours, too.
 LAYERS = (
-    ("errors", "files", "child_process", "percentile", "settings", "speech", "metrics", "cloud_voices"),
+    ("errors", "files", "child_process", "percentile", "settings", "speech", "metrics", "trace", "cloud_voices"),
     ("text", "audio", "model", "voices", "weights"),
     ("batching", "captions", "verify"),
     ("worker",),
@@ -24,6 +24,7 @@ LAYERS = (
 # Module or package: the only places that import it.
 ONLY_IN = {
     "torch": ("tutti.model",),
+    "opentelemetry": ("tutti.server.spans",),
     "triton": ("tutti.model.torch",),
     **dict.fromkeys(("onnx", "onnxruntime"), ("tutti.model", "tutti.verify")),
     **dict.fromkeys(("av", "soxr"), ("tutti.audio",)),

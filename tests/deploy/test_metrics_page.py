@@ -22,7 +22,7 @@ ROWS = [
 def registry() -> CollectorRegistry:
     """The registry of `tutti serve`."""
     registry = Metrics().registry
-    AccessLog(None, registry, None)  # type: ignore[arg-type]
+    AccessLog(None, registry, None, None)  # type: ignore[arg-type]
     AudioMemory(1e9).register(registry)
     return registry
 

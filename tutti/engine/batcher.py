@@ -271,8 +271,6 @@ class Batcher:
 
     async def _finish(self, batch: Batch, result: asyncio.Future[Any], started_s: float) -> None:
         """Wait for a batch and apply its result."""
-        for job in batch.jobs:
-            self._rows[job].queue_s += started_s - job.arrived_s
         self._stats.started(self.name, batch, started_s)
         prefetch = asyncio.get_running_loop().call_later(PREFETCH_AT * batch.predicted_s, self._prefetch)
         try:
@@ -283,6 +281,8 @@ class Batcher:
             prefetch.cancel()
         if batch.jobs[0] not in self._rows:
             return  # the batcher was reset meanwhile
+        for job in batch.jobs:
+            self._rows[job].record_batch(batch, started_s, self._clock())
         if isinstance(value, WorkerLost):
             self._stats.failed(self.name, batch, "lost")
             self._lost(batch, value)

@@ -8,10 +8,11 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from tutti.batching.job import Job, Priority
+from tutti.batching.job import Batch, Job, Priority
 from tutti.engine.playback import Playback
 from tutti.model.spans import SpanRules
 from tutti.speech import SAMPLE_RATE, SAMPLES_PER_FRAME, Samples, Timing, Utterance
+from tutti.trace import NO_TRACE, Trace
 from tutti.worker.messages import FrameRange
 
 log = logging.getLogger(__name__)
@@ -51,6 +52,7 @@ class Row:
     request_id: str = ""  # for the log
     chunk: int = 0  # its number in the stream
     max_start_s: float | None = None  # how long its stream may wait for its first audio; none: as the scheduler says
+    trace: Trace = NO_TRACE
 
     # Set by the batcher:
     id: int = -1
@@ -100,6 +102,13 @@ class Row:
         start, _ = self.spans[0]
         return self.plays_s + start * FRAME_S if start else None
 
+    def record_batch(self, batch: Batch, started_s: float, ended_s: float) -> None:
+        """Record how long it waited for a batch, and in its trace how long that ran, too."""
+        arrived_s = self.job.arrived_s if self.job else started_s
+        self.queue_s += started_s - arrived_s
+        self.trace.span("queue", arrived_s, started_s, chunk=self.chunk, stage=batch.key.stage)
+        self.trace.span("batch", started_s, ended_s, chunk=self.chunk, stage=batch.key.stage, rows=batch.n_rows)
+
     def log_spoken(self, timing: Timing, *, is_batching: bool) -> None:
         """Say how this chunk was spoken, under the id of its request (X-Stream-ID)."""
         is_bypassed = self.priority == "first" and timing.batch_rows == 1
@@ -107,9 +116,9 @@ class Row:
         steps_ms = [1000 * step_s for step_s in (timing.queue_s, timing.acoustic_s, timing.vocoder_s)]
         log.info(
             "chunk spoken id=%s stream=%d chunk=%d class=%s mode=%s rows=%d took=%.1fms "
-            "queue=%.1fms acoustic=%.1fms vocoder=%.1fms",
+            "queue=%.1fms acoustic=%.1fms vocoder=%.1fms trace=%s",
             self.request_id or "-", self.stream, self.chunk, self.priority, mode, timing.batch_rows, sum(steps_ms),
-            *steps_ms,
+            *steps_ms, self.trace.id or "-",
         )  # fmt: skip
 
     def plan_spans(self, whole_s: float, frame_s: float, cap_s: float, now: float) -> None:

@@ -27,6 +27,7 @@ from tutti.text.frontend import TextFrontend
 from tutti.text.incremental import Segment, Text, segments
 from tutti.text.options import TextOptions
 from tutti.text.user_lexicon import UserLexicon
+from tutti.trace import Trace, current
 from tutti.voices import Voice, Voices, resolve_aliases
 
 log = logging.getLogger(__name__)
@@ -70,6 +71,7 @@ class Stream:
     stats: BatchStats
     max_start_s: float | None = None  # how long it may wait for its first audio; none: by its delivery and the device
     playback: Playback = field(init=False)
+    trace: Trace = field(init=False, default_factory=current.get)
     _pending: asyncio.Queue[PendingChunk | None] = field(init=False, default_factory=asyncio.Queue)
     _futures: set[asyncio.Future[Any]] = field(init=False, default_factory=set)  # to cancel when the stream is closed
     _room: asyncio.Semaphore = field(init=False)  # chunks that may still be submitted
@@ -159,7 +161,7 @@ class Stream:
                 chunks = self.frontend.chunks(
                     segment.marked_text, self.language, self.lexicon, whole_text, pace, self.options
                 )
-                async with aclosing(_timed(chunks)) as timed:
+                async with aclosing(_timed(chunks, self.trace)) as timed:
                     async for chunk, g2p_s in timed:
                         yield segment, chunk, g2p_s
 
@@ -192,6 +194,7 @@ class Stream:
             request_id=self.id,
             chunk=index,
             max_start_s=self.max_start_s,
+            trace=self.trace,
         )
 
     async def _chunk_speeches(self, pending: PendingChunk) -> AsyncGenerator[Speech]:
@@ -257,9 +260,11 @@ def _speech(pending: PendingChunk, audio: RowAudio, start_s: float, pause_s: flo
     return shift_span(Speech(samples, words, span, dropped, timing, notices), pending.segment.offset)
 
 
-async def _timed(chunks: AsyncIterator[Chunk]) -> AsyncGenerator[tuple[Chunk, float]]:
+async def _timed(chunks: AsyncIterator[Chunk], trace: Trace) -> AsyncGenerator[tuple[Chunk, float]]:
     """Each chunk with the seconds that it took to make."""
     started_s = time.monotonic()
     async for chunk in chunks:
-        yield chunk, time.monotonic() - started_s
+        ended_s = time.monotonic()
+        trace.span("g2p", started_s, ended_s)
+        yield chunk, ended_s - started_s
         started_s = time.monotonic()

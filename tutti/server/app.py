@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import os
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
@@ -28,6 +29,7 @@ from tutti.server.routes.realtime import realtime_routes
 from tutti.server.routes.stats import stats_routes
 from tutti.server.routes.tts import tts_routes
 from tutti.server.service import Service
+from tutti.server.spans import open_spans
 from tutti.settings import Settings
 
 log = logging.getLogger("tutti.server")
@@ -55,6 +57,7 @@ def create_app(
     service.memory.register(registry)
     keys = ApiKeys(settings.api_keys)
     jobs = make_jobs(service)
+    spans = open_spans(os.environ)
 
     async def warm() -> None:
         await engine.start()
@@ -74,6 +77,7 @@ def create_app(
             await jobs.close()
             await engine.close(grace_s=0)
             service.encoder_threads.shutdown(wait=False, cancel_futures=True)
+            await asyncio.to_thread(spans.close)
 
     application = FastAPI(
         title="tutti",
@@ -110,7 +114,7 @@ def create_app(
             allow_headers=["*"],
             expose_headers=["*"],
         )
-    application.add_middleware(AccessLog, registry=registry, lifecycle=service.lifecycle)
+    application.add_middleware(AccessLog, registry=registry, lifecycle=service.lifecycle, spans=spans)
     return application
 
 

@@ -16,6 +16,7 @@ from tutti.server.audio_memory import HeldAudio
 from tutti.server.errors import TooLarge
 from tutti.server.request import SpeechRequest
 from tutti.speech import SAMPLE_RATE, Samples, Speech, WordTime, is_pcm
+from tutti.trace import current
 
 # Samples that are encoded and sent at a time. Larger delays the first bytes, smaller costs more calls.
 PIECE_SAMPLES = SAMPLE_RATE // 2
@@ -103,7 +104,9 @@ class PieceEncoder:
         """Encode the first piece in advance, for `pieces`: an error here can still set the HTTP status."""
         started = time.monotonic()
         self._first_speech, self._first_piece = speech, await self.encode(speech.samples[: piece_samples(speech)])
-        self.first_s = time.monotonic() - started
+        ended = time.monotonic()
+        self.first_s = ended - started
+        current.get().span("encode", started, ended, content_type=self.content_type)
 
     async def pieces(self, speech: Speech) -> AsyncIterator[bytes]:
         """Yield the bytes of a speech piece by piece, so that the first are sent before the last are encoded."""

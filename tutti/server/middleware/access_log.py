@@ -14,8 +14,11 @@ from tutti.errors import Draining
 from tutti.metrics import SECONDS
 from tutti.server.errors import error_response, internal_error
 from tutti.server.lifecycle import Lifecycle
+from tutti.server.spans import Spans
+from tutti.trace import current
 
 SAFE_ID = re.compile(r"[A-Za-z0-9._:-]{1,64}\Z")
+READING = ("GET", "HEAD", "OPTIONS")  # probes and listings have no span
 METHODS = frozenset(("GET", "HEAD", "POST", "DELETE", "OPTIONS", "WS"))
 START_MESSAGES = ("http.response.start", "websocket.accept", "websocket.http.response.start")
 log = logging.getLogger("tutti.access")
@@ -24,8 +27,9 @@ log = logging.getLogger("tutti.access")
 class AccessLog:
     """The outermost middleware: it also sees the answers of other middleware."""
 
-    def __init__(self, app: ASGIApp, registry: CollectorRegistry, lifecycle: Lifecycle) -> None:
+    def __init__(self, app: ASGIApp, registry: CollectorRegistry, lifecycle: Lifecycle, spans: Spans) -> None:
         self._app = app
+        self._spans = spans
         self._lifecycle = lifecycle
         labels = ("method", "route", "status", "outcome")
         self._answers = Counter("tutti_http_answers", "Answers, by how they ended.", labels, registry=registry)
@@ -39,11 +43,15 @@ class AccessLog:
         if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
             return
-        client_id = Headers(scope=scope).get("x-request-id", "")
+        headers = Headers(scope=scope)
+        client_id = headers.get("x-request-id", "")
         request_id = client_id if SAFE_ID.match(client_id) else uuid4().hex
         # Middleware and routes share this dictionary; uvicorn makes a fresh copy for each request.
         state = scope.setdefault("state", {})
         state |= {"request_id": request_id, "key": "", "caller": "", "outcome": "done"}
+        span = self._spans.start(headers, is_recorded=scope.get("method") not in READING)
+        trace_id = span.trace.id
+        current.set(span.trace)
         started = time.monotonic()
         status, n_bytes, first_s = 0, 0, 0.0
 
@@ -51,7 +59,10 @@ class AccessLog:
             nonlocal status, n_bytes, first_s
             if message["type"] in START_MESSAGES:
                 status, first_s = message.get("status", 101), time.monotonic() - started
-                MutableHeaders(scope=message)["x-request-id"] = request_id
+                answer_headers = MutableHeaders(scope=message)
+                answer_headers["x-request-id"] = request_id
+                if trace_id:
+                    answer_headers["x-trace-id"] = trace_id
             elif message["type"] == "websocket.close" and status == 0:
                 status = 403  # uvicorn's answer where no route accepts
             else:
@@ -70,7 +81,7 @@ class AccessLog:
             if status == 0:
                 await error_response(Draining("the server shut down before this was done"))(scope, receive, observe)
         except Exception:  # a bug: log it, and answer if nothing was sent yet
-            log.exception("failed id=%s", request_id)
+            log.exception("failed id=%s trace=%s", request_id, trace_id or "-")
             state["outcome"] = "failed"
             if status == 0:  # else the connection closes before the end of the answer
                 await error_response(internal_error())(scope, receive, observe)
@@ -84,7 +95,10 @@ class AccessLog:
             self._answers.labels(method, route, status, outcome.partition(":")[0]).inc()
             self._first_byte.labels(route).observe(first_s)
             log.info(
-                "request id=%s caller=%s method=%s route=%s status=%d outcome=%s bytes=%d first_ms=%.1f ms=%.1f",
+                "request id=%s caller=%s method=%s route=%s status=%d outcome=%s bytes=%d first_ms=%.1f ms=%.1f "
+                "trace=%s",
                 *(request_id, state["caller"] or "-", method, route, status, outcome, n_bytes),
-                *(1000 * first_s, 1000 * (time.monotonic() - started)),
+                *(1000 * first_s, 1000 * (time.monotonic() - started), trace_id or "-"),
             )
+            names = {"http.request.method": method, "http.route": route, "tutti.request_id": request_id}
+            span.end(f"{method} {route}", status, **names, **{"tutti.outcome": outcome})
