@@ -252,8 +252,8 @@ def bench_one(args: argparse.Namespace) -> None:
     allow_tf32()
     pool = Pool(60 if args.tiny else 600, device)
     torch.manual_seed(0)
-    while pool.add([random_example(400, device) for _ in range(8)]):
-        pass
+    while not pool.is_full:
+        pool.add([random_example(400, device) for _ in range(4)])
     network, critic = LightNetwork(**(TINY_NETWORK if args.tiny else {})).to(device), Critic(8 if args.tiny else 1)
     options = replace(step_options(args), mode="eager" if device.type == "cpu" else args.mode)
     step = Step(network, pool, options, critic.to(device))
@@ -361,7 +361,7 @@ def parse_arguments() -> argparse.Namespace:
     train_parser.add_argument("--critic-rate", type=float, default=schedule.critic_rate)
     train_parser.add_argument("--warm-up", type=float, default=schedule.warm_up_s, help="seconds")
     train_parser.add_argument("--critic-alone", type=float, default=schedule.critic_alone_s, help="seconds")
-    train_parser.add_argument("--pool-seconds", type=float, default=250_000, help="of speech, at most")
+    train_parser.add_argument("--pool-seconds", type=float, default=250_000, help="of speech; the oldest is replaced")
     train_parser.add_argument("--first-seconds", type=float, default=40_000, help="of speech before training begins")
     train_parser.add_argument("--batch", type=int, default=960, help="rows that the teacher gets at once")
     train_parser.add_argument("--held-out", type=int, default=6, help="rows of each voice")

@@ -1,4 +1,4 @@
-"""The teacher fills the pool: at first while everything waits, then in a thread beside the training."""
+"""The teacher fills the pool and renews it: at first while everything waits, then in a thread beside the training."""
 
 import sys
 import threading
@@ -12,10 +12,11 @@ from training.rows import RowSource
 from training.teacher import Teacher
 
 SWITCH_S = 0.0005  # the training thread gets the interpreter back this soon
+CPU_PAUSE_S = 1.0  # between batches on a processor, where the teacher takes the time of the training
 
 
 class Filling:
-    """Adds rows until the pool is full. An error ends the filling, not the training."""
+    """Adds rows until it is stopped; a full pool loses its oldest. An error ends the filling, not the training."""
 
     def __init__(self, teacher: Teacher, source: RowSource, pool: Pool, batch: int) -> None:
         self.pool = pool
@@ -27,8 +28,8 @@ class Filling:
 
     def fill(self, seconds: float) -> None:
         """Add rows until there is this much speech, or no space."""
-        while self.pool.seconds < seconds and self._add_batch():
-            pass
+        while self.pool.seconds < seconds and not self.pool.is_full:
+            self._add_batch()
 
     def start(self) -> None:
         sys.setswitchinterval(SWITCH_S)
@@ -39,18 +40,18 @@ class Filling:
         if self._thread.is_alive():
             self._thread.join(timeout=30)
 
-    def _add_batch(self) -> bool:
+    def _add_batch(self) -> None:
         with self.lock:
             for examples in self._teacher.speak(self._source.take(self._batch)):
-                if self._stop.is_set() or not self.pool.add(examples):
-                    return False
-        return True
+                if self._stop.is_set():
+                    return
+                self.pool.add(examples)
 
     def _run(self) -> None:
         own_stream = torch.cuda.stream(torch.cuda.Stream()) if self.pool.device.type == "cuda" else nullcontext()
         try:
             with own_stream:
-                while self._add_batch():
-                    pass
+                while not self._stop.wait(0 if self.pool.device.type == "cuda" else CPU_PAUSE_S):
+                    self._add_batch()
         except Exception:  # noqa: BLE001
             self.error = traceback.format_exc()[-1500:]

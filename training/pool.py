@@ -1,9 +1,11 @@
 """The training data, all of it on the device, in arrays of fixed size: a CUDA graph can draw its batch from them.
 
-Rows are only ever added, and a row counts from the moment it is complete, so a thread may fill the pool while
-another trains from it.
+The arrays are a ring: when they are full, new rows take the place of the oldest. A row is drawn from the moment it is
+complete, and no longer when it is about to be replaced, so a thread may fill the pool while another trains from it.
 """
 
+import time
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -15,7 +17,8 @@ from tutti.model.light.signal import HOP
 from tutti.model.torch.light import FEATURES, TIMBRE, harmonic_phase
 
 STEPS_PER_S = 80
-STEPS_PER_ROW = 60  # rows are on average longer: the tables of rows never fill first
+STEPS_PER_ROW = 60  # rows are on average longer: their tables never fill first
+SETTLE_S = 0.05  # after which no training step still reads rows that are not drawn any more
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,55 +49,83 @@ class Pool:
         self._timbre = torch.zeros(n_rows, TIMBRE, device=device)
         self._start = torch.zeros(n_rows, **index)
         self._length = torch.ones(n_rows, **index)
-        self._size = torch.zeros((), dtype=torch.float64, device=device)  # read inside the graph
-        self.n_steps = self.n_rows = 0
+        self._drawn = torch.zeros(2, dtype=torch.float64, device=device)  # first step, number; read inside the graph
+        self._extents: deque[tuple[int, int]] = deque()  # of the rows, oldest first: the steps that stand for each
+        self._end = 0  # where the next row goes
+        self.is_full = False
+        self.n_steps = self.n_rows = 0  # that were ever added
 
     @property
     def seconds(self) -> float:
+        """Of all speech that was ever added."""
         return self.n_steps / STEPS_PER_S
 
-    def add(self, examples: Sequence[Example]) -> bool:
-        """Add the examples that fit; False if the pool is full."""
-        fits = []
-        n_steps = self.n_steps
-        for example in examples:
-            n = len(example.f0)
-            if n_steps + n > self.capacity or self.n_rows + len(fits) >= len(self._start):
-                break
-            fits.append(example)
-            n_steps += n
-        if fits:
-            self._write(fits)
-        return len(fits) == len(examples)
+    def add(self, examples: Sequence[Example]) -> None:
+        """Add the examples; if there is no space, in place of the oldest."""
+        n = sum(len(example.f0) for example in examples)
+        if n > self.capacity // 2:
+            raise ValueError(f"{n / STEPS_PER_S:.0f} s at once are too much for {self.capacity / STEPS_PER_S:.0f} s")
+        if self._end + n > self.capacity:
+            while self._extents[0][0] >= self._end:
+                self._extents.popleft()
+            self._stretch_newest(self.capacity)
+            self._end, self.is_full = 0, True
+        end = replaced = self._end + n
+        while self.is_full and self._extents and self._end <= self._extents[0][0] < end:
+            replaced = max(end, self._extents.popleft()[1])
+        if self.is_full:
+            self._draw_from(replaced, self.capacity - (replaced - self._end))
+            time.sleep(SETTLE_S if self.device.type == "cuda" else 0.0)
+        self._write(examples)
+        if self.is_full:
+            self._stretch_newest(replaced)
+            self._end = replaced
+        self._draw_from(0, self.capacity if self.is_full else self._end)
 
     def _write(self, examples: Sequence[Example]) -> None:
         device = self.device
         lengths = torch.tensor([len(example.f0) for example in examples])
-        starts = self.n_steps + lengths.cumsum(0) - lengths
-        steps = slice(self.n_steps, self.n_steps + int(lengths.sum()))
-        rows = slice(self.n_rows, self.n_rows + len(examples))
+        ends = self._end + lengths.cumsum(0)
+        starts = ends - lengths
+        steps = slice(self._end, int(ends[-1]))
+        rows = torch.arange(self.n_rows, self.n_rows + len(examples)) % len(self._start)
         self._features[steps] = torch.cat([example.features for example in examples])
         self._samples[steps] = torch.cat([example.samples for example in examples]).view(-1, HOP)
         self._f0[steps] = torch.cat([example.f0 for example in examples])
         self._phase[steps] = torch.cat([harmonic_phase(example.f0[None])[0] for example in examples])
-        self._row[steps] = torch.repeat_interleave(torch.arange(rows.start, rows.stop), lengths).to(device)
+        self._row[steps] = torch.repeat_interleave(rows, lengths).to(device)
+        rows = rows.to(device)
         self._timbre[rows] = torch.stack([example.timbre for example in examples])
         self._start[rows], self._length[rows] = starts.to(device), lengths.to(device)
-        if device.type == "cuda":
+        self._extents.extend(zip(starts.tolist(), ends.tolist(), strict=True))
+        self._end = steps.stop
+        self.n_steps += int(lengths.sum())
+        self.n_rows += len(examples)
+
+    def _stretch_newest(self, end: int) -> None:
+        """Let the newest row stand for the steps up to `end` as well: what was there before is cut or too short."""
+        start, before = self._extents.pop()
+        self._row[before:end] = (self.n_rows - 1) % len(self._start)
+        self._extents.append((start, end))
+
+    def _draw_from(self, first: int, n_steps: int) -> None:
+        """Draw from these steps of the ring, from now on."""
+        if self.device.type == "cuda":
             torch.cuda.current_stream().synchronize()
-        self.n_steps, self.n_rows = steps.stop, rows.stop
-        self._size.fill_(self.n_steps)
+        self._drawn.copy_(torch.tensor([first, n_steps], dtype=torch.float64))
+        if self.device.type == "cuda":
+            torch.cuda.current_stream().synchronize()
 
     def draw(self, n: int, n_steps: int, context: int) -> Segments:
         """Random segments of `n_steps` and context; a row is drawn by its length, the place in it uniformly."""
         device = self.device
         full = n_steps + 2 * context
         place, where = torch.rand(2, n, dtype=torch.float64, device=device)
-        row = self._row[(place * self._size).long()]
+        first, size = self._drawn
+        row = self._row[(first + place * size).long() % self.capacity]
         start, length = self._start[row][:, None], self._length[row][:, None]
         span = (length + 2 * context - full).clamp(min=0)  # a short row lies at the start of its segment
-        first = -context + (where[:, None] * (span + 1)).long()
-        steps = first + torch.arange(full, device=device)  # [n, full] of the row
+        steps = -context + (where[:, None] * (span + 1)).long() + torch.arange(full, device=device)  # [n, full]
         valid = (steps >= 0) & (steps < length)
         index = start + steps.clamp(min=0).minimum(length - 1)
         inner = slice(context, context + n_steps)

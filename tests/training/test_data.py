@@ -1,11 +1,16 @@
 """The training data: rows that can be spoken, and a pool that returns what was put into it."""
 
+from itertools import count
+
 import numpy as np
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.training.fakes import WORDS, example, silent_voices
 from training.pool import Pool
 from training.rows import HELD_OUT, MAX_SPEED, MIN_SPEED, RowSource, VoiceTables, held_out_rows
+from training.teacher import Example
 from tutti.model.light.signal import HOP
 from tutti.model.validation import check_utterances
 from tutti.text.vocab import SYMBOLS
@@ -44,10 +49,16 @@ def test_voice_tables_survive_their_archive(tmp_path) -> None:  # type: ignore[n
     np.testing.assert_allclose(again.tables, voices.tables, rtol=1e-3, atol=1e-6)
 
 
+def cut_at(row: Example, features: torch.Tensor) -> list[int]:
+    """The places in a row at which it has these features."""
+    n = len(features)
+    return [at for at in range(len(row.f0) - n + 1) if torch.equal(row.features[at : at + n].float(), features)]
+
+
 def test_a_segment_is_a_part_of_its_row_and_silent_outside() -> None:
     pool = Pool(30, CPU)
     rows = [example(30, 1), example(200, 2)]
-    assert pool.add(rows)
+    pool.add(rows)
     segments = pool.draw(50, n_steps=40, context=6)
     assert segments.features.shape == (50, 52, 512)
     n_short = 0
@@ -56,10 +67,7 @@ def test_a_segment_is_a_part_of_its_row_and_silent_outside() -> None:
         valid = segments.valid[i, :, 0].bool()
         first = int(valid.nonzero()[0])
         n = int(valid.sum())
-        places = [at for at in range(len(row.f0) - n + 1)
-                  if torch.equal(row.features[at : at + n].float(), segments.features[i, valid])]  # fmt: skip
-        assert len(places) == 1
-        (at,) = places
+        (at,) = cut_at(row, segments.features[i, valid])
         assert first <= 6
         assert not segments.features[i, ~valid].any()
         wave = torch.zeros(52 * HOP)
@@ -69,8 +77,19 @@ def test_a_segment_is_a_part_of_its_row_and_silent_outside() -> None:
     assert 0 < n_short < 25, "the short row is drawn, by its length"
 
 
-def test_a_full_pool_takes_no_more() -> None:
-    pool = Pool(2, CPU)
-    assert pool.add([example(100, 1)])
-    assert not pool.add([example(50, 2), example(50, 3)])
-    assert (pool.n_rows, pool.n_steps) == (2, 150)
+@given(st.lists(st.lists(st.integers(60, 120), min_size=1, max_size=3), min_size=1, max_size=15))
+def test_a_full_pool_replaces_its_oldest_rows_and_never_draws_a_torn_one(batches: list[list[int]]) -> None:
+    pool, seeds = Pool(10, CPU), count(1)
+    rows: list[Example] = []
+    for lengths in batches:
+        added = [example(n, next(seeds)) for n in lengths]
+        pool.add(added)
+        rows += added
+        segments = pool.draw(20, n_steps=8, context=2)
+        for i in range(20):
+            (n,) = (n for n, row in enumerate(rows) if torch.equal(row.timbre, segments.timbre[i]))
+            valid = segments.valid[i, :, 0].bool()
+            assert len(cut_at(rows[n], segments.features[i, valid])) == 1, "not a piece of one row"
+            assert sum(len(row.f0) for row in rows[n + 1 :]) <= pool.capacity, "the row should be gone"
+    assert pool.n_steps == sum(len(row.f0) for row in rows)
+    assert (pool.draw(400, n_steps=1, context=0).timbre == rows[-1].timbre).all(1).any(), "the newest row is not drawn"

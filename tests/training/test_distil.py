@@ -27,7 +27,7 @@ def data(tmp_path: Path) -> Path:
     return tmp_path
 
 
-COMMON = ("--first-seconds", "10", "--pool-seconds", "20", "--batch", "4", "--warm-up", "0.2", "--held-out", "30",
+COMMON = ("--first-seconds", "10", "--pool-seconds", "40", "--batch", "4", "--warm-up", "0.2", "--held-out", "30",
           "--critic-alone", "0.5", "--average", "0.9", "--rate", "3e-3")  # fmt: skip
 
 
