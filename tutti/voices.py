@@ -11,7 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tutti.cloud_voices import hint
-from tutti.errors import InvalidInput, UnknownVoice, WeightsCorrupt, WeightsUnavailable, did_you_mean
+from tutti.errors import (
+    MAX_COMPARED,
+    InvalidInput,
+    UnknownVoice,
+    WeightsCorrupt,
+    WeightsUnavailable,
+    did_you_mean,
+)
 from tutti.speech import MAX_PHONEMES, STYLE_SIZE
 
 # Names and the grades by Kokoro's author ("-": none). The first letter is the language, the second the gender.
@@ -201,6 +208,8 @@ def _check_name(name: str) -> str:
 
 def _similar(name: str) -> str:
     """A hint to voices that are spelled alike; a name without its prefix (`emma`) is compared with theirs."""
+    if len(name) > MAX_COMPARED:
+        return ""
     if name[1:3] in ("f_", "m_"):
         return did_you_mean(name, NAMES) if get_close_matches(name[3:], (n[3:] for n in NAMES), 1, 0.6) else ""
     alike = get_close_matches(name, [known[3:] for known in NAMES], 3, 0.75)

@@ -1,8 +1,11 @@
 """`tutti serve` on the tone model with a real worker and a real G2P process: `serve_faults.py FOLDER FLAG...`.
 
-The limits after which a process counts as hung are short, so that tests need not wait for them.
+The limits after which a process counts as hung are short, so that tests need not wait for them. In the environment:
+TONE_ADMISSION (with admission control, as a real server has it), TONE_G2P (real G2P instead of words as they are
+written), TONE_OPENS and TONE_LOOP (files in which to note which files are opened, and how long the loop is held).
 """
 
+import asyncio
 import os
 import sys
 from functools import partial
@@ -10,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.fakes import Spelling, silent_voices
+from tests.faults.loop_watch import LoopWatch
 from tutti.cli import main as cli
 from tutti.engine import batcher
 from tutti.engine.build import CHECKPOINT, assemble
@@ -21,6 +25,7 @@ from tutti.settings import Settings
 from tutti.speech import Model
 from tutti.text import g2p_process
 from tutti.text.frontend import G2PPool
+from tutti.text.g2p import G2P
 from tutti.voices import Voices
 from tutti.worker.process import ProcessWorker
 
@@ -36,7 +41,19 @@ def open_engine(folder: Path, settings: Settings, **_: Any) -> Engine:
     choices = {CHECKPOINT: Choice("onnx", "cpu", "fp32")}
     worker = ProcessWorker(tone_models, backoff_s=lambda _: 0.0)
     capped = "TONE_ADMISSION" in os.environ  # with admission control, as a real server has it
-    return assemble([worker], choices, voices, G2PPool(Spelling().pronounce), settings, capped=capped)
+    pronounce = G2P(settings.home).pronounce if "TONE_G2P" in os.environ else Spelling().pronounce
+    return assemble([worker], choices, voices, G2PPool(pronounce), settings, capped=capped)
+
+
+serve = run._serve
+
+
+async def serve_watched(*args: Any) -> None:
+    watching = asyncio.create_task(LoopWatch(Path(os.environ["TONE_LOOP"])).watch())
+    try:
+        await serve(*args)
+    finally:
+        watching.cancel()
 
 
 if __name__ == "__main__":
@@ -49,6 +66,8 @@ if __name__ == "__main__":
                 os.write(descriptor, f"{args[0]}\n".encode("utf-8", "replace"))
 
         sys.addaudithook(record)
+    if "TONE_LOOP" in os.environ:  # where to note how long the event loop is held
+        run._serve = serve_watched
     batcher.MIN_HANG_S = HANG_S  # type: ignore[misc]
     g2p_process.HANG_S = HANG_S  # type: ignore[misc]
     g2p_process.STALLED_S = 0.3  # type: ignore[misc]

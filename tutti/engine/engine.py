@@ -26,7 +26,7 @@ from tutti.text.chunk import Chunk
 from tutti.text.frontend import TextFrontend
 from tutti.text.incremental import Text
 from tutti.text.language import request_language
-from tutti.text.marks import voices_named
+from tutti.text.marks import MAX_VOICE_MARK, MAX_VOICES, voices_named
 from tutti.text.options import CodeBlocks, TextOptions
 from tutti.text.user_lexicon import UserLexicon
 from tutti.voices import Voices, resolve_aliases
@@ -34,6 +34,7 @@ from tutti.worker.base import Worker
 
 log = logging.getLogger(__name__)
 UNLOAD_TRIES = 3
+SEARCHED_AT_ONCE = 100_000  # characters of a text in one turn of the event loop; more holds it for longer
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,8 +216,8 @@ class Engine:
     ) -> Stream:
         """The stream of a request; raise for a voice, a language, a model or a lexicon that is not there."""
         voice = self.voices.get(params.voice, params.style)
-        for name in voices_named(text) if isinstance(text, str) else ():
-            self.voices.get(resolve_aliases(name, params.voice_names))
+        if isinstance(text, str):
+            await self._check_voices(text, params.voice_names)
         return Stream(
             next(self._numbers),
             origin.id,
@@ -301,6 +302,18 @@ class Engine:
             return operator
         own = await self._lexicons.build(pronunciations)
         return operator | own if operator else own
+
+    async def _check_voices(self, text: str, aliases: Mapping[str, str]) -> None:
+        """Raise for a voice that the text names and that does not exist. A long text is searched in several turns."""
+        names: set[str] = set()
+        for start in range(0, len(text), SEARCHED_AT_ONCE):
+            if start:
+                await asyncio.sleep(0)
+            names.update(voices_named(text[start : start + SEARCHED_AT_ONCE + MAX_VOICE_MARK]))
+            if len(names) > MAX_VOICES:
+                raise InvalidInput(f"the text names more than {MAX_VOICES} voices and blends", param="input")
+        for name in names:
+            self.voices.get(resolve_aliases(name, aliases))
 
     def _checkpoint(self, name: str | None) -> str:
         if name is None:

@@ -1,7 +1,7 @@
 """One request for speech, the same for all routes."""
 
 from collections.abc import AsyncGenerator, AsyncIterable
-from dataclasses import astuple, dataclass, replace
+from dataclasses import dataclass, replace
 from hashlib import sha256
 
 import numpy as np
@@ -79,8 +79,10 @@ class SpeechRequest:
 
         `sound` is what else changes the audio: the model and settings of the server.
         """
-        audible = replace(self, ignored=(), times=frozenset())
-        content = repr((__version__, sound, self.format.name, astuple(audible)))
+        audible = replace(self, params=replace(self.params, lexicon={}), ignored=(), times=frozenset())
+        # The lexicon by its lengths and characters: it may have megabytes, for which `repr` takes long.
+        words = [*self.params.lexicon.keys(), *self.params.lexicon.values()]
+        content = repr((__version__, sound, audible, [len(word) for word in words])) + "".join(words)
         return f'W/"{sha256(content.encode("utf-8", "surrogatepass")).hexdigest()[:32]}"'
 
 

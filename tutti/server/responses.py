@@ -279,6 +279,7 @@ async def audio_events(stream: OpenStream, encoder: PieceEncoder) -> Pieces:
             yield sse_event({"type": "speech.audio.notice", **unspoken})
         for name, rows in time_lists(speech.words, stream.request.times).items():
             yield sse_event({"type": f"speech.audio.{name}", name: rows})
+        await asyncio.sleep(0)  # several may be ready, and a fast reader keeps no send waiting
     for delta in delta_events(await encoder.flush()):
         yield delta
     n_in, n_out = len(stream.request.text), n_samples // SAMPLES_PER_FRAME
@@ -292,6 +293,7 @@ async def caption_lines(stream: OpenStream, encoder: PieceEncoder, times: Set[st
         data = b"".join([piece async for piece in encoder.pieces(speech)])
         content = caption_object(encoder.content_type, data, speech.words, times)
         yield json_line(content | notice_fields([speech]))
+        await asyncio.sleep(0)  # as above
     yield json_line(caption_object(encoder.content_type, await encoder.flush(), (), times))
 
 

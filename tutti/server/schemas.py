@@ -2,9 +2,9 @@
 
 import time
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from tutti.audio import find_format
 from tutti.audio.tagged import CONTAINERS
@@ -18,13 +18,43 @@ from tutti.speech import SpeechParams
 from tutti.text.options import NORMALIZATIONS
 
 MAX_SEED = 2**63 - 1
+MAX_NAME = 500  # characters; a blend of eight voices has 200. Longer ones would be compared with all known names
+MAX_SWITCHES = 100  # of normalization_options, known or not
+MAX_TIMES = 16  # items of timestamps
+MAX_ITEMS = 1000  # of POST /tts/batch, whatever the settings say
 URGENT = "true: a whole answer is spoken with the priority of a stream; streams always have it"
+
+
+def _check_lexicon(value: object) -> object:
+    """Raise for the first wrong entry: pydantic would collect the errors of all, in a body of thousands."""
+    for word, pronunciation in value.items() if isinstance(value, dict) else ():
+        if not isinstance(pronunciation, str):
+            raise ValueError(f"{str(word)[:40]!r}: a pronunciation is a text")
+    return value
+
+
+def at_most(n: int) -> BeforeValidator:
+    """Limit the characters of a name, or the items of a list or table, before anything is done with them."""
+
+    def check(value: object) -> object:
+        if isinstance(value, str | list | dict) and len(value) > n:
+            unit = "characters" if isinstance(value, str) else "items"
+            raise ValueError(f"it has {len(value):,} {unit}; at most {n:,} fit")
+        return value
+
+    return BeforeValidator(check)
+
+
+Name = Annotated[str, at_most(MAX_NAME)]  # of a voice, language, format or model
+Lexicon = Annotated[dict[str, str], BeforeValidator(_check_lexicon)]
+Switches = Annotated[dict[str, bool | None], at_most(MAX_SWITCHES)]
+Times = Annotated[list[Literal["word", "phoneme", "viseme"]], at_most(MAX_TIMES)]
 
 
 class VoiceId(BaseModel):
     """A voice as openai 3 sends it."""
 
-    id: str
+    id: Name
 
 
 class SpeechFields(BaseModel):
@@ -32,26 +62,26 @@ class SpeechFields(BaseModel):
 
     model_config = ConfigDict(extra="ignore", allow_inf_nan=False)
 
-    voice: str | VoiceId | None = Field(
+    voice: Name | VoiceId | None = Field(
         None, description="a name, a blend, or {'id': name}", examples=["af_bella(2)+af_sky(1)"]
     )
     speed: float | None = Field(None, ge=0.25, le=4, description="1 = the voice's own speed")
-    language: str | None = Field(
+    language: Name | None = Field(
         None, description="of the text; auto: that of each sentence; default: that of the voice", examples=["en-gb"]
     )
     sample_rate: int | None = Field(None, description="samples per second; default: that of the format")
-    style: str | None = Field(None, description="speak with the prosody of this other voice", examples=["am_puck"])
+    style: Name | None = Field(None, description="speak with the prosody of this other voice", examples=["am_puck"])
     pitch: float | None = Field(None, description="semitones up or down, -12 to 12")
     pitch_range: float | None = Field(None, description="how far the pitch moves: 0 monotone, 1 unchanged, up to 2")
     energy: float | None = Field(None, description="vocal effort in decibels, -3 to 3")
-    emotion: str | None = Field(None, description=f"a preset of these four: {' '.join(EMOTIONS)}", examples=["calm"])
-    lexicon: dict[str, str] | None = Field(
+    emotion: Name | None = Field(None, description=f"a preset of these four: {' '.join(EMOTIONS)}", examples=["calm"])
+    lexicon: Lexicon | None = Field(
         None, description="pronunciations of words: /IPA/ or other words", examples=[{"nginx": "/ˈɛnʤɪnˈɛks/"}]
     )
     code_blocks: Literal["read", "skip", "announce"] | None = Field(
         None, description="blocks of code in Markdown; default: the server's"
     )
-    normalization_options: dict[str, bool | None] | None = Field(
+    normalization_options: Switches | None = Field(
         None, description=f"switches, all on by default: {' '.join(NORMALIZATIONS)}", examples=[{"normalize": True}]
     )
     seed: int | None = Field(None, ge=0, le=MAX_SEED)
@@ -117,15 +147,13 @@ class SpeechBody(SpeechFields):
     )
 
     input: str = Field(description="the text; it may contain marks such as [pause:1.5s], or SSML")
-    model: str | None = Field(None, description="a name from /v1/models; default: the first", examples=["kokoro"])
-    response_format: str | None = Field(None, description="mp3 (default) opus aac flac wav pcm mulaw alaw")
+    model: Name | None = Field(None, description="a name from /v1/models; default: the first", examples=["kokoro"])
+    response_format: Name | None = Field(None, description="mp3 (default) opus aac flac wav pcm mulaw alaw")
     stream_format: Literal["audio", "sse"] | None = Field(None, description="sse: JSON events with base64 audio")
     stream: bool | None = Field(None, description="false: one answer with its true length")
-    lang_code: str | None = Field(None, description="another name for language")
+    lang_code: Name | None = Field(None, description="another name for language")
     word_timestamps: bool | None = Field(None, description="with sse: events with the times of words")
-    timestamps: list[Literal["word", "phoneme", "viseme"]] | None = Field(
-        None, description="with sse or on a WebSocket: events with these times"
-    )
+    timestamps: Times | None = Field(None, description="with sse or on a WebSocket: events with these times")
     return_download_link: bool | None = Field(None, description="also store the audio; X-Download-Path has its path")
 
     optimize_for_latency: bool | None = Field(None, description=URGENT)
@@ -166,8 +194,8 @@ class TtsBody(SpeechFields):
     )
 
     text: str = Field(description="the text to speak")
-    model: str | None = Field(None, description="a name from /v1/models; default: the first", examples=["kokoro"])
-    format: str | None = Field(None, description="wav (default) pcm mp3 opus aac flac mulaw alaw")
+    model: Name | None = Field(None, description="a name from /v1/models; default: the first", examples=["kokoro"])
+    format: Name | None = Field(None, description="wav (default) pcm mp3 opus aac flac mulaw alaw")
     optimize_for_latency: bool | None = Field(None, description=URGENT)
 
     @property
@@ -188,7 +216,7 @@ class BatchBody(BaseModel):
         json_schema_extra={"examples": [{"requests": [{"text": "One."}, {"text": "Two.", "voice": "am_adam"}]}]},
     )
 
-    requests: list[TtsBody] = Field(description="each becomes one file of the ZIP")
+    requests: Annotated[list[TtsBody], at_most(MAX_ITEMS)] = Field(description="each becomes one file of the ZIP")
 
 
 class PhonemizeBody(BaseModel):
@@ -197,8 +225,8 @@ class PhonemizeBody(BaseModel):
     model_config = ConfigDict(extra="ignore", json_schema_extra={"examples": [{"text": "Hello!", "language": "a"}]})
 
     text: str
-    language: str | None = Field(None, description="a code or the letter of a voice; default: American English")
-    lexicon: dict[str, str] | None = Field(None, description="pronunciations of words: /IPA/ or other words")
+    language: Name | None = Field(None, description="a code or the letter of a voice; default: American English")
+    lexicon: Lexicon | None = Field(None, description="pronunciations of words: /IPA/ or other words")
 
 
 class PhonemesBody(BaseModel):
@@ -209,14 +237,14 @@ class PhonemesBody(BaseModel):
     )
 
     phonemes: str = Field(description="in Kokoro's symbols")
-    voice: str | VoiceId | None = None
+    voice: Name | VoiceId | None = None
     speed: float | None = Field(None, ge=0.25, le=4)
 
 
 class TrialBody(BaseModel):
     """POST /v1/stats/trial."""
 
-    policy: str
+    policy: Name
 
 
 class JobBody(SpeechFields):
@@ -227,13 +255,13 @@ class JobBody(SpeechFields):
     )
 
     text: str | None = Field(None, description="the text as Markdown; or send a book as `file` in a form")
-    model: str | None = Field(None, description="default: kokoro")
-    format: str | None = Field(None, description=f"{' '.join(s[1:] for s in CONTAINERS)}; default: m4b")
+    model: Name | None = Field(None, description="default: kokoro")
+    format: Name | None = Field(None, description=f"{' '.join(s[1:] for s in CONTAINERS)}; default: m4b")
     captions: Literal["srt", "vtt", "json"] | None = Field(None, description="also make captions")
     captions_by_word: bool | None = Field(None, description="time each word in vtt")
     title: str | None = Field(None, max_length=1000, description="instead of the book's own")
     author: str | None = Field(None, max_length=1000, description="instead of the book's own")
-    encoding: str | None = Field(None, description="of a text that is not UTF-8", examples=["latin-1"])
+    encoding: Name | None = Field(None, description="of a text that is not UTF-8", examples=["latin-1"])
 
 
 class JobProgress(BaseModel):

@@ -61,6 +61,7 @@ class MessageSocket:
                     return
                 if received["type"] == "websocket.disconnect":
                     return
+                await asyncio.sleep(0)  # a thousand waiting messages must not keep the event loop from others
                 message = _parse(received.get("text"))
                 await handle(message)
             except TuttiError as error:

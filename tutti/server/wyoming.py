@@ -18,6 +18,7 @@ from tutti.server.encoding import PieceEncoder, open_stream
 from tutti.server.errors import TooLarge
 from tutti.server.middleware.http_protocol import MIN_BYTES_PER_S, READ_STALL_FACTOR
 from tutti.server.request import SpeechRequest
+from tutti.server.schemas import MAX_NAME
 from tutti.server.service import Service
 from tutti.server.text_feed import TextFeed
 from tutti.speech import SAMPLE_RATE, SpeechParams
@@ -166,10 +167,13 @@ class WyomingConnection:
         aliases = self._service.aliases
         # Not by the library: its older versions drop the language if there is no name.
         voice = fields if isinstance(fields, dict) else {}
-        if voice.get("name"):
-            return resolve_aliases(str(voice["name"]), aliases.voices)
+        name, language = voice.get("name"), voice.get("language")
+        if any(value and not (isinstance(value, str) and len(value) <= MAX_NAME) for value in (name, language)):
+            raise InvalidInput(f"name and language of a voice are texts of up to {MAX_NAME} characters", param="voice")
+        if name:
+            return resolve_aliases(name, aliases.voices)
         default = aliases.default_voice
-        return best_voice(str(voice["language"]), default) if voice.get("language") else default
+        return best_voice(language, default) if language else default
 
     def _add(self, feed: TextFeed, piece: str) -> None:
         max_text = self._service.settings.max_text

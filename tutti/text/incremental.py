@@ -72,6 +72,11 @@ class Segmenter:
         if delta:
             self._last_delta_s = now
 
+    @property
+    def n_buffered(self) -> int:
+        """Characters that are not released yet."""
+        return len(self._buffer)
+
     def flush(self) -> None:
         """Release everything that has arrived, wherever it stops."""
         self._flush_end = len(self._buffer)
@@ -165,16 +170,18 @@ async def segments(text: Text, max_characters: int, pause_s: float | None = None
         yield Segment(text)
         return
     segmenter = Segmenter(pause_s)
+    using = asyncio.Lock()  # of the segmenter
     arrived = asyncio.Event()
     loop = asyncio.get_running_loop()
 
     async def read() -> None:
         try:
             async for delta in text:
-                if delta is None:
-                    segmenter.flush()
-                else:
-                    segmenter.add(delta, loop.time())
+                async with using:
+                    if delta is None:
+                        segmenter.flush()
+                    else:
+                        segmenter.add(delta, loop.time())
                 if segmenter.n_characters > max_characters:
                     raise InvalidInput(
                         f"the text has over {max_characters} characters; that is the limit of one request",
@@ -192,7 +199,12 @@ async def segments(text: Text, max_characters: int, pause_s: float | None = None
             if reader.done():
                 reader.result()
                 segmenter.flush()
-            if segment := segmenter.take(loop.time()):
+            async with using:
+                if segmenter.n_buffered > WINDOW:  # else it would hold the event loop for a tenth of a second
+                    segment = await asyncio.to_thread(segmenter.take, loop.time())
+                else:
+                    segment = segmenter.take(loop.time())
+            if segment:
                 yield segment
             elif reader.done():
                 return

@@ -14,6 +14,8 @@ from tutti.text.chunk import InlineStyle
 from tutti.text.language import LANGUAGES, find_language
 
 MAX_PAUSE_S = 60.0  # of one pause mark
+MAX_VOICES = 200  # different voices and blends in one text; each is made when the request arrives
+MAX_VOICE_MARK = 350  # characters of a mark or tag that names a voice
 BREAKS_S = {"none": 0.0, "x-weak": 0.1, "weak": 0.25, "medium": 0.5, "strong": 1.0, "x-strong": 1.5}  # SSML's names
 MIN_RATE, MAX_RATE = 0.25, 4.0  # times the speed of the request
 MAX_PITCH = 12.0  # semitones
@@ -99,10 +101,12 @@ def break_seconds(tag: re.Match[str]) -> float:
     return min(pause_s, MAX_PAUSE_S)
 
 
-def voices_named(text: str) -> Iterator[str]:
-    """Yield the voices that marks and SSML tags in a text name, so that a wrong one is refused early."""
-    for match in _VOICE_MARK_OR_TAG.finditer(text) if "[" in text or "<" in text else ():
-        yield match["mark"].strip() if match["mark"] else stand_in(match["tag"]) or match["tag"].strip()
+def voices_named(text: str) -> list[str]:
+    """The voices that marks and SSML tags in a text name, each once, so that a wrong one is refused early."""
+    if "[" not in text and "<" not in text:
+        return []
+    named = dict.fromkeys(_VOICE_MARK_OR_TAG.findall(text))
+    return list(dict.fromkeys(mark.strip() if mark else stand_in(tag) or tag.strip() for mark, tag in named))
 
 
 _MARK = re.compile(

@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Request
@@ -11,6 +11,7 @@ from fastapi.responses import JSONResponse, Response
 from tutti.audio import find_format
 from tutti.errors import InvalidInput
 from tutti.server.disconnect import cancel_on_disconnect
+from tutti.server.encoding import WholeAudio
 from tutti.server.errors import TooLarge, rename_param
 from tutti.server.notices import notice_fields
 from tutti.server.openapi import AUDIO, CAPTIONS, error_responses
@@ -28,7 +29,7 @@ from tutti.server.responses import (
     start_stream,
     streaming_response,
 )
-from tutti.server.schemas import CaptionBody, PhonemesBody, PhonemizeBody, VoiceId
+from tutti.server.schemas import CaptionBody, Name, PhonemesBody, PhonemizeBody, VoiceId, at_most
 from tutti.server.service import Service
 from tutti.speech import SpeechParams
 from tutti.text import vocab
@@ -39,6 +40,7 @@ from tutti.voices import parse_blend, resolve_aliases
 
 _WORD = re.compile(r"[^\s" + re.escape("".join(vocab.PUNCTUATION)) + "]+")
 LONGEST_WORD = 200  # symbols; more cannot be one word
+BlendParts = Annotated[list[Name], at_most(100)]
 MAX_PHONEMIZED = 100_000  # characters: the answer is many times as long, and is held in memory
 
 
@@ -56,9 +58,8 @@ def dev_routes(service: Service) -> APIRouter:
         if body.stream is False:
             whole = await finish_stream(service, request, stream)
             headers = audio_headers(service, speech_request, whole.first, whole.encode_s, whole.unspoken)
-            content = caption_object(speech_request.content_type, whole.data, whole.words, times)
-            content |= notice_fields(whole.unspoken)
-            data = await asyncio.to_thread(json_line, content)
+            # In a thread: there may be megabytes of audio and thousands of words.
+            data = await asyncio.to_thread(whole_caption_line, speech_request.content_type, whole, times)
             whole.held.grow(len(data))
             return WholeResponse(service, data, whole.held, headers=headers, media_type="application/json")
         encoder = await start_encoder(service, stream)
@@ -85,7 +86,11 @@ def dev_routes(service: Service) -> APIRouter:
         voice = resolve_aliases(name or service.aliases.default_voice, service.aliases.voices)
         params = SpeechParams(voice, speed=1.0 if body.speed is None else body.speed)
         with rename_param(input="phonemes"):
-            speech_request = SpeechRequest(phonemes_as_text(body.phonemes), params, find_format("wav"))
+            if len(body.phonemes) > service.settings.max_text:
+                raise TooLarge(f"the phonemes have more than {service.settings.max_text:,} symbols", param="input")
+            # In a thread: there may be a million of them.
+            text = await asyncio.to_thread(phonemes_as_text, body.phonemes)
+            speech_request = SpeechRequest(text, params, find_format("wav"))
             return await cached_response(service, request, speech_request)
 
     @routes.post("/dev/unload", responses=error_responses(409))
@@ -94,7 +99,7 @@ def dev_routes(service: Service) -> APIRouter:
         return {"status": "unloaded", "workers": await service.engine.unload()}
 
     @routes.post("/v1/audio/voices/combine", responses=error_responses())
-    async def combine(voices: Annotated[str | list[str], Body(examples=["af_bella(2)+af_sky(1)"])]) -> dict[str, Any]:
+    async def combine(voices: Annotated[Name | BlendParts, Body(examples=["af_bella(2)+af_sky(1)"])]) -> dict[str, Any]:
         """The parts of a blend. Nothing is stored: use the returned name as `voice` in other requests."""
         expression = voices if isinstance(voices, str) else "+".join(voices)
         blend = resolve_aliases(expression, service.aliases.voices)
@@ -102,6 +107,11 @@ def dev_routes(service: Service) -> APIRouter:
         return {"voice": blend, "parts": parts}
 
     return routes
+
+
+def whole_caption_line(content_type: str, whole: WholeAudio, times: Set[str]) -> bytes:
+    content = caption_object(content_type, whole.data, whole.words, times)
+    return json_line(content | notice_fields(whole.unspoken))
 
 
 async def phonemize_all(service: Service, text: str, language: str, lexicon: Mapping[str, str] | None) -> list[Chunk]:

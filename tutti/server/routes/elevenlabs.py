@@ -15,7 +15,7 @@ from tutti.server.errors import rename_param
 from tutti.server.openapi import AUDIO, error_responses
 from tutti.server.request import SpeechRequest
 from tutti.server.responses import cached_response, streamed_response
-from tutti.server.schemas import MAX_SEED, SpeechFields
+from tutti.server.schemas import MAX_SEED, Name, SpeechFields
 from tutti.server.service import Service
 from tutti.text.language import find_language
 from tutti.voices import GRADES, NAMES, gender
@@ -63,8 +63,8 @@ class TextToSpeechBody(BaseModel):
     )
 
     text: str = Field(description="the text to speak")
-    model_id: str | None = Field(None, description="any of ElevenLabs' names, or kokoro")
-    language_code: str | None = Field(None, description="of the text; default: that of the voice", examples=["en"])
+    model_id: Name | None = Field(None, description="any of ElevenLabs' names, or kokoro")
+    language_code: Name | None = Field(None, description="of the text; default: that of the voice", examples=["en"])
     voice_settings: VoiceSettings | None = None
     seed: int | None = Field(None, ge=0, le=MAX_SEED)
 

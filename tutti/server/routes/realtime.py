@@ -16,7 +16,7 @@ from tutti.server.aliases import find_checkpoint, resolve_voice
 from tutti.server.notices import notice_fields
 from tutti.server.request import SpeechRequest
 from tutti.server.responses import EVENT_BYTES, base64_text, split_bytes, time_lists
-from tutti.server.schemas import VoiceId
+from tutti.server.schemas import Name, VoiceId
 from tutti.server.service import Service
 from tutti.server.websocket import Message, MessageSocket, encoded_speech, error_fields
 from tutti.speech import SAMPLES_PER_FRAME, Speech, SpeechParams
@@ -32,12 +32,12 @@ class _Tolerant(BaseModel):
 
 
 class AudioFormat(_Tolerant):
-    type: str = "audio/pcm"
+    type: Name = "audio/pcm"
     rate: int | None = None
 
 
 class OutputOptions(_Tolerant):
-    voice: str | VoiceId | None = None
+    voice: Name | VoiceId | None = None
     format: AudioFormat | None = None
     speed: float | None = Field(None, ge=0.25, le=4)
     timestamps: list[Literal["word", "phoneme", "viseme"]] | None = None  # not in OpenAI's API

@@ -134,16 +134,23 @@ async def speak_all(
     """Speak all items at once; return the audio or the error of each."""
     caller, id, timeout_s = request.state.caller, request.state.request_id, requested_timeout_s(request)
 
-    async def speak(item: TtsBody) -> WholeAudio:
-        with rename_param(input="text"):
-            speech_request = item.speech_request(service.aliases)
-            speaking = speak_whole(service, speech_request, caller=caller, id=id, budget=budget)
-            return await complete_within(timeout_s, speaking)
+    async def speak(item: TtsBody) -> WholeAudio | Exception:
+        try:
+            with rename_param(input="text"):
+                speech_request = item.speech_request(service.aliases)
+                speaking = speak_whole(service, speech_request, caller=caller, id=id, budget=budget)
+                return await complete_within(timeout_s, speaking)
+        except Exception as error:  # noqa: BLE001 - it is reported in the manifest
+            return error
 
-    results = await asyncio.gather(*(speak(item) for item in items), return_exceptions=True)
+    async with asyncio.TaskGroup() as group:
+        tasks = []
+        for item in items:
+            tasks.append(group.create_task(speak(item)))
+            await asyncio.sleep(0)  # one in each turn of the event loop: many at once would delay all streams
     with rename_param(stream="requests"):
         budget.check()
-    return results
+    return [task.result() for task in tasks]
 
 
 def make_zip(items: list[TtsBody], voices: list[str], results: list[WholeAudio | BaseException]) -> bytes:
