@@ -3,6 +3,7 @@
 python -m benchmarks.soak --minutes 5                      tone model, no model files
 python -m benchmarks.soak --requests 100000                until so many requests were answered
 python -m benchmarks.soak --url http://127.0.0.1:8880 --pid 123 --minutes 30     a server of your own, the real model
+                                                           (start it with --cache-mb 0)
 
 Three phases: calm, faults, calm. In all of them requests come at 0.8 of the capacity, at random times. In the second
 there are also spikes of 2 and 4 times that, streams that are left half-read, clients that read 2 kB/s or send half a
@@ -10,6 +11,10 @@ request, and kill -9 of the worker and of the G2P process. Every complete
 answer is compared with the answer to the same text alone: whole answers by their bytes (with --url by their length),
 streams by their length, since their chunks depend on the load. A request is `held` if it was right, `refused` if it got
 429 or 503 with Retry-After, `lost` if it ended without an answer or in the middle of one, `wrong` if its audio differs.
+A 5xx is explained if the request's own process was killed twice under it.
+
+The result is written after each phase and when the run is interrupted, with every gate and whether it holds; the
+server's log is kept beside it. The exit status is 1 if a gate fails.
 """
 
 import asyncio
@@ -20,7 +25,8 @@ import signal
 import tempfile
 import time
 from collections import Counter
-from contextlib import ExitStack, suppress
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from pathlib import Path
@@ -30,13 +36,15 @@ import numpy as np
 import psutil
 import typer
 from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from tests.faults.limited_server import child_of, limited_server
+from tests.faults.limited_server import LimitedServer, child_of, limited_server
 from tutti.client.bench import TEXTS
 
 RESULTS = Path(__file__).parent / "results"
 FORMATS = ("pcm", "wav", "mulaw")
+OUTCOMES = ("held", "refused", "left", "explained", "lost", "wrong", "5xx")
 LONG_TEXTS = tuple(" ".join(TEXTS[n:]) for n in range(3))
 STREAM_TOLERANCE = 0.05  # of the length of a stream: each chunk has a little silence at its ends
 LOAD = 0.8  # of the capacity
@@ -45,6 +53,12 @@ SPIKE_S = 3.0
 KILL_S = 15.0  # between two kills, of the worker and of the G2P process in turn
 LEFT = 0.05  # share of the streams that are left half-read
 TIMEOUT_S = 120.0
+EXPLAINED = ("worker_lost", "g2p_unavailable")  # codes of requests whose process was killed twice under them
+MAX_MEMORY_GROWTH = 5.0  # percent over the last three quarters of the run
+MAX_MORE_FILES = 8  # descriptors of the idle server after the run, against before it
+IDLE_S = 5.0  # without requests, before the descriptors are counted
+MAX_P99_RATIO = 2.0  # of the first audio after the faults to that before them
+SHARES = {"before": 0.15, "faults": 0.7, "after": 0.15}  # of the run
 
 
 @dataclass(frozen=True)
@@ -65,6 +79,7 @@ CASES = tuple(
 class Tally:
     """What became of the requests of one phase."""
 
+    sent: int = 0
     ended: Counter[str] = field(default_factory=Counter)
     first_s: list[float] = field(default_factory=list)
     unexplained: Counter[str] = field(default_factory=Counter)
@@ -72,8 +87,8 @@ class Tally:
     def row(self) -> dict[str, Any]:
         first_ms = 1000 * np.percentile(self.first_s, (50, 99)) if self.first_s else (0.0, 0.0)
         return {
-            "requests": self.ended.total(),
-            **{name: self.ended[name] for name in ("held", "refused", "left", "lost", "wrong", "5xx")},
+            "requests": self.sent,
+            **{name: self.ended[name] for name in OUTCOMES},
             "first_p50_ms": round(float(first_ms[0]), 1),
             "first_p99_ms": round(float(first_ms[1]), 1),
             "unexplained": dict(self.unexplained),
@@ -97,6 +112,7 @@ class Soak:
         """Send one request, count how it ended, and return that."""
         ended = "lost"
         self.n_requests += 1
+        tally.sent += 1
         try:
             async with asyncio.timeout(TIMEOUT_S):
                 ended = await self._request(case, tally, leave)
@@ -116,6 +132,8 @@ class Soak:
                 if status in (429, 503) and b"retry-after" in head.lower():
                     return "refused"
                 error = json.loads(await reader.read(1 << 16))["error"]
+                if error["code"] in EXPLAINED:
+                    return "explained"
                 tally.unexplained[f"{status} {error['code']}: {error['message'][:80]}"] += 1
                 return "5xx" if status >= 500 else "lost"
             tally.first_s.append(time.perf_counter() - started_s)
@@ -152,8 +170,7 @@ class Soak:
         await asyncio.gather(*(request_on() for _ in range(clients)))
         return n_held / seconds
 
-    async def phase(self, rate: float, seconds: float, max_requests: float, *, faults: bool) -> Tally:
-        tally = Tally()
+    async def phase(self, rate: float, seconds: float, max_requests: float, tally: Tally, *, faults: bool) -> None:
         until_s, started = time.perf_counter() + seconds, self.n_requests
         others = [asyncio.create_task(self.sample())]
         if faults:
@@ -170,7 +187,6 @@ class Soak:
         for other in others:
             other.cancel()
         await asyncio.gather(*tasks, *others, return_exceptions=True)
-        return tally
 
     # -- faults --------------------------------------------------------------------------------------------------
 
@@ -212,16 +228,21 @@ class Soak:
             self.samples.append((time.monotonic(), self.server.memory_info().rss, self.server.num_fds()))
             await asyncio.sleep(1)
 
-    def growth(self) -> dict[str, float]:
-        """Of memory and files of the server process: percent between the first and the last fifth of the run."""
-        fifth = max(1, len(self.samples) // 5)
-        _, memory, files = zip(*self.samples, strict=True)
-        early, late = (float(np.median(memory[part])) for part in (slice(fifth, 2 * fifth), slice(-fifth, None)))
+    def growth(self) -> dict[str, Any]:
+        """Memory and files of the server process: what a line through the last three quarters grows by, in percent."""
+        if len(self.samples) < 8:
+            return {}
+        times_s, memory, files = np.array(self.samples).T
+        late = slice(len(memory) // 4, None)
+        slope = np.polyfit(times_s[late] - times_s[0], memory[late], 1)[0]
+        grown = slope * (times_s[-1] - times_s[late][0])
+        tenth = max(1, len(memory) // 10)
+        some = np.linspace(0, len(memory) - 1, min(60, len(memory))).astype(int)
         return {
-            "memory_mb": round(late / 1e6, 1),
-            "memory_growth_%": round(100 * (late / early - 1), 2),
-            "files_first": files[0],
-            "files_last": files[-1],
+            "memory_mb": round(float(np.median(memory[-tenth:])) / 1e6, 1),
+            "memory_growth_%": round(100 * float(grown / np.median(memory[late])), 2),
+            "most_files": int(max(files)),
+            "memory_mb_over_time": [round(float(memory[n]) / 1e6, 1) for n in some],
         }
 
 
@@ -247,16 +268,85 @@ async def read_answer(reader: asyncio.StreamReader, head: bytes) -> tuple[bytes,
     return digest.digest(), n_bytes
 
 
-async def run(soak: Soak, minutes: float, requests: float) -> dict[str, Any]:
+def gates(result: dict[str, Any]) -> dict[str, tuple[object, str, bool]]:
+    """Each promise: the value, the limit, and whether it holds."""
+    rows = result["phases"]
+    total = {name: sum(row[name] for row in rows.values()) for name in ("requests", *OUTCOMES)}
+    answered = sum(total[name] for name in OUTCOMES)
+    checked: dict[str, tuple[object, str, bool]] = {
+        "every request counted": (answered, f"= {total['requests']}", answered == total["requests"]),
+        **{name: (total[name], "= 0", total[name] == 0) for name in ("lost", "wrong", "5xx")},
+    }
+    if "memory_growth_%" in result:
+        grown = result["memory_growth_%"]
+        checked["memory growth, %"] = grown, f"<= {MAX_MEMORY_GROWTH:g}", grown <= MAX_MEMORY_GROWTH
+    if "idle_files_after" in result:
+        more = result["idle_files_after"] - result["idle_files_before"]
+        checked["more descriptors"] = more, f"<= {MAX_MORE_FILES}", more <= MAX_MORE_FILES
+    if {"before", "after"} <= rows.keys():
+        ratio = round(rows["after"]["first_p99_ms"] / max(rows["before"]["first_p99_ms"], 1.0), 2)
+        checked["first audio p99, after / before"] = ratio, f"<= {MAX_P99_RATIO:g}", ratio <= MAX_P99_RATIO
+    if result.get("errors_in_log") is not None:
+        checked["exceptions in the log"] = result["errors_in_log"], "= 0", result["errors_in_log"] == 0
+    return checked
+
+
+async def run(soak: Soak, minutes: float, requests: float, write: Callable[[dict[str, Any]], None]) -> None:
+    """Run the phases, and write the result after each of them, and when the run is interrupted."""
     await soak.learn()
     c = await soak.capacity(5.0)
-    shares = {"before": 0.15, "faults": 0.7, "after": 0.15}
-    rows = {}
-    for name, share in shares.items():
-        tally = await soak.phase(LOAD * c, share * minutes * 60, share * requests, faults=name == "faults")
-        rows[name] = tally.row()
-        await asyncio.sleep(2)
-    return {"capacity_per_s": round(c, 1), "kills": dict(soak.kills), "phases": rows, **soak.growth()}
+    await asyncio.sleep(IDLE_S)
+    result: dict[str, Any] = {"capacity_per_s": round(c, 1), "idle_files_before": soak.server.num_fds(), "phases": {}}
+    for name, share in SHARES.items():
+        tally = Tally()
+        n_requests = None if requests == float("inf") else int(share * requests)
+        try:
+            with progress_bar(name, soak, n_requests, share * minutes * 60):
+                await soak.phase(LOAD * c, share * minutes * 60, share * requests, tally, faults=name == "faults")
+        finally:
+            result["phases"][name] = tally.row()
+            write({**result, "kills": dict(soak.kills), **soak.growth()})
+        await asyncio.sleep(IDLE_S)
+    result["idle_files_after"] = soak.server.num_fds()
+    write({**result, "kills": dict(soak.kills), **soak.growth()})
+
+
+@contextmanager
+def progress_bar(name: str, soak: Soak, n_requests: int | None, seconds: float) -> Iterator[None]:
+    """A bar of requests, or of seconds; without a thread that would take part in the measurement."""
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.fields[n]} requests"),
+        TimeElapsedColumn(),
+    )
+    with Progress(*columns, console=Console(stderr=True), auto_refresh=False) as bar:
+        task = bar.add_task(name, total=n_requests or seconds, n=0)
+        started_s, started = time.perf_counter(), soak.n_requests
+
+        async def move() -> None:
+            while True:
+                n = soak.n_requests - started
+                bar.update(task, completed=n if n_requests else time.perf_counter() - started_s, n=n, refresh=True)
+                await asyncio.sleep(2)
+
+        moving = asyncio.get_running_loop().create_task(move())
+        try:
+            yield
+        finally:
+            moving.cancel()
+
+
+def show(result: dict[str, Any]) -> None:
+    table = Table("phase", *next(iter(result["phases"].values())), title=f"C = {result['capacity_per_s']} requests/s")
+    for name, row in result["phases"].items():
+        table.add_row(name, *map(str, row.values()))
+    Console(width=160).print(table)
+    table = Table("gate", "value", "limit", "holds")
+    for name, (value, limit, holds) in gates(result).items():
+        table.add_row(name, str(value), limit, "yes" if holds else "NO")
+    Console(width=160).print(table)
+    print({name: value for name, value in result.items() if name not in ("phases", "gates")})
 
 
 def main(
@@ -264,9 +354,21 @@ def main(
     requests: Annotated[int | None, typer.Option(help="End after so many requests instead.")] = None,
     url: Annotated[str | None, typer.Option(help="A running server; default: one of its own with tones.")] = None,
     pid: Annotated[int | None, typer.Option(help="The process of that server.")] = None,
-    out: Annotated[Path, typer.Option(help="Result file.")] = RESULTS / "soak-tone.json",
+    out: Annotated[Path, typer.Option(help="Result file; the log of an own server is kept beside it.")] = RESULTS
+    / "soak-tone.json",
 ) -> None:
     """Run the load and write the result to a file."""
+    result: dict[str, Any] = {}
+    server: LimitedServer | None = None
+
+    def write(now: dict[str, Any]) -> None:
+        result.clear()
+        result.update(now, errors_in_log=len(server.errors()) if server else None)
+        result["gates"] = {name: bool(holds) for name, (_, _, holds) in gates(result).items()}
+        out.write_text(json.dumps(result, indent=1) + "\n")
+        if server:
+            out.with_suffix(".log").write_text("".join(server.log))
+
     with ExitStack() as stack:
         if url is None or pid is None:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
@@ -278,14 +380,14 @@ def main(
             host, port = url.removeprefix("http://").rstrip("/").split(":")[0], int(url.rpartition(":")[2].rstrip("/"))
             process = psutil.Process(pid)
         soak = Soak(host, port, process, exact=url is None)
-        result = asyncio.run(run(soak, 1e6 if requests else minutes, requests or float("inf")))
-        result["errors_in_log"] = len(server.errors()) if url is None else None
-    table = Table("phase", *next(iter(result["phases"].values())), title=f"C = {result['capacity_per_s']} requests/s")
-    for name, row in result["phases"].items():
-        table.add_row(name, *map(str, row.values()))
-    Console(width=160).print(table)
-    print({name: value for name, value in result.items() if name != "phases"})
-    out.write_text(json.dumps(result, indent=1) + "\n")
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
+        with suppress(KeyboardInterrupt):
+            asyncio.run(run(soak, 1e6 if requests else minutes, requests or float("inf"), write))
+    if not result:
+        raise typer.Exit(1)
+    show(result)
+    if not all(result["gates"].values()):
+        raise typer.Exit(1)
 
 
 if __name__ == "__main__":

@@ -15,7 +15,8 @@ FLAGS = (
 @pytest.fixture(scope="session")
 def shared_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LimitedServer]:
     folder = tmp_path_factory.mktemp("faults")
-    with limited_server(folder, *FLAGS, limit="-n 4096", TONE_OPENS=str(folder / "opens")) as server:
+    watched = {"TONE_OPENS": str(folder / "opens"), "TONE_LOOP": str(folder / "loop")}
+    with limited_server(folder, *FLAGS, limit="-n 4096", **watched) as server:
         yield server
 
 

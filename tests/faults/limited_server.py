@@ -16,6 +16,8 @@ from typing import Any
 import httpx2
 import psutil
 
+from tests.faults.loop_watch import LoopWatch
+
 ROOT = Path(__file__).parents[2]
 READY = re.compile(r"tutti is ready: (http://\S+)")
 WYOMING = re.compile(r"wyoming listens on tcp://\S+:(\d+)")
@@ -31,6 +33,7 @@ class LimitedServer:
     url: str = ""
     wyoming_port: int = 0
     opens: Path | None = None  # lists every file that the server process opened
+    loop: LoopWatch | None = None  # how long its event loop was held
     client: httpx2.Client = field(init=False)
 
     @property
@@ -57,6 +60,9 @@ class LimitedServer:
     def memory(self) -> int:
         """Bytes of the server process, without its children."""
         return int(psutil.Process(self.process.pid).memory_info().rss)
+
+    def n_threads(self) -> int:
+        return psutil.Process(self.process.pid).num_threads()
 
     def n_files(self) -> int:
         return psutil.Process(self.process.pid).num_fds()
@@ -98,7 +104,11 @@ def limited_server(folder: Path, *flags: str, limit: str = "-n 1024", **env: str
     command = ["sh", "-c", f'ulimit {limit} && exec "$@"', "sh", *command]
     environment = {**os.environ, **env}
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=ROOT, env=environment) as process:
-        server = LimitedServer(process, opens=Path(env["TONE_OPENS"]) if "TONE_OPENS" in env else None)
+        server = LimitedServer(
+            process,
+            opens=Path(env["TONE_OPENS"]) if "TONE_OPENS" in env else None,
+            loop=LoopWatch(Path(env["TONE_LOOP"])) if "TONE_LOOP" in env else None,
+        )
         ready = threading.Event()
         reading = threading.Thread(target=_read_log, args=(server, ready), daemon=True)
         reading.start()

@@ -2,18 +2,21 @@
 
 The limits after which a process counts as hung are short, so that tests need not wait for them. In the environment:
 TONE_ADMISSION (with admission control, as a real server has it), TONE_G2P (real G2P instead of words as they are
-written), TONE_OPENS and TONE_LOOP (files in which to note which files are opened, and how long the loop is held).
+written), TONE_MISBEHAVES (the model fails on some rows), TONE_CLOCK (a file with the seconds by which the wall clock is
+wrong), TONE_OPENS and TONE_LOOP (files in which to note which files are opened, and how long the loop is held).
 """
 
 import asyncio
 import os
 import sys
+import time
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from tests.fakes import Spelling, silent_voices
 from tests.faults.loop_watch import LoopWatch
+from tests.faults.misbehaving import MisbehavingModel
 from tutti.cli import main as cli
 from tutti.engine import batcher
 from tutti.engine.build import CHECKPOINT, assemble
@@ -36,10 +39,15 @@ def tone_models() -> dict[str, Model]:
     return {CHECKPOINT: ToneModel()}
 
 
+def misbehaving_models() -> dict[str, Model]:
+    return {CHECKPOINT: MisbehavingModel()}
+
+
 def open_engine(folder: Path, settings: Settings, **_: Any) -> Engine:
     voices = Voices(folder) if any(folder.iterdir()) else silent_voices(folder)
     choices = {CHECKPOINT: Choice("onnx", "cpu", "fp32")}
-    worker = ProcessWorker(tone_models, backoff_s=lambda _: 0.0)
+    models = misbehaving_models if "TONE_MISBEHAVES" in os.environ else tone_models
+    worker = ProcessWorker(models, backoff_s=lambda _: 0.0)
     capped = "TONE_ADMISSION" in os.environ  # with admission control, as a real server has it
     pronounce = G2P(settings.home).pronounce if "TONE_G2P" in os.environ else Spelling().pronounce
     return assemble([worker], choices, voices, G2PPool(pronounce), settings, capped=capped)
@@ -66,6 +74,9 @@ if __name__ == "__main__":
                 os.write(descriptor, f"{args[0]}\n".encode("utf-8", "replace"))
 
         sys.addaudithook(record)
+    if path := os.environ.get("TONE_CLOCK"):
+        true_time, clock = time.time, Path(path)
+        time.time = lambda: true_time() + float(clock.read_text())
     if "TONE_LOOP" in os.environ:  # where to note how long the event loop is held
         run._serve = serve_watched
     batcher.MIN_HANG_S = HANG_S  # type: ignore[misc]

@@ -159,10 +159,11 @@ def test_many_left_streams_leave_no_files_threads_or_memory_behind(server: Limit
             thread.join(60)
 
     leave_at_once(10)
-    n_files, memory = server.n_files(), server.memory()
+    n_files, n_threads, memory = server.n_files(), server.n_threads(), server.memory()
     leave_at_once(60)
     while server.metric("tutti_http_requests") > 1:
         time.sleep(0.01)
     assert server.n_files() < n_files + 60
+    assert server.n_threads() <= n_threads
     assert server.memory() < memory + 40e6
     assert server.client.get("/health/workers").json()["queueSize"] == 0

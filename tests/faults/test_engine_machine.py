@@ -3,50 +3,27 @@
 import gc
 import tempfile
 import time
-from collections.abc import Sequence
 from concurrent.futures import Future
 from contextlib import ExitStack
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule
 
-from tests.fakes import HEART, has_token, running, silent_voices, tone_engine
+from tests.fakes import HEART, running, silent_voices, tone_engine
+from tests.faults.misbehaving import BROKEN, NOT_A_NUMBER, RAISES, WRONG_LENGTH, MisbehavingModel
 from tutti.engine.stream import Stream
-from tutti.errors import DeviceFull, ModelFailed, NothingToSpeak, TuttiError
-from tutti.model.tone import ToneModel
-from tutti.model.validation import check_samples
-from tutti.speech import Delivery, Frames, Samples
-from tutti.text.vocab import SYMBOLS
+from tutti.errors import NothingToSpeak, TuttiError
+from tutti.speech import Delivery
 
 pytestmark = pytest.mark.slow
 
 HEALTHY = ("Deep water runs still.", "The old stone bridge.\n\nUnder the water tonight it is deep. " * 3, "Oh no")
-# A word with this letter makes the model fail in this way whenever it is in a batch.
-RAISES, NOT_A_NUMBER, WRONG_LENGTH, NO_MEMORY, BROKEN = "qxzjv"
 TEXTS = (*HEALTHY, *(f"The {letter}{letter} fails." for letter in (RAISES, NOT_A_NUMBER, WRONG_LENGTH, BROKEN)), "…")
-
-
-class MisbehavingModel(ToneModel):
-    def vocoder(self, rows: Sequence[Frames]) -> list[Samples]:
-        if has_token(rows, SYMBOLS[RAISES]):
-            raise ModelFailed("a row that the model fails on")
-        if has_token(rows, SYMBOLS[BROKEN]):
-            raise ZeroDivisionError("a bug in the model")
-        if len(rows) > 2:
-            raise DeviceFull("no more than two rows fit")
-        samples = super().vocoder(rows)
-        for n, row in enumerate(rows):
-            if has_token([row], SYMBOLS[NOT_A_NUMBER]):
-                check_samples(row, samples[n] * np.float32(np.nan))
-            if has_token([row], SYMBOLS[WRONG_LENGTH]):
-                check_samples(row, samples[n][:-1])
-        return samples
 
 
 @cache

@@ -17,6 +17,7 @@ pytestmark = [pytest.mark.process, pytest.mark.server]
 
 JSON = {"content-type": "application/json"}
 MEGABYTE = 1_000_000
+MAX_HELD_MS = 150.0  # computing of the event loop; 50 is promised, and benchmarks.loop_hold measures that
 
 
 @contextmanager
@@ -47,12 +48,14 @@ def test_a_pattern_made_to_take_for_ever_is_refused_or_searched_at_once(server: 
 
 
 def test_pronunciations_that_feed_each_other_are_refused(server: LimitedServer) -> None:
-    before = server.memory()
+    before, g2p = server.memory(), server.wait_for_child("g2p")
+    g2p_before = g2p.memory_info().rss
     lexicon = {f"/a9?{letter}?/": "a" * 200 for letter in "абвг"}
     for body in ({"stream": False}, {}):
         refused = server.speak("a b", lexicon=lexicon, **body)
         assert (refused.status_code, refused.json()["error"]["param"]) == (400, "lexicon")
     assert server.memory() < before + 20 * MEGABYTE
+    assert g2p.memory_info().rss < g2p_before + 20 * MEGABYTE
 
 
 @pytest.mark.parametrize("path", ["/v1/jobs", "/v1/audio/speech", "/tts", "/dev/phonemize", "/tts/batch"])
@@ -78,22 +81,31 @@ def test_a_long_text_of_brackets_and_commas_is_not_taken_for_structure(server: L
     assert server.client.post("/v1/audio/speech", json={"input": text, "model": "nobody"}).status_code == 404
 
 
-@pytest.mark.parametrize("text", ["\n" * 990_000, "[" * 200_000, "\u200b" * 200_000 + "."], ids=["lines", "[", "blank"])
+@pytest.mark.parametrize("text", ["\n" * 990_000, "[" * 900_000, "\u200b" * 900_000 + "."], ids=["lines", "[", "blank"])
 def test_texts_without_a_word_do_not_keep_others_waiting(server: LimitedServer, text: str) -> None:
-    with in_flight(server, 3, "/v1/audio/speech", {"input": text, "response_format": "pcm"}) as answers:
+    with in_flight(server, 4, "/v1/audio/speech", {"input": text, "response_format": "pcm"}) as answers:
+        while server.metric("tutti_http_requests") < 5:  # all of them, and this one
+            pass
         assert server.speak("deep").status_code == 200
+        assert len(answers) < 4  # it was read between the pieces of the others, not after them
     assert {answer.status_code for answer in answers} == {400}, [answer.text[:200] for answer in answers]
 
 
 def test_a_large_lexicon_is_checked_beside_the_event_loop(server: LimitedServer) -> None:
-    body = {"input": "deep", "response_format": "pcm", "lexicon": {f"w{n}": "/həlˈO/" * 20 for n in range(9_000)}}
-    with in_flight(server, 3, "/v1/audio/speech", body) as answers:
-        assert server.client.get("/healthz").status_code == 200
-    assert {answer.status_code for answer in answers} == {400}  # a slash within the IPA
+    assert server.loop is not None
+    server.loop.reset()
+    body = {
+        "input": "deep",
+        "response_format": "pcm",
+        "lexicon": {f"w{n}": "/" + "é" * 190 + "/" for n in range(9_000)},
+    }
+    refused = server.client.post("/v1/audio/speech", json=body)
+    assert (refused.status_code, refused.json()["error"]["param"]) == (400, "lexicon")
     body["lexicon"] = {f"w{n}": "/həlˈO/" for n in range(20_000)}
     assert server.client.post("/v1/audio/speech", json=body).status_code == 200
     body["lexicon"] = {f"w{n}": "/həlˈO/" for n in range(20_001)}
     assert server.client.post("/v1/audio/speech", json=body).status_code == 400
+    assert server.loop.held_ms < MAX_HELD_MS
 
 
 def test_a_digit_of_another_script_in_a_blend_is_an_error_of_the_caller(server: LimitedServer) -> None:
