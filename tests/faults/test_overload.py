@@ -1,14 +1,16 @@
 """More requests than can be served, a clock that steps, and labels that a client could multiply."""
 
-import asyncio
+import json
 import re
+import socket
 from collections import Counter
+from contextlib import ExitStack
 from pathlib import Path
 
-import httpx2
 import pytest
 
 from tests.faults.limited_server import TEXT, LimitedServer, limited_server
+from tests.faults.test_connections import read_all
 
 pytestmark = [pytest.mark.process, pytest.mark.server]
 
@@ -17,28 +19,31 @@ MAX_QUEUE = 40
 
 
 def test_a_thousand_requests_at_once_are_served_or_refused_with_a_time_to_retry(tmp_path: Path) -> None:
-    async def send(client: httpx2.AsyncClient) -> httpx2.Response:
-        return await client.post("/v1/audio/speech", json={"input": TEXT, "response_format": "pcm"})
+    body = json.dumps({"input": TEXT, "response_format": "pcm", "stream": False}).encode()
+    head = "POST /v1/audio/speech HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nConnection: close\r\n"
+    request = f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body
 
-    async def send_all(n: int, url: str) -> list[httpx2.Response]:
-        limits = httpx2.Limits(max_connections=None)
-        async with httpx2.AsyncClient(base_url=url, timeout=120, limits=limits) as client:
-            sending = [asyncio.create_task(send(client)) for _ in range(n)]
-            while not all(task.done() for task in sending):
-                assert (await client.get("/health/workers")).json()["queueSize"] <= MAX_QUEUE
-            return [task.result() for task in sending]
+    def n_waiting() -> int:
+        return int(server.client.get("/health/workers").json()["queueSize"])
 
-    with limited_server(tmp_path, "--max-queue", str(MAX_QUEUE), "--cache-mb", "0", limit="-n 4096") as server:
-        expected, memory = server.speak().content, server.memory()
-        answers = asyncio.run(send_all(1000, server.url))
-        assert Counter(answer.status_code for answer in answers).keys() == {200, 429}
-        for answer in answers:
-            if answer.status_code == 429:
-                assert int(answer.headers["retry-after"]) >= 1
-            else:
-                assert answer.content == expected
+    with (
+        limited_server(tmp_path, "--max-queue", str(MAX_QUEUE), "--cache-mb", "0", limit="-n 4096") as server,
+        ExitStack() as stack,
+    ):
+        expected, memory = server.speak(stream=False).content, server.memory()
+        socks = [stack.enter_context(socket.create_connection(server.host_port, timeout=120)) for _ in range(1000)]
+        for sock in socks:
+            sock.sendall(request)
+        statuses: Counter[str] = Counter()
+        for n, sock in enumerate(socks):
+            head, _, answer = read_all(sock).partition(b"\r\n\r\n")
+            status = head.split(b" ")[1].decode()
+            statuses[status] += 1
+            assert answer == expected if status == "200" else b"\r\nretry-after: " in head
+            assert n % 50 or n_waiting() <= MAX_QUEUE
+        assert statuses.keys() == {"200", "429"}
         assert server.memory() < memory + 60e6
-        assert server.speak().content == expected
+        assert server.speak(stream=False).content == expected
         assert not server.errors()
 
 

@@ -2,13 +2,16 @@
 
 import os
 import signal
+import socket
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import httpx2
 import pytest
 
 from tests.faults.limited_server import TEXT, LimitedServer, limited_server, stop
+from tests.faults.test_connections import speech
 
 pytestmark = [pytest.mark.process, pytest.mark.server]
 
@@ -49,15 +52,37 @@ def test_readiness_tells_that_a_process_is_gone(server: LimitedServer, name: str
 
 
 def test_a_request_that_is_left_while_it_waits_costs_no_pass(server: LimitedServer) -> None:
-    worker = server.wait_for_child("worker")
+    """One row is at the worker, which stands still; the others wait, and their clients leave."""
+
+    def n_rows() -> float:
+        return server.metric("tutti_batch_rows_sum", stage="acoustic")
+
+    worker, before, left = (
+        server.wait_for_child("worker"),
+        n_rows(),
+        server.metric("tutti_rows_total", outcome="cancelled"),
+    )
+    body = {"input": TEXT, "response_format": "pcm", "stream": False}
     os.kill(worker.pid, signal.SIGSTOP)
     try:
-        with pytest.raises(httpx2.ReadTimeout):
-            server.client.post("/v1/audio/speech", json={"input": TEXT}, timeout=0.5)
-        while server.metric("tutti_http_answers_total", outcome="left") == 0:
-            pass
+        with httpx2.Client(base_url=server.url, timeout=120) as client, ThreadPoolExecutor(1) as thread:
+            running = thread.submit(client.post, "/v1/audio/speech", json={**body, "input": "deep water"})
+            while server.client.get("/health/workers").json()["busyWorkers"] == 0:
+                pass
+            for n in range(3):
+                with socket.create_connection(server.host_port) as sock:
+                    sock.sendall(speech(f"{TEXT} {n}"))
+                    while server.client.get("/health/workers").json()["queueSize"] == 0:
+                        pass
+                while server.client.get("/health/workers").json()["queueSize"]:
+                    pass
+            os.kill(worker.pid, signal.SIGCONT)
+            assert running.result().status_code == 200
     finally:
         os.kill(worker.pid, signal.SIGCONT)
+    assert server.speak("deep water runs").status_code == 200  # behind all that waited
+    assert server.metric("tutti_rows_total", outcome="cancelled") >= left + 3
+    assert n_rows() == before + 2
 
 
 def test_sigterm_ends_a_server_with_work_of_every_kind(tmp_path: Path) -> None:
