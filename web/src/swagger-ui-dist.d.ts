@@ -5,14 +5,18 @@ declare module "swagger-ui-dist/swagger-ui-es-bundle.js" {
     url: string;
   }
 
-  type Component = (body: ResponseBody) => unknown;
+  type Component<Props> = (props: Props) => unknown;
+  type Wrap<Props> = (
+    original: Component<Props>,
+    system: { React: { createElement: (component: unknown, props: object | null, ...children: unknown[]) => unknown } },
+  ) => Component<Props>;
 
   export type Plugin = () => {
     wrapComponents: {
-      responseBody: (
-        original: Component,
-        system: { React: { createElement: (component: Component, body: ResponseBody) => unknown } },
-      ) => Component;
+      responseBody?: Wrap<ResponseBody>;
+      operations?: Wrap<object>;
+      InfoContainer?: Wrap<object>;
+      DeepLink?: Wrap<{ text: unknown }>;
     };
   };
 

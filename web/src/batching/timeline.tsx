@@ -164,6 +164,10 @@ function drawLabel(pen: CanvasRenderingContext2D, batch: Batch, x: number, block
 
 function write(pen: CanvasRenderingContext2D, text: string, x: number, y: number, ink: string, size: number): void {
   pen.font = `italic ${size}px ${colour("serif")}`;
+  pen.lineJoin = "round";
+  pen.lineWidth = 4;
+  pen.strokeStyle = colour("paper"); // the lines of the staff do not strike the text through
+  pen.strokeText(text, x, y);
   pen.fillStyle = colour(ink);
   pen.fillText(text, x, y);
 }
