@@ -15,7 +15,6 @@ import pytest
 from tests.audiobook.make_epub import epub, page
 from tests.fakes import silent_voices, tone_engine
 from tests.server.harness import RunningServer, serving
-from tutti.settings import Settings
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -78,11 +77,19 @@ def test_its_extras_exist(line: str) -> None:
     assert set(extras.split(",")) <= set(EXTRAS)
 
 
+@pytest.mark.server
+@pytest.mark.process
 @pytest.mark.parametrize("line", SERVE)
-def test_its_flags_of_serve_are_settings(line: str) -> None:
-    flags = re.findall(r"--([a-z0-9-]+)", line)
-    assert flags
-    assert {flag.replace("-", "_") for flag in flags} <= set(Settings.model_fields)
+def test_its_servers_start(tmp_path: Path, line: str) -> None:
+    """On the tone model, on free ports, and without a GPU."""
+    line = line.replace("$KEY", "a-key").replace("--device cuda", "--device cpu").replace("-port 10200", "-port 0")
+    command = [sys.executable, "-m", "tests.server.serve_tones", str(tmp_path), "--port", "0", "--data", str(tmp_path)]
+    with subprocess.Popen([*command, *shlex.split(line)[2:]], cwd=ROOT, stderr=subprocess.PIPE, text=True) as server:
+        assert server.stderr is not None
+        try:
+            assert any("tutti is ready" in shown for shown in iter(server.stderr.readline, ""))
+        finally:
+            server.terminate()
 
 
 @pytest.mark.server

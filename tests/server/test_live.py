@@ -406,6 +406,15 @@ def test_the_contexts_of_a_websocket_are_limited(server: RunningServer, model: R
 
 def test_every_message_is_documented() -> None:
     page = (Path(__file__).parents[2] / "docs/live.md").read_text(encoding="utf-8")
-    sent = ("audio.start", "audio.next", "audio.words", "audio.notice", "audio.done", "session.done")
+    sent = (
+        "audio.start",
+        "audio.next",
+        "audio.words",
+        "audio.phonemes",
+        "audio.visemes",
+        "audio.notice",
+        "audio.done",
+        "session.done",
+    )
     for name in (*LiveSession._HANDLERS, *RealtimeSession._HANDLERS, *sent):
         assert f"`{name}`" in page

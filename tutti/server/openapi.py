@@ -54,7 +54,9 @@ def openapi_document(app: FastAPI) -> dict[str, Any]:
         for path in document["paths"].values():
             for operation in path.values():
                 operation["responses"].pop("422", None)
-                operation["summary"] = _first_sentence(operation.get("description", operation["summary"]))
+                operation["summary"] = _first_sentence(operation.get("description", operation["summary"])).replace(
+                    "`", ""
+                )
         for name in ("HTTPValidationError", "ValidationError"):
             document["components"]["schemas"].pop(name, None)
         app.openapi_schema = document
