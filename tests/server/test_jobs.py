@@ -11,7 +11,7 @@ import subprocess
 import sys
 import wave
 from collections.abc import AsyncGenerator, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -249,11 +249,46 @@ def wait_for_step(watching: Iterator[dict[str, Any]], step: str) -> None:
     assert any(event["job"]["progress"]["step"] == step for event in watching)
 
 
-def test_a_second_server_in_the_same_folder_refuses_jobs(voice_folder: Path, tmp_path: Path) -> None:
-    with serve_paced(voice_folder, tmp_path) as (first, _), serve_paced(voice_folder, tmp_path) as (second, _):
-        create_job(first)
-        assert_error(second.post("/v1/jobs", {"text": "words"}), 503, "jobs_in_use")
+def test_servers_in_one_folder_share_the_jobs_and_run_each_once(voice_folder: Path, tmp_path: Path) -> None:
+    with (
+        serve_paced(voice_folder, tmp_path) as (first, first_engine),
+        serve_paced(voice_folder, tmp_path) as (second, second_engine),
+    ):
         assert second.get("/v1/jobs").json()["data"] == []
+        id = create_job(first)["id"]
+        assert second.get(f"/v1/jobs/{id}").json()["id"] == id  # at once
+        wait_for_step(events(second, id), "reading")
+        first_engine.permit_all()
+        second_engine.permit_all()
+        assert wait_for_end(second, id)["state"] == "done"
+        spoken = [request["text"] for engine in (first_engine, second_engine) for request in engine.requests]
+        assert len(spoken) == len(expected_passages()), "every passage by one of them"
+        assert first.get(f"/v1/jobs/{id}/audio").content == second.get(f"/v1/jobs/{id}/audio").content
+        assert second.clients[0].delete(f"/v1/jobs/{id}").status_code == 200
+        assert_error(first.get(f"/v1/jobs/{id}"), 404, "job_not_found", "id")
+
+
+def test_any_server_stops_and_deletes_a_job_and_takes_over_that_of_another(
+    voice_folder: Path, tmp_path: Path, whole: bytes
+) -> None:
+    with ExitStack() as first_server, ExitStack() as second_server:
+        first, first_engine = first_server.enter_context(serve_paced(voice_folder, tmp_path))
+        id, next_id = create_job(first)["id"], create_job(first)["id"]
+        first_engine.permit(2)
+        wait_for_passages(events(first, id), 2)
+        second, second_engine = second_server.enter_context(serve_paced(voice_folder, tmp_path))
+        second_engine.permit_all()
+        wait_for_passages(events(second, id), 2)
+        assert second.get(f"/v1/jobs/{next_id}").json()["state"] == "queued", "of one caller one job runs in all"
+        assert second.clients[0].delete(f"/v1/jobs/{next_id}").status_code == 200
+        assert second.post(f"/v1/jobs/{id}/cancel").json()["state"] == "cancelled"
+        assert [event["type"] for event in events(first, id)][-1] == "job.cancelled"
+        assert not second_engine.requests
+        first.post(f"/v1/jobs/{id}/resume")
+        first_server.close()  # it has no permits, so it cannot end the job
+        assert wait_for_end(second, id)["state"] == "done"
+        assert len(second_engine.requests) == len(expected_passages()) - 2
+        assert samples(second.get(f"/v1/jobs/{id}/audio").content) == whole
 
 
 def test_a_caller_sees_only_its_own_jobs(voice_folder: Path, tmp_path: Path) -> None:

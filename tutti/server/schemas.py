@@ -339,7 +339,7 @@ def _job_progress(job: AudiobookJob, run: RunningJob | None) -> JobProgress:
         passages=now.n_passages if now else 0,
         of_passages=now.of_passages if now else 0,
         spoken_s=round(now.spoken_s, 3) if now else 0.0,
-        left_s=_rounded(run.left_s(time.monotonic()) if run else None),
+        left_s=_rounded(run.left_s(time.time()) if run else None),
         step="writing" if run and run.writing else "reading" if run else "waiting",
     )
 

@@ -54,7 +54,7 @@ class AudiobookJob:
 class RunningJob:
     """How far a running job is, and how fast it came there."""
 
-    started_s: float  # monotonic
+    started_s: float  # seconds since 1970: other servers read it, too
     progress: NarrationProgress | None = None
     initial: NarrationProgress | None = None  # progress at the start of this run
     writing: bool = False  # everything is spoken, the files are being written
@@ -62,6 +62,16 @@ class RunningJob:
     def update(self, progress: NarrationProgress) -> None:
         self.initial = self.initial or progress
         self.progress = progress
+
+    def to_json(self) -> str:
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> "RunningJob":
+        fields: dict[str, Any] = json.loads(text)
+        for name in ("progress", "initial"):
+            fields[name] = NarrationProgress(**fields[name]) if fields[name] else None
+        return cls(**fields)
 
     def left_s(self, now_s: float) -> float | None:
         """Estimate the remaining seconds from the speed of this run."""

@@ -1,4 +1,7 @@
-"""Create, run, cancel and resume jobs: at most one running job a caller and AT_ONCE in all, the oldest first."""
+"""Create, run, cancel and resume jobs: at most one running job a caller and AT_ONCE in all, the oldest first.
+
+Several servers may use the same folder: each finds the jobs of all, and a job runs on one of them.
+"""
 
 import asyncio
 import logging
@@ -6,11 +9,14 @@ import shutil
 import time
 from collections.abc import AsyncGenerator, Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import BinaryIO, TypeVar
 from uuid import uuid4
+
+from filelock import FileLock
 
 from tutti.audio.tagged import container
 from tutti.audiobook.jobs.job import ENDED, AudiobookJob, RunningJob
@@ -22,6 +28,8 @@ from tutti.errors import Draining, StorageFull, TooManyJobs, TuttiError, Unknown
 
 AT_ONCE = 4  # jobs that run at a time
 BYTES_A_CHARACTER = 4_500  # of journal and audio together: about 15 characters a second, at 48 kB a second
+POLL_S = 1.0  # between two looks at what other servers changed; larger takes over the jobs of a dead one later
+DELETE_WAIT_S = 10.0  # how long a delete waits until another server has stopped the job
 BYTES_A_PAUSE = 64_000  # of journal and compressed audio, for a second
 log = logging.getLogger(__name__)
 Value = TypeVar("Value")
@@ -54,24 +62,25 @@ class JobService:
         self._store: JobStore | None = None
         self._opening = asyncio.Lock()
         self._jobs: dict[str, AudiobookJob] = {}
-        self._running: dict[str, RunningJob] = {}
+        self._running: dict[str, RunningJob] = {}  # of this server
+        self._elsewhere: dict[str, RunningJob] = {}  # the same of other servers, as they last wrote it
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._changes: dict[str, asyncio.Event] = {}
         self._closing = False
+        self._following: asyncio.Task[None] | None = None
+        self._work = asyncio.Event()  # a job may be started
         self._disk = ThreadPoolExecutor(1, "jobs")  # one thread: calls of the store keep their order
 
     async def start(self) -> None:
-        """Resume the jobs that were running when the server stopped."""
-        if (self._folder / "jobs.sqlite").exists():
-            try:
-                await self._open()
-            except TuttiError as exc:
-                log.error("jobs are off: %s", exc.message)
-            self._start_jobs()
+        """Run the jobs that wait, also those that ran when their server stopped; follow what other servers change."""
+        self._following = asyncio.create_task(self._follow())
 
     async def close(self) -> None:
         """Stop all jobs; the next start resumes them."""
         self._closing = True
+        if self._following is not None:
+            self._following.cancel()
+            await asyncio.gather(self._following, return_exceptions=True)
         for event in self._changes.values():
             event.set()
         for task in self._tasks.values():
@@ -115,7 +124,7 @@ class JobService:
         except BaseException:
             shutil.rmtree(store.job_folder(id), ignore_errors=True)
             raise
-        self._start_jobs()
+        self._work.set()
         return self._jobs[id]
 
     def all(self, owner: str) -> list[AudiobookJob]:
@@ -130,17 +139,16 @@ class JobService:
 
     def running(self, id: str) -> RunningJob | None:
         """The progress of a job, if it runs."""
-        return self._running.get(id)
+        return self._running.get(id) or self._elsewhere.get(id)
 
     async def cancel(self, owner: str, id: str) -> AudiobookJob:
         """Stop a job; spoken passages stay, so that it can be resumed."""
         job = self.get(owner, id)
         if job.state == "done":
             raise WrongState("the job is done; delete it if you do not need it", param="id")
-        # Before anything is awaited, so that the job is not started again.
-        self._jobs[id] = job = replace(job, state="cancelled", error=None)
+        job = await self._save(replace(job, state="cancelled", error=None))  # first, so that it is not started again
         await self._stop(id)
-        return await self._save(job)
+        return job
 
     async def resume(self, owner: str, id: str) -> AudiobookJob:
         """Queue a paused, cancelled or failed job again; stored passages are not spoken again."""
@@ -149,16 +157,22 @@ class JobService:
             raise WrongState("the job is done; there is nothing to resume", param="id")
         if job.state in ENDED:
             await self._save(replace(job, state="queued", error=None))
-            self._start_jobs()
+            self._work.set()
         return self._jobs[id]
 
     async def delete(self, owner: str, id: str) -> None:
-        """Stop a job, and delete it with its files."""
-        self._jobs[id] = replace(self.get(owner, id), state="cancelled")
+        """Stop a job, and delete it with its files. Raises WrongState if another server does not stop it in time."""
+        await self._save(replace(self.get(owner, id), state="cancelled"))
         await self._stop(id)
-        self._jobs.pop(id, None)
         store = await self._open()
+        until_s = time.monotonic() + DELETE_WAIT_S
+        while (claim := await self._on_disk(partial(store.claim, id))) is None:
+            if time.monotonic() > until_s:
+                raise WrongState("the job is still being stopped; try again in a moment", param="id")
+            await asyncio.sleep(POLL_S / 4)
         await self._on_disk(partial(store.remove, id))
+        await self._on_disk(claim.release)
+        self._jobs.pop(id, None)
         self._notify(id)
 
     def file(self, owner: str, id: str, which: str) -> Path:
@@ -183,36 +197,92 @@ class JobService:
 
     # -- running -------------------------------------------------------------------------------------------------
 
-    def _start_jobs(self) -> None:
-        """Start the oldest waiting job of each caller, while fewer than AT_ONCE run."""
-        busy = {self._jobs[id].caller for id in self._tasks if id in self._jobs}
-        for job in list(self._jobs.values()):
-            if self._closing or len(self._tasks) >= AT_ONCE:
-                return
-            if job.state in ("queued", "running") and job.id not in self._tasks and job.caller not in busy:
-                busy.add(job.caller)
-                self._tasks[job.id] = asyncio.create_task(self._run(job.id))
+    async def refresh(self) -> None:
+        """Read what other servers changed."""
+        if self._store is None:
+            if (self._folder / "jobs.sqlite").exists():
+                await self._open()
+            return
+        changes = await self._on_disk(self._store.changes)
+        if changes is None:
+            return
+        before = self._jobs, self._elsewhere
+        self._jobs, self._elsewhere = {job.id: job for job in changes[0]}, changes[1]
+        for id in set(before[0]) | set(self._jobs):
+            if (before[0].get(id), before[1].get(id)) != (self._jobs.get(id), self._elsewhere.get(id)):
+                self._notify(id)
+        for id, task in self._tasks.items():
+            if id not in self._jobs or self._jobs[id].state == "cancelled":
+                task.cancel()
 
-    async def _run(self, id: str) -> None:
-        running = self._running[id] = RunningJob(time.monotonic())
+    async def _follow(self) -> None:
+        """Start jobs that wait, and tell other servers how far they are, until the server stops."""
+        failure = ""
+        while True:
+            self._work.clear()
+            try:
+                await self.refresh()
+                await self._start_jobs()
+                await self._save_progress()
+                failure = ""
+            except TuttiError as exc:  # the disk is full, or gone
+                if exc.message != failure:
+                    log.error("jobs are off: %s", exc.message)
+                failure = exc.message
+            except Exception:  # a bug must not end all jobs
+                log.exception("looking for jobs failed")
+            with suppress(TimeoutError):
+                async with asyncio.timeout(POLL_S):
+                    await self._work.wait()
+
+    async def _start_jobs(self) -> None:
+        """Start the oldest waiting job of each caller that no server runs, while fewer than AT_ONCE run here."""
+        store = self._store
+        busy = {self._jobs[id].caller for id in self._tasks if id in self._jobs}
+        for job in list(self._jobs.values()) if store else ():
+            if len(self._tasks) >= AT_ONCE:
+                return
+            if store is None or job.state not in ("queued", "running") or job.id in self._tasks or job.caller in busy:
+                continue
+            busy.add(job.caller)
+            claim = await self._on_disk(partial(store.claim, job.id))
+            if claim is not None:
+                self._tasks[job.id] = asyncio.create_task(self._run(job.id, store, claim))
+
+    async def _save_progress(self) -> None:
+        if self._running and self._store is not None:
+            runs = {id: running.to_json() for id, running in self._running.items()}
+            await self._on_disk(partial(self._store.save_running, runs))
+
+    async def _run(self, id: str, store: JobStore, claim: FileLock) -> None:
+        """Run a job that this server has claimed."""
+        running = RunningJob(time.time())
         try:
-            job = await self._save(replace(self._jobs[id], state="running", error=None))
-            folder = (await self._open()).job_folder(id)
-            result = await self._runner.run(job, folder, running, partial(self._notify, id))
+            stored = await self._on_disk(partial(store.get, id))
+            if stored is None or stored.state not in ("queued", "running"):
+                return  # another server was faster
+            self._running[id] = running
+            job = await self._save(replace(stored, state="running", error=None))
+            await self._speak(job, store.job_folder(id), running)
+        finally:
+            self._running.pop(id, None)
+            await asyncio.shield(self._on_disk(partial(store.release, id, claim)))
+            self._tasks.pop(id, None)
+            self._notify(id)
+            self._work.set()
+
+    async def _speak(self, job: AudiobookJob, folder: Path, running: RunningJob) -> None:
+        try:
+            result = await self._runner.run(job, folder, running, partial(self._notify, job.id))
             await self._save(replace(job, state="done", duration_s=result.duration_s, notes=result.notes))
         except (StorageFull, Draining) as exc:
-            await self._stopped(replace(self._jobs[id], state="paused", error=(exc.code, exc.message)))
+            await self._stopped(replace(job, state="paused", error=(exc.code, exc.message)))
         except TuttiError as exc:
-            await self._stopped(replace(self._jobs[id], state="failed", error=(exc.code, exc.message)))
+            await self._stopped(replace(job, state="failed", error=(exc.code, exc.message)))
         except Exception:  # a bug: the job must not stay in state running
-            log.exception("job failed id=%s", id)
+            log.exception("job failed id=%s", job.id)
             error = ("internal_error", "the server failed on this job; see its log for the job's id")
-            await self._stopped(replace(self._jobs[id], state="failed", error=error))
-        finally:
-            self._tasks.pop(id, None)
-            self._running.pop(id, None)
-            self._notify(id)
-            self._start_jobs()
+            await self._stopped(replace(job, state="failed", error=error))
 
     async def _stop(self, id: str) -> None:
         task = self._tasks.get(id)
@@ -235,6 +305,7 @@ class JobService:
             if self._store is None:
                 store = await self._on_disk(partial(JobStore, self._folder))
                 self._jobs = {job.id: job for job in await self._on_disk(store.all)}
+                self._elsewhere = await self._on_disk(store.running)
                 self._store = store
         return self._store
 

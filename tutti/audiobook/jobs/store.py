@@ -1,59 +1,95 @@
-"""All jobs of a server in one SQLite file, and a folder of files for each job."""
+"""All jobs in one SQLite file, and a folder of files for each job. Several servers may share them."""
 
 import shutil
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from stat import S_ISREG
 
 from filelock import FileLock, Timeout
 
-from tutti.audiobook.jobs.job import AudiobookJob
-from tutti.errors import StorageFull, TuttiError
+from tutti.audiobook.jobs.job import AudiobookJob, RunningJob
+from tutti.errors import StorageFull
 
-_TABLE = "CREATE TABLE IF NOT EXISTS jobs (id TEXT PRIMARY KEY, created_s REAL NOT NULL, job TEXT NOT NULL)"
-
-
-class JobsInUse(TuttiError):
-    """Another server uses the same folder for its jobs."""
-
-    status, code = 503, "jobs_in_use"
+_TABLES = (
+    "CREATE TABLE IF NOT EXISTS jobs (id TEXT PRIMARY KEY, created_s REAL NOT NULL, job TEXT NOT NULL)",
+    "CREATE TABLE IF NOT EXISTS running (id TEXT PRIMARY KEY, run TEXT NOT NULL)",  # of running jobs: their progress
+)
+BUSY_S = 10.0  # how long a write waits for that of another server
 
 
 class JobStore:
-    """Owns a folder and locks it: a second server is refused, so that no job runs twice."""
+    """The jobs in a folder. A server that runs a job holds its lock, which the system frees if the server dies."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self._version = 0
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            self._lock = FileLock(folder / "lock", timeout=0)
-            self._lock.acquire()
-        except Timeout:
-            raise JobsInUse(f"another server uses {folder} for its jobs; set another TUTTI_DATA for this one") from None
+            (folder / "lock").touch()  # tells at once whether the folder can be written
         except OSError as exc:
             reason = exc.strerror or exc
             raise StorageFull(f"jobs are off: cannot write to {folder}: {reason}; set TUTTI_DATA") from exc
-        try:
-            with _storage_errors(folder):
-                # Used by one thread at a time, but not always by the same one.
-                self._db = sqlite3.connect(folder / "jobs.sqlite", check_same_thread=False)
-                self._db.execute("PRAGMA synchronous = FULL")
-                self._db.execute(_TABLE)
-        except TuttiError:
-            self._lock.release()
-            raise
+        with _storage_errors(folder):
+            # Used by one thread at a time, but not always by the same one.
+            self._db = sqlite3.connect(folder / "jobs.sqlite", timeout=BUSY_S, check_same_thread=False)
+            self._db.execute("PRAGMA synchronous = FULL")
+            with self._db:
+                for table in _TABLES:
+                    self._db.execute(table)
 
     def close(self) -> None:
         self._db.close()
-        self._lock.release()
+
+    def changes(self) -> tuple[list[AudiobookJob], dict[str, RunningJob]] | None:
+        """All jobs and the progress of those that run; None if no other server has written since the last call."""
+        with _storage_errors(self.folder):
+            (version,) = self._db.execute("PRAGMA data_version").fetchone()
+        if version == self._version:
+            return None
+        found = self.all(), self.running()
+        self._version = version
+        return found
 
     def all(self) -> list[AudiobookJob]:
         """All jobs, the oldest first."""
         with _storage_errors(self.folder):
             rows = self._db.execute("SELECT job FROM jobs ORDER BY created_s, id").fetchall()
         return [AudiobookJob.from_json(text) for (text,) in rows]
+
+    def get(self, id: str) -> AudiobookJob | None:
+        with _storage_errors(self.folder):
+            row = self._db.execute("SELECT job FROM jobs WHERE id = ?", (id,)).fetchone()
+        return AudiobookJob.from_json(row[0]) if row else None
+
+    def running(self) -> dict[str, RunningJob]:
+        """The progress of the jobs that run, on any server."""
+        with _storage_errors(self.folder):
+            rows = self._db.execute("SELECT id, run FROM running").fetchall()
+        return {id: RunningJob.from_json(text) for id, text in rows}
+
+    def save_running(self, runs: Mapping[str, str]) -> None:
+        """Record the progress of jobs, as JSON."""
+        with _storage_errors(self.folder), self._db:
+            self._db.executemany("REPLACE INTO running VALUES (?, ?)", runs.items())
+
+    def claim(self, id: str) -> FileLock | None:
+        """Lock a job for this server; None if another runs it, or if it is deleted."""
+        lock = FileLock(self.job_folder(id) / "lock", timeout=0, thread_local=False)
+        try:
+            lock.acquire()
+        except (Timeout, FileNotFoundError):
+            return None
+        except OSError as exc:
+            raise StorageFull(f"cannot lock a job in {self.folder}: {exc.strerror}") from exc
+        return lock
+
+    def release(self, id: str, lock: FileLock) -> None:
+        """Let other servers have the job; it does not run any more."""
+        lock.release()
+        with _storage_errors(self.folder), self._db:
+            self._db.execute("DELETE FROM running WHERE id = ?", (id,))
 
     def save(self, job: AudiobookJob) -> None:
         """Insert or replace a job; it is on the disk when this returns."""
@@ -64,6 +100,7 @@ class JobStore:
         """Delete a job and its files."""
         with _storage_errors(self.folder), self._db:
             self._db.execute("DELETE FROM jobs WHERE id = ?", (id,))
+            self._db.execute("DELETE FROM running WHERE id = ?", (id,))
         shutil.rmtree(self.job_folder(id), ignore_errors=True)
 
     def job_folder(self, id: str) -> Path:

@@ -67,8 +67,9 @@ def make_jobs(service: Service) -> JobService:
 def jobs_routes(service: Service, jobs: JobService, keys: ApiKeys) -> APIRouter:
     routes = APIRouter(prefix="/v1/jobs", tags=["jobs"])
 
-    def owner(request: Request) -> str:
+    async def owner(request: Request) -> str:
         """Return whose jobs the caller may see. Unlike other GET routes, this needs a key: jobs are private."""
+        await jobs.refresh()
         return keys.caller(request.headers.get("authorization", ""))
 
     def status_of(job: AudiobookJob) -> JobStatus:
