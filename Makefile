@@ -3,7 +3,7 @@ TEXT ?= All voices, one pass.
 OUT ?= tutti.wav
 ARGS ?=
 PAGE = tutti/server/page/index.html
-PURE = not process and not server and not browser and not weights and not network and not slow
+PURE = not process and not server and not browser and not weights and not network and not slow and not cluster
 # One file is one unit of work; without the reordering, the long files of few tests do not come last.
 PYTEST = .venv/bin/pytest -n 2 --dist loadfile --no-loadscope-reorder
 # Two processes on two cores: threads of NumPy and PyTorch would only compete with each other.
@@ -33,6 +33,9 @@ lint: .venv/.dev
 test-clients: .venv/.dev  ## run the code of docs/integrations with the real clients: make test-clients ARGS="--only livekit"
 	.venv/bin/python -m scripts.test_clients $(ARGS)
 
+test-cluster: .venv-ray/.dev  ## run the tests that start Ray, in a virtual environment of its own: under 5 minutes
+	.venv-ray/bin/pytest -m cluster $(ARGS) tests/cluster
+
 page: $(PAGE)  ## build the web page from web/ into the package (needs npm)
 
 dist: .venv/.dev page  ## build wheel and sdist, with the page inside, into dist/ (needs npm)
@@ -48,7 +51,7 @@ fmt: .venv/.dev  ## format the code
 	.venv/bin/ruff check --fix . ; .venv/bin/ruff format .
 
 clean:  ## delete the virtual environment, caches, dist and the built page
-	rm -rf .venv dist .pytest_cache .mypy_cache .ruff_cache .hypothesis web/node_modules $(dir $(PAGE))
+	rm -rf .venv .venv-ray dist .pytest_cache .mypy_cache .ruff_cache .hypothesis web/node_modules $(dir $(PAGE))
 
 .venv/bin/pip:
 	$(PYTHON) -m venv .venv
@@ -58,6 +61,11 @@ clean:  ## delete the virtual environment, caches, dist and the built page
 
 .venv/.dev: pyproject.toml | .venv/bin/pip
 	.venv/bin/pip install --quiet --editable ".[dev]" && touch $@ .venv/.tutti
+
+# Apart from .venv: Ray needs older versions of some packages.
+.venv-ray/.dev: pyproject.toml
+	$(PYTHON) -m venv .venv-ray && .venv-ray/bin/pip install --quiet --editable ".[ray]" \
+	  "pytest>=8.4,<10" "pytest-timeout>=2.3,<3" "hypothesis>=6.120,<7" "psutil>=6,<8" "pyyaml>=6,<7" && touch $@
 
 $(PAGE): $(shell find web/src web/public -type f) web/index.html web/docs.html web/vite.config.ts web/tsconfig.json web/node_modules/.tutti
 	cd web && npm run --silent build
@@ -74,4 +82,4 @@ page-if-possible:
 # Taken literally: "$5" is money here, not a variable.
 override export TEXT := $(value TEXT)
 export OUT
-.PHONY: help serve speak install check test lint test-clients page page-if-possible dist pictures audit fmt clean
+.PHONY: help serve speak install check test lint test-clients test-cluster page page-if-possible dist pictures audit fmt clean

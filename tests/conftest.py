@@ -22,8 +22,8 @@ hypothesis.register_profile("check", hypothesis.get_profile("full"), max_example
 hypothesis.load_profile("full")
 
 # A test without one of these markers is pure. What each call needs, and which other markers imply it:
-PROCESS = ("process", "browser", "weights", "network")
-SERVER = ("server", "browser", "weights")
+PROCESS = ("process", "browser", "weights", "network", "cluster")
+SERVER = ("server", "browser", "weights", "cluster")
 GUARDED = (
     (subprocess.Popen, "__init__", PROCESS),
     (multiprocessing.util, "spawnv_passfds", PROCESS),

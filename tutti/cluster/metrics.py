@@ -40,32 +40,35 @@ class ClusterMetrics(Collector):
         self._registry = registry
         self._replica = serve.get_replica_context().replica_id.unique_id
         self._application = serve.get_replica_context().app_name
+        self._board: Any = None  # kept: the actor ends when the replica that made it has no handle of it
 
     def collect(self) -> Iterable[Metric]:
         """The metrics of all replicas; those of this one alone if the others cannot be asked."""
         mine = labelled(self._registry.collect(), self._replica)
         try:
-            board = self._board()
-            board.publish.remote(self._replica, mine)
-            return merged(ray.get(board.read.remote(), timeout=READ_TIMEOUT_S))
+            self._publish(mine)
+            return merged(ray.get(self._board.read.remote(), timeout=READ_TIMEOUT_S))
         except ray.exceptions.RayError:
             return mine
-
-    def _board(self) -> Any:
-        """The actor, made by the first replica that needs it."""
-        name = f"{BOARD}-{self._application}"
-        return ray.remote(Board).options(name=name, get_if_exists=True, num_cpus=0).remote()
 
     async def publish_forever(self, refresh: Callable[[], None]) -> None:
         """Publish again and again; `refresh` sets the gauges that change by themselves."""
         while True:
             refresh()
-            await asyncio.to_thread(self._publish)
+            with suppress(ray.exceptions.RayError):
+                await asyncio.to_thread(self._publish, labelled(self._registry.collect(), self._replica))
             await asyncio.sleep(PUBLISH_S)
 
-    def _publish(self) -> None:
-        with suppress(ray.exceptions.RayError):
-            ray.get(self._board().publish.remote(self._replica, labelled(self._registry.collect(), self._replica)))
+    def _publish(self, metrics: list[Metric]) -> None:
+        """Send the metrics to the actor, which the first replica makes, and another one after its death."""
+        if self._board is None:
+            name = f"{BOARD}-{self._application}"
+            self._board = ray.remote(Board).options(name=name, get_if_exists=True, num_cpus=0).remote()
+        try:
+            ray.get(self._board.publish.remote(self._replica, metrics), timeout=READ_TIMEOUT_S)
+        except ray.exceptions.RayError:
+            self._board = None
+            raise
 
 
 def labelled(metrics: Iterable[Metric], replica: str) -> list[Metric]:

@@ -11,6 +11,7 @@ from typing import Any
 MAX_REPORT_AGE_S = 0.35
 MAX_SENT = 2_000  # entries kept of a replica whose reports no longer come
 DEFAULT_BYTES = 200  # of a request whose length is unknown: WebSockets, chunked bodies
+READ_BYTES = 10  # what a request without speech counts as, so that many do not all go to one replica
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +73,7 @@ def request_bytes(scope: Mapping[str, Any]) -> int:
     if scope.get("type") == "websocket":
         return DEFAULT_BYTES
     if scope.get("method") != "POST":
-        return 0
+        return READ_BYTES
     length = _header(scope.get("headers", ()), b"content-length")
     return int(length) if length.isdigit() else DEFAULT_BYTES
 
