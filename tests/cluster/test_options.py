@@ -38,6 +38,15 @@ def test_streams_have_time_to_end_when_a_replica_is_replaced() -> None:
     assert parse_options({"settings": {"grace_s": 5}}).server_settings.grace_s == 5
 
 
+def test_the_environment_of_a_machine_counts_less_than_the_options(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TUTTI_API_KEYS", "secret")
+    monkeypatch.setenv("TUTTI_GRACE_S", "7")
+    settings = parse_options({"settings": {"grace_s": 9}}).server_settings
+    assert [key.get_secret_value() for key in settings.api_keys] == ["secret"]
+    assert settings.grace_s == 9
+    assert settings.model_dump(exclude_unset=True).keys() == {"api_keys", "grace_s", "threads"}
+
+
 def test_every_process_asks_for_the_token() -> None:
     for ingress in ("proxy", "haproxy"):
         assert variables(ingress)["RAY_AUTH_MODE"] == "token"  # type: ignore[arg-type]

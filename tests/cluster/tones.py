@@ -1,5 +1,6 @@
 """Replicas on the tone model, for tests and benchmarks: `build` is that of the product with another engine."""
 
+import json
 import os
 import tempfile
 import time
@@ -38,15 +39,20 @@ def slow_tone_engine(settings: Settings, row_s: float) -> Engine:
 
 
 class ToneReplica(Replica):
-    """A replica whose rows take TONE_ROW_S seconds; of several values each replica takes the next, then the last."""
+    """A replica whose rows take 20 ms; or, if TONE_SPEEDS names a file, as long as it says for the next replica."""
 
     def open_engine(self, settings: Settings) -> Engine:
-        *first, last = os.environ.get("TONE_ROW_S", "0.02").split()
-        for n, row_s in enumerate(first):
-            with suppress(FileExistsError):
-                (Path(os.environ["TONE_CLAIMS"]) / str(n)).mkdir()
-                return slow_tone_engine(settings, float(row_s))
-        return slow_tone_engine(settings, float(last))
+        return slow_tone_engine(settings, _row_s() if "TONE_SPEEDS" in os.environ else 0.02)
+
+
+def _row_s() -> float:
+    """The first speed that no other replica has claimed, else the last."""
+    speeds = json.loads(Path(os.environ["TONE_SPEEDS"]).read_text())
+    for n, row_s in enumerate(speeds["row_s"]):
+        with suppress(FileExistsError):
+            (Path(speeds["claims"]) / str(n)).mkdir()
+            return float(row_s)
+    return float(speeds["row_s"][-1])
 
 
 def build(args: dict[str, Any]) -> Any:

@@ -1,11 +1,14 @@
 """The options of a cluster; in a config file they are `args` of the application."""
 
+import os
+from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from tutti.errors import InvalidInput
 from tutti.settings import Settings
+from tutti.settings import load as load_settings
 
 DRAIN_S = 600.0  # how long streams and WebSockets of a replica may continue that is replaced or removed
 Ingress = Literal["proxy", "haproxy"]
@@ -29,20 +32,23 @@ class ClusterOptions(BaseModel):
 
     @property
     def server_settings(self) -> Settings:
-        """The settings of each replica."""
-        threads = {} if self.gpus else {"threads": max(1, int(self.cpus))}
-        return Settings(**{"grace_s": DRAIN_S, **threads, **self.settings})
+        """The settings of each replica: those in the options, then the environment, then the defaults of a cluster."""
+        settings, sources = load_settings(self.settings, os.environ, Path(os.devnull))
+        defaults = {"grace_s": DRAIN_S} | ({} if self.gpus else {"threads": max(1, int(self.cpus))})
+        return settings.model_copy(
+            update={name: value for name, value in defaults.items() if sources[name] == "default"}
+        )
 
 
 def parse_options(args: dict[str, Any]) -> ClusterOptions:
     """Check the options and the settings in them; raise InvalidInput."""
     try:
         options = ClusterOptions(**args)
-        settings = options.server_settings
     except ValidationError as exc:
         wrong = exc.errors()[0]
         field = ".".join(map(str, wrong["loc"]))
         raise InvalidInput(f"{field}: {wrong['msg']}, got {wrong['input']!r}", param=field) from exc
+    settings = options.server_settings
     if options.max_replicas is not None and options.max_replicas < options.replicas:
         raise InvalidInput("max_replicas is less than replicas", param="max_replicas")
     if settings.workers not in (None, 1):
