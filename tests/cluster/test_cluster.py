@@ -205,7 +205,8 @@ def stream_long(url: str) -> tuple[int, bool]:
         # A client that waits, so that a busy machine does not refuse it.
         options = {"json": LONG_BODY, "headers": {"x-request-timeout": "60"}}
         with httpx2.Client(timeout=120) as client, client.stream("POST", url + STREAM, **options) as answer:
-            assert answer.status_code == 200, answer.read()
+            if answer.status_code != 200:
+                return -answer.status_code, False
             for piece in answer.iter_raw():
                 n_bytes += len(piece)
     except httpx2.HTTPError:
@@ -266,7 +267,7 @@ def test_an_update_breaks_neither_streams_nor_websockets(cluster: LocalCluster, 
 def test_new_requests_survive_a_death(cluster: LocalCluster, client: httpx2.Client, part: str) -> None:
     n_bytes, load = len(client.post(STREAM, json=LONG_BODY).content), Load(cluster.url, 4)
     with load.running():
-        streams, threads = in_threads(6, lambda: stream_long(cluster.url))
+        streams, threads = in_threads(4, lambda: stream_long(cluster.url))
         time.sleep(0.7)
         killed_s = time.monotonic()
         if part == "replica":
@@ -279,7 +280,7 @@ def test_new_requests_survive_a_death(cluster: LocalCluster, client: httpx2.Clie
         for thread in threads:
             thread.join(120)
         time.sleep(1)
-    assert len(streams) == 6
+    assert len(streams) == 4
     assert all(is_whole(n_bytes, *stream) for stream in streams if stream[1])
     assert any(not whole for _, whole in streams), "the streams of the dead replica broke visibly"
     assert any(whole for _, whole in streams), "those of the other did not"

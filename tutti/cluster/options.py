@@ -53,6 +53,7 @@ def parse_options(args: dict[str, Any]) -> ClusterOptions:
         raise InvalidInput("max_replicas is less than replicas", param="max_replicas")
     if settings.workers not in (None, 1):
         raise InvalidInput("a replica has one device: set replicas instead of workers", param="workers")
-    if settings.wyoming_port is not None:
-        raise InvalidInput("Wyoming needs a port of its own: run `tutti serve` for it", param="wyoming_port")
+    for name in ("wyoming_port", "agent_check_port"):
+        if getattr(settings, name, None) is not None:
+            raise InvalidInput(f"{name}: replicas have no ports of their own; run `tutti serve` for it", param=name)
     return options

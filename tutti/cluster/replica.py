@@ -71,6 +71,7 @@ class Replica:
             "number": next(self._numbers),
             "ready": self.engine.workers()["readyWorkers"] > 0,
             "wait_s": self.engine.predicted_wait_s("live"),
+            "busy": self.engine.busy_ratio(),
             "byte_s": self.engine.monitor.sentence_s() / SENTENCE_BYTES,
         }
 

@@ -11,6 +11,7 @@ from typing import Any
 MAX_REPORT_AGE_S = 0.35
 MAX_SENT = 2_000  # entries kept of a replica whose reports no longer come
 DEFAULT_BYTES = 200  # of a request whose length is unknown: WebSockets, chunked bodies
+FIRST_BYTES = 100  # of the first chunk of a stream; larger prefers faster replicas to those with less to do
 READ_BYTES = 10  # what a request without speech counts as, so that many do not all go to one replica
 
 
@@ -21,7 +22,8 @@ class ReplicaReport:
     number: int = -1  # counts up; a new number is a new report
     ready: bool = True  # False: it has no worker at the moment
     wait_s: float = 0.0  # until its device would begin with a new stream
-    byte_s: float = 0.0  # device seconds of a byte of text
+    busy: float = 0.0  # share of the last seconds in which its device computed
+    byte_s: float = 0.001  # device seconds of a byte of text; not 0, or a replica without a report would get all
 
     @classmethod
     def parse(cls, fields: Mapping[str, Any] | None) -> "ReplicaReport":
@@ -45,9 +47,14 @@ class ReplicaLoad:
         self._sent.append((now_s, n_bytes))
 
     def rank(self, n_bytes: int) -> tuple[bool, float]:
-        """Sorts first what would finish a request of this length first."""
-        waiting = n_bytes + sum(sent for _, sent in self._sent)
-        return not self._report.ready, self._report.wait_s + waiting * self._report.byte_s
+        """Sorts first where the first audio of a request of this length would be soonest.
+
+        Its first chunk takes longer beside others. Without that, long streams, which make nobody wait, would all go to
+        the replica that seems a little faster.
+        """
+        own = min(n_bytes, FIRST_BYTES) * (1 + self._report.busy)
+        n_ahead = sum(sent for _, sent in self._sent)
+        return not self._report.ready, self._report.wait_s + (n_ahead + own) * self._report.byte_s
 
 
 class LeastWait:
