@@ -35,6 +35,7 @@ AUTO = TextOptions(detect_language=True)
         ("The word 你好 means hello.", None),
         ("San Jose, CA", None),
         ("x = 1", None),
+        ("550e8400-e29b-41d4-a716-446655440000", None),  # "e" and "a" are words in Portuguese
         ("", None),
     ],
 )

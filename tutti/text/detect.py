@@ -44,7 +44,7 @@ _WORDS = {
 }  # fmt: skip
 _COMMON = {code: frozenset(words.split()) for code, words in _WORDS.items()}
 _LETTERS = {"es": "ñ¿¡", "fr": "çœêû", "pt": "ãõ", "de": "ßäö"}  # that the others do not use, or rarely
-_WORD = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)?")
+_WORD = re.compile(r"\b[^\W\d_]+(?:'[^\W\d_]+)?\b")  # not the letters of a code with digits
 _NOT_LATIN = re.compile("[\u0370-\uffff\U00010000-\U0010ffff]")
 MIN_HITS = 2  # common words of a language that make a guess; fewer are names or quotations
 MIN_SHARE = 0.25  # of all words

@@ -8,7 +8,7 @@ from typing import Protocol
 
 import numpy as np
 
-from tutti.errors import InvalidInput, MissingExtra
+from tutti.errors import InvalidInput, MissingExtra, install_hint
 from tutti.speech import SAMPLE_RATE, Samples
 from tutti.verify import Recogniser
 from tutti.verify.recogniser import RECOGNISER_RATE, prepare_for_recogniser
@@ -45,7 +45,7 @@ class Meters:
         if not self.recognisers:
             hints.append(NO_RECOGNISER)
         if self.quality is None:
-            hints.append('DNSMOS was not measured: pip install "tutti-tts[verify]".')
+            hints.append(f"DNSMOS was not measured: {install_hint('verify')}.")
         if self.speaker is None:
             hints.append("Speakers were not compared: pip install webrtcvad-wheels; pip install --no-deps Resemblyzer.")
         return hints
