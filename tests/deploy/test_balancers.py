@@ -14,7 +14,7 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from tests.deploy.test_prometheus import free_port
+from benchmarks.balancer import free_port, haproxy_config, nginx_config
 from tests.fakes import make_fake_engine
 from tests.server.harness import assert_error, serving
 from tutti.errors import QueueFull
@@ -157,16 +157,9 @@ class HAProxy:
 @contextmanager
 def haproxy_before(ports: list[tuple[int, int]], folder: Path) -> Iterator[HAProxy]:
     """HAProxy with the configuration of deploy/, but for the addresses: port and agent-check port of two servers."""
-    text = (ROOT / "deploy/haproxy/haproxy.cfg").read_text()
     front, state = free_port(), free_port()
-    text = text.replace("bind 127.0.0.1:8880", f"bind 127.0.0.1:{front}")
-    text = text.replace("bind 127.0.0.1:8404", f"bind 127.0.0.1:{state}")
-    speech, others = text.split("\nbackend jobs")
-    for host, (port, agent_port) in zip(("192.0.2.11", "192.0.2.12"), ports, strict=True):
-        speech = speech.replace(f"{host}:8880", f"127.0.0.1:{port} agent-port {agent_port}")
-        others = others.replace(f"{host}:8880", f"127.0.0.1:{port}")
     path = folder / "haproxy.cfg"
-    path.write_text(f"{speech}\nbackend jobs{others}")
+    path.write_text(haproxy_config(ports, front, state))
     subprocess.run(["haproxy", "-c", "-q", "-f", path], check=True)
     url = f"http://127.0.0.1:{front}"
     with (
@@ -281,15 +274,8 @@ def test_a_full_server_is_passed_over_and_all_full_is_429(tmp_path: Path) -> Non
 def test_nginx_streams_and_passes_over_a_full_or_dead_server(tmp_path: Path) -> None:
     engines = [make_fake_engine(make_folder(tmp_path / name)) for name in ("one", "two")]
     with serving(engines[0], replica=True, cache_mb=0) as one, serving(engines[1], replica=True, cache_mb=0) as two:
-        text, front = (ROOT / "deploy/nginx/tutti.conf").read_text(), free_port()
-        text = text.replace("listen 127.0.0.1:8880", f"listen 127.0.0.1:{front}")
-        for host, server in (("192.0.2.11", one), ("192.0.2.12", two)):
-            text = text.replace(f"{host}:8880", f"127.0.0.1:{server.host_port[1]}")
-        folders = "".join(
-            f"{kind}_temp_path {tmp_path};" for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
-        )
-        path = tmp_path / "nginx.conf"
-        path.write_text(f"pid {tmp_path}/pid; events {{}} http {{ access_log off; {folders} {text} }}")
+        front, path = free_port(), tmp_path / "nginx.conf"
+        path.write_text(nginx_config([server.host_port[1] for server in (one, two)], front, tmp_path))
         command = ["nginx", "-e", f"{tmp_path}/errors", "-c", str(path)]
         subprocess.run([*command, "-t", "-q"], check=True)
         with balancer([*command, "-g", "daemon off; master_process off;"], f"http://127.0.0.1:{front}") as client:
