@@ -46,7 +46,7 @@ def of(pattern: str) -> list[str]:
 
 CURL, SPEAK, MAKE = of("curl "), of(r"(\.venv/bin/)?tutti (speak|read) "), of("make ")
 PIP, MODULES, PYTEST = of(r"(\S+/)?pip install"), of("python -m "), of(r"(\.venv/bin/)?pytest ")
-TUTTI = [line for line in of(r"((TUTTI_\w+=\S+ )*)(\.venv/bin/)?tutti ") if line not in SPEAK]
+TUTTI = [line for line in of(r"(([A-Z_]+=\S+ )*)(\.venv/bin/)?tutti ") if line not in SPEAK]
 SETTINGS = of(r"TUTTI_\w+=\S*$")
 OTHERS = [line for line in COMMANDS if line.split()[0] in NOT_RUN or line.startswith("engine batching=")]  # a log line
 
