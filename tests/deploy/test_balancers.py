@@ -204,6 +204,8 @@ def test_a_server_that_drains_ends_its_streams_and_nobody_else_notices(
         assert begun.acquire(timeout=60)  # the next one goes to the other server, which has fewer
     two.release()
     one.send(signal.SIGTERM)
+    while httpx2.get(f"http://127.0.0.1:{one.port}/readyz").status_code == 200:  # until it has the signal
+        time.sleep(0.005)
     answers = [haproxy.client.post("/v1/audio/speech", json=SHORT).status_code for _ in range(20)]
     assert answers == [200] * 20, "refused with 503 draining by one, spoken by two"
     haproxy.wait_for("one", "DRAIN", "DOWN")
