@@ -52,16 +52,18 @@ def main(
                     held_ms.append(watch.held_ms)
                 rows.append({"route": each.route, "input": each.name, "status": status,
                              "held_ms": round(min(held_ms), 1), "worst_ms": round(max(held_ms), 1)})  # fmt: skip
-            n_errors = len(server.errors())
+            errors = server.errors()
     table = Table("route", "input", "status", "held ms", "worst ms", title=f"limit {LIMIT_MS:g} ms")
     for row in sorted(rows, key=lambda row: -float(str(row["held_ms"]))):
         table.add_row(*map(str, row.values()))
     Console(width=140).print(table)
     over = [row for row in rows if float(str(row["held_ms"])) > LIMIT_MS]
-    print(f"{len(rows)} inputs, {len(over)} over {LIMIT_MS:g} ms, {n_errors} errors in the log")
+    print(f"{len(rows)} inputs, {len(over)} over {LIMIT_MS:g} ms, {len(errors)} errors in the log")
     if not only:
-        out.write_text(json.dumps({"limit_ms": LIMIT_MS, "errors_in_log": n_errors, "inputs": rows}, indent=1) + "\n")
-    if over or n_errors:
+        out.write_text(
+            json.dumps({"limit_ms": LIMIT_MS, "errors_in_log": len(errors), "inputs": rows}, indent=1) + "\n"
+        )
+    if over or errors:
         raise typer.Exit(1)
 
 

@@ -2,14 +2,15 @@
 
 The limits after which a process counts as hung are short, so that tests need not wait for them. In the environment:
 TONE_ADMISSION (with admission control, as a real server has it), TONE_G2P (real G2P instead of words as they are
-written), TONE_MISBEHAVES (the model fails on some rows), TONE_CLOCK (a file with the seconds by which the wall clock is
-wrong), TONE_OPENS and TONE_LOOP (files in which to note which files are opened, and how long the loop is held).
+written), TONE_MISBEHAVES (the model fails on some rows), TONE_PACED (it takes time), TONE_CLOCK (a file with the
+seconds by which the wall clock is wrong), TONE_OPENS and TONE_LOOP (files in which to note which files are opened, and how long the loop is held).
 """
 
 import asyncio
 import os
 import sys
 import time
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -21,11 +22,12 @@ from tutti.cli import main as cli
 from tutti.engine import batcher
 from tutti.engine.build import CHECKPOINT, assemble
 from tutti.engine.engine import Engine
+from tutti.engine.row import FRAME_S
 from tutti.model.choice import Choice
 from tutti.model.tone import ToneModel
 from tutti.server import run
 from tutti.settings import Settings
-from tutti.speech import Model
+from tutti.speech import Frames, Model, Samples
 from tutti.text import g2p_process
 from tutti.text.frontend import G2PPool
 from tutti.text.g2p import G2P
@@ -39,6 +41,18 @@ def tone_models() -> dict[str, Model]:
     return {CHECKPOINT: ToneModel()}
 
 
+class PacedToneModel(ToneModel):
+    """Tones that take as long as on a device that speaks ten seconds in one."""
+
+    def vocoder(self, rows: Sequence[Frames]) -> list[Samples]:
+        time.sleep(0.1 * FRAME_S * sum(row.n_frames for row in rows))
+        return super().vocoder(rows)
+
+
+def paced_models() -> dict[str, Model]:
+    return {CHECKPOINT: PacedToneModel()}
+
+
 def misbehaving_models() -> dict[str, Model]:
     return {CHECKPOINT: MisbehavingModel()}
 
@@ -47,6 +61,7 @@ def open_engine(folder: Path, settings: Settings, **_: Any) -> Engine:
     voices = Voices(folder) if any(folder.iterdir()) else silent_voices(folder)
     choices = {CHECKPOINT: Choice("onnx", "cpu", "fp32")}
     models = misbehaving_models if "TONE_MISBEHAVES" in os.environ else tone_models
+    models = paced_models if "TONE_PACED" in os.environ else models
     worker = ProcessWorker(models, backoff_s=lambda _: 0.0)
     capped = "TONE_ADMISSION" in os.environ  # with admission control, as a real server has it
     pronounce = G2P(settings.home).pronounce if "TONE_G2P" in os.environ else Spelling().pronounce

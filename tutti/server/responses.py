@@ -38,6 +38,7 @@ async def cached_response(service: Service, request: Request, speech_request: Sp
     """The whole audio with its length and ETag, from the cache if the same was requested before."""
     if response := not_modified(service, request, speech_request):
         return response
+    await asyncio.sleep(0)  # the body was just parsed; its lexicon may have megabytes
     etag = service.etag(speech_request)
     caller = request.state.caller
     service.check_text(len(speech_request.text), caller)

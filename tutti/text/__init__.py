@@ -57,7 +57,7 @@ def _sentences(
     reader = SentenceReader(code, pronounce, user_lexicon, options)
     skipped = False
     for segment in split_text(text):
-        if segment.text.isspace():
+        if not segment.text or segment.text.isspace():
             yield Pronunciation(()), 0.0  # the caller may stop here: a text may have a million blank lines
             continue
         notices: tuple[str, ...] = ()

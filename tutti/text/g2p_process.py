@@ -31,7 +31,7 @@ HANG_S = 10.0
 HANG_CHARACTERS_PER_S = 50_000  # and the time to open a text: its marks are checked, SSML is parsed as a whole
 HANG_CHUNKS_PER_S = 20  # and to open it again: the chunks that are done are made again
 START_S = 60.0  # for a new process to load its languages
-MAX_PULL_S = 0.05  # of computing in one answer; the rest of the chunks comes with the next one, after other texts
+MAX_PULL_S = 0.02  # of computing in one answer; the rest of the chunks comes with the next one, after other texts
 log = logging.getLogger(__name__)
 
 

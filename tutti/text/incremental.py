@@ -12,7 +12,7 @@ from tutti.text import latex
 from tutti.text.chunker import PARAGRAPH_PAUSE_S
 from tutti.text.clean import clean
 from tutti.text.code_blocks import open_block, update_code_mark
-from tutti.text.marks import check_marks, update_marks
+from tutti.text.marks import MAX_MARK, check_marks, update_marks
 from tutti.text.split import MAX_SENTENCE, MAX_WORD, sentences
 from tutti.text.ssml import is_ssml
 
@@ -21,6 +21,7 @@ Text = str | AsyncIterable[Delta]
 MIN_CLAUSE_WORDS = 5  # words a first clause needs to be released before its sentence ends; fewer start sooner
 MIN_CLAUSE_CHARACTERS = 10  # the same in characters, for scripts without spaces
 MAX_BUFFERED = 2 * MAX_SENTENCE  # characters; a longer buffer is cut between words
+CHECKED_AT_ONCE = 50_000  # characters whose marks are checked without a break; more delays other texts
 WINDOW = 16_000  # characters of a complete text that are processed together; more needs more memory
 RESCAN_GROWTH = 32  # after a failed scan, scan again when the buffer has grown by 1/32: amortised linear time
 
@@ -124,14 +125,16 @@ class Segmenter:
 
 
 def split_text(text: str) -> Iterator[Segment]:
-    """Yield a complete text in segments of a few pages; joined, they are the text. A wrong mark raises at once.
+    """Yield a complete text in segments of a few pages; joined, they are the text. A wrong mark raises before any text.
 
     Cuts are between paragraphs if possible, else between sentences, else between words.
     """
     if len(text) <= WINDOW or is_ssml(text):
         yield Segment(text)
         return
-    check_marks(text)
+    for start in range(0, len(text), CHECKED_AT_ONCE):
+        check_marks(text[start : start + CHECKED_AT_ONCE + MAX_MARK])
+        yield Segment("")  # the caller may stop here: a text may have fifty thousand marks
     marks: dict[str, str] = {}
     at = 0
     next_word = 0  # where the next word begins, or the end of the text: looked for again only behind it

@@ -15,6 +15,7 @@ from tutti.text.language import LANGUAGES, find_language
 
 MAX_PAUSE_S = 60.0  # of one pause mark
 MAX_VOICES = 200  # different voices and blends in one text; each is made when the request arrives
+MAX_MARK = 150  # characters of any other mark
 MAX_VOICE_MARK = 350  # characters of a mark or tag that names a voice
 BREAKS_S = {"none": 0.0, "x-weak": 0.1, "weak": 0.25, "medium": 0.5, "strong": 1.0, "x-strong": 1.5}  # SSML's names
 MIN_RATE, MAX_RATE = 0.25, 4.0  # times the speed of the request
@@ -55,7 +56,11 @@ def parse_marks(aligned: AlignedText) -> list[StyledText]:
 
 def check_marks(text: str) -> None:
     """Raise InvalidInput for the first mark that `parse_marks` would refuse."""
+    checked: set[str] = set()
     for mark in _MARK.finditer(text) if "[" in text else ():
+        if mark[0] in checked:
+            continue
+        checked.add(mark[0])
         if mark["pause"] is not None:
             _seconds(mark)
         else:

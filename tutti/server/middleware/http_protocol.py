@@ -17,6 +17,7 @@ MIN_BYTES_PER_S = 1024.0  # a request must arrive at least this fast, after the 
 CHECKS = 10  # of each limit within `idle_s`: a connection is cut at most a tenth of that late
 # A reader may pause for this many times `idle_s`: players stop reading while their buffer is full.
 READ_STALL_FACTOR = 6
+PARSED_AT_ONCE = 8192  # bytes of WebSocket messages in one turn of the event loop; more holds it for longer
 KERNEL_SEND_BYTES = 1 << 16  # that the kernel buffers for a slow reader
 
 
@@ -128,7 +129,32 @@ class StreamingCycle(RequestResponseCycle):
 
 
 class WebSocketProtocol(WebSocketsSansIOProtocol):
-    """Uvicorn's WebSocket, but on a ping timeout the connection is aborted: the reader would never empty its buffer."""
+    """Uvicorn's WebSocket, parsed a little in each turn of the event loop: one read may have thousands of messages.
+
+    On a ping timeout the connection is aborted: the reader would never empty its buffer.
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._unparsed = bytearray()
+
+    def data_received(self, data: bytes) -> None:
+        is_parsing = bool(self._unparsed)
+        self._unparsed += data
+        if not is_parsing:
+            self._parse_next()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._unparsed.clear()
+        super().connection_lost(exc)
+
+    def _parse_next(self) -> None:
+        part = bytes(self._unparsed[:PARSED_AT_ONCE])
+        if part:  # else the connection was lost meanwhile
+            super().data_received(part)
+            del self._unparsed[:PARSED_AT_ONCE]
+        if self._unparsed:
+            self.loop.call_soon(self._parse_next)
 
     def keepalive_timeout(self) -> None:
         super().keepalive_timeout()
