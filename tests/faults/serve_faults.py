@@ -3,7 +3,8 @@
 The limits after which a process counts as hung are short, so that tests need not wait for them. In the environment:
 TONE_ADMISSION (with admission control, as a real server has it), TONE_G2P (real G2P instead of words as they are
 written), TONE_MISBEHAVES (the model fails on some rows), TONE_PACED (it takes time), TONE_CLOCK (a file with the
-seconds by which the wall clock is wrong), TONE_OPENS and TONE_LOOP (files in which to note which files are opened, and how long the loop is held).
+seconds by which the wall clock is wrong), TONE_OPENS and TONE_LOOP (files in which to note which files are opened, and
+how long the loop is held).
 """
 
 import asyncio
