@@ -70,13 +70,13 @@ class AdmissionControl:
             raise _full(f"{n_waiting} jobs are waiting; try again later", self.needed_s)
         if max_start_s == inf:
             return
-        target_s = job.deadline_s
-        late_s = self._late_s(job, OWN_COSTS * cost_s, cost_s, start_s, now)
+        target_s, demand = job.deadline_s, self._demand(now)
+        late_s = self._late_s(job, demand, OWN_COSTS * cost_s, cost_s, start_s, now)
         if late_s > 0.0 and now + max_start_s > target_s and not _is_bulk(job):
             # Due when all that was accepted before it should be done, so that no later stream overtakes it.
             due_s = start_s + self.expected_wait_s(cost_s, start_s, start_s) / OWN_UTILISATION + MIN_S
             job.starts_late, job.deadline_s = True, min(max(due_s, target_s), now + max_start_s)
-            late_s = self._late_s(job, 0.0, cost_s, start_s, now)
+            late_s = self._late_s(job, demand, 0.0, cost_s, start_s, now)
         if late_s > 0.0:
             job.starts_late, job.deadline_s = False, target_s
             raise _full("the audio could not be ready in time; try again later", late_s)
@@ -89,14 +89,14 @@ class AdmissionControl:
         """Seconds until the device would begin with a new stream, by the order that `admit` would give it."""
         if _is_bulk(job):
             return start_s - now + MARGIN * self.needed_s
-        if max_start_s < inf and self._late_s(job, OWN_COSTS * cost_s, cost_s, start_s, now) > 0.0:
+        demand = self._demand(now)
+        if max_start_s < inf and self._late_s(job, demand, OWN_COSTS * cost_s, cost_s, start_s, now) > 0.0:
             # It would start late, behind all that was accepted before it.
             return self.expected_wait_s(0.0, start_s, now)
-        demand = self._demand(now)
         ahead = ~demand.late & (demand.due_s <= job.deadline_s)
         return start_s - now + MARGIN * float(np.sum(demand.seconds, where=ahead))
 
-    def _late_s(self, job: Job, allowed_s: float, cost_s: float, start_s: float, now: float) -> float:
+    def _late_s(self, job: Job, demand: Demand, allowed_s: float, cost_s: float, start_s: float, now: float) -> float:
         """By how many seconds the worst deadline would be missed in EDF order; not positive: feasible.
 
         The new stream itself may take `allowed_s`, even past its deadline.
@@ -108,7 +108,6 @@ class AdmissionControl:
             return -inf
         over = self._is_over_share(job.caller, now)
         late = over or job.starts_late
-        demand = self._demand(now)
         behind = (demand.late > late) | ((demand.late == late) & (demand.due_s > job.deadline_s))
         own_s = cost_s + MARGIN * np.sum(demand.seconds, where=~behind)
         late_s = own_s - OWN_UTILISATION * (latest_s - start_s)
@@ -122,19 +121,24 @@ class AdmissionControl:
 
     def _demand(self, now: float) -> Demand:
         """Written for speed: a stream is judged in a fraction of a millisecond while hundreds of jobs wait."""
-        jobs = [job for job in self._waiting if job.priority != "bulk"]
-        due, seconds = [job.deadline_s - job.later_s for job in jobs], [sum(self._waiting[job]) for job in jobs]
-        running = [job for job in self._running if job.priority != "bulk"]
-        jobs += running
-        due += [job.deadline_s for job in running]
-        seconds += [self._running[job] for job in running]
-        is_over = {caller: self._is_over_share(caller, now) for caller in {job.caller for job in jobs}}
-        over = np.array([is_over[job.caller] for job in jobs], bool)
-        late = over | np.array([job.starts_late for job in jobs], bool)
-        due_s = np.array(due)
+        rows = [
+            (job.deadline_s - job.later_s, stage_s + later_s, job.starts_late, job.caller, job.stream)
+            for job, (stage_s, later_s) in self._waiting.items()
+            if job.priority != "bulk"
+        ]
+        rows += [
+            (job.deadline_s, later_s, job.starts_late, job.caller, job.stream)
+            for job, later_s in self._running.items()
+            if job.priority != "bulk"
+        ]
+        due, seconds, starts_late, callers, streams = zip(*rows, strict=True) if rows else ((),) * 5
+        is_over = {caller: self._is_over_share(caller, now) for caller in set(callers)}
+        over = np.zeros(len(rows), bool)
+        if any(is_over.values()):
+            over = np.array([is_over[caller] for caller in callers], bool)
+        late, due_s = over | np.array(starts_late, bool), np.array(due, float)
         order = np.lexsort((due_s, late))
-        n_streams = len({job.stream for job in jobs})
-        return Demand(late[order], over[order], due_s[order], np.array(seconds)[order], n_streams)
+        return Demand(late[order], over[order], due_s[order], np.array(seconds, float)[order], len(set(streams)))
 
     def _add_seconds(self, job: Job, seconds: float) -> None:
         self.needed_s += seconds
