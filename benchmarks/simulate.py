@@ -10,14 +10,12 @@ start late (`max_start_s`, the default of the server): served means spoken to th
 Fairness: one caller sends nine tenths of the streams, more than the device can serve; the nine others share the rest.
 """
 
-import heapq
 import itertools
 import json
 import random
-from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from math import inf, sqrt
 from pathlib import Path
 from typing import Annotated
@@ -28,51 +26,14 @@ from rich.table import Table
 
 from benchmarks.progress import progress
 from tutti.batching.cost import CostModel
-from tutti.batching.job import Batch, Job, Key, Priority, StageName
-from tutti.batching.layout import Features, RowSizes, SideBySide, row_sizes
+from tutti.batching.job import Key, StageName
+from tutti.batching.layout import SideBySide
 from tutti.batching.policies import Bypass, Deadline, Fifo, Policy, Window
 from tutti.batching.scheduler import Limits, Scheduler
-from tutti.errors import QueueFull
+from tutti.plan.simulation import PER_S, Padded, SimulatedStream, Simulation
 
 RESULTS = Path(__file__).parent / "results" / "policies-simulated.json"
-TOKENS_PER_S, FRAMES_PER_S = 15, 40  # of audio
-MODEL = "kokoro"
-AHEAD = 2  # chunks of a stream on their way at once
-FIRST_CHUNKS = 2  # chunks of a stream that count as first
 PART: dict[StageName, float] = {"acoustic": 0.3, "vocoder": 0.7}  # share of the cost of a row
-PER_S: dict[StageName, int] = {"acoustic": TOKENS_PER_S, "vocoder": FRAMES_PER_S}
-
-
-def _unchanged(length: int) -> int:
-    return length
-
-
-@dataclass(frozen=True, slots=True)
-class Padded:
-    """One pass over rows of equal length: lengths are rounded up by `fit`, the number of rows to one of `rows`."""
-
-    fit: Callable[[int], int] = _unchanged
-    rows: tuple[int, ...] = ()
-
-    def _rows(self, n: int) -> int:
-        i = bisect_left(self.rows, n)
-        return self.rows[i] if i < len(self.rows) else n
-
-    def in_memory(self, rows: RowSizes) -> int:
-        return self._rows(rows.n_rows) * self.fit(rows.longest)
-
-    def padded_size(self, sizes: Sequence[int]) -> int:
-        return self.in_memory(row_sizes(sizes))
-
-    def padded_lengths(self, sizes: Sequence[int]) -> list[int]:
-        return [self.fit(max(sizes, default=0))] * len(sizes)
-
-    def features(self, rows: RowSizes) -> Features:
-        n, length = self._rows(rows.n_rows), self.fit(rows.longest)
-        return (1.0, n, n * length, length)
-
-    def lower_bound(self, rows: RowSizes) -> RowSizes | None:
-        return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,35 +68,6 @@ UNFAIR = ((100.0, 6000), (20.0, 4000), (2.0, 3000))  # for each device: streams 
 SETTLED_S = 20.0  # until the fair shares know how much each caller uses
 
 
-@dataclass(slots=True, eq=False)
-class Stream:
-    """One request and its listener: what it asks for, and how it went."""
-
-    number: int
-    arrived_s: float
-    chunks: list[float]  # seconds of audio of each
-    priority: Priority = "first"
-    caller: str = ""
-    rejected: bool = False
-    first_s: float | None = None  # when the first audio came
-    extra_s: float = 0.0  # by how much it may start after its target
-    made: int = 0  # chunks so far
-    plays_until_s: float = 0.0
-    dry_s: float = 0.0  # silence after the first audio
-    done_s: float = inf
-
-    @property
-    def wait_s(self) -> float:
-        return inf if self.first_s is None else self.first_s - self.arrived_s
-
-    @property
-    def starts_late(self) -> bool:
-        return self.extra_s > 0.0
-
-    def good(self, target_s: float) -> bool:
-        return not self.rejected and self.done_s < inf and self.wait_s <= target_s and self.dry_s <= 1e-9
-
-
 def random_chunks(rng: random.Random) -> list[float]:
     """Chunks of one text in seconds: a short first one, then a geometric number of longer ones."""
     chunks = [rng.uniform(1.5, 3.5)]
@@ -149,128 +81,11 @@ AUDIO_S = 2.5 + 3 * 6.5  # their mean sum
 
 def poisson(
     rate: float, n: int, seed: int = 1, chunks: Callable[[random.Random], list[float]] = random_chunks
-) -> list[Stream]:
+) -> list[SimulatedStream]:
     """Streams that arrive at random at this rate."""
     rng = random.Random(seed)
     times = itertools.accumulate(rng.expovariate(rate) for _ in range(n))
-    return [Stream(i, at, chunks(rng)) for i, at in enumerate(times)]
-
-
-@dataclass
-class Simulation:
-    """Discrete-event simulation of one device, its scheduler and the players of all streams."""
-
-    device: Device
-    scheduler: Scheduler
-    admission: bool = True
-    safety_s: float = 0.0
-    batches: list[tuple[float, Batch]] = field(default_factory=list)  # with their start
-    most_waiting: int = 0
-
-    def run(self, streams: Sequence[Stream], until_s: float = inf) -> None:
-        self._events: list[tuple[float, int, Callable[[float], None]]] = []
-        self._serial = itertools.count()
-        self._busy = False
-        self._wake_s = inf
-        self._jobs: dict[Job, tuple[Stream, int]] = {}
-        for stream in streams:
-            self._at(stream.arrived_s, lambda now, stream=stream: self._arrive(stream, now))
-        while self._events:
-            now, _, event = heapq.heappop(self._events)
-            if now > until_s:
-                break
-            event(now)
-            if not self._events or self._events[0][0] > now:  # all events of one instant come before the decision
-                self._decide(now)
-
-    def _at(self, at_s: float, event: Callable[[float], None]) -> None:
-        heapq.heappush(self._events, (at_s, next(self._serial), event))
-
-    def _arrive(self, stream: Stream, now: float) -> None:
-        first = self._job(stream, 0, "acoustic", now)
-        if self.admission:
-            try:
-                self.scheduler.admit(first, now)
-            except QueueFull:
-                stream.rejected = True
-                return
-            if first.starts_late:
-                stream.extra_s = first.deadline_s - now - self.device.target_s
-        self._add(first, stream, 0, now)
-        for i in range(1, min(AHEAD, len(stream.chunks))):
-            self._submit(stream, i, "acoustic", now)
-
-    def _target(self, stream: Stream) -> float:
-        return self.device.target_s + stream.extra_s if stream.priority != "bulk" else 3600.0
-
-    def _submit(self, stream: Stream, i: int, stage: StageName, now: float) -> None:
-        self._add(self._job(stream, i, stage, now), stream, i, now)
-
-    def _job(self, stream: Stream, i: int, stage: StageName, now: float) -> Job:
-        starts_s = stream.arrived_s + self._target(stream) if stream.first_s is None else stream.first_s + stream.dry_s
-        deadline_s = starts_s + sum(stream.chunks[:i]) - (self.safety_s if i else 0.0)
-        priority: Priority = stream.priority if stream.priority == "bulk" else "first" if i < FIRST_CHUNKS else "next"
-        later_s = 0.0
-        if stage == "acoustic":
-            later_s = self.scheduler.predict(Key(MODEL, "vocoder"), self._size(stream, i, "vocoder"))
-        size = self._size(stream, i, stage)
-        return Job(
-            Key(MODEL, stage), stream.number, priority, size, deadline_s, later_s, stream.caller, 0, now,
-            starts_stream=i == 0, starts_late=stream.starts_late,
-        )  # fmt: skip
-
-    def _add(self, job: Job, stream: Stream, i: int, now: float) -> None:
-        self._jobs[job] = stream, i
-        self.scheduler.add(job, now)
-        self.most_waiting = max(self.most_waiting, sum(self.scheduler.waiting().values()))
-
-    def _playback_started(self, stream: Stream, earlier_s: float, now: float) -> None:
-        """Move all deadlines of this stream forward by so many seconds."""
-        for job in [job for job, (other, _) in self._jobs.items() if other is stream]:
-            self.scheduler.move_deadline(job, job.deadline_s - earlier_s, now)
-
-    def _size(self, stream: Stream, i: int, stage: StageName) -> int:
-        return max(1, round(stream.chunks[i] * PER_S[stage]))
-
-    def _decide(self, now: float) -> None:
-        if self._busy:
-            return
-        batch = self.scheduler.next_batch(now)
-        if batch is None:
-            wake_s = self.scheduler.wake_at(now)
-            if wake_s is not None and wake_s != self._wake_s:
-                self._wake_s = wake_s
-                self._at(wake_s, lambda now: None)
-            return
-        self._busy = True
-        self.batches.append((now, batch))
-        took_s = self.device.seconds(batch.key.stage, [job.size for job in batch.jobs])
-        self._at(now + took_s, lambda end: self._finish(batch, took_s, end))
-
-    def _finish(self, batch: Batch, took_s: float, now: float) -> None:
-        self._busy = False
-        self.scheduler.finished(batch, took_s, now)
-        for job in batch.jobs:
-            stream, i = self._jobs.pop(job)
-            if job.key.stage == "acoustic":
-                self._submit(stream, i, "vocoder", now)
-            else:
-                self._play(stream, i, now)
-
-    def _play(self, stream: Stream, i: int, now: float) -> None:
-        """Append chunk i to the audio of its player, and submit one more chunk when it starts to play."""
-        if stream.first_s is None:
-            stream.first_s = stream.plays_until_s = now
-            self._playback_started(stream, stream.arrived_s + self._target(stream) + self.safety_s - now, now)
-        stream.made += 1
-        stream.dry_s += max(0.0, now - stream.plays_until_s)
-        starts_s = max(now, stream.plays_until_s)
-        stream.plays_until_s = starts_s + stream.chunks[i]
-        if stream.made == len(stream.chunks):
-            stream.done_s = now
-        elif i + AHEAD < len(stream.chunks):
-            at_s = now if stream.priority == "bulk" else starts_s
-            self._at(at_s, lambda now: self._submit(stream, i + AHEAD, "acoustic", now))
+    return [SimulatedStream(i, at, chunks(rng)) for i, at in enumerate(times)]
 
 
 def scheduler(
@@ -304,7 +119,7 @@ def policies(device: Device) -> Iterator[tuple[str, Policy, int]]:
     yield "deadline", deadline(device), device.max_rows
 
 
-def good_share(device: Device, streams: Sequence[Stream]) -> float:
+def good_share(device: Device, streams: Sequence[SimulatedStream]) -> float:
     return sum(stream.good(device.target_s) for stream in streams) / len(streams)
 
 

@@ -16,7 +16,7 @@ LAYERS = (
     ("batching", "captions", "verify"),
     ("worker",),
     ("engine",),
-    ("audiobook", "bulk"),
+    ("audiobook", "bulk", "plan"),
     ("server", "client"),
     ("cluster",),
     ("cli", "__main__"),
@@ -33,7 +33,7 @@ ONLY_IN = {
     "pyarrow": ("tutti.bulk",),
     **dict.fromkeys(("fastapi", "starlette"), ("tutti.server",)),
     "ray": ("tutti.bulk", "tutti.cluster"),
-    "tutti.batching": ("tutti.batching", "tutti.engine"),
+    "tutti.batching": ("tutti.batching", "tutti.engine", "tutti.plan"),
     "tutti.server.routes": ("tutti.server.routes", "tutti.server.app", "tutti.cli.main"),  # `tutti g2p`: one route
 }
 # Module or package: what it must not import.
@@ -43,6 +43,7 @@ NEVER_IN = {
         *("asyncio", "concurrent", "multiprocessing", "random", "socket", "subprocess", "threading", "time"),
         *("tutti.engine", "tutti.model", "tutti.text", "tutti.worker"),
     ),
+    "tutti.plan.simulation": ("asyncio", "threading", "time", "tutti.engine", "tutti.worker"),
     "tutti.server.middleware": ("tutti.server.routes",),
 }
 CLIENT_NEEDS = ("tutti.client", "tutti.errors", "tutti.files", "tutti.percentile")

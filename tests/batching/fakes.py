@@ -2,12 +2,12 @@
 
 import itertools
 
-from benchmarks.simulate import Padded
 from tutti.batching.cost import Coefficients, CostModel
 from tutti.batching.job import Batch, Job, Key, Priority
 from tutti.batching.layout import Layout
 from tutti.batching.policies import Deadline, Policy
 from tutti.batching.scheduler import Limits, Scheduler
+from tutti.plan.simulation import Padded
 
 VOCODER = Key("kokoro", "vocoder")
 CAP_S = 0.08

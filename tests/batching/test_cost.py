@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchmarks.simulate import Padded
 from tests.examples import examples
 from tutti.batching.cost import CostModel, file_name, load, save
 from tutti.batching.job import Key
 from tutti.batching.layout import Layout, SideBySide, row_sizes
+from tutti.plan.simulation import Padded
 
 PRIOR = (0.01, 0.0, 1e-5, 1e-5)
 LAYOUTS: list[Layout] = [Padded(), Padded(lambda n: -(-n // 32) * 32, (1, 2, 4, 8, 16)), SideBySide(1), SideBySide(4)]

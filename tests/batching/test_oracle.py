@@ -6,11 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from benchmarks.simulate import AUDIO_S, DEVICES, Device, Padded, Simulation, Stream, poisson, scheduler
+from benchmarks.simulate import AUDIO_S, DEVICES, Device, poisson, scheduler
 from tutti.batching.cost import CostModel
 from tutti.batching.job import Job, Key
 from tutti.batching.policies import Deadline, Fifo, Policy, Window
 from tutti.batching.scheduler import Limits, Scheduler
+from tutti.plan.simulation import Padded, SimulatedStream, Simulation
 
 GPU, SLOW_GPU, CPU = DEVICES
 
@@ -19,13 +20,13 @@ def deadline(device: Device) -> Policy:
     return Deadline(0.4 * device.target_s)
 
 
-def simulated(device: Device, policy: Policy, streams: list[Stream], admission: bool = True) -> Simulation:
+def simulated(device: Device, policy: Policy, streams: list[SimulatedStream], admission: bool = True) -> Simulation:
     simulation = Simulation(device, scheduler(device, policy), admission)
     simulation.run(streams)
     return simulation
 
 
-def good_share(device: Device, streams: list[Stream]) -> float:
+def good_share(device: Device, streams: list[SimulatedStream]) -> float:
     return sum(stream.good(device.target_s) for stream in streams) / len(streams)
 
 
@@ -114,13 +115,13 @@ def test_at_twice_its_capacity_a_device_refuses_some_and_serves_the_rest_well(de
 def test_a_caller_with_most_of_the_traffic_does_not_harm_the_others(device: Device, rate: float, n: int) -> None:
     """Nine tenths come from one caller: the others are accepted and wait about as long as without it."""
 
-    def traffic(greedy: bool) -> list[Stream]:
+    def traffic(greedy: bool) -> list[SimulatedStream]:
         streams, rng = poisson(rate, n, seed=3), random.Random(5)
         for stream in streams:
             stream.caller = "greedy" if rng.random() < 0.9 else f"other {rng.randrange(9)}"
         return [stream for stream in streams if greedy or stream.caller != "greedy"]
 
-    def waits(streams: list[Stream]) -> list[float]:  # of the others, once the shares of all callers are known
+    def waits(streams: list[SimulatedStream]) -> list[float]:  # of the others, once the shares of all callers are known
         others = [stream for stream in streams if stream.caller != "greedy" and stream.arrived_s > 20.0]
         assert not any(stream.rejected for stream in others)
         assert good_share(device, others) >= 0.98
@@ -161,7 +162,7 @@ def test_short_and_long_texts_mixed_waste_little_and_delay_none() -> None:
 def test_a_huge_bulk_job_makes_progress_and_harms_no_listener() -> None:
     listeners = poisson(12.0, 600)
     end_s = listeners[-1].arrived_s
-    bulk = [Stream(10_000 + i, 0.0, [5.0] * 100_000, priority="bulk", caller="bulk") for i in range(20)]
+    bulk = [SimulatedStream(10_000 + i, 0.0, [5.0] * 100_000, priority="bulk", caller="bulk") for i in range(20)]
     simulation = Simulation(GPU, scheduler(GPU, deadline(GPU)))
     simulation.run([*bulk, *listeners], until_s=end_s)
     ended = [stream for stream in listeners if stream.arrived_s < end_s - 20]
@@ -178,7 +179,7 @@ def test_a_huge_bulk_job_makes_progress_and_harms_no_listener() -> None:
 
 
 def test_a_thousand_requests_at_once_are_all_accounted_for() -> None:
-    streams = [Stream(i, i * 1e-4, [2.0]) for i in range(1000)]
+    streams = [SimulatedStream(i, i * 1e-4, [2.0]) for i in range(1000)]
     simulation = Simulation(GPU, scheduler(GPU, deadline(GPU), max_waiting=50))
     simulation.run(streams)
     accepted = [stream for stream in streams if not stream.rejected]

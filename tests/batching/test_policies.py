@@ -6,13 +6,13 @@ from math import inf
 
 import pytest
 
-from benchmarks.simulate import Padded
 from tests.batching.fakes import new_scheduler
 from tutti.batching.cost import CostModel
 from tutti.batching.job import Job, Key, Priority
 from tutti.batching.layout import SideBySide
 from tutti.batching.policies import Bypass, Deadline, Fifo, Policy, Window
 from tutti.batching.scheduler import Limits, Scheduler
+from tutti.plan.simulation import Padded
 
 A, B = Key("a", "vocoder"), Key("b", "vocoder")
 WINDOW = Window(max_wait_s=0.05, min_wait_s=0.002, early_rows=4)

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchmarks.simulate import Padded
 from tests.batching.fakes import VOCODER, first_job, new_job, new_scheduler, run
 from tests.examples import examples
 from tutti.batching.job import Job, Key
 from tutti.batching.policies import Fifo
 from tutti.batching.scheduler import VERDICT_S
 from tutti.errors import QueueFull
+from tutti.plan.simulation import Padded
 
 
 @given(n=st.integers(2, 32), data=st.data())

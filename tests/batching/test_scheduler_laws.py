@@ -9,13 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
 
-from benchmarks.simulate import AHEAD, MODEL, PART, PER_S, Device, Padded, Simulation, Stream, scheduler
+from benchmarks.simulate import PART, Device, scheduler
 from tests.examples import examples
 from tutti.batching.cost import CostModel
 from tutti.batching.job import Batch, Job, Key, StageName
 from tutti.batching.layout import SideBySide
 from tutti.batching.policies import Bypass, Deadline, Fifo, Policy, Window
 from tutti.batching.scheduler import Limits, Scheduler
+from tutti.plan.simulation import AHEAD, MODEL, PER_S, Padded, SimulatedStream, Simulation
 
 KEYS = [Key("a", "acoustic"), Key("a", "vocoder"), Key("b", "acoustic")]
 CAP_S = 0.08
@@ -244,7 +245,7 @@ def test_a_lone_stream_is_never_slower_than_its_chunks_run_one_by_one(
 ) -> None:
     """It starts as early, its listener hears no more silence, and it ends as early."""
     device = ExactDevice("exact", base_s, per_audio_s, target_s, lanes, max_rows=8)
-    stream = Stream(0, 0.0, chunks)
+    stream = SimulatedStream(0, 0.0, chunks)
     Simulation(device, scheduler(device, Deadline(0.4 * target_s))).run([stream])
     first_s, dry_s, done_s = one_by_one(device, chunks)
     assert stream.wait_s <= first_s + 1e-6
@@ -262,7 +263,7 @@ def test_four_at_once_are_never_slower_than_four_in_turn(
     texts: list[list[float]], base_s: float, per_audio_s: float, lanes: int | None
 ) -> None:
     device = ExactDevice("exact", base_s, per_audio_s, 1.5, lanes, max_rows=8)
-    streams = [Stream(number, 0.0, chunks) for number, chunks in enumerate(texts)]
+    streams = [SimulatedStream(number, 0.0, chunks) for number, chunks in enumerate(texts)]
     Simulation(device, scheduler(device, Deadline(0.6), max_start_s=inf)).run(streams)
     in_turn_s = sum(one_by_one(device, chunks)[2] for chunks in texts)
     assert max(stream.done_s for stream in streams) <= in_turn_s + 1e-6

@@ -11,7 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import rule, run_state_machine_as_test
 
-from benchmarks.simulate import Padded
 from tests.batching.test_scheduler_laws import CAP_S, Laws
 from tests.examples import examples
 from tests.fakes import silent_voices, tone_engine
@@ -22,6 +21,7 @@ from tutti.engine.engine import Engine
 from tutti.engine.event_log import PolicyChanged
 from tutti.errors import InvalidInput
 from tutti.model.buckets import PLANS
+from tutti.plan.simulation import Padded
 from tutti.speech import SpeechParams
 
 NEVER_S = 1e6

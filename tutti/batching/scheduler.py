@@ -306,6 +306,10 @@ class Scheduler:
         """Seconds for one row of this size alone."""
         return self._queue(key).cost.predict((size,))
 
+    def cost(self, key: Key) -> CostModel:
+        """The learned costs of one stage."""
+        return self._queue(key).cost
+
     def cost_error(self, key: Key) -> float:
         """Mean relative error of recent predictions for this stage."""
         return self._queue(key).cost.error

@@ -13,6 +13,7 @@ from tutti import __version__
 from tutti.cli import options
 from tutti.cli.bulk import bulk
 from tutti.cli.cluster import cluster
+from tutti.cli.plan import plan
 from tutti.cli.read import read
 from tutti.cli.serve import serve
 from tutti.cli.speak import speak
@@ -175,7 +176,7 @@ def g2p_serve(
     uvicorn.run(g2p_app(G2P(settings.home).pronounce), host=host, port=port, log_level="info")
 
 
-for command in (serve, speak, read, bulk, voices, pull, verify, config, g2p_serve):
+for command in (serve, speak, read, bulk, plan, voices, pull, verify, config, g2p_serve):
     app.command(cls=Command)(command)
 app.add_typer(cluster, name="cluster", cls=CommandGroup)
 register(app)  # say, bench, top

@@ -5,8 +5,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from math import isfinite
+from typing import Any
 
-from tutti.batching.job import PRIORITIES, STAGES, Job, Priority, StageName
+from tutti.batching.job import PRIORITIES, STAGES, Job, Key, Priority, StageName
+from tutti.batching.layout import SideBySide
 from tutti.batching.policies import Policy, Window
 from tutti.engine.batcher import Batcher
 from tutti.engine.event_log import PolicyChanged
@@ -118,6 +120,17 @@ class Monitor:
         n_waiting: Counter[Priority] = sum((Counter(b.scheduler.waiting()) for b in self._batchers), Counter())
         self.batch_stats.queue({name: n_waiting[name] for name in PRIORITIES}, self.backlog_s())
         self.batch_stats.load({name: self.predicted_wait_s(name) for name in DELIVERIES}, self.busy_ratio())
+
+    def costs(self) -> dict[str, dict[str, dict[str, Any]]]:
+        """What batches of the default checkpoint cost the first worker, as it has learned: see batching.cost."""
+        scheduler = self._batchers[0].scheduler
+
+        def stage_costs(key: Key) -> dict[str, Any]:
+            cost = scheduler.cost(key)
+            cores = cost.layout.cores if isinstance(cost.layout, SideBySide) else None
+            return {"coefficients": list(cost.coefficients), "cores": cores, "error": round(cost.error, 4)}
+
+        return {self._checkpoint: {stage: stage_costs(Key(self._checkpoint, stage)) for stage in STAGES}}
 
     def settings(self) -> dict[str, bool | int | float | None]:
         """The configuration of the batching, by the names of the settings where there is one."""

@@ -219,6 +219,17 @@ def stats_routes(service: Service) -> APIRouter:
         keys.caller(request.headers.get("authorization", ""))
         return broadcast.new_dashboard().stats(trials.fields())
 
+    @routes.get("/v1/stats/costs", responses=only_errors(401))
+    async def costs(request: Request) -> dict[str, Any]:
+        """What batches cost on this device, as learned: for `tutti plan --measure`."""
+        keys.caller(request.headers.get("authorization", ""))
+        engine = service.engine
+        return {
+            "max_batch_size": engine.monitor.settings()["max_batch_size"],
+            "workers": len(engine.monitor.worker_names),
+            "models": engine.monitor.costs(),
+        }
+
     # Not in the schema: OpenAPI cannot describe an answer without an end. docs/stats.md does.
     @routes.get("/v1/stats/stream", response_class=Response, include_in_schema=False)
     async def stream(request: Request) -> Response:
