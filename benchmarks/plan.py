@@ -4,8 +4,8 @@ python -m benchmarks.plan                     7 minutes
 
 Everything is real but the model: it takes a fixed time for each pass and each row by sleeping, so that other processes
 on the machine hardly change it, and it runs at a higher priority if it may (root): a process that sleeps nearly all of
-the time must not wait for a core. The planner knows what `tutti plan --measure` would know: the costs that the engine has
-learned from some traffic, and what a lone request takes beside them. Arrivals and lengths are the same in both.
+the time must not wait for a core. The planner knows what `tutti plan --measure` would know: the costs that the engine
+has learned from some traffic, and what a lone request takes beside them. Both have the same arrivals and lengths.
 """
 
 import asyncio
@@ -139,9 +139,18 @@ async def run(folder: Path, minutes: float) -> tuple[DeviceCosts, list[dict[str,
                 waits = await real_waits(engine, streams, texts)
                 planned = outcome(device, rate, streams, simulate(device, streams))
                 rows.append(
-                    {"load": load, "rate": rate, "n": len(streams), "planned_p95_s": planned.p95_s,
-                     "real_p95_s": settled(waits, 95), "planned_p50_s": planned.p50_s, "real_p50_s": settled(waits, 50), "planned_busy": planned.busy, "real_busy": engine.busy_ratio()}
-                )  # fmt: skip
+                    {
+                        "load": load,
+                        "rate": rate,
+                        "n": len(streams),
+                        "planned_p50_s": planned.p50_s,
+                        "real_p50_s": settled(waits, 50),
+                        "planned_p95_s": planned.p95_s,
+                        "real_p95_s": settled(waits, 95),
+                        "planned_busy": planned.busy,
+                        "real_busy": engine.busy_ratio(),
+                    }
+                )
     return device, rows
 
 
