@@ -21,7 +21,7 @@ from tutti.bulk.speaking import BulkOptions, DeviceQueue, ShardSpeaker, with_ret
 from tutti.bulk.table import RawRow
 from tutti.engine.engine import Engine
 from tutti.errors import G2PUnavailable, QueueFull, TuttiError
-from tutti.speech import SpeechParams
+from tutti.speech import Speech, SpeechParams
 from tutti.text import vocab
 
 PARAMS = SpeechParams("af_heart", pcm_volume=1.0)
@@ -61,15 +61,19 @@ def test_a_row_is_the_same_audio_that_the_engine_speaks(tmp_path: Path) -> None:
     engine = tone_engine(silent_voices(tmp_path))
     (row,) = speak(engine, shard({"id": "x", "text": text, "speed": 1.1}), format="wav", with_words=True)
 
-    async def directly() -> bytes:
+    async def directly() -> Speech:
         async with tone_engine(engine.voices) as other:
-            speech = await other.speak(text, SpeechParams("af_heart", speed=1.1, pcm_volume=1.0))
-        stream = encoder("wav", n_samples=len(speech.samples))
-        return stream.encode(speech.samples) + stream.flush()
+            return await other.speak(text, SpeechParams("af_heart", speed=1.1, pcm_volume=1.0))
 
     (_, audio), (_, facts) = row.files
-    assert audio == asyncio.run(directly())
+    speech = asyncio.run(directly())
+    stream = encoder("wav", n_samples=len(speech.samples))
+    assert audio == stream.encode(speech.samples) + stream.flush()
     stored = json.loads(facts)
+    times = [(word.word, word.start_s, word.end_s) for word in speech.words]
+    assert [(word["word"], word["start"], word["end"]) for word in stored["words"]] == [
+        (word, pytest.approx(start_s, abs=1e-4), pytest.approx(end_s, abs=1e-4)) for word, start_s, end_s in times
+    ]
     assert stored["id"] == "x"
     assert stored["text"] == text
     assert stored["speed"] == 1.1

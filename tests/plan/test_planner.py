@@ -34,8 +34,14 @@ def few_streams(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_lone_request_takes_both_stages_of_its_first_chunk_and_the_overhead() -> None:
     alone = forecast(SIMPLE, 0.01, 3.0, 50)
-    assert alone.p50_s == pytest.approx(0.033)  # both stages in one call
+    assert alone.p50_s == pytest.approx(0.033)
     assert alone.refused == alone.with_gaps == 0
+
+
+def test_both_stages_of_a_lone_row_run_in_one_call() -> None:
+    simulation = simulate(SIMPLE, arrivals(0.01, 1, 2.0, pace_of(SIMPLE)))
+    assert [batch.key.stage for _, batch in simulation.batches] == ["acoustic"]
+    assert simulation.busy_s == pytest.approx(0.03)
 
 
 def test_the_work_of_a_light_load_is_its_busy_share() -> None:
