@@ -94,6 +94,23 @@ def test_the_least_loaded_worker_tells_the_wait(voices: Voices) -> None:
     asyncio.run(run())
 
 
+def test_streams_that_arrive_together_are_shared_between_the_workers(voices: Voices) -> None:
+    async def run() -> None:
+        model = GatedModel("acoustic")
+        async with tone_engine(voices, lambda: model, n_workers=2) as engine:
+            with model.gate.closed():
+                tasks = await queue(engine, "whole", 8)
+                assert [len(batcher._rows) for batcher in engine.batchers] == [4, 4]
+                left = asyncio.create_task(anext(engine.stream(TEXT, HEART)))
+                await asyncio.sleep(0)
+                left.cancel()
+                await asyncio.gather(left, return_exceptions=True)
+            await asyncio.gather(*tasks)
+            assert [batcher.start_delay.n_starting for batcher in engine.batchers] == [0, 0]
+
+    asyncio.run(run())
+
+
 def test_the_busy_ratio_is_the_mean_over_the_workers(voices: Voices) -> None:
     async def run() -> None:
         model = GatedModel("acoustic")

@@ -112,8 +112,12 @@ class Monitor:
         return sum(batcher.busy_ratio for batcher in self._batchers) / len(self._batchers)
 
     def next_batcher(self) -> Batcher:
-        """The worker that gets the next stream."""
-        return min(self._batchers, key=lambda batcher: (not batcher.ready, batcher.backlog_s))
+        """The worker that gets the next stream: the one with the least work, streams included whose text is read."""
+
+        def work_s(batcher: Batcher) -> float:
+            return batcher.backlog_s + batcher.start_delay.n_starting * batcher.scheduler.sentence_s(self._checkpoint)
+
+        return min(self._batchers, key=lambda batcher: (not batcher.ready, work_s(batcher)))
 
     def refresh_gauges(self) -> None:
         """Set the gauges that change by themselves; called in the event loop before the metrics are read."""

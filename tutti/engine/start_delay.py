@@ -11,6 +11,7 @@ class StartDelay:
     """Measures the delay of a timer again and again, and remembers how long the text of recent streams took."""
 
     def __init__(self) -> None:
+        self.n_starting = 0  # streams whose first chunk is not queued yet, so that no backlog counts them
         self._loop_s = 0.0
         self._text_s = 0.0
         self._timer: asyncio.TimerHandle | None = None

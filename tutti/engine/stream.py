@@ -76,6 +76,7 @@ class Stream:
     _futures: set[asyncio.Future[Any]] = field(init=False, default_factory=set)  # to cancel when the stream is closed
     _room: asyncio.Semaphore = field(init=False)  # chunks that may still be submitted
     _has_sent_audio: bool = field(init=False, default=False)
+    _is_starting: bool = field(init=False, default=True)
 
     def __post_init__(self) -> None:
         self.playback = Playback(time.monotonic(), self.pacing.target(self.delivery), SAFETY_S)
@@ -86,6 +87,7 @@ class Stream:
 
     async def speeches(self) -> AsyncGenerator[Speech]:
         """Yield the speech of each chunk, or of each span of a long one; closing cancels what was not yet spoken."""
+        self.batcher.start_delay.n_starting += 1
         submitting = asyncio.create_task(self._submit())
         self._futures.add(submitting)
         n_samples = 0
@@ -99,6 +101,7 @@ class Stream:
                 self._room.release()
             await submitting  # raises what stopped it
         finally:
+            self._end_start()
             for future in self._futures:
                 future.cancel()
             await asyncio.gather(*self._futures, return_exceptions=True)
@@ -121,6 +124,7 @@ class Stream:
                     row.position_s = self.playback.reserve(estimated_s)
                     if n_rows == 0:
                         self.batcher.start_delay.record_text(g2p_s)
+                        self._end_start()
                     audio = self.batcher.speak(row)
                     self._futures.add(audio)
                     n_rows += 1
@@ -143,6 +147,11 @@ class Stream:
         if audio is None:
             return Speech(self._silence(chunk.pause_s), (), chunk.span, chunk.dropped, notices=chunk.notices)
         return _speech(pending, audio, 0.0, chunk.pause_s, with_words=self.params.with_words)
+
+    def _end_start(self) -> None:
+        """Its first chunk is queued, or there is none: from now on the backlog of its worker counts it."""
+        self.batcher.start_delay.n_starting -= self._is_starting
+        self._is_starting = False
 
     async def _chunks(self) -> AsyncGenerator[tuple[Segment, Chunk, float]]:
         """The text in chunks as it arrives, each with its segment and the seconds that its G2P took."""
