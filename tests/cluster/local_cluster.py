@@ -55,17 +55,18 @@ class LocalCluster:
     def add_node(self) -> None:
         self.nodes.append(self._nodes_of.add_node(num_cpus=2, resources={"device": 1}, node_ip_address="127.0.0.1"))
 
-    def wait_for_replicas(self, n: int, timeout_s: float) -> float:
-        """Wait until so many replicas run; return the seconds."""
+    def wait_for_new_replica(self, before: set[int], timeout_s: float) -> float:
+        """Wait until as many replicas run as there should be, not all of them among those before; return the seconds."""
         from ray import serve
 
         started_s = time.monotonic()
         while time.monotonic() < started_s + timeout_s:
             (deployment,) = serve.status().applications["tutti"].deployments.values()
-            if deployment.replica_states.get("RUNNING", 0) >= n:
+            is_complete = deployment.replica_states.get("RUNNING", 0) == self.args["replicas"]
+            if is_complete and set(self.replica_pids()) - before:
                 return time.monotonic() - started_s
             time.sleep(0.1)
-        raise TimeoutError(f"not {n} replicas after {timeout_s:g} s")
+        raise TimeoutError(f"no new replica after {timeout_s:g} s")
 
 
 def free_port() -> int:

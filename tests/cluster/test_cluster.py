@@ -198,8 +198,8 @@ class Load:
         return [each for each in self.results if each.sent_s >= from_s and not each.whole and each.status != 429]
 
 
-def stream_long(url: str) -> tuple[int, bool]:
-    """Read a long stream: its bytes, and whether it ended as it should."""
+def stream_long(url: str, started: list[str]) -> tuple[int, bool]:
+    """Read a long stream: its bytes, and whether it ended as it should. Adds to `started` with its first audio."""
     n_bytes = 0
     try:
         # A client that waits, so that a busy machine does not refuse it.
@@ -208,6 +208,8 @@ def stream_long(url: str) -> tuple[int, bool]:
             if answer.status_code != 200:
                 return -answer.status_code, False
             for piece in answer.iter_raw():
+                if n_bytes == 0:
+                    started.append(url)
                 n_bytes += len(piece)
     except httpx2.HTTPError:
         return n_bytes, False
@@ -249,9 +251,10 @@ def test_an_update_breaks_neither_streams_nor_websockets(cluster: LocalCluster, 
     pids, load = set(cluster.replica_pids()), Load(cluster.url, 4)
     n_bytes = len(client.post(STREAM, json=LONG_BODY).content)
     with load.running():
-        streams, stream_threads = in_threads(4, lambda: stream_long(cluster.url))
+        started: list[str] = []
+        streams, stream_threads = in_threads(4, lambda: stream_long(cluster.url, started))
         sockets, socket_threads = in_threads(2, lambda: asyncio.run(speak_on_a_socket(cluster.url, 8)))
-        time.sleep(0.5)
+        wait_until(lambda: len(started) == 4)
         cluster.deploy(cache_mb=63)
         for thread in (*stream_threads, *socket_threads):
             thread.join(120)
@@ -267,22 +270,22 @@ def test_an_update_breaks_neither_streams_nor_websockets(cluster: LocalCluster, 
 def test_new_requests_survive_a_death(cluster: LocalCluster, client: httpx2.Client, part: str) -> None:
     n_bytes, load = len(client.post(STREAM, json=LONG_BODY).content), Load(cluster.url, 4)
     with load.running():
-        streams, threads = in_threads(4, lambda: stream_long(cluster.url))
-        time.sleep(0.7)
-        killed_s = time.monotonic()
+        started: list[str] = []
+        streams, threads = in_threads(4, lambda: stream_long(cluster.url, started))
+        wait_until(lambda: len(started) == 4)
+        pids, killed_s = set(cluster.replica_pids()), time.monotonic()
         if part == "replica":
             cluster.kill_replica()
         else:
             cluster.kill_node()
             cluster.add_node()
-        time.sleep(2)  # the controller still counts the dead one at first
-        cluster.wait_for_replicas(2, timeout_s=28)
+        cluster.wait_for_new_replica(pids, timeout_s=30)
         for thread in threads:
             thread.join(120)
         time.sleep(1)
     assert len(streams) == 4
     assert all(is_whole(n_bytes, *stream) for stream in streams if stream[1])
     assert any(not whole for _, whole in streams), "the streams of the dead replica broke visibly"
-    assert any(whole for _, whole in streams), "those of the other did not"
+    assert any(whole for _, whole in streams), f"those of the other did not: {streams}"
     assert load.failed(killed_s + 1) == []
     assert len(load.failed(killed_s - 30)) <= 4, "what was under way when it died"

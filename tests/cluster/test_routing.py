@@ -57,13 +57,10 @@ def test_long_streams_spread_although_they_make_nobody_wait() -> None:
     """A replica that seems a little faster does not get all of them, when each comes after the report on the last."""
     router, n_streams = LeastWait(), Counter[Any]()
     for second in range(20):
-        busy = {name: min(1.0, 0.2 * n_streams[name]) for name in ("a", "b")}
-        reports = {
-            "a": report(second, 0.0, BYTE_S, busy=busy["a"]),
-            "b": report(second, 0.0, 1.1 * BYTE_S, busy=busy["b"]),
-        }
-        n_streams[router.choose(reports, 8000, float(second))[0]] += 1
-    assert min(n_streams["a"], n_streams["b"]) >= 4
+        a = report(second, 0.0, BYTE_S, n_active=n_streams["a"])
+        b = report(second, 0.0, 1.1 * BYTE_S, n_active=n_streams["b"])
+        n_streams[router.choose({"a": a, "b": b}, 8000, float(second))[0]] += 1
+    assert min(n_streams["a"], n_streams["b"]) >= 8
 
 
 def test_what_was_sent_counts_until_a_report_can_include_it() -> None:

@@ -10,12 +10,15 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from tests.fakes import silent_voices, tone_engine
+from tests.fakes import Spelling, silent_voices
 from tutti.cluster.replica import Replica
+from tutti.engine.build import CHECKPOINT, assemble, chunk_sizes
 from tutti.engine.engine import Engine
+from tutti.model.choice import Choice
 from tutti.model.tone import ToneModel
 from tutti.settings import Settings
-from tutti.speech import Frames, Samples
+from tutti.speech import Frames, Model, Samples
+from tutti.text.frontend import G2PThread
 from tutti.worker.process import ProcessWorker
 
 
@@ -31,11 +34,17 @@ class SlowTones(ToneModel):
         return super().vocoder(rows)
 
 
+def make_models(row_s: float) -> dict[str, Model]:
+    return {CHECKPOINT: SlowTones(row_s)}
+
+
 def slow_tone_engine(settings: Settings, row_s: float) -> Engine:
-    """An engine whose model is in a process of its own, as in production."""
-    voices = silent_voices(Path(tempfile.mkdtemp(prefix="tutti-voices-")))
-    chosen = settings.model_dump(exclude_unset=True)
-    return tone_engine(voices, partial(SlowTones, row_s), worker=ProcessWorker, capped=True, **chosen)
+    """An engine as in production: its model in a process of its own, and its costs measured at the start."""
+    folder = Path(tempfile.mkdtemp(prefix="tutti-voices-"))
+    frontend = G2PThread(Spelling().pronounce, sizes=chunk_sizes(settings))
+    choices = {CHECKPOINT: Choice("onnx", "cpu", "fp32")}
+    worker, costs = ProcessWorker(partial(make_models, row_s)), folder / "costs.json"
+    return assemble([worker], choices, silent_voices(folder), frontend, settings, capped=True, cost_file=costs)
 
 
 class ToneReplica(Replica):

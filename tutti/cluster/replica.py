@@ -13,6 +13,7 @@ from prometheus_client.registry import Collector
 from tutti.engine.build import open_engine
 from tutti.engine.engine import Engine
 from tutti.server.app import create_app
+from tutti.server.lifecycle import Lifecycle
 from tutti.server.logs import background_logging
 from tutti.settings import Settings
 
@@ -36,6 +37,7 @@ class Replica:
         self.engine = self.open_engine(self.settings)
         self._numbers = itertools.count()
         self._ready_s = time.monotonic()
+        self._lifecycle: Lifecycle | None = None
 
     def open_engine(self, settings: Settings) -> Engine:
         return open_engine(settings, for_server=True)
@@ -47,6 +49,7 @@ class Replica:
         application = create_app(
             self.engine, self.settings, registry, lambda _: gc.freeze(), wait_warm=True, scraped=scraped
         )
+        self._lifecycle = application.state.service.lifecycle
         application.add_middleware(OneRequestId)
         return application
 
@@ -71,7 +74,7 @@ class Replica:
             "number": next(self._numbers),
             "ready": self.engine.workers()["readyWorkers"] > 0,
             "wait_s": self.engine.predicted_wait_s("live"),
-            "busy": self.engine.busy_ratio(),
+            "n_active": self._lifecycle.n_active if self._lifecycle else 0,
             "byte_s": self.engine.monitor.sentence_s() / SENTENCE_BYTES,
         }
 

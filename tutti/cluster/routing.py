@@ -22,7 +22,7 @@ class ReplicaReport:
     number: int = -1  # counts up; a new number is a new report
     ready: bool = True  # False: it has no worker at the moment
     wait_s: float = 0.0  # until its device would begin with a new stream
-    busy: float = 0.0  # share of the last seconds in which its device computed
+    n_active: int = 0  # requests that it is answering
     byte_s: float = 0.001  # device seconds of a byte of text; not 0, or a replica without a report would get all
 
     @classmethod
@@ -49,10 +49,10 @@ class ReplicaLoad:
     def rank(self, n_bytes: int) -> tuple[bool, float]:
         """Sorts first where the first audio of a request of this length would be soonest.
 
-        Its first chunk takes longer beside others. Without that, long streams, which make nobody wait, would all go to
-        the replica that seems a little faster.
+        Its first chunk may take turns with those of all active streams. Without that, long streams, which make nobody
+        wait, would all go to the replica that seems a little faster.
         """
-        own = min(n_bytes, FIRST_BYTES) * (1 + self._report.busy)
+        own = min(n_bytes, FIRST_BYTES) * (1 + self._report.n_active)
         n_ahead = sum(sent for _, sent in self._sent)
         return not self._report.ready, self._report.wait_s + (n_ahead + own) * self._report.byte_s
 
