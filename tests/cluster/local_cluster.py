@@ -56,7 +56,7 @@ class LocalCluster:
         self.nodes.append(self._nodes_of.add_node(num_cpus=2, resources={"device": 1}, node_ip_address="127.0.0.1"))
 
     def wait_for_new_replica(self, before: set[int], timeout_s: float) -> float:
-        """Wait until as many replicas run as there should be, not all of them among those before; return the seconds."""
+        """Wait until all replicas run that there should be, and not only those before; return the seconds."""
         from ray import serve
 
         started_s = time.monotonic()

@@ -199,21 +199,22 @@ class Load:
 
 
 def stream_long(url: str, started: list[str]) -> tuple[int, bool]:
-    """Read a long stream: its bytes, and whether it ended as it should. Adds to `started` with its first audio."""
-    n_bytes = 0
+    """Read a long stream: its bytes, and whether it ended as it should. Adds to `started` with its first audio.
+
+    A busy machine may refuse it with 429; then it is sent again, as clients should.
+    """
+    n_bytes, status = 0, 429
     try:
-        # A client that waits, so that a busy machine does not refuse it.
-        options = {"json": LONG_BODY, "headers": {"x-request-timeout": "60"}}
-        with httpx2.Client(timeout=120) as client, client.stream("POST", url + STREAM, **options) as answer:
-            if answer.status_code != 200:
-                return -answer.status_code, False
-            for piece in answer.iter_raw():
-                if n_bytes == 0:
-                    started.append(url)
-                n_bytes += len(piece)
+        while status == 429:
+            with httpx2.Client(timeout=120) as client, client.stream("POST", url + STREAM, json=LONG_BODY) as answer:
+                status = answer.status_code
+                for piece in answer.iter_raw() if status == 200 else ():
+                    if n_bytes == 0:
+                        started.append(url)
+                    n_bytes += len(piece)
     except httpx2.HTTPError:
         return n_bytes, False
-    return n_bytes, True
+    return n_bytes, status == 200
 
 
 def is_whole(expected: int, n_bytes: int, ended: bool) -> bool:
@@ -258,7 +259,7 @@ def test_an_update_breaks_neither_streams_nor_websockets(cluster: LocalCluster, 
         cluster.deploy(cache_mb=63)
         for thread in (*stream_threads, *socket_threads):
             thread.join(120)
-    assert all(is_whole(n_bytes, *stream) for stream in streams)
+    assert all(is_whole(n_bytes, *stream) for stream in streams), streams
     assert len(streams) == 4
     assert sockets == [True, True]
     assert load.results
@@ -279,7 +280,7 @@ def test_new_requests_survive_a_death(cluster: LocalCluster, client: httpx2.Clie
         else:
             cluster.kill_node()
             cluster.add_node()
-        cluster.wait_for_new_replica(pids, timeout_s=30)
+        cluster.wait_for_new_replica(pids, timeout_s=120)  # 4 to 9 s on a machine with nothing else to do
         for thread in threads:
             thread.join(120)
         time.sleep(1)
