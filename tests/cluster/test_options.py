@@ -44,7 +44,7 @@ def test_the_environment_of_a_machine_counts_less_than_the_options(monkeypatch: 
     settings = parse_options({"settings": {"grace_s": 9}}).server_settings
     assert [key.get_secret_value() for key in settings.api_keys] == ["secret"]
     assert settings.grace_s == 9
-    assert settings.model_dump(exclude_unset=True).keys() == {"api_keys", "grace_s", "threads"}
+    assert settings.model_dump(exclude_unset=True).keys() == {"api_keys", "grace_s", "replica", "threads"}
 
 
 def test_every_process_asks_for_the_token() -> None:

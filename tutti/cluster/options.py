@@ -34,7 +34,10 @@ class ClusterOptions(BaseModel):
     def server_settings(self) -> Settings:
         """The settings of each replica: those in the options, then the environment, then the defaults of a cluster."""
         settings, sources = load_settings(self.settings, os.environ, Path(os.devnull))
-        defaults = {"grace_s": DRAIN_S} | ({} if self.gpus else {"threads": max(1, int(self.cpus))})
+        # HAProxy asks another replica after 503, but not after 429.
+        defaults: dict[str, Any] = {"grace_s": DRAIN_S, "replica": self.ingress == "haproxy"}
+        if not self.gpus:
+            defaults["threads"] = max(1, int(self.cpus))
         return settings.model_copy(
             update={name: value for name, value in defaults.items() if sources[name] == "default"}
         )
