@@ -122,7 +122,7 @@ def long_texts() -> dict[str, str]:
         "brackets": pad("["),
         "marks": pad("[rate:1.1]a[/rate] "),
         "voices in marks": pad("[voice:af_sky]a "),
-        "blends in marks": "".join(f"[voice:af_sky({n})+af_bella]a " for n in range(1, 30_000))[:MAX_TEXT],
+        "blends in marks": "".join(f"[voice:af_sky({n / 1000})+af_bella]a " for n in range(1, 30_000))[:MAX_TEXT],
         "open tags": pad("<a "),
         "SSML": "<speak>" + pad("<p>a</p>", MAX_TEXT - 20) + "</speak>",
         "emoji": pad("😀"),

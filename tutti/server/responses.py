@@ -276,11 +276,12 @@ async def audio_events(stream: OpenStream, encoder: PieceEncoder) -> Pieces:
         async for piece in encoder.pieces(speech):
             for delta in delta_events(piece):
                 yield delta
+            await asyncio.sleep(0)  # many pieces may be ready, and a fast reader keeps no send waiting
         if unspoken := notice_fields([speech]):
             yield sse_event({"type": "speech.audio.notice", **unspoken})
         for name, rows in time_lists(speech.words, stream.request.times).items():
             yield sse_event({"type": f"speech.audio.{name}", name: rows})
-        await asyncio.sleep(0)  # several may be ready, and a fast reader keeps no send waiting
+            await asyncio.sleep(0)
     for delta in delta_events(await encoder.flush()):
         yield delta
     n_in, n_out = len(stream.request.text), n_samples // SAMPLES_PER_FRAME
