@@ -12,7 +12,7 @@ from tests.fakes import FakeEngine
 from tests.server.harness import LONG, SHORT, RunningServer, expected_samples, serving
 from tutti.errors import ModelFailed, QueueFull
 
-pytestmark = pytest.mark.server
+pytestmark = [pytest.mark.server, pytest.mark.process]  # the library asks `uname` for the processor
 
 
 @pytest.fixture(scope="module")

@@ -16,7 +16,7 @@ from tests.server.test_live import pcm
 from tutti.engine.word_times import join
 from tutti.voices import Voices
 
-pytestmark = pytest.mark.server
+pytestmark = [pytest.mark.server, pytest.mark.process]  # the library asks `uname` for the processor
 
 TEXT = "The old bridge stands still. It runs deep under the water tonight."
 Test = Callable[[AsyncRealtimeConnection], Awaitable[None]]
