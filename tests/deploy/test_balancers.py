@@ -43,6 +43,9 @@ class Replica:
     process: "subprocess.Popen[bytes] | None" = None
 
     def start(self) -> None:
+        if self.process is not None:  # it may still run if a test before failed
+            self.process.kill()
+            self.process.wait()
         flags = {"--port": self.port, "--agent-check-port": self.agent_port, "--cache-mb": 0, "--data": self.folder}
         log = self.folder / "log"
         with log.open("w") as errors:
