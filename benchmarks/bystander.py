@@ -86,7 +86,15 @@ def main(
         tempfile.TemporaryDirectory() as name,
         progress(len(inputs)) as step,
         limited_server(
-            Path(name), "--wyoming-port", "0", "--cache-mb", "0", limit="-n 4096", TONE_G2P="on", TONE_PACED="on"
+            Path(name),
+            "--wyoming-port",
+            "0",
+            "--cache-mb",
+            "0",
+            limit="-n 4096",
+            TONE_G2P="on",
+            TONE_PACED="on",
+            TONE_ADMISSION="on",
         ) as server,
         httpx2.Client(
             base_url=server.url, timeout=120, transport=httpx2.HTTPTransport(local_address="127.0.0.2")
