@@ -3,6 +3,7 @@
 import signal
 import sys
 import threading
+import time
 from typing import Any
 
 from tutti.cluster.environment import prepare
@@ -10,6 +11,7 @@ from tutti.cluster.options import ClusterOptions
 from tutti.errors import MissingExtra, install_hint
 
 APPLICATION = "tutti"
+DRAIN_CHECK_S = 0.2  # between two looks at whether the replicas are gone
 
 
 def serve(options: ClusterOptions, address: str | None) -> None:
@@ -33,9 +35,18 @@ def serve(options: ClusterOptions, address: str | None) -> None:
         print(f"tutti is ready: http://{settings.host}:{settings.port}  (stop: Ctrl-C)", file=sys.stderr, flush=True)
         stop.wait()
         print("tutti: draining", file=sys.stderr, flush=True)
+        _drain(ray_serve, settings.grace_s)
     finally:
-        ray_serve.shutdown()  # waits for the drain
+        ray_serve.shutdown()
         ray.shutdown()
+
+
+def _drain(ray_serve: Any, grace_s: float) -> None:
+    """Wait until the replicas have finished their requests; `shutdown` alone waits for 30 s at most."""
+    ray_serve.delete(APPLICATION, _blocking=False)
+    until_s = time.monotonic() + grace_s
+    while APPLICATION in ray_serve.status().applications and time.monotonic() < until_s:
+        time.sleep(DRAIN_CHECK_S)
 
 
 def _import_ray() -> tuple[Any, Any, Any]:
