@@ -1,6 +1,8 @@
 """One budget for the audio that the server holds in memory: whole answers, the cache, and the chunks of streams."""
 
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from prometheus_client import CollectorRegistry, Gauge
 
@@ -70,6 +72,15 @@ class HeldAudio:
 
     def release(self) -> None:
         self.set(0)
+
+    @contextmanager
+    def released_on_error(self) -> Iterator[None]:
+        """Release if the block fails: the traceback may keep this object until a garbage collection."""
+        try:
+            yield
+        except BaseException:
+            self.release()
+            raise
 
     def __del__(self) -> None:
         self.release()

@@ -147,6 +147,10 @@ class AnswerBudget:
         self.check()
         self.held.grow(n_bytes)
 
+    def refund(self, n_bytes: int) -> None:
+        """Stop holding the bytes of a part that failed."""
+        self.held.set(self.held.n_bytes - n_bytes)
+
     def check(self) -> None:
         """Raise if the budget was exceeded."""
         if self._n_bytes > self._max_bytes:
@@ -171,6 +175,10 @@ async def encode_whole(stream: OpenStream, threads: Executor, budget: AnswerBudg
             n_samples += len(speech.samples)
             if speech.dropped or speech.notices:
                 unspoken.append(replace(speech, samples=NO_SAMPLES))
+    except BaseException:  # its traceback may keep the data until a garbage collection
+        budget.refund(len(data))
+        data.clear()
+        raise
     finally:
         await stream.aclose()
     data += await encoder.flush()

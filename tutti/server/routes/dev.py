@@ -59,8 +59,9 @@ def dev_routes(service: Service) -> APIRouter:
             whole = await finish_stream(service, request, stream)
             headers = audio_headers(service, speech_request, whole.first, whole.encode_s, whole.unspoken)
             # In a thread: there may be megabytes of audio and thousands of words.
-            data = await asyncio.to_thread(whole_caption_line, speech_request.content_type, whole, times)
-            whole.held.grow(len(data))
+            with whole.held.released_on_error():
+                data = await asyncio.to_thread(whole_caption_line, speech_request.content_type, whole, times)
+                whole.held.grow(len(data))
             return WholeResponse(service, data, whole.held, headers=headers, media_type="application/json")
         encoder = await start_encoder(service, stream)
         pieces = errors_as_pieces(caption_lines(stream, encoder, times), json_line)

@@ -64,10 +64,11 @@ def tts_routes(service: Service) -> APIRouter:
         caller = request.state.caller
         service.check_text(sum(len(item.text) for item in body.requests), caller, "requests")
         budget = service.answer_budget(caller)
-        results = await cancel_on_disconnect(request.receive, speak_all(service, body.requests, request, budget))
-        budget.held.grow(budget.held.n_bytes)  # the ZIP is a copy
         voices = [item.voice_name(service.aliases.default_voice) for item in body.requests]
-        data = await asyncio.to_thread(make_zip, body.requests, voices, results)
+        with budget.held.released_on_error():
+            results = await cancel_on_disconnect(request.receive, speak_all(service, body.requests, request, budget))
+            budget.held.grow(budget.held.n_bytes)  # the ZIP is a copy
+            data = await asyncio.to_thread(make_zip, body.requests, voices, results)
         headers = {
             "x-total-requests": str(len(results)),
             "x-batching-enabled": str(service.engine.batching_enabled).lower(),

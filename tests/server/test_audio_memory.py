@@ -1,0 +1,55 @@
+"""What a failed answer held is free at once, even while its error is still referenced."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+from tutti.audio import find_format
+from tutti.errors import ModelFailed, TuttiError
+from tutti.server.audio_memory import AudioMemory, HeldAudio, MemoryFull
+from tutti.server.encoding import AnswerBudget, encode_whole, open_stream
+from tutti.server.errors import TooLarge
+from tutti.server.request import SpeechRequest
+from tutti.speech import SAMPLE_RATE, Speech, SpeechParams
+
+REQUEST = SpeechRequest("deep water", SpeechParams("af_heart"), find_format("pcm"))
+SECOND = Speech(np.zeros(SAMPLE_RATE, np.float32), (), (0, 4))  # 48 kB of PCM
+
+
+async def five_seconds_then_an_error() -> AsyncGenerator[Speech]:
+    for _ in range(5):
+        yield SECOND
+    raise ModelFailed("the model failed")
+
+
+@pytest.mark.parametrize(
+    ("max_memory", "max_answer", "error"), [(200e3, 1e9, MemoryFull), (1e9, 100e3, TooLarge), (1e9, 1e9, ModelFailed)]
+)
+def test_a_part_that_fails_holds_nothing_and_the_other_parts_stay_counted(
+    max_memory: float, max_answer: float, error: type[TuttiError]
+) -> None:
+    memory = AudioMemory(max_memory)
+    budget = AnswerBudget(max_answer, HeldAudio(memory, "caller"))
+    budget.spend(1000)  # another part
+
+    async def speak() -> None:
+        stream = await open_stream(REQUEST, five_seconds_then_an_error(), 60)
+        with ThreadPoolExecutor(1) as threads:
+            await encode_whole(stream, threads, budget)
+
+    with pytest.raises(error) as raised:
+        asyncio.run(speak())
+    assert raised.value.__traceback__ is not None  # it refers to the frames, and they to the audio
+    assert memory.n_bytes == 1000
+
+
+def test_an_answer_that_fails_is_released() -> None:
+    memory = AudioMemory(1e9)
+    held = HeldAudio(memory, "caller")
+    held.grow(5000)
+    with pytest.raises(ModelFailed), held.released_on_error():
+        raise ModelFailed("the model failed")
+    assert memory.n_bytes == 0
