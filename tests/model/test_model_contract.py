@@ -82,7 +82,7 @@ def row(model: Model, request: pytest.FixtureRequest) -> Row:
 
 @pytest.fixture(scope="module")
 def rows(row: Row) -> list[Utterance]:
-    return [row(9), row(24, "am_adam", 1.3), row(1), row(12, "bf_emma", 0.7)]
+    return [row(9, speed=1.8), row(24, "am_adam", 2.6), row(1), row(12, "bf_emma", 1.4)]  # fast, so that they are short
 
 
 @pytest.fixture(scope="module")
