@@ -4,7 +4,7 @@ import multiprocessing.util
 import os
 import socket
 import subprocess
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -34,11 +34,14 @@ GUARDED = (
 FIXTURE_MARKERS = {"home": "weights", "official": "weights", "browser": "browser"}
 
 
-def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         for fixture, marker in FIXTURE_MARKERS.items():
             if fixture in getattr(item, "fixturenames", ()) and not item.get_closest_marker(marker):
                 raise pytest.UsageError(f"{item.nodeid} uses `{fixture}`: mark it with @pytest.mark.{marker}")
+    # Long files first: the last of several processes should not end with one alone.
+    long = {item.path for item in items if item.get_closest_marker("weights")}
+    items.sort(key=lambda item: item.path not in long)
 
 
 @pytest.hookimpl(wrapper=True)

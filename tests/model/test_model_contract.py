@@ -82,7 +82,7 @@ def row(model: Model, request: pytest.FixtureRequest) -> Row:
 
 @pytest.fixture(scope="module")
 def rows(row: Row) -> list[Utterance]:
-    return [row(9, speed=1.8), row(24, "am_adam", 2.6), row(1), row(12, "bf_emma", 1.4)]  # fast, so that they are short
+    return [row(7, speed=2.0), row(16, "am_adam", 2.6), row(1), row(9, "bf_emma", 1.6)]  # fast, so that they are short
 
 
 @pytest.fixture(scope="module")
@@ -138,7 +138,7 @@ def test_the_place_in_a_batch_changes_no_sample(
 def test_the_same_seed_sounds_the_same_whatever_the_seeds_of_others(
     model: Model, row: Row, tolerance: Tolerance
 ) -> None:
-    plain, other = row(9), row(5, "am_adam")
+    plain, other = row(5, speed=2.0), row(3, "am_adam", 2.0)
     sounds = [
         model.vocoder(model.acoustic([replace(other, seed=other_seed), replace(plain, seed=seed)]))[1]
         for seed, other_seed in ((None, None), (1, 2), (2**63 - 1, 1))
@@ -176,7 +176,7 @@ def test_a_style_that_is_not_finite_is_refused(model: Model, row: Row) -> None:
 
 
 def test_a_broken_row_is_an_error_and_the_others_work_without_it(model: Model, row: Row) -> None:
-    good, other = model.acoustic([row(4), row(6)])
+    good, other = model.acoustic([row(3, speed=2.0), row(5, speed=2.0)])
     (before,) = model.vocoder([good])
     broken = replace(other, f0=np.full_like(other.f0, np.nan))
     with pytest.raises(ModelFailed, match="finite"):

@@ -30,9 +30,9 @@ from tutti.voices import Voices  # noqa: E402
 
 MAX_DB = 0.7  # a change of the pitch by 1e-5 already moves the output by half of this
 SENTENCES = [
-    ("af_heart", "wˈʌn pˈæs.", 1.0),
-    ("bm_george", "ðə kwˈɪk bɹˈWn fˈɒks, ænd ðˈɛn ɪt slˈiːps.", 1.3),
-    ("zf_xiaoxiao", "ni↓", 0.8),
+    ("af_heart", "wˈʌn pˈæs.", 1.5),  # fast: short audio costs less
+    ("bm_george", "ðə kwˈɪk bɹˈWn fˈɒks, ænd ðˈɛn ɪt slˈiːps.", 2.0),
+    ("zf_xiaoxiao", "ni↓", 1.2),
 ]
 
 

@@ -57,13 +57,18 @@ def test_the_highlighted_word_is_the_one_being_spoken(server: RunningServer, vis
     # Words arrive after the samples of their chunk, so the highlight may be late, but never wrong.
     assert all(n == -1 or n == np.searchsorted(starts, at, "right") - 1 for at, n in changes)
     assert [visitor.text(f"[data-n='{n}']") for n in range(len(words))] == [word["word"] for word in words]
-    with visitor.record_words() as changes:
-        with visitor.new_playback():
-            visitor.press("Play")  # all words are known now: none may be missed
-        visitor.wait_for_end()
     end_s = len(expected_pcm(server, SHORT)) / 48_000  # then no word is highlighted
-    assert all(n == (-1 if at >= end_s else np.searchsorted(starts, at, "right") - 1) for at, n in changes)
-    assert {n for _, n in changes} >= set(range(len(words)))
+    highlighted: set[int] = set()
+    for _ in range(5):  # a busy browser draws fewer pictures than there are words
+        with visitor.record_words() as changes:
+            with visitor.new_playback():
+                visitor.press("Play")
+            visitor.wait_for_end()
+        assert all(n == (-1 if at >= end_s else np.searchsorted(starts, at, "right") - 1) for at, n in changes)
+        highlighted |= {n for _, n in changes}
+        if highlighted >= set(range(len(words))):
+            break
+    assert highlighted >= set(range(len(words)))
     assert changes[-1][1] == -1
 
 

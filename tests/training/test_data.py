@@ -4,7 +4,7 @@ from itertools import count
 
 import numpy as np
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.training.fakes import WORDS, example, silent_voices
@@ -77,6 +77,7 @@ def test_a_segment_is_a_part_of_its_row_and_silent_outside() -> None:
     assert 0 < n_short < 25, "the short row is drawn, by its length"
 
 
+@settings(max_examples=15)
 @given(st.lists(st.lists(st.integers(60, 120), min_size=1, max_size=3), min_size=1, max_size=15))
 def test_a_full_pool_replaces_its_oldest_rows_and_never_draws_a_torn_one(batches: list[list[int]]) -> None:
     pool, seeds = Pool(10, CPU), count(1)
