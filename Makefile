@@ -24,7 +24,7 @@ install: .venv/.tutti  ## install tutti in .venv, without PyTorch
 check: .venv/.dev lint  ## lint, type-check and run the pure tests: about a minute
 	$(PYTEST) -p no:schemathesis --hypothesis-profile check -m "$(PURE)" $(ARGS)
 
-test: .venv/.dev page-if-possible lint  ## lint, type-check and run all tests, with the real model: under 20 minutes
+test: .venv/.dev page-if-possible lint  ## lint, type-check and run all tests, with the real model: about 15 minutes
 	$(PYTEST) $(ARGS)
 
 lint: .venv/.dev

@@ -34,7 +34,7 @@ def model(official: dict[str, Path]) -> Model:
 @pytest.fixture(scope="module")
 def row(model: Model, home: Path) -> Frames:
     style = Voices(home / "voices").get("bf_emma").style(len(PHONEMES))
-    (frames,) = model.acoustic([Utterance(encode(PHONEMES), style)])
+    (frames,) = model.acoustic([Utterance(encode(PHONEMES), style, 1.4)])  # three spans
     return frames
 
 
