@@ -19,6 +19,7 @@ SENTENCE: dict[StageName, int] = {"acoustic": 60, "vocoder": 174}  # tokens and 
 # A stream may start late by the larger of both, unless it or the limits say otherwise. Larger refuses fewer streams,
 # smaller lets those that are accepted start sooner.
 MIN_START_S, START_SENTENCES = 2.0, 10.0
+PREFETCH_AT = 0.5  # share of a batch's predicted seconds after which the next one may be formed
 VERDICT_S = 0.02  # for which a verdict of `check_wait` holds; larger costs less under overload, but reacts later
 MAX_VERDICTS = 32  # that are kept; clients may name any allowed wait
 NEW_CALLER = "\0"  # no caller has this name

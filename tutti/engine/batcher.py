@@ -11,7 +11,7 @@ from typing import Any
 
 from tutti.batching.job import Batch, Job, Key, Priority
 from tutti.batching.policies import Policy
-from tutti.batching.scheduler import Scheduler
+from tutti.batching.scheduler import PREFETCH_AT, Scheduler
 from tutti.engine.rolling import BusyShare
 from tutti.engine.row import MIN_SPLIT_S, Row, RowAudio
 from tutti.engine.send_batch import send_batch
@@ -26,7 +26,6 @@ from tutti.worker.messages import BothStages
 log = logging.getLogger(__name__)
 
 MAX_LOST = 2  # worker deaths after which a row of the running batch is treated as their cause, and fails
-PREFETCH_AT = 0.5  # share of a batch's predicted seconds after which the next one may be formed
 ROWS_PER_TURN = 4  # rows delivered in one turn of the event loop: their listeners must not keep the worker waiting
 LONG_FRAMES = 200  # a row of this length tells what a frame costs
 BUSY_OVER_S = 10.0  # time constant of the busy share; larger is smoother, and reacts later

@@ -11,14 +11,13 @@ from typing import Protocol
 
 from tutti.batching.job import Batch, Job, Key, Priority, StageName
 from tutti.batching.layout import Features, RowSizes, row_sizes
-from tutti.batching.scheduler import Scheduler
+from tutti.batching.scheduler import PREFETCH_AT, Scheduler
 from tutti.errors import QueueFull
 
 TOKENS_PER_S, FRAMES_PER_S = 15, 40  # of audio
 MODEL = "kokoro"
 AHEAD = 2  # chunks of a stream on their way at once
 FIRST_CHUNKS = 2  # chunks of a stream that count as first
-PREFETCH_AT = 0.5  # share of a batch's predicted seconds after which the next one may be formed
 PER_S: dict[StageName, int] = {"acoustic": TOKENS_PER_S, "vocoder": FRAMES_PER_S}
 
 

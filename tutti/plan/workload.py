@@ -17,7 +17,7 @@ CHARACTERS_PER_S = 15  # of English at speed 1
 
 def chunk_lengths(seconds: float, pace: ChunkPace) -> list[float]:
     """Seconds of audio of each chunk of a text of about so many seconds, as the engine's own chunker cuts it."""
-    n_words = max(1, round(seconds * TOKENS_PER_S / WORD_SYMBOLS))
+    n_words = _n_words(seconds)
     chunks = Chunker(pace=pace).chunks((sentence, 0.0) for sentence in _sentences(n_words))
     return [len(chunk.phonemes) / TOKENS_PER_S for chunk in chunks]
 
@@ -35,10 +35,14 @@ def arrivals(rate: float, n: int, seconds: float, pace: ChunkPace, seed: int = 1
 
 def text_like(seconds: float) -> str:
     """An English text that is cut much like one of so many seconds: for a real run beside a simulated one."""
-    n_words = max(1, round(seconds * TOKENS_PER_S / WORD_SYMBOLS))
+    n_words = _n_words(seconds)
     words = list(itertools.islice(itertools.cycle(WORDS), n_words))
     parts = [words[start : start + SENTENCE_WORDS] for start in range(0, n_words, SENTENCE_WORDS)]
     return " ".join(f"{' '.join(part).capitalize()}." for part in parts)
+
+
+def _n_words(seconds: float) -> int:
+    return max(1, round(seconds * TOKENS_PER_S / WORD_SYMBOLS))
 
 
 def _sentences(n_words: int) -> Iterator[Pronunciation]:

@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import cast
 
+from tutti.errors import Draining, NotReady
 from tutti.server.service import Service
 
 HALF_WEIGHT = 0.1  # share of the first-audio target: a predicted wait of so much halves the weight; smaller reacts more
@@ -19,13 +20,15 @@ BACKLOG = 16  # connections accepted in one turn of the event loop, and in the k
 
 def agent_line(service: Service) -> str:
     """`drain`: finish what runs. `down`: no work. `up ready N%`: work, in proportion to N, 1 to 100."""
-    engine = service.engine
-    if service.lifecycle.draining:
+    try:
+        service.lifecycle.check_processes()
+    except Draining:
         return "drain\n"
-    if not engine.ready or not engine.frontend_ready or engine.workers()["readyWorkers"] == 0:
+    except NotReady:
         return "down\n"
     # Of a whole answer: a stream would go before those that wait, but the balancer sends both kinds.
-    return f"up ready {weight(engine.monitor.predicted_wait_s('whole'), engine.monitor.target_s)}%\n"
+    monitor = service.engine.monitor
+    return f"up ready {weight(monitor.predicted_wait_s('whole'), monitor.target_s)}%\n"
 
 
 def weight(wait_s: float, target_s: float) -> int:

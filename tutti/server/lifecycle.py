@@ -29,6 +29,14 @@ class Lifecycle:
         if not self._engine.ready:
             raise NotReady("the model is still loading; retry in a moment")
 
+    def check_processes(self) -> None:
+        """Raise unless new work is accepted, and the processes are there that it needs."""
+        self.check()
+        if self._engine.workers()["readyWorkers"] == 0:
+            raise NotReady("no worker is ready; one is being started")
+        if not self._engine.frontend_ready:
+            raise NotReady("the text front end does not answer; it is replaced in a moment")
+
     def enter(self) -> None:
         self.n_active += 1
         self._idle.clear()

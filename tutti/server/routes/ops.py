@@ -34,13 +34,8 @@ def probe_routes(service: Service, scraped: Collector) -> APIRouter:
     @routes.get("/readyz", responses=only_errors(503))
     async def readyz() -> dict[str, str]:
         """200 only while new work is accepted."""
-        service.lifecycle.check()
-        workers = service.engine.workers()
-        if workers["readyWorkers"] == 0:
-            raise NotReady("no worker is ready; one is being started")
-        if not service.engine.frontend_ready:
-            raise NotReady("the text front end does not answer; it is replaced in a moment")
-        if workers["queueSize"] >= service.settings.max_queue:
+        service.lifecycle.check_processes()
+        if service.engine.workers()["queueSize"] >= service.settings.max_queue:
             raise NotReady("the queue is full")
         return {"status": "ready"}
 
