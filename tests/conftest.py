@@ -18,7 +18,7 @@ from tutti.weights import FP32_MODEL, INT8_MODEL, Store, required_files, show_pr
 
 # Machines are shared and noisy: the time of one example says nothing.
 hypothesis.register_profile("full", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-hypothesis.register_profile("check", hypothesis.get_profile("full"), max_examples=15)  # of `make check`
+hypothesis.register_profile("check", hypothesis.get_profile("full"), max_examples=10)  # of `make check`
 hypothesis.load_profile("full")
 
 # A test without one of these markers is pure. What each call needs, and which other markers imply it:

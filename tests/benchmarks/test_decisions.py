@@ -7,6 +7,7 @@ import pytest
 from benchmarks.decisions import DEVICES, POLICIES, SteadyLoad, measure, summary
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("device", DEVICES)
 def test_every_round_makes_the_same_decisions(device: str, policy: str) -> None:

@@ -57,6 +57,7 @@ def whole(network: ort.InferenceSession, row: Frames, decoded: np.ndarray) -> Sa
     return generate(network, decoded, row, 0, N_FRAMES)
 
 
+@pytest.mark.slow
 @settings(max_examples=10, deadline=None)
 @given(st.lists(st.integers(1, N_FRAMES - 1), max_size=5, unique=True))
 def test_pieces_are_bit_for_bit_the_whole(

@@ -38,6 +38,7 @@ def inputs(n_steps: int) -> Inputs:
     return torch.randn(1, n_steps, 512), f0, harmonic_phase(f0), torch.randn(1, 128), noise
 
 
+@pytest.mark.slow
 def test_a_row_does_not_hear_what_pads_it(network: LightNetwork) -> None:
     x, f0, phase, timbre, noise = inputs(80)
     valid = (torch.arange(80) < 50)[None, :, None]

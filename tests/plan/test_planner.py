@@ -50,12 +50,14 @@ def test_the_work_of_a_light_load_is_its_busy_share() -> None:
     assert light.busy == pytest.approx(rate * 0.03, rel=0.15)
 
 
+@pytest.mark.slow
 def test_more_load_means_longer_waits() -> None:
     waits = [forecast(SIMPLE, rate, 8.0, 600).p95_s for rate in (1, 10, 30)]
     assert waits == sorted(waits)
     assert waits[0] < waits[-1]
 
 
+@pytest.mark.slow
 def test_a_load_beyond_all_batches_is_never_kept() -> None:
     # Full batches of four: 30 ms for four rows and stage, so at most 66 rows a second of both stages.
     assert not forecast(SIMPLE, 80, 8.0).keeps(0.5, 0.03)
@@ -72,6 +74,7 @@ def test_every_accepted_request_is_spoken_to_its_end() -> None:
     assert n_fused >= 0
 
 
+@pytest.mark.slow
 def test_the_plan_is_the_fewest_devices_that_keep_the_target() -> None:
     steps: list[str] = []
     result = plan(SIMPLE, 100, 8.0, 0.5, steps.append)

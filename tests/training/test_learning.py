@@ -124,6 +124,7 @@ def test_int8_is_within_half_a_step_of_each_channel() -> None:
     assert (error <= weight.flatten(1).abs().amax(1) / 127 / 2 + 1e-6).all()
 
 
+@pytest.mark.slow
 def test_critics_learn_to_tell_and_their_gradient_pleases_them() -> None:
     torch.manual_seed(0)
     critic = Critic(shrink=8)
