@@ -21,6 +21,7 @@ from tutti.cli import main as cli
 from tutti.cli.serve import GROUPS
 from tutti.cli.terminal import progress_bar
 from tutti.engine.engine import Engine
+from tutti.model.onnx.split import Graphs
 from tutti.model.tone import ToneModel
 from tutti.settings import Settings
 from tutti.text.aligned_text import AlignedText
@@ -376,6 +377,16 @@ def test_no_weights_and_no_network_is_one_message_that_says_what_to_do(tmp_path:
     assert done.returncode == 3
     assert b"tutti pull --from DIR" in done.stderr
     assert len(done.stderr.decode().splitlines()) == 1
+
+
+def test_a_check_of_the_bytes_drops_what_was_made_from_the_files(run: Run, tmp_path: Path) -> None:
+    parts = [tmp_path / f"model.{name}.onnx" for name in Graphs._fields]
+    for path in (*parts, tmp_path / "mine.onnx"):
+        path.write_bytes(b"bytes that nobody can check")
+    assert run("pull", "--home", str(tmp_path), "--offline", "--precision", "fp32")[0] == 3
+    assert all(path.exists() for path in parts), "a pull without --verify keeps them"
+    assert run("pull", "--verify", "--home", str(tmp_path), "--offline", "--precision", "fp32")[0] == 3
+    assert [path.name for path in tmp_path.glob("*.onnx")] == ["mine.onnx"]
 
 
 @pytest.mark.weights

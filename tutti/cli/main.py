@@ -105,7 +105,9 @@ def voices(
 
 def pull(
     folder: Annotated[Path | None, typer.Option("--from", help="Copy the files from this folder.")] = None,
-    verify: Annotated[bool, typer.Option("--verify", help="Check the bytes of the files already here.")] = False,
+    verify: Annotated[
+        bool, typer.Option("--verify", help="Check the bytes of the files already here; what is made from them goes.")
+    ] = False,
     home: options.Home = None,
     offline: options.Offline = None,
     precision: options.Precision = None,
@@ -113,6 +115,7 @@ def pull(
     """Download the model, the voices and the lexicons."""
     from tutti.engine.checkpoints import choose_checkpoints, files_of
     from tutti.model.choice import file_precision
+    from tutti.model.onnx.split import graph_paths
     from tutti.weights import Store, required_files, show_progress, sources
 
     settings, _ = load_settings({"home": home, "offline": offline, "precision": precision})
@@ -123,6 +126,9 @@ def pull(
         files = required_files(file_precision(settings.precision))
     with show_progress() as progress:
         if verify:
+            for file in files:  # the right bytes of what was made from them are not known: they are made again
+                for part in graph_paths(store.path(file)):
+                    part.unlink(missing_ok=True)
             store.verify(files, progress)
         store.ensure(files, sources=sources(folder, offline=settings.offline), progress=progress)
     print(f"{len(files)} files, {sum(file.size for file in files) / 1e6:.0f} MB, in {settings.home}")

@@ -40,13 +40,18 @@ class Graphs(NamedTuple):
 def split_graphs(official: Path, cache: Path | None = None) -> Graphs:
     """The parts, written at first use: next to the official file, or into the cache."""
     beside = official if cache is None else cache / official.name
-    paths = Graphs(*(beside.with_suffix(f".{name}.onnx") for name in Graphs._fields))
+    paths = graph_paths(beside)
     if all(path.exists() for path in paths):
         return paths
     with FileLock(beside.with_suffix(".cut.lock")):
         if not all(path.exists() for path in paths):
             _split(official, paths)
     return paths
+
+
+def graph_paths(official: Path) -> Graphs:
+    """Where the parts of this file lie, next to it."""
+    return Graphs(*(official.with_suffix(f".{name}.onnx") for name in Graphs._fields))
 
 
 def decoder_inputs(row: Frames) -> dict[str, np.ndarray]:
