@@ -34,6 +34,16 @@ def p99(waits: list[float]) -> float:
     return sorted(waits)[int(0.99 * len(waits))]
 
 
+def bulk_s(simulation: Simulation) -> float:
+    """Device seconds of bulk rows."""
+    return sum(
+        batch.predicted_s
+        * sum(job.size for job in batch.jobs if job.priority == "bulk")
+        / sum(job.size for job in batch.jobs)
+        for _, batch in simulation.batches
+    )
+
+
 # -- theory ------------------------------------------------------------------------------------------------------
 
 
@@ -145,7 +155,7 @@ def test_a_device_with_little_load_refuses_no_request(device: Device) -> None:
 def test_short_and_long_texts_mixed_waste_little_and_delay_none() -> None:
     """1 s and 30 s: at most a quarter is padding, and a new request waits for a running batch and a cap, no longer."""
     device = replace(GPU, target_s=0.4)
-    streams = poisson(12.0, 300, chunks=lambda rng: [rng.choice([1.0, 30.0])])
+    streams = poisson(40.0, 300, chunks=lambda rng: [rng.choice([1.0, 30.0])])
     simulation = simulated(device, deadline(device), streams, admission=False)
     batches = [batch for _, batch in simulation.batches]
     rows = [job.size for batch in batches for job in batch.jobs]
@@ -168,14 +178,18 @@ def test_a_huge_bulk_job_makes_progress_and_harms_no_listener() -> None:
     ended = [stream for stream in listeners if stream.arrived_s < end_s - 20]
     late = [stream for stream in ended if stream.wait_s > GPU.target_s or stream.dry_s > 0]
     assert len(late) <= 0.01 * len(ended)
-    bulk_s = sum(
-        batch.predicted_s
-        * sum(job.size for job in batch.jobs if job.priority == "bulk")
-        / sum(job.size for job in batch.jobs)
-        for _, batch in simulation.batches
-    )
-    assert bulk_s >= 0.05 * end_s
+    assert bulk_s(simulation) >= 0.05 * end_s
     assert sum(stream.made for stream in bulk) > 100
+
+
+@pytest.mark.slow
+def test_bulk_keeps_its_share_beside_more_listeners_than_the_device_can_serve() -> None:
+    listeners = poisson(90.0, 2700)
+    end_s = listeners[-1].arrived_s
+    bulk = SimulatedStream(10_000, 0.0, [5.0] * 100_000, priority="bulk", caller="bulk")
+    simulation = Simulation(GPU, scheduler(GPU, deadline(GPU)))
+    simulation.run([bulk, *listeners], until_s=end_s)
+    assert bulk_s(simulation) >= 0.05 * end_s
 
 
 def test_a_thousand_requests_at_once_are_all_accounted_for() -> None:
