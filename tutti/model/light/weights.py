@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from zipfile import BadZipFile
 
 import numpy as np
@@ -12,6 +13,7 @@ from tutti.errors import WeightsCorrupt
 
 PATH = Path(__file__).with_name("light.npz")
 SCALES = ".scales"  # suffix of the scales of an int8 matrix
+BALANCE = ".balance"  # suffix of the factors of its input
 BLOCK = 128  # numbers that share a scale; smaller is closer to the original, and slower
 MIN_INT8 = 1 << 18  # numbers of a tensor from which on it is stored in int8
 
@@ -22,32 +24,42 @@ class Int8Matrix:
 
     values: NDArray[np.int8]  # [out, in] or [out, taps, in]
     scales: NDArray[np.float32]  # [out, blocks] or [out, taps, blocks]
+    # [in]: who multiplies the input by it may quantise the input too, though some channels are far louder than others.
+    balance: NDArray[np.float32] | None = None
 
     @staticmethod
-    def of(weight: NDArray[np.float32]) -> "Int8Matrix":
+    def of(weight: NDArray[np.float32], balance: NDArray[np.float32] | None = None) -> "Int8Matrix":
         """Round a weight, [out, in] or [out, in, taps], to the nearest of 255 values around zero."""
         last = weight if weight.ndim == 2 else weight.transpose(0, 2, 1)
+        if balance is not None:
+            last = last / balance
         n_in = last.shape[-1]
         padded = np.pad(last, [(0, 0)] * (last.ndim - 1) + [(0, -n_in % BLOCK)])
         blocks = padded.reshape(*last.shape[:-1], -1, BLOCK)
         scales = (np.maximum(np.abs(blocks).max(-1), 1e-12) / 127).astype(np.float32)
         values = np.rint(blocks / scales[..., None]).astype(np.int8)
-        return Int8Matrix(values.reshape(padded.shape)[..., :n_in], scales)
+        return Int8Matrix(values.reshape(padded.shape)[..., :n_in], scales, balance)
 
     def float32(self) -> NDArray[np.float32]:
-        """The weight as PyTorch has it."""
+        """The weight as PyTorch has it, for an input that is not balanced."""
         scales = np.repeat(self.scales, BLOCK, axis=-1)[..., : self.values.shape[-1]]
         weight = self.values.astype(np.float32) * scales
+        if self.balance is not None:
+            weight = weight * self.balance
         return weight if weight.ndim == 2 else weight.transpose(0, 2, 1)
 
 
 Weights = dict[str, Int8Matrix | NDArray[np.float32]]
 
 
-def pack(state: Mapping[str, NDArray[np.float32]]) -> Weights:
-    """Round the weights of a training to what the file holds."""
+def pack(
+    state: Mapping[str, NDArray[np.float32]], balances: Mapping[str, NDArray[np.float32]] = MappingProxyType({})
+) -> Weights:
+    """Round the weights of a training to what the file holds. `balances`: of matrices, by name."""
     return {
-        name: Int8Matrix.of(value) if value.size >= MIN_INT8 else value.astype(np.float16).astype(np.float32)
+        name: Int8Matrix.of(value, balances.get(name))
+        if value.size >= MIN_INT8
+        else value.astype(np.float16).astype(np.float32)
         for name, value in state.items()
     }
 
@@ -57,6 +69,8 @@ def save(weights: Weights, path: Path = PATH) -> None:
     for name, value in weights.items():
         if isinstance(value, Int8Matrix):
             arrays[name], arrays[name + SCALES] = value.values, value.scales
+            if value.balance is not None:
+                arrays[name + BALANCE] = value.balance
         else:
             arrays[name] = value.astype(np.float16)
     with path.open("wb") as file:
@@ -67,9 +81,9 @@ def read(path: Path = PATH) -> Weights:
     """Read the file; raise WeightsCorrupt if it is not one that `save` wrote."""
     try:
         with np.load(path, allow_pickle=False) as archive:
-            names = [name for name in archive.files if not name.endswith(SCALES)]
+            names = [name for name in archive.files if not name.endswith((SCALES, BALANCE))]
             return {
-                name: Int8Matrix(archive[name], archive[name + SCALES])
+                name: Int8Matrix(archive[name], archive[name + SCALES], archive.get(name + BALANCE))
                 if name + SCALES in archive
                 else archive[name].astype(np.float32)
                 for name in names

@@ -71,8 +71,10 @@ def _block(graph: GraphBuilder, weights: Weights, name: str, h: str) -> str:
 
 def _head(graph: GraphBuilder, weights: Weights, h: str) -> None:
     """The five spectra of each step; magnitudes are no longer logarithms."""
-    normed = _layer_norm(graph, h, len(_vector(weights, "entry.bias")))
-    spectra = graph.product(normed, _matrix(weights, "head.weight"), graph.constant(_vector(weights, "head.bias")))
+    weight = _matrix(weights, "head.weight")
+    balance = np.ones(weight.values.shape[1], np.float32) if weight.balance is None else weight.balance
+    normed = graph.add("LayerNormalization", h, graph.constant(balance), axis=-1, epsilon=EPSILON)
+    spectra = graph.product(normed, weight, graph.constant(_vector(weights, "head.bias")))
     limit = graph.constant(np.array(MAX_LOG_MAGNITUDE, np.float32))
     for name, part in zip(OUTPUTS, graph.split(spectra, len(OUTPUTS)), strict=True):
         if name in MAGNITUDES:
