@@ -2,35 +2,74 @@
 
 import asyncio
 import time
+from contextlib import ExitStack
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.batching.fakes import new_job, new_scheduler
-from tutti.engine.start_delay import INTERVAL_S, StartDelay
+from tutti.engine.start_delay import INTERVAL_S, TURNS, StartDelay
 from tutti.errors import QueueFull
 
 
 @given(st.lists(st.floats(0.0, 2.0), min_size=1))
-def test_a_stall_is_seen_at_once_and_forgotten_later(delays: list[float]) -> None:
+def test_a_stall_is_seen_at_once_counts_once_and_is_forgotten(delays: list[float]) -> None:
     delay = StartDelay()
     for delay_s in delays:
+        before_s = delay.seconds
         delay.record_loop(delay_s)
-        assert delay.seconds >= delay_s or delay_s < 0.01
-    for _ in range(100):
+        assert delay.seconds >= 0.99 * delay_s or delay_s < 0.01
+        assert delay.seconds <= before_s + delay_s + 1e-9
+    for _ in range(300):
         delay.record_loop(0.0)
     assert delay.seconds == pytest.approx(0.0, abs=1e-6)
 
 
-def test_slow_texts_count_until_they_are_past() -> None:
+def test_a_loop_that_is_always_late_delays_every_turn_of_a_stream() -> None:
     delay = StartDelay()
-    delay.record_text(1.5)
-    delay.record_text(0.1)
-    assert delay.seconds == 1.5
     for _ in range(100):
-        delay.record_loop(0.0)
-    assert delay.seconds == pytest.approx(0.0, abs=1e-6)
+        delay.record_loop(0.05)
+    assert delay.seconds == pytest.approx(TURNS * 0.05, rel=0.01)
+
+
+@pytest.mark.parametrize("n_texts", [20, 100])
+def test_a_new_stream_waits_for_all_texts_before_it(n_texts: int) -> None:
+    now = 0.0
+    delay = StartDelay(lambda: now)
+    with ExitStack() as stack:
+        for _ in range(n_texts):
+            stack.enter_context(delay.reading())
+        for _ in range(300):  # answers; each stream asks for its next chunk at once
+            with delay.reading():
+                now += 0.01
+        assert delay.seconds == pytest.approx(n_texts * 0.01, rel=0.05)
+        now += 60.0
+        assert delay.seconds >= 60.0, "the front end hangs"
+    assert delay.seconds == 0.0
+
+
+def test_chunks_that_were_made_together_are_one_answer() -> None:
+    now = 0.0
+    delay = StartDelay(lambda: now)
+    with ExitStack() as stack:
+        for _ in range(20):
+            stack.enter_context(delay.reading())
+        for _ in range(300):
+            with delay.reading():
+                now += 0.01
+            for _ in range(3):
+                with delay.reading():
+                    pass
+        assert delay.seconds == pytest.approx(0.2, rel=0.05)
+
+
+def test_one_slow_text_delays_nobody_else() -> None:
+    now = 0.0
+    delay = StartDelay(lambda: now)
+    with delay.reading():
+        now += 5.0
+        assert delay.seconds == 0.0
 
 
 def test_it_measures_a_blocked_loop() -> None:

@@ -24,7 +24,7 @@ from tests.server.test_streaming import raw
 from tutti.audio import FORMATS
 from tutti.errors import QueueFull
 from tutti.server.encoding import OpenStream
-from tutti.server.middleware.ingress import MAX_STARTS_PER_TURN
+from tutti.server.middleware.start_queue import MAX_STARTS_PER_TURN
 
 pytestmark = [pytest.mark.server, pytest.mark.process]
 

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Iterator
+from contextlib import AsyncExitStack
 from pathlib import Path
 
 import pytest
@@ -15,8 +16,7 @@ from tests.server.harness import RunningServer, assert_error, serving
 from tutti.client.errors import parse_error_response
 from tutti.errors import Draining, QueueFull, ReplicaFull, TuttiError
 from tutti.server.errors import NEVER_RETRY, OBEYED_S, RateLimited, error_headers, error_response, retry_headers
-from tutti.server.middleware.auth import ApiKeys
-from tutti.server.middleware.ingress import Ingress
+from tutti.server.middleware.start_queue import MAX_STARTS_PER_TURN
 from tutti.server.service import Service
 from tutti.settings import Settings
 
@@ -114,10 +114,16 @@ def test_an_event_loop_that_cannot_keep_up_refuses_in_the_same_way(
 ) -> None:
     async def run() -> None:
         settings = Settings(replica=is_replica)
-        ingress = Ingress(lambda *_: None, Service.of(fake_engine, settings), ApiKeys(()))  # type: ignore[arg-type,return-value]
-        ingress._starts._arrivals_s.append(asyncio.get_running_loop().time() - 10)
-        with pytest.raises(QueueFull) as refused:
-            ingress._starts.check()
-        assert refused.value.status == status
+        starts = Service.of(fake_engine, settings).starts
+        starts.rule.start_s = 1.0
+        async with AsyncExitStack() as begun:
+            starting = [
+                asyncio.create_task(begun.enter_async_context(starts.turn())) for _ in range(MAX_STARTS_PER_TURN + 1)
+            ]
+            await asyncio.sleep(0)
+            with pytest.raises(QueueFull) as refused:
+                await begun.enter_async_context(starts.turn())
+            assert refused.value.status == status
+            await asyncio.gather(*starting)
 
     asyncio.run(run())

@@ -59,10 +59,13 @@ class AdmissionControl:
         if not self._waiting and not self._running:
             self.needed_s = self._bulk_s = 0.0  # no rounding error remains
 
-    def admit(self, job: Job, cost_s: float, max_start_s: float, start_s: float, now: float) -> None:
+    def admit(
+        self, job: Job, cost_s: float, max_start_s: float, start_s: float, now: float, delay_s: float = 0.0
+    ) -> None:
         """Accept the first job of a new stream in time, or to start late but soon enough; else raise QueueFull.
 
-        `cost_s`: device seconds of all its stages; `start_s`: when the running batches will be done.
+        `cost_s`: device seconds of all its stages; `start_s`: when the running batches will be done; `delay_s`: what
+        this stream loses beside the device, which others do not.
         """
         n_waiting = len(self._waiting) + len(self._running)
         n_bulk = sum(map(_is_bulk, self._waiting)) if _is_bulk(job) else 0
@@ -71,12 +74,12 @@ class AdmissionControl:
         if max_start_s == inf:
             return
         target_s, demand = job.deadline_s, self._demand(now)
-        late_s = self._late_s(job, demand, OWN_COSTS * cost_s, cost_s, start_s, now)
+        late_s = self._late_s(job, demand, OWN_COSTS * cost_s, cost_s, start_s, now, delay_s)
         if late_s > 0.0 and now + max_start_s > target_s and not _is_bulk(job):
             # Due when all that was accepted before it should be done, so that no later stream overtakes it.
-            due_s = start_s + self.expected_wait_s(cost_s, start_s, start_s) / OWN_UTILISATION + MIN_S
+            due_s = start_s + delay_s + self.expected_wait_s(cost_s, start_s, start_s) / OWN_UTILISATION + MIN_S
             job.starts_late, job.deadline_s = True, min(max(due_s, target_s), now + max_start_s)
-            late_s = self._late_s(job, demand, 0.0, cost_s, start_s, now)
+            late_s = self._late_s(job, demand, 0.0, cost_s, start_s, now, delay_s)
         if late_s > 0.0:
             job.starts_late, job.deadline_s = False, target_s
             raise _full("the audio could not be ready in time; try again later", late_s)
@@ -90,18 +93,20 @@ class AdmissionControl:
         if _is_bulk(job):
             return start_s - now + MARGIN * self.needed_s
         demand = self._demand(now)
-        if max_start_s < inf and self._late_s(job, demand, OWN_COSTS * cost_s, cost_s, start_s, now) > 0.0:
+        if max_start_s < inf and self._late_s(job, demand, OWN_COSTS * cost_s, cost_s, start_s, now, 0.0) > 0.0:
             # It would start late, behind all that was accepted before it.
             return self.expected_wait_s(0.0, start_s, now)
         ahead = ~demand.late & (demand.due_s <= job.deadline_s)
         return start_s - now + MARGIN * float(np.sum(demand.seconds, where=ahead))
 
-    def _late_s(self, job: Job, demand: Demand, allowed_s: float, cost_s: float, start_s: float, now: float) -> float:
+    def _late_s(
+        self, job: Job, demand: Demand, allowed_s: float, cost_s: float, start_s: float, now: float, delay_s: float
+    ) -> float:
         """By how many seconds the worst deadline would be missed in EDF order; not positive: feasible.
 
         The new stream itself may take `allowed_s`, even past its deadline.
         """
-        latest_s = max(job.deadline_s, now + allowed_s)
+        latest_s = max(job.deadline_s, now + allowed_s) - delay_s
         if _is_bulk(job):
             return start_s + cost_s + self.needed_s - latest_s
         if latest_s == inf:

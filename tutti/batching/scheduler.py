@@ -69,7 +69,7 @@ class Scheduler:
         self._fair_share.add_caller(job.caller, now)
         cost_s = self.predict(job.key, job.size) + job.later_s
         max_start_s = self._max_start_s(job.key.checkpoint, job.max_start_s)
-        self._admission.admit(job, cost_s, max_start_s, self.free_at(now) + self.start_delay_s, now)
+        self._admission.admit(job, cost_s, max_start_s, self.free_at(now), now, self.start_delay_s)
 
     def check_wait(self, checkpoint: str, target_s: float, max_start_s: float | None, caller: str, now: float) -> None:
         """Raise QueueFull if a stream of a typical sentence would be refused: a quick test before any other work.
@@ -91,6 +91,11 @@ class Scheduler:
             self._verdicts[key] = now + VERDICT_S, refusal
         if refusal is not None:
             raise QueueFull(str(refusal), retry_after_s=refusal.retry_after_s)
+
+    def known_refusal(self, checkpoint: str, now: float) -> QueueFull | None:
+        """What `check_wait` would raise for any stream without an own limit, if that was found a moment ago."""
+        until_s, refusal = self._verdicts.get((checkpoint, None, False), (-inf, None))
+        return refusal if now < until_s else None
 
     def predicted_wait_s(self, checkpoint: str, priority: Priority, target_s: float, now: float) -> float:
         """Seconds until the device would begin with a new stream of a typical sentence, due after `target_s`."""

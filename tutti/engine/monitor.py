@@ -14,7 +14,7 @@ from tutti.engine.batcher import Batcher
 from tutti.engine.event_log import PolicyChanged
 from tutti.engine.pacing import Pacing
 from tutti.engine.stats import BatchStats
-from tutti.errors import InvalidInput
+from tutti.errors import InvalidInput, QueueFull
 from tutti.speech import DELIVERIES, Delivery
 
 __all__ = ["PRIORITIES", "STAGES", "Monitor", "StageQueue"]
@@ -102,6 +102,10 @@ class Monitor:
         """Seconds that a new request would wait before its work begins, at the worker that would get it."""
         priority: Priority = "bulk" if delivery == "bulk" else "first"
         return self.next_batcher().predicted_wait_s(self._checkpoint, priority, self._pacing.target(delivery))
+
+    def known_refusal(self) -> QueueFull | None:
+        """Why any stream without an own limit is refused now; none if it is not, or if that would have to be found."""
+        return self.next_batcher().scheduler.known_refusal(self._checkpoint, self.batch_stats.events.clock())
 
     def sentence_s(self) -> float:
         """Predicted device seconds of a typical sentence, at the worker that would get it."""

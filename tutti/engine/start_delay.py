@@ -1,25 +1,40 @@
 """What a new stream waits for outside the device: the event loop and the text front end, which can be queues."""
 
 import asyncio
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 INTERVAL_S = 0.05  # between two measurements; smaller reacts sooner, and costs more
-DECAY = 0.8  # of an earlier delay at each measurement; larger remembers a stall longer
 TURNS = 8  # turns of the loop from a request to its first audio; larger refuses streams sooner
+# Of an earlier delay at each measurement: so a lone stall, which the next turns do not repeat, counts once and not in
+# each of those turns. Larger remembers a stall longer.
+DECAY = 1 - 1 / TURNS
+MIN_READING = 8  # texts that make a queue: with fewer, the time between two answers says little about the front end
+MIN_ANSWER_S = 0.0005  # a chunk that comes sooner was made together with the one before it
+LEARNED_OVER = 32  # answers over which their time is averaged; larger is smoother, and reacts later
 
 
 class StartDelay:
-    """Measures the delay of a timer again and again, and remembers how long the text of recent streams took."""
+    """Measures the delay of a timer again and again, and the pace of the text front end while many texts wait for it.
 
-    def __init__(self) -> None:
+    Later chunks count like first ones: a stream that has started must go on.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self.n_starting = 0  # streams whose first chunk is not queued yet, so that no backlog counts them
+        self._clock = clock
         self._loop_s = 0.0
-        self._text_s = 0.0
+        self._n_reading = 0  # streams that wait for the text front end
+        self._answer_s = 0.0  # of the front end, between two answers
+        self._answered_at = 0.0  # when the last answer came, or the first of those that wait asked
         self._timer: asyncio.TimerHandle | None = None
 
     @property
     def seconds(self) -> float:
         """What a new stream loses until its first audio, beside its time on the device."""
-        return TURNS * self._loop_s + self._text_s
+        stuck_s = self._clock() - self._answered_at if self._n_reading >= MIN_READING else 0.0
+        return TURNS * self._loop_s + max(self._n_reading * self._answer_s, stuck_s)
 
     def start(self) -> None:
         loop = asyncio.get_running_loop()
@@ -30,14 +45,26 @@ class StartDelay:
         if self._timer is not None:
             self._timer.cancel()
 
-    def record_text(self, seconds: float) -> None:
-        """Note how long the first chunk of a stream took in the text front end."""
-        self._text_s = max(self._text_s, seconds)
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """While entered, a stream waits for the text front end."""
+        asked_at, n_before = self._clock(), self._n_reading
+        if n_before == 0:
+            self._answered_at = asked_at
+        self._n_reading += 1
+        try:
+            yield
+            now = self._clock()
+            if now - asked_at > MIN_ANSWER_S:
+                if self._n_reading >= MIN_READING:
+                    self._answer_s += (now - self._answered_at - self._answer_s) / LEARNED_OVER
+                self._answered_at = now
+        finally:
+            self._n_reading -= 1
 
     def record_loop(self, delay_s: float) -> None:
         """Note one delay; a timer is never exact to the millisecond, so less does not count."""
-        self._loop_s = max(delay_s if delay_s > 0.002 else 0.0, DECAY * self._loop_s)
-        self._text_s *= DECAY
+        self._loop_s = DECAY * self._loop_s + (1 - DECAY) * (delay_s if delay_s > 0.002 else 0.0)
 
     def _measure(self, loop: asyncio.AbstractEventLoop, due_s: float) -> None:
         self.record_loop(loop.time() - due_s)

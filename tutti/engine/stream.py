@@ -17,6 +17,7 @@ from tutti.engine.chunk_pace import chunk_pace
 from tutti.engine.pacing import Pacing
 from tutti.engine.playback import Playback
 from tutti.engine.row import FRAME_S, Row, RowAudio
+from tutti.engine.start_delay import StartDelay
 from tutti.engine.stats import BatchStats
 from tutti.engine.word_times import covered_span, shift_span, shift_time, silence, word_times, words_starting_within
 from tutti.model.prosody import clamp_speed, combine
@@ -123,7 +124,6 @@ class Stream:
                     estimated_s = row.estimated_frames * FRAME_S + chunk.pause_s
                     row.position_s = self.playback.reserve(estimated_s)
                     if n_rows == 0:
-                        self.batcher.start_delay.record_text(g2p_s)
                         self._end_start()
                     audio = self.batcher.speak(row)
                     self._futures.add(audio)
@@ -170,7 +170,7 @@ class Stream:
                 chunks = self.frontend.chunks(
                     segment.marked_text, self.language, self.lexicon, whole_text, pace, self.options
                 )
-                async with aclosing(_timed(chunks, self.trace)) as timed:
+                async with aclosing(_timed(chunks, self.trace, self.batcher.start_delay)) as timed:
                     async for chunk, g2p_s in timed:
                         yield segment, chunk, g2p_s
 
@@ -269,11 +269,16 @@ def _speech(pending: PendingChunk, audio: RowAudio, start_s: float, pause_s: flo
     return shift_span(Speech(samples, words, span, dropped, timing, notices), pending.segment.offset)
 
 
-async def _timed(chunks: AsyncIterator[Chunk], trace: Trace) -> AsyncGenerator[tuple[Chunk, float]]:
-    """Each chunk with the seconds that it took to make."""
-    started_s = time.monotonic()
-    async for chunk in chunks:
+async def _timed(
+    chunks: AsyncIterator[Chunk], trace: Trace, start_delay: StartDelay
+) -> AsyncGenerator[tuple[Chunk, float]]:
+    """Each chunk with the seconds that it took to make; those who wait for one make others wait for theirs."""
+    while True:
+        started_s = time.monotonic()
+        with start_delay.reading():
+            chunk = await anext(chunks, None)
+        if chunk is None:
+            return
         ended_s = time.monotonic()
         trace.span("g2p", started_s, ended_s)
         yield chunk, ended_s - started_s
-        started_s = time.monotonic()

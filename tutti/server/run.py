@@ -197,7 +197,7 @@ def agent_check_listener(settings: Settings) -> Iterator[Listener]:
 def uvicorn_config(application: FastAPI, settings: Settings) -> uvicorn.Config:
     return uvicorn.Config(
         application,
-        http=http_protocol(settings.idle_s),
+        http=http_protocol(settings.idle_s, application.state.service),
         ws=WebSocketProtocol,
         ws_max_size=settings.max_body,
         ws_ping_timeout=READ_STALL_FACTOR * settings.idle_s,  # a reader whose buffer is full answers no ping

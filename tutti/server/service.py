@@ -19,6 +19,7 @@ from tutti.server.engine_protocol import EngineProtocol
 from tutti.server.errors import TooLarge
 from tutti.server.lifecycle import Lifecycle
 from tutti.server.middleware.rate_limit import RateLimits
+from tutti.server.middleware.start_queue import StartQueue
 from tutti.server.request import SpeechRequest
 from tutti.settings import Settings
 from tutti.speech import Speech
@@ -38,6 +39,7 @@ class Service:
     cache: ResponseCache[WholeAudio]
     aliases: Aliases
     memory: AudioMemory
+    starts: StartQueue  # requests that have arrived but not begun
     models: Mapping[str, object]  # what each checkpoint's audio depends on
     # A pool of its own: encoding must not block the event loop, nor wait behind other work in threads.
     encoder_threads: Executor = field(default_factory=lambda: ThreadPoolExecutor(os.cpu_count(), "encoding"))
@@ -53,6 +55,7 @@ class Service:
             ResponseCache(round(settings.cache_mb * 1e6)),
             Aliases(engine.checkpoints, voices, default_voice),
             AudioMemory(settings.max_audio_mb * 1e6),
+            StartQueue(ReplicaFull if settings.replica else QueueFull),
             {name: model_stamp(choice) for name, choice in choose_checkpoints(settings).items()},
         )
 
@@ -67,11 +70,20 @@ class Service:
                     held.set(speech.samples.nbytes)
                     yield speech
         except QueueFull as full:
-            if not self.settings.replica:
-                raise
-            raise ReplicaFull(full.message, retry_after_s=full.retry_after_s) from full
+            raise self._public(full) from full
         finally:
             held.release()
+
+    def known_refusal(self) -> QueueFull | None:
+        """Why any stream would be refused now, as far as that is known without reading its request."""
+        if refusal := self.starts.refusal:
+            return refusal
+        full = self.engine.monitor.known_refusal()
+        return self._public(full) if full else None
+
+    def _public(self, full: QueueFull) -> QueueFull:
+        """The error as its caller sees it: another replica may have room."""
+        return ReplicaFull(full.message, retry_after_s=full.retry_after_s) if self.settings.replica else full
 
     def answer_budget(self, caller: str) -> AnswerBudget:
         return AnswerBudget(self.settings.max_whole_mb * 1e6, HeldAudio(self.memory, caller))

@@ -2,29 +2,41 @@
 
 import asyncio
 import json
+import re
 import socket
 from typing import Any
+from uuid import uuid4
 
 import h11
 from h11._writers import ChunkedWriter
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
-from tutti.errors import InvalidInput, TuttiError
+from tutti.errors import InvalidInput, QueueFull, TuttiError
 from tutti.server.errors import error_body, error_headers
+from tutti.server.middleware.start_queue import is_stream
+from tutti.server.service import Service
 
 MIN_BYTES_PER_S = 1024.0  # a request must arrive at least this fast, after the first `idle_s` seconds
 CHECKS = 10  # of each limit within `idle_s`: a connection is cut at most a tenth of that late
 # A reader may pause for this many times `idle_s`: players stop reading while their buffer is full.
 READ_STALL_FACTOR = 6
 PARSED_AT_ONCE = 8192  # bytes of WebSocket messages in one turn of the event loop; more holds it for longer
+MAX_UNREAD = 1 << 16  # bytes of a request that are kept while its refusal waits for its end
 KERNEL_SEND_BYTES = 1 << 16  # that the kernel buffers for a slow reader
+
+
+# A request that may be refused unread: its first line and its length, in lower case; headers that need more attention.
+_STREAM_LINE = re.compile(rb"post (/[a-z0-9/_.-]+) http/1\.1")
+_LENGTH = re.compile(rb"^content-length: *([0-9]{1,9})\r?$", re.MULTILINE)
+_OTHERWISE = re.compile(rb"^(expect|transfer-encoding|connection: *close|x-stainless-|x-request-)", re.MULTILINE)
 
 
 class HttpProtocol(H11Protocol):
     """Uvicorn's HTTP/1.1 with time limits for requests that never end and answers that are never read."""
 
     idle_s = 10.0
+    service: Service
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -32,6 +44,7 @@ class HttpProtocol(H11Protocol):
         self.access_log = False  # its lines contain the whole path; ours do not
         self._request_started_s = 0.0
         self._n_request_bytes = 0
+        self._unread = b""  # the start of a request that will probably be refused
         self._unsent = 0
         self._unsent_since = 0.0
         self._timer: asyncio.TimerHandle | None = None
@@ -52,10 +65,20 @@ class HttpProtocol(H11Protocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        cycle = self.cycle
         if self._n_request_bytes == 0:
             self._request_started_s = self.loop.time()
         self._n_request_bytes += len(data)
+        data, self._unread = self._unread + data, b""
+        refusal = self.service.known_refusal()
+        n_missing = self._n_missing(data) if refusal else None
+        if refusal and n_missing is not None:
+            self._unset_keepalive_if_required()
+            if n_missing:
+                self._unread = data
+            else:
+                self._refuse_unread(refusal)
+            return
+        cycle = self.cycle
         super().data_received(data)
         if self.cycle is not cycle and self.cycle is not None:
             self.cycle.__class__ = StreamingCycle  # its task has not run yet; uvicorn offers no other way
@@ -103,11 +126,32 @@ class HttpProtocol(H11Protocol):
         return now > self._unsent_since + (1 if self.transport.is_closing() else READ_STALL_FACTOR) * self.idle_s
 
     def _refuse(self, error: TuttiError) -> None:
+        self._write_error(error, {"connection": "close"})
+        self.transport.close()
+
+    def _write_error(self, error: TuttiError, more: dict[str, str]) -> None:
         body = json.dumps(error_body(error))
-        headers = {"content-type": "application/json", "content-length": len(body), "connection": "close"}
+        headers = {"content-type": "application/json", "content-length": len(body), **more}
         lines = "".join(f"{name}: {value}\r\n" for name, value in (headers | error_headers(error)).items())
         self.transport.write(f"HTTP/1.1 {error.status} \r\n{lines}\r\n{body}".encode())
-        self.transport.close()
+
+    def _n_missing(self, data: bytes) -> int | None:
+        """How many bytes of a stream's request are missing; none if it is no stream, or its client may wait longer."""
+        head, _, body = data.partition(b"\r\n\r\n")
+        line, _, lines = head.lower().partition(b"\r\n")
+        path, length = _STREAM_LINE.fullmatch(line), _LENGTH.search(lines)
+        is_between = self.conn.our_state is self.conn.their_state is h11.IDLE and not self.conn.trailing_data[0]
+        if not (path and length and is_between) or _OTHERWISE.search(lines) or not is_stream(path[1].decode(), body):
+            return None
+        n_missing = int(length[1]) - len(body)
+        return n_missing if 0 <= n_missing <= MAX_UNREAD else None
+
+    def _refuse_unread(self, refusal: QueueFull) -> None:
+        """Refuse a stream as the routes would do it, for a twentieth of the time; the connection stays open."""
+        self.service.engine.monitor.batch_stats.rejected("first")
+        self._n_request_bytes = 0
+        self._write_error(refusal, {"x-request-id": uuid4().hex})
+        self.timeout_keep_alive_task = self.loop.call_later(self.timeout_keep_alive, self.timeout_keep_alive_handler)
 
 
 class StreamingCycle(RequestResponseCycle):
@@ -165,6 +209,6 @@ class _TooManyConnections(TuttiError):
     status, code = 503, "too_many_connections"
 
 
-def http_protocol(idle_s: float) -> type[HttpProtocol]:
-    """Return a protocol class with this time limit."""
-    return type("HttpProtocol", (HttpProtocol,), {"idle_s": idle_s})
+def http_protocol(idle_s: float, service: Service) -> type[HttpProtocol]:
+    """Return a protocol class with this time limit, which refuses streams that this service would refuse."""
+    return type("HttpProtocol", (HttpProtocol,), {"idle_s": idle_s, "service": service})

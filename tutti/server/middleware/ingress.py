@@ -1,13 +1,13 @@
 """Ingress middleware: host and origin, API key, state of the server, rate limit, size of the body."""
 
 import asyncio
-from collections import deque
 
+from fastapi import Request
 from fastapi.responses import Response
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from tutti.errors import InvalidInput, QueueFull, ReplicaFull, TuttiError
+from tutti.errors import InvalidInput, TuttiError
 from tutti.server.body_limit import (
     BodyReceiver,
     check_json,
@@ -19,38 +19,15 @@ from tutti.server.body_limit import (
 from tutti.server.errors import TooLarge, error_response
 from tutti.server.middleware.auth import ApiKeys
 from tutti.server.middleware.origin import OriginRules
+from tutti.server.middleware.start_queue import MAX_START_WAIT_S, PATIENT_SHARE, is_stream
+from tutti.server.responses import WAIT_SHARE, first_audio_timeout_s, max_start_s
 from tutti.server.service import Service
 
 # Prefix of the subprotocol that carries the key: browsers cannot send headers with a WebSocket.
 KEY_SUBPROTOCOL = "openai-insecure-api-key."
-# Requests that may start in one turn of the event loop. More would delay the streams that are playing.
-MAX_STARTS_PER_TURN = 8
-MAX_START_WAIT_S = 0.5  # of the first request that waits to start; larger accepts more than the event loop can serve
 DISCARD_BYTES = 1 << 25  # a refused body up to this size is read and dropped, so that the client can read the error
 READING = ("GET", "HEAD", "OPTIONS")  # methods that change nothing
 STREAMED_PATH = "/v1/jobs"  # a book is larger than other bodies: its route reads and limits it itself
-
-
-class StartQueue:
-    """Lets a few requests start in each turn of the event loop, and refuses new ones while those wait too long."""
-
-    def __init__(self, refusal: type[QueueFull] = QueueFull) -> None:
-        self._refusal = refusal
-        self._slots = asyncio.Semaphore(MAX_STARTS_PER_TURN)
-        self._arrivals_s: deque[float] = deque()  # of the requests that wait, in order
-
-    def check(self) -> None:
-        """Raise QueueFull if the event loop cannot keep up with the requests: more would only make all later."""
-        if self._arrivals_s and asyncio.get_running_loop().time() - self._arrivals_s[0] > MAX_START_WAIT_S:
-            raise self._refusal("too many requests at once; try again later", retry_after_s=2 * MAX_START_WAIT_S)
-
-    async def wait_turn(self) -> None:
-        self._arrivals_s.append(asyncio.get_running_loop().time())
-        try:
-            async with self._slots:
-                await asyncio.sleep(0)
-        finally:
-            self._arrivals_s.popleft()
 
 
 class Ingress:
@@ -61,7 +38,7 @@ class Ingress:
         self._service = service
         self._keys = keys
         self._rules = OriginRules(service.settings)
-        self._starts = StartQueue(ReplicaFull if service.settings.replica else QueueFull)
+        self._starts = service.starts
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "websocket":
@@ -99,16 +76,15 @@ class Ingress:
             if scope["path"] == STREAMED_PATH:
                 await self._app(scope, receive, send)
                 return
-            self._starts.check()
             body = await self._read(headers, receive)
-            await self._starts.wait_turn()
             if body is None:
                 await Response(status_code=499)(scope, receive, send)  # for the access log only
                 return
-            if "json" in headers.get("content-type", "json"):
-                check_json(body)
-                await asyncio.sleep(0)  # parsing comes next; for 4 MB both take some 10 ms
-            await self._app(scope, replay_body(body, receive), send)
+            async with self._starts.turn(self._max_wait_s(Request(scope), body)):
+                if "json" in headers.get("content-type", "json"):
+                    check_json(body)
+                    await asyncio.sleep(0)  # parsing comes next; for 4 MB both take some 10 ms
+                await self._app(scope, replay_body(body, receive), send)
         except TuttiError as error:
             too_much = int(headers.get("content-length") or DISCARD_BYTES + 1) > DISCARD_BYTES
             await error_response(error, {"connection": "close"} if too_much else None)(scope, receive, send)
@@ -136,6 +112,15 @@ class Ingress:
         caller = key or self._rules.client_address(scope, Headers(scope=scope))
         scope["state"] |= {"key": key, "caller": caller}
         return caller
+
+    def _max_wait_s(self, request: Request, body: bytes) -> float:
+        """Return how long a request may wait for the event loop: longer if its client says so, or waits for a file."""
+        allowed_s = max_start_s(request, first_audio_timeout_s(self._service, request))
+        if allowed_s is None:
+            if is_stream(request.scope["path"], body):
+                return MAX_START_WAIT_S
+            allowed_s = WAIT_SHARE * self._service.settings.timeout_s
+        return max(MAX_START_WAIT_S, PATIENT_SHARE * allowed_s)
 
     async def _read(self, headers: Headers, receive: Receive) -> bytes | None:
         """Read the body; None if the client disconnected."""

@@ -1,0 +1,169 @@
+"""Beyond what the event loop can serve: it stays busy with answers that start in time, and refuses the rest."""
+
+import asyncio
+import random
+import socket
+from collections import deque
+from dataclasses import dataclass, field
+
+import pytest
+
+from tests.fakes import FakeEngine
+from tests.server.harness import SHORT, assert_error, serving
+from tests.server.test_streaming import raw
+from tutti.errors import QueueFull
+from tutti.server.middleware.start_queue import (
+    MAX_START_WAIT_S,
+    MAX_STARTS_PER_TURN,
+    StartQueue,
+    StartRule,
+    is_stream,
+)
+
+N_TURNS, FIRST_TURN = 25, 15  # of the loop for an answer: its turns, that of its first audio
+REFUSED_S = 0.00006
+TURN_S = 0.0001  # of a turn in which nothing happens
+PROMISE_S = 2.0
+
+
+@dataclass
+class SimulatedLoop:
+    """An event loop whose answers take a part of every turn, from their start to their end."""
+
+    rate: float
+    served_s: float  # of the loop for an answer
+    rule: StartRule = field(default_factory=StartRule)
+    waits_s: list[float] = field(default_factory=list)
+    n_ended: int = 0
+    n_refused: int = 0
+
+    def run(self, seconds: float) -> None:
+        rng, now, turn_s = random.Random(1), 0.0, 0.0
+        next_s = rng.expovariate(self.rate)
+        waiting, running = deque[float](), list[tuple[float, int]]()  # when each arrived, and its turns so far
+        while now < seconds:
+            busy_s = TURN_S
+            while next_s <= now:
+                if self.rule.wait_s(len(waiting), 0) > MAX_START_WAIT_S:
+                    self.n_refused += 1
+                    busy_s += REFUSED_S
+                else:
+                    waiting.append(next_s)
+                next_s += rng.expovariate(self.rate)
+            n_starts = min(self.rule.n_starts(turn_s, len(running)), len(waiting))
+            if waiting:
+                self.rule.learn(turn_s, n_starts)
+            running += [(waiting.popleft(), 0) for _ in range(n_starts)]
+            busy_s += len(running) * self.served_s / N_TURNS
+            turn_s = busy_s if running or waiting else max(busy_s, next_s - now)
+            now += turn_s
+            self.waits_s += [now - arrived_s for arrived_s, n_turns in running if n_turns == FIRST_TURN]
+            self.n_ended += sum(n_turns == N_TURNS - 1 for _, n_turns in running)
+            running = [(arrived_s, n_turns + 1) for arrived_s, n_turns in running if n_turns < N_TURNS - 1]
+
+
+@pytest.mark.parametrize("factor", [0.5, 0.9, 1.1, 1.5, 2, 4, 8])
+@pytest.mark.parametrize("served_s", [0.002, 0.0046, 0.015])
+def test_beyond_capacity_the_loop_serves_as_much_as_it_can_and_starts_it_in_time(
+    factor: float, served_s: float
+) -> None:
+    seconds = 20.0
+    loop = SimulatedLoop(factor / served_s, served_s)
+    loop.run(seconds)
+    possible = min(loop.rate * seconds, (seconds - loop.n_refused * REFUSED_S) / served_s)
+    assert loop.n_ended >= 0.95 * possible
+    assert max(loop.waits_s) < PROMISE_S
+    if factor < 1:
+        assert loop.n_refused == 0
+
+
+def test_a_lone_stall_refuses_nobody() -> None:
+    rule = StartRule()
+    for _ in range(1000):
+        rule.learn(0.01, 3)
+    before_s = rule.wait_s(50, 0)
+    rule.learn(30.0, 1)
+    assert rule.wait_s(50, 0) < 2 * before_s
+    assert rule.wait_s(0, 1000) == 0.0
+
+
+def test_both_kinds_of_requests_take_turns_and_a_cancelled_one_none() -> None:
+    async def run() -> list[str]:
+        starts, begun = StartQueue(), list[str]()
+
+        async def request(name: str, max_wait_s: float) -> None:
+            async with starts.turn(max_wait_s):
+                begun.append(name)
+
+        kinds = [("at once", 0.5)] * MAX_STARTS_PER_TURN + [("stream", 0.5)] * 3 + [("file", 20.0)] * 2
+        tasks = [asyncio.create_task(request(name, wait_s)) for name, wait_s in kinds]
+        await asyncio.sleep(0)
+        tasks[MAX_STARTS_PER_TURN].cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        return begun
+
+    assert asyncio.run(run()) == ["at once"] * MAX_STARTS_PER_TURN + ["stream", "file", "stream", "file"]
+
+
+def test_streams_are_refused_when_they_would_wait_too_long_and_those_that_may_wait_are_not() -> None:
+    async def run() -> None:
+        starts = StartQueue()
+
+        async def request(max_wait_s: float = MAX_START_WAIT_S) -> None:
+            async with starts.turn(max_wait_s):
+                pass
+
+        n_accepted = MAX_STARTS_PER_TURN + int(MAX_START_WAIT_S / starts.rule.start_s) + 1
+        waiting = [asyncio.create_task(request()) for _ in range(n_accepted)]
+        await asyncio.sleep(0)
+        assert starts.refusal is not None
+        with pytest.raises(QueueFull):
+            await request()
+        await asyncio.gather(request(60.0), *waiting)
+        assert starts.refusal is None
+        await request()
+
+    asyncio.run(run())
+
+
+def test_a_request_for_a_file_is_told_from_a_stream_by_its_bytes() -> None:
+    assert is_stream("/v1/audio/speech", b'{"input": "x"}')
+    assert is_stream("/v1/audio/speech", rb'{"input": "\"stream\": false"}')
+    assert is_stream("/tts/stream", b"{}")
+    assert not is_stream("/v1/audio/speech", b'{"input": "x", "stream" : false}')
+    assert not is_stream("/tts", b"{}")
+
+
+@pytest.mark.server
+@pytest.mark.parametrize(("is_replica", "status", "code"), [(False, 429, "queue_full"), (True, 503, "replica_full")])
+def test_a_full_server_refuses_streams_unread_and_keeps_their_connections(
+    fake_engine: FakeEngine, monkeypatch: pytest.MonkeyPatch, is_replica: bool, status: int, code: str
+) -> None:
+    with serving(fake_engine, replica=is_replica) as server:
+        monkeypatch.setattr(fake_engine.monitor, "known_refusal", lambda: QueueFull("full", retry_after_s=3))
+        client = server.client()
+        rejected = fake_engine.monitor.batch_stats.metrics.rejected.labels("first")
+        for n_refused in (1, 2):
+            refused = client.post("/v1/audio/speech", json={"input": SHORT})
+            assert_error(refused, status, code)
+            assert 3000 <= int(refused.headers["retry-after-ms"]) <= 4500
+            assert refused.headers["x-request-id"]
+            assert rejected._value.get() == n_refused
+        assert not fake_engine.requests
+        # What waits longer by design, and everything that is not a stream, takes the usual way.
+        for headers in ({"x-stainless-lang": "python"}, {"x-request-timeout": "30"}, {"connection": "close"}):
+            assert server.client().post("/v1/audio/speech", json={"input": SHORT}, headers=headers).status_code == 200
+        assert client.post("/v1/audio/speech", json={"input": SHORT, "stream": False}).status_code == 200
+        assert client.get("/readyz").status_code == 200
+        with socket.create_connection(server.host_port) as sock:
+            request = raw("/v1/audio/speech", {"input": SHORT})
+            sock.sendall(request)
+            answer = b""
+            while not answer.endswith(b"}"):
+                answer += sock.recv(10_000)
+            assert answer.startswith(b"HTTP/1.1 %d" % status)
+            sock.sendall(request[:-5])
+            assert client.get("/readyz").status_code == 200
+            monkeypatch.undo()  # there is room again before the end of the request arrives
+            sock.sendall(request[-5:])
+            assert sock.recv(100).startswith(b"HTTP/1.1 200")
