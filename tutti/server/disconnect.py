@@ -14,18 +14,35 @@ class ClientDisconnected(Exception):
 
 
 async def cancel_on_disconnect(receive: Receive, work: Coroutine[Any, Any, Result]) -> Result:
-    """Return the result of `work`, or cancel it once the client disconnects. The request's body must have been read."""
-    working = asyncio.ensure_future(work)
-    disconnected = asyncio.ensure_future(_wait_for_disconnect(receive))
+    """Return the result of `work`, or cancel it once the client disconnects. The request's body must have been read.
+
+    The work runs in the caller's task, as within `asyncio.timeout`: a task of its own would cost more than the watch.
+    """
+    task = asyncio.current_task()
+    assert task is not None
+    n_cancelled = task.cancelling()  # before this
+    is_working, has_left = True, False
+
+    def leave(watching: asyncio.Task[None]) -> None:
+        nonlocal has_left
+        if watching.cancelled():
+            return
+        watching.exception()  # retrieve it: a connection that cannot be read has been left, too
+        if is_working:
+            has_left = True
+            task.cancel()
+
+    watching = asyncio.create_task(_wait_for_disconnect(receive))
+    watching.add_done_callback(leave)
     try:
-        await asyncio.wait((working, disconnected), return_when=asyncio.FIRST_COMPLETED)
-        if working.done():
-            return working.result()
-        raise ClientDisconnected
+        return await work
+    except asyncio.CancelledError:
+        if has_left and task.uncancel() <= n_cancelled:
+            raise ClientDisconnected from None
+        raise
     finally:
-        working.cancel()
-        disconnected.cancel()
-        await asyncio.gather(working, disconnected, return_exceptions=True)
+        is_working = False
+        watching.cancel()
 
 
 async def _wait_for_disconnect(receive: Receive) -> None:

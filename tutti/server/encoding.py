@@ -58,10 +58,13 @@ class OpenStream:
         self._received = [first]
         self.ended = False  # no more speech follows what was received
 
+    @property
+    def may_have_ended(self) -> bool:
+        """Whether the first chunk may be all: no letters of the text follow it."""
+        return not _LETTER.search(self.request.text, self.first.span[1])
+
     async def look_ahead(self) -> None:
-        """Find out whether the first chunk was all, if no letters follow it: then the answer can have its length."""
-        if _LETTER.search(self.request.text, self.first.span[1]):
-            return
+        """Find out whether the first chunk was all: then the answer can have its length."""
         try:
             self._received.append(await anext(self._stream))
         except StopAsyncIteration:

@@ -55,7 +55,8 @@ async def streamed_response(service: Service, request: Request, speech_request: 
     if response := not_modified(service, request, speech_request):
         return response
     stream = await start_stream(service, request, speech_request.without_words())
-    await cancel_on_disconnect(request.receive, stream.look_ahead())
+    if stream.may_have_ended:
+        await cancel_on_disconnect(request.receive, stream.look_ahead())
     if stream.ended:
         whole = await finish_stream(service, request, stream)
         response = whole_response(service, speech_request, whole, service.etag(speech_request))
