@@ -1,7 +1,7 @@
 """Pack pronounced sentences into chunks: a short first one, so that audio starts early, then fuller ones."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from tutti.speech import MAX_PHONEMES
 from tutti.text.chunk import DEFAULT_PACE, Chunk, ChunkPace, InlineStyle, PhonemeWord, Pronunciation
@@ -176,4 +176,4 @@ def _n_symbols(words: Iterable[PhonemeWord]) -> int:
 
 def _separated(word: PhonemeWord) -> PhonemeWord:
     """Return the last word before another sentence, with a comma if nothing ends it: a list item, a line of verse."""
-    return replace(word, after=f"{word.after.rstrip() or ','} ")
+    return word._replace(after=f"{word.after.rstrip() or ','} ")

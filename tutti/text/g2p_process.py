@@ -12,8 +12,8 @@ import time
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from multiprocessing.connection import Connection
+from typing import NamedTuple
 
 from tutti import text as front
 from tutti.child_process import ChildProcess
@@ -25,6 +25,7 @@ from tutti.text.user_lexicon import UserLexicon
 
 NICE = 5  # added to the niceness of the process; larger yields more to the process that speaks
 GRACE_S = 5.0  # for the process to end by itself when it is closed; then it is killed
+SOON_S = 0.5  # in which nearly every answer comes; the time of one that takes longer is counted from then on
 STALLED_S = 3.0  # without an answer, after which the process counts as not ready
 # A process that takes longer for an answer hangs. Less would kill one that loads a language on a busy machine.
 HANG_S = 10.0
@@ -35,8 +36,7 @@ MAX_PULL_S = 0.02  # of computing in one answer; the rest of the chunks comes wi
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class NextChunks:
+class NextChunks(NamedTuple):
     """Request for the next chunks of a stream; `open` is set when the process does not know the stream yet."""
 
     stream: int
@@ -44,8 +44,7 @@ class NextChunks:
     open: "OpenText | None"
 
 
-@dataclass(frozen=True, slots=True)
-class OpenText:
+class OpenText(NamedTuple):
     """The text of a stream, and how many of its chunks to skip."""
 
     text: str
@@ -57,16 +56,14 @@ class OpenText:
     options: TextOptions = DEFAULT_OPTIONS
 
 
-@dataclass(frozen=True, slots=True)
-class ChunkBatch:
+class ChunkBatch(NamedTuple):
     """The next chunks of a stream, fewer than requested if they take long; `ended` if there are no more."""
 
     chunks: list[Chunk]
     ended: bool
 
 
-@dataclass(frozen=True, slots=True)
-class CloseStream:
+class CloseStream(NamedTuple):
     stream: int
 
 
@@ -190,16 +187,22 @@ class G2PProcess:
         return StreamLost("it died before", during_request=False) if answer is None else answer
 
     def _receive(self, timeout_s: float) -> Answer:
-        assert self._child is not None
-        cpu_s = self._child.cpu_s()
-        if not self._connection.poll(timeout_s):
-            log.error("the G2P process does not answer; it is replaced")
-            if self._child.cpu_s() - cpu_s > timeout_s / 2:  # not stopped, but computing: another would do the same
-                raise InvalidInput(f"reading this text takes more than {timeout_s:.0f} s; send less of it at once",
-                                   param="input")  # fmt: skip
-            raise TimeoutError(f"no answer in {timeout_s:g} s")
+        if not self._connection.poll(SOON_S):
+            self._await_answer(timeout_s)
         answer: Answer = self._connection.recv()
         return answer
+
+    def _await_answer(self, timeout_s: float) -> None:
+        """Wait so long for an answer that is not there soon; raise if none comes."""
+        assert self._child is not None
+        cpu_s = self._child.cpu_s()
+        if self._connection.poll(timeout_s):
+            return
+        log.error("the G2P process does not answer; it is replaced")
+        if self._child.cpu_s() - cpu_s > timeout_s / 2:  # not stopped, but computing: another would do the same
+            raise InvalidInput(f"reading this text takes more than {timeout_s:.0f} s; send less of it at once",
+                               param="input")  # fmt: skip
+        raise TimeoutError(f"no answer in {timeout_s:g} s")
 
     def _start_process(self) -> None:
         self._child = ChildProcess("tutti-g2p", _child_main, self._pronounce, self._warm, self._sizes)

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
 
 from tutti.text.aligned_text import PLACEHOLDER, AlignedText, Span
 from tutti.text.chunk import PhonemeWord, Pronunciation
@@ -68,7 +67,7 @@ def join_words(pieces: Iterable[Piece], dropped: Iterable[str] = ()) -> Pronunci
     for piece in pieces:
         if isinstance(piece, PhonemeWord):
             words = _attach(words, gap)
-            words.append(replace(piece, before=_opening(gap, first=not words) + piece.before))
+            words.append(piece._replace(before=_opening(gap, first=not words) + piece.before))
             gap = None
             continue
         for symbol in piece:
@@ -91,4 +90,4 @@ def _attach(words: list[PhonemeWord], gap: str | None) -> list[PhonemeWord]:
     if not words or gap is None:
         return words
     after = re.sub(r"\s+(?=[,.;:!?)”…])", "", re.sub(r"[\s(“]*$", "", gap))
-    return [*words[:-1], replace(words[-1], after=re.sub(r"\s+", " ", after) + " " if gap else "")]
+    return [*words[:-1], words[-1]._replace(after=re.sub(r"\s+", " ", after) + " " if gap else "")]
