@@ -20,7 +20,7 @@ from tutti.trace import current
 
 # Samples that are encoded and sent at a time. Larger delays the first bytes, smaller costs more calls.
 PIECE_SAMPLES = SAMPLE_RATE // 2
-PCM_PIECE_SAMPLES = 1 << 15  # the same for samples that only have to be copied: as much as one message holds
+PCM_PIECE_SAMPLES = 1 << 16  # the same for samples that only have to be copied: as much as one message holds
 # Encoding a piece in these formats takes less time than handing it to a thread (15 to 100 microseconds).
 FAST_FORMATS = tuple(FORMATS[name].media_type for name in ("pcm", "wav", "mulaw", "alaw"))
 NO_SAMPLES: Samples = np.zeros(0, np.float32)

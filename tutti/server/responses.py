@@ -26,7 +26,7 @@ from tutti.server.service import Service
 from tutti.speech import SAMPLES_PER_FRAME, Delivery, PhonemeTime, Speech, WordTime
 from tutti.text.visemes import ipa, visemes
 
-SEND_BYTES = 1 << 16  # per message; even, so that no sample is split. A slow reader's buffer holds two of these
+SEND_BYTES = 1 << 17  # per message; even, so that no sample is split. A slow reader's buffer holds two of these
 EVENT_BYTES = 24 << 10  # of audio per event, 32 kB as base64: some clients read lines of at most 64 kB
 WAIT_SHARE = 0.8  # share of a client's timeout that it may wait; the rest is for wrong predictions
 Pieces = AsyncIterator[bytes]

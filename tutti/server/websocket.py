@@ -16,11 +16,12 @@ from tutti.server.encoding import PieceEncoder, open_stream
 from tutti.server.errors import error_body, public_error
 from tutti.server.middleware.ingress import KEY_SUBPROTOCOL
 from tutti.server.request import SpeechRequest
-from tutti.server.responses import SEND_BYTES, split_bytes
+from tutti.server.responses import split_bytes
 from tutti.server.service import Service
 from tutti.speech import Speech
 
 Message = dict[str, Any]
+MESSAGE_BYTES = 1 << 16  # of audio; even, so that no sample is split
 log = logging.getLogger("tutti.server")
 
 
@@ -89,7 +90,7 @@ class MessageSocket:
             for event in events:
                 # As ASCII: a message may quote half of a surrogate pair.
                 await self._websocket.send_text(json.dumps(event, separators=(",", ":")))
-            for part in split_bytes(audio, SEND_BYTES):
+            for part in split_bytes(audio, MESSAGE_BYTES):
                 await self._websocket.send_bytes(part)
 
 

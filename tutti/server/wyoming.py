@@ -18,6 +18,7 @@ from tutti.server.encoding import PieceEncoder, open_stream
 from tutti.server.errors import TooLarge
 from tutti.server.middleware.http_protocol import MIN_BYTES_PER_S, READ_STALL_FACTOR
 from tutti.server.request import SpeechRequest
+from tutti.server.responses import split_bytes
 from tutti.server.schemas import MAX_NAME
 from tutti.server.service import Service
 from tutti.server.text_feed import TextFeed
@@ -43,6 +44,7 @@ except ModuleNotFoundError as exc:
     raise MissingExtra(f"wyoming_port needs the wyoming package; run: {install_hint('wyoming')}") from exc
 
 MAX_LINE = 1 << 16  # bytes of an event's first line
+EVENT_BYTES = 1 << 16  # of audio in one event; even, so that no sample is split
 MAX_WAITING = 16  # texts that may wait on one connection
 PCM = find_format("pcm")
 AUDIO_FORMAT = {"rate": SAMPLE_RATE, "width": 2, "channels": 1}
@@ -210,7 +212,7 @@ class WyomingConnection:
         return n_samples
 
     async def _pcm(self, request: SpeechRequest, live: AsyncIterator[Delta] | None) -> AsyncGenerator[bytes]:
-        """Yield half seconds of s16le."""
+        """Yield s16le in parts of a size for one event."""
         service = self._service
         speeches = service.speak(request, caller=self._caller, live=live)
         # No time limit for a text in pieces: the first words may come late.
@@ -219,7 +221,8 @@ class WyomingConnection:
         async with aclosing(stream):
             async for speech in stream.speeches():
                 async for piece in encoder.pieces(speech):
-                    yield piece
+                    for part in split_bytes(piece, EVENT_BYTES):
+                        yield part
 
     async def _send(self, event: Eventable) -> None:
         async with asyncio.timeout(READ_STALL_FACTOR * self._service.settings.idle_s):
