@@ -152,7 +152,9 @@ class Batcher:
     def _vocoder_job(self, row: Row) -> Job:
         """The job for the next span of a row, or for all of it, now that its length is known."""
         key = Key(row.checkpoint, "vocoder")
-        if not row.spans:
+        if not row.spans and row.span_rules is None:
+            row.spans.append((0, row.n_frames))
+        elif not row.spans:
             whole_s = self.scheduler.predict(key, row.n_frames)
             row.plan_spans(whole_s, self._frame_s(row), self.scheduler.limits.cap_s, self._clock())
         continuation_s = row.continuation_deadline_s
@@ -203,10 +205,9 @@ class Batcher:
 
     def _may_split(self, row: Row) -> bool:
         """Whether the row may be worth cutting, before its length is known, or was cut before its worker died."""
-        if row.spans:
-            return True
-        whole_s = self.scheduler.predict(Key(row.checkpoint, "vocoder"), row.estimated_frames)
-        return row.span_rules is not None and whole_s >= MIN_SPLIT_S / 2
+        if row.spans or row.span_rules is None:
+            return bool(row.spans)
+        return self.scheduler.predict(Key(row.checkpoint, "vocoder"), row.estimated_frames) >= MIN_SPLIT_S / 2
 
     def _frame_s(self, row: Row) -> float:
         """Predicted seconds of the vocoder for a frame of a long row."""
@@ -308,7 +309,7 @@ class Batcher:
             self._deliver(deque(zip(rows, values, strict=True)), took_s, batch.n_rows)
         else:
             for row, durations in zip(rows, values, strict=True):
-                row.durations, row.acoustic_s = durations, took_s
+                row.acoustic_done(durations, took_s)
                 if row.future.done():
                     self.worker.forget([row.id])
                 else:
@@ -319,7 +320,7 @@ class Batcher:
         """Deliver the rows of a call that ran both stages, and account for each stage."""
         rows = [self._rows.pop(job) for job in batch.jobs]
         for row, durations in zip(rows, value.durations, strict=True):
-            row.durations, row.acoustic_s = durations, value.acoustic_s
+            row.acoustic_done(durations, value.acoustic_s)
         jobs = [self._vocoder_job(row) for row in rows]
         self._deliver(deque(zip(rows, value.samples, strict=True)), value.vocoder_s, batch.n_rows)
         for job in jobs:
@@ -341,7 +342,7 @@ class Batcher:
         future = row.future
         if row.continuation_deadline_s is None and self._stats.chunk_lines.passes():  # once, with its first span
             row.log_spoken(timing, is_batching=self.scheduler.limits.max_rows > 1)
-        if not row.span_done(samples, self._frame_s(row), self._clock()):
+        if row.span_rules is None or not row.span_done(samples, self._frame_s(row), self._clock()):
             future.set_result(RowAudio(samples, row.durations, timing))
             self._stats.ended("spoken")
             return

@@ -3,8 +3,8 @@
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
-from contextlib import aclosing, asynccontextmanager, suppress
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
+from contextlib import aclosing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from itertools import count
 from typing import Any, Self
@@ -169,20 +169,22 @@ class Engine:
         is_silent = True
         n_dropped = 0
         unspoken = NO_SPEECH  # what speeches without audio name; the next one with audio carries it
-        async with self._running(), aclosing(stream.speeches()) as speeches:
-            async for speech in speeches:
-                n_dropped += len(speech.dropped)
-                speech = replace(
-                    speech,
-                    dropped=(*unspoken.dropped, *speech.dropped),
-                    notices=tuple(dict.fromkeys((*unspoken.notices, *speech.notices))),
-                )
-                unspoken = NO_SPEECH
-                if len(speech.samples):
-                    is_silent = False
-                    yield speech
-                else:
-                    unspoken = speech
+        with self._running():
+            async with aclosing(stream.speeches()) as speeches:
+                async for speech in speeches:
+                    n_dropped += len(speech.dropped)
+                    if speech.notices or unspoken is not NO_SPEECH:
+                        speech = replace(
+                            speech,
+                            dropped=(*unspoken.dropped, *speech.dropped),
+                            notices=tuple(dict.fromkeys((*unspoken.notices, *speech.notices))),
+                        )
+                        unspoken = NO_SPEECH
+                    if len(speech.samples):
+                        is_silent = False
+                        yield speech
+                    else:
+                        unspoken = speech
         if n_dropped:
             log.info("unspoken stream=%d symbols=%d", stream.number, n_dropped)
             self.batch_stats.metrics.unspoken.inc(n_dropped)
@@ -322,8 +324,8 @@ class Engine:
             raise InvalidInput(f"unknown model {name!r}; available: {', '.join(self.checkpoints)}", param="model")
         return name
 
-    @asynccontextmanager
-    async def _running(self) -> AsyncIterator[None]:
+    @contextmanager
+    def _running(self) -> Iterator[None]:
         """Count a stream for `close`."""
         if self.draining:
             raise Draining("the engine is closing and accepts no new requests")

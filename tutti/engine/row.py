@@ -58,6 +58,7 @@ class Row:
     id: int = -1
     job: Job | None = None
     durations: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+    n_frames: int = 0
     queue_s: float = 0.0
     acoustic_s: float = 0.0
     n_lost: int = 0  # workers that died with it
@@ -79,10 +80,6 @@ class Row:
         """Estimated frames that the vocoder computes before any audio of this row is heard."""
         n_frames, rules = self.estimated_frames, self.span_rules
         return rules.cost(n_frames, 0, rules.first) if rules and n_frames >= rules.min_row else n_frames
-
-    @property
-    def n_frames(self) -> int:
-        return int(self.durations.sum())
 
     @property
     def span(self) -> FrameRange | None:
@@ -120,6 +117,10 @@ class Row:
             self.request_id or "-", self.stream, self.chunk, self.priority, mode, timing.batch_rows, sum(steps_ms),
             *steps_ms, self.trace.id or "-",
         )  # fmt: skip
+
+    def acoustic_done(self, durations: NDArray[np.int64], took_s: float) -> None:
+        """Record what the acoustic stage found out: how long each symbol is."""
+        self.durations, self.n_frames, self.acoustic_s = durations, int(durations.sum()), took_s
 
     def plan_spans(self, whole_s: float, frame_s: float, cap_s: float, now: float) -> None:
         """Split the row into spans if it starts a stream, would be late as a whole, or would block others for long.

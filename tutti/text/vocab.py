@@ -31,4 +31,4 @@ def split_known(phonemes: str) -> tuple[str, tuple[str, ...]]:
 
 def encode(phonemes: str) -> NDArray[np.int64]:
     """Return token ids, padded by 0 at both ends. Every symbol must be known."""
-    return np.array([0, *(SYMBOLS[symbol] for symbol in phonemes), 0], dtype=np.int64)
+    return np.array([0, *map(SYMBOLS.__getitem__, phonemes), 0], dtype=np.int64)
