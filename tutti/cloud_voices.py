@@ -79,6 +79,13 @@ PLAIN_NAMES: dict[str, dict[Gender, tuple[str, ...]]] = {
 # Google's voices with a letter: which of them are male.
 MALE_LETTERS = {"en-us": "abdijmq", "en-gb": "bdo", "it": "cd", "ja": "cd", "hi": "bc", "cmn": "bc"}
 
+# What `_choose` needs for each of them.
+_PLAIN = {
+    name: (letter, gender, name, n)
+    for letter, by_gender in PLAIN_NAMES.items()
+    for gender, names in by_gender.items()
+    for n, name in enumerate(names)
+}
 _LOCAL = re.compile(r"(?P<language>[a-z]{2,3})-(?P<country>[a-z]{2,4})-(?P<rest>[a-z][\w:-]{0,60})", re.ASCII)
 _LONG = re.compile(r"microsoft server speech text to speech voice \(([a-z]{2,3}-[a-z]{2}), ?(\w{1,60})\)", re.ASCII)
 _SUFFIX = re.compile(r"(multilingual|turbo)*(neural|:.*)?(v\d)?$")
@@ -95,15 +102,7 @@ def stand_in(name: str) -> str | None:
     key = _plain_form(name)
     local = _LOCAL.fullmatch(key)
     if local is None:
-        return next(
-            (
-                _choose(letter, gender, key, names.index(key))
-                for letter, by_gender in PLAIN_NAMES.items()
-                for gender, names in by_gender.items()
-                if key in names
-            ),
-            None,
-        )
+        return _choose(*_PLAIN[key]) if key in _PLAIN else None
     letter = _letter(local)
     if letter is None:
         return None

@@ -1,13 +1,14 @@
-"""Logging of the server: a thread writes the lines, so that no request waits for a disk."""
+"""Logging of the server: a thread writes the lines, some at a time, so that no request waits for a disk or for it."""
 
 import json
 import logging
 import sys
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from logging.handlers import QueueHandler, QueueListener
-from queue import SimpleQueue
-from typing import Literal
+from queue import Empty, SimpleQueue
+from typing import Any, Literal
 
 # Logged by uvicorn for a stream that was cut on purpose; the access log has the reason.
 UVICORN_CUT_MESSAGE = "ASGI callable returned without completing response."
@@ -15,6 +16,7 @@ NO_TRACEBACK = (
     "Invalid UTF-8 sequence received from client.",  # by uvicorn: an error of the client
     "socket.accept() out of system resource",  # by asyncio: the limit on open files
 )
+REST_S = 0.02  # after which new lines are written; larger: fewer switches between threads, later lines
 QUIET_S = 1.0  # between two lines of these; asyncio repeats the second one thousands of times a second
 
 
@@ -37,7 +39,7 @@ def background_logging(format: Literal["text", "json"], level: int = logging.INF
     writer = logging.StreamHandler(sys.stderr)
     writer.setFormatter(JsonFormatter() if format == "json" else logging.Formatter("%(asctime)s %(name)s %(message)s"))
     queue: SimpleQueue[logging.LogRecord] = SimpleQueue()
-    listener = QueueListener(queue, writer)
+    listener = LineWriter(queue, writer)
     root, ours = logging.getLogger(), logging.getLogger("tutti")
     before = root.handlers[:], root.level, ours.level
     root.handlers[:] = [QueueHandler(queue)]
@@ -57,6 +59,16 @@ def background_logging(format: Literal["text", "json"], level: int = logging.INF
         root.handlers[:] = before[0]
         root.setLevel(before[1])  # not by assigning `level`: loggers cache what they may log
         ours.setLevel(before[2])
+
+
+class LineWriter(QueueListener):
+    """Rests when it has written all lines: the event loop loses its turn whenever a line wakes this thread."""
+
+    def dequeue(self, block: bool) -> Any:
+        with suppress(Empty):
+            return super().dequeue(block=False)
+        time.sleep(REST_S)
+        return super().dequeue(block)
 
 
 class BriefLines(logging.Filter):

@@ -4,7 +4,7 @@ import asyncio
 import logging
 import re
 import time
-from uuid import uuid4
+from random import getrandbits
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from starlette.datastructures import Headers, MutableHeaders
@@ -45,7 +45,7 @@ class AccessLog:
             return
         headers = Headers(scope=scope)
         client_id = headers.get("x-request-id", "")
-        request_id = client_id if SAFE_ID.match(client_id) else uuid4().hex
+        request_id = client_id if SAFE_ID.match(client_id) else f"{getrandbits(128):032x}"
         # Middleware and routes share this dictionary; uvicorn makes a fresh copy for each request.
         state = scope.setdefault("state", {})
         state |= {"request_id": request_id, "key": "", "caller": "", "outcome": "done"}
