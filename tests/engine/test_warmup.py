@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
@@ -101,3 +102,16 @@ def test_a_file_that_cannot_be_written_is_only_logged(
     measured = warm_up(device, tmp_path / "file" / "costs.json")
     assert measured[Key("kokoro", "vocoder")].predict([60]) == pytest.approx(TRUTH["vocoder"].predict([60]), rel=0.05)
     assert str(tmp_path / "file") in caplog.text
+
+
+def test_only_the_named_checkpoint_is_measured_and_stored(device: Device, tmp_path: Path) -> None:
+    path, light = tmp_path / "costs.json", {Key("light", key.stage): model for key, model in costs().items()}
+    assumed = {key: model.coefficients for key, model in light.items()}
+    first = WarmUp(path, costs() | light, ROWS, (1, 2), only="kokoro")
+    asyncio.run(first(cast(Worker, device)))
+    assert {key: model.coefficients for key, model in light.items()} == assumed
+    n_passes = len(device.passes)
+    asyncio.run(first(cast(Worker, device)))
+    assert len(device.passes) == n_passes, "the costs of the named one are stored"
+    asyncio.run(replace(first, only=None)(cast(Worker, device)))
+    assert len(device.passes) == 2 * n_passes, "those of the other one are not"

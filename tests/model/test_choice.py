@@ -5,6 +5,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import get_args
 
 import pytest
@@ -120,3 +121,53 @@ def test_choosing_for_a_processor_does_not_import_torch() -> None:
 def test_a_choice_is_described_with_library_device_and_precision() -> None:
     text = model_choice.describe(Choice("onnx", "cpu", "int8"))
     assert all(word in text for word in ("onnxruntime", "cpu", "int8"))
+
+
+class Driver:
+    """A CUDA driver of this version with so many devices; `error` is what its calls return."""
+
+    def __init__(self, version: int, n_devices: int, error: int = 0) -> None:
+        self._values, self._error = {"version": version, "devices": n_devices}, error
+
+    def cuInit(self, _: int) -> int:
+        return self._error
+
+    def cuDriverGetVersion(self, value: object) -> int:
+        return self._set(value, "version")
+
+    def cuDeviceGetCount(self, value: object) -> int:
+        return self._set(value, "devices")
+
+    def _set(self, value: object, name: str) -> int:
+        value._obj.value = self._values[name]  # type: ignore[attr-defined]
+        return self._error
+
+
+@pytest.mark.parametrize(
+    ("built_for", "driver", "n_devices"),
+    [
+        ("'12.8'", Driver(12040, 2), 2),
+        ("'12.8'", Driver(13000, 1), 1),
+        ("'13.0'", Driver(12080, 1), 0),  # too old for this build
+        ("'12.8'", Driver(12080, 0), 0),
+        ("'12.8'", Driver(12080, 1, error=100), 0),
+        ("'12.8'", None, 0),
+        ("None", Driver(12080, 1), 0),  # PyTorch for processors
+    ],
+)
+def test_cuda_devices_are_counted_without_pytorch(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, built_for: str, driver: Driver | None, n_devices: int
+) -> None:
+    (tmp_path / "version.py").write_text(f"hip: Optional[str] = None\ncuda: Optional[str] = {built_for}\n")
+    spec = SimpleNamespace(origin=str(tmp_path / "__init__.py"))
+    monkeypatch.setattr(model_choice, "find_spec", lambda _: spec)
+    monkeypatch.setattr(model_choice, "_cuda_driver", lambda: driver)
+    model_choice.n_cuda_devices.cache_clear()
+    assert model_choice.n_cuda_devices() == n_devices
+    model_choice.n_cuda_devices.cache_clear()
+
+
+def test_the_version_of_this_pytorch_is_understood() -> None:
+    torch = pytest.importorskip("torch")
+    cuda = torch.version.cuda
+    assert model_choice._torch_cuda_major() == (int(cuda.partition(".")[0]) if cuda else None)

@@ -116,6 +116,8 @@ def open_engine(
             path = settings.home / file_name(_device(second, settings.threads), WEIGHTS)
             fresh = prior_costs(second, settings.threads)
             batcher.worker.before_change = MeasureSecond(batcher.warm_up, fresh, path, marker)
+            # The first worker serves for a minute, so only the default checkpoint is worth a later start.
+            batcher.warm_up = replace(batcher.warm_up, only=next(iter(first)))
     return engine
 
 

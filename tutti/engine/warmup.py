@@ -30,6 +30,7 @@ class WarmUp:
     costs: Mapping[Key, CostModel]
     rows: tuple[Utterance, ...]  # of different lengths
     n_rows: tuple[int, ...]  # how many of each run together
+    only: str | None = None  # the one checkpoint to measure; others keep what was assumed of them
 
     async def __call__(self, worker: Worker) -> None:
         """Load the stored costs; measure the checkpoints that have none."""
@@ -38,18 +39,19 @@ class WarmUp:
             if key in stored:
                 model.start_from(stored[key])
         missing = sorted({key.checkpoint for key in self.costs if key not in stored})
+        missing = [checkpoint for checkpoint in missing if self.only in (None, checkpoint)]
         for checkpoint in missing:
             measured = await self._sweep(worker, checkpoint)
             for stage, samples in measured.items():
                 self.costs[Key(checkpoint, stage)].seed(samples)
             log.info("warm-up sweep checkpoint=%s batches=%d", checkpoint, sum(map(len, measured.values())))
         if missing:
-            self._save()
+            self._save({key: model for key, model in self.costs.items() if key in stored or key.checkpoint in missing})
 
-    def _save(self) -> None:
+    def _save(self, costs: Mapping[Key, CostModel]) -> None:
         """Store the costs; if that fails, the next start measures them again."""
         try:
-            cost.save(self.costs, self.path)
+            cost.save(costs, self.path)
         except OSError as exc:
             log.warning("costs cannot be stored in %s: %s", self.path, exc)
 

@@ -2,8 +2,10 @@
 
 import mmap
 import platform
-from ctypes import CDLL
+import re
+from ctypes import CDLL, byref, c_int
 from dataclasses import dataclass, replace
+from functools import cache
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
@@ -167,23 +169,44 @@ def resolve_precision(precision: Literal["auto", "fp32", "int8"]) -> Literal["fp
 
 
 def has_cuda() -> bool:
-    """Whether PyTorch finds a CUDA device. Looks for the driver first, since importing PyTorch takes seconds."""
-    try:
-        CDLL("libcuda.so.1")
-    except OSError:
-        return False
-    try:
-        import torch
-    except ImportError:
-        return False
-    return torch.cuda.is_available()
+    """Whether PyTorch will find a CUDA device."""
+    return n_cuda_devices() > 0
 
 
+@cache
 def n_cuda_devices() -> int:
-    """How many CUDA devices PyTorch sees; CUDA_VISIBLE_DEVICES selects them."""
-    import torch
+    """How many CUDA devices PyTorch will see; CUDA_VISIBLE_DEVICES selects them.
 
-    return torch.cuda.device_count()
+    Asks the driver, and reads for which CUDA version PyTorch was built: importing it takes seconds, and the process of
+    the server does not need it.
+    """
+    built_for, driver = _torch_cuda_major(), _cuda_driver()
+    if built_for is None or driver is None:
+        return 0
+    version, n_devices = c_int(), c_int()
+    if driver.cuInit(0) or driver.cuDriverGetVersion(byref(version)) or driver.cuDeviceGetCount(byref(n_devices)):
+        return 0
+    return n_devices.value if version.value // 1000 >= built_for else 0
+
+
+def _cuda_driver() -> CDLL | None:
+    try:
+        return CDLL("libcuda.so.1")
+    except OSError:
+        return None
+
+
+def _torch_cuda_major() -> int | None:
+    """The major version of CUDA that PyTorch was built for; none without PyTorch, or if it is for processors only."""
+    spec = find_spec("torch")
+    if spec is None or spec.origin is None:
+        return None
+    try:
+        text = Path(spec.origin).with_name("version.py").read_text()
+    except OSError:
+        return None
+    version = re.search(r"(?m)^cuda\b[^=]*=\s*['\"](\d+)", text)
+    return int(version[1]) if version else None
 
 
 def _graph_precision(path: Path) -> Literal["fp32", "int8"]:
