@@ -208,7 +208,7 @@ class WholeResponse(Response):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
-            await cancel_on_disconnect(receive, self._send(PacedSend(send, self._grace_s, WHOLE_BYTES_PER_S)))
+            await cancel_on_disconnect(receive, PacedSend(send, self._grace_s, WHOLE_BYTES_PER_S).run(self._send))
         except ClientDisconnected:
             scope["state"]["outcome"] = "left"
         except SlowReader as error:  # uvicorn closes the connection before the end of the answer
@@ -217,7 +217,7 @@ class WholeResponse(Response):
             self.body = b""
             del self._held
 
-    async def _send(self, send: PacedSend) -> None:
+    async def _send(self, send: Send) -> None:
         await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
         for part in split_bytes(bytes(self.body), SEND_BYTES):
             await send({"type": "http.response.body", "body": part, "more_body": True})
@@ -238,7 +238,7 @@ class StreamedAudio(Response):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
-            await cancel_on_disconnect(receive, self._send(PacedSend(send, self._grace_s, STREAM_BYTES_PER_S)))
+            await cancel_on_disconnect(receive, PacedSend(send, self._grace_s, STREAM_BYTES_PER_S).run(self._send))
         except ClientDisconnected:
             scope["state"]["outcome"] = "left"
         except Exception as error:
@@ -249,7 +249,7 @@ class StreamedAudio(Response):
         finally:
             await self._stream.aclose()
 
-    async def _send(self, send: PacedSend) -> None:
+    async def _send(self, send: Send) -> None:
         await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
         async for piece in self.pieces:
             for part in split_bytes(piece, SEND_BYTES):
