@@ -3,6 +3,7 @@
 import logging
 from collections import Counter, defaultdict
 from collections.abc import Mapping
+from functools import cache
 from typing import Any, Literal
 
 from tutti.batching.job import Batch, Priority
@@ -32,6 +33,9 @@ class BatchStats:
         self.events = events or EventLog()
         self._batch_lines = LogRate(log, "batch")
         self.chunk_lines = LogRate(log, "chunk")
+        # Finding the child of a metric by its labels costs more than counting: keep those that every row needs.
+        self._queue_wait = cache(self.metrics.queue_wait.labels)
+        self._rows = cache(self.metrics.rows.labels)
         self._n_started = 0
         self._running: dict[str, int] = {}  # number of the batch, by worker
         self.reset()
@@ -69,7 +73,7 @@ class BatchStats:
             self._waits_s += waited_s
             self._n_waits += 1
             self._max_wait_s = max(self._max_wait_s, waited_s)
-            self.metrics.queue_wait.labels(job.priority).observe(waited_s)
+            self._queue_wait(job.priority).observe(waited_s)
         self.metrics.batch_rows.labels(stage).observe(batch.n_rows)
         self.metrics.batch_padded.labels(stage).observe(batch.padded)
         self.metrics.padding.labels(stage).observe(batch.waste)
@@ -110,7 +114,7 @@ class BatchStats:
 
     def ended(self, outcome: Literal["spoken", "failed", "cancelled"]) -> None:
         self._count(outcome)
-        self.metrics.rows.labels(outcome).inc()
+        self._rows(outcome).inc()
 
     def rejected(self, priority: Priority) -> None:
         self._count("rejected")

@@ -91,16 +91,16 @@ class SpeechFields(BaseModel):
         """Return the voice under the name that the caller used."""
         return (self.voice.id if isinstance(self.voice, VoiceId) else self.voice) or default
 
-    def build_request(self, text: str, format_name: str, aliases: Aliases) -> SpeechRequest:
+    def build_request(self, text: str, format_name: str, aliases: Aliases, model: str | None = None) -> SpeechRequest:
         format = find_format(format_name)
         format.rate(self.sample_rate)
         volume = _or_default(self.volume_multiplier, 1.0)
         unknown = (name for name in self.normalization_options or {} if name not in NORMALIZATIONS)
         ignored = tuple(f"normalization_options.{name}" for name in unknown if name.isascii() and name.isidentifier())
-        params, notices = self.speech_params(aliases)
+        params, notices = self.speech_params(aliases, model)
         return SpeechRequest(text, params, format, self.sample_rate, volume, notices=notices, ignored=ignored)
 
-    def speech_params(self, aliases: Aliases) -> tuple[SpeechParams, tuple[str, ...]]:
+    def speech_params(self, aliases: Aliases, model: str | None = None) -> tuple[SpeechParams, tuple[str, ...]]:
         """Return how to speak, with the aliases of voices resolved, and notices of voices that stand for others."""
         voice, notices = resolve_voice(self.voice_name(aliases.default_voice), aliases)
         style, notices_of_style = resolve_voice(self.style, aliases) if self.style else (None, ())
@@ -115,6 +115,7 @@ class SpeechFields(BaseModel):
             language=self.language,
             lexicon=self.lexicon or {},
             voice_names=aliases.voices,
+            model=None if model is None else find_checkpoint(model, aliases.checkpoints),
             seed=self.seed,
             code_blocks=self.code_blocks,
             normalization={
@@ -124,13 +125,6 @@ class SpeechFields(BaseModel):
             },
         )
         return params, notices + notices_of_style
-
-
-def _with_model(request: SpeechRequest, name: str | None, aliases: Aliases) -> SpeechRequest:
-    """The request for the checkpoint that this name of a model stands for."""
-    if name is None:
-        return request
-    return replace(request, params=replace(request.params, model=find_checkpoint(name, aliases.checkpoints)))
 
 
 def _or_default(value: float | None, default: float) -> float:
@@ -168,12 +162,10 @@ class SpeechBody(SpeechFields):
         return frozenset([*(self.timestamps or ()), *(("word",) if self.word_timestamps else ())])
 
     def speech_request(self, aliases: Aliases) -> SpeechRequest:
-        options = self if self.language else self.model_copy(update={"language": self.lang_code})
+        options = self if self.language or not self.lang_code else self.model_copy(update={"language": self.lang_code})
         with rename_param(format="response_format"):
-            request = options.build_request(self.input, self.response_format or "mp3", aliases)
-        ignored = tuple(name for name in IGNORED_OPTIONS if getattr(self, name) is not None)
-        request = _with_model(request, self.model, aliases)
-        ignored += request.ignored
+            request = options.build_request(self.input, self.response_format or "mp3", aliases, self.model)
+        ignored = tuple(name for name in IGNORED_OPTIONS if getattr(self, name) is not None) + request.ignored
         return replace(request, urgent=bool(self.optimize_for_latency), times=self.times, ignored=ignored)
 
 
@@ -204,7 +196,7 @@ class TtsBody(SpeechFields):
         return find_format(self.format or "wav").name
 
     def speech_request(self, aliases: Aliases) -> SpeechRequest:
-        request = _with_model(self.build_request(self.text, self.format or "wav", aliases), self.model, aliases)
+        request = self.build_request(self.text, self.format or "wav", aliases, self.model)
         return replace(request, urgent=bool(self.optimize_for_latency))
 
 
