@@ -63,7 +63,8 @@ class Chunk(NamedTuple):
     def span(self) -> Span:
         if not self.words:
             return (0, 0)
-        return min(word.span[0] for word in self.words), max(word.span[1] for word in self.words)
+        starts, ends = zip(*(word.span for word in self.words), strict=True)
+        return min(starts), max(ends)
 
 
 @dataclass(frozen=True, slots=True)
