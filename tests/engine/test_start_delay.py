@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.batching.fakes import new_job, new_scheduler
+from tutti.batching.scheduler import VERDICT_S
 from tutti.engine.start_delay import INTERVAL_S, TURNS, StartDelay
 from tutti.errors import QueueFull
 
@@ -96,3 +97,25 @@ def test_a_busy_event_loop_makes_streams_late() -> None:
     with pytest.raises(QueueFull):
         scheduler.admit(new_job(100, 0.2, "first"), 0.0)
     assert scheduler.predicted_wait_s("kokoro", "first", 0.2, 0.0) >= 3.0
+
+
+def test_what_a_stream_loses_beside_the_device_costs_others_nothing() -> None:
+    scheduler = new_scheduler(max_start_s=2.0)
+    while scheduler.backlog_s(0.0) < 0.6:
+        scheduler.add(new_job(100, 1.6), 0.0)
+    scheduler.start_delay_s = 0.6
+    job = new_job(100, 1.5, "first")
+    scheduler.admit(job, 0.0)
+    assert not job.starts_late
+
+
+def test_a_refusal_is_known_for_a_moment() -> None:
+    scheduler = new_scheduler(max_start_s=2.0)
+    scheduler.start_delay_s = 3.0
+    assert scheduler.known_refusal("kokoro", 0.0) is None, "nobody was refused yet"
+    with pytest.raises(QueueFull) as refused:
+        scheduler.check_wait("kokoro", 0.2, None, "caller", 0.0)
+    known = scheduler.known_refusal("kokoro", VERDICT_S / 2)
+    assert known is not None
+    assert known.retry_after_s == refused.value.retry_after_s
+    assert scheduler.known_refusal("kokoro", 2 * VERDICT_S) is None

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Iterator
-from contextlib import AsyncExitStack
 from pathlib import Path
 
 import pytest
@@ -16,7 +15,6 @@ from tests.server.harness import RunningServer, assert_error, serving
 from tutti.client.errors import parse_error_response
 from tutti.errors import Draining, QueueFull, ReplicaFull, TuttiError
 from tutti.server.errors import NEVER_RETRY, OBEYED_S, RateLimited, error_headers, error_response, retry_headers
-from tutti.server.middleware.start_queue import MAX_STARTS_PER_TURN
 from tutti.server.service import Service
 from tutti.settings import Settings
 
@@ -116,14 +114,9 @@ def test_an_event_loop_that_cannot_keep_up_refuses_in_the_same_way(
         settings = Settings(replica=is_replica)
         starts = Service.of(fake_engine, settings).starts
         starts.rule.start_s = 1.0
-        async with AsyncExitStack() as begun:
-            starting = [
-                asyncio.create_task(begun.enter_async_context(starts.turn())) for _ in range(MAX_STARTS_PER_TURN + 1)
-            ]
-            await asyncio.sleep(0)
-            with pytest.raises(QueueFull) as refused:
-                await begun.enter_async_context(starts.turn())
-            assert refused.value.status == status
-            await asyncio.gather(*starting)
+        starts._streams.append((asyncio.get_running_loop().time() - 10, asyncio.get_running_loop().create_future()))
+        with pytest.raises(QueueFull) as refused:
+            await starts._wait_turn(0.5)
+        assert refused.value.status == status
 
     asyncio.run(run())

@@ -7,14 +7,18 @@ from collections import deque
 from dataclasses import dataclass, field
 
 import pytest
+from starlette.types import Message
 
 from tests.fakes import FakeEngine
 from tests.server.harness import SHORT, assert_error, serving
 from tests.server.test_streaming import raw
 from tutti.errors import QueueFull
 from tutti.server.middleware.start_queue import (
+    BURST_S,
+    LONG_TURN_S,
     MAX_START_WAIT_S,
     MAX_STARTS_PER_TURN,
+    MIN_STARTING,
     StartQueue,
     StartRule,
     is_stream,
@@ -24,6 +28,7 @@ N_TURNS, FIRST_TURN = 25, 15  # of the loop for an answer: its turns, that of it
 REFUSED_S = 0.00006
 TURN_S = 0.0001  # of a turn in which nothing happens
 PROMISE_S = 2.0
+ONSET_S = 1.0  # in which a sudden load is taken for a burst, and its pace is learned
 
 
 @dataclass
@@ -44,20 +49,21 @@ class SimulatedLoop:
         while now < seconds:
             busy_s = TURN_S
             while next_s <= now:
-                if self.rule.wait_s(len(waiting), 0) > MAX_START_WAIT_S:
+                if self.rule.wait_s(len(waiting), 0, now - waiting[0] if waiting else 0.0) > MAX_START_WAIT_S:
                     self.n_refused += 1
                     busy_s += REFUSED_S
                 else:
                     waiting.append(next_s)
                 next_s += rng.expovariate(self.rate)
-            n_starts = min(self.rule.n_starts(turn_s, len(running)), len(waiting))
+            n_starting = sum(n_turns < FIRST_TURN for _, n_turns in running)
+            n_starts = min(self.rule.n_starts(turn_s, n_starting), len(waiting))
             if waiting:
                 self.rule.learn(turn_s, n_starts)
             running += [(waiting.popleft(), 0) for _ in range(n_starts)]
             busy_s += len(running) * self.served_s / N_TURNS
             turn_s = busy_s if running or waiting else max(busy_s, next_s - now)
             now += turn_s
-            self.waits_s += [now - arrived_s for arrived_s, n_turns in running if n_turns == FIRST_TURN]
+            self.waits_s += [now - at_s for at_s, n_turns in running if n_turns == FIRST_TURN and at_s > ONSET_S]
             self.n_ended += sum(n_turns == N_TURNS - 1 for _, n_turns in running)
             running = [(arrived_s, n_turns + 1) for arrived_s, n_turns in running if n_turns < N_TURNS - 1]
 
@@ -77,14 +83,18 @@ def test_beyond_capacity_the_loop_serves_as_much_as_it_can_and_starts_it_in_time
         assert loop.n_refused == 0
 
 
-def test_a_lone_stall_refuses_nobody() -> None:
+def test_neither_a_lone_stall_nor_a_burst_refuses_anybody() -> None:
     rule = StartRule()
     for _ in range(1000):
         rule.learn(0.01, 3)
-    before_s = rule.wait_s(50, 0)
+    before_s = rule.wait_s(50, 0, 1.0)
     rule.learn(30.0, 1)
-    assert rule.wait_s(50, 0) < 2 * before_s
-    assert rule.wait_s(0, 1000) == 0.0
+    assert rule.wait_s(50, 0, 1.0) < 2 * before_s
+    assert rule.wait_s(0, 1000, 0.0) == 0.0
+    assert rule.wait_s(10_000, 0, 0.9 * BURST_S) == 0.0
+
+
+async def send(_: Message) -> None: ...
 
 
 def test_both_kinds_of_requests_take_turns_and_a_cancelled_one_none() -> None:
@@ -92,7 +102,7 @@ def test_both_kinds_of_requests_take_turns_and_a_cancelled_one_none() -> None:
         starts, begun = StartQueue(), list[str]()
 
         async def request(name: str, max_wait_s: float) -> None:
-            async with starts.turn(max_wait_s):
+            async with starts.turn(send, max_wait_s):
                 begun.append(name)
 
         kinds = [("at once", 0.5)] * MAX_STARTS_PER_TURN + [("stream", 0.5)] * 3 + [("file", 20.0)] * 2
@@ -107,15 +117,18 @@ def test_both_kinds_of_requests_take_turns_and_a_cancelled_one_none() -> None:
 
 def test_streams_are_refused_when_they_would_wait_too_long_and_those_that_may_wait_are_not() -> None:
     async def run() -> None:
-        starts = StartQueue()
+        now = 0.0
+        starts = StartQueue(clock=lambda: now)
 
         async def request(max_wait_s: float = MAX_START_WAIT_S) -> None:
-            async with starts.turn(max_wait_s):
+            async with starts.turn(send, max_wait_s):
                 pass
 
         n_accepted = MAX_STARTS_PER_TURN + int(MAX_START_WAIT_S / starts.rule.start_s) + 1
         waiting = [asyncio.create_task(request()) for _ in range(n_accepted)]
         await asyncio.sleep(0)
+        assert starts.refusal is None, "it may be a burst"
+        now += BURST_S
         assert starts.refusal is not None
         with pytest.raises(QueueFull):
             await request()
@@ -124,6 +137,38 @@ def test_streams_are_refused_when_they_would_wait_too_long_and_those_that_may_wa
         await request()
 
     asyncio.run(run())
+
+
+def test_few_begin_after_long_turns_until_those_before_have_an_answer() -> None:
+    async def run() -> list[int]:
+        now, n_begun, answer, end = 0.0, 0, asyncio.Event(), asyncio.Event()
+        starts = StartQueue(clock=lambda: now, cpu_clock=lambda: now)
+
+        async def request() -> None:
+            nonlocal n_begun
+            async with starts.turn(send, 60.0) as starting_send:
+                n_begun += 1
+                await answer.wait()
+                await starting_send({"type": "http.response.start"})
+                await end.wait()
+
+        tasks = [asyncio.create_task(request()) for _ in range(2 * MIN_STARTING + 100)]
+        per_turn = []
+        while n_begun < len(tasks):
+            before = n_begun
+            now += 2 * LONG_TURN_S
+            await asyncio.sleep(0)
+            per_turn.append(n_begun - before)
+            if n_begun >= 2 * MIN_STARTING:
+                answer.set()
+        end.set()
+        await asyncio.gather(*tasks)
+        return per_turn
+
+    per_turn = asyncio.run(run())
+    assert max(per_turn) == MAX_STARTS_PER_TURN
+    assert per_turn.count(1) >= MIN_STARTING - MAX_STARTS_PER_TURN, "one by one while the others have no answer"
+    assert len(per_turn) < 2 * MIN_STARTING, "and many again when they have"
 
 
 def test_a_request_for_a_file_is_told_from_a_stream_by_its_bytes() -> None:

@@ -105,7 +105,9 @@ class Monitor:
 
     def known_refusal(self) -> QueueFull | None:
         """Why any stream without an own limit is refused now; none if it is not, or if that would have to be found."""
-        return self.next_batcher().scheduler.known_refusal(self._checkpoint, self.batch_stats.events.clock())
+        now = self.batch_stats.events.clock()
+        refusals = (batcher.scheduler.known_refusal(self._checkpoint, now) for batcher in self._batchers)
+        return next(filter(None, refusals), None)  # each stream asks the worker with the least work
 
     def sentence_s(self) -> float:
         """Predicted device seconds of a typical sentence, at the worker that would get it."""

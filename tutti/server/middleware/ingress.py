@@ -80,11 +80,11 @@ class Ingress:
             if body is None:
                 await Response(status_code=499)(scope, receive, send)  # for the access log only
                 return
-            async with self._starts.turn(self._max_wait_s(Request(scope), body)):
+            async with self._starts.turn(send, self._max_wait_s(Request(scope), body)) as starting_send:
                 if "json" in headers.get("content-type", "json"):
                     check_json(body)
                     await asyncio.sleep(0)  # parsing comes next; for 4 MB both take some 10 ms
-                await self._app(scope, replay_body(body, receive), send)
+                await self._app(scope, replay_body(body, receive), starting_send)
         except TuttiError as error:
             too_much = int(headers.get("content-length") or DISCARD_BYTES + 1) > DISCARD_BYTES
             await error_response(error, {"connection": "close"} if too_much else None)(scope, receive, send)
