@@ -94,7 +94,11 @@ def one_sentence(text: str) -> Sentences:
 
 # Sentences that may be cut after every word, each with a pause after it or none.
 plain_words = st.builds(
-    PhonemeWord, phonemes=st.text("abə", min_size=1, max_size=10), span=st.just((0, 1)), after=st.just(", ")
+    PhonemeWord,
+    phonemes=st.text("abə", min_size=1, max_size=10),
+    span=st.just((0, 1)),
+    before=st.just(""),
+    after=st.just(", "),
 )
 pauses = st.sampled_from([0.0, 0.0, 0.0, 0.35])
 
