@@ -124,12 +124,15 @@ def measure_two_speeds(cluster: LocalCluster, folder: Path, seconds: float, roun
     from ray import serve
 
     times: dict[str, list[float]] = {"least wait": [], "built in": []}
+    deployed = "tutti"
     for turn in range(rounds):
         for name, build in (("least wait", None), ("built in", with_builtin_router)):
-            serve.delete("tutti")  # a proxy keeps the router of an application until it is gone
+            serve.delete(deployed)
+            deployed = f"{name} {turn}"  # a new one: the proxy keeps the router of a name, even if that is deleted
             with speeds(folder, FAST_S, SLOW_S):
-                cluster.deploy(build)
+                cluster.deploy(build, name=deployed)
             times[name] += asyncio.run(poisson(cluster.url, 5.0, seconds, seed=turn))
+    serve.delete(deployed)
     result = {name: {p: round(1000 * percentile(each, p)) for p in (50, 90, 95, 99)} for name, each in times.items()}
     ratio = round(percentile(times["least wait"], 95) / percentile(times["built in"], 95), 2)
     return {"ms": result, "p95_ratio": ratio, "n": {name: len(each) for name, each in times.items()}}
@@ -140,7 +143,7 @@ def measure_two_replicas(cluster: LocalCluster, folder: Path, seconds: float) ->
 
     rates = {}
     for n in (1, 2):
-        serve.delete("tutti")
+        serve.delete("tutti")  # it need not exist
         cluster.args["replicas"] = n
         with speeds(folder, *[HEAVY_S] * n):
             cluster.deploy(cache_mb=0)

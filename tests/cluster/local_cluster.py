@@ -25,14 +25,16 @@ class LocalCluster:
     args: dict[str, Any]
     _nodes_of: Any = field(repr=False)  # ray.cluster_utils.Cluster
 
-    def deploy(self, build: Callable[[dict[str, Any]], Any] | None = None, **settings: Any) -> None:
+    def deploy(
+        self, build: Callable[[dict[str, Any]], Any] | None = None, *, name: str = "tutti", **settings: Any
+    ) -> None:
         """Deploy, or update what is deployed; return when all replicas run."""
         from ray import serve
 
         from tests.cluster import tones
 
         args = {**self.args, "settings": {**self.args["settings"], **settings}}
-        serve.run((build or tones.build)(args), name="tutti", route_prefix="/")
+        serve.run((build or tones.build)(args), name=name, route_prefix="/")
 
     def replica_pids(self) -> list[int]:
         """The processes of the replicas that run, not their workers."""

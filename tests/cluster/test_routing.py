@@ -6,7 +6,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tutti.cluster.routing import MAX_REPORT_AGE_S, LeastWait, ReplicaReport, request_bytes
+from tutti.cluster.routing import LeastWait, ReplicaReport, request_bytes
 from tutti.cluster.scaling import wanted_replicas
 
 BYTE_S = 0.001
@@ -39,11 +39,18 @@ def test_a_burst_between_two_reports_is_spread_by_its_predicted_seconds() -> Non
     assert chosen == {"a": 3, "b": 3}
 
 
-def test_one_long_request_weighs_as_much_as_many_short_ones() -> None:
+def test_a_long_request_weighs_more_than_a_short_one() -> None:
     reports = {"a": report(1, 0.0), "b": report(1, 0.0)}
     router = LeastWait()
     busy = router.choose(reports, 10_000, 0.0)[0]
-    assert busy not in [router.choose(reports, 100, 0.0)[0] for _ in range(50)]
+    assert busy not in [router.choose(reports, 100, 0.0)[0] for _ in range(2)]
+
+
+def test_a_long_text_does_not_send_the_next_request_to_a_slow_replica() -> None:
+    """Its later chunks make no first chunk wait."""
+    reports = {"slow": report(1, 0.0, 4 * BYTE_S), "fast": report(1, 0.0, BYTE_S)}
+    router = LeastWait()
+    assert [router.choose(reports, n_bytes, 0.0)[0] for n_bytes in (10_000, 100)] == ["fast", "fast"]
 
 
 def test_a_faster_replica_gets_more_of_a_burst() -> None:
@@ -63,14 +70,22 @@ def test_long_streams_spread_although_they_make_nobody_wait() -> None:
     assert min(n_streams["a"], n_streams["b"]) >= 8
 
 
-def test_what_was_sent_counts_until_a_report_can_include_it() -> None:
+def test_what_was_sent_counts_until_it_is_done_or_a_report_can_include_it() -> None:
     router = LeastWait()
-    assert router.choose({"a": report(1, 0.0), "b": report(1, 0.05)}, 100, 0.0) == ["a", "b"]
+    assert router.choose({"a": report(1, 0.0), "b": report(1, 0.05)}, 200, 0.0) == ["a", "b"]
     # Too soon after it: this report may be of a moment before the request arrived.
     too_soon = {"a": report(2, 0.0), "b": report(2, 0.05)}
-    assert router.choose(too_soon, 100, 0.5 * MAX_REPORT_AGE_S)[0] == "b"
+    assert router.choose(too_soon, 0, 0.1)[0] == "b", "0.1 s of its 0.2 s are left"
+    assert router.choose(too_soon, 0, 0.16)[0] == "a", "0.04 s are left"
     late = {"a": report(3, 0.0), "b": report(3, 0.05)}
     assert router.choose(late, 100, 10.0)[0] == "a"
+
+
+def test_a_replica_that_keeps_up_is_not_avoided() -> None:
+    """Requests that were sent lately, but are done by now, do not count."""
+    router = LeastWait()
+    reports = {"slow": report(1, 0.0, 4 * BYTE_S), "fast": report(1, 0.0, BYTE_S)}
+    assert {router.choose(reports, 100, 0.11 * n)[0] for n in range(8)} == {"fast"}
 
 
 def test_without_new_reports_requests_are_still_spread() -> None:
