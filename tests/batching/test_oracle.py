@@ -74,6 +74,7 @@ def test_the_bound_has_its_published_form() -> None:
     assert bound(rate, a, t0) == pytest.approx(published)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("load", [0.02, 0.3, 0.6, 0.85])  # of 1 / a, where no batch is large enough
 def test_mean_latency_agrees_with_theory(load: float) -> None:
     a, t0, n = 0.005, 0.05, 6_000

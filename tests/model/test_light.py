@@ -127,6 +127,7 @@ def test_a_balanced_matrix_is_the_same_matrix() -> None:
     assert ratio_db(Int8Matrix(matrix.values, matrix.scales).float32(), weight / balance) > 35  # for a balanced input
 
 
+@pytest.mark.slow
 def test_export_balances_the_loud_channels_of_the_head(tmp_path: Path) -> None:
     torch = pytest.importorskip("torch")
     from tutti.model.torch.light import LightNetwork

@@ -16,6 +16,8 @@ from tutti.model.light.signal import HOP
 from tutti.model.validation import check_utterances
 from tutti.text.vocab import SYMBOLS
 
+pytestmark = pytest.mark.slow
+
 CPU = torch.device("cpu")
 
 
@@ -56,7 +58,6 @@ def cut_at(row: Example, features: torch.Tensor) -> list[int]:
     return [at for at in range(len(row.f0) - n + 1) if torch.equal(row.features[at : at + n].float(), features)]
 
 
-@pytest.mark.slow
 def test_a_segment_is_a_part_of_its_row_and_silent_outside() -> None:
     pool = Pool(30, CPU)
     rows = [example(30, 1), example(200, 2)]
@@ -79,7 +80,6 @@ def test_a_segment_is_a_part_of_its_row_and_silent_outside() -> None:
     assert 0 < n_short < 25, "the short row is drawn, by its length"
 
 
-@pytest.mark.slow
 @settings(max_examples=15)
 @given(st.lists(st.lists(st.integers(60, 120), min_size=1, max_size=3), min_size=1, max_size=15))
 def test_a_full_pool_replaces_its_oldest_rows_and_never_draws_a_torn_one(batches: list[list[int]]) -> None:

@@ -21,6 +21,8 @@ from tutti.model.light.signal import HOP
 from tutti.model.torch.light import CONTEXT, LightNetwork, harmonic_phase
 from tutti.verify.mel import distance_db
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def network() -> LightNetwork:
@@ -124,7 +126,6 @@ def test_int8_is_within_half_a_step_of_each_channel() -> None:
     assert (error <= weight.flatten(1).abs().amax(1) / 127 / 2 + 1e-6).all()
 
 
-@pytest.mark.slow
 def test_critics_learn_to_tell_and_their_gradient_pleases_them() -> None:
     torch.manual_seed(0)
     critic = Critic(shrink=8)
