@@ -48,8 +48,8 @@ class StartDelay:
     @contextmanager
     def reading(self) -> Iterator[None]:
         """While entered, a stream waits for the text front end."""
-        asked_at, n_before = self._clock(), self._n_reading
-        if n_before == 0:
+        asked_at = self._clock()
+        if self._n_reading == 0:
             self._answered_at = asked_at
         self._n_reading += 1
         try:

@@ -24,6 +24,11 @@ START_MESSAGES = ("http.response.start", "websocket.accept", "websocket.http.res
 log = logging.getLogger("tutti.access")
 
 
+def new_request_id() -> str:
+    """An id for the log and the answer; it is no secret, so it need not cost a call of the system."""
+    return f"{getrandbits(128):032x}"
+
+
 class AccessLog:
     """The outermost middleware: it also sees the answers of other middleware."""
 
@@ -45,7 +50,7 @@ class AccessLog:
             return
         headers = Headers(scope=scope)
         client_id = headers.get("x-request-id", "")
-        request_id = client_id if SAFE_ID.match(client_id) else f"{getrandbits(128):032x}"
+        request_id = client_id if SAFE_ID.match(client_id) else new_request_id()
         # Middleware and routes share this dictionary; uvicorn makes a fresh copy for each request.
         state = scope.setdefault("state", {})
         state |= {"request_id": request_id, "key": "", "caller": "", "outcome": "done"}

@@ -5,7 +5,6 @@ import json
 import re
 import socket
 from typing import Any
-from uuid import uuid4
 
 import h11
 from h11._writers import ChunkedWriter
@@ -14,6 +13,7 @@ from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIO
 
 from tutti.errors import InvalidInput, QueueFull, TuttiError
 from tutti.server.errors import error_body, error_headers
+from tutti.server.middleware.access_log import new_request_id
 from tutti.server.middleware.start_queue import is_stream
 from tutti.server.service import Service
 
@@ -150,7 +150,7 @@ class HttpProtocol(H11Protocol):
         """Refuse a stream as the routes would do it, for a twentieth of the time; the connection stays open."""
         self.service.engine.monitor.batch_stats.rejected("first")
         self._n_request_bytes = 0
-        self._write_error(refusal, {"x-request-id": uuid4().hex})
+        self._write_error(refusal, {"x-request-id": new_request_id()})
         self.timeout_keep_alive_task = self.loop.call_later(self.timeout_keep_alive, self.timeout_keep_alive_handler)
 
 
