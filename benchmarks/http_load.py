@@ -57,14 +57,19 @@ def started_server(command: Sequence[str], log: Path) -> Iterator[tuple[str, flo
         process.wait(60)
 
 
+def listening_process(url: str) -> Any:
+    """The process (psutil) that listens there; raises StopIteration if it is on another machine."""
+    import psutil
+
+    port = int(url.rpartition(":")[2].strip("/"))
+    listening = [c.pid for c in psutil.net_connections("tcp") if c.status == "LISTEN" and c.laddr.port == port]
+    return psutil.Process(next(pid for pid in listening if pid))
+
+
 def cpu_seconds(url: str) -> dict[str, float]:
     """CPU seconds so far of the server that listens there and of its child processes, by name; empty if elsewhere."""
     try:
-        import psutil
-
-        port = int(url.rpartition(":")[2].strip("/"))
-        listening = [c.pid for c in psutil.net_connections("tcp") if c.status == "LISTEN" and c.laddr.port == port]
-        parent = psutil.Process(next(pid for pid in listening if pid))
+        parent = listening_process(url)
         times = {"server": _seconds(parent)}
         for child in parent.children():
             name = next((part for part in child.cmdline() if part.startswith("tutti-")), "child").removeprefix("tutti-")
