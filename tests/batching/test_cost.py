@@ -95,6 +95,29 @@ def test_batches_that_were_slow_are_tried_again(lanes: int, slower: float, n_bad
     assert cost.predict(rows) / (len(rows) * cost.predict([200])) < (1 + gain) / 2
 
 
+@given(st.integers(2, 8), st.floats(0.12, 8.0), st.data())
+@settings(deadline=None, max_examples=examples(30))
+def test_a_warm_up_at_another_speed_is_corrected_by_the_first_batches(lanes: int, slower: float, data) -> None:
+    """It may have been measured on a busy machine: what it knows of other layouts follows the batches that run."""
+    truth = CostModel(SideBySide(lanes), (0.01, 0.002, 0.001 + 0.002 / lanes, 0.015))
+    c0, c1, c2, c3 = truth.coefficients
+    cost = CostModel(SideBySide(lanes), (slower * c0, slower * c1, slower * c2, slower * c3))
+    for size in data.draw(st.lists(st.integers(60, 300), min_size=3, max_size=10)):
+        cost.learn([size], truth.predict([size]))
+    for sizes in ([50], [300], [50] * lanes, [300] * lanes, [100] * 2 * lanes):
+        assert cost.predict(sizes) == pytest.approx(truth.predict(sizes), rel=0.15)
+
+
+def test_a_glitch_of_the_clock_does_not_change_the_speed_of_the_warm_up() -> None:
+    truth = CostModel(SideBySide(2), (0.01, 0.002, 0.002, 0.015))
+    cost = CostModel(SideBySide(2), truth.coefficients)
+    for size in (100, 200, 150, 80) * 10:
+        cost.learn([size], truth.predict([size]))
+    cost.learn([150], 0.0)
+    for sizes in ([50], [300], [200, 200], [100] * 4):
+        assert cost.predict(sizes) == pytest.approx(truth.predict(sizes), rel=0.1)
+
+
 @settings(deadline=None)
 @given(st.integers(1, 8), batches_st, st.integers(1, 2000), st.integers(1, 4))
 def test_full_lanes_are_never_slower_than_one_row_after_the_other(lanes: int, seen, size: int, times: int) -> None:

@@ -5,13 +5,16 @@ Rows side by side (CPU):  seconds = c0 + c1 * rows + c3 * longest chain on one c
 
 Recursive least squares on the relative error with forgetting, under the constraint that no coefficient is negative:
 a prediction is never negative and never falls when a row grows. A layout that once looked expensive would never run
-again and never be corrected, so a few batches of the warm-up are never forgotten (anchors).
+again and never be corrected, so a few batches of the warm-up are never forgotten (anchors). What they keep is the
+proportion between layouts: their seconds follow the speed of the batches that run, since the warm-up may have been
+measured while the machine was busy.
 """
 
 import hashlib
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from math import exp, log
 from pathlib import Path
 
 from tutti.batching.job import STAGES, Key
@@ -22,6 +25,8 @@ Coefficients = tuple[float, float, float, float]
 
 FORGETTING = 0.98  # weight of all earlier batches after each new one: about the last 50 count
 ANCHORS = tuple(RowSizes(n, size, n * size) for n in (1, 4) for size in (50, 300))  # of the warm-up, never forgotten
+SPEED_OVER = 20  # batches over which the speed against the warm-up is averaged; larger is smoother, and follows later
+MAX_SPEED_CHANGE = 10.0  # that one batch may show: a stall or a glitch of the clock shows more
 PRIOR_WEIGHT = 1e-3  # of the prior beside the batches of a warm-up, each of which has weight 1
 ITERATIONS = 8  # of coordinate descent after each batch, from the last solution; more converges closer, and costs time
 MIN_S = 1e-6  # smallest prediction
@@ -77,6 +82,7 @@ class CostModel:
         predicted = self.seconds(rows)
         error = abs(predicted - took_s) / max(took_s, MIN_S)
         self.error += (min(error, 10.0) - self.error) / min(self.n_learned + 1, 50)
+        self._follow_speed(rows, max(took_s, MIN_S))
         self._accumulate(rows, max(took_s, MIN_S), max(took_s, predicted))
         self._solve(1.0)
         return error
@@ -92,7 +98,16 @@ class CostModel:
 
     def _set_anchors(self, coefficients: Coefficients) -> None:
         features = [self.layout.features(rows) for rows in ANCHORS]
+        self._warm = coefficients
         self._anchors = [(x, max(_dot(coefficients, x), MIN_S)) for x in features]
+        self._slower, self._n_compared = 0.0, 0  # log of the present seconds over those of the warm-up; batches
+
+    def _follow_speed(self, rows: RowSizes, took_s: float) -> None:
+        """Compare a batch with what it would have taken by the warm-up."""
+        warm_s = max(_dot(self._warm, self.layout.features(rows)), MIN_S)
+        slower = log(min(max(took_s / warm_s, 1 / MAX_SPEED_CHANGE), MAX_SPEED_CHANGE))
+        self._n_compared = min(self._n_compared + 1, SPEED_OVER)
+        self._slower += (slower - self._slower) / self._n_compared
 
     def _accumulate(self, rows: RowSizes, took_s: float, scale_s: float) -> None:
         # Scaled by the larger of both times, so that neither a stall nor a clock glitch outweighs the rest.
@@ -107,7 +122,9 @@ class CostModel:
     def _solve(self, anchor_weight: float) -> None:
         """Coordinate descent on the normal equations, each coefficient clipped at zero."""
         xx, xy, solution = [list(row) for row in self._xx], list(self._xy), list(self.coefficients)
-        for x, anchor_s in self._anchors:
+        speed = exp(self._slower)
+        for x, warm_s in self._anchors:
+            anchor_s = speed * warm_s
             weight = anchor_weight / max(anchor_s, _dot(solution, x)) ** 2
             for i in range(4):
                 for j in range(4):
