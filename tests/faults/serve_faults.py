@@ -28,7 +28,7 @@ from tutti.model.choice import Choice
 from tutti.model.tone import ToneModel
 from tutti.server import run
 from tutti.settings import Settings
-from tutti.speech import Frames, Model, Samples
+from tutti.speech import Frames, Model, Samples, Span
 from tutti.text import g2p_process
 from tutti.text.frontend import G2PPool
 from tutti.text.g2p import G2P
@@ -46,7 +46,8 @@ class PacedToneModel(ToneModel):
     """Tones that take as long as on a device that speaks ten seconds in one."""
 
     def vocoder(self, rows: Sequence[Frames]) -> list[Samples]:
-        time.sleep(0.1 * FRAME_S * sum(row.n_frames for row in rows))
+        n_frames = [row.end - row.start if isinstance(row, Span) else row.n_frames for row in rows]
+        time.sleep(0.1 * FRAME_S * sum(n_frames))
         return super().vocoder(rows)
 
 
