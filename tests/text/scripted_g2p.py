@@ -1,4 +1,7 @@
-"""A fake G2P for tests of the front end: spells words, counts sentences; "die" and "stumble" in a text fail."""
+"""A fake G2P for tests of the front end: spells words, counts sentences; "die" and "stumble" in a text fail.
+
+While its folder has a file "broken", every text fails.
+"""
 
 import os
 import signal
@@ -22,7 +25,7 @@ class ScriptedG2P:
             words.append(PhonemeWord(f"{code[0]}{written.strip('.').lower()}", aligned.span(start, at), after=". "))
         with (self.folder / "sentences").open("a") as sentences:
             sentences.write(aligned.text + "\n")
-        if "die" in aligned.text:
+        if "die" in aligned.text or (self.folder / "broken").exists():
             os.kill(os.getpid(), signal.SIGKILL)
         if "stumble" in aligned.text:
             raise KeyError("stumbled")

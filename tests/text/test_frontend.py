@@ -17,7 +17,7 @@ import pytest
 from tests.live_text import alive
 from tests.text.scripted_g2p import ScriptedG2P
 from tutti import text as front
-from tutti.errors import G2PUnavailable, InvalidInput, TuttiError
+from tutti.errors import G2PUnavailable, InvalidInput, NotReady, TuttiError
 from tutti.text.chunk import Chunk
 from tutti.text.frontend import MAX_CHUNKS_AT_ONCE, G2PPool, G2PThread, TextFrontend
 from tutti.text.g2p import G2P
@@ -162,6 +162,43 @@ def test_a_new_text_is_served_before_the_rest_of_long_ones(tmp_path: Path) -> No
         assert sentences.index("Short and new.") - before <= 4 * MAX_CHUNKS_AT_ONCE * per_chunk
 
     run_scenario(scenario, G2PPool(reciter.pronounce, 1))
+
+
+def test_texts_are_refused_while_no_process_can_be_started(tmp_path: Path) -> None:
+    """Those that wait and those that come; without any of them it is tried again, and then texts are read."""
+
+    async def scenario(pool: G2PPool) -> None:
+        (tmp_path / "broken").touch()
+        waiting = [asyncio.create_task(read(pool, LONG)) for _ in range(5)]
+        await asyncio.sleep(0)
+        (pid,) = pool.pids
+        os.kill(pid, signal.SIGKILL)
+        results = await asyncio.gather(*waiting, return_exceptions=True)
+        assert [type(result) for result in results] == [NotReady] * 5, results
+        assert not pool.ready
+        with pytest.raises(NotReady, match="SIGKILL"):
+            await read(pool, "Hi.")
+        (tmp_path / "broken").unlink()
+        while not pool.ready:
+            await asyncio.sleep(0.01)
+        assert len(await read(pool, "Hi.")) == 1
+
+    run_scenario(scenario, G2PPool(ScriptedG2P(tmp_path).pronounce, 1))
+
+
+def test_one_failed_start_costs_no_text(tmp_path: Path) -> None:
+    async def scenario(pool: G2PPool) -> None:
+        (pid,) = pool.pids
+        os.kill(pid, signal.SIGKILL)
+        reading = asyncio.create_task(read(pool, "Hi."))
+        while pool.pids in ([], [pid]):
+            await asyncio.sleep(0.001)
+        (starting,) = pool.pids
+        os.kill(starting, signal.SIGKILL)
+        assert len(await reading) == 1
+        assert pool.pids not in ([], [starting])
+
+    run_scenario(scenario, G2PPool(ScriptedG2P(tmp_path).pronounce, 1))
 
 
 def test_processes_have_a_low_priority_and_ignore_signals(tmp_path: Path) -> None:

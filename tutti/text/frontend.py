@@ -14,11 +14,11 @@ from tutti import text as front
 from tutti.errors import G2PUnavailable
 from tutti.text.chunk import DEFAULT_PACE, Chunk, ChunkPace
 from tutti.text.chunker import ChunkSizes
-from tutti.text.g2p_process import G2PProcess, NextChunks, OpenText, StreamLost
+from tutti.text.g2p_child import MAX_CHUNKS_AT_ONCE
+from tutti.text.g2p_messages import OpenText
+from tutti.text.g2p_process import G2PProcess, TextLost
 from tutti.text.options import DEFAULT_OPTIONS, TextOptions
 from tutti.text.user_lexicon import UserLexicon
-
-MAX_CHUNKS_AT_ONCE = 4  # of one text; a larger batch makes other texts wait longer
 
 
 class TextFrontend(Protocol):
@@ -57,7 +57,7 @@ class G2PPool:
     ) -> None:
         """`pronounce` must be picklable; `warm` names the languages to load before the first text."""
         self._processes = [G2PProcess(pronounce, tuple(warm), sizes) for _ in range(workers)]
-        self._streams = itertools.count()
+        self._numbers = itertools.count()
 
     @property
     def pids(self) -> list[int]:
@@ -83,34 +83,27 @@ class G2PPool:
         pace: ChunkPace = DEFAULT_PACE,
         options: TextOptions = DEFAULT_OPTIONS,
     ) -> AsyncIterator[Chunk]:
-        process = min(self._processes, key=lambda process: process.n_streams)
-        stream, n_done, is_open, has_ended = next(self._streams), 0, False, False
-        process.n_streams += 1
+        process = min(self._processes, key=lambda process: (process.refuses, process.n_texts))
+        number = next(self._numbers)
+        opened = OpenText(number, text, code, user_lexicon, whole_text, 0, pace, options)
+        process.open(opened)
+        n_done, n_deaths, has_ended = 0, 0, False
         try:
-            for n_chunks in sizes():
-                deaths = 0
-                while True:
-                    try:
-                        opens = (
-                            None if is_open else OpenText(text, code, user_lexicon, whole_text, n_done, pace, options)
-                        )
-                        batch = await process.next_chunks(NextChunks(stream, n_chunks, opens))
-                        break
-                    except StreamLost as lost:
-                        is_open = False
-                        deaths += lost.during_request
-                        if deaths > 1:
-                            raise G2PUnavailable(f"the G2P process broke twice on this text: {lost}") from None
-                is_open, has_ended = True, batch.ended
+            while not has_ended:
+                try:
+                    batch = await process.next_chunks(number)
+                except TextLost as lost:
+                    n_deaths += lost.during_request
+                    if n_deaths > 1:
+                        raise G2PUnavailable(f"the G2P process broke twice on this text: {lost}") from None
+                    process.open(opened._replace(n_done=n_done))
+                    continue
+                n_deaths, has_ended = 0, batch.ended
                 n_done += len(batch.chunks)
                 for chunk in batch.chunks:
                     yield chunk
-                if has_ended:
-                    return
         finally:
-            process.n_streams -= 1
-            if not has_ended:  # the process has forgotten it already
-                process.close_stream(stream)
+            process.close_text(number, ended=has_ended)
 
     async def close(self) -> None:
         await asyncio.gather(*(process.close() for process in self._processes))

@@ -1,319 +1,331 @@
-"""A process that turns texts into chunks, and the thread that owns it."""
+"""The process that turns texts into chunks, as the server sees it: started, watched and replaced by a task."""
 
 import asyncio
-import itertools
 import logging
-import os
-import queue
+import multiprocessing
 import socket
-import sys
-import threading
 import time
-import traceback
-from collections.abc import Callable, Iterator
-from contextlib import suppress
-from multiprocessing.connection import Connection
-from typing import NamedTuple
+from collections import deque
+from collections.abc import Callable
+from ctypes import c_longlong
+from dataclasses import dataclass, field
+from typing import Any, cast
 
 from tutti import text as front
 from tutti.child_process import ChildProcess
-from tutti.errors import G2PUnavailable, InvalidInput, TuttiError
-from tutti.text.chunk import DEFAULT_PACE, Chunk, ChunkPace
+from tutti.errors import G2PUnavailable, InvalidInput, NotReady, TuttiError
+from tutti.text import g2p_child
 from tutti.text.chunker import ChunkSizes
-from tutti.text.options import DEFAULT_OPTIONS, TextOptions
-from tutti.text.user_lexicon import UserLexicon
+from tutti.text.g2p_messages import Answer, ChunkBatch, CloseText, MessageReader, NextChunks, OpenText, pack
 
-NICE = 5  # added to the niceness of the process; larger yields more to the process that speaks
 GRACE_S = 5.0  # for the process to end by itself when it is closed; then it is killed
-SOON_S = 0.5  # in which nearly every answer comes; the time of one that takes longer is counted from then on
-STALLED_S = 3.0  # without an answer, after which the process counts as not ready
+SOON_S = 0.5  # in which nearly every answer comes; the computing of one that takes longer is measured from then on
+STALLED_S = 3.0  # without an answer or a process, after which texts count as not being read
 # A process that takes longer for an answer hangs. Less would kill one that loads a language on a busy machine.
 HANG_S = 10.0
 HANG_CHARACTERS_PER_S = 50_000  # and the time to open a text: its marks are checked, SSML is parsed as a whole
-HANG_CHUNKS_PER_S = 20  # and to open it again: the chunks that are done are made again
 START_S = 60.0  # for a new process to load its languages
-MAX_PULL_S = 0.02  # of computing in one answer; the rest of the chunks comes with the next one, after other texts
+MAX_FAILED_STARTS = 2  # in a row, after which texts are refused until a start succeeds; more lets them wait longer
+FIRST_BACKOFF_S, MAX_BACKOFF_S = 0.5, 30.0  # wait before the next start then; it doubles up to the maximum
 log = logging.getLogger(__name__)
 
 
-class NextChunks(NamedTuple):
-    """Request for the next chunks of a stream; `open` is set when the process does not know the stream yet."""
-
-    stream: int
-    n_chunks: int
-    open: "OpenText | None"
-
-
-class OpenText(NamedTuple):
-    """The text of a stream, and how many of its chunks to skip."""
-
-    text: str
-    code: str
-    user_lexicon: UserLexicon | None = None
-    whole_text: bool = False
-    n_done: int = 0
-    pace: ChunkPace = DEFAULT_PACE
-    options: TextOptions = DEFAULT_OPTIONS
-
-
-class ChunkBatch(NamedTuple):
-    """The next chunks of a stream, fewer than requested if they take long; `ended` if there are no more."""
-
-    chunks: list[Chunk]
-    ended: bool
-
-
-class CloseStream(NamedTuple):
-    stream: int
-
-
-class StreamLost(Exception):
-    """The process that held the stream died, either while it worked on this request or before."""
+class TextLost(Exception):
+    """The process that held the text is gone, while it read this text or another."""
 
     def __init__(self, cause: str, *, during_request: bool) -> None:
         super().__init__(cause)
         self.during_request = during_request
 
 
-Answer = ChunkBatch | TuttiError | None  # None: no such stream
-ChunksFuture = asyncio.Future[ChunkBatch]
+@dataclass(slots=True, eq=False)
+class OpenedText:
+    """A text in the process, and the answers that nobody has taken yet."""
+
+    opened: OpenText
+    n_owed: int = 1  # answers to come
+    answers: deque[ChunkBatch | Exception] = field(default_factory=deque)
+    arrived: asyncio.Future[None] | None = None  # of the next answer, while somebody waits for it
+
+    def put(self, answer: ChunkBatch | Exception) -> None:
+        self.answers.append(answer)
+        if self.arrived and not self.arrived.done():
+            self.arrived.set_result(None)
 
 
 class G2PProcess:
-    """Answers one request at a time, the smallest first: small requests come from streams that have just begun.
+    """Sends texts to the process and sorts its answers. Everything is in the event loop, and nothing there waits for a
+    message: bytes are read and written as far as possible.
 
-    After a crash the next request starts the process again.
+    A process that dies or hangs is replaced at once; one that cannot be started is tried again later and later.
     """
 
     def __init__(self, pronounce: front.Pronounce, warm: tuple[str, ...], sizes: ChunkSizes | None = None) -> None:
-        self.n_streams = 0
-        self._sizes = sizes
-        self._pronounce = pronounce
-        self._warm = warm
-        self._requests: queue.PriorityQueue[tuple[int, int, tuple[NextChunks, ChunksFuture] | CloseStream | None]]
-        self._requests = queue.PriorityQueue()  # rank, serial number, request
-        self._serial = itertools.count()
-        self._thread = threading.Thread(target=self._run, name="g2p-owner", daemon=True)
-        self._ended = asyncio.Event()
+        # Written by the process: the text that it reads. So it is known which one it died of.
+        self._current = multiprocessing.get_context("spawn").RawValue(c_longlong, g2p_child.NO_TEXT)
+        self._args = pronounce, warm, sizes, self._current
+        self._texts: dict[int, OpenedText] = {}
+        self._n_owed = 0  # answers to come of all texts
         self._child: ChildProcess | None = None
-        self._connection: Connection
-        self._closing = False
-        self._asked_s: float | None = None  # when the request was sent that has no answer yet
+        self._connection: _Connection | None = None  # while texts can be sent
+        self._down_since_s: float | None = time.monotonic()
+        self._refusal: str | None = None  # why texts are not accepted
+        self._quiet_since_s = 0.0  # the last answer, or the request after which one was owed
+        self._cpu_s: float | None = None  # of the process, once an answer did not come soon
+        self._watch: asyncio.TimerHandle | None = None
+        self._supervisor: asyncio.Task[None] | None = None
 
     @property
     def pid(self) -> int | None:
-        child = self._child
-        return child.pid if child else None
+        return self._child.pid if self._child else None
+
+    @property
+    def n_texts(self) -> int:
+        return len(self._texts)
 
     @property
     def stalled(self) -> bool:
         """Whether an answer is overdue: the process hangs, or a new one is being started."""
-        asked_s = self._asked_s
-        return asked_s is not None and time.monotonic() > asked_s + STALLED_S
+        since_s = self._down_since_s or (self._quiet_since_s if self._n_owed else None)
+        return self.refuses or (since_s is not None and time.monotonic() > since_s + STALLED_S)
+
+    @property
+    def refuses(self) -> bool:
+        """Whether texts are refused, because the process does not start."""
+        return self._refusal is not None
 
     async def start(self) -> None:
         """Return when the languages are loaded; raise what prevents it."""
         self._loop = asyncio.get_running_loop()
-        self._thread.start()
-        try:
-            await self.next_chunks(NextChunks(-1, 0, OpenText("", "en-us")))
-        except StreamLost as lost:
-            raise G2PUnavailable(f"the G2P process does not start: {lost}") from None
+        started: asyncio.Future[None] = self._loop.create_future()
+        self._supervisor = asyncio.create_task(self._supervise(started))
+        await started
 
-    async def next_chunks(self, request: NextChunks) -> ChunkBatch:
-        """Raise StreamLost when the stream must be opened again."""
-        if self._closing:
+    def open(self, opened: OpenText) -> None:
+        """Begin to read a text; raise NotReady if no process can be started."""
+        if self._supervisor is None or self._supervisor.done():
             raise G2PUnavailable("the G2P processes are closed")
-        future: ChunksFuture = self._loop.create_future()
-        self._requests.put((request.n_chunks, next(self._serial), (request, future)))
-        return await future
+        if self._refusal is not None:
+            raise NotReady(self._refusal)
+        text = self._texts[opened.number] = OpenedText(opened, n_owed=0)
+        self._owe(text)
+        if self._connection:
+            self._connection.send(opened)  # else when there is a process
 
-    def close_stream(self, stream: int) -> None:
-        self._requests.put((0, next(self._serial), CloseStream(stream)))
+    async def next_chunks(self, number: int) -> ChunkBatch:
+        """The next chunks of an open text; raise TextLost if it must be opened again."""
+        text = self._texts[number]
+        if not text.answers and not text.n_owed:
+            if self._connection is None:
+                raise TextLost("it died before", during_request=False)
+            self._owe(text)
+            self._connection.send(NextChunks(number))
+        if not text.answers:
+            text.arrived = self._loop.create_future()
+            await text.arrived
+        answer = text.answers.popleft()
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    def close_text(self, number: int, *, ended: bool) -> None:
+        """Forget a text; one that has ended is forgotten by the process already."""
+        text = self._texts.pop(number, None)
+        if text:
+            self._n_owed -= text.n_owed
+        if not ended and self._connection:
+            self._connection.send(CloseText(number))
 
     async def close(self) -> None:
-        self._closing = True
-        self._requests.put((sys.maxsize, next(self._serial), None))
-        if self._thread.is_alive():
-            try:
-                async with asyncio.timeout(GRACE_S):
-                    await self._ended.wait()
-            except TimeoutError:
-                self.kill()
-                await self._ended.wait()
+        if self._supervisor and not self._supervisor.done():
+            self._supervisor.cancel()
+            await asyncio.wait([self._supervisor])
 
     def kill(self) -> None:
         if child := self._child:
             child.kill()
 
-    # In the thread that owns the process:
+    # -- answers ---------------------------------------------------------------------------------------------------
 
-    def _run(self) -> None:
-        while self._handle_next():
-            pass
-        self._stop_process()
-        self._call_in_loop(self._ended.set)
+    def _owe(self, text: OpenedText) -> None:
+        """Expect one more answer for this text."""
+        if not self._n_owed:
+            self._quiet_since_s = time.monotonic()
+        text.n_owed += 1
+        self._n_owed += 1
+        if self._watch is None:
+            self._watch = self._loop.call_later(SOON_S, self._look)
 
-    def _handle_next(self) -> bool:
-        _, _, request = self._requests.get()
-        match request:
-            case None:
-                return False
-            case CloseStream():
-                if self._child:
-                    with suppress(OSError):  # dead, and the stream with it
-                        self._connection.send(request)
-            case (next_chunks, future) if not future.cancelled():
-                result = self._handle(next_chunks)
-                self._call_in_loop(lambda: _resolve(future, result))
-        return True
+    def _answered(self, answer: Answer) -> None:
+        self._quiet_since_s = time.monotonic()
+        text, result = self._texts.get(answer.number), answer.result
+        if text is None:
+            return  # closed by its caller
+        text.n_owed -= 1
+        self._n_owed -= 1
+        if isinstance(result, ChunkBatch) and result.has_sequel:
+            self._owe(text)
+        text.put(TextLost("it died before", during_request=False) if result is None else result)
 
-    def _handle(self, request: NextChunks) -> ChunkBatch | Exception:
-        self._asked_s = time.monotonic()
-        try:
-            if self._child is None:
-                self._start_process()
-            self._connection.send(request)
-            answer = self._receive(hang_s(request))
-        except TuttiError as exc:
-            self._stop_process()
-            return exc
-        except (EOFError, OSError) as exc:
-            cause = self._cause(exc)
-            self._stop_process()
-            return StreamLost(cause, during_request=True)
-        finally:
-            self._asked_s = None
-        return StreamLost("it died before", during_request=False) if answer is None else answer
-
-    def _receive(self, timeout_s: float) -> Answer:
-        if not self._connection.poll(SOON_S):
-            self._await_answer(timeout_s)
-        answer: Answer = self._connection.recv()
-        return answer
-
-    def _await_answer(self, timeout_s: float) -> None:
-        """Wait so long for an answer that is not there soon; raise if none comes."""
-        assert self._child is not None
-        cpu_s = self._child.cpu_s()
-        if self._connection.poll(timeout_s):
+    def _look(self) -> None:
+        """Replace the process if it does not answer; called again and again while an answer is owed."""
+        self._watch = None
+        if not self._n_owed:
             return
-        log.error("the G2P process does not answer; it is replaced")
-        if self._child.cpu_s() - cpu_s > timeout_s / 2:  # not stopped, but computing: another would do the same
-            raise InvalidInput(f"reading this text takes more than {timeout_s:.0f} s; send less of it at once",
-                               param="input")  # fmt: skip
-        raise TimeoutError(f"no answer in {timeout_s:g} s")
+        quiet_s, child = time.monotonic() - self._quiet_since_s, self._child
+        text = self._texts.get(self._current.value)
+        if self._connection is None or child is None or quiet_s < SOON_S:
+            self._cpu_s = None
+        elif self._cpu_s is None:
+            self._cpu_s = child.cpu_s()
+        elif quiet_s > (limit_s := hang_s(text.opened if text else None)):
+            log.error("the G2P process does not answer; it is replaced")
+            # Not stopped, but computing: another would do the same.
+            if text and child.cpu_s() - self._cpu_s > limit_s / 2:
+                self._fail(text, InvalidInput(
+                    f"reading this text takes more than {limit_s:.0f} s; send less of it at once", param="input"
+                ))  # fmt: skip
+            self._connection.lose(f"it gave no answer in {limit_s:g} s")
+            self._cpu_s = None
+        self._watch = self._loop.call_later(SOON_S, self._look)
 
-    def _start_process(self) -> None:
-        self._child = ChildProcess("tutti-g2p", _child_main, self._pronounce, self._warm, self._sizes)
-        self._connection = Connection(self._child.socket.detach())
-        if isinstance(error := self._receive(START_S), TuttiError):
-            raise error
+    def _fail(self, text: OpenedText, error: Exception) -> None:
+        self._n_owed -= text.n_owed
+        text.n_owed = 0
+        text.put(error)
 
-    def _cause(self, exc: Exception) -> str:
-        if self._child is None or isinstance(exc, TimeoutError):
-            return str(exc)
-        return f"it {self._child.exit_cause()}"
+    # -- the process -----------------------------------------------------------------------------------------------
 
-    def _stop_process(self) -> None:
+    async def _supervise(self, started: asyncio.Future[None]) -> None:
+        """Keep a process running; the first start must succeed."""
+        n_failed = 0
+        try:
+            while True:
+                try:
+                    connection = await self._start_process()
+                except (TuttiError, OSError) as exc:
+                    if not started.done():
+                        started.set_exception(exc)
+                        return
+                    n_failed += 1
+                    await self._await_restart(exc, n_failed)
+                    continue
+                n_failed = 0
+                if not started.done():
+                    started.set_result(None)
+                self._begin(connection)
+                cause = await connection.lost
+                await self._end(cause)
+        finally:
+            if self._connection:
+                self._connection.close()
+            self._connection = None
+            for text in self._texts.values():
+                self._fail(text, G2PUnavailable("the G2P processes are closed"))
+            await self._stop_process(GRACE_S)
+            if self._watch:
+                self._watch.cancel()
+
+    async def _start_process(self) -> "_Connection":
+        """Return when it is ready; raise TuttiError or OSError if it is not to be."""
+        child = self._child = ChildProcess("tutti-g2p", g2p_child.main, *self._args)
+        connection = _Connection(self._loop, self._answered)
+        try:
+            end = socket.socket(fileno=child.socket.detach())  # closed by the loop alone
+            await self._loop.create_unix_connection(lambda: connection, sock=end)
+            async with asyncio.timeout(START_S):
+                ends: tuple[asyncio.Future[Any], ...] = connection.started, connection.lost
+                await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+            if not connection.started.done():
+                raise G2PUnavailable(f"the G2P process does not start: {await self._exit_cause()}")
+            if error := connection.started.result():
+                raise error
+        except BaseException:
+            connection.close()
+            await self._stop_process(0.0)
+            raise
+        return connection
+
+    async def _await_restart(self, exc: Exception, n_failed: int) -> None:
+        """Refuse all texts after some failed starts, and wait until another is worth a try."""
+        log.error("start failed, %d in a row: %s", n_failed, exc)
+        if n_failed < MAX_FAILED_STARTS:
+            return
+        self._refusal = f"{exc}; it is tried again in a moment"
+        for text in self._texts.values():
+            if text.n_owed:
+                self._fail(text, NotReady(self._refusal))
+        await asyncio.sleep(min(FIRST_BACKOFF_S * 2 ** min(n_failed - MAX_FAILED_STARTS, 16), MAX_BACKOFF_S))
+
+    def _begin(self, connection: "_Connection") -> None:
+        """Send the texts that wait for a process."""
+        self._connection, self._down_since_s, self._refusal = connection, None, None
+        self._quiet_since_s = time.monotonic()
+        for text in self._texts.values():
+            if text.n_owed:
+                connection.send(text.opened)
+
+    async def _end(self, cause: str) -> None:
+        """Tell the callers that wait for an answer that their process is gone."""
+        self._connection, self._down_since_s = None, time.monotonic()
+        number, self._current.value = self._current.value, g2p_child.NO_TEXT
+        cause = cause or await self._exit_cause()
+        for text in list(self._texts.values()):
+            if text.n_owed:
+                self._fail(text, TextLost(cause, during_request=text.opened.number == number))
+        await self._stop_process(0.0)
+
+    async def _exit_cause(self) -> str:
+        assert self._child is not None
+        return f"it {await asyncio.to_thread(self._child.exit_cause)}"
+
+    async def _stop_process(self, grace_s: float) -> None:
         child, self._child = self._child, None
         if child:
-            self._connection.close()
-            child.stop(GRACE_S if self._closing else 0.0)
-
-    def _call_in_loop(self, callback: Callable[[], object]) -> None:
-        with suppress(RuntimeError):  # the loop is closed: nothing waits any more
-            self._loop.call_soon_threadsafe(callback)
+            await asyncio.to_thread(child.stop, grace_s)
 
 
-def hang_s(request: NextChunks) -> float:
-    """Return after how many seconds without an answer the process is taken to hang."""
-    if request.open is None:
-        return HANG_S
-    return HANG_S + len(request.open.text) / HANG_CHARACTERS_PER_S + request.open.n_done / HANG_CHUNKS_PER_S
+def hang_s(opened: OpenText | None) -> float:
+    """Return after how many seconds without an answer a process that reads this text is taken to hang."""
+    return HANG_S + (len(opened.text) / HANG_CHARACTERS_PER_S if opened else 0.0)
 
 
-def _resolve(future: ChunksFuture, result: ChunkBatch | Exception) -> None:
-    if future.done():
-        return  # cancelled by its caller
-    if isinstance(result, Exception):
-        future.set_exception(result)
-    else:
-        future.set_result(result)
+class _Connection(asyncio.Protocol):
+    """The socket to the process."""
 
+    def __init__(self, loop: asyncio.AbstractEventLoop, answered: Callable[[Answer], None]) -> None:
+        self.started: asyncio.Future[TuttiError | None] = loop.create_future()
+        self.lost: asyncio.Future[str] = loop.create_future()  # why, or "" if the process closed it
+        self._answered = answered
+        self._incoming = MessageReader()
+        self._transport: asyncio.Transport | None = None
 
-# In the process:
+    def send(self, message: object) -> None:
+        if self._transport and not self._transport.is_closing():
+            self._transport.write(pack(message))
 
+    def lose(self, cause: str) -> None:
+        """Give the process up."""
+        self.close()
+        if not self.lost.done():
+            self.lost.set_result(cause)
 
-def _child_main(
-    end: socket.socket, pronounce: front.Pronounce, warm: tuple[str, ...], sizes: ChunkSizes | None
-) -> None:
-    """Answer requests until the parent closes the connection."""
-    connection = Connection(end.detach())
-    os.nice(NICE)
-    streams: dict[int, Iterator[Chunk]] = {}
-    with suppress(EOFError, ConnectionError):
-        connection.send(_warm_up(pronounce, warm))
-        while True:
-            request = connection.recv()
-            if isinstance(request, CloseStream):
-                streams.pop(request.stream, None)
+    def close(self) -> None:
+        if self._transport:
+            self._transport.abort()
+
+    # Called by the event loop:
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+
+    def data_received(self, data: bytes) -> None:
+        for answer in self._incoming.feed(data):
+            if not self.started.done():
+                self.started.set_result(answer.result)
             else:
-                connection.send(_next_chunks(request, streams, pronounce, sizes))
+                self._answered(answer)
 
-
-def _next_chunks(
-    request: NextChunks, streams: dict[int, Iterator[Chunk]], pronounce: front.Pronounce, sizes: ChunkSizes | None
-) -> Answer:
-    try:
-        if new := request.open:
-            chunks = front.chunks(
-                new.text,
-                new.code,
-                pronounce,
-                new.user_lexicon,
-                whole_text=new.whole_text,
-                sizes=sizes,
-                pace=new.pace,
-                options=new.options,
-            )
-            streams[request.stream] = itertools.islice(chunks, new.n_done, None)
-        if request.stream not in streams:
-            return None
-        batch = _take(streams[request.stream], request.n_chunks)
-        if batch.ended:
-            del streams[request.stream]
-        return batch
-    except Exception as exc:  # noqa: BLE001 - raised by the parent
-        return _as_tutti_error(exc)
-
-
-def _take(stream: Iterator[Chunk], n_chunks: int) -> ChunkBatch:
-    """Take so many chunks, or as many as can be made in MAX_PULL_S."""
-    chunks: list[Chunk] = []
-    stop_s = time.monotonic() + MAX_PULL_S
-    while len(chunks) < n_chunks:
-        chunk = next(stream, None)
-        if chunk is None:
-            return ChunkBatch(chunks, ended=True)
-        chunks.append(chunk)
-        if time.monotonic() > stop_s:
-            break
-    return ChunkBatch(chunks, ended=False)
-
-
-def _warm_up(pronounce: front.Pronounce, warm: tuple[str, ...]) -> Answer:
-    try:
-        for code in warm:
-            list(front.chunks("1", code, pronounce))
-    except Exception as exc:  # noqa: BLE001 - raised by the parent
-        return _as_tutti_error(exc)
-    return None
-
-
-def _as_tutti_error(exc: Exception) -> TuttiError:
-    if isinstance(exc, TuttiError):
-        return exc
-    error = TuttiError(f"the text front end failed: {type(exc).__name__}: {exc}")
-    error.add_note("".join(traceback.format_exception(exc)))
-    return error
+    def connection_lost(self, exc: Exception | None) -> None:
+        if not self.lost.done():
+            self.lost.set_result("")

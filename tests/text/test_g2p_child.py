@@ -1,0 +1,141 @@
+"""What the G2P process answers, in this process: in order, whole, and in as few messages as possible."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.fakes import Spelling
+from tests.text.scripted_g2p import ScriptedG2P
+from tutti import text as front
+from tutti.errors import TuttiError
+from tutti.text import g2p_child
+from tutti.text.aligned_text import AlignedText
+from tutti.text.chunk import Chunk, Pronunciation
+from tutti.text.g2p_child import MAX_CHUNKS_AT_ONCE, TextReader
+from tutti.text.g2p_messages import Answer, ChunkBatch, CloseText, MessageReader, NextChunks, OpenText, pack
+
+SENTENCE = "Sentence a has some words of its own. "
+PIECES = ["", "Hi.", "One two! ", SENTENCE, "[pause:1s] ", "\n\n", "☺ ", "5 % "]
+spell = Spelling().pronounce
+
+
+def answers(reader: TextReader) -> Iterator[Answer]:
+    """All answers that need no further request."""
+    while reader.has_work:
+        if answer := reader.read(reader.next_number()):
+            yield answer
+
+
+def batches(reader: TextReader) -> list[ChunkBatch]:
+    results = [answer.result for answer in answers(reader)]
+    assert all(isinstance(result, ChunkBatch) for result in results), results
+    return results  # type: ignore[return-value]
+
+
+def read_all(reader: TextReader, opened: OpenText) -> list[Chunk]:
+    reader.receive(opened)
+    chunks, ended = list[Chunk](), False
+    while not ended:
+        for batch in batches(reader):
+            assert not ended
+            chunks += batch.chunks
+            ended = batch.ended
+        if not ended:
+            reader.receive(NextChunks(opened.number))
+    return chunks
+
+
+@given(
+    texts=st.lists(
+        st.sampled_from(["", "Hi.", "One two! ", SENTENCE, "[pause:1s] ", "\n\n", "☺ ", "5 % "]), max_size=40
+    ),
+    n_done=st.integers(0, 5),
+)
+def test_the_answers_are_the_chunks_that_were_not_made_before(texts: list[str], n_done: int) -> None:
+    text = "".join(texts)
+    chunks = list(front.chunks(text, "en-us", spell))
+    assert read_all(TextReader(spell, None), OpenText(1, text, "en-us", n_done=n_done)) == chunks[n_done:]
+
+
+@pytest.mark.parametrize("text", ["Hi.", SENTENCE, 'She said "no"! \n\n', "No stop"])
+def test_the_first_answer_to_a_single_sentence_says_that_nothing_follows(text: str) -> None:
+    reader = TextReader(spell, None)
+    reader.receive(OpenText(1, text, "en-us"))
+    ((chunks, ended, has_sequel),) = batches(reader)
+    assert (len(chunks), ended, has_sequel) == (1, True, False)
+
+
+def test_a_short_text_needs_one_request_and_its_first_chunk_comes_alone() -> None:
+    reader = TextReader(spell, None)
+    reader.receive(OpenText(1, 4 * SENTENCE, "en-us"))
+    first, rest = batches(reader)
+    assert (len(first.chunks), first.ended, first.has_sequel) == (1, False, True)
+    assert (rest.ended, rest.has_sequel) == (True, False)
+
+
+def test_no_more_of_a_long_text_is_read_than_was_asked_for() -> None:
+    reader = TextReader(spell, None)
+    reader.receive(OpenText(1, 400 * SENTENCE, "en-us"))
+    assert [len(batch.chunks) for batch in batches(reader)] == [1, MAX_CHUNKS_AT_ONCE]
+    reader.receive(NextChunks(1))
+    assert [len(batch.chunks) for batch in batches(reader)] == [MAX_CHUNKS_AT_ONCE]
+
+
+def test_first_chunks_come_before_the_rest_of_other_texts() -> None:
+    reader = TextReader(spell, None)
+    for number in range(5):
+        reader.receive(OpenText(number, 40 * SENTENCE, "en-us"))
+    assert [answer.number for answer in answers(reader)] == [*range(5), *range(5)]
+
+
+def test_a_slow_text_is_read_in_pieces_and_others_in_between(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also while the chunks are made again that a process had made before it died."""
+    monkeypatch.setattr(g2p_child, "MAX_PULL_S", 0.0)
+    reader = TextReader(spell, None)
+    reader.receive(OpenText(1, 40 * SENTENCE, "en-us", n_done=9))
+    assert reader.read(reader.next_number()) is None, "one chunk is made again, and nothing to be answered"
+    reader.receive(OpenText(2, SENTENCE, "en-us"))
+    assert reader.next_number() == 2
+    (first, *_) = batches(reader)
+    assert first.chunks == list(front.chunks(40 * SENTENCE, "en-us", spell))[9:10]
+
+
+def test_a_closed_or_unknown_text_is_not_read(tmp_path: Path) -> None:
+    g2p = ScriptedG2P(tmp_path)
+    reader = TextReader(g2p.pronounce, None)
+    reader.receive(OpenText(1, SENTENCE, "en-us"))
+    reader.receive(CloseText(1))
+    reader.receive(NextChunks(2))
+    assert list(answers(reader)) == [Answer(1, None), Answer(2, None)]
+    assert g2p.n_sentences() == 0
+
+
+def test_an_error_ends_its_text_and_no_other() -> None:
+    def stumbling(aligned: AlignedText, code: str, ipa: Mapping[int, str]) -> Pronunciation:
+        if "stumble" in aligned.text:
+            raise KeyError("stumbled")
+        return spell(aligned, code, ipa)
+
+    reader = TextReader(stumbling, None)
+    reader.receive(OpenText(1, "Now stumble.", "en-us"))
+    reader.receive(OpenText(2, "Hi.", "en-us"))
+    failed, read = answers(reader)
+    assert isinstance(failed.result, TuttiError)
+    assert isinstance(read.result, ChunkBatch)
+
+
+@given(
+    messages=st.lists(st.binary(max_size=300) | st.integers() | st.text(max_size=20), max_size=10),
+    cuts=st.lists(st.integers(0, 4000), max_size=20),
+)
+def test_messages_are_whole_however_their_bytes_arrive(messages: list[object], cuts: list[int]) -> None:
+    parts = [pack(message) for message in messages]
+    data, reader = b"".join(parts), MessageReader()
+    ends, received, at = [len(b"".join(parts[: n + 1])) for n in range(len(parts))], list[object](), 0
+    for cut in [*sorted(min(cut, len(data)) for cut in cuts), len(data)]:
+        received += reader.feed(data[at:cut])
+        at = cut
+        assert received == messages[: sum(end <= at for end in ends)], "each as soon as its last byte is there"

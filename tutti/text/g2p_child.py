@@ -1,0 +1,190 @@
+"""In the G2P process: read the texts that are open, a few chunks of one at a time."""
+
+import heapq
+import itertools
+import os
+import re
+import socket
+import time
+import traceback
+from collections.abc import Iterator
+from contextlib import suppress
+from ctypes import c_longlong
+from dataclasses import dataclass
+
+from tutti import text as front
+from tutti.errors import TuttiError
+from tutti.text.chunk import Chunk
+from tutti.text.chunker import ChunkSizes
+from tutti.text.g2p_messages import Answer, ChunkBatch, CloseText, MessageReader, NextChunks, OpenText, pack
+
+NICE = 5  # added to the niceness of the process; larger yields more to the process that speaks
+MAX_PULL_S = 0.02  # of computing at a time; the rest of the chunks comes later, after other texts
+MAX_CHUNKS_AT_ONCE = 4  # of one text; a larger batch makes other texts wait longer
+TAIL = 32  # characters without a word that are read with the chunk before them: mostly nothing, so the text has ended
+NO_TEXT = -1
+_WORD = re.compile(r"\w")
+_READ_BYTES = 1 << 18
+
+
+@dataclass(slots=True)
+class ReadingText:
+    """An open text: how far it has been read."""
+
+    opened: OpenText
+    chunks: Iterator[Chunk]
+    n_to_skip: int
+    is_first: bool = True  # nothing of it was answered yet
+
+
+class PullQueue:
+    """The texts from which chunks are requested, each at most once. Pure."""
+
+    def __init__(self) -> None:
+        self._heap: list[tuple[int, int, int]] = []  # rank, serial number (order among equals), text
+        self._serial = itertools.count()
+
+    def __bool__(self) -> bool:
+        return bool(self._heap)
+
+    def add(self, number: int, n_chunks: int) -> None:
+        heapq.heappush(self._heap, (n_chunks, next(self._serial), number))
+
+    def pop(self) -> int:
+        """The text to read next: small requests first, which come from texts that have just begun."""
+        return heapq.heappop(self._heap)[2]
+
+
+class TextReader:
+    """Turns texts into chunks, the most urgent first."""
+
+    def __init__(self, pronounce: front.Pronounce, sizes: ChunkSizes | None) -> None:
+        self._pronounce = pronounce
+        self._sizes = sizes
+        self._texts: dict[int, ReadingText] = {}
+        self._queue = PullQueue()
+
+    @property
+    def has_work(self) -> bool:
+        return bool(self._queue)
+
+    def receive(self, message: OpenText | NextChunks | CloseText) -> None:
+        match message:
+            case CloseText(number):
+                self._texts.pop(number, None)
+            case NextChunks(number):
+                self._queue.add(number, MAX_CHUNKS_AT_ONCE)
+            case OpenText():
+                chunks = front.chunks(
+                    message.text,
+                    message.code,
+                    self._pronounce,
+                    message.user_lexicon,
+                    whole_text=message.whole_text,
+                    sizes=self._sizes,
+                    pace=message.pace,
+                    options=message.options,
+                )
+                self._texts[message.number] = ReadingText(message, chunks, message.n_done)
+                self._queue.add(message.number, 1)
+
+    def next_number(self) -> int:
+        """The text to be read next; call `read` with it."""
+        return self._queue.pop()
+
+    def read(self, number: int) -> Answer | None:
+        """Read a part of this text; none if there is nothing to answer yet."""
+        text = self._texts.get(number)
+        if text is None:
+            return Answer(number, None)
+        try:
+            batch = self._read(text)
+        except Exception as exc:  # noqa: BLE001 - raised by the parent
+            del self._texts[number]
+            return Answer(number, as_tutti_error(exc))
+        if batch is None:
+            self._queue.add(number, MAX_CHUNKS_AT_ONCE)
+            return None
+        if batch.ended:
+            del self._texts[number]
+        elif batch.has_sequel:
+            self._queue.add(number, MAX_CHUNKS_AT_ONCE)
+        return Answer(number, batch)
+
+    def _read(self, text: ReadingText) -> ChunkBatch | None:
+        """Take as many chunks as may be taken in MAX_PULL_S; none if it was spent on chunks that were made before."""
+        stop_s = time.monotonic() + MAX_PULL_S
+        while text.n_to_skip:
+            next(text.chunks, None)
+            text.n_to_skip -= 1
+            if time.monotonic() > stop_s:
+                return None
+        n_chunks = 1 if text.is_first else MAX_CHUNKS_AT_ONCE
+        chunks: list[Chunk] = []
+        while len(chunks) < n_chunks or _is_tail(text.opened.text, chunks[-1]):
+            chunk = next(text.chunks, None)
+            if chunk is None:
+                return ChunkBatch(chunks, ended=True)
+            chunks.append(chunk)
+            if time.monotonic() > stop_s:
+                break
+        has_sequel, text.is_first = text.is_first, False
+        return ChunkBatch(chunks, ended=False, has_sequel=has_sequel)
+
+
+def _is_tail(text: str, last: Chunk) -> bool:
+    """Whether next to nothing follows this chunk, so that looking for more takes no time."""
+    end = last.span[1]
+    return end > 0 and len(text) <= end + TAIL and not _WORD.search(text, end)
+
+
+def main(
+    end: socket.socket,
+    pronounce: front.Pronounce,
+    warm: tuple[str, ...],
+    sizes: ChunkSizes | None,
+    current: c_longlong,
+) -> None:
+    """Answer requests until the parent closes the connection; `current` tells it which text is being read."""
+    os.nice(NICE)
+    incoming, reader = MessageReader(), TextReader(pronounce, sizes)
+    with suppress(EOFError, ConnectionError):
+        end.sendall(pack(Answer(NO_TEXT, _warm_up(pronounce, warm))))
+        while True:
+            for message in incoming.feed(_receive(end, wait=not reader.has_work)):
+                reader.receive(message)
+            if not reader.has_work:
+                continue
+            current.value = number = reader.next_number()
+            answer = reader.read(number)
+            current.value = NO_TEXT
+            if answer:
+                end.sendall(pack(answer))
+
+
+def _receive(end: socket.socket, *, wait: bool) -> bytes:
+    """Bytes that have arrived, or none; EOFError when the other end is closed."""
+    try:
+        data = end.recv(_READ_BYTES, 0 if wait else socket.MSG_DONTWAIT)
+    except BlockingIOError:
+        return b""
+    if not data:
+        raise EOFError
+    return data
+
+
+def _warm_up(pronounce: front.Pronounce, warm: tuple[str, ...]) -> TuttiError | None:
+    try:
+        for code in warm:
+            list(front.chunks("1", code, pronounce))
+    except Exception as exc:  # noqa: BLE001 - raised by the parent
+        return as_tutti_error(exc)
+    return None
+
+
+def as_tutti_error(exc: Exception) -> TuttiError:
+    if isinstance(exc, TuttiError):
+        return exc
+    error = TuttiError(f"the text front end failed: {type(exc).__name__}: {exc}")
+    error.add_note("".join(traceback.format_exception(exc)))
+    return error

@@ -1,0 +1,77 @@
+"""What the server and its G2P process send each other: pickled values, each after its length."""
+
+import pickle
+from typing import Any, NamedTuple
+
+from tutti.errors import TuttiError
+from tutti.text.chunk import DEFAULT_PACE, Chunk, ChunkPace
+from tutti.text.options import DEFAULT_OPTIONS, TextOptions
+from tutti.text.user_lexicon import UserLexicon
+
+_HEADER_BYTES = 8
+
+
+class OpenText(NamedTuple):
+    """Read this text: one answer with its first chunk, and unless it ends there another with the next ones."""
+
+    number: int
+    text: str
+    code: str
+    user_lexicon: UserLexicon | None = None
+    whole_text: bool = False
+    n_done: int = 0  # chunks to skip: the process that had made them is gone
+    pace: ChunkPace = DEFAULT_PACE
+    options: TextOptions = DEFAULT_OPTIONS
+
+
+class NextChunks(NamedTuple):
+    """Make the next chunks of an open text: one answer."""
+
+    number: int
+
+
+class CloseText(NamedTuple):
+    """Forget a text; no answer."""
+
+    number: int
+
+
+class ChunkBatch(NamedTuple):
+    """The next chunks of a text, fewer than planned if they take long."""
+
+    chunks: list[Chunk]
+    ended: bool  # there are no more
+    has_sequel: bool = False  # another answer follows without a request
+
+
+class Answer(NamedTuple):
+    """What came of a request, or of the start of the process; none: no such text, or started."""
+
+    number: int
+    result: ChunkBatch | TuttiError | None
+
+
+def pack(message: object) -> bytes:
+    body = pickle.dumps(message, pickle.HIGHEST_PROTOCOL)
+    return len(body).to_bytes(_HEADER_BYTES, "little") + body
+
+
+class MessageReader:
+    """Turns bytes, as they arrive, into messages. Both ends run this package, so these may be pickled."""
+
+    def __init__(self) -> None:
+        self._buffer = bytearray()
+
+    def feed(self, data: bytes) -> list[Any]:
+        """The messages that are complete with these bytes; a part of one is kept until the rest is there."""
+        self._buffer += data
+        messages, at = [], 0
+        while len(self._buffer) >= at + _HEADER_BYTES:
+            start = at + _HEADER_BYTES
+            end = start + int.from_bytes(self._buffer[at:start], "little")
+            if len(self._buffer) < end:
+                break
+            messages.append(pickle.loads(self._buffer[start:end]))
+            at = end
+        del self._buffer[:at]
+        return messages
