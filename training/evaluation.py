@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from training.losses import Losses, LossWeights
+from training.speaker import SpeakerEncoder
 from training.teacher import Example
 from tutti.model.light.noise import normal
 from tutti.model.light.signal import HOP
@@ -14,6 +15,7 @@ from tutti.model.torch.light import LightNetwork, harmonic_phase, pulse_train
 from tutti.verify import mel
 
 BATCH_STEPS = 40_000  # padded steps of a batch
+LEVEL_GATE_DB = 0.5  # of `tutti verify`, whose own constant needs packages that a training machine lacks
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,31 +27,43 @@ class Score:
     snr_db: float  # of the predictable part, mean over rows
     level_db: float  # mean of the absolute difference of a row's level
     worst_level_db: float
+    mean_level_db: float  # above zero: too loud
+    share_off_level: float  # of rows whose level differs by more than the gate of `tutti verify`
     voiced_db: float  # of frames in voiced steps, and of all others
     unvoiced_db: float
+    speaker: float | None = None  # similarity, mean over rows
+    worst_speaker: float | None = None
 
 
 class Evaluation:
     """The rows and the teacher's waves; `score` speaks them with any weights."""
 
-    def __init__(self, examples: Sequence[Example]) -> None:
+    def __init__(self, examples: Sequence[Example], speaker: SpeakerEncoder | None = None) -> None:
+        self._speaker = speaker
         self._examples = sorted((each for each in examples if len(each.f0) >= 10), key=lambda each: len(each.f0))
         self._losses = Losses(LossWeights()).to(self._examples[0].f0.device)
         self._noises = [_noise(len(each.samples), i, each.f0.device) for i, each in enumerate(self._examples)]
 
     @torch.no_grad()
     def score(self, network: LightNetwork) -> Score:
-        rows = [
-            self._compare(example, *waves) for example, waves in zip(self._examples, self._speak(network), strict=True)
-        ]
+        spoken = list(zip(self._examples, self._speak(network), strict=True))
+        rows = [self._compare(example, *waves) for example, waves in spoken]
         table = torch.stack(rows)  # [rows, 6]: dB, SNR, level, dB and share of voiced, dB of unvoiced
         distance, snr, level, voiced, share, unvoiced = table.double().cpu().T
         return Score(
             *(float(distance.mean()), float(distance.max()), float(snr.mean())),
-            *(float(level.abs().mean()), float(level.abs().max())),
+            *(float(level.abs().mean()), float(level.abs().max()), float(level.mean())),
+            float((level.abs() > LEVEL_GATE_DB).double().mean()),
             float((voiced * share).sum() / share.sum()),
             float((unvoiced * (1 - share)).sum() / (1 - share).sum()),
+            *self._compare_speakers([(waves[0], example.samples.float()) for example, waves in spoken]),
         )
+
+    def _compare_speakers(self, pairs: Sequence[tuple[Tensor, Tensor]]) -> tuple[float | None, float | None]:
+        if self._speaker is None:
+            return None, None
+        similarities = self._speaker.similarities(pairs)
+        return float(similarities.mean()), float(similarities.min())
 
     def waves(self, network: LightNetwork, n: int) -> list[tuple[Tensor, Tensor]]:
         """(teacher, student) of n rows spread over all lengths."""

@@ -7,6 +7,8 @@
   has to fill what is missing.
 - `level_db`: the mean power of a quarter of a second in each band. Noise of the right power is not the noise of the
   least distance, which is too quiet; this term holds its level.
+- `row_level_db`: the power of the whole segment, as `tutti verify` has it of whole rows. Large errors count double: its
+  gate is the worst row.
 """
 
 from dataclasses import dataclass
@@ -24,6 +26,7 @@ RESOLUTIONS = {2048: 128, 1024: mel.BANDS, 512: 64, 256: 40}  # window: mel band
 COMPLEX_WINDOWS = (1024, 256)
 COMPRESSION = 0.35  # |S| becomes |S| ** 0.3
 LEVEL_FRAMES = 24  # of the verify resolution, pooled by `level_db`
+POWER_FLOOR = 1e-7  # of a sample: a segment of silence has no level to hold
 DB_PER_NEPER = 20 / np.log(10)
 
 
@@ -35,6 +38,8 @@ class LossWeights:
     squared: float = 2.0
     compressed: float = 1.0
     level: float = 0.5
+    row_level: float = 0.3
+    speaker: float = 8.0  # of the distance that `SpeakerEncoder` finds; it is added in a step, not here
 
 
 def mel_bands(window: int, n_bands: int) -> Tensor:  # [window / 2 + 1, n_bands]
@@ -89,6 +94,8 @@ class Losses(nn.Module):
         parts["magnitude"] = torch.stack(magnitudes).mean()
         parts["compressed"] = torch.stack(compressed).mean()
         parts["squared"] = (predictable - target).square().mean() / target.square().mean().clamp(min=1e-7)
+        row_level = _db(wave.square().mean(1), POWER_FLOOR) - _db(target.square().mean(1), POWER_FLOOR)
+        parts["row_level_db"] = row_level.abs().mean()
         w = self.weights
         loss = (
             w.mel * parts["mel_db"]
@@ -97,6 +104,7 @@ class Losses(nn.Module):
             + w.compressed * parts["compressed"]
             + w.squared * parts["squared"]
             + w.level * parts["level_db"]
+            + w.row_level * (parts["row_level_db"] + 0.5 * row_level.square().mean())
         )
         return loss, {name: part.detach() for name, part in parts.items()}
 

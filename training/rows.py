@@ -1,7 +1,7 @@
 """Random rows for the teacher to speak: sentences in nine languages, all voices and blends, speeds and prosody.
 
 The vocoder sees some hundred milliseconds at a time, so sentences need not make sense; what counts is that every
-sound, voice, pitch and pace occurs.
+sound, voice, pitch and pace occurs, and the hard ones often: fast speech, blends, a word or two, small languages.
 """
 
 import json
@@ -17,9 +17,10 @@ from tutti.speech import MAX_PHONEMES, STYLE_SIZE, Prosody, Utterance
 from tutti.text.vocab import encode
 from tutti.verify.sentences import SENTENCES
 
-MIN_SPEED, MAX_SPEED = 0.7, 1.5
+MIN_SPEED, FAST, MAX_SPEED = 0.7, 1.2, 1.5
 HELD_OUT = 20  # every so many words of each language is never trained on
 LONGEST = 420  # phonemes of a training row
+N_WORDS = ((0.3, 1, 3), (0.64, 3, 8), (0.94, 8, 20), (1.0, 20, 60))  # of a row: fewest and most, by their share
 
 Words = Mapping[str, Sequence[str]]  # by the letter of the language
 
@@ -57,6 +58,7 @@ class RowSource:
     def __init__(self, words: Words, voices: VoiceTables, seed: int) -> None:
         self._voices = voices
         self._rng = Random(seed)
+        self._letters = sorted({name[0] for name in voices.names})
         self._words = {
             letter: [word for i, word in enumerate(each) if i % HELD_OUT] or list(each)
             for letter, each in words.items()
@@ -67,8 +69,13 @@ class RowSource:
 
     def _row(self) -> Utterance:
         rng = self._rng
-        voice = rng.randrange(len(self._voices.names))
-        letter = self._voices.names[voice][0] if rng.random() < 0.8 else rng.choice(list(self._words))
+        names = self._voices.names
+        if rng.random() < 0.3:  # each language alike, however few voices it has
+            letter = rng.choice(self._letters)
+            voice = rng.choice([i for i, name in enumerate(names) if name[0] == letter])
+        else:
+            voice = rng.randrange(len(names))
+        letter = names[voice][0] if rng.random() < 0.8 else rng.choice(list(self._words))
         phonemes = self._sentence(self._words.get(letter) or next(iter(self._words.values())))
         prosody = Prosody()
         if rng.random() < 0.4:
@@ -80,7 +87,8 @@ class RowSource:
         kind = rng.random()
         if kind < 0.01:
             return rng.choice((".", "…", "—", ",", "!", "?"))  # hardly a sound
-        n_words = rng.randint(1, 2) if kind < 0.12 else rng.randint(3, 16) if kind < 0.75 else rng.randint(16, 60)
+        fewest, most = next(range_ for below, *range_ in N_WORDS if kind < below)
+        n_words = rng.randint(fewest, most)
         parts = [rng.choice(words) + (rng.choice((",", ",", ";", " —", ":", ".")) if rng.random() < 0.1 else "")
                  for _ in range(n_words)]  # fmt: skip
         sentence = " ".join(parts)[:LONGEST].rstrip(" ,;:—.")
@@ -89,7 +97,7 @@ class RowSource:
     def _style(self, voice: int, n_phonemes: int) -> NDArray[np.float32]:
         rng, tables = self._rng, self._voices.tables
         style = tables[voice, n_phonemes - 1]
-        if rng.random() < 0.3:  # a blend
+        if rng.random() < 0.4:  # a blend
             share = rng.random()
             style = share * style + (1 - share) * tables[rng.randrange(len(tables)), n_phonemes - 1]
         if rng.random() < 0.05:  # the prosody of another voice
@@ -97,7 +105,8 @@ class RowSource:
         return style.astype(np.float32)
 
     def _speed(self) -> float:
-        return 1.0 if self._rng.random() < 0.4 else self._rng.uniform(MIN_SPEED, MAX_SPEED)
+        kind = self._rng.random()
+        return 1.0 if kind < 0.35 else self._rng.uniform(MIN_SPEED if kind < 0.7 else FAST, MAX_SPEED)
 
 
 def held_out_rows(words: Words, voices: VoiceTables, per_voice: int, seed: int = 1) -> list[Utterance]:

@@ -1,6 +1,7 @@
 """One training step: draw, speak, compare, update. It never waits for the host, so a CUDA graph can hold all of it."""
 
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -11,6 +12,7 @@ from training.critic import Critic, critic_loss, generator_loss
 from training.losses import Losses, LossWeights
 from training.optimiser import AdamBetas, FlatParameters, Optimiser, is_block_matrix
 from training.pool import Pool
+from training.speaker import SpeakerEncoder
 from tutti.model.light.signal import HOP, REACH
 from tutti.model.torch.light import LightNetwork, pulse_train
 
@@ -22,6 +24,8 @@ class StepOptions:
     rows: int = 64  # of a batch
     steps: int = 128  # of a row, 1.6 s
     context: int = 16  # steps on each side, without a loss
+    speaker_rows: int = 32  # of the batch, whose voices are compared
+    speaker_every: int = 1  # steps; it counts as much more then
     critic_rows: int = 24
     critic_steps: int = 64
     critic_share: float = 0.5  # norm of the critics' gradient, relative to that of all other losses
@@ -60,14 +64,24 @@ def render(
 class Step:
     """The student, the critic and their optimisers; `regression` and `adversarial` are one step each."""
 
-    def __init__(self, network: LightNetwork, pool: Pool, options: StepOptions, critic: Critic | None = None) -> None:
+    def __init__(
+        self,
+        network: LightNetwork,
+        pool: Pool,
+        options: StepOptions,
+        critic: Critic | None = None,
+        speaker: SpeakerEncoder | None = None,
+    ) -> None:
         self.options, self.network, self.pool, self.critic = options, network, pool, critic
+        self.speaker = speaker
         device = next(network.parameters()).device
         self.student = Optimiser(
             FlatParameters(network, is_block_matrix if options.muon else lambda _: False), AdamBetas(), options.average
         )
         self.judge = Optimiser(FlatParameters(critic), AdamBetas(0.8, 0.95)) if critic is not None else None
         self.losses = Losses(options.weights).to(device)
+        # The encoder is a long chain of small kernels: beside the other losses it takes hardly any time.
+        self._beside = torch.cuda.Stream(priority=-1) if device.type == "cuda" and speaker is not None else None
         self._log: dict[str, Tensor] = {}
         self._n_logged = torch.zeros((), device=device)
         compiled = options.mode == "compiled"
@@ -75,14 +89,21 @@ class Step:
         self._losses = torch.compile(self.losses, dynamic=False) if compiled else self.losses
 
     def regression(self) -> None:
+        self._regress(self.options.speaker_every * self.options.weights.speaker)
+
+    def regression_without_speaker(self) -> None:
+        self._regress(0.0)
+
+    def _regress(self, speaker_weight: float) -> None:
         wave, predictable, target = self._speak()
-        gradients, parts = self._compare(wave, predictable, target)
+        gradients, parts = self._compare(wave, predictable, target, speaker_weight)
         self._update([wave, predictable], gradients)
         self._note(parts)
 
     def adversarial(self) -> None:
         wave, predictable, target = self._speak()
-        (wave_gradient, predictable_gradient), parts = self._compare(wave, predictable, target)
+        speaker_weight = self.options.weights.speaker
+        (wave_gradient, predictable_gradient), parts = self._compare(wave, predictable, target, speaker_weight)
         part = slice(self.options.critic_rows), slice(self.options.critic_steps * HOP)
         gradient, judged = self._judge(wave[part], target[part])
         share = self.options.critic_share * wave_gradient[part].norm() / (gradient.norm() + 1e-12)
@@ -99,11 +120,35 @@ class Step:
         wave, predictable = self._render(self.network, *inputs, noise)
         return wave, predictable, segments.samples
 
-    def _compare(self, wave: Tensor, predictable: Tensor, target: Tensor) -> tuple[list[Tensor], dict[str, Tensor]]:
+    def _compare(
+        self, wave: Tensor, predictable: Tensor, target: Tensor, speaker_weight: float
+    ) -> tuple[list[Tensor], dict[str, Tensor]]:
         """Gradients of the losses with respect to both waves."""
+        held = self._hold_speaker(wave, target, speaker_weight) if speaker_weight else None
         leaves = [each.detach().requires_grad_() for each in (wave, predictable)]
         loss, parts = self._losses(*leaves, target)
-        return list(torch.autograd.grad(loss, leaves)), parts | {"loss": loss.detach()}
+        wave_gradient, predictable_gradient = torch.autograd.grad(loss, leaves)
+        parts |= {"loss": loss.detach()}
+        if held is not None:
+            if self._beside is not None:
+                torch.cuda.current_stream().wait_stream(self._beside)
+            wave_gradient = wave_gradient.clone()
+            wave_gradient[: self.options.speaker_rows] += held[0]
+            parts |= {"speaker": held[1]}
+        return [wave_gradient, predictable_gradient], parts
+
+    def _hold_speaker(self, wave: Tensor, target: Tensor, weight: float) -> tuple[Tensor, Tensor] | None:
+        """The gradient of the distance between the speakers, and the distance; on CUDA both come beside the rest."""
+        if self.speaker is None:
+            return None
+        with ExitStack() as stack:
+            if self._beside is not None:
+                self._beside.wait_stream(torch.cuda.current_stream())
+                stack.enter_context(torch.cuda.stream(self._beside))
+            own = wave[: self.options.speaker_rows].detach().requires_grad_()
+            distance = self.speaker.distances(own, target[: self.options.speaker_rows]).mean()
+            (gradient,) = torch.autograd.grad(weight * distance, own)
+            return gradient, distance.detach()
 
     def _judge(self, wave: Tensor, target: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
         """Update the critics; return the gradient that would please them as they were before."""

@@ -34,6 +34,16 @@ def test_rows_can_be_spoken_and_are_repeatable() -> None:
     assert {row.prosody.pitch == 0 for row in rows} == {True, False}
 
 
+def test_hard_rows_are_frequent() -> None:
+    tables = np.ones((4, 510, 256), np.float32)
+    voices = VoiceTables(("af_a", "am_b", "am_c", "ef_d"), tables * np.arange(1, 5, dtype=np.float32)[:, None, None])
+    rows = RowSource(WORDS, voices, seed=3).take(600)
+    assert np.mean([row.speed > 1.2 for row in rows]) > 0.35
+    assert np.mean([row.style[0] % 1 > 0 for row in rows]) > 0.25, "blends"
+    assert np.mean([len(row.tokens) < 25 for row in rows]) > 0.25
+    assert np.mean([row.style[0] == 4 for row in rows]) > 0.15, "the only voice of its language"
+
+
 def test_held_out_words_are_never_trained_on() -> None:
     unique = [f"b{'a' * i}d" for i in range(3 * HELD_OUT)]
     held_out = set(unique[::HELD_OUT])

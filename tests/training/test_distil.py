@@ -16,7 +16,7 @@ def run(monkeypatch: pytest.MonkeyPatch, data: Path, *arguments: str) -> None:
     monkeypatch.setattr(distil, "open_teacher", lambda _args, _device: HummingTeacher())
     monkeypatch.setattr(sys, "argv", ["distil", "train", "--tiny", "--data", str(data), *arguments])
     monkeypatch.setattr(distil, "BLOCK", 2)
-    args = distil.parse_arguments()
+    args = distil.parse_arguments(None, distil.COMMANDS)
     args.command(args)
 
 

@@ -1,6 +1,8 @@
 """What a step computes: the measure of `tutti verify`, exact gradients' carriers, and updates that stay finite."""
 
+import json
 import math
+from argparse import Namespace
 from pathlib import Path
 
 import numpy as np
@@ -9,16 +11,19 @@ import torch
 
 from tests.training.fakes import example
 from training import checkpoint
+from training.bench import choose_mode
 from training.critic import Critic, critic_loss, generator_loss
-from training.evaluation import Evaluation
+from training.evaluation import LEVEL_GATE_DB, Evaluation
 from training.losses import Losses, LossWeights
 from training.optimiser import AdamBetas, FlatParameters, Optimiser, is_block_matrix, orthogonalise
 from training.pool import Pool
 from training.schedule import Schedule
+from training.speaker import SpeakerEncoder, raising_gain, write_encoder
 from training.step import Step, StepOptions, render
 from tutti.model.light import weights as packed
 from tutti.model.light.signal import HOP
 from tutti.model.torch.light import CONTEXT, LightNetwork, harmonic_phase
+from tutti.verify.light import LightGates
 from tutti.verify.mel import distance_db
 
 pytestmark = pytest.mark.slow
@@ -183,3 +188,103 @@ def test_a_schedule_ends_low_and_lets_the_critics_learn_first() -> None:
     assert rates[99] < 0.05 * max(rates[70:])
     assert not any(schedule.judge_rate(now) for now in range(60))
     assert all(schedule.judge_rate(now) > 0 for now in range(60, 100))
+
+
+def test_the_level_of_a_whole_segment_counts_however_its_parts_differ() -> None:
+    torch.manual_seed(0)
+    target = 0.1 * torch.randn(2, 12_000)
+    factor = 10 ** (1 / 20)  # one decibel
+    _, off = Losses(LossWeights())(target * factor, target, target)
+    assert float(off["row_level_db"]) == pytest.approx(1.0, abs=0.01)
+    wave = (target * factor).requires_grad_()
+    none = LossWeights(mel=0, other_mels=0, magnitude=0, squared=0, compressed=0, level=0)
+    loss, _ = Losses(none)(wave, target, target)
+    (gradient,) = torch.autograd.grad(loss, wave)
+    assert (gradient * target).sum() > 0, "too loud: quieter is better"
+
+
+def test_the_gate_of_the_level_is_that_of_verify() -> None:
+    assert LightGates().level_db == LEVEL_GATE_DB
+
+
+class TestSpeaker:
+    @pytest.fixture
+    def encoder(self) -> SpeakerEncoder:
+        torch.manual_seed(0)
+        encoder = SpeakerEncoder()
+        for parameter in encoder.parameters():
+            torch.nn.init.normal_(parameter, std=0.1)
+        return encoder
+
+    def test_equal_waves_have_one_speaker_and_noise_another(self, encoder: SpeakerEncoder) -> None:
+        wave, noise = 0.1 * torch.sin(torch.arange(38_400) / 20)[None], 0.1 * torch.randn(1, 38_400)
+        assert float(encoder.distances(wave, wave)) == pytest.approx(0, abs=1e-5)
+        assert float(encoder.distances(noise, wave)) > 1e-3
+
+    def test_a_step_along_its_gradient_brings_the_speakers_together(self, encoder: SpeakerEncoder) -> None:
+        wave, target = (0.1 * torch.sin(torch.arange(38_400) / period)[None] for period in (20, 24))
+        wave.requires_grad_()
+        distance = encoder.distances(wave, target)
+        (gradient,) = torch.autograd.grad(distance.sum(), wave)
+        moved = wave.detach() - 0.001 * gradient / gradient.norm()
+        assert encoder.distances(moved, target).item() < distance.item()
+
+    def test_a_quiet_row_is_raised(self) -> None:
+        quiet, loud = 1e-3 * torch.ones(1, 100), 0.5 * torch.ones(1, 100)
+        assert float(20 * torch.log10((quiet * raising_gain(quiet)).mean())) == pytest.approx(-30, abs=0.1)
+        assert float(raising_gain(loud)) == 1
+
+    def test_rows_of_any_length_are_compared(self, encoder: SpeakerEncoder) -> None:
+        rows = [0.1 * torch.randn(n) for n in (3_000, 38_400, 100_000)]
+        others = [0.1 * torch.sin(torch.arange(len(row)) / 20) for row in rows]
+        pairs = [*zip(rows, rows, strict=True), *zip(rows, others, strict=True)]
+        similarities = encoder.similarities(pairs)
+        torch.testing.assert_close(similarities[:3], torch.ones(3))
+        assert (similarities[4:] < 0.999).all()
+
+    def test_a_step_that_holds_the_speaker_has_another_gradient(
+        self, network: LightNetwork, encoder: SpeakerEncoder
+    ) -> None:
+        pool = Pool(10, torch.device("cpu"))
+        pool.add([example(100, seed) for seed in range(4)])
+        options = StepOptions(rows=2, steps=24, speaker_rows=1, mode="eager")
+        step = Step(network, pool, options, speaker=encoder)
+        gradients = {}
+        for function in (step.regression, step.regression_without_speaker):
+            torch.manual_seed(1)
+            function()
+            gradients[function.__name__] = step.student.flat.gradients.clone()
+        assert not torch.allclose(gradients["regression"], gradients["regression_without_speaker"])
+        assert step.read_log()["speaker"] > 0
+
+
+def test_the_encoder_agrees_with_resemblyzer(tmp_path: Path) -> None:
+    pytest.importorskip("resemblyzer")
+    from tutti.verify.meters import Resemblyzer
+
+    write_encoder(tmp_path / "speaker.npz")
+    encoder = SpeakerEncoder.read(tmp_path / "speaker.npz")
+    rng = np.random.default_rng(0)
+    time_s = np.arange(72_000) / 24_000
+    buzz = sum(np.sin(2 * np.pi * 140 * k * time_s) / k for k in range(1, 30)) * (1.2 + np.sin(2 * np.pi * 3 * time_s))
+    one = (0.05 * buzz).astype(np.float32)
+    other = (0.05 * np.convolve(buzz, [1, 0.7, -0.3], "same") + 0.003 * rng.normal(size=len(buzz))).astype(np.float32)
+    ours = float(encoder.similarities([(torch.from_numpy(one), torch.from_numpy(other))])[0])
+    assert ours == pytest.approx(Resemblyzer()(one, other), abs=0.02)
+
+
+@pytest.mark.parametrize(
+    ("speeds", "expected"),
+    [
+        ({"graph": 40, "compiled": 80, "compiled+speaker": 75}, ("compiled", 1)),
+        ({"graph": 40, "compiled": 80, "compiled+speaker": 60}, ("compiled", 3)),
+        ({"graph": 40, "compiled": 80}, ("compiled", 0)),
+        ({}, ("graph", 1)),
+    ],
+)
+def test_a_run_takes_the_fastest_mode_and_the_speaker_as_often_as_it_is_cheap(
+    tmp_path: Path, speeds: dict[str, float], expected: tuple[str, int]
+) -> None:
+    results = {name: {"regression": speed, "adversarial": 20} for name, speed in speeds.items()}
+    (tmp_path / "bench.json").write_text(json.dumps(results | {"broken+speaker": {"failed": "no"}}))
+    assert choose_mode(Namespace(mode="auto", out=tmp_path), torch.device("cuda")) == expected
