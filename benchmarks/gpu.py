@@ -3,6 +3,7 @@
 python -m benchmarks.gpu export --weights model.onnx --voices voices --to parts    three parts, some voices
 python -m benchmarks.gpu run --weights parts --out results                         about three minutes on one H200
 python -m benchmarks.gpu run --weights parts --out results --device cpu --tiny     the same steps, small
+python -m benchmarks.gpu vocoders --home ~/.cache/tutti --out results              exact and light, under a minute
 python -m benchmarks.gpu plot --results gpu.json --to docs/images/gpu.svg          needs matplotlib
 
 `run` needs only torch and numpy. Each step writes its results, so an interrupted run loses only the rest.
@@ -42,13 +43,12 @@ BYTES_PER_FRAME = 112 * 2 * (20 * 256 + 120 * 128)
 class Bench:
     """The test rows, the clock, and the report, which is written after each step."""
 
-    def __init__(self, args: argparse.Namespace) -> None:
-        self.args = args
+    def __init__(self, args: argparse.Namespace, weights: Path, voices: Path) -> None:
+        self.args, self.path = args, weights
         self.started = time.perf_counter()
         self.report: dict[str, Any] = {"torch": torch.__version__, "device": args.device}
         args.out.mkdir(parents=True, exist_ok=True)
-        self.path = join_parts(args.weights)
-        self.styles = [np.fromfile(args.weights / f"{name}.bin", np.float32).reshape(510, 256) for name in VOICES]
+        self.styles = [np.fromfile(voices / f"{name}.bin", np.float32).reshape(510, 256) for name in VOICES]
         self.scale = 0.1 if args.tiny else 1.0
         self.batches = (1, 2) if args.tiny else BATCHES
         self.head = 2 if args.tiny else HEADLINE_ROWS
@@ -256,7 +256,7 @@ def fit(points: Sequence[dict[str, float]], target: str, causes: dict[str, str])
 
 
 def run(args: argparse.Namespace) -> None:
-    bench = Bench(args)
+    bench = Bench(args, join_parts(args.weights), args.weights)
     cuda = args.device == "cuda"
     exact: list[tuple[Frames, Samples]] = []
     judged = bench.mixed(bench.head)
@@ -334,6 +334,12 @@ def plot(args: argparse.Namespace) -> None:
     figure.savefig(args.to, metadata={"Date": None})
 
 
+def vocoders(args: argparse.Namespace) -> None:
+    from benchmarks.gpu_vocoders import compare_vocoders
+
+    compare_vocoders(Bench(args, args.home / "model.onnx", args.home / "voices"))
+
+
 def export(args: argparse.Namespace) -> None:
     """Write the weights as fp16 in parts, and the voices of this benchmark."""
     args.to.mkdir(parents=True, exist_ok=True)
@@ -365,10 +371,14 @@ def parse_arguments() -> argparse.Namespace:
     run_parser = commands.add_parser("run")
     run_parser.set_defaults(command=run)
     run_parser.add_argument("--weights", type=Path, required=True, help="the folder written by export")
-    run_parser.add_argument("--out", type=Path, required=True)
-    run_parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
-    run_parser.add_argument("--tiny", action="store_true")
-    run_parser.add_argument("--cache", type=Path, help="folder for compiled kernels")
+    vocoders_parser = commands.add_parser("vocoders")
+    vocoders_parser.set_defaults(command=vocoders)
+    vocoders_parser.add_argument("--home", type=Path, required=True, help="the folder with model.onnx and voices")
+    for each in (run_parser, vocoders_parser):
+        each.add_argument("--out", type=Path, required=True)
+        each.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
+        each.add_argument("--tiny", action="store_true")
+        each.add_argument("--cache", type=Path, help="folder for compiled kernels")
     plot_parser = commands.add_parser("plot")
     plot_parser.set_defaults(command=plot)
     plot_parser.add_argument("--results", type=Path, required=True)

@@ -51,7 +51,8 @@ def _speaker_every(plain: float | None, held: float | None) -> int:
 
 def bench(args: argparse.Namespace) -> None:
     """Run each mode in a process of its own: a mode that fails does not touch the others."""
-    run, speeds = Run(args.out), {}
+    run, results = Run(args.out), args.out / "bench.json"
+    speeds = json.loads(results.read_text()) if results.exists() else {}  # of other modes, measured before
     for mode in ["eager", "eager" + WITH_SPEAKER] if args.tiny else args.modes.split(","):
         command = [sys.executable, "-m", "training.distil", "bench-one", "--mode", mode, "--out", str(args.out)]
         command += ["--rows", str(args.rows), "--steps", str(args.steps), *(["--tiny"] if args.tiny else [])]
@@ -63,7 +64,7 @@ def bench(args: argparse.Namespace) -> None:
         speeds[mode] = json.loads(lines[-1]) if lines and lines[-1].startswith("{") else {}
         speeds[mode] |= {} if "adversarial" in speeds[mode] else {"failed": error[-1500:]}
         run.say(f"{mode}: {json.dumps(speeds[mode])[:1800]}")
-        (args.out / "bench.json").write_text(json.dumps(speeds))
+        results.write_text(json.dumps(speeds))
 
 
 def bench_one(args: argparse.Namespace) -> None:
