@@ -2,8 +2,10 @@
 
 import asyncio
 import threading
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import AsyncIterator, Iterator, Mapping
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,7 +19,8 @@ from tutti.errors import InvalidInput, ModelFailed, NothingToSpeak, TuttiError, 
 from tutti.model.tone import FRAMES_PER_TOKEN, pitch_hz
 from tutti.speech import SAMPLE_RATE, SAMPLES_PER_FRAME, Delivery, Speech, SpeechParams
 from tutti.text.aligned_text import AlignedText
-from tutti.text.chunk import Pronunciation
+from tutti.text.chunk import Chunk, Pronunciation, TextClock
+from tutti.text.frontend import G2PThread
 from tutti.text.vocab import SYMBOLS
 from tutti.voices import Voices
 
@@ -159,6 +162,36 @@ def test_after_a_stream_is_closed_at_most_two_more_chunks_are_spoken(voices: Voi
 
     asyncio.run(leave_early())
     assert 1 <= sum(model.batch_sizes) <= 3
+
+
+def test_each_text_is_due_when_its_listener_has_played_what_was_made_before(voices: Voices) -> None:
+    class WatchedFrontend(G2PThread):
+        """Notes when the audio of each chunk is needed, as the stream says when it asks for the chunk."""
+
+        async def chunks(self, *args: Any) -> AsyncIterator[Chunk]:
+            clock: TextClock = args[-1]
+            async for chunk in super().chunks(*args):
+                yield chunk
+                asked_s.append(time.monotonic())
+                due_s.append(clock.due_s())
+                audio_s.append(len(chunk.phonemes) * clock.symbol_s + chunk.pause_s)
+
+    asked_s, due_s, audio_s = list[float](), list[float](), list[float]()
+
+    async def run() -> tuple[float, float]:
+        engine = tone_engine(voices)
+        engine.frontend = WatchedFrontend(Spelling().pronounce)
+        async with engine:
+            started_s = time.monotonic()
+            async for _ in engine.stream(LONG[:2000], SpeechParams("af_heart")):
+                pass
+            return started_s, engine.pacing.target_s
+
+    started_s, target_s = asyncio.run(run())
+    assert len(due_s) > 3
+    assert due_s == sorted(due_s)
+    # The second chunk is asked for when the first is queued, before any audio is there.
+    assert started_s + target_s + 0.9 * audio_s[0] <= due_s[0] <= asked_s[0] + target_s + 1.3 * audio_s[0]
 
 
 @pytest.mark.parametrize(("delivery", "n_moves"), [("live", 1), ("whole", 0), ("bulk", 0)])

@@ -18,7 +18,7 @@ from tests.live_text import alive
 from tests.text.scripted_g2p import ScriptedG2P
 from tutti import text as front
 from tutti.errors import G2PUnavailable, InvalidInput, NotReady, TuttiError
-from tutti.text.chunk import Chunk
+from tutti.text.chunk import Chunk, TextClock
 from tutti.text.frontend import MAX_CHUNKS_AT_ONCE, G2PPool, G2PThread, TextFrontend
 from tutti.text.g2p import G2P
 
@@ -136,7 +136,7 @@ def test_a_process_that_dies_costs_other_texts_no_chunk(tmp_path: Path, whole_te
     run_scenario(scenario, G2PPool(reciter.pronounce, 1))
 
 
-def test_a_new_text_is_served_before_the_rest_of_long_ones(tmp_path: Path) -> None:
+def test_a_text_that_is_due_is_served_before_the_rest_of_others(tmp_path: Path) -> None:
     reciter = ScriptedG2P(tmp_path)
     per_chunk = LONG.count(".") / len(list(front.chunks(LONG, "en-us", reciter.pronounce)))
 
@@ -154,7 +154,7 @@ def test_a_new_text_is_served_before_the_rest_of_long_ones(tmp_path: Path) -> No
         listeners = [asyncio.create_task(listen_on()) for _ in range(12)]
         await at_speed.wait()
         before = reciter.n_sentences()
-        await anext(pool.chunks("Short and new.", "en-us"))
+        await anext(pool.chunks("Short and new.", "en-us", clock=TextClock(time.monotonic)))
         sentences = (tmp_path / "sentences").read_text().splitlines()
         for listener in listeners:
             listener.cancel()

@@ -1,6 +1,9 @@
 """What the G2P process answers, in this process: in order, whole, and in as few messages as possible."""
 
+import time
+from collections import Counter
 from collections.abc import Iterator, Mapping
+from math import inf
 from pathlib import Path
 
 import pytest
@@ -14,7 +17,7 @@ from tutti.errors import TuttiError
 from tutti.text import g2p_child
 from tutti.text.aligned_text import AlignedText
 from tutti.text.chunk import Chunk, Pronunciation
-from tutti.text.g2p_child import MAX_CHUNKS_AT_ONCE, TextReader
+from tutti.text.g2p_child import MAX_CHUNKS_AT_ONCE, MAX_WAIT_S, MIN_PACE, PullQueue, TextReader, rank_s
 from tutti.text.g2p_messages import Answer, ChunkBatch, CloseText, MessageReader, NextChunks, OpenText, pack
 
 SENTENCE = "Sentence a has some words of its own. "
@@ -84,20 +87,94 @@ def test_no_more_of_a_long_text_is_read_than_was_asked_for() -> None:
     assert [len(batch.chunks) for batch in batches(reader)] == [MAX_CHUNKS_AT_ONCE]
 
 
-def test_first_chunks_come_before_the_rest_of_other_texts() -> None:
-    reader = TextReader(spell, None)
-    for number in range(5):
-        reader.receive(OpenText(number, 40 * SENTENCE, "en-us"))
-    assert [answer.number for answer in answers(reader)] == [*range(5), *range(5)]
+class SimulatedProcess:
+    """A reader on a virtual clock; a sentence takes 2 ms of it, one with "mute" 20 ms and has no word."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+        self.used_s: Counter[str] = Counter()  # by the first word of the sentences
+        self.n_answers: Counter[int] = Counter()  # by text
+        self.reader = TextReader(self._pronounce, None, lambda: self.now, lambda: self.now)
+
+    def _pronounce(self, aligned: AlignedText, code: str, ipa: Mapping[int, str]) -> Pronunciation:
+        name, *words = aligned.text.split()
+        took_s = 0.02 if "mute" in words[-1] else 0.002
+        self.now += took_s
+        self.used_s[name] += took_s
+        return Pronunciation(()) if "mute" in words[-1] else spell(aligned, code, ipa)
+
+    def open(self, number: int, text: str, due_in_s: float = inf, symbol_s: float = 0.07) -> None:
+        self.reader.receive(OpenText(number, text, "en-us", due_s=self.now + due_in_s, symbol_s=symbol_s))
+
+    def step(self) -> int:
+        """Read for one answer; return its text."""
+        answer = None
+        while answer is None:
+            answer = self.reader.read(self.reader.next_number())
+        self.n_answers[answer.number] += 1
+        return answer.number
+
+
+def test_a_text_waits_for_those_alone_whose_listeners_need_audio_sooner() -> None:
+    process = SimulatedProcess()
+    process.open(1, 400 * SENTENCE, 0.2)
+    assert [process.step(), process.step()] == [1, 1]
+    process.now += 20.0  # of its audio have been played
+    process.open(2, SENTENCE, 0.2)
+    process.reader.receive(NextChunks(1, process.now + 0.1))
+    process.open(3, SENTENCE, 0.05)
+    process.open(4, SENTENCE, 20.0)
+    assert [process.step() for _ in range(4)] == [3, 1, 2, 4]
+
+
+@pytest.mark.parametrize(("symbol_s", "order"), [(0.07, [1, 2, 1, 2]), (0.001, [1, 1, 2, 2])])
+def test_the_rest_of_a_text_is_due_when_its_first_chunk_has_been_played(symbol_s: float, order: list[int]) -> None:
+    process = SimulatedProcess()
+    process.open(1, 400 * SENTENCE, 0.2, symbol_s)
+    process.open(2, 400 * SENTENCE, 0.4, symbol_s)
+    assert [process.step() for _ in range(4)] == order
+
+
+@given(st.lists(st.tuples(st.floats(0.0, 30.0), st.floats(0.0, 30.0) | st.just(inf)), min_size=2, max_size=30))
+def test_nobody_waits_for_a_text_that_comes_long_after_it(requests: list[tuple[float, float]]) -> None:
+    queue = PullQueue()
+    requests = sorted(requests)
+    for number, (asked_s, due_in_s) in enumerate(requests):
+        queue.add(number, rank_s(asked_s + due_in_s, asked_s, asked_s, 0.0))
+    order = [queue.pop() for _ in requests]
+    for place, number in enumerate(order):
+        for before in order[:place]:
+            assert requests[before][0] <= requests[number][0] + MAX_WAIT_S
+            assert requests[before][0] + min(requests[before][1], MAX_WAIT_S) <= sum(requests[number]) + 1e-9
+
+
+def test_texts_that_make_no_audio_leave_the_process_to_others() -> None:
+    """Sentences without a word, of 20 ms each, beside new streams that could use the whole process."""
+    process, n_hostile, started_s = SimulatedProcess(), 3, 100.0
+    for number in range(n_hostile):
+        process.open(number, "Hostile and mute. " * 3000, 0.2)
+    waits, arrived = list[float](), dict[int, float]()
+    while process.now < started_s + 20.0:
+        if len(arrived) < 2:
+            number = 100 + len(waits) + len(arrived)
+            arrived[number] = process.now
+            process.open(number, "New words in a sentence.", 0.2)
+        answered = process.step()
+        if answered in arrived:
+            waits.append(process.now - arrived.pop(answered))
+        elif process.n_answers[answered] > 1:
+            process.reader.receive(NextChunks(answered, started_s + 0.2))
+    assert process.used_s["Hostile"] <= n_hostile * (20.2 / MIN_PACE + 0.1)
+    assert max(waits) < 1.0
 
 
 def test_a_slow_text_is_read_in_pieces_and_others_in_between(monkeypatch: pytest.MonkeyPatch) -> None:
     """Also while the chunks are made again that a process had made before it died."""
     monkeypatch.setattr(g2p_child, "MAX_PULL_S", 0.0)
     reader = TextReader(spell, None)
-    reader.receive(OpenText(1, 40 * SENTENCE, "en-us", n_done=9))
+    reader.receive(OpenText(1, 40 * SENTENCE, "en-us", n_done=9, due_s=time.monotonic() + 4))
     assert reader.read(reader.next_number()) is None, "one chunk is made again, and nothing to be answered"
-    reader.receive(OpenText(2, SENTENCE, "en-us"))
+    reader.receive(OpenText(2, SENTENCE, "en-us", due_s=time.monotonic()))
     assert reader.next_number() == 2
     (first, *_) = batches(reader)
     assert first.chunks == list(front.chunks(40 * SENTENCE, "en-us", spell))[9:10]
@@ -109,7 +186,7 @@ def test_a_closed_or_unknown_text_is_not_read(tmp_path: Path) -> None:
     reader.receive(OpenText(1, SENTENCE, "en-us"))
     reader.receive(CloseText(1))
     reader.receive(NextChunks(2))
-    assert list(answers(reader)) == [Answer(1, None), Answer(2, None)]
+    assert sorted(answers(reader)) == [Answer(1, None), Answer(2, None)]
     assert g2p.n_sentences() == 0
 
 

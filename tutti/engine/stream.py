@@ -16,14 +16,14 @@ from tutti.engine.batcher import Batcher
 from tutti.engine.chunk_pace import chunk_pace
 from tutti.engine.pacing import Pacing
 from tutti.engine.playback import Playback
-from tutti.engine.row import FRAME_S, Row, RowAudio
+from tutti.engine.row import FRAME_S, FRAMES_PER_TOKEN, Row, RowAudio
 from tutti.engine.start_delay import StartDelay
 from tutti.engine.stats import BatchStats
 from tutti.engine.word_times import covered_span, shift_span, shift_time, silence, word_times, words_starting_within
 from tutti.model.prosody import clamp_speed, combine
 from tutti.speech import MAX_PHONEMES, SAMPLE_RATE, Delivery, Prosody, Samples, Speech, SpeechParams, Utterance, is_pcm
 from tutti.text import vocab
-from tutti.text.chunk import Chunk
+from tutti.text.chunk import Chunk, TextClock
 from tutti.text.frontend import TextFrontend
 from tutti.text.incremental import Segment, Text, segments
 from tutti.text.options import TextOptions
@@ -162,17 +162,22 @@ class Stream:
             self.pacing.target_s,
             is_incremental=self.checkpoint in self.pacing.span_rules,
         )
+        clock = TextClock(self._next_due_s, FRAMES_PER_TOKEN * FRAME_S / clamp_speed(self.params.speed))
         async with aclosing(segments(self.text, MAX_TEXT, self.pause_s)) as texts:
             async for segment in texts:
                 self.playback.text_arrived(time.monotonic())
                 if segment.pause_s:
                     yield segment, Chunk((), segment.pause_s), 0.0
                 chunks = self.frontend.chunks(
-                    segment.marked_text, self.language, self.lexicon, whole_text, pace, self.options
+                    segment.marked_text, self.language, self.lexicon, whole_text, pace, self.options, clock
                 )
                 async with aclosing(_timed(chunks, self.trace, self.batcher.start_delay)) as timed:
                     async for chunk, g2p_s in timed:
                         yield segment, chunk, g2p_s
+
+    def _next_due_s(self) -> float:
+        """When the audio is needed that follows all that is sent or being made."""
+        return self.playback.deadline_s(self.playback.sent_s + self.playback.pending_s)
 
     def _row(self, chunk: Chunk, index: int) -> Row:
         """The chunk as a row, with the parameters of the request and of the marks in the text."""

@@ -12,7 +12,7 @@ from typing import Protocol
 
 from tutti import text as front
 from tutti.errors import G2PUnavailable
-from tutti.text.chunk import DEFAULT_PACE, Chunk, ChunkPace
+from tutti.text.chunk import DEFAULT_PACE, NO_LISTENER, Chunk, ChunkPace, TextClock
 from tutti.text.chunker import ChunkSizes
 from tutti.text.g2p_child import MAX_CHUNKS_AT_ONCE
 from tutti.text.g2p_messages import OpenText
@@ -38,8 +38,12 @@ class TextFrontend(Protocol):
         whole_text: bool = False,
         pace: ChunkPace = DEFAULT_PACE,
         options: TextOptions = DEFAULT_OPTIONS,
+        clock: TextClock = NO_LISTENER,
     ) -> AsyncIterator[Chunk]:
-        """Like `tutti.text.chunks`, but computes some chunks ahead. Raises InvalidInput with the first."""
+        """Like `tutti.text.chunks`, but computes some chunks ahead. Raises InvalidInput with the first.
+
+        `clock` tells when they are needed: texts whose listeners run out of audio sooner come first.
+        """
 
     async def close(self) -> None: ...
 
@@ -82,21 +86,22 @@ class G2PPool:
         whole_text: bool = False,
         pace: ChunkPace = DEFAULT_PACE,
         options: TextOptions = DEFAULT_OPTIONS,
+        clock: TextClock = NO_LISTENER,
     ) -> AsyncIterator[Chunk]:
         process = min(self._processes, key=lambda process: (process.refuses, process.n_texts))
         number = next(self._numbers)
-        opened = OpenText(number, text, code, user_lexicon, whole_text, 0, pace, options)
+        opened = OpenText(number, text, code, user_lexicon, whole_text, 0, pace, options, clock.due_s(), clock.symbol_s)
         process.open(opened)
         n_done, n_deaths, has_ended = 0, 0, False
         try:
             while not has_ended:
                 try:
-                    batch = await process.next_chunks(number)
+                    batch = await process.next_chunks(number, clock.due_s)
                 except TextLost as lost:
                     n_deaths += lost.during_request
                     if n_deaths > 1:
                         raise G2PUnavailable(f"the G2P process broke twice on this text: {lost}") from None
-                    process.open(opened._replace(n_done=n_done))
+                    process.open(opened._replace(n_done=n_done, due_s=clock.due_s()))
                     continue
                 n_deaths, has_ended = 0, batch.ended
                 n_done += len(batch.chunks)
@@ -134,6 +139,7 @@ class G2PThread:
         whole_text: bool = False,
         pace: ChunkPace = DEFAULT_PACE,
         options: TextOptions = DEFAULT_OPTIONS,
+        clock: TextClock = NO_LISTENER,
     ) -> AsyncIterator[Chunk]:
         chunks = front.chunks(
             text,

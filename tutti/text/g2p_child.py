@@ -7,7 +7,7 @@ import re
 import socket
 import time
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from ctypes import c_longlong
 from dataclasses import dataclass
@@ -21,46 +21,68 @@ from tutti.text.g2p_messages import Answer, ChunkBatch, CloseText, MessageReader
 NICE = 5  # added to the niceness of the process; larger yields more to the process that speaks
 MAX_PULL_S = 0.02  # of computing at a time; the rest of the chunks comes later, after other texts
 MAX_CHUNKS_AT_ONCE = 4  # of one text; a larger batch makes other texts wait longer
+MAX_WAIT_S = 5.0  # that a text without a listener waits before those that come later; larger is better for listeners
+MIN_PACE = 20.0  # seconds of audio that a second of computing should make; larger slows texts that make less
 TAIL = 32  # characters without a word that are read with the chunk before them: mostly nothing, so the text has ended
 NO_TEXT = -1
 _WORD = re.compile(r"\w")
 _READ_BYTES = 1 << 18
 
 
+def rank_s(due_s: float, asked_s: float, opened_s: float, used_s: float) -> float:
+    """The time by which requests are ordered, the earliest first; a later request has a later one in the end.
+
+    It is when the audio is needed, but at most MAX_WAIT_S from now. And a text that has used so many seconds of
+    computing since it was opened ranks as if that had made MIN_PACE times as much audio: so one that makes hardly any
+    gets at most 1 / MIN_PACE of the process, as long as others wait.
+    """
+    return max(min(due_s, asked_s + MAX_WAIT_S), opened_s + MIN_PACE * used_s)
+
+
 @dataclass(slots=True)
 class ReadingText:
-    """An open text: how far it has been read."""
+    """An open text: how far it has been read, and when more of it is needed."""
 
     opened: OpenText
     chunks: Iterator[Chunk]
+    opened_s: float
+    due_s: float  # when the audio of the next chunk is needed
     n_to_skip: int
+    used_s: float = 0.0  # seconds of computing
     is_first: bool = True  # nothing of it was answered yet
 
 
 class PullQueue:
-    """The texts from which chunks are requested, each at most once. Pure."""
+    """The texts from which chunks are requested, the one with the earliest rank first."""
 
     def __init__(self) -> None:
-        self._heap: list[tuple[int, int, int]] = []  # rank, serial number (order among equals), text
+        self._heap: list[tuple[float, int, int]] = []  # rank, serial number (order among equals), text
         self._serial = itertools.count()
 
     def __bool__(self) -> bool:
         return bool(self._heap)
 
-    def add(self, number: int, n_chunks: int) -> None:
-        heapq.heappush(self._heap, (n_chunks, next(self._serial), number))
+    def add(self, number: int, rank_s: float) -> None:
+        heapq.heappush(self._heap, (rank_s, next(self._serial), number))
 
     def pop(self) -> int:
-        """The text to read next: small requests first, which come from texts that have just begun."""
         return heapq.heappop(self._heap)[2]
 
 
 class TextReader:
     """Turns texts into chunks, the most urgent first."""
 
-    def __init__(self, pronounce: front.Pronounce, sizes: ChunkSizes | None) -> None:
+    def __init__(
+        self,
+        pronounce: front.Pronounce,
+        sizes: ChunkSizes | None,
+        clock: Callable[[], float] = time.monotonic,
+        cpu_clock: Callable[[], float] = time.process_time,
+    ) -> None:
         self._pronounce = pronounce
         self._sizes = sizes
+        self._clock = clock
+        self._cpu_clock = cpu_clock
         self._texts: dict[int, ReadingText] = {}
         self._queue = PullQueue()
 
@@ -72,8 +94,10 @@ class TextReader:
         match message:
             case CloseText(number):
                 self._texts.pop(number, None)
-            case NextChunks(number):
-                self._queue.add(number, MAX_CHUNKS_AT_ONCE)
+            case NextChunks(number, due_s):
+                if text := self._texts.get(number):
+                    text.due_s = due_s
+                self._ask(number)
             case OpenText():
                 chunks = front.chunks(
                     message.text,
@@ -85,8 +109,9 @@ class TextReader:
                     pace=message.pace,
                     options=message.options,
                 )
-                self._texts[message.number] = ReadingText(message, chunks, message.n_done)
-                self._queue.add(message.number, 1)
+                text = ReadingText(message, chunks, self._clock(), message.due_s, message.n_done)
+                self._texts[message.number] = text
+                self._ask(message.number)
 
     def next_number(self) -> int:
         """The text to be read next; call `read` with it."""
@@ -97,27 +122,32 @@ class TextReader:
         text = self._texts.get(number)
         if text is None:
             return Answer(number, None)
+        started_s = self._cpu_clock()
         try:
             batch = self._read(text)
         except Exception as exc:  # noqa: BLE001 - raised by the parent
             del self._texts[number]
             return Answer(number, as_tutti_error(exc))
-        if batch is None:
-            self._queue.add(number, MAX_CHUNKS_AT_ONCE)
-            return None
-        if batch.ended:
+        text.used_s += self._cpu_clock() - started_s
+        if batch is not None and batch.ended:
             del self._texts[number]
-        elif batch.has_sequel:
-            self._queue.add(number, MAX_CHUNKS_AT_ONCE)
-        return Answer(number, batch)
+        elif batch is None or batch.has_sequel:
+            self._ask(number)
+        return Answer(number, batch) if batch else None
+
+    def _ask(self, number: int) -> None:
+        """Queue a request for more of this text."""
+        now = self._clock()
+        text = self._texts.get(number)
+        self._queue.add(number, rank_s(text.due_s, now, text.opened_s, text.used_s) if text else now)
 
     def _read(self, text: ReadingText) -> ChunkBatch | None:
         """Take as many chunks as may be taken in MAX_PULL_S; none if it was spent on chunks that were made before."""
-        stop_s = time.monotonic() + MAX_PULL_S
+        stop_s = self._clock() + MAX_PULL_S
         while text.n_to_skip:
             next(text.chunks, None)
             text.n_to_skip -= 1
-            if time.monotonic() > stop_s:
+            if self._clock() > stop_s:
                 return None
         n_chunks = 1 if text.is_first else MAX_CHUNKS_AT_ONCE
         chunks: list[Chunk] = []
@@ -126,9 +156,11 @@ class TextReader:
             if chunk is None:
                 return ChunkBatch(chunks, ended=True)
             chunks.append(chunk)
-            if time.monotonic() > stop_s:
+            if self._clock() > stop_s:
                 break
         has_sequel, text.is_first = text.is_first, False
+        if has_sequel:
+            text.due_s += sum(len(chunk.phonemes) * text.opened.symbol_s + chunk.pause_s for chunk in chunks)
         return ChunkBatch(chunks, ended=False, has_sequel=has_sequel)
 
 

@@ -1,6 +1,7 @@
 """What the server and its G2P process send each other: pickled values, each after its length."""
 
 import pickle
+from math import inf
 from typing import Any, NamedTuple
 
 from tutti.errors import TuttiError
@@ -22,12 +23,15 @@ class OpenText(NamedTuple):
     n_done: int = 0  # chunks to skip: the process that had made them is gone
     pace: ChunkPace = DEFAULT_PACE
     options: TextOptions = DEFAULT_OPTIONS
+    due_s: float = inf  # when the audio of the first chunk is needed, on the monotonic clock
+    symbol_s: float = 0.0  # seconds of audio of a symbol
 
 
 class NextChunks(NamedTuple):
     """Make the next chunks of an open text: one answer."""
 
     number: int
+    due_s: float = inf  # when their audio is needed
 
 
 class CloseText(NamedTuple):

@@ -112,14 +112,14 @@ class G2PProcess:
         if self._connection:
             self._connection.send(opened)  # else when there is a process
 
-    async def next_chunks(self, number: int) -> ChunkBatch:
-        """The next chunks of an open text; raise TextLost if it must be opened again."""
+    async def next_chunks(self, number: int, due_s: Callable[[], float]) -> ChunkBatch:
+        """The next chunks of a text, whose audio is needed at `due_s()`; raise TextLost if it must be opened again."""
         text = self._texts[number]
         if not text.answers and not text.n_owed:
             if self._connection is None:
                 raise TextLost("it died before", during_request=False)
             self._owe(text)
-            self._connection.send(NextChunks(number))
+            self._connection.send(NextChunks(number, due_s()))
         if not text.answers:
             text.arrived = self._loop.create_future()
             await text.arrived
