@@ -6,15 +6,17 @@ import os
 import signal
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from tutti.errors import DeviceFull, InvalidInput, ModelFailed, WeightsCorrupt
 from tutti.model.tone import ToneModel, pitch_hz
 from tutti.speech import Frames, Model, Samples, Utterance
+from tutti.worker.process import ProcessWorker
 
 TIMEOUT_S = 60.0  # of calls that must not take long
 
@@ -31,6 +33,8 @@ class Fault(IntEnum):
     INVALID = 146
     ROW_MISSING = 147  # one row too few is returned
     VOCODER_FAILS = 148
+    VOCODER_HANGS = 151
+    VOCODER_DIES = 152
     LOGS = 149
     GROWS = 150
 
@@ -38,8 +42,9 @@ class Fault(IntEnum):
 class FaultyModel(ToneModel):
     """`folder` connects it with the test: it writes `running` there, and hangs until there is `continue`."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, stages_overlap: bool = False) -> None:
         super().__init__()
+        self.stages_overlap = stages_overlap
         self._folder = folder
         self._kept: list[bytes] = []
 
@@ -56,6 +61,9 @@ class FaultyModel(ToneModel):
     def vocoder(self, rows: Sequence[Frames]) -> list[Samples]:
         if any(pitch_hz(Fault.VOCODER_FAILS) in row.f0 for row in rows):
             raise ModelFailed("not a voice")
+        for fault, acts_as in ((Fault.VOCODER_HANGS, Fault.HANGS), (Fault.VOCODER_DIES, Fault.DIES)):
+            if any(pitch_hz(fault) in row.f0 for row in rows):
+                self._act(acts_as)
         return super().vocoder(rows)
 
     def close(self) -> None:
@@ -90,6 +98,7 @@ class FaultyModels:
     """Makes the models, or fails as a file in the folder says; counts its calls there."""
 
     folder: Path
+    stages_overlap: bool = False
 
     def __call__(self) -> Mapping[str, Model]:
         with (self.folder / "starts").open("a") as starts:
@@ -97,11 +106,20 @@ class FaultyModels:
         for name, fail in _START_FAULTS.items():
             if (self.folder / name).exists():
                 fail()
-        return {"tone": FaultyModel(self.folder), "other": ToneModel()}
+        other = ToneModel()
+        other.stages_overlap = self.stages_overlap  # type: ignore[attr-defined]
+        return {"tone": FaultyModel(self.folder, self.stages_overlap), "other": other}
 
     def n_starts(self) -> int:
         path = self.folder / "starts"
         return len(path.read_text().splitlines()) if path.exists() else 0
+
+
+class OverlappingWorker(ProcessWorker):
+    """A process worker whose model lets its stages overlap."""
+
+    def __init__(self, make_models: FaultyModels, **options: Any) -> None:
+        super().__init__(replace(make_models, stages_overlap=True), **options)
 
 
 def _corrupt() -> None:

@@ -8,7 +8,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.worker.fakes import TIMEOUT_S, Fault, FaultyModels, expected_samples, row, wait_until
+from tests.worker.fakes import (
+    TIMEOUT_S,
+    Fault,
+    FaultyModels,
+    OverlappingWorker,
+    expected_samples,
+    row,
+    wait_until,
+)
 from tutti.errors import DeviceFull, InvalidInput, ModelFailed, TuttiError, WeightsCorrupt, WorkerLost
 from tutti.speech import Samples, Utterance, to_pcm
 from tutti.worker.base import Worker
@@ -16,6 +24,7 @@ from tutti.worker.process import ProcessWorker
 from tutti.worker.thread import ThreadWorker
 
 KINDS = (ThreadWorker, pytest.param(ProcessWorker, marks=pytest.mark.process))
+SERVING = (*KINDS, pytest.param(OverlappingWorker, marks=pytest.mark.process))
 
 Scenario = Callable[[Worker, Path], Coroutine[None, None, None]]
 RunScenario = Callable[[Scenario], None]
@@ -34,7 +43,7 @@ async def assert_not_kept(worker: Worker, *ids: int) -> None:
             await worker.vocoder("tone", [id], TIMEOUT_S)
 
 
-@pytest.fixture(scope="module", params=KINDS, ids=lambda kind: kind.__name__)
+@pytest.fixture(scope="module", params=SERVING, ids=lambda kind: kind.__name__)
 def started_worker(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[asyncio.Runner, Worker, Path]]:

@@ -26,12 +26,15 @@ from tutti.worker.messages import (
     Status,
 )
 
+SWITCH_INTERVAL_S = 0.0005  # of Python's threads; larger delays each batch while another thread is busy
+
 
 class Worker(Protocol):
     """Owner of one device. All methods must be called in the event loop in which the worker was started.
 
-    Calls are enqueued at once and answered in order. A model's error is the error of the whole batch. WorkerLost: the
-    worker died or hung, and every row it held is gone. While it is being restarted, calls wait.
+    Calls are enqueued at once and answered in order; where `status.stages_overlap`, acoustic calls run beside the
+    others, and only the order of each of both kinds is kept. A model's error is the error of the whole batch.
+    WorkerLost: the worker died or hung, and every row it held is gone. While it is being restarted, calls wait.
     """
 
     @property
@@ -142,7 +145,9 @@ class BaseWorker(ABC):
 
     def _set_status(self, state: State, memory: Memory | None = None, error: str | None = None) -> None:
         now = self._status
-        self._status = Status(state, now.error if error is None else error, now.restarts, memory or now.memory)
+        self._status = replace(
+            now, state=state, error=now.error if error is None else error, memory=memory or now.memory
+        )
 
     def _report_progress(self, task: str, n_done: int, n_steps: int) -> None:
         self._call_in_loop(lambda: self._progress(task, n_done, n_steps))

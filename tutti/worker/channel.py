@@ -14,6 +14,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import NamedTuple
 
 import numpy as np
@@ -67,6 +68,11 @@ class Channel:
     def readable(self) -> bool:
         """Whether a message waits to be received."""
         return bool(select.select([self._socket], [], [], 0)[0])
+
+    def shut_down(self) -> None:
+        """End the hand-over for both ends: whoever receives gets an EOFError."""
+        with suppress(OSError):  # the other end has done it
+            self._socket.shutdown(socket.SHUT_RDWR)
 
     def close(self) -> None:
         self._socket.close()

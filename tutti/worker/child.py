@@ -15,11 +15,12 @@ from tutti.worker.messages import (
     BothReady,
     Forget,
     LogMessage,
+    Message,
     ModelFactory,
-    Reply,
+    NumberedReply,
+    NumberedRequest,
     RequestFailed,
     SamplesReady,
-    StageRequest,
 )
 
 MESSAGE_TIMEOUT_S = 10.0  # from the first byte of a message to its last, where nothing else limits it
@@ -42,7 +43,7 @@ class Child:
     def pid(self) -> int:
         return self._process.pid
 
-    def send(self, message: StageRequest | Forget, timeout_s: float) -> None:
+    def send(self, message: NumberedRequest | Forget, timeout_s: float) -> None:
         try:
             self._channel.send(message, timeout_s=timeout_s)
         except TimeoutError:
@@ -50,8 +51,8 @@ class Child:
         except OSError:
             raise self._exit_error() from None
 
-    def receive(self, deadline_s: float | None) -> tuple[Reply, list[Samples]] | None:
-        """The next reply, with its samples; None after a wake-up.
+    def receive(self, deadline_s: float | None) -> tuple[Message, list[Samples]] | None:
+        """The next message, with the samples of a reply; None after a wake-up.
 
         WorkerLost when the process dies, or sends nothing until that time of the monotonic clock.
         """
@@ -61,10 +62,10 @@ class Child:
             if not ready:
                 raise WorkerLost("the worker process hangs: no answer in time")
             if self._channel.fileno() in ready:
-                reply, samples = self._read(MESSAGE_TIMEOUT_S if left_s is None else left_s)
-                if not isinstance(reply, LogMessage):
-                    return reply, samples
-                _log(reply.record)
+                message, samples = self._read(MESSAGE_TIMEOUT_S if left_s is None else left_s)
+                if not isinstance(message, LogMessage):
+                    return message, samples
+                _log(message.record)
             else:
                 os.read(self._wakeup, 4096)
                 return None
@@ -76,20 +77,21 @@ class Child:
         """Close the channel, give the process so long to close its models, then kill it."""
         self._process.stop(grace_s)
 
-    def _read(self, timeout_s: float) -> tuple[Reply, list[Samples]]:
+    def _read(self, timeout_s: float) -> tuple[Message, list[Samples]]:
         try:
-            message, descriptor = self._channel.receive(timeout_s)
+            received, descriptor = self._channel.receive(timeout_s)
         except TimeoutError:
             raise WorkerLost("the worker process hangs: its answer is incomplete") from None
         except (EOFError, OSError):
             raise self._exit_error() from None
-        reply: Reply = message  # type: ignore[assignment]  # sent by child_main
-        if not isinstance(reply, SamplesReady | BothReady):
-            return reply, []
+        message: Message = received  # type: ignore[assignment]  # sent by child_main
+        if not isinstance(message, NumberedReply) or not isinstance(message.reply, SamplesReady | BothReady):
+            return message, []
         try:
-            return reply, _read_samples(descriptor, reply.formats)
+            return message, _read_samples(descriptor, message.reply.formats)
         except OSError as exc:
-            return RequestFailed(WorkerLost(f"the samples did not arrive: {exc}"), reply.memory), []
+            error = RequestFailed(WorkerLost(f"the samples did not arrive: {exc}"), message.reply.memory)
+            return NumberedReply(message.number, error), []
 
     def _exit_error(self) -> WorkerLost:
         return WorkerLost(f"the worker process {self._process.exit_cause()}")

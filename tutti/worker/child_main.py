@@ -6,14 +6,20 @@ import logging
 import os
 import pickle
 import socket
+import sys
+import threading
 from collections import deque
+from collections.abc import Callable
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import suppress
+from functools import partial
+from queue import SimpleQueue
 from typing import cast
 
 from tutti.errors import DeviceFull, ModelFailed, TuttiError
 from tutti.speech import Samples
 from tutti.worker import memory
+from tutti.worker.base import SWITCH_INTERVAL_S
 from tutti.worker.channel import Channel, RowFormat, write_samples
 from tutti.worker.messages import (
     BothReady,
@@ -23,9 +29,12 @@ from tutti.worker.messages import (
     LogMessage,
     ModelFactory,
     ModelsReady,
+    NumberedReply,
+    NumberedRequest,
     RequestFailed,
     RunAcoustic,
     SamplesReady,
+    StageReply,
     StageRequest,
     StartProgress,
 )
@@ -49,24 +58,92 @@ def main(end: socket.socket, make_models: ModelFactory, log_level: int) -> None:
             channel.send(_failure(exc))
             return
         gc.freeze()  # the models stay: searching PyTorch's objects for garbage takes 80 ms each time
-        channel.send(ModelsReady(memory.current()))
+        channel.send(ModelsReady(memory.current(), runner.stages_overlap))
         try:
-            _serve(runner, channel)
+            if runner.stages_overlap:
+                _serve_overlapping(runner, channel)
+            else:
+                _serve(runner, channel, lambda: channel.receive()[0], channel.readable)
         finally:
             runner.close()
 
 
-def _serve(runner: StageRunner, channel: Channel) -> None:
+def _serve(runner: StageRunner, channel: Channel, receive: Callable[[], object], readable: Callable[[], bool]) -> None:
+    """Handle messages in order until `receive` raises EOFError; `readable`: whether the next one is there."""
     with ThreadPoolExecutor(1, "tutti-reply-sender") as background:
-        sender = _ReplySender(runner, channel, background)
+        sender = _ReplySender(runner, channel, background, readable)
         while True:
-            message, _ = channel.receive()
+            message = receive()
             if isinstance(message, Forget):
                 sender.flush()
                 runner.forget(message.ids)
             else:
-                assert isinstance(message, StageRequest)
-                sender.send(message, _run(runner, message))
+                assert isinstance(message, NumberedRequest)
+                sender.send(message, _run(runner, message.request))
+
+
+def _serve_overlapping(runner: StageRunner, channel: Channel) -> None:
+    """Run acoustic calls in one thread and all others in a second one, while this one receives."""
+    sys.setswitchinterval(SWITCH_INTERVAL_S)
+    acoustic, others = _Inbox(), _Inbox()
+
+    def serve_acoustic() -> None:
+        while True:
+            message = acoustic.receive()
+            if isinstance(message, NumberedRequest):
+                result = cast(StageReply, _run(runner, message.request))
+                channel.send(NumberedReply(message.number, result))
+            else:
+                others.put(message)
+
+    serve_others = partial(_serve, runner, channel, others.receive, others.readable)
+    threads = [
+        threading.Thread(target=_run_thread, args=(runner, channel, serve), name=name)
+        for name, serve in (("tutti-acoustic", serve_acoustic), ("tutti-vocoder", serve_others))
+    ]
+    for thread in threads:
+        thread.start()
+    try:
+        while True:
+            match message := channel.receive()[0]:
+                case NumberedRequest(_, RunAcoustic()):
+                    acoustic.put(message)
+                case NumberedRequest():
+                    others.put(message)
+                case _:  # forget what is here, and what acoustic calls before it have still to make
+                    others.put(message)
+                    acoustic.put(message)
+    finally:
+        for inbox, thread in zip((acoustic, others), threads, strict=True):
+            inbox.put(None)
+            thread.join()
+
+
+def _run_thread(runner: StageRunner, channel: Channel, serve: Callable[[], None]) -> None:
+    """Serve calls until the end. Without this thread the process is of no use, so its end is that of the channel."""
+    try:
+        runner.enter_thread()
+        with suppress(EOFError, ConnectionError):
+            serve()
+    finally:
+        channel.shut_down()
+
+
+class _Inbox:
+    """The messages for one thread; None is the last."""
+
+    def __init__(self) -> None:
+        self._queue: SimpleQueue[object] = SimpleQueue()
+        self.put = self._queue.put
+
+    def receive(self) -> object:
+        message = self._queue.get()
+        if message is None:
+            raise EOFError
+        return message
+
+    def readable(self) -> bool:
+        return not self._queue.empty()
 
 
 def _run(runner: StageRunner, request: StageRequest) -> WithSamples | DurationsReady | RequestFailed:
@@ -81,21 +158,24 @@ def _run(runner: StageRunner, request: StageRequest) -> WithSamples | DurationsR
 class _ReplySender:
     """Sends replies in order; those with samples in the background, if the next request is already there."""
 
-    def __init__(self, runner: StageRunner, channel: Channel, background: Executor) -> None:
+    def __init__(
+        self, runner: StageRunner, channel: Channel, background: Executor, readable: Callable[[], bool]
+    ) -> None:
         self._runner = runner
         self._channel = channel
         self._background = background
+        self._readable = readable
         self._unsent: tuple[StageRequest, Future[bool]] | None = None
         self._descriptors: deque[int] = deque()
 
-    def send(self, request: StageRequest, result: WithSamples | DurationsReady | RequestFailed) -> None:
+    def send(self, message: NumberedRequest, result: WithSamples | DurationsReady | RequestFailed) -> None:
         self.flush()
         if isinstance(result, DurationsReady | RequestFailed):
-            self._channel.send(result)
-        elif self._channel.readable():
-            self._unsent = request, self._background.submit(self._send_samples, result)
-        elif self._send_samples(result):
-            self._runner.forget_finished(request)
+            self._channel.send(NumberedReply(message.number, result))
+        elif self._readable():
+            self._unsent = message.request, self._background.submit(self._send_samples, message.number, result)
+        elif self._send_samples(message.number, result):
+            self._runner.forget_finished(message.request)
 
     def flush(self) -> None:
         """Wait until the last reply has been sent."""
@@ -104,14 +184,15 @@ class _ReplySender:
             if sent.result():
                 self._runner.forget_finished(request)
 
-    def _send_samples(self, result: WithSamples) -> bool:
+    def _send_samples(self, number: int, result: WithSamples) -> bool:
         """False when there was no memory for the samples: the rows may be requested again, in smaller batches."""
         try:
             descriptor = write_samples(result if isinstance(result, list) else result.samples)
         except OSError as exc:
-            self._channel.send(_failure(DeviceFull(f"no memory to hand over the samples: {exc}; send fewer rows")))
+            error = DeviceFull(f"no memory to hand over the samples: {exc}; send fewer rows")
+            self._channel.send(NumberedReply(number, _failure(error)))
             return False
-        self._channel.send(_reply(result), descriptor)
+        self._channel.send(NumberedReply(number, _reply(result)), descriptor)
         self._descriptors.append(descriptor)
         while len(self._descriptors) > OPEN_DESCRIPTORS:
             os.close(self._descriptors.popleft())

@@ -38,6 +38,7 @@ class Status:
     error: str = ""
     restarts: int = 0
     memory: Memory = Memory()
+    stages_overlap: bool = False  # an acoustic call runs at the same time as a call of the vocoder
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -88,6 +89,14 @@ class Forget:
 StageRequest = RunAcoustic | RunVocoder | RunBoth
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class NumberedRequest:
+    """A request, and the number that its reply will have: where stages overlap, replies come in any order."""
+
+    number: int
+    request: StageRequest
+
+
 # From the worker's process:
 
 
@@ -101,6 +110,7 @@ class StartProgress:
 @dataclass(frozen=True, slots=True)
 class ModelsReady:
     memory: Memory
+    stages_overlap: bool
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -134,6 +144,15 @@ class RequestFailed:
     memory: Memory
 
 
+StageReply = DurationsReady | SamplesReady | BothReady | RequestFailed
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NumberedReply:
+    number: int
+    reply: StageReply
+
+
 @dataclass(frozen=True, slots=True)
 class LogMessage:
     """A log record of the process, to be logged by the parent."""
@@ -141,4 +160,4 @@ class LogMessage:
     record: logging.LogRecord
 
 
-Reply = StartProgress | ModelsReady | DurationsReady | SamplesReady | BothReady | RequestFailed | LogMessage
+Message = StartProgress | ModelsReady | RequestFailed | NumberedReply | LogMessage  # RequestFailed: the start failed

@@ -14,7 +14,9 @@ from dataclasses import replace
 from math import inf
 
 from tutti.errors import DeviceFull, WorkerLost
-from tutti.worker.base import BaseWorker, PendingCall
+from tutti.speech import Samples
+from tutti.worker.base import SWITCH_INTERVAL_S, BaseWorker, PendingCall
+from tutti.worker.calls_in_flight import CallsInFlight
 from tutti.worker.child import Child
 from tutti.worker.messages import (
     BothReady,
@@ -24,10 +26,13 @@ from tutti.worker.messages import (
     Memory,
     ModelFactory,
     ModelsReady,
+    NumberedReply,
+    NumberedRequest,
     Progress,
     RequestFailed,
     RunAcoustic,
     SamplesReady,
+    StageReply,
     StartProgress,
     no_progress,
 )
@@ -37,10 +42,8 @@ log = logging.getLogger(__name__)
 FIRST_BACKOFF_S, MAX_BACKOFF_S = 0.5, 30.0  # wait before the second restart in a row; it doubles up to the maximum
 START_TIMEOUT_S = 600.0  # a start without progress for so long hangs; compiling one shape may take minutes
 FORGET_TIMEOUT_S = 10.0  # for the process to read a Forget; a process that does not read hangs
-SWITCH_INTERVAL_S = 0.0005  # of Python's threads; larger delays each batch while the event loop is busy
 GRACE_S = 5.0  # for the process to close its models; then it is killed
 SPARE_MEMORY = 1.25  # times its memory after the start that a process may always hold: less would replace it for ever
-MAX_IN_FLIGHT = 2  # calls sent to the process: the one that runs and the next, so that it need not wait in between
 RETRYABLE = (WorkerLost, DeviceFull, OSError)  # errors of the first start that another start may not meet
 
 
@@ -196,8 +199,9 @@ class ProcessWorker(BaseWorker):
                     self._report_progress(task, n_done, n_steps)
                 case (RequestFailed(error), _):
                     raise error
-                case (ModelsReady(memory), _):
+                case (ModelsReady(memory, stages_overlap), _):
                     self._was_ready = True
+                    self._status = replace(self._status, stages_overlap=stages_overlap)
                     self._limit_bytes = max(self._max_bytes, SPARE_MEMORY * memory.resident_bytes)
                     self._is_too_large = False
                     self._set_status("ready", memory)
@@ -207,10 +211,8 @@ class ProcessWorker(BaseWorker):
         raise WorkerLost("the worker was closed before it was ready")
 
     def _serve(self, child: Child) -> None:
-        """Send calls and resolve them. When the process fails, the call that ran is lost; the next is sent again."""
-        in_flight: deque[PendingCall] = deque()
-        running: PendingCall | None = None
-        deadline_s: float | None = None  # of the running call
+        """Send calls and resolve them. When the process fails, calls that ran are lost; the others are sent again."""
+        in_flight = CallsInFlight(self._status.stages_overlap)
         try:
             while not self._closing:
                 if self._unload and not in_flight and not self._queue:
@@ -219,53 +221,42 @@ class ProcessWorker(BaseWorker):
                     self._set_status("restarting", error=f"it held more than {self._limit_bytes / 1e6:.0f} MB")
                     log.warning("worker replaced: %s", self._status.error)
                     return
-                if not self._is_too_large and len(in_flight) < MAX_IN_FLIGHT and self._queue:
+                if not self._is_too_large and self._queue and in_flight.may_send(self._queue[0]):
                     self._send_next(child, in_flight)
                 else:
-                    self._receive_next(child, in_flight, deadline_s)
-                first = in_flight[0] if in_flight else None
-                if first is not running:
-                    running = first
-                    deadline_s = time.monotonic() + first.timeout_s if first else None
+                    self._receive_next(child, in_flight)
         except Exception as exc:
             self._set_status("restarting", error=str(exc))
-            if in_flight:
-                self._resolve(in_flight.popleft().future, WorkerLost(str(exc)))
-            self._queue.extendleft(reversed(in_flight))
+            for call in in_flight.running():
+                self._resolve(call.future, WorkerLost(str(exc)))
+            self._queue.extendleft(reversed(in_flight.waiting()))
             raise
-        for call in in_flight:
+        for call in in_flight.running() + in_flight.waiting():
             self._resolve(call.future, WorkerLost("the worker was closed"))
 
-    def _send_next(self, child: Child, in_flight: deque[PendingCall]) -> None:
+    def _send_next(self, child: Child, in_flight: CallsInFlight) -> None:
         match self._queue.popleft():
             case Forget() as forget:
                 child.send(forget, FORGET_TIMEOUT_S)
             case call if not call.future.cancelled():
-                in_flight.append(call)
+                number = in_flight.add(call, time.monotonic())
                 self._set_status("busy")
-                child.send(call.request, call.timeout_s)
+                child.send(NumberedRequest(number, call.request), call.timeout_s)
 
-    def _receive_next(self, child: Child, in_flight: deque[PendingCall], deadline_s: float | None) -> None:
-        """Resolve the oldest call with the next reply; return early after a wake-up."""
-        match child.receive(deadline_s):
+    def _receive_next(self, child: Child, in_flight: CallsInFlight) -> None:
+        """Resolve the call of the next reply; return early after a wake-up."""
+        match child.receive(in_flight.deadline_s):
             case None:
                 return
-            case (DurationsReady(durations, memory), _):
-                result: object = list(durations)
-            case (SamplesReady(_, memory), samples):
-                result = samples
-            case (BothReady(durations, _, acoustic_s, vocoder_s, memory), samples):
-                result = BothStages(list(durations), samples, acoustic_s, vocoder_s)
-            case (RequestFailed(error, memory), _):
-                result = error
-            case (reply, _):
-                raise WorkerLost(f"the worker process sent an unexpected reply: {reply}")
+            case (NumberedReply(number, reply), samples):
+                call = in_flight.pop(number, time.monotonic())
+            case (message, _):
+                raise WorkerLost(f"the worker process sent an unexpected message: {message}")
         self._failures = 0
-        call = in_flight.popleft()
         if not isinstance(call.request, RunAcoustic):
-            self._is_too_large = memory.resident_bytes > self._limit_bytes
-        self._set_status("busy" if in_flight else "ready", memory)
-        self._resolve(call.future, result, call.request)
+            self._is_too_large = reply.memory.resident_bytes > self._limit_bytes
+        self._set_status("busy" if in_flight else "ready", reply.memory)
+        self._resolve(call.future, _result(reply, samples), call.request)
 
     # In the event loop, when the thread has ended:
 
@@ -282,3 +273,16 @@ class ProcessWorker(BaseWorker):
             self._started.set_exception(WorkerLost("the worker was closed before it was ready"))
         if self._unload and not self._asleep.done():
             self._asleep.set_result(None)
+
+
+def _result(reply: StageReply, samples: list[Samples]) -> object:
+    """What the caller gets; an error is raised to it."""
+    match reply:
+        case DurationsReady(durations, _):
+            return list(durations)
+        case SamplesReady():
+            return samples
+        case BothReady(durations, _, acoustic_s, vocoder_s, _):
+            return BothStages(list(durations), samples, acoustic_s, vocoder_s)
+        case RequestFailed(error, _):
+            return error

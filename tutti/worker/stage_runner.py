@@ -21,7 +21,7 @@ StageResult = list[NDArray[np.int64]] | list[Samples] | BothStages
 
 
 class StageRunner:
-    """Models and frames of one device; used by one thread at a time."""
+    """Models and frames of one device; used by one thread, and where stages overlap by a second one for `acoustic`."""
 
     def __init__(self, make_models: ModelFactory, progress: Progress) -> None:
         """Load and warm up all models; raise what they raise."""
@@ -30,9 +30,17 @@ class StageRunner:
         self._frames: dict[int, Frames] = {}
         self._span_caches: dict[int, dict[str, Any]] = {}  # of rows vocoded span by span
         self._pcm_volumes: dict[int, float] = {}  # of rows whose samples are wanted as integers
+        # Whether an acoustic batch may run at the same time as one of the vocoder; a model that may has this attribute.
+        self.stages_overlap = all(getattr(model, "stages_overlap", False) for model in self._models.values())
         for name, model in self._models.items():
             if warm_up := getattr(model, "warm_up", None):
                 warm_up(lambda done, shapes, name=name: progress(f"warming up {name}", done, shapes))
+
+    def enter_thread(self) -> None:
+        """Prepare this thread to run a stage, if it is not the one that loaded the models."""
+        for model in self._models.values():
+            if enter := getattr(model, "enter_thread", None):
+                enter()
 
     def run(self, request: StageRequest) -> StageResult:
         """Run the stages of a request. Call `forget_finished` when the result has been handed over."""

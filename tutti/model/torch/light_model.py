@@ -27,6 +27,7 @@ class LightTorchModel:
 
     def __init__(self, base: TorchModel) -> None:
         self.base = base
+        self.stages_overlap = base.stages_overlap
         vocoder = base.vocoder_network
         self._dtype = vocoder.encode.conv1.weight.dtype
         self._network = load_network().to(base.device, self._dtype)
@@ -48,6 +49,9 @@ class LightTorchModel:
 
     def warm_up(self, progress: OnCapture = lambda _n_captured, _n_shapes: None) -> None:
         self.base.warm_up(progress, self._capture)
+
+    def enter_thread(self) -> None:
+        self.base.enter_thread()
 
     def close(self) -> None:
         self.base.close()

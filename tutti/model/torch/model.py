@@ -71,6 +71,7 @@ class TorchModel:
             vocoder.use_fp16()
         self.vocoder_network = vocoder
         self.max_padded_frames = max_padded_frames or _max_padded_frames(device, vocoder_precision)
+        self.stages_overlap = device == "cuda"  # a worker may run the acoustic stage beside the vocoder
         self._acoustic_stream, self.vocoder_stream = StageStream(self.device), StageStream(self.device)
         # One memory pool for each stage.
         acoustic_pool, self.vocoder_pool = (cuda_capture() if device == "cuda" else no_capture for _ in range(2))
@@ -143,6 +144,11 @@ class TorchModel:
     def _capture_frames(self, n_rows: int, length: int) -> None:
         with self.vocoder_stream.activate(n_rows * length) as stream:
             self._vocode.capture(*pad_frames([silent_frames(length)] * n_rows, Group((), n_rows, length), stream))
+
+    def enter_thread(self) -> None:
+        """Use the device of this model in the present thread, too."""
+        if self.device.type == "cuda":
+            torch.cuda.set_device(self.device)
 
     def close(self) -> None:
         pass

@@ -1,0 +1,67 @@
+"""The calls that a worker's process has, and which of them run. Pure: the time is an argument."""
+
+from collections import deque
+from itertools import count, islice
+from operator import itemgetter
+
+from tutti.errors import WorkerLost
+from tutti.worker.base import PendingCall
+from tutti.worker.messages import Forget, RunAcoustic
+
+MAX_IN_FLIGHT = 2  # calls of one kind at the process: the one that runs and the next, so that it need not wait
+
+
+class CallsInFlight:
+    """Calls in the order in which they were sent. The first one runs; where stages overlap, the first of each kind:
+    acoustic calls, and all others.
+    """
+
+    def __init__(self, stages_overlap: bool) -> None:
+        self._stages_overlap = stages_overlap
+        self._numbers = count()
+        self._lanes: dict[bool, deque[tuple[int, PendingCall]]] = {False: deque(), True: deque()}
+        self._deadlines_s: dict[bool, float] = {}  # of the call that runs in each lane
+
+    def __len__(self) -> int:
+        return sum(map(len, self._lanes.values()))
+
+    @property
+    def deadline_s(self) -> float | None:
+        """When the process hangs if nothing comes until then; none if nothing runs."""
+        return min(self._deadlines_s.values(), default=None)
+
+    def may_send(self, item: PendingCall | Forget) -> bool:
+        return isinstance(item, Forget) or len(self._lanes[self._lane(item)]) < MAX_IN_FLIGHT
+
+    def add(self, call: PendingCall, now: float) -> int:
+        """Return the number of the call."""
+        number, lane = next(self._numbers), self._lane(call)
+        self._lanes[lane].append((number, call))
+        self._set_deadline(lane, now)
+        return number
+
+    def pop(self, number: int, now: float) -> PendingCall:
+        """Remove the call of a reply, which must run; the next of its lane runs from now on."""
+        for lane, calls in self._lanes.items():
+            if calls and calls[0][0] == number:
+                _, call = calls.popleft()
+                del self._deadlines_s[lane]
+                self._set_deadline(lane, now)
+                return call
+        raise WorkerLost(f"the worker process answered call {number}, which does not run")
+
+    def running(self) -> list[PendingCall]:
+        return [calls[0][1] for calls in self._lanes.values() if calls]
+
+    def waiting(self) -> list[PendingCall]:
+        """Those that the process has not begun, in the order in which they were sent."""
+        pairs = [pair for calls in self._lanes.values() for pair in islice(calls, 1, None)]
+        return [call for _, call in sorted(pairs, key=itemgetter(0))]
+
+    def _lane(self, call: PendingCall) -> bool:
+        return self._stages_overlap and isinstance(call.request, RunAcoustic)
+
+    def _set_deadline(self, lane: bool, now: float) -> None:
+        """Start the time of the call that has begun to run."""
+        if self._lanes[lane] and lane not in self._deadlines_s:
+            self._deadlines_s[lane] = now + self._lanes[lane][0][1].timeout_s
