@@ -50,9 +50,9 @@ def with_batcher(act: Callable[[Setup], Awaitable[None]], worker: Worker | None 
         setup = Setup(Batcher(chosen, scheduler, BatchStats(), clock=lambda: 0.0), [])
         vocoder = chosen.vocoder
 
-        async def noted(checkpoint: str, ids: list[int], timeout_s: float, spans: dict[int, object]) -> object:
+        def noted(checkpoint: str, ids: list[int], timeout_s: float, spans: dict[int, object]) -> object:
             setup.spans += [spans.get(id) for id in ids]
-            return await vocoder(checkpoint, ids, timeout_s, spans)  # type: ignore[arg-type]
+            return vocoder(checkpoint, ids, timeout_s, spans)  # type: ignore[arg-type]
 
         chosen.vocoder = noted  # type: ignore[method-assign, assignment]
         await setup.batcher.start()

@@ -26,6 +26,7 @@ Every rule of `deadline`, and where it is (docs/decisions/0018 has the experimen
 | 15 | deadlines follow the moment when the listener really starts | | `engine.playback` |
 | 16 | costs are anchored to the warm-up | `ANCHORS` | `cost.CostModel` |
 | 17 | a long row is delivered in growing spans | `MIN_GROWTH`, `MAX_GROWTH` | `engine.row` |
+| 18 | where stages overlap, an acoustic batch ends when the vocoder is free | `BESIDE` | `Scheduler.start_beside_s` |
 """
 
 from collections.abc import Callable, Collection

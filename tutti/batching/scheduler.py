@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 from math import inf
 
 from tutti.batching.admission import AdmissionControl
-from tutti.batching.cost import CostModel
+from tutti.batching.cost import MIN_S, CostModel
 from tutti.batching.fairness import FairShare, MinimumShare
 from tutti.batching.job import PRIORITIES, Batch, Job, Key, Priority, Reason, StageName
-from tutti.batching.layout import row_sizes
+from tutti.batching.layout import RowSizes, row_sizes
 from tutti.batching.policies import BULK, LATE, Due, Head, Policy
 from tutti.batching.queue import JobQueue, QueueEntry
 from tutti.errors import QueueFull
@@ -20,6 +20,8 @@ SENTENCE: dict[StageName, int] = {"acoustic": 60, "vocoder": 174}  # tokens and 
 # smaller lets those that are accepted start sooner.
 MIN_START_S, START_SENTENCES = 2.0, 10.0
 PREFETCH_AT = 0.5  # share of a batch's predicted seconds after which the next one may be formed
+BESIDE = 1.25  # times its seconds before the vocoder is free that an acoustic batch starts; larger: smaller batches
+OVERLAP_BATCHES = 50  # that the overlap of stages is averaged over; larger reacts later to a change of the load
 VERDICT_S = 0.02  # for which a verdict of `check_wait` holds; larger costs less under overload, but reacts later
 MAX_VERDICTS = 32  # that are kept; clients may name any allowed wait
 NEW_CALLER = "\0"  # no caller has this name
@@ -54,6 +56,7 @@ class Scheduler:
         # Until when, and why, typical streams are refused: by checkpoint, allowed wait, and share of the caller.
         self._verdicts: dict[tuple[str, float | None, bool], tuple[float, QueueFull | None]] = {}
         self._free_at: dict[Batch, float] = {}  # running batches: when each should be done
+        self._device_share = 1.0  # of the time that batches take: less where two run at the same time
 
     def empty_copy(self) -> "Scheduler":
         """A new scheduler with all learned costs, without jobs and running batches."""
@@ -128,10 +131,10 @@ class Scheduler:
         self._queue(job.key).add(job, now)
         self._admission.job_queued(job, *self._needs_s(job))
 
-    def add_again(self, jobs: Iterable[Job], now: float) -> None:
-        """Queue jobs whose batch was lost; their old deadlines put them in front."""
+    def add_again(self, jobs: Iterable[Job], now: float, *, isolated: bool = False) -> None:
+        """Queue jobs whose batch was lost; their old deadlines put them in front. `isolated`: each runs alone."""
         for job in jobs:
-            self._queue(job.key).add_again((job,), now)
+            self._queue(job.key).add_again((job,), now, isolated=isolated)
             self._admission.job_queued(job, *self._needs_s(job))
 
     def cancel(self, job: Job) -> bool:
@@ -150,22 +153,38 @@ class Scheduler:
 
     # -- the decision ----------------------------------------------------------------------------------------------
 
-    def next_batch(self, now: float, *, prefetch: bool = False) -> Batch | None:
+    def next_batch(self, now: float, *, prefetch: bool = False, stage: StageName | None = None) -> Batch | None:
         """Form the batch to run now that the device is free; none if no job may run yet.
 
         `prefetch`: the device is still busy. Form a batch only if waiting until it is free could not make it better:
         the waiting jobs fill it, and no row of the running batch comes back with an earlier deadline.
+        `stage`: stages overlap; decide for the batches of this one, which do not wait for those of the other.
         """
         if prefetch and not self.policy.can_prefetch:
             return None
-        head = self.policy.choose(self._queues.values(), self._has_turn, now)
-        if head is None or (prefetch and not self._is_settled(head)):
+        head = self.policy.choose(self._queues_of(stage), self._has_turn, now)
+        if head is None or (prefetch and not self._is_settled(head, stage, now)):
             return None
         batch = self._fill_batch(head, now)
         for job in batch.jobs:
             self._admission.job_started(job)
-        self._free_at[batch] = self.free_at(now) + batch.predicted_s
+        self._free_at[batch] = self.free_at(now, stage) + batch.predicted_s
         return batch
+
+    def start_beside_s(self, stage: StageName, now: float) -> float:
+        """When a batch of this stage should start beside one of the other that runs; infinite if no job waits.
+
+        The vocoder at once. An acoustic batch so that it ends when the vocoder becomes free: its rows could not go on
+        sooner, and until then more of them join it, unless it is full.
+        """
+        queues = [queue for queue in self._queues_of(stage) if len(queue)]
+        if not queues:
+            return inf
+        n_rows, size = max(map(len, queues)), SENTENCE[stage]
+        if stage == "vocoder" or n_rows >= self.limits.max_rows:
+            return now
+        predicted_s = max(queue.cost.seconds(RowSizes(n_rows, size, n_rows * size)) for queue in queues)
+        return self.free_at(now, "vocoder") - BESIDE * predicted_s
 
     def fused_batch(self, jobs: Sequence[Job], now: float) -> Batch:
         """The second stage of a batch that ran both stages in one call; its jobs never wait."""
@@ -184,9 +203,11 @@ class Scheduler:
         for queue in self._queues.values():
             queue.reorder(policy.place, policy.n_tiers, now)
 
-    def _is_settled(self, head: Head) -> bool:
+    def _is_settled(self, head: Head, stage: StageName | None, now: float) -> bool:
         """Whether no later arrival could change the batch that starts with this head."""
-        returning = [job.deadline_s for batch in self._free_at for job in batch.jobs if job.later_s > 0.0]
+        free_s = self.free_at(now, stage)
+        running = [] if stage == "acoustic" else [batch for batch, at_s in self._free_at.items() if at_s <= free_s]
+        returning = [job.deadline_s for batch in running for job in batch.jobs if job.later_s > 0.0]
         if returning and (head.tier or min(returning) < head.rank):
             return False
         queue, limits = head.queue, self.limits
@@ -241,9 +262,19 @@ class Scheduler:
 
     # -- results of a batch ----------------------------------------------------------------------------------------
 
-    def finished(self, batch: Batch, took_s: float, now: float) -> None:
-        """Free the device and learn what such a batch costs."""
-        self._release(batch, took_s, now)
+    def ended(self, batch: Batch) -> None:
+        """The batch no longer runs; one of the calls below follows."""
+        self._free_at.pop(batch, None)
+
+    def finished(self, batch: Batch, took_s: float, now: float, device_s: float | None = None) -> None:
+        """Free the device and learn what such a batch costs.
+
+        `device_s`: its share of the device, if other batches ran at the same time. It is what callers are charged and
+        what waiting jobs are expected to need; deadlines depend on what batches really take.
+        """
+        device_s = took_s if device_s is None else device_s
+        self._release(batch, device_s, now)
+        self._device_share += (device_s / max(took_s, MIN_S) - self._device_share) / OVERLAP_BATCHES
         self._queue(batch.key).cost.learn(batch.sizes, took_s)
         if batch.key in self._max_padded:
             self._max_padded[batch.key] *= RECOVERY
@@ -294,15 +325,16 @@ class Scheduler:
 
     def waiting(self) -> dict[Priority, int]:
         """How many jobs of each priority wait."""
-        return {name: sum(queue.n_by_priority[name] for queue in self._queues.values()) for name in PRIORITIES}
+        return {name: sum(queue.n_by_priority[name] for queue in self.queues) for name in PRIORITIES}
 
     def backlog_s(self, now: float) -> float:
         """Device seconds until all present jobs have run."""
         return self.free_at(now) - now + self._admission.needed_s
 
-    def free_at(self, now: float) -> float:
-        """When the running batches should be done."""
-        return max(now, *self._free_at.values()) if self._free_at else now
+    def free_at(self, now: float, stage: StageName | None = None) -> float:
+        """When the running batches should be done, of all stages or of one."""
+        ends_s = (at_s for batch, at_s in self._free_at.items() if stage in (None, batch.key.stage))
+        return max(now, max(ends_s, default=now))
 
     def max_padded(self, key: Key) -> float:
         """Tokens or frames that one pass may hold at the moment."""
@@ -334,6 +366,9 @@ class Scheduler:
         """Queue entries inspected by all decisions so far."""
         return sum(queue.n_inspected for queue in self._queues.values())
 
+    def _queues_of(self, stage: StageName | None) -> Collection[JobQueue]:
+        return [queue for queue in self._queues.values() if stage in (None, queue.key.stage)]
+
     def _memory_limit(self, key: Key) -> float:
         return self.limits.max_padded.get(key.stage, inf)
 
@@ -350,7 +385,7 @@ class Scheduler:
 
     def _needs_s(self, job: Job) -> tuple[float, float]:
         """Device seconds of this stage and of the later ones, both in full batches."""
-        row_s = self._row_s(job)
+        row_s = self._device_share * self._row_s(job)
         return row_s, job.later_s * row_s / self.predict(job.key, job.size) if job.later_s else 0.0
 
 

@@ -5,18 +5,22 @@ import logging
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from itertools import count
+from math import inf
 from typing import Any
 
-from tutti.batching.job import Batch, Job, Key, Priority
+from tutti.batching.job import Batch, Job, Priority, StageName
 from tutti.batching.policies import Policy
-from tutti.batching.scheduler import PREFETCH_AT, Scheduler
+from tutti.batching.scheduler import Scheduler
+from tutti.engine.lanes import LANES, Finished, Lanes, StartedBatch
 from tutti.engine.rolling import BusyShare
-from tutti.engine.row import MIN_SPLIT_S, Row, RowAudio
+from tutti.engine.row import Row, RowAudio
+from tutti.engine.row_jobs import acoustic_job, frame_s, may_split, vocoder_job
 from tutti.engine.send_batch import send_batch
 from tutti.engine.start_delay import StartDelay
 from tutti.engine.stats import BatchStats
+from tutti.engine.wakeup import Wakeup
 from tutti.engine.warmup import WarmUp
 from tutti.errors import DeviceFull, ModelFailed, QueueFull, RowsLost, TuttiError, WorkerLost
 from tutti.speech import Samples, Timing
@@ -27,16 +31,14 @@ log = logging.getLogger(__name__)
 
 MAX_LOST = 2  # worker deaths after which a row of the running batch is treated as their cause, and fails
 ROWS_PER_TURN = 4  # rows delivered in one turn of the event loop: their listeners must not keep the worker waiting
-LONG_FRAMES = 200  # a row of this length tells what a frame costs
 BUSY_OVER_S = 10.0  # time constant of the busy share; larger is smoother, and reacts later
-
-Started = tuple[Batch, asyncio.Future[Any]]  # a batch that the worker has, and its result
 
 
 class Batcher:
     """One worker and its queue. A batch is formed when the worker becomes free, so batches grow with the load.
 
     The next batch is formed earlier (prefetched) if no arrival could change it, so that the worker need not wait.
+    Where stages overlap, a batch of each stage runs at the same time.
     """
 
     def __init__(
@@ -56,28 +58,24 @@ class Batcher:
         self._clock = clock
         self._ids = count()
         self._rows: dict[Job, Row] = {}  # of the jobs that wait or run
-        # Batches that ended and were not learned from: their seconds, and when they started if that was not recorded.
-        self._finished: list[tuple[Batch, float, float | None]] = []
-        self._prefetched: Started | None = None  # the batch that the worker runs next
+        self._lanes = Lanes()
+        self._finished: list[Finished] = []
         self.start_delay = StartDelay()
         self._busy = BusyShare(BUSY_OVER_S, clock())
-        self._wake = asyncio.Event()
-        self._loop: asyncio.Task[None] | None = None
+        self._had_lost_rows = False  # a worker died with rows that may still be here
+        self._wakeup = Wakeup(self._step)
 
     async def start(self) -> None:
         await self.worker.start()
         if self.warm_up is not None:
             await self.warm_up(self.worker)
-        self._loop = asyncio.create_task(self._run(), name="tutti-batcher")
+        self._wakeup.start()
         self.start_delay.start()
 
     async def close(self) -> None:
         """Stop; all rows in progress fail."""
         self.start_delay.stop()
-        if self._loop is not None:
-            self._loop.cancel()
-            with suppress(asyncio.CancelledError):
-                await self._loop
+        self._wakeup.stop()
         self._fail_all(WorkerLost("the engine was closed"))
         await self.worker.close()
 
@@ -100,7 +98,7 @@ class Batcher:
         Raises QueueFull if the row starts a stream that cannot be served in time.
         """
         row.id = next(self._ids)
-        job = self._acoustic_job(row)
+        job = acoustic_job(self.scheduler, row, self._clock())
         if row.starts_stream:
             with self._admission(row.priority):
                 self.scheduler.admit(job, self._clock())
@@ -140,40 +138,18 @@ class Batcher:
     def use(self, policy: Policy) -> None:
         """Form batches by this policy from the next one on."""
         self.scheduler.use(policy, self._clock())
-        self._wake.set()
+        self._wakeup.soon()
 
     # -- rows and jobs ---------------------------------------------------------------------------------------------
-
-    def _acoustic_job(self, row: Row) -> Job:
-        later_s = self.scheduler.predict(Key(row.checkpoint, "vocoder"), row.first_audio_frames)
-        key, size = Key(row.checkpoint, "acoustic"), len(row.utterance.tokens)
-        return self._job(row, key, size, row.deadline_s, later_s)
-
-    def _vocoder_job(self, row: Row) -> Job:
-        """The job for the next span of a row, or for all of it, now that its length is known."""
-        key = Key(row.checkpoint, "vocoder")
-        if not row.spans and row.span_rules is None:
-            row.spans.append((0, row.n_frames))
-        elif not row.spans:
-            whole_s = self.scheduler.predict(key, row.n_frames)
-            row.plan_spans(whole_s, self._frame_s(row), self.scheduler.limits.cap_s, self._clock())
-        continuation_s = row.continuation_deadline_s
-        job = self._job(row, key, row.span_cost_frames, row.deadline_s if continuation_s is None else continuation_s)
-        job.is_continuation = continuation_s is not None
-        return job
-
-    def _job(self, row: Row, key: Key, size: int, deadline_s: float, later_s: float = 0.0) -> Job:
-        now = self._clock()
-        return Job(
-            key, row.stream, row.priority, size, deadline_s, later_s, row.caller, row.n_characters, now,
-            starts_stream=row.starts_stream, starts_late=row.playback.starts_late, max_start_s=row.max_start_s,
-        )  # fmt: skip
 
     def _add(self, row: Row, job: Job) -> None:
         row.job = job
         self._rows[job] = row
-        self.scheduler.add(job, job.arrived_s)
-        self._wake.set()
+        if row.runs_alone:
+            self.scheduler.add_again((job,), job.arrived_s, isolated=True)
+        else:
+            self.scheduler.add(job, job.arrived_s)
+        self._wakeup.soon()
 
     def _watch(self, row: Row) -> None:
         """Cancel the row when its future is cancelled."""
@@ -195,63 +171,92 @@ class Batcher:
         self.worker.forget([row.id])
 
     def _fail_all(self, error: TuttiError) -> None:
-        if self._prefetched:
-            self._prefetched[1].cancel()
-            self._prefetched = None
+        self._lanes.cancel()
+        self._lanes = Lanes()
         self._finished.clear()
         rows, self._rows = self._rows, {}
         for row in rows.values():
             self._fail(row, error)
 
-    def _may_split(self, row: Row) -> bool:
-        """Whether the row may be worth cutting, before its length is known, or was cut before its worker died."""
-        if row.spans or row.span_rules is None:
-            return bool(row.spans)
-        return self.scheduler.predict(Key(row.checkpoint, "vocoder"), row.estimated_frames) >= MIN_SPLIT_S / 2
-
-    def _frame_s(self, row: Row) -> float:
-        """Predicted seconds of the vocoder for a frame of a long row."""
-        return self.scheduler.predict(Key(row.checkpoint, "vocoder"), LONG_FRAMES) / LONG_FRAMES
-
     # -- the loop --------------------------------------------------------------------------------------------------
 
-    async def _run(self) -> None:
-        while True:
-            try:
-                await self._turn()
-            except Exception:  # noqa: BLE001 - after any bug, all waiting rows must fail and the loop must continue
-                self._reset()
+    def _step(self) -> None:
+        """Apply the results that are there and start what may run; after everything that may change one of them."""
+        try:
+            has_ended = False
+            while ended := self._lanes.ended():  # one by one: a batch that was lost takes the other with it
+                self._apply(ended[0])
+                has_ended = True
+            self._wakeup.began()  # rows that were added until now are seen below
+            self._fill()
+            self._busy.set(self._clock(), busy=bool(self._lanes.running))
+            if has_ended and not self._lanes.running:
+                self._wakeup.soon()  # let the callers use their samples first; one may bring the next row
+            else:
+                self._learn()  # while the worker runs the next batch
+        except Exception:  # noqa: BLE001 - after any bug, all waiting rows must fail and the work must go on
+            self._reset()
 
-    async def _turn(self) -> None:
-        """Run one batch, or wait until there may be one."""
-        started = self._next()
-        if started is None and self._finished:
-            await asyncio.sleep(0)  # let the callers use their samples first; one may bring the next row
-            started = self._next()
-        started_s = self._clock()
-        self._busy.set(started_s, busy=started is not None)
-        self._learn()  # while the worker runs the next batch
-        if started is not None:
-            await self._finish(*started, started_s)
-            return
-        now = self._clock()
-        wake_at = self.scheduler.wake_at(now)
-        self._wake.clear()
-        with suppress(TimeoutError):
-            async with asyncio.timeout(None if wake_at is None else max(0.0, wake_at - now)):
-                await self._wake.wait()
+    def _fill(self) -> None:
+        """Send the worker what it may run now and what it may run next; wake up when there may be more."""
+        now, can_prefetch = self._clock(), self.scheduler.policy.can_prefetch
+        stages: tuple[StageName | None, ...] = (None,)
+        if can_prefetch and self.worker.status.stages_overlap:
+            # After a death it gets one batch at a time: if it dies again, that one was the cause.
+            stages, can_prefetch = ((None,), False) if self._has_lost_rows() else (LANES, True)
+        again_s = [self._start(stage, now) for stage in stages]
+        if can_prefetch:
+            again_s += [self._prefetch(stage, now) for stage in stages]
+        self._wakeup.after(min(again_s) - now)
 
-    def _next(self) -> Started | None:
-        """Send the next batch to the worker, unless it has it already; none if no job may run."""
-        started, self._prefetched = self._prefetched, None
-        return started or self._start(self.scheduler.next_batch(self._clock()))
+    def _start(self, stage: StageName | None, now: float) -> float:
+        """Start a batch of this stage, or of any, if none runs; return when to try again."""
+        if self._lanes.runs(stage):
+            return inf
+        started = self._lanes.waits(stage)
+        if started is None:
+            if stage and self._lanes.running and (start_s := self.scheduler.start_beside_s(stage, now)) > now:
+                return start_s
+            started = self._send(self.scheduler.next_batch(now, stage=stage))
+        if started is None:
+            wake_at = self.scheduler.wake_at(now)
+            return inf if wake_at is None else wake_at
+        self._lanes.begin(started, now)
+        self._stats.started(self.name, started.batch, now)
+        return inf
+
+    def _prefetch(self, stage: StageName | None, now: float) -> float:
+        """Send the next batch before the worker is free, if nothing can change it any more; return when to try."""
+        running = self._lanes.runs(stage)
+        if running is None or self._lanes.waits(stage):
+            return inf
+        if now < running.prefetch_s:
+            return running.prefetch_s
+        running.prefetch_s = inf
+        if started := self._send(self.scheduler.next_batch(now, prefetch=True, stage=stage)):
+            self._lanes.waiting[started.stage] = started
+        return inf
+
+    def _has_lost_rows(self) -> bool:
+        self._had_lost_rows = self._had_lost_rows and any(row.n_lost for row in self._rows.values())
+        return self._had_lost_rows
+
+    def _send(self, batch: Batch | None) -> StartedBatch | None:
+        """Send a batch to the worker; both stages in one call if no other row waits for one of them."""
+        if batch is None:
+            return None
+        rows = [self._rows[job] for job in batch.jobs]
+        is_alone = len(self._rows) == len(rows) and not any(may_split(self.scheduler, row) for row in rows)
+        result = send_batch(self.worker, batch, rows, both_stages=is_alone)
+        result.add_done_callback(lambda _: self._wakeup.at_once())
+        return StartedBatch(batch, result)
 
     def _learn(self) -> None:
         """Update the costs and the statistics with the batches that ended."""
-        for batch, took_s, started_s in self._finished:
+        for batch, took_s, device_s, started_s in self._finished:
             if started_s is not None:
                 self._stats.started(self.name, batch, started_s)
-            self.scheduler.finished(batch, took_s, self._clock())
+            self.scheduler.finished(batch, took_s, self._clock(), device_s)
             self._stats.finished(self.name, batch, took_s, self.scheduler.cost_error(batch.key))
         self._finished.clear()
 
@@ -261,48 +266,30 @@ class Batcher:
         self.scheduler = self.scheduler.empty_copy()  # first: anything else may fail with the old one
         self._fail_all(ModelFailed("the batcher failed, not because of this request; send it again"))
 
-    def _start(self, batch: Batch | None) -> Started | None:
-        """Send a batch to the worker; both stages in one call if no other row waits for one of them."""
-        if batch is None:
-            return None
-        rows = [self._rows[job] for job in batch.jobs]
-        is_alone = len(self._rows) == len(rows) and not any(self._may_split(row) for row in rows)
-        return batch, send_batch(self.worker, batch, rows, both_stages=is_alone)
-
-    async def _finish(self, batch: Batch, result: asyncio.Future[Any], started_s: float) -> None:
-        """Wait for a batch and apply its result."""
-        self._stats.started(self.name, batch, started_s)
-        prefetch = asyncio.get_running_loop().call_later(PREFETCH_AT * batch.predicted_s, self._prefetch)
-        try:
-            value = await result
-        except TuttiError as exc:
-            value = exc
-        finally:
-            prefetch.cancel()
-        if batch.jobs[0] not in self._rows:
-            return  # the batcher was reset meanwhile
-        for job in batch.jobs:
-            self._rows[job].record_batch(batch, started_s, self._clock())
-        if isinstance(value, WorkerLost):
-            self._stats.failed(self.name, batch, "lost")
-            self._lost(batch, value)
-        elif isinstance(value, TuttiError):
+    def _apply(self, started: StartedBatch) -> None:
+        """Apply the result of a batch that ended."""
+        batch, now = started.batch, self._clock()
+        device_s = self._end(started, now)
+        error = started.result.exception()
+        if isinstance(error, WorkerLost):
+            self._lost(batch, error)
+        elif isinstance(error, TuttiError):
             self._stats.failed(self.name, batch, "failed")
-            self._bisect(batch, value)
-        elif isinstance(value, BothStages):
-            self._both_stages_done(batch, value, started_s)
+            self._bisect(batch, error)
+        elif isinstance(value := started.result.result(), BothStages):
+            self._both_stages_done(batch, value, started.started_s)
         else:
-            self._stage_done(batch, value, self._clock() - started_s)
+            self._stage_done(batch, value, now - started.started_s, device_s)
         self._stats.worker(self.name, self.worker.status)
 
-    def _prefetch(self) -> None:
-        """Send the next batch before the worker is free, if nothing can change it any more."""
-        try:
-            self._prefetched = self._start(self.scheduler.next_batch(self._clock(), prefetch=True))
-        except Exception:  # noqa: BLE001 - as in `_run`
-            self._reset()
+    def _end(self, started: StartedBatch, now: float) -> float:
+        """Take a batch off its lane; return its share of the device."""
+        for job in started.batch.jobs:
+            self._rows[job].record_batch(started.batch, started.started_s, now)
+        self.scheduler.ended(started.batch)
+        return self._lanes.end(started, now)
 
-    def _stage_done(self, batch: Batch, values: Sequence[Any], took_s: float) -> None:
+    def _stage_done(self, batch: Batch, values: Sequence[Any], took_s: float, device_s: float) -> None:
         """Pass the rows of a batch on: from the acoustic stage to the vocoder, from there to their callers."""
         rows = [self._rows.pop(job) for job in batch.jobs]
         if batch.key.stage == "vocoder":
@@ -313,20 +300,21 @@ class Batcher:
                 if row.future.done():
                     self.worker.forget([row.id])
                 else:
-                    self._add(row, self._vocoder_job(row))
-        self._finished.append((batch, took_s, None))
+                    self._add(row, vocoder_job(self.scheduler, row, self._clock()))
+        self._finished.append(Finished(batch, took_s, device_s))
 
     def _both_stages_done(self, batch: Batch, value: BothStages, started_s: float) -> None:
         """Deliver the rows of a call that ran both stages, and account for each stage."""
         rows = [self._rows.pop(job) for job in batch.jobs]
         for row, durations in zip(rows, value.durations, strict=True):
             row.acoustic_done(durations, value.acoustic_s)
-        jobs = [self._vocoder_job(row) for row in rows]
+        jobs = [vocoder_job(self.scheduler, row, self._clock()) for row in rows]
         self._deliver(deque(zip(rows, value.samples, strict=True)), value.vocoder_s, batch.n_rows)
         for job in jobs:
             job.arrived_s = started_s + value.acoustic_s
         vocoder = self.scheduler.fused_batch(jobs, self._clock())
-        self._finished += [(batch, value.acoustic_s, None), (vocoder, value.vocoder_s, jobs[0].arrived_s)]
+        self._finished.append(Finished(batch, value.acoustic_s, value.acoustic_s))
+        self._finished.append(Finished(vocoder, value.vocoder_s, value.vocoder_s, jobs[0].arrived_s))
 
     def _deliver(self, audio: deque[tuple[Row, Samples]], took_s: float, n_rows: int) -> None:
         """Answer the callers, the most urgent first, a few in each turn of the event loop."""
@@ -342,7 +330,7 @@ class Batcher:
         future = row.future
         if row.continuation_deadline_s is None and self._stats.chunk_lines.passes():  # once, with its first span
             row.log_spoken(timing, is_batching=self.scheduler.limits.max_rows > 1)
-        if row.span_rules is None or not row.span_done(samples, self._frame_s(row), self._clock()):
+        if row.span_rules is None or not row.span_done(samples, frame_s(self.scheduler, row), self._clock()):
             future.set_result(RowAudio(samples, row.durations, timing))
             self._stats.ended("spoken")
             return
@@ -350,7 +338,7 @@ class Batcher:
         row.future = asyncio.get_running_loop().create_future()
         self._watch(row)
         future.set_result(RowAudio(samples, row.durations, timing, row.future))
-        self._add(row, self._vocoder_job(row))
+        self._add(row, vocoder_job(self.scheduler, row, self._clock()))
 
     # -- failures --------------------------------------------------------------------------------------------------
 
@@ -377,19 +365,30 @@ class Batcher:
 
     def _lost(self, batch: Batch, error: WorkerLost) -> None:
         """Start every row again: the worker died with all frames. A row that ran at MAX_LOST deaths fails."""
-        self.scheduler.lost(batch, self._clock())
-        for job in batch.jobs:
-            row = self._rows[job]
-            row.n_lost += not isinstance(error, RowsLost)
+        now, is_dead = self._clock(), not isinstance(error, RowsLost)
+        self._had_lost_rows |= is_dead
+        ran = [batch]
+        for other in list(self._lanes.running.values()) if is_dead else ():
+            self._end(other, now)
+            other.result.cancel()
+            ran.append(other.batch)
+        lost: list[Job] = []
+        for each in ran:
+            self._stats.failed(self.name, each, "lost")
+            self.scheduler.lost(each, now)
+            lost += each.jobs
+        for row in map(self._rows.__getitem__, lost):
+            row.n_lost += is_dead
+            if is_dead and self.worker.status.stages_overlap:
+                row.runs_alone = True  # many ran with it: alone, the next death is its own
             if row.n_lost >= MAX_LOST:
                 self._fail(row, error)
-        lost = list(batch.jobs)
-        if self._prefetched:  # it had not started, so it does not count as a cause
-            next_batch, result = self._prefetched
-            self._prefetched = None
-            result.cancel()
-            self.scheduler.lost(next_batch, self._clock())
-            lost += next_batch.jobs
+        for waiting in list(self._lanes.waiting.values()):  # they had not started, so they do not count as a cause
+            if is_dead or waiting.stage == "vocoder":
+                del self._lanes.waiting[waiting.stage]
+                waiting.result.cancel()
+                self.scheduler.lost(waiting.batch, now)
+                lost += waiting.batch.jobs
         for job in [job for job in self._rows if job.key.stage == "vocoder"]:
             if self.scheduler.cancel(job):
                 lost.append(job)
@@ -397,4 +396,4 @@ class Batcher:
         log.warning("worker lost, starting rows again worker=%s rows=%d: %s", self.name, len(rows), error)
         self._stats.retried("worker_lost", len(rows))
         for row in rows:
-            self._add(row, self._acoustic_job(row))
+            self._add(row, acoustic_job(self.scheduler, row, self._clock()))

@@ -62,6 +62,7 @@ class Row:
     queue_s: float = 0.0
     acoustic_s: float = 0.0
     n_lost: int = 0  # workers that died with it
+    runs_alone: bool = False  # without other rows: a worker died with it and others, one of which is the cause
     spans: deque[FrameRange] = field(default_factory=deque)  # still to be delivered
     plays_s: float = 0.0  # when its listener hears its first frame, once the first span is there
     future: "asyncio.Future[RowAudio]" = field(default_factory=lambda: asyncio.get_running_loop().create_future())

@@ -37,7 +37,7 @@ class BatchStats:
         self._queue_wait = cache(self.metrics.queue_wait.labels)
         self._rows = cache(self.metrics.rows.labels)
         self._n_started = 0
-        self._running: dict[str, int] = {}  # number of the batch, by worker
+        self._running: dict[Batch, int] = {}  # the numbers of batches that started and have not ended
         self.reset()
 
     def reset(self) -> None:
@@ -60,7 +60,7 @@ class BatchStats:
                 worker, stage, batch.n_rows, batch.reason, batch.key.checkpoint,
             )  # fmt: skip
         self._n_started += 1
-        self._running[worker] = self._n_started
+        self._running[batch] = self._n_started
         self.events.add(BatchStarted(now, self._n_started, worker, batch))
         self._batches[stage] += 1
         self._reasons[batch.reason] += 1
@@ -164,7 +164,7 @@ class BatchStats:
     def _batch_ended(self, worker: str, batch: Batch, took_s: float | None, outcome: Outcome) -> None:
         self._batch_outcomes[outcome] += 1
         self.metrics.batches.labels(batch.key.stage, outcome).inc()
-        self.events.add(BatchEnded(self.events.clock(), self._running.pop(worker, 0), took_s, outcome))
+        self.events.add(BatchEnded(self.events.clock(), self._running.pop(batch, 0), took_s, outcome))
 
     def _count(self, event: Event, n: int = 1) -> None:
         self._outcomes[event] += n

@@ -1,0 +1,88 @@
+"""The batches that a worker has: those that run, and the next ones behind them. Pure: the time is an argument."""
+
+import asyncio
+from dataclasses import dataclass
+from math import inf
+from typing import Any, NamedTuple
+
+from tutti.batching.job import Batch, StageName
+from tutti.batching.scheduler import PREFETCH_AT
+
+LANES: tuple[StageName, ...] = ("vocoder", "acoustic")  # in the order in which they are filled
+
+
+@dataclass(slots=True, eq=False)
+class StartedBatch:
+    """A batch that the worker has, and its result."""
+
+    batch: Batch
+    result: asyncio.Future[Any]
+    started_s: float = inf  # when it began to run
+    prefetch_s: float = inf  # from when on the next one may be formed
+    device_start_s: float = 0.0  # the seconds of the device before it
+
+    @property
+    def stage(self) -> StageName:
+        return self.batch.key.stage
+
+
+class Finished(NamedTuple):
+    """A batch that ended and was not learned from."""
+
+    batch: Batch
+    took_s: float
+    device_s: float  # its share of the device
+    started_s: float | None = None  # if that was not recorded
+
+
+class Lanes:
+    """One batch runs, or one of each stage where stages overlap; behind each there may be the next of its lane.
+
+    Batches that run at the same time share the seconds of the device, so the sum of their shares is the time that
+    passed.
+    """
+
+    def __init__(self) -> None:
+        self.running: dict[StageName, StartedBatch] = {}
+        self.waiting: dict[StageName, StartedBatch] = {}  # sent to the worker, which runs them next
+        self._device_s = 0.0  # seconds of the device that each batch would have if it had run all the time
+        self._at_s = 0.0
+
+    def begin(self, started: StartedBatch, now: float) -> None:
+        """The worker runs this batch from now on."""
+        self.waiting.pop(started.stage, None)
+        self._advance(now)
+        self.running[started.stage] = started
+        started.started_s, started.device_start_s = now, self._device_s
+        started.prefetch_s = now + PREFETCH_AT * started.batch.predicted_s
+
+    def end(self, started: StartedBatch, now: float) -> float:
+        """The batch has ended; return its share of the seconds of the device."""
+        self._advance(now)
+        del self.running[started.stage]
+        for other in self.running.values():  # its rows may be what the next batch of the other lane waits for
+            other.prefetch_s = min(other.prefetch_s, other.started_s + PREFETCH_AT * other.batch.predicted_s)
+        return self._device_s - started.device_start_s
+
+    def runs(self, stage: StageName | None) -> StartedBatch | None:
+        """The batch that runs, of this stage or of any."""
+        return self.running.get(stage) if stage else next(iter(self.running.values()), None)
+
+    def waits(self, stage: StageName | None) -> StartedBatch | None:
+        """The batch that runs next, of this stage or of any."""
+        return self.waiting.get(stage) if stage else next(iter(self.waiting.values()), None)
+
+    def ended(self) -> list[StartedBatch]:
+        """Batches whose results are there: first those that were not lost, then in the order in which they started."""
+        done = [started for started in self.running.values() if started.result.done()]
+        return sorted(done, key=lambda started: (started.result.exception() is not None, started.started_s))
+
+    def cancel(self) -> None:
+        """Drop all results that are still to come."""
+        for started in (*self.running.values(), *self.waiting.values()):
+            started.result.cancel()
+
+    def _advance(self, now: float) -> None:
+        if self.running:
+            self._device_s += (now - self._at_s) / len(self.running)
+        self._at_s = now

@@ -1,0 +1,46 @@
+"""The jobs of a row: one for each stage, or for each span of its second one."""
+
+from tutti.batching.job import Job, Key
+from tutti.batching.scheduler import Scheduler
+from tutti.engine.row import MIN_SPLIT_S, Row
+
+LONG_FRAMES = 200  # a row of this length tells what a frame costs
+
+
+def acoustic_job(scheduler: Scheduler, row: Row, now: float) -> Job:
+    later_s = scheduler.predict(Key(row.checkpoint, "vocoder"), row.first_audio_frames)
+    key, size = Key(row.checkpoint, "acoustic"), len(row.utterance.tokens)
+    return _job(row, key, size, row.deadline_s, later_s, now)
+
+
+def vocoder_job(scheduler: Scheduler, row: Row, now: float) -> Job:
+    """The job for the next span of a row, or for all of it, now that its length is known."""
+    key = Key(row.checkpoint, "vocoder")
+    if not row.spans and row.span_rules is None:
+        row.spans.append((0, row.n_frames))
+    elif not row.spans:
+        row.plan_spans(scheduler.predict(key, row.n_frames), frame_s(scheduler, row), scheduler.limits.cap_s, now)
+    continuation_s = row.continuation_deadline_s
+    deadline_s = row.deadline_s if continuation_s is None else continuation_s
+    job = _job(row, key, row.span_cost_frames, deadline_s, 0.0, now)
+    job.is_continuation = continuation_s is not None
+    return job
+
+
+def may_split(scheduler: Scheduler, row: Row) -> bool:
+    """Whether the row may be worth cutting, before its length is known, or was cut before its worker died."""
+    if row.spans or row.span_rules is None:
+        return bool(row.spans)
+    return scheduler.predict(Key(row.checkpoint, "vocoder"), row.estimated_frames) >= MIN_SPLIT_S / 2
+
+
+def frame_s(scheduler: Scheduler, row: Row) -> float:
+    """Predicted seconds of the vocoder for a frame of a long row."""
+    return scheduler.predict(Key(row.checkpoint, "vocoder"), LONG_FRAMES) / LONG_FRAMES
+
+
+def _job(row: Row, key: Key, size: int, deadline_s: float, later_s: float, now: float) -> Job:
+    return Job(
+        key, row.stream, row.priority, size, deadline_s, later_s, row.caller, row.n_characters, now,
+        starts_stream=row.starts_stream, starts_late=row.playback.starts_late, max_start_s=row.max_start_s,
+    )  # fmt: skip
