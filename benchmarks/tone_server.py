@@ -41,7 +41,7 @@ class TimedTones(ToneModel):
         self._tone = np.tile(0.3 * np.sin(np.arange(SAMPLES_PER_FRAME) * 0.1).astype(np.float32), 4000)
 
     def acoustic(self, rows: Sequence[Utterance]) -> list[Frames]:
-        frames = [_frames(row) for row in rows]
+        frames = [tone_frames(row) for row in rows]
         self._wait(frames)
         return frames
 
@@ -54,7 +54,7 @@ class TimedTones(ToneModel):
             time.sleep(self._pass_s + self._per_audio_s * FRAME_S * sum(row.n_frames for row in rows))
 
 
-def _frames(row: Utterance) -> Frames:
+def tone_frames(row: Utterance) -> Frames:
     durations = np.diff(np.arange(len(row.tokens) + 1) * FRAMES_PER_TOKEN / row.speed, prepend=0)[1:].round()
     durations = np.maximum(1, durations).astype(np.int64)
     curve = np.zeros(2 * int(durations.sum()), np.float32)
