@@ -1,14 +1,17 @@
 """Which streams are accepted: an EDF feasibility test that counts every job once."""
 
 from math import inf
+from random import Random
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.batching.fakes import VOCODER, new_job, numbers
-from tutti.batching.admission import AdmissionControl
-from tutti.batching.job import Job
+from tests.batching.fakes import VOCODER, new_job, new_scheduler, numbers
+from tutti.batching.admission import MARGIN, OWN_UTILISATION, UTILISATION, AdmissionControl
+from tutti.batching.backlog import Demand
+from tutti.batching.fairness import FairShare
+from tutti.batching.job import PRIORITIES, Job, Priority
 from tutti.errors import QueueFull
 
 NOW = 100.0
@@ -18,7 +21,7 @@ def new_admission(
     *jobs: tuple[Job, float], over_share: tuple[str, ...] = (), max_waiting: int = 100
 ) -> AdmissionControl:
     """Admission control with these jobs, each with its device seconds."""
-    admission = AdmissionControl(100, lambda caller, now: caller in over_share)
+    admission = AdmissionControl(100, lambda now: over_share)
     for job, seconds in jobs:
         admission.job_queued(job, seconds, 0.0)
     return admission
@@ -157,3 +160,121 @@ def test_needed_seconds_are_the_sum_over_jobs_that_have_not_run(jobs: list[tuple
     for job, _, _ in needs:
         admission.job_ended(job)
     assert admission.needed_s == pytest.approx(0.0)
+
+
+@given(st.lists(st.tuples(st.sampled_from("abcdef"), st.floats(0.0, 20.0), st.floats(0.0, 20.0)), max_size=40))
+def test_the_callers_over_their_share_are_those_of_which_it_is_true(charges: list[tuple[str, float, float]]) -> None:
+    share, now = FairShare(), 0.0
+    for caller, seconds, waited_s in charges:
+        now += waited_s
+        share.charge(caller, seconds, now)
+        for later_s in (0.0, 5.0, 40.0):
+            assert share.over(now + later_s) == {name for name in "abcdef" if share.is_over(name, now + later_s)}
+
+
+class PlainAdmission(AdmissionControl):
+    """The same test, job by job and from the start every time."""
+
+    def _late_s(
+        self, job: Job, demand: Demand, allowed_s: float, cost_s: float, start_s: float, now: float, delay_s: float
+    ) -> float:
+        latest_s = max(job.deadline_s, now + allowed_s) - delay_s
+        if job.priority == "bulk":
+            return start_s + cost_s + self.needed_s - latest_s
+        over_share = self._over_share(now)
+        over = job.caller in over_share
+        own_rank = over or job.starts_late, job.deadline_s
+        waiting = [
+            (other.starts_late or other.caller in over_share, due_s, other.caller in over_share, seconds)
+            for other, due_s, seconds in self.jobs()
+        ]
+        taken_s = cost_s + MARGIN * sum(seconds for late, due_s, _, seconds in waiting if (late, due_s) <= own_rank)
+        worst_s = taken_s - OWN_UTILISATION * (latest_s - start_s)
+        utilisation = max(UTILISATION, 1 / max(1, len({other.stream for other, *_ in self.jobs()})))
+        for late, due_s, is_over, seconds in sorted(waiting):
+            if (late, due_s) <= own_rank:
+                continue
+            taken_s += MARGIN * seconds
+            is_late_anyway = due_s < start_s and (own_rank[0] or not late)
+            if not is_late_anyway and is_over <= over:
+                worst_s = max(worst_s, taken_s - utilisation * (due_s - start_s))
+        return worst_s
+
+    def jobs(self) -> list[tuple[Job, float, float]]:
+        """When each job but bulk is due, and the device seconds that it needs."""
+        waiting = [(job, job.deadline_s - job.later_s, sum(needs)) for job, needs in self._waiting.items()]
+        running = [(job, job.deadline_s, later_s) for job, later_s in self._running.items()]
+        return [(job, due_s, seconds) for job, due_s, seconds in [*waiting, *running] if job.priority != "bulk"]
+
+
+def outcome(admission: AdmissionControl, job: Job, cost_s: float, max_start_s: float) -> tuple[float, ...]:
+    """By how much it would be late now and as a late stream, whether it is accepted, and how."""
+    late_s = []
+    for starts_late in (True, False):
+        job.starts_late = starts_late
+        late_s.append(admission._late_s(job, admission._demand(NOW), 0.0, cost_s, NOW, NOW, 0.0))
+    accepted = True
+    try:
+        admission.admit(job, cost_s, max_start_s, NOW, NOW)
+    except QueueFull:
+        accepted = False
+    return *late_s, accepted, job.starts_late, job.deadline_s
+
+
+@given(seed=st.integers(), most=st.sampled_from([5, 20, 150]), max_start_s=st.sampled_from([0.0, 2.0, 10.0]))
+@settings(max_examples=25)
+def test_the_verdict_is_that_of_a_plain_computation(seed: int, most: int, max_start_s: float) -> None:
+    """While up to `most` jobs come and run and leave, and their deadlines move."""
+    rng, over_share = Random(seed), {"greedy", "hog"}
+    sides = AdmissionControl(500, lambda now: over_share), PlainAdmission(500, lambda now: over_share)
+    waiting: list[tuple[Job, Job]] = []
+    running: list[tuple[Job, Job]] = []
+
+    def pair(priority: Priority, *, starts_late: bool, later_s: float = 0.0) -> tuple[Job, Job]:
+        """The same job for each side."""
+        stream, due_s, caller = rng.randrange(most), due(), rng.choice(["anna", "ben", "greedy", "hog"])
+        jobs = [Job(VOCODER, stream, priority, 100, due_s, later_s, caller) for _ in sides]
+        for job in jobs:
+            job.starts_late = starts_late
+        return jobs[0], jobs[1]
+
+    def due() -> float:
+        return NOW + (rng.choice([-0.5, 0.2, 0.5, 1.0, 2.0]) if rng.random() < 0.5 else rng.uniform(-1.0, 10.0))
+
+    n_steps = 3 * most
+    for n in range(2 * n_steps):
+        grows = n < n_steps
+        jobs = waiting if rng.random() < 0.7 else running
+        if not jobs or rng.random() < (0.5 if grows else 0.1):
+            stage_s, later_s = rng.uniform(0.0, 2.0 / most), rng.choice([0.0, 1.0 / most])
+            waiting.append(pair(rng.choice(PRIORITIES), starts_late=rng.random() < 0.3, later_s=later_s))
+            for side, job in zip(sides, waiting[-1], strict=True):
+                side.job_queued(job, stage_s, later_s)
+        elif rng.random() < 0.3:
+            due_s = due()
+            for side, job in zip(sides, rng.choice(jobs), strict=True):
+                job.deadline_s = due_s
+                side.deadline_moved(job)
+        else:
+            left = jobs.pop(rng.randrange(len(jobs)))
+            starts = jobs is waiting and rng.random() < 0.5
+            for side, job in zip(sides, left, strict=True):
+                (side.job_started if starts else side.job_ended)(job)
+            if starts:
+                running.append(left)
+        if n % 3 == 0:
+            probes, cost_s = pair(rng.choice(PRIORITIES), starts_late=False), rng.uniform(0.0, 0.2)
+            outcomes = [outcome(side, job, cost_s, max_start_s) for side, job in zip(sides, probes, strict=True)]
+            assert outcomes[0] == pytest.approx(outcomes[1])
+
+
+def test_a_deadline_that_moves_back_makes_room_for_a_stream() -> None:
+    scheduler = new_scheduler()
+    jobs = [new_job(deadline_s=0.3) for _ in range(60)]
+    for job in jobs:
+        scheduler.add(job, 0.0)
+    with pytest.raises(QueueFull):
+        scheduler.admit(new_job(deadline_s=0.2, priority="first"), 0.0)
+    for job in jobs:
+        scheduler.move_deadline(job, 30.0, 0.0)
+    scheduler.admit(new_job(deadline_s=0.2, priority="first"), 0.0)

@@ -35,6 +35,7 @@ class FairShare:
     def __init__(self) -> None:
         self._total = _DecayingSum()
         self._used: OrderedDict[str, tuple[_DecayingSum, float]] = OrderedDict()  # and when last seen, oldest first
+        self._heavy: set[str] = set()  # callers that used more than the grace at their last charge: a few at most
 
     def add_caller(self, caller: str, now: float) -> None:
         """Count this caller as present; forget callers without requests for MEMORY_S."""
@@ -42,13 +43,20 @@ class FairShare:
         self._used[caller] = used, now
         self._used.move_to_end(caller)
         while next(iter(self._used.values()))[1] < now - MEMORY_S:
-            self._used.popitem(last=False)
+            gone, _ = self._used.popitem(last=False)
+            self._heavy.discard(gone)
 
     def charge(self, caller: str, seconds: float, now: float) -> None:
         """Charge device seconds to this caller."""
         self.add_caller(caller, now)
-        self._used[caller][0].add(seconds, now)
+        used = self._used[caller][0]
+        used.add(seconds, now)
         self._total.add(seconds, now)
+        (self._heavy.add if used.at(now) > GRACE * MEMORY_S else self._heavy.discard)(caller)
+
+    def over(self, now: float) -> set[str]:
+        """The callers of whom `is_over` is true; use is forgotten, so none that was not heavy at its last charge."""
+        return {caller for caller in self._heavy if self.is_over(caller, now)}
 
     def is_over(self, caller: str, now: float) -> bool:
         """Whether a caller used more of the device than an even share and the grace."""

@@ -51,7 +51,7 @@ class Scheduler:
         self._queues: dict[Key, JobQueue] = {}
         self._fair_share = FairShare()
         self._minimum_share = {LATE: MinimumShare(), BULK: MinimumShare()}
-        self._admission = AdmissionControl(limits.max_waiting, self._fair_share.is_over)
+        self._admission = AdmissionControl(limits.max_waiting, self._fair_share.over)
         self._max_padded: dict[Key, float] = {}  # of keys whose device was full
         # Until when, and why, typical streams are refused: by checkpoint, allowed wait, and share of the caller.
         self._verdicts: dict[tuple[str, float | None, bool], tuple[float, QueueFull | None]] = {}
@@ -148,6 +148,7 @@ class Scheduler:
     def move_deadline(self, job: Job, deadline_s: float, now: float) -> None:
         """Change when the samples of a job are needed, and rank it again if it waits."""
         job.deadline_s = deadline_s
+        self._admission.deadline_moved(job)
         if job.key in self._queues:
             self._queues[job.key].rerank(job, now)
 

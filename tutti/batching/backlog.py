@@ -1,0 +1,147 @@
+"""The device seconds that are still to come, job by job, in the order in which they are due."""
+
+from collections.abc import Collection
+from itertools import count
+from math import inf
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tutti.batching.job import Job
+
+Column = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+
+MIN_SLOTS = 64  # below this memory is not given back; larger wastes a few kilobytes
+NO_CALLER = -1
+
+
+class Demand(NamedTuple):
+    """All jobs but bulk, in the order in which they run: first those in time, then the late ones, each by deadline."""
+
+    due_s: Column
+    ends_s: Column  # device seconds of all jobs up to this one
+    n_in_time: int  # the others rank behind: over their caller's share, or accepted to start late
+    over: Mask  # over its caller's share
+    n_streams: int
+
+    def n_ahead(self, due_s: float, *, late: bool) -> int:
+        """How many jobs run before a new one that is due then."""
+        if late:
+            return self.n_in_time + int(self.due_s[self.n_in_time :].searchsorted(due_s, "right"))
+        return int(self.due_s[: self.n_in_time].searchsorted(due_s, "right"))
+
+    def seconds(self, n_ahead: int) -> float:
+        """Device seconds of the first so many jobs."""
+        return float(self.ends_s[n_ahead - 1]) if n_ahead else 0.0
+
+
+class Backlog:
+    """Columns with a slot for each job, kept up to date, so that one demand takes a few passes over arrays.
+
+    A free slot looks like a job that takes no time and is never due. The last order is kept: few jobs have come and
+    gone since, and a nearly sorted column is sorted in a fraction of the time.
+    """
+
+    def __init__(self) -> None:
+        self._slots: dict[Job, int] = {}
+        self._streams: dict[int, int] = {}  # jobs of each stream
+        self._callers: dict[str, int] = {}  # the number of each caller
+        self._n_jobs: dict[str, int] = {}  # of each caller
+        self._caller_numbers = count()
+        self._free: list[int] = []
+        self._left: list[int] = []  # of jobs that were removed, to be cleared
+        self._due_s: Column = np.zeros(0)
+        self._seconds: Column = np.zeros(0)
+        self._starts_late: Mask = np.zeros(0, bool)
+        self._caller: NDArray[np.int64] = np.zeros(0, np.int64)
+        self._order: NDArray[np.intp] = np.zeros(0, np.intp)
+        self._resize(MIN_SLOTS)
+
+    def put(self, needs: Collection[tuple[Job, float, float]]) -> None:
+        """Add or change jobs: when each is due, and the device seconds that it needs."""
+        self._clear_left()
+        if not needs:
+            return
+        jobs, due_s, seconds = zip(*needs, strict=True)
+        new = [job for job in jobs if job not in self._slots]
+        while len(new) > len(self._free):
+            self._resize(2 * len(self._due_s))
+        for job in new:
+            self._add(job)
+        slots = [self._slots[job] for job in jobs]
+        self._due_s[slots], self._seconds[slots] = due_s, seconds
+
+    def remove(self, job: Job) -> None:
+        """Remove a job if it is there."""
+        slot = self._slots.pop(job, None)
+        if slot is not None:
+            self._left.append(slot)
+            _count_down(self._streams, job.stream)
+            if not _count_down(self._n_jobs, job.caller):
+                del self._callers[job.caller]
+
+    def demand(self, over_share: Collection[str]) -> Demand:
+        """The jobs in order; `over_share` names the callers that are over their share."""
+        self._clear_left()
+        order = self._order
+        over = self._is_over(over_share)
+        if over.any():  # last among equals
+            order = np.concatenate([order[~over[order]], order[over[order]]])
+        self._order = order = order[np.argsort(self._due_s[order], kind="stable")]
+        late = (self._starts_late | over)[order]
+        n_late = int(np.count_nonzero(late))
+        if n_late:
+            order = np.concatenate([order[~late], order[late]])
+        ends_s = np.cumsum(self._seconds[order])
+        return Demand(self._due_s[order], ends_s, len(order) - n_late, over[order], len(self._streams))
+
+    def _is_over(self, over_share: Collection[str]) -> Mask:
+        over = np.zeros(len(self._due_s), bool)
+        for caller in over_share:
+            if caller in self._callers:
+                over |= self._caller == self._callers[caller]
+        return over
+
+    def _clear_left(self) -> None:
+        """Free the slots of jobs that were removed."""
+        if not self._left:
+            return
+        self._due_s[self._left], self._seconds[self._left], self._starts_late[self._left] = inf, 0.0, False
+        self._caller[self._left] = NO_CALLER
+        self._free += self._left
+        self._left = []
+        if len(self._due_s) > MIN_SLOTS and 4 * len(self._slots) < len(self._due_s):
+            self._resize(max(MIN_SLOTS, 2 * len(self._slots)))
+
+    def _add(self, job: Job) -> None:
+        slot = self._slots[job] = self._free.pop()
+        if job.caller not in self._callers:
+            self._callers[job.caller] = next(self._caller_numbers)
+        self._streams[job.stream] = self._streams.get(job.stream, 0) + 1
+        self._n_jobs[job.caller] = self._n_jobs.get(job.caller, 0) + 1
+        self._starts_late[slot], self._caller[slot] = job.starts_late, self._callers[job.caller]
+
+    def _resize(self, n_slots: int) -> None:
+        """Move all jobs into the first slots of columns of this length; no slot must be left to be cleared."""
+        old, n_jobs = list(self._slots.values()), len(self._slots)
+
+        def moved(column: NDArray[np.generic], empty: float) -> NDArray[np.generic]:
+            return np.concatenate([column[old], np.full(n_slots - n_jobs, empty, column.dtype)])
+
+        self._due_s, self._seconds = moved(self._due_s, inf), moved(self._seconds, 0.0)  # type: ignore[assignment]
+        self._starts_late = moved(self._starts_late, False)  # type: ignore[assignment]
+        self._caller = moved(self._caller, NO_CALLER)  # type: ignore[assignment]
+        self._slots = {job: slot for slot, job in enumerate(self._slots)}
+        self._free = list(range(n_jobs, n_slots))
+        self._order = np.arange(n_slots)
+
+
+def _count_down(counts: dict[Any, int], item: object) -> int:
+    left = counts[item] - 1
+    if left:
+        counts[item] = left
+    else:
+        del counts[item]
+    return left
