@@ -30,6 +30,7 @@ import sys
 from collections.abc import Iterable
 from difflib import get_close_matches
 from pathlib import PurePosixPath
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
 
@@ -44,6 +45,16 @@ class TuttiError(Exception):
         super().__init__(message)
         self.message = message
         self.param = param
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Between processes an error keeps its fields, whatever its constructor asks for."""
+        return _restore, (type(self), self.args, vars(self))
+
+
+def _restore(kind: type[TuttiError], args: tuple[object, ...], fields: dict[str, object]) -> TuttiError:
+    error = kind.__new__(kind, *args)
+    vars(error).update(fields)
+    return error
 
 
 class InvalidInput(TuttiError):
