@@ -30,7 +30,8 @@ from tests.fakes import silent_voices, tone_engine
 from tutti import settings
 from tutti.client.bench import TEXTS
 from tutti.server.app import create_app
-from tutti.server.run import Server, bind, uvicorn_config
+from tutti.server.run import Server, bind
+from tutti.server.uvicorn_setup import uvicorn_config
 from tutti.settings import Settings
 from tutti.text.frontend import G2PPool
 from tutti.text.g2p import G2P

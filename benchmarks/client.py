@@ -150,7 +150,8 @@ def _serve_tones(parent: Connection) -> None:
     from prometheus_client import CollectorRegistry
 
     from tutti.server.app import create_app
-    from tutti.server.run import Server, bind, url_of, uvicorn_config
+    from tutti.server.run import Server, bind, url_of
+    from tutti.server.uvicorn_setup import uvicorn_config
 
     settings = Settings(port=0, grace_s=0)
     with tempfile.TemporaryDirectory() as folder, bind(settings) as sock:

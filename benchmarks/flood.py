@@ -31,7 +31,8 @@ from tests.fakes import silent_voices, tone_engine
 from tutti.client.bench import TEXTS, playback_stalls
 from tutti.model.tone import ToneModel
 from tutti.server.app import create_app
-from tutti.server.run import Server, bind, uvicorn_config
+from tutti.server.run import Server, bind
+from tutti.server.uvicorn_setup import uvicorn_config
 from tutti.settings import Settings
 from tutti.speech import Frames, Samples
 

@@ -28,7 +28,8 @@ from rich.table import Table
 from benchmarks.progress import progress
 from tutti.audio import FORMATS
 from tutti.server.app import create_app
-from tutti.server.run import Server, bind, uvicorn_config
+from tutti.server.run import Server, bind
+from tutti.server.uvicorn_setup import uvicorn_config
 from tutti.settings import Settings
 from tutti.speech import SAMPLE_RATE, Samples, Speech, SpeechParams
 

@@ -58,12 +58,13 @@ def started_server(command: Sequence[str], log: Path) -> Iterator[tuple[str, flo
 
 
 def listening_process(url: str) -> Any:
-    """The process (psutil) that listens there; raises StopIteration if it is on another machine."""
+    """The process (psutil) of the server that listens there; raises StopIteration if it is on another machine."""
     import psutil
 
     port = int(url.rpartition(":")[2].strip("/"))
     listening = [c.pid for c in psutil.net_connections("tcp") if c.status == "LISTEN" and c.laddr.port == port]
-    return psutil.Process(next(pid for pid in listening if pid))
+    process = psutil.Process(next(pid for pid in listening if pid))
+    return process.parent() if process.name() == "tutti-http" else process
 
 
 def cpu_seconds(url: str) -> dict[str, float]:
@@ -72,7 +73,7 @@ def cpu_seconds(url: str) -> dict[str, float]:
         parent = listening_process(url)
         times = {"server": _seconds(parent)}
         for child in parent.children():
-            name = next((part for part in child.cmdline() if part.startswith("tutti-")), "child").removeprefix("tutti-")
+            name = child.name().removeprefix("tutti-")
             times[name] = times.get(name, 0.0) + _seconds(child)
         return times
     except (ImportError, StopIteration, OSError):

@@ -18,7 +18,7 @@ from tutti.batching.job import StageName
 from tutti.engine.build import CHECKPOINT, assemble, chunk_sizes, make_frontend
 from tutti.engine.engine import Engine
 from tutti.engine.monitor import Monitor
-from tutti.errors import ModelFailed, NothingToSpeak
+from tutti.errors import ModelFailed, NothingToSpeak, QueueFull
 from tutti.model.choice import Choice
 from tutti.model.tone import ToneModel, pitch_hz
 from tutti.settings import Settings
@@ -254,6 +254,12 @@ class FakeEngine:
     def monitor(self) -> Monitor:
         """The monitor of an engine that never runs: its queues stay empty."""
         return tone_engine(self.voices).monitor
+
+    def known_refusal(self) -> QueueFull | None:
+        return self.monitor.known_refusal()
+
+    def count_refusal(self) -> None:
+        self.monitor.batch_stats.rejected("first")
 
     async def start(self) -> None:
         self.loop = asyncio.get_running_loop()

@@ -34,7 +34,10 @@ ONLY_IN = {
     **dict.fromkeys(("fastapi", "starlette"), ("tutti.server",)),
     "ray": ("tutti.bulk", "tutti.cluster"),
     "tutti.batching": ("tutti.batching", "tutti.engine", "tutti.plan"),
-    "tutti.server.routes": ("tutti.server.routes", "tutti.server.app", "tutti.cli.main"),  # `tutti g2p`: one route
+    "tutti.server.routes": (
+        *("tutti.server.routes", "tutti.server.app", "tutti.server.http_processes.speech_app"),
+        "tutti.cli.main",  # `tutti g2p`: one route
+    ),
 }
 # Module or package: what it must not import.
 NEVER_IN = {

@@ -104,6 +104,12 @@ class Settings(BaseModel):
     # The server.
     host: str = Field("127.0.0.1", description="address to listen on; 0.0.0.0 = all")
     port: int = Field(8880, ge=0, le=65535, description="port to listen on; 0 = any free one")
+    http_processes: int | None = Field(
+        None,
+        ge=0,
+        le=64,
+        description="processes that speak HTTP in front of the engine; none = 3 with a CUDA device and 8 cores, else 0",
+    )
     agent_check_port: int | None = Field(
         None, ge=0, le=65535, description="port that tells HAProxy the load of this server; none = off"
     )
@@ -220,6 +226,8 @@ def _why_inert(field: str, settings: Settings) -> str | None:
         return f"only the policy bypass runs first chunks alone, and the policy is {settings.policy}"
     if field in ("max_batch_size", "max_batch_text", "max_batch_frames") and not settings.batching:
         return "batching is off, so every pass has one row"
+    if field == "http_processes" and (settings.rate_requests or settings.rate_characters):
+        return "rate limits are counted in one process, which then speaks HTTP itself"
     if field == "extra_precisions" and settings.models:
         return "TUTTI_MODELS names every checkpoint"
     if field == "g2p_timeout_s" and settings.g2p_url is None:

@@ -17,7 +17,8 @@ from prometheus_client import CollectorRegistry
 
 from tests.fakes import FakeEngine, fake_speeches
 from tutti.server.app import create_app
-from tutti.server.run import Server, bind, url_of, uvicorn_config
+from tutti.server.run import Server, bind, url_of
+from tutti.server.uvicorn_setup import uvicorn_config
 from tutti.settings import Settings
 from tutti.speech import Samples
 

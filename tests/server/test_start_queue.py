@@ -185,7 +185,7 @@ def test_a_full_server_refuses_streams_unread_and_keeps_their_connections(
     fake_engine: FakeEngine, monkeypatch: pytest.MonkeyPatch, is_replica: bool, status: int, code: str
 ) -> None:
     with serving(fake_engine, replica=is_replica) as server:
-        monkeypatch.setattr(fake_engine.monitor, "known_refusal", lambda: QueueFull("full", retry_after_s=3))
+        monkeypatch.setattr(fake_engine, "known_refusal", lambda: QueueFull("full", retry_after_s=3))
         client = server.client()
         rejected = fake_engine.monitor.batch_stats.metrics.rejected.labels("first")
         for n_refused in (1, 2):

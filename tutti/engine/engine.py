@@ -20,7 +20,7 @@ from tutti.engine.prepared import NO_SPEECH, PreparedText, nothing_to_speak, pre
 from tutti.engine.stats import BatchStats
 from tutti.engine.stream import MAX_TEXT, Stream
 from tutti.engine.word_times import join
-from tutti.errors import Draining, InvalidInput, WrongState
+from tutti.errors import Draining, InvalidInput, QueueFull, WrongState
 from tutti.speech import Delivery, Speech, SpeechParams
 from tutti.text.chunk import Chunk
 from tutti.text.frontend import TextFrontend
@@ -250,6 +250,14 @@ class Engine:
         own = await self._lexicon(lexicon or {})
         async for chunk in self.frontend.chunks(text, code, own, options=options):
             yield chunk
+
+    def known_refusal(self) -> QueueFull | None:
+        """Why any stream without an own limit is refused now; none if it is not, or if that would have to be found."""
+        return self.monitor.known_refusal()
+
+    def count_refusal(self) -> None:
+        """Count a stream that was refused without being read."""
+        self.batch_stats.rejected("first")
 
     def predicted_wait_s(self, delivery: Delivery = "live") -> float:
         """Seconds that a new request would wait before its work begins, on top of the time it needs on an idle server.

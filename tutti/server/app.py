@@ -9,14 +9,11 @@ from contextlib import asynccontextmanager
 from fastapi import FastAPI
 from prometheus_client import CollectorRegistry
 from prometheus_client.registry import Collector
-from starlette.middleware.cors import CORSMiddleware
 
 from tutti import __version__
 from tutti.server.engine_protocol import EngineProtocol
-from tutti.server.errors import install_error_handlers
-from tutti.server.middleware.access_log import AccessLog
 from tutti.server.middleware.auth import ApiKeys
-from tutti.server.middleware.ingress import Ingress
+from tutti.server.middleware.stack import add_middleware
 from tutti.server.openapi import openapi_document
 from tutti.server.routes.dev import dev_routes
 from tutti.server.routes.elevenlabs import elevenlabs_routes
@@ -102,22 +99,8 @@ def create_app(
         page_routes(),
     ):
         application.include_router(routes)
-    # Build the routes now: FastAPI would do so during the first request, which takes 50 ms.
-    for route in application.routes:
-        route.matches({"type": "http", "method": "GET", "path": "", "root_path": "", "headers": []})
-    install_error_handlers(application)
+    add_middleware(application, service, keys, registry, spans)
     application.openapi = lambda: openapi_document(application)  # type: ignore[method-assign]
-    # Each middleware wraps those added before it.
-    application.add_middleware(Ingress, service=service, keys=keys)
-    if settings.cors_origins:
-        application.add_middleware(
-            CORSMiddleware,
-            allow_origins=list(settings.cors_origins),
-            allow_methods=["GET", "POST", "DELETE"],
-            allow_headers=["*"],
-            expose_headers=["*"],
-        )
-    application.add_middleware(AccessLog, registry=registry, lifecycle=service.lifecycle, spans=spans)
     return application
 
 

@@ -4,6 +4,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from typing import Any, Protocol
 
 from tutti.engine.monitor import Monitor
+from tutti.errors import QueueFull
 from tutti.speech import Delivery, Speech, SpeechParams
 from tutti.text.chunk import Chunk
 from tutti.text.incremental import Text
@@ -54,6 +55,14 @@ class EngineProtocol(Protocol):
         max_start_s: float | None = None,
     ) -> AsyncGenerator[Speech]:
         """Yield speech chunk by chunk; closing the generator cancels the rest."""
+        ...
+
+    def known_refusal(self) -> QueueFull | None:
+        """Why any stream without an own limit is refused now; none if it is not, or if that would have to be found."""
+        ...
+
+    def count_refusal(self) -> None:
+        """Count a stream that was refused without being read."""
         ...
 
     def phonemize(self, text: str, language: str, lexicon: Mapping[str, str] | None = None) -> AsyncIterator[Chunk]:

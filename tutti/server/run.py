@@ -5,7 +5,6 @@ import contextlib
 import gc
 import logging
 import os
-import resource
 import signal
 import socket
 import sys
@@ -13,29 +12,33 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from ipaddress import ip_address
 from threading import current_thread, main_thread
+from typing import Any, cast
 
 import uvicorn
-from fastapi import FastAPI
 
 from tutti.engine.build import open_engine
+from tutti.engine.checkpoints import choose_checkpoints
 from tutti.engine.engine import Engine
 from tutti.errors import InvalidInput
 from tutti.server.agent_check import serve_agent_check
 from tutti.server.app import create_app
+from tutti.server.http_processes.pool import HttpProcesses
 from tutti.server.lifecycle import Lifecycle
 from tutti.server.logs import background_logging
 from tutti.server.middleware.auth import ApiKeys
-from tutti.server.middleware.http_protocol import READ_STALL_FACTOR, WebSocketProtocol, http_protocol
 from tutti.server.middleware.origin import OriginRules
 from tutti.server.service import Service, resolve_voice_settings
+from tutti.server.spans import is_exporting
+from tutti.server.uvicorn_setup import event_loop_factory, uvicorn_config
 from tutti.settings import Settings
 
-KEEP_ALIVE_S = 75  # an idle connection stays open this long, for clients with a pool
 OPEN_WARNING = (
     "tutti: warning: there are no API keys, so everyone who reaches this machine may use the server; "
     "set TUTTI_API_KEYS, or listen on 127.0.0.1 only"
 )
-SPARE_FILES = 64  # file descriptors kept for other things than connections
+HTTP_PROCESSES = 3  # before a CUDA device: more wait for the engine, fewer would be its limit
+CORES_FOR_HTTP = 8  # with fewer the model, the text front end and the engine need them all
+BACKLOG = 2048  # connections that wait to be accepted
 Listener = Callable[[Service], contextlib.AbstractAsyncContextManager[None]]
 log = logging.getLogger("tutti.server")
 
@@ -43,10 +46,18 @@ log = logging.getLogger("tutti.server")
 class Server(uvicorn.Server):
     """Uvicorn with its own signal handlers: they drain first, and a clean end has exit code 0."""
 
-    def __init__(self, config: uvicorn.Config, lifecycle: Lifecycle, grace_s: float) -> None:
+    def __init__(
+        self,
+        config: uvicorn.Config,
+        lifecycle: Lifecycle,
+        grace_s: float,
+        http_processes: HttpProcesses | None = None,
+    ) -> None:
         super().__init__(config)
         self._lifecycle = lifecycle
         self._grace_s = grace_s
+        self._http_processes = http_processes
+        self._taking_over: set[asyncio.Task[None]] = set()
         self._draining: asyncio.Task[None] | None = None
 
     @contextlib.contextmanager
@@ -69,8 +80,38 @@ class Server(uvicorn.Server):
         log.info("draining requests=%d grace_s=%g", self._lifecycle.n_active, self._grace_s)
         self._draining = asyncio.create_task(self._drain())
 
+    def take_over(self, sock: socket.socket, data: bytes) -> None:
+        """Go on with a connection that an HTTP process handed on, and with what that has read from it."""
+        task = asyncio.create_task(self._take_over(sock, data))
+        self._taking_over.add(task)
+        task.add_done_callback(self._taking_over.discard)
+
+    async def _take_over(self, sock: socket.socket, data: bytes) -> None:
+        while not self.started:
+            await asyncio.sleep(0.01)
+
+        def create_protocol() -> asyncio.Protocol:
+            protocol: Any = self.config.http_protocol_class(  # type: ignore[call-arg]
+                config=self.config, server_state=self.server_state, app_state=self.lifespan.state
+            )
+            connection_made = protocol.connection_made
+
+            def connect(transport: asyncio.Transport) -> None:
+                connection_made(transport)
+                protocol.data_received(data)  # before anything else is read
+
+            protocol.connection_made = connect
+            return cast(asyncio.Protocol, protocol)
+
+        sock.setblocking(False)
+        with contextlib.suppress(OSError):  # the client has left meanwhile
+            await asyncio.get_running_loop().connect_accepted_socket(create_protocol, sock)
+
     async def _drain(self) -> None:
-        if await self._lifecycle.drain(self._grace_s):
+        draining = [self._lifecycle.drain(self._grace_s)]
+        if self._http_processes is not None:
+            draining.append(self._http_processes.drain(self._grace_s))
+        if all(await asyncio.gather(*draining)):
             log.info("drained")
         else:
             log.warning("cancelled after the grace time requests=%d", self._lifecycle.n_active)
@@ -82,32 +123,42 @@ def serve(settings: Settings, notes: Sequence[str] = ()) -> None:
     resolve_voice_settings(settings)
     ApiKeys(settings.api_keys)
     OriginRules(settings)
+    n_processes = n_http_processes(settings)
     with (
-        bind(settings) as sock,
+        listening(settings, n_processes) as sockets,
         wyoming_listener(settings) as wyoming,
         agent_check_listener(settings) as agent_check,
         background_logging(settings.log_format),
     ):
-        if not settings.api_keys and not ip_address(sock.getsockname()[0]).is_loopback:
+        if not settings.api_keys and not ip_address(sockets[0].getsockname()[0]).is_loopback:
             print(OPEN_WARNING, file=sys.stderr, flush=True)
         for note in notes:
             log.warning("settings: %s", note)
         engine = open_engine(settings, for_server=True, progress=_log_progress)
         with asyncio.Runner(loop_factory=event_loop_factory()) as runner:
-            runner.run(_serve(engine, settings, sock, (wyoming, agent_check)))
+            runner.run(_serve(engine, settings, sockets, (wyoming, agent_check), n_processes))
 
 
-def event_loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
-    """The event loop of uvloop, which takes a third less time for sockets; none where it does not run."""
-    try:
-        import uvloop
-    except ImportError:
-        return None
-    return uvloop.new_event_loop
+def n_http_processes(settings: Settings) -> int:
+    """How many processes speak HTTP in front of this one; 0: this one does."""
+    if settings.rate_requests or settings.rate_characters or is_exporting(os.environ) or sys.platform != "linux":
+        return 0
+    if settings.http_processes is not None:
+        return settings.http_processes
+    on_cuda = any(choice.device == "cuda" for choice in choose_checkpoints(settings).values())
+    return HTTP_PROCESSES if on_cuda and (os.cpu_count() or 1) >= CORES_FOR_HTTP else 0
 
 
-async def _serve(engine: Engine, settings: Settings, sock: socket.socket, listeners: Sequence[Listener]) -> None:
+async def _serve(
+    engine: Engine,
+    settings: Settings,
+    sockets: list[socket.socket],
+    listeners: Sequence[Listener],
+    n_processes: int,
+) -> None:
     failures: list[BaseException] = []
+    registry = engine.batch_stats.metrics.registry
+    processes = HttpProcesses(engine, settings, registry, n_processes) if n_processes else None
 
     def on_warm(warming: asyncio.Task[None]) -> None:
         error = None if warming.cancelled() else warming.exception()
@@ -116,15 +167,22 @@ async def _serve(engine: Engine, settings: Settings, sock: socket.socket, listen
             server.should_exit = True
         elif not warming.cancelled():
             gc.freeze()  # the loaded modules and model stay: a garbage collection over them would block for 20 ms
+            if processes is not None:
+                processes.engine_started()
+            sock = sockets[0]
             others = f"from other machines: {url}, " if (url := url_for_others(sock)) else ""
             print(f"tutti is ready: {url_of(sock)}  ({others}docs: /docs, stop: Ctrl-C)", file=sys.stderr, flush=True)
 
-    application = create_app(engine, settings, engine.batch_stats.metrics.registry, on_warm=on_warm)
-    server = Server(uvicorn_config(application, settings), application.state.service.lifecycle, settings.grace_s)
+    application = create_app(engine, settings, registry, on_warm=on_warm, scraped=processes)
+    lifecycle = application.state.service.lifecycle
+    server = Server(uvicorn_config(application, settings), lifecycle, settings.grace_s, processes)
     async with contextlib.AsyncExitStack() as stack:
         for listener in listeners:
             await stack.enter_async_context(listener(application.state.service))
-        await server.serve(sockets=[sock])
+        if processes is not None:
+            processes.start(sockets, server.take_over)
+            stack.push_async_callback(processes.close)
+        await server.serve(sockets=[] if processes else sockets)
     if failures:
         raise failures[0]
 
@@ -155,12 +213,32 @@ def _url(host: str, port: int) -> str:
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
-def bind(settings: Settings) -> socket.socket:
-    """Return a socket that is bound but not listening: a port in use fails before the long load, not after."""
+@contextlib.contextmanager
+def listening(settings: Settings, n_processes: int) -> Iterator[list[socket.socket]]:
+    """Bind the port; for several HTTP processes a socket for each, over which the system spreads new connections."""
+    with contextlib.ExitStack() as stack:
+        with bind(settings) as first:  # not shared: fails if the port is in use
+            settings = settings.model_copy(update={"port": first.getsockname()[1]})
+            if n_processes == 0:
+                yield [first]
+                return
+        sockets = [stack.enter_context(bind(settings, shared=True)) for _ in range(n_processes)]
+        for sock in sockets:
+            sock.listen(BACKLOG)
+        yield sockets
+
+
+def bind(settings: Settings, *, shared: bool = False) -> socket.socket:
+    """Return a socket that is bound but not listening: a port in use fails before the long load, not after.
+
+    `shared`: other sockets of this user may be bound to the same port.
+    """
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
     # With IPPROTO_TCP: without it asyncio does not disable Nagle's algorithm, which delays writes by 40 ms.
     sock = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    if shared:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
     try:
         sock.bind((settings.host, settings.port))
     except OSError as exc:
@@ -192,31 +270,3 @@ def agent_check_listener(settings: Settings) -> Iterator[Listener]:
         return
     with bind(settings.model_copy(update={"port": settings.agent_check_port})) as sock:
         yield partial(serve_agent_check, sock=sock)
-
-
-def uvicorn_config(application: FastAPI, settings: Settings) -> uvicorn.Config:
-    return uvicorn.Config(
-        application,
-        http=http_protocol(settings.idle_s, application.state.service),
-        ws=WebSocketProtocol,
-        ws_max_size=settings.max_body,
-        ws_ping_timeout=READ_STALL_FACTOR * settings.idle_s,  # a reader whose buffer is full answers no ping
-        ws_per_message_deflate=False,  # audio does not compress
-        lifespan="on",
-        access_log=False,
-        proxy_headers=False,  # Ingress looks at them, and only if TUTTI_TRUSTED_PROXIES is set
-        log_config=None,
-        server_header=False,
-        timeout_keep_alive=KEEP_ALIVE_S,
-        timeout_graceful_shutdown=1,
-        limit_concurrency=max(1, min(settings.max_connections, _raise_file_limit() - SPARE_FILES)),
-    )
-
-
-def _raise_file_limit() -> int:
-    """Raise the limit on open files as far as the system allows, and return it."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    target = min(hard, 65_536) if hard != resource.RLIM_INFINITY else 65_536
-    with contextlib.suppress(ValueError, OSError):
-        resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, target), hard))
-    return resource.getrlimit(resource.RLIMIT_NOFILE)[0]

@@ -78,7 +78,7 @@ class Service:
         """Why any stream would be refused now, as far as that is known without reading its request."""
         if refusal := self.starts.refusal:
             return refusal
-        full = self.engine.monitor.known_refusal()
+        full = self.engine.known_refusal()
         return self._public(full) if full else None
 
     def _public(self, full: QueueFull) -> QueueFull:

@@ -83,10 +83,15 @@ class Spans:
             self._provider.shutdown()
 
 
+def is_exporting(environ: Mapping[str, str]) -> bool:
+    """Whether the standard variables of OpenTelemetry name a collector."""
+    is_off = environ.get("OTEL_SDK_DISABLED", "").lower() == "true" or environ.get("OTEL_TRACES_EXPORTER") == "none"
+    return not is_off and any(environ.get(name) for name in ENDPOINTS)
+
+
 def open_spans(environ: Mapping[str, str]) -> Spans:
     """Return what the standard variables of OpenTelemetry ask for."""
-    is_off = environ.get("OTEL_SDK_DISABLED", "").lower() == "true" or environ.get("OTEL_TRACES_EXPORTER") == "none"
-    if is_off or not any(environ.get(name) for name in ENDPOINTS):
+    if not is_exporting(environ):
         return Spans()
     try:
         from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter

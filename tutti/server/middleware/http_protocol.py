@@ -148,7 +148,7 @@ class HttpProtocol(H11Protocol):
 
     def _refuse_unread(self, refusal: QueueFull) -> None:
         """Refuse a stream as the routes would do it, for a twentieth of the time; the connection stays open."""
-        self.service.engine.monitor.batch_stats.rejected("first")
+        self.service.engine.count_refusal()
         self._n_request_bytes = 0
         self._write_error(refusal, {"x-request-id": new_request_id()})
         self.timeout_keep_alive_task = self.loop.call_later(self.timeout_keep_alive, self.timeout_keep_alive_handler)

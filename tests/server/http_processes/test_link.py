@@ -1,0 +1,233 @@
+"""Streams over a link: the same speech, errors and cancellations as from the engine itself."""
+
+import asyncio
+import socket
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import aclosing
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.fakes import FakeEngine, silent_voices
+from tutti.errors import InvalidInput, NothingToSpeak, QueueFull, TuttiError
+from tutti.server.engine_protocol import EngineProtocol
+from tutti.server.errors import RateLimited
+from tutti.server.http_processes.link import Link
+from tutti.server.http_processes.messages import EngineState, NextSpeech, SpeechReady
+from tutti.server.http_processes.remote_engine import VERDICT_S, RemoteEngine
+from tutti.server.http_processes.stream_server import StreamServer
+from tutti.speech import Speech, SpeechParams
+
+TEXT = "The first of them. The second one is longer. And there is a third sentence."
+PARAMS = SpeechParams("af_heart", lexicon={"tutti": "tˈuti"})
+
+
+class Recorder(asyncio.Transport):
+    """Keeps what is written."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.written = b""
+
+    def writelines(self, parts: Any) -> None:
+        self.written += b"".join(parts)
+
+    def is_closing(self) -> bool:
+        return False
+
+
+@given(
+    rows=st.lists(st.lists(st.integers(-32768, 32767), max_size=50) | st.none(), max_size=6),
+    cuts=st.lists(st.integers(0, 2000), max_size=8),
+)
+def test_messages_arrive_whole_and_in_order_however_they_are_cut(rows: list[Any], cuts: list[int]) -> None:
+    messages = [
+        NextSpeech(n) if row is None else SpeechReady(n, Speech(np.array(row, np.int16), (), (0, n)))
+        for n, row in enumerate(rows)
+    ]
+    transport, received = Recorder(), list[Any]()
+    link = Link(received.append, lambda: None)
+    link.connection_made(transport)
+    for message in messages:
+        link.send(message)
+    start = 0
+    for cut in [*sorted(cuts), len(transport.written)]:
+        link.data_received(transport.written[start:cut])
+        start = max(start, cut)
+    assert len(received) == len(messages)
+    for message, copy in zip(messages, received, strict=True):
+        assert type(copy) is type(message)
+        assert copy.number == message.number
+        if isinstance(message, SpeechReady):
+            assert copy.speech.samples.dtype == np.int16
+            assert np.array_equal(copy.speech.samples, message.speech.samples)
+            assert copy.speech.span == message.speech.span
+
+
+@pytest.fixture
+def fake(tmp_path: Path) -> FakeEngine:
+    return FakeEngine(silent_voices(tmp_path))
+
+
+HangUp = Callable[[], None]
+
+
+def run_linked(fake: FakeEngine, test: Callable[[RemoteEngine, HangUp], Awaitable[None]]) -> None:
+    """Run a test with an engine behind a link, which it may close; afterwards neither end may have a stream."""
+
+    async def run() -> None:
+        await fake.start()
+        near, far = socket.socketpair()
+        remote = RemoteEngine(EngineState(ready=True, checkpoints=("kokoro",), batching_enabled=True))
+        server_link: Link
+
+        def receive(message: object) -> None:
+            streams.receive(cast(Any, message))
+
+        server_link = await Link.open(far, receive, lambda: streams.close())
+        streams = StreamServer(cast(EngineProtocol, fake), server_link.send)
+        link = await Link.open(near, cast(Any, remote.receive), remote.lost)
+        remote.send = link.send
+        await test(remote, server_link.close)
+        while streams._streams:
+            await asyncio.sleep(0)
+        assert not remote._replies
+        link.close()
+        server_link.close()
+        await asyncio.sleep(0)
+
+    asyncio.run(run())
+
+
+async def speeches(stream: AsyncGenerator[Speech]) -> list[Speech]:
+    async with aclosing(stream):
+        return [speech async for speech in stream]
+
+
+def test_speech_over_a_link_is_the_engines_own(fake: FakeEngine) -> None:
+    async def test(remote: RemoteEngine, _: HangUp) -> None:
+        direct = await speeches(fake.stream(TEXT, PARAMS, caller="c", id="i"))
+        linked = await speeches(remote.stream(TEXT, PARAMS, caller="c", id="i", max_start_s=3.0))
+        assert len(direct) == len(linked) > 1
+        for one, other in zip(direct, linked, strict=True):
+            assert np.array_equal(one.samples, other.samples)
+            assert (one.words, one.span, one.dropped, one.notices) == (
+                other.words, other.span, other.dropped, other.notices,
+            )  # fmt: skip
+        sent, received = fake.requests
+        assert received["caller"] == sent["caller"]
+        assert received["lexicon"] == {"tutti": "tˈuti"}
+        assert received["max_start_s"] == 3.0
+
+    run_linked(fake, test)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        InvalidInput("no such voice", param="voice"),
+        NothingToSpeak("nothing", param="input", dropped=("☃",)),
+        QueueFull("full", retry_after_s=3),
+        RateLimited("too many", retry_after_s=7),
+    ],
+)
+def test_an_error_keeps_its_type_and_its_fields(fake: FakeEngine, error: TuttiError) -> None:
+    async def test(remote: RemoteEngine, _: HangUp) -> None:
+        fake.fail_at, fake.error = 1, error
+        with pytest.raises(type(error)) as raised:
+            await speeches(remote.stream(TEXT, PARAMS))
+        assert str(raised.value) == str(error)
+        assert vars(raised.value) == vars(error)
+
+    run_linked(fake, test)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_bug_in_the_engine_is_an_internal_error_of_one_stream(fake: FakeEngine) -> None:
+    async def test(remote: RemoteEngine, _: HangUp) -> None:
+        fake.fail_at, fake.error = 1, RuntimeError("a secret of the server")
+        with pytest.raises(TuttiError, match="internal error"):
+            await speeches(remote.stream(TEXT, PARAMS))
+        fake.fail_at = None
+        assert await speeches(remote.stream(TEXT, PARAMS))
+
+    run_linked(fake, test)
+
+
+@pytest.mark.parametrize("n_taken", [0, 1])
+def test_a_stream_that_is_closed_is_cancelled_in_the_engine(fake: FakeEngine, n_taken: int) -> None:
+    async def test(remote: RemoteEngine, _: HangUp) -> None:
+        fake.hold_from = n_taken
+        stream = remote.stream(TEXT, PARAMS)
+        taking = asyncio.ensure_future(anext(stream))
+        if n_taken:
+            await taking
+        else:
+            while not fake.requests:
+                await asyncio.sleep(0)
+            taking.cancel()
+            await asyncio.gather(taking, return_exceptions=True)
+        await stream.aclose()
+        while not fake.streams_cancelled.acquire(blocking=False):
+            await asyncio.sleep(0)
+
+    run_linked(fake, test)
+
+
+def test_the_engine_makes_no_more_than_is_taken(fake: FakeEngine) -> None:
+    n_made = 0
+    original = fake.stream
+
+    async def counting(text: str, params: SpeechParams, **options: Any) -> AsyncGenerator[Speech]:
+        nonlocal n_made
+        async for speech in original(text, params, **options):
+            n_made += 1
+            yield speech
+
+    fake.stream = counting  # type: ignore[method-assign]
+
+    async def test(remote: RemoteEngine, _: HangUp) -> None:
+        stream = remote.stream(TEXT, PARAMS)
+        for n_taken in (1, 2):
+            await anext(stream)
+            for _ in range(50):
+                await asyncio.sleep(0)
+            assert n_made == n_taken
+        await stream.aclose()
+
+    run_linked(fake, test)
+
+
+def test_a_refusal_holds_for_a_moment_and_for_streams_without_a_limit_of_their_own(fake: FakeEngine) -> None:
+    async def test(remote: RemoteEngine, _: HangUp) -> None:
+        now = 0.0
+        remote._clock = lambda: now
+        fake.fail_at, fake.error = 0, QueueFull("full", retry_after_s=3)
+        for max_start_s, is_known in ((5.0, False), (None, True)):
+            with pytest.raises(QueueFull):
+                await speeches(remote.stream(TEXT, PARAMS, max_start_s=max_start_s))
+            assert (remote.known_refusal() is not None) is is_known
+        now = 2 * VERDICT_S
+        assert remote.known_refusal() is None
+
+    run_linked(fake, test)
+
+
+def test_streams_fail_when_the_link_is_closed_and_end_in_the_engine(fake: FakeEngine) -> None:
+    async def test(remote: RemoteEngine, hang_up: HangUp) -> None:
+        fake.hold_from = 1
+        stream = remote.stream(TEXT, PARAMS)
+        await anext(stream)
+        waiting = asyncio.ensure_future(anext(stream))
+        await asyncio.sleep(0)
+        hang_up()
+        with pytest.raises(TuttiError, match="stops"):
+            await waiting
+        while not fake.streams_cancelled.acquire(blocking=False):
+            await asyncio.sleep(0)
+
+    run_linked(fake, test)

@@ -1,0 +1,95 @@
+"""Main function of an HTTP process: serves the requests for speech, with streams of the server's process."""
+
+import asyncio
+import contextlib
+import gc
+import socket
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import cast
+
+import uvicorn
+from prometheus_client import CollectorRegistry
+
+from tutti.server.engine_protocol import EngineProtocol
+from tutti.server.http_processes.link import Link
+from tutti.server.http_processes.messages import (
+    Connection,
+    Drain,
+    Drained,
+    EngineState,
+    MetricsReport,
+    ReportMetrics,
+    SpeechReady,
+    StreamEnded,
+    Welcome,
+)
+from tutti.server.http_processes.protocol import speech_protocol
+from tutti.server.http_processes.remote_engine import RemoteEngine
+from tutti.server.http_processes.speech_app import create_speech_app
+from tutti.server.logs import background_logging
+from tutti.server.service import Service
+from tutti.server.uvicorn_setup import event_loop_factory, uvicorn_config
+from tutti.worker.channel import Channel
+
+SEND_TIMEOUT_S = 10.0  # for the server's process to take a connection; a process that takes none hangs
+
+
+class SpeechServer(uvicorn.Server):
+    """Uvicorn that leaves signals to the server's process."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+def main(end: socket.socket) -> None:
+    """Serve until the server's process closes its end."""
+    channel = Channel(end)
+    with suppress(EOFError, ConnectionError):
+        welcome, listening = channel.receive()
+        _, link = channel.receive()
+        assert isinstance(welcome, Welcome)
+        assert listening is not None
+        assert link is not None
+        with (
+            background_logging(welcome.settings.log_format),
+            asyncio.Runner(loop_factory=event_loop_factory()) as runner,
+        ):
+            runner.run(_serve(channel, welcome, socket.socket(fileno=listening), socket.socket(fileno=link)))
+
+
+async def _serve(channel: Channel, welcome: Welcome, listening: socket.socket, link_end: socket.socket) -> None:
+    engine, settings, registry = RemoteEngine(welcome.engine), welcome.settings, CollectorRegistry()
+    # The routes for speech use no more of an engine than this one has.
+    application = create_speech_app(cast(EngineProtocol, engine), settings, registry)
+    service: Service = application.state.service
+
+    def hand_on(descriptor: int, data: bytes) -> None:
+        channel.send(Connection(data), descriptor, SEND_TIMEOUT_S)
+
+    server = SpeechServer(uvicorn_config(application, settings, speech_protocol(settings.idle_s, service, hand_on)))
+    draining: set[asyncio.Task[None]] = set()
+
+    async def drain(grace_s: float) -> None:
+        link.send(Drained(await service.lifecycle.drain(grace_s)))
+
+    def receive(message: object) -> None:
+        match message:
+            case SpeechReady() | StreamEnded():
+                engine.receive(message)
+            case EngineState():
+                engine.state = message
+            case ReportMetrics():
+                link.send(MetricsReport(list(registry.collect())))
+            case Drain(grace_s):
+                draining.add(asyncio.create_task(drain(grace_s)))
+
+    def lost() -> None:
+        engine.lost()
+        server.should_exit = True
+
+    link = await Link.open(link_end, receive, lost)
+    engine.send = link.send
+    gc.freeze()
+    await server.serve(sockets=[listening])

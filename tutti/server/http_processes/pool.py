@@ -1,0 +1,211 @@
+"""The HTTP processes of a server, as its own process sees them: started, replaced when they die, drained, closed."""
+
+import asyncio
+import logging
+import socket
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+
+from prometheus_client import CollectorRegistry, Metric
+from prometheus_client.registry import Collector
+
+from tutti.child_process import ChildProcess
+from tutti.server.engine_protocol import EngineProtocol
+from tutti.server.http_processes import child_main
+from tutti.server.http_processes.link import Link
+from tutti.server.http_processes.messages import (
+    Connection,
+    Drain,
+    Drained,
+    EngineState,
+    LeaveStream,
+    MetricsReport,
+    NextSpeech,
+    RefusedStreams,
+    ReportMetrics,
+    StartStream,
+    Welcome,
+)
+from tutti.server.http_processes.metrics import counters, summed
+from tutti.server.http_processes.stream_server import StreamServer
+from tutti.settings import Settings
+from tutti.worker.channel import Channel
+
+REPORT_TIMEOUT_S = 2.0  # for the answer of an HTTP process; then its last report counts
+RESTART_S = 0.5  # before a process that died is replaced; shorter restarts one that cannot start all the time
+EXIT_S = 2.0  # for a process to end by itself
+log = logging.getLogger("tutti.server")
+
+TakeOver = Callable[[socket.socket, bytes], None]  # a connection that a process handed on, and what it read from it
+
+
+class HttpProcess:
+    """One process. A thread of its own starts it, and receives the connections that it hands on."""
+
+    def __init__(self, pool: "HttpProcesses", listening: socket.socket) -> None:
+        self._pool = pool
+        self._listening = listening  # kept open: connections wait in it while the process is replaced
+        self._link: Link | None = None
+        self._streams: StreamServer | None = None
+        self._closing = False
+        self._metrics: list[Metric] = []  # as last reported
+        self._past: list[Metric] = []  # counted by processes that died
+        self._reported = asyncio.Event()
+        self._drained = asyncio.Event()
+        self._in_time = True
+        self._ended = asyncio.Event()
+        self._loop = asyncio.get_running_loop()
+        threading.Thread(target=self._supervise, name="tutti-http-supervisor", daemon=True).start()
+
+    def send(self, message: object) -> None:
+        if self._link is not None:
+            self._link.send(message)
+
+    async def drain(self, grace_s: float) -> bool:
+        """Refuse new work; False if requests are still active after the grace time."""
+        if self._link is not None:
+            self._link.send(Drain(grace_s))
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._drained.wait(), grace_s + REPORT_TIMEOUT_S)
+        return self._in_time
+
+    async def metrics(self) -> list[Metric]:
+        """What this process and those before it have counted."""
+        if self._link is not None:
+            self._reported.clear()
+            self._link.send(ReportMetrics())
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._reported.wait(), REPORT_TIMEOUT_S)
+        return summed([self._past, self._metrics])
+
+    async def close(self) -> None:
+        self._closing = True
+        if self._link is not None:
+            self._link.close()
+        await self._ended.wait()
+
+    # In the thread:
+
+    def _supervise(self) -> None:
+        end_wait = threading.Event()
+        while not self._closing:
+            try:
+                self._run()
+            except Exception:
+                log.exception("an HTTP process could not be started")
+            if not self._closing:
+                end_wait.wait(RESTART_S)
+        self._loop.call_soon_threadsafe(self._ended.set)
+
+    def _run(self) -> None:
+        """Run one process until it ends."""
+        child = ChildProcess("tutti-http", child_main.main)
+        try:
+            channel = Channel(child.socket)
+            mine, theirs = socket.socketpair()
+            with theirs:
+                channel.send(Welcome(self._pool.settings, self._pool.state), self._listening.fileno())
+                channel.send(None, theirs.fileno())
+            self._loop.call_soon_threadsafe(self._connect, mine)
+            while True:
+                connection, descriptor = channel.receive()
+                assert isinstance(connection, Connection)
+                if descriptor is not None:  # none: this process has no descriptor left
+                    sock = socket.socket(fileno=descriptor)
+                    self._loop.call_soon_threadsafe(self._pool.take_over, sock, connection.data)
+        except (EOFError, OSError):
+            if not self._closing:
+                log.error("the HTTP process %s; another one is started", child.exit_cause())
+        finally:
+            child.stop(EXIT_S if self._closing else 0.0)
+
+    # In the event loop:
+
+    def _connect(self, end: socket.socket) -> None:
+        self._connecting = asyncio.create_task(self._open_link(end))  # referenced, or it might be collected
+
+    async def _open_link(self, end: socket.socket) -> None:
+        link = self._link = await Link.open(end, self._receive, self._lost)
+        self._streams = StreamServer(self._pool.engine, link.send)
+        link.send(self._pool.state)
+        if self._closing:
+            link.close()
+
+    def _receive(self, message: object) -> None:
+        match message:
+            case StartStream() | NextSpeech() | LeaveStream():
+                assert self._streams is not None
+                self._streams.receive(message)
+            case MetricsReport(metrics):
+                self._metrics = metrics
+                self._reported.set()
+            case RefusedStreams(n_streams):
+                for _ in range(n_streams):
+                    self._pool.engine.count_refusal()
+            case Drained(in_time):
+                self._in_time = in_time
+                self._drained.set()
+
+    def _lost(self) -> None:
+        if self._streams is not None:
+            self._streams.close()
+        self._link = self._streams = None
+        self._past, self._metrics = summed([self._past, counters(self._metrics)]), []
+        self._drained.set()
+        self._reported.set()
+
+
+class HttpProcesses(Collector):
+    """All of them; as a collector, the metrics of the server together with theirs."""
+
+    def __init__(
+        self, engine: EngineProtocol, settings: Settings, registry: CollectorRegistry, n_processes: int
+    ) -> None:
+        self.engine = engine
+        self.settings = share_of(settings, n_processes)
+        self.take_over: TakeOver
+        self._registry = registry
+        self._processes: list[HttpProcess] = []
+        self._loop: asyncio.AbstractEventLoop
+
+    @property
+    def state(self) -> EngineState:
+        return EngineState(self.engine.ready, self.engine.checkpoints, self.engine.batching_enabled)
+
+    def start(self, sockets: Sequence[socket.socket], take_over: TakeOver) -> None:
+        """Start a process for each listening socket."""
+        self._loop = asyncio.get_running_loop()
+        self.take_over = take_over
+        self._processes = [HttpProcess(self, sock) for sock in sockets]
+
+    def engine_started(self) -> None:
+        """Let the processes accept work."""
+        for process in self._processes:
+            process.send(self.state)
+
+    async def drain(self, grace_s: float) -> bool:
+        """Refuse new work in all of them; False if requests are still active after the grace time."""
+        return all(await asyncio.gather(*(process.drain(grace_s) for process in self._processes)))
+
+    async def close(self) -> None:
+        await asyncio.gather(*(process.close() for process in self._processes))
+
+    def collect(self) -> Iterable[Metric]:
+        """Called in a thread, as /metrics does."""
+        reports = asyncio.run_coroutine_threadsafe(self._reports(), self._loop).result()
+        return summed([list(self._registry.collect()), *reports])
+
+    async def _reports(self) -> list[list[Metric]]:
+        return list(await asyncio.gather(*(process.metrics() for process in self._processes)))
+
+
+def share_of(settings: Settings, n_processes: int) -> Settings:
+    """The settings of one HTTP process: its part of what the server as a whole may hold."""
+    return settings.model_copy(
+        update={
+            "max_audio_mb": settings.max_audio_mb / n_processes,
+            "cache_mb": settings.cache_mb / n_processes,
+            "max_connections": -(-settings.max_connections // n_processes),
+        }
+    )

@@ -1,0 +1,116 @@
+"""The engine as an HTTP process sees it: its streams come over a link from the server's process."""
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator, Callable
+from itertools import count
+
+from tutti.errors import QueueFull, WorkerLost
+from tutti.server.http_processes.messages import (
+    EngineState,
+    LeaveStream,
+    NextSpeech,
+    RefusedStreams,
+    SpeechReady,
+    StartStream,
+    StreamEnded,
+)
+from tutti.speech import Delivery, Speech, SpeechParams
+from tutti.trace import current
+
+VERDICT_S = 0.02  # for which a refusal holds for others, too; larger costs less under overload, but reacts later
+REPORT_S = 0.25  # between two reports of refused streams
+
+Reply = SpeechReady | StreamEnded
+
+
+class RemoteEngine:
+    """What the routes for speech need of an engine."""
+
+    def __init__(self, state: EngineState, clock: Callable[[], float] = time.monotonic) -> None:
+        self.state = state
+        self.send: Callable[[object], None] = lambda _: None  # until the link is there
+        self._clock = clock
+        self._numbers = count()
+        self._replies: dict[int, asyncio.Future[Reply]] = {}  # of the streams that wait for one
+        self._refusal: tuple[float, QueueFull] | None = None  # until when it holds
+        self._n_refused = 0  # that were not reported yet
+
+    @property
+    def ready(self) -> bool:
+        return self.state.ready
+
+    @property
+    def checkpoints(self) -> tuple[str, ...]:
+        return self.state.checkpoints
+
+    @property
+    def batching_enabled(self) -> bool:
+        return self.state.batching_enabled
+
+    async def stream(
+        self,
+        text: str,
+        params: SpeechParams,
+        *,
+        caller: str = "",
+        delivery: Delivery = "live",
+        pause_s: float | None = None,
+        id: str = "",
+        max_start_s: float | None = None,
+    ) -> AsyncGenerator[Speech]:
+        """Yield speech chunk by chunk; closing the generator cancels the rest."""
+        assert pause_s is None, "live text is spoken by the server's process"
+        number, has_ended = next(self._numbers), False
+        wanted: object = StartStream(number, text, params, caller, delivery, id, max_start_s, current.get().id)
+        try:
+            while True:
+                match await self._ask(number, wanted):
+                    case SpeechReady(_, speech):
+                        yield speech
+                    case StreamEnded(_, error):
+                        has_ended = True
+                        if isinstance(error, QueueFull) and max_start_s is None:
+                            self._refusal = self._clock() + VERDICT_S, error
+                        if error is not None:
+                            raise error
+                        return
+                wanted = NextSpeech(number)
+        finally:
+            if not has_ended:
+                self._replies.pop(number, None)
+                self.send(LeaveStream(number))
+
+    def known_refusal(self) -> QueueFull | None:
+        """Why any stream without an own limit is refused now; none if the last refusal is too old."""
+        if self._refusal is None or self._clock() >= self._refusal[0]:
+            return None
+        return self._refusal[1]
+
+    def count_refusal(self) -> None:
+        """Report that a stream was refused unread; many in one message."""
+        if self._n_refused == 0:
+            asyncio.get_running_loop().call_later(REPORT_S, self._report_refused)
+        self._n_refused += 1
+
+    def receive(self, reply: Reply) -> None:
+        """Take a reply of the server's process; one for a stream that was closed meanwhile is dropped."""
+        waiting = self._replies.pop(reply.number, None)
+        if waiting is not None and not waiting.done():
+            waiting.set_result(reply)
+
+    def lost(self) -> None:
+        """All streams fail: the server's process is gone."""
+        replies, self._replies = self._replies, {}
+        for number, waiting in replies.items():
+            if not waiting.done():
+                waiting.set_result(StreamEnded(number, WorkerLost("the server stops")))
+
+    def _ask(self, number: int, wanted: object) -> "asyncio.Future[Reply]":
+        waiting = self._replies[number] = asyncio.get_running_loop().create_future()
+        self.send(wanted)
+        return waiting
+
+    def _report_refused(self) -> None:
+        self.send(RefusedStreams(self._n_refused))
+        self._n_refused = 0

@@ -1,0 +1,35 @@
+"""The application of an HTTP process: the routes for speech alone, with the middleware of the server."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from fastapi import FastAPI
+from prometheus_client import CollectorRegistry
+
+from tutti.server.engine_protocol import EngineProtocol
+from tutti.server.middleware.auth import ApiKeys
+from tutti.server.middleware.stack import add_middleware
+from tutti.server.routes.openai import speech_routes
+from tutti.server.routes.tts import tts_routes
+from tutti.server.service import Service
+from tutti.server.spans import Spans
+from tutti.settings import Settings
+
+
+def create_speech_app(engine: EngineProtocol, settings: Settings, registry: CollectorRegistry) -> FastAPI:
+    service = Service.of(engine, settings)
+    service.memory.register(registry)
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        try:
+            yield
+        finally:
+            service.encoder_threads.shutdown(wait=False, cancel_futures=True)
+
+    application = FastAPI(lifespan=lifespan, docs_url=None, redoc_url=None, openapi_url=None)
+    application.state.service = service
+    application.include_router(speech_routes(service))
+    application.include_router(tts_routes(service))
+    add_middleware(application, service, ApiKeys(settings.api_keys), registry, Spans())
+    return application

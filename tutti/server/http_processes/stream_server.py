@@ -1,0 +1,76 @@
+"""The streams of one HTTP process, in the server's process: they run in its engine."""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from contextlib import aclosing
+from dataclasses import dataclass, field
+
+from tutti.errors import TuttiError
+from tutti.server.engine_protocol import EngineProtocol
+from tutti.server.errors import internal_error
+from tutti.server.http_processes.messages import LeaveStream, NextSpeech, SpeechReady, StartStream, StreamEnded
+from tutti.trace import NO_TRACE, Trace, current
+
+log = logging.getLogger("tutti.server")
+
+StreamMessage = StartStream | NextSpeech | LeaveStream
+
+
+@dataclass(slots=True)
+class RunningStream:
+    """A stream's task, and whether its next speech is wanted."""
+
+    task: asyncio.Task[None]
+    wanted: asyncio.Event = field(default_factory=asyncio.Event)
+
+
+class StreamServer:
+    """Runs streams and sends their speech, each when the one before was taken."""
+
+    def __init__(self, engine: EngineProtocol, send: Callable[[object], None]) -> None:
+        self._engine = engine
+        self._send = send
+        self._streams: dict[int, RunningStream] = {}
+
+    def receive(self, message: StreamMessage) -> None:
+        if isinstance(message, StartStream):
+            refusal = self._engine.known_refusal() if message.max_start_s is None else None
+            if refusal is not None and message.delivery == "live":  # a task would cost more than this answer
+                self._engine.count_refusal()
+                self._send(StreamEnded(message.number, refusal))
+                return
+            stream = self._streams[message.number] = RunningStream(asyncio.create_task(self._speak(message)))
+            stream.task.add_done_callback(lambda _: self._streams.pop(message.number))
+        elif (known := self._streams.get(message.number)) is None:
+            pass  # it ended meanwhile
+        elif isinstance(message, NextSpeech):
+            known.wanted.set()
+        else:
+            known.task.cancel()
+
+    def close(self) -> None:
+        """Cancel all streams."""
+        for stream in self._streams.values():
+            stream.task.cancel()
+
+    async def _speak(self, start: StartStream) -> None:
+        number, error = start.number, None
+        current.set(Trace(start.trace_id) if start.trace_id else NO_TRACE)
+        speeches = self._engine.stream(
+            start.text, start.params,
+            caller=start.caller, delivery=start.delivery, id=start.id, max_start_s=start.max_start_s,
+        )  # fmt: skip
+        try:
+            async with aclosing(speeches):
+                async for speech in speeches:
+                    self._send(SpeechReady(number, speech))
+                    wanted = self._streams[number].wanted
+                    await wanted.wait()
+                    wanted.clear()
+        except TuttiError as exc:
+            error = exc
+        except Exception:
+            log.exception("failed id=%s", start.id)
+            error = internal_error()
+        self._send(StreamEnded(number, error))
