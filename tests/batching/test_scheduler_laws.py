@@ -1,5 +1,6 @@
 """Invariants of the scheduler under every policy and any order of events, on a virtual clock."""
 
+import itertools
 from collections.abc import Sequence
 from math import inf
 from typing import ClassVar
@@ -11,11 +12,13 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from benchmarks.simulate import PART, Device, scheduler
 from tests.examples import examples
-from tutti.batching.cost import CostModel
-from tutti.batching.job import Batch, Job, Key, StageName
+from tutti.batching.cost import Coefficients, CostModel
+from tutti.batching.job import FUSED_S, Batch, Job, Key, StageName
 from tutti.batching.layout import SideBySide
 from tutti.batching.policies import Bypass, Deadline, Fifo, Policy, Window
 from tutti.batching.scheduler import Limits, Scheduler
+from tutti.plan.devices import DeviceCosts
+from tutti.plan.planner import scheduler_of
 from tutti.plan.simulation import AHEAD, MODEL, PER_S, Padded, SimulatedStream, Simulation
 
 KEYS = [Key("a", "acoustic"), Key("a", "vocoder"), Key("b", "acoustic")]
@@ -251,6 +254,58 @@ def test_a_lone_stream_is_never_slower_than_its_chunks_run_one_by_one(
     assert stream.wait_s <= first_s + 1e-6
     assert stream.dry_s <= dry_s + 1e-6
     assert stream.done_s <= done_s + 1e-6
+
+
+def as_served(device: DeviceCosts, texts: Sequence[Sequence[float]]) -> list[SimulatedStream]:
+    """As in the engine: chunks are made ahead of what is heard, and both stages may run in one call."""
+    streams = [SimulatedStream(number, 0.0, list(chunks)) for number, chunks in enumerate(texts)]
+    Simulation(device, scheduler_of(device), admission=False, ahead=3, is_paced=False, fuses=True).run(streams)
+    return streams
+
+
+def processor(seconds_per_s: float, cores: int) -> DeviceCosts:
+    """Rows run on one core each, or alone on all of them; the acoustic half only one after the other."""
+    frame_s = seconds_per_s / PER_S["vocoder"]
+    costs: dict[StageName, Coefficients] = {
+        "acoustic": (0.005, 0.01, 0.0, 0.1 * seconds_per_s / PER_S["acoustic"]),
+        "vocoder": (0.01, 0.002, 0.05 * frame_s, 0.9 * cores * frame_s),
+    }
+    return DeviceCosts("processor", costs, cores, 2 * cores, target_s=1.5)
+
+
+def alone_s(device: DeviceCosts, chunks: Sequence[float]) -> list[float]:
+    """When each chunk of a text is ready if they run one after the other."""
+    each = [sum(device.seconds(stage, [max(1, round(s * PER_S[stage]))]) for stage in PER_S) for s in chunks]
+    return list(itertools.accumulate(each))
+
+
+@given(
+    chunks=st.lists(st.floats(0.5, 12.0), min_size=2, max_size=8),
+    seconds_per_s=st.floats(0.01, 1.5),
+    cores=st.sampled_from([1, 2, 4]),
+)
+def test_no_chunk_waits_for_a_later_one_in_the_same_call(chunks: list[float], seconds_per_s: float, cores: int) -> None:
+    device = processor(seconds_per_s, cores)
+    [stream] = as_served(device, [chunks])
+    plays_until_s = dry_s = 0.0
+    for number, (ready_s, audio_s) in enumerate(zip(alone_s(device, chunks), chunks, strict=True)):
+        dry_s += max(0.0, ready_s - plays_until_s) if number else 0.0
+        plays_until_s = max(ready_s, plays_until_s) + audio_s
+    assert stream.dry_s <= dry_s + FUSED_S
+    assert stream.done_s <= alone_s(device, chunks)[-1] + FUSED_S
+
+
+@given(
+    texts=st.lists(st.lists(st.floats(0.5, 8.0), min_size=1, max_size=2), min_size=2, max_size=4),
+    seconds_per_s=st.floats(0.01, 1.5),
+    cores=st.sampled_from([1, 2, 4]),
+)
+def test_rows_that_run_better_apart_do_not_share_a_call(
+    texts: list[list[float]], seconds_per_s: float, cores: int
+) -> None:
+    device = processor(seconds_per_s, cores)
+    in_turn_s = sum(alone_s(device, chunks)[-1] for chunks in texts)
+    assert max(stream.done_s for stream in as_served(device, texts)) <= in_turn_s + FUSED_S
 
 
 @given(

@@ -285,6 +285,33 @@ def test_a_lone_row_runs_both_stages_in_one_call() -> None:
     asyncio.run(run())
 
 
+def test_rows_that_would_wait_for_each_other_share_the_first_stage_only() -> None:
+    def cost(key: Key) -> CostModel:
+        if key.stage == "acoustic":
+            return CostModel(SideBySide(1), (1e-3, 0.0, 0.0, 1e-5))
+        return CostModel(SideBySide(2), (0.0, 0.0, 1e-3, 0.02))
+
+    async def run() -> RecordingModel:
+        model = closed_model()
+        rules = Scheduler(Limits(max_start_s=float("inf")), cost, Deadline(cap_s=0.6))
+        batcher = Batcher(ThreadWorker(partial(models, lambda: model)), rules, BatchStats())
+        await batcher.start()
+        first = asyncio.ensure_future(batcher.speak(row(utterance(5), 0)))
+        while batcher.worker.status.state != "busy":
+            await asyncio.sleep(0)
+        texts = [utterance(*[5] * n) for n in (10, 60)]
+        others = [asyncio.ensure_future(batcher.speak(row(text, i))) for i, text in enumerate(texts, 1)]
+        await asyncio.sleep(0)
+        model.gate.open()
+        await asyncio.gather(first, *others)
+        await batcher.close()
+        return model
+
+    model = asyncio.run(run())
+    assert [len(rows) for rows in model.acoustic_calls] == [1, 2]
+    assert model.batch_sizes == [1, 1, 1]
+
+
 def test_rows_are_ranked_again_when_their_listener_starts() -> None:
     async def run() -> list[int]:
         model = closed_model()

@@ -13,6 +13,7 @@ StageName = Literal["acoustic", "vocoder"]
 Reason = Literal["free", "full", "cost", "deadline", "window", "early", "quiet", "bypass", "retry"]
 PRIORITIES: tuple[Priority, ...] = ("first", "next", "bulk")
 STAGES: tuple[StageName, ...] = ("acoustic", "vocoder")
+FUSED_S = 0.05  # of later stages that several rows may run in one call; larger saves calls, and rows wait for others
 
 
 class Key(NamedTuple):
@@ -63,6 +64,14 @@ class Batch:
     @property
     def sizes(self) -> tuple[int, ...]:
         return tuple(job.size for job in self.jobs)
+
+    @property
+    def may_fuse(self) -> bool:
+        """Whether its rows, if no others are there, may run their later stages in the same call.
+
+        They come back together: a chunk would wait for later ones of its stream, or for those of others.
+        """
+        return self.n_rows == 1 or sum(job.later_s for job in self.jobs) <= FUSED_S
 
     @property
     def padded(self) -> int:

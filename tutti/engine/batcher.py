@@ -247,7 +247,7 @@ class Batcher:
             return None
         rows = [self._rows[job] for job in batch.jobs]
         is_alone = len(self._rows) == len(rows) and not any(may_split(self.scheduler, row) for row in rows)
-        result = send_batch(self.worker, batch, rows, both_stages=is_alone)
+        result = send_batch(self.worker, batch, rows, both_stages=is_alone and batch.may_fuse)
         result.add_done_callback(lambda _: self._wakeup.at_once())
         return StartedBatch(batch, result)
 

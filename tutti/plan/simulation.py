@@ -187,7 +187,8 @@ class Simulation:
         self.batches.append((now, batch))
         took_s = self.device.seconds(batch.key.stage, [job.size for job in batch.jobs])
         later_s = 0.0
-        if self.fuses and batch.key.stage == "acoustic" and len(self._jobs) == batch.n_rows:
+        is_first_stage = batch.key.stage == "acoustic"
+        if self.fuses and is_first_stage and len(self._jobs) == batch.n_rows and batch.may_fuse:
             later_s = self.device.seconds("vocoder", [self._size(*self._jobs[job], "vocoder") for job in batch.jobs])
         self.busy_s += took_s + later_s
         self._at(now + took_s + later_s, lambda end: self._finish(batch, took_s, later_s, end))
