@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -9,9 +10,12 @@ from hypothesis import strategies as st
 
 from tests.batching.fakes import first_job, new_scheduler
 from tests.fakes import HEART, GatedModel, tone_engine
+from tutti.engine import stream
+from tutti.engine.chunk_pace import chunk_pace
 from tutti.engine.engine import Engine
 from tutti.engine.rolling import BusyShare
 from tutti.speech import DELIVERIES, Delivery
+from tutti.text.chunk import ChunkPace
 from tutti.voices import Voices
 
 TEXT = "The old bridge stands still under the water tonight."
@@ -109,6 +113,27 @@ def test_streams_that_arrive_together_are_shared_between_the_workers(voices: Voi
             assert [batcher.start_delay.n_starting for batcher in engine.batchers] == [0, 0]
 
     asyncio.run(run())
+
+
+def test_streams_that_arrive_together_know_who_is_before_them(voices: Voices, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each chooses its first chunk before the ones before it have queued theirs."""
+    n_before: list[int] = []
+
+    def recorded(*args: Any, **options: Any) -> ChunkPace:
+        n_before.append(options["n_before"])
+        return chunk_pace(*args, **options)
+
+    async def run() -> None:
+        model = GatedModel("acoustic")
+        async with tone_engine(voices, lambda: model) as engine:
+            with model.gate.closed():
+                tasks = await queue(engine, "live", 4)
+                tasks += await queue(engine, "live", 1)
+            await asyncio.gather(*tasks)
+
+    monkeypatch.setattr(stream, "chunk_pace", recorded)
+    asyncio.run(run())
+    assert n_before == [0, 1, 2, 3, 0]
 
 
 def test_the_busy_ratio_is_the_mean_over_the_workers(voices: Voices) -> None:

@@ -1,4 +1,4 @@
-"""How short the chunks of a live stream must be on this device, by its predicted costs. Pure."""
+"""How short the chunks of a live stream must be on this device, by its predicted costs and its queue. Pure."""
 
 from tutti.batching.job import Key
 from tutti.batching.scheduler import SENTENCE, Scheduler
@@ -11,18 +11,27 @@ CAUTION = 1.2  # times the predicted seconds: speed changes, and other requests 
 MIN_PACE, MAX_PACE = 0.5, 0.9  # a faster device needs no longer chunks; on a slower one gaps cannot be avoided
 
 
-def chunk_pace(scheduler: Scheduler, checkpoint: str, target_s: float, *, is_incremental: bool) -> ChunkPace:
+def chunk_pace(
+    scheduler: Scheduler, checkpoint: str, target_s: float, now: float, *, n_before: int = 0, is_incremental: bool
+) -> ChunkPace:
     """The first chunk is ready before the target, and each later one before the last has been played.
 
+    If the stream has to wait, its first chunk may take as long as that: a shorter one would hardly start sooner, but
+    every cut takes time from those that wait, and more of its next chunks would be late.
     A checkpoint whose rows are delivered in spans (`is_incremental`) needs no short first chunk.
+    `n_before`: streams before this one whose first chunk is not queued yet.
     """
-    seconds_per_s = CAUTION * scheduler.sentence_s(checkpoint) / (SENTENCE["vocoder"] * FRAME_S)
+    sentence_s = scheduler.sentence_s(checkpoint)
+    seconds_per_s = CAUTION * sentence_s / (SENTENCE["vocoder"] * FRAME_S)
     first_symbols = longest = DEFAULT_PACE.first_symbols
     if not is_incremental:
         # Costs of a lone row grow linearly with its length.
         least_s, most_s = (_seconds(scheduler, checkpoint, n) for n in (TINY_SYMBOLS, longest))
-        share = (FIRST_SHARE * target_s - least_s) / max(most_s - least_s, 1e-9)
-        first_symbols = TINY_SYMBOLS + int(min(max(share, 0.0), 1.0) * (longest - TINY_SYMBOLS))
+        allowed_s = FIRST_SHARE * target_s
+        if allowed_s < most_s:  # else the queue need not be looked at
+            wait_s = scheduler.predicted_wait_s(checkpoint, "first", target_s, now) + n_before * sentence_s
+            share = (max(allowed_s, wait_s) - least_s) / max(most_s - least_s, 1e-9)
+            first_symbols = TINY_SYMBOLS + int(min(max(share, 0.0), 1.0) * (longest - TINY_SYMBOLS))
     return ChunkPace(first_symbols, min(max(seconds_per_s, MIN_PACE), MAX_PACE))
 
 

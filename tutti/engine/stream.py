@@ -88,8 +88,9 @@ class Stream:
 
     async def speeches(self) -> AsyncGenerator[Speech]:
         """Yield the speech of each chunk, or of each span of a long one; closing cancels what was not yet spoken."""
+        n_before = self.batcher.start_delay.n_starting
         self.batcher.start_delay.n_starting += 1
-        submitting = asyncio.create_task(self._submit())
+        submitting = asyncio.create_task(self._submit(n_before))
         self._futures.add(submitting)
         n_samples = 0
         try:
@@ -109,11 +110,11 @@ class Stream:
             # They refer to this stream: else its audio, which lies in files, would wait for the garbage collector.
             self._futures.clear()
 
-    async def _submit(self) -> None:
+    async def _submit(self, n_before: int) -> None:
         """Queue the chunks of the text as they arrive, as long as there is room."""
         n_rows = 0
         try:
-            async with aclosing(self._chunks()) as chunks:
+            async with aclosing(self._chunks(n_before)) as chunks:
                 async for segment, chunk, g2p_s in chunks:
                     await self._room.acquire()
                     if not chunk.words:
@@ -153,13 +154,18 @@ class Stream:
         self.batcher.start_delay.n_starting -= self._is_starting
         self._is_starting = False
 
-    async def _chunks(self) -> AsyncGenerator[tuple[Segment, Chunk, float]]:
-        """The text in chunks as it arrives, each with its segment and the seconds that its G2P took."""
+    async def _chunks(self, n_before: int = 0) -> AsyncGenerator[tuple[Segment, Chunk, float]]:
+        """The text in chunks as it arrives, each with its segment and the seconds that its G2P took.
+
+        `n_before`: streams before this one whose first chunk is not queued yet.
+        """
         whole_text = self.delivery != "live"
         pace = chunk_pace(
             self.batcher.scheduler,
             self.checkpoint,
             self.pacing.target_s,
+            time.monotonic(),
+            n_before=n_before,
             is_incremental=self.checkpoint in self.pacing.span_rules,
         )
         clock = TextClock(self._next_due_s, FRAMES_PER_TOKEN * FRAME_S / clamp_speed(self.params.speed))

@@ -98,7 +98,7 @@ def forecast(device: DeviceCosts, rate: float, seconds: float, n_streams: int | 
 
 def pace_of(device: DeviceCosts) -> ChunkPace:
     """How the engine would cut texts on this device."""
-    return chunk_pace(scheduler_of(device), MODEL, device.target_s, is_incremental=False)
+    return chunk_pace(scheduler_of(device), MODEL, device.target_s, 0.0, is_incremental=False)
 
 
 def outcome(device: DeviceCosts, rate: float, streams: list[SimulatedStream], simulation: Simulation) -> Forecast:
