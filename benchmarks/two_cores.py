@@ -47,7 +47,7 @@ SECONDS_5 = "The keeper of the lighthouse wrote the names of all the ships into 
 SECONDS_15 = (
     "When the last of the guests had left the house, the old man put out the lamps in the hall, walked slowly up the "
     "stairs, opened the window of his room, and listened for a long time to the waves that were breaking on the rocks "
-    "below the garden."
+    "below the garden and on the harbour wall."
 )
 
 
