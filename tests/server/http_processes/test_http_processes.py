@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -34,8 +35,12 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LimitedServer]:
 
 
 def http_processes(server: LimitedServer) -> list[psutil.Process]:
-    children = psutil.Process(server.process.pid).children()
-    return [child for child in children if child.name() == "tutti-http" and child.status() != psutil.STATUS_ZOMBIE]
+    found = []
+    for child in psutil.Process(server.process.pid).children():
+        with suppress(psutil.NoSuchProcess):
+            if child.name() == "tutti-http" and child.status() != psutil.STATUS_ZOMBIE:
+                found.append(child)
+    return found
 
 
 def speak_alone(server: LimitedServer, text: str = TEXT, **body: Any) -> httpx2.Response:
