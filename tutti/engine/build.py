@@ -60,6 +60,7 @@ WHOLE_START = 0.8  # of the timeout for first audio: how long a whole answer may
 ROWS_PER_CORE = 2  # rows in a batch for each core; larger balances the cores better, but new requests wait longer
 CUDA_ROWS = 64  # rows in a batch on CUDA: the most in one shape of model.buckets
 SWEEP_ROWS = {"cuda": (1, 4, 16, 64), "cpu": (1, 2)}  # rows in each batch of the warm-up
+FIRST_SWEEP_ROWS = (1, 16)  # for a worker that is replaced soon: each number takes half a second or more of the start
 SENTENCE = "həlˈO ðˈɛɹ, wˈɜɹld."
 WEIGHTS = FP32_MODEL.sha256
 
@@ -117,7 +118,7 @@ def open_engine(
             fresh = prior_costs(second, settings.threads)
             batcher.worker.before_change = MeasureSecond(batcher.warm_up, fresh, path, marker)
             # The first worker serves for a minute, so only the default checkpoint is worth a later start.
-            batcher.warm_up = replace(batcher.warm_up, only=next(iter(first)))
+            batcher.warm_up = replace(batcher.warm_up, only=next(iter(first)), n_rows=FIRST_SWEEP_ROWS)
     return engine
 
 
