@@ -136,7 +136,18 @@ def test_a_row_is_forgotten_after_all_calls_before_and_leaves_no_frames(tmp_path
         for id in (2, 3, 4):
             with pytest.raises(WorkerLost, match="does not hold row"):
                 await worker.vocoder("tone", [id], TIMEOUT_S)
-        assert await worker.vocoder("tone", [5], TIMEOUT_S)
+
+        for name in ("continue", "running"):
+            (tmp_path / name).unlink()
+        running = worker.acoustic("tone", [(6, row(Fault.HANGS))], TIMEOUT_S)
+        await wait_until((tmp_path / "running").exists)
+        worker.forget([6])
+        assert await worker.vocoder("tone", [5], TIMEOUT_S)  # by now its thread has seen that
+        (tmp_path / "continue").touch()
+        await running
+        await worker.acoustic("tone", [(7, row(7))], TIMEOUT_S)
+        with pytest.raises(WorkerLost, match="does not hold row"):
+            await worker.vocoder("tone", [6], TIMEOUT_S)
 
     run_scenario(scenario, tmp_path)
 
