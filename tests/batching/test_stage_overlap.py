@@ -80,15 +80,40 @@ def test_the_next_vocoder_batch_waits_for_more_urgent_rows_that_come_in_time(n_t
         assert device.next_batch(0.01, prefetch=True, stage="vocoder") is not None
 
 
+@pytest.mark.parametrize(
+    ("n_sounds", "n_texts", "at_s", "is_sent"),
+    [
+        (8, 0, 0.001, True),  # full
+        (1, 0, 0.001, False),  # an acoustic batch of 11 ms may come and end before the vocoder, after 15 ms
+        (1, 0, 0.005, True),  # not any more
+        (1, 8, 0.005, True),  # one runs, but ends later
+        (1, 2, 0.005, False),  # one runs, and ends before
+        (8, 2, 0.005, True),  # it is less urgent than the rows that wait, which fill a batch
+    ],
+)
+def test_the_next_vocoder_batch_is_sent_ahead_if_it_is_full_or_no_row_can_come_in_time(
+    n_sounds: int, n_texts: int, at_s: float, is_sent: bool
+) -> None:
+    device = scheduler()
+    add(device, 5, VOCODER)
+    assert device.next_batch(0.0, stage="vocoder") is not None
+    assert device.predict(ACOUSTIC, SENTENCE["acoustic"]) == pytest.approx(0.011)
+    add(device, n_texts, ACOUSTIC)
+    device.next_batch(0.0, stage="acoustic")
+    add(device, n_sounds, VOCODER, deadline_s=1.0)
+    batch = device.next_batch(at_s, prefetch=True, stage="vocoder")
+    assert (batch is not None) == is_sent
+
+
 def test_jobs_need_less_of_a_device_that_runs_two_batches_at_once_but_take_as_long() -> None:
     """Charged is the share of the device; learned is what batches really take."""
     alone, shared = scheduler(), scheduler()
-    for device, device_s in ((alone, 0.018), (shared, 0.009)):
+    for device, share in ((alone, 1.0), (shared, 0.5)):
         for _ in range(300):
             add(device, 8, VOCODER)
             batch = device.next_batch(0.0)
             assert batch is not None
-            device.finished(batch, 0.018, 0.0, device_s)
+            device.finished(batch, 0.018, 0.0, share)
         add(device, 8, VOCODER)
     assert shared.predict(VOCODER, 174) == pytest.approx(alone.predict(VOCODER, 174))
     assert shared.backlog_s(0.0) == pytest.approx(alone.backlog_s(0.0) / 2, rel=0.02)

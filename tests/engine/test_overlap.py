@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
@@ -172,7 +172,7 @@ def test_the_next_acoustic_batch_runs_beside_the_vocoder_and_each_is_applied_whe
         worker.end("acoustic")
         await settle()
         assert not any(future.done() for future in futures)
-        assert [ids for _, ids, _, _ in worker.lanes["vocoder"]] in ([[0, 1]], [[0, 1], [2, 3]])
+        assert [ids for _, ids, _, _ in worker.lanes["vocoder"]] == [[0, 1], [2, 3]], "the next one is sent ahead"
         worker.end("vocoder")
         await settle()
         assert [future.done() for future in futures] == [True, True, False, False]
@@ -258,6 +258,28 @@ def test_rows_whose_frames_are_gone_start_again_while_the_other_stage_goes_on() 
         await end_all(worker, ("acoustic", "vocoder"))
         assert all(isinstance(future.result(), RowAudio) for future in futures)
         assert not worker.frames
+
+    with_batcher(act)
+
+
+@given(
+    streams=st.lists(st.integers(0, 3), min_size=1, max_size=20),
+    lanes=st.lists(st.sampled_from(["acoustic", "vocoder"]), max_size=40),
+)
+@settings(max_examples=examples(25), deadline=None)
+def test_rows_of_a_stream_end_in_their_order(streams: list[int], lanes: list[StageName]) -> None:
+    async def act(batcher: Batcher, worker: SteppedWorker) -> None:
+        ended: dict[int, list[int]] = {stream: [] for stream in streams}
+        for number, stream in enumerate(streams):
+            future = batcher.speak(row(utterance(5), stream))
+            future.add_done_callback(lambda _, stream=stream, number=number: ended[stream].append(number))  # type: ignore[misc]
+        for lane in lanes:
+            await settle()
+            if lane in worker.running:
+                worker.end(lane)
+        await end_all(worker)
+        assert sum(map(len, ended.values())) == len(streams)
+        assert all(numbers == sorted(numbers) for numbers in ended.values())
 
     with_batcher(act)
 

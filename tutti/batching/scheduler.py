@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from math import inf
 
 from tutti.batching.admission import AdmissionControl
-from tutti.batching.cost import MIN_S, CostModel
+from tutti.batching.cost import CostModel
 from tutti.batching.fairness import FairShare, MinimumShare
 from tutti.batching.job import PRIORITIES, Batch, Job, Key, Priority, Reason, StageName
 from tutti.batching.layout import RowSizes, row_sizes
@@ -175,17 +175,19 @@ class Scheduler:
     def start_beside_s(self, stage: StageName, now: float) -> float:
         """When a batch of this stage should start beside one of the other that runs; infinite if no job waits.
 
-        The vocoder at once. An acoustic batch so that it ends when the vocoder becomes free: its rows could not go on
-        sooner, and until then more of them join it, unless it is full.
+        An acoustic batch, unless full, so that it ends when the vocoder is free: more join it, and none loses time.
         """
         queues = [queue for queue in self._queues_of(stage) if len(queue)]
-        if not queues:
-            return inf
-        n_rows, size = max(map(len, queues)), SENTENCE[stage]
-        if stage == "vocoder" or n_rows >= self.limits.max_rows:
-            return now
+        n_rows, size = max(map(len, queues), default=0), SENTENCE[stage]
+        if not n_rows or stage == "vocoder" or n_rows >= self.limits.max_rows:
+            return now if n_rows else inf
         predicted_s = max(queue.cost.seconds(RowSizes(n_rows, size, n_rows * size)) for queue in queues)
         return self.free_at(now, "vocoder") - BESIDE * predicted_s
+
+    def last_call_s(self, now: float) -> float:
+        """From when on no acoustic batch that starts could bring rows to the vocoder before it is free."""
+        seconds = (queue.cost.predict((SENTENCE["acoustic"],)) for queue in self._queues_of("acoustic"))
+        return self.free_at(now, "vocoder") - min(seconds, default=0.0)
 
     def fused_batch(self, jobs: Sequence[Job], now: float) -> Batch:
         """The second stage of a batch that ran both stages in one call; its jobs never wait."""
@@ -211,6 +213,8 @@ class Scheduler:
         returning = [job.deadline_s for batch in running for job in batch.jobs if job.later_s > 0.0]
         if returning and (head.tier or min(returning) < head.rank):
             return False
+        if stage == "vocoder" and not returning and now >= self.last_call_s(now):
+            return True
         queue, limits = head.queue, self.limits
         return len(queue) >= limits.max_rows or sum(self._row_s(job) for job in queue) >= PREFETCH_FULL * limits.cap_s
 
@@ -267,15 +271,12 @@ class Scheduler:
         """The batch no longer runs; one of the calls below follows."""
         self._free_at.pop(batch, None)
 
-    def finished(self, batch: Batch, took_s: float, now: float, device_s: float | None = None) -> None:
-        """Free the device and learn what such a batch costs.
-
-        `device_s`: its share of the device, if other batches ran at the same time. It is what callers are charged and
-        what waiting jobs are expected to need; deadlines depend on what batches really take.
+    def finished(self, batch: Batch, took_s: float, now: float, device_share: float = 1.0) -> None:
+        """Free the device and learn what such a batch costs. `device_share`: less if others ran at the same time; it
+        is what callers are charged and waiting jobs should need. Deadlines depend on what batches really take.
         """
-        device_s = took_s if device_s is None else device_s
-        self._release(batch, device_s, now)
-        self._device_share += (device_s / max(took_s, MIN_S) - self._device_share) / OVERLAP_BATCHES
+        self._release(batch, device_share * took_s, now)
+        self._device_share += (device_share - self._device_share) / OVERLAP_BATCHES
         self._queue(batch.key).cost.learn(batch.sizes, took_s)
         if batch.key in self._max_padded:
             self._max_padded[batch.key] *= RECOVERY
@@ -334,8 +335,7 @@ class Scheduler:
 
     def free_at(self, now: float, stage: StageName | None = None) -> float:
         """When the running batches should be done, of all stages or of one."""
-        ends_s = (at_s for batch, at_s in self._free_at.items() if stage in (None, batch.key.stage))
-        return max(now, max(ends_s, default=now))
+        return max([now, *(at_s for batch, at_s in self._free_at.items() if stage in (None, batch.key.stage))])
 
     def max_padded(self, key: Key) -> float:
         """Tokens or frames that one pass may hold at the moment."""
@@ -346,7 +346,7 @@ class Scheduler:
         return self._queue(key).cost.predict((size,))
 
     def cost(self, key: Key) -> CostModel:
-        """The learned costs of one stage."""
+        """Of one stage, as learned."""
         return self._queue(key).cost
 
     def cost_error(self, key: Key) -> float:

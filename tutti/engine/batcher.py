@@ -183,14 +183,13 @@ class Batcher:
     def _step(self) -> None:
         """Apply the results that are there and start what may run; after everything that may change one of them."""
         try:
-            has_ended = False
-            while ended := self._lanes.ended():  # one by one: a batch that was lost takes the other with it
-                self._apply(ended[0])
-                has_ended = True
+            ended = self._lanes.ended()
+            for started in ended:
+                self._apply(started)
             self._wakeup.began()  # rows that were added until now are seen below
             self._fill()
             self._busy.set(self._clock(), busy=bool(self._lanes.running))
-            if has_ended and not self._lanes.running:
+            if ended and not self._lanes.running:
                 self._wakeup.soon()  # let the callers use their samples first; one may bring the next row
             else:
                 self._learn()  # while the worker runs the next batch
@@ -235,7 +234,9 @@ class Batcher:
         running.prefetch_s = inf
         if started := self._send(self.scheduler.next_batch(now, prefetch=True, stage=stage)):
             self._lanes.waiting[started.stage] = started
-        return inf
+        elif stage == "vocoder" and (last_call_s := self.scheduler.last_call_s(now)) > now:
+            running.prefetch_s = last_call_s
+        return running.prefetch_s
 
     def _has_lost_rows(self) -> bool:
         self._had_lost_rows = self._had_lost_rows and any(row.n_lost for row in self._rows.values())
@@ -256,7 +257,7 @@ class Batcher:
         for batch, took_s, device_s, started_s in self._finished:
             if started_s is not None:
                 self._stats.started(self.name, batch, started_s)
-            self.scheduler.finished(batch, took_s, self._clock(), device_s)
+            self.scheduler.finished(batch, took_s, self._clock(), device_s / took_s if took_s else 1.0)
             self._stats.finished(self.name, batch, took_s, self.scheduler.cost_error(batch.key))
         self._finished.clear()
 
@@ -269,7 +270,10 @@ class Batcher:
     def _apply(self, started: StartedBatch) -> None:
         """Apply the result of a batch that ended."""
         batch, now = started.batch, self._clock()
-        device_s = self._end(started, now)
+        device_s = self._lanes.end(started, now)
+        self.scheduler.ended(batch)
+        for job in batch.jobs:
+            self._rows[job].record_batch(batch, started.started_s, now)
         error = started.result.exception()
         if isinstance(error, WorkerLost):
             self._lost(batch, error)
@@ -281,13 +285,6 @@ class Batcher:
         else:
             self._stage_done(batch, value, now - started.started_s, device_s)
         self._stats.worker(self.name, self.worker.status)
-
-    def _end(self, started: StartedBatch, now: float) -> float:
-        """Take a batch off its lane; return its share of the device."""
-        for job in started.batch.jobs:
-            self._rows[job].record_batch(started.batch, started.started_s, now)
-        self.scheduler.ended(started.batch)
-        return self._lanes.end(started, now)
 
     def _stage_done(self, batch: Batch, values: Sequence[Any], took_s: float, device_s: float) -> None:
         """Pass the rows of a batch on: from the acoustic stage to the vocoder, from there to their callers."""
@@ -364,25 +361,21 @@ class Batcher:
                 self._unqueue(row)
 
     def _lost(self, batch: Batch, error: WorkerLost) -> None:
-        """Start every row again: the worker died with all frames. A row that ran at MAX_LOST deaths fails."""
+        """Start every row again: the worker died with all frames. A row that ran at MAX_LOST deaths fails.
+
+        Where stages overlap, two batches may be lost, one after the other, and either may be the cause.
+        """
         now, is_dead = self._clock(), not isinstance(error, RowsLost)
         self._had_lost_rows |= is_dead
-        ran = [batch]
-        for other in list(self._lanes.running.values()) if is_dead else ():
-            self._end(other, now)
-            other.result.cancel()
-            ran.append(other.batch)
-        lost: list[Job] = []
-        for each in ran:
-            self._stats.failed(self.name, each, "lost")
-            self.scheduler.lost(each, now)
-            lost += each.jobs
-        for row in map(self._rows.__getitem__, lost):
+        self._stats.failed(self.name, batch, "lost")
+        self.scheduler.lost(batch, now)
+        for row in [self._rows[job] for job in batch.jobs]:
             row.n_lost += is_dead
             if is_dead and self.worker.status.stages_overlap:
                 row.runs_alone = True  # many ran with it: alone, the next death is its own
             if row.n_lost >= MAX_LOST:
                 self._fail(row, error)
+        lost = list(batch.jobs)
         for waiting in list(self._lanes.waiting.values()):  # they had not started, so they do not count as a cause
             if is_dead or waiting.stage == "vocoder":
                 del self._lanes.waiting[waiting.stage]
