@@ -17,6 +17,7 @@ from tutti.errors import QueueFull
 TOKENS_PER_S, FRAMES_PER_S = 15, 40  # of audio
 MODEL = "kokoro"
 AHEAD = 2  # chunks of a stream on their way at once
+WHOLE_AHEAD = 8  # the same of a whole answer
 FIRST_CHUNKS = 2  # chunks of a stream that count as first
 PER_S: dict[StageName, int] = {"acoustic": TOKENS_PER_S, "vocoder": FRAMES_PER_S}
 
@@ -71,6 +72,9 @@ class SimulatedStream:
     chunks: list[float]  # seconds of audio of each
     priority: Priority = "first"
     caller: str = ""
+    target_s: float | None = None  # to its first audio; none: that of the device
+    max_start_s: float | None = None  # how long it may wait for it; none: as the scheduler says
+    is_whole: bool = False  # answered in one piece: its chunks are made as fast as the device can
     rejected: bool = False
     first_s: float | None = None  # when the first audio came
     extra_s: float = 0.0  # by how much it may start after its target
@@ -136,13 +140,17 @@ class Simulation:
                 stream.rejected = True
                 return
             if first.starts_late:
-                stream.extra_s = first.deadline_s - now - self.device.target_s
+                stream.extra_s = first.deadline_s - now - self._target(stream)
         self._add(first, stream, 0, now)
-        for i in range(1, min(self.ahead, len(stream.chunks))):
+        for i in range(1, min(self._ahead(stream), len(stream.chunks))):
             self._submit(stream, i, "acoustic", now)
 
     def _target(self, stream: SimulatedStream) -> float:
-        return self.device.target_s + stream.extra_s if stream.priority != "bulk" else 3600.0
+        target_s = self.device.target_s if stream.target_s is None else stream.target_s
+        return target_s + stream.extra_s if stream.priority != "bulk" else 3600.0
+
+    def _ahead(self, stream: SimulatedStream) -> int:
+        return WHOLE_AHEAD if stream.is_whole else self.ahead
 
     def _submit(self, stream: SimulatedStream, i: int, stage: StageName, now: float) -> None:
         self._add(self._job(stream, i, stage, now), stream, i, now)
@@ -157,7 +165,7 @@ class Simulation:
         size = self._size(stream, i, stage)
         return Job(
             Key(MODEL, stage), stream.number, priority, size, deadline_s, later_s, stream.caller, 0, now,
-            starts_stream=i == 0, starts_late=stream.starts_late,
+            starts_stream=i == 0, starts_late=stream.starts_late, max_start_s=stream.max_start_s,
         )  # fmt: skip
 
     def _add(self, job: Job, stream: SimulatedStream, i: int, now: float) -> None:
@@ -217,13 +225,15 @@ class Simulation:
         """Append chunk i to the audio of its player, and submit one more chunk when it starts to play."""
         if stream.first_s is None:
             stream.first_s = stream.plays_until_s = now
-            self._playback_started(stream, stream.arrived_s + self._target(stream) + self.safety_s - now, now)
+            earlier_s = stream.arrived_s + self._target(stream) + self.safety_s - now
+            if not stream.is_whole:
+                self._playback_started(stream, earlier_s, now)
         stream.made += 1
         stream.dry_s += max(0.0, now - stream.plays_until_s)
         starts_s = max(now, stream.plays_until_s)
         stream.plays_until_s = starts_s + stream.chunks[i]
         if stream.made == len(stream.chunks):
             stream.done_s = now
-        elif i + self.ahead < len(stream.chunks):
-            at_s = starts_s if self.is_paced and stream.priority != "bulk" else now
-            self._at(at_s, lambda now: self._submit(stream, i + self.ahead, "acoustic", now))
+        elif (following := i + self._ahead(stream)) < len(stream.chunks):
+            is_paced = self.is_paced and not stream.is_whole and stream.priority != "bulk"
+            self._at(starts_s if is_paced else now, lambda now: self._submit(stream, following, "acoustic", now))
