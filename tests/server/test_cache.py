@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from tests.fakes import FakeEngine
 from tests.server.harness import LONG, RunningServer, assert_error, serving
+from tutti.errors import DeadlineExceeded
 from tutti.server.cache import ResponseCache
 
 
@@ -27,7 +28,7 @@ def test_the_cache_stays_within_its_limit_and_never_mixes_keys(requests: list[tu
         cache: ResponseCache[Answer] = ResponseCache(100)
         for name, size in requests:
 
-            async def make(name: str = name, size: int = size) -> Answer:
+            async def make(_: object, name: str = name, size: int = size) -> Answer:
                 return Answer(name, size)
 
             assert (await cache.get(name, make)).name == name
@@ -42,7 +43,7 @@ def test_concurrent_requests_share_one_computation_and_survive_a_cancelled_one()
         started, release = asyncio.Event(), asyncio.Event()
         n_made = 0
 
-        async def make() -> Answer:
+        async def make(_: object) -> Answer:
             nonlocal n_made
             n_made += 1
             started.set()
@@ -65,7 +66,7 @@ def test_when_all_waiters_are_cancelled_the_computation_is_too() -> None:
         cache: ResponseCache[Answer] = ResponseCache(100)
         started, ended = asyncio.Event(), asyncio.Event()
 
-        async def make_forever() -> Answer:
+        async def make_forever(_: object) -> Answer:
             started.set()
             try:
                 await asyncio.Event().wait()
@@ -73,7 +74,7 @@ def test_when_all_waiters_are_cancelled_the_computation_is_too() -> None:
                 ended.set()
             raise AssertionError
 
-        async def make() -> Answer:
+        async def make(_: object) -> Answer:
             return Answer("x", 1)
 
         waiting = [asyncio.create_task(cache.get("x", make_forever)) for _ in range(2)]
@@ -87,16 +88,38 @@ def test_when_all_waiters_are_cancelled_the_computation_is_too() -> None:
     asyncio.run(run())
 
 
+def test_each_waiter_has_its_own_time_until_the_computation_begins() -> None:
+    async def run() -> None:
+        cache: ResponseCache[Answer] = ResponseCache(100)
+        begin, release = asyncio.Event(), asyncio.Event()
+
+        async def make(began: asyncio.Event) -> Answer:
+            await begin.wait()
+            began.set()
+            await release.wait()
+            return Answer("x", 1)
+
+        hasty = asyncio.create_task(cache.get("x", make, 1e-3))  # it has started the computation
+        patient = asyncio.create_task(cache.get("x", make, 60.0))
+        with pytest.raises(DeadlineExceeded):
+            await hasty
+        begin.set()
+        release.set()
+        assert (await patient).name == "x"
+
+    asyncio.run(run())
+
+
 def test_an_error_reaches_every_waiter_and_is_not_cached() -> None:
     async def run() -> None:
         cache: ResponseCache[Answer] = ResponseCache(100)
         release = asyncio.Event()
 
-        async def fail() -> Answer:
+        async def fail(_: object) -> Answer:
             await release.wait()
             raise ValueError("no")
 
-        async def make() -> Answer:
+        async def make(_: object) -> Answer:
             return Answer("x", 1)
 
         waiting = [asyncio.create_task(cache.get("x", fail)) for _ in range(3)]

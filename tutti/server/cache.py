@@ -2,9 +2,12 @@
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Coroutine, Hashable
+from collections.abc import Callable, Coroutine, Hashable
 from dataclasses import dataclass
+from math import inf
 from typing import Any, Generic, Protocol, TypeVar
+
+from tutti.server.errors import no_audio_within
 
 
 class Sized(Protocol):
@@ -20,7 +23,11 @@ class InFlight(Generic[Value]):
     """A computation under way, and how many callers wait for it."""
 
     task: asyncio.Task[Value]
+    began: asyncio.Event  # set by `make` when its first audio is there
     n_waiting: int = 0
+
+
+Make = Callable[[asyncio.Event], Coroutine[Any, Any, Value]]
 
 
 class ResponseCache(Generic[Value]):
@@ -33,23 +40,33 @@ class ResponseCache(Generic[Value]):
         self.n_bytes = 0
         self.n_joined = 0  # callers that joined a computation under way
 
-    async def get(self, key: Hashable, make: Callable[[], Coroutine[Any, Any, Value]]) -> Value:
-        """Return the stored value or the result of `make`. An error is raised to every waiter and is not cached."""
+    async def get(self, key: Hashable, make: Make[Value], timeout_s: float = inf) -> Value:
+        """Return the stored value or the result of `make`. An error is raised to every waiter and is not cached.
+
+        Raises DeadlineExceeded if the computation has not begun within `timeout_s`. That is the time of this caller
+        alone: those that joined later wait on.
+        """
         if key in self._values:
             self._values.move_to_end(key)
             return self._values[key]
         flight = self._in_flight.get(key)
         if flight is None:
-            flight = self._in_flight[key] = InFlight(asyncio.create_task(self._make(key, make)))
+            began = asyncio.Event()
+            flight = self._in_flight[key] = InFlight(asyncio.create_task(self._make(key, make, began)), began)
             # Retrieve the exception even if every waiter has left, or asyncio logs it.
             flight.task.add_done_callback(lambda task: task.cancelled() or task.exception())
         else:
             self.n_joined += 1
-        return await self._wait(key, flight)
+        return await self._wait(key, flight, timeout_s)
 
-    async def _wait(self, key: Hashable, flight: InFlight[Value]) -> Value:
+    async def _wait(self, key: Hashable, flight: InFlight[Value], timeout_s: float) -> Value:
         flight.n_waiting += 1
         try:
+            try:
+                async with asyncio.timeout(timeout_s):
+                    await flight.began.wait()
+            except TimeoutError:
+                raise no_audio_within(timeout_s) from None
             return await asyncio.shield(flight.task)
         finally:
             flight.n_waiting -= 1
@@ -58,13 +75,14 @@ class ResponseCache(Generic[Value]):
                 flight.task.cancel()
                 await asyncio.wait((flight.task,))
 
-    async def _make(self, key: Hashable, make: Callable[[], Awaitable[Value]]) -> Value:
+    async def _make(self, key: Hashable, make: Make[Value], began: asyncio.Event) -> Value:
         flight = self._in_flight[key]
         try:
-            value = await make()
+            value = await make(began)
             self._store(key, value)
             return value
         finally:
+            began.set()
             self._discard(key, flight)
 
     def _discard(self, key: Hashable, flight: InFlight[Value]) -> None:

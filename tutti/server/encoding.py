@@ -11,9 +11,9 @@ from functools import partial
 import numpy as np
 
 from tutti.audio import FORMATS, Encoder, true_header
-from tutti.errors import DeadlineExceeded, NothingToSpeak
+from tutti.errors import NothingToSpeak
 from tutti.server.audio_memory import HeldAudio
-from tutti.server.errors import TooLarge
+from tutti.server.errors import TooLarge, no_audio_within
 from tutti.server.request import SpeechRequest
 from tutti.speech import SAMPLE_RATE, Samples, Speech, WordTime, is_pcm
 from tutti.trace import current
@@ -86,7 +86,7 @@ async def open_stream(request: SpeechRequest, stream: AsyncGenerator[Speech], ti
         async with asyncio.timeout(timeout_s):
             return OpenStream(request, stream, await anext(stream))
     except TimeoutError:
-        raise DeadlineExceeded(f"no audio within {timeout_s:.0f} s; the server is too busy or too slow") from None
+        raise no_audio_within(timeout_s) from None
     except StopAsyncIteration:
         raise NothingToSpeak("the text has nothing that can be spoken", param="input") from None
 

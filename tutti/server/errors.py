@@ -14,7 +14,7 @@ from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 
-from tutti.errors import InvalidInput, TuttiError
+from tutti.errors import DeadlineExceeded, InvalidInput, TuttiError
 from tutti.server.disconnect import ClientDisconnected
 
 # Seconds until a retry makes sense, for errors that do not say so themselves.
@@ -143,6 +143,10 @@ def install_error_handlers(app: FastAPI) -> None:
     app.add_exception_handler(HTTPException, _http_error)
     app.add_exception_handler(ClientDisconnected, _client_disconnected)
     app.add_exception_handler(ClientDisconnect, _client_disconnected)
+
+
+def no_audio_within(timeout_s: float) -> DeadlineExceeded:
+    return DeadlineExceeded(f"no audio within {timeout_s:.0f} s; the server is too busy or too slow")
 
 
 def internal_error() -> TuttiError:

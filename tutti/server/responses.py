@@ -4,9 +4,9 @@ import asyncio
 import base64
 import json
 import logging
+import math
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Sequence, Set
 from contextlib import suppress
-from math import isinf
 from typing import Any, TypeVar
 
 from fastapi import Request
@@ -44,7 +44,9 @@ async def cached_response(service: Service, request: Request, speech_request: Sp
     service.check_text(len(speech_request.text), caller)
     id, timeout_s = request.state.request_id, requested_timeout_s(request)
     speaking = service.cache.get(
-        (request.state.key, etag), lambda: speak_whole(service, speech_request, caller=caller, id=id)
+        (request.state.key, etag),
+        lambda began: speak_whole(service, speech_request, caller=caller, id=id, began=began),
+        service.settings.timeout_s,
     )
     whole = await cancel_on_disconnect(request.receive, complete_within(timeout_s, speaking))
     return whole_response(service, speech_request, whole, etag)
@@ -109,7 +111,7 @@ def requested_timeout_s(request: Request) -> float:
 async def complete_within(timeout_s: float, work: Coroutine[Any, Any, Result]) -> Result:
     """Return the result of `work`; raise DeadlineExceeded if it takes longer, and cancel it."""
     try:
-        async with asyncio.timeout(None if isinf(timeout_s) else timeout_s):
+        async with asyncio.timeout(None if math.isinf(timeout_s) else timeout_s):
             return await work
     except TimeoutError:
         raise DeadlineExceeded(f"not complete within {timeout_s:g} s, the time in X-Request-Timeout") from None
@@ -135,12 +137,23 @@ async def finish_stream(service: Service, request: Request, stream: OpenStream) 
 
 
 async def speak_whole(
-    service: Service, request: SpeechRequest, *, caller: str, id: str = "", budget: AnswerBudget | None = None
+    service: Service,
+    request: SpeechRequest,
+    *,
+    caller: str,
+    id: str = "",
+    budget: AnswerBudget | None = None,
+    began: asyncio.Event | None = None,
 ) -> WholeAudio:
-    """Speak to the end. With a shared `budget` it is one part of a larger answer, and has low priority."""
+    """Speak to the end. With a shared `budget` it is one part of a larger answer, and has low priority.
+
+    `began` is set with the first audio; then its callers watch the time until that, and not this function.
+    """
     delivery: Delivery = "live" if request.urgent else "whole" if budget is None else "bulk"
     stream = service.speak(request, caller=caller, delivery=delivery, id=id)
-    opened = await open_stream(request, stream, service.settings.timeout_s)
+    opened = await open_stream(request, stream, service.settings.timeout_s if began is None else math.inf)
+    if began is not None:
+        began.set()
     return await encode_whole(opened, service.encoder_threads, budget or service.answer_budget(caller))
 
 
