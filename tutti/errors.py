@@ -129,6 +129,10 @@ class ReplicaFull(QueueFull):
     status, code = 503, "replica_full"
 
 
+class TooSlow(QueueFull):
+    status, code = 503, "too_slow"
+
+
 class DeadlineExceeded(TuttiError):
     status, code = 504, "deadline_exceeded"
 

@@ -24,7 +24,7 @@ from tutti.engine.batcher import Batcher
 from tutti.engine.playback import Playback
 from tutti.engine.row import Row, RowAudio
 from tutti.engine.stats import BatchStats
-from tutti.errors import DeviceFull, InvalidInput, ModelFailed, QueueFull, WorkerLost
+from tutti.errors import DeviceFull, InvalidInput, ModelFailed, QueueFull, TooSlow, WorkerLost
 from tutti.model.onnx.model import OnnxModel
 from tutti.model.tone import ToneModel
 from tutti.model.validation import check_samples
@@ -438,3 +438,23 @@ def test_only_the_monotonic_clock_is_read() -> None:
             and node.value.id == "time"
             for node in ast.walk(tree)
         ), path
+
+
+def test_a_stream_that_can_no_longer_start_in_time_is_refused_and_the_others_are_spoken() -> None:
+    async def run() -> None:
+        model = closed_model()
+        batcher = new_batcher(ThreadWorker(partial(models, lambda: model)), max_rows=1)
+        await batcher.start()
+        first, *others = [row(utterance(1, n), n, starts_stream=True) for n in range(1, 4)]
+        spoken = [batcher.speak(each) for each in (first, *others)]
+        job = others[0].job
+        assert job is not None
+        job.give_up_s = 0.0
+        model.gate.open()
+        ends = await asyncio.gather(*spoken, return_exceptions=True)
+        assert [type(end) for end in ends] == [RowAudio, TooSlow, RowAudio]
+        assert sum(model.batch_sizes) == 2, "no pass is made for it"
+        assert sum(batcher.scheduler.waiting().values()) == 0
+        await batcher.close()
+
+    asyncio.run(run())

@@ -6,7 +6,9 @@ from math import ceil, inf
 import numpy as np
 
 from tutti.batching.backlog import Backlog, Demand
-from tutti.batching.job import Job
+from tutti.batching.job import NO_REST, Job
+from tutti.batching.limits import START_SHARE
+from tutti.batching.unqueued import UnqueuedTexts
 from tutti.errors import QueueFull
 
 # Share of the time until each deadline that accepted work may fill. Larger accepts more streams, but leaves less time
@@ -17,6 +19,11 @@ MARGIN = 1.3  # real batches take this many times the seconds of full batches of
 OWN_COSTS = 8.0  # a stream may take this many times its own cost, even past its deadline; larger serves slow devices
 MIN_S = 1e-6  # against rounding
 BULK_SHARE = 0.5  # share of the queue that bulk jobs may fill
+# Device seconds over which the speed against the predictions is averaged. Costs are learned over some 50 batches, which
+# take minutes on a slow device. Larger reacts later to a device that others slow down, smaller to single batches.
+SPEED_OVER_S = 10.0
+HOPELESS_S = 0.5  # between two looks for jobs that cannot start in time any more; smaller refuses them sooner
+MAX_SLOWER = 10.0  # that one batch may show: a stall of the machine shows more
 
 
 class AdmissionControl:
@@ -33,6 +40,9 @@ class AdmissionControl:
         self._n_bulk = 0  # bulk jobs that wait
         self._backlog = Backlog()  # of all jobs but bulk, as of the last demand
         self._changed: set[Job] = set()  # since then
+        self.unqueued = UnqueuedTexts()
+        self._hopeless_at = -inf  # when to look for hopeless jobs again
+        self._slower = 1.0  # recent batches took so many times their predicted seconds
 
     def job_queued(self, job: Job, stage_s: float, later_s: float) -> None:
         self._n_bulk += _is_bulk(job) and job not in self._waiting
@@ -52,6 +62,33 @@ class AdmissionControl:
         if job in self._waiting or job in self._running:
             self._changed.add(job)
 
+    def batch_took(self, took_s: float, predicted_s: float) -> None:
+        """Follow the speed of the device faster than its costs are learned."""
+        slower = min(took_s / max(predicted_s, MIN_S), MAX_SLOWER)
+        self._slower += (slower - self._slower) * min(1.0, took_s / SPEED_OVER_S)
+
+    @property
+    def _margin(self) -> float:
+        return MARGIN * self._speed
+
+    @property
+    def _speed(self) -> float:
+        """By how much predicted seconds are too few at the moment."""
+        return max(1.0, self._slower)
+
+    def hopeless(self, start_s: float, now: float) -> list[Job]:
+        """The waiting jobs that start a stream too late for its client, even if those before them lose no time."""
+        if now < self._hopeless_at:
+            return []
+        self._hopeless_at, ends_s, found = now + HOPELESS_S, start_s, []
+        for job in sorted(self._waiting, key=lambda job: (_is_bulk(job), job.starts_late, job.due_s)):
+            needed_s = self._speed * sum(self._waiting[job])
+            if job.starts_stream and ends_s + MARGIN * needed_s > job.give_up_s:
+                found.append(job)
+            else:
+                ends_s += needed_s
+        return found
+
     def job_ended(self, job: Job) -> None:
         self._n_bulk -= _is_bulk(job) and job in self._waiting
         self._add_seconds(job, -sum(self._waiting.pop(job, ())) - self._running.pop(job, 0.0))
@@ -68,6 +105,7 @@ class AdmissionControl:
         `cost_s`: device seconds of all its stages; `start_s`: when the running batches will be done; `delay_s`: what
         this stream loses beside the device, which others do not.
         """
+        cost_s *= self._speed
         n_waiting = len(self._waiting) + len(self._running)
         bulk_is_full = _is_bulk(job) and self._n_bulk >= BULK_SHARE * self._max_waiting
         if n_waiting >= self._max_waiting or bulk_is_full:
@@ -75,10 +113,14 @@ class AdmissionControl:
         if max_start_s == inf:
             return
         target_s, demand = job.deadline_s, self._demand(now)
-        late_s = self._late_s(job, demand, OWN_COSTS * cost_s, cost_s, start_s, now, delay_s)
+        allowed_s = OWN_COSTS * cost_s
+        if allowed_s > START_SHARE * (job.give_up_s - now):  # so slow that its client would leave: only if it is alone
+            allowed_s = cost_s / OWN_UTILISATION + MIN_S
+        late_s = self._late_s(job, demand, allowed_s, cost_s, start_s, now, delay_s)
         if late_s > 0.0 and now + max_start_s > target_s and not _is_bulk(job):
             # Due when all that was accepted before it should be done, so that no later stream overtakes it.
-            due_s = start_s + delay_s + self.expected_wait_s(cost_s, start_s, start_s) / OWN_UTILISATION + MIN_S
+            wait_s = self.expected_wait_s(cost_s, start_s, start_s) + self._margin * self.unqueued.seconds(max_start_s)
+            due_s = start_s + delay_s + wait_s / OWN_UTILISATION + MIN_S
             job.starts_late, job.deadline_s = True, min(max(due_s, target_s), now + max_start_s)
             late_s = self._late_s(job, demand, 0.0, cost_s, start_s, now, delay_s)
         if late_s > 0.0:
@@ -87,17 +129,17 @@ class AdmissionControl:
 
     def expected_wait_s(self, cost_s: float, start_s: float, now: float) -> float:
         """Seconds until the first audio of a new stream of this cost, if it waits for all that was accepted before."""
-        return start_s - now + MARGIN * (self.needed_s - self._bulk_s) + cost_s
+        return start_s - now + self._margin * (self.needed_s - self._bulk_s) + cost_s
 
     def predicted_wait_s(self, job: Job, cost_s: float, max_start_s: float, start_s: float, now: float) -> float:
         """Seconds until the device would begin with a new stream, by the order that `admit` would give it."""
         if _is_bulk(job):
-            return start_s - now + MARGIN * self.needed_s
+            return start_s - now + self._margin * self.needed_s
         demand = self._demand(now)
         if max_start_s < inf and self._late_s(job, demand, OWN_COSTS * cost_s, cost_s, start_s, now, 0.0) > 0.0:
             # It would start late, behind all that was accepted before it.
             return self.expected_wait_s(0.0, start_s, now)
-        return start_s - now + MARGIN * demand.seconds(demand.n_ahead(job.deadline_s, late=False))
+        return start_s - now + self._margin * demand.seconds(demand.n_ahead(job.deadline_s, late=False))
 
     def _late_s(
         self, job: Job, demand: Demand, allowed_s: float, cost_s: float, start_s: float, now: float, delay_s: float
@@ -114,11 +156,15 @@ class AdmissionControl:
         over = job.caller in self._over_share(now)
         late = over or job.starts_late
         n_ahead = demand.n_ahead(job.deadline_s, late=late)
-        own_s = cost_s + MARGIN * demand.seconds(n_ahead)
+        own_s = cost_s + self._margin * demand.seconds(n_ahead)
+        if late:  # all that goes on before it
+            own_s += self._margin * self.unqueued.seconds(latest_s - start_s)
         late_s = own_s - OWN_UTILISATION * (latest_s - start_s)
         utilisation = max(UTILISATION, 1 / max(1, demand.n_streams))
         due_s, over_behind = demand.due_s[n_ahead:], demand.over[n_ahead:]
-        others_s = cost_s + MARGIN * demand.ends_s[n_ahead:] - utilisation * (due_s - start_s)
+        others_s = cost_s + self._margin * demand.ends_s[n_ahead:] - utilisation * (due_s - start_s)
+        behind = slice(max(0, demand.n_in_time - n_ahead), None)  # late, so the rest of all texts may come before them
+        others_s[behind] += self._margin * self.unqueued.seconds(due_s[behind] - start_s, job.rest or NO_REST)
         # A job that is late anyway does not count, nor does one over its share against a caller within its own. But a
         # stream in time must not make streams wait even longer that were accepted to start late.
         counts = due_s >= start_s

@@ -1,6 +1,7 @@
 """A row that waits for one stage, and the batch it runs in: plain values."""
 
 from dataclasses import dataclass
+from math import inf
 from typing import Literal, NamedTuple
 
 from tutti.batching.layout import Layout
@@ -23,6 +24,16 @@ class Key(NamedTuple):
     stage: StageName
 
 
+class RestOfText(NamedTuple):
+    """What follows the chunks of one stream that were queued."""
+
+    seconds: float = 0.0  # of the device
+    share: float = 0.0  # of the device, while it is spoken as fast as it is heard
+
+
+NO_REST = RestOfText()
+
+
 @dataclass(slots=True, eq=False)
 class Job:
     """One row that waits for one stage."""
@@ -40,6 +51,8 @@ class Job:
     starts_stream: bool = False  # nothing of its stream was heard before
     starts_late: bool = False  # its stream was accepted to start after its target: ranks behind those in time
     max_start_s: float | None = None  # how long its stream may wait for its first audio; none: as the scheduler says
+    give_up_s: float = inf  # when the client of its stream stops to wait for its first audio
+    rest: RestOfText | None = None  # none: known from another job of its stream, or not at all
 
     @property
     def due_s(self) -> float:

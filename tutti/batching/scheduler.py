@@ -1,24 +1,22 @@
 """Which batch runs next. Pure: no asyncio, no tensors, and the time is an argument."""
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterable, Sequence
 from math import inf
 
 from tutti.batching.admission import AdmissionControl
 from tutti.batching.cost import CostModel
 from tutti.batching.fairness import FairShare, MinimumShare
-from tutti.batching.job import PRIORITIES, Batch, Job, Key, Priority, Reason, StageName
+from tutti.batching.job import NO_REST, PRIORITIES, Batch, Job, Key, Priority, Reason, RestOfText, StageName
 from tutti.batching.layout import RowSizes, row_sizes
+from tutti.batching.limits import Limits as Limits
 from tutti.batching.policies import BULK, LATE, Due, Head, Policy
 from tutti.batching.queue import JobQueue, QueueEntry
 from tutti.errors import QueueFull
 
 PREFETCH_FULL = 0.25  # caps of waiting work from which on a batch may be formed early; smaller forms smaller batches
 RECOVERY = 1.02  # growth of a halved memory limit after each successful batch; larger risks another full device
-SENTENCE: dict[StageName, int] = {"acoustic": 60, "vocoder": 174}  # tokens and frames of a typical one, of 4.3 s
-# A stream may start late by the larger of both, unless it or the limits say otherwise. Larger refuses fewer streams,
-# smaller lets those that are accepted start sooner.
-MIN_START_S, START_SENTENCES = 2.0, 10.0
+SENTENCE: dict[StageName, int] = {"acoustic": 60, "vocoder": 174}  # tokens and frames of a typical one
+SENTENCE_S = 4.35  # its length
 PREFETCH_AT = 0.5  # share of a batch's predicted seconds after which the next one may be formed
 BESIDE = 1.25  # times its seconds before the vocoder is free that an acoustic batch starts; larger: smaller batches
 OVERLAP_BATCHES = 50  # that the overlap of stages is averaged over; larger reacts later to a change of the load
@@ -26,18 +24,6 @@ VERDICT_S = 0.02  # for which a verdict of `check_wait` holds; larger costs less
 MAX_VERDICTS = 32  # that are kept; clients may name any allowed wait
 NEW_CALLER = "\0"  # no caller has this name
 MAX_SKIPPED = 8  # jobs that do not fit, after which a batch is closed; larger fills batches, and takes longer to decide
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """What no batch and no queue may exceed. A single row that is too large runs alone."""
-
-    max_rows: int = 64
-    max_padded: Mapping[StageName, int] = field(default_factory=dict)  # tokens or frames in one pass
-    max_text: int | None = None  # characters in one batch
-    max_waiting: int = 1000
-    cap_s: float = inf  # the longest a batch should take; 0.4 x the target for first audio
-    max_start_s: float | None = None  # how long a stream may wait to start; none: see MIN_START_S
 
 
 class Scheduler:
@@ -72,6 +58,7 @@ class Scheduler:
         self._fair_share.add_caller(job.caller, now)
         cost_s = self.predict(job.key, job.size) + job.later_s
         max_start_s = self._max_start_s(job.key.checkpoint, job.max_start_s)
+        job.give_up_s = now + self.limits.give_up_s(job.max_start_s)
         self._admission.admit(job, cost_s, max_start_s, self.free_at(now), now, self.start_delay_s)
 
     def check_wait(self, checkpoint: str, target_s: float, max_start_s: float | None, caller: str, now: float) -> None:
@@ -117,19 +104,29 @@ class Scheduler:
         return sum(self.predict(Key(checkpoint, stage), size) for stage, size in SENTENCE.items())
 
     def _max_start_s(self, checkpoint: str, asked_s: float | None) -> float:
-        if self.limits.max_start_s == inf:
-            return inf  # nothing is refused
-        if self.limits.max_start_s is not None:
-            return min(self.limits.max_start_s, inf if asked_s is None else asked_s)
-        if asked_s is not None:
-            return asked_s
-        return max(MIN_START_S, START_SENTENCES * self.sentence_s(checkpoint))
+        return self.limits.start_s(asked_s, self.sentence_s(checkpoint))
+
+    def rest_of_text(self, checkpoint: str, n_characters: int) -> RestOfText:
+        """Predict so much text by typical sentences in full batches."""
+        keys = [(Key(checkpoint, stage), size) for stage, size in SENTENCE.items()]
+        sentence_s = self._device_share * sum(self._row_s(key, size) for key, size in keys)
+        return RestOfText(n_characters / SENTENCE["acoustic"] * sentence_s, sentence_s / SENTENCE_S)
 
     def add(self, job: Job, now: float) -> None:
         """Queue a job. Jobs of a stream that was admitted are never refused."""
         self._fair_share.add_caller(job.caller, now)
         self._queue(job.key).add(job, now)
         self._admission.job_queued(job, *self._needs_s(job))
+        if job.rest is not None:
+            self._admission.unqueued.set(job.stream, job.rest)
+
+    def stream_ended(self, stream: int) -> None:
+        """Nothing more of this stream will be added."""
+        self._admission.unqueued.set(stream, NO_REST)
+
+    def hopeless(self, now: float) -> list[Job]:
+        """Waiting jobs of streams that can no longer start before their clients give up; looked for now and then."""
+        return self._admission.hopeless(self.free_at(now), now)
 
     def add_again(self, jobs: Iterable[Job], now: float, *, isolated: bool = False) -> None:
         """Queue jobs whose batch was lost; their old deadlines put them in front. `isolated`: each runs alone."""
@@ -216,7 +213,8 @@ class Scheduler:
         if stage == "vocoder" and not returning and now >= self.last_call_s(now):
             return True
         queue, limits = head.queue, self.limits
-        return len(queue) >= limits.max_rows or sum(self._row_s(job) for job in queue) >= PREFETCH_FULL * limits.cap_s
+        waiting_s = sum(self._row_s(job.key, job.size) for job in queue)
+        return len(queue) >= limits.max_rows or waiting_s >= PREFETCH_FULL * limits.cap_s
 
     def _has_turn(self, head: Head, before_s: float, now: float) -> bool:
         return self._minimum_share[head.tier].is_due(now, before_s)
@@ -276,6 +274,7 @@ class Scheduler:
         is what callers are charged and waiting jobs should need. Deadlines depend on what batches really take.
         """
         self._release(batch, device_share * took_s, now)
+        self._admission.batch_took(took_s, batch.predicted_s)
         self._device_share += (device_share - self._device_share) / OVERLAP_BATCHES
         self._queue(batch.key).cost.learn(batch.sizes, took_s)
         if batch.key in self._max_padded:
@@ -379,14 +378,14 @@ class Scheduler:
             self._queues[key] = JobQueue(key, self._costs(key), policy.place, policy.n_tiers, is_over)
         return self._queues[key]
 
-    def _row_s(self, job: Job) -> float:
-        """Device seconds of this row in a full batch of rows of its size."""
-        cost, limits = self._queue(job.key).cost, self.limits
-        return cost.per_row(job.size, limits.max_rows, limits.cap_s, self.max_padded(job.key))
+    def _row_s(self, key: Key, size: int) -> float:
+        """Device seconds of a row in a full batch of rows of its size."""
+        limits = self.limits
+        return self._queue(key).cost.per_row(size, limits.max_rows, limits.cap_s, self.max_padded(key))
 
     def _needs_s(self, job: Job) -> tuple[float, float]:
         """Device seconds of this stage and of the later ones, both in full batches."""
-        row_s = self._device_share * self._row_s(job)
+        row_s = self._device_share * self._row_s(job.key, job.size)
         return row_s, job.later_s * row_s / self.predict(job.key, job.size) if job.later_s else 0.0
 
 

@@ -15,14 +15,14 @@ from tutti.batching.policies import Policy
 from tutti.batching.scheduler import Scheduler
 from tutti.engine.lanes import LANES, Finished, Lanes, StartedBatch
 from tutti.engine.rolling import BusyShare
-from tutti.engine.row import Row, RowAudio
-from tutti.engine.row_jobs import acoustic_job, frame_s, may_split, vocoder_job
+from tutti.engine.row import TOO_SLOW, Row, RowAudio
+from tutti.engine.row_jobs import acoustic_job, frame_s, may_split, new_job, vocoder_job
 from tutti.engine.send_batch import send_batch
 from tutti.engine.start_delay import StartDelay
 from tutti.engine.stats import BatchStats
 from tutti.engine.wakeup import Wakeup
 from tutti.engine.warmup import WarmUp
-from tutti.errors import DeviceFull, ModelFailed, QueueFull, RowsLost, TuttiError, WorkerLost
+from tutti.errors import DeviceFull, ModelFailed, QueueFull, RowsLost, TooSlow, TuttiError, WorkerLost
 from tutti.speech import Samples, Timing
 from tutti.worker.base import Worker
 from tutti.worker.messages import BothStages
@@ -98,12 +98,11 @@ class Batcher:
         Raises QueueFull if the row starts a stream that cannot be served in time.
         """
         row.id = next(self._ids)
-        job = acoustic_job(self.scheduler, row, self._clock())
+        job = new_job(self.scheduler, row, self._clock())
         if row.starts_stream:
             with self._admission(row.priority):
                 self.scheduler.admit(job, self._clock())
-            if job.starts_late:
-                row.playback.start_late(job.deadline_s)
+            row.accepted(job)
         self._watch(row)
         self._add(row, job)
         return row.future
@@ -161,14 +160,14 @@ class Batcher:
 
     def _unqueue(self, row: Row) -> None:
         if row.job is not None and self.scheduler.cancel(row.job):
-            del self._rows[row.job]
+            self._rows.pop(row.job, None)
         self.worker.forget([row.id])
 
     def _fail(self, row: Row, error: TuttiError) -> None:
         if not row.future.done():
             row.future.set_exception(error)
             self._stats.ended("failed")
-        self.worker.forget([row.id])
+        self._unqueue(row)
 
     def _fail_all(self, error: TuttiError) -> None:
         self._lanes.cancel()
@@ -186,6 +185,8 @@ class Batcher:
             ended = self._lanes.ended()
             for started in ended:
                 self._apply(started)
+            for job in self.scheduler.hopeless(self._clock()):
+                self._fail(self._rows[job], TooSlow(TOO_SLOW, retry_after_s=self.backlog_s))
             self._wakeup.began()  # rows that were added until now are seen below
             self._fill()
             self._busy.set(self._clock(), busy=bool(self._lanes.running))

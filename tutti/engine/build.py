@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from tutti.batching.cost import Coefficients, CostModel, file_name
 from tutti.batching.job import STAGES, Key, StageName
 from tutti.batching.layout import Layout, Regrouped, SideBySide
+from tutti.batching.limits import START_SHARE
 from tutti.batching.policies import Bypass, Deadline, Fifo, Policy, Window
 from tutti.batching.scheduler import Limits, Scheduler
 from tutti.engine.batcher import Batcher
@@ -56,7 +57,6 @@ log = logging.getLogger(__name__)
 
 TARGET_S = {"cuda": 0.2, "cpu": 1.5}  # to the first audio
 CAP = 0.4  # share of the target that a batch may take, and so that a new request waits for one; larger: fuller batches
-WHOLE_START = 0.8  # of the timeout for first audio: how long a whole answer may wait; more ends in timeouts
 ROWS_PER_CORE = 2  # rows in a batch for each core; larger balances the cores better, but new requests wait longer
 CUDA_ROWS = 64  # rows in a batch on CUDA: the most in one shape of model.buckets
 SWEEP_ROWS = {"cuda": (1, 4, 16, 64), "cpu": (1, 2)}  # rows in each batch of the warm-up
@@ -167,6 +167,7 @@ def assemble(
         max_waiting=settings.max_queue,
         cap_s=CAP * target_s if capped else inf,
         max_start_s=settings.max_start_s if capped else inf,
+        timeout_s=settings.timeout_s if capped else inf,
     )
     policies = _policies(settings, limits, can_prefetch=first.device == "cuda")
     stats = BatchStats()
@@ -180,7 +181,7 @@ def assemble(
     pacing = Pacing(
         target_s=target_s,
         whole_ahead=max(2, 2 * limits.max_rows),
-        whole_max_start_s=WHOLE_START * settings.timeout_s,
+        whole_max_start_s=START_SHARE * settings.timeout_s,
         first_chunks=settings.stream_bypass_chunks,
         idle_unload_s=settings.idle_unload_s,
         span_rules={name: rules for name, choice in choices.items() if (rules := _span_rules(choice))},

@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections import deque
 from dataclasses import dataclass, field
+from math import inf
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +24,7 @@ MIN_SPLIT_S = 0.05  # predicted seconds of the vocoder; a row that takes less is
 LEAD = 0.8  # share of the audio still to be played in which the next span should be ready; larger risks a gap
 MAX_SPAN = 100  # frames of a span, or more if they fit the batch cap; larger makes new requests wait longer
 FRAME_S = SAMPLES_PER_FRAME / SAMPLE_RATE
+TOO_SLOW = "the device became too slow to speak this in time; try again later"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -52,11 +54,13 @@ class Row:
     request_id: str = ""  # for the log
     chunk: int = 0  # its number in the stream
     max_start_s: float | None = None  # how long its stream may wait for its first audio; none: as the scheduler says
+    n_rest: int = 0  # characters of its text that follow it, as far as they are known
     trace: Trace = NO_TRACE
 
     # Set by the batcher:
     id: int = -1
     job: Job | None = None
+    give_up_s: float = inf  # when the client of its stream stops to wait for its first audio
     durations: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
     n_frames: int = 0
     queue_s: float = 0.0
@@ -99,6 +103,12 @@ class Row:
         """When the span to be made next is needed; none for the first one."""
         start, _ = self.spans[0]
         return self.plays_s + start * FRAME_S if start else None
+
+    def accepted(self, job: Job) -> None:
+        """Note what admission control promised to the stream that this row starts."""
+        self.give_up_s = job.give_up_s
+        if job.starts_late:
+            self.playback.start_late(job.deadline_s)
 
     def record_batch(self, batch: Batch, started_s: float, ended_s: float) -> None:
         """Record how long it waited for a batch, and in its trace how long that ran, too."""

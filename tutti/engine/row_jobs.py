@@ -7,6 +7,14 @@ from tutti.engine.row import MIN_SPLIT_S, Row
 LONG_FRAMES = 200  # a row of this length tells what a frame costs
 
 
+def new_job(scheduler: Scheduler, row: Row, now: float) -> Job:
+    """The job of a row that was never queued: it tells what follows it in its text."""
+    job = acoustic_job(scheduler, row, now)
+    if row.priority != "bulk":
+        job.rest = scheduler.rest_of_text(row.checkpoint, row.n_rest)
+    return job
+
+
 def acoustic_job(scheduler: Scheduler, row: Row, now: float) -> Job:
     later_s = scheduler.predict(Key(row.checkpoint, "vocoder"), row.first_audio_frames)
     key, size = Key(row.checkpoint, "acoustic"), len(row.utterance.tokens)
@@ -43,4 +51,5 @@ def _job(row: Row, key: Key, size: int, deadline_s: float, later_s: float, now: 
     return Job(
         key, row.stream, row.priority, size, deadline_s, later_s, row.caller, row.n_characters, now,
         starts_stream=row.starts_stream, starts_late=row.playback.starts_late, max_start_s=row.max_start_s,
+        give_up_s=row.give_up_s,
     )  # fmt: skip

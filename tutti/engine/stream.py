@@ -104,6 +104,7 @@ class Stream:
             await submitting  # raises what stopped it
         finally:
             self._end_start()
+            self.batcher.scheduler.stream_ended(self.number)
             for future in self._futures:
                 future.cancel()
             await asyncio.gather(*self._futures, return_exceptions=True)
@@ -124,6 +125,7 @@ class Stream:
                     row = self._row(chunk, n_rows)
                     estimated_s = row.estimated_frames * FRAME_S + chunk.pause_s
                     row.position_s = self.playback.reserve(estimated_s)
+                    row.n_rest = self._n_rest(segment, chunk)
                     if n_rows == 0:
                         self._end_start()
                     audio = self.batcher.speak(row)
@@ -148,6 +150,10 @@ class Stream:
         if audio is None:
             return Speech(self._silence(chunk.pause_s), (), chunk.span, chunk.dropped, notices=chunk.notices)
         return _speech(pending, audio, 0.0, chunk.pause_s, with_words=self.params.with_words)
+
+    def _n_rest(self, segment: Segment, chunk: Chunk) -> int:
+        """Characters after a chunk, if the text is known to its end."""
+        return max(0, len(self.text) - segment.offset - chunk.span[1]) if isinstance(self.text, str) else 0
 
     def _end_start(self) -> None:
         """Its first chunk is queued, or there is none: from now on the backlog of its worker counts it."""

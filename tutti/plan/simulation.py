@@ -9,7 +9,7 @@ from functools import partial
 from math import inf
 from typing import Protocol
 
-from tutti.batching.job import Batch, Job, Key, Priority, StageName
+from tutti.batching.job import Batch, Job, Key, Priority, RestOfText, StageName
 from tutti.batching.layout import Features, RowSizes, row_sizes
 from tutti.batching.scheduler import PREFETCH_AT, Scheduler
 from tutti.errors import QueueFull
@@ -76,6 +76,7 @@ class SimulatedStream:
     max_start_s: float | None = None  # how long it may wait for it; none: as the scheduler says
     is_whole: bool = False  # answered in one piece: its chunks are made as fast as the device can
     rejected: bool = False
+    given_up: bool = False  # after it was accepted: its client would have left before its first audio
     first_s: float | None = None  # when the first audio came
     extra_s: float = 0.0  # by how much it may start after its target
     made: int = 0  # chunks so far
@@ -166,7 +167,11 @@ class Simulation:
         return Job(
             Key(MODEL, stage), stream.number, priority, size, deadline_s, later_s, stream.caller, 0, now,
             starts_stream=i == 0, starts_late=stream.starts_late, max_start_s=stream.max_start_s,
+            rest=self._rest(stream, i) if stage == "acoustic" else None,
         )  # fmt: skip
+
+    def _rest(self, stream: SimulatedStream, i: int) -> RestOfText:
+        return self.scheduler.rest_of_text(MODEL, round(TOKENS_PER_S * sum(stream.chunks[i + 1 :])))
 
     def _add(self, job: Job, stream: SimulatedStream, i: int, now: float) -> None:
         self._jobs[job] = stream, i
@@ -220,6 +225,14 @@ class Simulation:
                 self._submit(stream, i, "vocoder", now)
             else:
                 self._play(stream, i, now)
+        for job in self.scheduler.hopeless(now):
+            self._give_up(self._jobs[job][0])
+
+    def _give_up(self, stream: SimulatedStream) -> None:
+        stream.given_up = True
+        self.scheduler.stream_ended(stream.number)
+        for job in [job for job, (other, _) in self._jobs.items() if other is stream and self.scheduler.cancel(job)]:
+            del self._jobs[job]
 
     def _play(self, stream: SimulatedStream, i: int, now: float) -> None:
         """Append chunk i to the audio of its player, and submit one more chunk when it starts to play."""

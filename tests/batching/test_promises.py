@@ -1,0 +1,144 @@
+"""What admission control accepts starts within the time that it promised, on devices that are slower than speech, too.
+
+Streams and whole answers, short and long, come at several times the capacity; on a virtual clock.
+"""
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import inf
+
+import pytest
+
+from benchmarks.simulate import Device, deadline
+from tests.batching.fakes import new_job
+from tutti.batching.admission import AdmissionControl
+from tutti.batching.job import NO_REST, RestOfText, StageName
+from tutti.batching.limits import START_SHARE, Limits
+from tutti.batching.scheduler import Scheduler
+from tutti.errors import QueueFull
+from tutti.plan.simulation import MODEL, SimulatedStream, Simulation
+
+TIMEOUT_S = 60.0
+LIVE, WHOLE = [1.4, 2.0, 2.9, 4.2, 5.0, 6.5, 6.6], [8.9, 10.8, 8.2]  # chunks of a text of half a minute
+SHORT = ([1.5], [1.5, 2.5], [2.3], [1.5, 2.5, 3.2])
+TWO_CORES = Device("two cores", 0.05, 0.45, 1.5, lanes=1, max_rows=4)
+SLOWER_THAN_SPEECH = Device("a slow core", 0.2, 1.85, 1.5, lanes=1, max_rows=4)
+
+
+@dataclass(frozen=True, slots=True)
+class SlowedDevice(Device):
+    """Becomes slower than it was when its costs were learned."""
+
+    factor: float = 1.0
+
+    def seconds(self, stage: StageName, sizes: Sequence[int]) -> float:
+        return self.factor * Device.seconds(self, stage, sizes)
+
+
+def traffic(rate: float, seconds: float, seed: int) -> list[SimulatedStream]:
+    """Half of the requests are streams, half whole answers; three in eleven are long."""
+    rng, at_s, streams = random.Random(seed), 0.0, []
+    while at_s < seconds:
+        at_s += rng.expovariate(rate)
+        is_whole, is_long = rng.random() < 0.5, rng.random() < 3 / 11
+        short = rng.choice(SHORT)
+        chunks = (WHOLE if is_long else [sum(short)]) if is_whole else list(LIVE if is_long else short)
+        stream = SimulatedStream(len(streams), at_s, chunks, is_whole=is_whole)
+        if is_whole:
+            stream.target_s, stream.max_start_s = 20.0, START_SHARE * TIMEOUT_S
+        streams.append(stream)
+    return streams
+
+
+def accepted(device: Device, rate: float, seed: int, costs: Device | None = None) -> list[SimulatedStream]:
+    """The accepted streams of five minutes; `costs`: the device as its costs were learned."""
+    limits = Limits(device.max_rows, cap_s=0.4 * device.target_s, timeout_s=TIMEOUT_S)
+    scheduler = Scheduler(limits, (costs or device).cost, deadline(device))
+    streams = traffic(rate, 300.0, seed)
+    Simulation(device, scheduler, ahead=3, is_paced=False).run(streams)
+    return [stream for stream in streams if not stream.rejected]
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("load", [1, 4, 8])
+@pytest.mark.parametrize("device", [TWO_CORES, SLOWER_THAN_SPEECH], ids=lambda device: device.name)
+def test_under_overload_what_is_accepted_is_served_before_its_client_gives_up(
+    device: Device, load: float, seed: int
+) -> None:
+    streams = accepted(device, load / (device.per_audio_s * 10.0), seed)
+    assert sum(stream.given_up for stream in streams) <= len(streams) / 20
+    assert all(stream.wait_s <= TIMEOUT_S for stream in streams if not stream.given_up)
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("load", [4, 8])
+def test_at_the_speed_that_was_learned_no_accepted_stream_is_given_up(load: float, seed: int) -> None:
+    streams = accepted(TWO_CORES, load / (TWO_CORES.per_audio_s * 10.0), seed)
+    assert not any(stream.given_up for stream in streams)
+    assert max(stream.wait_s for stream in streams) <= START_SHARE * TIMEOUT_S
+
+
+@pytest.mark.parametrize("factor", [2.0, 5.0])
+def test_on_a_device_that_became_slower_nobody_waits_until_the_client_gives_up(factor: float) -> None:
+    slow = SlowedDevice("slowed", 0.05, 0.45, 1.5, lanes=1, max_rows=4, factor=factor)
+    streams = accepted(slow, 1.0, seed=1, costs=TWO_CORES)
+    assert sum(stream.given_up for stream in streams) <= len(streams) / 4
+    late = [stream for stream in streams if not stream.given_up and stream.wait_s > TIMEOUT_S]
+    assert len(late) <= 1, "its batch was running"
+
+
+def busy_admission() -> AdmissionControl:
+    """New streams can only start late."""
+    admission = AdmissionControl(100, lambda now: ())
+    admission.job_queued(new_job(deadline_s=0.5), 2.0, 0.0)
+    return admission
+
+
+def accepts(admission: AdmissionControl, rest: RestOfText = NO_REST) -> bool:
+    job = new_job(deadline_s=0.3, priority="first")
+    job.rest = rest
+    try:
+        admission.admit(job, 0.5, 10.0, 0.0, 0.0)
+    except QueueFull:
+        return False
+    return job.starts_late
+
+
+@pytest.mark.parametrize(
+    ("rest", "has_room"), [((0.0, 0.0), True), ((100.0, 0.9), False), ((100.0, 0.1), True), ((0.1, 0.9), True)]
+)
+def test_the_text_that_follows_counts_before_it_is_queued_at_the_pace_of_its_listener(
+    rest: tuple[float, float], has_room: bool
+) -> None:
+    admission = busy_admission()
+    admission.unqueued.set(7, RestOfText(*rest))
+    assert accepts(admission) == has_room
+    admission.unqueued.set(7, NO_REST)
+    assert accepts(admission), "the stream has ended"
+
+
+def test_a_device_that_became_slower_accepts_less_before_its_costs_are_learned() -> None:
+    admission = busy_admission()
+    for _ in range(5):
+        admission.batch_took(4.0, 1.0)
+    assert not accepts(admission)
+    for _ in range(20):
+        admission.batch_took(1.0, 1.0)
+    assert accepts(admission)
+
+
+def test_a_stream_waits_at_most_for_its_share_of_the_timeout_however_slow_the_device_is() -> None:
+    limits = Limits(cap_s=0.6, timeout_s=TIMEOUT_S)
+    scheduler = Scheduler(limits, SLOWER_THAN_SPEECH.cost, deadline(SLOWER_THAN_SPEECH))
+    assert 10 * scheduler.sentence_s(MODEL) > TIMEOUT_S
+    assert limits.start_s(None, scheduler.sentence_s(MODEL)) == START_SHARE * TIMEOUT_S
+
+
+def test_only_jobs_that_start_a_stream_are_hopeless_and_only_those_that_cannot_be_in_time() -> None:
+    admission = AdmissionControl(100, lambda now: ())
+    jobs = [new_job(deadline_s=deadline_s, priority="first") for deadline_s in (1.0, 2.0, 3.0, 4.0)]
+    for job, give_up_s, starts in zip(jobs, (0.5, 1.5, 2.5, inf), (False, True, True, True), strict=True):
+        job.give_up_s, job.starts_stream = give_up_s, starts
+        admission.job_queued(job, 1.0, 0.0)
+    assert admission.hopeless(0.0, 0.0) == [jobs[1]], "without it the third is in time"
