@@ -27,8 +27,7 @@ class PhonemeWord(NamedTuple):
         return self.before + self.phonemes + self.after
 
 
-@dataclass(frozen=True, slots=True)
-class InlineStyle:
+class InlineStyle(NamedTuple):
     """What marks in the text change of the request's voice, language, speed, pitch and volume."""
 
     voice: str | None = None  # instead of the request's
@@ -38,13 +37,16 @@ class InlineStyle:
     volume: float = 1.0  # times the request's
 
 
+NO_STYLE = InlineStyle()
+
+
 @dataclass(frozen=True, slots=True)
 class Pronunciation:
     """A sentence in phonemes, and the symbols in it that have no pronunciation."""
 
     words: tuple[PhonemeWord, ...]
     dropped: tuple[str, ...] = ()
-    inline_style: InlineStyle = InlineStyle()
+    inline_style: InlineStyle = NO_STYLE
     notices: tuple[str, ...] = ()  # what of the text has no effect or is in another language, in sentences
 
 
@@ -54,7 +56,7 @@ class Chunk(NamedTuple):
     words: tuple[PhonemeWord, ...]
     pause_s: float = 0.0
     dropped: tuple[str, ...] = ()
-    inline_style: InlineStyle = InlineStyle()
+    inline_style: InlineStyle = NO_STYLE
     notices: tuple[str, ...] = ()
 
     @property
@@ -69,8 +71,7 @@ class Chunk(NamedTuple):
         return min(starts), max(ends)
 
 
-@dataclass(frozen=True, slots=True)
-class ChunkPace:
+class ChunkPace(NamedTuple):
     """How long chunks of a text that is played while it is made may be, so that its listener hears no gap."""
 
     first_symbols: int = 100  # upper limit of the first chunk; less starts sooner, more needs fewer chunks

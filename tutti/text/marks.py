@@ -3,7 +3,7 @@
 import math
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from html import unescape
 from unicodedata import normalize
 
@@ -158,24 +158,24 @@ def _apply_mark(style: InlineStyle, mark: re.Match[str]) -> InlineStyle:
     if mark["end"] is not None:
         match name:
             case "rate":
-                return replace(style, rate=DEFAULT_STYLE.rate)
+                return style._replace(rate=DEFAULT_STYLE.rate)
             case "pitch":
-                return replace(style, pitch=DEFAULT_STYLE.pitch)
+                return style._replace(pitch=DEFAULT_STYLE.pitch)
             case "volume":
-                return replace(style, volume=DEFAULT_STYLE.volume)
+                return style._replace(volume=DEFAULT_STYLE.volume)
             case "lang":
-                return replace(style, language=DEFAULT_STYLE.language)
+                return style._replace(language=DEFAULT_STYLE.language)
             case _:
-                return replace(style, voice=DEFAULT_STYLE.voice, language=DEFAULT_STYLE.language)
+                return style._replace(voice=DEFAULT_STYLE.voice, language=DEFAULT_STYLE.language)
     match name:
         case "rate":
-            return replace(style, rate=_rate(mark))
+            return style._replace(rate=_rate(mark))
         case "pitch":
-            return replace(style, pitch=_pitch(mark))
+            return style._replace(pitch=_pitch(mark))
         case "volume":
-            return replace(style, volume=_volume(mark))
+            return style._replace(volume=_volume(mark))
         case "lang":
-            return replace(style, language=find_language(mark["value"]).code)
+            return style._replace(language=find_language(mark["value"]).code)
         case _:
             return _with_voice(style, mark)
 
@@ -187,7 +187,7 @@ def _with_voice(style: InlineStyle, mark: re.Match[str]) -> InlineStyle:
         raise InvalidInput(f"{mark[0]} names no voice: write one, such as [voice:af_heart]", param="input")
     letter = name[0].lower() if _KOKORO_VOICE.match(name) else ""
     code = next((language.code for language in LANGUAGES if language.letter == letter), None)
-    return replace(style, voice=name, language=code)
+    return style._replace(voice=name, language=code)
 
 
 def _styled_text(aligned: AlignedText, pause_s: float, style: InlineStyle) -> StyledText:

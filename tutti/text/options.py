@@ -1,8 +1,7 @@
 """What of a text is spoken, and what of it is normalised."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
-from typing import Literal, get_args
+from typing import Literal, NamedTuple, get_args
 
 from tutti.errors import InvalidInput
 
@@ -10,8 +9,7 @@ CodeBlocks = Literal["read", "skip", "announce"]
 CODE_BLOCKS: tuple[CodeBlocks, ...] = get_args(CodeBlocks)
 
 
-@dataclass(frozen=True, slots=True)
-class Normalization:
+class Normalization(NamedTuple):
     """Which writings are spelled out, under the names that other servers use. Only English has all of them."""
 
     normalize: bool = True  # False: nothing is spelled out, digits are read one by one
@@ -24,11 +22,10 @@ class Normalization:
 
 
 ALL_ON = Normalization()
-NORMALIZATIONS = tuple(field.name for field in fields(Normalization))
+NORMALIZATIONS = Normalization._fields
 
 
-@dataclass(frozen=True, slots=True)
-class TextOptions:
+class TextOptions(NamedTuple):
     """How the text front end reads a text."""
 
     code_blocks: CodeBlocks = "announce"  # read aloud; skip; or say only that there is one
