@@ -39,6 +39,7 @@ from tutti.model.torch.light import LightNetwork
 KOKORO, VOICES, WORDS, SPEAKER = "kokoro.npz", "voices.npz", "words.json", "speaker.npz"  # in the data folder
 PART_BYTES = 40 << 20  # of Kokoro's weights
 LOG_S, SCORE_S, SAVE_S = 15.0, 45.0, 90.0
+YIELD_S = 0.2  # the teacher's, after a block of steps, while it is behind
 BLOCK = 20  # steps that are queued on the device before the host waits for those before
 
 
@@ -77,6 +78,8 @@ class Distillation:
                 call()
             self._n_steps += BLOCK
             waiting = wait_for_previous(waiting)
+            if self._filling.is_behind:
+                time.sleep(YIELD_S)
             if now - logged > LOG_S:
                 rate = (self._n_steps - n_logged) / (now - logged)
                 run.say(f"{now - began:6.0f} s, step {self._n_steps}, {rate:.1f}/s, pool {step.pool.seconds:,.0f} s, "
@@ -130,7 +133,9 @@ def train(args: argparse.Namespace) -> None:
     speaker = open_speaker(args, device)
     evaluation = Evaluation([example for batch in teacher.speak(held_out) for example in batch], speaker)
     run.say(f"{len(held_out)} held-out rows")
-    filling = Filling(teacher, RowSource(words, voices, args.seed), Pool(args.pool_seconds, device), args.batch)
+    filling = Filling(
+        teacher, RowSource(words, voices, args.seed), Pool(args.pool_seconds, device), args.batch, args.pace
+    )
     filling.fill(args.first_seconds)
     run.say(f"pool: {filling.pool.seconds:,.0f} s")
     torch.manual_seed(args.seed)

@@ -2,6 +2,7 @@
 
 import sys
 import threading
+import time
 import traceback
 from contextlib import nullcontext
 
@@ -18,13 +19,15 @@ CPU_PAUSE_S = 1.0  # between batches on a processor, where the teacher takes the
 class Filling:
     """Adds rows until it is stopped; a full pool loses its oldest. An error ends the filling, not the training."""
 
-    def __init__(self, teacher: Teacher, source: RowSource, pool: Pool, batch: int) -> None:
-        self.pool = pool
+    def __init__(self, teacher: Teacher, source: RowSource, pool: Pool, batch: int, pace: float = 0.0) -> None:
+        """`pace`: seconds of new speech that each second of training should see."""
+        self.pool, self._pace = pool, pace
         self.error = ""
         self.lock = threading.Lock()  # while it is held, the device is not used from here
         self._teacher, self._source, self._batch = teacher, source, batch
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
+        self._started_s, self._seconds_before = 0.0, 0.0
 
     def fill(self, seconds: float) -> None:
         """Add rows until there is this much speech, or no space."""
@@ -33,7 +36,14 @@ class Filling:
 
     def start(self) -> None:
         sys.setswitchinterval(SWITCH_S)
+        self._started_s, self._seconds_before = time.perf_counter(), self.pool.seconds
         self._thread.start()
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether the training should leave the device to the teacher for a while: it would learn old rows by heart."""
+        added = self.pool.seconds - self._seconds_before
+        return not self.error and added < self._pace * (time.perf_counter() - self._started_s)
 
     def stop(self) -> None:
         self._stop.set()

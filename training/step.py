@@ -1,7 +1,6 @@
 """One training step: draw, speak, compare, update. It never waits for the host, so a CUDA graph can hold all of it."""
 
 from collections.abc import Callable
-from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -80,8 +79,6 @@ class Step:
         )
         self.judge = Optimiser(FlatParameters(critic), AdamBetas(0.8, 0.95)) if critic is not None else None
         self.losses = Losses(options.weights).to(device)
-        # The encoder is a long chain of small kernels: beside the other losses it takes hardly any time.
-        self._beside = torch.cuda.Stream(priority=-1) if device.type == "cuda" and speaker is not None else None
         self._log: dict[str, Tensor] = {}
         self._n_logged = torch.zeros((), device=device)
         compiled = options.mode == "compiled"
@@ -130,25 +127,19 @@ class Step:
         wave_gradient, predictable_gradient = torch.autograd.grad(loss, leaves)
         parts |= {"loss": loss.detach()}
         if held is not None:
-            if self._beside is not None:
-                torch.cuda.current_stream().wait_stream(self._beside)
             wave_gradient = wave_gradient.clone()
             wave_gradient[: self.options.speaker_rows] += held[0]
             parts |= {"speaker": held[1]}
         return [wave_gradient, predictable_gradient], parts
 
     def _hold_speaker(self, wave: Tensor, target: Tensor, weight: float) -> tuple[Tensor, Tensor] | None:
-        """The gradient of the distance between the speakers, and the distance; on CUDA both come beside the rest."""
+        """The gradient of the distance between the speakers, and the distance."""
         if self.speaker is None:
             return None
-        with ExitStack() as stack:
-            if self._beside is not None:
-                self._beside.wait_stream(torch.cuda.current_stream())
-                stack.enter_context(torch.cuda.stream(self._beside))
-            own = wave[: self.options.speaker_rows].detach().requires_grad_()
-            distance = self.speaker.distances(own, target[: self.options.speaker_rows]).mean()
-            (gradient,) = torch.autograd.grad(weight * distance, own)
-            return gradient, distance.detach()
+        own = wave[: self.options.speaker_rows].detach().requires_grad_()
+        distance = self.speaker.distances(own, target[: self.options.speaker_rows]).mean()
+        (gradient,) = torch.autograd.grad(weight * distance, own)
+        return gradient, distance.detach()
 
     def _judge(self, wave: Tensor, target: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
         """Update the critics; return the gradient that would please them as they were before."""

@@ -8,7 +8,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.training.fakes import WORDS, example, silent_voices
+from tests.training.fakes import WORDS, HummingTeacher, example, silent_voices
+from training.filling import Filling
 from training.pool import Pool
 from training.rows import HELD_OUT, MAX_SPEED, MIN_SPEED, RowSource, VoiceTables, held_out_rows
 from training.teacher import Example
@@ -107,3 +108,18 @@ def test_a_full_pool_replaces_its_oldest_rows_and_never_draws_a_torn_one(batches
             assert sum(len(row.f0) for row in rows[n + 1 :]) <= pool.capacity, "the row should be gone"
     assert pool.n_steps == sum(len(row.f0) for row in rows)
     assert (pool.draw(400, n_steps=1, context=0).timbre == rows[-1].timbre).all(1).any(), "the newest row is not drawn"
+
+
+def test_a_teacher_that_is_too_slow_is_given_time_until_it_fails() -> None:
+    def start(pace: float) -> Filling:
+        source = RowSource(WORDS, silent_voices(), seed=0)
+        filling = Filling(HummingTeacher(), source, Pool(60, CPU), batch=2, pace=pace)
+        filling.start()
+        filling.stop()
+        return filling
+
+    assert not start(0).is_behind
+    slow = start(1e9)
+    assert slow.is_behind
+    slow.error = "the device is gone"
+    assert not slow.is_behind, "nobody to wait for"

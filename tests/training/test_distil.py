@@ -28,7 +28,7 @@ def data(tmp_path: Path) -> Path:
 
 
 COMMON = ("--first-seconds", "10", "--pool-seconds", "40", "--batch", "4", "--warm-up", "0.2", "--held-out", "30",
-          "--critic-alone", "0.5", "--average", "0.9", "--rate", "3e-3")  # fmt: skip
+          "--critic-alone", "0.5", "--average", "0.9", "--rate", "3e-3", "--pace", "0")  # fmt: skip
 
 
 def test_a_run_learns_and_another_goes_on_from_its_files(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
