@@ -34,6 +34,21 @@ def test_a_word_has_the_pronunciation_of_the_lexicon() -> None:
     assert phonemes("my nginx runs", {"nginx": "engine x"}) == ["my", "enɡine", "x", "runs"]
 
 
+@given(
+    st.dictionaries(
+        st.sampled_from(["nginx", "NASA", "New York", "/v[0-9]+/", "ok"]), st.sampled_from(["/ˈɛn/", "a b"])
+    )
+)
+def test_a_lexicon_is_the_same_in_the_g2p_process(entries: dict[str, str]) -> None:
+    lexicon = UserLexicon.of(entries)
+    assert pickle.loads(pickle.dumps(lexicon)) == lexicon
+
+
+def test_words_go_to_the_g2p_process_without_an_object_for_each() -> None:
+    """The event loop sends them, and serves nobody else meanwhile."""
+    assert b"LexiconEntry" not in pickle.dumps(UserLexicon.of({"nginx": "engine x", "NASA": "/ˈnæsə/"}))
+
+
 def test_its_span_is_that_of_the_written_word() -> None:
     text = "see the New  York nginx"
     words = read(text, {"new york": "/nˈu jˈɔɹk/".replace(" ", ""), "nginx": "engine x"}).words

@@ -35,6 +35,9 @@ class LexiconEntry:
     is_ipa: bool
 
 
+Columns = tuple[tuple[str, ...], tuple[str, ...], bytes]  # words, pronunciations, whether each is IPA
+
+
 @dataclass(frozen=True, slots=True)
 class UserLexicon:
     """Pronunciations by word. A lower-case word matches any case; one with capitals only as it is written."""
@@ -69,6 +72,10 @@ class UserLexicon:
             raise _invalid(f"has {len(phrases)} entries of several words; at most {MAX_PHRASES} fit")
         longest_first = sorted(phrases.items(), key=lambda phrase: -len(phrase[0]))
         return cls(exact, folded, tuple(longest_first), tuple(patterns.items()))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle in columns: an object for each of 20,000 words would hold the event loop for 80 ms instead of 10."""
+        return _from_columns, (_columns(self.exact), _columns(self.folded), self.phrases, self.patterns)
 
     def __or__(self, over: "UserLexicon") -> "UserLexicon":
         """Merge both; where they differ, the right one wins."""
@@ -117,6 +124,19 @@ class UserLexicon:
             return None
         ending = _possessive(stem.pronunciation) if stem.is_ipa else "'s"
         return LexiconEntry(stem.pronunciation + ending, stem.is_ipa)
+
+
+def _columns(entries: Mapping[str, LexiconEntry]) -> Columns:
+    values = entries.values()
+    return tuple(entries), tuple(entry.pronunciation for entry in values), bytes(entry.is_ipa for entry in values)
+
+
+def _from_columns(exact: Columns, folded: Columns, phrases: Any, patterns: Any) -> UserLexicon:
+    def entries(words: tuple[str, ...], pronunciations: tuple[str, ...], ipa: bytes) -> dict[str, LexiconEntry]:
+        values = map(LexiconEntry, pronunciations, map(bool, ipa))
+        return dict(zip(words, values, strict=True))
+
+    return UserLexicon(entries(*exact), entries(*folded), phrases, patterns)
 
 
 class LexiconFile:
