@@ -1,6 +1,5 @@
 """What the G2P process answers, in this process: in order, whole, and in as few messages as possible."""
 
-import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from math import inf
@@ -168,15 +167,24 @@ def test_texts_that_make_no_audio_leave_the_process_to_others() -> None:
     assert max(waits) < 1.0
 
 
-def test_a_slow_text_is_read_in_pieces_and_others_in_between(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also while the chunks are made again that a process had made before it died."""
+def test_a_text_that_is_due_is_read_between_two_chunks_of_another() -> None:
+    process = SimulatedProcess()
+    process.open(1, 400 * SENTENCE, 0.2)
+    assert process.step() == 1
+    assert process.reader.read(process.reader.next_number()) is None, "one chunk of four"
+    process.open(2, SENTENCE, 0.2)
+    assert [process.step(), process.step()] == [2, 1]
+
+
+def test_chunks_are_made_again_in_pieces_and_others_in_between(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those that a process had made before it died."""
     monkeypatch.setattr(g2p_child, "MAX_PULL_S", 0.0)
-    reader = TextReader(spell, None)
-    reader.receive(OpenText(1, 40 * SENTENCE, "en-us", n_done=9, due_s=time.monotonic() + 4))
-    assert reader.read(reader.next_number()) is None, "one chunk is made again, and nothing to be answered"
-    reader.receive(OpenText(2, SENTENCE, "en-us", due_s=time.monotonic()))
-    assert reader.next_number() == 2
-    (first, *_) = batches(reader)
+    process = SimulatedProcess()
+    process.reader.receive(OpenText(1, 40 * SENTENCE, "en-us", n_done=9, due_s=process.now + 4))
+    assert process.reader.read(process.reader.next_number()) is None, "nothing to be answered"
+    process.open(2, SENTENCE, 0.0)
+    assert process.step() == 2
+    (first, *_) = batches(process.reader)
     assert first.chunks == list(front.chunks(40 * SENTENCE, "en-us", spell))[9:10]
 
 

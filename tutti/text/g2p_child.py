@@ -10,7 +10,7 @@ import traceback
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from ctypes import c_longlong
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from tutti import text as front
 from tutti.errors import TuttiError
@@ -19,7 +19,7 @@ from tutti.text.chunker import ChunkSizes
 from tutti.text.g2p_messages import Answer, ChunkBatch, CloseText, MessageReader, NextChunks, OpenText, pack
 
 NICE = 5  # added to the niceness of the process; larger yields more to the process that speaks
-MAX_PULL_S = 0.02  # of computing at a time; the rest of the chunks comes later, after other texts
+MAX_PULL_S = 0.02  # of computing for one answer; the rest of the chunks comes with the next one
 MAX_CHUNKS_AT_ONCE = 4  # of one text; a larger batch makes other texts wait longer
 MAX_WAIT_S = 5.0  # that a text without a listener waits before those that come later; larger is better for listeners
 MIN_PACE = 20.0  # seconds of audio that a second of computing should make; larger slows texts that make less
@@ -48,7 +48,10 @@ class ReadingText:
     opened_s: float
     due_s: float  # when the audio of the next chunk is needed
     n_to_skip: int
+    asked_s: float = 0.0  # when its next answer was requested
     used_s: float = 0.0  # seconds of computing
+    used_before_s: float = 0.0  # of them before its last answer
+    made: list[Chunk] = field(default_factory=list)  # for its next answer
     is_first: bool = True  # nothing of it was answered yet
 
 
@@ -118,50 +121,59 @@ class TextReader:
         return self._queue.pop()
 
     def read(self, number: int) -> Answer | None:
-        """Read a part of this text; none if there is nothing to answer yet."""
+        """Make one chunk of this text; none if more are to be made before it is answered, between those of others."""
         text = self._texts.get(number)
         if text is None:
             return Answer(number, None)
         started_s = self._cpu_clock()
         try:
-            batch = self._read(text)
+            has_ended = self._advance(text)
         except Exception as exc:  # noqa: BLE001 - raised by the parent
             del self._texts[number]
             return Answer(number, as_tutti_error(exc))
         text.used_s += self._cpu_clock() - started_s
-        if batch is not None and batch.ended:
-            del self._texts[number]
-        elif batch is None or batch.has_sequel:
-            self._ask(number)
-        return Answer(number, batch) if batch else None
+        n_chunks = 1 if text.is_first else MAX_CHUNKS_AT_ONCE
+        took_long = bool(text.made) and text.used_s > text.used_before_s + MAX_PULL_S
+        if not has_ended and len(text.made) < n_chunks and not took_long:
+            self._put(number)
+            return None
+        return Answer(number, self._batch(text, has_ended))
 
-    def _ask(self, number: int) -> None:
-        """Queue a request for more of this text."""
-        now = self._clock()
-        text = self._texts.get(number)
-        self._queue.add(number, rank_s(text.due_s, now, text.opened_s, text.used_s) if text else now)
-
-    def _read(self, text: ReadingText) -> ChunkBatch | None:
-        """Take as many chunks as may be taken in MAX_PULL_S; none if it was spent on chunks that were made before."""
-        stop_s = self._clock() + MAX_PULL_S
+    def _advance(self, text: ReadingText) -> bool:
+        """Make one chunk, or make again some of those that were made before; tell whether the text has ended."""
+        stop_s = self._cpu_clock() + MAX_PULL_S
         while text.n_to_skip:
             next(text.chunks, None)
             text.n_to_skip -= 1
-            if self._clock() > stop_s:
-                return None
-        n_chunks = 1 if text.is_first else MAX_CHUNKS_AT_ONCE
-        chunks: list[Chunk] = []
-        while len(chunks) < n_chunks or _is_tail(text.opened.text, chunks[-1]):
-            chunk = next(text.chunks, None)
-            if chunk is None:
-                return ChunkBatch(chunks, ended=True)
-            chunks.append(chunk)
-            if self._clock() > stop_s:
-                break
-        has_sequel, text.is_first = text.is_first, False
-        if has_sequel:
+            if self._cpu_clock() > stop_s:
+                return False
+        while (chunk := next(text.chunks, None)) is not None:
+            text.made.append(chunk)
+            if not _is_tail(text.opened.text, chunk):
+                return False
+        return True
+
+    def _batch(self, text: ReadingText, has_ended: bool) -> ChunkBatch:
+        """The chunks that were made since the last answer; the rest of a text that has just begun is requested."""
+        chunks, text.made, text.used_before_s = text.made, [], text.used_s
+        has_sequel, text.is_first = text.is_first and not has_ended, False
+        if has_ended:
+            del self._texts[text.opened.number]
+        elif has_sequel:
             text.due_s += sum(len(chunk.phonemes) * text.opened.symbol_s + chunk.pause_s for chunk in chunks)
-        return ChunkBatch(chunks, ended=False, has_sequel=has_sequel)
+            self._ask(text.opened.number)
+        return ChunkBatch(chunks, has_ended, has_sequel)
+
+    def _ask(self, number: int) -> None:
+        """Note that more of this text is requested now."""
+        if text := self._texts.get(number):
+            text.asked_s = self._clock()
+        self._put(number)
+
+    def _put(self, number: int) -> None:
+        text = self._texts.get(number)
+        rank = rank_s(text.due_s, text.asked_s, text.opened_s, text.used_s) if text else self._clock()
+        self._queue.add(number, rank)
 
 
 def _is_tail(text: str, last: Chunk) -> bool:
