@@ -175,16 +175,11 @@ def reserved_gb(bench: Bench) -> float:
     return torch.cuda.memory_reserved() / 1e9 if bench.args.device == "cuda" else 0.0
 
 
-def measure(bench: Bench, model: TorchModel, rows: Sequence[Utterance]) -> dict[str, float]:
+def stage_times(bench: Bench, model: Any, rows: Sequence[Utterance], frames: Sequence[Frames]) -> dict[str, float]:
     """Tokens on the host to samples on the host, one stage after the other."""
-    frames, _ = speak(model, rows)
     acoustic = timed(lambda: model.acoustic(rows), bench.reps)
     vocoder = timed(lambda: model.vocoder(frames), bench.reps)
     whole = timed(lambda: speak(model, rows), bench.reps)
-    lengths, plan, cap = [row.n_frames for row in frames], model.plan, model.max_padded_frames
-    groups = plan.frames.group(lengths, cap)
-    tokens, curves = plan.tokens.group([len(row.tokens) for row in rows], cap), plan.curves.group(lengths, cap)
-    padded = sum(group.padded for group in groups)
     return {
         "rows": len(rows),
         "audio_s": seconds(frames),
@@ -192,6 +187,18 @@ def measure(bench: Bench, model: TorchModel, rows: Sequence[Utterance]) -> dict[
         "latency_ms": 1000 * whole,
         "acoustic_ms": 1000 * acoustic,
         "vocoder_ms": 1000 * vocoder,
+    }
+
+
+def measure(bench: Bench, model: TorchModel, rows: Sequence[Utterance]) -> dict[str, float]:
+    """The times of both stages, and what they computed."""
+    frames, _ = speak(model, rows)
+    lengths, plan, cap = [row.n_frames for row in frames], model.plan, model.max_padded_frames
+    groups = plan.frames.group(lengths, cap)
+    tokens, curves = plan.tokens.group([len(row.tokens) for row in rows], cap), plan.curves.group(lengths, cap)
+    padded = sum(group.padded for group in groups)
+    return {
+        **stage_times(bench, model, rows, frames),
         "groups": len(groups),
         "frames": sum(lengths),
         "padded_frames": padded,

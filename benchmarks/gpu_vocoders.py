@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from benchmarks.gpu import pipelined, seconds, speak, timed, warm_up
+from benchmarks.gpu import pipelined, speak, stage_times, warm_up
 from tutti.model.buckets import CURVES, FRAMES, TOKENS, Plan
 from tutti.model.torch.light_model import LightTorchModel
 from tutti.model.torch.model import TorchModel
@@ -50,19 +50,7 @@ def compare_vocoders(bench: Bench) -> None:
 
 
 def measure(bench: Bench, model: TorchModel | LightTorchModel, rows: list[Utterance]) -> dict[str, float]:
-    """Tokens on the host to samples on the host."""
-    frames, _ = speak(model, rows)
-    acoustic = timed(lambda: model.acoustic(rows), bench.reps)
-    vocoder = timed(lambda: model.vocoder(frames), bench.reps)
-    whole = timed(lambda: speak(model, rows), bench.reps)
-    return {
-        "rows": len(rows),
-        "audio_s": seconds(frames),
-        "audio_s_per_s": seconds(frames) / whole,
-        "latency_ms": 1000 * whole,
-        "acoustic_ms": 1000 * acoustic,
-        "vocoder_ms": 1000 * vocoder,
-    }
+    return stage_times(bench, model, rows, speak(model, rows)[0])
 
 
 def kernels(model: TorchModel | LightTorchModel, rows: list[Utterance]) -> dict[str, float]:
