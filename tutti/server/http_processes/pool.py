@@ -4,6 +4,7 @@ import asyncio
 import logging
 import socket
 import threading
+import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 
@@ -88,14 +89,13 @@ class HttpProcess:
     # In the thread:
 
     def _supervise(self) -> None:
-        end_wait = threading.Event()
         while not self._closing:
             try:
                 self._run()
-            except Exception:
+            except Exception:  # nobody waits for this; the next process may start
                 log.exception("an HTTP process could not be started")
             if not self._closing:
-                end_wait.wait(RESTART_S)
+                time.sleep(RESTART_S)
         self._loop.call_soon_threadsafe(self._ended.set)
 
     def _run(self) -> None:

@@ -70,7 +70,7 @@ class StreamServer:
                     wanted.clear()
         except TuttiError as exc:
             error = exc
-        except Exception:
+        except Exception:  # a bug: the caller of this stream is told, and all others go on
             log.exception("failed id=%s", start.id)
             error = internal_error()
         self._send(StreamEnded(number, error))
