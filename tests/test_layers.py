@@ -11,7 +11,10 @@ import pytest
 ROOT = Path(__file__).parent.parent
 # From the bottom to the top. A part may import the parts of lower rows, and in the first row its neighbours, too.
 LAYERS = (
-    ("errors", "files", "child_process", "percentile", "settings", "speech", "metrics", "trace", "cloud_voices"),
+    (
+        *("errors", "files", "child_process", "pickled_messages", "percentile"),
+        *("settings", "speech", "metrics", "trace", "cloud_voices"),
+    ),
     ("text", "audio", "model", "voices", "weights"),
     ("batching", "captions", "verify"),
     ("worker",),

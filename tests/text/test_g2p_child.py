@@ -17,7 +17,7 @@ from tutti.text import g2p_child
 from tutti.text.aligned_text import AlignedText
 from tutti.text.chunk import Chunk, Pronunciation
 from tutti.text.g2p_child import MAX_CHUNKS_AT_ONCE, MAX_WAIT_S, MIN_PACE, PullQueue, TextReader, rank_s
-from tutti.text.g2p_messages import Answer, ChunkBatch, CloseText, MessageReader, NextChunks, OpenText, pack
+from tutti.text.g2p_messages import Answer, ChunkBatch, CloseText, NextChunks, OpenText
 
 SENTENCE = "Sentence a has some words of its own. "
 PIECES = ["", "Hi.", "One two! ", SENTENCE, "[pause:1s] ", "\n\n", "☺ ", "5 % "]
@@ -210,17 +210,3 @@ def test_an_error_ends_its_text_and_no_other() -> None:
     failed, read = answers(reader)
     assert isinstance(failed.result, TuttiError)
     assert isinstance(read.result, ChunkBatch)
-
-
-@given(
-    messages=st.lists(st.binary(max_size=300) | st.integers() | st.text(max_size=20), max_size=10),
-    cuts=st.lists(st.integers(0, 4000), max_size=20),
-)
-def test_messages_are_whole_however_their_bytes_arrive(messages: list[object], cuts: list[int]) -> None:
-    parts = [pack(message) for message in messages]
-    data, reader = b"".join(parts), MessageReader()
-    ends, received, at = [len(b"".join(parts[: n + 1])) for n in range(len(parts))], list[object](), 0
-    for cut in [*sorted(min(cut, len(data)) for cut in cuts), len(data)]:
-        received += reader.feed(data[at:cut])
-        at = cut
-        assert received == messages[: sum(end <= at for end in ends)], "each as soon as its last byte is there"

@@ -14,9 +14,10 @@ from dataclasses import dataclass, field
 
 from tutti import text as front
 from tutti.errors import TuttiError
+from tutti.pickled_messages import MessageReader, pack
 from tutti.text.chunk import Chunk
 from tutti.text.chunker import ChunkSizes
-from tutti.text.g2p_messages import Answer, ChunkBatch, CloseText, MessageReader, NextChunks, OpenText, pack
+from tutti.text.g2p_messages import Answer, ChunkBatch, CloseText, NextChunks, OpenText
 
 NICE = 5  # added to the niceness of the process; larger yields more to the process that speaks
 MAX_PULL_S = 0.02  # of computing for one answer; the rest of the chunks comes with the next one
@@ -193,7 +194,7 @@ def main(
     os.nice(NICE)
     incoming, reader = MessageReader(), TextReader(pronounce, sizes)
     with suppress(EOFError, ConnectionError):
-        end.sendall(pack(Answer(NO_TEXT, _warm_up(pronounce, warm))))
+        end.sendall(b"".join(pack(Answer(NO_TEXT, _warm_up(pronounce, warm)))))
         while True:
             for message in incoming.feed(_receive(end, wait=not reader.has_work)):
                 reader.receive(message)
@@ -203,7 +204,7 @@ def main(
             answer = reader.read(number)
             current.value = NO_TEXT
             if answer:
-                end.sendall(pack(answer))
+                end.sendall(b"".join(pack(answer)))
 
 
 def _receive(end: socket.socket, *, wait: bool) -> bytes:

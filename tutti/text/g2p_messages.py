@@ -1,15 +1,12 @@
-"""What the server and its G2P process send each other: pickled values, each after its length."""
+"""What the server and its G2P process send each other."""
 
-import pickle
 from math import inf
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from tutti.errors import TuttiError
 from tutti.text.chunk import DEFAULT_PACE, Chunk, ChunkPace
 from tutti.text.options import DEFAULT_OPTIONS, TextOptions
 from tutti.text.user_lexicon import UserLexicon
-
-_HEADER_BYTES = 8
 
 
 class OpenText(NamedTuple):
@@ -53,29 +50,3 @@ class Answer(NamedTuple):
 
     number: int
     result: ChunkBatch | TuttiError | None
-
-
-def pack(message: object) -> bytes:
-    body = pickle.dumps(message, pickle.HIGHEST_PROTOCOL)
-    return len(body).to_bytes(_HEADER_BYTES, "little") + body
-
-
-class MessageReader:
-    """Turns bytes, as they arrive, into messages. Both ends run this package, so these may be pickled."""
-
-    def __init__(self) -> None:
-        self._buffer = bytearray()
-
-    def feed(self, data: bytes) -> list[Any]:
-        """The messages that are complete with these bytes; a part of one is kept until the rest is there."""
-        self._buffer += data
-        messages, at = [], 0
-        while len(self._buffer) >= at + _HEADER_BYTES:
-            start = at + _HEADER_BYTES
-            end = start + int.from_bytes(self._buffer[at:start], "little")
-            if len(self._buffer) < end:
-                break
-            messages.append(pickle.loads(self._buffer[start:end]))
-            at = end
-        del self._buffer[:at]
-        return messages

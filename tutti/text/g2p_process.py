@@ -14,9 +14,10 @@ from typing import Any, cast
 from tutti import text as front
 from tutti.child_process import ChildProcess
 from tutti.errors import G2PUnavailable, InvalidInput, NotReady, TuttiError
+from tutti.pickled_messages import MessageReader, pack
 from tutti.text import g2p_child
 from tutti.text.chunker import ChunkSizes
-from tutti.text.g2p_messages import Answer, ChunkBatch, CloseText, MessageReader, NextChunks, OpenText, pack
+from tutti.text.g2p_messages import Answer, ChunkBatch, CloseText, NextChunks, OpenText
 
 GRACE_S = 5.0  # for the process to end by itself when it is closed; then it is killed
 SOON_S = 0.5  # in which nearly every answer comes; the computing of one that takes longer is measured from then on
@@ -302,7 +303,7 @@ class _Connection(asyncio.Protocol):
 
     def send(self, message: object) -> None:
         if self._transport and not self._transport.is_closing():
-            self._transport.write(pack(message))
+            self._transport.writelines(pack(message))
 
     def lose(self, cause: str) -> None:
         """Give the process up."""

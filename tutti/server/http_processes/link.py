@@ -1,23 +1,21 @@
 """Messages between two processes over a socket, in the event loops of both."""
 
 import asyncio
-import pickle
 import socket
 from collections.abc import Callable
-from struct import Struct
 from typing import Self, cast
 
-_HEADER = Struct("<II")  # bytes of a message, and of the samples behind it
+from tutti.pickled_messages import MessageReader, pack
 
 
 class Link(asyncio.Protocol):
-    """One end. Both ends run this package, so messages may be pickled; samples are sent as they lie in memory."""
+    """One end."""
 
     def __init__(self, receive: Callable[[object], None], lost: Callable[[], None]) -> None:
         """`receive` is called with each message, `lost` when the other end is closed."""
         self._receive = receive
         self._lost = lost
-        self._unread = bytearray()
+        self._incoming = MessageReader()
         self._transport: asyncio.Transport
 
     @classmethod
@@ -30,31 +28,15 @@ class Link(asyncio.Protocol):
 
     def send(self, message: object) -> None:
         """Send a message; nothing happens if the other end is closed."""
-        if self._transport.is_closing():
-            return
-        buffers: list[pickle.PickleBuffer] = []
-        body = pickle.dumps(message, pickle.HIGHEST_PROTOCOL, buffer_callback=buffers.append)
-        samples = [buffer.raw() for buffer in buffers]
-        assert len(samples) <= 1, "a message has the samples of one speech"
-        self._transport.writelines([_HEADER.pack(len(body), sum(map(len, samples))), body, *samples])
+        if not self._transport.is_closing():
+            self._transport.writelines(pack(message))
 
     def close(self) -> None:
         self._transport.close()
 
     def data_received(self, data: bytes) -> None:
-        self._unread += data
-        start = 0
-        with memoryview(self._unread) as unread:
-            while len(unread) - start >= _HEADER.size:
-                n_body, n_samples = _HEADER.unpack_from(unread, start)
-                body_at = start + _HEADER.size
-                samples_at = body_at + n_body
-                if len(unread) < samples_at + n_samples:
-                    break
-                start = samples_at + n_samples
-                samples = bytes(unread[samples_at:start])  # empty samples are sent like others, so one may be asked for
-                self._receive(pickle.loads(unread[body_at:samples_at], buffers=[samples]))
-        del self._unread[:start]
+        for message in self._incoming.feed(data):
+            self._receive(message)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._lost()
