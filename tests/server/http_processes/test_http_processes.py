@@ -18,7 +18,7 @@ import pytest
 from websockets.sync.client import connect
 
 from tests.faults.limited_server import TEXT, LimitedServer, limited_server, stop
-from tests.server.harness import assert_error
+from tests.server.harness import assert_error, wait_until
 
 pytestmark = [pytest.mark.server, pytest.mark.process]
 
@@ -57,8 +57,8 @@ def request_bytes(method: str, path: str, body: Any = None) -> bytes:
 
 
 def test_every_process_answers_and_all_answers_are_equal(server: LimitedServer) -> None:
+    wait_until(lambda: len(http_processes(server)) == N_PROCESSES)  # a server is ready with the first of them
     before = {child.pid: sum(child.cpu_times()[:2]) for child in http_processes(server)}
-    assert len(before) == N_PROCESSES
     with ThreadPoolExecutor(8) as threads:
         answers = list(threads.map(lambda _: speak_alone(server), range(40)))
     assert {answer.status_code for answer in answers} == {200}
