@@ -2,8 +2,11 @@
 
 import dataclasses
 import pickle
+import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,10 +14,10 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from tutti.errors import DeviceFull, InvalidInput, MissingExtra, ModelFailed, WeightsCorrupt, WeightsUnavailable  # noqa: E402
-from tutti.model.buckets import Ladder, Shapes  # noqa: E402
+from tutti.model.buckets import PLANS, Ladder, Shapes  # noqa: E402
 from tutti.model.onnx.model import OnnxModel  # noqa: E402
 from tutti.model.torch.cuda_graphs import GraphedFunction  # noqa: E402
-from tutti.model.torch.kokoro import weights  # noqa: E402
+from tutti.model.torch.kokoro import masks, weights  # noqa: E402
 from tutti.model.torch.kokoro.adain import adain, moments_of  # noqa: E402
 from tutti.model.torch.kokoro.convs import Upsample  # noqa: E402
 from tutti.model.torch.kokoro.linear import split_fp16  # noqa: E402
@@ -264,11 +267,50 @@ def test_a_captured_shape_is_replayed_and_any_other_runs_without_a_graph() -> No
         return lambda: outputs[0].copy_(function(*inputs)[0]), outputs
 
     graphed = GraphedFunction(twice, capture)
-    graphed.capture(torch.zeros(4))
-    graphed.capture(torch.ones(4))
+    graphed.prepare(torch.zeros(4), capture=True)
+    graphed.prepare(torch.ones(4), capture=True)
+    graphed.prepare(torch.ones(3), capture=False)
     assert captured == [(4,)]
     first, second = (graphed(torch.full((4,), value))[0] for value in (1.0, 5.0))
     assert first.tolist() == [2.0] * 4
     assert second.tolist() == [10.0] * 4
     assert graphed(torch.ones(3))[0].tolist() == [2.0] * 3
     assert len(graphed) == 1
+
+
+def test_the_kernels_of_all_shapes_are_compiled_before_the_first_capture(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A capture that has to compile its kernels waits for each; while `compiling`, many are compiled at once."""
+    events: list[str | tuple[str, int, int]] = []
+
+    @contextmanager
+    def compiling() -> Iterator[None]:
+        events.append("begin")
+        yield
+        events.append("end")
+
+    class Recorded:
+        def __init__(self, name: str) -> None:
+            self.name = name
+
+        def __call__(self, n_rows: int, length: int, *, capture: bool) -> None:
+            events.append(("captured" if capture else self.name, n_rows, length))
+
+    monkeypatch.setitem(sys.modules, "tutti.model.torch.kernels", SimpleNamespace(compiling=compiling))
+    monkeypatch.setattr(masks, "has_kernels", lambda _: True)
+    model = TorchModel.__new__(TorchModel)
+    model.plan, model.max_padded_frames, model.device = PLANS["reduced"], 4096, torch.device("cpu")
+    for name in ("tokens", "curves", "frames"):
+        monkeypatch.setattr(model, f"_prepare_{name}", Recorded(name))
+    monkeypatch.setattr(torch.cuda, "empty_cache", lambda: None)
+    model.warm_up()
+    first_capture = next(i for i, event in enumerate(events) if event[0] == "captured")
+    assert events[0] == "begin"
+    assert events[first_capture - 1] == "end"
+    compiled = set(events[:first_capture]) - {"begin", "end"}
+    expected = {
+        (name, *shape)
+        for name in ("tokens", "curves", "frames")
+        for shape in getattr(model.plan, name).captured_shapes(model.max_padded_frames)
+    }
+    assert compiled == expected
+    assert len(events[first_capture:]) == len(expected)

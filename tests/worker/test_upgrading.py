@@ -22,11 +22,14 @@ class SlowStart:
     def __init__(self, error: Exception | None = None) -> None:
         self.gate = Gate(0)
         self.error = error
+        self.was_called = self.is_made = False
 
     def __call__(self) -> dict[str, Model]:
+        self.was_called = True
         self.gate.wait()
         if self.error:
             raise self.error
+        self.is_made = True
         return {"tone": ToneModel()}
 
 
@@ -67,6 +70,42 @@ def test_it_serves_while_the_second_model_is_prepared_and_after_the_change() -> 
             assert worker.status.state == "ready"
 
     run(scenario)
+
+
+def test_the_second_model_is_not_loaded_before_the_first_is_ready() -> None:
+    async def scenario() -> None:
+        loaded: list[str] = []
+        first = SlowStart()
+
+        def make_second() -> dict[str, Model]:
+            loaded.append("second" if first.is_made else "second too early")
+            return {"tone": ToneModel()}
+
+        worker = UpgradingWorker(ThreadWorker(first), ThreadWorker(make_second), handover_s=0.0)
+        starting = asyncio.create_task(worker.start())
+        for _ in range(10):
+            await asyncio.sleep(0.001)
+        first.gate.open()
+        await starting
+        while not loaded:
+            await asyncio.sleep(0.001)
+        await worker.close()
+        assert loaded == ["second"]
+
+    asyncio.run(scenario())
+
+
+def test_if_the_first_model_fails_the_second_is_never_started() -> None:
+    async def scenario() -> None:
+        first, second = SlowStart(ModelFailed("no weights")), SlowStart()
+        first.gate.open()
+        worker = UpgradingWorker(ThreadWorker(first), ThreadWorker(second))
+        with pytest.raises(ModelFailed):
+            await worker.start()
+        await worker.close()
+        assert not second.was_called
+
+    asyncio.run(scenario())
 
 
 def test_rows_that_began_before_the_change_are_finished_beside_new_ones() -> None:

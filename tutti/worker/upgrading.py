@@ -1,7 +1,7 @@
 """A worker that starts with a model that is ready soon, and changes to a faster one when that is ready.
 
 On CUDA the fast model needs its kernels compiled and its shapes captured, which takes a minute the first time. That is
-done in a second process, so no request ever waits for it.
+done in a second process, so no request ever waits for it; that process starts when the first model is ready.
 """
 
 import asyncio
@@ -54,16 +54,18 @@ class UpgradingWorker:
         return self._current is self._second
 
     async def start(self) -> None:
-        """Return when the first model is ready. The second one is loaded and prepared meanwhile."""
-        self._changing = asyncio.create_task(self._change(), name="tutti-upgrade")
+        """Return when the first model is ready; only then the second one begins to load, which would delay it."""
+        started_s = time.monotonic()
         await self._current.start()
+        self._changing = asyncio.create_task(self._change(started_s), name="tutti-upgrade")
 
     async def close(self) -> None:
         if self._changing is not None:
             self._changing.cancel()
             with suppress(asyncio.CancelledError):
                 await self._changing
-        workers = {id(worker): worker for worker in (self._current, self._second, self._previous) if worker}
+        second = self._second if self._changing else None  # else it was not started
+        workers = {id(worker): worker for worker in (self._current, second, self._previous) if worker}
         await asyncio.gather(*(worker.close() for worker in workers.values() if worker.status.state != "closed"))
 
     def acoustic(
@@ -103,9 +105,8 @@ class UpgradingWorker:
     async def wake(self) -> None:
         await self._current.wake()
 
-    async def _change(self) -> None:
+    async def _change(self, started_s: float) -> None:
         """Serve with the second worker as soon as it is ready; close the first when its rows have ended."""
-        started_s = time.monotonic()
         try:
             await self._second.start()
             await self.before_change(self._second)

@@ -44,9 +44,13 @@ class GraphedFunction:
         # Copied: the next replay overwrites these, and graphs share their memory.
         return tuple(output.clone() for output in graph.outputs)
 
-    def capture(self, *inputs: Tensor) -> None:
-        """Capture a graph for this shape; from now on it is replayed."""
-        if _shapes(inputs) not in self._graphs:
+    def prepare(self, *inputs: Tensor, capture: bool) -> None:
+        """Capture a graph for this shape, which is replayed from now on; or only run the function on it."""
+        if _shapes(inputs) in self._graphs:
+            return
+        if not capture:
+            self._function(*inputs)
+        else:
             static = tuple(tensor.clone() for tensor in inputs)
             replay, outputs = self._capture(self._function, static)
             self._graphs[_shapes(inputs)] = CapturedGraph(static, outputs, replay)

@@ -48,7 +48,7 @@ class LightTorchModel:
         return vocode_rows(rows, self.base, self._vocode, _pad, volumes)
 
     def warm_up(self, progress: OnCapture = lambda _n_captured, _n_shapes: None) -> None:
-        self.base.warm_up(progress, self._capture)
+        self.base.warm_up(progress, self._prepare)
 
     def enter_thread(self) -> None:
         self.base.enter_thread()
@@ -56,9 +56,10 @@ class LightTorchModel:
     def close(self) -> None:
         self.base.close()
 
-    def _capture(self, n_rows: int, length: int) -> None:
+    def _prepare(self, n_rows: int, length: int, *, capture: bool) -> None:
         with self.base.vocoder_stream.activate(n_rows * length) as stream:
-            self._vocode.capture(*_pad([silent_frames(length)] * n_rows, Group((), n_rows, length), stream))
+            inputs = _pad([silent_frames(length)] * n_rows, Group((), n_rows, length), stream)
+            self._vocode.prepare(*inputs, capture=capture)
 
     def _vocode_span(self, span: Span) -> Samples:
         first, last = 2 * span.start, 2 * span.end

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Literal, Protocol
 
 import numpy as np
 import torch
@@ -27,6 +27,12 @@ OnCapture = Callable[[int, int], None]  # shapes captured so far, shapes in all
 PadRows = Callable[[Sequence[Frames], Group, StageStream], tuple[Tensor, ...]]
 
 BYTES_PER_FRAME = {"fp32": 1_000_000, "fp16": 500_000}  # device memory of the vocoder while it runs
+
+
+class Prepare(Protocol):
+    """Captures a shape of one pass, or only runs it."""
+
+    def __call__(self, n_rows: int, length: int, *, capture: bool) -> None: ...
 
 
 class TorchModel:
@@ -108,42 +114,58 @@ class TorchModel:
     def warm_up(
         self,
         progress: OnCapture = lambda _n_captured, _n_shapes: None,
-        capture_frames: Callable[[int, int], None] | None = None,
+        prepare_frames: Prepare | None = None,
     ) -> None:
         """Capture every shape of the plan, the largest first: smaller ones fit into its memory.
 
-        `capture_frames`: captures a shape of another vocoder instead of this one.
+        `prepare_frames`: prepares a shape of another vocoder instead of this one.
         """
         todo = [
-            (capture, n_rows, length)
-            for shapes, capture in (
-                (self.plan.tokens, self._capture_tokens),
-                (self.plan.curves, self._capture_curves),
-                (self.plan.frames, capture_frames or self._capture_frames),
+            (prepare, n_rows, length)
+            for shapes, prepare in (
+                (self.plan.tokens, self._prepare_tokens),
+                (self.plan.curves, self._prepare_curves),
+                (self.plan.frames, prepare_frames or self._prepare_frames),
             )
             for n_rows, length in shapes.captured_shapes(self.max_padded_frames)
         ]
         todo.sort(key=lambda item: -item[1] * item[2])
-        for n_captured, (capture, n_rows, length) in enumerate(todo, start=1):
-            capture(n_rows, length)
+        if todo:
+            self._compile(todo)
+        for n_captured, (prepare, n_rows, length) in enumerate(todo, start=1):
+            prepare(n_rows, length, capture=True)
             progress(n_captured, len(todo))
         if todo:
             torch.cuda.empty_cache()  # memory that was needed outside the graphs
 
-    def _capture_tokens(self, n_rows: int, length: int) -> None:
+    def _compile(self, todo: Sequence[tuple[Prepare, int, int]]) -> None:
+        """Compile the kernels of all shapes, many at once: first those of the extremes, which need nearly all."""
+        if not masks.has_kernels(torch.empty(0, device=self.device)):
+            return
+        from tutti.model.torch import kernels
+
+        extremes = {prepare: [item for item in todo if item[0] == prepare] for prepare, _, _ in todo}.values()
+        for some in ([item for items in extremes for item in (items[0], items[len(items) // 2], items[-1])], todo):
+            with kernels.compiling():
+                for prepare, n_rows, length in some:
+                    prepare(n_rows, length, capture=False)
+
+    def _prepare_tokens(self, n_rows: int, length: int, *, capture: bool) -> None:
         with self._acoustic_stream.activate(n_rows * length) as stream:
             blank = Utterance(np.zeros(length, np.int64), np.zeros(STYLE_SIZE, np.float32))
-            self._encode_tokens.capture(*pad_tokens([blank] * n_rows, Group((), n_rows, length), stream))
+            inputs = pad_tokens([blank] * n_rows, Group((), n_rows, length), stream)
+            self._encode_tokens.prepare(*inputs, capture=capture)
 
-    def _capture_curves(self, n_rows: int, length: int) -> None:
+    def _prepare_curves(self, n_rows: int, length: int, *, capture: bool) -> None:
         with self._acoustic_stream.activate(n_rows * length) as stream:
             prosody = torch.zeros(n_rows, length, PROSODY, device=stream.device)
             style = np.zeros((n_rows, STYLE_SIZE), np.float32)
-            self._predict_curves.capture(prosody, *stream.upload(np.full(n_rows, length), style))
+            self._predict_curves.prepare(prosody, *stream.upload(np.full(n_rows, length), style), capture=capture)
 
-    def _capture_frames(self, n_rows: int, length: int) -> None:
+    def _prepare_frames(self, n_rows: int, length: int, *, capture: bool) -> None:
         with self.vocoder_stream.activate(n_rows * length) as stream:
-            self._vocode.capture(*pad_frames([silent_frames(length)] * n_rows, Group((), n_rows, length), stream))
+            inputs = pad_frames([silent_frames(length)] * n_rows, Group((), n_rows, length), stream)
+            self._vocode.prepare(*inputs, capture=capture)
 
     def enter_thread(self) -> None:
         """Use the device of this model in the present thread, too."""

@@ -8,9 +8,12 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from tutti.model.torch.kernels.launch import kernel
+
 ZERO_TAIL = tl.constexpr(64)  # time steps after a row's end that are zero; what lies further is undefined
 
 
+@kernel
 @triton.jit(do_not_specialize=["T", "n_tiles"])
 def _sum_with_moments(x, y0, y1, z, tiles, lengths, T, n_tiles, C, factor,
                       PARTS: tl.constexpr, TILE: tl.constexpr, CHANNELS: tl.constexpr):  # fmt: skip
@@ -39,6 +42,7 @@ def _sum_with_moments(x, y0, y1, z, tiles, lengths, T, n_tiles, C, factor,
         tl.store(place + C, tl.sum(centred * centred, 0), mask=c < C)
 
 
+@kernel
 @triton.jit(do_not_specialize=["n_tiles"])
 def _affine(tiles, style, affine, lengths, n_tiles, C, width, style_stride,
             TILE: tl.constexpr, TILES: tl.constexpr, CHANNELS: tl.constexpr):  # fmt: skip
@@ -88,6 +92,7 @@ def _snake(x, alpha):
     return x + p * s / alpha
 
 
+@kernel
 @triton.jit(do_not_specialize=["T"])
 def _affine_activation(x, y, affine, alpha, lengths, T, C, width, out_width,
                        SNAKE: tl.constexpr, TILE: tl.constexpr, CHANNELS: tl.constexpr):  # fmt: skip
@@ -111,6 +116,7 @@ def _affine_activation(x, y, affine, alpha, lengths, T, C, width, out_width,
     tl.store(y + row * out_width + c[None, :], value, mask=(t < T)[:, None] & (c < out_width)[None, :])
 
 
+@kernel
 @triton.jit(do_not_specialize=["T"])
 def _mean_leaky_relu(x0, x1, x2, bias, z, lengths, T, C, slope, TILE: tl.constexpr, CHANNELS: tl.constexpr):
     """z = LeakyReLU of the mean of three tensors plus a bias."""

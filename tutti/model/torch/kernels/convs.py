@@ -14,7 +14,10 @@ import triton.language as tl
 from torch import Tensor
 from triton.tools.tensor_descriptor import TensorDescriptor
 
+from tutti.model.torch.kernels.launch import kernel
 
+
+@kernel
 @triton.jit(do_not_specialize=["T", "n_tiles"])
 def _convolve(x, w, bias, r0, r1, y, tiles, lengths, T, n_tiles, factor,
               C_IN: tl.constexpr, C_OUT: tl.constexpr, KERNEL: tl.constexpr, DILATION: tl.constexpr,

@@ -6,7 +6,10 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from tutti.model.torch.kernels.launch import kernel
 
+
+@kernel
 @triton.jit(do_not_specialize=["M", "T"])
 def _linear(x, high, low, bias, y, lengths, M, T, N, K, scale, GELU: tl.constexpr,
             ROWS: tl.constexpr, COLUMNS: tl.constexpr, DEPTH: tl.constexpr):  # fmt: skip
@@ -41,6 +44,7 @@ def _linear(x, high, low, bias, y, lengths, M, T, N, K, scale, GELU: tl.constexp
     tl.store(place, total, mask=(m < M)[:, None])
 
 
+@kernel
 @triton.jit
 def _add_layer_norm(x, y, weight, bias, z, C, eps, CHANNELS: tl.constexpr):
     """Layer norm of x + y."""

@@ -15,6 +15,7 @@ import triton.language as tl
 from torch import Tensor
 
 from tutti.model.torch.kernels.convs import n_processors
+from tutti.model.torch.kernels.launch import kernel
 
 UNITS = 16  # hidden units of a program
 UNSET = -1  # as int32; as a float it is a NaN that no arithmetic produces
@@ -26,6 +27,7 @@ def _cell(g_in, g_forget, g_cell, g_out, cell):
     return cell, tl.sigmoid(g_out) * (2 * tl.sigmoid(2 * cell) - 1)
 
 
+@kernel
 @triton.jit(do_not_specialize=["T"])
 def _one_row(gates, weights, out, lengths, T, H: tl.constexpr, UNITS: tl.constexpr):
     direction, b = tl.program_id(1), tl.program_id(2)
@@ -55,6 +57,7 @@ def _one_row(gates, weights, out, lengths, T, H: tl.constexpr, UNITS: tl.constex
         tl.store(out + row * H + u, hidden.to(tl.int32, bitcast=True))
 
 
+@kernel
 @triton.jit(do_not_specialize=["B", "T"])
 def _rows(gates, high, low, out, lengths, B, T, scale, H: tl.constexpr, UNITS: tl.constexpr, ROWS: tl.constexpr):
     """`_one_row` for several rows; a product is three fp16 products, as in linear.py."""

@@ -7,7 +7,10 @@ import triton.language as tl
 from torch import Tensor
 from triton.language.extra import libdevice
 
+from tutti.model.torch.kernels.launch import kernel
 
+
+@kernel
 @triton.jit(do_not_specialize=["n"])
 def _harmonic_source(phase, step, f0, weight, bias, wave, n,
                      HARMONICS: tl.constexpr, EVERY: tl.constexpr, BLOCK: tl.constexpr):  # fmt: skip
@@ -27,6 +30,7 @@ def _harmonic_source(phase, step, f0, weight, bias, wave, n,
     tl.store(wave + i * EVERY + j, value, mask=j < EVERY)
 
 
+@kernel
 @triton.jit(do_not_specialize=["S", "H"])
 def _stft(wave, analysis, tie_break, quiet_angles, spectrum, lengths, S, H, out_width,
           BINS: tl.constexpr, TAPS: tl.constexpr, HOP: tl.constexpr, BLOCK: tl.constexpr):  # fmt: skip
@@ -66,6 +70,7 @@ def _sine(x):
     return libdevice.fast_sinf(x - 6.283185307179586 * tl.floor(x * 0.15915494309189535 + 0.5))
 
 
+@kernel
 @triton.jit(do_not_specialize=["H"])
 def _inverse_dft(spectra, synthesis, frames, lengths, H, stride,
                  BINS: tl.constexpr, TAPS: tl.constexpr, BLOCK: tl.constexpr):  # fmt: skip
@@ -89,6 +94,7 @@ def _inverse_dft(spectra, synthesis, frames, lengths, H, stride,
     tl.store(place, total, mask=known[:, None] & tap[None, :])
 
 
+@kernel
 @triton.jit(do_not_specialize=["H"])
 def _overlap_add(frames, window_power, wave, lengths, H, gain,
                  HOP: tl.constexpr, OVERLAP: tl.constexpr, BLOCK: tl.constexpr):  # fmt: skip
