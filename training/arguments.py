@@ -52,7 +52,7 @@ def parse_arguments(about: str | None, functions: Mapping[str, Command]) -> argp
     train_parser.add_argument("--critic-alone", type=float, default=schedule.critic_alone_s, help="seconds")
     train_parser.add_argument("--pool-seconds", type=float, default=250_000, help="of speech; the oldest is replaced")
     train_parser.add_argument("--first-seconds", type=float, default=40_000, help="of speech before training begins")
-    train_parser.add_argument("--pace", type=float, default=500, help="seconds of new speech for a second of training")
+    train_parser.add_argument("--pace", type=float, default=650, help="seconds of new speech for a second of training")
     train_parser.add_argument("--batch", type=int, default=960, help="rows that the teacher gets at once")
     train_parser.add_argument("--held-out", type=int, default=6, help="rows of each voice")
     train_parser.add_argument("--mode", choices=("auto", "eager", "graph", "compiled"), default="auto")

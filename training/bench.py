@@ -19,12 +19,12 @@ from training.run import Run, wait_for_previous
 from training.speaker import SpeakerEncoder
 from training.step import Mode, Step
 from training.teacher import Example
+from tutti.model.light.row import N_STATISTICS
 from tutti.model.light.signal import HOP
 from tutti.model.torch.light import FEATURES, TIMBRE, LightNetwork
 
 WITH_SPEAKER = "+speaker"  # after the name of a mode: with the loss that holds the speaker
 MAX_COST = 0.15  # of all time, for holding the speaker
-BLOCK = 20
 
 
 def choose_mode(args: argparse.Namespace, device: torch.device) -> tuple[Mode, int]:
@@ -75,6 +75,7 @@ def bench_one(args: argparse.Namespace) -> None:
     while not pool.is_full:
         pool.add([random_example(400, device) for _ in range(4)])
     network, critic = LightNetwork(**(TINY_NETWORK if args.tiny else {})).to(device), Critic(8 if args.tiny else 1)
+    network.row.measure(pool.statistics)
     options = replace(
         step_options(args), mode="eager" if device.type == "cpu" else args.mode.removesuffix(WITH_SPEAKER)
     )
@@ -102,8 +103,7 @@ def _steps_per_s(call: Callable[[], None], seconds: float) -> float:
     while time.perf_counter() - began < seconds:
         call()
         n_steps += 1
-        if n_steps % BLOCK == 0:
-            waiting = wait_for_previous(waiting)
+        waiting = wait_for_previous(waiting)
     if torch.cuda.is_available():
         torch.cuda.synchronize()
     return n_steps / (time.perf_counter() - began)
@@ -111,8 +111,7 @@ def _steps_per_s(call: Callable[[], None], seconds: float) -> float:
 
 def random_example(n_steps: int, device: torch.device) -> Example:
     """Numbers in the shape of speech, where only the speed counts."""
+    features, f0 = torch.randn(n_steps, FEATURES, device=device), torch.full((n_steps,), 150.0, device=device)
+    timbre, statistics = torch.randn(TIMBRE, device=device), torch.randn(N_STATISTICS, device=device)
     wave = 0.1 * torch.randn(HOP * n_steps, device=device)
-    f0 = torch.full((n_steps,), 150.0, device=device)
-    return Example(
-        torch.randn(n_steps, FEATURES, device=device).half(), f0, torch.randn(TIMBRE, device=device), wave.half()
-    )
+    return Example(features.half(), f0, timbre, wave.half(), statistics)

@@ -13,10 +13,9 @@ import argparse
 import json
 import sys
 import time
-from collections.abc import Mapping
 from dataclasses import asdict, replace
 from importlib.util import find_spec
-from itertools import cycle
+from itertools import cycle, islice
 
 import torch
 
@@ -38,9 +37,9 @@ from tutti.model.torch.light import LightNetwork
 
 KOKORO, VOICES, WORDS, SPEAKER = "kokoro.npz", "voices.npz", "words.json", "speaker.npz"  # in the data folder
 PART_BYTES = 40 << 20  # of Kokoro's weights
-LOG_S, SCORE_S, SAVE_S = 15.0, 45.0, 90.0
+LOG_S, SCORE_S, SAVE_S = 15.0, 60.0, 90.0
 YIELD_S = 0.2  # the teacher's, after a block of steps, while it is behind
-BLOCK = 20  # steps that are queued on the device before the host waits for those before
+BLOCK = 20  # steps between two looks at the clock
 
 
 class Distillation:
@@ -49,7 +48,7 @@ class Distillation:
     def __init__(self, run: Run, step: Step, evaluation: Evaluation, schedule: Schedule, filling: Filling) -> None:
         self._run, self._step, self._evaluation, self._schedule = run, step, evaluation, schedule
         self._filling = filling
-        self._judged = LightNetwork(**_sizes(self._average())).to(step.pool.device).eval().requires_grad_(False)
+        self._judged = LightNetwork.of(self._average()).to(step.pool.device).eval().requires_grad_(False)
         self._n_steps = 0
 
     def train(self) -> None:
@@ -74,12 +73,12 @@ class Distillation:
                 run.say("the critics join")
                 continue
             self._set_rates(now - began)
-            for _, call in zip(range(BLOCK), cycle(calls), strict=False):
+            for call in islice(cycle(calls), BLOCK):
                 call()
+                waiting = wait_for_previous(waiting)
             self._n_steps += BLOCK
-            waiting = wait_for_previous(waiting)
-            if self._filling.is_behind:
-                time.sleep(YIELD_S)
+            if self._filling.is_behind and not adversarial:  # with the critics no row is read often
+                self._leave_device()
             if now - logged > LOG_S:
                 rate = (self._n_steps - n_logged) / (now - logged)
                 run.say(f"{now - began:6.0f} s, step {self._n_steps}, {rate:.1f}/s, pool {step.pool.seconds:,.0f} s, "
@@ -93,6 +92,12 @@ class Distillation:
                 self.save("light")
                 saved = time.perf_counter()
         self._finish_phase("light", time.perf_counter() - began)
+
+    def _leave_device(self) -> None:
+        """Nothing of the training runs or waits on the device for a while."""
+        if self._step.pool.device.type == "cuda":
+            torch.cuda.current_stream().synchronize()
+        time.sleep(YIELD_S)
 
     def score(self, now_s: float) -> None:
         """Measure the averaged weights on the held-out rows."""
@@ -114,7 +119,7 @@ class Distillation:
 
     def _average(self) -> dict[str, torch.Tensor]:
         student = self._step.student
-        return student.flat.named(student.average)
+        return {**self._step.network.state_dict(), **student.flat.named(student.average)}
 
     def _set_rates(self, now_s: float) -> None:
         self._step.student.rate.fill_(self._schedule.student_rate(now_s))
@@ -140,6 +145,8 @@ def train(args: argparse.Namespace) -> None:
     run.say(f"pool: {filling.pool.seconds:,.0f} s")
     torch.manual_seed(args.seed)
     network = open_network(args).to(device)
+    if not network.row.scale.any():
+        network.row.measure(filling.pool.statistics)
     critic = Critic(8 if args.tiny else 1).to(device)
     if args.critic is not None:
         critic.load_state_dict(checkpoint.read(args.critic))
@@ -160,10 +167,7 @@ def train(args: argparse.Namespace) -> None:
 def open_network(args: argparse.Namespace) -> LightNetwork:
     if args.start is None:
         return LightNetwork(**(TINY_NETWORK if args.tiny else {}))
-    state = checkpoint.read(args.start)
-    network = LightNetwork(**_sizes(state))
-    network.load_state_dict(state)
-    return network
+    return LightNetwork.of(checkpoint.read(args.start))
 
 
 def open_speaker(args: argparse.Namespace, device: torch.device) -> SpeakerEncoder | None:
@@ -188,9 +192,8 @@ def score(args: argparse.Namespace) -> None:
     examples = [example for batch in teacher.speak(held_out) for example in batch]
     evaluation = Evaluation(examples, open_speaker(args, device))
     state = checkpoint.read(args.weights)
-    network = LightNetwork(**_sizes(state)).to(device).eval().requires_grad_(False)
     for name, tensors in (("fp16", state), ("int8", checkpoint.quantised(state))):
-        network.load_state_dict(tensors)
+        network = LightNetwork.of(tensors).to(device).eval().requires_grad_(False)
         print(name, json.dumps(asdict(evaluation.score(network))), flush=True)
 
 
@@ -206,13 +209,6 @@ def pack(args: argparse.Namespace) -> None:
     VoiceTables.read(args.home / "voices").write(args.to / VOICES)
     if find_spec("resemblyzer"):
         write_encoder(args.to / SPEAKER)
-
-
-def _sizes(state: Mapping[str, torch.Tensor]) -> dict[str, int]:
-    """The arguments of the network that these weights belong to."""
-    width = len(state["entry.bias"])
-    n_blocks = sum(name.endswith(".gain") for name in state)
-    return {"width": width, "n_blocks": n_blocks, "expansion": len(state["blocks.0.expand.bias"]) // width}
 
 
 COMMANDS = {"train": train, "bench": bench, "bench-one": bench_one, "score": score, "pack": pack}

@@ -91,7 +91,9 @@ class Evaluation:
         lengths = torch.tensor([len(each.f0) for each in examples], device=f0.device)
         valid = (torch.arange(f0.shape[1], device=f0.device) < lengths[:, None])[:, :, None].float()
         noise = pad(list(noises), batch_first=True)
-        hidden = network.hidden(features, f0, torch.stack([each.timbre for each in examples]), valid)
+        timbre = torch.stack([each.timbre for each in examples])
+        steered = network.row(timbre, torch.stack([each.statistics for each in examples]))
+        hidden = network.hidden(features, f0, steered, valid)
         transform = network.transform
         source, noise = transform.analyse(pulse_train(harmonic_phase(f0), f0)), transform.analyse(noise)
         predictable, noisy = (

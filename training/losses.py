@@ -38,7 +38,7 @@ class LossWeights:
     squared: float = 2.0
     compressed: float = 1.0
     level: float = 0.5
-    row_level: float = 0.25
+    row_level: float = 0.4
     speaker: float = 8.0  # of the distance that `SpeakerEncoder` finds; it is added in a step, not here
 
 

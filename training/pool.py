@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from training.teacher import Example
+from tutti.model.light.row import N_STATISTICS
 from tutti.model.light.signal import HOP
 from tutti.model.torch.light import FEATURES, TIMBRE, harmonic_phase
 
@@ -31,6 +32,7 @@ class Segments:
     timbre: Tensor  # [B, 128]
     valid: Tensor  # [B, L, 1]
     samples: Tensor  # [B, 300 (L - 2 context)], without the context
+    statistics: Tensor  # [B, 1028] of the whole rows
 
 
 class Pool:
@@ -47,6 +49,7 @@ class Pool:
         self._phase = torch.zeros(self.capacity, device=device)
         self._row = torch.zeros(self.capacity, **index)  # the row of each step
         self._timbre = torch.zeros(n_rows, TIMBRE, device=device)
+        self._statistics = torch.zeros(n_rows, N_STATISTICS, device=device)
         self._start = torch.zeros(n_rows, **index)
         self._length = torch.ones(n_rows, **index)
         self._drawn = torch.zeros(2, dtype=torch.float64, device=device)  # first step, number; read inside the graph
@@ -59,6 +62,11 @@ class Pool:
     def seconds(self) -> float:
         """Of all speech that was ever added."""
         return self.n_steps / STEPS_PER_S
+
+    @property
+    def statistics(self) -> Tensor:  # [rows, 1028]
+        """Of the rows that were added."""
+        return self._statistics[: self.n_rows]
 
     def add(self, examples: Sequence[Example]) -> None:
         """Add the examples; if there is no space, in place of the oldest."""
@@ -96,6 +104,7 @@ class Pool:
         self._row[steps] = torch.repeat_interleave(rows, lengths).to(device)
         rows = rows.to(device)
         self._timbre[rows] = torch.stack([example.timbre for example in examples])
+        self._statistics[rows] = torch.stack([example.statistics for example in examples])
         self._start[rows], self._length[rows] = starts.to(device), lengths.to(device)
         self._extents.extend(zip(starts.tolist(), ends.tolist(), strict=True))
         self._end = steps.stop
@@ -137,4 +146,5 @@ class Pool:
             self._timbre[row],
             mask,
             (self._samples[index[:, inner]].float() * mask[:, inner]).flatten(1),
+            self._statistics[row],
         )

@@ -36,7 +36,11 @@ class Run:
 
 
 def wait_for_previous(waiting: "torch.cuda.Event | None") -> "torch.cuda.Event | None":
-    """Let the host be one block ahead of the device, not more: the schedule follows the clock."""
+    """Let the host be one step ahead of the device, not more.
+
+    The schedule follows the clock; and a launch that finds the device's queue full waits with the driver's lock in its
+    hands, so that no other thread, as the teacher's, can launch anything.
+    """
     if not torch.cuda.is_available():
         return None
     event = torch.cuda.Event()

@@ -36,7 +36,14 @@ class StepOptions:
 
 
 def render(
-    network: LightNetwork, features: Tensor, f0: Tensor, phase: Tensor, timbre: Tensor, valid: Tensor, noise: Tensor
+    network: LightNetwork,
+    features: Tensor,
+    f0: Tensor,
+    phase: Tensor,
+    timbre: Tensor,
+    valid: Tensor,
+    noise: Tensor,
+    statistics: Tensor,
 ) -> tuple[Tensor, Tensor]:
     """The wave and its predictable part, [B, 300 n], of the n innermost steps; n follows from the noise's length.
 
@@ -46,6 +53,7 @@ def render(
     outside = (f0.shape[1] - n_noise) // 2
     around = slice(outside, outside + n_noise)
     inner = slice(outside + REACH, outside + n_noise - REACH)
+    timbre = network.row(timbre, statistics)
     with torch.autocast(features.device.type, torch.bfloat16, enabled=features.is_cuda):
         hidden = network.hidden(features, f0, timbre, valid)
     with torch.no_grad():
@@ -114,7 +122,7 @@ class Step:
         segments = self.pool.draw(options.rows, options.steps, options.context)
         noise = torch.randn(options.rows, HOP * (options.steps + 4 * REACH), device=segments.f0.device)
         inputs = segments.features, segments.f0, segments.phase, segments.timbre, segments.valid
-        wave, predictable = self._render(self.network, *inputs, noise)
+        wave, predictable = self._render(self.network, *inputs, noise, segments.statistics)
         return wave, predictable, segments.samples
 
     def _compare(

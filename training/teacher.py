@@ -11,8 +11,9 @@ from torch import Tensor
 
 from tutti.model.light.signal import HOP
 from tutti.model.prosody import apply_prosody
+from tutti.model.torch.kokoro.masks import valid_times
 from tutti.model.torch.kokoro.padding import StageStream, pad_frames
-from tutti.model.torch.light import FEATURES, TIMBRE
+from tutti.model.torch.light import FEATURES, TIMBRE, row_statistics
 from tutti.model.torch.model import TorchModel
 from tutti.speech import Frames, Utterance
 
@@ -29,6 +30,7 @@ class Example:
     f0: Tensor  # [L] Hz
     timbre: Tensor  # [128]
     samples: Tensor  # [300 L] fp16
+    statistics: Tensor  # [1028] of the row
 
 
 class Teacher(Protocol):
@@ -71,6 +73,7 @@ class KokoroTeacher:
                 features, f0, energy, n_frames, style = pad_frames(members, group, stream)
                 x, f0, styles = network.decoder_output(features, f0, energy, n_frames, style)
                 wave = network.generator(x, f0, styles, n_frames)
+                statistics = row_statistics(x[..., :FEATURES], f0, valid_times(2 * n_frames, f0.shape[1]))
                 for i, row in enumerate(members):
                     n = 2 * row.n_frames
                     if n >= MIN_STEPS:
@@ -80,6 +83,7 @@ class KokoroTeacher:
                                 f0[i, :n].float(),
                                 style[i, :TIMBRE].float(),
                                 wave[i, : HOP * n].half(),
+                                statistics[i],
                             )
                         )
         return examples

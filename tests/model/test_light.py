@@ -15,9 +15,10 @@ from tutti.errors import WeightsCorrupt
 from tutti.model.choice import choose, load
 from tutti.model.light import weights
 from tutti.model.light.export import export, louder
+from tutti.model.light.row import N_STATISTICS, TimbreSteering
 from tutti.model.light.signal import HOP
 from tutti.model.light.weights import Int8Matrix
-from tutti.model.onnx.light import MIN_PIECE, generate, split_evenly
+from tutti.model.onnx.light import MIN_PIECE, LightInput, generate, split_evenly
 from tutti.model.onnx.light_graph import light_graph
 from tutti.model.onnx.quantise import quantise_convolutions
 from tutti.model.onnx.session import open_session
@@ -49,12 +50,13 @@ def row() -> Frames:
 
 
 @pytest.fixture(scope="module")
-def decoded() -> np.ndarray:
-    return np.random.default_rng(0).standard_normal((1, 512, 2 * N_FRAMES)).astype(np.float32)
+def decoded(row: Frames) -> LightInput:
+    features = np.random.default_rng(0).standard_normal((1, 512, 2 * N_FRAMES)).astype(np.float32)
+    return LightInput(features, row.style[:128])
 
 
 @pytest.fixture(scope="module")
-def whole(network: ort.InferenceSession, row: Frames, decoded: np.ndarray) -> Samples:
+def whole(network: ort.InferenceSession, row: Frames, decoded: LightInput) -> Samples:
     return generate(network, decoded, row, 0, N_FRAMES)
 
 
@@ -62,14 +64,14 @@ def whole(network: ort.InferenceSession, row: Frames, decoded: np.ndarray) -> Sa
 @settings(max_examples=10, deadline=None)
 @given(st.lists(st.integers(1, N_FRAMES - 1), max_size=5, unique=True))
 def test_pieces_are_bit_for_bit_the_whole(
-    network: ort.InferenceSession, row: Frames, decoded: np.ndarray, whole: Samples, cuts: list[int]
+    network: ort.InferenceSession, row: Frames, decoded: LightInput, whole: Samples, cuts: list[int]
 ) -> None:
     ends = [0, *sorted(cuts), N_FRAMES]
     pieces = [generate(network, decoded, row, start, end) for start, end in pairwise(ends)]
     assert np.array_equal(np.concatenate(pieces), whole)
 
 
-def test_pytorch_and_onnx_runtime_agree(row: Frames, decoded: np.ndarray, whole: Samples) -> None:
+def test_pytorch_and_onnx_runtime_agree(row: Frames, decoded: LightInput, whole: Samples) -> None:
     torch = pytest.importorskip("torch")
     from tutti.model.light.noise import normal, row_seed
     from tutti.model.torch.light import harmonic_phase
@@ -79,13 +81,33 @@ def test_pytorch_and_onnx_runtime_agree(row: Frames, decoded: np.ndarray, whole:
     noise = normal(np.array([row_seed(row.durations, row.style)]), np.arange(len(whole)))
     with torch.inference_mode():
         samples = load_network()(
-            torch.from_numpy(decoded).transpose(1, 2),
+            torch.from_numpy(decoded.features).transpose(1, 2),
             f0,
             harmonic_phase(f0),
             torch.from_numpy(row.style[None, :128]),
             torch.from_numpy(noise)[None],
         )
     assert ratio_db(whole, samples[0].numpy()) > 25  # activations in int8, on input that no decoder would make
+
+
+def test_numpy_and_pytorch_steer_the_timbre_alike(tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    from tutti.model.torch.light import RowSteering
+
+    module, statistics = RowSteering().requires_grad_(False), 3 + 2 * torch.randn(40, N_STATISTICS)
+    module.measure(statistics)
+    torch.nn.init.normal_(module.weight)
+    statistics[0] += 100  # far from all others: limited
+    state = {f"row.{name}": tensor.numpy() for name, tensor in module.state_dict().items()}
+    weights.save(weights.pack(state), tmp_path / "light.npz")
+    steering = TimbreSteering.of(weights.read(tmp_path / "light.npz"))
+    assert steering is not None
+    timbre = torch.randn(40, 128)
+    for i, expected in enumerate(module(timbre, statistics)):
+        steered = steering(timbre[i].numpy(), statistics[i].numpy())
+        assert ratio_db(steered, expected.numpy()) > 50
+        assert ratio_db(steered, timbre[i].numpy()) < 10
+    assert TimbreSteering.of({"entry.bias": np.zeros(4, np.float32)}) is None
 
 
 @given(st.integers(0, 500), st.integers(1, 500), st.floats(0.5, 500))

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from tutti.model.light.noise import normal, row_seed
+from tutti.model.light.row import row_statistics as statistics_in_numpy
 from tutti.model.light.signal import HOP, REACH
 from tutti.model.torch.light import (
     CONTEXT,
@@ -15,6 +16,7 @@ from tutti.model.torch.light import (
     Transform,
     harmonic_phase,
     pulse_train,
+    row_statistics,
 )
 from tutti.speech import SAMPLE_RATE
 
@@ -45,6 +47,20 @@ def test_a_row_does_not_hear_what_pads_it(network: LightNetwork) -> None:
     alone = network(x[:, :50], f0[:, :50], phase[:, :50], timbre, noise[:, : 50 * HOP])
     padded = network(x, f0, phase, timbre, noise, valid)
     torch.testing.assert_close(padded[:, : 50 * HOP], alone, atol=1e-5, rtol=1e-4)
+
+
+def test_statistics_of_a_row_do_not_hear_what_pads_it() -> None:
+    x, f0, *_ = inputs(80)
+    x, f0 = 3 + x.repeat(2, 1, 1), f0.repeat(2, 1)
+    lengths = torch.tensor([50, 80])
+    valid = (torch.arange(80) < lengths[:, None])[:, :, None]
+    x[0, 50:], f0[0, 50:] = torch.nan, torch.nan
+    padded = row_statistics(x, f0, valid)
+    for i, n in enumerate(lengths.tolist()):
+        alone = statistics_in_numpy(x[i, :n].T.numpy(), f0[i, :n].numpy())
+        torch.testing.assert_close(padded[i], torch.from_numpy(alone), atol=1e-5, rtol=1e-4)
+        np.testing.assert_allclose(alone[7], x[i, :n, 7].mean(), rtol=1e-4)
+        np.testing.assert_allclose(alone[514 + 7], x[i, :n, 7].std(correction=0), rtol=1e-4)
 
 
 def test_a_window_with_context_is_exactly_the_whole(network: LightNetwork) -> None:

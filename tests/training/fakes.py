@@ -7,7 +7,7 @@ import torch
 from training.rows import VoiceTables
 from training.teacher import Example
 from tutti.model.light.signal import HOP
-from tutti.model.torch.light import FEATURES, TIMBRE, harmonic_phase, pulse_train
+from tutti.model.torch.light import FEATURES, TIMBRE, harmonic_phase, pulse_train, row_statistics
 from tutti.speech import Utterance
 
 WORDS = {"a": ["wˈʌn", "tˈu", "θɹˈi"] * 10, "e": ["ˈuno", "dˈos"] * 10}
@@ -21,7 +21,9 @@ def example(n_steps: int, seed: int) -> Example:
     loudness = 0.05 + 0.02 * torch.sin(torch.arange(n_steps) / 5)
     features[:, 0] = loudness * 20
     wave = pulse_train(harmonic_phase(f0[None]), f0[None])[0].view(n_steps, HOP) * loudness[:, None]
-    return Example(features.half(), f0, torch.randn(TIMBRE, generator=generator), wave.flatten().half())
+    timbre, valid = torch.randn(TIMBRE, generator=generator), torch.ones(1, n_steps, 1, dtype=torch.bool)
+    statistics = row_statistics(features[None], f0[None], valid)[0]
+    return Example(features.half(), f0, timbre, wave.flatten().half(), statistics)
 
 
 class HummingTeacher:

@@ -83,6 +83,7 @@ def test_a_segment_is_a_part_of_its_row_and_silent_outside() -> None:
         n = int(valid.sum())
         (at,) = cut_at(row, segments.features[i, valid])
         assert first <= 6
+        assert torch.equal(segments.statistics[i], row.statistics)
         assert not segments.features[i, ~valid].any()
         wave = torch.zeros(52 * HOP)
         wave[first * HOP : (first + n) * HOP] = row.samples[at * HOP : (at + n) * HOP].float()

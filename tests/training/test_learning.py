@@ -3,6 +3,7 @@
 import json
 import math
 from argparse import Namespace
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -21,8 +22,9 @@ from training.schedule import Schedule
 from training.speaker import SpeakerEncoder, raising_gain, write_encoder
 from training.step import Step, StepOptions, render
 from tutti.model.light import weights as packed
+from tutti.model.light.row import N_STATISTICS
 from tutti.model.light.signal import HOP
-from tutti.model.torch.light import CONTEXT, LightNetwork, harmonic_phase
+from tutti.model.torch.light import CONTEXT, LightNetwork, harmonic_phase, row_statistics
 from tutti.verify.light import LightGates
 from tutti.verify.mel import distance_db
 
@@ -35,6 +37,14 @@ def network() -> LightNetwork:
     network = LightNetwork(width=16, n_blocks=2, expansion=2)
     torch.nn.init.normal_(network.head.weight, std=0.2)
     return network
+
+
+def learned_row(network: LightNetwork, features: torch.Tensor, f0: torch.Tensor) -> torch.Tensor:
+    """Statistics of these rows, which now steer the network strongly."""
+    statistics = row_statistics(features, f0, torch.ones_like(f0, dtype=torch.bool)[:, :, None])
+    network.row.measure((statistics + torch.randn(8, 1, 1)).flatten(0, 1))
+    torch.nn.init.normal_(network.row.weight, std=0.3)
+    return statistics
 
 
 def test_the_loss_is_the_distance_of_verify() -> None:
@@ -63,10 +73,11 @@ def test_the_middle_of_a_segment_is_spoken_as_in_its_row(network: LightNetwork) 
     f0 = torch.full((2, total), 140.0)
     phase, timbre, features = harmonic_phase(f0), torch.randn(2, 128), torch.randn(2, total, 512)
     noise = torch.randn(2, HOP * total)
-    whole = network(features, f0, phase, timbre, noise)
+    statistics = learned_row(network, features, f0)
+    whole = network(features, f0, phase, network.row(timbre, statistics), noise)
     cut = slice(HOP * (around - 4), HOP * (around + n + 4))
     valid = torch.ones(2, total, 1)
-    wave, predictable = render(network, features, f0, phase, timbre, valid, noise[:, cut])
+    wave, predictable = render(network, features, f0, phase, timbre, valid, noise[:, cut], statistics)
     torch.testing.assert_close(wave, whole[:, HOP * around : HOP * (around + n)], atol=1e-4, rtol=1e-3)
     assert not torch.allclose(wave, predictable)
 
@@ -288,3 +299,42 @@ def test_a_run_takes_the_fastest_mode_and_the_speaker_as_often_as_it_is_cheap(
     results = {name: {"regression": speed, "adversarial": 20} for name, speed in speeds.items()}
     (tmp_path / "bench.json").write_text(json.dumps(results | {"broken+speaker": {"failed": "no"}}))
     assert choose_mode(Namespace(mode="auto", out=tmp_path), torch.device("cuda")) == expected
+
+
+def test_what_is_known_of_the_row_is_learned_and_comes_back_from_a_checkpoint(
+    network: LightNetwork, tmp_path: Path
+) -> None:
+    """The teacher of the first row is twice as loud as that of the second; only their statistics differ."""
+    pool = Pool(10, torch.device("cpu"))
+    quiet = example(100, 3)
+    loud = replace(quiet, samples=2 * quiet.samples, statistics=quiet.statistics + 1)
+    pool.add([quiet, loud])
+    network.row.measure(pool.statistics)
+    for block in network.blocks:
+        torch.nn.init.normal_(block.get_submodule("style").weight, std=0.1)
+    weights = LossWeights(mel=0, other_mels=0, magnitude=0, squared=0, compressed=0, level=0, row_level=1)
+    step = Step(network, pool, StepOptions(rows=4, steps=24, mode="eager", muon=False, weights=weights))
+    step.student.rate.fill_(3e-3)
+    for _ in range(60):
+        step.regression()
+    evaluation = Evaluation([quiet, loud])
+
+    def level_db(spoken: LightNetwork) -> float:
+        """The second row's, over that of the first."""
+        (_, first), (_, second) = evaluation.waves(spoken, 2)
+        return float(20 * torch.log10(second.norm() / first.norm()))
+
+    network.eval().requires_grad_(False)
+    assert level_db(network) > 3
+    checkpoint.write(network.state_dict(), tmp_path / "light.npz")
+    again = LightNetwork.of(checkpoint.read(tmp_path / "light.npz")).requires_grad_(False)
+    assert level_db(again) == pytest.approx(level_db(network), abs=0.1)
+
+
+def test_weights_from_before_are_a_start_and_speak_as_they_did(network: LightNetwork) -> None:
+    state = {name: tensor for name, tensor in network.state_dict().items() if not name.startswith("row.")}
+    old = LightNetwork.of(state)
+    timbre, statistics = torch.randn(2, 128), torch.randn(2, N_STATISTICS)
+    assert torch.equal(old.row(timbre, statistics), timbre)
+    old.row.measure(torch.randn(9, N_STATISTICS))
+    assert torch.equal(old.row(timbre, statistics), timbre), "measured, but nothing is learned yet"

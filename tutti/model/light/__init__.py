@@ -1,11 +1,13 @@
 """The light vocoder: a small network, distilled from Kokoro's generator, that filters a harmonic source and noise.
 
     signal.py    pitch -> pulses; short-time Fourier transforms; in NumPy
+    row.py       what the network knows of the whole row: statistics of its inputs, added to the timbre
     noise.py     row and place -> noise, the same in NumPy and PyTorch
     weights.py   the weights of the package, int8 and fp16
     export.py    a checkpoint of the training -> that file
     light.npz    the weights; card.md beside them says where they come from and how good they are
 
-The network runs at two steps a frame. It has no norm over time, so a window of a row with CONTEXT_STEPS on both sides
-gives exactly the samples of the whole row. ../onnx/light.py runs it in ONNX Runtime, ../torch/light.py in PyTorch.
+The network runs at two steps a frame. It has no norm over time, and what it knows of the whole row is settled before
+the first window, so a window with CONTEXT_STEPS on both sides gives exactly the samples of the whole row.
+../onnx/light.py runs it in ONNX Runtime, ../torch/light.py in PyTorch.
 """

@@ -71,10 +71,7 @@ def head_balance(state: Mapping[str, NDArray[np.float32]]) -> NDArray[np.float32
 
     from tutti.model.torch.light import FEATURES, TIMBRE, LightNetwork
 
-    width = len(state["entry.bias"])
-    n_blocks = sum(name.endswith(".gain") for name in state)
-    network = LightNetwork(width, n_blocks, len(state["blocks.0.expand.bias"]) // width)
-    network.load_state_dict({name: torch.from_numpy(value) for name, value in state.items()})
+    network = LightNetwork.of({name: torch.from_numpy(value) for name, value in state.items()})
     random = torch.Generator().manual_seed(0)
     x = FEATURE_DEVIATION * torch.randn(N_ROWS, N_STEPS, FEATURES, generator=random)
     f0 = 80 + 200 * torch.rand(N_ROWS, 1, generator=random).expand(N_ROWS, N_STEPS)

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 import onnxruntime as ort
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 
 from tutti.model.light import signal, weights
 from tutti.model.light.noise import normal, row_seed
+from tutti.model.light.row import TimbreSteering, row_statistics
 from tutti.model.light.signal import CONTEXT_STEPS, HOP, REACH, Spectra
 from tutti.model.onnx import split
 from tutti.model.onnx.light_graph import DECODED, OUTPUTS, PITCH, STYLE, TIMBRE, light_graph
@@ -21,6 +23,13 @@ Floats = NDArray[np.float32]
 MIN_PIECE = 20  # frames; shorter ones would be mostly context
 
 
+class LightInput(NamedTuple):
+    """What the network reads of the whole row."""
+
+    features: Floats  # [1, 512, 2T]
+    timbre: Floats  # [128] steered by the row's statistics
+
+
 class LightVocoder:
     """The decoder runs row by row on all cores; then each core takes pieces of the rows.
 
@@ -30,7 +39,8 @@ class LightVocoder:
     def __init__(self, graphs: split.Graphs, threads: int) -> None:
         self._threads = threads
         self._decoder = open_session(graphs.light_decoder, threads)
-        self._network = open_session(light_graph(weights.read()), 1)
+        own = weights.read()
+        self._network, self._steering = open_session(light_graph(own), 1), TimbreSteering.of(own)
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="vocoder")
 
     def __call__(self, rows: Sequence[Frames]) -> list[Samples]:
@@ -49,12 +59,16 @@ class LightVocoder:
     def close(self) -> None:
         self._pool.shutdown()
 
-    def _decode(self, row: Frames) -> Floats:
-        """The network's input for the whole row, [1, 512, 2T]; kept for the later spans of the row."""
+    def _decode(self, row: Frames) -> LightInput:
+        """The network's input for the whole row; kept for its later spans."""
         cache = row.cache if isinstance(row, Span) else {}
         if split.DECODED not in cache:
-            (cache[split.DECODED],) = run(self._decoder, [split.DECODED], split.decoder_inputs(row))
-        decoded: Floats = cache[split.DECODED]
+            (features,) = run(self._decoder, [split.DECODED], split.decoder_inputs(row))
+            timbre = row.style[:TIMBRE].astype(np.float32)
+            if self._steering is not None:
+                timbre = self._steering(timbre, row_statistics(features[0], row.f0))
+            cache[split.DECODED] = LightInput(features, timbre)
+        decoded: LightInput = cache[split.DECODED]
         return decoded
 
 
@@ -65,16 +79,16 @@ def split_evenly(start: int, end: int, length: float) -> Iterator[tuple[int, int
     yield from pairwise(cuts)
 
 
-def generate(network: ort.InferenceSession, decoded: Floats, row: Frames, start: int, end: int) -> Samples:
-    """The samples of the frames `start` to `end`: the same in any piece. decoded [1, 512, 2T]: the whole row's."""
+def generate(network: ort.InferenceSession, decoded: LightInput, row: Frames, start: int, end: int) -> Samples:
+    """The samples of the frames `start` to `end`: the same in any piece."""
     n_steps, first, last = 2 * row.n_frames, 2 * start, 2 * end
     # Spectra that reach into the piece, and the steps that decide them.
     low, high = max(0, first - REACH), min(n_steps, last + REACH)
     begin, stop = max(0, first - CONTEXT_STEPS), min(n_steps, last + CONTEXT_STEPS)
     inputs = {
-        DECODED: np.ascontiguousarray(decoded[:, :, begin:stop]),
+        DECODED: np.ascontiguousarray(decoded.features[:, :, begin:stop]),
         PITCH: signal.pitch_inputs(row.f0[begin:stop])[None],
-        STYLE: row.style[None, :TIMBRE],
+        STYLE: decoded.timbre[None],
     }
     outputs = run(network, list(OUTPUTS), inputs)
     predicted = Spectra(*(output[0, low - begin : high - begin] for output in outputs))

@@ -4,17 +4,19 @@ It works at 80 steps a second (300 samples each) and speaks through a short-time
 predicts a filter for a harmonic source, a filter for noise, and a free part. The phase of the source is that of
 Kokoro's own harmonics, so all but the noise can be learned by plain regression on the teacher's wave.
 
-There is no norm over time: a step depends on the 27 steps around it and on nothing else, so a window with that much
-context is exactly the whole.
+There is no norm over time: a step depends on the 27 steps around it, on the timbre and on statistics of the whole row
+(tutti/model/light/row.py), which are added to the timbre once. So a window with that much context is exactly the whole.
 """
 
 import math
-from typing import cast
+from collections.abc import Mapping
+from typing import Self, cast
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from tutti.model.light.row import LIMIT, N_STATISTICS
 from tutti.model.light.signal import (
     BINS,
     EDGE,
@@ -136,6 +138,43 @@ class Transform(nn.Module):
         return wave[:, EDGE:-EDGE]
 
 
+def network_inputs(x: Tensor, f0: Tensor) -> Tensor:  # [B, L, 512], [B, L] -> [B, L, 514]
+    """The decoder's output, voiced or not, and the logarithm of the pitch."""
+    voiced = f0 > VOICED_HZ
+    pitch = torch.log(f0.clamp(min=VOICED_HZ) / REFERENCE_HZ).masked_fill(~voiced, 0.0)
+    return torch.cat([x, voiced[:, :, None].to(x.dtype), pitch[:, :, None].to(x.dtype)], dim=-1)
+
+
+def row_statistics(x: Tensor, f0: Tensor, valid: Tensor) -> Tensor:  # [B, L, 512], [B, L], [B, L, 1] -> [B, 1028]
+    """Mean and standard deviation of each input over the row, whatever lies after its end."""
+    inputs, n_steps = network_inputs(x.float(), f0), valid.sum(1).clamp(min=1)
+    mean = inputs.masked_fill(~valid, 0.0).sum(1) / n_steps
+    variance = (inputs - mean[:, None]).square().masked_fill(~valid, 0.0).sum(1) / n_steps
+    return torch.cat([mean, variance.sqrt()], dim=-1)
+
+
+class RowSteering(nn.Module):
+    """What the statistics of a row add to its timbre: nothing until they were measured and learned."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.zeros(TIMBRE, N_STATISTICS))
+        self.register_buffer("mean", torch.zeros(N_STATISTICS))
+        self.register_buffer("scale", torch.zeros(N_STATISTICS))
+
+    mean: Tensor
+    scale: Tensor
+
+    def measure(self, statistics: Tensor) -> None:  # [rows, 1028]
+        """Normalise by these rows from now on."""
+        self.mean.copy_(statistics.mean(0))
+        self.scale.copy_(1 / statistics.std(0).clamp(min=1e-2))
+
+    def forward(self, timbre: Tensor, statistics: Tensor) -> Tensor:  # [B, 128], [B, 1028] -> [B, 128]
+        normalised = ((statistics - self.mean) * self.scale).clamp(-LIMIT, LIMIT) * N_STATISTICS**-0.5
+        return timbre + F.linear(normalised.to(self.weight.dtype), self.weight)
+
+
 class LightBlock(nn.Module):
     """ConvNeXt: a convolution of each channel by itself, then two wide layers; the style steers the norm between."""
 
@@ -158,24 +197,31 @@ class LightBlock(nn.Module):
 
 
 class LightNetwork(nn.Module):
-    """The decoder's output, pitch and timbre -> samples."""
+    """The decoder's output, pitch and timbre, steered by the row's statistics -> samples."""
 
     def __init__(self, width: int = 512, n_blocks: int = N_BLOCKS, expansion: int = 3) -> None:
         super().__init__()
         self.entry = nn.Conv1d(FEATURES + 2, width, TAPS, padding=TAPS // 2)
         self.blocks = nn.ModuleList(LightBlock(width, expansion) for _ in range(n_blocks))
         self.head = nn.Linear(width, 5 * BINS)
+        self.row = RowSteering()
         self.transform = Transform()
         nn.init.normal_(self.head.weight, std=0.01)
         with torch.no_grad():  # start quiet, the source louder than the rest
             self.head.bias.copy_(torch.tensor([-4.0, 0.0, -6.0, -6.0, 0.0]).repeat_interleave(BINS))
 
+    @classmethod
+    def of(cls, state: Mapping[str, Tensor]) -> Self:
+        """The network with these weights; those from before `row` steer nothing by it."""
+        width = len(state["entry.bias"])
+        n_blocks = sum(name.endswith(".gain") for name in state)
+        network = cls(width, n_blocks, len(state["blocks.0.expand.bias"]) // width)
+        network.load_state_dict({**network.row.state_dict(prefix="row."), **state})
+        return network
+
     def hidden(self, x: Tensor, f0: Tensor, timbre: Tensor, valid: Tensor | None = None) -> Tensor:
         """x [B, L, 512], f0 [B, L], timbre [B, 128], valid [B, L, 1] (default: all) -> [B, L, width]."""
-        voiced = f0 > VOICED_HZ
-        pitch = torch.log(f0.clamp(min=VOICED_HZ) / REFERENCE_HZ).masked_fill(~voiced, 0.0)
-        x = torch.cat([x, voiced[:, :, None].to(x.dtype), pitch[:, :, None].to(x.dtype)], dim=-1)
-        h = self.entry(_masked(x, valid).transpose(1, 2)).transpose(1, 2)
+        h = self.entry(_masked(network_inputs(x, f0), valid).transpose(1, 2)).transpose(1, 2)
         for block in self.blocks:
             h = block(_masked(h, valid), timbre)  # beyond a row's end is zero at each block, whatever its neighbours
         return F.layer_norm(h, h.shape[-1:])

@@ -14,12 +14,12 @@ from tutti.model.torch.cuda_graphs import Function, GraphedFunction
 from tutti.model.torch.kokoro.masks import valid_times
 from tutti.model.torch.kokoro.padding import StageStream, pad_frames
 from tutti.model.torch.kokoro.vocoder import Vocoder
-from tutti.model.torch.light import FEATURES, TIMBRE, LightNetwork
+from tutti.model.torch.light import FEATURES, TIMBRE, LightNetwork, row_statistics
 from tutti.model.torch.model import OnCapture, TorchModel, silent_frames, vocode_rows
 from tutti.model.validation import check_samples
 from tutti.speech import Frames, Samples, Span, Utterance
 
-DECODED = "decoded"  # in the cache of a row's spans: the decoder's output on the device
+DECODED, STEERED = "decoded", "steered"  # in the cache of a row's spans, on the device: decoder's output, timbre
 
 
 class LightTorchModel:
@@ -68,16 +68,19 @@ class LightTorchModel:
             if DECODED not in span.cache:
                 n = span.n_frames
                 (decoded,) = self._decode(*pad_frames([span], Group((0,), 1, n), stream))
-                span.cache[DECODED] = decoded[0, : 2 * n, :FEATURES].clone()
-            f0, phase, style, index = stream.upload(
+                x = decoded[0, : 2 * n, :FEATURES].clone()
+                f0, style = stream.upload(span.f0[None], span.style[None, :TIMBRE].astype(np.float32))
+                statistics = row_statistics(x[None], f0, torch.ones_like(f0, dtype=torch.bool)[:, :, None])
+                span.cache[DECODED] = x
+                span.cache[STEERED] = self._network.row(style.to(self._dtype), statistics)
+            f0, phase, index = stream.upload(
                 span.f0[None, begin:stop],
                 pitch_phase(span.f0)[None, begin:stop],
-                span.style[None, :TIMBRE].astype(np.float32),
                 np.arange(begin * HOP, stop * HOP)[None],
             )
             noise = normal(row_seed(span.durations, span.style), index)
             x = span.cache[DECODED][None, begin:stop]
-            samples = self._network(x, f0, phase, style.to(self._dtype), noise)
+            samples = self._network(x, f0, phase, span.cache[STEERED], noise)
             host = stream.download(samples[0, (first - begin) * HOP : (last - begin) * HOP])
         return check_samples(span, host.numpy())
 
@@ -85,9 +88,7 @@ class LightTorchModel:
 def load_network() -> LightNetwork:
     """The network with the weights of the package."""
     state = {name: torch.from_numpy(value) for name, value in weights.as_float32(weights.read()).items()}
-    network = LightNetwork()
-    network.load_state_dict(state)
-    return network.eval().requires_grad_(False)
+    return LightNetwork.of(state).eval().requires_grad_(False)
 
 
 def _pad(rows: Sequence[Frames], group: Group, stream: StageStream) -> tuple[Tensor, ...]:
@@ -118,7 +119,8 @@ def _light_function(vocoder: Vocoder, network: LightNetwork) -> Function:
         valid = valid_times(2 * n_frames, f0.shape[1])
         x = torch.where(valid, x[..., :FEATURES], 0)  # kernels leave anything after a row's end, even NaN
         noise = normal(seeds[:, None], torch.arange(HOP * f0.shape[1], device=f0.device))
-        samples = network(x, f0, phase, style[:, :TIMBRE].to(x.dtype), noise, valid)
+        timbre = network.row(style[:, :TIMBRE].to(x.dtype), row_statistics(x, f0, valid))
+        samples = network(x, f0, phase, timbre, noise, valid)
         return samples, torch.isfinite(samples).all(dim=1)
 
     return vocode

@@ -1,0 +1,47 @@
+"""What the light network knows of the whole row: how each of its inputs is distributed over it.
+
+Kokoro's generator has norms over the whole row, so how loud a sound is depends on all others. The network sees 27 steps
+around each; the mean and the deviation of its inputs over the row are known before the first window, and steer it as
+the timbre does.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tutti.model.light.signal import pitch_inputs
+from tutti.model.light.weights import Weights
+
+N_INPUTS = 514  # of a step: 512 channels of the decoder's output, voiced or not, the logarithm of the pitch
+N_STATISTICS = 2 * N_INPUTS
+LIMIT = 4.0  # deviations from the usual row, beyond which a row is not told from others
+
+Floats = NDArray[np.float32]
+
+
+def row_statistics(decoded: Floats, f0: Floats) -> Floats:  # [512, n], [n] -> [1028]
+    """Mean and standard deviation of each input over the row."""
+    inputs = np.concatenate([decoded, pitch_inputs(f0)])
+    return np.concatenate([inputs.mean(1, dtype=np.float64), inputs.std(1, dtype=np.float64)]).astype(np.float32)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TimbreSteering:
+    """A linear map from the statistics of a row, normalised over rows, to what is added to its timbre."""
+
+    mean: Floats  # [1028] of the statistics over many rows
+    scale: Floats  # [1028] one over their deviation
+    weight: Floats  # [128, 1028]
+
+    @staticmethod
+    def of(weights: Weights) -> "TimbreSteering | None":
+        """From the network's weights; None if they were trained without it."""
+        found = {name: weights.get(f"row.{name}") for name in TimbreSteering.__slots__}
+        arrays = {name: value for name, value in found.items() if isinstance(value, np.ndarray)}
+        return TimbreSteering(**arrays) if len(arrays) == len(found) else None
+
+    def __call__(self, timbre: Floats, statistics: Floats) -> Floats:  # [128], [1028] -> [128]
+        normalised = np.clip((statistics - self.mean) * self.scale, -LIMIT, LIMIT) * np.float32(N_STATISTICS**-0.5)
+        steered: Floats = timbre + self.weight @ normalised
+        return steered
