@@ -11,17 +11,22 @@ while there is always another request, from its own count, and from that the req
 Three phases follow: calm, faults, calm. In all of them requests come at 0.8 of the capacity, at random times. In the
 second there are also spikes of 2 and 4 times that, streams that are left half-read, clients that read 2 kB/s or send
 half a request, and kill -9 of the worker and of the G2P process. No two requests are alike (their seeds differ), so
-none shares the work of another. Every complete answer is compared with the answer to the same text alone: whole answers
-by their bytes (with --url by their length), streams by their length, since their chunks depend on the load. A request
-is `held` if it was right, `refused` if it got 429 or 503 with Retry-After at once, `given_up` if that came later,
-`lost` if it ended without an answer or in the middle of one, `wrong` if its audio differs. A 5xx is explained if the
-request's own process was killed twice under it.
+none shares the work of another. Every complete answer is compared with the answer to the same text alone. Tones: whole
+answers by their bytes, streams by their length. With --url by ear, after the last phase: chunks depend on the load, and
+each cut adds silence, so that a recogniser compares the words, and the length without pauses and the pitch have to
+agree (`benchmarks.heard` shows what that notices). Texts take turns with a high and a low voice.
+
+A request is `held` if it was right, `refused` if it got 429 or 503 with Retry-After at once, `given_up` if that came
+later, `lost` if it ended without an answer or in the middle of one, `wrong` if its audio differs. A 5xx is explained if
+the request's own process was killed twice under it.
 
 The result is written after each phase and when the run is interrupted, with every gate and whether it holds; the
-server's log is kept beside it. The exit status is 1 if a gate fails.
+server's log is kept beside it, and so are, in a folder, all answers that are wrong: the audio, the text, what was heard
+instead, and when which part of it came. The exit status is 1 if a gate fails.
 """
 
 import asyncio
+import itertools
 import json
 import os
 import random
@@ -30,28 +35,30 @@ import signal
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, field, replace
-from hashlib import blake2b
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
 import psutil
 import typer
+from rich.console import Console
+from rich.progress import track
 
+from benchmarks.heard import VOICES, fault, listen
+from benchmarks.recognisers import Recogniser, load_recogniser
+from benchmarks.soak_answers import Answer, Case, http, keep, read_answer
 from benchmarks.soak_report import OUTCOMES, gates, progress_bar, show
 from tests.faults.limited_server import LimitedServer, child_of, limited_server
+from tutti import settings
 from tutti.client.bench import TEXTS
 
 RESULTS = Path(__file__).parent / "results"
 FORMATS = ("pcm", "wav", "mulaw")
-BYTES_PER_S = {"pcm": 48_000, "wav": 48_000, "mulaw": 8_000}
 LONG_TEXTS = tuple(" ".join(TEXTS[n:]) for n in range(3))
-# Of the length of a stream, and at least of 0.6 s: each chunk has a little silence at its ends, and how many there are
-# depends on the load. Three chunks of the real model instead of one make 3.2 s of speech into 3.7 or 4.1 s.
-TOLERANCE, REAL_TOLERANCE, MIN_TOLERANCE_S = 0.05, 0.15, 0.6
+TOLERANCE = 0.05  # of the length of a stream of tones: each chunk has a little silence at its ends
 AT_ONCE_S = 1.0  # a refusal that comes later is one of a request that was accepted first
 LOAD = 0.8  # of the capacity
 SPIKES = (1.0, 1.0, 2.0, 1.0, 1.0, 4.0)  # times the load, one after the other
@@ -67,22 +74,12 @@ IDLE_S = 5.0  # without requests, before the descriptors are counted
 SHARES = {"before": 0.15, "faults": 0.7, "after": 0.15}  # of the run
 
 
-@dataclass(frozen=True)
-class Case:
-    """A text, its format, and whether its audio is streamed."""
-
-    text: str
-    format: str
-    stream: bool
-
-    def speech_s(self, n_bytes: int) -> float:
-        """Seconds of speech in an answer of this length."""
-        return (n_bytes - 44 * (self.format == "wav")) / BYTES_PER_S[self.format]
-
-
-SLOW_CASE = Case(" ".join(TEXTS), "pcm", stream=True)
+SLOW_CASE = Case(LONG_TEXTS[0], "pcm", stream=True)
 CASES = tuple(
-    Case(text, format, stream) for text in (*TEXTS, *LONG_TEXTS) for format in FORMATS for stream in (True, False)
+    Case(text, format, stream, voice)
+    for text, voice in zip((*TEXTS, *LONG_TEXTS), itertools.cycle(VOICES))
+    for format in FORMATS
+    for stream in (True, False)
 )
 
 
@@ -92,6 +89,8 @@ class Tally:
 
     sent: int = 0
     ended: Counter[str] = field(default_factory=Counter)
+    answers: list[Answer] = field(default_factory=list)  # those that are compared by ear, after the run
+    n_heard: int = 0
     first_s: list[float] = field(default_factory=list)
     unexplained: Counter[str] = field(default_factory=Counter)
 
@@ -100,6 +99,7 @@ class Tally:
         return {
             "requests": self.sent,
             **{name: self.ended[name] for name in OUTCOMES},
+            "not_heard": len(self.answers) - self.n_heard,
             "first_p50_ms": round(float(first_ms[0]), 1),
             "first_p99_ms": round(float(first_ms[1]), 1),
             "unexplained": dict(self.unexplained),
@@ -114,10 +114,16 @@ class Soak:
         self.server = server
         self.exact = exact
         self.random = random.Random(1)
-        self.expected: dict[Case, tuple[bytes, float]] = {}  # digest and seconds of the answer alone
+        self.expected: dict[Case, Answer] = {}  # the answer alone
         self.kills: Counter[str] = Counter()
         self.samples: list[tuple[float, int, int]] = []  # time, memory of the server process, its files
         self.n_requests = 0
+        self.measured: dict[str, Any] = {}
+
+    def result(self, tallies: Mapping[str, Tally]) -> dict[str, Any]:
+        """All that is known so far."""
+        phases = {name: tally.row() for name, tally in tallies.items()}
+        return {**self.measured, "phases": phases, "kills": dict(self.kills), **self.growth()}
 
     async def request(self, case: Case, tally: Tally, *, leave: bool = False) -> str:
         """Send one request, count how it ended, and return that."""
@@ -151,20 +157,23 @@ class Soak:
             if leave:
                 await reader.read(1000)
                 return "left"
-            digest, n_bytes = await read_answer(reader, head.lower())
+            answer = Answer(case, *await read_answer(reader, head.lower(), started_s))
         finally:
             writer.close()
-        return "held" if self.is_right(case, digest, case.speech_s(n_bytes)) else "wrong"
+        if self.exact:
+            return "held" if self.is_right(answer) else "wrong"
+        self.expected.setdefault(replace(case, format="pcm"), answer)
+        tally.answers.append(answer)
+        return "held"  # until it is heard
 
-    def is_right(self, case: Case, digest: bytes, speech_s: float) -> bool:
-        """Compare an answer with that to the same text alone; the first one is noted."""
-        is_equal = self.exact and not case.stream
-        known = case if is_equal else replace(case, format="pcm")  # of lengths one format is enough
-        expected, expected_s = self.expected.setdefault(known, (digest, speech_s))
-        if is_equal:
-            return digest == expected
-        tolerance_s = TOLERANCE * expected_s if self.exact else max(REAL_TOLERANCE * expected_s, MIN_TOLERANCE_S)
-        return abs(speech_s - expected_s) <= tolerance_s
+    def is_right(self, answer: Answer) -> bool:
+        """Compare an answer of tones with that to the same text alone; the first one is noted."""
+        case = answer.case
+        known = replace(case, format="pcm") if case.stream else case  # of lengths one format is enough
+        alone = self.expected.setdefault(known, answer)
+        if not case.stream:
+            return answer.audio == alone.audio
+        return abs(answer.speech_s - alone.speech_s) <= TOLERANCE * alone.speech_s
 
     async def learn(self) -> None:
         """Note the right answer to each case, one request at a time."""
@@ -207,7 +216,7 @@ class Soak:
     @property
     def speech_s(self) -> float:
         """Mean seconds of speech of a request."""
-        return float(np.mean([seconds for _, seconds in self.expected.values()]))
+        return float(np.mean([answer.speech_s for answer in self.expected.values()]))
 
     async def phase(self, rate: float, seconds: float, max_requests: float, tally: Tally, *, faults: bool) -> None:
         until_s, started = time.perf_counter() + seconds, self.n_requests
@@ -242,7 +251,7 @@ class Soak:
 
     async def read_slowly(self, capacity: float) -> None:
         """Up to ten clients that read 2 kB/s, each for a while; together they ask for a tenth of the capacity."""
-        _, speech_s = self.expected[SLOW_CASE]
+        speech_s = self.expected[SLOW_CASE].speech_s
         n_readers = max(1, min(SLOW_READERS, int(capacity)))
         pause_s = max(0.0, n_readers * speech_s / (SLOW_SHARE * capacity) - SLOW_S)
 
@@ -292,55 +301,48 @@ class Soak:
         }
 
 
-def http(case: Case, seed: int) -> bytes:
-    options = {"response_format": case.format, "stream": case.stream, "seed": seed}
-    body = json.dumps({"input": case.text, **options}).encode()
-    head = "Host: localhost\r\nContent-Type: application/json\r\nConnection: close\r\n"
-    return f"POST /v1/audio/speech HTTP/1.1\r\n{head}Content-Length: {len(body)}\r\n\r\n".encode() + body
+def hear(soak: Soak, tallies: Mapping[str, Tally], recogniser: Recogniser, folder: Path) -> Iterator[None]:
+    """Compare all answers with those alone by ear, one with each step; keep in the folder what is wrong."""
+    alone = {case: listen(answer.samples, recogniser) for case, answer in soak.expected.items()}
+    for phase, tally in tallies.items():
+        for answer in tally.answers:
+            case = answer.case
+            heard = listen(answer.samples, recogniser, answer.sample_rate)
+            expected = alone[replace(case, format="pcm")]
+            tally.n_heard += 1
+            if found := fault(case.text, expected, heard, is_whole=not case.stream):
+                tally.ended.update({"held": -1, "wrong": 1})
+                about = {"phase": phase, "fault": found, **asdict(case), "heard": asdict(heard)}
+                keep(folder, f"{phase}-{tally.n_heard}", answer, about | {"alone": asdict(expected)})
+            yield
 
 
-async def read_answer(reader: asyncio.StreamReader, head: bytes) -> tuple[bytes, int]:
-    """Read a body to its end, and return its digest and length; raise if it breaks off."""
-    digest, n_bytes = blake2b(digest_size=16), 0
-    chunked = b"transfer-encoding" in head
-    if not chunked:
-        length = next(line for line in head.split(b"\r\n") if line.startswith(b"content-length"))
-        parts = [await reader.readexactly(int(length.split(b":")[1]))]
-        digest.update(parts[0])
-        n_bytes = len(parts[0])
-    while chunked and (size := int(await reader.readuntil(b"\r\n"), 16)):
-        part = (await reader.readexactly(size + 2))[:-2]
-        digest.update(part)
-        n_bytes += size
-    return digest.digest(), n_bytes
-
-
-async def run(soak: Soak, minutes: float, requests: float, write: Callable[[dict[str, Any]], None]) -> None:
+async def run(soak: Soak, minutes: float, requests: float, write: Callable[[dict[str, Any]], None]) -> dict[str, Tally]:
     """Run the phases, and write the result after each of them, and when the run is interrupted."""
     await soak.learn()
     speech_per_s = await soak.capacity()
     c = speech_per_s / soak.speech_s
     print(f"capacity: {speech_per_s:.2f} s of speech a second, {c:.2f} requests/s of {soak.speech_s:.1f} s each")
     await asyncio.sleep(IDLE_S)
-    result: dict[str, Any] = {
+    soak.measured = {
         "capacity_per_s": round(c, 2),
         "speech_s_per_s": round(speech_per_s, 2),
         "speech_s_per_request": round(soak.speech_s, 1),
         "idle_files_before": soak.server.num_fds(),
-        "phases": {},
     }
+    tallies: dict[str, Tally] = {}
     for name, share in SHARES.items():
-        tally = Tally()
+        tally = tallies[name] = Tally()
         n_requests = None if requests == float("inf") else int(share * requests)
         try:
             with progress_bar(name, lambda: soak.n_requests, n_requests, share * minutes * 60):
                 await soak.phase(LOAD * c, share * minutes * 60, share * requests, tally, faults=name == "faults")
         finally:
-            result["phases"][name] = tally.row()
-            write({**result, "kills": dict(soak.kills), **soak.growth()})
+            write(soak.result(tallies))
         await asyncio.sleep(IDLE_S)
-    result["idle_files_after"] = soak.server.num_fds()
-    write({**result, "kills": dict(soak.kills), **soak.growth()})
+    soak.measured["idle_files_after"] = soak.server.num_fds()
+    write(soak.result(tallies))
+    return tallies
 
 
 def main(
@@ -376,7 +378,14 @@ def main(
         soak = Soak(host, port, process, exact=url is None)
         signal.signal(signal.SIGTERM, signal.default_int_handler)
         with suppress(KeyboardInterrupt):
-            asyncio.run(run(soak, 1e6 if requests else minutes, requests or float("inf"), write))
+            tallies = asyncio.run(run(soak, 1e6 if requests else minutes, requests or float("inf"), write))
+            if not soak.exact:
+                recogniser = load_recogniser("moonshine", settings.load({})[0].home)
+                n_answers = sum(len(tally.answers) for tally in tallies.values())
+                listening = hear(soak, tallies, recogniser, out.with_suffix(".wrong"))
+                for _ in track(listening, "listening", n_answers, console=Console(stderr=True)):
+                    pass
+                write(soak.result(tallies))
     if not result:
         raise typer.Exit(1)
     show(result)

@@ -25,6 +25,8 @@ def gates(result: dict[str, Any]) -> dict[str, tuple[object, str, bool]]:
         "every request counted": (answered, f"= {total['requests']}", answered == total["requests"]),
         **{name: (total[name], "= 0", total[name] == 0) for name in ("lost", "wrong", "5xx")},
     }
+    not_heard = sum(row["not_heard"] for row in rows.values())
+    checked["not compared yet"] = not_heard, "= 0", not_heard == 0
     calm = sum(row["given_up"] for name, row in rows.items() if name != "faults")
     checked["given up without faults"] = calm, "= 0", calm == 0
     if "memory_growth_%" in result:

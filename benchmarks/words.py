@@ -25,6 +25,7 @@ from rich.progress import track
 from rich.table import Table
 
 from benchmarks.aligner import align
+from benchmarks.pauses import silences
 from benchmarks.recognisers import Whisper
 from benchmarks.sentences import sentences, spread
 from tutti import settings
@@ -47,9 +48,6 @@ EXTRA_TEXTS = (
     "newspaper, picked up the small brown suitcase that had stood beside him since noon, and walked slowly towards "
     "the town, where nobody was waiting for him.",
 )
-STEP_S = 0.005  # window of the level
-SILENT_DB = -40.0  # relative to the loudest step
-PAUSE_S = 0.15  # shorter silence is a stop consonant
 NEAR_S = 0.1  # a pause further from a border of words is not counted: it may belong to another; the aligner counts all
 
 
@@ -121,21 +119,6 @@ def edges_by_silence(spoken: SpokenText) -> Edges:
             yield after - 1, "end", from_s
         if after < len(spoken.words):
             yield after, "start", to_s
-
-
-def silences(samples: Samples) -> list[tuple[float, float]]:
-    """Start and end of each silence in seconds, those at the beginning and the end included."""
-    n = round(STEP_S * SAMPLE_RATE)
-    steps = samples[: len(samples) // n * n].reshape(-1, n)
-    level = np.sqrt((steps**2).mean(axis=1))
-    loud = level > level.max() * 10 ** (SILENT_DB / 20)
-    runs, at = [], 0
-    for silent, group in itertools.groupby(~loud):
-        length = len(list(group))
-        if silent and (length * STEP_S >= PAUSE_S or at in (0, len(loud) - length)):
-            runs.append((at * STEP_S, (at + length) * STEP_S))
-        at += length
-    return runs
 
 
 def time_errors(spoken: SpokenText, whisper: Whisper) -> Iterator[TimeError]:
