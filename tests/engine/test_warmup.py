@@ -34,11 +34,13 @@ class Device:
     def __init__(self) -> None:
         self.now_s = 0.0
         self.passes: list[tuple[StageName, int]] = []
+        self.ids: list[int] = []
         self._tokens: list[int] = []
 
     async def acoustic(
         self, checkpoint: str, rows: Sequence[tuple[int, Utterance]], limit_s: float
     ) -> list[np.ndarray]:
+        self.ids += [id for id, _ in rows]
         self._tokens = [len(row.tokens) for _, row in rows]
         self._run("acoustic", self._tokens)
         return [np.full(n, FRAMES) for n in self._tokens]
@@ -74,6 +76,14 @@ def test_a_cold_first_pass_does_not_count_as_a_cost_of_batching(device: Device, 
     for key, cost in warm_up(device, tmp_path / "costs.json").items():
         for sizes in ([20], [100], [100, 100], [30, 150, 80, 90]):
             assert cost.predict(sizes) == pytest.approx(TRUTH[key.stage].predict(sizes), rel=0.05)
+
+
+def test_no_two_rows_of_a_sweep_have_the_same_id(device: Device, tmp_path: Path) -> None:
+    """A worker whose stages overlap may forget a row after the next one has begun."""
+    measured = costs() | {Key("other", stage): cost for (_, stage), cost in costs().items()}
+    asyncio.run(WarmUp(tmp_path / "costs.json", measured, ROWS, (1, 2))(cast(Worker, device)))
+    assert len(device.ids) == len(set(device.ids)) == 2 * 2 * len(ROWS) * (1 + 2)
+    assert max(device.ids) < 0
 
 
 def test_the_next_start_loads_the_costs_of_the_first_sweep(device: Device, tmp_path: Path) -> None:

@@ -5,9 +5,9 @@ Costs learned from traffic are not stored: they are soon learned again, and the 
 
 import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from itertools import product
+from itertools import count, product
 from pathlib import Path
 
 from tutti.batching import cost
@@ -40,8 +40,9 @@ class WarmUp:
                 model.start_from(stored[key])
         missing = sorted({key.checkpoint for key in self.costs if key not in stored})
         missing = [checkpoint for checkpoint in missing if self.only in (None, checkpoint)]
+        ids = count(-1, -1)  # no caller's row has such an id; none twice, since a worker may forget one a moment late
         for checkpoint in missing:
-            measured = await self._sweep(worker, checkpoint)
+            measured = await self._sweep(worker, checkpoint, ids)
             for stage, samples in measured.items():
                 self.costs[Key(checkpoint, stage)].seed(samples)
             log.info("warm-up sweep checkpoint=%s batches=%d", checkpoint, sum(map(len, measured.values())))
@@ -55,27 +56,28 @@ class WarmUp:
         except OSError as exc:
             log.warning("costs cannot be stored in %s: %s", self.path, exc)
 
-    async def _sweep(self, worker: Worker, checkpoint: str) -> dict[StageName, list[tuple[list[int], float]]]:
+    async def _sweep(
+        self, worker: Worker, checkpoint: str, ids: Iterator[int]
+    ) -> dict[StageName, list[tuple[list[int], float]]]:
         """Run both stages on every number of rows of every length."""
         measured: dict[StageName, list[tuple[list[int], float]]] = {"acoustic": [], "vocoder": []}
         for row, n_rows in product(self.rows, self.n_rows):
-            runs = [await _measure(worker, checkpoint, [row] * n_rows) for _ in range(REPEATS)]
+            runs = [await _measure(worker, checkpoint, {next(ids): row for _ in range(n_rows)}) for _ in range(REPEATS)]
             for stage, samples in measured.items():
                 samples.append(min((run[stage] for run in runs), key=lambda sample: sample[1]))
         return measured
 
 
 async def _measure(
-    worker: Worker, checkpoint: str, rows: Sequence[Utterance]
+    worker: Worker, checkpoint: str, rows: Mapping[int, Utterance]
 ) -> dict[StageName, tuple[list[int], float]]:
     """Run both stages once; return the sizes of the rows and the seconds of each stage."""
-    ids = range(-len(rows), 0)  # no caller's row has such an id
     started_s = time.monotonic()
-    durations = await worker.acoustic(checkpoint, list(zip(ids, rows, strict=True)), SWEEP_TIMEOUT_S)
+    durations = await worker.acoustic(checkpoint, list(rows.items()), SWEEP_TIMEOUT_S)
     between_s = time.monotonic()
-    await worker.vocoder(checkpoint, ids, SWEEP_TIMEOUT_S)
+    await worker.vocoder(checkpoint, list(rows), SWEEP_TIMEOUT_S)
     done_s = time.monotonic()
     return {
-        "acoustic": ([len(row.tokens) for row in rows], between_s - started_s),
+        "acoustic": ([len(row.tokens) for row in rows.values()], between_s - started_s),
         "vocoder": ([int(frames.sum()) for frames in durations], done_s - between_s),
     }
