@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -141,6 +142,34 @@ def test_each_row_gets_its_own_samples_whatever_fails_or_is_cancelled(
         await batcher.close()
 
     asyncio.run(run())
+
+
+@pytest.mark.parametrize("other_stream", [False, True])
+def test_audio_is_handed_over_before_the_rest_of_its_stream_is_sent_but_after_what_others_wait_for(
+    other_stream: bool,
+) -> None:
+    async def run() -> list[str]:
+        events: list[str] = []
+
+        class NotedWorker(ThreadWorker):
+            def _call(self, *call: Any) -> asyncio.Future[object]:
+                events.append("sent")
+                return super()._call(*call)
+
+        model = closed_model()
+        batcher = new_batcher(NotedWorker(partial(models, lambda: model)))
+        await batcher.start()
+        first = batcher.speak(row(utterance(1), stream=1, starts_stream=True))
+        await asyncio.to_thread(model.gate.arrivals.acquire)
+        follows = batcher.speak(row(utterance(2), stream=2 if other_stream else 1, starts_stream=other_stream))
+        first.add_done_callback(lambda _: events.append("heard"))
+        model.gate.open()
+        await asyncio.gather(first, follows)
+        await batcher.close()
+        return events
+
+    events = asyncio.run(run())
+    assert events[:3] == (["sent", "sent", "heard"] if other_stream else ["sent", "heard", "sent"])
 
 
 def test_rows_that_wait_together_leave_together_and_checkpoints_never_mix() -> None:

@@ -9,11 +9,13 @@ import signal
 import subprocess
 import sys
 import textwrap
+import threading
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import psutil
@@ -27,7 +29,8 @@ from tutti.errors import WorkerLost
 from tutti.model.tone import ToneModel
 from tutti.speech import Model, Samples, Utterance
 from tutti.worker.channel import RowFormat, map_samples, write_samples
-from tutti.worker.process import MAX_BACKOFF_S, ProcessWorker, backoff_s
+from tutti.worker.child import Child
+from tutti.worker.process import MAX_BACKOFF_S, MAX_SMALL_ROWS, ProcessWorker, backoff_s
 
 pytestmark = pytest.mark.process
 
@@ -66,6 +69,30 @@ def test_concurrent_calls_are_answered_in_order_each_with_its_own_samples(tmp_pa
         assert order == list(range(0, 30, 2))
         for utterance, samples in zip(rows, [samples for pair in pairs for samples in pair], strict=True):
             np.testing.assert_array_equal(samples, expected_samples(utterance))
+
+    run_scenario(scenario, ProcessWorker(FaultyModels(tmp_path)))
+
+
+def test_a_lone_call_is_sent_by_its_caller_and_others_by_the_thread(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Waking the thread takes longer than sending; a process that is busy may not read, so nobody else sends then."""
+    senders: list[bool] = []
+    send = Child.send
+
+    def note(self: Child, *args: Any) -> None:
+        senders.append(threading.current_thread() is threading.main_thread())
+        send(self, *args)
+
+    async def scenario(worker: ProcessWorker) -> None:
+        monkeypatch.setattr(Child, "send", note)
+        for n_rows, at_once in ((1, True), (MAX_SMALL_ROWS, True), (MAX_SMALL_ROWS + 1, False)):
+            await worker.acoustic("tone", [(i, row(5)) for i in range(n_rows)], TIMEOUT_S)
+            assert senders.pop() == at_once
+        for tokens in (Fault.HANGS, 5):
+            worker.acoustic("tone", [(1, row(tokens))], TIMEOUT_S)
+        await wait_until(lambda: len(senders) == 2)
+        assert senders == [True, False]
 
     run_scenario(scenario, ProcessWorker(FaultyModels(tmp_path)))
 

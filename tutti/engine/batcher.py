@@ -16,7 +16,7 @@ from tutti.batching.scheduler import Scheduler
 from tutti.engine.lanes import LANES, Finished, Lanes, StartedBatch
 from tutti.engine.rolling import BusyShare
 from tutti.engine.row import TOO_SLOW, Row, RowAudio
-from tutti.engine.row_jobs import acoustic_job, frame_s, may_split, new_job, vocoder_job
+from tutti.engine.row_jobs import acoustic_job, all_follow, frame_s, may_split, new_job, vocoder_job
 from tutti.engine.send_batch import send_batch
 from tutti.engine.start_delay import StartDelay
 from tutti.engine.stats import BatchStats
@@ -60,6 +60,7 @@ class Batcher:
         self._rows: dict[Job, Row] = {}  # of the jobs that wait or run
         self._lanes = Lanes()
         self._finished: list[Finished] = []
+        self._audio_streams: set[int] = set()  # streams that get audio in this step
         self.start_delay = StartDelay()
         self._busy = BusyShare(BUSY_OVER_S, clock())
         self._had_lost_rows = False  # a worker died with rows that may still be here
@@ -183,12 +184,14 @@ class Batcher:
         """Apply the results that are there and start what may run; after everything that may change one of them."""
         try:
             ended = self._lanes.ended()
+            self._audio_streams.clear()
             for started in ended:
                 self._apply(started)
             for job in self.scheduler.hopeless(self._clock()):
                 self._fail(self._rows[job], TooSlow(TOO_SLOW, retry_after_s=self.backlog_s))
             self._wakeup.began()  # rows that were added until now are seen below
-            self._fill()
+            if self._lanes.running or not all_follow(self._rows.values(), self._audio_streams):
+                self._fill()  # else in the next turn: it would delay the audio that is handed over now
             self._busy.set(self._clock(), busy=bool(self._lanes.running))
             if ended and not self._lanes.running:
                 self._wakeup.soon()  # let the callers use their samples first; one may bring the next row
@@ -316,6 +319,7 @@ class Batcher:
 
     def _deliver(self, audio: deque[tuple[Row, Samples]], took_s: float, n_rows: int) -> None:
         """Answer the callers, the most urgent first, a few in each turn of the event loop."""
+        self._audio_streams.update(row.stream for row, _ in audio)
         for _ in range(min(ROWS_PER_TURN, len(audio))):
             row, samples = audio.popleft()
             if not row.future.done():

@@ -1,5 +1,7 @@
 """The jobs of a row: one for each stage, or for each span of its second one."""
 
+from collections.abc import Iterable, Set
+
 from tutti.batching.job import Job, Key
 from tutti.batching.scheduler import Scheduler
 from tutti.engine.row import MIN_SPLIT_S, Row
@@ -53,3 +55,8 @@ def _job(row: Row, key: Key, size: int, deadline_s: float, later_s: float, now: 
         starts_stream=row.starts_stream, starts_late=row.playback.starts_late, max_start_s=row.max_start_s,
         give_up_s=row.give_up_s,
     )  # fmt: skip
+
+
+def all_follow(rows: Iterable[Row], streams: Set[int]) -> bool:
+    """Whether all rows continue these streams, which are handed audio now, and so have time; False if none is."""
+    return bool(streams) and all(row.stream in streams and not row.starts_stream for row in rows)

@@ -31,8 +31,10 @@ from tutti.worker.messages import (
     Progress,
     RequestFailed,
     RunAcoustic,
+    RunVocoder,
     SamplesReady,
     StageReply,
+    StageRequest,
     StartProgress,
     no_progress,
 )
@@ -44,6 +46,7 @@ START_TIMEOUT_S = 600.0  # a start without progress for so long hangs; compiling
 FORGET_TIMEOUT_S = 10.0  # for the process to read a Forget; a process that does not read hangs
 GRACE_S = 5.0  # for the process to close its models; then it is killed
 SPARE_MEMORY = 1.25  # times its memory after the start that a process may always hold: less would replace it for ever
+MAX_SMALL_ROWS = 4  # rows of a call that the event loop sends itself; more may not fit into the socket at once
 RETRYABLE = (WorkerLost, DeviceFull, OSError)  # errors of the first start that another start may not meet
 
 
@@ -78,6 +81,8 @@ class ProcessWorker(BaseWorker):
         self._unload = False  # stop the process when its calls are done, and wait for `_awake`
         self._awake = threading.Event()
         self._child: Child | None = None
+        self._sending = threading.Lock()  # held to send a call, and to stop serving
+        self._serving: tuple[Child, CallsInFlight] | None = None  # while calls may be sent
 
     @property
     def pid(self) -> int | None:
@@ -127,9 +132,27 @@ class ProcessWorker(BaseWorker):
         if self._unload and not is_asleep and isinstance(item, PendingCall):
             self._unload = False  # its next call may need what this one leaves in the process
             self._resolve(self._asleep, None)
-        self._queue.append(item)
+        if not self._send_at_once(item):
+            self._queue.append(item)
         self._awake.set()
-        self._wake_up()
+        self._wake_up()  # to send it, or to watch how long it takes
+
+    def _send_at_once(self, item: PendingCall | Forget) -> bool:
+        """Send a small call from the event loop if the process has none: waking the thread takes longer.
+
+        A process without calls reads, and its socket has room for a few rows, so this does not block.
+        """
+        if isinstance(item, Forget) or not _is_small(item.request) or not self._sending.acquire(blocking=False):
+            return False
+        try:
+            if self._serving is None or self._queue or self._serving[1] or self._is_too_large or self._closing:
+                return False
+            self._send_call(*self._serving, item)
+        except WorkerLost:
+            pass  # the thread sees it, too, and this call among those that ran
+        finally:
+            self._sending.release()
+        return True
 
     def _wake_up(self) -> None:
         if not self._ended.is_set():
@@ -213,35 +236,51 @@ class ProcessWorker(BaseWorker):
     def _serve(self, child: Child) -> None:
         """Send calls and resolve them. When the process fails, calls that ran are lost; the others are sent again."""
         in_flight = CallsInFlight(self._status.stages_overlap)
+        self._serving = child, in_flight
         try:
             while not self._closing:
-                if self._unload and not in_flight and not self._queue:
-                    return
-                if self._is_too_large and not in_flight:
-                    self._set_status("restarting", error=f"it held more than {self._limit_bytes / 1e6:.0f} MB")
-                    log.warning("worker replaced: %s", self._status.error)
+                if self._stops_serving(in_flight):
                     return
                 if not self._is_too_large and self._queue and in_flight.may_send(self._queue[0]):
                     self._send_next(child, in_flight)
                 else:
                     self._receive_next(child, in_flight)
         except Exception as exc:
+            with self._sending:
+                self._serving = None
             self._set_status("restarting", error=str(exc))
             for call in in_flight.running():
                 self._resolve(call.future, WorkerLost(str(exc)))
             self._queue.extendleft(reversed(in_flight.waiting()))
             raise
+        with self._sending:
+            self._serving = None
         for call in in_flight.running() + in_flight.waiting():
             self._resolve(call.future, WorkerLost("the worker was closed"))
 
+    def _stops_serving(self, in_flight: CallsInFlight) -> bool:
+        """Whether the process is to end now, without calls: it is unloaded, or too large."""
+        with self._sending:
+            if in_flight or not (self._is_too_large or (self._unload and not self._queue)):
+                return False
+            self._serving = None
+        if self._is_too_large:
+            self._set_status("restarting", error=f"it held more than {self._limit_bytes / 1e6:.0f} MB")
+            log.warning("worker replaced: %s", self._status.error)
+        return True
+
     def _send_next(self, child: Child, in_flight: CallsInFlight) -> None:
-        match self._queue.popleft():
-            case Forget() as forget:
-                child.send(forget, FORGET_TIMEOUT_S)
-            case call if not call.future.cancelled():
-                number = in_flight.add(call, time.monotonic())
-                self._set_status("busy")
-                child.send(NumberedRequest(number, call.request), call.timeout_s)
+        with self._sending:
+            match self._queue.popleft():
+                case Forget() as forget:
+                    child.send(forget, FORGET_TIMEOUT_S)
+                case call if not call.future.cancelled():
+                    self._send_call(child, in_flight, call)
+
+    def _send_call(self, child: Child, in_flight: CallsInFlight, call: PendingCall) -> None:
+        number = in_flight.add(call, time.monotonic())
+        self._set_status("busy")
+        child.send(NumberedRequest(number, call.request), call.timeout_s)
 
     def _receive_next(self, child: Child, in_flight: CallsInFlight) -> None:
         """Resolve the call of the next reply; return early after a wake-up."""
@@ -249,13 +288,15 @@ class ProcessWorker(BaseWorker):
             case None:
                 return
             case (NumberedReply(number, reply), samples):
-                call = in_flight.pop(number, time.monotonic())
+                pass
             case (message, _):
                 raise WorkerLost(f"the worker process sent an unexpected message: {message}")
-        self._failures = 0
-        if not isinstance(call.request, RunAcoustic):
-            self._is_too_large = reply.memory.resident_bytes > self._limit_bytes
-        self._set_status("busy" if in_flight else "ready", reply.memory)
+        with self._sending:
+            call = in_flight.pop(number, time.monotonic())
+            self._failures = 0
+            if not isinstance(call.request, RunAcoustic):
+                self._is_too_large = reply.memory.resident_bytes > self._limit_bytes
+            self._set_status("busy" if in_flight else "ready", reply.memory)
         self._resolve(call.future, _result(reply, samples), call.request)
 
     # In the event loop, when the thread has ended:
@@ -273,6 +314,10 @@ class ProcessWorker(BaseWorker):
             self._started.set_exception(WorkerLost("the worker was closed before it was ready"))
         if self._unload and not self._asleep.done():
             self._asleep.set_result(None)
+
+
+def _is_small(request: StageRequest) -> bool:
+    return isinstance(request, RunVocoder) or len(request.rows) <= MAX_SMALL_ROWS
 
 
 def _result(reply: StageReply, samples: list[Samples]) -> object:
