@@ -48,6 +48,11 @@ class WholeAudio:
         return self.n_samples / SAMPLE_RATE
 
 
+def has_letters(text: str, start: int) -> bool:
+    """Whether a text has something to be spoken from there on."""
+    return _LETTER.search(text, start) is not None
+
+
 class OpenStream:
     """A stream of speech whose first chunk has arrived. An error before that can still set the HTTP status."""
 
@@ -61,7 +66,7 @@ class OpenStream:
     @property
     def may_have_ended(self) -> bool:
         """Whether the first chunk may be all: no letters of the text follow it."""
-        return not _LETTER.search(self.request.text, self.first.span[1])
+        return not has_letters(self.request.text, self.first.span[1])
 
     async def look_ahead(self) -> None:
         """Find out whether the first chunk was all: then the answer can have its length."""

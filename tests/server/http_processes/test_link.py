@@ -90,7 +90,7 @@ def run_linked(fake: FakeEngine, test: Callable[[RemoteEngine, HangUp], Awaitabl
 
         server_link = await Link.open(far, receive, lambda: streams.close())
         streams = StreamServer(cast(EngineProtocol, fake), server_link.send)
-        link = await Link.open(near, cast(Any, remote.receive), remote.lost)
+        link = await Link.open(near, lambda reply: remote.receive(cast(Any, reply)), remote.lost)
         remote.send = link.send
         await test(remote, server_link.close)
         while streams._streams:
@@ -122,6 +122,40 @@ def test_speech_over_a_link_is_the_engines_own(fake: FakeEngine) -> None:
         assert received["caller"] == sent["caller"]
         assert received["lexicon"] == {"tutti": "tˈuti"}
         assert received["max_start_s"] == 3.0
+
+    run_linked(fake, test)
+
+
+@pytest.mark.parametrize("text", ["One chunk is all.", TEXT])
+def test_the_end_of_a_stream_comes_with_its_last_speech(fake: FakeEngine, text: str) -> None:
+    """A stream of one chunk takes one message in each direction, so its answer can be sent at once."""
+
+    async def test(remote: RemoteEngine, _: HangUp) -> None:
+        asked, answers, send, receive = list[object](), list[object](), remote.send, remote.receive
+        remote.send = lambda message: (asked.append(message), send(message))[1]
+        remote.receive = lambda reply: (answers.append(reply), receive(reply))[1]  # type: ignore[method-assign]
+        n_speeches = len(await speeches(remote.stream(text, PARAMS)))
+        assert n_speeches == (2 if text == TEXT else 1)
+        assert len(asked) == len(answers) == n_speeches
+        assert [cast(SpeechReady, answer).is_last for answer in answers] == [False] * (n_speeches - 1) + [True]
+
+    run_linked(fake, test)
+
+
+def test_an_error_after_the_last_letter_comes_after_the_speech_before_it(fake: FakeEngine) -> None:
+    whole_stream = fake.stream
+
+    async def failing_stream(*args: Any, **options: Any) -> AsyncGenerator[Speech]:
+        async for speech in whole_stream(*args, **options):
+            yield speech
+        raise InvalidInput("at the very end")
+
+    async def test(remote: RemoteEngine, _: HangUp) -> None:
+        fake.stream = failing_stream  # type: ignore[method-assign]
+        stream = remote.stream(TEXT, PARAMS)
+        assert len([await anext(stream) for _ in range(2)]) == 2
+        with pytest.raises(InvalidInput):
+            await anext(stream)
 
     run_linked(fake, test)
 

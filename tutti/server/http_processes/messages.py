@@ -65,11 +65,12 @@ class LeaveStream:
 class SpeechReady:
     number: int
     speech: Speech
+    is_last: bool = False  # nothing follows, not even StreamEnded
 
 
 @dataclass(frozen=True, slots=True)
 class StreamEnded:
-    """The last message of a stream, unless it was closed."""
+    """The last message of a stream, unless its last speech was or it was closed."""
 
     number: int
     error: TuttiError | None = None

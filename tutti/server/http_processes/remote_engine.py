@@ -66,8 +66,11 @@ class RemoteEngine:
         try:
             while True:
                 match await self._ask(number, wanted):
-                    case SpeechReady(_, speech):
+                    case SpeechReady(_, speech, is_last):
+                        has_ended = is_last
                         yield speech
+                        if is_last:
+                            return
                     case StreamEnded(_, error):
                         has_ended = True
                         if isinstance(error, QueueFull) and max_start_s is None:

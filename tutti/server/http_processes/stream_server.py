@@ -2,14 +2,16 @@
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from dataclasses import dataclass, field
 
 from tutti.errors import TuttiError
+from tutti.server.encoding import has_letters
 from tutti.server.engine_protocol import EngineProtocol
 from tutti.server.errors import internal_error
 from tutti.server.http_processes.messages import LeaveStream, NextSpeech, SpeechReady, StartStream, StreamEnded
+from tutti.speech import Speech
 from tutti.trace import NO_TRACE, Trace, current
 
 log = logging.getLogger("tutti.server")
@@ -63,8 +65,10 @@ class StreamServer:
         )  # fmt: skip
         try:
             async with aclosing(speeches):
-                async for speech in speeches:
-                    self._send(SpeechReady(number, speech))
+                async for speech, is_last in _with_last(speeches, start.text):
+                    self._send(SpeechReady(number, speech, is_last))
+                    if is_last:
+                        return
                     wanted = self._streams[number].wanted
                     await wanted.wait()
                     wanted.clear()
@@ -74,3 +78,19 @@ class StreamServer:
             log.exception("failed id=%s", start.id)
             error = internal_error()
         self._send(StreamEnded(number, error))
+
+
+async def _with_last(speeches: AsyncGenerator[Speech], text: str) -> AsyncGenerator[tuple[Speech, bool]]:
+    """Each speech, and whether it is the last: found out before, if no letters follow it, to save a message."""
+    async for speech in speeches:
+        while not has_letters(text, speech.span[1]):
+            try:
+                following = await anext(speeches, None)
+            except Exception:
+                yield speech, False
+                raise
+            yield speech, following is None
+            if following is None:
+                return
+            speech = following
+        yield speech, False
