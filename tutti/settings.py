@@ -129,7 +129,9 @@ class Settings(BaseModel):
     max_audio_mb: float = Field(512, gt=0, description="maximum audio held in memory for all; further requests get 503")
     max_request_items: int = Field(50, ge=1, le=1000, description="maximum items in one POST /tts/batch")
     max_connections: int = Field(4096, ge=1, description="maximum open connections; further ones get 503")
-    timeout_s: float = Field(60, gt=0, description="timeout for the first audio of a request, then 504")
+    timeout_s: float = Field(
+        60, gt=0, description="timeout for the first audio, then 504; a client may name its own, up to 10 times this"
+    )
     idle_s: float = Field(10, gt=0, description="close a connection after this long without sending or reading")
     socket_idle_s: float = Field(600, gt=0, description="close a WebSocket after this long without text or audio")
     idle_unload_s: float | None = Field(

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from math import inf
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from benchmarks.simulate import Device, deadline
 from tests.batching.fakes import new_job
@@ -86,6 +88,53 @@ def test_on_a_device_that_became_slower_nobody_waits_until_the_client_gives_up(f
     assert sum(stream.given_up for stream in streams) <= len(streams) / 4
     late = [stream for stream in streams if not stream.given_up and stream.wait_s > TIMEOUT_S]
     assert len(late) <= 1, "its batch was running"
+
+
+def at_once(n: int, named_s: float) -> list[SimulatedStream]:
+    """Clients that ask at the same moment and say after how many seconds they give up."""
+    rng = random.Random(n)
+    streams = [SimulatedStream(i, 0.0, [c for _ in range(rng.randint(1, 5)) for c in (1.5, 2.5)]) for i in range(n)]
+    for stream in streams:
+        stream.max_start_s = START_SHARE * named_s
+    return streams
+
+
+@pytest.mark.parametrize(
+    ("device", "n"),
+    [(TWO_CORES, 2), (TWO_CORES, 4), (TWO_CORES, 8), (TWO_CORES, 32), (SLOWER_THAN_SPEECH, 8)],
+    ids=lambda value: getattr(value, "name", None),
+)
+def test_clients_that_wait_for_ten_minutes_are_all_served(device: Device, n: int) -> None:
+    streams = at_once(n, 600.0)
+    scheduler = Scheduler(
+        Limits(device.max_rows, cap_s=0.4 * device.target_s, timeout_s=TIMEOUT_S), device.cost, deadline(device)
+    )
+    Simulation(device, scheduler, ahead=3, is_paced=False).run(streams)
+    assert not any(stream.rejected or stream.given_up for stream in streams)
+    assert max(stream.wait_s for stream in streams) <= START_SHARE * 600.0
+
+
+def test_a_stream_that_plays_hears_none_of_those_that_wait_for_long() -> None:
+    limits = Limits(TWO_CORES.max_rows, cap_s=0.4 * TWO_CORES.target_s, timeout_s=TIMEOUT_S)
+    listener = SimulatedStream(100, 0.0, [1.5, 2.5, 3.5, *[5.0] * 8])
+    waiting = at_once(8, 600.0)
+    for stream in waiting:
+        stream.arrived_s = 2.0
+    Simulation(TWO_CORES, Scheduler(limits, TWO_CORES.cost, deadline(TWO_CORES)), ahead=3).run([listener, *waiting])
+    assert not any(stream.rejected or stream.given_up for stream in waiting)
+    assert listener.good(TWO_CORES.target_s)
+
+
+@given(asked_s=st.none() | st.floats(0.0, 1e4), most_s=st.none() | st.floats(0.0, 1e4), sentence_s=st.floats(0.0, 1e3))
+def test_no_client_leaves_before_the_time_that_it_is_made_to_wait(
+    asked_s: float | None, most_s: float | None, sentence_s: float
+) -> None:
+    limits = Limits(max_start_s=most_s, timeout_s=TIMEOUT_S)
+    start_s = limits.start_s(asked_s, sentence_s)
+    assert start_s <= START_SHARE * limits.give_up_s(asked_s) * (1 + 1e-9)
+    assert most_s is None or start_s <= most_s
+    if asked_s is not None and most_s is None:
+        assert start_s == asked_s, "its own word counts, not what is assumed of others"
 
 
 def busy_admission() -> AdmissionControl:

@@ -1,16 +1,20 @@
 """OpenAI's Python library against a running server."""
 
 import json
+from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import httpx
 import numpy as np
 import openai
 import pytest
 
-from tests.fakes import FakeEngine
-from tests.server.harness import LONG, SHORT, RunningServer, expected_samples, serving
+from tests.fakes import FakeEngine, Gate, GatedModel, tone_engine
+from tests.server.harness import LONG, SHORT, RunningServer, assert_error, expected_samples, serving, wait_until
 from tutti.errors import ModelFailed, QueueFull
+from tutti.voices import Voices
 
 pytestmark = [pytest.mark.server, pytest.mark.process]  # the library asks `uname` for the processor
 
@@ -99,3 +103,28 @@ def test_the_library_retries_a_full_queue_but_not_a_failed_text(fake_engine: Fak
             with pytest.raises(raised):
                 client.audio.speech.create(model="kokoro", voice="alloy", input=SHORT)
             assert len(fake_engine.requests) - n_before == n_tries
+
+
+def test_on_a_slow_device_nobody_with_the_defaults_of_the_library_is_refused(voices: Voices) -> None:
+    gate, statuses, n = Gate(), Counter[int](), 8
+    engine = tone_engine(voices, lambda: GatedModel("acoustic", gate=gate), capped=True)
+
+    def count(response: httpx.Response) -> None:
+        statuses[response.status_code] += 1
+
+    def speak(server: RunningServer) -> bytes:
+        http_client = openai.DefaultHttpxClient(event_hooks={"response": [count]})
+        options = {"base_url": f"{server.url}/v1", "api_key": "any", "http_client": http_client}
+        with openai.OpenAI(**options, max_retries=0) as client:  # type: ignore[arg-type]
+            return client.audio.speech.create(
+                model="kokoro", voice="alloy", input=2 * LONG, response_format="pcm"
+            ).read()
+
+    with serving(engine, cache_mb=0) as server, ThreadPoolExecutor(n) as threads:
+        with gate.closed():
+            waiting = [threads.submit(speak, server) for _ in range(n)]
+            wait_until(lambda: server.get("/health/workers").json()["queueSize"] > 2 * n or bool(statuses))
+            assert not statuses
+            assert_error(server.speak(), 429, "queue_full")  # this client does not say that it waits for so long
+        assert len({answer.result() for answer in waiting}) == 1
+    assert statuses == {200: n}

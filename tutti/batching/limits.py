@@ -22,16 +22,18 @@ class Limits:
     max_waiting: int = 1000
     cap_s: float = inf  # the longest a batch should take; 0.4 x the target for first audio
     max_start_s: float | None = None  # how long a stream may wait to start; none: see MIN_START_S
-    timeout_s: float = inf  # after which nobody waits for a first audio any more
+    timeout_s: float = inf  # after which a client that does not say how long it waits has left
 
     def start_s(self, asked_s: float | None, sentence_s: float) -> float:
         """How long a stream may wait to start, if it asked for this, where a typical sentence takes so long."""
         if self.max_start_s == inf:
             return inf  # nothing is refused
-        asked_s = inf if asked_s is None and self.max_start_s is not None else asked_s
-        allowed_s = max(MIN_START_S, START_SENTENCES * sentence_s) if asked_s is None else asked_s
-        return min(allowed_s, inf if self.max_start_s is None else self.max_start_s, START_SHARE * self.timeout_s)
+        most_s = inf if self.max_start_s is None else self.max_start_s
+        if asked_s is None:
+            allowed_s = max(MIN_START_S, START_SENTENCES * sentence_s) if self.max_start_s is None else inf
+            asked_s = min(allowed_s, START_SHARE * self.timeout_s)
+        return min(asked_s, most_s)
 
     def give_up_s(self, asked_s: float | None) -> float:
         """How long the client of a stream waits for its first audio, if it asked for this."""
-        return self.timeout_s if asked_s is None else min(self.timeout_s, asked_s / START_SHARE)
+        return self.timeout_s if asked_s is None else asked_s / START_SHARE

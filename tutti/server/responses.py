@@ -6,15 +6,15 @@ import json
 import logging
 import math
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Sequence, Set
-from contextlib import suppress
 from typing import Any, TypeVar
 
 from fastapi import Request
 from fastapi.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from tutti.errors import DeadlineExceeded, InvalidInput
+from tutti.errors import DeadlineExceeded
 from tutti.server.audio_memory import HeldAudio
+from tutti.server.client_timeout import WAIT_SHARE, first_audio_timeout_s, max_start_s, requested_timeout_s
 from tutti.server.disconnect import ClientDisconnected, cancel_on_disconnect
 from tutti.server.encoding import AnswerBudget, OpenStream, PieceEncoder, WholeAudio, encode_whole, open_stream
 from tutti.server.errors import error_body, public_error
@@ -28,7 +28,6 @@ from tutti.text.visemes import ipa, visemes
 
 SEND_BYTES = 1 << 17  # per message; even, so that no sample is split. A slow reader's buffer holds two of these
 EVENT_BYTES = 24 << 10  # of audio per event, 32 kB as base64: some clients read lines of at most 64 kB
-WAIT_SHARE = 0.8  # share of a client's timeout that it may wait; the rest is for wrong predictions
 Pieces = AsyncIterator[bytes]
 Result = TypeVar("Result")
 log = logging.getLogger("tutti.server")
@@ -42,13 +41,16 @@ async def cached_response(service: Service, request: Request, speech_request: Sp
     etag = service.etag(speech_request)
     caller = request.state.caller
     service.check_text(len(speech_request.text), caller)
-    id, timeout_s = request.state.request_id, requested_timeout_s(request)
+    id, default_s = request.state.request_id, service.settings.timeout_s
+    # Others may wait for the same answer: a hasty client gives up by itself, below.
+    start_s = max(default_s, first_audio_timeout_s(request, default_s))
+    wait_s = WAIT_SHARE * start_s if start_s > default_s else None
     speaking = service.cache.get(
         (request.state.key, etag),
-        lambda began: speak_whole(service, speech_request, caller=caller, id=id, began=began),
-        service.settings.timeout_s,
+        lambda began: speak_whole(service, speech_request, caller=caller, id=id, began=began, max_start_s=wait_s),
+        start_s,
     )
-    whole = await cancel_on_disconnect(request.receive, complete_within(timeout_s, speaking))
+    whole = await cancel_on_disconnect(request.receive, complete_within(requested_timeout_s(request), speaking))
     return whole_response(service, speech_request, whole, etag)
 
 
@@ -88,46 +90,19 @@ async def start_stream(service: Service, request: Request, speech_request: Speec
     """Return the stream with its first speech, or raise an error that can still set the status."""
     caller = request.state.caller
     service.check_text(len(speech_request.text), caller)
-    timeout_s = first_audio_timeout_s(service, request)
-    id, wait_s = request.state.request_id, max_start_s(request, timeout_s)
+    id, default_s = request.state.request_id, service.settings.timeout_s
+    timeout_s, wait_s = first_audio_timeout_s(request, default_s), max_start_s(request, default_s)
     stream = service.speak(speech_request, caller=caller, id=id, max_start_s=wait_s)
     return await cancel_on_disconnect(request.receive, open_stream(speech_request, stream, timeout_s))
 
 
-def first_audio_timeout_s(service: Service, request: Request) -> float:
-    """Return how long to wait for the first audio: the server's limit, or less if the caller says so."""
-    return min(service.settings.timeout_s, requested_timeout_s(request))
-
-
-def requested_timeout_s(request: Request) -> float:
-    """Return the seconds of X-Request-Timeout: for the first audio of a stream, for all of a whole answer."""
-    header = request.headers.get("x-request-timeout", "inf")
-    try:
-        return max(0.0, float(header))
-    except ValueError:
-        raise InvalidInput(f"X-Request-Timeout is a number of seconds, not {header[:40]!r}", param=None) from None
-
-
-async def complete_within(timeout_s: float, work: Coroutine[Any, Any, Result]) -> Result:
+async def complete_within(timeout_s: float | None, work: Coroutine[Any, Any, Result]) -> Result:
     """Return the result of `work`; raise DeadlineExceeded if it takes longer, and cancel it."""
     try:
-        async with asyncio.timeout(None if math.isinf(timeout_s) else timeout_s):
+        async with asyncio.timeout(timeout_s):
             return await work
     except TimeoutError:
         raise DeadlineExceeded(f"not complete within {timeout_s:g} s, the time in X-Request-Timeout") from None
-
-
-def max_start_s(request: Request, timeout_s: float) -> float | None:
-    """Return how long a client waits for the first audio if it says so; None if not.
-
-    OpenAI's SDKs send their timeout, 600 s unless set, and retry when they are refused: for them waiting is better.
-    """
-    client_s = request.headers.get("x-stainless-read-timeout", "inf")
-    if "x-stainless-lang" not in request.headers and "x-request-timeout" not in request.headers:
-        return None
-    with suppress(ValueError):
-        timeout_s = min(timeout_s, max(0.0, float(client_s)))
-    return WAIT_SHARE * timeout_s
 
 
 async def finish_stream(service: Service, request: Request, stream: OpenStream) -> WholeAudio:
@@ -144,13 +119,14 @@ async def speak_whole(
     id: str = "",
     budget: AnswerBudget | None = None,
     began: asyncio.Event | None = None,
+    max_start_s: float | None = None,
 ) -> WholeAudio:
     """Speak to the end. With a shared `budget` it is one part of a larger answer, and has low priority.
 
     `began` is set with the first audio; then its callers watch the time until that, and not this function.
     """
     delivery: Delivery = "live" if request.urgent else "whole" if budget is None else "bulk"
-    stream = service.speak(request, caller=caller, delivery=delivery, id=id)
+    stream = service.speak(request, caller=caller, delivery=delivery, id=id, max_start_s=max_start_s)
     opened = await open_stream(request, stream, service.settings.timeout_s if began is None else math.inf)
     if began is not None:
         began.set()

@@ -16,11 +16,11 @@ from tutti.server.body_limit import (
     refuse_compressed,
     replay_body,
 )
+from tutti.server.client_timeout import WAIT_SHARE, max_start_s
 from tutti.server.errors import TooLarge, error_response
 from tutti.server.middleware.auth import ApiKeys
 from tutti.server.middleware.origin import OriginRules
 from tutti.server.middleware.start_queue import MAX_START_WAIT_S, PATIENT_SHARE, is_stream
-from tutti.server.responses import WAIT_SHARE, first_audio_timeout_s, max_start_s
 from tutti.server.service import Service
 
 # Prefix of the subprotocol that carries the key: browsers cannot send headers with a WebSocket.
@@ -115,11 +115,12 @@ class Ingress:
 
     def _max_wait_s(self, request: Request, body: bytes) -> float:
         """Return how long a request may wait for the event loop: longer if its client says so, or waits for a file."""
-        allowed_s = max_start_s(request, first_audio_timeout_s(self._service, request))
+        default_s = self._service.settings.timeout_s
+        allowed_s = max_start_s(request, default_s)
         if allowed_s is None:
             if is_stream(request.scope["path"], body):
                 return MAX_START_WAIT_S
-            allowed_s = WAIT_SHARE * self._service.settings.timeout_s
+            allowed_s = WAIT_SHARE * default_s
         return max(MAX_START_WAIT_S, PATIENT_SHARE * allowed_s)
 
     async def _read(self, headers: Headers, receive: Receive) -> bytes | None:

@@ -14,6 +14,7 @@ from fastapi.responses import Response
 
 from tutti.audio import find_format
 from tutti.errors import InvalidInput
+from tutti.server.client_timeout import requested_timeout_s
 from tutti.server.disconnect import cancel_on_disconnect
 from tutti.server.encoding import AnswerBudget, WholeAudio
 from tutti.server.errors import RateLimited, error_body, public_error, rename_param
@@ -24,7 +25,6 @@ from tutti.server.responses import (
     WholeResponse,
     cached_response,
     complete_within,
-    requested_timeout_s,
     speak_whole,
     streamed_response,
 )
