@@ -1,0 +1,51 @@
+"""What a bystander's waits are compared with, and when a turn is over."""
+
+from math import inf
+from typing import Any
+
+import pytest
+
+from benchmarks.bystander import NOT_SPOKEN, SETTLED_TIMES, Waits, is_settled, judged
+
+WAITS = Waits(alone=[0.15] * 99 + [0.16], ordinary=[0.4] * 50 + [0.7] * 50)
+
+
+def turn(p99_ms: float, status: str = "400", route: str = "/v1/audio/speech") -> dict[str, Any]:
+    return {"route": route, "status": status, "p99_ms": p99_ms}
+
+
+def test_what_is_refused_is_compared_with_nobody_else() -> None:
+    row = judged([turn(200.0)], WAITS)
+    assert (row["against"], row["base_p99_ms"], row["holds"]) == ("alone", 160.0, True)
+
+
+@pytest.mark.parametrize("status", ["200", "audio", "audio-start"])
+def test_what_is_spoken_is_compared_with_an_ordinary_client(status: str) -> None:
+    row = judged([turn(1000.0, status)], WAITS)
+    assert (row["against"], row["base_p99_ms"], row["holds"]) == ("ordinary", 700.0, True)
+
+
+def test_an_answer_without_speech_is_compared_with_nobody_else() -> None:
+    assert judged([turn(200.0, "200", NOT_SPOKEN)], WAITS)["against"] == "alone"
+
+
+@pytest.mark.parametrize(("p99_ms", "holds"), [(240.0, True), (241.0, False), (inf, False)])
+def test_the_limit_is_half_as_much_again(p99_ms: float, holds: bool) -> None:
+    assert judged([turn(p99_ms)], WAITS)["holds"] is holds
+
+
+def test_what_nobody_hears_is_within_the_limit() -> None:
+    assert judged([turn(55.0)], Waits(alone=[0.01] * 9, ordinary=[0.01]))["holds"]
+
+
+def test_only_what_is_over_the_limit_twice_fails() -> None:
+    assert judged([turn(500.0), turn(170.0)], WAITS)["holds"]
+    assert not judged([turn(500.0), turn(400.0)], WAITS)["holds"]
+    assert judged([turn(500.0), turn(400.0)], WAITS)["turns"] == 2
+
+
+def test_a_turn_is_over_when_the_last_waits_are_as_short_as_alone() -> None:
+    calm = [0.15] * SETTLED_TIMES
+    assert is_settled([0.9, *calm], WAITS.alone)
+    assert not is_settled(calm[1:], WAITS.alone)
+    assert not is_settled([*calm, 0.9, 0.15], WAITS.alone)
