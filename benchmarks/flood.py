@@ -1,11 +1,16 @@
 """Measure overload: more requests than can be served, slow readers, scrapes; what is refused, and what the rest hear.
 
-python -m benchmarks.flood                              4 minutes, without model files
+python -m benchmarks.flood                              6 minutes on a quiet machine, without model files
 python -m benchmarks.flood --only overload --seconds 120     one case, the overload for two minutes
 
 A real server runs in its own process around the tone model, which takes as long for its rows as a device of a given
-speed would; the clients are in this process. A stream is good if its first audio comes in time and its player never
-stalls. C is the capacity: requests per second when there is always another one. All figures are of one run.
+speed would; the clients are in this process. C is the capacity: requests per second when there is always another one.
+A stream is in time if its first audio comes within the target and its player never stalls; it is heard if its first
+audio comes within the 2 s by which a stream may start late (decision 19), and its player never stalls. The case
+`strict` is the overload of a server that refuses what would start late (`--preset latency`).
+
+All figures are of one run, those that are compared come from turns that alternate. The gates are printed, and the exit
+status is 1 if one fails.
 """
 
 import asyncio
@@ -38,9 +43,16 @@ from tutti.speech import Frames, Samples
 
 RESULTS = Path(__file__).parent / "results" / "flood.json"
 TARGET_S = 0.5
+MAX_START_S = 2.0  # how late a stream may start that cannot be in time
 GAP_S = 0.05  # a stall up to this length does not count
+MAX_REFUSED_MS = 20.0  # until a refusal, at the median
+MIN_GOOD = 98.0  # percent of the streams that are served
+MIN_KEPT = 0.9  # of what is heard a second, against that without retries
+MAX_SLOWER, SMALL_MS = 1.1, 20.0  # times the first audio (p90) beside others, or so much more, which nobody hears
+MAX_GROWN_MB = 5.0
 CALL_S, FRAME_S = 0.004, 2.5e-4  # device seconds per call and frame: about a hundred seconds of audio per second
 BYTES_PER_S = 48_000  # of PCM
+TURNS, TURN_S = 3, 8.0  # of loads that are compared
 
 
 class PacedToneModel(ToneModel):
@@ -51,7 +63,7 @@ class PacedToneModel(ToneModel):
         return super().vocoder(rows)
 
 
-def serve(parent: Connection) -> None:
+def serve(parent: Connection, max_start_s: float | None) -> None:
     """Run the server in this process; send its port, then answer each message with the number of its tasks."""
 
     async def run() -> None:
@@ -62,6 +74,7 @@ def serve(parent: Connection) -> None:
                 capped=True,
                 first_audio_ms=1000 * TARGET_S,
                 max_batch_size=16,
+                max_start_s=max_start_s,
             )
             warm = asyncio.Event()
             application = create_app(
@@ -90,9 +103,9 @@ class Response:
     retry_after: bool = False
     requested_s: float = 0.0  # since the phase started
 
-    @property
-    def good(self) -> bool:
-        return self.status == 200 and self.first_s <= TARGET_S + GAP_S and self.stalled_s <= GAP_S
+    def starts_within(self, seconds: float) -> bool:
+        """Whether it starts so soon, and its player never stalls."""
+        return self.status == 200 and self.first_s <= seconds + GAP_S and self.stalled_s <= GAP_S
 
 
 class Clients:
@@ -166,19 +179,56 @@ def ms(values: Sequence[float], q: float) -> float:
 
 def summary(responses: Sequence[Response], seconds: float) -> dict[str, float]:
     served, refused = ([each for each in responses if (each.status == 200) == ok] for ok in (True, False))
-    n_good = sum(response.good for response in served)
+    n_in_time, n_heard = (sum(each.starts_within(limit_s) for each in served) for limit_s in (TARGET_S, MAX_START_S))
     return {
         "asked": len(responses),
         "served": len(served),
-        "good_%": round(100 * n_good / max(1, len(served)), 2),
+        "in_time_%": round(100 * n_in_time / max(1, len(served)), 2),
+        "heard_%": round(100 * n_heard / max(1, len(served)), 2),
+        "heard_per_s": round(n_heard / seconds, 2),
         "first_p50_ms": ms([response.first_s for response in served], 50),
+        "first_p90_ms": ms([response.first_s for response in served], 90),
         "first_p99_ms": ms([response.first_s for response in served], 99),
         "refused": len(refused),
         "refused_p50_ms": ms([response.first_s for response in refused], 50),
         "refused_p99_ms": ms([response.first_s for response in refused], 99),
         "other_errors": sum(response.status != 429 or not response.retry_after for response in refused),
-        "good_per_s": round(n_good / seconds, 2),
     }
+
+
+def gates(rows: dict[str, Any]) -> dict[str, tuple[float, str, bool]]:
+    """The promises of docs/reliability.md that these rows can show: the value, the limit, and whether it holds."""
+    checked: dict[str, tuple[float, str, bool]] = {}
+
+    def at_most(name: str, value: float, limit: float) -> None:
+        checked[name] = value, f"<= {limit:g}", value <= limit
+
+    def at_least(name: str, value: float, limit: float) -> None:
+        checked[name] = value, f">= {limit:g}", value >= limit
+
+    def not_slower(name: str, beside: dict[str, float], alone: dict[str, float]) -> None:
+        limit_ms = max(MAX_SLOWER * alone["first_p90_ms"], alone["first_p90_ms"] + SMALL_MS)
+        at_most(f"{name}: first audio p90, ms", beside["first_p90_ms"], round(limit_ms, 1))
+
+    for name, row in rows.items():
+        at_most(f"{name}: other errors", row["other_errors"], 0)
+    if row := rows.get("0.8 C"):
+        at_most("2: memory grown, MB", row["grown_mb"], MAX_GROWN_MB)
+        at_most("2: tasks left", row["tasks_left"], 0)
+    if row := rows.get("2 C"):
+        at_least("3: heard of the served at 2 C, %", row["heard_%"], MIN_GOOD)
+        at_most("3: refused after, p50 ms", row["refused_p50_ms"], MAX_REFUSED_MS)
+        at_least("3: in time 5 s later, %", rows["0.5 C, 5 s later"]["in_time_%"], MIN_GOOD)
+        kept = round(rows["2 C, retried 3x"]["heard_per_s"] / max(row["heard_per_s"], 1e-9), 3)
+        at_least("26: heard a second with retries, of that without", kept, MIN_KEPT)
+    if row := rows.get("2 C, strict"):
+        at_least("3: in time of the served at 2 C, strict, %", row["in_time_%"], MIN_GOOD)
+    if alone := rows.get("0.5 C alone"):
+        not_slower("12: 200 readers of 1 kB/s", rows["0.5 C, 200 at 1 kB/s"], alone)
+        not_slower("12: 20 readers of 256 kbit/s", rows["0.5 C, 20 at 256 kbit/s"], alone)
+    if alone := rows.get("0.9 C"):
+        not_slower("23: scraped", rows["0.9 C, scraped"], alone)
+    return checked
 
 
 async def steady(clients: Clients, c: float, process: psutil.Process, n_tasks: Callable[[], int]) -> dict[str, Any]:
@@ -204,8 +254,13 @@ async def overload(clients: Clients, c: float, seconds: float) -> dict[str, Any]
     }
 
 
+async def strict(clients: Clients, c: float, seconds: float) -> dict[str, Any]:
+    """2 C on a server that refuses what would start late."""
+    return {"2 C, strict": summary(await clients.open_load(2 * c, seconds), seconds)}
+
+
 async def slow_readers(clients: Clients, c: float) -> dict[str, Any]:
-    """0.5 C: alone, beside 200 clients that read 1 kB/s, and beside 20 that read 256 kbit/s."""
+    """0.5 C: alone, beside 200 clients that read 1 kB/s, and beside 20 that read 256 kbit/s, in turns."""
 
     async def read_1_kb_per_s(reader: asyncio.StreamReader) -> bytes:
         await asyncio.sleep(1)
@@ -217,17 +272,22 @@ async def slow_readers(clients: Clients, c: float) -> dict[str, Any]:
 
     async def load_beside(n: int, read: Any, format: str) -> list[Response]:
         others = [asyncio.create_task(clients.request(" ".join(TEXTS), read=read, format=format)) for _ in range(n)]
-        await asyncio.sleep(6)  # until their first chunks are spoken
-        responses = await clients.open_load(0.5 * c, 12)
+        await asyncio.sleep(5 if n else 0)  # until their first chunks are spoken
+        responses = await clients.open_load(0.5 * c, TURN_S)
         for other in others:
             other.cancel()
         ended = await asyncio.gather(*others, return_exceptions=True)
         return [*responses, *(Response(500, 0.0) for other in ended if isinstance(other, Exception))]
 
-    rows = {"0.5 C alone": summary(await clients.open_load(0.5 * c, 12), 12)}
-    rows["0.5 C, 200 at 1 kB/s"] = summary(await load_beside(200, read_1_kb_per_s, "pcm"), 12)
-    rows["0.5 C, 20 at 256 kbit/s"] = summary(await load_beside(20, read_256_kbit_per_s, "mp3"), 12)
-    return rows
+    kinds: dict[str, tuple[int, Any, str]] = {
+        "0.5 C alone": (0, None, "pcm"),
+        "0.5 C, 200 at 1 kB/s": (200, read_1_kb_per_s, "pcm"),
+        "0.5 C, 20 at 256 kbit/s": (20, read_256_kbit_per_s, "mp3"),
+    }
+    responses: dict[str, list[Response]] = {name: [] for name in kinds}
+    for name in [*kinds] * TURNS:
+        responses[name] += await load_beside(*kinds[name])
+    return {name: summary(values, TURNS * TURN_S) for name, values in responses.items()}
 
 
 async def scraped(clients: Clients, c: float) -> dict[str, Any]:
@@ -242,22 +302,18 @@ async def scraped(clients: Clients, c: float) -> dict[str, Any]:
             await asyncio.sleep(1)
 
     responses: dict[str, list[Response]] = {"0.9 C": [], "0.9 C, scraped": []}
-    for _ in range(2):
-        responses["0.9 C"] += await clients.open_load(0.9 * c, 9)
+    for _ in range(TURNS):
+        responses["0.9 C"] += await clients.open_load(0.9 * c, TURN_S)
         scraping = asyncio.create_task(scrape())
-        responses["0.9 C, scraped"] += await clients.open_load(0.9 * c, 9)
+        responses["0.9 C, scraped"] += await clients.open_load(0.9 * c, TURN_S)
         scraping.cancel()
-    return {name: summary(values, 18) for name, values in responses.items()}
+    return {name: summary(values, TURNS * TURN_S) for name, values in responses.items()}
 
 
-def main(
-    only: Annotated[str | None, typer.Option(help="steady, overload, slow_readers or scraped")] = None,
-    seconds: Annotated[float, typer.Option(help="Seconds of the overload.")] = 40,
-    out: Annotated[Path, typer.Option(help="Result file; the rows of other cases in it are kept.")] = RESULTS,
-) -> None:
-    """Run all cases, or one of them, and write the result to a file."""
+def measure(max_start_s: float | None, names: Sequence[str], seconds: float) -> tuple[float, dict[str, Any]]:
+    """The capacity of a server, and the rows of these cases."""
     ours, theirs = multiprocessing.Pipe()
-    process = multiprocessing.get_context("spawn").Process(target=serve, args=(theirs,))
+    process = multiprocessing.get_context("spawn").Process(target=serve, args=(theirs, max_start_s))
     process.start()
     clients, server = Clients(ours.recv()), psutil.Process(process.pid)
 
@@ -265,34 +321,58 @@ def main(
         ours.send(True)
         return int(ours.recv())
 
+    cases = {
+        "steady": lambda c: steady(clients, c, server, n_tasks),
+        "overload": lambda c: overload(clients, c, seconds),
+        "slow_readers": lambda c: slow_readers(clients, c),
+        "scraped": lambda c: scraped(clients, c),
+        "strict": lambda c: strict(clients, c, seconds),
+    }
+
     async def run() -> tuple[float, dict[str, Any]]:
-        cases = {
-            "steady": lambda c: steady(clients, c, server, n_tasks),
-            "overload": lambda c: overload(clients, c, seconds),
-            "slow_readers": lambda c: slow_readers(clients, c),
-            "scraped": lambda c: scraped(clients, c),
-        }
-        chosen = {name: case for name, case in cases.items() if only in (None, name)}
         rows: dict[str, Any] = {}
-        with progress(1 + len(chosen)) as step:
+        with progress(1 + len(names)) as step:
             step("measuring the capacity")
             c = await clients.capacity()
-            for name, case in chosen.items():
+            for name in names:
                 step(name)
-                rows |= await case(c)
+                rows |= await cases[name](c)
         return c, rows
 
     try:
-        c, rows = asyncio.run(run())
+        return asyncio.run(run())
     finally:
         ours.send(False)
         process.join()
-    table = Table("case", *list(rows[list(rows)[-1]])[:10], title=f"C = {c:.2f} requests/s")
+
+
+def main(
+    only: Annotated[str | None, typer.Option(help="steady, overload, slow_readers, scraped or strict")] = None,
+    seconds: Annotated[float, typer.Option(help="Seconds of the overload.")] = 40,
+    out: Annotated[Path, typer.Option(help="Result file; the rows of other cases in it are kept.")] = RESULTS,
+) -> None:
+    """Run all cases, or one of them, and write the result to a file; exit 1 if a gate fails."""
+    c, rows = 0.0, dict[str, Any]()
+    for max_start_s, cases in ((None, ("steady", "overload", "slow_readers", "scraped")), (0.0, ("strict",))):
+        if chosen := [name for name in cases if only in (None, name)]:
+            c, more = measure(max_start_s, chosen, seconds)
+            rows |= more
+    if not rows:
+        raise typer.BadParameter(f"there is no case {only!r}")
+    columns = list(summary([], 1))
+    table = Table("case", *columns, title=f"C = {c:.2f} requests/s")
     for name, row in rows.items():
-        table.add_row(name, *(str(value) for value in list(row.values())[:10]))
-    Console(width=200).print(table)
+        table.add_row(name, *(str(row[column]) for column in columns))
+    Console(width=220).print(table)
+    checked = gates(rows)
+    table = Table("gate", "value", "limit", "holds")
+    for name, (value, limit, holds) in checked.items():
+        table.add_row(name, str(value), limit, "yes" if holds else "NO")
+    Console(width=120).print(table)
     earlier = json.loads(out.read_text()) if out.exists() else {}
     out.write_text(json.dumps(earlier | rows, indent=1) + "\n")
+    if not all(holds for _, _, holds in checked.values()):
+        raise typer.Exit(1)
 
 
 if __name__ == "__main__":
