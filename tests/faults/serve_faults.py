@@ -3,8 +3,8 @@
 The limits after which a process counts as hung are short, so that tests need not wait for them. In the environment:
 TONE_ADMISSION (with admission control, as a real server has it), TONE_G2P (real G2P instead of words as they are
 written), TONE_MISBEHAVES (the model fails on some rows), TONE_PACED (it takes time), TONE_CLOCK (a file with the
-seconds by which the wall clock is wrong), TONE_OPENS and TONE_LOOP (files in which to note which files are opened, and
-how long the loop is held).
+seconds by which the wall clock is wrong), TONE_BEAT_S (how often HTTP processes are asked whether they answer),
+TONE_OPENS and TONE_LOOP (files in which to note which files are opened, and how long the loop is held).
 """
 
 import asyncio
@@ -27,6 +27,7 @@ from tutti.engine.row import FRAME_S
 from tutti.model.choice import Choice
 from tutti.model.tone import ToneModel
 from tutti.server import run
+from tutti.server.http_processes import pool
 from tutti.settings import Settings
 from tutti.speech import Frames, Model, Samples, Span
 from tutti.text import g2p_process
@@ -99,6 +100,7 @@ if __name__ == "__main__":
     batcher.MIN_HANG_S = HANG_S  # type: ignore[misc]
     g2p_process.HANG_S = HANG_S  # type: ignore[misc]
     g2p_process.STALLED_S = 0.3  # type: ignore[misc]
+    pool.BEAT_S = float(os.environ.get("TONE_BEAT_S", pool.BEAT_S))
     run.open_engine = partial(open_engine, Path(folder))  # type: ignore[assignment]
     sys.argv = ["tutti", "serve", *flags]
     cli.main()

@@ -1,6 +1,7 @@
 """State of the server (starting, ready, draining) and the number of active requests."""
 
 import asyncio
+from collections.abc import Callable
 
 from tutti.errors import Draining, NotReady
 from tutti.server.engine_protocol import EngineProtocol
@@ -15,6 +16,7 @@ class Lifecycle:
         self._idle.set()
         self.n_active = 0
         self.draining = False
+        self.http_processes_answer: Callable[[], bool] = lambda: True  # in the server's process, if there are any
 
     @property
     def state(self) -> str:
@@ -36,6 +38,8 @@ class Lifecycle:
             raise NotReady("no worker is ready; one is being started")
         if not self._engine.frontend_ready:
             raise NotReady("the text front end does not answer; it is replaced in a moment")
+        if not self.http_processes_answer():
+            raise NotReady("an HTTP process does not answer; it is replaced in a moment")
 
     def enter(self) -> None:
         self.n_active += 1

@@ -175,6 +175,8 @@ async def _serve(
 
     application = create_app(engine, settings, registry, on_warm=on_warm, scraped=processes)
     lifecycle = application.state.service.lifecycle
+    if processes is not None:
+        lifecycle.http_processes_answer = lambda: processes.answer
     server = Server(uvicorn_config(application, settings), lifecycle, settings.grace_s, processes)
     async with contextlib.AsyncExitStack() as stack:
         for listener in listeners:

@@ -161,6 +161,21 @@ def test_a_process_that_dies_is_replaced_and_what_it_counted_stays(server: Limit
     assert server.metric("tutti_http_answers_total", route="/v1/audio/speech") >= counted + 10
 
 
+def test_a_process_that_hangs_is_replaced_and_meanwhile_the_server_is_not_ready(tmp_path: Path) -> None:
+    with limited_server(tmp_path, "--http-processes", "1", TONE_BEAT_S="0.3") as server:
+        audio = speak_alone(server).content
+        (victim,) = http_processes(server)
+        with httpx2.Client(base_url=server.url, timeout=60) as client:
+            assert client.get("/readyz").status_code == 200  # from now on the server's process has this connection
+            victim.suspend()
+            wait_until(lambda: client.get("/readyz").status_code == 503)
+            assert_error(client.get("/readyz"), 503, "not_ready")
+            wait_until(lambda: client.get("/readyz").status_code == 200)
+        assert victim.pid not in [child.pid for child in http_processes(server)]
+        assert speak_alone(server).content == audio
+        assert any("does not answer" in line for line in server.log)
+
+
 def test_sigterm_lets_streams_end_and_refuses_new_ones(tmp_path: Path) -> None:
     flags = ("--http-processes", str(N_PROCESSES), "--grace-s", "60")
     with limited_server(tmp_path, *flags, TONE_PACED="1") as server:

@@ -68,6 +68,27 @@ def test_messages_arrive_whole_and_in_order_however_they_are_cut(rows: list[Any]
             assert copy.speech.span == message.speech.span
 
 
+def test_what_waits_in_the_socket_can_be_answered_at_once() -> None:
+    async def run() -> None:
+        near, far = socket.socketpair()
+        far.setblocking(False)
+        first = Recorder()
+        question = Link(lambda _: None, lambda: None)
+        question.connection_made(first)
+        question.send(NextSpeech(7))
+        far.send(bytes(first.written))
+        link = Link(lambda message: link.send(message), lambda: None)
+        await link.open(near)
+        answer = b""
+        while len(answer) < len(first.written):
+            answer += await asyncio.get_running_loop().sock_recv(far, 1 << 16)
+        assert answer == bytes(first.written)
+        link.close()
+        far.close()
+
+    asyncio.run(run())
+
+
 @pytest.fixture
 def fake(tmp_path: Path) -> FakeEngine:
     return FakeEngine(silent_voices(tmp_path))
@@ -83,15 +104,16 @@ def run_linked(fake: FakeEngine, test: Callable[[RemoteEngine, HangUp], Awaitabl
         await fake.start()
         near, far = socket.socketpair()
         remote = RemoteEngine(EngineState(ready=True, checkpoints=("kokoro",), batching_enabled=True))
-        server_link: Link
 
         def receive(message: object) -> None:
             streams.receive(cast(Any, message))
 
-        server_link = await Link.open(far, receive, lambda: streams.close())
+        server_link = Link(receive, lambda: streams.close())
         streams = StreamServer(cast(EngineProtocol, fake), server_link.send)
-        link = await Link.open(near, lambda reply: remote.receive(cast(Any, reply)), remote.lost)
+        await server_link.open(far)
+        link = Link(lambda reply: remote.receive(cast(Any, reply)), remote.lost)
         remote.send = link.send
+        await link.open(near)
         await test(remote, server_link.close)
         while streams._streams:
             await asyncio.sleep(0)

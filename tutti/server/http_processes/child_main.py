@@ -14,6 +14,7 @@ from prometheus_client import CollectorRegistry
 from tutti.server.engine_protocol import EngineProtocol
 from tutti.server.http_processes.link import Link
 from tutti.server.http_processes.messages import (
+    Beat,
     Connection,
     Drain,
     Drained,
@@ -80,6 +81,8 @@ async def _serve(channel: Channel, welcome: Welcome, listening: socket.socket, l
                 engine.receive(message)
             case EngineState():
                 engine.state = message
+            case Beat():
+                link.send(message)
             case ReportMetrics():
                 link.send(MetricsReport(list(registry.collect())))
             case Drain(grace_s):
@@ -89,7 +92,8 @@ async def _serve(channel: Channel, welcome: Welcome, listening: socket.socket, l
         engine.lost()
         server.should_exit = True
 
-    link = await Link.open(link_end, receive, lost)
+    link = Link(receive, lost)
     engine.send = link.send
+    await link.open(link_end)
     gc.freeze()
     await server.serve(sockets=[listening])

@@ -3,7 +3,7 @@
 import asyncio
 import socket
 from collections.abc import Callable
-from typing import Self, cast
+from typing import cast
 
 from tutti.pickled_messages import MessageReader, pack
 
@@ -18,10 +18,9 @@ class Link(asyncio.Protocol):
         self._incoming = MessageReader()
         self._transport: asyncio.Transport
 
-    @classmethod
-    async def open(cls, end: socket.socket, receive: Callable[[object], None], lost: Callable[[], None]) -> Self:
-        _, link = await asyncio.get_running_loop().create_unix_connection(lambda: cls(receive, lost), sock=end)
-        return link
+    async def open(self, end: socket.socket) -> None:
+        """Connect it; messages that wait in the socket are received before this returns."""
+        await asyncio.get_running_loop().create_unix_connection(lambda: self, sock=end)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)  # that of uvloop is not derived from it

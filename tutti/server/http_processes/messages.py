@@ -96,6 +96,11 @@ class MetricsReport:
 
 
 @dataclass(frozen=True, slots=True)
+class Beat:
+    """Asks whether the process answers; it sends the same back."""
+
+
+@dataclass(frozen=True, slots=True)
 class Drain:
     """Refuse new work, and say Drained when no request is active or the grace time is over."""
 

@@ -14,8 +14,10 @@ from prometheus_client.registry import Collector
 from tutti.child_process import ChildProcess
 from tutti.server.engine_protocol import EngineProtocol
 from tutti.server.http_processes import child_main
+from tutti.server.http_processes.heartbeat import BEAT_S, Heartbeat
 from tutti.server.http_processes.link import Link
 from tutti.server.http_processes.messages import (
+    Beat,
     Connection,
     Drain,
     Drained,
@@ -55,9 +57,15 @@ class HttpProcess:
         self._reported = asyncio.Event()
         self._drained = asyncio.Event()
         self._in_time = True
+        self._heartbeat = Heartbeat()
         self._ended = asyncio.Event()
         self._loop = asyncio.get_running_loop()
         threading.Thread(target=self._supervise, name="tutti-http-supervisor", daemon=True).start()
+
+    @property
+    def answers(self) -> bool:
+        """Whether it answers, or is only just being started with the server."""
+        return self._heartbeat.answers
 
     def send(self, message: object) -> None:
         if self._link is not None:
@@ -107,7 +115,7 @@ class HttpProcess:
             with theirs:
                 channel.send(Welcome(self._pool.settings, self._pool.state), self._listening.fileno())
                 channel.send(None, theirs.fileno())
-            self._loop.call_soon_threadsafe(self._connect, mine)
+            self._loop.call_soon_threadsafe(self._connect, mine, child)
             while True:
                 connection, descriptor = channel.receive()
                 assert isinstance(connection, Connection)
@@ -122,21 +130,38 @@ class HttpProcess:
 
     # In the event loop:
 
-    def _connect(self, end: socket.socket) -> None:
-        self._connecting = asyncio.create_task(self._open_link(end))  # referenced, or it might be collected
+    def _connect(self, end: socket.socket, child: ChildProcess) -> None:
+        self._watching = asyncio.create_task(self._watch(end, child))  # referenced, or it might be collected
 
-    async def _open_link(self, end: socket.socket) -> None:
-        link = self._link = await Link.open(end, self._receive, self._lost)
+    async def _watch(self, end: socket.socket, child: ChildProcess) -> None:
+        """Ask the process again and again whether it answers, and kill it if it does not."""
+        link = await self._open_link(end)
+        while self._link is link:
+            self._heartbeat.asked()
+            link.send(Beat())
+            await asyncio.sleep(BEAT_S)
+            if self._link is link and self._heartbeat.is_hung:
+                log.error("an HTTP process does not answer; it is killed pid=%d", child.pid)
+                child.kill()
+                return
+
+    async def _open_link(self, end: socket.socket) -> Link:
+        link = Link(self._receive, self._lost)
         self._streams = StreamServer(self._pool.engine, link.send)
+        await link.open(end)
+        self._link = link
         link.send(self._pool.state)
         if self._closing:
             link.close()
+        return link
 
     def _receive(self, message: object) -> None:
         match message:
             case StartStream() | NextSpeech() | LeaveStream():
                 assert self._streams is not None
                 self._streams.receive(message)
+            case Beat():
+                self._heartbeat.answered()
             case MetricsReport(metrics):
                 self._metrics = metrics
                 self._reported.set()
@@ -151,6 +176,7 @@ class HttpProcess:
         if self._streams is not None:
             self._streams.close()
         self._link = self._streams = None
+        self._heartbeat.lost()
         self._past, self._metrics = summed([self._past, counters(self._metrics)]), []
         self._drained.set()
         self._reported.set()
@@ -178,6 +204,11 @@ class HttpProcesses(Collector):
         self._loop = asyncio.get_running_loop()
         self.take_over = take_over
         self._processes = [HttpProcess(self, sock) for sock in sockets]
+
+    @property
+    def answer(self) -> bool:
+        """Whether all of them answer."""
+        return all(process.answers for process in self._processes)
 
     def engine_started(self) -> None:
         """Let the processes accept work."""
