@@ -3,7 +3,7 @@
 python -m benchmarks.soak --minutes 5                      tone model, no model files
 python -m benchmarks.soak --requests 100000                until so many requests were answered
 python -m benchmarks.soak --url http://127.0.0.1:8880 --pid 123 --minutes 30     a server of your own, the real model
-                                                           (start it with --cache-mb 0)
+                                                           (start it with --cache-mb 0, and 2> to the file of --log)
 
 First each text is spoken alone. Then the capacity is measured: the seconds of speech that the server makes a second
 while there is always another request, from its own count, and from that the requests of this mix a second.
@@ -17,8 +17,8 @@ each cut adds silence, so that a recogniser compares the words, and the length w
 agree (`benchmarks.heard` shows what that notices). Texts take turns with a high and a low voice.
 
 A request is `held` if it was right, `refused` if it got 429 or 503 with Retry-After at once, `given_up` if that came
-later, `lost` if it ended without an answer or in the middle of one, `wrong` if its audio differs. A 5xx is explained if
-the request's own process was killed twice under it.
+later, `lost` if it ended without an answer or in the middle of one, `wrong` if its audio differs. It is `explained` if
+its own process was killed twice under it: a 5xx says so, for an answer that breaks off the server's log does (--log).
 
 The result is written after each phase and when the run is interrupted, with every gate and whether it holds; the
 server's log is kept beside it, and so are, in a folder, all answers that are wrong: the audio, the text, what was heard
@@ -35,9 +35,9 @@ import signal
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack, suppress
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -47,10 +47,10 @@ import typer
 from rich.console import Console
 from rich.progress import track
 
-from benchmarks.heard import VOICES, fault, listen
-from benchmarks.recognisers import Recogniser, load_recogniser
-from benchmarks.soak_answers import Answer, Case, http, keep, read_answer
-from benchmarks.soak_report import OUTCOMES, gates, progress_bar, show
+from benchmarks.heard import VOICES
+from benchmarks.recognisers import load_recogniser
+from benchmarks.soak_answers import EXPLAINED, Answer, Case, Tally, explain, header, hear, http, read_answer
+from benchmarks.soak_report import gates, progress_bar, show
 from tests.faults.limited_server import LimitedServer, child_of, limited_server
 from tutti import settings
 from tutti.client.bench import TEXTS
@@ -69,7 +69,6 @@ FILL_S, MEASURE_S, ENOUGH_S = 10.0, (20.0, 90.0), 200.0  # before; at least and 
 KILL_S = 15.0  # between two kills, of the worker and of the G2P process in turn
 LEFT = 0.05  # share of the streams that are left half-read
 TIMEOUT_S = 300.0  # of a client for all of its answer: a slow device makes half a second of speech a second
-EXPLAINED = ("worker_lost", "g2p_unavailable")  # codes of requests whose process was killed twice under them
 IDLE_S = 5.0  # without requests, before the descriptors are counted
 SHARES = {"before": 0.15, "faults": 0.7, "after": 0.15}  # of the run
 
@@ -81,29 +80,6 @@ CASES = tuple(
     for format in FORMATS
     for stream in (True, False)
 )
-
-
-@dataclass
-class Tally:
-    """What became of the requests of one phase."""
-
-    sent: int = 0
-    ended: Counter[str] = field(default_factory=Counter)
-    answers: list[Answer] = field(default_factory=list)  # those that are compared by ear, after the run
-    n_heard: int = 0
-    first_s: list[float] = field(default_factory=list)
-    unexplained: Counter[str] = field(default_factory=Counter)
-
-    def row(self) -> dict[str, Any]:
-        first_ms = 1000 * np.percentile(self.first_s, (50, 99)) if self.first_s else (0.0, 0.0)
-        return {
-            "requests": self.sent,
-            **{name: self.ended[name] for name in OUTCOMES},
-            "not_heard": len(self.answers) - self.n_heard,
-            "first_p50_ms": round(float(first_ms[0]), 1),
-            "first_p99_ms": round(float(first_ms[1]), 1),
-            "unexplained": dict(self.unexplained),
-        }
 
 
 class Soak:
@@ -157,7 +133,12 @@ class Soak:
             if leave:
                 await reader.read(1000)
                 return "left"
-            answer = Answer(case, *await read_answer(reader, head.lower(), started_s))
+            request_id = header(head, b"x-request-id").decode()
+            try:
+                answer = Answer(case, request_id, *await read_answer(reader, head, started_s))
+            except asyncio.IncompleteReadError:
+                tally.broken.append(request_id)
+                raise
         finally:
             writer.close()
         if self.exact:
@@ -301,22 +282,6 @@ class Soak:
         }
 
 
-def hear(soak: Soak, tallies: Mapping[str, Tally], recogniser: Recogniser, folder: Path) -> Iterator[None]:
-    """Compare all answers with those alone by ear, one with each step; keep in the folder what is wrong."""
-    alone = {case: listen(answer.samples, recogniser) for case, answer in soak.expected.items()}
-    for phase, tally in tallies.items():
-        for answer in tally.answers:
-            case = answer.case
-            heard = listen(answer.samples, recogniser, answer.sample_rate)
-            expected = alone[replace(case, format="pcm")]
-            tally.n_heard += 1
-            if found := fault(case.text, expected, heard, is_whole=not case.stream):
-                tally.ended.update({"held": -1, "wrong": 1})
-                about = {"phase": phase, "fault": found, **asdict(case), "heard": asdict(heard)}
-                keep(folder, f"{phase}-{tally.n_heard}", answer, about | {"alone": asdict(expected)})
-            yield
-
-
 async def run(soak: Soak, minutes: float, requests: float, write: Callable[[dict[str, Any]], None]) -> dict[str, Tally]:
     """Run the phases, and write the result after each of them, and when the run is interrupted."""
     await soak.learn()
@@ -350,6 +315,7 @@ def main(
     requests: Annotated[int | None, typer.Option(help="End after so many requests instead.")] = None,
     url: Annotated[str | None, typer.Option(help="A running server; default: one of its own with tones.")] = None,
     pid: Annotated[int | None, typer.Option(help="The process of that server.")] = None,
+    log: Annotated[Path | None, typer.Option(help="The log of that server: why it broke off answers.")] = None,
     out: Annotated[Path, typer.Option(help="Result file; the log of an own server is kept beside it.")] = RESULTS
     / "soak-tone.json",
 ) -> None:
@@ -379,10 +345,12 @@ def main(
         signal.signal(signal.SIGTERM, signal.default_int_handler)
         with suppress(KeyboardInterrupt):
             tallies = asyncio.run(run(soak, 1e6 if requests else minutes, requests or float("inf"), write))
+            if log is not None or server is not None:
+                explain(tallies, "".join(server.log) if server else log.read_text("utf-8", "replace") if log else "")
             if not soak.exact:
                 recogniser = load_recogniser("moonshine", settings.load({})[0].home)
                 n_answers = sum(len(tally.answers) for tally in tallies.values())
-                listening = hear(soak, tallies, recogniser, out.with_suffix(".wrong"))
+                listening = hear(soak.expected, tallies, recogniser, out.with_suffix(".wrong"))
                 for _ in track(listening, "listening", n_answers, console=Console(stderr=True)):
                     pass
                 write(soak.result(tallies))

@@ -4,7 +4,6 @@ import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, cast
 
 import numpy as np
@@ -12,8 +11,7 @@ import pytest
 
 from benchmarks.heard import BORDER_HZ, Heard, clips_of, fault, listen, missed_words, pitch_hz
 from benchmarks.pauses import parts_between
-from benchmarks.soak import Soak, Tally, hear
-from benchmarks.soak_answers import Answer, Case, mulaw_values
+from benchmarks.soak_answers import Answer, Case, Tally, explain, header, hear, mulaw_values
 from tutti.audio.pcm import mulaw_table
 from tutti.speech import SAMPLE_RATE, Samples
 
@@ -115,7 +113,7 @@ def test_the_bytes_of_mulaw_are_decoded() -> None:
 def answer(case: Case, parts: Sequence[Samples]) -> Answer:
     samples = np.concatenate([np.concatenate([part, silence(0.3)]) for part in parts])
     pcm = (samples * 32767).astype("<i2").tobytes()
-    return Answer(case, pcm, ((0.1, len(pcm)),))
+    return Answer(case, "7f", pcm, ((0.1, len(pcm)),))
 
 
 def test_wrong_answers_are_counted_and_kept(tmp_path: Path) -> None:
@@ -123,10 +121,9 @@ def test_wrong_answers_are_counted_and_kept(tmp_path: Path) -> None:
     parts = [tone(200, 0.5), tone(240, 0.5), tone(200, 0.5), tone(280, 0.5)]
     right, lost, doubled = answer(case, parts), answer(case, parts[:3]), answer(case, [*parts[:2], *parts[1:]])
     crossed = answer(case, [tone(110, 0.5), *parts[1:]])
-    soak = cast(Soak, SimpleNamespace(expected={case: right}))
     tally = Tally(sent=4, answers=[right, lost, doubled, crossed])
     tally.ended["held"] = 4
-    for _ in hear(soak, {"faults": tally}, cast(Any, Parrot()), tmp_path / "wrong"):
+    for _ in hear({case: right}, {"faults": tally}, cast(Any, Parrot()), tmp_path / "wrong"):
         pass
     row = tally.row()
     assert (row["held"], row["wrong"], row["not_heard"]) == (1, 3, 0)
@@ -139,3 +136,16 @@ def test_wrong_answers_are_counted_and_kept(tmp_path: Path) -> None:
     assert about["parts"] == [[0.1, len(lost.audio)]]
     assert listen(right.samples, cast(Any, Parrot())).words == case.text
     assert min(listen(crossed.samples, cast(Any, Parrot())).pitches_hz) < BORDER_HZ
+
+
+def test_only_what_broke_off_because_its_process_was_killed_is_explained() -> None:
+    tally = Tally(sent=3, broken=["a1", "b2"])
+    tally.ended["lost"] = 3
+    explain({"faults": tally}, "tutti.server cut id=a1 code=worker_lost\ntutti.server cut id=b2 code=timeout\n")
+    assert (tally.row()["lost"], tally.row()["explained"]) == (2, 1)
+
+
+def test_a_header_is_found_whatever_its_case() -> None:
+    head = b"HTTP/1.1 200 OK\r\nContent-Type: audio/pcm\r\nX-Request-Id: 7f\r\n\r\n"
+    assert header(head, b"x-request-id") == b"7f"
+    assert header(head, b"content-length") == b""
