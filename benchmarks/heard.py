@@ -102,17 +102,21 @@ def pitch_hz(samples: Samples, sample_rate: int) -> float:
     return round(float(np.median(found)), 1) if len(found) >= MIN_VOICED else 0.0
 
 
+def edits(expected: Sequence[str], heard: Sequence[str]) -> Iterator[tuple[int, int]]:
+    """How many words stand for how many others; "to day" for "today" is none: where words end is not heard."""
+    for _, i1, i2, j1, j2 in SequenceMatcher(None, expected, heard, autojunk=False).get_opcodes():
+        if "".join(expected[i1:i2]) != "".join(heard[j1:j2]):
+            yield i2 - i1, j2 - j1
+
+
 def missed_words(expected: Sequence[str], heard: Sequence[str]) -> int:
     """The most words in a row that are missing, or too many."""
-    edits = SequenceMatcher(None, expected, heard, autojunk=False).get_opcodes()
-    return max((abs((i2 - i1) - (j2 - j1)) for _, i1, i2, j1, j2 in edits), default=0)
+    return max((abs(n - m) for n, m in edits(expected, heard)), default=0)
 
 
 def wrong_share(expected: Sequence[str], heard: Sequence[str]) -> float:
     """Words that are wrong, missing or too many, of those expected."""
-    edits = SequenceMatcher(None, expected, heard, autojunk=False).get_opcodes()
-    wrong = sum(max(i2 - i1, j2 - j1) for kind, i1, i2, j1, j2 in edits if kind != "equal")
-    return wrong / max(1, len(expected))
+    return sum(max(n, m) for n, m in edits(expected, heard)) / max(1, len(expected))
 
 
 def fault(text: str, alone: Heard, heard: Heard, *, is_whole: bool = False) -> str:
