@@ -101,13 +101,11 @@ def test_numpy_and_pytorch_steer_the_timbre_alike(tmp_path: Path) -> None:
     state = {f"row.{name}": tensor.numpy() for name, tensor in module.state_dict().items()}
     weights.save(weights.pack(state), tmp_path / "light.npz")
     steering = TimbreSteering.of(weights.read(tmp_path / "light.npz"))
-    assert steering is not None
     timbre = torch.randn(40, 128)
     for i, expected in enumerate(module(timbre, statistics)):
         steered = steering(timbre[i].numpy(), statistics[i].numpy())
         assert ratio_db(steered, expected.numpy()) > 50
         assert ratio_db(steered, timbre[i].numpy()) < 10
-    assert TimbreSteering.of({"entry.bias": np.zeros(4, np.float32)}) is None
 
 
 @given(st.integers(0, 500), st.integers(1, 500), st.floats(0.5, 500))

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tutti.model.light.signal import pitch_inputs
-from tutti.model.light.weights import Weights
+from tutti.model.light.weights import Weights, as_float32
 
 N_INPUTS = 514  # of a step: 512 channels of the decoder's output, voiced or not, the logarithm of the pitch
 N_STATISTICS = 2 * N_INPUTS
@@ -35,11 +35,10 @@ class TimbreSteering:
     weight: Floats  # [128, 1028]
 
     @staticmethod
-    def of(weights: Weights) -> "TimbreSteering | None":
-        """From the network's weights; None if they were trained without it."""
-        found = {name: weights.get(f"row.{name}") for name in TimbreSteering.__slots__}
-        arrays = {name: value for name, value in found.items() if isinstance(value, np.ndarray)}
-        return TimbreSteering(**arrays) if len(arrays) == len(found) else None
+    def of(weights: Weights) -> "TimbreSteering":
+        """From the network's weights."""
+        state = as_float32({name: weights[f"row.{name}"] for name in TimbreSteering.__slots__})
+        return TimbreSteering(**state)
 
     def __call__(self, timbre: Floats, statistics: Floats) -> Floats:  # [128], [1028] -> [128]
         normalised = np.clip((statistics - self.mean) * self.scale, -LIMIT, LIMIT) * np.float32(N_STATISTICS**-0.5)

@@ -64,9 +64,7 @@ class LightVocoder:
         cache = row.cache if isinstance(row, Span) else {}
         if split.DECODED not in cache:
             (features,) = run(self._decoder, [split.DECODED], split.decoder_inputs(row))
-            timbre = row.style[:TIMBRE].astype(np.float32)
-            if self._steering is not None:
-                timbre = self._steering(timbre, row_statistics(features[0], row.f0))
+            timbre = self._steering(row.style[:TIMBRE], row_statistics(features[0], row.f0))
             cache[split.DECODED] = LightInput(features, timbre)
         decoded: LightInput = cache[split.DECODED]
         return decoded
