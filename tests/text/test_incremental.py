@@ -15,7 +15,7 @@ from tutti.text import chunks
 from tutti.text import incremental as incremental
 from tutti.text.aligned_text import Span
 from tutti.text.clean import clean
-from tutti.text.incremental import MAX_BUFFERED, Segment, Segmenter, segments
+from tutti.text.incremental import MAX_BUFFERED, WINDOW, Segment, Segmenter, segments
 
 DIFFICULT = "aB. ,;:!?\n\r\"'[](){}<>/*_`~#-=1350$%&|。、は\u200b\u0301\ud83d\ude00…–—é"
 PIECES = st.sampled_from(
@@ -177,6 +177,22 @@ def test_a_pause_releases_complete_words(arrived: str, released: str) -> None:
 def test_text_without_sentence_ends_is_released_too() -> None:
     result = segmented(["on and on "] * 1000)
     assert max(len(segment.text) for segment in result) <= MAX_BUFFERED * 1.1
+
+
+@pytest.mark.parametrize("part", ["The old bridge stands. ", "deep water ", "\n", "[rate:1.1]a[/rate] ", "```\na\n"])
+def test_a_long_text_that_arrives_at_once_is_looked_at_in_windows(part: str) -> None:
+    text = part * (5 * WINDOW // len(part))
+    segmenter = Segmenter(pause_s=1.0)
+    segmenter.add(text, now=0.0)
+    released = list[Segment]()
+    while segment := segmenter.take(now=9.0):  # long after the pause: its listener is still at an earlier segment
+        released.append(segment)
+    assert len(released) >= 5
+    assert max(len(segment.text) for segment in released) <= WINDOW
+    assert text.startswith("".join(segment.text for segment in released))
+    segmenter.flush()
+    rest = segmenter.take(now=9.0)
+    assert "".join(segment.text for segment in [*released, *([rest] if rest else [])]) == text
 
 
 def test_a_sentence_is_released_before_the_next_delta() -> None:

@@ -60,6 +60,8 @@ class Segmenter:
         self._buffer = ""
         self._scanned = 0  # up to here every word end was scanned
         self._scan_from = 0  # a scan of a shorter buffer would fail
+        # Up to here the buffer is looked at: a regular expression over a million characters holds all threads.
+        self._visible = WINDOW
         self._flush_end = 0  # end of what a flush releases
         self._last_delta_s: float | None = None  # when the last delta arrived; None after its pause was used
         self._next_pause_s = 0.0
@@ -90,7 +92,11 @@ class Segmenter:
     def take(self, now: float = 0.0) -> Segment | None:
         """Return everything that can be spoken now, or None."""
         end = self._flush_end or self._safe_end()
-        if self.wake_s is not None and now >= self.wake_s:
+        while end == 0 and self._visible < len(self._buffer):
+            self._visible *= 2
+            end = self._safe_end()
+        is_seen_whole = self._visible >= len(self._buffer)
+        if is_seen_whole and self.wake_s is not None and now >= self.wake_s:
             end = max(end, _complete_words(self._buffer))
             self._last_delta_s = None
         if end == 0:
@@ -102,11 +108,14 @@ class Segmenter:
             self._next_pause_s = PARAGRAPH_PAUSE_S if _PARAGRAPH_END.search(text) else 0.0
         update_code_mark(self._marks, text)
         update_marks(self._marks, text)
-        self._scanned = self._scan_from = self._flush_end = 0
+        self._scanned = self._scan_from = 0
+        self._visible = WINDOW
+        self._flush_end = 0
         return segment
 
     def _safe_end(self) -> int:
-        text, n = self._buffer, len(self._buffer)
+        text = self._buffer[: self._visible]
+        n = len(text)
         if n < self._scan_from or _SSML_START.match(text):
             return 0
         # Only a new word end can reveal the end of a sentence or clause.
@@ -115,7 +124,7 @@ class Segmenter:
         if not word_end:
             return 0
         end = next(_sentence_ends(text), 0) if _SENTENCE_BREAK.search(text) else 0
-        if end == 0 and self.n_characters == n:
+        if end == 0 and self.n_characters == len(self._buffer):
             end = _first_clause(text)
         if end == 0 and n > MAX_BUFFERED:
             block = open_block(text)  # a block of code is processed as a whole
