@@ -14,6 +14,7 @@ def open_session(graph: Path | bytes, threads: int, *, spinning: bool = False) -
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1
     options.add_session_config_entry("session.intra_op.allow_spinning", str(int(spinning)))
+    options.add_session_config_entry("session.force_spinning_stop", "1")  # at the end of a run: others need the cores
     options.log_severity_level = 3
     options.enable_mem_pattern = False  # caches a memory plan for each length; lengths hardly ever repeat
     try:
