@@ -18,7 +18,7 @@ from tutti.server.engine_protocol import EngineProtocol
 from tutti.server.errors import RateLimited
 from tutti.server.http_processes.link import Link
 from tutti.server.http_processes.messages import EngineState, NextSpeech, SpeechReady
-from tutti.server.http_processes.remote_engine import MAX_VERDICT_S, VERDICT_S, RemoteEngine
+from tutti.server.http_processes.remote_engine import VERDICT_S, RemoteEngine
 from tutti.server.http_processes.stream_server import StreamServer
 from tutti.speech import Speech, SpeechParams
 
@@ -269,23 +269,6 @@ def test_a_refusal_holds_for_a_moment_and_for_streams_without_a_limit_of_their_o
             assert (remote.known_refusal() is not None) is is_known
         now = 2 * VERDICT_S
         assert remote.known_refusal() is None
-
-    run_linked(fake, test)
-
-
-def test_a_refusal_that_took_long_holds_longer(fake: FakeEngine) -> None:
-    """Else a busy server's process is sent more streams the longer it takes to refuse one, and gets busier still."""
-
-    async def test(remote: RemoteEngine, _: HangUp) -> None:
-        fake.fail_at, fake.error = 0, QueueFull("full", retry_after_s=3)
-        for took_s, holds_s in ((0.001, VERDICT_S), (0.1, 0.2), (5.0, MAX_VERDICT_S)):
-            times = iter((0.0, took_s))
-            remote._clock = lambda times=times: next(times)  # type: ignore[misc]
-            with pytest.raises(QueueFull):
-                await speeches(remote.stream(TEXT, PARAMS))
-            for at_s, is_known in ((took_s + 0.9 * holds_s, True), (took_s + 1.1 * holds_s, False)):
-                remote._clock = lambda at_s=at_s: at_s  # type: ignore[misc]
-                assert (remote.known_refusal() is not None) is is_known
 
     run_linked(fake, test)
 

@@ -19,10 +19,6 @@ from tutti.speech import Delivery, Speech, SpeechParams
 from tutti.trace import current
 
 VERDICT_S = 0.02  # for which a refusal holds for others, too; larger costs less under overload, but reacts later
-# The same, times the seconds until the refusal came, if that is longer. While one is awaited, all streams are sent on:
-# less would send more of them the longer a busy server's process takes, and make it busier still.
-VERDICT_PER_WAIT = 2.0
-MAX_VERDICT_S = 0.5
 REPORT_S = 0.25  # between two reports of refused streams
 
 Reply = SpeechReady | StreamEnded
@@ -65,7 +61,7 @@ class RemoteEngine:
     ) -> AsyncGenerator[Speech]:
         """Yield speech chunk by chunk; closing the generator cancels the rest."""
         assert pause_s is None, "live text is spoken by the server's process"
-        number, has_ended, asked_s = next(self._numbers), False, self._clock()
+        number, has_ended = next(self._numbers), False
         wanted: object = StartStream(number, text, params, caller, delivery, id, max_start_s, current.get().id)
         try:
             while True:
@@ -78,9 +74,7 @@ class RemoteEngine:
                     case StreamEnded(_, error):
                         has_ended = True
                         if isinstance(error, QueueFull) and max_start_s is None:
-                            now = self._clock()
-                            holds_s = min(max(VERDICT_S, VERDICT_PER_WAIT * (now - asked_s)), MAX_VERDICT_S)
-                            self._refusal = now + holds_s, error
+                            self._refusal = self._clock() + VERDICT_S, error
                         if error is not None:
                             raise error
                         return
