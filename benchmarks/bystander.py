@@ -13,7 +13,7 @@ After its turn a client is cut off, and the next turn begins when the bystander 
 otherwise the rest of one input would count for the next one, and for what all are compared with. How long that took is
 in the result (`settled_s`).
 
-The gate, for each input: the 99th percentile beside it is at most 1.5 times that without it, or less than SMALL_MS
+The gate, for each input: the 99th percentile beside it is at most 1.5 times the 90th without it, or less than SMALL_MS
 more, which nobody hears. Without it means alone for an input that is refused; an input that is spoken takes its share
 of the device as any text does, so it is compared with the ordinary client. An input over the limit gets a second turn
 at the end of the run, and only if it is over it again does it fail: one wait in two thousand is noise of the machine.
@@ -45,6 +45,7 @@ from tutti.client.bench import TEXTS
 
 RESULTS = Path(__file__).parent / "results" / "bystander.json"
 MAX_RATIO = 1.5
+BASE_PERCENTILE = 90.0  # of the waits without a hostile client: stalls of a busy machine must not raise the limit
 SMALL_MS = 50.0  # against a target of 200 ms for the first audio on a GPU, 1,500 ms on a CPU
 SENTENCE = "Your order has been sent."
 ORDINARY = " ".join(TEXTS[3:])
@@ -160,10 +161,10 @@ def judged(turns: Sequence[dict[str, Any]], waits: Waits) -> dict[str, Any]:
     row = min(turns, key=lambda turn: float(turn["p99_ms"]))
     is_spoken = "audio" in row["status"] or (row["status"] == "200" and row["route"] != NOT_SPOKEN)
     baseline = "ordinary" if is_spoken else "alone"
-    base_ms = p_ms(getattr(waits, baseline), 99)
+    base_ms = p_ms(getattr(waits, baseline), BASE_PERCENTILE)
     limit_ms = max(MAX_RATIO * base_ms, base_ms + SMALL_MS)
     ratio, holds = round(row["p99_ms"] / base_ms, 2), row["p99_ms"] <= limit_ms
-    return row | {"turns": len(turns), "against": baseline, "base_p99_ms": base_ms, "ratio": ratio, "holds": holds}
+    return row | {"turns": len(turns), "against": baseline, "base_ms": base_ms, "ratio": ratio, "holds": holds}
 
 
 def base_turn(server: LimitedServer, client: httpx2.Client, waits: Waits) -> None:
