@@ -5,7 +5,7 @@ Streams and whole answers, short and long, come at several times the capacity; o
 
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import inf
 
 import pytest
@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.simulate import Device, deadline
-from tests.batching.fakes import new_job, new_scheduler
+from tests.batching.fakes import new_job
 from tutti.batching.admission import AdmissionControl
-from tutti.batching.job import NO_REST, Job, Key, RestOfText, StageName
+from tutti.batching.job import NO_REST, RestOfText, StageName
 from tutti.batching.limits import START_SHARE, Limits
 from tutti.batching.scheduler import Scheduler
 from tutti.errors import QueueFull
@@ -191,50 +191,3 @@ def test_only_jobs_that_start_a_stream_are_hopeless_and_only_those_that_cannot_b
         job.give_up_s, job.starts_stream = give_up_s, starts
         admission.job_queued(job, 1.0, 0.0)
     assert admission.hopeless(0.0, 0.0) == [jobs[1]], "without it the third is in time"
-
-
-def late_job(scheduler: Scheduler, share: float, *, starts_stream: bool) -> Job:
-    """A waiting job of a stream that was accepted to start late, while all texts need this share of the device."""
-    scheduler.add(replace(new_job(priority="first"), rest=RestOfText(1e3, share)), 0.0)
-    job = replace(new_job(deadline_s=20.0, priority="first"), starts_stream=starts_stream, starts_late=True)
-    scheduler.add(job, 0.0)
-    scheduler.move_deadline(job, 10.0, 1.0)
-    return job
-
-
-@pytest.mark.parametrize(("share", "keeps_pace"), [(0.5, True), (0.7, False)])
-def test_a_stream_that_started_late_ranks_as_others_if_the_device_keeps_pace_with_all(
-    share: float, keeps_pace: bool
-) -> None:
-    scheduler = new_scheduler()
-    assert late_job(scheduler, share, starts_stream=False).starts_late != keeps_pace
-    assert scheduler.keeps_pace == keeps_pace
-
-
-def test_a_stream_that_has_not_started_stays_late() -> None:
-    assert late_job(new_scheduler(), 0.1, starts_stream=True).starts_late
-
-
-@pytest.mark.parametrize(("due_s", "n_rows"), [(0.015, 1), (1.0, 4)])
-def test_late_work_takes_its_minimum_share_without_breaking_a_deadline(
-    monkeypatch: pytest.MonkeyPatch, due_s: float, n_rows: int
-) -> None:
-    monkeypatch.setattr("tutti.batching.fairness.MinimumShare.is_due", lambda *_: True)
-    scheduler = new_scheduler()
-    late = [replace(new_job(deadline_s=0.5), starts_late=True) for _ in range(4)]
-    for job in (*late, new_job(deadline_s=due_s, priority="first", key=Key("kokoro", "acoustic"))):
-        scheduler.add(job, 0.0)
-    batch = scheduler.next_batch(0.0)
-    assert batch is not None
-    assert set(batch.jobs) <= set(late)
-    assert batch.n_rows == n_rows
-
-
-def test_a_client_that_waits_for_long_is_not_refused_because_less_waits_than_was_expected() -> None:
-    admission = busy_admission()
-    earlier = replace(new_job(deadline_s=8.0, priority="first"), starts_late=True)
-    admission.job_queued(earlier, 2.0, 0.0)  # accepted when more waited before it
-    job = new_job(deadline_s=0.3, priority="first")
-    admission.admit(job, 0.5, 480.0, 0.0, 0.0)
-    assert job.starts_late
-    assert job.deadline_s >= earlier.deadline_s, "starts are in the order of arrival"

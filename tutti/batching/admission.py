@@ -89,20 +89,6 @@ class AdmissionControl:
                 ends_s += needed_s
         return found
 
-    @property
-    def keeps_pace(self) -> bool:
-        """Whether all texts of accepted streams can be spoken as fast as they are heard."""
-        return self._margin * self.unqueued.share <= OWN_UTILISATION
-
-    def slack_s(self, start_s: float, now: float) -> float:
-        """By how many seconds the jobs in time could begin later and, in EDF order, still meet their deadlines.
-
-        Deadlines that cannot be met anyway do not count.
-        """
-        demand, margin = self._demand(now), self._margin
-        left_s = (demand.due_s - start_s - margin * demand.ends_s)[: demand.n_in_time]
-        return float(np.min(left_s[left_s >= 0.0], initial=inf))
-
     def job_ended(self, job: Job) -> None:
         self._n_bulk -= _is_bulk(job) and job in self._waiting
         self._add_seconds(job, -sum(self._waiting.pop(job, ())) - self._running.pop(job, 0.0))
@@ -134,12 +120,9 @@ class AdmissionControl:
         if late_s > 0.0 and now + max_start_s > target_s and not _is_bulk(job):
             # Due when all that was accepted before it should be done, so that no later stream overtakes it.
             wait_s = self.expected_wait_s(cost_s, start_s, start_s) + self._margin * self.unqueued.seconds(max_start_s)
-            due_s = max(start_s + delay_s + wait_s / OWN_UTILISATION + MIN_S, target_s)
-            job.starts_late, job.deadline_s = True, min(due_s, now + max_start_s)
+            due_s = start_s + delay_s + wait_s / OWN_UTILISATION + MIN_S
+            job.starts_late, job.deadline_s = True, min(max(due_s, target_s), now + max_start_s)
             late_s = self._late_s(job, demand, 0.0, cost_s, start_s, now, delay_s)
-            if late_s > 0.0 and due_s < demand.last_due_s:  # less is waiting than was expected of it: go to its end
-                job.deadline_s = min(demand.last_due_s, now + max_start_s)
-                late_s = self._late_s(job, demand, 0.0, cost_s, start_s, now, delay_s)
         if late_s > 0.0:
             job.starts_late, job.deadline_s = False, target_s
             raise _full("the audio could not be ready in time; try again later", late_s)

@@ -26,11 +26,6 @@ class Demand(NamedTuple):
     over: Mask  # over its caller's share
     n_streams: int
 
-    @property
-    def last_due_s(self) -> float:
-        """When the last of all jobs is due that rank behind those in time."""
-        return float(np.max(self.due_s[self.n_in_time :], initial=-inf))
-
     def n_ahead(self, due_s: float, *, late: bool) -> int:
         """How many jobs run before a new one that is due then."""
         if late:
@@ -77,7 +72,6 @@ class Backlog:
             self._add(job)
         slots = [self._slots[job] for job in jobs]
         self._due_s[slots], self._seconds[slots] = due_s, seconds
-        self._starts_late[slots] = [job.starts_late for job in jobs]
 
     def remove(self, job: Job) -> None:
         """Remove a job if it is there."""
@@ -127,7 +121,7 @@ class Backlog:
             self._callers[job.caller] = next(self._caller_numbers)
         self._streams[job.stream] = self._streams.get(job.stream, 0) + 1
         self._n_jobs[job.caller] = self._n_jobs.get(job.caller, 0) + 1
-        self._caller[slot] = self._callers[job.caller]
+        self._starts_late[slot], self._caller[slot] = job.starts_late, self._callers[job.caller]
 
     def _resize(self, n_slots: int) -> None:
         """Move all jobs into the first slots of columns of this length; no slot must be left to be cleared."""

@@ -59,11 +59,6 @@ class Job:
         """When this stage must be done so that the later ones meet the deadline."""
         return self.deadline_s - self.later_s
 
-    @property
-    def own_s(self) -> float:
-        """Until when further chunks of its stream may share its pass: not at all if nothing of the stream was heard."""
-        return inf if self.priority == "bulk" else -inf if self.starts_stream else self.due_s
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Batch:

@@ -11,9 +11,8 @@ Every rule of `deadline`, and where it is (docs/decisions/0018 has the experimen
 |---|---|---|---|
 | 1 | the earliest deadline runs first, over all keys and both stages | | `Deadline.place` |
 | 2 | streams in time before late ones, those before bulk | `IN_TIME, LATE, BULK` | `Deadline.place` |
-|   | a stream that started late is late no more if the device keeps pace with all | | `Scheduler.keeps_pace` |
 | 3 | a job joins only if it adds at most what it costs alone | `max_marginal` | `Deadline.refuses` |
-| 4 | no deadline that can still be met is broken for another row | | `Deadline.refuses`, `slack_s` |
+| 4 | no deadline that can still be met is broken for another row | | `Deadline.refuses` |
 | 5 | a batch takes at most the cap, or twice its first row alone | `SHARED` | `Deadline.refuses` |
 | 6 | half the cap if a deadline is near | `NEAR`, `NEAR_CAP` | `Deadline.refuses` |
 | 7 | jobs over their caller's fair share count as late, in short batches | `GRACE`, `OVER_SHARE_CAP` | `Deadline` |

@@ -145,7 +145,6 @@ class Scheduler:
     def move_deadline(self, job: Job, deadline_s: float, now: float) -> None:
         """Change when the samples of a job are needed, and rank it again if it waits."""
         job.deadline_s = deadline_s
-        job.starts_late = job.starts_late and (job.starts_stream or not self.keeps_pace)
         self._admission.deadline_moved(job)
         if job.key in self._queues:
             self._queues[job.key].rerank(job, now)
@@ -227,11 +226,9 @@ class Scheduler:
         """
         queue, first, cost = head.queue, head.entry, head.queue.cost
         jobs = list(queue.take_entry(first))
-        own_s = {job.stream: job.own_s for job in jobs}  # when the first of each stream is due
+        own_s = {job.stream: _own_s(job) for job in jobs}  # when the first of each stream is due
         rows = row_sizes([job.size for job in jobs])
-        predicted_s, due_s, n_characters = cost.seconds(rows), first.binding_s(now), sum(j.n_characters for j in jobs)
-        if head.tier:  # it goes before streams in time only as far as they can wait
-            due_s = min(due_s, now + self._admission.slack_s(self.free_at(now), now))
+        predicted_s, due_s, n_characters = cost.seconds(rows), _binding_s(first, now), sum(j.n_characters for j in jobs)
         max_rows = 0 if head.alone or first.is_isolated else self.limits.max_rows
         max_text = inf if self.limits.max_text is None else self.limits.max_text
         max_padded, n_skipped = self.max_padded(queue.key), 0
@@ -247,7 +244,7 @@ class Scheduler:
                 return False
             job = entry.jobs[0]
             grown, text = rows.with_row(job.size), n_characters + job.n_characters
-            grown_s, earliest_s = cost.seconds(grown), min(due_s, entry.binding_s(now))
+            grown_s, earliest_s = cost.seconds(grown), min(due_s, _binding_s(entry, now))
             refusal: Reason | None = "full"
             if text <= max_text and cost.in_memory(grown) <= max_padded:
                 due = Due(earliest_s, own_s.get(job.stream, inf))
@@ -255,7 +252,7 @@ class Scheduler:
             if refusal is None:
                 rows, predicted_s, due_s, n_characters = grown, grown_s, earliest_s, text
                 jobs.append(job)
-                own_s.setdefault(job.stream, job.own_s)
+                own_s.setdefault(job.stream, _own_s(job))
                 return True
             stopped_by = stopped_by or refusal
             n_skipped += 1
@@ -331,11 +328,6 @@ class Scheduler:
         """How many jobs of each priority wait."""
         return {name: sum(queue.n_by_priority[name] for queue in self.queues) for name in PRIORITIES}
 
-    @property
-    def keeps_pace(self) -> bool:
-        """Whether the device is fast enough for all listeners, so that a stream which started late is late no more."""
-        return self._admission.keeps_pace
-
     def backlog_s(self, now: float) -> float:
         """Device seconds until all present jobs have run."""
         return self.free_at(now) - now + self._admission.needed_s
@@ -395,3 +387,13 @@ class Scheduler:
         """Device seconds of this stage and of the later ones, both in full batches."""
         row_s = self._device_share * self._row_s(job.key, job.size)
         return row_s, job.later_s * row_s / self.predict(job.key, job.size) if job.later_s else 0.0
+
+
+def _binding_s(entry: QueueEntry, now: float) -> float:
+    """The deadline that a batch with this entry must keep; infinite if it is late anyway."""
+    return entry.due_s if entry.is_in_time(now) else inf
+
+
+def _own_s(job: Job) -> float:
+    """Until when further chunks of its stream may share its pass: not at all if nothing of the stream was heard."""
+    return inf if job.priority == "bulk" else -inf if job.starts_stream else job.due_s

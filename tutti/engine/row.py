@@ -4,14 +4,14 @@ import asyncio
 import logging
 from collections import deque
 from dataclasses import dataclass, field
-from math import inf, isfinite
+from math import inf
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tutti.batching.job import Batch, Job, Priority
 from tutti.engine.playback import Playback
-from tutti.model.spans import SEARCH_FRAMES, SpanRules
+from tutti.model.spans import SpanRules
 from tutti.speech import SAMPLE_RATE, SAMPLES_PER_FRAME, Samples, Timing, Utterance
 from tutti.trace import NO_TRACE, Trace
 from tutti.worker.messages import FrameRange
@@ -22,7 +22,6 @@ FRAMES_PER_TOKEN = 2.9  # at speed 1, before the durations are known
 MIN_GROWTH, MAX_GROWTH = 1.5, 3.0  # length of a span over the one before; larger: fewer spans, less overhead
 MIN_SPLIT_S = 0.05  # predicted seconds of the vocoder; a row that takes less is not cut
 LEAD = 0.8  # share of the audio still to be played in which the next span should be ready; larger risks a gap
-SHARED_LEAD = 2.0  # batch caps of audio in a first span while others wait; larger: fewer gaps, later first audio
 MAX_SPAN = 100  # frames of a span, or more if they fit the batch cap; larger makes new requests wait longer
 FRAME_S = SAMPLES_PER_FRAME / SAMPLE_RATE
 TOO_SLOW = "the device became too slow to speak this in time; try again later"
@@ -134,7 +133,7 @@ class Row:
         """Record what the acoustic stage found out: how long each symbol is."""
         self.durations, self.n_frames, self.acoustic_s = durations, int(durations.sum()), took_s
 
-    def plan_spans(self, whole_s: float, frame_s: float, cap_s: float, now: float, *, is_alone: bool) -> None:
+    def plan_spans(self, whole_s: float, frame_s: float, cap_s: float, now: float) -> None:
         """Split the row into spans if it starts a stream, would be late as a whole, or would block others for long.
 
         A row that takes less than MIN_SPLIT_S stays whole: nobody would hear the difference.
@@ -146,9 +145,7 @@ class Row:
         if self.span_rules and helps:
             # Each span may be so much longer than the last that it is ready when that one has been played.
             growth = min(max(FRAME_S / frame_s, MIN_GROWTH), MAX_GROWTH)
-            # The next span may have to wait for a batch of others.
-            first = 0 if is_alone or not isfinite(cap_s) else round(SHARED_LEAD * cap_s / FRAME_S) + SEARCH_FRAMES
-            self.spans.extend(self.span_rules.split(self.n_frames, growth, max_frames, first))
+            self.spans.extend(self.span_rules.split(self.n_frames, growth, max_frames))
         else:
             self.spans.append((0, self.n_frames))
 

@@ -20,7 +20,7 @@ def new_job(scheduler: Scheduler, row: Row, now: float) -> Job:
 def acoustic_job(scheduler: Scheduler, row: Row, now: float) -> Job:
     later_s = scheduler.predict(Key(row.checkpoint, "vocoder"), row.first_audio_frames)
     key, size = Key(row.checkpoint, "acoustic"), len(row.utterance.tokens)
-    return _job(scheduler, row, key, size, row.deadline_s, later_s, now)
+    return _job(row, key, size, row.deadline_s, later_s, now)
 
 
 def vocoder_job(scheduler: Scheduler, row: Row, now: float) -> Job:
@@ -29,12 +29,10 @@ def vocoder_job(scheduler: Scheduler, row: Row, now: float) -> Job:
     if not row.spans and row.span_rules is None:
         row.spans.append((0, row.n_frames))
     elif not row.spans:
-        is_alone = all(job.stream == row.stream for queue in scheduler.queues for job in queue)
-        whole_s = scheduler.predict(key, row.n_frames)
-        row.plan_spans(whole_s, frame_s(scheduler, row), scheduler.limits.cap_s, now, is_alone=is_alone)
+        row.plan_spans(scheduler.predict(key, row.n_frames), frame_s(scheduler, row), scheduler.limits.cap_s, now)
     continuation_s = row.continuation_deadline_s
     deadline_s = row.deadline_s if continuation_s is None else continuation_s
-    job = _job(scheduler, row, key, row.span_cost_frames, deadline_s, 0.0, now)
+    job = _job(row, key, row.span_cost_frames, deadline_s, 0.0, now)
     job.is_continuation = continuation_s is not None
     return job
 
@@ -51,12 +49,10 @@ def frame_s(scheduler: Scheduler, row: Row) -> float:
     return scheduler.predict(Key(row.checkpoint, "vocoder"), LONG_FRAMES) / LONG_FRAMES
 
 
-def _job(scheduler: Scheduler, row: Row, key: Key, size: int, deadline_s: float, later_s: float, now: float) -> Job:
-    is_heard = row.playback.started_s is not None or (bool(row.spans) and row.spans[0][0] > 0)
-    is_late = row.playback.starts_late and not (is_heard and scheduler.keeps_pace)  # else it is late no more
+def _job(row: Row, key: Key, size: int, deadline_s: float, later_s: float, now: float) -> Job:
     return Job(
         key, row.stream, row.priority, size, deadline_s, later_s, row.caller, row.n_characters, now,
-        starts_stream=row.starts_stream, starts_late=is_late, max_start_s=row.max_start_s,
+        starts_stream=row.starts_stream, starts_late=row.playback.starts_late, max_start_s=row.max_start_s,
         give_up_s=row.give_up_s,
     )  # fmt: skip
 
