@@ -54,7 +54,7 @@ class Settings(BaseModel):
     g2p_timeout_s: float = Field(5.0, gt=0, le=600, description="timeout of a request to the G2P service")
 
     max_chunk_tokens: int = Field(
-        250, ge=10, le=510, description="most phonemes in a chunk; only a clause that cannot be cut has more"
+        250, ge=10, le=510, description="most phonemes in a chunk; fewer if it is spoken slowly"
     )
     min_chunk_tokens: int = Field(
         100, ge=1, le=510, description="a chunk that has so many phonemes takes no further sentence"

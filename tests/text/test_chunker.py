@@ -13,7 +13,7 @@ from tutti.speech import MAX_PHONEMES
 from tutti.text import chunks
 from tutti.text.aligned_text import AlignedText
 from tutti.text.chunk import Chunk, ChunkPace, InlineStyle, PhonemeWord, Pronunciation
-from tutti.text.chunker import ENOUGH_SYMBOLS, PARAGRAPH_PAUSE_S, TARGET_SYMBOLS, TINY_SYMBOLS, Chunker
+from tutti.text.chunker import ENOUGH_SYMBOLS, PARAGRAPH_PAUSE_S, SLOW, TARGET_SYMBOLS, TINY_SYMBOLS, Chunker
 
 FIRST_SYMBOLS = ChunkPace().first_symbols
 
@@ -43,7 +43,7 @@ def test_no_word_is_lost_doubled_or_moved(text: Sentences, whole_text: bool) -> 
     all_words = [word for sentence, _ in text for word in sentence.words]
     assert symbols(result) == "".join(word.symbols for word in all_words).translate(_JOINS)
     assert [s for chunk in result for s in chunk.dropped] == [s for sentence, _ in text for s in sentence.dropped]
-    if all(len(word.symbols) <= MAX_PHONEMES for word in all_words):
+    if all(len(word.symbols) <= TARGET_SYMBOLS for word in all_words):
         result_words = [word for chunk in result for word in chunk.words]
         assert [(w.phonemes, w.span, w.before, w.after.rstrip(" ,")) for w in result_words] == [
             (w.phonemes, w.span, w.before, w.after.rstrip(" ,")) for w in all_words
@@ -52,11 +52,24 @@ def test_no_word_is_lost_doubled_or_moved(text: Sentences, whole_text: bool) -> 
         assert all(p.after == w.after for p, w in zip(result_words, all_words, strict=True) if id(w) not in ends)
 
 
-@given(any_text, st.booleans(), st.integers(20, 100), st.integers(30, 400), st.integers(60, MAX_PHONEMES))
-def test_no_chunk_is_too_long(text: Sentences, whole_text: bool, first: int, target: int, max_symbols: int) -> None:
-    pace = ChunkPace(first)
-    result = Chunker(whole_text=whole_text, pace=pace, target_symbols=target, max_symbols=max_symbols).chunks(text)
-    assert all(len(chunk.phonemes) <= max_symbols for chunk in result)
+speeds = st.sampled_from([0.25, 0.5, 0.75, 1.0, 4.0])
+
+
+@given(any_text, st.booleans(), st.integers(20, 100), st.integers(30, 2 * MAX_PHONEMES), speeds, speeds)
+def test_no_chunk_takes_the_device_for_long(
+    text: Sentences, whole_text: bool, first: int, target: int, speed: float, rate: float
+) -> None:
+    marked = [(replace(sentence, inline_style=InlineStyle(rate=rate)), pause_s) for sentence, pause_s in text]
+    chunker = Chunker(whole_text=whole_text, pace=ChunkPace(first, speed=speed), target_symbols=target)
+    share = min(1.0, speed * rate / SLOW)
+    longest = max(int(share * min(target, MAX_PHONEMES)), TINY_SYMBOLS)
+    assert all(len(chunk.phonemes) <= longest for chunk in chunker.chunks(marked))
+
+
+@given(st.integers(51, 300), st.booleans())
+def test_a_clause_that_is_too_long_is_cut_into_parts_of_which_none_is_tiny(n_words: int, whole_text: bool) -> None:
+    result = list(Chunker(whole_text=whole_text).chunks(one_sentence("deep " * n_words)))
+    assert all(ENOUGH_SYMBOLS - 5 <= length(chunk.words) <= TARGET_SYMBOLS for chunk in result)
 
 
 @given(any_text, st.booleans())

@@ -173,7 +173,7 @@ class Stream:
             time.monotonic(),
             n_before=n_before,
             is_incremental=self.checkpoint in self.pacing.span_rules,
-        )
+        )._replace(speed=self.params.speed)
         clock = TextClock(self._next_due_s, FRAMES_PER_TOKEN * FRAME_S / clamp_speed(self.params.speed))
         async with aclosing(segments(self.text, MAX_TEXT, self.pause_s)) as texts:
             async for segment in texts:

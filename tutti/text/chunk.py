@@ -76,6 +76,7 @@ class ChunkPace(NamedTuple):
 
     first_symbols: int = 100  # upper limit of the first chunk; less starts sooner, more needs fewer chunks
     seconds_per_s: float = 0.5  # seconds that the device takes for a second of audio; a slower one needs shorter chunks
+    speed: float = 1.0  # at which the text is spoken; slow speech needs shorter chunks, which take as long
 
 
 DEFAULT_PACE = ChunkPace()

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from math import ceil
 
 from tutti.speech import MAX_PHONEMES
 from tutti.text.chunk import DEFAULT_PACE, Chunk, ChunkPace, InlineStyle, PhonemeWord, Pronunciation
@@ -9,7 +10,8 @@ from tutti.text.chunk import DEFAULT_PACE, Chunk, ChunkPace, InlineStyle, Phonem
 PARAGRAPH_PAUSE_S = 0.35  # silence between paragraphs
 TINY_SYMBOLS = 25  # about 2 s of audio: a first chunk below this would be over before the next is ready
 ENOUGH_SYMBOLS = 100  # a later chunk that has reached this takes no further sentence
-TARGET_SYMBOLS = 250  # upper limit of a later chunk, unless a clause cannot be cut
+TARGET_SYMBOLS = 250  # upper limit of a chunk; larger sounds smoother, and makes others wait longer for the device
+SLOW = 0.75  # speed below which chunks get shorter: no row may keep the device for long, however slowly it is spoken
 MAX_EMPTY = 2  # sentences without a word after which an empty chunk is made; larger makes other texts wait longer
 
 
@@ -29,8 +31,8 @@ class Chunker:
     within `first_symbols` is not cut for that. With `whole_text`, for callers that need all of the audio, every chunk
     is filled like a later one.
 
-    A chunk is full at `enough_symbols` or before a pause, and takes no sentence that would carry it past
-    `target_symbols`; only a clause that cannot be cut may be longer, up to `max_symbols`. A chunk has one style.
+    A chunk is full at `enough_symbols` or before a pause, and none is longer than `target_symbols`, or than its part of
+    them if it is spoken slowly. Where a clause is longer than that, it is cut between two words. A chunk has one style.
     Every word and every dropped symbol is in exactly one chunk. A pause after nothing is a chunk without words; so is,
     every MAX_EMPTY sentences, text without any word, so that a caller never waits for all of it.
     """
@@ -42,19 +44,30 @@ class Chunker:
         pace: ChunkPace = DEFAULT_PACE,
         enough_symbols: int = ENOUGH_SYMBOLS,
         target_symbols: int = TARGET_SYMBOLS,
-        max_symbols: int = MAX_PHONEMES,
     ) -> None:
-        self._first_symbols = min(pace.first_symbols, target_symbols, max_symbols)
-        self._seconds_per_s = pace.seconds_per_s
+        self._pace = pace
         self._enough_symbols = enough_symbols
-        self._target_symbols = min(target_symbols, max_symbols)
-        self._max_symbols = max_symbols
+        self._most_symbols = min(target_symbols, MAX_PHONEMES)
+        self._seconds_per_s = pace.seconds_per_s
         self._words: list[PhonemeWord] = []
         self._dropped: list[str] = []
         self._notices: list[str] = []
         self._style = InlineStyle()
         # Symbols that are ready and not yet played when the next chunk is started.
         self._ahead = self._target_symbols if whole_text else 0
+
+    @property
+    def _target_symbols(self) -> int:
+        return self._spoken_slowly(self._most_symbols)
+
+    @property
+    def _first_symbols(self) -> int:
+        return min(self._spoken_slowly(self._pace.first_symbols), self._target_symbols)
+
+    def _spoken_slowly(self, n_symbols: int) -> int:
+        """As many symbols as take no longer than `n_symbols` that are not spoken slowly."""
+        share = self._pace.speed * self._style.rate / SLOW
+        return n_symbols if share >= 1 else max(int(share * n_symbols), min(n_symbols, TINY_SYMBOLS))
 
     def chunks(self, sentences: Iterable[tuple[Pronunciation, float]]) -> Iterator[Chunk]:
         """Yield the chunks of sentences, each given with the pause in seconds after it."""
@@ -76,7 +89,7 @@ class Chunker:
 
     def _add(self, words: Iterable[PhonemeWord]) -> Iterator[Chunk]:
         """Put the words of a sentence into the open chunk; yield the chunks that this fills."""
-        rest = [part for word in words for part in _split_word(word, self._max_symbols)]
+        rest = [part for word in words for part in _split_word(word, self._target_symbols)]
         while rest:
             if self._is_full():
                 yield self._close()
@@ -84,7 +97,7 @@ class Chunker:
             n_before = _n_symbols(before)
             # Only for the first chunk a sentence is cut so that a part of it still fits in.
             limit = max(self._capacity(), self._first_symbols) if self._ahead else self._first_symbols - n_before
-            cut = _cut(rest, limit, self._target_symbols, self._max_symbols)
+            cut = _cut(rest, limit, self._target_symbols)
             if self._words and n_before + _n_symbols(rest[:cut]) > self._capacity():
                 yield self._close()
                 continue
@@ -112,14 +125,17 @@ _UNSTRESSED = str.maketrans("", "", "ˈˌ")
 _CLAUSE_MARKS = frozenset(";:,—…)”.!?")
 
 
-def _cut(words: list[PhonemeWord], limit: int, target_symbols: int, max_symbols: int) -> int:
-    """Return after how many words to cut: all if they fit, else the last good place up to `limit`, else the next."""
+def _cut(words: list[PhonemeWord], limit: int, target_symbols: int) -> int:
+    """Return after how many words to cut: all if they fit, else the last good place up to `limit`, else the next.
+
+    A clause that is longer than `target_symbols` is cut between any two words, in parts of about the same length.
+    """
     lengths: list[int] = []
     total = 0
     for word in words:
         total += len(word.symbols)
         lengths.append(total)
-        if total > max_symbols + len(word.after):
+        if total > 2 * target_symbols:
             break
     if lengths[-1] <= limit:
         return len(words)
@@ -131,18 +147,10 @@ def _cut(words: list[PhonemeWord], limit: int, target_symbols: int, max_symbols:
         for i in range(len(lengths) - 1):
             if limit < lengths[i] <= target_symbols and is_good(words, i):
                 return i + 1
-    fits = [
-        i
-        for i, length in enumerate(lengths)
-        if length - len(words[i].after) + len(words[i].after.rstrip()) <= max_symbols
-    ]
-    if len(fits) == len(words):
+    if len(lengths) == len(words) and total - len(words[-1].after) + len(words[-1].after.rstrip()) <= target_symbols:
         return len(words)
-    for is_good in (_clause_ends_after, _conjunction_follows):
-        for i in fits:
-            if lengths[i] > target_symbols and is_good(words, i):
-                return i + 1
-    return max(len(fits), 1)
+    most = min(max(limit, ENOUGH_SYMBOLS), target_symbols, ceil(total / 2))
+    return max(sum(length <= most for length in lengths), 1)
 
 
 def _clause_ends_after(words: list[PhonemeWord], i: int) -> bool:
