@@ -2,6 +2,7 @@
 
 import itertools
 from contextlib import suppress
+from dataclasses import replace
 from math import ceil, inf, log2
 
 import pytest
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.batching.fakes import VOCODER, first_job, new_job, new_scheduler, run
 from tests.examples import examples
-from tutti.batching.job import Job, Key
+from tutti.batching.job import Job, Key, Priority
 from tutti.batching.policies import Fifo
 from tutti.batching.scheduler import VERDICT_S
 from tutti.errors import QueueFull
@@ -128,6 +129,19 @@ def test_bulk_rows_fill_the_padding_of_a_batch() -> None:
         scheduler.add(new_job(90, 3600.0, "bulk"), 0.0)
     batch, _ = run(scheduler, 0.0)
     assert [job.priority for job in batch.jobs] == ["first"] * 5 + ["bulk"] * 3
+
+
+@pytest.mark.parametrize(
+    ("priority", "is_same_stream", "n_rows"), [("next", False, 2), ("next", True, 1), ("bulk", False, 1)]
+)
+def test_past_the_cap_a_pass_is_shared_by_listeners_only(priority: Priority, is_same_stream: bool, n_rows: int) -> None:
+    """A long row cannot be cut; but nobody waits for twice that because one client asked for more."""
+    scheduler = new_scheduler(cost=(0.001, 0.0, 1e-3, 0.0))
+    first = new_job(500, priority=priority)
+    second = new_job(500, priority=priority)
+    for job in (first, replace(second, stream=first.stream, deadline_s=2e6) if is_same_stream else second):
+        scheduler.add(job, 0.0)
+    assert run(scheduler, 0.0)[0].n_rows == n_rows
 
 
 def test_a_row_joins_only_if_that_is_cheaper_than_running_it_alone() -> None:

@@ -13,7 +13,7 @@ Every rule of `deadline`, and where it is (docs/decisions/0018 has the experimen
 | 2 | streams in time before late ones, those before bulk | `IN_TIME, LATE, BULK` | `Deadline.place` |
 | 3 | a job joins only if it adds at most what it costs alone | `max_marginal` | `Deadline.refuses` |
 | 4 | no deadline that can still be met is broken for another row | | `Deadline.refuses` |
-| 5 | a batch takes at most the cap, or twice its first row alone | `SHARED` | `Deadline.refuses` |
+| 5 | a batch takes at most the cap or its first row; of two listeners twice that | `SHARED` | `Deadline.refuses` |
 | 6 | half the cap if a deadline is near | `NEAR`, `NEAR_CAP` | `Deadline.refuses` |
 | 7 | jobs over their caller's fair share count as late, in short batches | `GRACE`, `OVER_SHARE_CAP` | `Deadline` |
 | 8 | late and bulk work get a minimum share of the device | `MIN_SHARE`, `HOLD_S` | `fairness.MinimumShare` |
@@ -149,7 +149,9 @@ class Deadline:
         if entry.is_over_share:
             return "cost" if after_s > max(OVER_SHARE_CAP * self.cap_s, head.alone_s) else None
         cap_s = NEAR_CAP * self.cap_s if due.batch_s - now < NEAR * self.cap_s else self.cap_s
-        return "cost" if after_s > max(cap_s, SHARED * head.alone_s) else None
+        # Past the cap only listeners share: neither bulk work nor more of one stream makes others wait for longer.
+        is_shared = not (head.is_bulk or entry.is_bulk or entry.jobs[0].stream == head.jobs[0].stream)
+        return "cost" if after_s > max(cap_s, (SHARED if is_shared else 1.0) * head.alone_s) else None
 
     def wake_at(self, queues: Collection[JobQueue], now: float) -> float | None:
         return None
