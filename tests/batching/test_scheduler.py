@@ -13,7 +13,8 @@ from tests.batching.fakes import VOCODER, first_job, new_job, new_scheduler, run
 from tests.examples import examples
 from tutti.batching.job import Job, Key, Priority
 from tutti.batching.policies import Fifo
-from tutti.batching.scheduler import VERDICT_S
+from tutti.batching.scheduler import Scheduler
+from tutti.batching.verdicts import VERDICT_S
 from tutti.errors import QueueFull
 from tutti.plan.simulation import Padded
 
@@ -397,3 +398,34 @@ def test_the_quick_test_at_the_door_agrees_with_admission_and_is_kept_for_a_mome
         now += batch.predicted_s
         scheduler.finished(batch, batch.predicted_s, now)
     scheduler.check_wait("kokoro", 0.2, None, "", now)
+
+
+def n_queued_at_once(scheduler: Scheduler) -> int:
+    """How many typical streams are accepted, each queued before the next one comes."""
+    for n in range(1000):
+        job = Job(Key("kokoro", "acoustic"), n, "first", 60, 0.2, scheduler.predict(Key("kokoro", "vocoder"), 174))
+        try:
+            scheduler.admit(job, 0.0)
+        except QueueFull:
+            return n
+        scheduler.add(job, 0.0)
+    return 1000
+
+
+def n_passing_the_door(scheduler: Scheduler) -> int:
+    """How many streams pass the quick test while none of them is queued: their texts are still being read."""
+    for n in range(1000):
+        scheduler.n_starting = n
+        try:
+            scheduler.check_wait("kokoro", 0.2, None, "", 0.0)
+        except QueueFull:
+            return n
+    return 1000
+
+
+@pytest.mark.parametrize("max_start_s", [1.0, 3.0])
+def test_no_more_streams_pass_the_door_while_their_texts_are_read_than_will_be_accepted(max_start_s: float) -> None:
+    n_queued = n_queued_at_once(new_scheduler(max_start_s=max_start_s))
+    n_passing = n_passing_the_door(new_scheduler(max_start_s=max_start_s))
+    assert 10 < n_queued < 900
+    assert n_passing == pytest.approx(n_queued, rel=0.1)

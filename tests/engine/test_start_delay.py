@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.batching.fakes import new_job, new_scheduler
-from tutti.batching.scheduler import VERDICT_S
+from tutti.batching.verdicts import VERDICT_S
 from tutti.engine.start_delay import INTERVAL_S, TURNS, StartDelay
 from tutti.errors import QueueFull
 

@@ -98,12 +98,20 @@ class AdmissionControl:
             self.needed_s = self._bulk_s = 0.0  # no rounding error remains
 
     def admit(
-        self, job: Job, cost_s: float, max_start_s: float, start_s: float, now: float, delay_s: float = 0.0
+        self,
+        job: Job,
+        cost_s: float,
+        max_start_s: float,
+        start_s: float,
+        now: float,
+        delay_s: float = 0.0,
+        starting_s: float = 0.0,
     ) -> None:
         """Accept the first job of a new stream in time, or to start late but soon enough; else raise QueueFull.
 
         `cost_s`: device seconds of all its stages; `start_s`: when the running batches will be done; `delay_s`: what
-        this stream loses beside the device, which others do not.
+        this stream loses beside the device, which others do not; `starting_s`: device seconds of accepted streams that
+        are not queued yet, but will be before it.
         """
         cost_s *= self._speed
         n_waiting = len(self._waiting) + len(self._running)
@@ -116,6 +124,7 @@ class AdmissionControl:
         allowed_s = OWN_COSTS * cost_s
         if allowed_s > START_SHARE * (job.give_up_s - now):  # so slow that its client would leave: only if it is alone
             allowed_s = cost_s / OWN_UTILISATION + MIN_S
+        cost_s += self._margin * starting_s
         late_s = self._late_s(job, demand, allowed_s, cost_s, start_s, now, delay_s)
         if late_s > 0.0 and now + max_start_s > target_s and not _is_bulk(job):
             # Due when all that was accepted before it should be done, so that no later stream overtakes it.

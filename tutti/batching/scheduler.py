@@ -11,6 +11,7 @@ from tutti.batching.layout import RowSizes, row_sizes
 from tutti.batching.limits import Limits as Limits
 from tutti.batching.policies import BULK, LATE, Due, Head, Policy
 from tutti.batching.queue import JobQueue, QueueEntry
+from tutti.batching.verdicts import Question, Verdicts
 from tutti.errors import QueueFull
 
 PREFETCH_FULL = 0.25  # caps of waiting work from which on a batch may be formed early; smaller forms smaller batches
@@ -20,8 +21,6 @@ SENTENCE_S = 4.35  # its length
 PREFETCH_AT = 0.5  # share of a batch's predicted seconds after which the next one may be formed
 BESIDE = 1.25  # times its seconds before the vocoder is free that an acoustic batch starts; larger: smaller batches
 OVERLAP_BATCHES = 50  # that the overlap of stages is averaged over; larger reacts later to a change of the load
-VERDICT_S = 0.02  # for which a verdict of `check_wait` holds; larger costs less under overload, but reacts later
-MAX_VERDICTS = 32  # that are kept; clients may name any allowed wait
 NEW_CALLER = "\0"  # no caller has this name
 MAX_SKIPPED = 8  # jobs that do not fit, after which a batch is closed; larger fills batches, and takes longer to decide
 
@@ -33,14 +32,14 @@ class Scheduler:
         self.limits = limits
         self.policy = policy
         self.start_delay_s = 0.0  # that a new stream loses before and after the device
+        self.n_starting = 0  # streams that passed `check_wait`, and whose first chunk is not here yet
         self._costs = costs
         self._queues: dict[Key, JobQueue] = {}
         self._fair_share = FairShare()
         self._minimum_share = {LATE: MinimumShare(), BULK: MinimumShare()}
         self._admission = AdmissionControl(limits.max_waiting, self._fair_share.over)
         self._max_padded: dict[Key, float] = {}  # of keys whose device was full
-        # Until when, and why, typical streams are refused: by checkpoint, allowed wait, and share of the caller.
-        self._verdicts: dict[tuple[str, float | None, bool], tuple[float, QueueFull | None]] = {}
+        self._verdicts = Verdicts()
         self._free_at: dict[Batch, float] = {}  # running batches: when each should be done
         self._device_share = 1.0  # of the time that batches take: less where two run at the same time
 
@@ -50,42 +49,43 @@ class Scheduler:
 
     # -- jobs ------------------------------------------------------------------------------------------------------
 
-    def admit(self, job: Job, now: float) -> None:
+    def admit(self, job: Job, now: float, starting_s: float = 0.0) -> None:
         """Raise QueueFull if the new stream of this first job cannot be served; else `add` the job at once.
 
-        The deadline of a stream that starts late is moved to the end of the time that it may wait.
+        The deadline of a stream that starts late is moved to the end of the time that it may wait. `starting_s`: device
+        seconds of streams before it that are not queued yet.
         """
         self._fair_share.add_caller(job.caller, now)
         cost_s = self.predict(job.key, job.size) + job.later_s
         max_start_s = self._max_start_s(job.key.checkpoint, job.max_start_s)
         job.give_up_s = now + self.limits.give_up_s(job.max_start_s)
-        self._admission.admit(job, cost_s, max_start_s, self.free_at(now), now, self.start_delay_s)
+        self._admission.admit(job, cost_s, max_start_s, self.free_at(now), now, self.start_delay_s, starting_s)
 
     def check_wait(self, checkpoint: str, target_s: float, max_start_s: float | None, caller: str, now: float) -> None:
         """Raise QueueFull if a stream of a typical sentence would be refused: a quick test before any other work.
 
-        The answer is kept for a moment, so under overload a refusal costs next to nothing.
+        Streams that have passed it count, though their first chunks are not here yet: else all that arrive until then
+        would pass, to be refused after their text was read. The answer is kept for a moment, so under overload a
+        refusal costs next to nothing.
         """
-        key = checkpoint, max_start_s, self._fair_share.is_over(caller, now)
-        until_s, refusal = self._verdicts.get(key, (-inf, None))
-        if now >= until_s:
-            probe = self._typical_job(checkpoint, "first", now + target_s)
+        question = Question(checkpoint, max_start_s, self._fair_share.is_over(caller, now))
+        verdict = self._verdicts.known(question, self.n_starting, now)
+        if verdict is None:
+            probe, refusal = self._typical_job(checkpoint, "first", now + target_s), None
             probe.caller, probe.max_start_s = caller, max_start_s
-            refusal = None
+            starting_s = self.n_starting * sum(self._needs_s(probe))
             try:
-                self.admit(probe, now)
+                self.admit(probe, now, starting_s)
             except QueueFull as exc:
                 refusal = exc
-            if len(self._verdicts) >= MAX_VERDICTS:
-                self._verdicts.clear()
-            self._verdicts[key] = now + VERDICT_S, refusal
-        if refusal is not None:
-            raise QueueFull(str(refusal), retry_after_s=refusal.retry_after_s)
+            verdict = self._verdicts.keep(question, refusal, self.n_starting, now)
+        if verdict.refusal is not None:
+            raise QueueFull(str(verdict.refusal), retry_after_s=verdict.refusal.retry_after_s)
 
     def known_refusal(self, checkpoint: str, now: float) -> QueueFull | None:
         """What `check_wait` would raise for any stream without an own limit, if that was found a moment ago."""
-        until_s, refusal = self._verdicts.get((checkpoint, None, False), (-inf, None))
-        return refusal if now < until_s else None
+        verdict = self._verdicts.known(Question(checkpoint), self.n_starting, now)
+        return verdict.refusal if verdict else None
 
     def predicted_wait_s(self, checkpoint: str, priority: Priority, target_s: float, now: float) -> float:
         """Seconds until the device would begin with a new stream of a typical sentence, due after `target_s`."""

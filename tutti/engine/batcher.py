@@ -116,7 +116,7 @@ class Batcher:
     @contextmanager
     def _admission(self, priority: Priority) -> Iterator[None]:
         """Tell the scheduler what a stream loses beside the device, and count a refusal."""
-        self.scheduler.start_delay_s = self.start_delay.seconds
+        self.scheduler.start_delay_s, self.scheduler.n_starting = self.start_delay.seconds, self.start_delay.n_starting
         try:
             yield
         except QueueFull:
