@@ -17,7 +17,7 @@ def as_plain(message: object) -> object:
 
 @given(messages=st.lists(values, max_size=10), cuts=st.lists(st.integers(0, 4000), max_size=20))
 def test_messages_are_whole_however_their_bytes_arrive(messages: list[object], cuts: list[int]) -> None:
-    parts = [b"".join(pack(message)) for message in messages]
+    parts = [b"".join(pack(message).parts) for message in messages]
     data, reader = b"".join(parts), MessageReader()
     ends, received, at = [len(b"".join(parts[: n + 1])) for n in range(len(parts))], list[object](), 0
     expected = [as_plain(message) for message in messages]
@@ -29,6 +29,6 @@ def test_messages_are_whole_however_their_bytes_arrive(messages: list[object], c
 
 def test_samples_are_sent_without_a_copy() -> None:
     speech = np.arange(1000, dtype=np.int16)
-    sent = pack(("speech", speech))[-1]
+    sent = pack(("speech", speech)).parts[-1]
     speech[0] = 77
     assert np.frombuffer(sent, np.int16)[0] == 77

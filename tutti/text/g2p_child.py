@@ -194,7 +194,7 @@ def main(
     os.nice(NICE)
     incoming, reader = MessageReader(), TextReader(pronounce, sizes)
     with suppress(EOFError, ConnectionError):
-        end.sendall(b"".join(pack(Answer(NO_TEXT, _warm_up(pronounce, warm)))))
+        end.sendall(b"".join(pack(Answer(NO_TEXT, _warm_up(pronounce, warm))).parts))
         while True:
             for message in incoming.feed(_receive(end, wait=not reader.has_work)):
                 reader.receive(message)
@@ -204,7 +204,7 @@ def main(
             answer = reader.read(number)
             current.value = NO_TEXT
             if answer:
-                end.sendall(b"".join(pack(answer)))
+                end.sendall(b"".join(pack(answer).parts))
 
 
 def _receive(end: socket.socket, *, wait: bool) -> bytes:

@@ -303,7 +303,7 @@ class _Connection(asyncio.Protocol):
 
     def send(self, message: object) -> None:
         if self._transport and not self._transport.is_closing():
-            self._transport.writelines(pack(message))
+            self._transport.writelines(pack(message).parts)
 
     def lose(self, cause: str) -> None:
         """Give the process up."""

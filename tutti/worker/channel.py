@@ -4,7 +4,6 @@ The shared memory has no name, only a descriptor that travels with a message. Th
 that maps it has released it or died, so nothing is left behind, and the small /dev/shm of a container is no limit.
 """
 
-import mmap
 import os
 import pickle
 import select
@@ -19,6 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tutti.shared_memory import SharedMemory
 from tutti.speech import Samples, is_pcm
 
 _HEADER_BYTES = 8
@@ -121,9 +121,7 @@ def write_samples(rows: Sequence[Samples]) -> int:
 def map_samples(descriptor: int, formats: Sequence[RowFormat]) -> list[Samples]:
     """Map the rows without a copy; the memory is freed when the last of them is collected."""
     total = sum(format.n_bytes for format in formats)
-    # A map keeps a duplicate of its descriptor open; Python 3.13 can do without.
-    options = {"trackfd": False} if sys.version_info >= (3, 13) else {}
-    memory = mmap.mmap(descriptor, total, **options) if total else b""
+    memory = SharedMemory.of(descriptor, total) if total else b""
     rows: list[Samples] = []
     start = 0
     for format in formats:

@@ -1,6 +1,7 @@
 """Streams over a link: the same speech, errors and cancellations as from the engine itself."""
 
 import asyncio
+import os
 import socket
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
@@ -9,11 +10,12 @@ from typing import Any, cast
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.fakes import FakeEngine, silent_voices
 from tutti.errors import InvalidInput, NothingToSpeak, QueueFull, TuttiError
+from tutti.pickled_messages import pack
 from tutti.server.engine_protocol import EngineProtocol
 from tutti.server.errors import RateLimited
 from tutti.server.http_processes.link import Link
@@ -21,43 +23,56 @@ from tutti.server.http_processes.messages import EngineState, NextSpeech, Speech
 from tutti.server.http_processes.remote_engine import VERDICT_S, RemoteEngine
 from tutti.server.http_processes.stream_server import StreamServer
 from tutti.speech import Speech, SpeechParams
+from tutti.worker.channel import RowFormat, map_samples, write_samples
 
 TEXT = "The first of them. The second one is longer. And there is a third sentence."
 PARAMS = SpeechParams("af_heart", lexicon={"tutti": "tˈuti"})
 
 
-class Recorder(asyncio.Transport):
-    """Keeps what is written."""
+def speech_ready(number: int, row: list[int], *, shared: bool) -> SpeechReady:
+    samples = np.array(row, np.int16)
+    if shared:
+        descriptor = write_samples([np.zeros(5, np.int16), samples])
+        samples = cast(Any, map_samples(descriptor, [RowFormat(5, is_pcm=True), RowFormat(len(row), is_pcm=True)])[1])
+        os.close(descriptor)
+    return SpeechReady(number, Speech(cast(Any, samples), (), (0, number)))
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.written = b""
 
-    def writelines(self, parts: Any) -> None:
-        self.written += b"".join(parts)
+def open_descriptors() -> set[str]:
+    return set(os.listdir("/proc/self/fd"))
 
-    def is_closing(self) -> bool:
-        return False
+
+async def deliver(messages: list[Any], received: list[Any], buffer_bytes: int) -> None:
+    """Send messages over a link whose socket holds so many bytes."""
+    near, far = socket.socketpair()
+    near.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, buffer_bytes)
+    sender, receiver = Link(lambda _: None, lambda: None), Link(received.append, lambda: None)
+    await sender.open(near)
+    for message in messages:
+        sender.send(message)
+    await receiver.open(far)
+    while len(received) < len(messages):
+        await asyncio.sleep(0)
+    sender.close()
+    receiver.close()
+
+
+short_rows = st.lists(st.integers(-32768, 32767), max_size=50)
+long_rows = st.integers(0, 30_000).map(lambda n: list(range(n)))
 
 
 @given(
-    rows=st.lists(st.lists(st.integers(-32768, 32767), max_size=50) | st.none(), max_size=6),
-    cuts=st.lists(st.integers(0, 2000), max_size=8),
+    kinds=st.lists(st.none() | st.tuples(short_rows | long_rows, st.booleans()), max_size=8),
+    buffer_bytes=st.sampled_from([1, 10_000, 1_000_000]),
 )
-def test_messages_arrive_whole_and_in_order_however_they_are_cut(rows: list[Any], cuts: list[int]) -> None:
+@settings(max_examples=60, deadline=None)
+def test_messages_arrive_whole_and_in_order_and_leave_no_descriptor(kinds: list[Any], buffer_bytes: int) -> None:
+    before = open_descriptors()
     messages = [
-        NextSpeech(n) if row is None else SpeechReady(n, Speech(np.array(row, np.int16), (), (0, n)))
-        for n, row in enumerate(rows)
+        NextSpeech(n) if kind is None else speech_ready(n, kind[0], shared=kind[1]) for n, kind in enumerate(kinds)
     ]
-    transport, received = Recorder(), list[Any]()
-    link = Link(received.append, lambda: None)
-    link.connection_made(transport)
-    for message in messages:
-        link.send(message)
-    start = 0
-    for cut in [*sorted(cuts), len(transport.written)]:
-        link.data_received(transport.written[start:cut])
-        start = max(start, cut)
+    received = list[Any]()
+    asyncio.run(deliver(messages, received, buffer_bytes))
     assert len(received) == len(messages)
     for message, copy in zip(messages, received, strict=True):
         assert type(copy) is type(message)
@@ -66,23 +81,49 @@ def test_messages_arrive_whole_and_in_order_however_they_are_cut(rows: list[Any]
             assert copy.speech.samples.dtype == np.int16
             assert np.array_equal(copy.speech.samples, message.speech.samples)
             assert copy.speech.span == message.speech.span
+    messages.clear()
+    message = copy = None
+    assert open_descriptors() == before
+
+
+def test_samples_in_shared_memory_are_not_sent_but_their_descriptor() -> None:
+    async def run() -> None:
+        near, far = socket.socketpair()
+        link = Link(lambda _: None, lambda: None)
+        await link.open(near)
+        for shared in (False, True):
+            link.send(speech_ready(0, [1] * 20_000, shared=shared))
+            data, descriptors, _, _ = socket.recv_fds(far, 1 << 20, 1)
+            assert (len(data) > 40_000, len(descriptors)) == (not shared, int(shared))
+            for descriptor in descriptors:
+                os.close(descriptor)
+        link.close()
+        far.close()
+
+    asyncio.run(run())
+
+
+def test_a_link_ends_if_a_descriptor_does_not_arrive() -> None:
+    async def run() -> None:
+        near, far = socket.socketpair()
+        is_lost = asyncio.Event()
+        link = Link(lambda _: None, is_lost.set)
+        await link.open(near)
+        far.sendall(b"".join(pack(speech_ready(0, [1, 2], shared=True), share=True).parts))
+        await is_lost.wait()
+        far.close()
+
+    asyncio.run(run())
 
 
 def test_what_waits_in_the_socket_can_be_answered_at_once() -> None:
     async def run() -> None:
         near, far = socket.socketpair()
-        far.setblocking(False)
-        first = Recorder()
-        question = Link(lambda _: None, lambda: None)
-        question.connection_made(first)
-        question.send(NextSpeech(7))
-        far.send(bytes(first.written))
+        question = b"".join(pack(NextSpeech(7)).parts)
+        far.send(question)
         link = Link(lambda message: link.send(message), lambda: None)
         await link.open(near)
-        answer = b""
-        while len(answer) < len(first.written):
-            answer += await asyncio.get_running_loop().sock_recv(far, 1 << 16)
-        assert answer == bytes(first.written)
+        assert far.recv(1 << 16) == question
         link.close()
         far.close()
 
