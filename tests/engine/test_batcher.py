@@ -367,6 +367,31 @@ def test_rows_are_ranked_again_when_their_listener_starts() -> None:
     assert asyncio.run(run()) == [0, 3, 1, 2]
 
 
+def test_rows_are_ranked_again_when_the_chunk_before_them_is_shorter_than_was_thought() -> None:
+    async def run() -> list[tuple[int, int]]:
+        model = closed_model()
+        batcher = new_batcher(ThreadWorker(partial(models, lambda: model)), max_rows=1)
+        await batcher.start()
+        ended: list[tuple[int, int]] = []
+        playbacks = [Playback(NEVER, 0.0, safety_s=0.0) for _ in range(2)]
+
+        async def speak(stream: int, chunk: int, position_s: float) -> None:
+            spoken = Row(utterance(*[5] * 48), "kokoro", stream, "next", playbacks[stream], position_s, chunk=chunk)
+            await batcher.speak(spoken)
+            ended.append((stream, chunk))
+
+        estimated_s = 2.9 * 50 * 0.025  # the tones take 2 frames for each token
+        tasks = [asyncio.create_task(speak(*row)) for row in ((0, 0, 0.0), (0, 1, estimated_s), (1, 0, 3.0))]
+        while batcher.worker.status.state != "busy":
+            await asyncio.sleep(0)
+        model.gate.open()
+        await asyncio.gather(*tasks)
+        await batcher.close()
+        return ended
+
+    assert asyncio.run(run()) == [(0, 0), (0, 1), (1, 0)]
+
+
 def test_closing_fails_the_rows_that_wait() -> None:
     async def run() -> None:
         model = closed_model()

@@ -1,10 +1,15 @@
-"""A listener to live text waits for its author, which does not count as late audio."""
+"""When audio is needed: a listener waits for the author of live text, and plays what it has at its own pace."""
 
+import asyncio
+
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tutti.engine.playback import Playback
+from tutti.engine.row import FRAME_S, Row, acoustic_done
+from tutti.speech import Utterance
 
 SECONDS = st.floats(0.01, 100)
 
@@ -74,3 +79,26 @@ def test_a_chunk_whose_audio_arrives_early_is_heard_at_its_turn_and_a_late_one_a
     assert playing.plays_s(position_s, now) == now + position_s
     late = now + position_s + late_s
     assert playing.plays_s(position_s, late) == late
+
+
+@given(frames=st.lists(st.integers(1, 400), min_size=3, max_size=3), order=st.permutations(range(3)))
+def test_a_chunk_is_due_when_what_precedes_it_was_heard_however_long_that_was_thought_to_be(
+    frames: list[int], order: list[int]
+) -> None:
+    async def act() -> None:
+        playback = Playback(requested_s=0.0, target_s=0.5)
+        utterance = Utterance(np.zeros(20, np.int64), np.zeros(256, np.float32))
+        estimated_s = 58 * FRAME_S
+        rows = [Row(utterance, "kokoro", 7, "next", playback, playback.reserve(estimated_s), chunk=n) for n in range(3)]
+        other = Row(utterance, "kokoro", 8, "next", playback, 1.0, chunk=2)
+        together, last = order[:2], order[2]
+        for done in (together, [last]):
+            durations = [np.array([frames[chunk]]) for chunk in done]
+            waiting = [row for row in rows if row.chunk not in done]
+            acoustic_done([rows[chunk] for chunk in done], durations, 0.0, [*waiting, other])
+        heard_s = [FRAME_S * sum(frames[:chunk]) for chunk in range(3)]
+        assert [row.deadline_s for row in rows] == pytest.approx([0.5 + position_s for position_s in heard_s])
+        assert playback.pending_s == pytest.approx(FRAME_S * sum(frames))
+        assert other.position_s == 1.0, "of another stream"
+
+    asyncio.run(act())

@@ -4,7 +4,7 @@ import asyncio
 import logging
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Set
 from contextlib import contextmanager
 from itertools import count
 from math import inf
@@ -15,7 +15,7 @@ from tutti.batching.policies import Policy
 from tutti.batching.scheduler import Scheduler
 from tutti.engine.lanes import LANES, Finished, Lanes, StartedBatch
 from tutti.engine.rolling import BusyShare
-from tutti.engine.row import TOO_SLOW, Row, RowAudio
+from tutti.engine.row import TOO_SLOW, Row, RowAudio, acoustic_done
 from tutti.engine.row_jobs import acoustic_job, all_follow, frame_s, may_split, new_job, vocoder_job
 from tutti.engine.send_batch import send_batch
 from tutti.engine.start_delay import StartDelay
@@ -130,9 +130,12 @@ class Batcher:
 
     def move_deadlines(self, stream: int) -> None:
         """Rank all jobs of a stream again, after its listener started to play."""
+        self._rank_again({stream})
+
+    def _rank_again(self, streams: Set[int]) -> None:
         now = self._clock()
         for job, row in self._rows.items():
-            if row.stream == stream and not job.is_continuation:  # a continuation follows what is being played
+            if row.stream in streams and not job.is_continuation:  # a continuation follows what is being played
                 self.scheduler.move_deadline(job, row.deadline_s, now)
 
     def use(self, policy: Policy) -> None:
@@ -296,8 +299,9 @@ class Batcher:
         if batch.key.stage == "vocoder":
             self._deliver(deque(zip(rows, values, strict=True)), took_s, batch.n_rows)
         else:
-            for row, durations in zip(rows, values, strict=True):
-                row.acoustic_done(durations, took_s)
+            acoustic_done(rows, values, took_s, self._rows.values())
+            self._rank_again({row.stream for row in rows})  # what follows them is needed sooner or later than thought
+            for row in rows:
                 if row.future.done():
                     self.worker.forget([row.id])
                 else:
@@ -307,8 +311,7 @@ class Batcher:
     def _both_stages_done(self, batch: Batch, value: BothStages, started_s: float) -> None:
         """Deliver the rows of a call that ran both stages, and account for each stage."""
         rows = [self._rows.pop(job) for job in batch.jobs]
-        for row, durations in zip(rows, value.durations, strict=True):
-            row.acoustic_done(durations, value.acoustic_s)
+        acoustic_done(rows, value.durations, value.acoustic_s, self._rows.values())
         jobs = [vocoder_job(self.scheduler, row, self._clock()) for row in rows]
         self._deliver(deque(zip(rows, value.samples, strict=True)), value.vocoder_s, batch.n_rows)
         for job in jobs:

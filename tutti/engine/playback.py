@@ -21,6 +21,10 @@ class Playback:
         self.pending_s += duration_s
         return position_s
 
+    def corrected(self, longer_s: float) -> None:
+        """A chunk that is being made turned out to be so much longer than was estimated."""
+        self.pending_s = max(0.0, self.pending_s + longer_s)
+
     def deadline_s(self, position_s: float) -> float:
         """When the audio at this position is needed, by the present estimate."""
         if self.started_s is None:

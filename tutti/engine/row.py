@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections import deque
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from math import inf
 
@@ -129,9 +130,16 @@ class Row:
             *steps_ms, self.trace.id or "-",
         )  # fmt: skip
 
-    def acoustic_done(self, durations: NDArray[np.int64], took_s: float) -> None:
-        """Record what the acoustic stage found out: how long each symbol is."""
-        self.durations, self.n_frames, self.acoustic_s = durations, int(durations.sum()), took_s
+    def acoustic_done(self, durations: NDArray[np.int64], took_s: float) -> float:
+        """Record what the acoustic stage found out: how long each symbol is.
+
+        Return by how many seconds the row is longer than was thought, so all that follows it is needed later.
+        """
+        n_frames = int(durations.sum())
+        longer_s = FRAME_S * (n_frames - (self.n_frames or self.estimated_frames))
+        self.durations, self.n_frames, self.acoustic_s = durations, n_frames, took_s
+        self.playback.corrected(longer_s)
+        return longer_s
 
     def plan_spans(self, whole_s: float, frame_s: float, cap_s: float, now: float) -> None:
         """Split the row into spans if it starts a stream, would be late as a whole, or would block others for long.
@@ -169,3 +177,14 @@ class Row:
             end = middle
         self.spans.appendleft((start, end))
         return True
+
+
+def acoustic_done(
+    rows: Sequence[Row], durations: Sequence[NDArray[np.int64]], took_s: float, others: Collection[Row]
+) -> None:
+    """Record how long rows are, and so when the later chunks of their streams are needed, these and others."""
+    longer: dict[int, list[tuple[int, float]]] = {}
+    for row, row_durations in zip(rows, durations, strict=True):
+        longer.setdefault(row.stream, []).append((row.chunk, row.acoustic_done(row_durations, took_s)))
+    for row in (*rows, *others):
+        row.position_s += sum(longer_s for chunk, longer_s in longer.get(row.stream, ()) if chunk < row.chunk)

@@ -234,6 +234,8 @@ class Stream:
         while future is not None:
             audio = await future
             self._futures.discard(future)
+            if start_s == 0.0:  # now its length is known
+                estimated_s = int(audio.durations.sum()) * FRAME_S + pause_s
             speech = _speech(pending, audio, start_s, pause_s, with_words=self.params.with_words)
             start_s += len(audio.samples) / SAMPLE_RATE
             future = audio.next
