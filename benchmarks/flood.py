@@ -34,12 +34,13 @@ from rich.table import Table
 from benchmarks.progress import progress
 from tests.fakes import silent_voices, tone_engine
 from tutti.client.bench import TEXTS, playback_stalls
+from tutti.model.spans import EXACT_SPANS
 from tutti.model.tone import ToneModel
 from tutti.server.app import create_app
 from tutti.server.run import Server, bind
 from tutti.server.uvicorn_setup import uvicorn_config
 from tutti.settings import Settings
-from tutti.speech import Frames, Samples
+from tutti.speech import Frames, Samples, Span
 
 RESULTS = Path(__file__).parent / "results" / "flood.json"
 TARGET_S = 0.5
@@ -56,11 +57,15 @@ TURNS, TURN_S = 3, 8.0  # of loads that are compared
 
 
 class PacedToneModel(ToneModel):
-    """Tones that take as long as on a real device."""
+    """Tones that take as long as on a real device; a span of a row takes its part of the row."""
 
     def vocoder(self, rows: Sequence[Frames]) -> list[Samples]:
-        time.sleep(CALL_S + FRAME_S * sum(row.n_frames for row in rows))
+        time.sleep(CALL_S + FRAME_S * sum(map(_cost_frames, rows)))
         return super().vocoder(rows)
+
+
+def _cost_frames(row: Frames) -> int:
+    return EXACT_SPANS.cost(row.n_frames, row.start, row.end) if isinstance(row, Span) else row.n_frames
 
 
 def serve(parent: Connection, max_start_s: float | None) -> None:
