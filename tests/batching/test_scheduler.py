@@ -376,7 +376,7 @@ def test_without_batching_rows_run_one_at_a_time() -> None:
     assert [run(scheduler, 0.0)[0].n_rows for _ in range(3)] == [1, 1, 1]
 
 
-def test_the_quick_test_at_the_door_agrees_with_admission_and_is_kept_for_a_moment() -> None:
+def test_the_quick_test_at_the_door_agrees_with_admission() -> None:
     scheduler = new_scheduler(max_start_s=1.0)
     scheduler.check_wait("kokoro", 0.2, None, "", 0.0)
     while True:
@@ -386,7 +386,6 @@ def test_the_quick_test_at_the_door_agrees_with_admission_and_is_kept_for_a_mome
         except QueueFull:
             break
         scheduler.add(job, 0.0)
-    scheduler.check_wait("kokoro", 0.2, None, "", 0.0)  # as a moment ago
     with pytest.raises(QueueFull) as refused:
         scheduler.check_wait("kokoro", 0.2, None, "", VERDICT_S)
     assert refused.value.retry_after_s is not None
@@ -429,3 +428,27 @@ def test_no_more_streams_pass_the_door_while_their_texts_are_read_than_will_be_a
     n_passing = n_passing_the_door(new_scheduler(max_start_s=max_start_s))
     assert 10 < n_queued < 900
     assert n_passing == pytest.approx(n_queued, rel=0.1)
+
+
+def test_after_a_refusal_nobody_passes_the_door_for_a_moment() -> None:
+    """A stream that is refused after its text was read has cost that: no other may, until there is room again."""
+    scheduler = new_scheduler(max_start_s=1.0)
+    scheduler.check_wait("kokoro", 0.2, None, "", 0.0)
+    scheduler.start_delay_s = 3.0
+    with pytest.raises(QueueFull) as refused:
+        scheduler.admit(new_job(100, 0.2, "first"), 0.0)
+    scheduler.start_delay_s = 0.0
+    known = scheduler.known_refusal("kokoro", VERDICT_S / 2)
+    assert known is refused.value
+    with pytest.raises(QueueFull):
+        scheduler.check_wait("kokoro", 0.2, None, "", VERDICT_S / 2)
+    scheduler.check_wait("kokoro", 0.2, 0.5, "", VERDICT_S / 2)  # another question
+    scheduler.check_wait("kokoro", 0.2, None, "", 2 * VERDICT_S)
+
+
+def test_a_refusal_of_bulk_work_refuses_no_listener() -> None:
+    scheduler = new_scheduler(max_waiting=2)
+    scheduler.add(new_job(priority="bulk"), 0.0)
+    with pytest.raises(QueueFull):
+        scheduler.admit(new_job(priority="bulk"), 0.0)
+    scheduler.check_wait("kokoro", 0.2, None, "", 0.0)

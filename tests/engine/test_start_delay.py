@@ -119,3 +119,14 @@ def test_a_refusal_is_known_for_a_moment() -> None:
     assert known is not None
     assert known.retry_after_s == refused.value.retry_after_s
     assert scheduler.known_refusal("kokoro", 2 * VERDICT_S) is None
+
+
+def test_a_stream_whose_text_was_read_does_not_wait_for_the_texts_of_others() -> None:
+    delay, now = StartDelay(clock=lambda: now), 0.0
+    delay.record_loop(0.08)
+    with ExitStack() as stack:
+        for _ in range(50):
+            stack.enter_context(delay.reading())
+        now = 0.7
+        assert delay.seconds >= 0.7 + delay.after_reading_s
+        assert 0.0 < delay.after_reading_s == pytest.approx(TURNS * 0.08 / 8)

@@ -52,34 +52,35 @@ class Scheduler:
     def admit(self, job: Job, now: float, starting_s: float = 0.0) -> None:
         """Raise QueueFull if the new stream of this first job cannot be served; else `add` the job at once.
 
-        The deadline of a stream that starts late is moved to the end of the time that it may wait. `starting_s`: device
-        seconds of streams before it that are not queued yet.
+        A stream that starts late gets another deadline. `starting_s`: device seconds of streams before it that are not
+        queued yet. A refusal holds for a moment: see `check_wait`.
         """
         self._fair_share.add_caller(job.caller, now)
         cost_s = self.predict(job.key, job.size) + job.later_s
         max_start_s = self._max_start_s(job.key.checkpoint, job.max_start_s)
         job.give_up_s = now + self.limits.give_up_s(job.max_start_s)
-        self._admission.admit(job, cost_s, max_start_s, self.free_at(now), now, self.start_delay_s, starting_s)
+        try:
+            self._admission.admit(job, cost_s, max_start_s, self.free_at(now), now, self.start_delay_s, starting_s)
+        except QueueFull as refusal:
+            if job.priority != "bulk":
+                question = Question(job.key.checkpoint, job.max_start_s, self._fair_share.is_over(job.caller, now))
+                self._verdicts.keep(question, refusal, self.n_starting, now)
+            raise
 
     def check_wait(self, checkpoint: str, target_s: float, max_start_s: float | None, caller: str, now: float) -> None:
         """Raise QueueFull if a stream of a typical sentence would be refused: a quick test before any other work.
 
-        Streams that have passed it count, though their first chunks are not here yet: else all that arrive until then
-        would pass, to be refused after their text was read. The answer is kept for a moment, so under overload a
-        refusal costs next to nothing.
+        Streams that have passed it count, though their chunks are not here yet: else all that arrive until then would
+        pass, to be refused after their text was read. Answers are kept for a moment: then a refusal costs nothing.
         """
         question = Question(checkpoint, max_start_s, self._fair_share.is_over(caller, now))
         verdict = self._verdicts.known(question, self.n_starting, now)
         if verdict is None:
-            probe, refusal = self._typical_job(checkpoint, "first", now + target_s), None
+            probe = self._typical_job(checkpoint, "first", now + target_s)
             probe.caller, probe.max_start_s = caller, max_start_s
-            starting_s = self.n_starting * sum(self._needs_s(probe))
-            try:
-                self.admit(probe, now, starting_s)
-            except QueueFull as exc:
-                refusal = exc
-            verdict = self._verdicts.keep(question, refusal, self.n_starting, now)
-        if verdict.refusal is not None:
+            self.admit(probe, now, self.n_starting * sum(self._needs_s(probe)))
+            self._verdicts.keep(question, None, self.n_starting, now)
+        elif verdict.refusal is not None:
             raise QueueFull(str(verdict.refusal), retry_after_s=verdict.refusal.retry_after_s)
 
     def known_refusal(self, checkpoint: str, now: float) -> QueueFull | None:
@@ -213,8 +214,8 @@ class Scheduler:
         if stage == "vocoder" and not returning and now >= self.last_call_s(now):
             return True
         queue, limits = head.queue, self.limits
-        waiting_s = sum(self._row_s(job.key, job.size) for job in queue)
-        return len(queue) >= limits.max_rows or waiting_s >= PREFETCH_FULL * limits.cap_s
+        is_full = len(queue) >= limits.max_rows
+        return is_full or sum(self._row_s(job.key, job.size) for job in queue) >= PREFETCH_FULL * limits.cap_s
 
     def _has_turn(self, head: Head, before_s: float, now: float) -> bool:
         return self._minimum_share[head.tier].is_due(now, before_s)

@@ -101,7 +101,7 @@ class Batcher:
         row.id = next(self._ids)
         job = new_job(self.scheduler, row, self._clock())
         if row.starts_stream:
-            with self._admission(row.priority):
+            with self._admission(row.priority, self.start_delay.after_reading_s):
                 self.scheduler.admit(job, self._clock())
             row.accepted(job)
         self._watch(row)
@@ -110,13 +110,13 @@ class Batcher:
 
     def check_wait(self, checkpoint: str, target_s: float, max_start_s: float | None, caller: str) -> None:
         """Raise QueueFull if a new stream would be refused, before any work is done for it."""
-        with self._admission("first"):
+        with self._admission("first", self.start_delay.seconds):
             self.scheduler.check_wait(checkpoint, target_s, max_start_s, caller, self._clock())
 
     @contextmanager
-    def _admission(self, priority: Priority) -> Iterator[None]:
+    def _admission(self, priority: Priority, start_delay_s: float) -> Iterator[None]:
         """Tell the scheduler what a stream loses beside the device, and count a refusal."""
-        self.scheduler.start_delay_s, self.scheduler.n_starting = self.start_delay.seconds, self.start_delay.n_starting
+        self.scheduler.start_delay_s, self.scheduler.n_starting = start_delay_s, self.start_delay.n_starting
         try:
             yield
         except QueueFull:

@@ -119,6 +119,8 @@ class Monitor:
 
     def next_batcher(self) -> Batcher:
         """The worker that gets the next stream: the one with the least work, streams included whose text is read."""
+        if len(self._batchers) == 1:
+            return self._batchers[0]
 
         def work_s(batcher: Batcher) -> float:
             return batcher.backlog_s + batcher.start_delay.n_starting * batcher.scheduler.sentence_s(self._checkpoint)

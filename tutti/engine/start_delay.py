@@ -34,7 +34,12 @@ class StartDelay:
     def seconds(self) -> float:
         """What a new stream loses until its first audio, beside its time on the device."""
         stuck_s = self._clock() - self._answered_at if self._n_reading >= MIN_READING else 0.0
-        return TURNS * self._loop_s + max(self._n_reading * self._answer_s, stuck_s)
+        return self.after_reading_s + max(self._n_reading * self._answer_s, stuck_s)
+
+    @property
+    def after_reading_s(self) -> float:
+        """The same for a stream whose first chunk was read."""
+        return TURNS * self._loop_s
 
     def start(self) -> None:
         loop = asyncio.get_running_loop()
