@@ -1,9 +1,9 @@
 """Measure what a bystander hears while one hostile client does its worst.
 
-python -m benchmarks.bystander                  15 minutes on a quiet machine, without model files; real limits and text
+python -m benchmarks.bystander                  12 minutes on a quiet machine, without model files; real limits and text
                                                 front end, tones that take as long as on a device of ten times real time
-python -m benchmarks.bystander --minutes 5      as many inputs as fit, drawn from all routes
-python -m benchmarks.bystander --only lexicon   the inputs whose name or route contains this
+python -m benchmarks.bystander --part 1/2       every second input; the rest of the result file is kept
+python -m benchmarks.bystander --only lexicon   the inputs whose name or route contains this; the rest is kept, too
 
 A bystander asks for a sentence again and again; its first audio counts. It does so alone, beside an ordinary client,
 which asks for a text of several sentences without a pause, and beside one that sends a hostile input without a pause.
@@ -15,8 +15,10 @@ in the result (`settled_s`).
 
 The gate, for each input: the 99th percentile beside it is at most 1.5 times the 90th without it, or less than SMALL_MS
 more, which nobody hears. Without it means alone for an input that is refused; an input that is spoken takes its share
-of the device as any text does, so it is compared with the ordinary client. An input over the limit gets a second turn
-at the end of the run, and only if it is over it again does it fail: one wait in two thousand is noise of the machine.
+of the device as any text does, so it is compared with the ordinary client. It is spoken if the server made more than
+SPOKEN_S of audio in its turn beside that of the bystander. A turn ends early if no wait was longer than usual. An input
+over the limit gets a second turn at the end of the run, and only if it is over it again does it fail: one wait in two
+thousand is noise of the machine.
 
 The result is written after each input. The exit status is 1 if a gate fails.
 """
@@ -28,6 +30,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from math import inf
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Annotated, Any
@@ -52,14 +55,17 @@ ORDINARY = " ".join(TEXTS[3:])
 SIMILAR = ("/tts", "/dev/phonemize", "/v1/realtime", ELEVENLABS)  # to other routes: their inputs are not sent again
 GAP_S = 0.02  # between two requests of the bystander: a light load
 WARM_UP = 20  # requests of the bystander, alone and beside the ordinary client: costs of batches are learned
-BASE_REQUESTS = 6  # of the bystander before each input, alone and, in every second turn, beside the ordinary client
+BASE_REQUESTS = 6  # of the bystander before every third input, alone and, in every second turn, beside the ordinary one
+BASE_EVERY = 3
+FEW_REQUESTS = 8  # after which a turn ends if no wait in it was longer than USUAL times those that it is compared with
+USUAL = 1.2
+SPOKEN_S = 2.0  # of audio for others than the bystander
 MAX_TURN_S = 10.0  # after which the bystander asks no more in this turn
 MAX_WAIT_S = 30.0  # for the first audio; then it counts as infinite
 MAX_SEND_S = 10.0  # for which the answer to the first input is waited for; its status tells what it is compared with
 SETTLED = 1.2  # times the median alone: so fast is the bystander served when nothing is left of a turn
 SETTLED_TIMES = 3  # in a row
 MAX_SETTLE_S = 20.0  # then the next turn begins anyway
-NOT_SPOKEN = "/v1/audio/voices/combine"  # answers 200 without speech
 
 
 @dataclass
@@ -77,6 +83,11 @@ class Waits:
 
     alone: list[float] = field(default_factory=list)
     ordinary: list[float] = field(default_factory=list)
+    n_turns: int = 0
+
+    def usual_s(self) -> float:
+        """A wait beside a spoken text that needs no second look."""
+        return USUAL * float(np.median(self.ordinary or self.alone))
 
 
 def is_settled(waits_s: Sequence[float], alone_s: Sequence[float]) -> bool:
@@ -91,16 +102,19 @@ def first_audio_s(client: httpx2.Client) -> float:
     try:
         with client.stream("POST", "/v1/audio/speech", json={"input": SENTENCE, "response_format": "pcm"}) as answer:
             has_audio = bool(next(answer.iter_raw(), b"")) and answer.status_code == 200
-            return time.perf_counter() - started_s if has_audio else float("inf")
+            return time.perf_counter() - started_s if has_audio else inf
     except httpx2.HTTPError:
-        return float("inf")
+        return inf
 
 
-def listen(client: httpx2.Client, n: int) -> list[float]:
+def listen(client: httpx2.Client, n: int, usual_s: float = 0.0) -> list[float]:
+    """Up to `n` waits; fewer if the first of them were short."""
     waits_s: list[float] = []
     ends_s = time.monotonic() + MAX_TURN_S
     while len(waits_s) < n and time.monotonic() < ends_s:
         waits_s.append(first_audio_s(client))
+        if len(waits_s) == FEW_REQUESTS and max(waits_s) <= usual_s:
+            break
         time.sleep(GAP_S)
     return waits_s
 
@@ -159,8 +173,7 @@ def p_ms(waits_s: list[float], q: float) -> float:
 def judged(turns: Sequence[dict[str, Any]], waits: Waits) -> dict[str, Any]:
     """The turn of an input that is better for the bystander, with what it is compared with, by all turns so far."""
     row = min(turns, key=lambda turn: float(turn["p99_ms"]))
-    is_spoken = "audio" in row["status"] or (row["status"] == "200" and row["route"] != NOT_SPOKEN)
-    baseline = "ordinary" if is_spoken else "alone"
+    baseline = "ordinary" if row["spoken_s"] > SPOKEN_S else "alone"
     base_ms = p_ms(getattr(waits, baseline), BASE_PERCENTILE)
     limit_ms = max(MAX_RATIO * base_ms, base_ms + SMALL_MS)
     ratio, holds = round(row["p99_ms"] / base_ms, 2), row["p99_ms"] <= limit_ms
@@ -177,14 +190,25 @@ def base_turn(server: LimitedServer, client: httpx2.Client, waits: Waits) -> Non
     settle(client, waits.alone)
 
 
-def measure(server: LimitedServer, client: httpx2.Client, hostile: Hostile, n: int, waits: Waits) -> dict[str, Any]:
-    """One turn of an input, and one without a hostile client before it."""
-    base_turn(server, client, waits)
+def spoken_s(server: LimitedServer) -> float:
+    """Seconds of audio that the server made so far."""
+    return server.metric("tutti_audio_seconds_total")
+
+
+def measure(
+    server: LimitedServer, client: httpx2.Client, hostile: Hostile, n: int, waits: Waits, sentence_s: float
+) -> dict[str, Any]:
+    """One turn of an input, and at times one without a hostile client before it. `sentence_s`: of the bystander."""
+    if waits.n_turns % BASE_EVERY == 0:
+        base_turn(server, client, waits)
+    waits.n_turns += 1
+    before_s = spoken_s(server)
     with beside(server, hostile) as sent:
-        waits_s = listen(client, n)
+        waits_s = listen(client, n, waits.usual_s())
+        others_s = spoken_s(server) - before_s - len(waits_s) * sentence_s
     return {
         "route": hostile.route, "input": hostile.name, "status": sent.status, "sent": sent.n,
-        "unfinished": sent.unfinished, "heard": len(waits_s),
+        "spoken_s": round(max(0.0, others_s), 1), "unfinished": sent.unfinished, "heard": len(waits_s),
         "p50_ms": p_ms(waits_s, 50), "p99_ms": p_ms(waits_s, 99), "settled_s": settle(client, waits.alone),
     }  # fmt: skip
 
@@ -206,13 +230,18 @@ def server_and_client() -> Iterator[tuple[LimitedServer, httpx2.Client]]:
 def main(
     only: Annotated[str, typer.Option(help="Send only inputs with this in their name or route.")] = "",
     requests: Annotated[int, typer.Option(help="Of the bystander beside each input.")] = 20,
-    minutes: Annotated[float, typer.Option(help="After which no further input is begun.")] = 15.0,
+    part: Annotated[str, typer.Option(help="1/3: the first third of the inputs, drawn from all routes.")] = "1/1",
     out: Annotated[Path, typer.Option(help="Result file.")] = RESULTS,
 ) -> None:
     """Measure every input, and write the waits to a file; exit 1 if one makes the bystander wait for longer."""
-    inputs = [each for each in all_inputs() if only in f"{each.route} {each.name}" and each.route not in SIMILAR]
-    n_inputs, ends_s = len(inputs), time.monotonic() + 60 * minutes
+    inputs = [each for each in all_inputs() if each.route not in SIMILAR]
+    n_inputs = len(inputs)
     random.Random(1).shuffle(inputs)
+    number, n_parts = map(int, part.split("/"))
+    inputs = [each for each in inputs[number - 1 :: n_parts] if only in f"{each.route} {each.name}"]
+    names = {(each.route, each.name) for each in inputs}
+    earlier = json.loads(out.read_text())["inputs"] if out.exists() and len(inputs) < n_inputs else []
+    others = [row for row in earlier if (row["route"], row["input"]) not in names]
     turns: dict[Hostile, list[dict[str, Any]]] = {}
     waits = Waits()
 
@@ -222,23 +251,25 @@ def main(
             f"{name}_p{q}_ms": p_ms(getattr(waits, name), q) for name in ("alone", "ordinary") for q in (50, 90, 99)
         }
         heard = {"alone_heard": len(waits.alone), "ordinary_heard": len(waits.ordinary)}
-        report = {"requests": requests, "inputs_in_all": n_inputs, **base, **heard, "inputs": [*judgements.values()]}
+        rows = [*others, *judgements.values()]
+        report = {"requests": requests, "inputs_in_all": n_inputs, **base, **heard, "inputs": rows}
         out.write_text(json.dumps(report, indent=1) + "\n")
         return judgements
 
-    with progress(n_inputs) as step, server_and_client() as (server, client):
+    with progress(len(inputs)) as step, server_and_client() as (server, client):
         with beside(server, Hostile("", "", ask_ordinarily)):
             listen(client, WARM_UP)
-        waits.alone += listen(client, WARM_UP)[WARM_UP // 2 :]
-        settle(client, waits.alone)
+        settle(client, [inf])
+        before_s = spoken_s(server)
+        waits.alone += listen(client, WARM_UP)
+        sentence_s = (spoken_s(server) - before_s) / len(waits.alone)
         base_turn(server, client, waits)
         for each in inputs:
-            if time.monotonic() < ends_s:
-                step(f"{each.route} {each.name}")
-                turns[each] = [measure(server, client, each, requests, waits)]
-                judgements = write()
+            step(f"{each.route} {each.name}")
+            turns[each] = [measure(server, client, each, requests, waits, sentence_s)]
+            judgements = write()
         for each in [each for each, row in judgements.items() if not row["holds"]]:
-            turns[each].append(measure(server, client, each, requests, waits))
+            turns[each].append(measure(server, client, each, requests, waits, sentence_s))
             write()
     rows = [*write().values()]
     table = Table(
