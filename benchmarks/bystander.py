@@ -4,9 +4,11 @@ python -m benchmarks.bystander                  12 minutes on a quiet machine, w
                                                 front end, tones that take as long as on a device of ten times real time
 python -m benchmarks.bystander --part 1/2       every second input; the rest of the result file is kept
 python -m benchmarks.bystander --only lexicon   the inputs whose name or route contains this; the rest is kept, too
+python -m benchmarks.bystander --over           those that are over the limit in the result file, once more
 
 A bystander asks for a sentence again and again; its first audio counts. It does so alone, beside an ordinary client,
-which asks for a text of several sentences without a pause, and beside one that sends a hostile input without a pause.
+which asks for a text of several sentences without a pause, beside one that asks for many such texts in one request of
+`/tts/batch`, and beside one that sends a hostile input without a pause.
 These turns alternate over the whole run, and all are from different addresses, as users would be.
 
 After its turn a client is cut off, and the next turn begins when the bystander is served as fast as alone again:
@@ -15,10 +17,10 @@ in the result (`settled_s`).
 
 The gate, for each input: the 99th percentile beside it is at most 1.5 times the 90th without it, or less than SMALL_MS
 more, which nobody hears. Without it means alone for an input that is refused; an input that is spoken takes its share
-of the device as any text does, so it is compared with the ordinary client. It is spoken if the server made more than
-SPOKEN_S of audio in its turn beside that of the bystander. A turn ends early if no wait was longer than usual. An input
-over the limit gets a second turn at the end of the run, and only if it is over it again does it fail: one wait in two
-thousand is noise of the machine.
+of the device as any text does, so it is compared with the ordinary client, or with the ordinary batch. It is spoken if
+the server made more than SPOKEN_S of audio in its turn beside that of the bystander. A turn ends early if no wait was
+longer than usual. An input over the limit gets a second turn at the end of the run, and only if it is over it again
+does it fail: one wait in two thousand is noise of the machine.
 
 The result is written after each input. The exit status is 1 if a gate fails.
 """
@@ -27,7 +29,7 @@ import json
 import random
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from math import inf
@@ -51,12 +53,15 @@ MAX_RATIO = 1.5
 BASE_PERCENTILE = 90.0  # of the waits without a hostile client: stalls of a busy machine must not raise the limit
 SMALL_MS = 50.0  # against a target of 200 ms for the first audio on a GPU, 1,500 ms on a CPU
 SENTENCE = "Your order has been sent."
+BATCH = "/tts/batch"
+BASES = ("alone", "ordinary", "batch")  # fields of Waits
 ORDINARY = " ".join(TEXTS[3:])
 SIMILAR = ("/tts", "/dev/phonemize", "/v1/realtime", ELEVENLABS)  # to other routes: their inputs are not sent again
-GAP_S = 0.02  # between two requests of the bystander: a light load
+# Between two requests of the bystander: it must stay within its own share of the device, and come at any moment.
+MIN_GAP_S, MAX_GAP_S = 0.1, 0.5
 WARM_UP = 20  # requests of the bystander, alone and beside the ordinary client: costs of batches are learned
-BASE_REQUESTS = 6  # of the bystander before every third input, alone and, in every second turn, beside the ordinary one
-BASE_EVERY = 3
+BASE_REQUESTS = 6  # of the bystander, alone or beside an ordinary client
+BASE_EVERY = 3  # inputs between two such turns
 FEW_REQUESTS = 8  # after which a turn ends if no wait in it was longer than USUAL times those that it is compared with
 USUAL = 1.2
 SPOKEN_S = 2.0  # of audio for others than the bystander
@@ -83,6 +88,7 @@ class Waits:
 
     alone: list[float] = field(default_factory=list)
     ordinary: list[float] = field(default_factory=list)
+    batch: list[float] = field(default_factory=list)
     n_turns: int = 0
 
     def usual_s(self) -> float:
@@ -115,7 +121,7 @@ def listen(client: httpx2.Client, n: int, usual_s: float = 0.0) -> list[float]:
         waits_s.append(first_audio_s(client))
         if len(waits_s) == FEW_REQUESTS and max(waits_s) <= usual_s:
             break
-        time.sleep(GAP_S)
+        time.sleep(random.uniform(MIN_GAP_S, MAX_GAP_S))
     return waits_s
 
 
@@ -158,10 +164,17 @@ def beside(server: LimitedServer, hostile: Hostile) -> Iterator[Sent]:
         sent.n, sent.status = n_sent.value, status.value.decode() or "-"
 
 
-def ask_ordinarily(server: LimitedServer) -> str:
-    transport = httpx2.HTTPTransport(local_address="127.0.0.3")
-    with httpx2.Client(base_url=server.url, timeout=MAX_WAIT_S, transport=transport) as client:
-        return str(client.post("/v1/audio/speech", json={"input": ORDINARY, "response_format": "pcm"}).status_code)
+def ask_ordinarily(path: str, body: dict[str, Any]) -> Callable[[LimitedServer], str]:
+    def send(server: LimitedServer) -> str:
+        transport = httpx2.HTTPTransport(local_address="127.0.0.3")
+        with httpx2.Client(base_url=server.url, timeout=MAX_WAIT_S, transport=transport) as client:
+            return str(client.post(path, json=body).status_code)
+
+    return send
+
+
+SPEECH = Hostile("", "", ask_ordinarily("/v1/audio/speech", {"input": ORDINARY, "response_format": "pcm"}))
+TEXTS_AT_ONCE = Hostile("", "", ask_ordinarily(BATCH, {"requests": [{"text": ORDINARY}] * 10}))
 
 
 def p_ms(waits_s: list[float], q: float) -> float:
@@ -173,7 +186,8 @@ def p_ms(waits_s: list[float], q: float) -> float:
 def judged(turns: Sequence[dict[str, Any]], waits: Waits) -> dict[str, Any]:
     """The turn of an input that is better for the bystander, with what it is compared with, by all turns so far."""
     row = min(turns, key=lambda turn: float(turn["p99_ms"]))
-    baseline = "ordinary" if row["spoken_s"] > SPOKEN_S else "alone"
+    spoken = "batch" if row["route"] == BATCH else "ordinary"
+    baseline = spoken if row["spoken_s"] > SPOKEN_S else "alone"
     base_ms = p_ms(getattr(waits, baseline), BASE_PERCENTILE)
     limit_ms = max(MAX_RATIO * base_ms, base_ms + SMALL_MS)
     ratio, holds = round(row["p99_ms"] / base_ms, 2), row["p99_ms"] <= limit_ms
@@ -181,12 +195,13 @@ def judged(turns: Sequence[dict[str, Any]], waits: Waits) -> dict[str, Any]:
 
 
 def base_turn(server: LimitedServer, client: httpx2.Client, waits: Waits) -> None:
-    """The bystander alone or beside the ordinary client, whichever was measured less."""
-    if len(waits.alone) <= len(waits.ordinary):
+    """The bystander alone or beside an ordinary client, whichever was measured less."""
+    fewest = min((waits.alone, waits.ordinary, waits.batch), key=len)
+    if fewest is waits.alone:
         waits.alone += listen(client, BASE_REQUESTS)
         return
-    with beside(server, Hostile("", "", ask_ordinarily)):
-        waits.ordinary += listen(client, BASE_REQUESTS)
+    with beside(server, TEXTS_AT_ONCE if fewest is waits.batch else SPEECH):
+        fewest += listen(client, BASE_REQUESTS)
     settle(client, waits.alone)
 
 
@@ -229,6 +244,7 @@ def server_and_client() -> Iterator[tuple[LimitedServer, httpx2.Client]]:
 
 def main(
     only: Annotated[str, typer.Option(help="Send only inputs with this in their name or route.")] = "",
+    over: Annotated[bool, typer.Option(help="Send only inputs that are over the limit in the result file.")] = False,
     requests: Annotated[int, typer.Option(help="Of the bystander beside each input.")] = 20,
     part: Annotated[str, typer.Option(help="1/3: the first third of the inputs, drawn from all routes.")] = "1/1",
     out: Annotated[Path, typer.Option(help="Result file.")] = RESULTS,
@@ -239,31 +255,33 @@ def main(
     random.Random(1).shuffle(inputs)
     number, n_parts = map(int, part.split("/"))
     inputs = [each for each in inputs[number - 1 :: n_parts] if only in f"{each.route} {each.name}"]
+    earlier = json.loads(out.read_text())["inputs"] if out.exists() else []
+    if over:
+        failed = {(row["route"], row["input"]) for row in earlier if not row["holds"]}
+        inputs = [each for each in inputs if (each.route, each.name) in failed]
     names = {(each.route, each.name) for each in inputs}
-    earlier = json.loads(out.read_text())["inputs"] if out.exists() and len(inputs) < n_inputs else []
-    others = [row for row in earlier if (row["route"], row["input"]) not in names]
+    others = [row for row in earlier if (row["route"], row["input"]) not in names] if len(inputs) < n_inputs else []
     turns: dict[Hostile, list[dict[str, Any]]] = {}
     waits = Waits()
 
     def write() -> dict[Hostile, dict[str, Any]]:
         judgements = {each: judged(rows, waits) for each, rows in turns.items()}
-        base = {
-            f"{name}_p{q}_ms": p_ms(getattr(waits, name), q) for name in ("alone", "ordinary") for q in (50, 90, 99)
-        }
-        heard = {"alone_heard": len(waits.alone), "ordinary_heard": len(waits.ordinary)}
+        base = {f"{name}_p{q}_ms": p_ms(getattr(waits, name), q) for name in BASES for q in (50, 90, 99)}
+        heard = {f"{name}_heard": len(getattr(waits, name)) for name in BASES}
         rows = [*others, *judgements.values()]
         report = {"requests": requests, "inputs_in_all": n_inputs, **base, **heard, "inputs": rows}
         out.write_text(json.dumps(report, indent=1) + "\n")
         return judgements
 
     with progress(len(inputs)) as step, server_and_client() as (server, client):
-        with beside(server, Hostile("", "", ask_ordinarily)):
+        with beside(server, SPEECH):
             listen(client, WARM_UP)
         settle(client, [inf])
         before_s = spoken_s(server)
         waits.alone += listen(client, WARM_UP)
         sentence_s = (spoken_s(server) - before_s) / len(waits.alone)
-        base_turn(server, client, waits)
+        for _ in range(2):
+            base_turn(server, client, waits)
         for each in inputs:
             step(f"{each.route} {each.name}")
             turns[each] = [measure(server, client, each, requests, waits, sentence_s)]

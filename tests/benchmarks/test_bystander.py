@@ -1,17 +1,18 @@
 """What a bystander's waits are compared with, and when a turn is over."""
 
+from dataclasses import replace
 from math import inf
 from typing import Any
 
 import pytest
 
-from benchmarks.bystander import SETTLED_TIMES, SPOKEN_S, Waits, is_settled, judged
+from benchmarks.bystander import BATCH, SETTLED_TIMES, SPOKEN_S, Waits, is_settled, judged
 
 WAITS = Waits(alone=[0.15] * 99 + [9.0], ordinary=[0.4] * 50 + [0.7] * 50)
 
 
 def turn(p99_ms: float, spoken_s: float = 0.0) -> dict[str, Any]:
-    return {"p99_ms": p99_ms, "spoken_s": spoken_s}
+    return {"route": "/v1/audio/speech", "p99_ms": p99_ms, "spoken_s": spoken_s}
 
 
 def test_what_is_refused_is_compared_with_nobody_else() -> None:
@@ -22,6 +23,12 @@ def test_what_is_refused_is_compared_with_nobody_else() -> None:
 def test_what_is_spoken_is_compared_with_an_ordinary_client() -> None:
     row = judged([turn(1000.0, spoken_s=2 * SPOKEN_S)], WAITS)
     assert (row["against"], row["base_ms"], row["holds"]) == ("ordinary", 700.0, True)
+
+
+def test_many_texts_are_compared_with_as_many_ordinary_ones() -> None:
+    waits = replace(WAITS, batch=[1.0])
+    row = judged([turn(1400.0, spoken_s=2 * SPOKEN_S) | {"route": BATCH}], waits)
+    assert (row["against"], row["base_ms"], row["holds"]) == ("batch", 1000.0, True)
 
 
 @pytest.mark.parametrize(("p99_ms", "holds"), [(225.0, True), (226.0, False), (inf, False)])
