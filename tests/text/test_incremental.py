@@ -160,6 +160,20 @@ def test_a_flush_releases_everything() -> None:
     assert segmenter.take() is None
 
 
+@pytest.mark.parametrize("part", ["The old bridge stands. ", "deep water ", "[", "a", "```\na\n"])
+def test_a_flush_of_a_long_text_is_released_in_windows(part: str) -> None:
+    text = part * (3 * WINDOW // len(part))
+    segmenter = Segmenter()
+    segmenter.add(text)
+    segmenter.flush()
+    segmenter.add("and on")
+    released = list[Segment]()
+    while segment := segmenter.take():
+        released.append(segment)
+        assert len(segment.text) <= WINDOW
+    assert "".join(segment.text for segment in released).startswith(text)
+
+
 @pytest.mark.parametrize(
     ("arrived", "released"),
     [("Hold on", "Hold "), ("Hold on.", "Hold on."), ("It is 3.", "It is "), ("Hold [pau", ""), ("Hold ", "Hold ")],

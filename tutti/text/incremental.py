@@ -92,6 +92,8 @@ class Segmenter:
     def take(self, now: float = 0.0) -> Segment | None:
         """Return everything that can be spoken now, or None."""
         end = self._flush_end or self._safe_end()
+        if self._flush_end > WINDOW and not _SSML_START.match(self._buffer):
+            end = _window_end(self._buffer[:WINDOW])  # the rest is released by the next calls
         while end == 0 and self._visible < len(self._buffer):
             self._visible *= 2
             end = self._safe_end()
@@ -110,7 +112,7 @@ class Segmenter:
         update_marks(self._marks, text)
         self._scanned = self._scan_from = 0
         self._visible = WINDOW
-        self._flush_end = 0
+        self._flush_end = max(0, self._flush_end - end)
         return segment
 
     def _safe_end(self) -> int:
