@@ -1,6 +1,6 @@
 """Measure what a bystander hears while one hostile client does its worst.
 
-python -m benchmarks.bystander                  12 minutes on a quiet machine, without model files; real limits and text
+python -m benchmarks.bystander                  18 minutes on a quiet machine, without model files; real limits and text
                                                 front end, tones that take as long as on a device of ten times real time
 python -m benchmarks.bystander --part 1/2       every second input; the rest of the result file is kept
 python -m benchmarks.bystander --only lexicon   the inputs whose name or route contains this; the rest is kept, too

@@ -11,6 +11,7 @@ PARAGRAPH_PAUSE_S = 0.35  # silence between paragraphs
 TINY_SYMBOLS = 25  # about 2 s of audio: a first chunk below this would be over before the next is ready
 ENOUGH_SYMBOLS = 100  # a later chunk that has reached this takes no further sentence
 TARGET_SYMBOLS = 250  # upper limit of a chunk; larger sounds smoother, and makes others wait longer for the device
+UNMARKED = 0.8  # of the target up to which a clause is cut between two words: nothing is gained by a longer part
 SLOW = 0.75  # speed below which chunks get shorter: no row may keep the device for long, however slowly it is spoken
 MAX_EMPTY = 2  # sentences without a word after which an empty chunk is made; larger makes other texts wait longer
 
@@ -149,7 +150,7 @@ def _cut(words: list[PhonemeWord], limit: int, target_symbols: int) -> int:
                 return i + 1
     if len(lengths) == len(words) and total - len(words[-1].after) + len(words[-1].after.rstrip()) <= target_symbols:
         return len(words)
-    most = min(max(limit, ENOUGH_SYMBOLS), target_symbols, ceil(total / 2))
+    most = min(max(limit, ENOUGH_SYMBOLS), int(UNMARKED * target_symbols), ceil(total / 2))
     return max(sum(length <= most for length in lengths), 1)
 
 
