@@ -124,3 +124,18 @@ def test_a_teacher_that_is_too_slow_is_given_time_until_it_fails() -> None:
     assert slow.is_behind
     slow.error = "the device is gone"
     assert not slow.is_behind, "nobody to wait for"
+
+
+def test_a_teacher_that_is_ahead_leaves_the_device_to_the_training() -> None:
+    def fill(pace: float) -> Filling:
+        source = RowSource(WORDS, silent_voices(), seed=0)
+        filling = Filling(HummingTeacher(), source, Pool(60, CPU), batch=2, pace=pace)
+        filling.start()
+        filling.fill(30)
+        filling.stop()
+        return filling
+
+    assert fill(1e-3).is_ahead
+    assert not fill(1e-3).is_behind
+    assert not fill(1e9).is_ahead
+    assert not fill(0).is_ahead, "without a pace nobody rests"
