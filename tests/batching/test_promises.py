@@ -5,7 +5,7 @@ Streams and whole answers, short and long, come at several times the capacity; o
 
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 
 import pytest
@@ -191,3 +191,20 @@ def test_only_jobs_that_start_a_stream_are_hopeless_and_only_those_that_cannot_b
         job.give_up_s, job.starts_stream = give_up_s, starts
         admission.job_queued(job, 1.0, 0.0)
     assert admission.hopeless(0.0, 0.0) == [jobs[1]], "without it the third is in time"
+
+
+@pytest.mark.parametrize("names_its_timeout", [True, False])
+def test_who_says_how_long_it_waits_is_not_refused_because_less_waits_than_was_expected(
+    names_its_timeout: bool,
+) -> None:
+    admission = busy_admission()
+    earlier = replace(new_job(deadline_s=8.0, priority="first"), starts_late=True)
+    admission.job_queued(earlier, 2.0, 0.0)  # accepted when more waited before it
+    job = replace(new_job(deadline_s=0.3, priority="first"), max_start_s=480.0 if names_its_timeout else None)
+    if names_its_timeout:
+        admission.admit(job, 0.5, 480.0, 0.0, 0.0)
+        assert job.starts_late
+        assert job.deadline_s >= earlier.deadline_s, "starts are in the order of arrival"
+    else:
+        with pytest.raises(QueueFull):
+            admission.admit(job, 0.5, 480.0, 0.0, 0.0)

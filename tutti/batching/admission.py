@@ -129,9 +129,14 @@ class AdmissionControl:
         if late_s > 0.0 and now + max_start_s > target_s and not _is_bulk(job):
             # Due when all that was accepted before it should be done, so that no later stream overtakes it.
             wait_s = self.expected_wait_s(cost_s, start_s, start_s) + self._margin * self.unqueued.seconds(max_start_s)
-            due_s = start_s + delay_s + wait_s / OWN_UTILISATION + MIN_S
-            job.starts_late, job.deadline_s = True, min(max(due_s, target_s), now + max_start_s)
+            due_s = max(start_s + delay_s + wait_s / OWN_UTILISATION + MIN_S, target_s)
+            job.starts_late, job.deadline_s = True, min(due_s, now + max_start_s)
             late_s = self._late_s(job, demand, 0.0, cost_s, start_s, now, delay_s)
+            if late_s > 0.0 and job.max_start_s is not None and due_s < demand.last_due_s <= now + max_start_s:
+                # Less is waiting than was expected. A client that says how long it waits goes to the end of the queue;
+                # others would fill it to the last of the time that all of them may wait.
+                job.deadline_s = demand.last_due_s
+                late_s = self._late_s(job, demand, 0.0, cost_s, start_s, now, delay_s)
         if late_s > 0.0:
             job.starts_late, job.deadline_s = False, target_s
             raise _full("the audio could not be ready in time; try again later", late_s)

@@ -26,6 +26,12 @@ class Demand(NamedTuple):
     over: Mask  # over its caller's share
     n_streams: int
 
+    @property
+    def last_due_s(self) -> float:
+        """When the last of all jobs is due that rank behind those in time."""
+        due_s = self.due_s[self.n_in_time :]
+        return float(np.max(due_s[np.isfinite(due_s)], initial=-inf))
+
     def n_ahead(self, due_s: float, *, late: bool) -> int:
         """How many jobs run before a new one that is due then."""
         if late:
