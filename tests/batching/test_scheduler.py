@@ -145,6 +145,42 @@ def test_past_the_cap_a_pass_is_shared_by_listeners_only(priority: Priority, is_
     assert run(scheduler, 0.0)[0].n_rows == n_rows
 
 
+@pytest.mark.parametrize(
+    ("others_due_s", "follower_due_s", "goes_on"),
+    [(0.04, 0.05, True), (0.5, 1.0, False), (2.0, 1.0, True)],
+    ids=["due soon", "due later", "due first"],
+)
+def test_a_stream_that_started_late_goes_on_before_another_starts_late_if_it_is_due_soon_or_first(
+    others_due_s: float, follower_due_s: float, goes_on: bool
+) -> None:
+    scheduler = new_scheduler()
+    starts = replace(new_job(deadline_s=others_due_s, priority="first"), starts_late=True, starts_stream=True)
+    follower = replace(new_job(deadline_s=follower_due_s), starts_late=True)
+    for job in (starts, follower):
+        scheduler.add(job, 0.0)
+    assert run(scheduler, 0.0)[0].jobs[0] is (follower if goes_on else starts)
+
+
+@pytest.mark.parametrize(("follower_due_s", "goes_on"), [(0.05, True), (0.5, False)])
+def test_a_stream_that_started_late_passes_those_in_time_only_if_it_is_due_soon(
+    follower_due_s: float, goes_on: bool
+) -> None:
+    scheduler = new_scheduler()
+    in_time, follower = new_job(deadline_s=0.9), replace(new_job(deadline_s=follower_due_s), starts_late=True)
+    for job in (in_time, follower):
+        scheduler.add(job, 0.0)
+    assert run(scheduler, 0.0)[0].jobs[0] is (follower if goes_on else in_time)
+
+
+def test_the_further_spans_of_a_row_count_before_they_are_queued() -> None:
+    """Else more streams are accepted than can start in the time that they may wait."""
+    scheduler = new_scheduler()
+    scheduler.add(new_job(), 0.0)
+    row_s = scheduler.backlog_s(0.0)
+    scheduler.add(replace(new_job(), spans_s=3 * scheduler.predict(VOCODER, 100)), 0.0)
+    assert scheduler.backlog_s(0.0) == pytest.approx(5 * row_s)
+
+
 def test_a_row_joins_only_if_that_is_cheaper_than_running_it_alone() -> None:
     scheduler = new_scheduler(cap_s=inf)
     long, short, like = new_job(2000), new_job(40), new_job(1900)

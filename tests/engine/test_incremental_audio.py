@@ -53,6 +53,16 @@ def test_spans_cover_the_row_and_grow(rules: SpanRules, n_frames: int, growth: f
     assert len(spans) == 1 if n_frames < rules.min_row else lengths[0] == rules.first
 
 
+@given(rules=st.sampled_from([EXACT_SPANS, LIGHT_SPANS]), n_frames=st.integers(1, 3000), first=st.integers(0, 200))
+def test_a_first_span_can_be_made_longer(rules: SpanRules, n_frames: int, first: int) -> None:
+    spans = rules.split(n_frames, 2.0, first=first)
+    assert spans[0][0] == 0
+    assert spans[-1][1] == n_frames
+    assert all(a[1] == b[0] for a, b in pairwise(spans))
+    assert len(spans) == 1 or spans[0][1] == max(rules.first, first)
+    assert spans[-1][1] - spans[-1][0] >= min(n_frames, rules.first / 2)
+
+
 @given(st.lists(st.floats(-10, 10, width=32), min_size=4, max_size=200), st.data())
 def test_a_span_ends_at_a_quieter_frame_shortly_before_its_limit(values: list[float], data: st.DataObject) -> None:
     energy = np.repeat(np.array(values, np.float32), 2)

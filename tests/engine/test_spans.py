@@ -10,17 +10,18 @@ import numpy as np
 import pytest
 
 from tutti.batching.cost import CostModel
-from tutti.batching.job import Key
+from tutti.batching.job import Job, Key
 from tutti.batching.layout import SideBySide
 from tutti.batching.policies import Deadline
 from tutti.batching.scheduler import Limits, Scheduler
 from tutti.engine.batcher import Batcher
 from tutti.engine.playback import Playback
 from tutti.engine.row import Row, RowAudio
+from tutti.engine.row_jobs import vocoder_job
 from tutti.engine.stats import BatchStats
-from tutti.model.spans import EXACT_SPANS, LIGHT_SPANS, SpanRules
+from tutti.model.spans import EXACT_SPANS, LIGHT_SPANS, SEARCH_FRAMES, SpanRules
 from tutti.model.tone import ToneModel
-from tutti.speech import SAMPLES_PER_FRAME, Model, Utterance
+from tutti.speech import SAMPLE_RATE, SAMPLES_PER_FRAME, Model, Utterance
 from tutti.worker.base import Worker
 from tutti.worker.process import ProcessWorker
 from tutti.worker.thread import ThreadWorker
@@ -156,7 +157,7 @@ def test_on_a_slow_device_later_spans_are_not_mostly_context(rules: SpanRules) -
         cut = row(starts=True)
         cut.span_rules = rules
         cut.acoustic_done(np.array([600]), 0.0)
-        cut.plan_spans(600 * slow_s, slow_s, 1.0, 0.0)
+        cut.plan_spans(600 * slow_s, slow_s, 1.0, 0.0, is_alone=True)
         lengths = []
         while cut.spans:
             start, end = cut.spans[0]
@@ -164,5 +165,42 @@ def test_on_a_slow_device_later_spans_are_not_mostly_context(rules: SpanRules) -
             cut.span_done(np.zeros((end - start) * SAMPLES_PER_FRAME, np.float32), slow_s, 0.0)
         assert sum(lengths) == 600
         assert min(lengths[1:]) >= 3 * rules.context
+
+    with_batcher(act)
+
+
+@pytest.mark.parametrize(("others", "first_s"), [(False, 0.5), (True, 1.2)])
+def test_while_others_wait_a_first_span_lasts_for_two_batches_of_theirs(others: bool, first_s: float) -> None:
+    async def act(setup: Setup) -> None:
+        scheduler = Scheduler(Limits(cap_s=0.6), setup.batcher.scheduler.cost, Deadline(0.6))
+        for stream in (1, 2) if others else (1,):
+            scheduler.add(Job(Key("tone", "acoustic"), stream, "next", 60, 9.0), 0.0)
+        cut = row(starts=True)
+        cut.stream, cut.span_rules = 1, LIGHT_SPANS
+        cut.acoustic_done(np.array([400]), 0.0)
+        vocoder_job(scheduler, cut, 0.0)
+        start, end = cut.spans[0]
+        assert start == 0
+        assert end - (SEARCH_FRAMES if others else 0) == round(first_s * SAMPLE_RATE / SAMPLES_PER_FRAME)
+
+    with_batcher(act)
+
+
+def test_the_first_span_starts_a_stream_and_each_span_counts_those_after_it() -> None:
+    async def act(setup: Setup) -> None:
+        cut = row(starts=True)
+        cut.span_rules = LIGHT_SPANS
+        cut.acoustic_done(np.array([600]), 0.0)
+        jobs = []
+        while not jobs or cut.spans:
+            job = vocoder_job(setup.batcher.scheduler, cut, 0.0)
+            jobs.append((job.starts_stream, job.spans_s))
+            cut.spans.popleft()
+        assert len(jobs) > 2
+        assert [starts for starts, _ in jobs] == [True] + [False] * (len(jobs) - 1)
+        further_s = [spans_s for _, spans_s in jobs]
+        assert further_s == sorted(further_s, reverse=True)
+        assert further_s[0] > 0.0
+        assert further_s[-1] == 0.0
 
     with_batcher(act)

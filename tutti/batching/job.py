@@ -49,7 +49,8 @@ class Job:
     arrived_s: float = 0.0
     is_continuation: bool = False  # a later span of a row: runs before further chunks of its stream, even if late
     starts_stream: bool = False  # nothing of its stream was heard before
-    starts_late: bool = False  # its stream was accepted to start after its target: ranks behind those in time
+    starts_late: bool = False  # its stream was accepted to start after its target: ranks behind those in time till then
+    spans_s: float = 0.0  # predicted seconds of further spans of its row, which are queued one by one
     max_start_s: float | None = None  # how long its stream may wait for its first audio; none: as the scheduler says
     give_up_s: float = inf  # when the client of its stream stops to wait for its first audio
     rest: RestOfText | None = None  # none: known from another job of its stream, or not at all
@@ -58,6 +59,21 @@ class Job:
     def due_s(self) -> float:
         """When this stage must be done so that the later ones meet the deadline."""
         return self.deadline_s - self.later_s
+
+    @property
+    def rest_of_row_s(self) -> float:
+        """Predicted seconds of all that follows this stage in its row."""
+        return self.later_s + self.spans_s
+
+    @property
+    def waits_to_start(self) -> bool:
+        """Whether its stream may start late, and has not started."""
+        return self.starts_late and self.starts_stream
+
+    @property
+    def catches_up(self) -> bool:
+        """Whether it goes on with a stream that may start late."""
+        return self.starts_late and not self.starts_stream
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -11,6 +11,7 @@ Every rule of `deadline`, and where it is (docs/decisions/0018 has the experimen
 |---|---|---|---|
 | 1 | the earliest deadline runs first, over all keys and both stages | | `Deadline.place` |
 | 2 | streams in time before late ones, those before bulk | `IN_TIME, LATE, BULK` | `Deadline.place` |
+|   | what goes on with a stream that started late: in time when it is due soon | `SOON` | `Deadline.choose` |
 | 3 | a job joins only if it adds at most what it costs alone | `max_marginal` | `Deadline.refuses` |
 | 4 | no deadline that can still be met is broken for another row | | `Deadline.refuses` |
 | 5 | a batch takes at most the cap or its first row; of two listeners twice that | `SHARED` | `Deadline.refuses` |
@@ -95,13 +96,16 @@ class Policy(Protocol):
         """When a job may run though nothing new arrives; none if only an event changes that."""
 
 
-IN_TIME, LATE, BULK = range(3)
+IN_TIME, CATCHING_UP, LATE, BULK = range(4)
 SHARED = 2.0  # a batch may take this many times its first row alone, even past the cap; larger shares long rows more
 NEAR = 4.0  # a deadline within this many caps is near: the next stage, and a wait for it, must still fit before it
 NEAR_CAP = 0.5  # caps that a batch with a near deadline may take; larger: more rows, smaller: streams start sooner
 # A chunk shares a pass with an earlier one of its stream only if that would be in time at so many times the predicted
 # seconds. Larger: fewer gaps on a device whose speed changes, smaller: fuller batches where few listen.
 OWN_SLACK = 3.0
+# A stream that started late goes before those that wait to start when it is due within so many caps. Larger: fewer
+# gaps, smaller: streams that may start late start sooner.
+SOON = 1.0
 OVER_SHARE_CAP = 0.15  # caps that a batch with a row over its caller's share may take; larger delays other callers
 
 
@@ -112,22 +116,29 @@ class Deadline:
     cap_s: float = inf
     max_marginal: float = 1.0  # times its cost alone that a row may add to a batch
     can_prefetch: bool = False
-    n_tiers: int = 3
+    n_tiers: int = 4
     skips_misfits: bool = True
 
     def place(self, entry: QueueEntry, now: float) -> tuple[int, float]:
         in_time = (entry.is_in_time(now) and not entry.is_over_share) or entry.is_continuation
-        in_time = (in_time and not entry.starts_late) or entry.is_isolated
-        return BULK if entry.is_bulk else IN_TIME if in_time else LATE, entry.due_s
+        if entry.is_bulk:
+            tier = BULK
+        elif entry.is_isolated:
+            tier = IN_TIME
+        elif entry.waits_to_start or not in_time:
+            tier = LATE
+        else:
+            tier = CATCHING_UP if entry.catches_up else IN_TIME
+        return tier, entry.due_s
 
     def choose(self, queues: Collection[JobQueue], has_turn: HasTurn, now: float) -> Head | None:
         def has_earlier_chunk(entry: QueueEntry) -> bool:
             job = entry.jobs[0]
             return not entry.is_isolated and any(queue.due_before(job.stream, job.deadline_s) for queue in queues)
 
-        heads = [_earliest(queues, tier, now, has_earlier_chunk) for tier in (IN_TIME, LATE)]
+        heads = [_earliest(queues, tier, now, has_earlier_chunk) for tier in (IN_TIME, CATCHING_UP, LATE)]
         heads.append(_earliest(queues, BULK, now))
-        chosen = next((head for head in heads if head), None)
+        chosen = self._first(heads, now)
         if chosen is None:
             return None
         before_s = max(SHARED * chosen.entry.alone_s, self.cap_s if isfinite(self.cap_s) else 0.0)
@@ -136,8 +147,16 @@ class Deadline:
                 return head
         return chosen
 
+    def _first(self, heads: list[Head | None], now: float) -> Head | None:
+        """Of the heads of all tiers the one to run; `CATCHING_UP` competes with `IN_TIME` if it is due soon."""
+        in_time, catching_up, late, bulk = heads
+        is_soon = catching_up is not None and catching_up.rank - catching_up.entry.alone_s - now < SOON * self.cap_s
+        groups = ((in_time, catching_up), (late,)) if is_soon else ((in_time,), (catching_up, late))
+        present = ([head for head in group if head] for group in (*groups, (bulk,)))
+        return min(next(filter(None, present), []), key=lambda head: head.rank, default=None)
+
     def fill_from(self, tier: int) -> tuple[int, ...]:
-        return (tier, *(other for other in (IN_TIME, LATE, BULK) if other != tier))
+        return (tier, *(other for other in range(self.n_tiers) if other != tier))
 
     def refuses(
         self, head: QueueEntry, entry: QueueEntry, before_s: float, after_s: float, due: Due, now: float

@@ -23,7 +23,8 @@ class QueueEntry:
     is_bulk: bool = False
     is_first: bool = False  # the first chunk of a stream
     is_continuation: bool = False
-    starts_late: bool = False
+    waits_to_start: bool = False
+    catches_up: bool = False
 
     def is_in_time(self, now: float) -> bool:
         """Whether its deadline holds if it starts alone after `now`."""
@@ -172,7 +173,8 @@ class JobQueue:
             is_bulk=all(job.priority == "bulk" for job in jobs),
             is_first=any(job.priority == "first" for job in jobs),
             is_continuation=any(job.is_continuation for job in jobs),
-            starts_late=all(job.starts_late for job in jobs),
+            waits_to_start=all(job.waits_to_start for job in jobs),
+            catches_up=all(job.catches_up for job in jobs),
         )
         for job in jobs:
             self._entries[job] = entry

@@ -385,9 +385,9 @@ class Scheduler:
         return self._queue(key).cost.per_row(size, limits.max_rows, limits.cap_s, self.max_padded(key))
 
     def _needs_s(self, job: Job) -> tuple[float, float]:
-        """Device seconds of this stage and of the later ones, both in full batches."""
+        """Device seconds of this stage and of all that follows it in its row, both in full batches."""
         row_s = self._device_share * self._row_s(job.key, job.size)
-        return row_s, job.later_s * row_s / self.predict(job.key, job.size) if job.later_s else 0.0
+        return row_s, job.rest_of_row_s * row_s / self.predict(job.key, job.size) if job.rest_of_row_s else 0.0
 
 
 def _binding_s(entry: QueueEntry, now: float) -> float:

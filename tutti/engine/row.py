@@ -5,14 +5,15 @@ import logging
 from collections import deque
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
-from math import inf
+from itertools import islice
+from math import inf, isfinite
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tutti.batching.job import Batch, Job, Priority
 from tutti.engine.playback import Playback
-from tutti.model.spans import SpanRules
+from tutti.model.spans import SEARCH_FRAMES, SpanRules
 from tutti.speech import SAMPLE_RATE, SAMPLES_PER_FRAME, Samples, Timing, Utterance
 from tutti.trace import NO_TRACE, Trace
 from tutti.worker.messages import FrameRange
@@ -23,6 +24,7 @@ FRAMES_PER_TOKEN = 2.9  # at speed 1, before the durations are known
 MIN_GROWTH, MAX_GROWTH = 1.5, 3.0  # length of a span over the one before; larger: fewer spans, less overhead
 MIN_SPLIT_S = 0.05  # predicted seconds of the vocoder; a row that takes less is not cut
 LEAD = 0.8  # share of the audio still to be played in which the next span should be ready; larger risks a gap
+SHARED_LEAD = 2.0  # batch caps of audio in a first span while others wait; larger: fewer gaps, later first audio
 MAX_SPAN = 100  # frames of a span, or more if they fit the batch cap; larger makes new requests wait longer
 FRAME_S = SAMPLES_PER_FRAME / SAMPLE_RATE
 TOO_SLOW = "the device became too slow to speak this in time; try again later"
@@ -100,6 +102,13 @@ class Row:
         return self.span_rules.cost(self.n_frames, *self.span)
 
     @property
+    def further_span_frames(self) -> int:
+        """The same for the spans after it."""
+        if self.span_rules is None:
+            return 0
+        return sum(self.span_rules.cost(self.n_frames, *span) for span in islice(self.spans, 1, None))
+
+    @property
     def continuation_deadline_s(self) -> float | None:
         """When the span to be made next is needed; none for the first one."""
         start, _ = self.spans[0]
@@ -141,7 +150,7 @@ class Row:
         self.playback.corrected(longer_s)
         return longer_s
 
-    def plan_spans(self, whole_s: float, frame_s: float, cap_s: float, now: float) -> None:
+    def plan_spans(self, whole_s: float, frame_s: float, cap_s: float, now: float, *, is_alone: bool) -> None:
         """Split the row into spans if it starts a stream, would be late as a whole, or would block others for long.
 
         A row that takes less than MIN_SPLIT_S stays whole: nobody would hear the difference.
@@ -153,7 +162,9 @@ class Row:
         if self.span_rules and helps:
             # Each span may be so much longer than the last that it is ready when that one has been played.
             growth = min(max(FRAME_S / frame_s, MIN_GROWTH), MAX_GROWTH)
-            self.spans.extend(self.span_rules.split(self.n_frames, growth, max_frames))
+            # The next span may have to wait for a batch of others.
+            first = 0 if is_alone or not isfinite(cap_s) else round(SHARED_LEAD * cap_s / FRAME_S) + SEARCH_FRAMES
+            self.spans.extend(self.span_rules.split(self.n_frames, growth, max_frames, first))
         else:
             self.spans.append((0, self.n_frames))
 

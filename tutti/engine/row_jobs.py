@@ -20,7 +20,9 @@ def new_job(scheduler: Scheduler, row: Row, now: float) -> Job:
 def acoustic_job(scheduler: Scheduler, row: Row, now: float) -> Job:
     later_s = scheduler.predict(Key(row.checkpoint, "vocoder"), row.first_audio_frames)
     key, size = Key(row.checkpoint, "acoustic"), len(row.utterance.tokens)
-    return _job(row, key, size, row.deadline_s, later_s, now)
+    job = _job(row, key, size, row.deadline_s, later_s, now)
+    job.spans_s = max(0.0, scheduler.predict(Key(row.checkpoint, "vocoder"), row.estimated_frames) - later_s)
+    return job
 
 
 def vocoder_job(scheduler: Scheduler, row: Row, now: float) -> Job:
@@ -29,11 +31,15 @@ def vocoder_job(scheduler: Scheduler, row: Row, now: float) -> Job:
     if not row.spans and row.span_rules is None:
         row.spans.append((0, row.n_frames))
     elif not row.spans:
-        row.plan_spans(scheduler.predict(key, row.n_frames), frame_s(scheduler, row), scheduler.limits.cap_s, now)
+        is_alone = all(job.stream == row.stream for queue in scheduler.queues for job in queue)
+        whole_s = scheduler.predict(key, row.n_frames)
+        row.plan_spans(whole_s, frame_s(scheduler, row), scheduler.limits.cap_s, now, is_alone=is_alone)
     continuation_s = row.continuation_deadline_s
     deadline_s = row.deadline_s if continuation_s is None else continuation_s
     job = _job(row, key, row.span_cost_frames, deadline_s, 0.0, now)
     job.is_continuation = continuation_s is not None
+    job.starts_stream = job.starts_stream and not job.is_continuation
+    job.spans_s = frame_s(scheduler, row) * row.further_span_frames
     return job
 
 

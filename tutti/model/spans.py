@@ -25,15 +25,15 @@ class SpanRules:
         """The shortest span after the first; shorter ones would be mostly context."""
         return max(self.first // 2, 3 * self.context)
 
-    def split(self, n_frames: int, growth: float, max_frames: float = inf) -> list[tuple[int, int]]:
+    def split(self, n_frames: int, growth: float, max_frames: float = inf, first: int = 0) -> list[tuple[int, int]]:
         """Cut a row into (start, end): a short first span, each later one longer than the one before by `growth`.
 
-        None is much longer than `max_frames`. A row shorter than `min_row` stays whole.
+        None is much longer than `max_frames`, the first is no shorter than `first`. A short row stays whole.
         """
-        if n_frames < self.min_row:
+        if n_frames < max(self.min_row, first + self.least):
             return [(0, n_frames)]
-        ends = [self.first]
-        length = min(max(self.first * growth, self.least), max_frames)
+        ends = [max(self.first, first)]
+        length = min(max(ends[0] * growth, self.least), max_frames)
         while n_frames - ends[-1] > 1.5 * length:
             ends.append(ends[-1] + round(length))
             length = min(length * growth, max_frames)
