@@ -85,6 +85,7 @@ def test_a_lone_call_is_sent_by_its_caller_and_others_by_the_thread(
         send(self, *args)
 
     async def scenario(worker: ProcessWorker) -> None:
+        await worker.acoustic("tone", [(0, row(5))], TIMEOUT_S)  # from now on the thread serves
         monkeypatch.setattr(Child, "send", note)
         for n_rows, at_once in ((1, True), (MAX_SMALL_ROWS, True), (MAX_SMALL_ROWS + 1, False)):
             await worker.acoustic("tone", [(i, row(5)) for i in range(n_rows)], TIMEOUT_S)
