@@ -49,7 +49,6 @@ class Chunker:
         self._pace = pace
         self._enough_symbols = enough_symbols
         self._most_symbols = min(target_symbols, MAX_PHONEMES)
-        self._seconds_per_s = pace.seconds_per_s
         self._words: list[PhonemeWord] = []
         self._dropped: list[str] = []
         self._notices: list[str] = []
@@ -107,13 +106,15 @@ class Chunker:
 
     def _close(self, pause_s: float = 0.0) -> Chunk:
         n_symbols = _n_symbols(self._words)
-        self._ahead = max(n_symbols, self._ahead + int((1 - self._seconds_per_s) * n_symbols))
+        self._ahead = max(n_symbols, self._ahead + int((1 - self._pace.seconds_per_s) * n_symbols))
         chunk = Chunk(tuple(self._words), pause_s, tuple(self._dropped), self._style, tuple(self._notices))
         self._words, self._dropped, self._notices = [], [], []
         return chunk
 
     def _capacity(self) -> int:
-        return min(int(self._ahead / self._seconds_per_s), self._target_symbols) if self._ahead else self._first_symbols
+        if not self._ahead:
+            return self._first_symbols
+        return min(int(self._ahead / self._pace.seconds_per_s), self._target_symbols)
 
     def _is_full(self) -> bool:
         enough = min(self._capacity(), self._enough_symbols if self._ahead else TINY_SYMBOLS)
