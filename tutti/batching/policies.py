@@ -11,7 +11,7 @@ Every rule of `deadline`, and where it is (docs/decisions/0018 has the experimen
 |---|---|---|---|
 | 1 | the earliest deadline runs first, over all keys and both stages | | `Deadline.place` |
 | 2 | streams in time before late ones, those before bulk | `IN_TIME, LATE, BULK` | `Deadline.place` |
-|   | what goes on with a stream that started late: in time when it is due soon | `SOON` | `Deadline.choose` |
+|   | what goes on with a stream that started late: in time when it is due soon | `SOON` | `Deadline._first` |
 | 3 | a job joins only if it adds at most what it costs alone | `max_marginal` | `Deadline.refuses` |
 | 4 | no deadline that can still be met is broken for another row | | `Deadline.refuses` |
 | 5 | a batch takes at most the cap or its first row; of two listeners twice that | `SHARED` | `Deadline.refuses` |
