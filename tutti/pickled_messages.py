@@ -10,10 +10,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tutti.shared_memory import SharedPlace, read_shared, shared_place
+from tutti.shared_memory import DESCRIPTOR, SharedPlace, read_shared, shared_place
 
 _HEADER = Struct("<IIq")  # bytes of the pickle, and of its samples; where those lie in a shared file, or BEHIND
-_DESCRIPTOR = Struct("@i")
 BEHIND = -1  # the samples follow the pickle
 
 Parts = list[bytes | memoryview]
@@ -78,7 +77,7 @@ class MessageReader:
         """Keep the descriptors that came with some bytes, before those are fed."""
         for level, kind, data in ancillary:
             if (level, kind) == (socket.SOL_SOCKET, socket.SCM_RIGHTS):
-                self._descriptors += (number for (number,) in _DESCRIPTOR.iter_unpack(data))
+                self._descriptors += (number for (number,) in DESCRIPTOR.iter_unpack(data))
 
     def close(self) -> None:
         """Close the descriptors of messages that will not come."""

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-_DESCRIPTOR = Struct("@i")
+DESCRIPTOR = Struct("@i")  # as sockets send it
 
 
 class SharedMemory(mmap.mmap):
@@ -42,7 +42,7 @@ class SharedPlace(NamedTuple):
     @property
     def packed(self) -> bytes:
         """The descriptor, as a socket sends it."""
-        return _DESCRIPTOR.pack(self.memory.descriptor)
+        return DESCRIPTOR.pack(self.memory.descriptor)
 
 
 def shared_place(values: NDArray[np.generic]) -> SharedPlace | None:

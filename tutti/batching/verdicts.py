@@ -36,8 +36,7 @@ class Verdicts:
         verdict = self._verdicts.get(question)
         return verdict if verdict and verdict.holds(n_starting, now) else None
 
-    def keep(self, question: Question, refusal: QueueFull | None, n_starting: int, now: float) -> Verdict:
+    def keep(self, question: Question, refusal: QueueFull | None, n_starting: int, now: float) -> None:
         if len(self._verdicts) >= MAX_VERDICTS:
             self._verdicts.clear()
-        verdict = self._verdicts[question] = Verdict(now + VERDICT_S, refusal, n_starting)
-        return verdict
+        self._verdicts[question] = Verdict(now + VERDICT_S, refusal, n_starting)
