@@ -213,7 +213,9 @@ def test_the_command_prints_pass_or_fail_and_sets_the_exit_code(
     no_weights: Path, monkeypatch: pytest.MonkeyPatch, model: ToneModel, code: int
 ) -> None:
     monkeypatch.setattr("tutti.model.choice.load", lambda *_: model)
-    result = CliRunner().invoke(cli.app, ["verify", "--backend", "onnx", "--home", str(no_weights), "--sentences", "3"])
+    result = CliRunner().invoke(
+        cli.app, ["verify", *f"--backend onnx --vocoder exact --home {no_weights} --sentences 3".split()]
+    )
     assert result.exit_code == code, result.output
     assert ("FAIL" in result.output) is bool(code)
     assert "--listen" in result.output
@@ -222,10 +224,11 @@ def test_the_command_prints_pass_or_fail_and_sets_the_exit_code(
 
 
 @pytest.mark.weights
-def test_our_default_model_passes(home: Path, tmp_path: Path) -> None:
+def test_the_exact_vocoder_passes_in_int8(home: Path, tmp_path: Path) -> None:
     """PyTorch is held against the official graph in tests/model/test_torch_model.py: 100 s less on a CPU."""
     out = tmp_path / "verify.md"
-    flags = f"--backend onnx --precision int8 --home {home} --device cpu --threads 1 --sentences 2 --out {out} --listen"
+    model = "--backend onnx --precision int8 --vocoder exact --device cpu --threads 1"
+    flags = f"{model} --home {home} --sentences 2 --out {out} --listen"
     result = CliRunner().invoke(cli.app, ["verify", *flags.split()])
     assert result.exit_code == 0, result.output
     assert "| words, among others |" in out.read_text()

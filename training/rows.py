@@ -18,6 +18,7 @@ from tutti.text.vocab import encode
 from tutti.verify.sentences import SENTENCES
 
 MIN_SPEED, FAST, MAX_SPEED = 0.7, 1.2, 1.5
+WHISPERING = "af_nicole"  # the only voice that does: a sound of its own, so it is drawn more often
 HELD_OUT = 20  # every so many words of each language is never trained on
 LONGEST = 420  # phonemes of a training row
 N_WORDS = ((0.3, 1, 3), (0.64, 3, 8), (0.94, 8, 20), (1.0, 20, 60))  # of a row: fewest and most, by their share
@@ -70,7 +71,10 @@ class RowSource:
     def _row(self) -> Utterance:
         rng = self._rng
         names = self._voices.names
-        if rng.random() < 0.3:  # each language alike, however few voices it has
+        kind = rng.random()
+        if kind < 0.05 and WHISPERING in names:
+            voice = names.index(WHISPERING)
+        elif kind < 0.35:  # each language alike, however few voices it has
             letter = rng.choice(self._letters)
             voice = rng.choice([i for i, name in enumerate(names) if name[0] == letter])
         else:
@@ -78,7 +82,7 @@ class RowSource:
         letter = names[voice][0] if rng.random() < 0.8 else rng.choice(list(self._words))
         phonemes = self._sentence(self._words.get(letter) or next(iter(self._words.values())))
         prosody = Prosody()
-        if rng.random() < 0.4:
+        if rng.random() < 0.5:
             prosody = Prosody(rng.uniform(-6, 6), rng.uniform(0.4, 1.7), rng.choice((0.0, rng.uniform(-3, 3))))
         return _utterance(phonemes, self._style(voice, len(phonemes)), self._speed(), prosody)
 

@@ -214,6 +214,18 @@ def test_the_level_of_a_whole_segment_counts_however_its_parts_differ() -> None:
     assert (gradient * target).sum() > 0, "too loud: quieter is better"
 
 
+def test_a_level_that_is_far_off_pulls_harder() -> None:
+    target = 0.1 * torch.randn(1, 12_000, generator=torch.Generator().manual_seed(0))
+    weights = LossWeights(mel=0, other_mels=0, magnitude=0, squared=0, compressed=0, level=0, row_level=1)
+
+    def pull(off_db: float) -> float:
+        gain = torch.tensor(10 ** (off_db / 20), requires_grad=True)
+        loss, _ = Losses(weights)(gain * target, target, target)
+        return float(torch.autograd.grad(loss, gain)[0])
+
+    assert pull(0.5) > 2 * pull(0.1) > 0
+
+
 def test_the_gate_of_the_level_is_that_of_verify() -> None:
     assert LightGates().level_db == LEVEL_GATE_DB
 

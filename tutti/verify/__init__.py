@@ -62,7 +62,7 @@ def verify(
     reference: Reference,
     sentences: Sequence[CheckSentence],
     recogniser: Recogniser | None = None,
-    gates: Gates = Gates(),  # noqa: B008  frozen
+    gates: Gates = GATES["fp32"],
     on_step: OnStep = lambda _name, _done, _all: None,
 ) -> list[Check]:
     """Run every check on these sentences."""

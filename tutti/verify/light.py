@@ -16,7 +16,7 @@ from tutti.verify import Check, OnStep
 from tutti.verify.held_out import HeldOutRow
 from tutti.verify.mel import distance_db
 from tutti.verify.meters import Meters
-from tutti.verify.pitch import shift_semitones
+from tutti.verify.pitch import pitch_shift
 from tutti.verify.recordings import RecordedRow, Recordings, row_key, speak_row
 from tutti.verify.word_errors import edit_distance, words
 from tutti.voices import Voices
@@ -109,14 +109,14 @@ def measure(row: HeldOutRow, exact: RecordedRow, light: RecordedRow, meters: Met
     one, other = light.samples, exact.samples
     same = light.durations.shape == exact.durations.shape
     n_differ = int((light.durations != exact.durations).sum()) if same else len(exact.durations)
-    semitones = shift_semitones(other, one) if len(one) == len(other) else np.nan
+    shift = pitch_shift(other, one) if len(one) == len(other) else np.nan
     quality = [meters.quality(samples) for samples in (one, other)] if meters.quality else None
     heard = meters.recognisers if row.is_english else {}
     return RowMeasures(
         n_differ,
         distance_db(one, other),
         _level_db(one) - _level_db(other),
-        None if np.isnan(semitones) else 100 * (2 ** (semitones / 12) - 1),
+        None if np.isnan(shift) else 100 * shift,
         join,
         (quality[0][0], quality[1][0]) if quality else None,
         (quality[0][1], quality[1][1]) if quality else None,
