@@ -19,7 +19,7 @@ from tutti.engine.playback import Playback
 from tutti.engine.row import Row, RowAudio
 from tutti.engine.row_jobs import vocoder_job
 from tutti.engine.stats import BatchStats
-from tutti.model.spans import EXACT_SPANS, LIGHT_SPANS, SEARCH_FRAMES, SpanRules
+from tutti.model.spans import LIGHT_SPANS, SEARCH_FRAMES, SpanRules
 from tutti.model.tone import ToneModel
 from tutti.speech import SAMPLE_RATE, SAMPLES_PER_FRAME, Model, Utterance
 from tutti.worker.base import Worker
@@ -29,6 +29,7 @@ from tutti.worker.thread import ThreadWorker
 LONG = Utterance(np.arange(2, 177), np.zeros(256, np.float32))
 FRAME_S = 0.01  # what a frame costs, by the cost model; the clock stands still
 NEVER_S = 1e9
+LITTLE_CONTEXT = SpanRules(first=40, min_row=200, context=4, once=0.1)
 
 
 @dataclass
@@ -71,7 +72,7 @@ def tones() -> dict[str, Model]:
 
 def row(deadline_s: float = NEVER_S, *, incremental: bool = True, starts: bool = False, of: Utterance = LONG) -> Row:
     playback = Playback(deadline_s, 0.0, started_s=None if starts else deadline_s)
-    return Row(of, "kokoro", 0, "next", playback, span_rules=EXACT_SPANS if incremental else None, starts_stream=starts)
+    return Row(of, "kokoro", 0, "next", playback, span_rules=LIGHT_SPANS if incremental else None, starts_stream=starts)
 
 
 async def spans_of(setup: Setup, row: Row) -> list[RowAudio]:
@@ -104,7 +105,7 @@ def test_the_first_row_of_a_stream_is_delivered_in_spans_that_are_the_whole() ->
         (lambda: row(deadline_s=0.5, incremental=False), "one"),  # not with this checkpoint
         (lambda: row(starts=True, incremental=False), "one"),
         (
-            lambda: row(deadline_s=0.0, starts=True, of=replace(LONG, tokens=LONG.tokens[: EXACT_SPANS.min_row // 8])),
+            lambda: row(deadline_s=0.0, starts=True, of=replace(LONG, tokens=LONG.tokens[: LIGHT_SPANS.min_row // 8])),
             "one",
         ),  # not worth it
     ],
@@ -149,7 +150,7 @@ def test_a_worker_that_dies_between_two_spans_loses_and_repeats_nothing(becomes_
     with_batcher(act, worker)
 
 
-@pytest.mark.parametrize("rules", [EXACT_SPANS, LIGHT_SPANS])
+@pytest.mark.parametrize("rules", [LIGHT_SPANS, LITTLE_CONTEXT])
 def test_on_a_slow_device_later_spans_are_not_mostly_context(rules: SpanRules) -> None:
     slow_s = 1.0  # for each frame: nothing would ever be in time
 
@@ -194,11 +195,11 @@ def test_the_first_span_starts_a_stream_and_each_span_counts_those_after_it() ->
         jobs = []
         while not jobs or cut.spans:
             job = vocoder_job(setup.batcher.scheduler, cut, 0.0)
-            jobs.append((job.starts_stream, job.spans_s))
+            jobs.append((job.starts_stream, job.spans.seconds))
             cut.spans.popleft()
         assert len(jobs) > 2
         assert [starts for starts, _ in jobs] == [True] + [False] * (len(jobs) - 1)
-        further_s = [spans_s for _, spans_s in jobs]
+        further_s = [seconds for _, seconds in jobs]
         assert further_s == sorted(further_s, reverse=True)
         assert further_s[0] > 0.0
         assert further_s[-1] == 0.0

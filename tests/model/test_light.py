@@ -18,7 +18,7 @@ from tutti.model.light.export import export, louder
 from tutti.model.light.row import N_STATISTICS, TimbreSteering
 from tutti.model.light.signal import HOP
 from tutti.model.light.weights import Int8Matrix
-from tutti.model.onnx.light import MIN_PIECE, LightInput, generate, split_evenly
+from tutti.model.onnx.light import MIN_PIECE, LightInput, generate, network_path, split_evenly
 from tutti.model.onnx.light_graph import light_graph
 from tutti.model.onnx.quantise import quantise_convolutions
 from tutti.model.onnx.session import open_session
@@ -117,6 +117,24 @@ def test_rows_are_split_evenly_and_nothing_is_lost(start: int, n_frames: int, le
     lengths = [end - start for start, end in pieces]
     assert max(lengths) - min(lengths) <= 1
     assert min(lengths) >= min(n_frames, MIN_PIECE)
+
+
+def test_the_graph_of_the_network_is_written_once_and_again_for_other_weights(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "light-of-older-weights.onnx").touch()
+    path = network_path(tmp_path)
+    built = onnx.load_from_string(light_graph(weights.read()))
+    assert onnx.load(path) == built
+    assert [found.name for found in tmp_path.glob("*.onnx")] == [path.name]
+    monkeypatch.setattr(weights, "read", lambda: pytest.fail("it was built again"))
+    assert network_path(tmp_path) == path
+    monkeypatch.undo()
+    state = weights.as_float32(weights.read())
+    weights.save(weights.pack({**state, "head.bias": state["head.bias"] + 1}), tmp_path / "light.npz")
+    monkeypatch.setattr(weights, "PATH", tmp_path / "light.npz")
+    monkeypatch.setattr(weights.read, "__defaults__", (tmp_path / "light.npz",))
+    assert onnx.load(network_path(tmp_path)) != built
 
 
 def test_the_weights_of_the_package_are_small_and_complete() -> None:

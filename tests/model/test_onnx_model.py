@@ -65,5 +65,5 @@ def test_a_full_disk_leaves_no_partial_file(tmp_path: Path, monkeypatch: pytest.
 
     monkeypatch.setattr("os.fsync", full)
     with pytest.raises(StorageFull, match="No space left"):
-        split._write(b"graph", tmp_path / "part.onnx")
+        split.write_graph(b"graph", tmp_path / "part.onnx")
     assert not list(tmp_path.iterdir())

@@ -6,7 +6,8 @@ from math import inf
 import numpy as np
 from numpy.typing import NDArray
 
-SEARCH_FRAMES = 14  # by which a span may end earlier, where the row is quieter
+# By which a span may end earlier, where the row is quieter: if the next one is late, the gap is heard least there.
+SEARCH_FRAMES = 14
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,8 +18,6 @@ class SpanRules:
     min_row: int  # shorter rows are not cut: they are nearly done when their first span is
     context: int  # computed on each side of a span
     once: float  # share of the vocoder's work that is done for the whole row before the first span
-    sampled: float = 0.0  # frames computed besides the first span, as a share of the row
-    min_sampled: int = 0
 
     @property
     def least(self) -> int:
@@ -43,14 +42,11 @@ class SpanRules:
         """The work for a span of a row, in frames of a row that is vocoded whole."""
         if start:
             return round((1 - self.once) * (end - start + 2 * self.context))
-        sampled = max(self.min_sampled, self.sampled * n_frames)
-        return round(self.once * n_frames + (1 - self.once) * (end + self.context + sampled))
+        return round(self.once * n_frames + (1 - self.once) * (end + self.context))
 
 
-# The exact vocoder estimates the statistics of its norms from sampled frames: onnx/incremental/. Of its first second
-# Kokoro is silent for about a third; more context changes no sample by 1e-4.
-EXACT_SPANS = SpanRules(first=40, min_row=200, context=4, once=0.06, sampled=0.17, min_sampled=66)
 # The light vocoder has no norms over time: spans are exactly the whole. Its decoder runs once, and is half of the work.
+# The exact vocoder has such norms, over the whole row, so it makes no spans.
 LIGHT_SPANS = SpanRules(first=20, min_row=60, context=15, once=0.47)
 
 

@@ -2,11 +2,14 @@
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from hashlib import sha256
 from itertools import pairwise
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import onnxruntime as ort
+from filelock import FileLock
 from numpy.typing import NDArray
 
 from tutti.model.light import signal, weights
@@ -21,6 +24,9 @@ from tutti.speech import Frames, Samples, Span
 
 Floats = NDArray[np.float32]
 MIN_PIECE = 20  # frames; shorter ones would be mostly context
+# Steps: the int8 products take up to four together, and sum in another order what is left over at the end. Pieces that
+# begin and end at multiples of it are left with the same steps as the whole row.
+GROUP = 4
 
 
 class LightInput(NamedTuple):
@@ -39,8 +45,8 @@ class LightVocoder:
     def __init__(self, graphs: split.Graphs, threads: int) -> None:
         self._threads = threads
         self._decoder = open_session(graphs.light_decoder, threads)
-        own = weights.read()
-        self._network, self._steering = open_session(light_graph(own), 1), TimbreSteering.of(own)
+        self._network = open_session(network_path(graphs.light_decoder.parent), 1)
+        self._steering = TimbreSteering.of(weights.read())
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="vocoder")
 
     def __call__(self, rows: Sequence[Frames]) -> list[Samples]:
@@ -70,6 +76,18 @@ class LightVocoder:
         return decoded
 
 
+def network_path(folder: Path) -> Path:
+    """The network as a graph in this folder; written at first use, since building it takes time and 50 MB."""
+    path = folder / f"light-{sha256(weights.PATH.read_bytes()).hexdigest()[:16]}.onnx"
+    if not path.exists():
+        with FileLock(folder / "light.lock"):
+            if not path.exists():
+                split.write_graph(light_graph(weights.read()), path)
+                for older in set(folder.glob("light-*.onnx")) - {path}:
+                    older.unlink()
+    return path
+
+
 def split_evenly(start: int, end: int, length: float) -> Iterator[tuple[int, int]]:
     """Cut frames into equal pieces of about this length, and at least MIN_PIECE."""
     n = max(1, min(round((end - start) / length), (end - start) // MIN_PIECE))
@@ -82,7 +100,8 @@ def generate(network: ort.InferenceSession, decoded: LightInput, row: Frames, st
     n_steps, first, last = 2 * row.n_frames, 2 * start, 2 * end
     # Spectra that reach into the piece, and the steps that decide them.
     low, high = max(0, first - REACH), min(n_steps, last + REACH)
-    begin, stop = max(0, first - CONTEXT_STEPS), min(n_steps, last + CONTEXT_STEPS)
+    begin = max(0, first - CONTEXT_STEPS) // GROUP * GROUP
+    stop = min(n_steps, -(-(last + CONTEXT_STEPS) // GROUP) * GROUP)
     inputs = {
         DECODED: np.ascontiguousarray(decoded.features[:, :, begin:stop]),
         PITCH: signal.pitch_inputs(row.f0[begin:stop])[None],

@@ -42,11 +42,7 @@ class OnnxModel:
         self._acoustic: ort.InferenceSession = (
             sharing._acoustic if sharing else open_session(graphs.acoustic, threads, spinning=True)
         )
-        self.vocoder = (
-            LightVocoder(graphs, threads)
-            if vocoder == "light"
-            else ExactVocoder(graphs, threads, incremental=precision == "fp32")
-        )
+        self.vocoder = LightVocoder(graphs, threads) if vocoder == "light" else ExactVocoder(graphs, threads)
 
     def acoustic(self, rows: Sequence[Utterance]) -> list[Frames]:
         check_utterances(rows)

@@ -1,5 +1,5 @@
 """Split the official ONNX graph: at the frames, so that durations, pitch and energy can be read and changed, and before
-its generator, so that a row can be delivered span by span.
+its generator, so that each row of a batch can run it on a core of its own, and the light vocoder can take its place.
 
 The names are the same in the fp32 and the int8 file.
 """
@@ -19,21 +19,17 @@ FEATURES = "/encoder/MatMul_1_output_0"  # [1, 512, T]
 F0 = "/encoder/Reshape_output_0"  # [1, 2T]
 ENERGY = "/encoder/Reshape_1_output_0"  # [1, 2T]
 DURATIONS = "/encoder/Clip_output_0"  # [1, n]
-# Inputs of the generator. The rest of the vocoder is cheap enough to run over the whole row before the first span.
+# Inputs of the generator, besides the style.
 DECODED = "/decoder/decoder/decode.3/Div_4_output_0"  # [1, 512, 2T]
 WAVE = "/decoder/decoder/generator/Reshape_3_output_0"  # [1, 600T + 20] the harmonics of the pitch, before their STFT
-SPECTRUM = "/decoder/decoder/generator/STFT_output_0"  # [1, 120T + 1, 11, 2]
-SOURCE = "/decoder/decoder/generator/Concat_3_output_0"  # [1, 22, 120T + 1] magnitudes, then angles
 
 
 class Graphs(NamedTuple):
-    """The three parts of the official graph, two graphs for spans, and the decoder for the light vocoder."""
+    """The three parts of the official graph, and the decoder for the light vocoder."""
 
     acoustic: Path  # token ids, style, speed -> features, pitch, energy, durations
     decoding: Path  # features, pitch, energy, style -> decoded, wave
     generating: Path  # decoded, wave, style -> samples
-    spectrum: Path  # wave -> spectrum
-    incremental: Path  # the generator from decoded and source, with statistics as inputs: incremental/rewrite.py
     light_decoder: Path  # features, pitch, energy, style -> decoded, in int8: quantise.py
 
 
@@ -65,7 +61,6 @@ def _split(official: Path, paths: Graphs) -> None:
     from google.protobuf.message import DecodeError
     from onnx.utils import Extractor
 
-    from tutti.model.onnx.incremental.rewrite import make_incremental
     from tutti.model.onnx.quantise import quantise_convolutions
 
     try:
@@ -74,22 +69,20 @@ def _split(official: Path, paths: Graphs) -> None:
         outputs = [value.name for value in whole.graph.output]
         style = inputs[1]
         extractor = Extractor(whole)
-        for name in (DECODED, WAVE, SPECTRUM, SOURCE):
+        for name in (DECODED, WAVE):
             extractor.value_infos[name] = onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, None)
         acoustic = extractor.extract_model(inputs, [FEATURES, F0, ENERGY, DURATIONS])
         decoding = extractor.extract_model([FEATURES, F0, ENERGY, style], [DECODED, WAVE])
         generating = extractor.extract_model([DECODED, WAVE, style], outputs)
-        spectrum = extractor.extract_model([WAVE], [SPECTRUM])
-        incremental = make_incremental(extractor.extract_model([DECODED, SOURCE, style], outputs))
         light_decoder = quantise_convolutions(extractor.extract_model([FEATURES, F0, ENERGY, style], [DECODED]))
-        parts = (acoustic, decoding, generating, spectrum, incremental, light_decoder)
+        parts = (acoustic, decoding, generating, light_decoder)
     except (DecodeError, IndexError, KeyError, ValueError) as exc:
         raise WeightsCorrupt(f"{official} is not Kokoro's official graph ({exc}); run: tutti pull --verify") from exc
     for path, part in zip(paths, parts, strict=True):
-        _write(part.SerializeToString(), path)
+        write_graph(part.SerializeToString(), path)
 
 
-def _write(data: bytes, path: Path) -> None:
+def write_graph(data: bytes, path: Path) -> None:
     try:
         write_file(path, data)
     except OSError as exc:
