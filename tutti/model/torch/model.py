@@ -93,13 +93,15 @@ class TorchModel:
             durations, prosody, text, offsets = self._run_tokens(rows, stream)
             # For each frame of a row, the index of its token among all tokens.
             indices = [np.repeat(offset + np.arange(len(n)), n) for n, offset in zip(durations, offsets, strict=True)]
+            downloads = self._start_curves(rows, indices, prosody, stream)
+            # While the device computes the curves.
             (all_indices,) = stream.upload(np.concatenate(indices))
             features = text.index_select(0, all_indices)  # [all frames, 512]
-            curves = self._run_curves(rows, indices, prosody, stream)
+        curves = _by_row(downloads)
         ends = np.cumsum([len(index) for index in indices])
         frames: list[Frames] = []
         for i, row in enumerate(rows):
-            f0, energy = curves[i].T.copy()
+            f0, energy = curves[i][: 2 * len(indices[i])].T.copy()
             own_features = features[ends[i] - len(indices[i]) : ends[i]]
             frames.append(DeviceFrames(durations[i], own_features, f0, energy, row.style))
         return frames
@@ -197,12 +199,12 @@ class TorchModel:
             for i, row_frames in zip(group.members, n_frames.numpy(), strict=False):
                 durations[i] = row_frames[: len(rows[i].tokens)].copy()
         order = range(len(rows))
-        return [durations[i] for i in order], torch.cat(prosody), torch.cat(text), [offsets[i] for i in order]
+        return [durations[i] for i in order], _joined(prosody), _joined(text), [offsets[i] for i in order]
 
-    def _run_curves(
+    def _start_curves(
         self, rows: Sequence[Utterance], indices: list[NDArray[np.int64]], prosody: Tensor, stream: StageStream
-    ) -> list[NDArray[np.float32]]:
-        """Pitch and energy of each row, [2T, 2]."""
+    ) -> list[tuple[Group, Tensor]]:
+        """Pitch and energy of the rows of each group, [B, 2T, 2], on the host after `stream.wait`."""
         downloads = []
         for group in self.plan.curves.group([len(index) for index in indices], self.max_padded_frames):
             index = np.zeros((group.n_rows, group.length), np.int64)
@@ -216,12 +218,7 @@ class TorchModel:
             frame_prosody = prosody.index_select(0, device_index.view(-1)).view(*index.shape, PROSODY)
             (curves,) = self._predict_curves(frame_prosody, n_frames, device_style)
             downloads.append((group, stream.download(curves)))
-        stream.wait()
-        by_row: dict[int, NDArray[np.float32]] = {}
-        for group, curves in downloads:
-            for i, row_curves in zip(group.members, curves.numpy(), strict=False):
-                by_row[i] = row_curves[: 2 * len(indices[i])]
-        return [by_row[i] for i in range(len(rows))]
+        return downloads
 
 
 def vocode_rows(
@@ -249,6 +246,15 @@ def vocode_rows(
                 raise ModelFailed("the vocoder produced numbers that are not finite")
             by_row[i] = row[: rows[i].n_frames * SAMPLES_PER_FRAME]
     return [by_row[i] for i in range(len(rows))]
+
+
+def _joined(parts: list[Tensor]) -> Tensor:
+    return torch.cat(parts) if len(parts) > 1 else parts[0]  # of one it would only be a copy
+
+
+def _by_row(groups: Sequence[tuple[Group, Tensor]]) -> dict[int, NDArray[np.float32]]:
+    """The padded values of each row, by its index in the batch."""
+    return {i: values for group, padded in groups for i, values in zip(group.members, padded.numpy(), strict=False)}
 
 
 def silent_frames(length: int) -> Frames:

@@ -1,5 +1,6 @@
 """The acoustic half: the duration and the features of each token, and the pitch and energy of each frame."""
 
+from collections.abc import Callable
 from functools import partial
 from itertools import chain
 from typing import cast
@@ -221,9 +222,21 @@ class Acoustic(nn.Module):
         """tokens [B, N], n_tokens [B], style [B, 256], speed [B]
         -> durations [B, N], prosody [B, N, 640], text [B, N, 512]."""
         mask = RowMask.of(n_tokens, tokens.shape[1])
-        x = self.bert_projection(self.bert(tokens, mask), mask)
-        prosody = self.predictor.text_encoder(x, style[:, STYLE:], mask)
-        return self.predictor.durations(prosody, speed, mask), prosody, self.text_encoder(tokens, mask)
+
+        def predict_durations() -> tuple[Tensor, Tensor]:
+            x = self.bert_projection(self.bert(tokens, mask), mask)
+            prosody = self.predictor.text_encoder(x, style[:, STYLE:], mask)
+            return self.predictor.durations(prosody, speed, mask), prosody
+
+        if tokens.shape[0] > 1:  # each branch has LSTMs, which need more of the device at once than both may find
+            return *predict_durations(), self.text_encoder(tokens, mask)
+
+        def encode_text() -> tuple[Tensor, ...]:
+            return (self.text_encoder(tokens, mask),)
+
+        branches: list[Callable[[], tuple[Tensor, ...]]] = [predict_durations, encode_text]
+        (durations, prosody), (text,) = run_parallel(branches, "tokens", tokens.shape[1], tokens.device)
+        return durations, prosody, text
 
     def predict_curves(self, prosody: Tensor, n_frames: Tensor, style: Tensor) -> Tensor:
         """prosody of each frame [B, T, 640], n_frames [B], style [B, 256] -> pitch (Hz) and energy [B, 2T, 2]."""
