@@ -1,10 +1,13 @@
 """Messages of a stream between two processes."""
 
+from dataclasses import fields
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tutti.pickled_messages import MessageReader, pack
+from tutti.speech import Speech, Timing, WordTime
 
 samples = st.integers(0, 50).map(lambda n: np.arange(n, dtype=np.int16))
 values = st.binary(max_size=300) | st.integers() | st.text(max_size=20) | st.tuples(st.text(max_size=5), samples)
@@ -32,3 +35,13 @@ def test_samples_are_sent_without_a_copy() -> None:
     sent = pack(("speech", speech)).parts[-1]
     speech[0] = 77
     assert np.frombuffer(sent, np.int16)[0] == 77
+
+
+def test_a_speech_arrives_as_it_was_sent() -> None:
+    words = (WordTime("deep", 0.1, 0.4, (3, 7)),)
+    sent = Speech(np.arange(9, dtype=np.int16), words, (3, 9), ("x",), Timing(1.0, 2.0, 3.0, 4.0, 5), ("a notice",))
+    (received,) = MessageReader().feed(b"".join(pack(sent).parts))
+    assert received.samples.tolist() == sent.samples.tolist()
+    assert received.samples.dtype == sent.samples.dtype
+    for field in fields(Speech):
+        assert field.name == "samples" or getattr(received, field.name) == getattr(sent, field.name), field.name

@@ -8,12 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.fakes import Spelling
 from tutti.errors import InvalidInput
 from tutti.speech import MAX_PHONEMES
 from tutti.text import chunks
 from tutti.text.aligned_text import AlignedText
 from tutti.text.chunk import Chunk, ChunkPace, InlineStyle, PhonemeWord, Pronunciation
 from tutti.text.chunker import ENOUGH_SYMBOLS, PARAGRAPH_PAUSE_S, SLOW, TARGET_SYMBOLS, TINY_SYMBOLS, Chunker
+from tutti.text.options import TextOptions
 
 FIRST_SYMBOLS = ChunkPace().first_symbols
 
@@ -300,3 +302,15 @@ def test_only_requested_chunks_are_pronounced() -> None:
 def test_a_wrong_mark_is_an_error_before_the_first_chunk() -> None:
     with pytest.raises(InvalidInput):
         next(chunks("One. [pause:99s]", "en-us", pronounce))
+
+
+def test_words_that_nobody_wants_come_as_one_and_nothing_else_changes() -> None:
+    text = "Deep water runs still (over 5 stones). @ Then it falls! <break time='2s'/> And so on."
+    pronounce = Spelling().pronounce
+    with_words = list(chunks(text, "en-us", pronounce))
+    without = list(chunks(text, "en-us", pronounce, options=TextOptions(with_words=False)))
+    assert any(len(chunk.words) > 1 for chunk in with_words)
+    assert all(len(chunk.words) == min(1, len(known.words)) for chunk, known in zip(without, with_words, strict=True))
+    for chunk, known in zip(without, with_words, strict=True):
+        assert (chunk.phonemes, chunk.span) == (known.phonemes, known.span)
+        assert chunk._replace(words=()) == known._replace(words=())

@@ -102,8 +102,9 @@ class SimulatedProcess:
         self.used_s[name] += took_s
         return Pronunciation(()) if "mute" in words[-1] else spell(aligned, code, ipa)
 
-    def open(self, number: int, text: str, due_in_s: float = inf, symbol_s: float = 0.07) -> None:
-        self.reader.receive(OpenText(number, text, "en-us", due_s=self.now + due_in_s, symbol_s=symbol_s))
+    def open(self, number: int, text: str, due_in_s: float = inf, symbol_s: float = 0.07, *, caller: str = "") -> None:
+        due_s = self.now + due_in_s
+        self.reader.receive(OpenText(number, text, "en-us", due_s=due_s, symbol_s=symbol_s, caller=caller))
 
     def step(self) -> int:
         """Read for one answer; return its text."""
@@ -140,11 +141,23 @@ def test_nobody_waits_for_a_text_that_comes_long_after_it(requests: list[tuple[f
     requests = sorted(requests)
     for number, (asked_s, due_in_s) in enumerate(requests):
         queue.add(number, rank_s(asked_s + due_in_s, asked_s, asked_s, 0.0))
-    order = [queue.pop() for _ in requests]
+    order = [queue.pop(0.0) for _ in requests]
     for place, number in enumerate(order):
         for before in order[:place]:
             assert requests[before][0] <= requests[number][0] + MAX_WAIT_S
             assert requests[before][0] + min(requests[before][1], MAX_WAIT_S) <= sum(requests[number]) + 1e-9
+
+
+def test_a_caller_with_many_texts_does_not_make_another_wait_for_all_of_them() -> None:
+    process = SimulatedProcess()
+    for number in range(100):
+        process.open(number, SENTENCE, 0.2, caller="busy")
+    for _ in range(20):
+        assert process.step() < 100
+    process.open(100, SENTENCE, 0.2, caller="polite")
+    steps = [process.step() for _ in range(3)]
+    assert 100 in steps, "though all others are due before it"
+    assert sorted([*range(20), *steps, *(process.step() for _ in range(78))]) == list(range(101))
 
 
 def test_texts_that_make_no_audio_leave_the_process_to_others() -> None:

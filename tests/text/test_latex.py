@@ -71,6 +71,14 @@ def test_a_very_long_formula_is_only_named() -> None:
     assert read("$$" + "x + " * MAX_FORMULA + "$$") == "formula"
 
 
+@pytest.mark.parametrize(
+    "sign", ["^", "_", r"\sqrt", r"\sqrt[", r"\frac", r"\hat", r"\binom", "{", r"\sum_", "^{", r"\frac{"]
+)
+def test_a_formula_may_be_nested_as_deep_as_it_is_long(sign: str) -> None:
+    words = formula_words(sign * ((MAX_FORMULA - 10) // len(sign)) + " x + y")
+    assert {"X", "plus"} <= set(words.split())
+
+
 def test_the_words_have_the_span_of_their_formula() -> None:
     aligned = read_formulas(AlignedText.of("so $x^2$, yes"), "en-us")
     start = aligned.text.index("X squared")

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tests.fakes import Spelling
 from tutti.errors import InvalidInput
-from tutti.text import chunks
+from tutti.text import chunks, incremental, ssml
 from tutti.text.chunk import Chunk, InlineStyle
 from tutti.text.ssml import is_ssml, read_ssml, ssml_to_marks
 
@@ -34,6 +34,24 @@ def test_a_document_may_begin_in_several_ways(head: str) -> None:
     text = f'{head}<speak version="1.1" xml:lang="en-US">deep water</speak>\n'
     assert is_ssml(text)
     assert words(text) == ["deep", "water"]
+
+
+def test_a_long_document_is_parsed_and_spoken_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "<speak>" + "<p>still <prosody rate='1.5'>deep water</prosody></p>" * 300 + "<s>a</s>" * 300 + "</speak>"
+    whole = [(word, chunk.inline_style) for chunk in read(text) for word in chunk.words]
+    monkeypatch.setattr(ssml, "PARSED_AT_ONCE", 20)
+    monkeypatch.setattr(incremental, "WINDOW", 500)
+    parts = read(text)
+    assert [(word, chunk.inline_style) for chunk in parts for word in chunk.words] == whole
+    n_empty = next(n for n, chunk in enumerate(parts) if chunk.words)
+    assert n_empty >= 50, "a caller can stop before all of it is parsed"
+
+
+def test_the_end_of_a_long_document_is_checked_before_its_first_word(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ssml, "PARSED_AT_ONCE", 20)
+    spoken = chunks("<speak>" + "<s>deep</s>" * 100 + "<s>", "en-us", Spelling().pronounce)
+    with pytest.raises(InvalidInput, match="never closed"):
+        next(chunk for chunk in spoken if chunk.words)
 
 
 def test_a_break_is_a_pause() -> None:

@@ -38,7 +38,8 @@ def chunks(
 
     sizes = sizes or ChunkSizes()
     chunker = Chunker(whole_text=whole_text, pace=pace, enough_symbols=sizes.enough, target_symbols=sizes.target)
-    return chunker.chunks(_sentences(text, code, pronounce, user_lexicon, options))
+    made = chunker.chunks(_sentences(text, code, pronounce, user_lexicon, options))
+    return made if options.with_words else (chunk.joined() for chunk in made)
 
 
 def _sentences(
@@ -56,14 +57,20 @@ def _sentences(
 
     reader = SentenceReader(code, pronounce, user_lexicon, options)
     skipped = False
-    for segment in split_text(text):
+    document: ssml.SsmlText | None = None
+    if ssml.is_ssml(text):
+        parser = ssml.SsmlParser(text, code, options.own_voices)
+        while parser.parse_some():
+            yield Pronunciation(()), 0.0  # the caller may stop here: a document may have twenty thousand tags
+        document = parser.document()
+    notices = document.notices if document else ()
+    for segment in split_text(document.aligned.text if document else text):
         if not segment.text or segment.text.isspace():
-            yield Pronunciation(()), 0.0  # the caller may stop here: a text may have a million blank lines
+            yield Pronunciation((), notices=notices), 0.0  # the caller may stop here: a million blank lines may follow
+            notices = ()
             continue
-        notices: tuple[str, ...] = ()
-        if ssml.is_ssml(text):
-            document = ssml.read_ssml(text, code, options.own_voices)
-            aligned, notices = document.aligned, document.notices
+        if document:
+            aligned = _part(document.aligned, segment.at, len(segment.text), segment.marks)
         else:
             aligned = AlignedText.of(segment.marked_text, segment.offset)
         if options.code_blocks == "skip" and not skipped and has_block(aligned.text):
@@ -71,6 +78,7 @@ def _sentences(
             notices = (*notices, SKIPPED)
         cleaned = clean(aligned, code, options.code_blocks)
         yield Pronunciation((), cleaned.dropped, notices=notices), 0.0
+        notices = ()
         styled_texts = parse_marks(cleaned.aligned)
         for styled in styled_texts:
             previous: AlignedSentence | None = None
@@ -83,3 +91,12 @@ def _sentences(
             if not pause_s and more_follows and ends_paragraph(styled.aligned):
                 pause_s = PARAGRAPH_PAUSE_S
             yield reader.read(previous, styled) if previous else Pronunciation(()), pause_s
+
+
+def _part(aligned: AlignedText, at: int, n_characters: int, marks: str) -> AlignedText:
+    """Return a part of a text behind the marks that are in force there."""
+    part = aligned[at : at + n_characters]
+    if not marks:
+        return part
+    start = part.starts[0]
+    return AlignedText(marks, (start,) * len(marks), (start,) * len(marks)) + part

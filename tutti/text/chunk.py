@@ -67,8 +67,14 @@ class Chunk(NamedTuple):
     def span(self) -> Span:
         if not self.words:
             return (0, 0)
+        if len(self.words) == 1:
+            return self.words[0].span
         starts, ends = zip(*(word.span for word in self.words), strict=True)
         return min(starts), max(ends)
+
+    def joined(self) -> "Chunk":
+        """The same chunk with all its words as one."""
+        return self._replace(words=(PhonemeWord(self.phonemes, self.span, after=""),)) if self.words else self
 
 
 class ChunkPace(NamedTuple):
@@ -84,10 +90,11 @@ DEFAULT_PACE = ChunkPace()
 
 @dataclass(frozen=True, slots=True)
 class TextClock:
-    """When chunks of a text are needed, by the clock of its listener."""
+    """When chunks of a text are needed, by the clock of its listener, and who asked for it."""
 
     due_s: Callable[[], float]  # returns when the audio of the next chunk is needed, on the monotonic clock
     symbol_s: float = 0.0  # seconds of audio of a symbol
+    caller: str = ""  # the text front end is shared fairly between callers
 
 
 NO_LISTENER = TextClock(lambda: inf)

@@ -90,7 +90,9 @@ class G2PPool:
     ) -> AsyncIterator[Chunk]:
         process = min(self._processes, key=lambda process: (process.refuses, process.n_texts))
         number = next(self._numbers)
-        opened = OpenText(number, text, code, user_lexicon, whole_text, 0, pace, options, clock.due_s(), clock.symbol_s)
+        opened = OpenText(
+            number, text, code, user_lexicon, whole_text, 0, pace, options, clock.due_s(), clock.symbol_s, clock.caller
+        )
         process.open(opened)
         n_done, n_deaths, has_ended = 0, 0, False
         try:

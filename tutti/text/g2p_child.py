@@ -13,6 +13,7 @@ from ctypes import c_longlong
 from dataclasses import dataclass, field
 
 from tutti import text as front
+from tutti.decaying_sum import DecayingSum
 from tutti.errors import TuttiError
 from tutti.pickled_messages import MessageReader, pack
 from tutti.text.chunk import Chunk
@@ -24,7 +25,10 @@ MAX_PULL_S = 0.02  # of computing for one answer; the rest of the chunks comes w
 MAX_CHUNKS_AT_ONCE = 4  # of one text; a larger batch makes other texts wait longer
 MAX_WAIT_S = 5.0  # that a text without a listener waits before those that come later; larger is better for listeners
 MIN_PACE = 20.0  # seconds of audio that a second of computing should make; larger slows texts that make less
+MEMORY_S = 2.0  # time constant with which the computing for a caller is forgotten; larger remembers a burst longer
+BEHIND = 2.0  # seconds by which a caller's texts rank later for each second of it; larger is fairer to other callers
 TAIL = 32  # characters without a word that are read with the chunk before them: mostly nothing, so the text has ended
+MAX_CALLERS = 100  # of whom it is remembered what was computed for them, beside those whose texts wait
 NO_TEXT = -1
 _WORD = re.compile(r"\w")
 _READ_BYTES = 1 << 18
@@ -57,20 +61,40 @@ class ReadingText:
 
 
 class PullQueue:
-    """The texts from which chunks are requested, the one with the earliest rank first."""
+    """The texts from which chunks are requested, the one with the earliest rank first.
+
+    The texts of a caller rank later, the more was computed for it in the last seconds: otherwise one that sends a
+    hundred texts at once would make everybody wait until all of them have begun.
+    """
 
     def __init__(self) -> None:
-        self._heap: list[tuple[float, int, int]] = []  # rank, serial number (order among equals), text
-        self._serial = itertools.count()
+        self._heaps: dict[str, list[tuple[float, int, int]]] = {}  # of a caller: rank, serial number, text
+        self._used: dict[str, DecayingSum] = {}  # computing for a caller
+        self._serial = itertools.count()  # decides among equals
 
     def __bool__(self) -> bool:
-        return bool(self._heap)
+        return bool(self._heaps)
 
-    def add(self, number: int, rank_s: float) -> None:
-        heapq.heappush(self._heap, (rank_s, next(self._serial), number))
+    def add(self, number: int, rank_s: float, caller: str = "") -> None:
+        heapq.heappush(self._heaps.setdefault(caller, []), (rank_s, next(self._serial), number))
 
-    def pop(self) -> int:
-        return heapq.heappop(self._heap)[2]
+    def pop(self, now: float) -> int:
+        caller = min(self._heaps, key=lambda each: (self._heaps[each][0][0] + BEHIND * self._used_s(each, now), each))
+        heap = self._heaps[caller]
+        number = heapq.heappop(heap)[2]
+        if not heap:
+            del self._heaps[caller]
+        return number
+
+    def charge(self, caller: str, seconds: float, now: float) -> None:
+        """Note computing for this caller; those without texts are forgotten with what was computed for them."""
+        self._used.setdefault(caller, DecayingSum(MEMORY_S)).add(seconds, now)
+        if len(self._used) > 2 * len(self._heaps) + MAX_CALLERS:
+            self._used = {each: used for each, used in self._used.items() if now - used.at_s < MEMORY_S}
+
+    def _used_s(self, caller: str, now: float) -> float:
+        used = self._used.get(caller)
+        return used.at(now) if used else 0.0
 
 
 class TextReader:
@@ -119,7 +143,7 @@ class TextReader:
 
     def next_number(self) -> int:
         """The text to be read next; call `read` with it."""
-        return self._queue.pop()
+        return self._queue.pop(self._clock())
 
     def read(self, number: int) -> Answer | None:
         """Make one chunk of this text; none if more are to be made before it is answered, between those of others."""
@@ -132,7 +156,9 @@ class TextReader:
         except Exception as exc:  # noqa: BLE001 - raised by the parent
             del self._texts[number]
             return Answer(number, as_tutti_error(exc))
-        text.used_s += self._cpu_clock() - started_s
+        took_s = self._cpu_clock() - started_s
+        text.used_s += took_s
+        self._queue.charge(text.opened.caller, took_s, self._clock())
         n_chunks = 1 if text.is_first else MAX_CHUNKS_AT_ONCE
         took_long = bool(text.made) and text.used_s > text.used_before_s + MAX_PULL_S
         if not has_ended and len(text.made) < n_chunks and not took_long:
@@ -174,7 +200,7 @@ class TextReader:
     def _put(self, number: int) -> None:
         text = self._texts.get(number)
         rank = rank_s(text.due_s, text.asked_s, text.opened_s, text.used_s) if text else self._clock()
-        self._queue.add(number, rank)
+        self._queue.add(number, rank, text.opened.caller if text else "")
 
 
 def _is_tail(text: str, last: Chunk) -> bool:

@@ -22,6 +22,7 @@ class OpenText(NamedTuple):
     options: TextOptions = DEFAULT_OPTIONS
     due_s: float = inf  # when the audio of the first chunk is needed, on the monotonic clock
     symbol_s: float = 0.0  # seconds of audio of a symbol
+    caller: str = ""
 
 
 class NextChunks(NamedTuple):

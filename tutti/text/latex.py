@@ -20,6 +20,7 @@ from tutti.text.normalize.symbols import fraction
 
 MAX_FORMULA = 1000  # characters; a longer one is not followed by ear, and is replaced by the word for it
 MAX_DEPTH = 12  # nested groups; deeper ones are read without their structure
+MAX_ARGUMENTS = 24  # scripts, fractions and roots within each other; deeper ones are read one after the other
 
 
 def read_formulas(aligned: AlignedText, language: str) -> AlignedText:
@@ -102,6 +103,7 @@ class _Formula:
         self._source = formula
         self._at = 0
         self._depth = 0
+        self._n_arguments = 0  # that are being read, each within the one before
         self._n_matrices = 0  # that are open: in them a & separates entries, elsewhere it only aligns
 
     def sequence(self, end: str = "") -> Iterator[str]:
@@ -174,7 +176,12 @@ class _Formula:
         if token.isdecimal() and len(token) > 1:  # x^12 is x^1 2
             self._tokens[self._at - 1 : self._at] = [token[0], token[1:]]
             token = token[0]
-        return " ".join(self._atom(token))
+        if self._n_arguments >= MAX_ARGUMENTS:
+            return _word(token)
+        self._n_arguments += 1
+        words = " ".join(self._atom(token))
+        self._n_arguments -= 1
+        return words
 
     def _raw(self) -> str:
         """Return the text of {...} as it is written."""
@@ -229,7 +236,7 @@ class _Formula:
 
     def _root(self) -> str:
         degree = ""
-        if self._peek() == "[":
+        if self._peek() == "[" and self._depth < MAX_DEPTH:
             self._at += 1
             degree = " ".join(self.sequence("]"))
         name = {"": "square", "two": "square", "three": "cube"}.get(degree, f"{degree}th")

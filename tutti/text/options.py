@@ -32,6 +32,7 @@ class TextOptions(NamedTuple):
     detect_language: bool = False  # of each sentence, instead of one for all
     normalization: Normalization = Normalization()
     own_voices: frozenset[str] = frozenset()  # names that the server has given to voices, for SSML
+    with_words: bool = True  # False: the words of a chunk come as one, which takes a fifth of the time to hand over
 
 
 DEFAULT_OPTIONS = TextOptions()

@@ -17,6 +17,7 @@ from tutti.text.ssml_values import parse_pitch, parse_rate, parse_volume
 
 MAX_DEPTH = 32  # nested elements
 MAX_DOCUMENT = 100_000  # characters; a document is parsed as a whole, unlike plain text
+PARSED_AT_ONCE = 1000  # tags and texts between them; more makes other texts wait longer
 ELEMENTS = ("speak", "p", "s", "break", "voice", "lang", "prosody", "phoneme", "sub", "say-as", "audio")
 # Elements of the standard and of cloud services that have no effect: their text is spoken, or it is not speech.
 SPOKEN = frozenset(("emphasis", "w", "token", "lookup", "par", "seq", "media"))
@@ -57,13 +58,10 @@ def read_ssml(text: str, code: str = "en-us", own_voices: Container[str] = ()) -
 
     `own_voices` are names that the server has given to voices; no other voice stands in for them.
     """
-    if len(text) > MAX_DOCUMENT:
-        raise InvalidInput(
-            f"SSML of {len(text):,} characters is too long: send documents of up to {MAX_DOCUMENT:,}, or plain text",
-            param="input",
-        )
-    parser = _SsmlParser(text, code, own_voices)
-    return SsmlText(parser.parse(), tuple(dict.fromkeys(parser.notices)))
+    parser = SsmlParser(text, code, own_voices)
+    while parser.parse_some():
+        pass
+    return parser.document()
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,11 +109,19 @@ _HERTZ = re.compile(r"\s*[+-]?\d{1,4}(?:\.\d{0,3})?\s*Hz\s*", re.IGNORECASE)
 _NOT_IPA = re.compile(r"[/()\[\]\n]")
 
 
-class _SsmlParser:
+class SsmlParser:
     """Single-pass parser: the source, the output with its source spans, and the open elements."""
 
     def __init__(self, text: str, code: str, own_voices: Container[str]) -> None:
+        if len(text) > MAX_DOCUMENT:
+            raise InvalidInput(
+                f"SSML of {len(text):,} characters is too long: send documents of up to {MAX_DOCUMENT:,}, "
+                "or plain text",
+                param="input",
+            )
         self.text = text
+        self._at = 0
+        self._has_root_ended = False
         self.code = code
         self.own_voices = own_voices
         self.notices: list[str] = []
@@ -125,37 +131,48 @@ class _SsmlParser:
         self.elements: list[_OpenElement] = []
         self.style = _SsmlStyle()
 
-    def parse(self) -> AlignedText:
-        text, at, ended = self.text, 0, False
-        while at < len(text):
-            if text[at] != "<":
-                stop = text.find("<", at)
-                stop = len(text) if stop < 0 else stop
-                if self.elements:
-                    self._add_text(at, stop)
-                elif text[at:stop].strip("\ufeff \t\r\n"):
-                    raise self._error(at, "text stands outside of <speak>")
-                at = stop
-            elif skipped := _COMMENT_OR_INSTRUCTION.match(text, at):
-                at = skipped.end()
-            elif cdata := _CDATA.match(text, at):
-                if not self.elements:
-                    raise self._error(at, "text stands outside of <speak>")
-                self._add(cdata[1].translate(_WHITE_SPACE), *cdata.span(1))
-                at = cdata.end()
-            elif tag := _TAG.match(text, at):
-                if not self.elements and (ended or tag["close"] or tag["name"] != "speak"):
-                    raise self._error(at, "everything must stand in one <speak>")
-                self._handle_tag(tag)
-                ended = not self.elements
-                at = tag.end()
-            elif text.startswith("<!", at) and not text.startswith(("<!--", "<![CDATA["), at):
-                raise self._error(at, "declarations are not supported")
-            else:
-                raise self._error(at, "this is not a tag; write &lt; for a plain <")
+    def parse_some(self) -> bool:
+        """Parse a part of the document, and tell whether there is more of it."""
+        for _ in range(PARSED_AT_ONCE):
+            if self._at >= len(self.text):
+                break
+            self._at = self._parse_next(self._at)
+        return self._at < len(self.text)
+
+    def document(self) -> SsmlText:
+        """The document, when all of it was parsed."""
         if self.elements:
             raise self._error(self.elements[-1].at, f"<{self.elements[-1].name}> is never closed")
-        return AlignedText("".join(self.pieces), tuple(self.starts), tuple(self.ends))
+        aligned = AlignedText("".join(self.pieces), tuple(self.starts), tuple(self.ends))
+        return SsmlText(aligned, tuple(dict.fromkeys(self.notices)))
+
+    def _parse_next(self, at: int) -> int:
+        """Parse one tag, or the text before the next one; return where it ends."""
+        text = self.text
+        if text[at] != "<":
+            stop = text.find("<", at)
+            stop = len(text) if stop < 0 else stop
+            if self.elements:
+                self._add_text(at, stop)
+            elif text[at:stop].strip("\ufeff \t\r\n"):
+                raise self._error(at, "text stands outside of <speak>")
+            return stop
+        if skipped := _COMMENT_OR_INSTRUCTION.match(text, at):
+            return skipped.end()
+        if cdata := _CDATA.match(text, at):
+            if not self.elements:
+                raise self._error(at, "text stands outside of <speak>")
+            self._add(cdata[1].translate(_WHITE_SPACE), *cdata.span(1))
+            return cdata.end()
+        if tag := _TAG.match(text, at):
+            if not self.elements and (self._has_root_ended or tag["close"] or tag["name"] != "speak"):
+                raise self._error(at, "everything must stand in one <speak>")
+            self._handle_tag(tag)
+            self._has_root_ended = not self.elements
+            return tag.end()
+        if text.startswith("<!", at) and not text.startswith(("<!--", "<![CDATA["), at):
+            raise self._error(at, "declarations are not supported")
+        raise self._error(at, "this is not a tag; write &lt; for a plain <")
 
     def _handle_tag(self, tag: re.Match[str]) -> None:
         name, at = tag["name"], tag.start()

@@ -15,6 +15,7 @@ from tutti.text.g2p.lexicon import ACCENTS, DictionaryEntry, Lexicon
 from tutti.text.g2p.neural import NeuralG2P
 from tutti.text.g2p.overrides import Overrides
 from tutti.text.g2p.punctuation import CLAUSE_ENDS, gaps_between
+from tutti.text.split import MAX_WORD
 
 _LETTER = r"[^\W\d_\u0300-\u036f][\u0300-\u036f]*"
 _LEADING_APOSTROPHE = r"(?:(?<!\w)['’](?i:(?=(?:em|tis|twas|cause|til|bout|n)\b)))?"  # 'em, 'tis
@@ -221,7 +222,8 @@ class English:
             return "".join(self._phonemes(LETTER_NAMES[letter]) for letter in lower if letter in LETTER_NAMES)
         if not _VOWEL_LETTER.search(plain):
             return self._spell(plain)
-        return self._neural.guess(plain)
+        # In parts: a thousand letters between apostrophes are one word, and would take half a second.
+        return "".join(self._neural.guess(plain[n : n + MAX_WORD]) for n in range(0, len(plain), MAX_WORD))
 
     def _camel_case(self, word: str) -> str | None:
         """Pronounce camelCase if every part is a word or capital letters; else None."""
