@@ -215,7 +215,7 @@ def tone_engine(
     """An engine as `open_engine` would put it together, to be entered by the caller; `others`: more checkpoints."""
     models = {CHECKPOINT: model, **others}
     make = partial(_make_models, models)
-    choices = dict.fromkeys(models, Choice("onnx", "cpu", "fp32"))
+    choices = dict.fromkeys(models, Choice("onnx", "cpu", "fp32", vocoder="light"))  # which delivers rows in spans
     settings = Settings(**{"threads": 2, **chosen})
     if settings.g2p_url:
         reader = make_frontend(settings, 1)
@@ -255,8 +255,8 @@ class FakeEngine:
         """The monitor of an engine that never runs: its queues stay empty."""
         return tone_engine(self.voices).monitor
 
-    def known_refusal(self) -> QueueFull | None:
-        return self.monitor.known_refusal()
+    def known_refusal(self, caller: str | None) -> QueueFull | None:
+        return self.monitor.known_refusal(caller)
 
     def count_refusal(self) -> None:
         self.monitor.batch_stats.rejected("first")
@@ -270,7 +270,7 @@ class FakeEngine:
     async def close(self, grace_s: float = 0) -> None:
         self.ready = False
 
-    async def unload(self) -> int:
+    async def unload(self, caller: str = "") -> int:
         return 1
 
     def release(self) -> None:

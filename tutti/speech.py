@@ -167,6 +167,26 @@ class Speech:
     timing: Timing = Timing()
     notices: tuple[str, ...] = ()  # what of the text has no effect or is in another language, in sentences
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """As arguments: pickled by its fields, it would take three times as long."""
+        timing = self.timing.g2p_s, self.timing.queue_s, self.timing.acoustic_s, self.timing.vocoder_s
+        return _speech, (
+            self.samples,
+            self.words,
+            self.span,
+            self.dropped,
+            self.notices,
+            *timing,
+            self.timing.batch_rows,
+        )
+
     @property
     def duration_s(self) -> float:
         return len(self.samples) / SAMPLE_RATE
+
+
+def _speech(
+    samples: Samples, words: tuple[WordTime, ...], span: tuple[int, int], dropped: tuple[str, ...],
+    notices: tuple[str, ...], *timing: Any,
+) -> Speech:  # fmt: skip
+    return Speech(samples, words, span, dropped, Timing(*timing), notices)

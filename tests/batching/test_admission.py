@@ -1,5 +1,6 @@
 """Which streams are accepted: an EDF feasibility test that counts every job once."""
 
+from collections.abc import Collection
 from math import inf
 from random import Random
 
@@ -8,21 +9,29 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.batching.fakes import VOCODER, new_job, new_scheduler, numbers
-from tutti.batching.admission import MARGIN, OWN_UTILISATION, UTILISATION, AdmissionControl
+from tutti.batching.admission import MARGIN, OWN_UTILISATION, ROOM_COSTS, UTILISATION, AdmissionControl
 from tutti.batching.backlog import Demand
-from tutti.batching.fairness import FairShare
+from tutti.batching.fairness import DEMOTED_S, FairShare
 from tutti.batching.job import PRIORITIES, Job, Priority
+from tutti.batching.open_streams import FEW_STREAMS, OpenStreams
 from tutti.errors import QueueFull
 
 NOW = 100.0
 
 
-def new_admission(
-    *jobs: tuple[Job, float], over_share: tuple[str, ...] = (), max_waiting: int = 100
-) -> AdmissionControl:
+def shares_with(over_share: Collection[str]) -> FairShare:
+    """These callers are over their share at any time of the test."""
+    shares = FairShare()
+    for caller in over_share:
+        shares.demote(caller, NOW)
+    return shares
+
+
+def new_admission(*jobs: tuple[Job, float], over_share: Collection[str] = ()) -> AdmissionControl:
     """Admission control with these jobs, each with its device seconds."""
-    admission = AdmissionControl(100, lambda now: over_share)
+    admission = AdmissionControl(100, shares_with(over_share))
     for job, seconds in jobs:
+        admission.streams.opened(job.stream, job.caller)
         admission.job_queued(job, seconds, 0.0)
     return admission
 
@@ -87,7 +96,37 @@ def test_a_caller_over_its_share_does_not_block_one_within_its_share() -> None:
     jobs = [(new_job(deadline_s=NOW + 0.5, caller="greedy"), 0.3) for _ in range(5)]
     assert admits(new_admission(*jobs, over_share=("greedy",)), NOW + 1.0, caller="polite")
     assert not admits(new_admission(*jobs, over_share=("greedy",)), NOW + 1.0, caller="greedy")
-    assert not admits(new_admission(*jobs), NOW + 1.0, caller="polite")
+    assert not admits(new_admission(*jobs), NOW + 1.0, caller="greedy")
+
+
+def full(*callers: str) -> AdmissionControl:
+    """No further stream of 0.3 s could start without making others late."""
+    return new_admission(
+        *[(new_job(deadline_s=NOW + 0.5 + 0.1 * n, caller=name), 0.1) for n, name in enumerate(callers)]
+    )
+
+
+def test_who_has_no_stream_is_not_kept_out_by_one_with_many() -> None:
+    admission = full(*["busy"] * 10)
+    assert not admits(admission, NOW + 1.0, 0.3, "busy")
+    assert admits(admission, NOW + 1.0, 0.3, "polite")
+    assert admission._shares.over(NOW + 0.9 * DEMOTED_S) == {"busy"}, "its streams now rank behind"
+    assert admission._shares.over(NOW + 1.1 * DEMOTED_S) == set()
+
+
+def test_who_has_no_stream_does_not_start_late_for_one_with_many() -> None:
+    assert starts_late(admitted(full(*["busy"] * 10), NOW + 1.0, 0.3, "polite", max_start_s=10.0)) is False
+    assert starts_late(admitted(full(*["busy"] * 10), NOW + 1.0, 0.3, "busy", max_start_s=10.0)) is True
+
+
+def test_who_has_a_stream_makes_nobody_else_late() -> None:
+    assert not admits(full(*["busy"] * 9, "polite"), NOW + 1.0, 0.3, "polite")
+
+
+def test_callers_with_few_streams_each_need_not_make_room() -> None:
+    assert not admits(full(*"aaaaaabbbbbb"), NOW + 1.0, 0.3, "polite")
+    few = [(new_job(deadline_s=NOW + 0.5, caller="a"), 3.0 / FEW_STREAMS) for _ in range(FEW_STREAMS)]
+    assert not admits(new_admission(*few), NOW + 1.0, 0.3, "polite")
 
 
 @given(
@@ -181,7 +220,7 @@ class PlainAdmission(AdmissionControl):
         latest_s = max(job.deadline_s, now + allowed_s) - delay_s
         if job.priority == "bulk":
             return start_s + cost_s + self.needed_s - latest_s
-        over_share = self._over_share(now)
+        over_share = self._shares.over(now)
         over = job.caller in over_share
         own_rank = over or job.starts_late, job.deadline_s
         waiting = [
@@ -197,8 +236,22 @@ class PlainAdmission(AdmissionControl):
             taken_s += MARGIN * seconds
             is_late_anyway = due_s < start_s and (own_rank[0] or not late)
             if not is_late_anyway and is_over <= over:
-                worst_s = max(worst_s, taken_s - utilisation * (due_s - start_s))
+                share = max(utilisation, OWN_UTILISATION) if late else utilisation
+                worst_s = max(worst_s, taken_s - share * (due_s - start_s))
         return worst_s
+
+    def _make_room(self, job: Job, *times_s: float) -> bool:
+        before, crowding = self._shares, {"busy"}
+        has_jobs = any(other.caller == job.caller for other, *_ in self.jobs())
+        if has_jobs or job.caller in {"busy", *before.over(NOW)} or job.priority == "bulk":
+            return False
+        self._shares = shares_with(before.over(NOW) | crowding)
+        is_feasible = self._late_s(job, self._demand(NOW), *times_s) <= 0.0
+        if is_feasible:
+            job.deadline_s = max(job.deadline_s, NOW + ROOM_COSTS * times_s[1])
+        else:
+            self._shares = before
+        return is_feasible
 
     def jobs(self) -> list[tuple[Job, float, float]]:
         """When each job but bulk is due, and the device seconds that it needs."""
@@ -225,14 +278,17 @@ def outcome(admission: AdmissionControl, job: Job, cost_s: float, max_start_s: f
 @settings(max_examples=25)
 def test_the_verdict_is_that_of_a_plain_computation(seed: int, most: int, max_start_s: float) -> None:
     """While up to `most` jobs come and run and leave, and their deadlines move."""
-    rng, over_share = Random(seed), {"greedy", "hog"}
-    sides = AdmissionControl(500, lambda now: over_share), PlainAdmission(500, lambda now: over_share)
+    rng, shares = Random(seed), [shares_with({"greedy", "hog"}) for _ in range(2)]
+    sides = AdmissionControl(500, shares[0]), PlainAdmission(500, shares[1])
+    for n in range(FEW_STREAMS + 1):
+        sides[0].streams.opened(n, "busy")  # has most streams all the time
     waiting: list[tuple[Job, Job]] = []
     running: list[tuple[Job, Job]] = []
 
     def pair(priority: Priority, *, starts_late: bool, later_s: float = 0.0) -> tuple[Job, Job]:
         """The same job for each side."""
-        stream, due_s, caller = rng.randrange(most), due(), rng.choice(["anna", "ben", "greedy", "hog"])
+        stream, due_s = rng.randrange(most), due()
+        caller = ("anna", "ben", "greedy", "hog", "busy")[stream % 5]  # a stream has one caller
         jobs = [Job(VOCODER, stream, priority, 100, due_s, later_s, caller) for _ in sides]
         for job in jobs:
             job.starts_late = starts_late
@@ -278,3 +334,29 @@ def test_a_deadline_that_moves_back_makes_room_for_a_stream() -> None:
     for job in jobs:
         scheduler.move_deadline(job, 30.0, 0.0)
     scheduler.admit(new_job(deadline_s=0.2, priority="first"), 0.0)
+
+
+@given(st.lists(st.tuples(st.integers(0, 30), st.sampled_from("aaaabc"), st.booleans()), max_size=80))
+def test_who_crowds_has_most_of_the_open_streams(events: list[tuple[int, str, bool]]) -> None:
+    streams, callers = OpenStreams(), dict[int, str]()
+    for stream, caller, opens in events:
+        if opens and stream not in callers:
+            streams.opened(stream, caller)
+            callers[stream] = caller
+        elif not opens:
+            streams.ended(stream)
+            callers.pop(stream, None)
+        if (crowding := streams.crowding()) is not None:
+            n = list(callers.values()).count(crowding)
+            assert n > FEW_STREAMS
+            assert 2 * n > len(callers)
+
+
+def test_a_caller_with_most_streams_crowds_until_enough_of_them_have_ended() -> None:
+    streams = OpenStreams()
+    for n in range(FEW_STREAMS + 1):
+        assert streams.crowding() is None
+        streams.opened(n, "busy")
+    assert streams.crowding() == "busy"
+    streams.ended(0)
+    assert streams.crowding() is None

@@ -1,6 +1,7 @@
 """Cost models: positive, monotonic in the rows, accurate after a sweep, and robust against outliers."""
 
 import random
+from math import inf
 from pathlib import Path
 
 import pytest
@@ -178,3 +179,14 @@ def test_file_names_differ_by_device_and_weights() -> None:
     names = {file_name(device, sha) for device in ("A 1", "A-1", "../../etc") for sha in ("x", "y")}
     assert len(names) == 6
     assert not any("/" in name or ".." in name for name in names)
+
+
+def test_the_share_of_a_row_follows_every_batch() -> None:
+    cost = CostModel(SideBySide(1), (0.01, 0.001, 0.0001, 0.0001))
+    for took_s in (0.05, 0.5, 5.0):
+        cost.learn((30, 40), took_s)
+        fresh = CostModel(cost.layout, cost.coefficients)
+        for _ in range(2):
+            assert cost.per_row(60, 64, inf, inf) == fresh.per_row(60, 64, inf, inf)
+    cost.start_from((1.0, 0.0, 0.0, 0.0))
+    assert cost.per_row(60, 64, inf, inf) == 1.0 / 64

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from benchmarks.simulate import Device, deadline
 from tests.batching.fakes import new_job
 from tutti.batching.admission import AdmissionControl
-from tutti.batching.job import NO_REST, RestOfText, StageName
+from tutti.batching.fairness import FairShare
+from tutti.batching.job import NO_REST, Rest, StageName
 from tutti.batching.limits import START_SHARE, Limits
 from tutti.batching.scheduler import Scheduler
 from tutti.errors import QueueFull
@@ -139,12 +140,12 @@ def test_no_client_leaves_before_the_time_that_it_is_made_to_wait(
 
 def busy_admission() -> AdmissionControl:
     """New streams can only start late."""
-    admission = AdmissionControl(100, lambda now: ())
+    admission = AdmissionControl(100, FairShare())
     admission.job_queued(new_job(deadline_s=0.5), 2.0, 0.0)
     return admission
 
 
-def accepts(admission: AdmissionControl, rest: RestOfText = NO_REST) -> bool:
+def accepts(admission: AdmissionControl, rest: Rest = NO_REST) -> bool:
     job = new_job(deadline_s=0.3, priority="first")
     job.rest = rest
     try:
@@ -161,7 +162,7 @@ def test_the_text_that_follows_counts_before_it_is_queued_at_the_pace_of_its_lis
     rest: tuple[float, float], has_room: bool
 ) -> None:
     admission = busy_admission()
-    admission.unqueued.set(7, RestOfText(*rest))
+    admission.unqueued.set(7, Rest(*rest))
     assert accepts(admission) == has_room
     admission.unqueued.set(7, NO_REST)
     assert accepts(admission), "the stream has ended"
@@ -185,7 +186,7 @@ def test_a_stream_waits_at_most_for_its_share_of_the_timeout_however_slow_the_de
 
 
 def test_only_jobs_that_start_a_stream_are_hopeless_and_only_those_that_cannot_be_in_time() -> None:
-    admission = AdmissionControl(100, lambda now: ())
+    admission = AdmissionControl(100, FairShare())
     jobs = [new_job(deadline_s=deadline_s, priority="first") for deadline_s in (1.0, 2.0, 3.0, 4.0)]
     for job, give_up_s, starts in zip(jobs, (0.5, 1.5, 2.5, inf), (False, True, True, True), strict=True):
         job.give_up_s, job.starts_stream = give_up_s, starts
@@ -200,7 +201,9 @@ def test_who_says_how_long_it_waits_is_not_refused_because_less_waits_than_was_e
     admission = busy_admission()
     earlier = replace(new_job(deadline_s=8.0, priority="first"), starts_late=True)
     admission.job_queued(earlier, 2.0, 0.0)  # accepted when more waited before it
-    job = replace(new_job(deadline_s=0.3, priority="first"), max_start_s=480.0 if names_its_timeout else None)
+    max_start_s = 480.0 if names_its_timeout else None
+    long_text = Rest(20.0, 0.5)  # which would delay the earlier one
+    job = replace(new_job(deadline_s=0.3, priority="first"), max_start_s=max_start_s, rest=long_text)
     if names_its_timeout:
         admission.admit(job, 0.5, 480.0, 0.0, 0.0)
         assert job.starts_late

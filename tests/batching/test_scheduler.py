@@ -1,6 +1,7 @@
 """The scheduler: bisection, memory limits, shares, admission, and how few jobs a decision inspects."""
 
 import itertools
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from math import ceil, inf, log2
@@ -172,13 +173,22 @@ def test_a_stream_that_started_late_passes_those_in_time_only_if_it_is_due_soon(
     assert run(scheduler, 0.0)[0].jobs[0] is (follower if goes_on else in_time)
 
 
-def test_the_further_spans_of_a_row_count_before_they_are_queued() -> None:
-    """Else more streams are accepted than can start in the time that they may wait."""
-    scheduler = new_scheduler()
-    scheduler.add(new_job(), 0.0)
-    row_s = scheduler.backlog_s(0.0)
-    scheduler.add(replace(new_job(), spans_s=3 * scheduler.predict(VOCODER, 100)), 0.0)
-    assert scheduler.backlog_s(0.0) == pytest.approx(5 * row_s)
+@pytest.mark.parametrize("max_start_s", [0.0, 2.0])
+def test_further_spans_of_rows_make_others_start_late_but_refuse_none_in_time(max_start_s: float) -> None:
+    """Their listeners need them later, at their own pace; but all of them are made before a stream that starts late."""
+
+    def n_accepted(n_span_frames: int) -> int:
+        """Streams that come at once and are accepted, beside rows of ten listeners with so many frames to come."""
+        scheduler = new_scheduler(max_start_s=max_start_s)
+        for _ in range(10):
+            playing = replace(new_job(deadline_s=5.0), spans=scheduler.rest_of_row(VOCODER.checkpoint, n_span_frames))
+            scheduler.add(playing, 0.0)
+        return n_admitted(scheduler, lambda _: new_job(deadline_s=0.2, priority="first"))
+
+    if max_start_s:
+        assert n_accepted(2000) < n_accepted(0)
+    else:
+        assert n_accepted(2000) == n_accepted(0)
 
 
 def test_a_row_joins_only_if_that_is_cheaper_than_running_it_alone() -> None:
@@ -437,8 +447,14 @@ def test_the_quick_test_at_the_door_agrees_with_admission() -> None:
 
 def n_queued_at_once(scheduler: Scheduler) -> int:
     """How many typical streams are accepted, each queued before the next one comes."""
+    later_s = scheduler.predict(Key("kokoro", "vocoder"), 174)
+    return n_admitted(scheduler, lambda n: Job(Key("kokoro", "acoustic"), n, "first", 60, 0.2, later_s))
+
+
+def n_admitted(scheduler: Scheduler, job_of_stream: Callable[[int], Job]) -> int:
+    """How many of these jobs are admitted, each queued before the next one comes."""
     for n in range(1000):
-        job = Job(Key("kokoro", "acoustic"), n, "first", 60, 0.2, scheduler.predict(Key("kokoro", "vocoder"), 174))
+        job = job_of_stream(n)
         try:
             scheduler.admit(job, 0.0)
         except QueueFull:

@@ -23,12 +23,12 @@ from tutti.engine.checkpoints import (
 )
 from tutti.errors import InvalidInput, MissingExtra, TuttiError, WeightsCorrupt, WeightsUnavailable
 from tutti.model import choice as model_choice
-from tutti.model.choice import AUTO_VOCODER, QUANTISED_OP, Choice, load
+from tutti.model.choice import QUANTISED_OP, Choice, load
 from tutti.settings import Settings
 from tutti.worker.process import ProcessWorker
 
-FP32, INT8 = Choice("onnx", "cpu", "fp32"), Choice("onnx", "cpu", "int8")
-LIGHT = Choice("onnx", "cpu", "fp32", vocoder="light")
+FP32, INT8 = Choice("onnx", "cpu", "fp32", vocoder="light"), Choice("onnx", "cpu", "int8", vocoder="light")
+EXACT = replace(FP32, vocoder="exact")
 
 
 @pytest.fixture(autouse=True)
@@ -65,20 +65,27 @@ def test_a_list_gives_each_name_its_precision_and_the_first_is_the_default() -> 
 
 def test_without_a_list_the_settings_choose_and_the_older_setting_adds_precisions() -> None:
     settings = Settings(precision="fp32", extra_precisions="int8")  # type: ignore[arg-type]
-    assert choose_checkpoints(settings) == {"kokoro": FP32, "kokoro-light": LIGHT, "kokoro-int8": INT8}
+    assert choose_checkpoints(settings) == {"kokoro": FP32, "kokoro-light": FP32, "kokoro-int8": INT8}
     assert chosen("kokoro,kokoro-light,kokoro-int8", precision="fp32") == choose_checkpoints(settings)
 
 
-def test_the_light_vocoder_is_a_setting_a_model_and_an_entry_of_the_list() -> None:
-    assert choose_checkpoints(Settings(vocoder="light", precision="fp32"))["kokoro"] == LIGHT
-    assert choose_checkpoints(Settings(precision="int8"))["kokoro-light"] == replace(INT8, vocoder="light")
-    assert chosen("quick=light,kokoro-int8") == {"quick": LIGHT, "kokoro-int8": INT8}
-    assert choose_checkpoints(Settings(vocoder="auto"))["kokoro"].vocoder == AUTO_VOCODER["cpu"]
+def test_the_vocoder_is_a_setting_a_model_and_an_entry_of_the_list() -> None:
+    exact = choose_checkpoints(Settings(vocoder="exact", precision="fp32"))
+    assert exact == {"kokoro": EXACT, "kokoro-light": FP32}
+    assert chosen("quick=light,kokoro-exact,true=exact", precision="fp32") == {
+        "quick": FP32, "kokoro-exact": EXACT, "true": EXACT,
+    }  # fmt: skip
 
 
-def test_with_the_light_vocoder_the_acoustic_half_is_fp32_unless_int8_is_set() -> None:
-    assert choose_checkpoints(Settings(vocoder="light"))["kokoro"].precision == "fp32"
-    assert choose_checkpoints(Settings(vocoder="light", precision="int8"))["kokoro"].precision == "int8"
+def test_auto_is_light_on_a_processor_and_exact_on_a_cuda_device(has_cuda: None) -> None:
+    assert choose_checkpoints(Settings(device="cpu"))["kokoro"].vocoder == "light"
+    assert choose_checkpoints(Settings(device="cuda"))["kokoro"].vocoder == "exact"
+
+
+@pytest.mark.parametrize("precision", ["auto", "int8", "fp32"])
+def test_the_precision_does_not_depend_on_the_vocoder(precision: Any) -> None:
+    light, exact = (choose_checkpoints(Settings(vocoder=v, precision=precision))["kokoro"] for v in ("light", "exact"))
+    assert light == replace(exact, vocoder="light")
 
 
 def test_models_that_differ_in_their_vocoder_share_the_rest_and_equal_ones_are_loaded_once(
@@ -91,9 +98,9 @@ def test_models_that_differ_in_their_vocoder_share_the_rest_and_equal_ones_are_l
         return f"model {choice.vocoder} {choice.precision}"
 
     monkeypatch.setattr(checkpoints, "load", load)
-    names = {"kokoro": FP32, "kokoro-light": LIGHT, "again": LIGHT, "kokoro-int8": INT8}
+    names = {"kokoro": EXACT, "kokoro-light": FP32, "again": FP32, "kokoro-int8": INT8}
     models = Checkpoints(tmp_path, tuple(names.items()), 1)()
-    assert loaded == [(FP32, None), (LIGHT, "model exact fp32"), (INT8, None)]
+    assert loaded == [(EXACT, None), (FP32, "model exact fp32"), (INT8, None)]
     assert models["again"] is models["kokoro-light"]
 
 
@@ -114,9 +121,9 @@ def test_beside_a_cuda_device_int8_stays_on_the_processor_and_only_the_others_ar
 def test_a_graph_of_ones_own_runs_at_the_precision_it_was_exported_in(tmp_path: Path, has_torch: None) -> None:
     full, small = graph(tmp_path / "full.onnx"), graph(tmp_path / "small.onnx", QUANTISED_OP)
     choices = chosen(f"full={full},small={small}", precision="int8")
-    assert [(choice.backend, choice.precision, choice.path) for choice in choices.values()] == [
-        ("onnx", "fp32", full),
-        ("onnx", "int8", small),
+    assert list(choices.values()) == [
+        Choice("onnx", "cpu", "fp32", vocoder="exact", path=full),
+        Choice("onnx", "cpu", "int8", vocoder="exact", path=small),
     ]
 
 
@@ -256,7 +263,7 @@ def test_fp32_int8_and_files_of_ones_own_are_served_together(
     shutil.copyfile(official["int8"], tmp_path / "mine.onnx")
     weights.write_archive(weights.read_state(official["fp32"]), tmp_path / "mine.npz", np.float32)
     names = f"kokoro=fp32, kokoro-int8, graph={tmp_path / 'mine.onnx'}, tensors={tmp_path / 'mine.npz'}"
-    settings = Settings(home=home, models=names, device="cpu", threads=2)  # type: ignore[arg-type]
+    settings = Settings(home=home, models=names, device="cpu", vocoder="exact", threads=2)  # type: ignore[arg-type]
     with running(build.open_engine(settings)) as engine:
         audio = {name: engine.speak("All voices.", model=name).samples for name in engine.engine.checkpoints}
     assert np.array_equal(audio["graph"], audio["kokoro-int8"])

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.fakes import FailingModel, RecordingModel, Running, Spelling, has_token, running, tone_engine
+from tests.fakes import FailingModel, GatedModel, RecordingModel, Running, Spelling, has_token, running, tone_engine
 from tutti.engine.engine import MAX_TEXT
 from tutti.engine.word_times import join
 from tutti.errors import InvalidInput, ModelFailed, NothingToSpeak, TuttiError, UnknownLanguage, UnknownVoice
@@ -175,11 +175,14 @@ def test_each_text_is_due_when_its_listener_has_played_what_was_made_before(voic
                 asked_s.append(time.monotonic())
                 due_s.append(clock.due_s())
                 audio_s.append(len(chunk.phonemes) * clock.symbol_s + chunk.pause_s)
+                model.gate.open()
 
     asked_s, due_s, audio_s = list[float](), list[float](), list[float]()
+    model = GatedModel()
+    model.gate.close()
 
     async def run() -> tuple[float, float]:
-        engine = tone_engine(voices)
+        engine = tone_engine(voices, lambda: model)
         engine.frontend = WatchedFrontend(Spelling().pronounce)
         async with engine:
             started_s = time.monotonic()
@@ -190,7 +193,7 @@ def test_each_text_is_due_when_its_listener_has_played_what_was_made_before(voic
     started_s, target_s = asyncio.run(run())
     assert len(due_s) > 3
     assert due_s == sorted(due_s)
-    # The second chunk is asked for when the first is queued, before any audio is there.
+    # The second chunk is asked for when the first is queued; the model waits for that.
     assert started_s + target_s + 0.9 * audio_s[0] <= due_s[0] <= asked_s[0] + target_s + 1.3 * audio_s[0]
 
 

@@ -121,6 +121,19 @@ def test_a_refusal_is_known_for_a_moment() -> None:
     assert scheduler.known_refusal("kokoro", 2 * VERDICT_S) is None
 
 
+def test_what_is_said_to_a_caller_that_fills_the_device_is_not_said_to_others() -> None:
+    scheduler, now = new_scheduler(max_start_s=0.0), 100.0
+    for _ in range(60):
+        job = new_job(100, now + 0.3, caller="busy")
+        scheduler.streams.opened(job.stream, "busy")
+        scheduler.add(job, now)
+    with pytest.raises(QueueFull):
+        scheduler.check_wait("kokoro", 0.2, None, "busy", now)
+    assert scheduler.known_refusal("kokoro", now, "busy") is not None
+    assert scheduler.known_refusal("kokoro", now) is None
+    scheduler.check_wait("kokoro", 0.2, None, "new", now)
+
+
 def test_a_stream_whose_text_was_read_does_not_wait_for_the_texts_of_others() -> None:
     delay, now = StartDelay(clock=lambda: now), 0.0
     delay.record_loop(0.08)

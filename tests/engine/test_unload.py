@@ -60,6 +60,21 @@ def test_the_process_ends_and_the_next_text_sounds_the_same(tmp_path: Path) -> N
     run(scenario())
 
 
+def test_who_waits_for_the_model_gets_it_though_it_is_to_be_unloaded_again(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with engine_of(tmp_path) as engine:
+            worker = worker_of(engine)
+            await worker.unload()
+            waking = asyncio.create_task(worker.wake())
+            while worker.status.state != "starting":
+                await asyncio.sleep(0)
+            await asyncio.gather(waking, worker.unload())
+            assert worker.status.state == "asleep"
+            assert (await engine.speak("deep water", PARAMS)).words
+
+    run(scenario())
+
+
 def test_rows_are_queued_only_when_the_model_is_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Else the time of loading would count as that of a batch, and the cost model would learn it."""
 
@@ -101,6 +116,20 @@ def test_nothing_is_unloaded_while_something_is_spoken(tmp_path: Path) -> None:
                 await engine.unload()
             await stream.aclose()
             assert await engine.unload() == 1
+
+    run(scenario())
+
+
+def test_nobody_unloads_what_another_caller_uses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario() -> None:
+        async with engine_of(tmp_path) as engine:
+            await engine.speak("deep water", PARAMS, caller="one")
+            with pytest.raises(WrongState, match="others"):
+                await engine.unload("two")
+            assert await engine.unload("one") == 1
+            await engine.speak("deep water", PARAMS, caller="one")
+            monkeypatch.setattr("tutti.engine.engine.IN_USE_S", 0.0)  # a while later
+            assert await engine.unload("two") == 1
 
     run(scenario())
 

@@ -16,7 +16,7 @@ from hypothesis.stateful import RuleBasedStateMachine, rule
 
 from tests.fakes import HEART, running, silent_voices, tone_engine
 from tests.faults.misbehaving import BROKEN, NOT_A_NUMBER, RAISES, WRONG_LENGTH, MisbehavingModel
-from tutti.engine.stream import Stream
+from tutti.engine.stream import SpeechStream
 from tutti.errors import NothingToSpeak, TuttiError
 from tutti.speech import Delivery
 
@@ -105,10 +105,10 @@ def test_a_stream_that_is_left_is_freed_without_the_garbage_collector(tmp_path: 
         try:
             engine.portal.call(leave)
             for _ in range(500):  # the engine's thread may still be in the last step of that call
-                if not any(type(each) is Stream for each in gc.get_objects()):
+                if not any(type(each) is SpeechStream for each in gc.get_objects()):
                     break
                 time.sleep(0.005)
-            assert not any(type(each) is Stream for each in gc.get_objects())
+            assert not any(type(each) is SpeechStream for each in gc.get_objects())
         finally:
             gc.enable()
 

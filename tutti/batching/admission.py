@@ -1,23 +1,28 @@
 """Accept or refuse a new stream: an EDF feasibility test over predicted costs."""
 
-from collections.abc import Callable, Collection
 from math import ceil, inf
 
 import numpy as np
 
 from tutti.batching.backlog import Backlog, Demand
+from tutti.batching.fairness import FairShare
 from tutti.batching.job import NO_REST, Job
 from tutti.batching.limits import START_SHARE
-from tutti.batching.unqueued import UnqueuedTexts
+from tutti.batching.open_streams import OpenStreams
+from tutti.batching.unqueued import UnqueuedWork
+from tutti.batching.verdicts import Question
 from tutti.errors import QueueFull
 
 # Share of the time until each deadline that accepted work may fill. Larger accepts more streams, but leaves less time
 # for their next chunks.
 UTILISATION = 0.6
-OWN_UTILISATION = 0.8  # the same for the first audio of the new stream; the rest is for requests that arrive after it
+# The same for the first audio of the new stream, and of those that were accepted to start late, since for them the rest
+# of all texts is counted. What is left is for requests that arrive after it.
+OWN_UTILISATION = 0.8
 MARGIN = 1.3  # real batches take this many times the seconds of full batches of equal rows
 OWN_COSTS = 8.0  # a stream may take this many times its own cost, even past its deadline; larger serves slow devices
 MIN_S = 1e-6  # against rounding
+ROOM_COSTS = 5.0  # times its cost until which a stream that others made room for is in time; larger ranks it later
 BULK_SHARE = 0.5  # share of the queue that bulk jobs may fill
 # Device seconds over which the speed against the predictions is averaged. Costs are learned over some 50 batches, which
 # take minutes on a slow device. Larger reacts later to a device that others slow down, smaller to single batches.
@@ -29,10 +34,9 @@ MAX_SLOWER = 10.0  # that one batch may show: a stall of the machine shows more
 class AdmissionControl:
     """Tracks the remaining device seconds of every job, and tests whether one more stream keeps all deadlines."""
 
-    def __init__(self, max_waiting: int, over_share: Callable[[float], Collection[str]]) -> None:
-        """`over_share` returns the callers that are over their share at a time."""
+    def __init__(self, max_waiting: int, shares: FairShare) -> None:
         self._max_waiting = max_waiting
-        self._over_share = over_share
+        self._shares = shares
         self.needed_s = 0.0  # device seconds still to come for all jobs
         self._bulk_s = 0.0  # of it for bulk
         self._waiting: dict[Job, tuple[float, float]] = {}  # device seconds of this stage, of the later ones
@@ -40,13 +44,15 @@ class AdmissionControl:
         self._n_bulk = 0  # bulk jobs that wait
         self._backlog = Backlog()  # of all jobs but bulk, as of the last demand
         self._changed: set[Job] = set()  # since then
-        self.unqueued = UnqueuedTexts()
+        self.unqueued = UnqueuedWork()
+        self.streams = OpenStreams()
         self._hopeless_at = -inf  # when to look for hopeless jobs again
         self._slower = 1.0  # recent batches took so many times their predicted seconds
 
     def job_queued(self, job: Job, stage_s: float, later_s: float) -> None:
         self._n_bulk += _is_bulk(job) and job not in self._waiting
         self._waiting[job] = stage_s, later_s
+        self.unqueued.set(job, NO_REST if _is_bulk(job) else job.spans)
         self._add_seconds(job, stage_s + later_s)
         self._changed.add(job)
 
@@ -94,6 +100,7 @@ class AdmissionControl:
         self._add_seconds(job, -sum(self._waiting.pop(job, ())) - self._running.pop(job, 0.0))
         self._changed.discard(job)
         self._backlog.remove(job)
+        self.unqueued.set(job, NO_REST)
         if not self._waiting and not self._running:
             self.needed_s = self._bulk_s = 0.0  # no rounding error remains
 
@@ -124,8 +131,11 @@ class AdmissionControl:
         allowed_s = OWN_COSTS * cost_s
         if allowed_s > START_SHARE * (job.give_up_s - now):  # so slow that its client would leave: only if it is alone
             allowed_s = cost_s / OWN_UTILISATION + MIN_S
+        own_s = cost_s
         cost_s += self._margin * starting_s
         late_s = self._late_s(job, demand, allowed_s, cost_s, start_s, now, delay_s)
+        if late_s > 0.0 and self._make_room(job, max(allowed_s, max_start_s), own_s, start_s, now, delay_s):
+            return
         if late_s > 0.0 and now + max_start_s > target_s and not _is_bulk(job):
             # Due when all that was accepted before it should be done, so that no later stream overtakes it.
             wait_s = self.expected_wait_s(cost_s, start_s, start_s) + self._margin * self.unqueued.seconds(max_start_s)
@@ -140,6 +150,31 @@ class AdmissionControl:
         if late_s > 0.0:
             job.starts_late, job.deadline_s = False, target_s
             raise _full("the audio could not be ready in time; try again later", late_s)
+
+    def _make_room(self, job: Job, allowed_s: float, cost_s: float, start_s: float, now: float, delay_s: float) -> bool:
+        """Let the streams of a caller with many of them become late, if one that waits for none can then start soon.
+
+        Otherwise one who comes first could fill the device, and nobody else would be served until its streams end.
+        """
+        over, crowding = self._shares.over(now), self._crowding(job.caller)
+        if crowding is None or job.caller in over or _is_bulk(job):
+            return False
+        demand = self._backlog.demand({*over, crowding})
+        if self._late_s(job, demand, allowed_s, cost_s, start_s, now, delay_s) > 0.0:
+            return False
+        self._shares.demote(crowding, now)
+        # It must not be late when the running batch ends: then it would rank behind others that have time.
+        job.deadline_s = max(job.deadline_s, start_s + delay_s + ROOM_COSTS * cost_s)
+        return True
+
+    def question(self, checkpoint: str, max_start_s: float | None, caller: str, now: float) -> Question:
+        """What the answer to a new stream of this caller depends on."""
+        return Question(checkpoint, max_start_s, self._shares.is_over(caller, now), self._crowding(caller))
+
+    def _crowding(self, caller: str) -> str | None:
+        """The caller that would have to make room for a new stream of this one, if this one waits for no other."""
+        crowding = self.streams.crowding()
+        return None if caller == crowding or self._backlog.has_jobs_of(caller) else crowding
 
     def expected_wait_s(self, cost_s: float, start_s: float, now: float) -> float:
         """Seconds until the first audio of a new stream of this cost, if it waits for all that was accepted before."""
@@ -167,7 +202,7 @@ class AdmissionControl:
             return start_s + cost_s + self.needed_s - latest_s
         if latest_s == inf:
             return -inf
-        over = job.caller in self._over_share(now)
+        over = job.caller in self._shares.over(now)
         late = over or job.starts_late
         n_ahead = demand.n_ahead(job.deadline_s, late=late)
         own_s = cost_s + self._margin * demand.seconds(n_ahead)
@@ -176,9 +211,12 @@ class AdmissionControl:
         late_s = own_s - OWN_UTILISATION * (latest_s - start_s)
         utilisation = max(UTILISATION, 1 / max(1, demand.n_streams))
         due_s, over_behind = demand.due_s[n_ahead:], demand.over[n_ahead:]
-        others_s = cost_s + self._margin * demand.ends_s[n_ahead:] - utilisation * (due_s - start_s)
         behind = slice(max(0, demand.n_in_time - n_ahead), None)  # late, so the rest of all texts may come before them
-        others_s[behind] += self._margin * self.unqueued.seconds(due_s[behind] - start_s, job.rest or NO_REST)
+        others_s = cost_s + self._margin * demand.ends_s[n_ahead:]
+        others_s[behind] += self._margin * self.unqueued.seconds(due_s[behind] - start_s, job.rest_of_stream)
+        share = np.full(len(due_s), utilisation)
+        share[behind] = max(utilisation, OWN_UTILISATION)
+        others_s -= share * (due_s - start_s)
         # A job that is late anyway does not count, nor does one over its share against a caller within its own. But a
         # stream in time must not make streams wait even longer that were accepted to start late.
         counts = due_s >= start_s
@@ -201,7 +239,7 @@ class AdmissionControl:
                 self._backlog.remove(job)
         self._changed.clear()
         self._backlog.put(needs)
-        return self._backlog.demand(self._over_share(now))
+        return self._backlog.demand(self._shares.over(now))
 
     def _add_seconds(self, job: Job, seconds: float) -> None:
         self.needed_s += seconds

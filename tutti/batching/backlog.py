@@ -88,6 +88,9 @@ class Backlog:
             if not _count_down(self._n_jobs, job.caller):
                 del self._callers[job.caller]
 
+    def has_jobs_of(self, caller: str) -> bool:
+        return caller in self._n_jobs
+
     def demand(self, over_share: Collection[str]) -> Demand:
         """The jobs in order; `over_share` names the callers that are over their share."""
         self._clear_left()

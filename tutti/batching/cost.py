@@ -39,6 +39,7 @@ class CostModel:
     def __init__(self, layout: Layout, prior: Coefficients) -> None:
         self.layout = layout
         self.coefficients: Coefficients = prior
+        self._per_row: dict[tuple[float, ...], float] = {}  # answers that hold until the next batch
         self.error = 0.0  # mean relative error of recent predictions
         self.n_learned = 0
         self._set_anchors(prior)
@@ -61,6 +62,12 @@ class CostModel:
 
     def per_row(self, size: int, max_rows: int, max_s: float, max_in_memory: float) -> float:
         """Seconds of one row in the fullest batch of such rows that the limits allow."""
+        limits = size, max_rows, max_s, max_in_memory
+        if (known := self._per_row.get(limits)) is None:
+            known = self._per_row[limits] = self._find_per_row(*limits)
+        return known
+
+    def _find_per_row(self, size: int, max_rows: int, max_s: float, max_in_memory: float) -> float:
         best, n = self.seconds(RowSizes(1, size, size)), 2
         while n <= max_rows:
             rows = RowSizes(n, size, size * n)
@@ -73,6 +80,7 @@ class CostModel:
     def start_from(self, coefficients: Coefficients) -> None:
         """Continue from the coefficients of an earlier start, or of another model; forget all batches."""
         self.coefficients = coefficients
+        self._per_row.clear()
         self._set_anchors(coefficients)
         self._xx, self._xy = [[0.0] * 4 for _ in range(4)], [0.0] * 4
 
@@ -135,6 +143,7 @@ class CostModel:
                 rest = xy[i] - sum(row[j] * solution[j] for j in range(4) if j != i)
                 solution[i] = max(0.0, rest / row[i])
         self.coefficients = (solution[0], solution[1], solution[2], solution[3])
+        self._per_row.clear()
 
 
 def _dot(coefficients: Sequence[float], features: Features) -> float:

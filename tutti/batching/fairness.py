@@ -1,50 +1,44 @@
 """Share the device: fairly between callers, with a minimum for late and for bulk work."""
 
 from collections import OrderedDict, deque
-from math import exp
+from math import inf
+
+from tutti.decaying_sum import DecayingSum
 
 WINDOW_S = 10.0  # window of the minimum share
 MIN_SHARE = 0.05 * 1.1  # of the device in any window; a tenth above the promised 5 %, since predictions err
 MEMORY_S = 30.0  # time constant with which past use of the device is forgotten; larger punishes a burst longer
 GRACE = 0.25  # share of the device that a caller may use beyond an even share; smaller reacts to chance differences
+DEMOTED_S = 2.0  # for which a caller that had to make room counts as over its share; larger leaves it gaps for longer
 HOLD_S = 0.5  # minimum wait of late or bulk work before it may claim its minimum share
 GAP_S = 1.0  # a queue that was empty for less than this counts as waiting all the time
 
 
-class _DecayingSum:
-    """Device seconds, forgotten exponentially."""
-
-    __slots__ = ("_at_s", "_seconds")
-
-    def __init__(self) -> None:
-        self._seconds, self._at_s = 0.0, 0.0
-
-    def add(self, seconds: float, now: float) -> None:
-        self._seconds, self._at_s = self.at(now) + seconds, max(now, self._at_s)
-
-    def at(self, now: float) -> float:
-        return self._seconds * exp(-max(0.0, now - self._at_s) / MEMORY_S)
-
-
 class FairShare:
-    """Tells which callers recently used more than an even share of the device.
+    """Tells which callers recently used more than an even share of the device, or had to make room for another one.
 
     Callers within their share keep the order of their deadlines; the jobs of one over its share count as late.
     """
 
     def __init__(self) -> None:
-        self._total = _DecayingSum()
-        self._used: OrderedDict[str, tuple[_DecayingSum, float]] = OrderedDict()  # and when last seen, oldest first
+        self._total = DecayingSum(MEMORY_S)
+        self._used: OrderedDict[str, tuple[DecayingSum, float]] = OrderedDict()  # and when last seen, oldest first
         self._heavy: set[str] = set()  # callers that used more than the grace at their last charge: a few at most
+        self._demoted: dict[str, float] = {}  # callers that had to make room, and until when
 
     def add_caller(self, caller: str, now: float) -> None:
         """Count this caller as present; forget callers without requests for MEMORY_S."""
-        used, _ = self._used.get(caller) or (_DecayingSum(), now)
+        used, _ = self._used.get(caller) or (DecayingSum(MEMORY_S), now)
         self._used[caller] = used, now
         self._used.move_to_end(caller)
         while next(iter(self._used.values()))[1] < now - MEMORY_S:
             gone, _ = self._used.popitem(last=False)
             self._heavy.discard(gone)
+
+    def demote(self, caller: str, now: float) -> None:
+        """Count this caller as over its share for a moment: another one that has no stream needs its place."""
+        self._demoted = {other: until_s for other, until_s in self._demoted.items() if now < until_s}
+        self._demoted[caller] = now + DEMOTED_S
 
     def charge(self, caller: str, seconds: float, now: float) -> None:
         """Charge device seconds to this caller."""
@@ -56,10 +50,12 @@ class FairShare:
 
     def over(self, now: float) -> set[str]:
         """The callers of whom `is_over` is true; use is forgotten, so none that was not heavy at its last charge."""
-        return {caller for caller in self._heavy if self.is_over(caller, now)}
+        return {caller for caller in (*self._heavy, *self._demoted) if self.is_over(caller, now)}
 
     def is_over(self, caller: str, now: float) -> bool:
-        """Whether a caller used more of the device than an even share and the grace."""
+        """Whether a caller used more of the device than an even share and the grace, or had to make room."""
+        if now < self._demoted.get(caller, -inf):
+            return True
         if caller not in self._used:
             return False
         even_s = self._total.at(now) / len(self._used)

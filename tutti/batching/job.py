@@ -24,14 +24,14 @@ class Key(NamedTuple):
     stage: StageName
 
 
-class RestOfText(NamedTuple):
-    """What follows the chunks of one stream that were queued."""
+class Rest(NamedTuple):
+    """What follows the chunks of one stream that were queued, or the queued span of a row."""
 
     seconds: float = 0.0  # of the device
     share: float = 0.0  # of the device, while it is spoken as fast as it is heard
 
 
-NO_REST = RestOfText()
+NO_REST = Rest()
 
 
 @dataclass(slots=True, eq=False)
@@ -50,10 +50,10 @@ class Job:
     is_continuation: bool = False  # a later span of a row: runs before further chunks of its stream, even if late
     starts_stream: bool = False  # nothing of its stream was heard before
     starts_late: bool = False  # its stream was accepted to start after its target: ranks behind those in time till then
-    spans_s: float = 0.0  # predicted seconds of further spans of its row, which are queued one by one
+    spans: Rest = NO_REST  # further spans of its row, which are queued one by one
     max_start_s: float | None = None  # how long its stream may wait for its first audio; none: as the scheduler says
     give_up_s: float = inf  # when the client of its stream stops to wait for its first audio
-    rest: RestOfText | None = None  # none: known from another job of its stream, or not at all
+    rest: Rest | None = None  # none: known from another job of its stream, or not at all
 
     @property
     def due_s(self) -> float:
@@ -61,9 +61,10 @@ class Job:
         return self.deadline_s - self.later_s
 
     @property
-    def rest_of_row_s(self) -> float:
-        """Predicted seconds of all that follows this stage in its row."""
-        return self.later_s + self.spans_s
+    def rest_of_stream(self) -> Rest:
+        """All that follows it, as far as it is known."""
+        rest = self.rest or NO_REST
+        return Rest(rest.seconds + self.spans.seconds, max(rest.share, self.spans.share))
 
     @property
     def waits_to_start(self) -> bool:

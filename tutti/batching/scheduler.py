@@ -6,12 +6,12 @@ from math import inf
 from tutti.batching.admission import AdmissionControl
 from tutti.batching.cost import CostModel
 from tutti.batching.fairness import FairShare, MinimumShare
-from tutti.batching.job import NO_REST, PRIORITIES, Batch, Job, Key, Priority, Reason, RestOfText, StageName
+from tutti.batching.job import NO_REST, PRIORITIES, Batch, Job, Key, Priority, Reason, Rest, StageName
 from tutti.batching.layout import RowSizes, row_sizes
 from tutti.batching.limits import Limits as Limits
 from tutti.batching.policies import BULK, LATE, Due, Head, Policy
 from tutti.batching.queue import JobQueue, QueueEntry
-from tutti.batching.verdicts import Question, Verdicts
+from tutti.batching.verdicts import Verdicts
 from tutti.errors import QueueFull
 
 PREFETCH_FULL = 0.25  # caps of waiting work from which on a batch may be formed early; smaller forms smaller batches
@@ -21,7 +21,7 @@ SENTENCE_S = 4.35  # its length
 PREFETCH_AT = 0.5  # share of a batch's predicted seconds after which the next one may be formed
 BESIDE = 1.25  # times its seconds before the vocoder is free that an acoustic batch starts; larger: smaller batches
 OVERLAP_BATCHES = 50  # that the overlap of stages is averaged over; larger reacts later to a change of the load
-NEW_CALLER = "\0"  # no caller has this name
+NEW_CALLER = "\0"  # one that has no stream; none has this name
 MAX_SKIPPED = 8  # jobs that do not fit, after which a batch is closed; larger fills batches, and takes longer to decide
 
 
@@ -37,7 +37,8 @@ class Scheduler:
         self._queues: dict[Key, JobQueue] = {}
         self._fair_share = FairShare()
         self._minimum_share = {LATE: MinimumShare(), BULK: MinimumShare()}
-        self._admission = AdmissionControl(limits.max_waiting, self._fair_share.over)
+        self._admission = AdmissionControl(limits.max_waiting, self._fair_share)
+        self.streams = self._admission.streams
         self._max_padded: dict[Key, float] = {}  # of keys whose device was full
         self._verdicts = Verdicts()
         self._free_at: dict[Batch, float] = {}  # running batches: when each should be done
@@ -46,8 +47,6 @@ class Scheduler:
     def empty_copy(self) -> "Scheduler":
         """A new scheduler with all learned costs, without jobs and running batches."""
         return Scheduler(self.limits, self._costs, self.policy)
-
-    # -- jobs ------------------------------------------------------------------------------------------------------
 
     def admit(self, job: Job, now: float, starting_s: float = 0.0) -> None:
         """Raise QueueFull if the new stream of this first job cannot be served; else `add` the job at once.
@@ -63,7 +62,7 @@ class Scheduler:
             self._admission.admit(job, cost_s, max_start_s, self.free_at(now), now, self.start_delay_s, starting_s)
         except QueueFull as refusal:
             if job.priority != "bulk":
-                question = Question(job.key.checkpoint, job.max_start_s, self._fair_share.is_over(job.caller, now))
+                question = self._admission.question(job.key.checkpoint, job.max_start_s, job.caller, now)
                 self._verdicts.keep(question, refusal, self.n_starting, now)
             raise
 
@@ -73,7 +72,7 @@ class Scheduler:
         Streams that have passed it count, though their chunks are not here yet: else all that arrive until then would
         pass, to be refused after their text was read. Answers are kept for a moment: then a refusal costs nothing.
         """
-        question = Question(checkpoint, max_start_s, self._fair_share.is_over(caller, now))
+        question = self._admission.question(checkpoint, max_start_s, caller, now)
         verdict = self._verdicts.known(question, self.n_starting, now)
         if verdict is None:
             probe = self._typical_job(checkpoint, "first", now + target_s)
@@ -83,9 +82,10 @@ class Scheduler:
         elif verdict.refusal is not None:
             raise QueueFull(str(verdict.refusal), retry_after_s=verdict.refusal.retry_after_s)
 
-    def known_refusal(self, checkpoint: str, now: float) -> QueueFull | None:
-        """What `check_wait` would raise for any stream without an own limit, if that was found a moment ago."""
-        verdict = self._verdicts.known(Question(checkpoint), self.n_starting, now)
+    def known_refusal(self, checkpoint: str, now: float, caller: str = NEW_CALLER) -> QueueFull | None:
+        """What `check_wait` would raise for a stream without an own limit, if that was found a moment ago."""
+        question = self._admission.question(checkpoint, None, caller, now)
+        verdict = self._verdicts.known(question, self.n_starting, now)
         return verdict.refusal if verdict else None
 
     def predicted_wait_s(self, checkpoint: str, priority: Priority, target_s: float, now: float) -> float:
@@ -107,11 +107,18 @@ class Scheduler:
     def _max_start_s(self, checkpoint: str, asked_s: float | None) -> float:
         return self.limits.start_s(asked_s, self.sentence_s(checkpoint))
 
-    def rest_of_text(self, checkpoint: str, n_characters: int) -> RestOfText:
+    def rest_of_text(self, checkpoint: str, n_characters: int) -> Rest:
         """Predict so much text by typical sentences in full batches."""
         keys = [(Key(checkpoint, stage), size) for stage, size in SENTENCE.items()]
         sentence_s = self._device_share * sum(self._row_s(key, size) for key, size in keys)
-        return RestOfText(n_characters / SENTENCE["acoustic"] * sentence_s, sentence_s / SENTENCE_S)
+        return Rest(n_characters / SENTENCE["acoustic"] * sentence_s, sentence_s / SENTENCE_S)
+
+    def rest_of_row(self, checkpoint: str, n_frames: int) -> Rest:
+        """Predict spans of so many frames in full batches."""
+        if n_frames <= 0:
+            return NO_REST
+        row_s = self._device_share * self._row_s(Key(checkpoint, "vocoder"), n_frames)
+        return Rest(row_s, self.rest_of_text(checkpoint, 0).share)
 
     def add(self, job: Job, now: float) -> None:
         """Queue a job. Jobs of a stream that was admitted are never refused."""
@@ -123,6 +130,7 @@ class Scheduler:
 
     def stream_ended(self, stream: int) -> None:
         """Nothing more of this stream will be added."""
+        self.streams.ended(stream)
         self._admission.unqueued.set(stream, NO_REST)
 
     def hopeless(self, now: float) -> list[Job]:
@@ -149,8 +157,6 @@ class Scheduler:
         self._admission.deadline_moved(job)
         if job.key in self._queues:
             self._queues[job.key].rerank(job, now)
-
-    # -- the decision ----------------------------------------------------------------------------------------------
 
     def next_batch(self, now: float, *, prefetch: bool = False, stage: StageName | None = None) -> Batch | None:
         """Form the batch to run now that the device is free; none if no job may run yet.
@@ -264,8 +270,6 @@ class Scheduler:
         reason = stopped_by if stopped_by and head.reason == "free" else head.reason
         return Batch(queue.key, tuple(jobs), reason, predicted_s, cost.layout)
 
-    # -- results of a batch ----------------------------------------------------------------------------------------
-
     def ended(self, batch: Batch) -> None:
         """The batch no longer runs; one of the calls below follows."""
         self._free_at.pop(batch, None)
@@ -323,8 +327,6 @@ class Scheduler:
             if seconds:
                 self._minimum_share[tier].charge(seconds, now)
 
-    # -- state -----------------------------------------------------------------------------------------------------
-
     def waiting(self) -> dict[Priority, int]:
         """How many jobs of each priority wait."""
         return {name: sum(queue.n_by_priority[name] for queue in self.queues) for name in PRIORITIES}
@@ -348,10 +350,6 @@ class Scheduler:
     def cost(self, key: Key) -> CostModel:
         """Of one stage, as learned."""
         return self._queue(key).cost
-
-    def cost_error(self, key: Key) -> float:
-        """Mean relative error of recent predictions for this stage."""
-        return self._queue(key).cost.error
 
     @property
     def queues(self) -> Collection[JobQueue]:
@@ -385,9 +383,9 @@ class Scheduler:
         return self._queue(key).cost.per_row(size, limits.max_rows, limits.cap_s, self.max_padded(key))
 
     def _needs_s(self, job: Job) -> tuple[float, float]:
-        """Device seconds of this stage and of all that follows it in its row, both in full batches."""
+        """Device seconds of this stage and of the later ones, both in full batches."""
         row_s = self._device_share * self._row_s(job.key, job.size)
-        return row_s, job.rest_of_row_s * row_s / self.predict(job.key, job.size) if job.rest_of_row_s else 0.0
+        return row_s, job.later_s * row_s / self.predict(job.key, job.size) if job.later_s else 0.0
 
 
 def _binding_s(entry: QueueEntry, now: float) -> float:

@@ -14,6 +14,7 @@ class Question(NamedTuple):
     checkpoint: str
     max_start_s: float | None = None  # how long the stream may wait
     over_share: bool = False  # of its caller
+    crowding: str | None = None  # the caller that would have to make room for it
 
 
 class Verdict(NamedTuple):

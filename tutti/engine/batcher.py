@@ -13,6 +13,7 @@ from typing import Any
 from tutti.batching.job import Batch, Job, Priority, StageName
 from tutti.batching.policies import Policy
 from tutti.batching.scheduler import Scheduler
+from tutti.engine.job_rows import JobRows
 from tutti.engine.lanes import LANES, Finished, Lanes, StartedBatch
 from tutti.engine.rolling import BusyShare
 from tutti.engine.row import TOO_SLOW, Row, RowAudio, acoustic_done
@@ -57,7 +58,7 @@ class Batcher:
         self.name = name
         self._clock = clock
         self._ids = count()
-        self._rows: dict[Job, Row] = {}  # of the jobs that wait or run
+        self._rows = JobRows()
         self._lanes = Lanes()
         self._finished: list[Finished] = []
         self._audio_streams: set[int] = set()  # streams that get audio in this step
@@ -110,8 +111,9 @@ class Batcher:
 
     def check_wait(self, checkpoint: str, target_s: float, max_start_s: float | None, caller: str) -> None:
         """Raise QueueFull if a new stream would be refused, before any work is done for it."""
-        with self._admission("first", self.start_delay.seconds):
-            self.scheduler.check_wait(checkpoint, target_s, max_start_s, caller, self._clock())
+        if self._rows or self.start_delay.n_starting:  # else nothing waits; `speak` looks at its own costs
+            with self._admission("first", self.start_delay.seconds):
+                self.scheduler.check_wait(checkpoint, target_s, max_start_s, caller, self._clock())
 
     @contextmanager
     def _admission(self, priority: Priority, start_delay_s: float) -> Iterator[None]:
@@ -134,8 +136,8 @@ class Batcher:
 
     def _rank_again(self, streams: Set[int]) -> None:
         now = self._clock()
-        for job, row in self._rows.items():
-            if row.stream in streams and not job.is_continuation:  # a continuation follows what is being played
+        for job, row in self._rows.of_streams(streams):
+            if not job.is_continuation:  # a continuation follows what is being played
                 self.scheduler.move_deadline(job, row.deadline_s, now)
 
     def use(self, policy: Policy) -> None:
@@ -143,11 +145,9 @@ class Batcher:
         self.scheduler.use(policy, self._clock())
         self._wakeup.soon()
 
-    # -- rows and jobs ---------------------------------------------------------------------------------------------
-
     def _add(self, row: Row, job: Job) -> None:
         row.job = job
-        self._rows[job] = row
+        self._rows.add(job, row)
         if row.runs_alone:
             self.scheduler.add_again((job,), job.arrived_s, isolated=True)
         else:
@@ -164,7 +164,7 @@ class Batcher:
 
     def _unqueue(self, row: Row) -> None:
         if row.job is not None and self.scheduler.cancel(row.job):
-            self._rows.pop(row.job, None)
+            self._rows.discard(row.job)
         self.worker.forget([row.id])
 
     def _fail(self, row: Row, error: TuttiError) -> None:
@@ -177,7 +177,7 @@ class Batcher:
         self._lanes.cancel()
         self._lanes = Lanes()
         self._finished.clear()
-        rows, self._rows = self._rows, {}
+        rows, self._rows = self._rows, JobRows()
         for row in rows.values():
             self._fail(row, error)
 
@@ -265,7 +265,7 @@ class Batcher:
             if started_s is not None:
                 self._stats.started(self.name, batch, started_s)
             self.scheduler.finished(batch, took_s, self._clock(), device_s / took_s if took_s else 1.0)
-            self._stats.finished(self.name, batch, took_s, self.scheduler.cost_error(batch.key))
+            self._stats.finished(self.name, batch, took_s, self.scheduler.cost(batch.key).error)
         self._finished.clear()
 
     def _reset(self) -> None:
@@ -299,7 +299,7 @@ class Batcher:
         if batch.key.stage == "vocoder":
             self._deliver(deque(zip(rows, values, strict=True)), took_s, batch.n_rows)
         else:
-            acoustic_done(rows, values, took_s, self._rows.values())
+            acoustic_done(rows, values, took_s, self._rows.beside(rows))
             self._rank_again({row.stream for row in rows})  # what follows them is needed sooner or later than thought
             for row in rows:
                 if row.future.done():
@@ -311,7 +311,7 @@ class Batcher:
     def _both_stages_done(self, batch: Batch, value: BothStages, started_s: float) -> None:
         """Deliver the rows of a call that ran both stages, and account for each stage."""
         rows = [self._rows.pop(job) for job in batch.jobs]
-        acoustic_done(rows, value.durations, value.acoustic_s, self._rows.values())
+        acoustic_done(rows, value.durations, value.acoustic_s, self._rows.beside(rows))
         jobs = [vocoder_job(self.scheduler, row, self._clock()) for row in rows]
         self._deliver(deque(zip(rows, value.samples, strict=True)), value.vocoder_s, batch.n_rows)
         for job in jobs:

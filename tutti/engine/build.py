@@ -35,7 +35,7 @@ from tutti.engine.upgrade import MeasureSecond, kernel_marker, upgrade_choices
 from tutti.engine.warmup import WarmUp
 from tutti.model.buckets import MAX_PADDED_FRAMES, PLANS
 from tutti.model.choice import Choice, n_cuda_devices
-from tutti.model.spans import EXACT_SPANS, LIGHT_SPANS, SpanRules
+from tutti.model.spans import LIGHT_SPANS
 from tutti.speech import Utterance
 from tutti.text import vocab
 from tutti.text.chunker import ChunkSizes
@@ -184,7 +184,7 @@ def assemble(
         whole_max_start_s=START_SHARE * settings.timeout_s,
         first_chunks=settings.stream_bypass_chunks,
         idle_unload_s=settings.idle_unload_s,
-        span_rules={name: rules for name, choice in choices.items() if (rules := _span_rules(choice))},
+        span_rules={name: LIGHT_SPANS for name, choice in choices.items() if choice.vocoder == "light"},
     )
     lexicon = LexiconFile(settings.lexicon).words if settings.lexicon else None
     log.info(
@@ -198,13 +198,6 @@ def assemble(
         checkpoints=tuple(choices), pacing=pacing, policies=policies,
         text_defaults=TextDefaults(lexicon, settings.code_blocks),
     )  # fmt: skip
-
-
-def _span_rules(choice: Choice) -> SpanRules | None:
-    """How rows are delivered in spans; none = whole. In int8 the exact vocoder's joins would be audible."""
-    if choice.vocoder == "light":
-        return LIGHT_SPANS
-    return EXACT_SPANS if choice.backend == "onnx" and choice.precision == "fp32" else None
 
 
 def prior_costs(choices: Mapping[str, Choice], threads: int) -> dict[Key, CostModel]:

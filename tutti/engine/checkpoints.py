@@ -10,14 +10,15 @@ from typing import TYPE_CHECKING, cast, get_args
 
 from tutti.errors import InvalidInput, WeightsUnavailable
 from tutti.model.choice import Auto, Choice, Precision, choose, choose_for_file, load
-from tutti.speech import Model
+from tutti.speech import Model, VocoderName
 from tutti.weights import LEXICONS, MODELS, VOICES, File, Store
 
 if TYPE_CHECKING:
     from tutti.settings import Settings
 
 CHECKPOINT = "kokoro"  # the official weights, in the precision and with the vocoder of the settings
-LIGHT = "kokoro-light"  # the same with the light vocoder
+LIGHT, EXACT = "kokoro-light", "kokoro-exact"  # the same with this vocoder
+VOCODERS: dict[str, VocoderName] = {LIGHT: "light", EXACT: "exact"}
 NAME = re.compile(r"[\w.:-]{1,64}", re.ASCII)
 PRECISIONS = ("auto", *get_args(Precision))
 
@@ -80,9 +81,9 @@ def _choices(entries: Iterable[str], settings: "Settings") -> dict[str, Choice]:
 
 
 def _precision_in(name: str) -> str:
-    """What a name stands for that has no source: kokoro, kokoro-light, or kokoro-int8 and such."""
-    if name in (CHECKPOINT, LIGHT):
-        return "auto" if name == CHECKPOINT else "light"
+    """What a name stands for that has no source: kokoro, kokoro-light, kokoro-exact, or kokoro-int8 and such."""
+    if name == CHECKPOINT or name in VOCODERS:
+        return VOCODERS.get(name, "auto")
     root, _, precision = name.rpartition("-")
     if root == CHECKPOINT and precision in PRECISIONS:
         return precision
@@ -90,9 +91,10 @@ def _precision_in(name: str) -> str:
 
 
 def _choice(name: str, source: str, settings: "Settings") -> Choice:
-    """The official weights at a precision or with the light vocoder, or a file."""
-    if source == "light":
-        return choose(settings.backend, settings.device, settings.precision, vocoder="light")
+    """The official weights at a precision or with one of the vocoders, or a file."""
+    if source in VOCODERS.values():
+        vocoder = cast(VocoderName, source)
+        return choose(settings.backend, settings.device, settings.precision, vocoder=vocoder)
     if source in PRECISIONS:
         precision = cast(Precision | Auto, settings.precision if source == "auto" else source)
         if precision == "int8":  # runs there only, also where `backend` and `device` are meant for the others
@@ -100,7 +102,7 @@ def _choice(name: str, source: str, settings: "Settings") -> Choice:
         return choose(settings.backend, settings.device, precision, vocoder=settings.vocoder)
     path = Path(source).expanduser()
     if not path.is_file():
-        known = ", ".join((*PRECISIONS, "light"))
+        known = ", ".join((*PRECISIONS, *VOCODERS.values()))
         raise WeightsUnavailable(f"models: {name}={source} is neither a file nor one of {known}", param="models")
     return choose_for_file(path.resolve(), settings.backend, settings.device)
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import time
 from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing, contextmanager, suppress
@@ -18,7 +19,7 @@ from tutti.engine.pacing import Pacing
 from tutti.engine.params import DEFAULT_LANGUAGE, LexiconChecker, apply_emotion, check_params, text_options
 from tutti.engine.prepared import NO_SPEECH, PreparedText, nothing_to_speak, prepare
 from tutti.engine.stats import BatchStats
-from tutti.engine.stream import MAX_TEXT, Stream
+from tutti.engine.stream import MAX_TEXT, SpeechStream
 from tutti.engine.word_times import join
 from tutti.errors import Draining, InvalidInput, QueueFull, WrongState
 from tutti.speech import Delivery, Speech, SpeechParams
@@ -34,6 +35,7 @@ from tutti.worker.base import Worker
 
 log = logging.getLogger(__name__)
 UNLOAD_TRIES = 3
+IN_USE_S = 30.0  # after a stream of another caller nobody unloads the models; larger protects users that pause longer
 SEARCHED_AT_ONCE = 100_000  # characters of a text in one turn of the event loop; more holds it for longer
 
 
@@ -82,8 +84,9 @@ class Engine:
         self.ready = False
         self.draining = False
         self._numbers = count()
-        self._n_running = 0
+        self.n_streams = 0  # that run
         self._stream_ended = asyncio.Event()
+        self._spoken_s: dict[str, float] = {}  # when the last stream of each caller ended, the oldest first
         self._idle = IdleTimer(pacing.idle_unload_s, self._unload_workers)
 
     async def start(self) -> None:
@@ -92,13 +95,17 @@ class Engine:
         self.ready = True
         self._idle.start()
 
-    async def unload(self) -> int:
+    async def unload(self, caller: str = "") -> int:
         """Give the memory of the models back until the next stream; return how many workers did so.
 
-        Raises WrongState while something is being spoken.
+        Raises WrongState while something is being spoken, or was a moment ago for another caller: who unloads again and
+        again would make all others wait for the model.
         """
-        if self._n_running:
+        if self.n_streams:
             raise WrongState("something is being spoken; unload the models when it has ended")
+        since_s = time.monotonic() - IN_USE_S
+        if any(ended_s > since_s for other, ended_s in self._spoken_s.items() if other != caller):
+            raise WrongState(f"others use the models; they can be unloaded {IN_USE_S:g} s after their last request")
         return await self._unload_workers()
 
     async def close(self, grace_s: float = 0.0) -> None:
@@ -106,7 +113,7 @@ class Engine:
         self.draining = True
         with suppress(TimeoutError):
             async with asyncio.timeout(grace_s):
-                while self._n_running:
+                while self.n_streams:
                     self._stream_ended.clear()
                     await self._stream_ended.wait()
         self.ready = False
@@ -169,7 +176,7 @@ class Engine:
         is_silent = True
         n_dropped = 0
         unspoken = NO_SPEECH  # what speeches without audio name; the next one with audio carries it
-        with self._running():
+        with self._running(caller):
             async with aclosing(stream.speeches()) as speeches:
                 async for speech in speeches:
                     n_dropped += len(speech.dropped)
@@ -215,12 +222,12 @@ class Engine:
         origin: Origin,
         *,
         pause_s: float | None = None,
-    ) -> Stream:
+    ) -> SpeechStream:
         """The stream of a request; raise for a voice, a language, a model or a lexicon that is not there."""
         voice = self.voices.get(params.voice, params.style)
         if isinstance(text, str):
             await self._check_voices(text, params.voice_names)
-        return Stream(
+        return SpeechStream(
             next(self._numbers),
             origin.id,
             text,
@@ -251,9 +258,9 @@ class Engine:
         async for chunk in self.frontend.chunks(text, code, own, options=options):
             yield chunk
 
-    def known_refusal(self) -> QueueFull | None:
-        """Why any stream without an own limit is refused now; none if it is not, or if that would have to be found."""
-        return self.monitor.known_refusal()
+    def known_refusal(self, caller: str | None) -> QueueFull | None:
+        """Why a stream of this caller, or of any, is refused now if it has no own limit; none if that is not known."""
+        return self.monitor.known_refusal(caller)
 
     def count_refusal(self) -> None:
         """Count a stream that was refused without being read."""
@@ -333,19 +340,26 @@ class Engine:
         return name
 
     @contextmanager
-    def _running(self) -> Iterator[None]:
-        """Count a stream for `close`."""
+    def _running(self, caller: str) -> Iterator[None]:
+        """Count a stream for `close` and `unload`."""
         if self.draining:
             raise Draining("the engine is closing and accepts no new requests")
-        self._n_running += 1
+        self.n_streams += 1
         self._idle.stop()
         try:
             yield
         finally:
-            self._n_running -= 1
+            self.n_streams -= 1
+            self._note_spoken(caller, time.monotonic())
             self._stream_ended.set()
-            if not self._n_running and not self.draining:
+            if not self.n_streams and not self.draining:
                 self._idle.start()
+
+    def _note_spoken(self, caller: str, now: float) -> None:
+        self._spoken_s.pop(caller, None)
+        self._spoken_s[caller] = now
+        while next(iter(self._spoken_s.values())) < now - IN_USE_S:
+            del self._spoken_s[next(iter(self._spoken_s))]
 
     async def _unload_workers(self) -> int:
         return sum(await asyncio.gather(*(self._unload(batcher.worker) for batcher in self.batchers)))
@@ -353,7 +367,7 @@ class Engine:
     async def _unload(self, worker: Worker) -> bool:
         """Try more than once: the last call of a stream that was closed may come late, and keeps the worker."""
         for _ in range(UNLOAD_TRIES):
-            if self._n_running or await worker.unload():
+            if self.n_streams or await worker.unload():
                 break
         return worker.status.state == "asleep"
 

@@ -10,6 +10,7 @@ from typing import Any
 from tutti.batching.job import PRIORITIES, STAGES, Job, Key, Priority, StageName
 from tutti.batching.layout import SideBySide
 from tutti.batching.policies import Policy, Window
+from tutti.batching.scheduler import NEW_CALLER
 from tutti.engine.batcher import Batcher
 from tutti.engine.event_log import PolicyChanged
 from tutti.engine.pacing import Pacing
@@ -103,10 +104,11 @@ class Monitor:
         priority: Priority = "bulk" if delivery == "bulk" else "first"
         return self.next_batcher().predicted_wait_s(self._checkpoint, priority, self._pacing.target(delivery))
 
-    def known_refusal(self) -> QueueFull | None:
-        """Why any stream without an own limit is refused now; none if it is not, or if that would have to be found."""
+    def known_refusal(self, caller: str | None) -> QueueFull | None:
+        """Why a stream of this caller, or of any, is refused now if it has no own limit; none if that is not known."""
         now = self.batch_stats.events.clock()
-        refusals = (batcher.scheduler.known_refusal(self._checkpoint, now) for batcher in self._batchers)
+        asking = NEW_CALLER if caller is None else caller
+        refusals = (batcher.scheduler.known_refusal(self._checkpoint, now, asking) for batcher in self._batchers)
         return next(filter(None, refusals), None)  # each stream asks the worker with the least work
 
     def sentence_s(self) -> float:

@@ -24,6 +24,7 @@ def text_options(params: SpeechParams, code_blocks: CodeBlocks) -> TextOptions:
         detect_language,
         normalization(params.normalization),
         frozenset(params.voice_names),
+        params.with_words,
     )
 
 

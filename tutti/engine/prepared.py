@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tutti.engine.row import Row, RowAudio
-from tutti.engine.stream import PendingChunk, Stream
+from tutti.engine.stream import PendingChunk, SpeechStream
 from tutti.engine.word_times import join, shift_time, silence
 from tutti.errors import NothingToSpeak
 from tutti.speech import SAMPLE_RATE, Speech
@@ -16,7 +16,7 @@ NO_SPEECH = Speech(silence(0.0), (), (0, 0))
 class PreparedText:
     """The rows of one text, and how their audio becomes its speech."""
 
-    stream: Stream
+    stream: SpeechStream
     chunks: tuple[tuple[PendingChunk, Row | None], ...]  # without a row: a bare pause
     rows: tuple[Row, ...]
 
@@ -36,7 +36,7 @@ class PreparedText:
         return join(speeches)
 
 
-async def prepare(stream: Stream) -> PreparedText:
+async def prepare(stream: SpeechStream) -> PreparedText:
     """Read the whole text of a stream."""
     chunks = tuple([pair async for pair in stream.rows()])
     return PreparedText(stream, chunks, tuple(row for _, row in chunks if row is not None))

@@ -21,7 +21,7 @@ def acoustic_job(scheduler: Scheduler, row: Row, now: float) -> Job:
     later_s = scheduler.predict(Key(row.checkpoint, "vocoder"), row.first_audio_frames)
     key, size = Key(row.checkpoint, "acoustic"), len(row.utterance.tokens)
     job = _job(row, key, size, row.deadline_s, later_s, now)
-    job.spans_s = max(0.0, scheduler.predict(Key(row.checkpoint, "vocoder"), row.estimated_frames) - later_s)
+    job.spans = scheduler.rest_of_row(row.checkpoint, row.estimated_frames - row.first_audio_frames)
     return job
 
 
@@ -39,7 +39,7 @@ def vocoder_job(scheduler: Scheduler, row: Row, now: float) -> Job:
     job = _job(row, key, row.span_cost_frames, deadline_s, 0.0, now)
     job.is_continuation = continuation_s is not None
     job.starts_stream = job.starts_stream and not job.is_continuation
-    job.spans_s = frame_s(scheduler, row) * row.further_span_frames
+    job.spans = scheduler.rest_of_row(row.checkpoint, row.further_span_frames)
     return job
 
 

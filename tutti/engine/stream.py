@@ -50,7 +50,7 @@ class PendingChunk:
 
 
 @dataclass(slots=True, eq=False)
-class Stream:
+class SpeechStream:
     """One request: its text, how it is spoken, and the clock of its listener."""
 
     number: int
@@ -90,6 +90,7 @@ class Stream:
         """Yield the speech of each chunk, or of each span of a long one; closing cancels what was not yet spoken."""
         n_before = self.batcher.start_delay.n_starting
         self.batcher.start_delay.n_starting += 1
+        self.batcher.scheduler.streams.opened(self.number, self.caller)
         submitting = asyncio.create_task(self._submit(n_before))
         self._futures.add(submitting)
         n_samples = 0
@@ -174,7 +175,8 @@ class Stream:
             n_before=n_before,
             is_incremental=self.checkpoint in self.pacing.span_rules,
         )._replace(speed=self.params.speed)
-        clock = TextClock(self._next_due_s, FRAMES_PER_TOKEN * FRAME_S / clamp_speed(self.params.speed))
+        symbol_s = FRAMES_PER_TOKEN * FRAME_S / clamp_speed(self.params.speed)
+        clock = TextClock(self._next_due_s, symbol_s, self.caller)
         async with aclosing(segments(self.text, MAX_TEXT, self.pause_s)) as texts:
             async for segment in texts:
                 self.playback.text_arrived(time.monotonic())

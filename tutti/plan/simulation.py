@@ -9,7 +9,7 @@ from functools import partial
 from math import inf
 from typing import Protocol
 
-from tutti.batching.job import Batch, Job, Key, Priority, RestOfText, StageName
+from tutti.batching.job import Batch, Job, Key, Priority, Rest, StageName
 from tutti.batching.layout import Features, RowSizes, row_sizes
 from tutti.batching.scheduler import PREFETCH_AT, Scheduler
 from tutti.errors import QueueFull
@@ -170,7 +170,7 @@ class Simulation:
             rest=self._rest(stream, i) if stage == "acoustic" else None,
         )  # fmt: skip
 
-    def _rest(self, stream: SimulatedStream, i: int) -> RestOfText:
+    def _rest(self, stream: SimulatedStream, i: int) -> Rest:
         return self.scheduler.rest_of_text(MODEL, round(TOKENS_PER_S * sum(stream.chunks[i + 1 :])))
 
     def _add(self, job: Job, stream: SimulatedStream, i: int, now: float) -> None:

@@ -106,7 +106,9 @@ class ProcessWorker(BaseWorker):
     async def unload(self) -> bool:
         """Stop the process when its calls are done; a new call before that keeps it."""
         if not self._unload and not self._closing:
-            self._started, self._asleep = self._new_future(), self._new_future()
+            if self._started.done():  # else somebody waits for it: the worker is only just being loaded again
+                self._started = self._new_future()
+            self._asleep = self._new_future()
             self._awake.clear()
             self._unload = True
             self._wake_up()
