@@ -21,6 +21,7 @@ from tests.faults.loop_watch import LoopWatch
 ROOT = Path(__file__).parents[2]
 READY = re.compile(r"tutti is ready: (http://\S+)")
 WYOMING = re.compile(r"wyoming listens on tcp://\S+:(\d+)")
+LINES_OF_ERROR = 30  # of the log that are shown with an error
 TEXT = "The old bridge stands still under the water tonight and runs deep. "
 
 
@@ -81,8 +82,12 @@ class LimitedServer:
         return total
 
     def errors(self) -> list[str]:
-        """The lines of the log that tell of an exception."""
-        return [line for line in self.log if "Traceback" in line or "failed id=" in line]
+        """The lines of the log that tell of an exception, each with those after it."""
+        return [
+            "".join(self.log[at : at + LINES_OF_ERROR])
+            for at, line in enumerate(self.log)
+            if "Traceback" in line or "failed id=" in line
+        ]
 
 
 def child_of(server: psutil.Process, name: str) -> psutil.Process | None:

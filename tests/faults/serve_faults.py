@@ -62,7 +62,7 @@ def misbehaving_models() -> dict[str, Model]:
 
 def open_engine(folder: Path, settings: Settings, **_: Any) -> Engine:
     voices = Voices(folder) if any(folder.iterdir()) else silent_voices(folder)
-    choices = {CHECKPOINT: Choice("onnx", "cpu", "fp32")}
+    choices = {CHECKPOINT: Choice("onnx", "cpu", "fp32", vocoder="light")}
     models = misbehaving_models if "TONE_MISBEHAVES" in os.environ else tone_models
     models = paced_models if "TONE_PACED" in os.environ else models
     worker = ProcessWorker(models, backoff_s=lambda _: 0.0)

@@ -108,9 +108,10 @@ def test_the_first_sentence_is_spoken_before_the_second_arrives(server: RunningS
         await client.until("session.done")
         audio = first + client.audio[None]
         assert audio == pcm(engine.speak(FIRST).samples) + pcm(engine.speak(SECOND).samples)
-        assert client.types == ["audio.start", "audio.words", "audio.words", "audio.done", "session.done"]
+        first_type, *of_words, done, last = client.types
+        assert (first_type, {*of_words}, done, last) == ("audio.start", {"audio.words"}, "audio.done", "session.done")
         assert client.events[0] == {"type": "audio.start", "context": None, "format": "pcm", "sample_rate": 24000}
-        words = [word for event in client.events[1:3] for word in event["words"]]
+        words = [word for event in client.events[1:-2] for word in event["words"]]
         text = FIRST + SECOND
         assert [word["word"] for word in words] == text.split()
         assert [text[word["from"] : word["to"]] for word in words] == text.split()

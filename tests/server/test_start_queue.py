@@ -185,7 +185,7 @@ def test_a_full_server_refuses_streams_unread_and_keeps_their_connections(
     fake_engine: FakeEngine, monkeypatch: pytest.MonkeyPatch, is_replica: bool, status: int, code: str
 ) -> None:
     with serving(fake_engine, replica=is_replica) as server:
-        monkeypatch.setattr(fake_engine, "known_refusal", lambda: QueueFull("full", retry_after_s=3))
+        monkeypatch.setattr(fake_engine, "known_refusal", lambda caller: QueueFull("full", retry_after_s=3))
         client = server.client()
         rejected = fake_engine.monitor.batch_stats.metrics.rejected.labels("first")
         for n_refused in (1, 2):
@@ -209,6 +209,9 @@ def test_a_full_server_refuses_streams_unread_and_keeps_their_connections(
             assert answer.startswith(b"HTTP/1.1 %d" % status)
             sock.sendall(request[:-5])
             assert client.get("/readyz").status_code == 200
+            with socket.create_connection(server.host_port, timeout=60) as endless:  # not kept until its head ends
+                endless.sendall(request.partition(b"\r\n\r\n")[0] + b"\r\nx: " + b"a" * 200_000)
+                assert endless.recv(100).startswith(b"HTTP/1.1 400")
             monkeypatch.undo()  # there is room again before the end of the request arrives
             sock.sendall(request[-5:])
             assert sock.recv(100).startswith(b"HTTP/1.1 200")

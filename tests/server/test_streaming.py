@@ -209,7 +209,9 @@ def test_a_caller_can_set_a_shorter_timeout(fake_engine: FakeEngine) -> None:
             server.post("/v1/audio/speech", body, headers={"x-request-timeout": "0.01"}), 504, "deadline_exceeded"
         )
         assert fake_engine.streams_cancelled.acquire(timeout=60)
-        assert_error(server.post("/v1/audio/speech", body, headers={"x-request-timeout": "soon"}), 400, "invalid_input")
+        for no_number in ("soon", "nan"):
+            headers = {"x-request-timeout": no_number}
+            assert_error(server.post("/v1/audio/speech", body, headers=headers), 400, "invalid_input")
 
 
 def test_a_slow_reader_has_a_bounded_buffer_and_does_not_block_others(fake_engine: FakeEngine) -> None:

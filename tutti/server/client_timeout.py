@@ -1,7 +1,7 @@
 """How long a client waits for its answer: as long as it says itself, else as long as the server assumes."""
 
 from contextlib import suppress
-from math import isinf
+from math import isinf, isnan
 
 from fastapi import Request
 
@@ -15,7 +15,7 @@ def requested_timeout_s(request: Request) -> float | None:
     """Return the seconds of X-Request-Timeout: for the first audio of a stream, for all of a whole answer."""
     header = request.headers.get("x-request-timeout", "inf")
     try:
-        timeout_s = max(0.0, float(header))
+        timeout_s = _seconds(header)
         return None if isinf(timeout_s) else timeout_s
     except ValueError:
         raise InvalidInput(f"X-Request-Timeout is a number of seconds, not {header[:40]!r}", param=None) from None
@@ -33,7 +33,7 @@ def named_timeout_s(request: Request, default_s: float) -> float | None:
     timeout_s = MAX_NAMED * default_s
     for header in ("x-stainless-read-timeout", "x-stainless-timeout"):
         with suppress(KeyError, ValueError):
-            timeout_s = min(timeout_s, max(0.0, float(headers[header])))
+            timeout_s = min(timeout_s, _seconds(headers[header]))
     return timeout_s if named_s is None else min(timeout_s, named_s)
 
 
@@ -47,3 +47,11 @@ def max_start_s(request: Request, default_s: float) -> float | None:
     """Return how long admission control may let the client wait for its first audio; None: as long as others."""
     named_s = named_timeout_s(request, default_s)
     return None if named_s is None else WAIT_SHARE * named_s
+
+
+def _seconds(header: str) -> float:
+    """Read a header; raise ValueError if it is no number."""
+    seconds = float(header)
+    if isnan(seconds):
+        raise ValueError(header)
+    return max(0.0, seconds)

@@ -21,6 +21,8 @@ from tutti.trace import current
 # Samples that are encoded and sent at a time. Larger delays the first bytes, smaller costs more calls.
 PIECE_SAMPLES = SAMPLE_RATE // 2
 PCM_PIECE_SAMPLES = 1 << 16  # the same for samples that only have to be copied: as much as one message holds
+# The first of these: more does not fit into the buffers of a connection, and the rest waits for a turn of the loop.
+FIRST_PIECE_SAMPLES = 1 << 13
 # Encoding a piece in these formats takes less time than handing it to a thread (15 to 100 microseconds).
 FAST_FORMATS = tuple(FORMATS[name].media_type for name in ("pcm", "wav", "mulaw", "alaw"))
 NO_SAMPLES: Samples = np.zeros(0, np.float32)
@@ -111,7 +113,7 @@ class PieceEncoder:
     async def encode_first(self, speech: Speech) -> None:
         """Encode the first piece in advance, for `pieces`: an error here can still set the HTTP status."""
         started = time.monotonic()
-        self._first_speech, self._first_piece = speech, await self.encode(speech.samples[: piece_samples(speech)])
+        self._first_speech, self._first_piece = speech, await self.encode(speech.samples[: first_samples(speech)])
         ended = time.monotonic()
         self.first_s = ended - started
         current.get().span("encode", started, ended, content_type=self.content_type)
@@ -120,7 +122,7 @@ class PieceEncoder:
         """Yield the bytes of a speech piece by piece, so that the first are sent before the last are encoded."""
         start, size = 0, piece_samples(speech)
         if speech is self._first_speech:
-            start = size
+            start = first_samples(speech)
             yield self._first_piece
         for at in range(start, len(speech.samples), size):
             yield await self.encode(speech.samples[at : at + size])
@@ -140,6 +142,10 @@ class PieceEncoder:
 
 def piece_samples(speech: Speech) -> int:
     return PCM_PIECE_SAMPLES if is_pcm(speech.samples) else PIECE_SAMPLES
+
+
+def first_samples(speech: Speech) -> int:
+    return min(FIRST_PIECE_SAMPLES, piece_samples(speech))
 
 
 class AnswerBudget:

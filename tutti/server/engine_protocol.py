@@ -33,13 +33,18 @@ class EngineProtocol(Protocol):
     def frontend_ready(self) -> bool: ...
 
     @property
+    def n_streams(self) -> int:
+        """How many streams run."""
+        ...
+
+    @property
     def passages_at_once(self) -> int: ...
 
     async def start(self) -> None: ...
 
     async def close(self, grace_s: float = ...) -> None: ...
 
-    async def unload(self) -> int:
+    async def unload(self, caller: str = ...) -> int:
         """Give the memory of the models back until the next stream; return how many workers did so."""
         ...
 
@@ -57,8 +62,8 @@ class EngineProtocol(Protocol):
         """Yield speech chunk by chunk; closing the generator cancels the rest."""
         ...
 
-    def known_refusal(self) -> QueueFull | None:
-        """Why any stream without an own limit is refused now; none if it is not, or if that would have to be found."""
+    def known_refusal(self, caller: str | None) -> QueueFull | None:
+        """Why a stream of this caller, or of any, is refused now if it has no own limit; none if that is not known."""
         ...
 
     def count_refusal(self) -> None:

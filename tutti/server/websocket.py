@@ -22,6 +22,7 @@ from tutti.speech import Speech
 
 Message = dict[str, Any]
 MESSAGE_BYTES = 1 << 16  # of audio; even, so that no sample is split
+LARGE_TEXT = 100_000  # characters of an event after which others have their turn
 log = logging.getLogger("tutti.server")
 
 
@@ -89,7 +90,10 @@ class MessageSocket:
                 raise WebSocketDisconnect
             for event in events:
                 # As ASCII: a message may quote half of a surrogate pair.
-                await self._websocket.send_text(json.dumps(event, separators=(",", ":")))
+                text = json.dumps(event, separators=(",", ":"))
+                if len(text) > LARGE_TEXT:
+                    await asyncio.sleep(0)  # it repeats a part of a large message; each takes some 20 ms
+                await self._websocket.send_text(text)
             for part in split_bytes(audio, MESSAGE_BYTES):
                 await self._websocket.send_bytes(part)
 

@@ -135,6 +135,7 @@ class WyomingConnection:
                 await self._send(Pong(text=Ping.from_event(event).text))
             else:
                 self._handle_text(event)
+            await asyncio.sleep(0)  # thousands of events that have arrived must not keep the event loop from others
 
     def _handle_text(self, event: Event) -> None:
         """Handle a whole text, or the pieces of one. Other events are ignored."""

@@ -299,17 +299,21 @@ def test_the_engine_makes_no_more_than_is_taken(fake: FakeEngine) -> None:
     run_linked(fake, test)
 
 
-def test_a_refusal_holds_for_a_moment_and_for_streams_without_a_limit_of_their_own(fake: FakeEngine) -> None:
+def test_a_refusal_holds_for_a_moment_and_for_streams_without_a_limit_of_their_own(
+    fake: FakeEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async def test(remote: RemoteEngine, _: HangUp) -> None:
         now = 0.0
         remote._clock = lambda: now
         fake.fail_at, fake.error = 0, QueueFull("full", retry_after_s=3)
-        for max_start_s, is_known in ((5.0, False), (None, True)):
+        for max_start_s, refused, known_to in ((5.0, None, ""), (None, "a", "a"), (None, None, "ab")):
+            # What the engine says without a caller holds for all of them.
+            monkeypatch.setattr(fake, "known_refusal", lambda caller, to=refused: fake.error if caller == to else None)
             with pytest.raises(QueueFull):
-                await speeches(remote.stream(TEXT, PARAMS, max_start_s=max_start_s))
-            assert (remote.known_refusal() is not None) is is_known
+                await speeches(remote.stream(TEXT, PARAMS, caller="a", max_start_s=max_start_s))
+            assert [caller for caller in "ab" if remote.known_refusal(caller)] == list(known_to)
         now = 2 * VERDICT_S
-        assert remote.known_refusal() is None
+        assert remote.known_refusal("a") is None
 
     run_linked(fake, test)
 

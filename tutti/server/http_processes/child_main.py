@@ -12,6 +12,7 @@ import uvicorn
 from prometheus_client import CollectorRegistry
 
 from tutti.server.engine_protocol import EngineProtocol
+from tutti.server.http_processes.direct import DirectAnswers
 from tutti.server.http_processes.link import Link
 from tutti.server.http_processes.messages import (
     Beat,
@@ -44,7 +45,7 @@ class SpeechServer(uvicorn.Server):
         yield
 
 
-def main(end: socket.socket) -> None:
+def main(end: socket.socket, direct: DirectAnswers) -> None:
     """Serve until the server's process closes its end."""
     channel = Channel(end)
     with suppress(EOFError, ConnectionError):
@@ -57,10 +58,13 @@ def main(end: socket.socket) -> None:
             background_logging(welcome.settings.log_format),
             asyncio.Runner(loop_factory=event_loop_factory()) as runner,
         ):
-            runner.run(_serve(channel, welcome, socket.socket(fileno=listening), socket.socket(fileno=link)))
+            sockets = socket.socket(fileno=listening), socket.socket(fileno=link)
+            runner.run(_serve(channel, welcome, *sockets, direct))
 
 
-async def _serve(channel: Channel, welcome: Welcome, listening: socket.socket, link_end: socket.socket) -> None:
+async def _serve(
+    channel: Channel, welcome: Welcome, listening: socket.socket, link_end: socket.socket, direct: DirectAnswers
+) -> None:
     engine, settings, registry = RemoteEngine(welcome.engine), welcome.settings, CollectorRegistry()
     # The routes for speech use no more of an engine than this one has.
     application = create_speech_app(cast(EngineProtocol, engine), settings, registry)
@@ -69,7 +73,8 @@ async def _serve(channel: Channel, welcome: Welcome, listening: socket.socket, l
     def hand_on(descriptor: int, data: bytes) -> None:
         channel.send(Connection(data), descriptor, SEND_TIMEOUT_S)
 
-    server = SpeechServer(uvicorn_config(application, settings, speech_protocol(settings.idle_s, service, hand_on)))
+    protocol = speech_protocol(settings.idle_s, service, hand_on, direct)
+    server = SpeechServer(uvicorn_config(application, settings, protocol))
     draining: set[asyncio.Task[None]] = set()
 
     async def drain(grace_s: float) -> None:

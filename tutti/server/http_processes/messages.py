@@ -1,6 +1,7 @@
-"""What an HTTP process and the server's process say to each other."""
+"""What an HTTP process and the server's process say to each other; those of streams are named tuples, read faster."""
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from prometheus_client import Metric
 
@@ -33,8 +34,7 @@ class Connection:
     data: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class StartStream:
+class StartStream(NamedTuple):
     """Begin a stream: its first speech is sent without being asked for."""
 
     number: int  # of the stream in its HTTP process
@@ -47,33 +47,30 @@ class StartStream:
     trace_id: str
 
 
-@dataclass(frozen=True, slots=True)
-class NextSpeech:
+class NextSpeech(NamedTuple):
     """The last speech was taken; the next one is wanted."""
 
     number: int
 
 
-@dataclass(frozen=True, slots=True)
-class LeaveStream:
+class LeaveStream(NamedTuple):
     """Nothing more is wanted of a stream."""
 
     number: int
 
 
-@dataclass(frozen=True, slots=True)
-class SpeechReady:
+class SpeechReady(NamedTuple):
     number: int
     speech: Speech
     is_last: bool = False  # nothing follows, not even StreamEnded
 
 
-@dataclass(frozen=True, slots=True)
-class StreamEnded:
+class StreamEnded(NamedTuple):
     """The last message of a stream, unless its last speech was or it was closed."""
 
     number: int
     error: TuttiError | None = None
+    refuses_all: bool = False  # the same would be said to any caller now
 
 
 @dataclass(frozen=True, slots=True)

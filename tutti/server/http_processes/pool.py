@@ -14,6 +14,7 @@ from prometheus_client.registry import Collector
 from tutti.child_process import ChildProcess
 from tutti.server.engine_protocol import EngineProtocol
 from tutti.server.http_processes import child_main
+from tutti.server.http_processes.direct import DirectAnswers
 from tutti.server.http_processes.heartbeat import BEAT_S, Heartbeat
 from tutti.server.http_processes.link import Link
 from tutti.server.http_processes.messages import (
@@ -108,7 +109,7 @@ class HttpProcess:
 
     def _run(self) -> None:
         """Run one process until it ends."""
-        child = ChildProcess("tutti-http", child_main.main)
+        child = ChildProcess("tutti-http", child_main.main, self._pool.direct)
         try:
             channel = Channel(child.socket)
             mine, theirs = socket.socketpair()
@@ -160,6 +161,7 @@ class HttpProcess:
             case StartStream() | NextSpeech() | LeaveStream():
                 assert self._streams is not None
                 self._streams.receive(message)
+                self._pool.direct.count(self._pool.engine.n_streams)
             case Beat():
                 self._heartbeat.answered()
             case MetricsReport(metrics):
@@ -189,6 +191,7 @@ class HttpProcesses(Collector):
         self, engine: EngineProtocol, settings: Settings, registry: CollectorRegistry, n_processes: int
     ) -> None:
         self.engine = engine
+        self.direct = DirectAnswers()
         self.settings = share_of(settings, n_processes)
         self.take_over: TakeOver
         self._registry = registry

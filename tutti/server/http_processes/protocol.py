@@ -1,27 +1,34 @@
-"""HTTP connections of an HTTP process: requests for speech are answered here, others go to the server's process."""
+"""HTTP connections where HTTP processes answer the requests for speech, and the server's process all others.
+
+While few streams run, the server's process answers those for speech, too: then connections go there, else away from it.
+"""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import h11
 
+from tutti.server.http_processes.direct import DirectAnswers
 from tutti.server.middleware.http_protocol import HttpProtocol
 from tutti.server.service import Service
 
-SPEECH_LINE = re.compile(rb"POST (?:/v1/audio/speech|/tts|/tts/stream) HTTP/1\.1\r\n")  # the routes of `speech_app`
+SPEECH_PATHS = ("/v1/audio/speech", "/tts", "/tts/stream")  # the routes of `speech_app`
+SPEECH_LINE = re.compile(rb"POST (?:%s) HTTP/1\.1\r\n" % "|".join(SPEECH_PATHS).encode())
 
 HandOn = Callable[[int, bytes], None]  # takes the descriptor of a connection, and what was read from it
 
 
 class SpeechProtocol(HttpProtocol):
-    """Looks at the first line of each request, and hands the connection on if it does not ask for speech."""
+    """In an HTTP process: looks at the first line of each request, and hands the connection on if it is not for it."""
 
     hand_on: HandOn
+    direct: DirectAnswers
 
     def handle_events(self) -> None:
         unread = self.conn.trailing_data[0] if self.conn.their_state is h11.IDLE else b""
-        if unread and not SPEECH_LINE.match(unread):
-            self._hand_on(unread)
+        if unread and (not SPEECH_LINE.match(unread) or self.direct.are_allowed):
+            self._hand_on(unread + self._unparsed)
         else:
             super().handle_events()
 
@@ -32,10 +39,38 @@ class SpeechProtocol(HttpProtocol):
         self.transport.abort()  # the other process has a descriptor of its own, so the connection stays open
 
 
-def speech_protocol(idle_s: float, service: Service, hand_on: HandOn) -> type[SpeechProtocol]:
+class DirectProtocol(HttpProtocol):
+    """In the server's process: while many streams run, a connection ends with its answer if that is speech, or is
+    refused. Its client connects again, to an HTTP process.
+    """
+
+    direct: DirectAnswers
+
+    def data_received(self, data: bytes) -> None:
+        cycle = self.cycle
+        super().data_received(data)
+        if self.cycle is cycle or self.cycle is None or not is_speech(self.cycle.scope):
+            return
+        self.direct.count(self.service.engine.n_streams)
+        if not self.direct.are_allowed:
+            # As if the client had asked for it.
+            self.cycle.scope["headers"] = [*self.cycle.scope["headers"], (b"connection", b"close")]
+
+    @property
+    def _closes_refused(self) -> bool:
+        return not self.direct.are_allowed
+
+
+def is_speech(scope: Mapping[str, Any]) -> bool:
+    return bool(scope["method"] == "POST" and scope["path"] in SPEECH_PATHS)
+
+
+def speech_protocol(idle_s: float, service: Service, hand_on: HandOn, direct: DirectAnswers) -> type[SpeechProtocol]:
     """Return a protocol class for this service, which hands other connections on."""
-    return type(
-        "SpeechProtocol",
-        (SpeechProtocol,),
-        {"idle_s": idle_s, "service": service, "hand_on": staticmethod(hand_on)},
-    )
+    members = {"idle_s": idle_s, "service": service, "hand_on": staticmethod(hand_on), "direct": direct}
+    return type("SpeechProtocol", (SpeechProtocol,), members)
+
+
+def direct_protocol(idle_s: float, service: Service, direct: DirectAnswers) -> type[DirectProtocol]:
+    """Return a protocol class for the server's process."""
+    return type("DirectProtocol", (DirectProtocol,), {"idle_s": idle_s, "service": service, "direct": direct})

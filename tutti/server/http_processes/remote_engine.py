@@ -18,6 +18,7 @@ from tutti.server.http_processes.messages import (
 from tutti.speech import Delivery, Speech, SpeechParams
 from tutti.trace import current
 
+MAX_REFUSALS = 32  # that are kept
 VERDICT_S = 0.02  # for which a refusal holds for others, too; larger costs less under overload, but reacts later
 REPORT_S = 0.25  # between two reports of refused streams
 
@@ -33,7 +34,7 @@ class RemoteEngine:
         self._clock = clock
         self._numbers = count()
         self._replies: dict[int, asyncio.Future[Reply]] = {}  # of the streams that wait for one
-        self._refusal: tuple[float, QueueFull] | None = None  # until when it holds
+        self._refusals: dict[str | None, tuple[float, QueueFull]] = {}  # of a caller, or of all: until when it holds
         self._n_refused = 0  # that were not reported yet
 
     @property
@@ -71,10 +72,10 @@ class RemoteEngine:
                         yield speech
                         if is_last:
                             return
-                    case StreamEnded(_, error):
+                    case StreamEnded(_, error, refuses_all):
                         has_ended = True
                         if isinstance(error, QueueFull) and max_start_s is None:
-                            self._refusal = self._clock() + VERDICT_S, error
+                            self._keep_refusal(None if refuses_all else caller, error)
                         if error is not None:
                             raise error
                         return
@@ -84,11 +85,18 @@ class RemoteEngine:
                 self._replies.pop(number, None)
                 self.send(LeaveStream(number))
 
-    def known_refusal(self) -> QueueFull | None:
-        """Why any stream without an own limit is refused now; none if the last refusal is too old."""
-        if self._refusal is None or self._clock() >= self._refusal[0]:
-            return None
-        return self._refusal[1]
+    def known_refusal(self, caller: str | None) -> QueueFull | None:
+        """Why a stream of this caller, or of any, is refused now if it has no own limit; none if that is not known."""
+        for known in (None, caller):
+            until_s, refusal = self._refusals.get(known, (0.0, None))
+            if self._clock() < until_s:
+                return refusal
+        return None
+
+    def _keep_refusal(self, caller: str | None, refusal: QueueFull) -> None:
+        if len(self._refusals) >= MAX_REFUSALS:
+            self._refusals.clear()
+        self._refusals[caller] = self._clock() + VERDICT_S, refusal
 
     def count_refusal(self) -> None:
         """Report that a stream was refused unread; many in one message."""

@@ -4,12 +4,13 @@ import asyncio
 import json
 import re
 import socket
-from typing import Any
+from typing import Any, cast
 
 import h11
 from h11._writers import ChunkedWriter
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
+from websockets.frames import CloseCode, Frame
 
 from tutti.errors import InvalidInput, QueueFull, TuttiError
 from tutti.server.errors import error_body, error_headers
@@ -22,6 +23,11 @@ CHECKS = 10  # of each limit within `idle_s`: a connection is cut at most a tent
 # A reader may pause for this many times `idle_s`: players stop reading while their buffer is full.
 READ_STALL_FACTOR = 6
 PARSED_AT_ONCE = 8192  # bytes of WebSocket messages in one turn of the event loop; more holds it for longer
+EVENTS_AT_ONCE = 500  # of an HTTP connection in one turn of the event loop: each chunk of a body is one
+# Bytes of the head of a request, as long as h11 lets one be that is incomplete. One read may bring a complete head of
+# a quarter of a megabyte, and h11 takes six microseconds for each of its forty thousand lines.
+MAX_HEAD = 1 << 14
+MAX_FRAGMENTS = 10_000  # of a WebSocket message: empty ones cost memory and count for no limit on its size
 MAX_UNREAD = 1 << 16  # bytes of a request that are kept while its refusal waits for its end
 KERNEL_SEND_BYTES = 1 << 16  # that the kernel buffers for a slow reader
 
@@ -29,6 +35,7 @@ KERNEL_SEND_BYTES = 1 << 16  # that the kernel buffers for a slow reader
 # A request that may be refused unread: its first line and its length, in lower case; headers that need more attention.
 _STREAM_LINE = re.compile(rb"post (/[a-z0-9/_.-]+) http/1\.1")
 _LENGTH = re.compile(rb"^content-length: *([0-9]{1,9})\r?$", re.MULTILINE)
+_HEAD_END = re.compile(rb"\n\r?\n")
 _OTHERWISE = re.compile(rb"^(expect|transfer-encoding|connection: *close|x-stainless-|x-request-)", re.MULTILINE)
 
 
@@ -45,9 +52,11 @@ class HttpProtocol(H11Protocol):
         self._request_started_s = 0.0
         self._n_request_bytes = 0
         self._unread = b""  # the start of a request that will probably be refused
+        self._unparsed = b""  # what arrived together with what is being handled, and comes after it
         self._unsent = 0
         self._unsent_since = 0.0
         self._timer: asyncio.TimerHandle | None = None
+        self.conn.__class__ = PacedConnection  # uvicorn offers no other way
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -69,7 +78,7 @@ class HttpProtocol(H11Protocol):
             self._request_started_s = self.loop.time()
         self._n_request_bytes += len(data)
         data, self._unread = self._unread + data, b""
-        refusal = self.service.known_refusal()
+        refusal = self.service.known_refusal(self.client[0] if self.client else "")
         n_missing = self._n_missing(data) if refusal else None
         if refusal and n_missing is not None:
             self._unset_keepalive_if_required()
@@ -79,9 +88,34 @@ class HttpProtocol(H11Protocol):
                 self._refuse_unread(refusal)
             return
         cycle = self.cycle
-        super().data_received(data)
+        self._unset_keepalive_if_required()
+        for at in range(0, len(data), MAX_HEAD):  # in parts, so that h11 sees a head or trailers that are too long
+            self._unparsed = data[at + MAX_HEAD :]
+            self.conn.receive_data(data[at : at + MAX_HEAD])
+            if at == 0 or cast(PacedConnection, self.conn).n_left:
+                self.handle_events()
+            if self.transport.is_closing() or self.transport.get_protocol() is not self:
+                return
         if self.cycle is not cycle and self.cycle is not None:
             self.cycle.__class__ = StreamingCycle  # its task has not run yet; uvicorn offers no other way
+        if self._request_complete():
+            self._n_request_bytes = 0
+
+    def handle_events(self) -> None:
+        """Handle what has arrived, or some of it: a body may have a million chunks."""
+        conn = cast(PacedConnection, self.conn)
+        conn.n_left = EVENTS_AT_ONCE
+        super().handle_events()
+        if conn.n_left == 0:
+            self.transport.pause_reading()
+            self.loop.call_soon(self._handle_rest)
+
+    def _handle_rest(self) -> None:
+        if self.transport.is_closing():
+            return
+        if not self.flow.read_paused:
+            self.transport.resume_reading()
+        self.handle_events()
         if self._request_complete():
             self._n_request_bytes = 0
 
@@ -137,21 +171,47 @@ class HttpProtocol(H11Protocol):
 
     def _n_missing(self, data: bytes) -> int | None:
         """How many bytes of a stream's request are missing; none if it is no stream, or its client may wait longer."""
-        head, _, body = data.partition(b"\r\n\r\n")
+        head, end, body = data.partition(b"\r\n\r\n")
         line, _, lines = head.lower().partition(b"\r\n")
         path, length = _STREAM_LINE.fullmatch(line), _LENGTH.search(lines)
         is_between = self.conn.our_state is self.conn.their_state is h11.IDLE and not self.conn.trailing_data[0]
-        if not (path and length and is_between) or _OTHERWISE.search(lines) or not is_stream(path[1].decode(), body):
+        if not (end and path and length and is_between) or _OTHERWISE.search(lines):
+            return None
+        if not is_stream(path[1].decode(), body):
             return None
         n_missing = int(length[1]) - len(body)
         return n_missing if 0 <= n_missing <= MAX_UNREAD else None
 
+    @property
+    def _closes_refused(self) -> bool:
+        """Whether a connection ends when a stream is refused unread."""
+        return False
+
     def _refuse_unread(self, refusal: QueueFull) -> None:
-        """Refuse a stream as the routes would do it, for a twentieth of the time; the connection stays open."""
+        """Refuse a stream as the routes would do it, for a twentieth of the time."""
         self.service.engine.count_refusal()
         self._n_request_bytes = 0
+        if self._closes_refused:
+            self._refuse(refusal)
+            return
         self._write_error(refusal, {"x-request-id": new_request_id()})
         self.timeout_keep_alive_task = self.loop.call_later(self.timeout_keep_alive, self.timeout_keep_alive_handler)
+
+
+class PacedConnection(h11.Connection):
+    """A connection that hands out `n_left` events, and then says that it needs more data."""
+
+    n_left = EVENTS_AT_ONCE
+
+    def next_event(self) -> Any:
+        if self.n_left == 0:
+            return h11.NEED_DATA
+        self.n_left -= 1
+        if self.their_state is h11.IDLE:
+            data, _ = self.trailing_data
+            if len(data) > MAX_HEAD and not _HEAD_END.search(data, 0, MAX_HEAD):
+                raise h11.RemoteProtocolError("the head is too long", error_status_hint=431)
+        return super().next_event()
 
 
 class StreamingCycle(RequestResponseCycle):
@@ -181,12 +241,36 @@ class WebSocketProtocol(WebSocketsSansIOProtocol):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._unparsed = bytearray()
+        self._unsent_pong = b""
 
     def data_received(self, data: bytes) -> None:
         is_parsing = bool(self._unparsed)
         self._unparsed += data
-        if not is_parsing:
+        if is_parsing:
+            self.transport.pause_reading()  # a message that was handled meanwhile has resumed it
+        else:
             self._parse_next()
+
+    def handle_ping(self) -> None:
+        """Answer, or if the client does not read its answers, only the last pings, when it reads again."""
+        pong = b"".join(self.conn.data_to_send())
+        if self.writable.is_set():
+            self.transport.write(pong)
+        else:
+            self._unsent_pong = pong
+
+    def resume_writing(self) -> None:
+        pong, self._unsent_pong = self._unsent_pong, b""
+        super().resume_writing()
+        if pong:
+            self.transport.write(pong)
+
+    def handle_cont(self, event: Frame) -> None:
+        if len(self.frames) >= MAX_FRAGMENTS:
+            self.conn.fail(CloseCode.MESSAGE_TOO_BIG, "too many fragments")
+            self.handle_parser_exception()
+        else:
+            super().handle_cont(event)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._unparsed.clear()
@@ -198,7 +282,10 @@ class WebSocketProtocol(WebSocketsSansIOProtocol):
             super().data_received(part)
             del self._unparsed[:PARSED_AT_ONCE]
         if self._unparsed:
+            self.transport.pause_reading()  # what has arrived comes first, or it would grow without limit
             self.loop.call_soon(self._parse_next)
+        elif not self.read_paused and not self.transport.is_closing():
+            self.transport.resume_reading()
 
     def keepalive_timeout(self) -> None:
         super().keepalive_timeout()
