@@ -38,7 +38,7 @@ class Settings(BaseModel):
         "auto", description="number format of the model; auto = best for the device"
     )
     vocoder: Literal["auto", "exact", "light"] = Field(
-        "auto", description="exact = Kokoro's own; light = ours, four times as fast on a processor; auto = exact"
+        "auto", description="exact = Kokoro's own; light = ours, six times as fast on a processor; auto = light there"
     )
     compile: Literal["auto", "off", "reduced", "full"] = Field(
         "auto", description="shapes compiled on CUDA; auto = all, while the server already serves"

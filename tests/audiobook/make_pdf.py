@@ -36,7 +36,7 @@ def make_pdf(
         page[NameObject("/Resources")] = DictionaryObject({NameObject("/Font"): fonts})
     parents = {0: None}
     for name, number, level in bookmarks:
-        parents[level] = writer.add_outline_item(name, number, parent=parents[level - 1])  # type: ignore[assignment]
+        parents[level] = writer.add_outline_item(title=name, page_number=number, parent=parents[level - 1])  # type: ignore[assignment]
     writer.add_metadata({"/Title": title, "/Author": author})
     if password is not None:
         writer.encrypt(password, algorithm="RC4-128")

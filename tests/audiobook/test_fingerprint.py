@@ -19,7 +19,7 @@ from tutti.speech import SpeechParams
 
 CHAPTERS = (Chapter("one", "Deep water runs."),)
 PARAMS = SpeechParams("af_heart")
-CPU = {"device": "cpu", "backend": "onnx", "precision": "fp32"}
+CPU = {"device": "cpu", "backend": "onnx", "precision": "fp32", "vocoder": "exact"}
 
 
 def of(params: SpeechParams = PARAMS, chapters: tuple[Chapter, ...] = CHAPTERS, **chosen: Any) -> str:

@@ -194,7 +194,7 @@ def test_another_model_changes_the_etag(fake_engine: FakeEngine, tmp_path: Path)
         with serving(fake_engine, **cpu, models=f"kokoro={own}") as server:
             tags.append(server.speak(**body).headers["etag"])
     for changed in (
-        {}, {}, {"precision": "int8"}, {"vocoder": "light"}, {"code_blocks": "skip"}, {"g2p_url": "http://localhost:9"}
+        {}, {}, {"precision": "int8"}, {"vocoder": "exact"}, {"code_blocks": "skip"}, {"g2p_url": "http://localhost:9"}
     ):  # fmt: skip
         with serving(fake_engine, **{**cpu, "precision": "fp32", **changed}) as server:
             tags.append(server.speak(**body).headers["etag"])

@@ -70,15 +70,29 @@ def test_old_files_are_deleted_and_the_oldest_when_there_are_too_many(
         path = own.speak(return_download_link=True).headers["x-download-path"]
         return folder(own) / path.rpartition("/")[2]
 
-    old = store()
+    old, second, third = store(), store(), store()
     os.utime(old, (time.time() - downloads.KEEP_S - 1,) * 2)
     assert_error(own.get(f"/v1/download/{old.name}"), 404, "download_not_found")
-    second, third = store(), store()
+    downloads.make_room(folder(own))
     assert (old.exists(), second.exists(), third.exists()) == (False, True, True)
     os.utime(second, (time.time() - 60,) * 2)
     monkeypatch.setattr(downloads, "MAX_BYTES", 1.5 * third.stat().st_size)
+    downloads.make_room(folder(own))
+    assert (second.exists(), third.exists()) == (False, True)
+    monkeypatch.setattr(downloads, "MAX_BYTES", 1e9)
+    monkeypatch.setattr(downloads, "MAX_FILES", 1)
     fourth = store()
-    assert (second.exists(), third.exists(), fourth.exists()) == (False, True, True)
+    os.utime(third, (time.time() - 60,) * 2)
+    downloads.make_room(folder(own))
+    assert (third.exists(), fourth.exists()) == (False, True)
+
+
+def test_the_files_are_not_looked_at_for_each_link(own: RunningServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    looks: list[Path] = []
+    monkeypatch.setattr(downloads, "make_room", looks.append)
+    for _ in range(3):
+        own.speak(return_download_link=True)
+    assert looks == [folder(own)]
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")

@@ -2,7 +2,8 @@
 
 import json
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import aclosing
 from pathlib import Path
 from typing import BinaryIO
 
@@ -34,23 +35,24 @@ class Recording:
 
 
 async def record(
-    stream: AsyncIterator[Speech], out: BinaryIO, format: str, sample_rate: int | None, on_progress: OnProgress
+    stream: AsyncGenerator[Speech], out: BinaryIO, format: str, sample_rate: int | None, on_progress: OnProgress
 ) -> Recording:
     """Encode the stream into `out`, each chunk as soon as it is spoken."""
     encoding = encoder(format, sample_rate=sample_rate)
     recording = Recording()
-    async for speech in stream:
-        out.write(encoding.encode(speech.samples))
-        out.flush()
-        recording.add(speech)
-        on_progress(speech.span[1])
+    async with aclosing(stream):  # the pipe may be closed at any time
+        async for speech in stream:
+            out.write(encoding.encode(speech.samples))
+            out.flush()
+            recording.add(speech)
+            on_progress(speech.span[1])
     out.write(encoding.flush())
     out.flush()
     return recording
 
 
 async def record_file(
-    stream: AsyncIterator[Speech], path: Path, format: str, sample_rate: int | None, on_progress: OnProgress
+    stream: AsyncGenerator[Speech], path: Path, format: str, sample_rate: int | None, on_progress: OnProgress
 ) -> Recording:
     """Record into a file that appears when it is complete; the header is written again with the true length."""
     try:

@@ -14,7 +14,7 @@ from tutti import __version__
 from tutti.server.engine_protocol import EngineProtocol
 from tutti.server.middleware.auth import ApiKeys
 from tutti.server.middleware.stack import add_middleware
-from tutti.server.openapi import openapi_document
+from tutti.server.openapi import add_openapi_route
 from tutti.server.routes.dev import dev_routes
 from tutti.server.routes.elevenlabs import elevenlabs_routes
 from tutti.server.routes.jobs import jobs_routes, make_jobs
@@ -83,6 +83,7 @@ def create_app(
         lifespan=lifespan,
         docs_url=None,  # both load scripts from other hosts; /docs is one of the files of the page
         redoc_url=None,
+        openapi_url=None,
     )
     application.state.service = service
     for routes in (
@@ -100,7 +101,7 @@ def create_app(
     ):
         application.include_router(routes)
     add_middleware(application, service, keys, registry, spans)
-    application.openapi = lambda: openapi_document(application)  # type: ignore[method-assign]
+    add_openapi_route(application)
     return application
 
 

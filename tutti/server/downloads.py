@@ -1,6 +1,8 @@
 """Spoken audio that a link can fetch again for an hour: `return_download_link` and GET /v1/download/{name}."""
 
+import asyncio
 import logging
+import os
 import re
 import time
 from collections.abc import AsyncIterator
@@ -16,6 +18,8 @@ from tutti.server.responses import StreamedAudio
 
 KEEP_S = 3600.0  # a file is deleted after this time
 MAX_BYTES = 1_000_000_000  # of all files; beyond it the oldest are deleted
+MAX_FILES = 10_000  # the same by number: short ones are small
+ROOM_S = 10.0  # between two looks at all files; in between there may be more
 NAME = re.compile(r"[\w-]{22}\.[a-z0-9]{2,5}\Z", re.ASCII)
 log = logging.getLogger("tutti.server")
 
@@ -25,11 +29,13 @@ class Downloads:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
+        self._next_look_s = 0.0
 
     def link(self, response: Response, format: Format) -> Response:
         """Store the audio of a response as it is sent, and add its path as X-Download-Path."""
         if response.status_code != 200:
             return response
+        self._make_room()
         name = f"{token_urlsafe(16)}{format.suffixes[0]}"
         recording = AudioRecording(self._folder, name)
         if isinstance(response, StreamedAudio):
@@ -39,6 +45,13 @@ class Downloads:
             recording.finish()
         response.headers["x-download-path"] = f"/v1/download/{name}"
         return response
+
+    def _make_room(self) -> None:
+        """Delete what is too much, now and then and in a thread: looking at thousands of files takes a while."""
+        now = time.monotonic()
+        if now >= self._next_look_s:
+            self._next_look_s = now + ROOM_S
+            asyncio.get_running_loop().run_in_executor(None, make_room, self._folder)
 
     def find(self, name: str) -> Path | None:
         """Return the complete file of this name."""
@@ -60,7 +73,6 @@ class AudioRecording:
         self._file: BinaryIO | None = None
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            make_room(folder)
             self._file = self._partial.open("wb")
         except OSError as error:
             log.warning("no download, the disk failed: %s", error)
@@ -105,8 +117,12 @@ class AudioRecording:
 def make_room(folder: Path) -> None:
     """Delete files that are too old, and the oldest while there are too many."""
     n_bytes, now = 0, time.time()
-    files = [(path.stat().st_mtime, path.stat().st_size, path) for path in folder.iterdir()]
-    for changed_s, size, path in sorted(files, reverse=True):
-        n_bytes += size
-        if n_bytes > MAX_BYTES or now - changed_s > KEEP_S:
-            path.unlink(missing_ok=True)
+    try:
+        with os.scandir(folder) as entries:
+            files = [(entry.stat().st_mtime, entry.stat().st_size, Path(entry)) for entry in entries]
+        for n, (changed_s, size, path) in enumerate(sorted(files, reverse=True)):
+            n_bytes += size
+            if n_bytes > MAX_BYTES or n >= MAX_FILES or now - changed_s > KEEP_S:
+                path.unlink(missing_ok=True)
+    except OSError as error:  # no folder yet, or a file was deleted meanwhile: the next look is soon
+        log.debug("no room made for downloads: %s", error)

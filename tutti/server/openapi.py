@@ -1,13 +1,18 @@
 """Descriptions of answers for the OpenAPI document."""
 
+import json
 import re
+from functools import cache
 from typing import Any
 
 from fastapi import FastAPI
+from fastapi.concurrency import run_in_threadpool
 from fastapi.openapi.utils import get_openapi
+from fastapi.responses import Response
 
 from tutti.audio import FORMATS
 from tutti.server.errors import ErrorBody
+from tutti.server.shared_answer import SharedAnswer
 
 Responses = dict[int | str, dict[str, Any]]
 
@@ -42,6 +47,20 @@ def error_responses(*more: int) -> Responses:
     """Return the errors that any POST route may answer, and `more` that only this one does."""
     described = COMMON_ERRORS | {status: OTHER_ERRORS[status] for status in more}
     return {status: {"model": ErrorBody, "description": text} for status, text in sorted(described.items())}
+
+
+def add_openapi_route(app: FastAPI) -> None:
+    """Serve the document at /openapi.json. It is made and encoded once, in a thread: both take long.
+
+    For an app whose own `openapi_url` is None: that route encodes it for each request.
+    """
+    app.openapi = lambda: openapi_document(app)  # type: ignore[method-assign]
+    encoded = cache(lambda: json.dumps(app.openapi(), separators=(",", ":")).encode())
+    shared = SharedAnswer(lambda: run_in_threadpool(encoded))
+
+    @app.get("/openapi.json", include_in_schema=False)
+    async def document() -> Response:
+        return Response(await shared(), media_type="application/json")
 
 
 def openapi_document(app: FastAPI) -> dict[str, Any]:

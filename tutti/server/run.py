@@ -23,6 +23,7 @@ from tutti.errors import InvalidInput
 from tutti.server.agent_check import serve_agent_check
 from tutti.server.app import create_app
 from tutti.server.http_processes.pool import HttpProcesses
+from tutti.server.http_processes.protocol import direct_protocol
 from tutti.server.lifecycle import Lifecycle
 from tutti.server.logs import background_logging
 from tutti.server.middleware.auth import ApiKeys
@@ -177,7 +178,10 @@ async def _serve(
     lifecycle = application.state.service.lifecycle
     if processes is not None:
         lifecycle.http_processes_answer = lambda: processes.answer
-    server = Server(uvicorn_config(application, settings), lifecycle, settings.grace_s, processes)
+    service, protocol = application.state.service, None
+    if processes is not None:
+        protocol = direct_protocol(settings.idle_s, service, processes.direct)
+    server = Server(uvicorn_config(application, settings, protocol), lifecycle, settings.grace_s, processes)
     async with contextlib.AsyncExitStack() as stack:
         for listener in listeners:
             await stack.enter_async_context(listener(application.state.service))

@@ -74,11 +74,12 @@ class Service:
         finally:
             held.release()
 
-    def known_refusal(self) -> QueueFull | None:
-        """Why any stream would be refused now, as far as that is known without reading its request."""
+    def known_refusal(self, address: str) -> QueueFull | None:
+        """Why any stream from this address would be refused now, as far as that is known without reading it."""
         if refusal := self.starts.refusal:
             return refusal
-        full = self.engine.known_refusal()
+        is_caller = not self.settings.api_keys and not self.settings.trusted_proxies  # else that is in the request
+        full = self.engine.known_refusal(address if is_caller else None)
         return self._public(full) if full else None
 
     def _public(self, full: QueueFull) -> QueueFull:

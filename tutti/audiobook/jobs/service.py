@@ -13,10 +13,8 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import BinaryIO, TypeVar
+from typing import TYPE_CHECKING, BinaryIO, TypeVar
 from uuid import uuid4
-
-from filelock import FileLock
 
 from tutti.audio.tagged import container
 from tutti.audiobook.jobs.job import ENDED, AudiobookJob, RunningJob
@@ -25,6 +23,9 @@ from tutti.audiobook.jobs.store import JobStore
 from tutti.audiobook.narrate import SpeechEngine, language_warning
 from tutti.engine.params import LexiconChecker, check_params
 from tutti.errors import Draining, StorageFull, TooManyJobs, TuttiError, UnknownJob, WrongState
+
+if TYPE_CHECKING:
+    from filelock import FileLock
 
 AT_ONCE = 4  # jobs that run at a time
 BYTES_A_CHARACTER = 4_500  # of journal and audio together: about 15 characters a second, at 48 kB a second
@@ -254,7 +255,7 @@ class JobService:
             runs = {id: running.to_json() for id, running in self._running.items()}
             await self._on_disk(partial(self._store.save_running, runs))
 
-    async def _run(self, id: str, store: JobStore, claim: FileLock) -> None:
+    async def _run(self, id: str, store: JobStore, claim: "FileLock") -> None:
         """Run a job that this server has claimed."""
         running = RunningJob(time.time())
         try:

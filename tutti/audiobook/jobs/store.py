@@ -6,11 +6,13 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from stat import S_ISREG
-
-from filelock import FileLock, Timeout
+from typing import TYPE_CHECKING
 
 from tutti.audiobook.jobs.job import AudiobookJob, RunningJob
 from tutti.errors import StorageFull
+
+if TYPE_CHECKING:
+    from filelock import FileLock
 
 _TABLES = (
     "CREATE TABLE IF NOT EXISTS jobs (id TEXT PRIMARY KEY, created_s REAL NOT NULL, job TEXT NOT NULL)",
@@ -74,8 +76,11 @@ class JobStore:
         with _storage_errors(self.folder), self._db:
             self._db.executemany("REPLACE INTO running VALUES (?, ?)", runs.items())
 
-    def claim(self, id: str) -> FileLock | None:
+    def claim(self, id: str) -> "FileLock | None":
         """Lock a job for this server; None if another runs it, or if it is deleted."""
+        # Only here: it installs an audit hook, a call of Python for every message that is pickled or sent.
+        from filelock import FileLock, Timeout
+
         lock = FileLock(self.job_folder(id) / "lock", timeout=0, thread_local=False)
         try:
             lock.acquire()
@@ -85,7 +90,7 @@ class JobStore:
             raise StorageFull(f"cannot lock a job in {self.folder}: {exc.strerror}") from exc
         return lock
 
-    def release(self, id: str, lock: FileLock) -> None:
+    def release(self, id: str, lock: "FileLock") -> None:
         """Let other servers have the job; it does not run any more."""
         lock.release()
         with _storage_errors(self.folder), self._db:

@@ -95,9 +95,9 @@ def dev_routes(service: Service) -> APIRouter:
             return await cached_response(service, request, speech_request)
 
     @routes.post("/dev/unload", responses=error_responses(409))
-    async def unload() -> dict[str, Any]:
+    async def unload(request: Request) -> dict[str, Any]:
         """Give the memory of the model back; the next request loads it again."""
-        return {"status": "unloaded", "workers": await service.engine.unload()}
+        return {"status": "unloaded", "workers": await service.engine.unload(request.state.caller)}
 
     @routes.post("/v1/audio/voices/combine", responses=error_responses())
     async def combine(voices: Annotated[Name | BlendParts, Body(examples=["af_bella(2)+af_sky(1)"])]) -> dict[str, Any]:

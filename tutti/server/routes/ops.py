@@ -13,10 +13,17 @@ from tutti import __version__
 from tutti.errors import NotReady
 from tutti.server.openapi import only_errors
 from tutti.server.service import Service
+from tutti.server.shared_answer import SharedAnswer
 
 
 def probe_routes(service: Service, scraped: Collector) -> APIRouter:
     routes = APIRouter(tags=["probes"])
+
+    async def render_metrics() -> bytes:
+        service.engine.monitor.refresh_gauges()
+        return await run_in_threadpool(generate_latest, scraped)
+
+    metrics_page = SharedAnswer(render_metrics)
 
     @routes.get("/health")
     async def health() -> dict[str, Any]:
@@ -47,8 +54,6 @@ def probe_routes(service: Service, scraped: Collector) -> APIRouter:
     @routes.get("/metrics", response_class=Response, responses={200: {"content": {"text/plain": {}}}})
     async def metrics() -> Response:
         """The metrics, for Prometheus."""
-        service.engine.monitor.refresh_gauges()
-        page = await run_in_threadpool(generate_latest, scraped)
-        return Response(page, headers={"content-type": CONTENT_TYPE_LATEST})
+        return Response(await metrics_page(), headers={"content-type": CONTENT_TYPE_LATEST})
 
     return routes

@@ -18,9 +18,10 @@ from tutti.server.dashboard import UPDATES_PER_S, Dashboard
 from tutti.server.disconnect import ClientDisconnected, cancel_on_disconnect
 from tutti.server.middleware.auth import ApiKeys
 from tutti.server.openapi import only_errors
-from tutti.server.responses import sse_event
+from tutti.server.responses import json_line, sse_event
 from tutti.server.schemas import TrialBody
 from tutti.server.service import Service
+from tutti.server.shared_answer import SharedAnswer
 
 MAX_SUBSCRIBERS = 64  # clients of /v1/stats/stream; further ones get 429
 MAX_TICKS = 30  # buffered for a slow subscriber; then the oldest is dropped
@@ -98,6 +99,7 @@ class Broadcast:
         self._subscribers: set[Subscriber] = set()
         self._dashboard: Dashboard | None = None
         self._task: asyncio.Task[None] | None = None
+        self._hello: bytes | None = None  # for all who come before the next tick
         self._has_new_subscriber = False
 
     def new_dashboard(self) -> Dashboard:
@@ -106,7 +108,9 @@ class Broadcast:
     async def watch(self) -> AsyncGenerator[bytes]:
         """Yield a hello, then ticks until the server shuts down."""
         with self._subscribed() as (subscriber, dashboard):
-            yield sse_event(dashboard.hello(self._trial()))
+            if self._hello is None:
+                self._hello = sse_event(dashboard.hello(self._trial()))
+            yield self._hello
             async for event in subscriber.events():
                 yield event
 
@@ -115,7 +119,7 @@ class Broadcast:
         if len(self._subscribers) >= MAX_SUBSCRIBERS:
             raise QueueFull(f"{MAX_SUBSCRIBERS} clients watch already; poll GET /v1/stats instead", retry_after_s=5)
         if self._dashboard is None or self._task is None or self._task.done():
-            self._dashboard = self.new_dashboard()
+            self._dashboard, self._hello = self.new_dashboard(), None
             self._task = asyncio.create_task(self._run(self._dashboard), name="tutti-broadcast")
         subscriber = Subscriber()
         self._subscribers.add(subscriber)
@@ -126,7 +130,7 @@ class Broadcast:
             self._subscribers.discard(subscriber)
             if not self._subscribers and self._task is not None:
                 self._task.cancel()
-                self._dashboard = self._task = None
+                self._dashboard = self._task = self._hello = None
 
     async def _run(self, dashboard: Dashboard) -> None:
         lifecycle = self._service.lifecycle
@@ -135,6 +139,7 @@ class Broadcast:
                 tick = dashboard.tick(self._trial(), at_once=self._has_new_subscriber)
                 self._has_new_subscriber = False
                 if tick is not None:
+                    self._hello = None
                     self._send(sse_event(tick))
                 await asyncio.sleep(1 / UPDATES_PER_S)
             self._send(sse_event({"type": "bye", "reason": "the server is shutting down"}))
@@ -213,11 +218,16 @@ def stats_routes(service: Service) -> APIRouter:
     broadcast = Broadcast(service, trials.fields)
     keys = ApiKeys(service.settings.api_keys)
 
-    @routes.get("/v1/stats", responses=only_errors(401))
-    async def stats(request: Request) -> dict[str, Any]:
+    async def render_stats() -> bytes:
+        return json_line(broadcast.new_dashboard().stats(trials.fields()))
+
+    stats_json = SharedAnswer(render_stats)
+
+    @routes.get("/v1/stats", response_model=dict[str, Any], responses=only_errors(401))
+    async def stats(request: Request) -> Response:
         """The batching now: queue, last batches, statistics of the last seconds, settings."""
         keys.caller(request.headers.get("authorization", ""))
-        return broadcast.new_dashboard().stats(trials.fields())
+        return Response(await stats_json(), media_type="application/json")
 
     @routes.get("/v1/stats/costs", responses=only_errors(401))
     async def costs(request: Request) -> dict[str, Any]:
