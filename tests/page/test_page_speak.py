@@ -148,6 +148,28 @@ def test_every_option_is_requested_and_a_link_restores_all(server: RunningServer
     assert_all_options(server.engine.requests[-1])
 
 
+@pytest.mark.parametrize(
+    ("option", "changed", "name"),
+    [("bm_george", {"voice": "bm_george"}, "George"), ("model:kokoro-int8", {"model": "kokoro-int8"}, "kokoro-int8")],
+)
+def test_a_text_is_compared_in_two_voices_or_by_two_models(
+    server: RunningServer, visit: Visit, option: str, changed: dict[str, str], name: str
+) -> None:
+    visitor = visit(server)
+    visitor.enter_text(SHORT)
+    visitor.page.locator("#other").select_option(option)
+    n_before = len(server.engine.requests)
+    with visitor.new_playback():
+        visitor.press("Speak both")
+    visitor.wait_for_end()
+    (one,) = (request for request in server.engine.requests[n_before:] if changed.items() <= request.items())
+    (other,) = (request for request in server.engine.requests[n_before:] if request is not one)
+    assert one == {**other, **changed, "id": one["id"]}
+    with visitor.new_playback():
+        visitor.page.locator(".compare .switch button").nth(1).click()
+    assert name in visitor.text(".compare .switch button[aria-pressed=true]")
+
+
 def test_the_code_on_the_page_sends_the_same_request(
     server: RunningServer, visit: Visit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

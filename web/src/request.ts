@@ -10,6 +10,7 @@ export interface SpeechRequest {
   pitch_range: number;
   energy: number; // decibels
   emotion: string;
+  model?: string; // of the server; none = its default
 }
 
 export type RequestBody = Record<string, string | number | boolean>;
@@ -44,6 +45,7 @@ export function requestBody(request: SpeechRequest): RequestBody {
   const body: RequestBody = { input: request.text, voice: writeBlend(request.voice) };
   if (request.style) body.style = request.style;
   if (request.emotion !== "neutral") body.emotion = request.emotion;
+  if (request.model) body.model = request.model;
   for (const name of PROSODY_NAMES) if (request[name] !== PROSODY[name].default) body[name] = request[name];
   return body;
 }
@@ -59,11 +61,13 @@ export function parseLink(fragment: string): SpeechRequest | null {
   const [view, query] = fragment.replace(/^#/, "").split("?", 2);
   if (view !== "speak" || query === undefined) return null;
   const fields = new URLSearchParams(query);
-  const request = { ...DEFAULT_REQUEST, text: fields.get("input") ?? "", style: fields.get("style") ?? "" };
+  const request: SpeechRequest = { ...DEFAULT_REQUEST, text: fields.get("input") ?? "", style: fields.get("style") ?? "" };
   const voice = parseBlend(fields.get("voice") ?? "");
   if (voice.length) request.voice = voice;
   const emotion = fields.get("emotion") ?? "";
   if (EMOTIONS.includes(emotion)) request.emotion = emotion;
+  const model = fields.get("model");
+  if (model) request.model = model;
   for (const name of PROSODY_NAMES) {
     const value = Number(fields.get(name) ?? Number.NaN);
     const { low, high } = PROSODY[name];

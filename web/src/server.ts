@@ -120,6 +120,12 @@ async function serverError(response: Response): Promise<ServerError> {
   );
 }
 
+/** The models of the server, without OpenAI's names for its default one. */
+export async function fetchModels(): Promise<string[]> {
+  const { data } = (await (await get("/v1/models")).json()) as { data: { id: string }[] };
+  return data.map(({ id }) => id).filter((id) => !/^(tts|gpt)-/.test(id));
+}
+
 export async function fetchVoices(): Promise<{ voices: Voice[]; default_voice: string }> {
   return (await get("/v1/audio/voices")).json();
 }

@@ -6,13 +6,14 @@ import { removeClip, restoreClips, storeClip } from "./history-store";
 import { player } from "./player";
 import { explain, type Problem } from "./problems";
 import { DEFAULT_REQUEST, parseLink, type SpeechRequest } from "./request";
-import { fetchVoices, post, type Voice } from "./server";
+import { fetchModels, fetchVoices, post, type Voice } from "./server";
 import { synthesise } from "./synthesis";
 
 const MAX_CLIPS = 12; // in the history
 
 export const request = signal<SpeechRequest>(parseLink(location.hash) ?? DEFAULT_REQUEST);
 export const voices = signal<Voice[]>([]);
+export const models = signal<string[]>([]);
 export const shownClip = signal<Clip | null>(null);
 export const clips = signal<Clip[]>([]); // newest first
 export const problem = signal<Problem | null>(null);
@@ -30,6 +31,7 @@ export async function loadVoices(): Promise<void> {
   try {
     const list = await fetchVoices();
     voices.value = list.voices;
+    models.value = await fetchModels();
     const voice = parseBlend(list.default_voice);
     if (parseLink(location.hash) === null && voice.length) updateRequest({ voice });
   } catch (error) {

@@ -1,12 +1,14 @@
-// The same text in two voices, synthesised in parallel; switch between them while they play.
+// The same text in two voices or by two models, synthesised in parallel; switch between them while they play.
 import { signal } from "@preact/signals";
 import type { Clip } from "../clip";
 import { player } from "../player";
-import { displayName, request, shownClip, startClip, stop, voices } from "../state";
+import type { SpeechRequest } from "../request";
+import { displayName, models, request, shownClip, startClip, stop, voices } from "../state";
 import { formatMs } from "../time";
 import { wordAt } from "../words";
 
-const otherVoice = signal("am_michael");
+const MODEL = "model:"; // before the names of models: a voice has none
+const other = signal("am_michael");
 const pair = signal<[Clip, Clip] | null>(null);
 
 export function Compare() {
@@ -14,22 +16,33 @@ export function Compare() {
   const playing = player.clip.value;
   return (
     <section class="compare" aria-labelledby="compare-title">
-      <h2 id="compare-title">Compare two voices</h2>
+      <h2 id="compare-title">Compare two voices{models.value.length > 1 ? " or models" : ""}</h2>
       <label class="field">
         <span>Compare with</span>
-        <select id="other" value={otherVoice.value} onChange={(event) => (otherVoice.value = event.currentTarget.value)}>
-          {voices.value.map(({ id, name }) => (
-            <option key={id} value={id}>
-              {name}
-            </option>
-          ))}
+        <select id="other" value={other.value} onChange={(event) => (other.value = event.currentTarget.value)}>
+          {models.value.length > 1 && (
+            <optgroup label="The same voice by another model">
+              {models.value.map((model) => (
+                <option key={model} value={MODEL + model}>
+                  {model}
+                </option>
+              ))}
+            </optgroup>
+          )}
+          <optgroup label="Another voice">
+            {voices.value.map(({ id, name }) => (
+              <option key={id} value={id}>
+                {name}
+              </option>
+            ))}
+          </optgroup>
         </select>
       </label>
       <div class="row">
         <button type="button" class="plain framed" disabled={!request.value.text.trim()} onClick={speakBoth}>
           Speak both
         </button>
-        <div class="switch" role="group" aria-label="Voice to play">
+        <div class="switch" role="group" aria-label="What to play">
           {(["A", "B"] as const).map((letter, n) => (
             <button
               key={letter}
@@ -60,13 +73,19 @@ export function Compare() {
 function speakBoth(): void {
   stop();
   const a = startClip(request.value, true);
-  const b = startClip({ ...request.value, voice: [{ name: otherVoice.value, weight: 1 }] }, true);
+  const b = startClip({ ...request.value, ...changed() }, true);
   pair.value = [a, b];
   shownClip.value = a;
   player.open(a);
 }
 
-/** Continue in the other voice at the current word. */
+/** What the second request has of its own. */
+function changed(): Partial<SpeechRequest> {
+  if (other.value.startsWith(MODEL)) return { model: other.value.slice(MODEL.length) };
+  return { voice: [{ name: other.value, weight: 1 }] };
+}
+
+/** Continue with the other clip at the current word. */
 function switchTo(n: number): void {
   const clip = pair.value![n]!;
   const current = player.clip.value;
@@ -76,5 +95,9 @@ function switchTo(n: number): void {
   player.open(clip, from_s);
 }
 
-const name = (clip: Clip) => clip.request.voice.map((part) => displayName(part.name)).join(" + ");
+function name({ request: { voice, model } }: Clip): string {
+  const speakers = voice.map((part) => displayName(part.name)).join(" + ");
+  return model ? `${speakers}, ${model}` : speakers;
+}
+
 const first = (clip: Clip) => (clip.first_ms.value === null ? "…" : formatMs(clip.first_ms.value));
