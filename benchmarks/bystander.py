@@ -1,6 +1,6 @@
 """Measure what a bystander hears while one hostile client does its worst.
 
-python -m benchmarks.bystander                  18 minutes on a quiet machine, without model files; real limits and text
+python -m benchmarks.bystander                  two hours on a quiet machine, without model files; real limits and text
                                                 front end, tones that take as long as on a device of ten times real time
 python -m benchmarks.bystander --part 1/2       every second input; the rest of the result file is kept
 python -m benchmarks.bystander --only lexicon   the inputs whose name or route contains this; the rest is kept, too
@@ -44,6 +44,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.hostile import ELEVENLABS, Hostile, all_inputs
+from benchmarks.hostile_connections import connection_inputs
 from benchmarks.progress import progress
 from tests.faults.limited_server import LimitedServer, limited_server
 from tutti.client.bench import TEXTS
@@ -250,7 +251,7 @@ def main(
     out: Annotated[Path, typer.Option(help="Result file.")] = RESULTS,
 ) -> None:
     """Measure every input, and write the waits to a file; exit 1 if one makes the bystander wait for longer."""
-    inputs = [each for each in all_inputs() if each.route not in SIMILAR]
+    inputs = [each for each in (*all_inputs(), *connection_inputs()) if each.route not in SIMILAR]
     n_inputs = len(inputs)
     random.Random(1).shuffle(inputs)
     number, n_parts = map(int, part.split("/"))

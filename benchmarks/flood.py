@@ -17,9 +17,12 @@ import asyncio
 import json
 import multiprocessing
 import random
+import re
+import socket
 import tempfile
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -34,7 +37,7 @@ from rich.table import Table
 from benchmarks.progress import progress
 from tests.fakes import silent_voices, tone_engine
 from tutti.client.bench import TEXTS, playback_stalls
-from tutti.model.spans import EXACT_SPANS
+from tutti.model.spans import LIGHT_SPANS
 from tutti.model.tone import ToneModel
 from tutti.server.app import create_app
 from tutti.server.run import Server, bind
@@ -54,6 +57,11 @@ MAX_GROWN_MB = 5.0
 CALL_S, FRAME_S = 0.004, 2.5e-4  # device seconds per call and frame: about a hundred seconds of audio per second
 BYTES_PER_S = 48_000  # of PCM
 TURNS, TURN_S = 3, 8.0  # of loads that are compared
+SLOW_TEXT = TEXTS[5]  # of slow readers: three chunks, which the server makes ahead, half a megabyte at 48 kHz
+SLOW_BUFFER = 4096  # bytes of a slow reader's socket
+RETRY_S = 0.1  # after which a slow reader that was refused asks again
+SPOKEN_S = 1.0  # without a new row: what slow readers asked for has been spoken
+Read = Callable[[asyncio.StreamReader], Awaitable[bytes]]
 
 
 class PacedToneModel(ToneModel):
@@ -65,7 +73,7 @@ class PacedToneModel(ToneModel):
 
 
 def _cost_frames(row: Frames) -> int:
-    return EXACT_SPANS.cost(row.n_frames, row.start, row.end) if isinstance(row, Span) else row.n_frames
+    return LIGHT_SPANS.cost(row.n_frames, row.start, row.end) if isinstance(row, Span) else row.n_frames
 
 
 def serve(parent: Connection, max_start_s: float | None) -> None:
@@ -113,6 +121,13 @@ class Response:
         return self.status == 200 and self.first_s <= seconds + GAP_S and self.stalled_s <= GAP_S
 
 
+def post(body: dict[str, Any]) -> bytes:
+    """A request for speech as it is sent."""
+    data = json.dumps(body).encode()
+    head = f"Host: x\r\nContent-Type: application/json\r\nConnection: close\r\nContent-Length: {len(data)}\r\n\r\n"
+    return b"POST /v1/audio/speech HTTP/1.1\r\n" + head.encode() + data
+
+
 class Clients:
     """Clients of one server."""
 
@@ -120,20 +135,16 @@ class Clients:
         self.port = port
         self.random = random.Random(1)
 
-    async def request(
-        self, text: str, *, format: str = "pcm", read: Callable[[asyncio.StreamReader], Awaitable[bytes]] | None = None
-    ) -> Response:
+    async def request(self, text: str) -> Response:
         requested_s = time.perf_counter()
         reader, writer = await asyncio.open_connection("127.0.0.1", self.port, limit=1 << 16)
-        body = json.dumps({"input": text, "response_format": format, "stream": True}).encode()
-        head = f"Host: x\r\nContent-Type: application/json\r\nConnection: close\r\nContent-Length: {len(body)}\r\n\r\n"
-        writer.write(b"POST /v1/audio/speech HTTP/1.1\r\n" + head.encode() + body)
+        writer.write(post({"input": text, "response_format": "pcm", "stream": True}))
         try:
             answer = await reader.readuntil(b"\r\n\r\n")
             first_s = time.perf_counter() - requested_s
             status = int(answer.split(b" ", 2)[1])
             arrivals = []
-            while part := await (read(reader) if read else reader.read(1 << 16)):
+            while part := await reader.read(1 << 16):
                 arrivals.append((time.perf_counter(), len(part) / BYTES_PER_S))
         finally:
             writer.close()
@@ -141,6 +152,30 @@ class Clients:
             return Response(status, first_s, retry_after=b"retry-after" in answer.lower())
         _, stalled_s = playback_stalls(arrivals)
         return Response(status, first_s, stalled_s)
+
+    async def read_slowly(self, read: Read, accepted: "asyncio.Future[bool]") -> None:
+        """Ask for a stream, tell whether it was accepted, and read it; hardly anything of it is buffered on the way."""
+        sock = socket.socket()
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, SLOW_BUFFER)
+        sock.setblocking(False)
+        await asyncio.get_running_loop().sock_connect(sock, ("127.0.0.1", self.port))
+        reader, writer = await asyncio.open_connection(sock=sock, limit=SLOW_BUFFER)
+        try:
+            writer.write(post({"input": SLOW_TEXT, "response_format": "pcm", "sample_rate": 48_000}))
+            answer = await reader.readuntil(b"\r\n\r\n")
+            accepted.set_result(answer.split(b" ", 2)[1] == b"200")
+            while accepted.result() and await read(reader):
+                pass
+        finally:
+            writer.close()
+
+    async def metric(self, name: str) -> float:
+        """The sum of a metric of the server over all labels."""
+        reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
+        writer.write(b"GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+        text = (await reader.read(-1)).decode()
+        writer.close()
+        return sum(map(float, re.findall(rf"(?m)^{name}(?:{{.*}})? (\S+)", text)))
 
     async def request_with_retries(self, text: str, tries: int) -> Response:
         """Request again when refused, a little later each time."""
@@ -229,6 +264,8 @@ def gates(rows: dict[str, Any]) -> dict[str, tuple[float, str, bool]]:
     if row := rows.get("2 C, strict"):
         at_least("3: in time of the served at 2 C, strict, %", row["in_time_%"], MIN_GOOD)
     if alone := rows.get("0.5 C alone"):
+        for name in ("0.5 C, 200 at 1 kB/s", "0.5 C, 20 at 256 kbit/s"):
+            at_least(f"12: readers to the end of {name[7:]}", rows[name]["readers"], int(name[7:].split()[0]))
         not_slower("12: 200 readers of 1 kB/s", rows["0.5 C, 200 at 1 kB/s"], alone)
         not_slower("12: 20 readers of 256 kbit/s", rows["0.5 C, 20 at 256 kbit/s"], alone)
     if alone := rows.get("0.9 C"):
@@ -265,7 +302,11 @@ async def strict(clients: Clients, c: float, seconds: float) -> dict[str, Any]:
 
 
 async def slow_readers(clients: Clients, c: float) -> dict[str, Any]:
-    """0.5 C: alone, beside 200 clients that read 1 kB/s, and beside 20 that read 256 kbit/s, in turns."""
+    """0.5 C: alone, beside 200 clients that read 1 kB/s, and beside 20 that read 256 kbit/s, in turns.
+
+    Readers are connected before a turn, one after the other as the server accepts them. It begins when their texts have
+    been spoken and all of them still read: what is measured is the cost of slow reading, not of speaking.
+    """
 
     async def read_1_kb_per_s(reader: asyncio.StreamReader) -> bytes:
         await asyncio.sleep(1)
@@ -275,24 +316,45 @@ async def slow_readers(clients: Clients, c: float) -> dict[str, Any]:
         await asyncio.sleep(clients.random.uniform(0, 0.05))  # on average 800 bytes in 25 ms
         return await reader.read(800)
 
-    async def load_beside(n: int, read: Any, format: str) -> list[Response]:
-        others = [asyncio.create_task(clients.request(" ".join(TEXTS), read=read, format=format)) for _ in range(n)]
-        await asyncio.sleep(5 if n else 0)  # until their first chunks are spoken
-        responses = await clients.open_load(0.5 * c, TURN_S)
-        for other in others:
-            other.cancel()
-        ended = await asyncio.gather(*others, return_exceptions=True)
-        return [*responses, *(Response(500, 0.0) for other in ended if isinstance(other, Exception))]
-
-    kinds: dict[str, tuple[int, Any, str]] = {
-        "0.5 C alone": (0, None, "pcm"),
-        "0.5 C, 200 at 1 kB/s": (200, read_1_kb_per_s, "pcm"),
-        "0.5 C, 20 at 256 kbit/s": (20, read_256_kbit_per_s, "mp3"),
+    kinds: dict[str, tuple[int, Read | None]] = {
+        "0.5 C alone": (0, None),
+        "0.5 C, 200 at 1 kB/s": (200, read_1_kb_per_s),
+        "0.5 C, 20 at 256 kbit/s": (20, read_256_kbit_per_s),
     }
     responses: dict[str, list[Response]] = {name: [] for name in kinds}
+    n_reading: dict[str, list[int]] = {name: [] for name in kinds}
+    await clients.open_load(0.5 * c, TURN_S)  # after the capacity was measured, so that the first turn is as the others
     for name in [*kinds] * TURNS:
-        responses[name] += await load_beside(*kinds[name])
-    return {name: summary(values, TURNS * TURN_S) for name, values in responses.items()}
+        n, read = kinds[name]
+        async with connected(clients, n, read) as readers:
+            responses[name] += await clients.open_load(0.5 * c, TURN_S)
+            n_reading[name].append(sum(not reader.done() for reader in readers))
+        await asyncio.sleep(1)
+    return {
+        name: summary(values, TURNS * TURN_S) | {"readers": min(n_reading[name])} for name, values in responses.items()
+    }
+
+
+@asynccontextmanager
+async def connected(clients: Clients, n: int, read: Read | None) -> AsyncIterator[list[asyncio.Task[None]]]:
+    """Readers of accepted streams; all that they asked for has been spoken."""
+    readers: list[asyncio.Task[None]] = []
+    while len(readers) < n:
+        accepted = asyncio.get_running_loop().create_future()
+        reading = asyncio.create_task(clients.read_slowly(read, accepted))
+        if await accepted:
+            readers.append(reading)
+        else:
+            await asyncio.sleep(RETRY_S)
+    n_rows = -1.0
+    while n and n_rows != (n_rows := await clients.metric("tutti_rows_total")):
+        await asyncio.sleep(SPOKEN_S)
+    try:
+        yield readers
+    finally:
+        for reader in readers:
+            reader.cancel()
+        await asyncio.gather(*readers, return_exceptions=True)
 
 
 async def scraped(clients: Clients, c: float) -> dict[str, Any]:

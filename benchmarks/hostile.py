@@ -134,6 +134,55 @@ def long_texts() -> dict[str, str]:
     }
 
 
+def odd_texts() -> dict[str, str]:
+    """Texts that look like something to the text front end, without end."""
+    return {
+        "apostrophes": pad("a'"),
+        "hyphens": pad("a-"),
+        "accents": pad("e\u0301\u0302"),
+        "ligatures": pad("\ufb03"),
+        "Roman numerals": pad("\u2167"),
+        "one character for eighteen": pad("\ufdfa"),
+        "families of emoji": pad("👩\u200d👩\u200d👧\u200d👦"),
+        "right to left": pad("\u202eمرحبا "),
+        "wide stops": pad("你。"),
+        "mixed scripts": pad("aбγ你 "),
+        "line separators": pad("a\u2028"),
+        "digits": pad("9"),
+        "dates": pad("1/1/1"),
+        "exponents": pad("1e999999999 "),
+        "addresses": pad("http://a.b/c?d=e&f=g"),
+        "entities": pad("&amp;"),
+        "open tags without blanks": pad("<a"),
+        "tables": pad("|a|b|\n|-|-|\n"),
+        "headings": pad("# a\n"),
+        "an open block of code": "```\n" + pad("a b\n", MAX_TEXT - 4),
+        "ticks": "".join("`" * (n % 50 + 1) + "a" for n in range(40_000))[:MAX_TEXT],
+        "links": pad("[a](b.c) "),
+        "open links": pad("[a]("),
+        "fractions": pad("$\\frac{1}{2}$ "),
+        "nested formulas": pad("$$" + "^" * 900 + "$$ "),
+        "open formulas": pad("\\begin{align}"),
+    }
+
+
+def ssml_texts() -> dict[str, str]:
+    inside = {
+        "9,000 attributes": "<p " + "".join(f'a{n}="b" ' for n in range(9000)) + ">a</p>",
+        "a number of 99,000 digits": f"<say-as interpret-as='cardinal'>{'9' * 98_900}</say-as>",
+        "99,000 letters": f"<say-as interpret-as='characters'>{'a9' * 49_400}</say-as>",
+        "a date of 49,000 parts": f"<say-as interpret-as='date'>{'1/' * 49_400}</say-as>",
+        "an alias of 98 kB": f"<sub alias='{'deep ' * 19_700}'>a</sub>",
+        "3,000 styles": "<prosody rate='1.1'>a</prosody>" * 3100,
+        "3,000 voices": "<voice name='af_sky'>a</voice>" * 3200,
+        "12,000 sentences": "<s>a</s>" * 12_000,
+        "12,000 pauses": "<break/>" * 12_000,
+        "24,000 open comments": "<!--" * 24_000,
+        "3,500 pronunciations": "<phoneme ph='a'>a</phoneme>" * 3500,
+    }
+    return {name: f"<speak>{text}</speak>" for name, text in inside.items()}
+
+
 def wide_bodies(text: str, type: str = "") -> Iterator[tuple[str, bytes]]:
     """JSON at the limits of its size and of its values; `text` names the field of the text."""
     base = f'{{"type": "{type}", "{text}": "deep", "response_format": "pcm", '.encode()
@@ -169,6 +218,17 @@ def texts_over_http() -> Iterator[Hostile]:
     path, texts = "/v1/audio/speech", long_texts()
     for name, text in texts.items():
         yield Hostile(path, f"text: {name}", post(path, {"input": text, "response_format": "pcm"}))
+    for name, text in odd_texts().items():
+        yield Hostile(path, f"text: {name}", post(path, {"input": text, "response_format": "pcm"}))
+    for name, text in ssml_texts().items():
+        yield Hostile(path, f"SSML: {name}", post(path, {"input": text, "response_format": "pcm"}))
+    patterns = {f"/[a-z]+{n}?/": "x" for n in range(100)}
+    for name, lexicon in {"patterns": patterns, "phrases": {f"deep water {n}": "x" for n in range(400)}}.items():
+        body = {"input": texts["no sentence end"], "response_format": "pcm", "lexicon": lexicon}
+        yield Hostile(path, f"text: no sentence end, with {name}", post(path, body))
+    for language in ("auto", "fr", "hi"):
+        body = {"input": odd_texts()["mixed scripts"], "response_format": "pcm", "language": language}
+        yield Hostile(path, f"text: mixed scripts as {language}", post(path, body))
     escaped = b'{"input": "' + b"\\ud83d\\ude00" * (MAX_BODY // 12 - 10) + b'"}'
     yield Hostile(path, "text: escaped emoji", post(path, content=escaped))
     tags = {"if-none-match": ", ".join(f'W/"{n}"' for n in range(5000))}

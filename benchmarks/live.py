@@ -213,7 +213,7 @@ def tone_engine(folder: Path, settings: Settings) -> Engine:
     for name in NAMES:
         np.zeros((510, 256), "<f4").tofile(folder / f"{name}.bin")
     worker = ThreadWorker(partial(dict, {CHECKPOINT: ToneModel()}))
-    choices = {CHECKPOINT: Choice("onnx", "cpu", "fp32")}
+    choices = {CHECKPOINT: Choice("onnx", "cpu", "fp32", vocoder="light")}
     return assemble([worker], choices, Voices(folder), G2PThread(spell), settings, capped=False)
 
 

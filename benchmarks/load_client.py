@@ -105,7 +105,8 @@ class Connection:
         return heard
 
     async def _exchange(self, body: bytes, heard: Heard, started_s: float) -> None:
-        if self._writer is None:
+        if self._writer is None or self._reader.at_eof():  # a server closes a connection that was idle for seconds
+            self.close()
             self._reader, self._writer = await asyncio.open_connection(self._host, self._port, limit=1 << 20)
         self._writer.write(f"{self._head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
         head = (await self._reader.readuntil(b"\r\n\r\n")).decode("latin-1").lower()

@@ -2,6 +2,7 @@
 
 python -m benchmarks.soak --minutes 5                      tone model, no model files
 python -m benchmarks.soak --requests 100000                until so many requests were answered
+python -m benchmarks.soak --http-processes 2               HTTP in processes of its own; --out soak-http.json
 python -m benchmarks.soak --url http://127.0.0.1:8880 --pid 123 --minutes 30     a server of your own, the real model
                                                            (start it with --cache-mb 0, and 2> to the file of --log)
 
@@ -92,7 +93,7 @@ class Soak:
         self.random = random.Random(1)
         self.expected: dict[Case, Answer] = {}  # the answer alone
         self.kills: Counter[str] = Counter()
-        self.samples: list[tuple[float, int, int]] = []  # time, memory of the server process, its files
+        self.samples: list[tuple[float, int, int]] = []  # time, memory of the processes below, their files
         self.n_requests = 0
         self.measured: dict[str, Any] = {}
 
@@ -261,11 +262,20 @@ class Soak:
 
     async def sample(self) -> None:
         while True:
-            self.samples.append((time.monotonic(), self.server.memory_info().rss, self.server.num_fds()))
+            processes = self.http_processes()
+            memory = sum(process.memory_info().rss for process in processes)
+            self.samples.append((time.monotonic(), memory, self.n_files()))
             await asyncio.sleep(1)
 
+    def http_processes(self) -> list[psutil.Process]:
+        """The server's own process, and those that speak HTTP for it."""
+        return [self.server, *(child for child in self.server.children() if child.name() == "tutti-http")]
+
+    def n_files(self) -> int:
+        return sum(process.num_fds() for process in self.http_processes())
+
     def growth(self) -> dict[str, Any]:
-        """Memory and files of the server process: what a line through the last three quarters grows by, in percent."""
+        """Memory and files of the server: what a line through the last three quarters grows by, in percent."""
         if len(self.samples) < 8:
             return {}
         times_s, memory, files = np.array(self.samples).T
@@ -293,7 +303,7 @@ async def run(soak: Soak, minutes: float, requests: float, write: Callable[[dict
         "capacity_per_s": round(c, 2),
         "speech_s_per_s": round(speech_per_s, 2),
         "speech_s_per_request": round(soak.speech_s, 1),
-        "idle_files_before": soak.server.num_fds(),
+        "idle_files_before": soak.n_files(),
     }
     tallies: dict[str, Tally] = {}
     for name, share in SHARES.items():
@@ -305,7 +315,7 @@ async def run(soak: Soak, minutes: float, requests: float, write: Callable[[dict
         finally:
             write(soak.result(tallies))
         await asyncio.sleep(IDLE_S)
-    soak.measured["idle_files_after"] = soak.server.num_fds()
+    soak.measured["idle_files_after"] = soak.n_files()
     write(soak.result(tallies))
     return tallies
 
@@ -316,6 +326,7 @@ def main(
     url: Annotated[str | None, typer.Option(help="A running server; default: one of its own with tones.")] = None,
     pid: Annotated[int | None, typer.Option(help="The process of that server.")] = None,
     log: Annotated[Path | None, typer.Option(help="The log of that server: why it broke off answers.")] = None,
+    http_processes: Annotated[int, typer.Option(help="Of an own server.")] = 0,
     out: Annotated[Path, typer.Option(help="Result file; the log of an own server is kept beside it.")] = RESULTS
     / "soak-tone.json",
 ) -> None:
@@ -334,9 +345,8 @@ def main(
     with ExitStack() as stack:
         if url is None or pid is None:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-            server = stack.enter_context(
-                limited_server(folder, "--cache-mb", "0", limit="-n 4096", TONE_ADMISSION="on")
-            )
+            flags = ("--cache-mb", "0", "--http-processes", str(http_processes))
+            server = stack.enter_context(limited_server(folder, *flags, limit="-n 4096", TONE_ADMISSION="on"))
             host, port, process = *server.host_port, psutil.Process(server.process.pid)
         else:
             host, port = url.removeprefix("http://").rstrip("/").split(":")[0], int(url.rpartition(":")[2].rstrip("/"))

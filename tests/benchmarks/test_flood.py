@@ -23,7 +23,7 @@ def rows(**changed: dict[str, Any]) -> dict[str, Any]:
         "0.5 C, 20 at 256 kbit/s", "0.9 C", "0.9 C, scraped",
     )  # fmt: skip
     good = summary([Response(200, 0.2)] * 9 + [Response(429, 0.002, retry_after=True)], 1.0)
-    return {name: {**good, "grown_mb": 0.0, "tasks_left": 0} | changed.get(name, {}) for name in names}
+    return {name: {**good, "grown_mb": 0.0, "tasks_left": 0, "readers": 200} | changed.get(name, {}) for name in names}
 
 
 def failed(**changed: dict[str, Any]) -> list[str]:
@@ -39,6 +39,7 @@ def test_each_promise_has_a_gate() -> None:
     assert failed(**{"0.5 C, 5 s later": {"in_time_%": 80.0}})[0].startswith("3")
     assert failed(**{"0.9 C, scraped": {"first_p90_ms": 230.0}})[0].startswith("23")
     assert failed(**{"0.5 C, 200 at 1 kB/s": {"first_p90_ms": 230.0}})[0].startswith("12")
+    assert failed(**{"0.5 C, 20 at 256 kbit/s": {"readers": 19}})[0].startswith("12")
 
 
 def test_a_case_alone_has_its_own_gates_only() -> None:
