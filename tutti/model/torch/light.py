@@ -29,12 +29,14 @@ from tutti.model.light.signal import (
     WINDOW,
     WINDOW_POWER,
 )
+from tutti.model.torch.kokoro import masks
 from tutti.speech import SAMPLE_RATE
 
 FEATURES = 512  # channels of the decoder's output
 TIMBRE = 128  # the half of the style that steers timbre
 TAPS = 7
 N_BLOCKS = 8
+EPSILON = 1e-5  # of the layer norms
 CONTEXT = (N_BLOCKS + 1) * (TAPS // 2)  # steps on each side that the spectrum of a step depends on
 
 
@@ -188,12 +190,20 @@ class LightBlock(nn.Module):
         nn.init.zeros_(self.style.weight)
         nn.init.zeros_(self.style.bias)
 
-    def forward(self, x: Tensor, timbre: Tensor) -> Tensor:  # [B, L, width], [B, 128] -> [B, L, width]
-        y = self.along(x.transpose(1, 2)).transpose(1, 2)
-        scale, shift = self.style(timbre)[:, None].chunk(2, dim=-1)
-        y = F.layer_norm(y, y.shape[-1:]) * (1 + scale) + shift
+    def forward(self, x: Tensor, timbre: Tensor, valid: Tensor | None) -> Tensor:  # [B, L, width], [B, 128], [B, L, 1]
+        y = self._steered_conv(x, self.style(timbre), valid)
         y = cast(Tensor, self.contract(F.gelu(self.expand(y))))
         return x + self.gain * y
+
+    def _steered_conv(self, x: Tensor, steering: Tensor, valid: Tensor | None) -> Tensor:
+        """Beyond a row's end its input is zero, whatever its neighbours are."""
+        if valid is not None and _has_kernels(x):
+            from tutti.model.torch import kernels
+
+            return kernels.steered_conv(x, valid, self.along.weight, cast(Tensor, self.along.bias), steering, EPSILON)
+        y = self.along(_masked(x, valid).transpose(1, 2)).transpose(1, 2)
+        scale, shift = steering[:, None].chunk(2, dim=-1)
+        return F.layer_norm(y, y.shape[-1:], eps=EPSILON) * (1 + scale) + shift
 
 
 class LightNetwork(nn.Module):
@@ -222,8 +232,10 @@ class LightNetwork(nn.Module):
     def hidden(self, x: Tensor, f0: Tensor, timbre: Tensor, valid: Tensor | None = None) -> Tensor:
         """x [B, L, 512], f0 [B, L], timbre [B, 128], valid [B, L, 1] (default: all) -> [B, L, width]."""
         h = self.entry(_masked(network_inputs(x, f0), valid).transpose(1, 2)).transpose(1, 2)
+        if _has_kernels(x):
+            h = h.contiguous()
         for block in self.blocks:
-            h = block(_masked(h, valid), timbre)  # beyond a row's end is zero at each block, whatever its neighbours
+            h = block(h, timbre, valid)
         return F.layer_norm(h, h.shape[-1:])
 
     def spectra(self, hidden: Tensor, source: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
@@ -242,15 +254,42 @@ class LightNetwork(nn.Module):
         )
         return predictable, noise_magnitude[..., None] * noise
 
+    def sources(self, f0: Tensor, phase: Tensor, noise: Tensor, valid: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """f0 and phase [B, L], noise [B, 300L], valid [B, L, 1] -> spectra of pulses and noise [B, L, 601, 2]."""
+        f0 = _masked(f0[:, :, None], valid)[:, :, 0]
+        noise = _masked(noise.view(*f0.shape, HOP), valid).flatten(1)
+        return self.transform.analyse(pulse_train(phase, f0)), self.transform.analyse(noise)
+
+    def filter_sources(
+        self, x: Tensor, f0: Tensor, timbre: Tensor, source: Tensor, noise: Tensor, valid: Tensor | None = None
+    ) -> Tensor:
+        """x [B, L, 512], f0 [B, L], timbre [B, 128], spectra of the sources -> samples [B, 300L]."""
+        f0 = _masked(f0[:, :, None], valid)[:, :, 0]
+        hidden = self.hidden(x, f0, timbre, valid)
+        if valid is not None and _has_kernels(x):
+            from tutti.model.torch import kernels
+
+            weight, bias = self._aligned_head()
+            spectra = kernels.filter_sources(F.linear(hidden, weight, bias), source, noise, valid, MAX_LOG_MAGNITUDE)
+            return self.transform.synthesise(spectra)
+        predictable, noise = self.spectra(hidden, source, noise)
+        return self.transform.synthesise(_masked(predictable + noise, None if valid is None else valid[..., None]))
+
+    def _aligned_head(self) -> tuple[Tensor, Tensor]:
+        """Weight and bias for a multiple of eight outputs: without them the product takes five times as long."""
+        missing = -len(self.head.bias) % 8
+        return F.pad(self.head.weight, (0, 0, 0, missing)), F.pad(self.head.bias, (0, missing))
+
     def forward(
         self, x: Tensor, f0: Tensor, phase: Tensor, timbre: Tensor, noise: Tensor, valid: Tensor | None = None
     ) -> Tensor:
         """x [B, L, 512], f0 and phase [B, L], timbre [B, 128], noise [B, 300L], valid [B, L, 1] -> [B, 300L]."""
-        f0 = _masked(f0[:, :, None], valid)[:, :, 0]
-        noise = _masked(noise.view(*f0.shape, HOP), valid).flatten(1)
-        source, noise = self.transform.analyse(pulse_train(phase, f0)), self.transform.analyse(noise)
-        predictable, noise = self.spectra(self.hidden(x, f0, timbre, valid), source, noise)
-        return self.transform.synthesise(_masked(predictable + noise, None if valid is None else valid[..., None]))
+        return self.filter_sources(x, f0, timbre, *self.sources(f0, phase, noise, valid), valid)
+
+
+def _has_kernels(x: Tensor) -> bool:
+    """Kernels know no gradients."""
+    return masks.has_kernels(x) and not torch.is_grad_enabled()
 
 
 def _masked(x: Tensor, valid: Tensor | None) -> Tensor:

@@ -16,6 +16,7 @@ from torch import Tensor
 
 from tutti.model.torch.kernels.convs import n_processors
 from tutti.model.torch.kernels.launch import kernel
+from tutti.model.torch.kernels.lstm_cluster import fits_cluster, lstm_cluster
 
 UNITS = 16  # hidden units of a program
 UNSET = -1  # as int32; as a float it is a NaN that no arithmetic produces
@@ -102,6 +103,8 @@ def fits_lstm(n_rows: int, hidden: int, device: torch.device) -> bool:
 def lstm(gates: Tensor, weights: Tensor, high: Tensor, low: Tensor, scale: float, lengths: Tensor) -> Tensor:
     """gates [B, T, 2, H, 4] -> [B, T, 2H], undefined after each row's end; for as many rows as `fits_lstm` allows."""
     n_rows, n_times, _, hidden, _ = gates.shape
+    if fits_cluster(n_rows, hidden):
+        return lstm_cluster(gates, weights, lengths)
     out = torch.full((n_rows, n_times, 2, hidden), UNSET, dtype=torch.int32, device=gates.device)
     parts = hidden // UNITS
     if _n_programs(n_rows, hidden) <= n_processors(gates.device):

@@ -9,6 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from tutti.model.torch.kokoro import masks
 from tutti.model.torch.kokoro.adain import STYLE, AdaLayerNorm, StyleProjections, moments_of
 from tutti.model.torch.kokoro.convs import Conv, ResBlock
 from tutti.model.torch.kokoro.linear import SplitFp16Linear, add_layer_norm
@@ -54,10 +55,20 @@ class Attention(nn.Module):
         self.qkv.fuse(self.query, self.key, self.value)
         self.out.fuse(self.dense)
 
-    def forward(self, x: Tensor, attention_mask: Tensor, mask: RowMask) -> Tensor:  # [B, N, 768]
-        q, k, v = self.qkv(x, mask).view(*x.shape[:2], 3, HEADS, HIDDEN // HEADS).permute(2, 0, 3, 1, 4)
+    def forward(self, x: Tensor, mask: RowMask) -> Tensor:  # [B, N, 768]
+        return add_layer_norm(x, self._attend(self.qkv(x, mask), mask), self.out, self.LayerNorm, mask)
+
+    def _attend(self, qkv: Tensor, mask: RowMask) -> Tensor:  # [B, N, 3 * 768] -> [B, N, 768]
+        if masks.has_kernels(qkv):
+            from tutti.model.torch import kernels
+
+            if mask.valid.numel() <= kernels.FEW:
+                return kernels.attention(qkv, HEADS, mask.lengths)
+        q, k, v = qkv.view(*qkv.shape[:2], 3, HEADS, HIDDEN // HEADS).permute(2, 0, 3, 1, 4)
+        attention_mask = torch.where(mask.valid[:, None, None, :, 0], 0.0, float("-inf"))
+        attention_mask = attention_mask.expand(-1, HEADS, qkv.shape[1], -1)
         y = F.scaled_dot_product_attention(q, k, v, attn_mask=attention_mask)  # [B, heads, N, 64]
-        return add_layer_norm(x, self.out(y.transpose(1, 2).flatten(2), mask), self.LayerNorm)
+        return y.transpose(1, 2).flatten(2)
 
 
 class AlbertLayer(nn.Module):
@@ -72,9 +83,9 @@ class AlbertLayer(nn.Module):
         self.up.fuse(self.ffn)
         self.down.fuse(self.ffn_output)
 
-    def forward(self, x: Tensor, attention_mask: Tensor, mask: RowMask) -> Tensor:
-        x = self.attention(x, attention_mask, mask)
-        return add_layer_norm(x, self.down(self.up(x, mask, gelu=True), mask), self.full_layer_layer_norm)
+    def forward(self, x: Tensor, mask: RowMask) -> Tensor:
+        x = self.attention(x, mask)
+        return add_layer_norm(x, self.up(x, mask, gelu=True), self.down, self.full_layer_layer_norm, mask)
 
 
 class PLBert(nn.Module):
@@ -94,10 +105,8 @@ class PLBert(nn.Module):
     def forward(self, tokens: Tensor, mask: RowMask) -> Tensor:  # [B, N] -> [B, N, 768]
         layer = self.get_submodule("encoder.albert_layer_groups.0.albert_layers.0")
         x = self.encoder["embedding_hidden_mapping_in"](self.embeddings(tokens))
-        attention_mask = torch.where(mask.valid[:, None, None, :, 0], 0.0, float("-inf"))
-        attention_mask = attention_mask.expand(-1, HEADS, tokens.shape[1], -1)
         for _ in range(LAYERS):
-            x = layer(x, attention_mask, mask)
+            x = layer(x, mask)
         return cast(Tensor, x)
 
 

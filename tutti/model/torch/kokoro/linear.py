@@ -51,15 +51,17 @@ class SplitFp16Linear(nn.Module):
         if masks.has_kernels(x) and self.high.is_cuda:
             from tutti.model.torch import kernels
 
-            return kernels.linear(x, self.high, self.low, self.bias, self.scale, mask.lengths, gelu)
+            return kernels.linear(x, self.high, self.low, self.bias, self.scale, mask.lengths, gelu)[0]
         y = F.linear(x, self.weight, self.bias)
         return F.gelu(y, approximate="tanh") if gelu else y
 
 
-def add_layer_norm(x: Tensor, y: Tensor, norm: nn.LayerNorm) -> Tensor:
-    """Layer norm of x + y."""
-    if masks.has_kernels(x):
+def add_layer_norm(x: Tensor, inner: Tensor, linear: SplitFp16Linear, norm: nn.LayerNorm, mask: RowMask) -> Tensor:
+    """Layer norm of x + linear(inner)."""
+    if masks.has_kernels(x) and linear.high.is_cuda:
         from tutti.model.torch import kernels
 
+        parts = kernels.n_parts(inner.numel() // inner.shape[-1], inner.shape[-1])
+        y = kernels.linear(inner, linear.high, linear.low, linear.bias, linear.scale, mask.lengths, parts=parts)
         return kernels.add_layer_norm(x, y, norm.weight, norm.bias, norm.eps)
-    return cast(Tensor, norm(x + y))
+    return cast(Tensor, norm(x + linear(inner, mask)))
