@@ -13,6 +13,7 @@ from tutti.model.light.signal import HOP
 from tutti.model.prosody import apply_prosody
 from tutti.model.torch.kokoro.masks import valid_times
 from tutti.model.torch.kokoro.padding import StageStream, pad_frames
+from tutti.model.torch.kokoro.vocoder import unpadded_curves
 from tutti.model.torch.light import FEATURES, TIMBRE, row_statistics
 from tutti.model.torch.model import TorchModel
 from tutti.speech import Frames, Utterance
@@ -70,9 +71,11 @@ class KokoroTeacher:
         with self._stream.activate(sum(row.n_frames for row in rows)) as stream:
             for group in groups:
                 members = [rows[i] for i in group.members]
-                features, f0, energy, n_frames, style = pad_frames(members, group, stream)
-                x, f0, styles = network.decoder_output(features, f0, energy, n_frames, style)
-                wave = network.generator(x, f0, styles, n_frames)
+                (features, curves), arrays = pad_frames(members, group, stream)
+                n_frames, style = stream.upload(*arrays)
+                f0, energy = unpadded_curves(curves, n_frames)
+                x, styles = network.decoder_output(features, f0, energy, n_frames, style)
+                wave = network.generator(x, network.generator.source_spectrum(f0, n_frames), styles, n_frames)
                 statistics = row_statistics(x[..., :FEATURES], f0, valid_times(2 * n_frames, f0.shape[1]))
                 for i, row in enumerate(members):
                     n = 2 * row.n_frames
@@ -86,4 +89,5 @@ class KokoroTeacher:
                                 statistics[i],
                             )
                         )
+            stream.wait()
         return examples

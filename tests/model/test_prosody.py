@@ -147,8 +147,8 @@ def test_features_on_a_device_stay_there() -> None:
     torch = pytest.importorskip("torch")
     from tutti.model.torch.kokoro.padding import DeviceFrames
 
-    features, f0 = torch.zeros(4, 512), np.full(8, 100, np.float32)
-    row = DeviceFrames(np.ones(4, np.int64), features, f0, np.zeros(8, np.float32), np.zeros(256, np.float32))
+    features, curves = torch.zeros(4, 512), torch.tensor([[100.0, 0.0]]).repeat(8, 1)
+    row = DeviceFrames(np.ones(4, np.int64), features, curves, np.zeros(256, np.float32))
     apply_prosody(row, Prosody(12, 1, 1))
     assert row.device_features is features
     assert row.f0 == pytest.approx(200)

@@ -12,7 +12,7 @@ from tutti.errors import DeviceFull, InvalidInput, ModelFailed, RowsLost, TuttiE
 from tutti.model.prosody import apply_prosody
 from tutti.model.spans import quiet_end
 from tutti.model.validation import check_samples
-from tutti.speech import Frames, Model, Samples, Span, Utterance, to_pcm
+from tutti.speech import Frames, Model, Samples, Span, Stage, Utterance, to_pcm
 from tutti.worker.messages import BothStages, FrameRange, ModelFactory, Progress, RunAcoustic, RunVocoder, StageRequest
 
 log = logging.getLogger(__name__)
@@ -52,7 +52,12 @@ class StageRunner:
 
     def acoustic(self, checkpoint: str, rows: Sequence[tuple[int, Utterance]]) -> list[NDArray[np.int64]]:
         """Frames for each token of each row; keep the frames themselves under the row's id."""
-        batch = self._model(checkpoint).acoustic([utterance for _, utterance in rows])
+        return self._keep_frames(rows, self._model(checkpoint).acoustic)
+
+    def _keep_frames(
+        self, rows: Sequence[tuple[int, Utterance]], acoustic: Stage[Utterance, Frames]
+    ) -> list[NDArray[np.int64]]:
+        batch = acoustic([utterance for _, utterance in rows])
         _check_length(len(rows), len(batch))
         for (_, utterance), frames in zip(rows, batch, strict=True):
             apply_prosody(frames, utterance.prosody)
@@ -93,8 +98,9 @@ class StageRunner:
         """Run both stages; keep no frames, even after an error."""
         ids = [id for id, _ in rows]
         try:
-            start_s = time.perf_counter()
-            durations = self.acoustic(checkpoint, rows)
+            start_s, model = time.perf_counter(), self._model(checkpoint)
+            # A model on a device may prepare the vocoder while the device still computes pitch and energy.
+            durations = self._keep_frames(rows, getattr(model, "start_acoustic", model.acoustic))
             between_s = time.perf_counter()
             samples = self.vocoder(checkpoint, ids)
             return BothStages(durations, samples, between_s - start_s, time.perf_counter() - between_s)

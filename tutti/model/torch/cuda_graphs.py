@@ -1,16 +1,18 @@
-"""CUDA graphs: a function on tensors is captured once for each padded shape, and replayed.
+"""CUDA graphs: a function is captured once for each padded shape, and replayed.
 
 A single sentence is several hundred kernels of a few microseconds; replayed as a graph, they cost one launch. Shapes
 that were not captured run without a graph, with the same results.
 """
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 import torch
 from torch import Tensor
+
+from tutti.model.torch.kokoro.padding import Arrays, StageStream, split_block
 
 Tensors = tuple[Tensor, ...]
 Function = Callable[..., Tensors]
@@ -20,40 +22,43 @@ Capture = Callable[[Function, Tensors], tuple[Replay, Tensors]]
 
 @dataclass(frozen=True, slots=True)
 class CapturedGraph:
-    """The tensors that a captured graph reads and writes, and the call that runs it."""
+    """The memory that a captured graph reads and writes, and the call that runs it."""
 
-    inputs: Tensors
+    tensors: Tensors
+    block: Tensor  # of the arrays
     outputs: Tensors
     replay: Replay
 
 
 class GraphedFunction:
-    """A function that replays a CUDA graph for shapes that were captured."""
+    """A function of tensors on the device and then arrays of the host; replays a CUDA graph for captured shapes."""
 
     def __init__(self, function: Function, capture: Capture) -> None:
         self._function, self._capture = function, capture
-        self._graphs: dict[tuple[torch.Size, ...], CapturedGraph] = {}
+        self._graphs: dict[tuple[tuple[int, ...], ...], CapturedGraph] = {}
 
-    def __call__(self, *inputs: Tensor) -> Tensors:
-        graph = self._graphs.get(_shapes(inputs))
+    def __call__(self, stream: StageStream, arrays: Arrays, *tensors: Tensor) -> Tensors:
+        graph = self._graphs.get(_shapes(arrays, tensors))
         if graph is None:
-            return self._function(*inputs)
-        for static, value in zip(graph.inputs, inputs, strict=True):
+            return self._function(*tensors, *stream.upload(*arrays))
+        for static, value in zip(graph.tensors, tensors, strict=True):
             static.copy_(value, non_blocking=True)
+        stream.write(graph.block, arrays)
         graph.replay()
         # Copied: the next replay overwrites these, and graphs share their memory.
         return tuple(output.clone() for output in graph.outputs)
 
-    def prepare(self, *inputs: Tensor, capture: bool) -> None:
+    def prepare(self, stream: StageStream, arrays: Arrays, *tensors: Tensor, capture: bool) -> None:
         """Capture a graph for this shape, which is replayed from now on; or only run the function on it."""
-        if _shapes(inputs) in self._graphs:
+        if _shapes(arrays, tensors) in self._graphs:
             return
         if not capture:
-            self._function(*inputs)
+            self._function(*tensors, *stream.upload(*arrays))
         else:
-            static = tuple(tensor.clone() for tensor in inputs)
-            replay, outputs = self._capture(self._function, static)
-            self._graphs[_shapes(inputs)] = CapturedGraph(static, outputs, replay)
+            static, block = tuple(tensor.clone() for tensor in tensors), stream.new_block(arrays)
+            stream.write(block, arrays)
+            replay, outputs = self._capture(self._function, (*static, *split_block(block, arrays)))
+            self._graphs[_shapes(arrays, tensors)] = CapturedGraph(static, block, outputs, replay)
 
     def __len__(self) -> int:
         return len(self._graphs)
@@ -89,5 +94,5 @@ def no_capture(_function: Function, _inputs: Tensors) -> tuple[Replay, Tensors]:
     raise NotImplementedError("CUDA graphs need a CUDA device")
 
 
-def _shapes(tensors: Sequence[Tensor]) -> tuple[torch.Size, ...]:
-    return tuple(tensor.shape for tensor in tensors)
+def _shapes(arrays: Arrays, tensors: Tensors) -> tuple[tuple[int, ...], ...]:
+    return (*(tensor.shape for tensor in tensors), *(array.shape for array in arrays))

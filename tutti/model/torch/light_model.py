@@ -12,9 +12,10 @@ from tutti.model.light.noise import normal, row_seed
 from tutti.model.light.signal import CONTEXT_STEPS, HOP, pitch_phase
 from tutti.model.torch.cuda_graphs import Function, GraphedFunction
 from tutti.model.torch.kokoro.masks import valid_times
-from tutti.model.torch.kokoro.padding import StageStream, pad_frames
-from tutti.model.torch.kokoro.vocoder import Vocoder
-from tutti.model.torch.light import FEATURES, TIMBRE, LightNetwork, row_statistics
+from tutti.model.torch.kokoro.padding import Arrays, StageStream, pad_frames
+from tutti.model.torch.kokoro.side_streams import run_parallel
+from tutti.model.torch.kokoro.vocoder import Vocoder, unpadded_curves
+from tutti.model.torch.light import FEATURES, TIMBRE, LightNetwork, harmonic_phase, row_statistics
 from tutti.model.torch.model import OnCapture, TorchModel, silent_frames, vocode_rows
 from tutti.model.validation import check_samples
 from tutti.speech import Frames, Samples, Span, Utterance
@@ -37,6 +38,9 @@ class LightTorchModel:
     def acoustic(self, rows: Sequence[Utterance]) -> list[Frames]:
         return self.base.acoustic(rows)
 
+    def start_acoustic(self, rows: Sequence[Utterance]) -> list[Frames]:
+        return self.base.start_acoustic(rows)
+
     def vocoder(self, rows: Sequence[Frames]) -> list[Samples]:
         """Whole rows in padded passes; spans one by one, since where they are used devices are slow."""
         whole = [row for row in rows if not isinstance(row, Span)]
@@ -58,8 +62,8 @@ class LightTorchModel:
 
     def _prepare(self, n_rows: int, length: int, *, capture: bool) -> None:
         with self.base.vocoder_stream.activate(n_rows * length) as stream:
-            inputs = _pad([silent_frames(length)] * n_rows, Group((), n_rows, length), stream)
-            self._vocode.prepare(*inputs, capture=capture)
+            tensors, arrays = _pad([silent_frames(length)] * n_rows, Group((), n_rows, length), stream)
+            self._vocode.prepare(stream, arrays, *tensors, capture=capture)
 
     def _vocode_span(self, span: Span) -> Samples:
         first, last = 2 * span.start, 2 * span.end
@@ -67,7 +71,8 @@ class LightTorchModel:
         with self.base.vocoder_stream.activate(span.n_frames) as stream:
             if DECODED not in span.cache:
                 n = span.n_frames
-                (decoded,) = self._decode(*pad_frames([span], Group((0,), 1, n), stream))
+                tensors, arrays = pad_frames([span], Group((0,), 1, n), stream)
+                (decoded,) = self._decode(stream, arrays, *tensors)
                 x = decoded[0, : 2 * n, :FEATURES].clone()
                 f0, style = stream.upload(span.f0[None], span.style[None, :TIMBRE].astype(np.float32))
                 statistics = row_statistics(x[None], f0, torch.ones_like(f0, dtype=torch.bool)[:, :, None])
@@ -82,6 +87,7 @@ class LightTorchModel:
             x = span.cache[DECODED][None, begin:stop]
             samples = self._network(x, f0, phase, span.cache[STEERED], noise)
             host = stream.download(samples[0, (first - begin) * HOP : (last - begin) * HOP])
+            stream.wait()
         return check_samples(span, host.numpy())
 
 
@@ -91,19 +97,17 @@ def load_network() -> LightNetwork:
     return LightNetwork.of(state).eval().requires_grad_(False)
 
 
-def _pad(rows: Sequence[Frames], group: Group, stream: StageStream) -> tuple[Tensor, ...]:
-    """The inputs of the exact vocoder, and phase [B, 2T] and seed [B] of each row."""
-    phases = np.zeros((group.n_rows, 2 * group.length), np.float32)
+def _pad(rows: Sequence[Frames], group: Group, stream: StageStream) -> tuple[tuple[Tensor, Tensor], Arrays]:
+    """The inputs of the exact vocoder, and the seed of each row [B]."""
+    tensors, arrays = pad_frames(rows, group, stream)
     seeds = np.zeros(group.n_rows, np.int64)
-    for i, row in enumerate(rows):
-        phases[i, : len(row.f0)] = pitch_phase(row.f0)
-        seeds[i] = row_seed(row.durations, row.style)
-    return *pad_frames(rows, group, stream), *stream.upload(phases, seeds)
+    seeds[: len(rows)] = [row_seed(row.durations, row.style) for row in rows]
+    return tensors, (*arrays, seeds)
 
 
 def _decoder_function(vocoder: Vocoder) -> Function:
-    def decode(*inputs: Tensor) -> tuple[Tensor]:
-        x, _, _ = vocoder.decoder_output(*inputs)
+    def decode(features: Tensor, curves: Tensor, n_frames: Tensor, style: Tensor) -> tuple[Tensor]:
+        x, _ = vocoder.decoder_output(features, *unpadded_curves(curves, n_frames), n_frames, style)
         return (x,)
 
     return decode
@@ -113,14 +117,22 @@ def _light_function(vocoder: Vocoder, network: LightNetwork) -> Function:
     """Decoder and network, and whether each row is finite."""
 
     def vocode(
-        features: Tensor, f0: Tensor, energy: Tensor, n_frames: Tensor, style: Tensor, phase: Tensor, seeds: Tensor
+        features: Tensor, curves: Tensor, n_frames: Tensor, style: Tensor, seeds: Tensor
     ) -> tuple[Tensor, Tensor]:
-        x, f0, _ = vocoder.decoder_output(features, f0, energy, n_frames, style)
+        f0, energy = unpadded_curves(curves, n_frames)
         valid = valid_times(2 * n_frames, f0.shape[1])
-        x = torch.where(valid, x[..., :FEATURES], 0)  # kernels leave anything after a row's end, even NaN
-        noise = normal(seeds[:, None], torch.arange(HOP * f0.shape[1], device=f0.device))
-        timbre = network.row(style[:, :TIMBRE].to(x.dtype), row_statistics(x, f0, valid))
-        samples = network(x, f0, phase, timbre, noise, valid)
+
+        def decode() -> tuple[Tensor, Tensor]:
+            x, _ = vocoder.decoder_output(features, f0, energy, n_frames, style)
+            x = torch.where(valid, x[..., :FEATURES], 0)  # kernels leave anything after a row's end, even NaN
+            return x, network.row(style[:, :TIMBRE].to(x.dtype), row_statistics(x, f0, valid))
+
+        def sources() -> tuple[Tensor, Tensor]:
+            noise = normal(seeds[:, None], torch.arange(HOP * f0.shape[1], device=f0.device))
+            return network.sources(f0, harmonic_phase(f0), noise, valid)
+
+        (x, timbre), (source, noise) = run_parallel([decode, sources], "light", f0.numel() // 2, f0.device)
+        samples = network.filter_sources(x, f0, timbre, source, noise, valid)
         return samples, torch.isfinite(samples).all(dim=1)
 
     return vocode

@@ -17,14 +17,14 @@ from tutti.model.torch.kokoro import masks, weights
 from tutti.model.torch.kokoro.acoustic import PROSODY, Acoustic
 from tutti.model.torch.kokoro.linear import SplitFp16Linear
 from tutti.model.torch.kokoro.lstm import BiLSTM
-from tutti.model.torch.kokoro.padding import FEATURES, DeviceFrames, StageStream, pad_frames, pad_tokens
+from tutti.model.torch.kokoro.padding import FEATURES, Arrays, DeviceFrames, StageStream, joined, pad_frames, pad_tokens
 from tutti.model.torch.kokoro.vocoder import Vocoder
 from tutti.model.validation import check_utterances
 from tutti.speech import FULL_SCALE, SAMPLES_PER_FRAME, STYLE_SIZE, Frames, Samples, Utterance
 
 Precision = Literal["fp32", "fp16"]
 OnCapture = Callable[[int, int], None]  # shapes captured so far, shapes in all
-PadRows = Callable[[Sequence[Frames], Group, StageStream], tuple[Tensor, ...]]
+PadRows = Callable[[Sequence[Frames], Group, StageStream], tuple[tuple[Tensor, ...], Arrays]]
 
 BYTES_PER_FRAME = {"fp32": 1_000_000, "fp16": 500_000}  # device memory of the vocoder while it runs
 
@@ -86,6 +86,13 @@ class TorchModel:
         self._vocode = GraphedFunction(_vocoder_function(vocoder), self.vocoder_pool)
 
     def acoustic(self, rows: Sequence[Utterance]) -> list[Frames]:
+        frames = self.start_acoustic(rows)
+        with self._acoustic_stream.activate(sum(len(row.tokens) for row in rows)) as stream:
+            stream.wait()
+        return frames
+
+    def start_acoustic(self, rows: Sequence[Utterance]) -> list[Frames]:
+        """The same, but pitch and energy may still be computed: the vocoder waits for them on the device."""
         check_utterances(rows)
         if not rows:
             return []
@@ -93,18 +100,11 @@ class TorchModel:
             durations, prosody, text, offsets = self._run_tokens(rows, stream)
             # For each frame of a row, the index of its token among all tokens.
             indices = [np.repeat(offset + np.arange(len(n)), n) for n, offset in zip(durations, offsets, strict=True)]
-            downloads = self._start_curves(rows, indices, prosody, stream)
-            # While the device computes the curves.
+            curves = self._start_curves(rows, indices, prosody, stream)
             (all_indices,) = stream.upload(np.concatenate(indices))
-            features = text.index_select(0, all_indices)  # [all frames, 512]
-        curves = _by_row(downloads)
-        ends = np.cumsum([len(index) for index in indices])
-        frames: list[Frames] = []
-        for i, row in enumerate(rows):
-            f0, energy = curves[i][: 2 * len(indices[i])].T.copy()
-            own_features = features[ends[i] - len(indices[i]) : ends[i]]
-            frames.append(DeviceFrames(durations[i], own_features, f0, energy, row.style))
-        return frames
+            features = torch.split(text.index_select(0, all_indices), [len(index) for index in indices])  # [T, 512]
+            ready = stream.record()
+        return [DeviceFrames(durations[i], features[i], curves[i], row.style, ready) for i, row in enumerate(rows)]
 
     def vocoder(self, rows: Sequence[Frames]) -> list[Samples]:
         return vocode_rows(rows, self, self._vocode, pad_frames)
@@ -155,19 +155,19 @@ class TorchModel:
     def _prepare_tokens(self, n_rows: int, length: int, *, capture: bool) -> None:
         with self._acoustic_stream.activate(n_rows * length) as stream:
             blank = Utterance(np.zeros(length, np.int64), np.zeros(STYLE_SIZE, np.float32))
-            inputs = pad_tokens([blank] * n_rows, Group((), n_rows, length), stream)
-            self._encode_tokens.prepare(*inputs, capture=capture)
+            arrays = pad_tokens([blank] * n_rows, Group((), n_rows, length))
+            self._encode_tokens.prepare(stream, arrays, capture=capture)
 
     def _prepare_curves(self, n_rows: int, length: int, *, capture: bool) -> None:
         with self._acoustic_stream.activate(n_rows * length) as stream:
             prosody = torch.zeros(n_rows, length, PROSODY, device=stream.device)
-            style = np.zeros((n_rows, STYLE_SIZE), np.float32)
-            self._predict_curves.prepare(prosody, *stream.upload(np.full(n_rows, length), style), capture=capture)
+            arrays = np.full(n_rows, length), np.zeros((n_rows, STYLE_SIZE), np.float32)
+            self._predict_curves.prepare(stream, arrays, prosody, capture=capture)
 
     def _prepare_frames(self, n_rows: int, length: int, *, capture: bool) -> None:
         with self.vocoder_stream.activate(n_rows * length) as stream:
-            inputs = pad_frames([silent_frames(length)] * n_rows, Group((), n_rows, length), stream)
-            self._vocode.prepare(*inputs, capture=capture)
+            tensors, arrays = pad_frames([silent_frames(length)] * n_rows, Group((), n_rows, length), stream)
+            self._vocode.prepare(stream, arrays, *tensors, capture=capture)
 
     def enter_thread(self) -> None:
         """Use the device of this model in the present thread, too."""
@@ -187,7 +187,7 @@ class TorchModel:
         start = 0
         for group in self.plan.tokens.group([len(row.tokens) for row in rows], self.max_padded_frames):
             n_frames, group_prosody, group_text = self._encode_tokens(
-                *pad_tokens([rows[i] for i in group.members], group, stream)
+                stream, pad_tokens([rows[i] for i in group.members], group)
             )
             prosody.append(group_prosody.flatten(0, 1))
             text.append(group_text.flatten(0, 1))
@@ -199,13 +199,13 @@ class TorchModel:
             for i, row_frames in zip(group.members, n_frames.numpy(), strict=False):
                 durations[i] = row_frames[: len(rows[i].tokens)].copy()
         order = range(len(rows))
-        return [durations[i] for i in order], _joined(prosody), _joined(text), [offsets[i] for i in order]
+        return [durations[i] for i in order], joined(prosody), joined(text), [offsets[i] for i in order]
 
     def _start_curves(
         self, rows: Sequence[Utterance], indices: list[NDArray[np.int64]], prosody: Tensor, stream: StageStream
-    ) -> list[tuple[Group, Tensor]]:
-        """Pitch and energy of the rows of each group, [B, 2T, 2], on the host after `stream.wait`."""
-        downloads = []
+    ) -> dict[int, Tensor]:
+        """Pitch and energy [2T, 2] of each row."""
+        by_row: dict[int, Tensor] = {}
         for group in self.plan.curves.group([len(index) for index in indices], self.max_padded_frames):
             index = np.zeros((group.n_rows, group.length), np.int64)
             style = np.zeros((group.n_rows, STYLE_SIZE), np.float32)
@@ -214,11 +214,11 @@ class TorchModel:
                 counts[place] = len(indices[i])
                 index[place, : len(indices[i])] = indices[i]
                 style[place] = rows[i].style
-            device_index, n_frames, device_style = stream.upload(index, counts, style)
-            frame_prosody = prosody.index_select(0, device_index.view(-1)).view(*index.shape, PROSODY)
-            (curves,) = self._predict_curves(frame_prosody, n_frames, device_style)
-            downloads.append((group, stream.download(curves)))
-        return downloads
+            (device_index,) = stream.upload(index.reshape(-1))
+            frame_prosody = prosody.index_select(0, device_index).view(*index.shape, PROSODY)
+            (curves,) = self._predict_curves(stream, (counts, style), frame_prosody)
+            by_row |= {i: curves[place, : 2 * len(indices[i])] for place, i in enumerate(group.members)}
+        return by_row
 
 
 def vocode_rows(
@@ -234,11 +234,13 @@ def vocode_rows(
     outputs: list[tuple[Group, Tensor, Tensor]] = []
     with model.vocoder_stream.activate(sum(row.n_frames for row in rows)) as stream:
         for group in model.plan.frames.group([row.n_frames for row in rows], model.max_padded_frames):
-            samples, finite = vocode(*pad([rows[i] for i in group.members], group, stream))
+            tensors, arrays = pad([rows[i] for i in group.members], group, stream)
+            samples, finite = vocode(stream, arrays, *tensors)
             if volumes is not None:
                 own = np.array([volumes[i] for i in group.members], np.float32)
                 samples = _to_pcm(samples[: len(own)], *stream.upload(own))
             outputs.append((group, stream.download(samples), stream.download(finite)))
+        stream.wait()
     by_row: dict[int, Samples] = {}
     for group, samples, finite in outputs:
         for i, row, is_finite in zip(group.members, samples.numpy(), finite.tolist(), strict=False):
@@ -246,15 +248,6 @@ def vocode_rows(
                 raise ModelFailed("the vocoder produced numbers that are not finite")
             by_row[i] = row[: rows[i].n_frames * SAMPLES_PER_FRAME]
     return [by_row[i] for i in range(len(rows))]
-
-
-def _joined(parts: list[Tensor]) -> Tensor:
-    return torch.cat(parts) if len(parts) > 1 else parts[0]  # of one it would only be a copy
-
-
-def _by_row(groups: Sequence[tuple[Group, Tensor]]) -> dict[int, NDArray[np.float32]]:
-    """The padded values of each row, by its index in the batch."""
-    return {i: values for group, padded in groups for i, values in zip(group.members, padded.numpy(), strict=False)}
 
 
 def silent_frames(length: int) -> Frames:

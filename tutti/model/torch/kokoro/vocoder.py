@@ -1,6 +1,6 @@
 """The vocoder half: an AdaIN decoder, then iSTFTNet, which filters a harmonic source into speech."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import cast
 
@@ -78,12 +78,16 @@ class Generator(nn.Module):
     def _blocks(self, scale: int) -> nn.ModuleList:
         return self.resblocks[3 * scale : 3 * scale + 3]
 
-    def forward(self, x: Tensor, f0: Tensor, styles: Tensor, n_frames: Tensor) -> Tensor:  # x [B, 2T, 512] -> [B, 600T]
-        wave = self.m_source(f0)
-        hops = RowMask.of(120 * n_frames + 1, wave.shape[1] // HOP + 1)
-        weight = self.noise_convs[0].get_parameter("weight")
-        spectrum = self.stft.spectrum(wave, hops, weight)  # [B, 120T + 1, 22 or more]
+    def source_spectrum(self, f0: Tensor, n_frames: Tensor) -> Tensor:  # [B, 2T] -> [B, 120T + 1, 22 or more]
+        """The harmonic source at the pitch, as spectra."""
+        wave, weight = self.m_source(f0), self.noise_convs[0].get_parameter("weight")
+        return self.stft.spectrum(wave, RowMask.of(120 * n_frames + 1, wave.shape[1] // HOP + 1), weight)
+
+    def forward(self, x: Tensor, spectrum: Tensor, styles: Tensor, n_frames: Tensor) -> Tensor:
+        """x [B, 2T, 512], spectrum of the source -> [B, 600T]."""
+        hops = RowMask.of(120 * n_frames + 1, spectrum.shape[1])
         previous = RowMask.of(2 * n_frames, x.shape[1])
+        n_pitches = x.shape[1]
         x = torch.where(previous.valid, F.leaky_relu(x, 0.1), 0)
         for scale, mask in enumerate((RowMask.of(20 * n_frames, 10 * x.shape[1]), hops)):
             x = self.ups[scale](x, previous, n_prefix=scale)
@@ -92,7 +96,7 @@ class Generator(nn.Module):
             guide, moments = cast(Conv, self.noise_convs[scale]).sum_with_moments(spectrum, mask, skip_bias=True)
             x, moments = self.noise_res[scale](guide, moments, styles, mask, [x])
             branches = [partial(block, x, moments, styles, mask) for block in self._blocks(scale)]
-            blocks = [y for y, _ in run_parallel(branches, "generator", f0.numel() // 2, x.device)]
+            blocks = [y for y, _ in run_parallel(branches, "generator", x.shape[0] * n_pitches // 2, x.device)]
             x = mean_leaky_relu(blocks, getattr(self, f"bias{scale}"), 0.01 if scale else 0.1, mask)
             previous = mask
         return self.stft.wave(self.conv_post(x, hops), hops)
@@ -101,6 +105,12 @@ class Generator(nn.Module):
 def downsample(x: Tensor, conv: Conv) -> Tensor:  # [B, 2T] -> [B, T]
     """A convolution of three taps and stride two on one channel, in fp32."""
     return (F.pad(x, (1, 0)).unfold(1, 3, 2) * conv.weight[0, 0]).sum(-1) + cast(Tensor, conv.bias)
+
+
+def unpadded_curves(curves: Tensor, n_frames: Tensor) -> tuple[Tensor, Tensor]:  # [B, 2T, 2] -> [B, 2T] each
+    """Pitch and energy, zero after each row's end."""
+    f0, energy = (curves * valid_times(2 * n_frames, curves.shape[1])).unbind(-1)
+    return f0, energy
 
 
 class Vocoder(nn.Module):
@@ -122,18 +132,26 @@ class Vocoder(nn.Module):
             if isinstance(module, Conv | Upsample) and name not in ("F0_conv", "N_conv"):
                 module.use_fp16()
 
-    def forward(self, features: Tensor, f0: Tensor, energy: Tensor, n_frames: Tensor, style: Tensor) -> Tensor:
-        """features [B, T, 512], f0 and energy [B, 2T], n_frames [B], style [B, 256] -> samples [B, 600T]."""
-        x, f0, styles = self.decoder_output(features, f0, energy, n_frames, style)
-        return cast(Tensor, self.generator(x, f0, styles, n_frames))
+    def forward(self, features: Tensor, curves: Tensor, n_frames: Tensor, style: Tensor) -> Tensor:
+        """features [B, T, 512], pitch and energy [B, 2T, 2], n_frames [B], style [B, 256] -> samples [B, 600T]."""
+        f0, energy = unpadded_curves(curves, n_frames)
+
+        def decode() -> tuple[Tensor, Tensor]:
+            return self.decoder_output(features, f0, energy, n_frames, style)
+
+        def spectrum() -> tuple[Tensor]:
+            return (self.generator.source_spectrum(f0, n_frames),)
+
+        branches: list[Callable[[], tuple[Tensor, ...]]] = [decode, spectrum]
+        (x, styles), (source,) = run_parallel(branches, "vocoder", f0.numel() // 2, f0.device)
+        return cast(Tensor, self.generator(x, source, styles, n_frames))
 
     def decoder_output(
         self, features: Tensor, f0: Tensor, energy: Tensor, n_frames: Tensor, style: Tensor
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        """All but the generator: its input [B, 2T, 512 or more], the pitch without padding [B, 2T], the styles."""
-        mask, valid_curves = RowMask.of(n_frames, features.shape[1]), valid_times(2 * n_frames, f0.shape[1])
+    ) -> tuple[Tensor, Tensor]:
+        """All but the generator: its input [B, 2T, 512 or more], and the styles."""
+        mask = RowMask.of(n_frames, features.shape[1])
         styles = self.style_projections(style[:, :STYLE])
-        f0, energy = f0 * valid_curves[:, :, 0], energy * valid_curves[:, :, 0]
         dtype = self.encode.conv1.weight.dtype
         features = (features * mask.valid).to(dtype)
         curves = torch.stack([downsample(f0, self.F0_conv), downsample(energy, self.N_conv)], dim=-1).to(dtype)
@@ -148,4 +166,4 @@ class Vocoder(nn.Module):
         for block in self.decode:
             x, moments = torch.cat([x, residual], dim=-1), moments.concat(residual_moments)  # [B, T, 1090 or more]
             x, moments = block(x, moments, styles, mask, dtype)
-        return x, f0, styles
+        return x, styles
