@@ -165,7 +165,7 @@ class _ReplySender:
         self._channel = channel
         self._background = background
         self._readable = readable
-        self._unsent: tuple[StageRequest, Future[bool]] | None = None
+        self._unsent: Future[None] | None = None
         self._descriptors: deque[int] = deque()
 
     def send(self, message: NumberedRequest, result: WithSamples | DurationsReady | RequestFailed) -> None:
@@ -173,30 +173,30 @@ class _ReplySender:
         if isinstance(result, DurationsReady | RequestFailed):
             self._channel.send(NumberedReply(message.number, result))
         elif self._readable():
-            self._unsent = message.request, self._background.submit(self._send_samples, message.number, result)
-        elif self._send_samples(message.number, result):
-            self._runner.forget_finished(message.request)
+            self._unsent = self._background.submit(self._send_samples, message, result)
+        else:
+            self._send_samples(message, result)
 
     def flush(self) -> None:
         """Wait until the last reply has been sent."""
         if self._unsent is not None:
-            (request, sent), self._unsent = self._unsent, None
-            if sent.result():
-                self._runner.forget_finished(request)
+            unsent, self._unsent = self._unsent, None
+            unsent.result()
 
-    def _send_samples(self, number: int, result: WithSamples) -> bool:
-        """False when there was no memory for the samples: the rows may be requested again, in smaller batches."""
+    def _send_samples(self, message: NumberedRequest, result: WithSamples) -> None:
+        """Without memory for the samples the rows are kept: they may be requested again, in smaller batches."""
         try:
             descriptor = write_samples(result if isinstance(result, list) else result.samples)
         except OSError as exc:
             error = DeviceFull(f"no memory to hand over the samples: {exc}; send fewer rows")
-            self._channel.send(NumberedReply(number, _failure(error)))
-            return False
-        self._channel.send(NumberedReply(number, _reply(result)), descriptor)
+            self._channel.send(NumberedReply(message.number, _failure(error)))
+            return
+        # Before the reply, after which the parent may use the same ids again.
+        self._runner.forget_finished(message.request)
+        self._channel.send(NumberedReply(message.number, _reply(result)), descriptor)
         self._descriptors.append(descriptor)
         while len(self._descriptors) > OPEN_DESCRIPTORS:
             os.close(self._descriptors.popleft())
-        return True
 
 
 def _reply(result: WithSamples) -> SamplesReady | BothReady:
