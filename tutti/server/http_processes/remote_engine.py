@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import AsyncGenerator, Callable
 from itertools import count
+from typing import NamedTuple
 
 from tutti.errors import QueueFull, WorkerLost
 from tutti.server.http_processes.messages import (
@@ -20,9 +21,18 @@ from tutti.trace import current
 
 MAX_REFUSALS = 32  # that are kept
 VERDICT_S = 0.02  # for which a refusal holds for others, too; larger costs less under overload, but reacts later
+PROBE_S = 0.01  # for which the others wait for the answer to the one that asks again; about what an answer takes
 REPORT_S = 0.25  # between two reports of refused streams
 
 Reply = SpeechReady | StreamEnded
+
+
+class KeptRefusal(NamedTuple):
+    """A refusal that holds for others. Then one may ask again, and if it is not refused, so may all."""
+
+    until_s: float
+    refusal: QueueFull
+    is_tested: bool = False  # one asks again
 
 
 class RemoteEngine:
@@ -34,7 +44,7 @@ class RemoteEngine:
         self._clock = clock
         self._numbers = count()
         self._replies: dict[int, asyncio.Future[Reply]] = {}  # of the streams that wait for one
-        self._refusals: dict[str | None, tuple[float, QueueFull]] = {}  # of a caller, or of all: until when it holds
+        self._refusals: dict[str | None, KeptRefusal] = {}  # of a caller, or of all
         self._n_refused = 0  # that were not reported yet
 
     @property
@@ -87,16 +97,24 @@ class RemoteEngine:
 
     def known_refusal(self, caller: str | None) -> QueueFull | None:
         """Why a stream of this caller, or of any, is refused now if it has no own limit; none if that is not known."""
+        now = self._clock()
         for known in (None, caller):
-            until_s, refusal = self._refusals.get(known, (0.0, None))
-            if self._clock() < until_s:
-                return refusal
+            kept = self._refusals.get(known)
+            if kept is None:
+                continue
+            if now < kept.until_s:
+                return kept.refusal
+            if kept.is_tested:
+                del self._refusals[known]
+            else:
+                self._refusals[known] = KeptRefusal(now + PROBE_S, kept.refusal, is_tested=True)
+                return None
         return None
 
     def _keep_refusal(self, caller: str | None, refusal: QueueFull) -> None:
         if len(self._refusals) >= MAX_REFUSALS:
             self._refusals.clear()
-        self._refusals[caller] = self._clock() + VERDICT_S, refusal
+        self._refusals[caller] = KeptRefusal(self._clock() + VERDICT_S, refusal)
 
     def count_refusal(self) -> None:
         """Report that a stream was refused unread; many in one message."""
