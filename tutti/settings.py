@@ -128,7 +128,9 @@ class Settings(BaseModel):
     max_whole_mb: float = Field(64, gt=0, description="maximum size of a response that is not streamed")
     max_audio_mb: float = Field(512, gt=0, description="maximum audio held in memory for all; further requests get 503")
     max_request_items: int = Field(50, ge=1, le=1000, description="maximum items in one POST /tts/batch")
-    max_connections: int = Field(4096, ge=1, description="maximum open connections; further ones get 503")
+    max_connections: int = Field(
+        4096, ge=1, description="maximum open connections of an HTTP process; further ones get 503"
+    )
     timeout_s: float = Field(
         60, gt=0, description="timeout for the first audio, then 504; a client may name its own, up to 10 times this"
     )

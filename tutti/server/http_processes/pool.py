@@ -240,6 +240,5 @@ def share_of(settings: Settings, n_processes: int) -> Settings:
         update={
             "max_audio_mb": settings.max_audio_mb / n_processes,
             "cache_mb": settings.cache_mb / n_processes,
-            "max_connections": -(-settings.max_connections // n_processes),
         }
     )
