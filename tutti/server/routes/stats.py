@@ -24,6 +24,7 @@ from tutti.server.service import Service
 from tutti.server.shared_answer import SharedAnswer
 
 MAX_SUBSCRIBERS = 64  # clients of /v1/stats/stream; further ones get 429
+SENT_AT_ONCE = 8  # subscribers that get an event in one turn of the event loop: each takes up to a millisecond
 MAX_TICKS = 30  # buffered for a slow subscriber; then the oldest is dropped
 MAX_TRIAL_S = 120.0  # then the server's own policy is restored
 TRIAL_EVENT_S = 1.0  # between two events of a trial
@@ -140,18 +141,21 @@ class Broadcast:
                 self._has_new_subscriber = False
                 if tick is not None:
                     self._hello = None
-                    self._send(sse_event(tick))
+                    await self._send(sse_event(tick))
                 await asyncio.sleep(1 / UPDATES_PER_S)
-            self._send(sse_event({"type": "bye", "reason": "the server is shutting down"}))
+            await self._send(sse_event({"type": "bye", "reason": "the server is shutting down"}))
         except Exception:  # a bug: end the streams instead of leaving them without events
             log.exception("the dashboard failed")
         finally:
             for subscriber in self._subscribers:
                 subscriber.end()
 
-    def _send(self, event: bytes) -> None:
-        for subscriber in self._subscribers:
+    async def _send(self, event: bytes) -> None:
+        """Hand it to all who watch now, a few in each turn of the event loop."""
+        for n, subscriber in enumerate(tuple(self._subscribers), start=1):
             subscriber.add(event)
+            if n % SENT_AT_ONCE == 0:
+                await asyncio.sleep(0)
 
 
 class TrialRefused(TuttiError):
