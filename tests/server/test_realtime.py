@@ -113,6 +113,19 @@ def test_items_of_the_conversation_are_spoken_once(server: RunningServer, engine
     run_session(server, test, model="kokoro")
 
 
+def test_an_item_is_confirmed_without_what_is_not_known(server: RunningServer) -> None:
+    async def test(connection: AsyncRealtimeConnection) -> None:
+        item = {**message("deep water"), "id": "mine"}
+        await connection.send({"type": "conversation.item.create", "item": {**item, "other": 9 * [message("x")]}})
+        confirmed = (await until(connection, "conversation.item.done"))[-1].item
+        assert (confirmed.id, confirmed.role, confirmed.content[0].text) == ("mine", "user", "deep water")
+        assert not hasattr(confirmed, "other")
+        await connection.send({"type": "conversation.item.create", "item": {**item, "id": 501 * "i"}})
+        assert (await until(connection, "error"))[-1].error.param == "item"
+
+    run_session(server, test)
+
+
 def test_after_a_cancel_the_next_is_complete(server: RunningServer, model: RecordingModel, engine: Running) -> None:
     async def test(connection: AsyncRealtimeConnection) -> None:
         model.gate.close(n_permits=1)

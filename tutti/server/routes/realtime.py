@@ -16,7 +16,7 @@ from tutti.server.aliases import find_checkpoint, resolve_voice
 from tutti.server.notices import notice_fields
 from tutti.server.request import SpeechRequest
 from tutti.server.responses import EVENT_BYTES, base64_text, split_bytes, time_lists
-from tutti.server.schemas import Name, VoiceId
+from tutti.server.schemas import MAX_NAME, Name, VoiceId
 from tutti.server.service import Service
 from tutti.server.websocket import Message, MessageSocket, encoded_speech, error_fields
 from tutti.speech import SAMPLES_PER_FRAME, Speech, SpeechParams
@@ -109,11 +109,11 @@ class RealtimeSession:
             raise QueueFull(f"{MAX_ITEMS} items wait already; send response.create to speak them", retry_after_s=1)
         if sum(map(len, self._items)) + len(text) > self.service.settings.max_text:
             self.service.check_text(sum(map(len, self._items)) + len(text), self.caller, "item")
-        self._items.append(text)
         assert isinstance(item, dict)
-        item = {"id": item.get("id") or _id("item"), "object": "realtime.item", "status": "completed", **item}
-        await self.send("conversation.item.added", previous_item_id=None, item=item)
-        await self.send("conversation.item.done", previous_item_id=None, item=item)
+        known = _known_fields(item)
+        self._items.append(text)
+        await self.send("conversation.item.added", previous_item_id=None, item=known)
+        await self.send("conversation.item.done", previous_item_id=None, item=known)
 
     async def _create(self, message: Message) -> None:
         options = message.get("response") or {}
@@ -317,6 +317,18 @@ def _texts(items: object, where: str) -> str:
                 )
             texts.append(text)
     return "\n\n".join(texts)
+
+
+def _known_fields(item: Message) -> Message:
+    """An item as its client hears it confirmed: not the rest of what was sent, which may be megabytes."""
+    id = item.get("id") or _id("item")
+    if not isinstance(id, str) or len(id) > MAX_NAME:
+        raise InvalidInput(f"item.id must be a text of at most {MAX_NAME} characters", param="item")
+    known: Message = {"id": id, "object": "realtime.item", "status": "completed"}
+    known |= {name: str(item[name])[:MAX_NAME] for name in ("type", "role") if name in item}
+    kinds = [str(part.get("type", "input_text"))[:MAX_NAME] for part in item["content"]]
+    texts = [part["text"] for part in item["content"]]
+    return known | {"content": [{"type": kind, "text": text} for kind, text in zip(kinds, texts, strict=True)]}
 
 
 def _checkpoint(name: str, service: Service) -> str | None:
