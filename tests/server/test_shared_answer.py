@@ -4,7 +4,8 @@ import asyncio
 
 import pytest
 
-from tutti.server.shared_answer import SharedAnswer
+from tutti.server import shared_answer
+from tutti.server.shared_answer import MANY, SharedAnswer
 
 
 class Counted:
@@ -43,6 +44,26 @@ def test_who_asks_during_a_run_gets_the_next_one() -> None:
         counted.may_go_on.set()
         assert await asyncio.gather(*first, *during) == [b"1"] * 50 + [b"2"] * 50
         assert counted.n_runs == 2
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize(("n_callers", "pauses"), [(MANY - 1, False), (MANY, True)])
+def test_after_an_answer_for_many_the_next_has_to_wait(
+    n_callers: int, pauses: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shared_answer, "PAUSE_S", 3600.0)
+
+    async def run() -> None:
+        counted = Counted()
+        counted.may_go_on.set()
+        answer = SharedAnswer(counted)
+        await asyncio.gather(*await asked(answer, n_callers))
+        (again,) = await asked(answer, 1)
+        assert again.done() is not pauses
+        assert counted.n_runs == 2 - pauses
+        for task in asyncio.all_tasks() - {asyncio.current_task()}:
+            task.cancel()
 
     asyncio.run(run())
 
