@@ -4,6 +4,7 @@ import asyncio
 import json
 import re
 import socket
+import time
 from typing import Any, cast
 
 import h11
@@ -23,6 +24,8 @@ CHECKS = 10  # of each limit within `idle_s`: a connection is cut at most a tent
 # A reader may pause for this many times `idle_s`: players stop reading while their buffer is full.
 READ_STALL_FACTOR = 6
 PARSED_AT_ONCE = 8192  # bytes of WebSocket messages in one turn of the event loop; more holds it for longer
+LONG_TURN_S = 0.005  # after a turn of parsing them that takes longer, as with a thousand pings, the next takes half
+MIN_PARSED = 256  # bytes of them in one turn
 EVENTS_AT_ONCE = 500  # of an HTTP connection in one turn of the event loop: each chunk of a body is one
 # Bytes of the head of a request, as long as h11 lets one be that is incomplete. One read may bring a complete head of
 # a quarter of a megabyte, and h11 takes six microseconds for each of its forty thousand lines.
@@ -241,6 +244,7 @@ class WebSocketProtocol(WebSocketsSansIOProtocol):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._unparsed = bytearray()
+        self._parsed_at_once = PARSED_AT_ONCE
         self._unsent_pong = b""
 
     def data_received(self, data: bytes) -> None:
@@ -277,10 +281,13 @@ class WebSocketProtocol(WebSocketsSansIOProtocol):
         super().connection_lost(exc)
 
     def _parse_next(self) -> None:
-        part = bytes(self._unparsed[:PARSED_AT_ONCE])
+        part = bytes(self._unparsed[: self._parsed_at_once])
         if part:  # else the connection was lost meanwhile
+            started_s = time.monotonic()
             super().data_received(part)
-            del self._unparsed[:PARSED_AT_ONCE]
+            del self._unparsed[: len(part)]
+            factor = 0.5 if time.monotonic() - started_s > LONG_TURN_S else 2.0
+            self._parsed_at_once = min(max(int(factor * self._parsed_at_once), MIN_PARSED), PARSED_AT_ONCE)
         if self._unparsed:
             self.transport.pause_reading()  # what has arrived comes first, or it would grow without limit
             self.loop.call_soon(self._parse_next)
