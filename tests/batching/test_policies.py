@@ -10,7 +10,7 @@ from tests.batching.fakes import new_scheduler
 from tutti.batching.cost import CostModel
 from tutti.batching.job import Job, Key, Priority
 from tutti.batching.layout import SideBySide
-from tutti.batching.policies import Bypass, Deadline, Fifo, Policy, Window
+from tutti.batching.policies import HAS_TIME_S, Bypass, Deadline, Fifo, Policy, Window
 from tutti.batching.scheduler import Limits, Scheduler
 from tutti.plan.simulation import Padded
 
@@ -69,6 +69,14 @@ def test_deadline_serves_jobs_in_time_before_late_ones() -> None:
     assert batch_at(scheduler, 10.0) == ("free", (late,))
 
 
+def test_what_became_late_goes_before_work_that_has_time() -> None:
+    scheduler = new_scheduler(Deadline(0.08), cap_s=inf, max_rows=5)
+    late = add(scheduler, 0.0, deadline_s=9.0, key=B)
+    has_time = add(scheduler, 0.0, deadline_s=10.0 + 2 * HAS_TIME_S)
+    assert batch_at(scheduler, 10.0) == ("free", (late,))
+    assert batch_at(scheduler, 10.0) == ("free", (has_time,))
+
+
 def test_a_row_that_is_being_played_continues_before_chunks_with_later_deadlines() -> None:
     scheduler = new_scheduler(Deadline(0.08), cap_s=inf, max_rows=5)
     later = add(scheduler, 0.0, deadline_s=20.0)
@@ -113,7 +121,7 @@ def test_all_lanes_are_busy_even_where_one_row_alone_takes_longer_than_the_cap()
     cost = CostModel(SideBySide(2), (0.0, 0.0, 0.001, 0.008))
     scheduler = Scheduler(Limits(max_rows=4, cap_s=0.2), lambda key: cost, Deadline(0.2))
     late = [add(scheduler, 0.0, deadline_s=0.3) for _ in range(2)]
-    in_time = [add(scheduler, 0.0, deadline_s=100.0) for _ in range(3)]
+    in_time = [add(scheduler, 0.0, deadline_s=5.0) for _ in range(3)]
     assert batch_at(scheduler, 0.0) == ("cost", tuple(in_time[:2]))
     assert batch_at(scheduler, 0.9) == ("cost", tuple(late))
 

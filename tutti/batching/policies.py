@@ -12,6 +12,7 @@ Every rule of `deadline`, and where it is (docs/decisions/0018 has the experimen
 | 1 | the earliest deadline runs first, over all keys and both stages | | `Deadline.place` |
 | 2 | streams in time before late ones, those before bulk | `IN_TIME, LATE, BULK` | `Deadline.place` |
 |   | what goes on with a stream that started late: in time when it is due soon | `SOON` | `Deadline._first` |
+|   | what became late after all goes before work that has time | `HAS_TIME_S` | `Deadline._first` |
 | 3 | a job joins only if it adds at most what it costs alone | `max_marginal` | `Deadline.refuses` |
 | 4 | no deadline that can still be met is broken for another row | | `Deadline.refuses` |
 | 5 | a batch takes at most the cap or its first row; of two listeners twice that | `SHARED` | `Deadline.refuses` |
@@ -107,6 +108,9 @@ OWN_SLACK = 3.0
 # A stream that started late goes before those that wait to start when it is due within so many caps. Larger: fewer
 # gaps, smaller: streams that may start late start sooner.
 SOON = 1.0
+# Work in time that need not start within so many seconds, as that of whole answers, lets what became late go first.
+# Larger: somebody who comes beside it waits longer after a long pass; smaller: it may be late itself.
+HAS_TIME_S = 10.0
 OVER_SHARE_CAP = 0.15  # caps that a batch with a row over its caller's share may take; larger delays other callers
 
 
@@ -151,6 +155,9 @@ class Deadline:
     def _first(self, heads: list[Head | None], now: float) -> Head | None:
         """Of the heads of all tiers the one to run; `CATCHING_UP` competes with `IN_TIME` if it is due soon."""
         in_time, catching_up, late, bulk = heads
+        has_time = in_time is not None and in_time.rank - in_time.entry.alone_s - now > HAS_TIME_S
+        if has_time and late and not (late.entry.is_over_share or late.entry.waits_to_start):
+            return late
         is_soon = catching_up is not None and catching_up.rank - catching_up.entry.alone_s - now < SOON * self.cap_s
         groups = ((in_time, catching_up), (late,)) if is_soon else ((in_time,), (catching_up, late))
         present = ([head for head in group if head] for group in (*groups, (bulk,)))
