@@ -24,8 +24,8 @@ CHECKS = 10  # of each limit within `idle_s`: a connection is cut at most a tent
 # A reader may pause for this many times `idle_s`: players stop reading while their buffer is full.
 READ_STALL_FACTOR = 6
 PARSED_AT_ONCE = 8192  # bytes of WebSocket messages in one turn of the event loop; more holds it for longer
-LONG_TURN_S = 0.005  # after a turn of parsing them that takes longer, as with a thousand pings, the next takes half
-MIN_PARSED = 256  # bytes of them in one turn
+LONG_TURN_S = 0.002  # after a turn of parsing them that takes longer, as with a thousand pings, the next takes half
+MIN_PARSED = 128  # bytes of them in one turn
 EVENTS_AT_ONCE = 100  # of an HTTP connection in one turn of the event loop: each chunk of a body is one, some 20 us
 # Bytes of the head of a request, as long as h11 lets one be that is incomplete. One read may bring a complete head of
 # a quarter of a megabyte, and h11 takes six microseconds for each of its forty thousand lines.
