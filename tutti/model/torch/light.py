@@ -255,8 +255,10 @@ class LightNetwork(nn.Module):
         return predictable, noise_magnitude[..., None] * noise
 
     def sources(self, f0: Tensor, phase: Tensor, noise: Tensor, valid: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """f0 and phase [B, L], noise [B, 300L], valid [B, L, 1] -> spectra of pulses and noise [B, L, 601, 2]."""
-        f0 = _masked(f0[:, :, None], valid)[:, :, 0]
+        """f0 and phase [B, L], noise [B, 300L], valid [B, L, 1] -> spectra of pulses and noise [B, L, 601, 2].
+
+        Here and in `filter_sources` the pitch is zero after each row's end.
+        """
         noise = _masked(noise.view(*f0.shape, HOP), valid).flatten(1)
         return self.transform.analyse(pulse_train(phase, f0)), self.transform.analyse(noise)
 
@@ -264,7 +266,6 @@ class LightNetwork(nn.Module):
         self, x: Tensor, f0: Tensor, timbre: Tensor, source: Tensor, noise: Tensor, valid: Tensor | None = None
     ) -> Tensor:
         """x [B, L, 512], f0 [B, L], timbre [B, 128], spectra of the sources -> samples [B, 300L]."""
-        f0 = _masked(f0[:, :, None], valid)[:, :, 0]
         hidden = self.hidden(x, f0, timbre, valid)
         if valid is not None and _has_kernels(x):
             from tutti.model.torch import kernels
@@ -284,6 +285,7 @@ class LightNetwork(nn.Module):
         self, x: Tensor, f0: Tensor, phase: Tensor, timbre: Tensor, noise: Tensor, valid: Tensor | None = None
     ) -> Tensor:
         """x [B, L, 512], f0 and phase [B, L], timbre [B, 128], noise [B, 300L], valid [B, L, 1] -> [B, 300L]."""
+        f0 = _masked(f0[:, :, None], valid)[:, :, 0]
         return self.filter_sources(x, f0, timbre, *self.sources(f0, phase, noise, valid), valid)
 
 
