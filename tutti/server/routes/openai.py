@@ -11,6 +11,7 @@ from tutti.server.downloads import Downloads
 from tutti.server.errors import UnknownDownload
 from tutti.server.openapi import AUDIO, error_responses
 from tutti.server.responses import cached_response, event_response, streamed_response
+from tutti.server.routes.body_route import BodyRoute
 from tutti.server.schemas import SpeechBody
 from tutti.server.service import Service
 from tutti.text.g2p.extras import missing_extra
@@ -21,7 +22,7 @@ CREATED = 1_735_689_600  # Unix time of 2025-01-01, when Kokoro 1.0 was new
 
 
 def speech_routes(service: Service) -> APIRouter:
-    routes = APIRouter(tags=["speech"])
+    routes = APIRouter(tags=["speech"], route_class=BodyRoute)
     downloads = Downloads(service.settings.data / "downloads")
 
     @routes.post("/v1/audio/speech", response_class=Response, responses={**AUDIO, **error_responses(404)})

@@ -28,6 +28,7 @@ from tutti.server.responses import (
     speak_whole,
     streamed_response,
 )
+from tutti.server.routes.body_route import BodyRoute
 from tutti.server.schemas import BatchBody, TtsBody
 from tutti.server.service import Service
 from tutti.speech import SpeechParams
@@ -38,7 +39,7 @@ log = logging.getLogger("tutti.server")
 
 
 def tts_routes(service: Service) -> APIRouter:
-    routes = APIRouter(tags=["tts"])
+    routes = APIRouter(tags=["tts"], route_class=BodyRoute)
     testing = asyncio.Lock()
 
     @routes.post("/tts", response_class=Response, responses={**AUDIO, **error_responses()})
