@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol, TypeGuard, TypeVar
+from typing import Any, Literal, NamedTuple, Protocol, TypeGuard, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,13 +54,15 @@ class SpeechParams:
     with_words: bool = True  # whether the words and their times are wanted, too
 
 
-@dataclass(frozen=True, slots=True)
-class Prosody:
+class Prosody(NamedTuple):
     """Changes of a row's intonation; the defaults change nothing."""
 
     pitch: float = 0.0  # semitones up or down
     pitch_range: float = 1.0  # how far the pitch moves: 0 is a monotone, 2 twice the intervals
     energy: float = 0.0  # decibels of effort, through the model and not by turning up the volume
+
+
+NO_CHANGE = Prosody()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -71,8 +73,17 @@ class Utterance:
     style: NDArray[np.float32]  # [256]
     speed: float = 1.0
     seed: int | None = None  # for models that draw numbers; Kokoro as released draws none, so every seed sounds alike
-    prosody: Prosody = Prosody()  # applied between the stages
+    prosody: Prosody = NO_CHANGE  # applied between the stages
     pcm_volume: float | None = None  # samples as 16-bit integers at this volume; none: float
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """For the way to a worker's process: its arrays as bytes, in a fifth of the time."""
+        rest = self.speed, self.seed, self.prosody, self.pcm_volume
+        return _utterance, (self.tokens.astype("<i8").tobytes(), self.style.astype("<f4").tobytes(), *rest)
+
+
+def _utterance(tokens: bytes, style: bytes, *rest: Any) -> Utterance:
+    return Utterance(np.frombuffer(tokens, "<i8").copy(), np.frombuffer(style, "<f4").copy(), *rest)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

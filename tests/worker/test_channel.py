@@ -1,13 +1,16 @@
 """Messages on a channel arrive whole and in order, each with its own descriptor, or not at all."""
 
 import os
+import pickle
 import socket
 import threading
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tutti.speech import STYLE_SIZE, Prosody, Utterance
 from tutti.worker.channel import Channel
 
 
@@ -65,3 +68,16 @@ def test_sending_to_an_end_that_does_not_read_times_out() -> None:
         here.send(b"x" * 10_000_000, timeout_s=0.001)
     here.close()
     there.close()
+
+
+@pytest.mark.parametrize("dtype", ["<i8", "<i4", ">i8"])
+def test_an_utterance_arrives_as_it_was(dtype: str) -> None:
+    tokens, style = np.array([0, 5, 177, 0], dtype), np.linspace(-2, 2, STYLE_SIZE, dtype=np.float32)
+    sent = Utterance(tokens, style, 1.3, 7, Prosody(2.0, 0.5, -1.0), 0.8)
+    arrived = pickle.loads(pickle.dumps(sent))
+    assert arrived.tokens.tolist() == tokens.tolist()
+    assert np.array_equal(arrived.style, style)
+    assert arrived.tokens.flags.writeable
+    assert arrived.style.flags.writeable
+    rest = "speed", "seed", "prosody", "pcm_volume"
+    assert [getattr(arrived, name) for name in rest] == [getattr(sent, name) for name in rest]

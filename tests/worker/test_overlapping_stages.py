@@ -152,7 +152,7 @@ def test_a_row_is_forgotten_after_all_calls_before_and_leaves_no_frames(tmp_path
     run_scenario(scenario, tmp_path)
 
 
-ACOUSTIC, VOCODER = RunAcoustic("tone", ()), RunVocoder("tone", ())
+ACOUSTIC, VOCODER = RunAcoustic("tone", ()), RunVocoder("tone", (), {})
 
 
 @given(
