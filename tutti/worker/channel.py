@@ -42,8 +42,9 @@ class Channel:
         header = len(body).to_bytes(_HEADER_BYTES, "little")
         with self._send_lock:
             self._socket.settimeout(timeout_s)
-            sent = socket.send_fds(self._socket, [header], [descriptor]) if descriptor is not None else 0
-            self._socket.sendall(header[sent:] + body)
+            data = memoryview(header + body)
+            sent = socket.send_fds(self._socket, [data], [descriptor]) if descriptor is not None else 0
+            self._socket.sendall(data[sent:])
 
     def receive(self, timeout_s: float | None = None) -> tuple[object, int | None]:
         """The next message and its descriptor, which the caller must close; EOFError when the other end is closed."""
