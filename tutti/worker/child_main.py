@@ -27,6 +27,7 @@ from tutti.worker.messages import (
     DurationsReady,
     Forget,
     LogMessage,
+    Memory,
     ModelFactory,
     ModelsReady,
     NumberedReply,
@@ -166,6 +167,7 @@ class _ReplySender:
         self._background = background
         self._readable = readable
         self._unsent: Future[None] | None = None
+        self._device_bytes = memory.device_bytes()
         self._descriptors: deque[int] = deque()
 
     def send(self, message: NumberedRequest, result: WithSamples | DurationsReady | RequestFailed) -> None:
@@ -193,17 +195,19 @@ class _ReplySender:
             return
         # Before the reply, after which the parent may use the same ids again.
         self._runner.forget_finished(message.request)
-        self._channel.send(NumberedReply(message.number, _reply(result)), descriptor)
+        held = Memory(memory.resident_bytes(), self._device_bytes)
+        self._channel.send(NumberedReply(message.number, _reply(result, held)), descriptor)
+        self._device_bytes = memory.device_bytes()  # for the next reply: it takes long, and nobody waits now
         self._descriptors.append(descriptor)
         while len(self._descriptors) > OPEN_DESCRIPTORS:
             os.close(self._descriptors.popleft())
 
 
-def _reply(result: WithSamples) -> SamplesReady | BothReady:
+def _reply(result: WithSamples, held: Memory) -> SamplesReady | BothReady:
     if isinstance(result, list):
-        return SamplesReady(tuple(map(RowFormat.of, result)), memory.current())
+        return SamplesReady(tuple(map(RowFormat.of, result)), held)
     formats = tuple(map(RowFormat.of, result.samples))
-    return BothReady(tuple(result.durations), formats, result.acoustic_s, result.vocoder_s, memory.current())
+    return BothReady(tuple(result.durations), formats, result.acoustic_s, result.vocoder_s, held)
 
 
 def _failure(exc: Exception) -> RequestFailed:

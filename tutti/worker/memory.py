@@ -12,10 +12,10 @@ _PAGE_BYTES = resource.getpagesize()
 
 
 def current() -> Memory:
-    return Memory(_resident_bytes(), _device_bytes())
+    return Memory(resident_bytes(), device_bytes())
 
 
-def _resident_bytes() -> int:
+def resident_bytes() -> int:
     try:
         # Read for every answer: opened as a Python file it would take five times as long.
         statm = os.open(_STATM, os.O_RDONLY)
@@ -28,7 +28,7 @@ def _resident_bytes() -> int:
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
 
-def _device_bytes() -> int:
+def device_bytes() -> int:
     """CUDA memory that PyTorch has reserved; 0 where this process does not use PyTorch, which is never loaded here."""
     torch = sys.modules.get("torch")
     if torch is None or not torch.cuda.is_initialized():
