@@ -209,6 +209,8 @@ class AdmissionControl:
         if late:  # all that goes on before it
             own_s += self._margin * self.unqueued.seconds(latest_s - start_s)
         late_s = own_s - OWN_UTILISATION * (latest_s - start_s)
+        if not demand.n_streams:  # there is nobody else
+            return late_s
         utilisation = max(UTILISATION, 1 / max(1, demand.n_streams))
         due_s, over_behind = demand.due_s[n_ahead:], demand.over[n_ahead:]
         behind = slice(max(0, demand.n_in_time - n_ahead), None)  # late, so the rest of all texts may come before them

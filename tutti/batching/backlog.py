@@ -43,6 +43,9 @@ class Demand(NamedTuple):
         return float(self.ends_s[n_ahead - 1]) if n_ahead else 0.0
 
 
+NO_DEMAND = Demand(np.zeros(0), np.zeros(0), 0, np.zeros(0, bool), 0)
+
+
 class Backlog:
     """Columns with a slot for each job, kept up to date, so that one demand takes a few passes over arrays.
 
@@ -93,6 +96,8 @@ class Backlog:
 
     def demand(self, over_share: Collection[str]) -> Demand:
         """The jobs in order; `over_share` names the callers that are over their share."""
+        if not self._slots:
+            return NO_DEMAND
         self._clear_left()
         order = self._order
         over = self._is_over(over_share)

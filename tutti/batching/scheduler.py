@@ -282,6 +282,7 @@ class Scheduler:
         self._admission.batch_took(took_s, batch.predicted_s)
         self._device_share += (device_share - self._device_share) / OVERLAP_BATCHES
         self._queue(batch.key).cost.learn(batch.sizes, took_s)
+        self.rest_of_text(batch.key.checkpoint, 0)  # computed now, and known when the next stream comes
         if batch.key in self._max_padded:
             self._max_padded[batch.key] *= RECOVERY
             if self._max_padded[batch.key] >= self._memory_limit(batch.key):

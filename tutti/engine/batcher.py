@@ -15,7 +15,7 @@ from tutti.batching.policies import Policy
 from tutti.batching.scheduler import Scheduler
 from tutti.engine.job_rows import JobRows
 from tutti.engine.lanes import LANES, Finished, Lanes, StartedBatch
-from tutti.engine.rolling import BusyShare
+from tutti.engine.rolling import BUSY_OVER_S, BusyShare
 from tutti.engine.row import TOO_SLOW, Row, RowAudio, acoustic_done
 from tutti.engine.row_jobs import acoustic_job, all_follow, frame_s, may_split, new_job, vocoder_job
 from tutti.engine.send_batch import send_batch
@@ -32,7 +32,6 @@ log = logging.getLogger(__name__)
 
 MAX_LOST = 2  # worker deaths after which a row of the running batch is treated as their cause, and fails
 ROWS_PER_TURN = 4  # rows delivered in one turn of the event loop: their listeners must not keep the worker waiting
-BUSY_OVER_S = 10.0  # time constant of the busy share; larger is smoother, and reacts later
 
 
 class Batcher:
@@ -190,7 +189,7 @@ class Batcher:
             self._audio_streams.clear()
             for started in ended:
                 self._apply(started)
-            for job in self.scheduler.hopeless(self._clock()):
+            for job in self.scheduler.hopeless(self._clock()) if self._rows else ():
                 self._fail(self._rows[job], TooSlow(TOO_SLOW, retry_after_s=self.backlog_s))
             self._wakeup.began()  # rows that were added until now are seen below
             if self._lanes.running or not all_follow(self._rows.values(), self._audio_streams):
@@ -266,6 +265,7 @@ class Batcher:
                 self._stats.started(self.name, batch, started_s)
             self.scheduler.finished(batch, took_s, self._clock(), device_s / took_s if took_s else 1.0)
             self._stats.finished(self.name, batch, took_s, self.scheduler.cost(batch.key).error)
+            self._stats.worker(self.name, self.worker.status)
         self._finished.clear()
 
     def _reset(self) -> None:
@@ -291,7 +291,6 @@ class Batcher:
             self._both_stages_done(batch, value, started.started_s)
         else:
             self._stage_done(batch, value, now - started.started_s, device_s)
-        self._stats.worker(self.name, self.worker.status)
 
     def _stage_done(self, batch: Batch, values: Sequence[Any], took_s: float, device_s: float) -> None:
         """Pass the rows of a batch on: from the acoustic stage to the vocoder, from there to their callers."""
@@ -376,6 +375,7 @@ class Batcher:
         now, is_dead = self._clock(), not isinstance(error, RowsLost)
         self._had_lost_rows |= is_dead
         self._stats.failed(self.name, batch, "lost")
+        self._stats.worker(self.name, self.worker.status)
         self.scheduler.lost(batch, now)
         for row in [self._rows[job] for job in batch.jobs]:
             row.n_lost += is_dead

@@ -4,6 +4,7 @@ from collections import Counter, defaultdict, deque
 from math import exp
 
 MAX_VALUES = 512  # values kept for percentiles: enough for the 99th, cheap to sort ten times a second
+BUSY_OVER_S = 10.0  # time constant of the busy share of a worker; larger is smoother, and reacts later
 
 
 class Sums:
