@@ -1,5 +1,6 @@
 """Who is calling: the page and the host name that a browser used, and the address behind a proxy."""
 
+from functools import lru_cache
 from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 
 from starlette.datastructures import Headers
@@ -76,6 +77,7 @@ def is_loopback(host: str) -> bool:
         return host.lower() == "localhost"
 
 
+@lru_cache(64)  # nearly all clients use the same name
 def is_private_name(host: str) -> bool:
     """Whether no foreign page can have this name: an address, a name without a dot, or one that nobody can register."""
     try:
