@@ -89,7 +89,7 @@ class Evaluation:
         f0 = pad([each.f0 for each in examples], batch_first=True)
         features = pad([each.features.float() for each in examples], batch_first=True)
         lengths = torch.tensor([len(each.f0) for each in examples], device=f0.device)
-        valid = (torch.arange(f0.shape[1], device=f0.device) < lengths[:, None])[:, :, None].float()
+        valid = (torch.arange(f0.shape[1], device=f0.device) < lengths[:, None])[:, :, None]  # as kernels want it
         noise = pad(list(noises), batch_first=True)
         timbre = torch.stack([each.timbre for each in examples])
         steered = network.row(timbre, torch.stack([each.statistics for each in examples]))
