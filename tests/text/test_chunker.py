@@ -39,9 +39,9 @@ def symbols(result: list[Chunk]) -> str:
     return "".join(word.symbols for chunk in result for word in chunk.words).translate(_JOINS)
 
 
-@given(any_text, st.booleans())
-def test_no_word_is_lost_doubled_or_moved(text: Sentences, whole_text: bool) -> None:
-    result = list(Chunker(whole_text=whole_text).chunks(text))
+@given(any_text, st.booleans(), st.integers(10, MAX_PHONEMES))
+def test_no_word_is_lost_doubled_or_moved(text: Sentences, whole_text: bool, joined: int) -> None:
+    result = list(Chunker(whole_text=whole_text, pace=ChunkPace(joined_symbols=joined)).chunks(text))
     all_words = [word for sentence, _ in text for word in sentence.words]
     assert symbols(result) == "".join(word.symbols for word in all_words).translate(_JOINS)
     assert [s for chunk in result for s in chunk.dropped] == [s for sentence, _ in text for s in sentence.dropped]
@@ -181,6 +181,18 @@ def test_with_whole_text_every_chunk_is_full_and_only_long_sentences_are_cut(
         n_words += len(chunk.words)
         n = length(chunk.words)
         assert chunk.pause_s or n >= ENOUGH_SYMBOLS or n + length(starts[n_words].words) > TARGET_SYMBOLS
+
+
+@given(texts, st.integers(10, MAX_PHONEMES))
+def test_sentences_are_joined_up_to_the_limit_of_the_pace_and_none_is_cut_for_it(text: Sentences, joined: int) -> None:
+    fit = [sentence for sentence in text if length(sentence[0].words) <= TARGET_SYMBOLS]
+    result = list(Chunker(whole_text=True, pace=ChunkPace(joined_symbols=joined)).chunks(fit))
+    assert chunk_ends(result) <= sentence_ends(fit)
+    n_words = 0
+    for chunk in result:
+        n_sentences = sum(n_words < end <= n_words + len(chunk.words) for end in sentence_ends(fit))
+        n_words += len(chunk.words)
+        assert n_sentences <= 1 or length(chunk.words) <= joined
 
 
 def chunk_ends(result: Iterable[Chunk]) -> set[int]:

@@ -78,11 +78,12 @@ class Chunk(NamedTuple):
 
 
 class ChunkPace(NamedTuple):
-    """How long chunks of a text that is played while it is made may be, so that its listener hears no gap."""
+    """How long chunks may be, so that the listener of a text hears no gap, and others do not wait long for it."""
 
     first_symbols: int = 100  # upper limit of the first chunk; less starts sooner, more needs fewer chunks
     seconds_per_s: float = 0.5  # seconds that the device takes for a second of audio; a slower one needs shorter chunks
     speed: float = 1.0  # at which the text is spoken; slow speech needs shorter chunks, which take as long
+    joined_symbols: int = 510  # upper limit of a later chunk of several sentences; less, and others wait less for it
 
 
 DEFAULT_PACE = ChunkPace()

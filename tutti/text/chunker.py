@@ -33,7 +33,8 @@ class Chunker:
     is filled like a later one.
 
     A chunk is full at `enough_symbols` or before a pause, and none is longer than `target_symbols`, or than its part of
-    them if it is spoken slowly. Where a clause is longer than that, it is cut between two words. A chunk has one style.
+    them if it is spoken slowly; sentences are joined up to `pace.joined_symbols`. A clause that is longer than
+    the target is cut between two words. A chunk has one style.
     Every word and every dropped symbol is in exactly one chunk. A pause after nothing is a chunk without words; so is,
     every MAX_EMPTY sentences, text without any word, so that a caller never waits for all of it.
     """
@@ -98,7 +99,7 @@ class Chunker:
             # Only for the first chunk a sentence is cut so that a part of it still fits in.
             limit = max(self._capacity(), self._first_symbols) if self._ahead else self._first_symbols - n_before
             cut = _cut(rest, limit, self._target_symbols)
-            if self._words and n_before + _n_symbols(rest[:cut]) > self._capacity():
+            if self._words and n_before + _n_symbols(rest[:cut]) > self._joined_capacity():
                 yield self._close()
                 continue
             self._words = [*before, *rest[:cut]]
@@ -115,6 +116,11 @@ class Chunker:
         if not self._ahead:
             return self._first_symbols
         return min(int(self._ahead / self._pace.seconds_per_s), self._target_symbols)
+
+    def _joined_capacity(self) -> int:
+        """Of a chunk of several sentences; a first one may be too short to be heard alone, and is joined anyway."""
+        capacity = self._capacity()
+        return min(capacity, self._spoken_slowly(self._pace.joined_symbols)) if self._ahead else capacity
 
     def _is_full(self) -> bool:
         enough = min(self._capacity(), self._enough_symbols if self._ahead else TINY_SYMBOLS)
