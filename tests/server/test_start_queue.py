@@ -7,6 +7,8 @@ from collections import deque
 from dataclasses import dataclass, field
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from starlette.types import Message
 
 from tests.fakes import FakeEngine
@@ -19,6 +21,7 @@ from tutti.server.middleware.start_queue import (
     MAX_START_WAIT_S,
     MAX_STARTS_PER_TURN,
     MIN_STARTING,
+    Arrivals,
     StartQueue,
     StartRule,
     is_stream,
@@ -102,7 +105,7 @@ def test_both_kinds_of_requests_take_turns_and_a_cancelled_one_none() -> None:
         starts, begun = StartQueue(), list[str]()
 
         async def request(name: str, max_wait_s: float) -> None:
-            async with starts.turn(send, max_wait_s):
+            async with starts.turn(send, "one", max_wait_s):
                 begun.append(name)
 
         kinds = [("at once", 0.5)] * MAX_STARTS_PER_TURN + [("stream", 0.5)] * 3 + [("file", 20.0)] * 2
@@ -121,20 +124,57 @@ def test_streams_are_refused_when_they_would_wait_too_long_and_those_that_may_wa
         starts = StartQueue(clock=lambda: now)
 
         async def request(max_wait_s: float = MAX_START_WAIT_S) -> None:
-            async with starts.turn(send, max_wait_s):
+            async with starts.turn(send, "one", max_wait_s):
                 pass
 
         n_accepted = MAX_STARTS_PER_TURN + int(MAX_START_WAIT_S / starts.rule.start_s) + 1
         waiting = [asyncio.create_task(request()) for _ in range(n_accepted)]
         await asyncio.sleep(0)
-        assert starts.refusal is None, "it may be a burst"
+        assert starts.refusal("one") is None, "it may be a burst"
         now += BURST_S
-        assert starts.refusal is not None
+        assert starts.refusal("one") is not None
+        assert starts.refusal("another") is None, "its turn would come next"
         with pytest.raises(QueueFull):
             await request()
         await asyncio.gather(request(60.0), *waiting)
-        assert starts.refusal is None
+        assert starts.refusal("one") is None
         await request()
+
+    asyncio.run(run())
+
+
+def test_callers_take_turns_however_many_requests_each_sends() -> None:
+    async def run() -> str:
+        starts, begun = StartQueue(), list[str]()
+
+        async def request(caller: str) -> None:
+            async with starts.turn(send, caller):
+                begun.append(caller)
+
+        await asyncio.gather(*map(request, "a" * (MAX_STARTS_PER_TURN + 5) + "bbcab"))
+        return "".join(begun[MAX_STARTS_PER_TURN:])
+
+    assert asyncio.run(run()) == "abcababaaa"
+
+
+@given(st.lists(st.tuples(st.booleans(), st.sampled_from("abc")), max_size=60))
+def test_what_is_ahead_of_a_new_request_is_what_begins_before_it(actions: list[tuple[bool, str]]) -> None:
+    async def run() -> None:
+        waiting, now = Arrivals(), 0
+        for is_new, caller in actions:
+            if is_new:
+                waiting.add(caller, now, asyncio.get_running_loop().create_future())
+            elif turn := waiting.pop():
+                turn.set_result(None)
+            now += 1
+        expected, last = waiting.n_ahead("b"), asyncio.get_running_loop().create_future()
+        waiting.add("b", now, last)
+        turns = []
+        while turn := waiting.pop():
+            turns.append(turn)
+            turn.set_result(None)
+        assert abs(turns.index(last) - expected) <= 2, "whose turn it is now may be another's"
+        assert waiting.waited_s(now) == len(waiting) == 0
 
     asyncio.run(run())
 
@@ -146,7 +186,7 @@ def test_few_begin_after_long_turns_until_those_before_have_an_answer() -> None:
 
         async def request() -> None:
             nonlocal n_begun
-            async with starts.turn(send, 60.0) as starting_send:
+            async with starts.turn(send, "one", 60.0) as starting_send:
                 n_begun += 1
                 await answer.wait()
                 await starting_send({"type": "http.response.start"})

@@ -76,9 +76,9 @@ class Service:
 
     def known_refusal(self, address: str) -> QueueFull | None:
         """Why any stream from this address would be refused now, as far as that is known without reading it."""
-        if refusal := self.starts.refusal:
-            return refusal
         is_caller = not self.settings.api_keys and not self.settings.trusted_proxies  # else that is in the request
+        if refusal := self.starts.refusal(address if is_caller else ""):
+            return refusal
         full = self.engine.known_refusal(address if is_caller else None)
         return self._public(full) if full else None
 

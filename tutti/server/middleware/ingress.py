@@ -81,7 +81,7 @@ class Ingress:
             if body is None:
                 await Response(status_code=499)(scope, receive, send)  # for the access log only
                 return
-            async with self._starts.turn(send, self._max_wait_s(Request(scope), body)) as starting_send:
+            async with self._starts.turn(send, caller, self._max_wait_s(Request(scope), body)) as starting_send:
                 if "json" in headers.get("content-type", "json"):
                     check_json(body)
                     if len(body) > LARGE_BODY:

@@ -3,7 +3,7 @@
 import asyncio
 import re
 import time
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
@@ -48,7 +48,46 @@ class StartRule:
         return (n_ahead + min(n_ahead, n_others)) * self.start_s if waited_s >= BURST_S else 0.0
 
 
-Arrivals = deque[tuple[float, asyncio.Future[None]]]  # when each request arrived, and its turn
+class Arrivals:
+    """Requests that wait, each for its turn. Their callers have turns one after the other, however many each sends."""
+
+    def __init__(self) -> None:
+        self._turns: OrderedDict[str, deque[asyncio.Future[None]]] = OrderedDict()  # the next caller first
+        self._in_order: deque[tuple[float, asyncio.Future[None]]] = deque()  # when each arrived; also some that began
+
+    def __bool__(self) -> bool:
+        return bool(self._turns)
+
+    def __len__(self) -> int:
+        return sum(map(len, self._turns.values()))
+
+    def add(self, caller: str, now: float, turn: asyncio.Future[None]) -> None:
+        self._turns.setdefault(caller, deque()).append(turn)
+        self._in_order.append((now, turn))
+
+    def pop(self) -> asyncio.Future[None] | None:
+        """The turn that comes next; one whose request was cancelled is dropped."""
+        while self._turns:
+            caller, turns = self._turns.popitem(last=False)
+            turn = turns.popleft()
+            if turns:
+                self._turns[caller] = turns
+            if not turn.done():
+                return turn
+        return None
+
+    def n_ahead(self, caller: str) -> int:
+        """How many begin before a new one of this caller."""
+        own = self._turns.get(caller)
+        if own is None:
+            return len(self._turns)
+        return sum(min(len(turns), len(own) + (turns is not own)) for turns in self._turns.values())
+
+    def waited_s(self, now: float) -> float:
+        """How long the first of them has waited."""
+        while self._in_order and self._in_order[0][1].done():
+            self._in_order.popleft()
+        return now - self._in_order[0][0] if self._in_order else 0.0
 
 
 class StartQueue:
@@ -68,26 +107,25 @@ class StartQueue:
         self._refusal = refusal
         self._clock = clock
         self._cpu_clock = cpu_clock
-        self._streams: Arrivals = deque()
-        self._patient: Arrivals = deque()
+        self._streams = Arrivals()
+        self._patient = Arrivals()
         self._n_left = MAX_STARTS_PER_TURN  # that may begin in this turn
         self._turn_at: float | None = None  # when this turn began; none: nothing has begun in it or in the last one
         self._cpu_s = 0.0  # of this thread when this turn began
         self._patient_next = False
         self._n_starting = 0  # requests that have begun and have no answer
 
-    @property
-    def refusal(self) -> QueueFull | None:
-        """Why a new stream would be refused; none if it would not."""
-        return self._refusal_of(self._streams, self._patient, MAX_START_WAIT_S)
+    def refusal(self, caller: str) -> QueueFull | None:
+        """Why a new stream of this caller would be refused; none if it would not."""
+        return self._refusal_of(caller, self._streams, self._patient, MAX_START_WAIT_S)
 
     @asynccontextmanager
-    async def turn(self, send: Send, max_wait_s: float = MAX_START_WAIT_S) -> AsyncIterator[Send]:
+    async def turn(self, send: Send, caller: str, max_wait_s: float = MAX_START_WAIT_S) -> AsyncIterator[Send]:
         """Enter when the request may begin; raise QueueFull if that would take longer than `max_wait_s`.
 
         Yields a `send` for its answer.
         """
-        await self._wait_turn(max_wait_s)
+        await self._wait_turn(caller, max_wait_s)
         n_starting = 1  # of this request: until its answer begins
         self._n_starting += 1
 
@@ -101,10 +139,10 @@ class StartQueue:
         finally:
             self._n_starting -= n_starting
 
-    async def _wait_turn(self, max_wait_s: float) -> None:
+    async def _wait_turn(self, caller: str, max_wait_s: float) -> None:
         is_patient = max_wait_s > MAX_START_WAIT_S
         queue, others = (self._patient, self._streams) if is_patient else (self._streams, self._patient)
-        if refusal := self._refusal_of(queue, others, max_wait_s):
+        if refusal := self._refusal_of(caller, queue, others, max_wait_s):
             raise refusal
         if self._turn_at is None:
             self._turn_at, self._cpu_s = self._clock(), self._cpu_clock()
@@ -113,7 +151,7 @@ class StartQueue:
             self._n_left -= 1
             return
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        queue.append((self._clock(), turn))
+        queue.add(caller, self._clock(), turn)
         await turn
 
     def _turn(self) -> None:
@@ -136,18 +174,18 @@ class StartQueue:
             self._turn_at, self._n_left = None, MAX_STARTS_PER_TURN
 
     def _next(self) -> asyncio.Future[None] | None:
-        """The next request to begin; one whose task was cancelled is dropped."""
+        """The next request to begin."""
         while self._streams or self._patient:
             self._patient_next = bool(self._patient) and (self._patient_next or not self._streams)
-            _, turn = (self._patient if self._patient_next else self._streams).popleft()
-            if not turn.done():
+            if turn := (self._patient if self._patient_next else self._streams).pop():
                 self._patient_next = not self._patient_next
                 return turn
         return None
 
-    def _refusal_of(self, queue: Arrivals, others: Arrivals, max_wait_s: float) -> QueueFull | None:
-        waited_s = self._clock() - queue[0][0] if queue else 0.0
-        wait_s = self.rule.wait_s(len(queue), len(others), waited_s)
+    def _refusal_of(self, caller: str, queue: Arrivals, others: Arrivals, max_wait_s: float) -> QueueFull | None:
+        if not queue:
+            return None
+        wait_s = self.rule.wait_s(queue.n_ahead(caller), len(others), queue.waited_s(self._clock()))
         if wait_s <= max_wait_s:
             return None
         return self._refusal("too many requests at once; try again later", retry_after_s=max(1.0, round(wait_s, 1)))
