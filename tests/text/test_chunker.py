@@ -68,10 +68,14 @@ def test_no_chunk_takes_the_device_for_long(
     assert all(len(chunk.phonemes) <= longest for chunk in chunker.chunks(marked))
 
 
-@given(st.integers(51, 300), st.booleans())
-def test_a_clause_that_is_too_long_is_cut_into_parts_of_which_none_is_tiny(n_words: int, whole_text: bool) -> None:
-    result = list(Chunker(whole_text=whole_text).chunks(one_sentence("deep " * n_words)))
-    assert all(ENOUGH_SYMBOLS - 5 <= length(chunk.words) <= TARGET_SYMBOLS for chunk in result)
+@given(st.integers(51, 300), st.booleans(), st.sampled_from([50, 150, MAX_PHONEMES]))
+def test_a_clause_that_is_too_long_is_cut_into_parts_of_which_none_is_tiny(
+    n_words: int, whole_text: bool, joined: int
+) -> None:
+    chunker = Chunker(whole_text=whole_text, pace=ChunkPace(joined_symbols=joined))
+    result = list(chunker.chunks(one_sentence("deep " * n_words)))
+    assert all(ENOUGH_SYMBOLS - 10 <= length(chunk.words) <= TARGET_SYMBOLS for chunk in result)
+    assert all(length(chunk.words) <= max(joined, ENOUGH_SYMBOLS) for chunk in result[:-1])
 
 
 @given(any_text, st.booleans())

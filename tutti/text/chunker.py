@@ -98,7 +98,7 @@ class Chunker:
             n_before = _n_symbols(before)
             # Only for the first chunk a sentence is cut so that a part of it still fits in.
             limit = max(self._capacity(), self._first_symbols) if self._ahead else self._first_symbols - n_before
-            cut = _cut(rest, limit, self._target_symbols)
+            cut = _cut(rest, limit, self._target_symbols, self._pace.joined_symbols)
             if self._words and n_before + _n_symbols(rest[:cut]) > self._joined_capacity():
                 yield self._close()
                 continue
@@ -133,10 +133,11 @@ _UNSTRESSED = str.maketrans("", "", "ˈˌ")
 _CLAUSE_MARKS = frozenset(";:,—…)”.!?")
 
 
-def _cut(words: list[PhonemeWord], limit: int, target_symbols: int) -> int:
+def _cut(words: list[PhonemeWord], limit: int, target_symbols: int, joined_symbols: int) -> int:
     """Return after how many words to cut: all if they fit, else the last good place up to `limit`, else the next.
 
-    A clause that is longer than `target_symbols` is cut between any two words, in parts of about the same length.
+    A clause that is longer than `target_symbols` is cut between any two words, in parts of about the same length, and
+    not longer than sentences are joined, or than ENOUGH_SYMBOLS.
     """
     lengths: list[int] = []
     total = 0
@@ -157,7 +158,8 @@ def _cut(words: list[PhonemeWord], limit: int, target_symbols: int) -> int:
                 return i + 1
     if len(lengths) == len(words) and total - len(words[-1].after) + len(words[-1].after.rstrip()) <= target_symbols:
         return len(words)
-    most = min(max(limit, ENOUGH_SYMBOLS), int(UNMARKED * target_symbols), ceil(total / 2))
+    longest = min(int(UNMARKED * target_symbols), max(joined_symbols, ENOUGH_SYMBOLS))
+    most = min(max(limit, ENOUGH_SYMBOLS), longest, ceil(total / 2))
     return max(sum(length <= most for length in lengths), 1)
 
 
