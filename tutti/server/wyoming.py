@@ -7,6 +7,7 @@ import math
 import socket
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing, asynccontextmanager, suppress
+from functools import cache
 from typing import Any
 
 from tutti import __version__
@@ -130,7 +131,7 @@ class WyomingConnection:
         settings = self._service.settings
         while (event := await read_event(self._reader, settings.max_body, settings.idle_s)) is not None:
             if Describe.is_type(event.type):
-                await self._send(Info(tts=[program()]))
+                await self._write(info())
             elif Ping.is_type(event.type):
                 await self._send(Pong(text=Ping.from_event(event).text))
             else:
@@ -226,8 +227,11 @@ class WyomingConnection:
                         yield part
 
     async def _send(self, event: Eventable) -> None:
+        await self._write(event.event())
+
+    async def _write(self, event: Event) -> None:
         async with asyncio.timeout(READ_STALL_FACTOR * self._service.settings.idle_s):
-            await async_write_event(event.event(), self._writer)
+            await async_write_event(event, self._writer)
 
     async def _fail(self, error: TuttiError) -> None:
         """Send an error and end the connection: many clients wait for the end of the audio, and ignore errors."""
@@ -296,9 +300,10 @@ def _text(event: Event) -> str:
     return text
 
 
-def program() -> TtsProgram:
+@cache
+def info() -> Event:
     """Describe the server for Home Assistant: every voice with its language."""
-    return TtsProgram(
+    program = TtsProgram(
         name="tutti",
         attribution=Attribution("tutti", ""),
         installed=True,
@@ -307,6 +312,7 @@ def program() -> TtsProgram:
         voices=[_voice(name) for name in NAMES],
         supports_synthesize_streaming=True,
     )
+    return Info(tts=[program]).event()
 
 
 def _voice(name: str) -> TtsVoice:
