@@ -38,7 +38,8 @@ from tutti.model.choice import Choice, n_cuda_devices
 from tutti.model.spans import LIGHT_SPANS
 from tutti.speech import Utterance
 from tutti.text import vocab
-from tutti.text.chunker import ChunkSizes
+from tutti.text.chunk import DEFAULT_PACE
+from tutti.text.chunker import ENOUGH_SYMBOLS, ChunkSizes
 from tutti.text.frontend import G2PPool, G2PThread, TextFrontend
 from tutti.text.g2p import G2P
 from tutti.text.user_lexicon import LexiconFile
@@ -184,6 +185,8 @@ def assemble(
         whole_max_start_s=START_SHARE * settings.timeout_s,
         first_chunks=settings.stream_bypass_chunks,
         idle_unload_s=settings.idle_unload_s,
+        # A batch that has begun cannot be interrupted: on a processor others would wait for a longer one for seconds.
+        joined_symbols=ENOUGH_SYMBOLS if first.device == "cpu" else DEFAULT_PACE.joined_symbols,
         span_rules={name: LIGHT_SPANS for name, choice in choices.items() if choice.vocoder == "light"},
     )
     lexicon = LexiconFile(settings.lexicon).words if settings.lexicon else None

@@ -7,10 +7,6 @@ from tutti.text.chunk import DEFAULT_PACE, ChunkPace
 from tutti.text.chunker import TINY_SYMBOLS
 
 FIRST_SHARE = 0.6  # of the target that the first chunk may take alone; larger chunks sound smoother, but start later
-# Seconds that a chunk of several sentences may take alone, since a batch that has begun cannot be interrupted: longer
-# chunks sound smoother, but somebody who comes meanwhile waits for them. One sentence may take longer.
-JOINED_S = 0.5
-MIN_JOINED = 50  # symbols, about 3.6 s of audio; shorter chunks would sound like a list
 CAUTION = 1.2  # times the predicted seconds: speed changes, and other requests come; larger makes shorter chunks
 MIN_PACE, MAX_PACE = 0.5, 0.9  # a faster device needs no longer chunks; on a slower one gaps cannot be avoided
 
@@ -28,17 +24,15 @@ def chunk_pace(
     sentence_s = scheduler.sentence_s(checkpoint)
     seconds_per_s = CAUTION * sentence_s / (SENTENCE["vocoder"] * FRAME_S)
     first_symbols = longest = DEFAULT_PACE.first_symbols
-    # Costs of a lone row grow linearly with its length.
-    least_s, most_s = (_seconds(scheduler, checkpoint, n) for n in (TINY_SYMBOLS, longest))
-    symbol_s = max(most_s - least_s, 1e-9) / (longest - TINY_SYMBOLS)
-    allowed_s = FIRST_SHARE * target_s
-    if not is_incremental and allowed_s < most_s:  # else the queue need not be looked at
-        wait_s = scheduler.predicted_wait_s(checkpoint, "first", target_s, now) + n_before * sentence_s
-        fitting = TINY_SYMBOLS + int((max(allowed_s, wait_s) - least_s) / symbol_s)
-        first_symbols = min(max(fitting, TINY_SYMBOLS), longest)
-    fitting = TINY_SYMBOLS + int((JOINED_S - least_s) / symbol_s)
-    joined = min(max(fitting, MIN_JOINED), DEFAULT_PACE.joined_symbols)
-    return ChunkPace(first_symbols, min(max(seconds_per_s, MIN_PACE), MAX_PACE), joined_symbols=joined)
+    if not is_incremental:
+        # Costs of a lone row grow linearly with its length.
+        least_s, most_s = (_seconds(scheduler, checkpoint, n) for n in (TINY_SYMBOLS, longest))
+        allowed_s = FIRST_SHARE * target_s
+        if allowed_s < most_s:  # else the queue need not be looked at
+            wait_s = scheduler.predicted_wait_s(checkpoint, "first", target_s, now) + n_before * sentence_s
+            share = (max(allowed_s, wait_s) - least_s) / max(most_s - least_s, 1e-9)
+            first_symbols = TINY_SYMBOLS + int(min(max(share, 0.0), 1.0) * (longest - TINY_SYMBOLS))
+    return ChunkPace(first_symbols, min(max(seconds_per_s, MIN_PACE), MAX_PACE))
 
 
 def _seconds(scheduler: Scheduler, checkpoint: str, n_symbols: int) -> float:

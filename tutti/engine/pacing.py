@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from tutti.model.spans import SpanRules
 from tutti.speech import Delivery
+from tutti.text.chunk import DEFAULT_PACE
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +20,7 @@ class Pacing:
     whole_ahead: int = 4  # the same for whole answers and bulk work
     idle_unload_s: float | None = None  # without a stream, after which the models are unloaded; none: never
     first_chunks: int = 2  # chunks of a stream that count as first
+    joined_symbols: int = DEFAULT_PACE.joined_symbols  # up to which sentences are joined to a chunk; see ChunkPace
     span_rules: Mapping[str, SpanRules] = field(default_factory=dict)  # by checkpoint; others deliver whole rows
 
     def target(self, delivery: Delivery) -> float:

@@ -23,7 +23,7 @@ from tutti.engine.word_times import covered_span, shift_span, shift_time, silenc
 from tutti.model.prosody import clamp_speed, combine
 from tutti.speech import MAX_PHONEMES, SAMPLE_RATE, Delivery, Prosody, Samples, Speech, SpeechParams, Utterance, is_pcm
 from tutti.text import vocab
-from tutti.text.chunk import DEFAULT_PACE, Chunk, TextClock
+from tutti.text.chunk import Chunk, TextClock
 from tutti.text.frontend import TextFrontend
 from tutti.text.incremental import Segment, Text, segments
 from tutti.text.options import TextOptions
@@ -174,9 +174,7 @@ class SpeechStream:
             time.monotonic(),
             n_before=n_before,
             is_incremental=self.checkpoint in self.pacing.span_rules,
-        )._replace(speed=self.params.speed)
-        if whole_text:  # it is cut in the same way each time, whatever the device takes by now
-            pace = pace._replace(joined_symbols=DEFAULT_PACE.joined_symbols)
+        )._replace(speed=self.params.speed, joined_symbols=self.pacing.joined_symbols)
         symbol_s = FRAMES_PER_TOKEN * FRAME_S / clamp_speed(self.params.speed)
         clock = TextClock(self._next_due_s, symbol_s, self.caller)
         async with aclosing(segments(self.text, MAX_TEXT, self.pause_s)) as texts:
