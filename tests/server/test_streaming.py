@@ -239,3 +239,33 @@ def test_a_slow_reader_has_a_bounded_buffer_and_does_not_block_others(fake_engin
             assert n_made - n_before <= 40 * 24_000 * 30 // 4
         assert fake_engine.streams_cancelled.acquire(timeout=60)
     assert 2 * n_made < 40e6
+
+
+@pytest.mark.parametrize("size", [1, 7, 10_000])
+def test_a_request_begins_when_all_of_it_has_arrived(server: RunningServer, size: int) -> None:
+    request = raw("/v1/audio/speech", {"input": SHORT, "response_format": "pcm"})
+    head = request.index(b"\r\n\r\n") + 4
+    lifecycle = server.app.state.service.lifecycle
+    with socket.create_connection(server.host_port, timeout=60) as sock:
+        sock.sendall(request[: head + 3])
+        for at in range(head + 3, len(request) - 1, size):
+            sock.sendall(request[at : min(at + size, len(request) - 1)])
+        assert server.get("/healthz").status_code == 200
+        assert lifecycle.n_active == 0
+        sock.sendall(request[-1:] + request)  # and the next one
+        answer = b""
+        while answer.count(b"HTTP/1.1 200") < 2:
+            answer += sock.recv(1 << 16)
+
+
+def test_a_request_that_is_left_half_sent_never_begins(server: RunningServer) -> None:
+    def n_left() -> float:
+        lines = server.get("/metrics").text.splitlines()
+        return sum(float(line.split()[-1]) for line in lines if "http_answers_total" in line and 'status="499"' in line)
+
+    before, request = n_left(), raw("/v1/audio/speech", {"input": SHORT})
+    for _ in range(20):
+        with socket.create_connection(server.host_port) as sock:
+            sock.sendall(request[:-1])
+    assert server.speak().status_code == 200
+    assert n_left() == before

@@ -32,13 +32,14 @@ EVENTS_AT_ONCE = 100  # of an HTTP connection in one turn of the event loop: eac
 # a quarter of a megabyte, and h11 takes six microseconds for each of its forty thousand lines.
 MAX_HEAD = 1 << 14
 MAX_FRAGMENTS = 10_000  # of a WebSocket message: empty ones cost memory and count for no limit on its size
-MAX_UNREAD = 1 << 16  # bytes of a request that are kept while its refusal waits for its end
+MAX_UNREAD = 1 << 16  # bytes of a body that are kept until its end has arrived
 KERNEL_SEND_BYTES = 1 << 16  # that the kernel buffers for a slow reader
 
 
 # A request that may be refused unread: its first line and its length, in lower case; headers that need more attention.
 _STREAM_LINE = re.compile(rb"post (/[a-z0-9/_.-]+) http/1\.1")
 _LENGTH = re.compile(rb"^content-length: *([0-9]{1,9})\r?$", re.MULTILINE)
+_AT_ONCE = re.compile(rb"^(expect|transfer-encoding)", re.MULTILINE)  # of a request that must begin before its body
 _HEAD_END = re.compile(rb"\n\r?\n")
 _OTHERWISE = re.compile(rb"^(expect|transfer-encoding|connection: *close|x-stainless-|x-request-)", re.MULTILINE)
 
@@ -59,7 +60,8 @@ class HttpProtocol(H11Protocol):
         self.access_log = False  # its lines contain the whole path; ours do not
         self._request_started_s = 0.0
         self._n_request_bytes = 0
-        self._unread = b""  # the start of a request that will probably be refused
+        self._unread = b""  # the start of a request whose end has not arrived
+        self._n_awaited = 0  # bytes of its end, if it is to begin then
         self._unparsed = b""  # what arrived together with what is being handled, and comes after it
         self._unsent = 0
         self._unsent_since = 0.0
@@ -85,11 +87,13 @@ class HttpProtocol(H11Protocol):
         if self._n_request_bytes == 0:
             self._request_started_s = self.loop.time()
         self._n_request_bytes += len(data)
+        n_new = len(data)
         data, self._unread = self._unread + data, b""
         refusal = self.service.known_refusal(self.client[0] if self.client else "")
         n_missing = self._n_missing(data) if refusal else None
         if refusal and n_missing is not None:
             self._unset_keepalive_if_required()
+            self._n_awaited = 0
             if n_missing:
                 self._unread = data
             else:
@@ -97,6 +101,11 @@ class HttpProtocol(H11Protocol):
             return
         cycle = self.cycle
         self._unset_keepalive_if_required()
+        self._n_awaited = self._n_awaited - n_new if self._n_awaited else self._n_of_body_to_come(data)
+        if self._n_awaited > 0:
+            self._unread = data
+            return
+        self._n_awaited = 0
         for at in range(0, len(data), MAX_HEAD):  # in parts, so that h11 sees a head or trailers that are too long
             self._unparsed = data[at + MAX_HEAD :]
             self.conn.receive_data(data[at : at + MAX_HEAD])
@@ -182,13 +191,28 @@ class HttpProtocol(H11Protocol):
         head, end, body = data.partition(b"\r\n\r\n")
         line, _, lines = head.lower().partition(b"\r\n")
         path, length = _STREAM_LINE.fullmatch(line), _LENGTH.search(lines)
-        is_between = self.conn.our_state is self.conn.their_state is h11.IDLE and not self.conn.trailing_data[0]
-        if not (end and path and length and is_between) or _OTHERWISE.search(lines):
+        if not (end and path and length and self._is_between_requests()) or _OTHERWISE.search(lines):
             return None
         if not is_stream(path[1].decode(), body):
             return None
         n_missing = int(length[1]) - len(body)
         return n_missing if 0 <= n_missing <= MAX_UNREAD else None
+
+    def _n_of_body_to_come(self, data: bytes) -> int:
+        """Bytes of the body of a small request that have not arrived. It begins when they have: so one that is left
+        half sent costs a tenth, and head and body are read in one turn.
+        """
+        if not data.startswith(b"POST ") or not self._is_between_requests():
+            return 0
+        head, end, body = data.partition(b"\r\n\r\n")
+        lines = head.lower()
+        length = _LENGTH.search(lines)
+        if not end or length is None or _AT_ONCE.search(lines) or int(length[1]) > MAX_UNREAD:
+            return 0
+        return max(0, int(length[1]) - len(body))
+
+    def _is_between_requests(self) -> bool:
+        return self.conn.our_state is self.conn.their_state is h11.IDLE and not self.conn.trailing_data[0]
 
     @property
     def _closes_refused(self) -> bool:
