@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 MANY = 8  # callers of one answer
-PAUSE_S = 0.5  # from an answer for many to the next; larger costs less, and makes those who ask again wait
+PAUSE_S = 0.2  # from an answer for many to the next; larger costs less, and makes those who ask again wait
 
 
 class SharedAnswer:

@@ -25,7 +25,6 @@ CHECKS = 10  # of each limit within `idle_s`: a connection is cut at most a tent
 READ_STALL_FACTOR = 6
 PARSED_AT_ONCE = 8192  # bytes of WebSocket messages in one turn of the event loop; more holds it for longer
 LONG_TURN_S = 0.002  # after a turn of parsing them that takes longer, as with a thousand pings, the next takes half
-REST = 2.0  # times as long as a turn of parsing took, until the next one; larger leaves more of the loop to others
 MIN_PARSED = 128  # bytes of them in one turn
 EVENTS_AT_ONCE = 100  # of an HTTP connection in one turn of the event loop: each chunk of a body is one, some 20 us
 # Bytes of the head of a request, as long as h11 lets one be that is incomplete. One read may bring a complete head of
@@ -331,18 +330,16 @@ class WebSocketProtocol(WebSocketsSansIOProtocol):
         super().connection_lost(exc)
 
     def _parse_next(self) -> None:
-        part, took_s = bytes(self._unparsed[: self._parsed_at_once]), 0.0
+        part = bytes(self._unparsed[: self._parsed_at_once])
         if part:  # else the connection was lost meanwhile
             started_s = time.monotonic()
             super().data_received(part)
             del self._unparsed[: len(part)]
-            took_s = time.monotonic() - started_s
-            factor = 0.5 if took_s > LONG_TURN_S else 2.0
+            factor = 0.5 if time.monotonic() - started_s > LONG_TURN_S else 2.0
             self._parsed_at_once = min(max(int(factor * self._parsed_at_once), MIN_PARSED), PARSED_AT_ONCE)
         if self._unparsed:
             self.transport.pause_reading()  # what has arrived comes first, or it would grow without limit
-            # Others take dozens of turns for an answer: if each of them came with as much parsing, they would wait.
-            self.loop.call_later(REST * took_s, self._parse_next)
+            self.loop.call_soon(self._parse_next)
         elif not self.read_paused and not self.transport.is_closing():
             self.transport.resume_reading()
 
