@@ -16,6 +16,7 @@ class Lifecycle:
         self._idle.set()
         self.n_active = 0
         self.draining = False
+        self.count_half_sent: Callable[[], None] = lambda: None  # of a request whose client left before its end
         self.http_processes_answer: Callable[[], bool] = lambda: True  # in the server's process, if there are any
 
     @property

@@ -38,6 +38,7 @@ class AccessLog:
         self._lifecycle = lifecycle
         labels = ("method", "route", "status", "outcome")
         self._answers = Counter("tutti_http_answers", "Answers, by how they ended.", labels, registry=registry)
+        lifecycle.count_half_sent = self._answers.labels("POST", "-", 499, "left").inc
         self._first_byte = Histogram(
             "tutti_http_first_byte_seconds", "From a request to the first byte of its answer.", ("route",),
             buckets=SECONDS, registry=registry,

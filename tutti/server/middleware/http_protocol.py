@@ -80,6 +80,8 @@ class HttpProtocol(H11Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._cancel_check()
+        if self._n_awaited:
+            self.service.lifecycle.count_half_sent()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
