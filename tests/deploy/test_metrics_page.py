@@ -9,6 +9,7 @@ from prometheus_client.metrics import MetricWrapperBase
 
 from tutti.metrics import Metrics
 from tutti.server.audio_memory import AudioMemory
+from tutti.server.lifecycle import Lifecycle
 from tutti.server.middleware.access_log import AccessLog
 from tutti.settings import Settings
 
@@ -22,7 +23,7 @@ ROWS = [
 def registry() -> CollectorRegistry:
     """The registry of `tutti serve`."""
     registry = Metrics().registry
-    AccessLog(None, registry, None, None)  # type: ignore[arg-type]
+    AccessLog(None, registry, Lifecycle(None), None)  # type: ignore[arg-type]
     AudioMemory(1e9).register(registry)
     return registry
 

@@ -1,6 +1,5 @@
 """Prosody: neutral changes nothing, each control changes what it names, and no row hears its neighbours."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -83,7 +82,7 @@ def test_a_row_without_any_pitch_is_left_alone() -> None:
 @pytest.mark.parametrize("value", [-13, 13, float("nan"), float("inf")])
 def test_limits_name_the_field(name: str, value: float) -> None:
     with pytest.raises(InvalidInput, match=f"{name} must be a number from") as error:
-        check_prosody(replace(Prosody(), **{name: value}))
+        check_prosody(Prosody()._replace(**{name: value}))
     assert error.value.param == name
 
 

@@ -36,7 +36,7 @@ def events(server: RunningServer, **body: Any) -> dict[str, list[dict[str, Any]]
 
 
 def test_phonemes_spell_the_words_and_lie_within_them(tones: RunningServer) -> None:
-    rows = events(tones, input=LONG, timestamps=ALL)
+    rows = events(tones, input=f"{LONG} {SHORT} {SHORT}", timestamps=ALL)  # the last sentences are one chunk
     phonemes = iter(rows["phonemes"])
     for word in rows["words"]:
         letters = [next(phonemes) for letter in word["word"] if letter.isalpha()]

@@ -114,9 +114,10 @@ def test_an_event_loop_that_cannot_keep_up_refuses_in_the_same_way(
         settings = Settings(replica=is_replica)
         starts = Service.of(fake_engine, settings).starts
         starts.rule.start_s = 1.0
-        starts._streams.append((asyncio.get_running_loop().time() - 10, asyncio.get_running_loop().create_future()))
+        loop = asyncio.get_running_loop()
+        starts._streams.add("", loop.time() - 10, loop.create_future())
         with pytest.raises(QueueFull) as refused:
-            await starts._wait_turn(0.5)
+            await starts._wait_turn("", 0.5)
         assert refused.value.status == status
 
     asyncio.run(run())
