@@ -65,11 +65,14 @@ def test_sixteen_clients_are_shown_waiting_and_then_served_in_batches(
     held.gate.open()
     visitor.wait(".run[data-mode=deadline][data-done='16']:not([data-total-ms=''])")
     assert int(visitor.page.locator(".run[data-mode=deadline]").get_attribute("data-most-requests")) > 1
-    last = server.get("/v1/stats").json()["batches"][-1]
-    card = visitor.page.locator(".recent li").last
-    assert card.get_attribute("data-stage") == last["stage"]
-    assert card.get_attribute("data-reason") == last["reason"]
-    assert int(card.get_attribute("data-rows")) == len(last["rows"])
+
+    def shows_last_batch() -> bool:
+        last = server.get("/v1/stats").json()["batches"][-1]
+        card = visitor.page.locator(".recent li").last
+        shown = [card.get_attribute(f"data-{name}") for name in ("stage", "reason", "rows")]
+        return shown == [last["stage"], last["reason"], str(len(last["rows"]))]
+
+    wait_until(shows_last_batch, "the page should show the last batch, a tick later")
     with visitor.new_playback():
         visitor.page.get_by_role("button", name="Play all at once").last.click()
     visitor.wait(".player[data-played][data-state=whole]")

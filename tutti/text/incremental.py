@@ -69,9 +69,12 @@ class Segmenter:
 
     def add(self, delta: str, now: float = 0.0) -> None:
         """Append text that arrived at `now`."""
-        whole = _join_surrogates(self._buffer[-1:] + delta) if "\ud800" <= self._buffer[-1:] <= "\udbff" else None
-        self._buffer = self._buffer + delta if whole is None else self._buffer[:-1] + whole
-        self.n_characters += len(delta) if whole is None else len(whole) - 1
+        n_before = len(self._buffer)
+        if _HALF.search(last := self._buffer[-1:] + delta):
+            self._buffer = self._buffer[:-1] + _join_surrogates(last)
+        else:
+            self._buffer += delta
+        self.n_characters += len(self._buffer) - n_before
         if delta:
             self._last_delta_s = now
 
@@ -316,6 +319,9 @@ def _complete_words(text: str, *, ignore_marks: bool = False) -> int:
     ends = text[-1:].isspace() or (text.rstrip("\"'”’)")[-1:] in tuple(".!?…") and not text[-2:-1].isdigit())
     end = len(text) if ends else max((match.end() for match in re.finditer(r"\s", text)), default=0)
     return end if ignore_marks or _is_safe_cut(text + "a", end) else 0
+
+
+_HALF = re.compile("[\ud800-\udbff]")  # the first half of a character, of which the second may follow
 
 
 def _join_surrogates(text: str) -> str:
