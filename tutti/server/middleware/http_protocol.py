@@ -5,7 +5,7 @@ import json
 import re
 import socket
 import time
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import h11
 from h11._writers import ChunkedWriter
@@ -189,31 +189,30 @@ class HttpProtocol(H11Protocol):
 
     def _n_missing(self, data: bytes) -> int | None:
         """How many bytes of a stream's request are missing; none if it is no stream, or its client may wait longer."""
-        head, end, body = data.partition(b"\r\n\r\n")
-        line, _, lines = head.lower().partition(b"\r\n")
-        path, length = _STREAM_LINE.fullmatch(line), _LENGTH.search(lines)
-        if not (end and path and length and self._is_between_requests()) or _OTHERWISE.search(lines):
+        if (request := self._read_head(data)) is None:
             return None
-        if not is_stream(path[1].decode(), body):
+        line, _, lines = request.head.partition(b"\r\n")
+        path = _STREAM_LINE.fullmatch(line)
+        if path is None or _OTHERWISE.search(lines) or not is_stream(path[1].decode(), request.body):
             return None
-        n_missing = int(length[1]) - len(body)
-        return n_missing if 0 <= n_missing <= MAX_UNREAD else None
+        return request.n_missing if 0 <= request.n_missing <= MAX_UNREAD else None
 
     def _n_of_body_to_come(self, data: bytes) -> int:
         """Bytes of the body of a small request that have not arrived. It begins when they have: so one that is left
-        half sent costs a tenth, and head and body are read in one turn.
+        half sent never reaches the application, and head and body are read in one turn.
         """
-        if not data.startswith(b"POST ") or not self._is_between_requests():
+        request = self._read_head(data) if data.startswith(b"POST ") else None
+        if request is None or _AT_ONCE.search(request.head):
             return 0
-        head, end, body = data.partition(b"\r\n\r\n")
-        lines = head.lower()
-        length = _LENGTH.search(lines)
-        if not end or length is None or _AT_ONCE.search(lines) or int(length[1]) > MAX_UNREAD:
-            return 0
-        return max(0, int(length[1]) - len(body))
+        return max(0, request.n_missing) if request.n_missing + len(request.body) <= MAX_UNREAD else 0
 
-    def _is_between_requests(self) -> bool:
-        return self.conn.our_state is self.conn.their_state is h11.IDLE and not self.conn.trailing_data[0]
+    def _read_head(self, data: bytes) -> "_UnreadRequest | None":
+        """A request with a length, before h11 sees it; none if its head is incomplete, or another is under way."""
+        head, end, body = data.partition(b"\r\n\r\n")
+        lower = head.lower()
+        length = _LENGTH.search(lower) if end else None
+        is_between = self.conn.our_state is self.conn.their_state is h11.IDLE and not self.conn.trailing_data[0]
+        return _UnreadRequest(lower, body, int(length[1]) - len(body)) if length and is_between else None
 
     @property
     def _closes_refused(self) -> bool:
@@ -229,6 +228,12 @@ class HttpProtocol(H11Protocol):
             return
         self._write_error(refusal, {"x-request-id": new_request_id()})
         self.timeout_keep_alive_task = self.loop.call_later(self.timeout_keep_alive, self.timeout_keep_alive_handler)
+
+
+class _UnreadRequest(NamedTuple):
+    head: bytes  # in lower case
+    body: bytes  # as far as it has arrived
+    n_missing: int  # bytes of it; below zero if another request follows
 
 
 class PacedConnection(h11.Connection):
@@ -248,8 +253,8 @@ class PacedConnection(h11.Connection):
 
 
 class StreamingCycle(RequestResponseCycle):
-    """Writes the head and the parts of a chunked answer itself: for h11 each is an event to be checked, and a header
-    three times. That would be a twentieth of the time until the first audio.
+    """Writes the head and the parts of a chunked answer itself: for h11 each is an event to be checked, and all headers
+    are copied three times.
     """
 
     async def send(self, message: Any) -> None:
