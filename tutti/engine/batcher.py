@@ -285,7 +285,7 @@ class Batcher:
         if isinstance(error, WorkerLost):
             self._lost(batch, error)
         elif isinstance(error, TuttiError):
-            self._stats.failed(self.name, batch, "failed")
+            self._stats.failed(self.name, batch, "failed", self.worker.status)
             self._bisect(batch, error)
         elif isinstance(value := started.result.result(), BothStages):
             self._both_stages_done(batch, value, started.started_s)
@@ -374,8 +374,7 @@ class Batcher:
         """
         now, is_dead = self._clock(), not isinstance(error, RowsLost)
         self._had_lost_rows |= is_dead
-        self._stats.failed(self.name, batch, "lost")
-        self._stats.worker(self.name, self.worker.status)
+        self._stats.failed(self.name, batch, "lost", self.worker.status)
         self.scheduler.lost(batch, now)
         for row in [self._rows[job] for job in batch.jobs]:
             row.n_lost += is_dead

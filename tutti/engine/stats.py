@@ -92,9 +92,10 @@ class BatchStats:
         self.metrics.batch_seconds.labels(stage).observe(took_s)
         self.metrics.cost_error.labels(*batch.key).set(cost_error)
 
-    def failed(self, worker: str, batch: Batch, outcome: Outcome) -> None:
+    def failed(self, worker: str, batch: Batch, outcome: Outcome, status: Status) -> None:
         """The batch of this worker had no result."""
         self._batch_ended(worker, batch, None, outcome)
+        self.worker(worker, status)
 
     def queue(self, waiting: Mapping[Priority, int], backlog_s: float) -> None:
         for priority, n in waiting.items():
