@@ -77,7 +77,7 @@ class Utterance:
     pcm_volume: float | None = None  # samples as 16-bit integers at this volume; none: float
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """For the way to a worker's process: its arrays as bytes, in a fifth of the time."""
+        """For the way to a worker's process: with its arrays as bytes, which are pickled faster."""
         rest = self.speed, self.seed, self.prosody, self.pcm_volume
         return _utterance, (self.tokens.astype("<i8").tobytes(), self.style.astype("<f4").tobytes(), *rest)
 

@@ -16,7 +16,7 @@ Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 class BodyRoute(APIRoute):
     """Calls an endpoint with the arguments `request` and `body` at once if the body is as it should be.
 
-    All others go the way of FastAPI, which looks for arguments in every place of a request: a quarter of a millisecond.
+    All others go the way of FastAPI, which looks for arguments in every place of a request.
     """
 
     def get_route_handler(self) -> Handler:
