@@ -84,6 +84,8 @@ class Scheduler:
 
     def known_refusal(self, checkpoint: str, now: float, caller: str = NEW_CALLER) -> QueueFull | None:
         """What `check_wait` would raise for a stream without an own limit, if that was found a moment ago."""
+        if now >= self._verdicts.refuses_until_s:
+            return None  # asked for every request, and mostly this
         question = self._admission.question(checkpoint, None, caller, now)
         verdict = self._verdicts.known(question, self.n_starting, now)
         return verdict.refusal if verdict else None

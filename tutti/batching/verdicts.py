@@ -1,5 +1,6 @@
 """Recent answers to the question whether a typical stream is refused: under overload it is asked all the time."""
 
+from math import inf
 from typing import NamedTuple
 
 from tutti.errors import QueueFull
@@ -32,6 +33,7 @@ class Verdicts:
 
     def __init__(self) -> None:
         self._verdicts: dict[Question, Verdict] = {}
+        self.refuses_until_s = -inf  # the last refusal holds no longer than this
 
     def known(self, question: Question, n_starting: int, now: float) -> Verdict | None:
         verdict = self._verdicts.get(question)
@@ -40,4 +42,6 @@ class Verdicts:
     def keep(self, question: Question, refusal: QueueFull | None, n_starting: int, now: float) -> None:
         if len(self._verdicts) >= MAX_VERDICTS:
             self._verdicts.clear()
+        if refusal is not None:
+            self.refuses_until_s = now + VERDICT_S
         self._verdicts[question] = Verdict(now + VERDICT_S, refusal, n_starting)

@@ -26,9 +26,9 @@ def chunk_pace(
     first_symbols = longest = DEFAULT_PACE.first_symbols
     if not is_incremental:
         # Costs of a lone row grow linearly with its length.
-        least_s, most_s = (_seconds(scheduler, checkpoint, n) for n in (TINY_SYMBOLS, longest))
-        allowed_s = FIRST_SHARE * target_s
+        most_s, allowed_s = _seconds(scheduler, checkpoint, longest), FIRST_SHARE * target_s
         if allowed_s < most_s:  # else the queue need not be looked at
+            least_s = _seconds(scheduler, checkpoint, TINY_SYMBOLS)
             wait_s = scheduler.predicted_wait_s(checkpoint, "first", target_s, now) + n_before * sentence_s
             share = (max(allowed_s, wait_s) - least_s) / max(most_s - least_s, 1e-9)
             first_symbols = TINY_SYMBOLS + int(min(max(share, 0.0), 1.0) * (longest - TINY_SYMBOLS))

@@ -26,6 +26,10 @@ class PhonemeWord(NamedTuple):
     def symbols(self) -> str:
         return self.before + self.phonemes + self.after
 
+    @property
+    def n_symbols(self) -> int:
+        return len(self.before) + len(self.phonemes) + len(self.after)
+
 
 class InlineStyle(NamedTuple):
     """What marks in the text change of the request's voice, language, speed, pitch and volume."""

@@ -142,7 +142,7 @@ def _cut(words: list[PhonemeWord], limit: int, target_symbols: int, joined_symbo
     lengths: list[int] = []
     total = 0
     for word in words:
-        total += len(word.symbols)
+        total += word.n_symbols
         lengths.append(total)
         if total > 2 * target_symbols:
             break
@@ -173,7 +173,7 @@ def _conjunction_follows(words: list[PhonemeWord], i: int) -> bool:
 
 def _split_word(word: PhonemeWord, max_symbols: int) -> Iterator[PhonemeWord]:
     """Yield the word, or parts of it that fit into a chunk."""
-    if len(word.symbols.rstrip()) <= max_symbols:
+    if word.n_symbols <= max_symbols or len(word.symbols.rstrip()) <= max_symbols:
         yield word
         return
     n_before = len(word.before)
@@ -189,7 +189,7 @@ def _split_word(word: PhonemeWord, max_symbols: int) -> Iterator[PhonemeWord]:
 
 
 def _n_symbols(words: Iterable[PhonemeWord]) -> int:
-    return sum(len(word.symbols) for word in words)
+    return sum([word.n_symbols for word in words])
 
 
 def _separated(word: PhonemeWord) -> PhonemeWord:

@@ -66,7 +66,7 @@ def detect(text: str) -> str | None:
             return code
     lower = text.lower()
     words = _WORD.findall(lower)
-    hits = {code: sum(word in common for word in words) for code, common in _COMMON.items()}
+    hits = {code: sum(map(common.__contains__, words)) for code, common in _COMMON.items()}
     for code, letters in _LETTERS.items():
         hits[code] += 2 * any(letter in lower for letter in letters)
     best, second = sorted(hits, key=hits.__getitem__, reverse=True)[:2]

@@ -18,12 +18,13 @@ SYMBOLS: dict[str, int] = {
     **{"ʲ": 164, "↓": 169, "→": 171, "↗": 172, "↘": 173, "ᵻ": 177},
 }
 
+_KNOWN = frozenset(SYMBOLS)
 PUNCTUATION = frozenset(';:,.!?—…"()“”')
 
 
 def split_known(phonemes: str) -> tuple[str, tuple[str, ...]]:
     """Split phonemes into those that Kokoro has a symbol for, and the rest."""
-    if all(symbol in SYMBOLS for symbol in phonemes):
+    if _KNOWN.issuperset(phonemes):
         return phonemes, ()
     known = "".join(symbol for symbol in phonemes if symbol in SYMBOLS)
     return known, tuple(symbol for symbol in phonemes if symbol not in SYMBOLS)
