@@ -50,6 +50,7 @@ class AdmissionControl:
         self._slower = 1.0  # recent batches took so many times their predicted seconds
 
     def job_queued(self, job: Job, stage_s: float, later_s: float) -> None:
+        job.goes_first = job.starts_stream and not _is_bulk(job) and self.streams.is_newcomer(job.caller)
         self._n_bulk += _is_bulk(job) and job not in self._waiting
         self._waiting[job] = stage_s, later_s
         self.unqueued.set(job, NO_REST if _is_bulk(job) else job.spans)
@@ -170,6 +171,10 @@ class AdmissionControl:
     def question(self, checkpoint: str, max_start_s: float | None, caller: str, now: float) -> Question:
         """What the answer to a new stream of this caller depends on."""
         return Question(checkpoint, max_start_s, self._shares.is_over(caller, now), self._crowding(caller))
+
+    def is_crowding(self, caller: str) -> bool:
+        """Whether a caller has most of all streams, and others were here in the last half minute."""
+        return self.streams.crowding() == caller and self._shares.n_callers > 1
 
     def _crowding(self, caller: str) -> str | None:
         """The caller that would have to make room for a new stream of this one, if this one waits for no other."""

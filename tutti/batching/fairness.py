@@ -35,6 +35,11 @@ class FairShare:
             gone, _ = self._used.popitem(last=False)
             self._heavy.discard(gone)
 
+    @property
+    def n_callers(self) -> int:
+        """That had requests in the last MEMORY_S."""
+        return len(self._used)
+
     def demote(self, caller: str, now: float) -> None:
         """Count this caller as over its share for a moment: another one that has no stream needs its place."""
         self._demoted = {other: until_s for other, until_s in self._demoted.items() if now < until_s}

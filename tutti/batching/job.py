@@ -49,6 +49,7 @@ class Job:
     arrived_s: float = 0.0
     is_continuation: bool = False  # a later span of a row: runs before further chunks of its stream, even if late
     starts_stream: bool = False  # nothing of its stream was heard before
+    goes_first: bool = False  # before those that are due sooner: its caller has few streams, beside one with most
     starts_late: bool = False  # its stream was accepted to start after its target: ranks behind those in time till then
     spans: Rest = NO_REST  # further spans of its row, which are queued one by one
     max_start_s: float | None = None  # how long its stream may wait for its first audio; none: as the scheduler says

@@ -4,7 +4,7 @@ from collections import Counter
 
 # A caller with more than these streams, and more than this share of all, crowds out others. Smaller makes streams late
 # more often that were accepted in time.
-FEW_STREAMS, MOST = 2, 0.5
+FEW_STREAMS, MOST = 1, 0.5
 
 
 class OpenStreams:
@@ -33,3 +33,7 @@ class OpenStreams:
         """The caller with most of all streams, if there is one."""
         n = self._n_streams.get(self._leader, 0)
         return self._leader if n > max(FEW_STREAMS, MOST * len(self._callers)) else None
+
+    def is_newcomer(self, caller: str) -> bool:
+        """Whether a caller has few streams beside one that has most of all."""
+        return self._n_streams[caller] <= FEW_STREAMS and self.crowding() not in (None, caller)

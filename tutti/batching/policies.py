@@ -134,7 +134,7 @@ class Deadline:
             tier = LATE
         else:
             tier = CATCHING_UP if entry.catches_up else IN_TIME
-        return tier, entry.due_s
+        return tier, entry.arrived_s if entry.goes_first else entry.due_s
 
     def choose(self, queues: Collection[JobQueue], has_turn: HasTurn, now: float) -> Head | None:
         def has_earlier_chunk(entry: QueueEntry) -> bool:
@@ -176,8 +176,10 @@ class Deadline:
         if entry.is_over_share:
             return "cost" if after_s > max(OVER_SHARE_CAP * self.cap_s, head.alone_s) else None
         cap_s = NEAR_CAP * self.cap_s if due.batch_s - now < NEAR * self.cap_s else self.cap_s
-        # Past the cap only listeners share: neither bulk work nor more of one stream makes others wait for longer.
-        is_shared = not (head.is_bulk or entry.is_bulk or entry.jobs[0].stream == head.jobs[0].stream)
+        # Past the cap only listeners share: neither bulk work, nor more of one stream, nor streams of one caller that
+        # has most of them, make others wait for longer.
+        is_of_one = entry.jobs[0].stream == head.jobs[0].stream or (entry.is_of_crowd and head.is_of_crowd)
+        is_shared = not (head.is_bulk or entry.is_bulk or is_of_one)
         return "cost" if after_s > max(cap_s, (SHARED if is_shared else 1.0) * head.alone_s) else None
 
     def wake_at(self, queues: Collection[JobQueue], now: float) -> float | None:

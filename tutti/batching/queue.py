@@ -19,10 +19,12 @@ class QueueEntry:
     alone_s: float  # predicted seconds in a batch of its own
     due_s: float
     is_over_share: bool = False  # its caller used more than its share of the device
+    is_of_crowd: bool = False  # its caller has most of all streams, and there are others
     is_isolated: bool = False
     is_bulk: bool = False
     is_first: bool = False  # the first chunk of a stream
     is_continuation: bool = False
+    goes_first: bool = False
     waits_to_start: bool = False
     catches_up: bool = False
 
@@ -39,7 +41,13 @@ class JobQueue:
     """A heap for each tier. Cancelled entries, and those that fell to a later tier, are cleared when they come up."""
 
     def __init__(
-        self, key: Key, cost: CostModel, place: Place, n_tiers: int, is_over_share: Callable[[str, float], bool]
+        self,
+        key: Key,
+        cost: CostModel,
+        place: Place,
+        n_tiers: int,
+        is_over_share: Callable[[str, float], bool],
+        is_crowding: Callable[[str], bool],
     ) -> None:
         self.key = key
         self.cost = cost
@@ -47,7 +55,7 @@ class JobQueue:
         self.n_by_priority: Counter[Priority] = Counter()
         self.n_inspected = 0  # entries inspected so far: the work that decisions did
         self._place = place
-        self._is_over_share = is_over_share
+        self._is_over_share, self._is_crowding = is_over_share, is_crowding
         self._tiers: list[list[Ranked]] = [[] for _ in range(n_tiers)]
         self._entries: dict[Job, QueueEntry | None] = {}  # every waiting job; none while another of its stream is first
         self._first: dict[int, Job] = {}  # the job of each stream that may run
@@ -169,10 +177,12 @@ class JobQueue:
             alone_s,
             min(job.due_s for job in jobs),
             self._is_over_share(jobs[0].caller, now),
+            self._is_crowding(jobs[0].caller),
             isolated,
             is_bulk=all(job.priority == "bulk" for job in jobs),
             is_first=any(job.priority == "first" for job in jobs),
             is_continuation=any(job.is_continuation for job in jobs),
+            goes_first=any(job.goes_first for job in jobs),
             waits_to_start=all(job.waits_to_start for job in jobs),
             catches_up=all(job.catches_up for job in jobs),
         )

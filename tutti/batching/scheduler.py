@@ -29,8 +29,7 @@ class Scheduler:
     """Every job that is added leaves in exactly one batch, unless it is cancelled before."""
 
     def __init__(self, limits: Limits, costs: Callable[[Key], CostModel], policy: Policy) -> None:
-        self.limits = limits
-        self.policy = policy
+        self.limits, self.policy = limits, policy
         self.start_delay_s = 0.0  # that a new stream loses before and after the device
         self.n_starting = 0  # streams that passed `check_wait`, and whose first chunk is not here yet
         self._costs = costs
@@ -86,8 +85,7 @@ class Scheduler:
         """What `check_wait` would raise for a stream without an own limit, if that was found a moment ago."""
         if now >= self._verdicts.refuses_until_s:
             return None  # asked for every request, and mostly this
-        question = self._admission.question(checkpoint, None, caller, now)
-        verdict = self._verdicts.known(question, self.n_starting, now)
+        verdict = self._verdicts.known(self._admission.question(checkpoint, None, caller, now), self.n_starting, now)
         return verdict.refusal if verdict else None
 
     def predicted_wait_s(self, checkpoint: str, priority: Priority, target_s: float, now: float) -> float:
@@ -125,8 +123,8 @@ class Scheduler:
     def add(self, job: Job, now: float) -> None:
         """Queue a job. Jobs of a stream that was admitted are never refused."""
         self._fair_share.add_caller(job.caller, now)
-        self._queue(job.key).add(job, now)
         self._admission.job_queued(job, *self._needs_s(job))
+        self._queue(job.key).add(job, now)
         if job.rest is not None:
             self._admission.unqueued.set(job.stream, job.rest)
 
@@ -376,8 +374,9 @@ class Scheduler:
 
     def _queue(self, key: Key) -> JobQueue:
         if key not in self._queues:
-            policy, is_over = self.policy, self._fair_share.is_over
-            self._queues[key] = JobQueue(key, self._costs(key), policy.place, policy.n_tiers, is_over)
+            place, n_tiers, shares = self.policy.place, self.policy.n_tiers, self._fair_share
+            is_crowding = self._admission.is_crowding
+            self._queues[key] = JobQueue(key, self._costs(key), place, n_tiers, shares.is_over, is_crowding)
         return self._queues[key]
 
     def _row_s(self, key: Key, size: int) -> float:
