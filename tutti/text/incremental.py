@@ -174,7 +174,7 @@ def _window_end(text: str) -> int:
     end = 0
     if _WORD_OR_SENTENCE_END.search(text):
         ends = (end for end in _sentence_ends(text) if _WORD_BEFORE_MARK.match(text, end))
-        end = next(ends, 0) or _complete_words(text)
+        end = (next(ends, 0) if _SENTENCE_BREAK.search(text) else 0) or _complete_words(text)
     if end == 0:
         open_ = _OPEN_MARK.search(text, max(0, len(text) - 2000))
         end = open_.start() if open_ else len(text.rstrip("<[&"))

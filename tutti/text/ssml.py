@@ -92,7 +92,7 @@ class _OpenElement:
     say_as: Mapping[str, str] | None = None  # how its content is spoken
 
 
-_ROOT = re.compile(r"\ufeff?\s*(?:<\?xml[^<>]{0,200}\?>\s*)?(?:<!--(?:[^-]|-(?!->))*+-->\s*)*<speak(?=[\s/>])")
+_ROOT = re.compile(r"\ufeff?\s*+(?:<\?xml[^<>]{0,200}\?>\s*+)?(?:<!--(?:[^-]|-(?!->))*+-->\s*+)*<speak(?=[\s/>])")
 _NAME = r"[A-Za-z_][\w.:-]{0,60}+"
 _ATTRIBUTE = re.compile(rf"\s++({_NAME})\s*+=\s*+(?:\"([^\"<]*+)\"|'([^'<]*+)')")
 _TAG = re.compile(
