@@ -24,8 +24,10 @@ CHECKS = 10  # of each limit within `idle_s`: a connection is cut at most a tent
 # A reader may pause for this many times `idle_s`: players stop reading while their buffer is full.
 READ_STALL_FACTOR = 6
 PARSED_AT_ONCE = 8192  # bytes of WebSocket messages in one turn of the event loop; more holds it for longer
-LONG_TURN_S = 0.002  # after a turn of parsing them that takes longer, as with a thousand pings, the next takes half
-MIN_PARSED = 128  # bytes of them in one turn
+# After a turn of parsing them that takes longer, as with a hundred pings, the next takes half as many and comes after
+# REST times as long: messages in such numbers must not fill a core, which others need.
+LONG_TURN_S, REST = 0.001, 3.0
+FIRST_PARSED, MIN_PARSED = 512, 128  # bytes of them in the first turn, which doubles while turns are short; at least
 EVENTS_AT_ONCE = 100  # of an HTTP connection in one turn of the event loop: each chunk of a body is one, some 20 us
 # Bytes of the head of a request, as long as h11 lets one be that is incomplete. One read may bring a complete head of
 # a quarter of a megabyte, and h11 takes six microseconds for each of its forty thousand lines.
@@ -300,13 +302,13 @@ class WebSocketProtocol(WebSocketsSansIOProtocol):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._unparsed = bytearray()
-        self._parsed_at_once = PARSED_AT_ONCE
+        self._parsed_at_once = FIRST_PARSED
+        self._is_scheduled = False  # the next turn of parsing
         self._unsent_pong = b""
 
     def data_received(self, data: bytes) -> None:
-        is_parsing = bool(self._unparsed)
         self._unparsed += data
-        if is_parsing:
+        if self._is_scheduled:
             self.transport.pause_reading()  # a message that was handled meanwhile has resumed it
         else:
             self._parse_next()
@@ -338,15 +340,18 @@ class WebSocketProtocol(WebSocketsSansIOProtocol):
 
     def _parse_next(self) -> None:
         part = bytes(self._unparsed[: self._parsed_at_once])
-        if part:  # else the connection was lost meanwhile
+        rest_s, self._is_scheduled = 0.0, False
+        if part:  # else the connection was lost meanwhile, or what had arrived was parsed before the rest
             started_s = time.monotonic()
             super().data_received(part)
             del self._unparsed[: len(part)]
-            factor = 0.5 if time.monotonic() - started_s > LONG_TURN_S else 2.0
+            took_s = time.monotonic() - started_s
+            factor, rest_s = (0.5, REST * took_s) if took_s > LONG_TURN_S else (2.0, 0.0)
             self._parsed_at_once = min(max(int(factor * self._parsed_at_once), MIN_PARSED), PARSED_AT_ONCE)
-        if self._unparsed:
+        if self._unparsed or rest_s:
             self.transport.pause_reading()  # what has arrived comes first, or it would grow without limit
-            self.loop.call_soon(self._parse_next)
+            self._is_scheduled = True
+            self.loop.call_later(rest_s, self._parse_next)
         elif not self.read_paused and not self.transport.is_closing():
             self.transport.resume_reading()
 
