@@ -126,6 +126,55 @@ def test_all_lanes_are_busy_even_where_one_row_alone_takes_longer_than_the_cap()
     assert batch_at(scheduler, 0.9) == ("cost", tuple(late))
 
 
+def add_stream(scheduler: Scheduler, caller: str, deadline_s: float, *, starts: bool = False) -> Job:
+    """A job of a stream that is open from now on."""
+    job = Job(A, next(numbers), "first", 100, deadline_s, caller=caller, arrived_s=1.0, starts_stream=starts)
+    scheduler.streams.opened(job.stream, caller)
+    scheduler.add(job, 1.0)
+    return job
+
+
+def test_a_stream_starts_before_those_of_a_caller_that_has_most_of_them() -> None:
+    scheduler = new_scheduler(Deadline(0.08), cap_s=inf, max_rows=1)
+    busy = [add_stream(scheduler, "busy", 3.0 + n) for n in range(3)]
+    newcomer = add_stream(scheduler, "other", 9.0, starts=True)
+    order = [scheduler.next_batch(1.0).jobs[0] for _ in range(4)]
+    assert order == [newcomer, *busy]
+
+
+@pytest.mark.parametrize(
+    ("n_busy", "n_own", "starts"),
+    [(1, 1, True), (2, 2, True), (3, 1, False)],
+    ids=["one stream each", "two streams each", "a later chunk"],
+)
+def test_among_callers_alike_the_deadline_decides(n_busy: int, n_own: int, starts: bool) -> None:
+    scheduler = new_scheduler(Deadline(0.08), cap_s=inf, max_rows=1)
+    for _ in range(n_own - 1):
+        scheduler.streams.opened(next(numbers), "other")
+    busy = [add_stream(scheduler, "busy", 3.0 + n) for n in range(n_busy)]
+    own = add_stream(scheduler, "other", 9.0, starts=starts)
+    order = [scheduler.next_batch(1.0).jobs[0] for _ in range(n_busy + 1)]
+    assert order == [*busy, own]
+
+
+@pytest.mark.parametrize(("has_others", "n_rows"), [(False, 2), (True, 1)])
+def test_rows_of_a_crowd_make_no_pass_longer_while_others_are_there(has_others: bool, n_rows: int) -> None:
+    """Half a second for one row, 0.8 for two: who comes meanwhile would wait for longer."""
+    cost = CostModel(SideBySide(2), (0.0, 0.0, 0.001, 0.008))
+    scheduler = Scheduler(Limits(max_rows=4, cap_s=0.2), lambda key: cost, Deadline(0.2))
+    if has_others:
+        other = add_stream(scheduler, "other", 2.0, starts=True)
+        assert batch_at(scheduler, 1.0) == ("free", (other,))
+        scheduler.streams.ended(other.stream)
+    for _ in range(3):
+        scheduler.streams.opened(next(numbers), "busy")
+    for _ in range(3):
+        add_stream(scheduler, "busy", 9.0)
+    batch = scheduler.next_batch(1.0)
+    assert batch is not None
+    assert batch.n_rows == n_rows
+
+
 def prefetched(running: Job, *waiting: Job, can_prefetch: bool = True) -> tuple[Job, ...] | None:
     """The batch that is prefetched while this job runs."""
     limits, cost = Limits(max_rows=3, cap_s=0.08), CostModel(Padded(), (0.01, 0.0, 2e-5, 0.0))
