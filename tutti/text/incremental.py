@@ -60,8 +60,9 @@ class Segmenter:
         self._buffer = ""
         self._scanned = 0  # up to here every word end was scanned
         self._scan_from = 0  # a scan of a shorter buffer would fail
-        # Up to here the buffer is looked at: a regular expression over a million characters holds all threads.
-        self._visible = WINDOW
+        # Up to here the buffer is looked at: a regular expression over a million characters holds all threads, and a
+        # hundred texts that arrive together are looked at in the same turn of the event loop.
+        self._visible = MAX_BUFFERED
         self._flush_end = 0  # end of what a flush releases
         self._last_delta_s: float | None = None  # when the last delta arrived; None after its pause was used
         self._next_pause_s = 0.0
@@ -114,7 +115,7 @@ class Segmenter:
         update_code_mark(self._marks, text)
         update_marks(self._marks, text)
         self._scanned = self._scan_from = 0
-        self._visible = WINDOW
+        self._visible = MAX_BUFFERED
         self._flush_end = max(0, self._flush_end - end)
         return segment
 
