@@ -5,6 +5,7 @@ import random
 import socket
 from collections import deque
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -22,6 +23,7 @@ from tutti.server.middleware.start_queue import (
     MAX_STARTS_PER_TURN,
     MIN_STARTING,
     Arrivals,
+    PacedReads,
     StartQueue,
     StartRule,
     is_stream,
@@ -255,3 +257,43 @@ def test_a_full_server_refuses_streams_unread_and_keeps_their_connections(
             monkeypatch.undo()  # there is room again before the end of the request arrives
             sock.sendall(request[-5:])
             assert sock.recv(100).startswith(b"HTTP/1.1 200")
+
+
+def test_requests_that_read_begin_in_order_with_turns_of_others_between_them() -> None:
+    async def run() -> None:
+        reads, begun, n_turns = PacedReads(), list[tuple[int, int]](), 0
+
+        async def count_turns() -> None:
+            nonlocal n_turns
+            while True:
+                await asyncio.sleep(0)
+                n_turns += 1
+
+        async def read(number: int) -> None:
+            await reads.wait()
+            begun.append((number, n_turns))
+
+        counting = asyncio.create_task(count_turns())
+        await asyncio.gather(*map(read, range(20)))
+        assert [number for number, _ in begun] == list(range(20))
+        *turns, last = [turn for _, turn in begun]
+        assert all(later > earlier + 2 for earlier, later in pairwise(turns))
+        assert last > turns[-1]  # nobody waits behind it
+        before = n_turns
+        await read(20)  # alone: without a pause
+        assert n_turns <= before + 2
+        counting.cancel()
+
+    asyncio.run(run())
+
+
+def test_a_request_that_left_keeps_no_other_from_reading() -> None:
+    async def run() -> None:
+        reads = PacedReads()
+        waiting = [asyncio.create_task(reads.wait()) for _ in range(3)]
+        await asyncio.sleep(0)
+        for task in waiting[:2]:
+            task.cancel()
+        await waiting[2]
+
+    asyncio.run(run())

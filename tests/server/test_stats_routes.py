@@ -10,6 +10,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -229,6 +230,19 @@ def test_subscribers_over_the_limit_are_refused(server: RunningServer, monkeypat
     assert response.status_code == 200
 
 
+def test_one_caller_cannot_take_the_places_of_others(server: RunningServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MAX_OF_CALLER", 1)
+    with watching(server) as watcher:
+        watcher.next()
+        assert_error(server.get("/v1/stats/stream"), 429, "queue_full")
+        transport = httpx2.HTTPTransport(local_address="127.0.0.2")
+        with (
+            httpx2.Client(base_url=server.url, transport=transport) as other,
+            other.stream("GET", "/v1/stats/stream") as response,
+        ):
+            assert response.status_code == 200
+
+
 def test_the_last_event_reports_the_shutdown(voice_folder: Path) -> None:
     with serving(tone_engine(silent_voices(voice_folder))) as server, watching(server) as watcher:
         watcher.next()
@@ -240,7 +254,7 @@ def test_the_last_event_reports_the_shutdown(voice_folder: Path) -> None:
 @given(st.lists(st.integers(0, 3 * MAX_TICKS), max_size=6))
 def test_a_slow_subscriber_loses_the_oldest_events_and_their_number_is_reported(bursts: list[int]) -> None:
     async def run() -> list[Event]:
-        subscriber, received, n = Subscriber(), list[bytes](), 0
+        subscriber, received, n = Subscriber(""), list[bytes](), 0
         reading = subscriber.events()
         for burst in bursts:
             for number in range(n, n + burst):

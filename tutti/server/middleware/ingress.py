@@ -20,7 +20,7 @@ from tutti.server.client_timeout import WAIT_SHARE, max_start_s
 from tutti.server.errors import TooLarge, error_response
 from tutti.server.middleware.auth import ApiKeys
 from tutti.server.middleware.origin import OriginRules
-from tutti.server.middleware.start_queue import MAX_START_WAIT_S, PATIENT_SHARE, is_stream
+from tutti.server.middleware.start_queue import MAX_START_WAIT_S, PATIENT_SHARE, PacedReads, is_stream
 from tutti.server.service import Service
 
 # Prefix of the subprotocol that carries the key: browsers cannot send headers with a WebSocket.
@@ -32,7 +32,7 @@ STREAMED_PATH = "/v1/jobs"  # a book is larger than other bodies: its route read
 
 
 class Ingress:
-    """Refuses POST requests and WebSockets that cannot be served. GET needs only the right host: it costs nothing."""
+    """Refuses POST requests and WebSockets that cannot be served. GET needs only the right host, and waits its turn."""
 
     def __init__(self, app: ASGIApp, service: Service, keys: ApiKeys) -> None:
         self._app = app
@@ -40,6 +40,7 @@ class Ingress:
         self._keys = keys
         self._rules = OriginRules(service.settings)
         self._starts = service.starts
+        self._reads = PacedReads()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "websocket":
@@ -60,8 +61,10 @@ class Ingress:
             return
         if scope["method"] == "POST":
             await self._post(scope, receive, send)
-        else:
-            await self._app(scope, receive, send)
+            return
+        scope["state"]["caller"] = self._rules.client_address(scope, headers)
+        await self._reads.wait()
+        await self._app(scope, receive, send)
 
     async def _post(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers = Headers(scope=scope)

@@ -24,6 +24,7 @@ from tutti.server.service import Service
 from tutti.server.shared_answer import SharedAnswer
 
 MAX_SUBSCRIBERS = 64  # clients of /v1/stats/stream; further ones get 429
+MAX_OF_CALLER = 16  # of them of one caller: more would leave no place for others
 SENT_AT_ONCE = 8  # subscribers that get an event in one turn of the event loop: each takes up to a millisecond
 MAX_TICKS = 30  # buffered for a slow subscriber; then the oldest is dropped
 MAX_TRIAL_S = 120.0  # then the server's own policy is restored
@@ -61,7 +62,8 @@ class EventStreamResponse(Response):
 class Subscriber:
     """The events that wait for one client. If it reads too slowly, the oldest are dropped and counted."""
 
-    def __init__(self) -> None:
+    def __init__(self, caller: str) -> None:
+        self.caller = caller
         self._events: deque[bytes] = deque()
         self._n_lost = 0
         self._ended = False
@@ -106,9 +108,9 @@ class Broadcast:
     def new_dashboard(self) -> Dashboard:
         return Dashboard(self._service.engine.monitor, self._service.engine.checkpoints)
 
-    async def watch(self) -> AsyncGenerator[bytes]:
+    async def watch(self, caller: str) -> AsyncGenerator[bytes]:
         """Yield a hello, then ticks until the server shuts down."""
-        with self._subscribed() as (subscriber, dashboard):
+        with self._subscribed(caller) as (subscriber, dashboard):
             if self._hello is None:
                 self._hello = sse_event(dashboard.hello(self._trial()))
             yield self._hello
@@ -116,13 +118,15 @@ class Broadcast:
                 yield event
 
     @contextmanager
-    def _subscribed(self) -> Iterator[tuple[Subscriber, Dashboard]]:
-        if len(self._subscribers) >= MAX_SUBSCRIBERS:
-            raise QueueFull(f"{MAX_SUBSCRIBERS} clients watch already; poll GET /v1/stats instead", retry_after_s=5)
+    def _subscribed(self, caller: str) -> Iterator[tuple[Subscriber, Dashboard]]:
+        n_own = sum(subscriber.caller == caller for subscriber in self._subscribers)
+        if len(self._subscribers) >= MAX_SUBSCRIBERS or n_own >= MAX_OF_CALLER:
+            watching = f"{n_own} of yours" if n_own >= MAX_OF_CALLER else f"{MAX_SUBSCRIBERS} clients"
+            raise QueueFull(f"{watching} watch already; poll GET /v1/stats instead", retry_after_s=5)
         if self._dashboard is None or self._task is None or self._task.done():
             self._dashboard, self._hello = self.new_dashboard(), None
             self._task = asyncio.create_task(self._run(self._dashboard), name="tutti-broadcast")
-        subscriber = Subscriber()
+        subscriber = Subscriber(caller)
         self._subscribers.add(subscriber)
         self._has_new_subscriber = True
         try:
@@ -248,8 +252,8 @@ def stats_routes(service: Service) -> APIRouter:
     @routes.get("/v1/stats/stream", response_class=Response, include_in_schema=False)
     async def stream(request: Request) -> Response:
         """The same as a stream of events."""
-        keys.caller(request.headers.get("authorization", ""))
-        return EventStreamResponse(broadcast.watch())
+        caller = keys.caller(request.headers.get("authorization", "")) or request.state.caller
+        return EventStreamResponse(broadcast.watch(caller))
 
     @routes.post("/v1/stats/trial", response_class=Response, include_in_schema=False)
     async def trial(request: Request, body: TrialBody) -> Response:
