@@ -146,14 +146,15 @@ class OptimizedKokoroHandler:
         def run() -> SynthesisResult:
             try:
                 result = self.synthesize_sync(text, **options)
-                if callback := on_audio_ready or self.on_audio_ready:
+            except Exception as error:
+                log.warning("synthesis failed: %s", error)
+                raise
+            if callback := on_audio_ready or self.on_audio_ready:
+                try:
                     callback(result)
-            except TuttiError as error:
-                log.warning("synthesis failed: %s", error.message)
-                raise
-            except Exception:
-                log.exception("on_audio_ready failed")
-                raise
+                except Exception:
+                    log.exception("on_audio_ready failed")
+                    raise
             return result
 
         return self._pool.submit(run)
