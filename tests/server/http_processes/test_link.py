@@ -20,7 +20,7 @@ from tutti.server.engine_protocol import EngineProtocol
 from tutti.server.errors import RateLimited
 from tutti.server.http_processes.link import Link
 from tutti.server.http_processes.messages import EngineState, NextSpeech, SpeechReady
-from tutti.server.http_processes.remote_engine import PROBE_S, VERDICT_S, RemoteEngine
+from tutti.server.http_processes.remote_engine import PROBE_S, REFUSAL_S, RemoteEngine
 from tutti.server.http_processes.stream_server import StreamServer
 from tutti.speech import Speech, SpeechParams
 from tutti.worker.channel import RowFormat, map_samples, write_samples
@@ -312,11 +312,11 @@ def test_a_refusal_holds_for_a_moment_and_for_streams_without_a_limit_of_their_o
             with pytest.raises(QueueFull):
                 await speeches(remote.stream(TEXT, PARAMS, caller="a", max_start_s=max_start_s))
             assert [caller for caller in "ab" if remote.known_refusal(caller)] == list(known_to)
-        now = 2 * VERDICT_S
+        now = 2 * REFUSAL_S
         assert [bool(remote.known_refusal("a")) for _ in range(3)] == [False, True, True], "one asks again"
         with pytest.raises(QueueFull):
             await speeches(remote.stream(TEXT, PARAMS, caller="a"))
-        now += VERDICT_S + PROBE_S
+        now += REFUSAL_S + PROBE_S
         assert [bool(remote.known_refusal("a")) for _ in range(2)] == [False, True]
         now += PROBE_S
         assert not any(remote.known_refusal("b") for _ in range(2)), "it was not refused"

@@ -20,7 +20,7 @@ from tutti.speech import Delivery, Speech, SpeechParams
 from tutti.trace import current
 
 MAX_REFUSALS = 32  # that are kept
-VERDICT_S = 0.02  # for which a refusal holds for others, too; larger costs less under overload, but reacts later
+REFUSAL_S = 0.02  # for which a refusal holds for others, too; larger costs less under overload, but reacts later
 PROBE_S = 0.01  # for which the others wait for the answer to the one that asks again; about what an answer takes
 REPORT_S = 0.25  # between two reports of refused streams
 
@@ -114,7 +114,7 @@ class RemoteEngine:
     def _keep_refusal(self, caller: str | None, refusal: QueueFull) -> None:
         if len(self._refusals) >= MAX_REFUSALS:
             self._refusals.clear()
-        self._refusals[caller] = KeptRefusal(self._clock() + VERDICT_S, refusal)
+        self._refusals[caller] = KeptRefusal(self._clock() + REFUSAL_S, refusal)
 
     def count_refusal(self) -> None:
         """Report that a stream was refused unread; many in one message."""
