@@ -13,6 +13,7 @@ from websockets.sync.client import connect
 
 from tests.audiobook.make_epub import epub, page
 from tests.faults.limited_server import LimitedServer
+from tutti.server.routes.dev import MAX_SYMBOLS
 
 MAX_TEXT = 1_000_000
 MAX_BODY = 4_000_000  # a little below the limit of 4 MiB
@@ -238,7 +239,7 @@ def texts_over_http() -> Iterator[Hostile]:
         for name in ("words", "tiny sentences", "marks", "SSML"):
             yield Hostile(path, f"text: {name}", post(path, {field: texts[name], "format": "pcm"}))
     path = "/dev/generate_from_phonemes"
-    for name, phonemes in {"one word": "a" * 3_900_000, "words": pad("həlˈO ")}.items():
+    for name, phonemes in {"one word": "a" * 3_900_000, "words": pad("həlˈO ", MAX_SYMBOLS)}.items():
         yield Hostile(path, name, post(path, {"phonemes": phonemes}))
 
 

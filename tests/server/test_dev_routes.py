@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from tests.server.harness import LONG, SHORT, RunningServer, assert_error, expected_samples
+from tutti.server.routes import dev
 from tutti.text.vocab import SYMBOLS
 
 pytestmark = pytest.mark.server
@@ -69,6 +70,15 @@ def test_phonemes_are_spoken_as_written(server: RunningServer) -> None:
 def test_unknown_phonemes_are_refused(server: RunningServer, phonemes: str) -> None:
     code = "invalid_input" if phonemes else "nothing_to_speak"
     assert_error(server.post("/dev/generate_from_phonemes", {"phonemes": phonemes}), 400, code, "phonemes")
+
+
+def test_too_many_phonemes_are_refused_before_they_are_read(
+    server: RunningServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dev, "MAX_SYMBOLS", 9)
+    assert server.post("/dev/generate_from_phonemes", {"phonemes": "dip wˈɔtɚ"}).status_code == 200
+    refused = server.post("/dev/generate_from_phonemes", {"phonemes": "dip deep 日"})
+    assert_error(refused, 413, "too_large", "phonemes")
 
 
 @pytest.mark.parametrize("voices", ["alloy+af_sky", ["alloy", "af_sky"]])

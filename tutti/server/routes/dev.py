@@ -40,6 +40,7 @@ from tutti.voices import parse_blend, resolve_aliases
 
 _WORD = re.compile(r"[^\s" + re.escape("".join(vocab.PUNCTUATION)) + "]+")
 LONGEST_WORD = 200  # symbols; more cannot be one word
+MAX_SYMBOLS = 100_000  # phonemes of one request, two hours of speech; as marks they are up to five times as long
 BlendParts = Annotated[list[Name], at_most(100)]
 MAX_PHONEMIZED = 100_000  # characters: the answer is many times as long, and is held in memory
 
@@ -87,9 +88,9 @@ def dev_routes(service: Service) -> APIRouter:
         voice = resolve_aliases(name or service.aliases.default_voice, service.aliases.voices)
         params = SpeechParams(voice, speed=1.0 if body.speed is None else body.speed)
         with rename_param(input="phonemes"):
-            if len(body.phonemes) > service.settings.max_text:
-                raise TooLarge(f"the phonemes have more than {service.settings.max_text:,} symbols", param="input")
-            # In a thread: there may be a million of them.
+            if len(body.phonemes) > MAX_SYMBOLS:
+                raise TooLarge(f"there are more than {MAX_SYMBOLS:,} symbols; send them in parts", param="input")
+            # In a thread: so many take some milliseconds.
             text = await asyncio.to_thread(phonemes_as_text, body.phonemes)
             speech_request = SpeechRequest(text, params, find_format("wav"))
             return await cached_response(service, request, speech_request)
