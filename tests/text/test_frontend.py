@@ -27,7 +27,7 @@ pytestmark = pytest.mark.process
 TIMEOUT_S = 30.0
 KINDS = (G2PThread, G2PPool)
 Started = tuple[asyncio.Runner, TextFrontend, ScriptedG2P]
-LONG = " ".join(f"Sentence {word} has some words of its own." for word in map("abcdefghij".__getitem__, range(10))) * 40
+LONG = " ".join(f"Sentence {word} has some words of its own." for word in map("abcdefghij".__getitem__, range(10))) * 20
 
 
 async def read(frontend: TextFrontend, text: str, code: str = "en-us", *, whole_text: bool = False) -> list[Chunk]:

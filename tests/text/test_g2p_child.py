@@ -130,8 +130,8 @@ def test_a_text_waits_for_those_alone_whose_listeners_need_audio_sooner() -> Non
 @pytest.mark.parametrize(("symbol_s", "order"), [(0.07, [1, 2, 1, 2]), (0.001, [1, 1, 2, 2])])
 def test_the_rest_of_a_text_is_due_when_its_first_chunk_has_been_played(symbol_s: float, order: list[int]) -> None:
     process = SimulatedProcess()
-    process.open(1, 400 * SENTENCE, 0.2, symbol_s)
-    process.open(2, 400 * SENTENCE, 0.4, symbol_s)
+    process.open(1, 100 * SENTENCE, 0.2, symbol_s)
+    process.open(2, 100 * SENTENCE, 0.4, symbol_s)
     assert [process.step() for _ in range(4)] == order
 
 

@@ -22,7 +22,7 @@ MIN_CLAUSE_WORDS = 5  # words a first clause needs to be released before its sen
 MIN_CLAUSE_CHARACTERS = 10  # the same in characters, for scripts without spaces
 MAX_BUFFERED = 2 * MAX_SENTENCE  # characters; a longer buffer is cut between words
 CHECKED_AT_ONCE = 50_000  # characters whose marks are checked without a break; more delays other texts
-WINDOW = 16_000  # characters of a complete text that are processed together; more needs more memory
+WINDOW = 8_000  # characters of a complete text that are processed together; more makes other texts wait for longer
 RESCAN_GROWTH = 32  # after a failed scan, scan again when the buffer has grown by 1/32: amortised linear time
 
 
@@ -218,7 +218,7 @@ async def segments(text: Text, max_characters: int, pause_s: float | None = None
                 reader.result()
                 segmenter.flush()
             async with using:
-                if segmenter.n_buffered > WINDOW:  # else it would hold the event loop for a tenth of a second
+                if segmenter.n_buffered > WINDOW:  # else it would hold the event loop for too long
                     segment = await asyncio.to_thread(segmenter.take, loop.time())
                 else:
                     segment = segmenter.take(loop.time())
