@@ -16,6 +16,7 @@ from websockets.frames import CloseCode, Frame
 from tutti.errors import InvalidInput, QueueFull, TuttiError
 from tutti.server.errors import error_body, error_headers
 from tutti.server.middleware.access_log import new_request_id
+from tutti.server.middleware.parsing_share import ParsingShare
 from tutti.server.middleware.start_queue import is_stream
 from tutti.server.service import Service
 
@@ -24,9 +25,8 @@ CHECKS = 10  # of each limit within `idle_s`: a connection is cut at most a tent
 # A reader may pause for this many times `idle_s`: players stop reading while their buffer is full.
 READ_STALL_FACTOR = 6
 PARSED_AT_ONCE = 8192  # bytes of WebSocket messages in one turn of the event loop; more holds it for longer
-# After a turn of parsing them that takes longer, as with a hundred pings, the next takes half as many and comes after
-# REST times as long: messages in such numbers must not fill a core, which others need.
-LONG_TURN_S, REST = 0.001, 3.0
+LONG_TURN_S = 0.001  # after a turn with messages that takes longer, as with a hundred pings, the next has half as many
+MAX_HANDLING = 4.0  # times their parsing that the application takes for them; more is the work of others
 FIRST_PARSED, MIN_PARSED = 512, 128  # bytes of them in the first turn, which doubles while turns are short; at least
 EVENTS_AT_ONCE = 100  # of an HTTP connection in one turn of the event loop: each chunk of a body is one, some 20 us
 # Bytes of the head of a request, as long as h11 lets one be that is incomplete. One read may bring a complete head of
@@ -64,6 +64,8 @@ class HttpProtocol(H11Protocol):
         self._unread = b""  # the start of a request whose end has not arrived
         self._n_awaited = 0  # bytes of its end, if it is to begin then
         self._unparsed = b""  # what arrived together with what is being handled, and comes after it
+        self._share = ParsingShare()
+        self._is_resting = False  # from handling what has arrived
         self._unsent = 0
         self._unsent_since = 0.0
         self._timer: asyncio.TimerHandle | None = None
@@ -112,7 +114,7 @@ class HttpProtocol(H11Protocol):
         for at in range(0, len(data), MAX_HEAD):  # in parts, so that h11 sees a head or trailers that are too long
             self._unparsed = data[at + MAX_HEAD :]
             self.conn.receive_data(data[at : at + MAX_HEAD])
-            if at == 0 or cast(PacedConnection, self.conn).n_left:
+            if not self._is_resting:
                 self.handle_events()
             if self.transport.is_closing() or self.transport.get_protocol() is not self:
                 return
@@ -125,12 +127,16 @@ class HttpProtocol(H11Protocol):
         """Handle what has arrived, or some of it: a body may have a million chunks."""
         conn = cast(PacedConnection, self.conn)
         conn.n_left = EVENTS_AT_ONCE
+        started_s = time.thread_time()
         super().handle_events()
-        if conn.n_left == 0:
+        rest_s = self._share.rest_s(time.thread_time() - started_s, self.loop.time())
+        if conn.n_left == 0 or (rest_s and not self._request_complete()):
+            self._is_resting = True
             self.transport.pause_reading()
-            self.loop.call_soon(self._handle_rest)
+            self.loop.call_later(rest_s, self._handle_rest)
 
     def _handle_rest(self) -> None:
+        self._is_resting = False
         if self.transport.is_closing():
             return
         if not self.flow.read_paused:
@@ -303,6 +309,7 @@ class WebSocketProtocol(WebSocketsSansIOProtocol):
         super().__init__(*args, **kwargs)
         self._unparsed = bytearray()
         self._parsed_at_once = FIRST_PARSED
+        self._share = ParsingShare()
         self._is_scheduled = False  # the next turn of parsing
         self._unsent_pong = b""
 
@@ -340,20 +347,28 @@ class WebSocketProtocol(WebSocketsSansIOProtocol):
 
     def _parse_next(self) -> None:
         part = bytes(self._unparsed[: self._parsed_at_once])
-        rest_s, self._is_scheduled = 0.0, False
-        if part:  # else the connection was lost meanwhile, or what had arrived was parsed before the rest
-            started_s = time.monotonic()
+        self._is_scheduled = bool(part)
+        if part:
+            started_s = time.thread_time()
             super().data_received(part)
             del self._unparsed[: len(part)]
-            took_s = time.monotonic() - started_s
-            factor, rest_s = (0.5, REST * took_s) if took_s > LONG_TURN_S else (2.0, 0.0)
-            self._parsed_at_once = min(max(int(factor * self._parsed_at_once), MIN_PARSED), PARSED_AT_ONCE)
-        if self._unparsed or rest_s:
-            self.transport.pause_reading()  # what has arrived comes first, or it would grow without limit
-            self._is_scheduled = True
-            self.loop.call_later(rest_s, self._parse_next)
+            ended_s = time.thread_time()
+            self.loop.call_soon(self._rest, ended_s - started_s, ended_s)  # when the application has its messages
         elif not self.read_paused and not self.transport.is_closing():
             self.transport.resume_reading()
+
+    def _rest(self, parsing_s: float, parsed_s: float) -> None:
+        """Go on with what has arrived, after a rest if it takes much of the time."""
+        if self.transport.is_closing():
+            return
+        took_s = parsing_s + min(time.thread_time() - parsed_s, MAX_HANDLING * parsing_s)
+        factor = 0.5 if took_s > LONG_TURN_S else 2.0
+        self._parsed_at_once = min(max(int(factor * self._parsed_at_once), MIN_PARSED), PARSED_AT_ONCE)
+        if rest_s := self._share.rest_s(took_s, self.loop.time()):
+            self.transport.pause_reading()  # what has arrived comes first, or it would grow without limit
+            self.loop.call_later(rest_s, self._parse_next)
+        else:
+            self._parse_next()
 
     def keepalive_timeout(self) -> None:
         super().keepalive_timeout()
