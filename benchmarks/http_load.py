@@ -130,7 +130,7 @@ def summary(
         "good": good / max(1, len(sent)),
         "refused": len(refusals_ms) / max(1, len(sent)),
         "failed": sum(one.status not in (200, 429) for one in sent),
-        "statuses": Counter(one.status for one in sent),
+        "statuses": Counter(f"{one.status} {one.code}".strip() for one in sent),
         "first_ms": {name: percentile(waits_ms, q) for name, q in (("p50", 0.5), ("p95", 0.95), ("p99", 0.99))},
         "refused_ms_p50": percentile(refusals_ms, 0.5),
         "gaps": sum(one.gap_s > 0.02 for one in spoken) / max(1, len(spoken)),

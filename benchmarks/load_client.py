@@ -53,6 +53,7 @@ class Heard:
 
     sent_s: float
     status: int = 0  # 0: the connection broke, or it took too long
+    code: str = ""  # of an error
     first_s: float | None = None  # when the first audio came
     done_s: float = 0.0
     audio_s: float = 0.0
@@ -111,18 +112,22 @@ class Connection:
         self._writer.write(f"{self._head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
         head = (await self._reader.readuntil(b"\r\n\r\n")).decode("latin-1").lower()
         heard.status = int(head.split(" ", 2)[1])
-        async for n_bytes in self._parts(head):
+        error = b""
+        async for part in self._parts(head):
             if heard.status == 200:
-                heard.received(time.monotonic() - started_s, n_bytes)
+                heard.received(time.monotonic() - started_s, len(part))
+            else:
+                error += part
+        if error:
+            heard.code = json.loads(error)["error"]["code"]
         if "connection: close" in head:
             self.close()
 
-    async def _parts(self, head: str) -> AsyncIterator[int]:
-        """The sizes of the parts of the body, as they arrive."""
+    async def _parts(self, head: str) -> AsyncIterator[memoryview]:
+        """The parts of the body, as they arrive."""
         if "transfer-encoding: chunked" in head:
             while size := int(await self._reader.readuntil(b"\r\n"), 16):
-                await self._reader.readexactly(size + 2)
-                yield size
+                yield memoryview(await self._reader.readexactly(size + 2))[:size]
             await self._reader.readexactly(2)
         else:
             length = int(head.partition("content-length:")[2].split("\r\n", 1)[0])
@@ -131,7 +136,7 @@ class Connection:
                 if not part:
                     raise EOFError
                 length -= len(part)
-                yield len(part)
+                yield memoryview(part)
 
     def close(self) -> None:
         if self._writer is not None:
