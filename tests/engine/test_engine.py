@@ -157,7 +157,7 @@ def test_after_a_stream_is_closed_at_most_two_more_chunks_are_spoken(voices: Voi
     async def leave_early() -> None:
         async with tone_engine(voices, lambda: model) as engine:
             stream = engine.stream(LONG, SpeechParams("af_heart"))
-            await anext(stream)
+            assert len((await anext(stream)).samples)
             await stream.aclose()
 
     asyncio.run(leave_early())

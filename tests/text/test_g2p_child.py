@@ -62,6 +62,15 @@ def test_the_answers_are_the_chunks_that_were_not_made_before(texts: list[str], 
     assert read_all(TextReader(spell, None), OpenText(1, text, "en-us", n_done=n_done)) == chunks[n_done:]
 
 
+@pytest.mark.parametrize("n_done", [0, 1, 6])
+def test_chunks_of_a_long_text_that_are_empty_are_not_answered(n_done: int) -> None:
+    text = 400 * SENTENCE
+    chunks = list(front.chunks(text, "en-us", spell))
+    assert any(chunk.is_empty for chunk in chunks)
+    spoken = [chunk for chunk in chunks if not chunk.is_empty]
+    assert read_all(TextReader(spell, None), OpenText(1, text, "en-us", n_done=n_done)) == spoken[n_done:]
+
+
 @pytest.mark.parametrize("text", ["Hi.", SENTENCE, 'She said "no"! \n\n', "No stop"])
 def test_the_first_answer_to_a_single_sentence_says_that_nothing_follows(text: str) -> None:
     reader = TextReader(spell, None)

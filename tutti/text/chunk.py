@@ -64,6 +64,11 @@ class Chunk(NamedTuple):
     notices: tuple[str, ...] = ()
 
     @property
+    def is_empty(self) -> bool:
+        """Whether nothing is heard or told: a long text was only looked at, so that others have their turn."""
+        return not (self.words or self.pause_s or self.dropped or self.notices)
+
+    @property
     def phonemes(self) -> str:
         return "".join(word.symbols for word in self.words).rstrip()
 

@@ -40,7 +40,7 @@ class TextFrontend(Protocol):
         options: TextOptions = DEFAULT_OPTIONS,
         clock: TextClock = NO_LISTENER,
     ) -> AsyncIterator[Chunk]:
-        """Like `tutti.text.chunks`, but computes some chunks ahead. Raises InvalidInput with the first.
+        """Like `tutti.text.chunks` without empty chunks, and some are made ahead. Raises InvalidInput with the first.
 
         `clock` tells when they are needed: texts whose listeners run out of audio sooner come first.
         """
@@ -154,22 +154,19 @@ class G2PThread:
             options=options,
         )
         loop = asyncio.get_running_loop()
-        for n_chunks in sizes():
+        n_chunks = 1  # at first, so that audio starts early
+        while True:
             batch = await loop.run_in_executor(self._threads, take, chunks, n_chunks)
             for chunk in batch:
-                yield chunk
+                if not chunk.is_empty:
+                    yield chunk
             if len(batch) < n_chunks:
                 return
+            if not batch[-1].is_empty:
+                n_chunks = MAX_CHUNKS_AT_ONCE
 
     async def close(self) -> None:
         self._threads.shutdown(wait=False, cancel_futures=True)
-
-
-def sizes() -> Iterator[int]:
-    """Yield how many chunks to compute at a time: first one, so that audio starts early, then some in one go."""
-    yield 1
-    while True:
-        yield MAX_CHUNKS_AT_ONCE
 
 
 def take(chunks: Iterator[Chunk], n_chunks: int) -> list[Chunk]:

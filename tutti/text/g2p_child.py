@@ -170,11 +170,13 @@ class TextReader:
         """Make one chunk, or make again some of those that were made before; tell whether the text has ended."""
         stop_s = self._cpu_clock() + MAX_PULL_S
         while text.n_to_skip:
-            next(text.chunks, None)
-            text.n_to_skip -= 1
+            skipped = next(text.chunks, None)
+            text.n_to_skip -= not (skipped and skipped.is_empty)
             if self._cpu_clock() > stop_s:
                 return False
         while (chunk := next(text.chunks, None)) is not None:
+            if chunk.is_empty:
+                return False  # others have their turn
             text.made.append(chunk)
             if not _is_tail(text.opened.text, chunk):
                 return False
