@@ -130,7 +130,8 @@ class HttpProtocol(H11Protocol):
         started_s = time.thread_time()
         super().handle_events()
         rest_s = self._share.rest_s(time.thread_time() - started_s, self.loop.time())
-        if conn.n_left == 0 or (rest_s and not self._request_complete()):
+        goes_on = conn.n_left == 0 or (rest_s and not self._request_complete())
+        if goes_on and not self.transport.is_closing():
             self._is_resting = True
             self.transport.pause_reading()
             self.loop.call_later(rest_s, self._handle_rest)
