@@ -56,13 +56,14 @@ def main(
                              "held_ms": round(min(held_ms), 1), "worst_ms": round(max(held_ms), 1)})  # fmt: skip
                 errors = server.errors()
                 if not only:
-                    report = {"limit_ms": LIMIT_MS, "errors_in_log": len(errors), "inputs": rows}
+                    report = {"limit_ms": LIMIT_MS, "errors_in_log": errors, "inputs": rows}
                     out.write_text(json.dumps(report, indent=1) + "\n")
     table = Table("route", "input", "status", "held ms", "worst ms", title=f"limit {LIMIT_MS:g} ms")
     for row in sorted(rows, key=lambda row: -float(str(row["held_ms"]))):
         table.add_row(*map(str, row.values()))
     Console(width=140).print(table)
     over = [row for row in rows if float(str(row["held_ms"])) > LIMIT_MS]
+    print(*errors, sep="\n\n")
     print(f"{len(rows)} inputs, {len(over)} over {LIMIT_MS:g} ms, {len(errors)} errors in the log")
     if over or errors:
         raise typer.Exit(1)
