@@ -37,7 +37,9 @@ class Upload:
             pause_reading=lambda: self._pause(is_paused=True),
             resume_reading=lambda: self._pause(is_paused=False),
             is_closing=lambda: False,
+            get_protocol=lambda: self.reader,
         )
+        self.reader: object = protocol
 
     def read(self) -> None:
         """Let more be handled: what is left when a rest is over, or what arrives."""
@@ -81,3 +83,18 @@ def test_many_events_of_one_read_come_in_turns(monkeypatch: pytest.MonkeyPatch) 
     upload = Upload(0.0, monkeypatch, n_events=EVENTS_AT_ONCE)
     upload.protocol.handle_events()
     assert upload.is_paused
+
+
+def test_a_connection_that_becomes_a_websocket_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    upload = Upload(0.1, monkeypatch, n_events=EVENTS_AT_ONCE)
+    upload.reader = object()  # reads the connection from now on
+    upload.protocol.handle_events()
+    assert not upload.is_paused
+
+
+def test_a_websocket_that_begins_during_a_rest_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    upload = Upload(0.1, monkeypatch)
+    upload.protocol.handle_events()
+    upload.reader, busy_s = object(), upload.busy_s
+    upload.read()
+    assert upload.busy_s == busy_s

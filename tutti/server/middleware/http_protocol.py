@@ -116,7 +116,7 @@ class HttpProtocol(H11Protocol):
             self.conn.receive_data(data[at : at + MAX_HEAD])
             if not self._is_resting:
                 self.handle_events()
-            if self.transport.is_closing() or self.transport.get_protocol() is not self:
+            if self._is_over():
                 return
         if self.cycle is not cycle and self.cycle is not None:
             self.cycle.__class__ = StreamingCycle  # its task has not run yet; uvicorn offers no other way
@@ -131,20 +131,24 @@ class HttpProtocol(H11Protocol):
         super().handle_events()
         rest_s = self._share.rest_s(time.thread_time() - started_s, self.loop.time())
         goes_on = conn.n_left == 0 or (rest_s and not self._request_complete())
-        if goes_on and not self.transport.is_closing():
+        if goes_on and not self._is_over():
             self._is_resting = True
             self.transport.pause_reading()
             self.loop.call_later(rest_s, self._handle_rest)
 
     def _handle_rest(self) -> None:
         self._is_resting = False
-        if self.transport.is_closing():
+        if self._is_over():
             return
         if not self.flow.read_paused:
             self.transport.resume_reading()
         self.handle_events()
         if self._request_complete():
             self._n_request_bytes = 0
+
+    def _is_over(self) -> bool:
+        """Whether the connection is closed, or a WebSocket now."""
+        return self.transport.is_closing() or self.transport.get_protocol() is not self
 
     def handle_websocket_upgrade(self, event: h11.Request) -> None:
         self._cancel_check()
