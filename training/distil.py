@@ -2,7 +2,8 @@
 
 python -m training.distil pack --home ~/.cache/tutti --to data       weights and voices in fp16, small enough to carry
 python -m training.distil bench --out runs/a                         steps a second of each mode; needs no weights
-python -m training.distil train --data data --out runs/a --seconds 1200 [--start start.pt]
+python -m training.distil bases --data data --out runs/a --seconds 200 --start light.npz
+python -m training.distil train --data data --out runs/a --seconds 1200 [--start start.pt] [--bases runs/a/bases.npz]
 python -m training.distil score --data data --weights runs/a/light.npz
 python -m training.distil mean --weights runs/a/light.npz runs/b/light.npz --to runs/mean/light.npz
 
@@ -17,11 +18,13 @@ import time
 from dataclasses import asdict, replace
 from importlib.util import find_spec
 from itertools import cycle, islice
+from pathlib import Path
 
 import torch
 
 from training import checkpoint
 from training.arguments import TINY_NETWORK, allow_tf32, find_device, parse_arguments, step_options
+from training.bases import BasisTraining, fit_correction, principal_components, wide_convolutions
 from training.bench import bench, bench_one, choose_mode
 from training.critic import Critic
 from training.evaluation import Evaluation
@@ -32,7 +35,7 @@ from training.run import Run, wait_for_previous
 from training.schedule import Schedule
 from training.speaker import SpeakerEncoder, write_encoder
 from training.step import Step
-from training.teacher import KokoroTeacher, Teacher
+from training.teacher import DecoderRows, KokoroTeacher, Teacher
 from tutti.model.torch.kokoro import weights as kokoro_weights
 from tutti.model.torch.light import LightNetwork
 
@@ -40,6 +43,8 @@ KOKORO, VOICES, WORDS, SPEAKER = "kokoro.npz", "voices.npz", "words.json", "spea
 PART_BYTES = 40 << 20  # of Kokoro's weights
 LOG_S, SCORE_S, SAVE_S = 15.0, 60.0, 90.0
 YIELD_S = 0.2  # the teacher's, after a block of steps, while it is behind
+FRAMES_PER_S = 40
+N_COMPONENT_BATCHES = 40  # of rows, from which principal components are computed
 BLOCK = 20  # steps between two looks at the clock
 
 
@@ -178,10 +183,45 @@ def open_speaker(args: argparse.Namespace, device: torch.device) -> SpeakerEncod
 
 
 def open_teacher(args: argparse.Namespace, device: torch.device) -> Teacher:
-    kokoro = args.data / KOKORO
+    return KokoroTeacher(find_kokoro(args), device, checkpoint.read(args.bases) if args.bases else {})
+
+
+def find_kokoro(args: argparse.Namespace) -> Path:
+    """Kokoro's weights, put together from their parts at first use."""
+    kokoro: Path = args.data / KOKORO
     if not kokoro.exists():
         kokoro.write_bytes(b"".join(part.read_bytes() for part in sorted(args.data.glob(f"{KOKORO}.[0-9]"))))
-    return KokoroTeacher(kokoro, device)
+    return kokoro
+
+
+def bases(args: argparse.Namespace) -> None:
+    """Learn the bases of the decoder's convolutions; score the light network with them."""
+    run, device, kokoro = Run(args.out), find_device(args), find_kokoro(args)
+    words, voices = read_words(args.data / WORDS), VoiceTables.read(args.data / VOICES)
+    teacher, source, rows = KokoroTeacher(kokoro, device), RowSource(words, voices, args.seed), list[DecoderRows]()
+    allow_tf32()
+    while sum(int(each.n_frames.sum()) for each in rows) < args.data_seconds * FRAMES_PER_S:
+        rows += teacher.decode(source.take(args.batch))
+    run.say(f"{sum(len(each.n_frames) for each in rows)} rows")
+    _, vocoder = kokoro_weights.build(kokoro_weights.read_state(kokoro))
+    network = LightNetwork.of(checkpoint.read(args.start)).to(device).eval().requires_grad_(False)
+    convolutions = wide_convolutions(vocoder.to(device))
+    if args.bases is not None:
+        start = {name: basis.to(device) for name, basis in checkpoint.read(args.bases).items() if name in convolutions}
+    else:
+        components = principal_components(vocoder, rows[:: max(1, len(rows) // N_COMPONENT_BATCHES)])
+        ranks = {name: args.shortcut_rank if name.endswith("conv1x1") else args.rank for name in components}
+        start = {name: each[:, : ranks[name]] for name, each in components.items()}
+    training = BasisTraining(vocoder, network, start)
+    run.say("bases to start from")
+    training.train(run, rows, Schedule(args.seconds, critic_part=0.0, rate=args.rate), args.seed)
+    learned = {**training.bases, **fit_correction(vocoder, rows)}
+    checkpoint.write(learned, args.out / "bases.npz")
+    held_out = held_out_rows(words, voices, args.held_out)[:: 20 if args.tiny else 1]
+    if held_out:
+        examples = [each for batch in KokoroTeacher(kokoro, device, learned).speak(held_out) for each in batch]
+        evaluation = Evaluation(examples, open_speaker(args, device))
+        run.note(seconds=args.seconds, rank=args.rank, **asdict(evaluation.score(network)))
 
 
 def score(args: argparse.Namespace) -> None:
@@ -218,7 +258,15 @@ def pack(args: argparse.Namespace) -> None:
         write_encoder(args.to / SPEAKER)
 
 
-COMMANDS = {"train": train, "bench": bench, "bench-one": bench_one, "score": score, "mean": mean, "pack": pack}
+COMMANDS = {
+    "train": train,
+    "bases": bases,
+    "bench": bench,
+    "bench-one": bench_one,
+    "score": score,
+    "mean": mean,
+    "pack": pack,
+}
 
 if __name__ == "__main__":
     arguments = parse_arguments(__doc__, COMMANDS)

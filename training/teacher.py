@@ -1,14 +1,16 @@
 """Our batched Kokoro as the teacher: rows in, what the light vocoder reads and what it should say out."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Protocol
 
 import torch
 from torch import Tensor
 
+from training.low_rank import low_rank_decoder
 from tutti.model.light.signal import HOP
 from tutti.model.prosody import apply_prosody
 from tutti.model.torch.kokoro.masks import valid_times
@@ -34,6 +36,18 @@ class Example:
     statistics: Tensor  # [1028] of the row
 
 
+@dataclass(frozen=True, slots=True)
+class DecoderRows:
+    """Some rows of similar length, padded, on the device: what the decoder reads, and what it says."""
+
+    features: Tensor  # [B, T, 512] fp16
+    f0: Tensor  # [B, 2T] Hz
+    energy: Tensor  # [B, 2T]
+    n_frames: Tensor  # [B]
+    style: Tensor  # [B, 256]
+    decoded: Tensor  # [B, 2T, 512] fp16
+
+
 class Teacher(Protocol):
     def speak(self, rows: Sequence[Utterance]) -> Iterator[list[Example]]: ...
 
@@ -41,8 +55,10 @@ class Teacher(Protocol):
 class KokoroTeacher:
     """Speaks in large batches. While the vocoder runs, the next batch is in the acoustic stage."""
 
-    def __init__(self, weights: Path, device: torch.device) -> None:
+    def __init__(self, weights: Path, device: torch.device, bases: Mapping[str, Tensor] = MappingProxyType({})) -> None:
+        """`bases`: of the decoder's convolutions, with which the features of the examples are made."""
         self._model = TorchModel(weights, "cuda" if device.type == "cuda" else "cpu", "off")
+        self._light_decoder = low_rank_decoder(self._model.vocoder_network, bases)
         self._stream = StageStream(device)
         self._batch_rows = BATCH_ROWS if device.type == "cuda" else BATCH_ROWS_CPU
 
@@ -58,6 +74,21 @@ class KokoroTeacher:
                 upcoming = executor.submit(self._acoustic, batches[i + 1]) if i + 1 < len(batches) else None
                 yield self._vocode(frames)
 
+    def decode(self, rows: Sequence[Utterance]) -> Iterator[DecoderRows]:
+        """Yield what the exact decoder reads and says, batch by batch."""
+        ordered = sorted(rows, key=lambda row: len(row.tokens) / row.speed)
+        for i in range(0, len(ordered), self._batch_rows):
+            frames, decoded = self._acoustic(ordered[i : i + self._batch_rows]), []
+            with self._stream.activate(sum(row.n_frames for row in frames)) as stream:
+                for members, inputs in self._padded(frames, stream):
+                    x, _ = self._model.vocoder_network.decoder_output(*inputs)
+                    valid = valid_times(2 * inputs[3], x.shape[1])  # kernels leave anything after a row's end
+                    tensors = (*inputs, torch.where(valid, x[..., :FEATURES], 0).half())
+                    decoded.append([tensor[: len(members)] for tensor in tensors])
+                stream.wait()
+            for features, *rest in decoded:  # copies, since gradients cannot begin in inference mode
+                yield DecoderRows(features.half().clone(), *(each.clone() for each in rest))
+
     def _acoustic(self, rows: Sequence[Utterance]) -> list[Frames]:
         frames = self._model.acoustic(rows)
         for row, row_frames in zip(rows, frames, strict=True):
@@ -65,17 +96,13 @@ class KokoroTeacher:
         return frames
 
     def _vocode(self, rows: Sequence[Frames]) -> list[Example]:
-        model, examples = self._model, []
-        network = model.vocoder_network
-        groups = model.plan.frames.group([row.n_frames for row in rows], model.max_padded_frames)
+        examples, network = [], self._model.vocoder_network
         with self._stream.activate(sum(row.n_frames for row in rows)) as stream:
-            for group in groups:
-                members = [rows[i] for i in group.members]
-                (features, curves), arrays = pad_frames(members, group, stream)
-                n_frames, style = stream.upload(*arrays)
-                f0, energy = unpadded_curves(curves, n_frames)
-                x, styles = network.decoder_output(features, f0, energy, n_frames, style)
+            for members, inputs in self._padded(rows, stream):
+                _, f0, _, n_frames, style = inputs
+                x, styles = network.decoder_output(*inputs)
                 wave = network.generator(x, network.generator.source_spectrum(f0, n_frames), styles, n_frames)
+                x, _ = self._light_decoder.decoder_output(*inputs)
                 statistics = row_statistics(x[..., :FEATURES], f0, valid_times(2 * n_frames, f0.shape[1]))
                 for i, row in enumerate(members):
                     n = 2 * row.n_frames
@@ -91,3 +118,12 @@ class KokoroTeacher:
                         )
             stream.wait()
         return examples
+
+    def _padded(self, rows: Sequence[Frames], stream: StageStream) -> Iterator[tuple[list[Frames], tuple[Tensor, ...]]]:
+        """Rows of similar length, and the inputs of the decoder for them."""
+        model = self._model
+        for group in model.plan.frames.group([row.n_frames for row in rows], model.max_padded_frames):
+            members = [rows[i] for i in group.members]
+            (features, curves), arrays = pad_frames(members, group, stream)
+            n_frames, style = stream.upload(*arrays)
+            yield members, (features, *unpadded_curves(curves, n_frames), n_frames, style)

@@ -1,4 +1,6 @@
-"""The weights of the light vocoder: a file of the package, int8 for the large matrices and fp16 for the rest."""
+"""The weights of the light vocoder, two files of the package: its network, with the large matrices in int8 and the rest
+in fp16, and the bases of the decoder's convolutions (`tutti.model.onnx.decoder_graph`).
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,11 +13,14 @@ from numpy.typing import NDArray
 
 from tutti.errors import WeightsCorrupt
 
-PATH = Path(__file__).with_name("light.npz")
+PATH, BASES_PATH = (Path(__file__).with_name(name) for name in ("light.npz", "bases.npz"))
 SCALES = ".scales"  # suffix of the scales of an int8 matrix
 BALANCE = ".balance"  # suffix of the factors of its input
 BLOCK = 128  # numbers that share a scale; smaller is closer to the original, and slower
-MIN_INT8 = 1 << 18  # numbers of a tensor from which on it is stored in int8
+MIN_INT8 = 1 << 17  # numbers of a tensor from which on it is stored in int8
+# What is added to the decoder's output, [512, 512] times it and [512]: a linear guess of what the bases leave out.
+CORRECTION, CORRECTION_BIAS = "correction.weight", "correction.bias"
+BASIS_LEVELS = 31  # on each side of zero, of the decoder's bases: six bits
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -28,15 +33,15 @@ class Int8Matrix:
     balance: NDArray[np.float32] | None = None
 
     @staticmethod
-    def of(weight: NDArray[np.float32], balance: NDArray[np.float32] | None = None) -> "Int8Matrix":
-        """Round a weight, [out, in] or [out, in, taps], to the nearest of 255 values around zero."""
+    def of(weight: NDArray[np.float32], balance: NDArray[np.float32] | None = None, levels: int = 127) -> "Int8Matrix":
+        """Round a weight, [out, in] or [out, in, taps], to the nearest of so many values on each side of zero."""
         last = weight if weight.ndim == 2 else weight.transpose(0, 2, 1)
         if balance is not None:
             last = last / balance
         n_in = last.shape[-1]
         padded = np.pad(last, [(0, 0)] * (last.ndim - 1) + [(0, -n_in % BLOCK)])
         blocks = padded.reshape(*last.shape[:-1], -1, BLOCK)
-        scales = (np.maximum(np.abs(blocks).max(-1), 1e-12) / 127).astype(np.float32)
+        scales = (np.maximum(np.abs(blocks).max(-1), 1e-12) / levels).astype(np.float32)
         values = np.rint(blocks / scales[..., None]).astype(np.int8)
         return Int8Matrix(values.reshape(padded.shape)[..., :n_in], scales, balance)
 
@@ -64,6 +69,16 @@ def pack(
     }
 
 
+def pack_bases(state: Mapping[str, NDArray[np.float32]]) -> Weights:
+    """Round the bases of the decoder's convolutions, by name, and the correction of its output."""
+    return {
+        name: value.astype(np.float16).astype(np.float32)
+        if value.ndim == 1
+        else Int8Matrix.of(value, levels=127 if name == CORRECTION else BASIS_LEVELS)
+        for name, value in state.items()
+    }
+
+
 def save(weights: Weights, path: Path = PATH) -> None:
     arrays: dict[str, NDArray[np.generic]] = {}
     for name, value in weights.items():
@@ -74,7 +89,7 @@ def save(weights: Weights, path: Path = PATH) -> None:
         else:
             arrays[name] = value.astype(np.float16)
     with path.open("wb") as file:
-        np.savez(file, allow_pickle=False, **arrays)
+        np.savez_compressed(file, allow_pickle=False, **arrays)
 
 
 def read(path: Path = PATH) -> Weights:

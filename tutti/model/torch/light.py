@@ -197,7 +197,7 @@ class LightBlock(nn.Module):
 
     def _steered_conv(self, x: Tensor, steering: Tensor, valid: Tensor | None) -> Tensor:
         """Beyond a row's end its input is zero, whatever its neighbours are."""
-        if valid is not None and _has_kernels(x):
+        if valid is not None and masks.has_kernels(x):
             from tutti.model.torch import kernels
 
             return kernels.steered_conv(x, valid, self.along.weight, cast(Tensor, self.along.bias), steering, EPSILON)
@@ -232,7 +232,7 @@ class LightNetwork(nn.Module):
     def hidden(self, x: Tensor, f0: Tensor, timbre: Tensor, valid: Tensor | None = None) -> Tensor:
         """x [B, L, 512], f0 [B, L], timbre [B, 128], valid [B, L, 1] (default: all) -> [B, L, width]."""
         h = self.entry(_masked(network_inputs(x, f0), valid).transpose(1, 2)).transpose(1, 2)
-        if _has_kernels(x):
+        if masks.has_kernels(x):
             h = h.contiguous()
         for block in self.blocks:
             h = block(h, timbre, valid)
@@ -267,7 +267,7 @@ class LightNetwork(nn.Module):
     ) -> Tensor:
         """x [B, L, 512], f0 [B, L], timbre [B, 128], spectra of the sources -> samples [B, 300L]."""
         hidden = self.hidden(x, f0, timbre, valid)
-        if valid is not None and _has_kernels(x):
+        if valid is not None and masks.has_kernels(x):
             from tutti.model.torch import kernels
 
             weight, bias = self._aligned_head()
@@ -287,11 +287,6 @@ class LightNetwork(nn.Module):
         """x [B, L, 512], f0 and phase [B, L], timbre [B, 128], noise [B, 300L], valid [B, L, 1] -> [B, 300L]."""
         f0 = _masked(f0[:, :, None], valid)[:, :, 0]
         return self.filter_sources(x, f0, timbre, *self.sources(f0, phase, noise, valid), valid)
-
-
-def _has_kernels(x: Tensor) -> bool:
-    """Kernels know no gradients."""
-    return masks.has_kernels(x) and not torch.is_grad_enabled()
 
 
 def _masked(x: Tensor, valid: Tensor | None) -> Tensor:

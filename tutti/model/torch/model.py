@@ -142,7 +142,7 @@ class TorchModel:
 
     def _compile(self, todo: Sequence[tuple[Prepare, int, int]]) -> None:
         """Compile the kernels of all shapes, many at once: first those of the extremes, which need nearly all."""
-        if not masks.has_kernels(torch.empty(0, device=self.device)):
+        if not masks.device_has_kernels(self.device):
             return
         from tutti.model.torch import kernels
 

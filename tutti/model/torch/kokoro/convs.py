@@ -77,13 +77,18 @@ class Conv(nn.Module):
 
     def use_fp16(self) -> None:
         """Convert to fp16, with zero channels added up to the width that matrix units need."""
-        n_out, n_in, kernel = self.weight.shape
+        n_out, n_in, _ = self.weight.shape
         more_in, more_out = _aligned_channels(n_in) - n_in, _aligned_channels(n_out) - n_out
-        weight = F.pad(self.weight.data, (0, 0, 0, more_in, 0, more_out)).half()
-        self.weight = nn.Parameter(_channels_last(weight), requires_grad=False)
+        self.set_weight(F.pad(self.weight.data, (0, 0, 0, more_in, 0, more_out)).half())
         if self.bias is not None:
             self.bias = nn.Parameter(F.pad(self.bias.data, (0, more_out)), requires_grad=False)
-        self.taps = weight.permute(2, 1, 0).reshape(kernel // self.stride, -1, len(weight)).contiguous()
+
+    def set_weight(self, weight: Tensor) -> None:  # [n_out, n_in, kernel]
+        """Use this weight from now on."""
+        self.weight = nn.Parameter(_channels_last(weight), requires_grad=False)
+        if weight.dtype == torch.float16:
+            n_taps = weight.shape[2] // self.stride
+            self.taps = weight.permute(2, 1, 0).reshape(n_taps, -1, len(weight)).contiguous()
 
 
 class Upsample(nn.Module):

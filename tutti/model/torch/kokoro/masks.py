@@ -41,10 +41,15 @@ def use_kernels(enabled: bool) -> None:
 
 
 def has_kernels(x: Tensor) -> bool:
-    """Whether the Triton kernels in `kernels` run on this tensor's device; the plain PyTorch code runs everywhere.
+    """Whether the Triton kernels in `kernels` run on this tensor; the plain PyTorch code runs everywhere.
 
-    They need the tensor memory accelerator and the shared memory of Hopper or data-centre Blackwell.
+    They know no gradients.
     """
-    if not _kernels_enabled or not x.is_cuda or find_spec("triton") is None:
+    return device_has_kernels(x.device) and not torch.is_grad_enabled()
+
+
+def device_has_kernels(device: torch.device) -> bool:
+    """The kernels need the tensor memory accelerator and the shared memory of Hopper or data-centre Blackwell."""
+    if not _kernels_enabled or device.type != "cuda" or find_spec("triton") is None:
         return False
-    return torch.cuda.get_device_capability(x.device)[0] in (9, 10)
+    return torch.cuda.get_device_capability(device)[0] in (9, 10)

@@ -160,7 +160,7 @@ class Vocoder(nn.Module):
         x = torch.cat([features, padded], dim=-1)  # [B, T, 514 or more]
         x, moments = self.encode(x, moments_of(x, mask), styles, mask, dtype)
         residual = torch.cat([self.asr_res[0](features, mask), curves], dim=-1)
-        width = self.decode.get_parameter("0.conv1.weight").shape[1]
+        width = cast(ResBlock, self.decode[0]).conv1.weight.shape[1]
         residual = F.pad(residual, (0, width - DECODER - TEXT_RESIDUAL - 2))
         residual_moments = moments_of(residual, mask, moments.size)
         for block in self.decode:
