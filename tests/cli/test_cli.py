@@ -380,7 +380,8 @@ def test_no_weights_and_no_network_is_one_message_that_says_what_to_do(tmp_path:
 
 
 def test_a_check_of_the_bytes_drops_what_was_made_from_the_files(run: Run, tmp_path: Path) -> None:
-    parts = [tmp_path / f"model.{name}.onnx" for name in Graphs._fields]
+    names = (*(f"model.{name}" for name in Graphs._fields), "model.decoding.light-0123", "light-0123")
+    parts = [tmp_path / f"{name}.onnx" for name in names]
     for path in (*parts, tmp_path / "mine.onnx"):
         path.write_bytes(b"bytes that nobody can check")
     assert run("pull", "--home", str(tmp_path), "--offline", "--precision", "fp32")[0] == 3

@@ -9,7 +9,6 @@ import onnxruntime as ort
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from onnx import TensorProto, helper, numpy_helper
 
 from tutti.errors import WeightsCorrupt
 from tutti.model.choice import choose, load
@@ -20,7 +19,6 @@ from tutti.model.light.signal import HOP
 from tutti.model.light.weights import Int8Matrix
 from tutti.model.onnx.light import MIN_PIECE, LightInput, generate, network_path, split_evenly
 from tutti.model.onnx.light_graph import light_graph
-from tutti.model.onnx.quantise import quantise_convolutions
 from tutti.model.onnx.session import open_session
 from tutti.speech import SAMPLES_PER_FRAME, Frames, Model, Samples, Span, Utterance
 from tutti.text.vocab import encode
@@ -51,7 +49,7 @@ def row() -> Frames:
 
 @pytest.fixture(scope="module")
 def decoded(row: Frames) -> LightInput:
-    features = np.random.default_rng(0).standard_normal((1, 512, 2 * N_FRAMES)).astype(np.float32)
+    features = np.random.default_rng(0).standard_normal((1, 2 * N_FRAMES, 512)).astype(np.float32)
     return LightInput(features, row.style[:128])
 
 
@@ -81,7 +79,7 @@ def test_pytorch_and_onnx_runtime_agree(row: Frames, decoded: LightInput, whole:
     noise = normal(np.array([row_seed(row.durations, row.style)]), np.arange(len(whole)))
     with torch.inference_mode():
         samples = load_network()(
-            torch.from_numpy(decoded.features).transpose(1, 2),
+            torch.from_numpy(decoded.features),
             f0,
             harmonic_phase(f0),
             torch.from_numpy(row.style[None, :128]),
@@ -104,7 +102,7 @@ def test_numpy_and_pytorch_steer_the_timbre_alike(tmp_path: Path) -> None:
     timbre = torch.randn(40, 128)
     for i, expected in enumerate(module(timbre, statistics)):
         steered = steering(timbre[i].numpy(), statistics[i].numpy())
-        assert ratio_db(steered, expected.numpy()) > 50
+        assert ratio_db(steered, expected.numpy()) > 40  # its weights are rounded to int8
         assert ratio_db(steered, timbre[i].numpy()) < 10
 
 
@@ -127,18 +125,17 @@ def test_the_graph_of_the_network_is_written_once_and_again_for_other_weights(
     built = onnx.load_from_string(light_graph(weights.read()))
     assert onnx.load(path) == built
     assert [found.name for found in tmp_path.glob("*.onnx")] == [path.name]
-    monkeypatch.setattr(weights, "read", lambda: pytest.fail("it was built again"))
+    monkeypatch.setattr(weights, "read", lambda _path: pytest.fail("it was built again"))
     assert network_path(tmp_path) == path
     monkeypatch.undo()
     state = weights.as_float32(weights.read())
     weights.save(weights.pack({**state, "head.bias": state["head.bias"] + 1}), tmp_path / "light.npz")
     monkeypatch.setattr(weights, "PATH", tmp_path / "light.npz")
-    monkeypatch.setattr(weights.read, "__defaults__", (tmp_path / "light.npz",))
     assert onnx.load(network_path(tmp_path)) != built
 
 
 def test_the_weights_of_the_package_are_small_and_complete() -> None:
-    assert weights.PATH.stat().st_size <= MAX_BYTES
+    assert weights.PATH.stat().st_size + weights.BASES_PATH.stat().st_size <= MAX_BYTES
     n_numbers = sum(value.size for value in weights.as_float32(weights.read()).values())
     assert n_numbers == pytest.approx(17.1e6, rel=0.01)
 
@@ -237,33 +234,6 @@ def test_a_checkpoint_is_exported_under_todays_names(tmp_path: Path) -> None:
         export(tmp_path / "c.pt", tmp_path / "light.npz")
 
 
-@pytest.mark.parametrize("taps", [1, 3])
-def test_convolutions_in_int8_are_close_to_the_original(taps: int) -> None:
-    random = np.random.default_rng(0)
-    weight = random.standard_normal((640, 514, taps)).astype(np.float32)
-    bias, x = random.standard_normal(640).astype(np.float32), random.standard_normal((1, 514, 40)).astype(np.float32)
-    node = helper.make_node("Conv", ["x", "w", "b"], ["y"], kernel_shape=[taps], pads=[taps // 2] * 2)
-    strided = helper.make_node("Conv", ["y", "v"], ["z"], kernel_shape=[1], strides=[2])
-    constants = [
-        numpy_helper.from_array(value, name)
-        for name, value in (("w", weight), ("b", bias), ("v", np.ones((512, 640, 1), np.float32)))
-    ]
-    ends = [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in ("x", "y", "z")]
-    graph = helper.make_graph([node, strided], "g", ends[:1], ends[1:], constants)
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9)
-    rewritten = quantise_convolutions(model)
-    kinds = [each.op_type for each in rewritten.graph.node]
-    assert kinds.count("MatMulNBits") == kinds.count("Conv") == 1  # the strided one stays
-    assert "w" not in {value.name for value in rewritten.graph.initializer}  # the fp32 weight is gone
-    outputs = [run_graph(each, x) for each in (rewritten, model)]
-    assert ratio_db(*outputs) > 38
-
-
-def run_graph(model: onnx.ModelProto, x: np.ndarray) -> np.ndarray:
-    session = ort.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
-    return session.run(["y"], {"x": x})[0]  # type: ignore[no-any-return]
-
-
 # With the official weights:
 
 PHONEMES = "ɹˈIt jʊɹ nˈAm æt ðə tˈɑp ʌv ðə pˈAʤ, fˈOld ɪt twˈIs."
@@ -307,7 +277,7 @@ def test_pytorch_sounds_the_same_window_by_window(light: Model, spoken: Frames, 
     pytest.importorskip("torch")
     model = load(official["fp32"], choose("torch", "cpu", vocoder="light"), 1)
     (whole,), (theirs,) = model.vocoder([spoken]), light.vocoder([spoken])
-    assert distance_db(whole, theirs) < 0.3
+    assert distance_db(whole, theirs) < 0.6  # the decoder of the processor has a lower rank
     cache: dict[str, object] = {}
     spans = [model.vocoder([Span.of(spoken, span, cache)])[0] for span in pairwise([0, 20, 61, spoken.n_frames])]
     assert np.abs(np.concatenate(spans) - whole).max() < 1e-4

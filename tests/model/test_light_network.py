@@ -57,7 +57,7 @@ def test_statistics_of_a_row_do_not_hear_what_pads_it() -> None:
     x[0, 50:], f0[0, 50:] = torch.nan, torch.nan
     padded = row_statistics(x, f0, valid)
     for i, n in enumerate(lengths.tolist()):
-        alone = statistics_in_numpy(x[i, :n].T.numpy(), f0[i, :n].numpy())
+        alone = statistics_in_numpy(x[i, :n].numpy(), f0[i, :n].numpy())
         torch.testing.assert_close(padded[i], torch.from_numpy(alone), atol=1e-5, rtol=1e-4)
         np.testing.assert_allclose(alone[7], x[i, :n, 7].mean(), rtol=1e-4)
         np.testing.assert_allclose(alone[514 + 7], x[i, :n, 7].std(correction=0), rtol=1e-4)

@@ -115,7 +115,7 @@ def pull(
     """Download the model, the voices and the lexicons."""
     from tutti.engine.checkpoints import choose_checkpoints, files_of
     from tutti.model.choice import file_precision
-    from tutti.model.onnx.split import graph_paths
+    from tutti.model.onnx.split import derived_graphs
     from tutti.weights import Store, required_files, show_progress, sources
 
     settings, _ = load_settings({"home": home, "offline": offline, "precision": precision})
@@ -127,7 +127,7 @@ def pull(
     with show_progress() as progress:
         if verify:
             for file in files:  # the right bytes of what was made from them are not known: they are made again
-                for part in graph_paths(store.path(file)):
+                for part in derived_graphs(store.path(file)):
                     part.unlink(missing_ok=True)
             store.verify(files, progress)
         store.ensure(files, sources=sources(folder, offline=settings.offline), progress=progress)

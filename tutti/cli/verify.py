@@ -42,7 +42,7 @@ def verify(
     Speaks the same rows with both, and each row in a batch and alone, or whole and window by window.
     """
     from tutti.model.choice import choose, describe, load
-    from tutti.model.light.weights import PATH
+    from tutti.model.light.weights import BASES_PATH, PATH
     from tutti.verify import GATES
     from tutti.verify import verify as measure
     from tutti.verify.held_out import held_out_rows
@@ -82,7 +82,7 @@ def verify(
             exact = replace(choice, vocoder="exact", precision="fp32")
             official = store.path(MODELS["fp32"])
             recordings = Recordings(keep, f"{FP32_MODEL.sha256} fp32", lambda: load(official, exact, settings.threads))
-            name = f"{choice} {sha256(PATH.read_bytes()).hexdigest()}"
+            name = f"{choice} {sha256(PATH.read_bytes() + BASES_PATH.read_bytes()).hexdigest()}"
             verification = LightVerification(model, name, recordings, voices, meters, keep)
             rows = held_out_rows(sentences)
             checks, notes = light_checks(verification.measure_rows(rows, show), light_gates(choice)), meters.missing

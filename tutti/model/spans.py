@@ -45,9 +45,9 @@ class SpanRules:
         return round(self.once * n_frames + (1 - self.once) * (end + self.context))
 
 
-# The light vocoder has no norms over time: spans are exactly the whole. Its decoder runs once, and is half of the work.
+# The light vocoder has no norms over time: spans are exactly the whole. Its decoder runs once, a third of the work.
 # The exact vocoder has such norms, over the whole row, so it makes no spans.
-LIGHT_SPANS = SpanRules(first=20, min_row=60, context=15, once=0.47)
+LIGHT_SPANS = SpanRules(first=14, min_row=60, context=15, once=0.34)
 
 
 def quiet_end(energy: NDArray[np.float32], start: int, end: int) -> int:

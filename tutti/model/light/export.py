@@ -1,4 +1,7 @@
-"""Write a checkpoint of the training into the package: python -m tutti.model.light.export CHECKPOINT [OUT]
+"""Write checkpoints of the training into the package.
+
+python -m tutti.model.light.export CHECKPOINT       the network
+python -m tutti.model.light.export --bases BASES    the bases of the decoder
 
 `--gain` makes all speech louder, to remove a mean difference of level that was measured on trained rows.
 Prints what rounding to int8 costs: the signal-to-noise ratio of each matrix.
@@ -16,7 +19,7 @@ from numpy.typing import NDArray
 from tutti.errors import WeightsCorrupt, WeightsUnavailable
 from tutti.model.light import weights
 from tutti.model.light.signal import Spectra
-from tutti.model.light.weights import Int8Matrix
+from tutti.model.light.weights import Int8Matrix, Weights
 
 LAST = "head.weight"  # a tensor that every version of the network has
 # Averaged weights first: they speak better than those of the last step.
@@ -99,8 +102,19 @@ def export(checkpoint: Path, out: Path = weights.PATH, gain_db: float = 0.0) -> 
         state = louder(state, gain_db)
     packed = weights.pack(state, {"head.weight": head_balance(state)} if "entry.weight" in state else {})
     weights.save(packed, out)
+    _report(packed, state, out)
+
+
+def export_bases(checkpoint: Path, out: Path = weights.BASES_PATH) -> None:
+    state = read_checkpoint(checkpoint)
+    packed = weights.pack_bases(state)
+    weights.save(packed, out)
+    _report(packed, state, out)
+
+
+def _report(packed: Weights, state: Mapping[str, NDArray[np.float32]], out: Path) -> None:
     for name, value in packed.items():
-        if isinstance(value, Int8Matrix):
+        if isinstance(value, Int8Matrix) and value.values.any():
             error = value.float32() - state[name]
             print(f"{name:26} {20 * np.log10(np.linalg.norm(state[name]) / np.linalg.norm(error)):5.1f} dB")
     print(f"{out}: {out.stat().st_size / 1e6:.1f} MB")
@@ -108,8 +122,11 @@ def export(checkpoint: Path, out: Path = weights.PATH, gain_db: float = 0.0) -> 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("checkpoint", type=Path)
-    parser.add_argument("out", type=Path, nargs="?", default=weights.PATH)
+    parser.add_argument("checkpoint", type=Path, nargs="?")
+    parser.add_argument("--bases", type=Path)
     parser.add_argument("--gain", type=float, default=0.0, help="dB")
     args = parser.parse_args()
-    export(args.checkpoint, args.out, args.gain)
+    if args.checkpoint:
+        export(args.checkpoint, gain_db=args.gain)
+    if args.bases:
+        export_bases(args.bases)

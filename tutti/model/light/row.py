@@ -20,10 +20,10 @@ LIMIT = 4.0  # deviations from the usual row, beyond which a row is not told fro
 Floats = NDArray[np.float32]
 
 
-def row_statistics(decoded: Floats, f0: Floats) -> Floats:  # [512, n], [n] -> [1028]
+def row_statistics(decoded: Floats, f0: Floats) -> Floats:  # [n, 512], [n] -> [1028]
     """Mean and standard deviation of each input over the row."""
-    inputs = np.concatenate([decoded, pitch_inputs(f0)])
-    return np.concatenate([inputs.mean(1, dtype=np.float64), inputs.std(1, dtype=np.float64)]).astype(np.float32)
+    inputs = np.concatenate([decoded, pitch_inputs(f0).T], axis=1)
+    return np.concatenate([inputs.mean(0, dtype=np.float64), inputs.std(0, dtype=np.float64)]).astype(np.float32)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -1,5 +1,7 @@
 """Build ONNX graphs node by node. Values are [1, n, C]: n steps in time, C channels."""
 
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,39 +12,68 @@ from tutti.model.light.weights import BLOCK, Int8Matrix
 if TYPE_CHECKING:
     from onnx import NodeProto, TensorProto
 
+Shape = Sequence[int | str | None]
 MICROSOFT = "com.microsoft"
+OPSET, IR_VERSION = 20, 9
+FORMAT = b"5"  # of our graphs: changes with what is built from the same weights
+SEVEN_BITS = 63
+LAST = np.iinfo(np.int64).max  # the end of a slice: all that is left
+FLOAT = 1  # the number of this type in ONNX
 INT8_PRODUCTS = 4  # ONNX Runtime's accuracy level at which it quantises activations, too
 
 
 class GraphBuilder:
-    """Nodes and constants of a graph that is being built; all names start with the prefix."""
+    """Nodes and constants of a graph that is being built."""
 
-    def __init__(self, prefix: str = "") -> None:
-        self.nodes: list[NodeProto] = []
-        self.constants: list[TensorProto] = []
-        self._prefix = prefix
+    def __init__(self) -> None:
+        self._nodes: list[NodeProto] = []
+        self._constants: list[TensorProto] = []
+
+    def serialise(
+        self,
+        name: str,
+        inputs: Mapping[str, Shape],
+        outputs: Mapping[str, Shape],
+        integers: Mapping[str, Shape] = MappingProxyType({}),
+    ) -> bytes:
+        """The graph for an inference session; all inputs and outputs are fp32, but the inputs `integers`."""
+        from onnx import TensorProto, helper
+
+        given, said = (
+            [helper.make_tensor_value_info(value, TensorProto.FLOAT, shape) for value, shape in each.items()]
+            for each in (inputs, outputs)
+        )
+        given += [helper.make_tensor_value_info(value, TensorProto.INT64, shape) for value, shape in integers.items()]
+        graph = helper.make_graph(self._nodes, name, given, said, self._constants)
+        opsets = [helper.make_opsetid("", OPSET), helper.make_opsetid(MICROSOFT, 1)]
+        model: bytes = helper.make_model(graph, opset_imports=opsets, ir_version=IR_VERSION).SerializeToString()
+        return model
 
     def add(self, kind: str, *inputs: str, domain: str = "", output: str = "", **attributes: Any) -> str:
         """Add a node; return the name of its only output."""
         from onnx import helper
 
-        name = output or f"{self._prefix}{kind}_{len(self.nodes)}"
-        self.nodes.append(helper.make_node(kind, inputs, [name], domain=domain, **attributes))
+        name = output or f"{kind}_{len(self._nodes)}"
+        self._nodes.append(helper.make_node(kind, inputs, [name], domain=domain, **attributes))
         return name
 
     def split(self, x: str, n: int) -> list[str]:
-        """Split the channels into equal parts."""
+        """Split the channels, or a vector, into equal parts."""
         from onnx import helper
 
-        names = [f"{self._prefix}Split_{len(self.nodes)}_{i}" for i in range(n)]
-        self.nodes.append(helper.make_node("Split", [x], names, axis=-1, num_outputs=n))
+        names = [f"Split_{len(self._nodes)}_{i}" for i in range(n)]
+        self._nodes.append(helper.make_node("Split", [x], names, axis=-1, num_outputs=n))
         return names
+
+    def steps(self, x: str, start: str, end: str) -> str:
+        """Some steps of x."""
+        return self.add("Slice", x, start, end, self.integers(1))
 
     def constant(self, value: NDArray[np.generic]) -> str:
         from onnx import numpy_helper
 
-        name = f"{self._prefix}constant_{len(self.constants)}"
-        self.constants.append(numpy_helper.from_array(np.ascontiguousarray(value), name))
+        name = f"constant_{len(self._constants)}"
+        self._constants.append(numpy_helper.from_array(np.ascontiguousarray(value), name))
         return name
 
     def integers(self, *values: int) -> str:
@@ -55,15 +86,31 @@ class GraphBuilder:
         """For each step the values at all taps of a convolution around it, side by side; zero beyond the ends."""
         if n_taps == 1:
             return x
-        half, last = n_taps // 2, np.iinfo(np.int64).max
+        half = n_taps // 2
         padded, axis = self.add("Pad", x, self.integers(0, half, 0, 0, half, 0)), self.integers(1)
-        ends = [tap - n_taps + 1 or last for tap in range(n_taps)]
+        ends = [tap - n_taps + 1 or LAST for tap in range(n_taps)]
         parts = [
             self.add("Slice", padded, self.integers(tap), self.integers(end), axis) for tap, end in enumerate(ends)
         ]
         return self.add("Concat", *parts, axis=2)
 
-    def product(self, x: str, weight: Int8Matrix, bias: str = "") -> str:
+    def mean(self, x: str) -> str:  # [1, n, C] -> [1, 1, C]
+        """Of each channel over time: a product with equal weights, ten times as fast as ONNX Runtime's ReduceMean."""
+        n = self.add("Shape", x, start=1, end=2)
+        shape = self.add("Concat", self.integers(1, 1), n, axis=0)
+        ones = self.add("Expand", self.constant(np.array(1, np.float32)), shape)
+        weights = self.add("Div", ones, self.add("Cast", n, to=FLOAT))
+        return self.add("MatMul", weights, x)
+
+    def shift(self, x: str, n: int) -> str:  # [1, n, C]
+        """Move all steps by `n` in time; zero where none is left."""
+        return self.add("Pad", x, self.integers(0, n, 0, 0, -n, 0))
+
+    def interleave(self, even: str, odd: str, n_channels: int) -> str:  # [1, n, C] each -> [1, 2n, C]
+        """The steps of both in turn."""
+        return self.add("Reshape", self.add("Concat", even, odd, axis=2), self.integers(1, -1, n_channels))
+
+    def product(self, x: str, weight: Int8Matrix, bias: str = "", output: str = "") -> str:
         """x [1, n, K] by a matrix [N, K] of int8.
 
         Each step is quantised by itself, in blocks: its result depends on no other step. So it is closer to fp32 than
@@ -74,6 +121,15 @@ class GraphBuilder:
         blocks = self.constant(padded.astype(np.uint8).reshape(n_out, -1, BLOCK))
         inputs = [x, blocks, self.constant(weight.scales.reshape(-1)), *(["", "", bias] if bias else [])]
         return self.add(
-            "MatMulNBits", *inputs,
+            "MatMulNBits", *inputs, output=output,
             domain=MICROSOFT, K=n_in, N=n_out, bits=8, block_size=BLOCK, accuracy_level=INT8_PRODUCTS,
         )  # fmt: skip
+
+    def coarse_product(self, x: str, weight: NDArray[np.float32]) -> str:
+        """x [1, n, K] by a matrix [N, K], with one scale for all steps: a third faster than `product`.
+
+        The matrix is rounded to seven bits. Eight could overflow on processors without instructions for such products.
+        """
+        scales = (np.maximum(np.abs(weight).max(1), 1e-12) / SEVEN_BITS).astype(np.float32)
+        values = np.rint(weight / scales[:, None]).astype(np.int8)
+        return self.add("DynamicQuantizeMatMul", x, self.constant(values.T), self.constant(scales), domain=MICROSOFT)

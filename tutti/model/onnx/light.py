@@ -1,6 +1,6 @@
 """The light vocoder on a processor: ONNX Runtime for the decoder and the network, NumPy for the signals around them."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from hashlib import sha256
 from itertools import pairwise
@@ -16,8 +16,11 @@ from tutti.model.light import signal, weights
 from tutti.model.light.noise import normal, row_seed
 from tutti.model.light.row import TimbreSteering, row_statistics
 from tutti.model.light.signal import CONTEXT_STEPS, HOP, REACH, Spectra
+from tutti.model.light.weights import Weights
 from tutti.model.onnx import split
-from tutti.model.onnx.light_graph import DECODED, OUTPUTS, PITCH, STYLE, TIMBRE, light_graph
+from tutti.model.onnx.decoder_graph import OUTPUT, decoder_graph
+from tutti.model.onnx.graph import FORMAT
+from tutti.model.onnx.light_graph import DECODED, KEPT, OUTPUTS, PITCH, STYLE, TAPS, TIMBRE, light_graph
 from tutti.model.onnx.session import open_session, run
 from tutti.model.validation import check_samples
 from tutti.speech import Frames, Samples, Span
@@ -27,32 +30,35 @@ MIN_PIECE = 20  # frames; shorter ones would be mostly context
 # Steps: the int8 products take up to four together, and sum in another order what is left over at the end. Pieces that
 # begin and end at multiples of it are left with the same steps as the whole row.
 GROUP = 4
+CONTEXTS = range(CONTEXT_STEPS - REACH, -1, -(TAPS // 2))  # steps on both sides, before each convolution and at last
 
 
 class LightInput(NamedTuple):
     """What the network reads of the whole row."""
 
-    features: Floats  # [1, 512, 2T]
+    features: Floats  # [1, 2T, 512]
     timbre: Floats  # [128] steered by the row's statistics
 
 
 class LightVocoder:
-    """The decoder runs row by row on all cores; then each core takes pieces of the rows.
+    """The decoder runs row by row on all cores, and so does the network for a row alone: then each product is shared.
 
-    A piece is exactly a part of the whole, so it does not matter how rows and spans are cut.
+    Of several rows, each core takes pieces. A piece is exactly a part of the whole, so it does not matter how rows and
+    spans are cut.
     """
 
     def __init__(self, graphs: split.Graphs, threads: int) -> None:
         self._threads = threads
-        self._decoder = open_session(graphs.light_decoder, threads)
-        self._network = open_session(network_path(graphs.light_decoder.parent), 1)
+        self._decoder = open_session(decoder_path(graphs.decoding), threads, spinning=True)
+        self._network = open_session(network_path(graphs.decoding.parent), threads)
         self._steering = TimbreSteering.of(weights.read())
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="vocoder")
 
     def __call__(self, rows: Sequence[Frames]) -> list[Samples]:
         decoded = [self._decode(row) for row in rows]
         ranges = [(row.start, row.end) if isinstance(row, Span) else (0, row.n_frames) for row in rows]
-        share = sum(end - start for start, end in ranges) / self._threads  # frames for each core
+        n_frames = sum(end - start for start, end in ranges)
+        share = n_frames / self._threads if len(rows) > 1 else n_frames  # of a core
         pieces = [(i, piece) for i, (start, end) in enumerate(ranges) for piece in split_evenly(start, end, share)]
         samples = list(
             self._pool.map(lambda piece: generate(self._network, decoded[piece[0]], rows[piece[0]], *piece[1]), pieces)
@@ -68,22 +74,38 @@ class LightVocoder:
     def _decode(self, row: Frames) -> LightInput:
         """The network's input for the whole row; kept for its later spans."""
         cache = row.cache if isinstance(row, Span) else {}
-        if split.DECODED not in cache:
-            (features,) = run(self._decoder, [split.DECODED], split.decoder_inputs(row))
+        if OUTPUT not in cache:
+            (features,) = run(self._decoder, [OUTPUT], split.decoder_inputs(row))
             timbre = self._steering(row.style[:TIMBRE], row_statistics(features[0], row.f0))
-            cache[split.DECODED] = LightInput(features, timbre)
-        decoded: LightInput = cache[split.DECODED]
+            cache[OUTPUT] = LightInput(features, timbre)
+        decoded: LightInput = cache[OUTPUT]
         return decoded
 
 
 def network_path(folder: Path) -> Path:
-    """The network as a graph in this folder; written at first use, since building it takes time and 50 MB."""
-    path = folder / f"light-{sha256(weights.PATH.read_bytes()).hexdigest()[:16]}.onnx"
+    """The network as a graph in this folder."""
+    return _written(folder, "light", weights.PATH, light_graph)
+
+
+def decoder_path(official: Path) -> Path:
+    """The decoder as a graph, next to the part of the official one that holds it."""
+
+    def build(bases: Weights) -> bytes:
+        import onnx
+
+        return decoder_graph(onnx.load(official), bases)
+
+    return _written(official.parent, f"{official.stem}.light", weights.BASES_PATH, build)
+
+
+def _written(folder: Path, name: str, source: Path, build: Callable[[Weights], bytes]) -> Path:
+    """A graph with these weights; written at first use, since building it takes time and memory."""
+    path = folder / f"{name}-{sha256(FORMAT + source.read_bytes()).hexdigest()[:16]}.onnx"
     if not path.exists():
-        with FileLock(folder / "light.lock"):
+        with FileLock(folder / f"{name}.lock"):
             if not path.exists():
-                split.write_graph(light_graph(weights.read()), path)
-                for older in set(folder.glob("light-*.onnx")) - {path}:
+                split.write_graph(build(weights.read(source)), path)
+                for older in set(folder.glob(f"{name}-*.onnx")) - {path}:
                     older.unlink()
     return path
 
@@ -98,21 +120,27 @@ def split_evenly(start: int, end: int, length: float) -> Iterator[tuple[int, int
 def generate(network: ort.InferenceSession, decoded: LightInput, row: Frames, start: int, end: int) -> Samples:
     """The samples of the frames `start` to `end`: the same in any piece."""
     n_steps, first, last = 2 * row.n_frames, 2 * start, 2 * end
-    # Spectra that reach into the piece, and the steps that decide them.
+    # Spectra that reach into the piece, and the steps that decide them: before the first convolution, and after each.
     low, high = max(0, first - REACH), min(n_steps, last + REACH)
-    begin = max(0, first - CONTEXT_STEPS) // GROUP * GROUP
-    stop = min(n_steps, -(-(last + CONTEXT_STEPS) // GROUP) * GROUP)
+    needed = [needed_steps(low, high, n_steps, context) for context in CONTEXTS]
+    (begin, stop), (start, _) = needed[0], needed[-1]
     inputs = {
-        DECODED: np.ascontiguousarray(decoded.features[:, :, begin:stop]),
+        DECODED: decoded.features[:, begin:stop],
         PITCH: signal.pitch_inputs(row.f0[begin:stop])[None],
         STYLE: decoded.timbre[None],
+        KEPT: np.array([[one - before[0] for one in now] for before, now in pairwise(needed)]).reshape(-1),
     }
     outputs = run(network, list(OUTPUTS), inputs)
-    predicted = Spectra(*(output[0, low - begin : high - begin] for output in outputs))
+    predicted = Spectra(*(output[0, low - start : high - start] for output in outputs))
     pulses, noise = _sources(row, low - REACH, high + REACH)
     spectrum = signal.combine(predicted, signal.analyse(pulses), signal.analyse(noise))
     samples = signal.synthesise(spectrum)
     return samples[(first - low) * HOP : (last - low) * HOP]
+
+
+def needed_steps(low: int, high: int, n_steps: int, context: int) -> tuple[int, int]:
+    """These steps of a row with so many on both sides, in whole groups."""
+    return max(0, low - context) // GROUP * GROUP, min(n_steps, -(-(high + context) // GROUP) * GROUP)
 
 
 def _sources(row: Frames, low: int, high: int) -> tuple[Samples, Samples]:

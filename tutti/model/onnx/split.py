@@ -19,18 +19,18 @@ FEATURES = "/encoder/MatMul_1_output_0"  # [1, 512, T]
 F0 = "/encoder/Reshape_output_0"  # [1, 2T]
 ENERGY = "/encoder/Reshape_1_output_0"  # [1, 2T]
 DURATIONS = "/encoder/Clip_output_0"  # [1, n]
+STYLE = "style"  # [1, 256]; an input of all parts
 # Inputs of the generator, besides the style.
 DECODED = "/decoder/decoder/decode.3/Div_4_output_0"  # [1, 512, 2T]
 WAVE = "/decoder/decoder/generator/Reshape_3_output_0"  # [1, 600T + 20] the harmonics of the pitch, before their STFT
 
 
 class Graphs(NamedTuple):
-    """The three parts of the official graph, and the decoder for the light vocoder."""
+    """The three parts of the official graph."""
 
     acoustic: Path  # token ids, style, speed -> features, pitch, energy, durations
     decoding: Path  # features, pitch, energy, style -> decoded, wave
     generating: Path  # decoded, wave, style -> samples
-    light_decoder: Path  # features, pitch, energy, style -> decoded, in int8: quantise.py
 
 
 def split_graphs(official: Path, cache: Path | None = None) -> Graphs:
@@ -50,18 +50,22 @@ def graph_paths(official: Path) -> Graphs:
     return Graphs(*(official.with_suffix(f".{name}.onnx") for name in Graphs._fields))
 
 
+def derived_graphs(official: Path) -> list[Path]:
+    """What was made from this file by any version of tutti: its parts, and what is made from them and from light."""
+    folder = official.parent
+    return [*folder.glob(f"{official.stem}.*.onnx"), *folder.glob("light-*.onnx")]
+
+
 def decoder_inputs(row: Frames) -> dict[str, np.ndarray]:
     """A row as the decoder reads it."""
     curves = {F0: row.f0[None], ENERGY: row.energy[None]}
-    return {FEATURES: row.features[None], **curves, "style": row.style[None]}
+    return {FEATURES: row.features[None], **curves, STYLE: row.style[None]}
 
 
 def _split(official: Path, paths: Graphs) -> None:
     import onnx
     from google.protobuf.message import DecodeError
     from onnx.utils import Extractor
-
-    from tutti.model.onnx.quantise import quantise_convolutions
 
     try:
         whole = onnx.load(official)
@@ -74,8 +78,7 @@ def _split(official: Path, paths: Graphs) -> None:
         acoustic = extractor.extract_model(inputs, [FEATURES, F0, ENERGY, DURATIONS])
         decoding = extractor.extract_model([FEATURES, F0, ENERGY, style], [DECODED, WAVE])
         generating = extractor.extract_model([DECODED, WAVE, style], outputs)
-        light_decoder = quantise_convolutions(extractor.extract_model([FEATURES, F0, ENERGY, style], [DECODED]))
-        parts = (acoustic, decoding, generating, light_decoder)
+        parts = (acoustic, decoding, generating)
     except (DecodeError, IndexError, KeyError, ValueError) as exc:
         raise WeightsCorrupt(f"{official} is not Kokoro's official graph ({exc}); run: tutti pull --verify") from exc
     for path, part in zip(paths, parts, strict=True):

@@ -1,0 +1,195 @@
+"""The decoder of Kokoro as the light vocoder needs it: an ONNX graph for processors, with its matrices in int8.
+
+Each wide convolution is two products: one to the few channels that its basis spans, and the basis itself. The bases are
+a file of the package, with a small correction of the output; everything else is the official file's, be it fp32 or
+int8. Where a norm has made all channels alike, one scale serves all steps; elsewhere each step has its own.
+"""
+
+from collections.abc import Mapping, Sequence
+from math import sqrt
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tutti.model.light.weights import CORRECTION, CORRECTION_BIAS, Int8Matrix, Weights, as_float32
+from tutti.model.onnx.graph import GraphBuilder, Shape
+from tutti.model.onnx.split import ENERGY, F0, FEATURES, STYLE
+
+if TYPE_CHECKING:
+    from onnx import ModelProto, NodeProto, TensorProto
+
+Floats = NDArray[np.float32]
+OUTPUT = "decoded"  # [1, 2T, 512]
+INPUTS: dict[str, Shape] = {FEATURES: [1, 512, "T"], F0: [1, "2T"], ENERGY: [1, "2T"], STYLE: [1, 256]}
+BLOCKS = ("encode", "decode.0", "decode.1", "decode.2", "decode.3")
+UNEVEN = "decode.3.conv1"  # between a norm and it, the number of steps is doubled
+STYLE_DEVIATION = 0.1  # of the values of a voice's style
+EPSILON = 1e-5  # of the norms
+SLOPE = 0.2  # of the activations
+NODES, CONSTANTS = "/decoder/decoder/", "decoder.decoder."  # where the official file's names begin
+
+
+def decoder_graph(official: "ModelProto", bases: Weights) -> bytes:
+    """Build the graph; serialised, for an inference session."""
+    return _Decoder(official_weights(official), bases).build()
+
+
+def official_weights(official: "ModelProto") -> dict[str, Floats]:
+    """The decoder's weights under upstream's names; what is int8 in the file becomes fp32."""
+    from onnx import TensorProto, numpy_helper
+
+    constants = {value.name: value for value in official.graph.initializer}
+    found = {
+        name.removeprefix(CONSTANTS): numpy_helper.to_array(value)
+        for name, value in constants.items()
+        if name.startswith(CONSTANTS) and value.data_type == TensorProto.FLOAT
+    }
+    for node in official.graph.node:
+        if node.name.startswith(NODES) and len(node.input) > 1 and node.input[1] in constants:
+            match node.op_type:
+                case "Conv" | "ConvTranspose":
+                    found[f"{_module(node)}.weight"] = numpy_helper.to_array(constants[node.input[1]])
+                case "ConvInteger":
+                    found[f"{_module(node)}.weight"] = _dequantise(node, constants)
+                case "MatMulInteger":
+                    found[f"{_module(node)}.weight"] = _dequantise(node, constants).T
+    return found
+
+
+def _module(node: "NodeProto") -> str:
+    """/decoder/decoder/decode.0/conv1/Conv is decode.0.conv1; …/asr_res/asr_res.0/Conv is asr_res.0."""
+    *parents, own = node.name.removeprefix(NODES).split("/")[:-1]
+    return ".".join([*(parent for parent in parents if not own.startswith(f"{parent}.")), own])
+
+
+def _dequantise(node: "NodeProto", constants: "Mapping[str, TensorProto]") -> Floats:
+    from onnx import numpy_helper
+
+    name, zero_point = node.input[1], node.input[3]
+    scale = constants[name.removesuffix("_quantized") + "_scale"]
+    values, zero, scales = (numpy_helper.to_array(each) for each in (constants[name], constants[zero_point], scale))
+    weight: Floats = (values.astype(np.float32) - zero.astype(np.float32)) * scales
+    return weight
+
+
+def _ones_and_zeros(bias: Floats) -> Floats:
+    """One for each scale and zero for each shift: a norm's scale is one more than what the style says."""
+    return np.repeat([1, 0], len(bias) // 2).astype(np.float32)
+
+
+class _Narrow(NamedTuple):
+    """The few values of each step that a basis turns into channels."""
+
+    name: str  # [1, n, rank]
+    basis: Int8Matrix
+
+
+class _Decoder:
+    """The graph while it is built."""
+
+    def __init__(self, official: Mapping[str, Floats], bases: Weights) -> None:
+        self._graph, self._official, self._bases = GraphBuilder(), official, bases
+
+    def build(self) -> bytes:
+        graph = self._graph
+        features = graph.transpose(FEATURES)
+        self._timbre, _ = graph.split(STYLE, 2)
+        curves = graph.transpose(
+            graph.add("Concat", self._halved(F0, "F0_conv"), self._halved(ENERGY, "N_conv"), axis=1)
+        )
+        text = graph.add("MatMul", features, graph.constant(self._official["asr_res.0.weight"][:, :, 0].T))
+        text = graph.add("Add", text, graph.constant(self._official["asr_res.0.bias"]))
+        x = self._block(BLOCKS[0], graph.add("Concat", features, curves, axis=2))
+        for name in BLOCKS[1:]:
+            x = self._block(name, graph.add("Concat", x, text, curves, axis=2))
+        return graph.serialise("decoder", INPUTS, {OUTPUT: [1, "2T", 512]})
+
+    def _halved(self, curve: str, conv: str) -> str:  # [1, 2T] -> [1, 1, T]
+        """A convolution of three taps and stride two."""
+        graph, one = self._graph, self._graph.integers(1)
+        weight, bias = (graph.constant(self._official[f"{conv}.{kind}"]) for kind in ("weight", "bias"))
+        return graph.add("Conv", graph.add("Unsqueeze", curve, one), weight, bias, pads=[1, 1], strides=[2])
+
+    def _block(self, name: str, x: str) -> str:  # [1, n, n_in] -> [1, n or 2n, n_out]
+        """Norm, activation and convolution, twice, and a shortcut; their sum is divided by the root of two."""
+        graph, doubles = self._graph, f"{name}.pool.weight" in self._official
+        y = self._norm(f"{name}.norm1", x)
+        if doubles:
+            y = self._doubled(f"{name}.pool", y)
+        y = self._widened([self._narrowed(f"{name}.conv1", y)])  # the norm after it removes bias and factor
+        y = self._norm(f"{name}.norm2", y)
+        shortcut = self._narrowed(f"{name}.conv1x1", x)
+        if doubles:
+            rank = shortcut.basis.values.shape[1]
+            shortcut = shortcut._replace(name=graph.interleave(shortcut.name, shortcut.name, rank))
+        bias = self._official[f"{name}.conv2.bias"]
+        parts = (self._narrowed(f"{name}.conv2", y), shortcut)
+        return self._corrected(parts, bias) if name == BLOCKS[-1] else self._widened(parts, bias)
+
+    def _norm(self, name: str, x: str) -> str:
+        """Normalise each channel over the row, scale and shift it by the style, and divide it by its usual loudness, so
+        that one scale suits all; then LeakyReLU.
+        """
+        graph, loudness = self._graph, np.tile(self._loudness(name), 2)
+        weight, bias = (self._official[f"{name}.fc.{kind}"] for kind in ("weight", "bias"))
+        weights = graph.constant(weight / loudness[:, None])
+        biases = graph.constant(((bias + _ones_and_zeros(bias)) / loudness).astype(np.float32))
+        scale, shift = graph.split(graph.add("Gemm", self._timbre, weights, biases, transB=1), 2)  # [1, C]
+        centred = graph.add("Sub", x, graph.mean(x))
+        variance = graph.mean(graph.add("Mul", centred, centred))
+        deviation = graph.add("Sqrt", graph.add("Add", variance, graph.constant(np.array(EPSILON, np.float32))))
+        y = graph.add("Add", graph.add("Mul", centred, graph.add("Div", scale, deviation)), shift)
+        return graph.add("LeakyRelu", y, alpha=SLOPE)
+
+    def _loudness(self, norm: str) -> Floats:  # [C]
+        """How loud each channel usually is after this norm, for a style of usual size; the mean is one."""
+        if norm == UNEVEN.replace("conv", "norm"):
+            return np.ones(self._official[f"{norm}.fc.bias"].size // 2, np.float32)
+        weight, bias = (self._official[f"{norm}.fc.{kind}"] for kind in ("weight", "bias"))
+        power = (STYLE_DEVIATION**2 * (weight**2).sum(1) + (bias + _ones_and_zeros(bias)) ** 2).reshape(2, -1).sum(0)
+        loudness: Floats = (np.sqrt(power) / np.sqrt(power).mean()).astype(np.float32)
+        return loudness
+
+    def _doubled(self, name: str, x: str) -> str:  # [1, n, C] -> [1, 2n, C]
+        """A transposed convolution of each channel by itself, three taps and stride two."""
+        graph, constant = self._graph, self._graph.constant
+        after, now, before = (constant(tap) for tap in self._official[f"{name}.weight"][:, 0].T)
+        bias = constant(self._official[f"{name}.bias"])
+        even = graph.add("Add", graph.add("Mul", x, now), bias)
+        odd = graph.add("Add", graph.add("Mul", x, before), graph.add("Mul", graph.shift(x, -1), after))
+        return graph.interleave(even, graph.add("Add", odd, bias), len(self._official[f"{name}.bias"]))
+
+    def _narrowed(self, name: str, x: str) -> _Narrow:
+        """The first product of a convolution: of each of its taps by itself, then the sum of these where they meet."""
+        graph, weight, basis = self._graph, self._official[f"{name}.weight"], self._bases[name]
+        assert isinstance(basis, Int8Matrix)
+        n_out, n_in, n_taps = weight.shape
+        if n_taps > 1:
+            weight = weight * self._loudness(name.replace("conv", "norm"))[:, None]
+        narrow = basis.float32().T @ weight.reshape(n_out, -1)  # [rank, n_in taps]
+        taps_first = narrow.reshape(-1, n_in, n_taps).transpose(2, 0, 1).reshape(-1, n_in)
+        if n_taps == 1:
+            return _Narrow(graph.product(x, Int8Matrix.of(taps_first)), basis)
+        uneven = name == UNEVEN
+        products = graph.product(x, Int8Matrix.of(taps_first)) if uneven else graph.coarse_product(x, taps_first)
+        before, now, after = graph.split(products, n_taps)
+        return _Narrow(graph.add("Sum", graph.shift(before, 1), now, graph.shift(after, -1)), basis)
+
+    def _widened(self, parts: Sequence[_Narrow], bias: Floats | None = None) -> str:
+        """The second product, of all parts at once: its sum is theirs, divided by the root of two."""
+        values = np.concatenate([part.basis.values for part in parts], axis=1)
+        scales = (np.concatenate([part.basis.scales for part in parts], axis=1) / sqrt(2)).astype(np.float32)
+        added = "" if bias is None else self._graph.constant(bias / np.float32(sqrt(2)))
+        return self._graph.product(self._joined(parts), Int8Matrix(values, scales), added)
+
+    def _corrected(self, parts: Sequence[_Narrow], bias: Floats) -> str:
+        """As `_widened`, for the last block: with the correction of the decoder's output in the same product."""
+        state = as_float32({name: self._bases[name] for name in (CORRECTION, CORRECTION_BIAS)})
+        factor = (np.eye(len(bias), dtype=np.float32) + state[CORRECTION]) / np.float32(sqrt(2))
+        matrix = factor @ np.concatenate([part.basis.float32() for part in parts], axis=1)
+        added = self._graph.constant(factor @ bias + state[CORRECTION_BIAS])
+        return self._graph.product(self._joined(parts), Int8Matrix.of(matrix), added, OUTPUT)
+
+    def _joined(self, parts: Sequence[_Narrow]) -> str:
+        return parts[0].name if len(parts) == 1 else self._graph.add("Concat", *(part.name for part in parts), axis=2)
