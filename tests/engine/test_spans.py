@@ -170,7 +170,7 @@ def test_on_a_slow_device_later_spans_are_not_mostly_context(rules: SpanRules) -
     with_batcher(act)
 
 
-@pytest.mark.parametrize(("others", "first_s"), [(False, 0.5), (True, 1.2)])
+@pytest.mark.parametrize(("others", "first_s"), [(False, 0.35), (True, 1.2)])
 def test_while_others_wait_a_first_span_lasts_for_two_batches_of_theirs(others: bool, first_s: float) -> None:
     async def act(setup: Setup) -> None:
         scheduler = Scheduler(Limits(cap_s=0.6), setup.batcher.scheduler.cost, Deadline(0.6))

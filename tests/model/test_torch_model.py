@@ -299,7 +299,7 @@ def test_the_kernels_of_all_shapes_are_compiled_before_the_first_capture(monkeyp
             events.append(("captured" if capture else self.name, n_rows, length))
 
     monkeypatch.setitem(sys.modules, "tutti.model.torch.kernels", SimpleNamespace(compiling=compiling))
-    monkeypatch.setattr(masks, "has_kernels", lambda _: True)
+    monkeypatch.setattr(masks, "device_has_kernels", lambda _: True)
     model = TorchModel.__new__(TorchModel)
     model.plan, model.max_padded_frames, model.device = PLANS["reduced"], 4096, torch.device("cpu")
     for name in ("tokens", "curves", "frames"):

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tutti.model.light.weights import CORRECTION, CORRECTION_BIAS, Int8Matrix, Weights, as_float32
-from tutti.model.onnx.graph import GraphBuilder, Shape
+from tutti.model.onnx.graph import Dimensions, GraphBuilder
 from tutti.model.onnx.split import ENERGY, F0, FEATURES, STYLE
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float32]
 OUTPUT = "decoded"  # [1, 2T, 512]
-INPUTS: dict[str, Shape] = {FEATURES: [1, 512, "T"], F0: [1, "2T"], ENERGY: [1, "2T"], STYLE: [1, 256]}
+INPUTS: dict[str, Dimensions] = {FEATURES: [1, 512, "T"], F0: [1, "2T"], ENERGY: [1, "2T"], STYLE: [1, 256]}
 BLOCKS = ("encode", "decode.0", "decode.1", "decode.2", "decode.3")
 UNEVEN = "decode.3.conv1"  # between a norm and it, the number of steps is doubled
 STYLE_DEVIATION = 0.1  # of the values of a voice's style

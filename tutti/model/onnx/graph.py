@@ -12,10 +12,10 @@ from tutti.model.light.weights import BLOCK, Int8Matrix
 if TYPE_CHECKING:
     from onnx import NodeProto, TensorProto
 
-Shape = Sequence[int | str | None]
+Dimensions = Sequence[int | str | None]
 MICROSOFT = "com.microsoft"
 OPSET, IR_VERSION = 20, 9
-FORMAT = b"5"  # of our graphs: changes with what is built from the same weights
+FORMAT = b"2"  # of our graphs: changes with what is built from the same weights
 SEVEN_BITS = 63
 LAST = np.iinfo(np.int64).max  # the end of a slice: all that is left
 FLOAT = 1  # the number of this type in ONNX
@@ -32,9 +32,9 @@ class GraphBuilder:
     def serialise(
         self,
         name: str,
-        inputs: Mapping[str, Shape],
-        outputs: Mapping[str, Shape],
-        integers: Mapping[str, Shape] = MappingProxyType({}),
+        inputs: Mapping[str, Dimensions],
+        outputs: Mapping[str, Dimensions],
+        integers: Mapping[str, Dimensions] = MappingProxyType({}),
     ) -> bytes:
         """The graph for an inference session; all inputs and outputs are fp32, but the inputs `integers`."""
         from onnx import TensorProto, helper

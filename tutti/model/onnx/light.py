@@ -20,7 +20,7 @@ from tutti.model.light.weights import Weights
 from tutti.model.onnx import split
 from tutti.model.onnx.decoder_graph import OUTPUT, decoder_graph
 from tutti.model.onnx.graph import FORMAT
-from tutti.model.onnx.light_graph import DECODED, KEPT, OUTPUTS, PITCH, STYLE, TAPS, TIMBRE, light_graph
+from tutti.model.onnx.light_graph import DECODED, OUTPUTS, PITCH, RANGES, STYLE, TAPS, TIMBRE, light_graph
 from tutti.model.onnx.session import open_session, run
 from tutti.model.validation import check_samples
 from tutti.speech import Frames, Samples, Span
@@ -128,7 +128,7 @@ def generate(network: ort.InferenceSession, decoded: LightInput, row: Frames, st
         DECODED: decoded.features[:, begin:stop],
         PITCH: signal.pitch_inputs(row.f0[begin:stop])[None],
         STYLE: decoded.timbre[None],
-        KEPT: np.array([[one - before[0] for one in now] for before, now in pairwise(needed)]).reshape(-1),
+        RANGES: np.array([[one - before[0] for one in now] for before, now in pairwise(needed)]).reshape(-1),
     }
     outputs = run(network, list(OUTPUTS), inputs)
     predicted = Spectra(*(output[0, low - start : high - start] for output in outputs))

@@ -5,12 +5,12 @@ from numpy.typing import NDArray
 
 from tutti.model.light.signal import BINS, MAX_LOG_MAGNITUDE
 from tutti.model.light.weights import BLOCK, Int8Matrix, Weights
-from tutti.model.onnx.graph import GraphBuilder, Shape
+from tutti.model.onnx.graph import Dimensions, GraphBuilder
 
 DECODED, PITCH, STYLE = "decoded", "pitch", "style"  # inputs: [1, n, 512], [1, 2, n], [1, 128]
-# An input: after each convolution, the first step that is kept, and the one after the last. Those at the ends of a
-# window serve only as context of others, fewer after each convolution.
-KEPT = "kept"
+# An input: of the result of each convolution, the first step that later ones need, and the one after the last. At its
+# ends a window has steps that are only context of others, fewer after each convolution.
+RANGES = "ranges"
 OUTPUTS = ("harmonic_magnitude", "harmonic_phase", "noise_magnitude", "free_magnitude", "free_phase")  # [1, n, BINS]
 MAGNITUDES = frozenset(name for name in OUTPUTS if name.endswith("magnitude"))
 FEATURES, TIMBRE = 512, 128
@@ -21,37 +21,37 @@ EPSILON = 1e-5  # of the layer norms
 def light_graph(weights: Weights) -> bytes:
     """Build the graph; serialised, for an inference session."""
     graph, n_blocks = GraphBuilder(), sum(name.endswith(".gain") for name in weights)
-    ends = graph.split(KEPT, 2 * (n_blocks + 1))
-    kept = list(zip(ends[::2], ends[1::2], strict=True))
-    h = _entry(graph, weights, kept[0])
+    ends = graph.split(RANGES, 2 * (n_blocks + 1))
+    ranges = list(zip(ends[::2], ends[1::2], strict=True))
+    h = _entry(graph, weights, ranges[0])
     for i in range(n_blocks):
-        h = _block(graph, weights, f"blocks.{i}.", h, kept[i + 1])
+        h = _block(graph, weights, f"blocks.{i}.", h, ranges[i + 1])
     _head(graph, weights, h)
-    inputs: dict[str, Shape] = {DECODED: [1, "n", FEATURES], PITCH: [1, 2, "n"], STYLE: [1, TIMBRE]}
-    outputs: dict[str, Shape] = {name: [1, "kept", BINS] for name in OUTPUTS}
-    return graph.serialise("light", inputs, outputs, {KEPT: [2 * (n_blocks + 1)]})
+    inputs: dict[str, Dimensions] = {DECODED: [1, "n", FEATURES], PITCH: [1, 2, "n"], STYLE: [1, TIMBRE]}
+    outputs: dict[str, Dimensions] = {name: [1, "m", BINS] for name in OUTPUTS}
+    return graph.serialise("light", inputs, outputs, {RANGES: [2 * (n_blocks + 1)]})
 
 
-def _entry(graph: GraphBuilder, weights: Weights, kept: tuple[str, str]) -> str:
+def _entry(graph: GraphBuilder, weights: Weights, needs: tuple[str, str]) -> str:
     """A convolution over decoded features and pitch. The pitch is not quantised: it has a range of its own."""
     weight = _matrix(weights, "entry.weight")  # [width, taps, 514]
     width, n_blocks = len(weight.values), FEATURES // BLOCK
     own = Int8Matrix(
         weight.values[:, :, :FEATURES].reshape(width, -1), weight.scales[:, :, :n_blocks].reshape(width, -1)
     )
-    taps = graph.steps(graph.taps(DECODED, TAPS), *kept)
+    taps = graph.steps(graph.taps(DECODED, TAPS), *needs)
     h = graph.product(taps, own, graph.constant(_vector(weights, "entry.bias")))
     of_pitch = graph.constant(weight.float32()[:, FEATURES:])
     pitch = graph.add("Conv", PITCH, of_pitch, kernel_shape=[TAPS], pads=[TAPS // 2] * 2)
-    return graph.add("Add", h, graph.steps(graph.transpose(pitch), *kept))
+    return graph.add("Add", h, graph.steps(graph.transpose(pitch), *needs))
 
 
-def _block(graph: GraphBuilder, weights: Weights, name: str, h: str, kept: tuple[str, str]) -> str:
+def _block(graph: GraphBuilder, weights: Weights, name: str, h: str, needs: tuple[str, str]) -> str:
     """A ConvNeXt block: a convolution of each channel by itself, a layer norm steered by the style, two products."""
     width = len(_vector(weights, name + "gain"))
     along, along_bias = (graph.constant(_vector(weights, f"{name}along.{kind}")) for kind in ("weight", "bias"))
     y = graph.add("Conv", graph.transpose(h), along, along_bias, group=width, kernel_shape=[TAPS], pads=[TAPS // 2] * 2)
-    h, y = graph.steps(h, *kept), graph.steps(graph.transpose(y), *kept)
+    h, y = graph.steps(h, *needs), graph.steps(graph.transpose(y), *needs)
     y = _layer_norm(graph, y, width)
     style_bias = _vector(weights, name + "style.bias") + np.repeat([1, 0], width).astype(np.float32)
     style_weight = graph.constant(_vector(weights, name + "style.weight"))
