@@ -92,11 +92,11 @@ def save(weights: Weights, path: Path = PATH) -> None:
         np.savez_compressed(file, allow_pickle=False, **arrays)
 
 
-def read(path: Path = PATH) -> Weights:
-    """Read the file; raise WeightsCorrupt if it is not one that `save` wrote."""
+def read(path: Path = PATH, prefix: str = "") -> Weights:
+    """Read what has names with this prefix; raise WeightsCorrupt if the file is not one that `save` wrote."""
     try:
         with np.load(path, allow_pickle=False) as archive:
-            names = [name for name in archive.files if not name.endswith((SCALES, BALANCE))]
+            names = [n for n in archive.files if n.startswith(prefix) and not n.endswith((SCALES, BALANCE))]
             return {
                 name: Int8Matrix(archive[name], archive[name + SCALES], archive.get(name + BALANCE))
                 if name + SCALES in archive

@@ -23,7 +23,9 @@ Floats = NDArray[np.float32]
 OUTPUT = "decoded"  # [1, 2T, 512]
 INPUTS: dict[str, Dimensions] = {FEATURES: [1, 512, "T"], F0: [1, "2T"], ENERGY: [1, "2T"], STYLE: [1, 256]}
 BLOCKS = ("encode", "decode.0", "decode.1", "decode.2", "decode.3")
-UNEVEN = "decode.3.conv1"  # between a norm and it, the number of steps is doubled
+# A transposed convolution lies between the norm and this one, so its input has loud and quiet channels again, and each
+# step needs its own scales.
+UNEVEN = "decode.3.conv1"
 STYLE_DEVIATION = 0.1  # of the values of a voice's style
 EPSILON = 1e-5  # of the norms
 SLOPE = 0.2  # of the activations

@@ -51,7 +51,7 @@ class LightVocoder:
         self._threads = threads
         self._decoder = open_session(decoder_path(graphs.decoding), threads, spinning=True)
         self._network = open_session(network_path(graphs.decoding.parent), threads)
-        self._steering = TimbreSteering.of(weights.read())
+        self._steering = TimbreSteering.of(weights.read(prefix="row."))
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="vocoder")
 
     def __call__(self, rows: Sequence[Frames]) -> list[Samples]:
