@@ -1,6 +1,7 @@
 """A text that is still being written, on the tone model: spoken along, word for word, and dropped at once."""
 
 import asyncio
+import weakref
 from collections.abc import AsyncIterator, Iterator, Sequence
 from itertools import pairwise
 
@@ -131,6 +132,31 @@ def test_after_a_cancel_only_the_running_batch_ends(voices: Voices) -> None:
             assert model.gate.n_arrived == n_before + 2  # both stages of the new text, nothing of the old
 
     asyncio.run(run())
+
+
+def test_speech_that_was_taken_is_not_held_while_the_author_thinks(engine: Running) -> None:
+    async def run() -> None:
+        has_thought = asyncio.Event()
+
+        async def author() -> AsyncIterator[str]:
+            yield "Deep water. It "
+            await has_thought.wait()
+            yield "runs."
+
+        stream = engine.engine.stream(author(), SpeechParams("af_heart"))
+        taken = weakref.ref((await anext(stream)).samples)
+        following = asyncio.create_task(anext(stream))
+        for _ in range(1000):
+            if taken() is None:
+                break
+            await asyncio.sleep(0.001)  # the worker's thread may refer to it for a moment
+        assert taken() is None
+        assert not following.done()
+        has_thought.set()
+        assert len((await following).samples)
+        await stream.aclose()
+
+    engine.portal.call(run)
 
 
 def test_a_mark_holds_for_what_is_written_later(engine: Running) -> None:

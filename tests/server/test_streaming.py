@@ -63,6 +63,17 @@ def test_the_first_audio_is_sent_while_more_is_made(
     assert n_late > n_early
 
 
+def test_what_was_sent_is_not_counted_while_more_is_made(held_server: RunningServer) -> None:
+    memory = held_server.app.state.service.memory
+    path, body = RAW[0]
+    with held_server.client().stream("POST", path, json=body) as response:
+        pieces = response.iter_raw()
+        assert next(pieces)
+        wait_until(lambda: memory.n_bytes == 0)
+        assert held_server.app.state.service.lifecycle.n_active  # it goes on
+        held_server.engine.release()
+
+
 def test_pcm_is_sent_in_whole_samples(server: RunningServer) -> None:
     with socket.create_connection(server.host_port) as sock, sock.makefile("rb") as answer:
         sock.sendall(raw("/v1/audio/speech", STREAMS[5][1]))

@@ -101,7 +101,9 @@ class SpeechStream:
                     async for speech in spans:
                         n_samples += len(speech.samples)
                         yield shift_time(speech, chunk_starts_s)
+                        del speech
                 self._room.release()
+                del pending
             await submitting  # raises what stopped it
         finally:
             self._end_start()
@@ -133,6 +135,7 @@ class SpeechStream:
                     self._futures.add(audio)
                     n_rows += 1
                     self._pending.put_nowait(PendingChunk(segment, chunk, g2p_s, estimated_s, audio))
+                    del row, audio  # both lead to the samples, and the next chunk may take seconds
         finally:
             self._pending.put_nowait(None)
 
@@ -245,6 +248,7 @@ class SpeechStream:
                 self._futures.add(future)
             yield self._record_sent(speech, speech.duration_s if future else estimated_s)
             estimated_s -= speech.duration_s
+            del audio, speech
         for piece_s in more_s:
             yield self._record_sent(Speech(self._silence(piece_s), (), (0, 0)), piece_s)
 

@@ -78,10 +78,13 @@ class OpenStream:
             self.ended = True
 
     async def speeches(self) -> AsyncIterator[Speech]:
+        """All speech from the first on, once; none is kept, nor are the samples of `first`."""
+        self.first = replace(self.first, samples=NO_SAMPLES)
         while self._received:
             yield self._received.pop(0)
         async for speech in self._stream:
             yield speech
+            del speech
 
     async def aclose(self) -> None:
         await self._stream.aclose()
@@ -122,8 +125,9 @@ class PieceEncoder:
         """Yield the bytes of a speech piece by piece, so that the first are sent before the last are encoded."""
         start, size = 0, piece_samples(speech)
         if speech is self._first_speech:
-            start = first_samples(speech)
+            start, self._first_speech = first_samples(speech), None
             yield self._first_piece
+            self._first_piece = b""
         for at in range(start, len(speech.samples), size):
             yield await self.encode(speech.samples[at : at + size])
 
@@ -201,5 +205,4 @@ async def encode_whole(stream: OpenStream, threads: Executor, budget: AnswerBudg
             threads, partial(true_header, request.format.name, sample_rate=request.sample_rate, n_samples=n_samples)
         )
         data[: len(header)] = header
-    first = replace(stream.first, samples=NO_SAMPLES)
-    return WholeAudio(bytes(data), n_samples, tuple(words), first, encoder.first_s, budget.held, tuple(unspoken))
+    return WholeAudio(bytes(data), n_samples, tuple(words), stream.first, encoder.first_s, budget.held, tuple(unspoken))

@@ -51,6 +51,7 @@ class SpeechRequest:
                     speech, notices = replace(speech, notices=(*notices, *speech.notices)), ()
                 scaled = self.volume == 1 or is_pcm(speech.samples)
                 yield speech if scaled else replace(speech, samples=scale_volume(speech.samples, self.volume))
+                del speech
         finally:
             await stream.aclose()
 

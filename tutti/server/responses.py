@@ -243,6 +243,8 @@ class StreamedAudio(Response):
         async for piece in self.pieces:
             for part in split_bytes(piece, SEND_BYTES):
                 await send({"type": "http.response.body", "body": part, "more_body": True})
+                del part
+            del piece  # sent: it need not be held until the next one is there
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
@@ -255,6 +257,8 @@ async def audio_pieces(stream: OpenStream, encoder: PieceEncoder) -> Pieces:
     async for speech in stream.speeches():
         async for piece in encoder.pieces(speech):
             yield piece
+            del piece
+        del speech
     yield await encoder.flush()
 
 
@@ -272,6 +276,7 @@ async def audio_events(stream: OpenStream, encoder: PieceEncoder) -> Pieces:
         for name, rows in time_lists(speech.words, stream.request.times).items():
             yield sse_event({"type": f"speech.audio.{name}", name: rows})
             await asyncio.sleep(0)
+        del speech
     for delta in delta_events(await encoder.flush()):
         yield delta
     n_in, n_out = len(stream.request.text), n_samples // SAMPLES_PER_FRAME
@@ -286,6 +291,7 @@ async def caption_lines(stream: OpenStream, encoder: PieceEncoder, times: Set[st
         content = caption_object(encoder.content_type, data, speech.words, times)
         yield json_line(content | notice_fields([speech]))
         await asyncio.sleep(0)  # as above
+        del speech, data, content
     yield json_line(caption_object(encoder.content_type, await encoder.flush(), (), times))
 
 

@@ -60,7 +60,10 @@ class Service:
         )
 
     async def speak(self, request: SpeechRequest, *, caller: str, **options: Any) -> AsyncGenerator[Speech]:
-        """Like SpeechRequest.speak, but what was yielded last counts as held. Raises MemoryFull, and ReplicaFull."""
+        """Like SpeechRequest.speak, but a speech counts as held until the next one is wanted: then it has been sent.
+
+        Raises MemoryFull, and ReplicaFull.
+        """
         self.memory.check()
         held = HeldAudio(self.memory, caller)
         speeches = request.speak(self.engine, caller=caller, **options)
@@ -69,6 +72,8 @@ class Service:
                 async for speech in speeches:
                     held.set(speech.samples.nbytes)
                     yield speech
+                    held.release()
+                    del speech  # the next one may take seconds, and thousands of streams may wait for theirs
         except QueueFull as full:
             raise self._public(full) from full
         finally:

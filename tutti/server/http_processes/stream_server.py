@@ -69,6 +69,7 @@ class StreamServer:
                     self._send(SpeechReady(number, speech, is_last))
                     if is_last:
                         return
+                    del speech
                     wanted = self._streams[number].wanted
                     await wanted.wait()
                     wanted.clear()
@@ -97,3 +98,4 @@ async def _with_last(speeches: AsyncGenerator[Speech], text: str) -> AsyncGenera
                 return
             speech = following
         yield speech, False
+        del speech
