@@ -7,7 +7,8 @@ learn together to give the light network what it had from the whole decoder.
 
 import math
 import time
-from collections.abc import Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import fields
 from random import Random
 
@@ -18,18 +19,26 @@ from torch import Tensor, nn
 from training.run import Run
 from training.schedule import Schedule
 from training.teacher import DecoderRows
-from tutti.model.light.weights import BASIS_LEVELS, BLOCK, CORRECTION, CORRECTION_BIAS
+from tutti.model.light.weights import (
+    BASIS_LEVELS,
+    BLOCK,
+    CORRECTION,
+    CORRECTION_BIAS,
+    INPUT_LOUDNESS,
+    NARROW_LOUDNESS,
+)
 from tutti.model.torch.kokoro.convs import Conv
 from tutti.model.torch.kokoro.masks import RowMask, valid_times
 from tutti.model.torch.kokoro.vocoder import Vocoder
 from tutti.model.torch.light import FEATURES, TIMBRE, LightNetwork, row_statistics
 
-STEP_FRAMES = 6_000  # padded, of a training step
+STEP_FRAMES = 12_000  # padded, of a training step
 LONGEST = 512  # frames of a row in training
 HIDDEN_WEIGHT = 8.0  # of the light network's inner values against the decoder's output
 VARIANCE = 7.3  # of the decoder's output in speech
 RIDGE = 100.0  # of the correction; small against the number of steps
 LOG_S = 15.0
+REFRESH_S = 10.0  # between two batches of new rows; fewer of them and the bases learn the rows by heart
 
 
 class LowRankConv(Conv):
@@ -42,12 +51,19 @@ class LowRankConv(Conv):
         self.basis = nn.Parameter(basis.clone())
 
     def forward(self, x: Tensor, mask: RowMask, skip_bias: bool = False) -> Tensor:
+        y = F.linear(self.narrowed(x), self._rounded_basis)
+        return y if skip_bias or self.bias is None else y + self.bias
+
+    def narrowed(self, x: Tensor) -> Tensor:
+        """The first product."""
         taps = self.weight.transpose(1, 2).flatten(1)  # [n_out, kernel n_in]
         if self.weight.shape[2] == 3:
             x = torch.cat([F.pad(x[:, :-1], (0, 0, 1, 0)), x, F.pad(x[:, 1:], (0, 0, 0, 1))], dim=-1)
-        basis = self.basis + (rounded(self.basis) - self.basis).detach()  # its gradient passes the rounding
-        y = F.linear(F.linear(x, basis.T @ taps), basis)
-        return y if skip_bias or self.bias is None else y + self.bias
+        return F.linear(x, self._rounded_basis.T @ taps)
+
+    @property
+    def _rounded_basis(self) -> Tensor:
+        return self.basis + (rounded(self.basis) - self.basis).detach()  # its gradient passes the rounding
 
 
 @torch.no_grad()
@@ -117,6 +133,33 @@ def fit_correction(low_rank: Vocoder, rows: Iterable[DecoderRows]) -> dict[str, 
     return {CORRECTION: solution[:-1].T.contiguous(), CORRECTION_BIAS: solution[-1].clone()}
 
 
+@torch.no_grad()
+def measure_loudness(low_rank: Vocoder, rows: Iterable[DecoderRows]) -> dict[str, Tensor]:
+    """Of all inputs of the low-rank convolutions, and of what is between their two products: the fourth root of the
+    mean of the fourth power over speech, since one scale has to hold the peaks of all.
+    """
+    totals, n_frames = defaultdict[str, Tensor | float](float), 0
+
+    def add(name: str, conv: LowRankConv, x: Tensor) -> None:
+        rate = x.shape[1] // frames
+        x = x.float().masked_fill(~valid_times(rate * lengths, x.shape[1]), 0)
+        for suffix, values in ((INPUT_LOUDNESS, x), (NARROW_LOUDNESS, conv.narrowed(x))):
+            totals[name + suffix] += values.double().pow(4).sum((0, 1)).cpu() / rate
+
+    hooks = [
+        conv.register_forward_pre_hook(lambda conv, inputs, name=name: add(name, conv, inputs[0]))
+        for name, conv in low_rank.named_modules()
+        if isinstance(conv, LowRankConv)
+    ]
+    for each in rows:
+        lengths, frames = each.n_frames, each.features.shape[1]
+        n_frames += int(lengths.sum())
+        decode(low_rank, each)
+    for hook in hooks:
+        hook.remove()
+    return {name: (total / n_frames).pow(0.25).float() for name, total in totals.items()}
+
+
 class BasisTraining:
     """Bases of all convolutions, learned from whole rows."""
 
@@ -135,15 +178,25 @@ class BasisTraining:
         """As the package holds them."""
         return {name: rounded(value) for name, value in self._parameters.items()}
 
-    def train(self, run: Run, rows: Sequence[DecoderRows], schedule: Schedule, seed: int = 0) -> None:
+    def train(
+        self,
+        run: Run,
+        rows: Sequence[DecoderRows],
+        schedule: Schedule,
+        more: Callable[[], Iterable[DecoderRows]],
+        seed: int = 0,
+    ) -> None:
+        """Learn from these rows, and from more that come now and then."""
         rng, began = Random(seed), time.perf_counter()
         logged, n_steps, total = began - LOG_S, 0, torch.zeros(2, device=rows[0].f0.device)
-        rows = [each for each in rows if each.features.shape[1] <= LONGEST]
-        weights = [each.f0.numel() for each in rows]
+        known, refreshed = [each for each in rows if each.features.shape[1] <= LONGEST], began
         while (now := time.perf_counter()) - began < schedule.seconds:
             for group in self._optimiser.param_groups:
                 group["lr"] = schedule.student_rate(now - began)
-            (batch,) = rng.choices(rows, weights)
+            if now - refreshed >= REFRESH_S:
+                known += [each for each in more() if each.features.shape[1] <= LONGEST]
+                refreshed = time.perf_counter()
+            (batch,) = rng.choices(known, [each.f0.numel() for each in known])
             parts = self._losses(_some(batch, STEP_FRAMES))
             self._optimiser.zero_grad(set_to_none=True)
             (parts[0] + HIDDEN_WEIGHT * parts[1]).backward()

@@ -24,7 +24,13 @@ import torch
 
 from training import checkpoint
 from training.arguments import TINY_NETWORK, allow_tf32, find_device, parse_arguments, step_options
-from training.bases import BasisTraining, fit_correction, principal_components, wide_convolutions
+from training.bases import (
+    BasisTraining,
+    fit_correction,
+    measure_loudness,
+    principal_components,
+    wide_convolutions,
+)
 from training.bench import bench, bench_one, choose_mode
 from training.critic import Critic
 from training.evaluation import Evaluation
@@ -45,6 +51,7 @@ LOG_S, SCORE_S, SAVE_S = 15.0, 60.0, 90.0
 YIELD_S = 0.2  # the teacher's, after a block of steps, while it is behind
 FRAMES_PER_S = 40
 N_COMPONENT_BATCHES = 40  # of rows, from which principal components are computed
+N_FITTED_BATCHES = 100  # from which correction and loudness are
 BLOCK = 20  # steps between two looks at the clock
 
 
@@ -214,8 +221,10 @@ def bases(args: argparse.Namespace) -> None:
         start = {name: each[:, : ranks[name]] for name, each in components.items()}
     training = BasisTraining(vocoder, network, start)
     run.say("bases to start from")
-    training.train(run, rows, Schedule(args.seconds, critic_part=0.0, rate=args.rate), args.seed)
-    learned = {**training.bases, **fit_correction(vocoder, rows)}
+    schedule = Schedule(args.seconds, critic_part=0.0, rate=args.rate)
+    training.train(run, rows, schedule, lambda: teacher.decode(source.take(args.batch)), args.seed)
+    some = rows[-N_FITTED_BATCHES:]
+    learned = {**training.bases, **fit_correction(vocoder, some), **measure_loudness(vocoder, some)}
     checkpoint.write(learned, args.out / "bases.npz")
     held_out = held_out_rows(words, voices, args.held_out)[:: 20 if args.tiny else 1]
     if held_out:

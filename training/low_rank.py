@@ -21,7 +21,7 @@ def low_rank_decoder(vocoder: Vocoder, bases: Mapping[str, Tensor]) -> Vocoder:
     """
     copy = deepcopy(vocoder, {id(vocoder.generator): vocoder.generator})
     for name, basis in bases.items():
-        if name not in (CORRECTION, CORRECTION_BIAS):
+        if basis.ndim == 2 and name != CORRECTION:
             conv = cast(Conv, copy.get_submodule(name))
             weight = conv.weight.data
             conv.set_weight(project(weight, basis.to(weight.device)).to(weight.dtype))

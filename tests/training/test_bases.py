@@ -1,5 +1,6 @@
 """The low-rank decoder: what its bases learn, and the correction of its output."""
 
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from training.bases import (
     BasisTraining,
     LowRankConv,
     fit_correction,
+    measure_loudness,
     principal_components,
     rounded,
     wide_convolutions,
@@ -20,7 +22,14 @@ from training.low_rank import low_rank_decoder
 from training.run import Run
 from training.schedule import Schedule
 from training.teacher import DecoderRows
-from tutti.model.light.weights import BASIS_LEVELS, CORRECTION, CORRECTION_BIAS, Int8Matrix
+from tutti.model.light.weights import (
+    BASIS_LEVELS,
+    CORRECTION,
+    CORRECTION_BIAS,
+    INPUT_LOUDNESS,
+    NARROW_LOUDNESS,
+    Int8Matrix,
+)
 from tutti.model.torch.kokoro.convs import Conv
 from tutti.model.torch.kokoro.masks import RowMask
 from tutti.model.torch.kokoro.vocoder import Vocoder
@@ -86,7 +95,9 @@ def test_principal_components_span_what_a_convolution_says(
     assert kept[2] > 0.999  # rows of 48 and 32 steps, each without its mean, have 78 independent values
 
 
-def test_bases_learn_what_the_network_needs(vocoder: Vocoder, rows: DecoderRows, tmp_path: Path) -> None:
+def test_bases_learn_what_the_network_needs(
+    vocoder: Vocoder, rows: DecoderRows, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     torch.manual_seed(4)
     start = {
         name: torch.linalg.qr(torch.randn(conv.weight.shape[0], 8)).Q
@@ -95,10 +106,42 @@ def test_bases_learn_what_the_network_needs(vocoder: Vocoder, rows: DecoderRows,
     network = LightNetwork(width=16, n_blocks=1, expansion=2).requires_grad_(False)
     training = BasisTraining(low_rank_decoder(vocoder, {}), network, start)
     before = training._losses(rows).detach()
-    training.train(Run(tmp_path), [rows], Schedule(6.0, critic_part=0.0, rate=3e-3, warm_up_s=0.1))
+    monkeypatch.setattr(bases, "REFRESH_S", 1.0)
+    monkeypatch.setattr(bases, "STEP_FRAMES", 200)
+    n_more = count()
+    schedule = Schedule(6.0, critic_part=0.0, rate=3e-3, warm_up_s=0.1)
+    training.train(Run(tmp_path), [rows], schedule, lambda: [rows] * (next(n_more) + 1))
     after = training._losses(rows).detach()
     assert after[0] + HIDDEN_WEIGHT * after[1] < before[0] + HIDDEN_WEIGHT * before[1]
     assert training.bases.keys() == start.keys()
+    assert next(n_more)  # it asked for more rows
+
+
+def test_loudness_is_that_of_the_steps_of_each_row(vocoder: Vocoder, rows: DecoderRows) -> None:
+    start = {name: torch.eye(conv.weight.shape[0])[:, :8] for name, conv in wide_convolutions(vocoder).items()}
+    low_rank = low_rank_decoder(vocoder, {})
+    BasisTraining(low_rank, LightNetwork(width=16, n_blocks=1, expansion=2), start)
+    name, read = "decode.3.conv2", list[Tensor]()
+    conv = low_rank.get_submodule(name)
+    assert isinstance(conv, LowRankConv)
+    with torch.no_grad(), conv.register_forward_pre_hook(lambda _module, inputs: read.append(inputs[0])):
+        found = measure_loudness(low_rank, [rows])
+        short = measure_loudness(low_rank, [cut(rows, 1, 16)])
+    x, n = read[0], 2 * rows.n_frames
+    steps = torch.cat([each[: n[i]] for i, each in enumerate(x)])
+    torch.testing.assert_close(found[name + INPUT_LOUDNESS], steps.pow(4).mean(0).pow(0.25), rtol=1e-3, atol=1e-5)
+    narrow = conv.narrowed(x[1:, : n[1]]).detach()[0]  # nothing after the end of the shorter row counts
+    torch.testing.assert_close(short[name + NARROW_LOUDNESS], narrow.pow(4).mean(0).pow(0.25), rtol=1e-3, atol=1e-5)
+    assert len(found) == 2 * len(start)
+
+
+def cut(rows: DecoderRows, i: int, n_frames: int) -> DecoderRows:
+    """One row without its padding."""
+    curves = (each[i : i + 1, : 2 * n_frames] for each in (rows.f0, rows.energy))
+    decoded = rows.decoded[i : i + 1, : 2 * n_frames]
+    return DecoderRows(
+        rows.features[i : i + 1, :n_frames], *curves, rows.n_frames[i : i + 1], rows.style[i : i + 1], decoded
+    )
 
 
 def test_the_correction_finds_a_linear_difference(rows: DecoderRows, monkeypatch: pytest.MonkeyPatch) -> None:

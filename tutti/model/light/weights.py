@@ -20,6 +20,8 @@ BLOCK = 128  # numbers that share a scale; smaller is closer to the original, an
 MIN_INT8 = 1 << 17  # numbers of a tensor from which on it is stored in int8
 # What is added to the decoder's output, [512, 512] times it and [512]: a linear guess of what the bases leave out.
 CORRECTION, CORRECTION_BIAS = "correction.weight", "correction.bias"
+# Suffixes to a convolution's name: how loud its inputs are in speech, and the values between its two products.
+INPUT_LOUDNESS, NARROW_LOUDNESS = ".input_loudness", ".narrow_loudness"
 BASIS_LEVELS = 31  # on each side of zero, of the decoder's bases: six bits
 
 
@@ -70,7 +72,7 @@ def pack(
 
 
 def pack_bases(state: Mapping[str, NDArray[np.float32]]) -> Weights:
-    """Round the bases of the decoder's convolutions, by name, and the correction of its output."""
+    """Round the bases of the decoder's convolutions, by name; loudness and correction are more precise."""
     return {
         name: value.astype(np.float16).astype(np.float32)
         if value.ndim == 1

@@ -2,7 +2,8 @@
 
 Each wide convolution is two products: one to the few channels that its basis spans, and the basis itself. The bases are
 a file of the package, with a small correction of the output; everything else is the official file's, be it fp32 or
-int8. Where a norm has made all channels alike, one scale serves all steps; elsewhere each step has its own.
+int8. One scale serves all steps and channels of a product's input, so loud channels are made quieter before it and
+their weights larger: the package knows how loud each is in speech.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,7 +13,15 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tutti.model.light.weights import CORRECTION, CORRECTION_BIAS, Int8Matrix, Weights, as_float32
+from tutti.model.light.weights import (
+    CORRECTION,
+    CORRECTION_BIAS,
+    INPUT_LOUDNESS,
+    NARROW_LOUDNESS,
+    Int8Matrix,
+    Weights,
+    as_float32,
+)
 from tutti.model.onnx.graph import Dimensions, GraphBuilder
 from tutti.model.onnx.split import ENERGY, F0, FEATURES, STYLE
 
@@ -23,10 +32,10 @@ Floats = NDArray[np.float32]
 OUTPUT = "decoded"  # [1, 2T, 512]
 INPUTS: dict[str, Dimensions] = {FEATURES: [1, 512, "T"], F0: [1, "2T"], ENERGY: [1, "2T"], STYLE: [1, 256]}
 BLOCKS = ("encode", "decode.0", "decode.1", "decode.2", "decode.3")
-# A transposed convolution lies between the norm and this one, so its input has loud and quiet channels again, and each
-# step needs its own scales.
-UNEVEN = "decode.3.conv1"
-STYLE_DEVIATION = 0.1  # of the values of a voice's style
+# Of the loudness of a channel that is taken from the input of a product and given to its weights: both are rounded. A
+# larger share is better for quiet channels of the input, and worse for quiet weights.
+BALANCE_SHARE = 0.5
+MIN_LOUDNESS = 1e-3  # of the loudest channel; quieter ones count as this loud
 EPSILON = 1e-5  # of the norms
 SLOPE = 0.2  # of the activations
 NODES, CONSTANTS = "/decoder/decoder/", "decoder.decoder."  # where the official file's names begin
@@ -84,14 +93,14 @@ class _Narrow(NamedTuple):
     """The few values of each step that a basis turns into channels."""
 
     name: str  # [1, n, rank]
-    basis: Int8Matrix
+    basis: Floats  # [n_out, rank]
 
 
 class _Decoder:
     """The graph while it is built."""
 
     def __init__(self, official: Mapping[str, Floats], bases: Weights) -> None:
-        self._graph, self._official, self._bases = GraphBuilder(), official, bases
+        self._graph, self._official, self._bases = GraphBuilder(), official, as_float32(bases)
 
     def build(self) -> bytes:
         graph = self._graph
@@ -116,81 +125,79 @@ class _Decoder:
     def _block(self, name: str, x: str) -> str:  # [1, n, n_in] -> [1, n or 2n, n_out]
         """Norm, activation and convolution, twice, and a shortcut; their sum is divided by the root of two."""
         graph, doubles = self._graph, f"{name}.pool.weight" in self._official
-        y = self._norm(f"{name}.norm1", x)
+        balance = self._balance(f"{name}.conv1{INPUT_LOUDNESS}")
+        y = self._norm(f"{name}.norm1", x, np.ones_like(balance) if doubles else balance)
         if doubles:
-            y = self._doubled(f"{name}.pool", y)
+            y = self._doubled(f"{name}.pool", y, balance)
         y = self._widened([self._narrowed(f"{name}.conv1", y)])  # the norm after it removes bias and factor
-        y = self._norm(f"{name}.norm2", y)
-        shortcut = self._narrowed(f"{name}.conv1x1", x)
+        y = self._norm(f"{name}.norm2", y, self._balance(f"{name}.conv2{INPUT_LOUDNESS}"))
+        quieter = graph.constant(1 / self._balance(f"{name}.conv1x1{INPUT_LOUDNESS}"))
+        shortcut = self._narrowed(f"{name}.conv1x1", graph.add("Mul", x, quieter))
         if doubles:
-            rank = shortcut.basis.values.shape[1]
+            rank = shortcut.basis.shape[1]
             shortcut = shortcut._replace(name=graph.interleave(shortcut.name, shortcut.name, rank))
         bias = self._official[f"{name}.conv2.bias"]
         parts = (self._narrowed(f"{name}.conv2", y), shortcut)
         return self._corrected(parts, bias) if name == BLOCKS[-1] else self._widened(parts, bias)
 
-    def _norm(self, name: str, x: str) -> str:
-        """Normalise each channel over the row, scale and shift it by the style, and divide it by its usual loudness, so
-        that one scale suits all; then LeakyReLU.
-        """
-        graph, loudness = self._graph, np.tile(self._loudness(name), 2)
+    def _balance(self, name: str) -> Floats:
+        """By what each channel is divided before a product."""
+        loudness = self._bases[name]
+        balance: Floats = np.maximum(loudness, MIN_LOUDNESS * loudness.max()) ** np.float32(BALANCE_SHARE)
+        return balance
+
+    def _norm(self, name: str, x: str, balance: Floats) -> str:
+        """Normalise each channel over the row, scale and shift it by the style, divide it by its balance; LeakyReLU."""
+        graph, divisors = self._graph, np.tile(balance, 2)
         weight, bias = (self._official[f"{name}.fc.{kind}"] for kind in ("weight", "bias"))
-        weights = graph.constant(weight / loudness[:, None])
-        biases = graph.constant(((bias + _ones_and_zeros(bias)) / loudness).astype(np.float32))
-        scale, shift = graph.split(graph.add("Gemm", self._timbre, weights, biases, transB=1), 2)  # [1, C]
+        weights, biases = weight / divisors[:, None], (bias + _ones_and_zeros(bias)) / divisors
+        projection = graph.add("Gemm", self._timbre, graph.constant(weights), graph.constant(biases), transB=1)
+        scale, shift = graph.split(projection, 2)  # [1, C]
         centred = graph.add("Sub", x, graph.mean(x))
         variance = graph.mean(graph.add("Mul", centred, centred))
         deviation = graph.add("Sqrt", graph.add("Add", variance, graph.constant(np.array(EPSILON, np.float32))))
         y = graph.add("Add", graph.add("Mul", centred, graph.add("Div", scale, deviation)), shift)
         return graph.add("LeakyRelu", y, alpha=SLOPE)
 
-    def _loudness(self, norm: str) -> Floats:  # [C]
-        """How loud each channel usually is after this norm, for a style of usual size; the mean is one."""
-        if norm == UNEVEN.replace("conv", "norm"):
-            return np.ones(self._official[f"{norm}.fc.bias"].size // 2, np.float32)
-        weight, bias = (self._official[f"{norm}.fc.{kind}"] for kind in ("weight", "bias"))
-        power = (STYLE_DEVIATION**2 * (weight**2).sum(1) + (bias + _ones_and_zeros(bias)) ** 2).reshape(2, -1).sum(0)
-        loudness: Floats = (np.sqrt(power) / np.sqrt(power).mean()).astype(np.float32)
-        return loudness
-
-    def _doubled(self, name: str, x: str) -> str:  # [1, n, C] -> [1, 2n, C]
-        """A transposed convolution of each channel by itself, three taps and stride two."""
+    def _doubled(self, name: str, x: str, balance: Floats) -> str:  # [1, n, C] -> [1, 2n, C]
+        """A transposed convolution of each channel by itself, three taps and stride two, divided by the balance."""
         graph, constant = self._graph, self._graph.constant
-        after, now, before = (constant(tap) for tap in self._official[f"{name}.weight"][:, 0].T)
-        bias = constant(self._official[f"{name}.bias"])
+        after, now, before = (constant(tap / balance) for tap in self._official[f"{name}.weight"][:, 0].T)
+        bias = constant(self._official[f"{name}.bias"] / balance)
         even = graph.add("Add", graph.add("Mul", x, now), bias)
         odd = graph.add("Add", graph.add("Mul", x, before), graph.add("Mul", graph.shift(x, -1), after))
-        return graph.interleave(even, graph.add("Add", odd, bias), len(self._official[f"{name}.bias"]))
+        return graph.interleave(even, graph.add("Add", odd, bias), len(balance))
 
     def _narrowed(self, name: str, x: str) -> _Narrow:
-        """The first product of a convolution: of each of its taps by itself, then the sum of these where they meet."""
-        graph, weight, basis = self._graph, self._official[f"{name}.weight"], self._bases[name]
-        assert isinstance(basis, Int8Matrix)
+        """The first product of a convolution of a balanced input: of each of its taps by itself, then the sum of these
+        where they meet.
+        """
+        graph, basis = self._graph, self._bases[name]
+        weight = self._official[f"{name}.weight"] * self._balance(name + INPUT_LOUDNESS)[:, None]
         n_out, n_in, n_taps = weight.shape
-        if n_taps > 1:
-            weight = weight * self._loudness(name.replace("conv", "norm"))[:, None]
-        narrow = basis.float32().T @ weight.reshape(n_out, -1)  # [rank, n_in taps]
-        taps_first = narrow.reshape(-1, n_in, n_taps).transpose(2, 0, 1).reshape(-1, n_in)
+        balance = self._balance(name + NARROW_LOUDNESS)
+        narrow = basis.T @ weight.reshape(n_out, -1) / balance[:, None]  # [rank, n_in taps]
+        taps_first: Floats = narrow.reshape(-1, n_in, n_taps).transpose(2, 0, 1).reshape(-1, n_in).astype(np.float32)
+        products = graph.coarse_product(x, taps_first)
         if n_taps == 1:
-            return _Narrow(graph.product(x, Int8Matrix.of(taps_first)), basis)
-        uneven = name == UNEVEN
-        products = graph.product(x, Int8Matrix.of(taps_first)) if uneven else graph.coarse_product(x, taps_first)
+            return _Narrow(products, basis * balance)
         before, now, after = graph.split(products, n_taps)
-        return _Narrow(graph.add("Sum", graph.shift(before, 1), now, graph.shift(after, -1)), basis)
+        return _Narrow(graph.add("Sum", graph.shift(before, 1), now, graph.shift(after, -1)), basis * balance)
 
     def _widened(self, parts: Sequence[_Narrow], bias: Floats | None = None) -> str:
         """The second product, of all parts at once: its sum is theirs, divided by the root of two."""
-        values = np.concatenate([part.basis.values for part in parts], axis=1)
-        scales = (np.concatenate([part.basis.scales for part in parts], axis=1) / sqrt(2)).astype(np.float32)
+        matrix = (np.concatenate([part.basis for part in parts], axis=1) / sqrt(2)).astype(np.float32)
         added = "" if bias is None else self._graph.constant(bias / np.float32(sqrt(2)))
-        return self._graph.product(self._joined(parts), Int8Matrix(values, scales), added)
+        return self._graph.coarse_product(self._joined(parts), matrix, added)
 
     def _corrected(self, parts: Sequence[_Narrow], bias: Floats) -> str:
-        """As `_widened`, for the last block: with the correction of the decoder's output in the same product."""
-        state = as_float32({name: self._bases[name] for name in (CORRECTION, CORRECTION_BIAS)})
-        factor = (np.eye(len(bias), dtype=np.float32) + state[CORRECTION]) / np.float32(sqrt(2))
-        matrix = factor @ np.concatenate([part.basis.float32() for part in parts], axis=1)
-        added = self._graph.constant(factor @ bias + state[CORRECTION_BIAS])
+        """As `_widened`, for the last block: with the correction of the decoder's output in the same product.
+
+        Each step has its own scales: as a coarse product it alone caused a third of all errors of rounding.
+        """
+        factor = (np.eye(len(bias), dtype=np.float32) + self._bases[CORRECTION]) / np.float32(sqrt(2))
+        matrix = factor @ np.concatenate([part.basis for part in parts], axis=1)
+        added = self._graph.constant(factor @ bias + self._bases[CORRECTION_BIAS])
         return self._graph.product(self._joined(parts), Int8Matrix.of(matrix), added, OUTPUT)
 
     def _joined(self, parts: Sequence[_Narrow]) -> str:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 Dimensions = Sequence[int | str | None]
 MICROSOFT = "com.microsoft"
 OPSET, IR_VERSION = 20, 9
-FORMAT = b"2"  # of our graphs: changes with what is built from the same weights
+FORMAT = b"3"  # of our graphs: changes with what is built from the same weights
 SEVEN_BITS = 63  # the largest integer on each side of zero
 FLOAT = 1  # the number of this type in ONNX
 INT8_PRODUCTS = 4  # ONNX Runtime's accuracy level at which it quantises activations, too
@@ -120,11 +120,12 @@ class GraphBuilder:
             domain=MICROSOFT, K=n_in, N=n_out, bits=8, block_size=BLOCK, accuracy_level=INT8_PRODUCTS,
         )  # fmt: skip
 
-    def coarse_product(self, x: str, weight: NDArray[np.float32]) -> str:
+    def coarse_product(self, x: str, weight: NDArray[np.float32], bias: str = "") -> str:
         """x [1, n, K] by a matrix [N, K], with one scale for all steps: a third faster than `product`.
 
         The matrix is rounded to seven bits. Eight could overflow on processors without instructions for such products.
         """
         scales = (np.maximum(np.abs(weight).max(1), 1e-12) / SEVEN_BITS).astype(np.float32)
         values = np.rint(weight / scales[:, None]).astype(np.int8)
-        return self.add("DynamicQuantizeMatMul", x, self.constant(values.T), self.constant(scales), domain=MICROSOFT)
+        inputs = [x, self.constant(values.T), self.constant(scales), *(["", bias] if bias else [])]
+        return self.add("DynamicQuantizeMatMul", *inputs, domain=MICROSOFT)
