@@ -14,7 +14,15 @@ from tutti.speech import MAX_PHONEMES
 from tutti.text import chunks
 from tutti.text.aligned_text import AlignedText
 from tutti.text.chunk import Chunk, ChunkPace, InlineStyle, PhonemeWord, Pronunciation
-from tutti.text.chunker import ENOUGH_SYMBOLS, PARAGRAPH_PAUSE_S, SLOW, TARGET_SYMBOLS, TINY_SYMBOLS, Chunker
+from tutti.text.chunker import (
+    EARLY_SYMBOLS,
+    ENOUGH_SYMBOLS,
+    PARAGRAPH_PAUSE_S,
+    SLOW,
+    TARGET_SYMBOLS,
+    TINY_SYMBOLS,
+    Chunker,
+)
 from tutti.text.options import TextOptions
 
 FIRST_SYMBOLS = ChunkPace().first_symbols
@@ -256,9 +264,23 @@ def test_after_a_short_first_chunk_the_second_is_one_sentence() -> None:
 
 
 def test_a_long_first_sentence_is_cut_at_a_clause() -> None:
-    result = list(Chunker().chunks(one_sentence("aaa " * 10 + "aaa, " + "bbb " * 10 + "bbb, " + "ccc " * 40 + "ccc.")))
+    result = list(Chunker().chunks(one_sentence("aaa " * 10 + "aaa, " + "bbb " * 5 + "bbb, " + "ccc " * 40 + "ccc.")))
     assert result[0].phonemes.endswith("bbb,")
     assert result[1].phonemes.startswith("ccc")
+
+
+@pytest.mark.parametrize(
+    ("n_first", "n_second", "expected"),
+    [(10, 5, 2), (10, 10, 1), (20, 2, 2)],
+    ids=["both are early", "the second would be late", "none is early: the last that fits"],
+)
+def test_of_a_long_first_sentence_an_early_clause_is_enough(n_first: int, n_second: int, expected: int) -> None:
+    sentence = "aaa " * n_first + "aaa, " + "bbb " * n_second + "bbb, " + "ccc " * 40 + "ccc."
+    first, *_ = Chunker().chunks(one_sentence(sentence))
+    assert first.phonemes.count(",") == expected
+    assert (len(first.phonemes) <= EARLY_SYMBOLS) == (n_first == 10)
+    slow, *_ = Chunker(pace=ChunkPace(first_symbols=99)).chunks(one_sentence(sentence))
+    assert slow.phonemes.count(",") == 2  # what is cut short anyway is not cut shorter
 
 
 def test_a_long_first_sentence_without_marks_is_cut_before_a_conjunction() -> None:

@@ -11,6 +11,9 @@ PARAGRAPH_PAUSE_S = 0.35  # silence between paragraphs
 TINY_SYMBOLS = 25  # about 2 s of audio: a first chunk below this would be over before the next is ready
 ENOUGH_SYMBOLS = 100  # a later chunk that has reached this takes no further sentence
 TARGET_SYMBOLS = 250  # upper limit of a chunk; larger sounds smoother, and makes others wait longer for the device
+# Symbols of a first chunk that is cut out of a longer sentence, if a clause ends before; fewer start sooner. Where the
+# device is so slow that a first chunk has to be short anyway, this has no effect.
+EARLY_SYMBOLS = 75
 UNMARKED = 0.8  # of the target up to which a clause is cut between two words: nothing is gained by a longer part
 SLOW = 0.75  # speed below which chunks get shorter: no row may keep the device for long, however slowly it is spoken
 MAX_EMPTY = 2  # sentences without a word after which an empty chunk is made; larger makes other texts wait longer
@@ -27,10 +30,10 @@ class ChunkSizes:
 class Chunker:
     """Pack sentences into chunks as soon as each is full.
 
-    The first chunk is one sentence, or the few that make TINY_SYMBOLS, and no longer than `pace.first_symbols`. From
-    there chunks grow so that a device of this pace has each ready before the last one has been played; only a sentence
-    within `first_symbols` is not cut for that. With `whole_text`, for callers that need all of the audio, every chunk
-    is filled like a later one.
+    The first chunk is one sentence, or the few that make TINY_SYMBOLS, and no longer than `pace.first_symbols`; a part
+    of a longer sentence rather has EARLY_SYMBOLS. From there chunks grow so that a device of this pace has each ready
+    before the last one has been played; only a sentence within `first_symbols` is not cut for that. With `whole_text`,
+    for callers that need all of the audio, every chunk is filled like a later one.
 
     A chunk is full at `enough_symbols` or before a pause, and none is longer than `target_symbols`, or than its part of
     them if it is spoken slowly; sentences are joined up to `pace.joined_symbols`. A clause that is longer than
@@ -98,7 +101,8 @@ class Chunker:
             n_before = _n_symbols(before)
             # Only for the first chunk a sentence is cut so that a part of it still fits in.
             limit = max(self._capacity(), self._first_symbols) if self._ahead else self._first_symbols - n_before
-            cut = _cut(rest, limit, self._target_symbols, self._pace.joined_symbols)
+            early = limit if self._ahead or limit < ENOUGH_SYMBOLS else EARLY_SYMBOLS
+            cut = _cut(rest, limit, early, self._target_symbols, self._pace.joined_symbols)
             if self._words and n_before + _n_symbols(rest[:cut]) > self._joined_capacity():
                 yield self._close()
                 continue
@@ -133,8 +137,10 @@ _UNSTRESSED = str.maketrans("", "", "ˈˌ")
 _CLAUSE_MARKS = frozenset(";:,—…)”.!?")
 
 
-def _cut(words: list[PhonemeWord], limit: int, target_symbols: int, joined_symbols: int) -> int:
+def _cut(words: list[PhonemeWord], limit: int, early: int, target_symbols: int, joined_symbols: int) -> int:
     """Return after how many words to cut: all if they fit, else the last good place up to `limit`, else the next.
+
+    An end of a clause up to `early` is better than any later place.
 
     A clause that is longer than `target_symbols` is cut between any two words, in parts of about the same length, and
     not longer than sentences are joined, or than ENOUGH_SYMBOLS.
@@ -148,9 +154,9 @@ def _cut(words: list[PhonemeWord], limit: int, target_symbols: int, joined_symbo
             break
     if lengths[-1] <= limit:
         return len(words)
-    for is_good in (_clause_ends_after, _conjunction_follows):
+    for is_good, most in ((_clause_ends_after, early), (_clause_ends_after, limit), (_conjunction_follows, limit)):
         for i in range(len(lengths) - 2, -1, -1):
-            if limit // 4 <= lengths[i] <= limit and is_good(words, i):
+            if limit // 4 <= lengths[i] <= most and is_good(words, i):
                 return i + 1
     for is_good in (_clause_ends_after, _conjunction_follows):
         for i in range(len(lengths) - 1):
