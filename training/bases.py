@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import fields
 from random import Random
+from typing import cast
 
 import torch
 import torch.nn.functional as F
@@ -84,17 +85,35 @@ def wide_convolutions(vocoder: Vocoder) -> dict[str, Conv]:
 
 
 @torch.no_grad()
+def watch_convolutions(
+    vocoder: Vocoder, rows: Iterable[DecoderRows], see: Callable[[str, Tensor, Tensor, Tensor], None]
+) -> None:
+    """Decode these rows; call `see` with name, input and output of each convolution, and which steps are a row's."""
+    lengths, frames = torch.empty(0), 1
+
+    def hook(name: str, x: Tensor, y: Tensor) -> None:
+        see(name, x, y, valid_times(y.shape[1] // frames * lengths, y.shape[1]))
+
+    hooks = [
+        conv.register_forward_hook(lambda _module, inputs, y, name=name: hook(name, inputs[0], y))
+        for name, conv in wide_convolutions(vocoder).items()
+    ]
+    for each in rows:
+        lengths, frames = each.n_frames, each.features.shape[1]
+        decode(vocoder, each)
+    for each_hook in hooks:
+        each_hook.remove()
+
+
+@torch.no_grad()
 def principal_components(vocoder: Vocoder, rows: Iterable[DecoderRows]) -> dict[str, Tensor]:
     """Of the output of each convolution, [n_out, n_out], the largest first.
 
     A norm over the row follows the first convolution of a block, so each of its channels counts as much as any other.
     """
     covariances: dict[str, Tensor] = {}
-    lengths, frames = torch.empty(0), 1
 
-    def add(name: str, y: Tensor) -> None:
-        rate = y.shape[1] // frames
-        valid = valid_times(rate * lengths, y.shape[1])
+    def see(name: str, _x: Tensor, y: Tensor, valid: Tensor) -> None:
         n = valid.sum(1, keepdim=True)
         y = y.float().masked_fill(~valid, 0)
         y = (y - y.sum(1, keepdim=True) / n).masked_fill(~valid, 0)
@@ -103,15 +122,7 @@ def principal_components(vocoder: Vocoder, rows: Iterable[DecoderRows]) -> dict[
         y = y.flatten(0, 1)
         covariances[name] = covariances.get(name, 0) + y.T @ y
 
-    hooks = [
-        conv.register_forward_hook(lambda _module, _inputs, y, name=name: add(name, y))
-        for name, conv in wide_convolutions(vocoder).items()
-    ]
-    for each in rows:
-        lengths, frames = each.n_frames, each.features.shape[1]
-        decode(vocoder, each)
-    for hook in hooks:
-        hook.remove()
+    watch_convolutions(vocoder, rows, see)
     return {name: torch.linalg.eigh(covariance.double())[1].flip(1).float() for name, covariance in covariances.items()}
 
 
@@ -138,26 +149,21 @@ def measure_loudness(low_rank: Vocoder, rows: Iterable[DecoderRows]) -> dict[str
     """Of all inputs of the low-rank convolutions, and of what is between their two products: the fourth root of the
     mean of the fourth power over speech, since one scale has to hold the peaks of all.
     """
-    totals, n_frames = defaultdict[str, Tensor | float](float), 0
+    totals, n_steps = defaultdict[str, Tensor | float](float), defaultdict[str, int](int)
+    convolutions = wide_convolutions(low_rank)
 
-    def add(name: str, conv: LowRankConv, x: Tensor) -> None:
-        rate = x.shape[1] // frames
-        x = x.float().masked_fill(~valid_times(rate * lengths, x.shape[1]), 0)
-        for suffix, values in ((INPUT_LOUDNESS, x), (NARROW_LOUDNESS, conv.narrowed(x))):
-            totals[name + suffix] += values.double().pow(4).sum((0, 1)).cpu() / rate
+    def see(name: str, x: Tensor, _y: Tensor, valid: Tensor) -> None:
+        x, n_steps[name] = x.float().masked_fill(~valid, 0), n_steps[name] + int(valid.sum())
+        narrow = cast(LowRankConv, convolutions[name]).narrowed(x)
+        for suffix, values in ((INPUT_LOUDNESS, x), (NARROW_LOUDNESS, narrow)):
+            totals[name + suffix] += values.double().pow(4).sum((0, 1)).cpu()
 
-    hooks = [
-        conv.register_forward_pre_hook(lambda conv, inputs, name=name: add(name, conv, inputs[0]))
-        for name, conv in low_rank.named_modules()
-        if isinstance(conv, LowRankConv)
-    ]
-    for each in rows:
-        lengths, frames = each.n_frames, each.features.shape[1]
-        n_frames += int(lengths.sum())
-        decode(low_rank, each)
-    for hook in hooks:
-        hook.remove()
-    return {name: (total / n_frames).pow(0.25).float() for name, total in totals.items()}
+    watch_convolutions(low_rank, rows, see)
+    return {
+        name + suffix: (totals[name + suffix] / n_steps[name]).pow(0.25).float()
+        for name in convolutions
+        for suffix in (INPUT_LOUDNESS, NARROW_LOUDNESS)
+    }
 
 
 class BasisTraining:
@@ -189,12 +195,12 @@ class BasisTraining:
         """Learn from these rows, and from more that come now and then."""
         rng, began = Random(seed), time.perf_counter()
         logged, n_steps, total = began - LOG_S, 0, torch.zeros(2, device=rows[0].f0.device)
-        known, refreshed = [each for each in rows if each.features.shape[1] <= LONGEST], began
+        known, refreshed = _short(rows), began
         while (now := time.perf_counter()) - began < schedule.seconds:
             for group in self._optimiser.param_groups:
                 group["lr"] = schedule.student_rate(now - began)
             if now - refreshed >= REFRESH_S:
-                known += [each for each in more() if each.features.shape[1] <= LONGEST]
+                known += _short(more())
                 refreshed = time.perf_counter()
             (batch,) = rng.choices(known, [each.f0.numel() for each in known])
             parts = self._losses(_some(batch, STEP_FRAMES))
@@ -227,6 +233,10 @@ class BasisTraining:
     def _hidden(self, x: Tensor, rows: DecoderRows, valid: Tensor) -> Tensor:
         timbre = self._network.row(rows.style[:, :TIMBRE], row_statistics(x, rows.f0, valid))
         return self._network.hidden(x, rows.f0, timbre, valid)
+
+
+def _short(rows: Iterable[DecoderRows]) -> list[DecoderRows]:
+    return [each for each in rows if each.features.shape[1] <= LONGEST]
 
 
 def _some(rows: DecoderRows, n_frames: int) -> DecoderRows:
