@@ -115,17 +115,19 @@ def own_output(graph: bytes | Path, row: Frames) -> np.ndarray:  # [n, 512]
 
 
 @pytest.mark.weights
-@pytest.mark.parametrize(("precision", "least_db"), [("fp32", 22), ("int8", 18)])
+@pytest.mark.parametrize(("precision", "least_db"), [("fp32", 26), ("int8", 21)])
 def test_bases_that_span_all_channels_leave_the_official_decoder(
     spoken: Frames, official: dict[str, Path], precision: str, least_db: float
 ) -> None:
     part = onnx.load(split.split_graphs(official[precision]).decoding)
     own, found = weights.read(weights.BASES_PATH), official_weights(part)
+    known = weights.as_float32(own)
     whole: weights.Weights = {name: value for name, value in own.items() if name.endswith(INPUT_LOUDNESS)}
     for name in (name.removesuffix(INPUT_LOUDNESS) for name in list(whole)):
         n_out = len(found[f"{name}.weight"])
         whole[name] = Int8Matrix.of(np.eye(n_out, dtype=np.float32))
-        whole[name + NARROW_LOUDNESS] = np.ones(n_out, np.float32)  # not known, which costs some decibels
+        # Channels are sums of what the package's bases span, so their loudness follows from its loudness.
+        whole[name + NARROW_LOUDNESS] = np.sqrt(known[name] ** 2 @ known[name + NARROW_LOUDNESS] ** 2)
     whole[CORRECTION], whole[CORRECTION_BIAS] = np.zeros((512, 512), np.float32), np.zeros(512, np.float32)
     decoded = own_output(decoder_graph(part, whole), spoken)
     # The int8 file rounds its own values, for all steps at once; so fp32 is the better judge for both.

@@ -192,7 +192,7 @@ class Engine:
                         yield speech
                     else:
                         unspoken = speech
-                    del speech
+                    del speech  # not held until the next one is there
         if n_dropped:
             log.info("unspoken stream=%d symbols=%d", stream.number, n_dropped)
             self.batch_stats.metrics.unspoken.inc(n_dropped)

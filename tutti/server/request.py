@@ -51,7 +51,7 @@ class SpeechRequest:
                     speech, notices = replace(speech, notices=(*notices, *speech.notices)), ()
                 scaled = self.volume == 1 or is_pcm(speech.samples)
                 yield speech if scaled else replace(speech, samples=scale_volume(speech.samples, self.volume))
-                del speech
+                del speech  # not held until the next one is there
         finally:
             await stream.aclose()
 

@@ -80,7 +80,7 @@ class RemoteEngine:
                     case SpeechReady(_, speech, is_last):
                         has_ended = is_last
                         yield speech
-                        del speech
+                        del speech  # not held until the next one is there
                         if is_last:
                             return
                     case StreamEnded(_, error, refuses_all):

@@ -69,7 +69,7 @@ class StreamServer:
                     self._send(SpeechReady(number, speech, is_last))
                     if is_last:
                         return
-                    del speech
+                    del speech  # not held until the next one is there
                     wanted = self._streams[number].wanted
                     await wanted.wait()
                     wanted.clear()
