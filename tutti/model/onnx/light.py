@@ -26,6 +26,7 @@ from tutti.model.validation import check_samples
 from tutti.speech import Frames, Samples, Span
 
 Floats = NDArray[np.float32]
+SHORT_FRAMES = 375  # up to which a row leaves its workspace to the next one; 9 s
 MIN_PIECE = 20  # frames; shorter ones would be mostly context
 # Steps: the int8 products take up to four together, and sum in another order what is left over at the end. Pieces that
 # begin and end at multiples of it are left with the same steps as the whole row.
@@ -75,7 +76,8 @@ class LightVocoder:
         """The network's input for the whole row; kept for its later spans."""
         cache = row.cache if isinstance(row, Span) else {}
         if OUTPUT not in cache:
-            (features,) = run(self._decoder, [OUTPUT], split.decoder_inputs(row))
+            inputs = split.decoder_inputs(row)
+            (features,) = run(self._decoder, [OUTPUT], inputs, keep_workspace=row.n_frames <= SHORT_FRAMES)
             timbre = self._steering(row.style[:TIMBRE], row_statistics(features[0], row.f0))
             cache[OUTPUT] = LightInput(features, timbre)
         decoded: LightInput = cache[OUTPUT]
@@ -130,7 +132,7 @@ def generate(network: ort.InferenceSession, decoded: LightInput, row: Frames, st
         STYLE: decoded.timbre[None],
         RANGES: np.array([[one - before[0] for one in now] for before, now in pairwise(needed)]).reshape(-1),
     }
-    outputs = run(network, list(OUTPUTS), inputs)
+    outputs = run(network, list(OUTPUTS), inputs, keep_workspace=row.n_frames <= SHORT_FRAMES)
     predicted = Spectra(*(output[0, low - start : high - start] for output in outputs))
     pulses, noise = _sources(row, low - REACH, high + REACH)
     spectrum = signal.combine(predicted, signal.analyse(pulses), signal.analyse(noise))
