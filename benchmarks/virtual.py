@@ -332,7 +332,8 @@ def run(
     async def with_engine() -> list[list[str]]:
         worker = VirtualWorker(devices)
         frontend: Any = TextsAtOnce(settings)
-        engine = assemble([worker], choices, silent_voices(Path(folder)), frontend, settings, capped=True)
+        voices = silent_voices(Path(folder))
+        engine = assemble([worker], choices, voices, frontend, settings, capped=True, clock=loop.time)
         async with engine:
             for model in [*choices] * 3:
                 await listen(engine, "This one is not measured.", model=model)

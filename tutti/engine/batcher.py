@@ -61,7 +61,7 @@ class Batcher:
         self._lanes = Lanes()
         self._finished: list[Finished] = []
         self._audio_streams: set[int] = set()  # streams that get audio in this step
-        self.start_delay = StartDelay()
+        self.start_delay = StartDelay(clock)
         self._busy = BusyShare(BUSY_OVER_S, clock())
         self._had_lost_rows = False  # a worker died with rows that may still be here
         self._wakeup = Wakeup(self._step)

@@ -4,7 +4,8 @@ import logging
 import os
 import platform
 import re
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
@@ -153,6 +154,7 @@ def assemble(
     *,
     capped: bool,
     cost_file: Path | None = None,
+    clock: Callable[[], float] = time.monotonic,
 ) -> Engine:
     """Build an engine from its parts.
 
@@ -178,7 +180,7 @@ def assemble(
         scheduler = Scheduler(limits, costs.__getitem__, policies[settings.policy])
         rows_to_sweep = _warm_up_rows(voices, settings.voice) if cost_file else ()
         warm_up = WarmUp(cost_file, costs, rows_to_sweep, SWEEP_ROWS[first.device]) if cost_file else None
-        batchers.append(Batcher(worker, scheduler, stats, warm_up, str(number)))
+        batchers.append(Batcher(worker, scheduler, stats, warm_up, str(number), clock))
     pacing = Pacing(
         target_s=target_s,
         whole_ahead=max(2, 2 * limits.max_rows),
