@@ -105,12 +105,12 @@ NEAR_CAP = 0.5  # caps that a batch with a near deadline may take; larger: more 
 # A chunk shares a pass with an earlier one of its stream only if that would be in time at so many times the predicted
 # seconds. Larger: fewer gaps on a device whose speed changes, smaller: fuller batches where few listen.
 OWN_SLACK = 3.0
-# A stream that started late goes before those that wait to start when it is due within so many caps. Larger: fewer
-# gaps, smaller: streams that may start late start sooner.
-SOON = 1.0
-# Work in time that need not start within so many seconds, as that of whole answers, lets what became late go first.
-# Larger: somebody who comes beside it waits longer after a long pass; smaller: it may be late itself.
-HAS_TIME_S = 10.0
+# A stream that started late goes before those that wait to start when it is due within so many caps: both stages, each
+# behind a batch of others. Larger: fewer gaps of it, but more of streams in time; smaller: streams start sooner.
+SOON = 2.0
+# Work in time that need not start within so many seconds lets what became late go first. Larger: a gap is longer, while
+# others are served ahead; smaller: those may be late themselves.
+HAS_TIME_S = 2.0
 OVER_SHARE_CAP = 0.15  # caps that a batch with a row over its caller's share may take; larger delays other callers
 
 
