@@ -57,6 +57,7 @@ export class BufferSpeaker {
         this.silence();
         this.playing = message.playing;
         this.command = message.command;
+        if (message.at === 0) this.gaps = 0; // from the start: those of another playback do not count
         this.seek(message.at ?? this.at);
         this.seen = this.frame();
         this.schedule();

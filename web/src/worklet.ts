@@ -47,6 +47,7 @@ class Speaker extends AudioWorkletProcessor {
         this.playing = message.playing;
         this.starved = false;
         this.command = message.command;
+        if (message.at === 0) this.gaps = 0; // from the start: those of another playback do not count
         if (message.at !== null) this.seek(message.at);
         this.report();
     }
