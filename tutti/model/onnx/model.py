@@ -17,6 +17,7 @@ from tutti.model.validation import check_utterances
 from tutti.speech import Frames, Utterance, VocoderName
 
 SHORT_TOKENS = 150  # up to which a row leaves its workspace to the next one
+IS_GLIBC = platform.libc_ver()[0] == "glibc"
 MMAP_THRESHOLD = (-3, 1 << 20)  # glibc's number of the option, and a megabyte
 
 
@@ -70,11 +71,11 @@ def _return_memory_early() -> None:
     By default it raises that threshold with each freed block, until workspaces come from a heap that only grows: the
     process grew by 150 MB over a long text.
     """
-    if platform.libc_ver()[0] == "glibc":
+    if IS_GLIBC:
         ctypes.CDLL(None).mallopt(*MMAP_THRESHOLD)
 
 
 def _return_freed_memory() -> None:
     """Make glibc return what is free inside of its heap, too: 20 MB, after files were read."""
-    if platform.libc_ver()[0] == "glibc":
+    if IS_GLIBC:
         ctypes.CDLL(None).malloc_trim(0)
