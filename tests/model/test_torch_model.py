@@ -21,7 +21,7 @@ from tutti.model.torch.kokoro import masks, weights  # noqa: E402
 from tutti.model.torch.kokoro.adain import adain, moments_of  # noqa: E402
 from tutti.model.torch.kokoro.convs import Upsample  # noqa: E402
 from tutti.model.torch.kokoro.linear import split_fp16  # noqa: E402
-from tutti.model.torch.kokoro.lstm import BiLSTM  # noqa: E402
+from tutti.model.torch.kokoro.lstm import BiLSTM, RecurrentWeights  # noqa: E402
 from tutti.model.torch.kokoro.masks import RowMask  # noqa: E402
 from tutti.model.torch.kokoro.padding import DeviceFrames, StageStream  # noqa: E402
 from tutti.model.torch.kokoro.source import OUTPUT_GAIN, STFT, HarmonicSource  # noqa: E402
@@ -193,6 +193,16 @@ def test_a_file_that_is_not_kokoro_is_named(tmp_path: Path, name: str) -> None:
         weights.read_state(tmp_path / name)
 
 
+def test_each_thread_of_the_lstm_kernel_finds_the_weights_of_its_unit() -> None:
+    """A unit has eight threads; together they read, for each gate, its weights for all units before, by fours."""
+    weights = RecurrentWeights.of(torch.randn(2, 4 * 256, 256))
+    blocks = weights.by_thread.reshape(2, 8, 4, 8, 256, 4)  # direction, block, gate, quad, thread, place
+    for direction, gate, unit in ((0, 0, 0), (1, 2, 37), (0, 3, 255)):
+        block, threads = unit // 32, slice(unit % 32 * 8, unit % 32 * 8 + 8)
+        own = blocks[direction, block, gate, :, threads].flatten()
+        assert torch.equal(own, weights.by_gate[direction, gate, :, unit])
+
+
 def test_the_backward_lstm_starts_at_each_rows_own_end() -> None:
     plain = torch.nn.LSTM(6, 4, batch_first=True, bidirectional=True)
     masked = BiLSTM(6, 8)
@@ -302,6 +312,7 @@ def test_the_kernels_of_all_shapes_are_compiled_before_the_first_capture(monkeyp
     monkeypatch.setattr(masks, "device_has_kernels", lambda _: True)
     model = TorchModel.__new__(TorchModel)
     model.plan, model.max_padded_frames, model.device = PLANS["reduced"], 4096, torch.device("cpu")
+    model._one_row = None
     for name in ("tokens", "curves", "frames"):
         monkeypatch.setattr(model, f"_prepare_{name}", Recorded(name))
     monkeypatch.setattr(torch.cuda, "empty_cache", lambda: None)

@@ -5,8 +5,8 @@ The units of a direction are spread over sixteen programs, each with its weights
 bit pattern that no state has: a program polls a value until the pattern is gone. So the data themselves are the
 barrier, and a step takes 1.6 microseconds for few rows, 6 for many; one kernel launch a step takes 5, and 10 to 19.
 
-Gates are [B, T, 2, H, 4], the last axis i, f, g, o. Weights are [2, 4, H, H] for one row in a program, and as two fp16
-parts [2, H, H * 4] for several.
+Gates are [B, T, 2, H, 4], the last axis i, f, g, o. A program with one row reads the weights by gate, one with several
+their two fp16 parts.
 """
 
 import torch
@@ -17,6 +17,8 @@ from torch import Tensor
 from tutti.model.torch.kernels.convs import n_processors
 from tutti.model.torch.kernels.launch import kernel
 from tutti.model.torch.kernels.lstm_cluster import fits_cluster, lstm_cluster
+from tutti.model.torch.kokoro.lstm import RecurrentWeights
+from tutti.model.torch.kokoro.masks import valid_times
 
 UNITS = 16  # hidden units of a program
 UNSET = -1  # as int32; as a float it is a NaN that no arithmetic produces
@@ -100,19 +102,19 @@ def fits_lstm(n_rows: int, hidden: int, device: torch.device) -> bool:
     return _n_programs(triton.cdiv(n_rows, 16), hidden) <= n_processors(device)
 
 
-def lstm(gates: Tensor, weights: Tensor, high: Tensor, low: Tensor, scale: float, lengths: Tensor) -> Tensor:
-    """gates [B, T, 2, H, 4] -> [B, T, 2H], undefined after each row's end; for as many rows as `fits_lstm` allows."""
+def lstm(gates: Tensor, weights: RecurrentWeights, lengths: Tensor) -> Tensor:
+    """gates [B, T, 2, H, 4] -> [B, T, 2H], zero after each row's end; for as many rows as `fits_lstm` allows."""
     n_rows, n_times, _, hidden, _ = gates.shape
     if fits_cluster(n_rows, hidden):
-        return lstm_cluster(gates, weights, lengths)
+        return lstm_cluster(gates, weights.by_thread, lengths)
     out = torch.full((n_rows, n_times, 2, hidden), UNSET, dtype=torch.int32, device=gates.device)
     parts = hidden // UNITS
     if _n_programs(n_rows, hidden) <= n_processors(gates.device):
-        _one_row[parts, 2, n_rows](gates, weights, out, lengths, n_times, hidden, UNITS, num_warps=4)
+        _one_row[parts, 2, n_rows](gates, weights.by_gate, out, lengths, n_times, hidden, UNITS, num_warps=4)
     else:
-        _rows[parts, 2, triton.cdiv(n_rows, 16)](gates, high, low, out, lengths, n_rows, n_times, scale,
-                                                 hidden, UNITS, 16, num_warps=8)  # fmt: skip
-    return out.view(torch.float32).flatten(2)
+        _rows[parts, 2, triton.cdiv(n_rows, 16)](gates, weights.high, weights.low, out, lengths, n_rows, n_times,
+                                                 weights.scale, hidden, UNITS, 16, num_warps=8)  # fmt: skip
+    return out.view(torch.float32).flatten(2).masked_fill_(~valid_times(lengths, n_times), 0)
 
 
 def _n_programs(n_groups: int, hidden: int) -> int:
