@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from benchmarks.gpu import pipelined, speak, stage_times, warm_up
+from benchmarks.gpu import pipelined, seconds, speak, stage_times, timed, warm_up
 from tutti.model.buckets import CURVES, FRAMES, TOKENS, Plan
 from tutti.model.torch.light_model import LightTorchModel
 from tutti.model.torch.model import TorchModel
@@ -43,6 +43,8 @@ def compare_vocoders(bench: Bench) -> None:
             bench.step(f"{name}, warm-up", lambda model=model: warm_up(bench, model))
         for n in rows:
             bench.step(f"{name}, {n} rows of 5 s", lambda model=model, n=n: measure(bench, model, bench.uniform(n)))
+        if cuda and isinstance(model, TorchModel):
+            bench.step(f"{name}, a row alone", lambda model=model: measure_alone(bench, model, bench.row(5, 0)))
         bench.step(f"{name}, pipelined", lambda model=model: pipelined(model, batch, n_batches))
     if cuda:
         bench.step("light, kernels", lambda: kernels(models["light"], bench.uniform(bench.head)))
@@ -51,6 +53,26 @@ def compare_vocoders(bench: Bench) -> None:
 
 def measure(bench: Bench, model: TorchModel | LightTorchModel, rows: list[Utterance]) -> dict[str, float]:
     return stage_times(bench, model, rows, speak(model, rows)[0])
+
+
+def measure_alone(bench: Bench, model: TorchModel, row: Utterance) -> dict[str, float]:
+    """A row as the server runs it when it is alone, and how far it is from the same row one stage after the other."""
+    row = replace(row, pcm_volume=1.0)
+    spoken = model.speak_row(row)
+    assert spoken is not None
+    frames = model.acoustic([row])
+    (samples,) = model.vocoder_pcm(frames, [1.0])
+    took = timed(lambda: model.speak_row(row), bench.reps)
+    return {
+        "rows": 1,
+        "audio_s": seconds(frames),
+        "audio_s_per_s": seconds(frames) / took,
+        "latency_ms": 1000 * took,
+        "acoustic_ms": 1000 * spoken.acoustic_s,
+        "vocoder_ms": 1000 * (took - spoken.acoustic_s),
+        "durations_off": int((spoken.durations != frames[0].durations).sum()),
+        "samples_off": int((spoken.samples != samples).sum()),
+    }
 
 
 def kernels(model: TorchModel | LightTorchModel, rows: list[Utterance]) -> dict[str, float]:

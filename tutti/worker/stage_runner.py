@@ -99,6 +99,10 @@ class StageRunner:
         ids = [id for id, _ in rows]
         try:
             start_s, model = time.perf_counter(), self._model(checkpoint)
+            speak_row = getattr(model, "speak_row", None)
+            if speak_row is not None and len(rows) == 1 and (spoken := speak_row(rows[0][1])) is not None:
+                vocoder_s = time.perf_counter() - start_s - spoken.acoustic_s
+                return BothStages([spoken.durations], [spoken.samples], spoken.acoustic_s, vocoder_s)
             # A model on a device may prepare the vocoder while the device still computes pitch and energy.
             durations = self._keep_frames(rows, getattr(model, "start_acoustic", model.acoustic))
             between_s = time.perf_counter()

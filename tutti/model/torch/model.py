@@ -1,6 +1,7 @@
 """Kokoro in PyTorch: rows of any lengths, voices and speeds in one padded pass, on a CUDA device or a processor."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Literal, Protocol
 
@@ -18,9 +19,10 @@ from tutti.model.torch.kokoro.acoustic import PROSODY, Acoustic
 from tutti.model.torch.kokoro.linear import SplitFp16Linear
 from tutti.model.torch.kokoro.lstm import BiLSTM
 from tutti.model.torch.kokoro.padding import FEATURES, Arrays, DeviceFrames, StageStream, joined, pad_frames, pad_tokens
-from tutti.model.torch.kokoro.vocoder import Vocoder
+from tutti.model.torch.kokoro.vocoder import Vocoder, to_pcm
+from tutti.model.torch.one_row import OneRow, SpokenRow
 from tutti.model.validation import check_utterances
-from tutti.speech import FULL_SCALE, SAMPLES_PER_FRAME, STYLE_SIZE, Frames, Samples, Utterance
+from tutti.speech import NO_CHANGE, SAMPLES_PER_FRAME, STYLE_SIZE, Frames, Samples, Utterance
 
 Precision = Literal["fp32", "fp16"]
 OnCapture = Callable[[int, int], None]  # shapes captured so far, shapes in all
@@ -84,6 +86,17 @@ class TorchModel:
         self._encode_tokens = GraphedFunction(acoustic.encode_tokens, acoustic_pool)
         self._predict_curves = GraphedFunction(_curves_function(acoustic), acoustic_pool)
         self._vocode = GraphedFunction(_vocoder_function(vocoder), self.vocoder_pool)
+        self._one_row: OneRow | None = None
+        if device == "cuda" and self.plan.frames.longest:
+            self._one_row = OneRow(
+                acoustic, _vocoder_function(vocoder), self._acoustic_stream, cuda_capture(), self.plan
+            )
+
+    def speak_row(self, row: Utterance) -> SpokenRow | None:
+        """Both stages of a row alone, faster than one after the other; None for a row that must go that way."""
+        if self._one_row is None or row.prosody != NO_CHANGE or row.pcm_volume is None:
+            return None
+        return self._one_row.speak(row, row.pcm_volume)
 
     def acoustic(self, rows: Sequence[Utterance]) -> list[Frames]:
         frames = self.start_acoustic(rows)
@@ -134,9 +147,14 @@ class TorchModel:
         todo.sort(key=lambda item: -item[1] * item[2])
         if todo:
             self._compile(todo)
-        for n_captured, (prepare, n_rows, length) in enumerate(todo, start=1):
-            prepare(n_rows, length, capture=True)
-            progress(n_captured, len(todo))
+        captures: list[Callable[[], None]] = [
+            partial(prepare, n_rows, length, capture=True) for prepare, n_rows, length in todo
+        ]
+        if self._one_row is not None and prepare_frames is None:
+            captures += self._one_row.captures()
+        for n_captured, capture in enumerate(captures, start=1):
+            capture()
+            progress(n_captured, len(captures))
         if todo:
             torch.cuda.empty_cache()  # memory that was needed outside the graphs
 
@@ -238,7 +256,7 @@ def vocode_rows(
             samples, finite = vocode(stream, arrays, *tensors)
             if volumes is not None:
                 own = np.array([volumes[i] for i in group.members], np.float32)
-                samples = _to_pcm(samples[: len(own)], *stream.upload(own))
+                samples = to_pcm(samples[: len(own)], *stream.upload(own))
             outputs.append((group, stream.download(samples), stream.download(finite)))
         stream.wait()
     by_row: dict[int, Samples] = {}
@@ -271,11 +289,6 @@ def _vocoder_function(vocoder: Vocoder) -> Function:
         return samples, torch.isfinite(samples).all(dim=1)
 
     return vocode
-
-
-def _to_pcm(samples: Tensor, volumes: Tensor) -> Tensor:  # samples [B, S], volumes [B]
-    """The same as `speech.to_pcm`."""
-    return (samples * volumes[:, None]).clamp_(-1, 1).mul_(FULL_SCALE).round_().to(torch.int16)
 
 
 def _max_padded_frames(device: Device, precision: Precision) -> int:

@@ -118,9 +118,13 @@ class StageStream:
         """Memory of the device for these arrays."""
         return torch.empty(_places(arrays)[-1], dtype=torch.uint8, device=self.device)
 
+    def on_host(self, shape: Sequence[int], dtype: torch.dtype) -> Tensor:
+        """Memory of the host that can be copied to and from the device while other work goes on."""
+        return torch.empty(shape, dtype=dtype, pin_memory=self._compute is not None)
+
     def write(self, block: Tensor, arrays: Sequence[NDArray[np.generic]]) -> None:
         """Start a copy of these arrays into their block."""
-        host = torch.empty(len(block), dtype=torch.uint8, pin_memory=self._compute is not None)
+        host = self.on_host(block.shape, block.dtype)
         values = host.numpy()
         for array, start in zip(arrays, _places(arrays), strict=False):
             values[start : start + array.nbytes] = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
@@ -132,7 +136,7 @@ class StageStream:
             return tensor
         self._copy.wait_stream(self._compute)
         with torch.cuda.stream(self._copy):
-            host = torch.empty(tensor.shape, dtype=tensor.dtype, pin_memory=True)
+            host = self.on_host(tensor.shape, tensor.dtype)
             host.copy_(tensor, non_blocking=True)
         tensor.record_stream(self._copy)
         return host

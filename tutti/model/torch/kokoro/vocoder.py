@@ -14,6 +14,7 @@ from tutti.model.torch.kokoro.convs import Conv, ResBlock, Upsample
 from tutti.model.torch.kokoro.masks import RowMask, valid_times
 from tutti.model.torch.kokoro.side_streams import run_parallel
 from tutti.model.torch.kokoro.source import BINS, HOP, STFT, HarmonicSource
+from tutti.speech import FULL_SCALE
 
 DECODER = 1024  # channels of the decoder
 TEXT_RESIDUAL = 64  # channels of the text features that each decoder block reads again
@@ -111,6 +112,11 @@ def unpadded_curves(curves: Tensor, n_frames: Tensor) -> tuple[Tensor, Tensor]: 
     """Pitch and energy, zero after each row's end."""
     f0, energy = (curves * valid_times(2 * n_frames, curves.shape[1])).unbind(-1)
     return f0, energy
+
+
+def to_pcm(samples: Tensor, volumes: Tensor) -> Tensor:  # samples [B, S], volumes [B]
+    """The same as `speech.to_pcm`."""
+    return (samples * volumes[:, None]).clamp_(-1, 1).mul_(FULL_SCALE).round_().to(torch.int16)
 
 
 class Vocoder(nn.Module):

@@ -1,0 +1,117 @@
+"""A row whose graphs were launched before its length was known has the frames of its own tokens, and no others."""
+
+import dataclasses
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any, cast
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from tutti.errors import InvalidInput, ModelFailed  # noqa: E402
+from tutti.model.buckets import PLANS  # noqa: E402
+from tutti.model.torch.kokoro.acoustic import PROSODY, TEXT  # noqa: E402
+from tutti.model.torch.kokoro.padding import StageStream  # noqa: E402
+from tutti.model.torch.one_row import MAX_FRAMES, OneRow, guessed_frames  # noqa: E402
+from tutti.speech import SAMPLES_PER_FRAME, Utterance, to_pcm  # noqa: E402
+
+STYLE = np.linspace(0, 1, 256, dtype=np.float32)
+
+
+class Network:
+    """Each token lasts as many frames as its number says, divided by the speed; its sound is that number."""
+
+    def encode_tokens(self, tokens: Any, n_tokens: Any, style: Any, speed: Any) -> tuple[Any, Any, Any]:
+        valid = torch.arange(tokens.shape[1]) < n_tokens[:, None]
+        values = tokens.float()[:, :, None]
+        durations = ((tokens / speed[:, None]).round().clamp(min=1) * valid).long()
+        return durations, 10 * values.expand(-1, -1, PROSODY), values.expand(-1, -1, TEXT)
+
+    def predict_curves(self, prosody: Any, n_frames: Any, style: Any) -> Any:
+        return prosody[:, :, :2]
+
+    def vocode(self, features: Any, curves: Any, n_frames: Any, style: Any) -> tuple[Any, Any]:
+        assert torch.equal(curves, 10 * features[:, :, :2])  # pitch and features are of the same token
+        frames = features[:, :, 0] / 100 + style[:, -1:]
+        frames = frames * (torch.arange(frames.shape[1]) < n_frames[:, None])
+        return frames.repeat_interleave(SAMPLES_PER_FRAME, dim=1), torch.isfinite(frames).all(dim=1)
+
+
+def run_again(function: Callable[..., Any], inputs: Any) -> tuple[Callable[[], None], Any]:
+    """A capture without a device."""
+    outputs = function(*inputs)
+
+    def replay() -> None:
+        for output, value in zip(outputs, function(*inputs), strict=True):
+            output.copy_(value)
+
+    return replay, outputs
+
+
+@pytest.fixture(scope="module")
+def one_row() -> OneRow:
+    network: Any = Network()
+    row = OneRow(network, network.vocode, StageStream(torch.device("cpu")), run_again, PLANS["full"])
+    for capture in row.captures():
+        capture()
+    return row
+
+
+def utterance(*durations: int, speed: float = 1.0) -> Utterance:
+    return Utterance(np.array(durations, np.int64), STYLE, speed)
+
+
+@pytest.mark.parametrize(
+    ("durations", "speed"),
+    [((1, 2, 1), 1.0), ((4, 1, 3, 2, 5, 1), 1.0), ((1,) * 120, 1.0), ((2,) * 60, 0.5), ((4, 4, 2), 2.0)],
+)
+def test_each_frame_is_that_of_its_token(one_row: OneRow, durations: tuple[int, ...], speed: float) -> None:
+    spoken = one_row.speak(utterance(*durations, speed=speed), 0.25)
+    assert spoken is not None
+    frames = np.round(np.array(durations) / speed).astype(int)
+    assert np.array_equal(spoken.durations, frames)
+    sound = np.repeat(np.array(durations, np.float32) / 100 + STYLE[-1], frames * SAMPLES_PER_FRAME)
+    assert np.array_equal(spoken.samples, to_pcm(sound, 0.25))
+
+
+def test_a_row_does_not_hear_the_one_before(one_row: OneRow) -> None:
+    """They share all memory: a shorter row must find no token, no frame and no volume of a longer one."""
+    alone = one_row.speak(utterance(3, 1, 2), 0.5)
+    one_row.speak(utterance(*[5] * 60), 1.0)
+    again = one_row.speak(utterance(3, 1, 2), 0.5)
+    assert alone is not None
+    assert again is not None
+    assert np.array_equal(alone.samples, again.samples)
+
+
+def test_a_row_longer_than_guessed_or_captured_is_left_to_others(one_row: OneRow) -> None:
+    n_tokens = 40
+    longest = PLANS["full"].frames.ladder.fit(guessed_frames(n_tokens, 1.0))
+    fits = [1] * (n_tokens - 1) + [longest - n_tokens + 1]
+    assert one_row.speak(utterance(*fits), 1.0) is not None
+    assert one_row.speak(utterance(*fits[:-1], fits[-1] + 1), 1.0) is None
+    assert guessed_frames(200, 0.5) > MAX_FRAMES
+    assert one_row.speak(utterance(*[1] * 200, speed=0.5), 1.0) is None
+    assert one_row.speak(utterance(*[1] * 300), 1.0) is None
+
+
+def test_what_is_not_speech_is_an_error(one_row: OneRow) -> None:
+    infinite = np.full(256, np.inf, np.float32)
+    with pytest.raises(InvalidInput, match="finite"):
+        one_row.speak(dataclasses.replace(utterance(1, 2, 1), style=infinite), 1.0)
+    network = Network()
+    broken = SimpleNamespace(
+        encode_tokens=network.encode_tokens,
+        predict_curves=lambda prosody, n_frames, style: prosody[:, :, :2],
+    )
+
+    def vocode(features: Any, *_: Any) -> tuple[Any, Any]:
+        return torch.full((1, features.shape[1] * SAMPLES_PER_FRAME), torch.nan), torch.zeros(1, dtype=torch.bool)
+
+    row = OneRow(cast(Any, broken), vocode, StageStream(torch.device("cpu")), run_again, PLANS["full"])
+    for capture in row.captures():
+        capture()
+    with pytest.raises(ModelFailed, match="not finite"):
+        row.speak(utterance(1, 2, 1), 1.0)
