@@ -4,7 +4,7 @@ import gc
 import tempfile
 import time
 from concurrent.futures import Future
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -16,8 +16,9 @@ from hypothesis.stateful import RuleBasedStateMachine, rule
 
 from tests.fakes import HEART, running, silent_voices, tone_engine
 from tests.faults.misbehaving import BROKEN, NOT_A_NUMBER, RAISES, WRONG_LENGTH, MisbehavingModel
+from tutti.engine.batcher import Batcher
 from tutti.engine.stream import SpeechStream
-from tutti.errors import NothingToSpeak, TuttiError
+from tutti.errors import NothingToSpeak, QueueFull, TuttiError
 from tutti.speech import Delivery
 
 pytestmark = pytest.mark.slow
@@ -91,14 +92,24 @@ class EngineMachine(RuleBasedStateMachine):
             self.stack.close()
 
 
-def test_a_stream_that_is_left_is_freed_without_the_garbage_collector(tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_refused", [False, True], ids=["left", "refused"])
+def test_a_stream_that_ends_early_is_freed_without_the_garbage_collector(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_refused: bool
+) -> None:
     """Its audio is in files; a garbage collection may come much later."""
+
+    def refuse(*_: object) -> None:
+        raise QueueFull("full", retry_after_s=1)
 
     async def leave() -> None:
         stream = engine.engine.stream(HEALTHY[1] * 5, HEART)
-        await anext(stream)
+        with suppress(QueueFull):
+            await anext(stream)
+            assert not is_refused
         await stream.aclose()
 
+    if is_refused:
+        monkeypatch.setattr(Batcher, "speak", refuse)
     with running(tone_engine(silent_voices(tmp_path))) as engine:
         gc.collect()
         gc.disable()

@@ -1,7 +1,6 @@
 """One replica: the engine of one device, and the application of `tutti serve` around it."""
 
 import asyncio
-import gc
 import itertools
 import time
 from contextlib import ExitStack
@@ -13,6 +12,7 @@ from prometheus_client.registry import Collector
 from tutti.engine.build import open_engine
 from tutti.engine.engine import Engine
 from tutti.server.app import create_app
+from tutti.server.garbage import collect_rarely
 from tutti.server.lifecycle import Lifecycle
 from tutti.server.logs import background_logging
 from tutti.settings import Settings
@@ -47,7 +47,7 @@ class Replica:
         registry = self.engine.batch_stats.metrics.registry
         scraped = self.cluster_metrics(registry)
         application = create_app(
-            self.engine, self.settings, registry, lambda _: gc.freeze(), wait_warm=True, scraped=scraped
+            self.engine, self.settings, registry, lambda _: collect_rarely(), wait_warm=True, scraped=scraped
         )
         self._lifecycle = application.state.service.lifecycle
         application.add_middleware(OneRequestId)

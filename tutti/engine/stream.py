@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import time
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Collection
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from math import ceil, inf
@@ -108,11 +108,10 @@ class SpeechStream:
         finally:
             self._end_start()
             self.batcher.scheduler.stream_ended(self.number)
-            for future in self._futures:
-                future.cancel()
-            await asyncio.gather(*self._futures, return_exceptions=True)
+            await _cancel_all(self._futures)
             # They refer to this stream: else its audio, which lies in files, would wait for the garbage collector.
             self._futures.clear()
+            del submitting  # an error in it refers to this frame
 
     async def _submit(self, n_before: int) -> None:
         """Queue the chunks of the text as they arrive, as long as there is room."""
@@ -307,3 +306,9 @@ async def _timed(
         ended_s = time.monotonic()
         trace.span("g2p", started_s, ended_s)
         yield chunk, ended_s - started_s
+
+
+async def _cancel_all(futures: Collection[asyncio.Future[Any]]) -> None:
+    for future in futures:
+        future.cancel()
+    await asyncio.gather(*futures, return_exceptions=True)

@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import gc
 import logging
 import os
 import signal
@@ -22,6 +21,7 @@ from tutti.engine.engine import Engine
 from tutti.errors import InvalidInput
 from tutti.server.agent_check import serve_agent_check
 from tutti.server.app import create_app
+from tutti.server.garbage import collect_rarely
 from tutti.server.http_processes.pool import HttpProcesses
 from tutti.server.http_processes.protocol import direct_protocol
 from tutti.server.lifecycle import Lifecycle
@@ -167,7 +167,7 @@ async def _serve(
             failures.append(error)
             server.should_exit = True
         elif not warming.cancelled():
-            gc.freeze()  # the loaded modules and model stay: a garbage collection over them would block for 20 ms
+            collect_rarely()
             if processes is not None:
                 processes.engine_started()
             sock = sockets[0]

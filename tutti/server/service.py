@@ -75,7 +75,9 @@ class Service:
                     held.release()
                     del speech  # the next one may take seconds, and thousands of streams may wait for theirs
         except QueueFull as full:
-            raise self._public(full) from full
+            if self.settings.replica:
+                raise self._public(full) from full
+            raise
         finally:
             held.release()
 

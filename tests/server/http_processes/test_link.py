@@ -1,6 +1,7 @@
 """Streams over a link: the same speech, errors and cancellations as from the engine itself."""
 
 import asyncio
+import gc
 import os
 import socket
 from collections.abc import AsyncGenerator, Awaitable, Callable
@@ -241,6 +242,34 @@ def test_an_error_keeps_its_type_and_its_fields(fake: FakeEngine, error: TuttiEr
         assert vars(raised.value) == vars(error)
 
     run_linked(fake, test)
+
+
+def test_a_refusal_leaves_no_garbage_at_either_end(fake: FakeEngine) -> None:
+    """A server that refuses a thousand streams a second would collect it all the time."""
+
+    async def refuse(*_: Any, **__: Any) -> AsyncGenerator[Speech]:
+        raise QueueFull("full", retry_after_s=3)
+        yield
+
+    fake.stream = refuse  # type: ignore[method-assign]
+
+    async def test(remote: RemoteEngine, _: HangUp) -> None:
+        refused = False
+        try:
+            await speeches(remote.stream(TEXT, PARAMS, max_start_s=1.0))
+        except QueueFull:
+            refused = True
+        assert refused
+
+    gc.collect()
+    gc.set_debug(gc.DEBUG_SAVEALL)
+    try:
+        run_linked(fake, test)
+        gc.collect()
+        assert not [each for each in gc.garbage if isinstance(each, QueueFull)]
+    finally:
+        gc.set_debug(0)
+        gc.garbage.clear()
 
 
 @pytest.mark.filterwarnings("ignore")

@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import gc
 import socket
 from collections.abc import Iterator
 from contextlib import suppress
@@ -12,6 +11,7 @@ import uvicorn
 from prometheus_client import CollectorRegistry
 
 from tutti.server.engine_protocol import EngineProtocol
+from tutti.server.garbage import collect_rarely
 from tutti.server.http_processes.direct import DirectAnswers
 from tutti.server.http_processes.link import Link
 from tutti.server.http_processes.messages import (
@@ -100,5 +100,5 @@ async def _serve(
     link = Link(receive, lost)
     engine.send = link.send
     await link.open(link_end)
-    gc.freeze()
+    collect_rarely()
     await server.serve(sockets=[listening])

@@ -88,7 +88,10 @@ class RemoteEngine:
                         if isinstance(error, QueueFull) and max_start_s is None:
                             self._keep_refusal(None if refuses_all else caller, error)
                         if error is not None:
-                            raise error
+                            try:
+                                raise error
+                            finally:
+                                del error  # it refers to this frame
                         return
                 wanted = NextSpeech(number)
         finally:

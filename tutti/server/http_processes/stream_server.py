@@ -74,7 +74,7 @@ class StreamServer:
                     await wanted.wait()
                     wanted.clear()
         except TuttiError as exc:
-            error = exc
+            error = exc.with_traceback(None)  # its frames lead back to it: many refusals would be much garbage
         except Exception:  # a bug: the caller of this stream is told, and all others go on
             log.exception("failed id=%s", start.id)
             error = internal_error()
