@@ -98,9 +98,9 @@ def test_a_row_longer_than_guessed_or_captured_is_left_to_others(one_row: OneRow
 
 
 def test_what_is_not_speech_is_an_error(one_row: OneRow) -> None:
-    infinite = np.full(256, np.inf, np.float32)
-    with pytest.raises(InvalidInput, match="finite"):
-        one_row.speak(dataclasses.replace(utterance(1, 2, 1), style=infinite), 1.0)
+    for change in ({"style": np.full(256, np.inf, np.float32)}, {"speed": 0.0}):
+        with pytest.raises(InvalidInput, match=r"finite|speed"):
+            one_row.speak(dataclasses.replace(utterance(1, 2, 1), **cast(Any, change)), 1.0)
     network = Network()
     broken = SimpleNamespace(
         encode_tokens=network.encode_tokens,

@@ -100,11 +100,11 @@ class OneRow:
     def speak(self, row: Utterance, volume: float) -> SpokenRow | None:
         """None if no graph is captured for this row, or if it is longer than guessed."""
         start_s, n_tokens = time.perf_counter(), len(row.tokens)
+        check_utterances([row])
         guess = self._frames.fit(guessed_frames(n_tokens, row.speed))
         replay_tokens, graph = self._token_graphs.get(self._tokens.fit(n_tokens)), self._frame_graphs.get(guess)
         if replay_tokens is None or graph is None:
             return None
-        check_utterances([row])
         replay_frames, (samples, finite) = graph
         with self._stream.activate(n_tokens) as stream:
             self._write(row, volume)
