@@ -6,7 +6,7 @@ import numpy as np
 
 from tutti.batching.backlog import Backlog, Demand
 from tutti.batching.fairness import FairShare
-from tutti.batching.job import NO_REST, Job
+from tutti.batching.job import NO_REST, Job, Rest
 from tutti.batching.limits import START_SHARE
 from tutti.batching.open_streams import OpenStreams
 from tutti.batching.unqueued import UnqueuedWork
@@ -28,6 +28,7 @@ BULK_SHARE = 0.5  # share of the queue that bulk jobs may fill
 # take minutes on a slow device. Larger reacts later to a device that others slow down, smaller to single batches.
 SPEED_OVER_S = 10.0
 HOPELESS_S = 0.5  # between two looks for jobs that cannot start in time any more; smaller refuses them sooner
+REST_STREAMS = 32  # new streams over which what follows their first chunks is averaged; larger reacts later
 MAX_SLOWER = 10.0  # that one batch may show: a stall of the machine shows more
 
 
@@ -47,6 +48,7 @@ class AdmissionControl:
         self.unqueued = UnqueuedWork()
         self.streams = OpenStreams()
         self._hopeless_at = -inf  # when to look for hopeless jobs again
+        self.usual_rest = NO_REST  # of a new stream
         self._slower = 1.0  # recent batches took so many times their predicted seconds
 
     def job_queued(self, job: Job, stage_s: float, later_s: float) -> None:
@@ -121,6 +123,8 @@ class AdmissionControl:
         this stream loses beside the device, which others do not; `starting_s`: device seconds of accepted streams that
         are not queued yet, but will be before it.
         """
+        if job.rest is not None:
+            self.usual_rest = _moved(self.usual_rest, job.rest)
         cost_s *= self._speed
         n_waiting = len(self._waiting) + len(self._running)
         bulk_is_full = _is_bulk(job) and self._n_bulk >= BULK_SHARE * self._max_waiting
@@ -252,6 +256,12 @@ class AdmissionControl:
         self.needed_s += seconds
         if job.priority == "bulk":
             self._bulk_s += seconds
+
+
+def _moved(usual: Rest, rest: Rest) -> Rest:
+    """The average with one stream more."""
+    seconds, share = ((new - old) / REST_STREAMS for old, new in zip(usual, rest, strict=True))
+    return Rest(usual.seconds + seconds, usual.share + share)
 
 
 def _is_bulk(job: Job) -> bool:

@@ -62,31 +62,26 @@ class Scheduler:
         except QueueFull as refusal:
             if job.priority != "bulk":
                 question = self._admission.question(job.key.checkpoint, job.max_start_s, job.caller, now)
-                self._verdicts.keep(question, refusal, self.n_starting, now)
+                self._verdicts.keep(question, refusal, now)
             raise
 
     def check_wait(self, checkpoint: str, target_s: float, max_start_s: float | None, caller: str, now: float) -> None:
         """Raise QueueFull if a stream of a typical sentence would be refused: a quick test before any other work.
 
         Streams that have passed it count, though their chunks are not here yet: else all that arrive until then would
-        pass, to be refused after their text was read. Answers are kept for a moment: then a refusal costs nothing.
+        pass, to be refused after their text was read. A refusal is kept for a moment: then the next costs nothing.
         """
-        question = self._admission.question(checkpoint, max_start_s, caller, now)
-        verdict = self._verdicts.known(question, self.n_starting, now)
-        if verdict is None:
-            probe = self._typical_job(checkpoint, "first", now + target_s)
-            probe.caller, probe.max_start_s = caller, max_start_s
-            self.admit(probe, now, self.n_starting * sum(self._needs_s(probe)))
-            self._verdicts.keep(question, None, self.n_starting, now)
-        elif verdict.refusal is not None:
-            raise QueueFull(str(verdict.refusal), retry_after_s=verdict.refusal.retry_after_s)
+        if known := self._verdicts.known(self._admission.question(checkpoint, max_start_s, caller, now), now):
+            raise QueueFull(str(known), retry_after_s=known.retry_after_s)
+        probe = self._typical_job(checkpoint, "first", now + target_s)
+        probe.caller, probe.max_start_s, probe.rest = caller, max_start_s, self._admission.usual_rest
+        self.admit(probe, now, self.n_starting * sum(self._needs_s(probe)))
 
     def known_refusal(self, checkpoint: str, now: float, caller: str = NEW_CALLER) -> QueueFull | None:
         """What `check_wait` would raise for a stream without an own limit, if that was found a moment ago."""
         if now >= self._verdicts.refuses_until_s:
             return None  # asked for every request, and mostly this
-        verdict = self._verdicts.known(self._admission.question(checkpoint, None, caller, now), self.n_starting, now)
-        return verdict.refusal if verdict else None
+        return self._verdicts.known(self._admission.question(checkpoint, None, caller, now), now)
 
     def predicted_wait_s(self, checkpoint: str, priority: Priority, target_s: float, now: float) -> float:
         """Seconds until the device would begin with a new stream of a typical sentence, due after `target_s`."""
