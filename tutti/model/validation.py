@@ -32,5 +32,10 @@ def check_samples(frames: Frames, samples: Samples) -> Samples:
     if len(samples) != n_frames * SAMPLES_PER_FRAME:
         raise ModelFailed(f"{n_frames} frames became {len(samples)} samples")
     if not np.isfinite(samples).all():
-        raise ModelFailed("the vocoder produced numbers that are not finite")
+        raise not_finite()
     return samples
+
+
+def not_finite() -> ModelFailed:
+    """The error for samples with NaN or infinity, wherever they are found."""
+    return ModelFailed("the vocoder produced numbers that are not finite")

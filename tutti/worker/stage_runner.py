@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from tutti.errors import DeviceFull, InvalidInput, ModelFailed, RowsLost, TuttiError
 from tutti.model.prosody import apply_prosody
 from tutti.model.spans import quiet_end
-from tutti.model.validation import check_samples
+from tutti.model.validation import check_samples, not_finite
 from tutti.speech import Frames, Model, Samples, Span, Stage, Utterance, to_pcm
 from tutti.worker.messages import BothStages, FrameRange, ModelFactory, Progress, RunAcoustic, RunVocoder, StageRequest
 
@@ -154,7 +154,7 @@ def as_tutti_error(exc: BaseException) -> TuttiError:
 
 def _finite(samples: Samples) -> Samples:
     if not np.isfinite(samples).all():
-        raise ModelFailed("the vocoder produced numbers that are not finite")
+        raise not_finite()
     return samples
 
 

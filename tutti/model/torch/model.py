@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from tutti.errors import MissingExtra, ModelFailed
+from tutti.errors import MissingExtra
 from tutti.model.buckets import MAX_PADDED_FRAMES, PLANS, Group
 from tutti.model.choice import Compile, Device
 from tutti.model.torch.cuda_graphs import Function, GraphedFunction, cuda_capture, no_capture, set_kernel_cache
@@ -21,7 +21,7 @@ from tutti.model.torch.kokoro.lstm import BiLSTM
 from tutti.model.torch.kokoro.padding import FEATURES, Arrays, DeviceFrames, StageStream, joined, pad_frames, pad_tokens
 from tutti.model.torch.kokoro.vocoder import Vocoder, to_pcm
 from tutti.model.torch.one_row import OneRow, SpokenRow
-from tutti.model.validation import check_utterances
+from tutti.model.validation import check_utterances, not_finite
 from tutti.speech import NO_CHANGE, SAMPLES_PER_FRAME, STYLE_SIZE, Frames, Samples, Utterance
 
 Precision = Literal["fp32", "fp16"]
@@ -263,7 +263,7 @@ def vocode_rows(
     for group, samples, finite in outputs:
         for i, row, is_finite in zip(group.members, samples.numpy(), finite.tolist(), strict=False):
             if not is_finite:
-                raise ModelFailed("the vocoder produced numbers that are not finite")
+                raise not_finite()
             by_row[i] = row[: rows[i].n_frames * SAMPLES_PER_FRAME]
     return [by_row[i] for i in range(len(rows))]
 
