@@ -20,6 +20,7 @@ from tutti.engine.params import DEFAULT_LANGUAGE, LexiconChecker, apply_emotion,
 from tutti.engine.prepared import NO_SPEECH, PreparedText, nothing_to_speak, prepare
 from tutti.engine.stats import BatchStats
 from tutti.engine.stream import MAX_TEXT, SpeechStream
+from tutti.engine.turns import Turns
 from tutti.engine.word_times import join
 from tutti.errors import Draining, InvalidInput, QueueFull, WrongState
 from tutti.speech import Delivery, Speech, SpeechParams
@@ -36,6 +37,7 @@ from tutti.worker.base import Worker
 log = logging.getLogger(__name__)
 UNLOAD_TRIES = 3
 IN_USE_S = 30.0  # after a stream of another caller nobody unloads the models; larger protects users that pause longer
+TURN_S = 0.002  # of the event loop, in which streams begin and chunks are queued; longer makes the worker wait longer
 SEARCHED_AT_ONCE = 100_000  # characters of a text in one turn of the event loop; more holds it for longer
 
 
@@ -84,6 +86,7 @@ class Engine:
         self.ready = False
         self.draining = False
         self._numbers = count()
+        self._turns = Turns(TURN_S)
         self.n_streams = 0  # that run
         self._stream_ended = asyncio.Event()
         self._spoken_s: dict[str, float] = {}  # when the last stream of each caller ended, the oldest first
@@ -165,6 +168,7 @@ class Engine:
         """
         _check_request(text, params)
         checkpoint = self._checkpoint(params.model)
+        await self._turns.wait()
         batcher = self.monitor.next_batcher()
         if batcher.worker.status.state in ("asleep", "starting"):
             await batcher.worker.wake()  # here: the time does not count as that of a batch
@@ -244,6 +248,7 @@ class Engine:
             self.pacing,
             self.voices,
             self.frontend,
+            self._turns,
             batcher,
             self.batch_stats,
             origin.max_start_s,
