@@ -39,7 +39,9 @@ class CostModel:
     def __init__(self, layout: Layout, prior: Coefficients) -> None:
         self.layout = layout
         self.coefficients: Coefficients = prior
-        self._per_row: dict[tuple[float, ...], float] = {}  # answers that hold until the next batch
+        # Answers that hold until the next batch.
+        self._per_row: dict[tuple[float, ...], float] = {}
+        self._alone: dict[int, float] = {}  # seconds of a row of this size
         self.error = 0.0  # mean relative error of recent predictions
         self.n_learned = 0
         self._set_anchors(prior)
@@ -47,8 +49,12 @@ class CostModel:
         self._xy = [0.0] * 4  # sum of x y
 
     def predict(self, sizes: Sequence[int]) -> float:
-        """Seconds for these rows in one pass."""
-        return self.seconds(row_sizes(sizes))
+        """Seconds for these rows in one pass; those of a row alone are asked for many times a request."""
+        if len(sizes) != 1:
+            return self.seconds(row_sizes(sizes))
+        if (known := self._alone.get(sizes[0])) is None:
+            known = self._alone[sizes[0]] = self.seconds(row_sizes(sizes))
+        return known
 
     def seconds(self, rows: RowSizes) -> float:
         a, b, c, d = self.layout.features(rows)
@@ -68,7 +74,7 @@ class CostModel:
         return known
 
     def _find_per_row(self, size: int, max_rows: int, max_s: float, max_in_memory: float) -> float:
-        best, n = self.seconds(RowSizes(1, size, size)), 2
+        best, n = self.predict((size,)), 2
         while n <= max_rows:
             rows = RowSizes(n, size, size * n)
             seconds = self.seconds(rows)
@@ -79,8 +85,7 @@ class CostModel:
 
     def start_from(self, coefficients: Coefficients) -> None:
         """Continue from the coefficients of an earlier start, or of another model; forget all batches."""
-        self.coefficients = coefficients
-        self._per_row.clear()
+        self._set(coefficients)
         self._set_anchors(coefficients)
         self._xx, self._xy = [[0.0] * 4 for _ in range(4)], [0.0] * 4
 
@@ -142,8 +147,12 @@ class CostModel:
             for i, row in enumerate(xx):
                 rest = xy[i] - sum(row[j] * solution[j] for j in range(4) if j != i)
                 solution[i] = max(0.0, rest / row[i])
-        self.coefficients = (solution[0], solution[1], solution[2], solution[3])
+        self._set((solution[0], solution[1], solution[2], solution[3]))
+
+    def _set(self, coefficients: Coefficients) -> None:
+        self.coefficients = coefficients
         self._per_row.clear()
+        self._alone.clear()
 
 
 def _dot(coefficients: Sequence[float], features: Features) -> float:
