@@ -99,7 +99,7 @@ def create_app(
         jobs_routes(service, jobs, keys),
         page_routes(),
     ):
-        application.include_router(routes)
+        application.router.routes += routes.routes  # FastAPI would look for the route in each router, twice
     add_middleware(application, service, keys, registry, spans)
     add_openapi_route(application)
     return application

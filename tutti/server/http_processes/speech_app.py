@@ -29,7 +29,7 @@ def create_speech_app(engine: EngineProtocol, settings: Settings, registry: Coll
 
     application = FastAPI(lifespan=lifespan, docs_url=None, redoc_url=None, openapi_url=None)
     application.state.service = service
-    application.include_router(speech_routes(service))
-    application.include_router(tts_routes(service))
+    for routes in (speech_routes(service), tts_routes(service)):
+        application.router.routes += routes.routes
     add_middleware(application, service, ApiKeys(settings.api_keys), registry, Spans())
     return application
