@@ -311,13 +311,12 @@ class Batcher:
         """Deliver the rows of a call that ran both stages, and account for each stage."""
         rows = [self._rows.pop(job) for job in batch.jobs]
         acoustic_done(rows, value.durations, value.acoustic_s, self._rows.beside(rows))
-        jobs = [vocoder_job(self.scheduler, row, self._clock()) for row in rows]
+        between_s = started_s + value.acoustic_s
+        jobs = [vocoder_job(self.scheduler, row, between_s) for row in rows]
         self._deliver(deque(zip(rows, value.samples, strict=True)), value.vocoder_s, batch.n_rows)
-        for job in jobs:
-            job.arrived_s = started_s + value.acoustic_s
-        vocoder = self.scheduler.fused_batch(jobs, self._clock())
+        vocoder = self.scheduler.fused_batch(jobs, between_s)
         self._finished.append(Finished(batch, value.acoustic_s, value.acoustic_s))
-        self._finished.append(Finished(vocoder, value.vocoder_s, value.vocoder_s, jobs[0].arrived_s))
+        self._finished.append(Finished(vocoder, value.vocoder_s, value.vocoder_s, between_s))
 
     def _deliver(self, audio: deque[tuple[Row, Samples]], took_s: float, n_rows: int) -> None:
         """Answer the callers, the most urgent first, a few in each turn of the event loop."""
@@ -331,18 +330,19 @@ class Batcher:
 
     def _answer(self, row: Row, samples: Samples, timing: Timing) -> None:
         """Hand the samples to the caller, and queue the next span if there is one."""
-        future = row.future
-        if row.continuation_deadline_s is None and self._stats.chunk_lines.passes():  # once, with its first span
-            row.log_spoken(timing, is_batching=self.scheduler.limits.max_rows > 1)
-        if row.span_rules is None or not row.span_done(samples, frame_s(self.scheduler, row), self._clock()):
-            future.set_result(RowAudio(samples, row.durations, timing))
+        future, following, loop = row.future, None, asyncio.get_running_loop()
+        is_first_span = row.continuation_deadline_s is None
+        if row.span_rules and row.span_done(samples, frame_s(self.scheduler, row), self._clock()):
+            row.queue_s = row.acoustic_s = 0.0
+            following = row.future = loop.create_future()
+            self._watch(row)
+        future.set_result(RowAudio(samples, row.durations, timing, following))
+        if following:
+            self._add(row, vocoder_job(self.scheduler, row, self._clock()))
+        else:
             self._stats.ended("spoken")
-            return
-        row.queue_s = row.acoustic_s = 0.0
-        row.future = asyncio.get_running_loop().create_future()
-        self._watch(row)
-        future.set_result(RowAudio(samples, row.durations, timing, row.future))
-        self._add(row, vocoder_job(self.scheduler, row, self._clock()))
+        if is_first_span and self._stats.chunk_lines.passes():  # written when the caller has used its samples
+            loop.call_soon(row.log_spoken, timing, self.scheduler.limits.max_rows)
 
     # -- failures --------------------------------------------------------------------------------------------------
 

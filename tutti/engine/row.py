@@ -127,10 +127,10 @@ class Row:
         self.trace.span("queue", arrived_s, started_s, chunk=self.chunk, stage=batch.key.stage)
         self.trace.span("batch", started_s, ended_s, chunk=self.chunk, stage=batch.key.stage, rows=batch.n_rows)
 
-    def log_spoken(self, timing: Timing, *, is_batching: bool) -> None:
+    def log_spoken(self, timing: Timing, max_rows: int) -> None:
         """Say how this chunk was spoken, under the id of its request (X-Stream-ID)."""
         is_bypassed = self.priority == "first" and timing.batch_rows == 1
-        mode = "direct" if not is_batching else "bypassed" if is_bypassed else "batched"
+        mode = "direct" if max_rows == 1 else "bypassed" if is_bypassed else "batched"
         steps_ms = [1000 * step_s for step_s in (timing.queue_s, timing.acoustic_s, timing.vocoder_s)]
         log.info(
             "chunk spoken id=%s stream=%d chunk=%d class=%s mode=%s rows=%d took=%.1fms "
