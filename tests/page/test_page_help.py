@@ -220,6 +220,7 @@ def test_history_survives_a_reload_with_its_sound(server: RunningServer, visit: 
     assert visitor.text(".spoken-text") == "One."
     assert len(server.engine.requests) == n_requests
     visitor.press("Clear")
+    visitor.page.wait_for_selector(".history", state="detached")
     visitor.page.reload()
     visitor.wait(".card")
     assert visitor.page.locator(".history").count() == 0

@@ -33,13 +33,22 @@ function done<Result>(request: IDBRequest<Result>): Promise<Result> {
   });
 }
 
+function committed(transaction: IDBTransaction): Promise<void> {
+  return new Promise((resolve, reject) => {
+    transaction.oncomplete = () => resolve();
+    transaction.onabort = () => reject(transaction.error);
+  });
+}
+
 async function inStore<Result>(
   mode: IDBTransactionMode,
   action: (store: IDBObjectStore) => IDBRequest<Result>,
 ): Promise<Result | null> {
   try {
     const database = await open();
-    const result = await done(action(database.transaction(STORE, mode).objectStore(STORE)));
+    const transaction = database.transaction(STORE, mode);
+    const result = await done(action(transaction.objectStore(STORE)));
+    if (mode === "readwrite") await committed(transaction);
     database.close();
     return result;
   } catch {

@@ -55,9 +55,10 @@ export async function loadHistory(): Promise<void> {
   clips.value = [...clips.value, ...restored].slice(0, MAX_CLIPS);
 }
 
-export function clearHistory(): void {
-  for (const clip of clips.value) void removeClip(clip);
-  clips.value = clips.value.filter((clip) => clip.pending.value);
+export async function clearHistory(): Promise<void> {
+  const ended = clips.value.filter((clip) => !clip.pending.value);
+  await Promise.all(ended.map(removeClip)); // shown until then: after a reload they would be back
+  clips.value = clips.value.filter((clip) => !ended.includes(clip));
 }
 
 export function displayName(id: string): string {

@@ -10,7 +10,7 @@ export function History() {
     <section class="history" aria-labelledby="history-title">
       <div class="row spread">
         <h2 id="history-title">History</h2>
-        <button type="button" class="plain" onClick={clearHistory}>
+        <button type="button" class="plain" onClick={() => void clearHistory()}>
           Clear
         </button>
       </div>
