@@ -37,7 +37,7 @@ from tutti.worker.base import Worker
 log = logging.getLogger(__name__)
 UNLOAD_TRIES = 3
 IN_USE_S = 30.0  # after a stream of another caller nobody unloads the models; larger protects users that pause longer
-TURN_S = 0.002  # of the event loop, in which streams begin and chunks are queued; longer makes the worker wait longer
+TURN_S = 0.002  # of the event loop, in which new streams begin; longer makes the worker wait longer
 SEARCHED_AT_ONCE = 100_000  # characters of a text in one turn of the event loop; more holds it for longer
 
 
@@ -248,7 +248,6 @@ class Engine:
             self.pacing,
             self.voices,
             self.frontend,
-            self._turns,
             batcher,
             self.batch_stats,
             origin.max_start_s,

@@ -19,7 +19,6 @@ from tutti.engine.playback import Playback
 from tutti.engine.row import FRAME_S, FRAMES_PER_TOKEN, Row, RowAudio
 from tutti.engine.start_delay import StartDelay
 from tutti.engine.stats import BatchStats
-from tutti.engine.turns import Turns
 from tutti.engine.word_times import covered_span, shift_span, shift_time, silence, word_times, words_starting_within
 from tutti.model.prosody import clamp_speed, combine
 from tutti.speech import MAX_PHONEMES, SAMPLE_RATE, Delivery, Prosody, Samples, Speech, SpeechParams, Utterance, is_pcm
@@ -69,7 +68,6 @@ class SpeechStream:
     pacing: Pacing
     voices: Voices
     frontend: TextFrontend
-    turns: Turns
     batcher: Batcher
     stats: BatchStats
     max_start_s: float | None = None  # how long it may wait for its first audio; none: by its delivery and the device
@@ -126,7 +124,6 @@ class SpeechStream:
                         self.playback.reserve(chunk.pause_s)
                         self._pending.put_nowait(PendingChunk(segment, chunk, g2p_s, chunk.pause_s))
                         continue
-                    await self.turns.wait()
                     row = self._row(chunk, n_rows)
                     estimated_s = row.estimated_frames * FRAME_S + chunk.pause_s
                     row.position_s = self.playback.reserve(estimated_s)

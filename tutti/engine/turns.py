@@ -5,7 +5,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 
-PER_TURN = 4  # of those that wait; more makes turns longer, fewer costs more turns
+PER_TURN = 8  # of those that wait; more makes turns longer, fewer costs more turns
 
 
 class Turns:
