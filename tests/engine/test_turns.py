@@ -4,7 +4,10 @@ import asyncio
 
 import pytest
 
+from tests.fakes import tone_engine
 from tutti.engine.turns import PER_TURN, Turns
+from tutti.speech import SpeechParams
+from tutti.voices import Voices
 
 
 def turns_of(n_callers: int, *, each_s: float, turn_s: float, left: frozenset[int] = frozenset()) -> list[list[int]]:
@@ -73,3 +76,25 @@ def test_after_a_pause_nobody_waits() -> None:
             await asyncio.sleep(0)
 
     asyncio.run(run())
+
+
+def test_streams_of_an_engine_that_come_together_begin_in_several_turns(
+    voices: Voices, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def run() -> list[int]:
+        async with tone_engine(voices) as engine:
+            monkeypatch.setattr(engine, "_turns", Turns(0.0))
+            (batcher,) = engine.batchers
+            begun = [0]
+            monkeypatch.setattr(batcher, "check_wait", lambda *_: begun.__setitem__(-1, begun[-1] + 1))
+            streams = [engine.stream("Hello.", SpeechParams("af_heart")) for _ in range(3 * PER_TURN)]
+            tasks = [asyncio.ensure_future(anext(stream)) for stream in streams]
+            while sum(begun) < len(streams):
+                await asyncio.sleep(0)
+                begun.append(0)
+            await asyncio.gather(*tasks)
+            for stream in streams:
+                await stream.aclose()
+            return begun
+
+    assert max(asyncio.run(run())) <= PER_TURN
