@@ -14,5 +14,8 @@ The path of a run, one file each:
     checkpoint  weights in pieces
     distil      the command
 
+The text student, for PL-BERT: `texts` (natural text in phonemes), `text_pool`, `text_student` (the network),
+`text_teacher`, `text_evaluation`, and `text_distil`, the command.
+
 Read docs/light.md for how to run it and for the log of all runs.
 """
