@@ -1,5 +1,7 @@
 """tutti: all voices, one pass."""
 
+import os
+import sys
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -7,6 +9,12 @@ if TYPE_CHECKING:
     from tutti.engine.engine import Engine
     from tutti.settings import Settings
     from tutti.speech import SpeechParams
+
+# Libraries that report to their makers read these when they are imported. Every process imports this module before any
+# other of ours. Nothing is to be reported, so it does not matter what was set before.
+os.environ |= {"ORT_DISABLE_TELEMETRY": "1", "HF_HUB_DISABLE_TELEMETRY": "1", "RAY_USAGE_STATS_ENABLED": "0"}
+if "onnxruntime" in sys.modules:  # too late for the report of its start, which is out of our hands
+    sys.modules["onnxruntime"].disable_telemetry_events()
 
 __version__ = "0.1.0"
 __all__ = ["Engine", "Settings", "SpeechParams", "open_engine"]

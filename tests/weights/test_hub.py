@@ -1,6 +1,7 @@
 """The hub's real client against a hub on loopback."""
 
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -189,3 +190,17 @@ def test_the_hubs_own_environment_is_honoured(offline: str, hub_server: Any, tmp
     else:
         assert ended.returncode == 0, ended.stderr
         assert (tmp_path / "a.bin").read_bytes() == b"a"
+
+
+def test_the_hub_learns_of_nothing_but_the_files(hub_server: Any, tmp_path: Path) -> None:
+    hub_server.contents = {"a.bin": b"a"}
+    home = tmp_path / "home"
+    home.mkdir()
+    kept = {name: os.environ[name] for name in ("PATH", "PYTHONPATH") if name in os.environ}
+    environment = {**kept, "HOME": str(home), "HF_ENDPOINT": hub_server.endpoint}
+    command = [sys.executable, "-c", PULL, str(tmp_path / "models")]
+    subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    assert {path.rpartition("/")[2] for _, path, _ in hub_server.requests} == {"a.bin"}
+    agents = {headers["user-agent"] for _, _, headers in hub_server.requests}
+    assert [re.sub(r"/[^;]+", "", agent) for agent in agents] == ["tutti; hf_hub; python"]
+    assert not list(home.rglob("*"))

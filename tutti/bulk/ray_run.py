@@ -100,9 +100,8 @@ def _result(ray: Any, call: Any) -> RunSummary:
 
 
 def _ray() -> Any:
-    # Before the import: its processes would run at a low priority, and send statistics.
+    # Before the import: its processes would run at a low priority.
     os.environ.setdefault("RAY_worker_niceness", "0")
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     try:
         import ray
     except ImportError:

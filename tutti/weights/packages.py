@@ -62,7 +62,8 @@ def npm_pack(package: Package, into: Path, cache: Path) -> list[str]:
         raise _ClientFailed("npm is not installed")
     # Our own cache: no second copy stays behind, and its size shows the progress.
     places = ["--cache", str(cache), "--pack-destination", str(into)]
-    options = ["--fetch-retries=1", "--fetch-retry-mintimeout=1000", "--loglevel=error"]
+    # With a new cache it would ask for its own newest version, each time.
+    options = ["--no-update-notifier", "--fetch-retries=1", "--fetch-retry-mintimeout=1000", "--loglevel=error"]
     return [npm, "pack", f"{package.name}@{package.version}", *places, *options]
 
 
