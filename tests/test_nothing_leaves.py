@@ -131,3 +131,10 @@ def test_what_imports_the_runtime_turns_its_reports_off_before(module: str, tmp_
     code = f"import sys, {module}, onnxruntime"
     subprocess.run([sys.executable, "-c", code], env=bare_environment(tmp_path), check=True)
     assert not files_of_others(tmp_path)
+
+
+def test_a_runtime_that_was_imported_before_tutti_is_told(tmp_path: Path) -> None:
+    (tmp_path / "onnxruntime.py").write_text("def disable_telemetry_events(): print('told')")
+    environment = {"PYTHONPATH": f"{tmp_path}:{ROOT}"}
+    command = [sys.executable, "-c", "import onnxruntime, tutti"]
+    assert subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout == "told\n"
