@@ -2,6 +2,7 @@ PYTHON ?= python3
 TEXT ?= All voices, one pass.
 OUT ?= tutti.wav
 ARGS ?=
+CONSTRAINTS = packaging/constraints.txt
 PAGE = tutti/server/page/index.html
 PURE = not process and not server and not browser and not weights and not network and not slow and not cluster
 # One file is one unit of work; without the reordering, the long files of few tests do not come last.
@@ -40,8 +41,9 @@ test-cluster: .venv-ray/.dev  ## run the tests that start Ray, in a virtual envi
 
 page: $(PAGE)  ## build the web page from web/ into the package (needs npm)
 
-dist: .venv/.dev page  ## build wheel and sdist, with the page inside, into dist/ (needs npm)
+dist: .venv/.dev page  ## build wheel and sdist, with the page inside, and the tested versions into dist/ (needs npm)
 	rm -rf dist && .venv/bin/python -m build --no-isolation --outdir dist .
+	cp $(CONSTRAINTS) dist
 
 pictures: .venv/.dev page  ## take the screenshots of the page, with the real model (needs Chromium)
 	.venv/bin/python -m scripts.pictures $(ARGS)
@@ -58,11 +60,11 @@ clean:  ## delete the virtual environment, caches, dist and the built page
 .venv/bin/pip:
 	$(PYTHON) -m venv .venv
 
-.venv/.tutti: pyproject.toml | .venv/bin/pip
-	.venv/bin/pip install --quiet --editable . && touch $@
+.venv/.tutti: pyproject.toml $(CONSTRAINTS) | .venv/bin/pip
+	.venv/bin/pip install --quiet --constraint $(CONSTRAINTS) --editable . && touch $@
 
-.venv/.dev: pyproject.toml | .venv/bin/pip
-	.venv/bin/pip install --quiet --editable ".[dev]" && touch $@ .venv/.tutti
+.venv/.dev: pyproject.toml $(CONSTRAINTS) | .venv/bin/pip
+	.venv/bin/pip install --quiet --constraint $(CONSTRAINTS) --editable ".[dev]" && touch $@ .venv/.tutti
 
 # Apart from .venv: Ray needs older versions of some packages.
 .venv-ray/.dev: pyproject.toml
@@ -72,7 +74,7 @@ clean:  ## delete the virtual environment, caches, dist and the built page
 $(PAGE): $(shell find web/src web/public -type f) web/index.html web/docs.html web/vite.config.ts web/tsconfig.json web/node_modules/.tutti
 	cd web && npm run --silent build
 
-# A mirror may lack a package of the lock file; the versions in package.json are exact, too.
+# A mirror may lack a package of the lock file; the versions in package.json are exact, too. Images use `npm ci` alone.
 web/node_modules/.tutti: web/package.json web/package-lock.json
 	cd web && { npm ci --silent 2>/dev/null || npm install --no-package-lock --silent; } && touch node_modules/.tutti
 
