@@ -101,7 +101,7 @@ def traces(home: Path, tmp_path_factory: pytest.TempPathFactory) -> Traces:
         for url in (real, tones):
             assert httpx2.post(f"{url}/v1/audio/speech", json={"input": TEXT}, timeout=120).status_code == 200
             for path in ("/", "/docs", "/openapi.json", "/metrics", "/v1/models"):
-                assert httpx2.get(url + path, headers={"accept": "text/html"}).status_code == 200
+                assert httpx2.get(url + path, headers={"accept": "text/html"}, timeout=120).status_code == 200
         for name in ("speak", "bulk", "verify"):
             with traces.start(name, home) as process:
                 errors = process.communicate(timeout=300)[1]
