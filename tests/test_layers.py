@@ -12,7 +12,16 @@ ROOT = Path(__file__).parent.parent
 # From the bottom to the top. A part may import the parts of lower rows, and in the first row its neighbours, too.
 LAYERS = (
     (
-        *("errors", "files", "child_process", "pickled_messages", "percentile", "decaying_sum", "shared_memory"),
+        *(
+            "errors",
+            "files",
+            "child_process",
+            "pickled_messages",
+            "percentile",
+            "decaying_sum",
+            "shared_memory",
+            "tasks",
+        ),
         *("settings", "speech", "metrics", "trace", "cloud_voices"),
     ),
     ("text", "audio", "model", "voices", "weights"),

@@ -13,10 +13,10 @@ from typing import Any
 from tutti.batching.job import Batch, Job, Priority, StageName
 from tutti.batching.policies import Policy
 from tutti.batching.scheduler import Scheduler
-from tutti.engine.job_rows import JobRows
+from tutti.engine.job_rows import JobRows, OpenRows
 from tutti.engine.lanes import LANES, Finished, Lanes, StartedBatch
 from tutti.engine.rolling import BUSY_OVER_S, BusyShare
-from tutti.engine.row import TOO_SLOW, Row, RowAudio, acoustic_done
+from tutti.engine.row import CLOSED, TOO_SLOW, Row, RowAudio, acoustic_done
 from tutti.engine.row_jobs import acoustic_job, all_follow, frame_s, may_split, new_job, vocoder_job
 from tutti.engine.send_batch import send_batch
 from tutti.engine.start_delay import StartDelay
@@ -57,14 +57,13 @@ class Batcher:
         self.name = name
         self._clock = clock
         self._ids = count()
-        self._rows = JobRows()
-        self._lanes = Lanes()
+        self._open, self._rows, self._lanes = OpenRows(), JobRows(), Lanes()
         self._finished: list[Finished] = []
         self._audio_streams: set[int] = set()  # streams that get audio in this step
         self.start_delay = StartDelay(clock)
         self._busy = BusyShare(BUSY_OVER_S, clock())
         self._had_lost_rows = False  # a worker died with rows that may still be here
-        self._wakeup = Wakeup(self._step)
+        self._wakeup = Wakeup(lambda: self._guarded(self._step))
 
     async def start(self) -> None:
         await self.worker.start()
@@ -77,7 +76,7 @@ class Batcher:
         """Stop; all rows in progress fail."""
         self.start_delay.stop()
         self._wakeup.stop()
-        self._fail_all(WorkerLost("the engine was closed"))
+        self._fail_all(WorkerLost(CLOSED))
         await self.worker.close()
 
     @property
@@ -98,15 +97,24 @@ class Batcher:
 
         Raises QueueFull if the row starts a stream that cannot be served in time.
         """
+        if self._wakeup.is_stopped:
+            raise WorkerLost(CLOSED)
         row.id = next(self._ids)
         job = new_job(self.scheduler, row, self._clock())
         if row.starts_stream:
             with self._admission(row.priority, self.start_delay.after_reading_s):
                 self.scheduler.admit(job, self._clock())
             row.accepted(job)
+        self._open.add(row)
         self._watch(row)
-        self._add(row, job)
+        self._guarded(self._add, row, job)
         return row.future
+
+    def cancel(self, stream: int) -> None:
+        """Cancel all rows of a stream whose caller has left: from now on no call starts for them."""
+        for row in self._open.of_stream(stream):
+            row.future.cancel()
+            self._cancel(row)
 
     def check_wait(self, checkpoint: str, target_s: float, max_start_s: float | None, caller: str) -> None:
         """Raise QueueFull if a new stream would be refused, before any work is done for it."""
@@ -158,8 +166,9 @@ class Batcher:
         row.future.add_done_callback(lambda future: self._cancel(row) if future.cancelled() else future.exception())
 
     def _cancel(self, row: Row) -> None:
-        self._unqueue(row)
-        self._stats.ended("cancelled")
+        if self._open.discard(row):  # else it was done before
+            self._guarded(self._unqueue, row)
+            self._stats.ended("cancelled")
 
     def _unqueue(self, row: Row) -> None:
         if row.job is not None and self.scheduler.cancel(row.job):
@@ -167,40 +176,48 @@ class Batcher:
         self.worker.forget([row.id])
 
     def _fail(self, row: Row, error: TuttiError) -> None:
-        if not row.future.done():
-            row.future.set_exception(error)
+        for _ in self._open.fail([row], error):
             self._stats.ended("failed")
         self._unqueue(row)
 
     def _fail_all(self, error: TuttiError) -> None:
-        self._lanes.cancel()
-        self._lanes = Lanes()
+        """Fail all rows and start with an empty scheduler. The callers come first: what follows may itself fail."""
+        rows = self._open.fail(list(self._open), error)
+        lanes, self._lanes, self._rows = self._lanes, Lanes(), JobRows()
         self._finished.clear()
-        rows, self._rows = self._rows, JobRows()
-        for row in rows.values():
-            self._fail(row, error)
+        self.scheduler = self.scheduler.empty_copy()
+        lanes.cancel()
+        self.worker.forget([row.id for row in rows])
+        for _ in rows:
+            self._stats.ended("failed")
+
+    def _guarded(self, call: Callable[..., None], *args: object) -> None:
+        """After any bug all rows fail, and the work goes on with an empty scheduler: the old one cannot be trusted."""
+        try:
+            call(*args)
+        except (Exception, asyncio.CancelledError):  # cancelled: a result of the worker, by somebody else
+            log.critical("the batcher failed and starts again", exc_info=True)
+            self._wakeup.began()  # else a call that was to come, and has come, would count as still to come
+            self._fail_all(ModelFailed("the batcher failed, not because of this request; send it again"))
 
     # -- the loop --------------------------------------------------------------------------------------------------
 
     def _step(self) -> None:
         """Apply the results that are there and start what may run; after everything that may change one of them."""
-        try:
-            ended = self._lanes.ended()
-            self._audio_streams.clear()
-            for started in ended:
-                self._apply(started)
-            for job in self.scheduler.hopeless(self._clock()) if self._rows else ():
-                self._fail(self._rows[job], TooSlow(TOO_SLOW, retry_after_s=self.backlog_s))
-            self._wakeup.began()  # rows that were added until now are seen below
-            if self._lanes.running or not all_follow(self._rows.values(), self._audio_streams):
-                self._fill()  # else in the next turn: it would delay the audio that is handed over now
-            self._busy.set(self._clock(), busy=bool(self._lanes.running))
-            if ended and not self._lanes.running:
-                self._wakeup.soon()  # let the callers use their samples first; one may bring the next row
-            else:
-                self._learn()  # while the worker runs the next batch
-        except Exception:  # noqa: BLE001 - after any bug, all waiting rows must fail and the work must go on
-            self._reset()
+        ended = self._lanes.ended()
+        self._audio_streams.clear()
+        for started in ended:
+            self._apply(started)
+        for job in self.scheduler.hopeless(self._clock()) if self._rows else ():
+            self._fail(self._rows[job], TooSlow(TOO_SLOW, retry_after_s=self.backlog_s))
+        self._wakeup.began()  # rows that were added until now are seen below
+        if self._lanes.running or not all_follow(self._rows.values(), self._audio_streams):
+            self._fill()  # else in the next turn: it would delay the audio that is handed over now
+        self._busy.set(self._clock(), busy=bool(self._lanes.running))
+        if ended and not self._lanes.running:
+            self._wakeup.soon()  # let the callers use their samples first; one may bring the next row
+        else:
+            self._learn()  # while the worker runs the next batch
 
     def _fill(self) -> None:
         """Send the worker what it may run now and what it may run next; wake up when there may be more."""
@@ -224,8 +241,7 @@ class Batcher:
                 return start_s
             started = self._send(self.scheduler.next_batch(now, stage=stage))
         if started is None:
-            wake_at = self.scheduler.wake_at(now)
-            return inf if wake_at is None else wake_at
+            return inf if (wake_at := self.scheduler.wake_at(now)) is None else wake_at
         self._lanes.begin(started, now)
         self._stats.started(self.name, started.batch, now)
         return inf
@@ -268,12 +284,6 @@ class Batcher:
             self._stats.worker(self.name, self.worker.status)
         self._finished.clear()
 
-    def _reset(self) -> None:
-        """Start again with an empty scheduler after a bug: the state of the old one cannot be trusted."""
-        log.critical("the batcher failed and starts again", exc_info=True)
-        self.scheduler = self.scheduler.empty_copy()  # first: anything else may fail with the old one
-        self._fail_all(ModelFailed("the batcher failed, not because of this request; send it again"))
-
     def _apply(self, started: StartedBatch) -> None:
         """Apply the result of a batch that ended."""
         batch, now = started.batch, self._clock()
@@ -285,7 +295,7 @@ class Batcher:
         if isinstance(error, WorkerLost):
             self._lost(batch, error)
         elif isinstance(error, TuttiError):
-            self._stats.failed(self.name, batch, "failed", self.worker.status)
+            self._stats.failed(self.name, batch, "failed", self.worker.status, error)
             self._bisect(batch, error)
         elif isinstance(value := started.result.result(), BothStages):
             self._both_stages_done(batch, value, started.started_s)
@@ -326,7 +336,7 @@ class Batcher:
             if not row.future.done():
                 self._answer(row, samples, Timing(0.0, row.queue_s, row.acoustic_s, took_s, n_rows))
         if audio:
-            asyncio.get_running_loop().call_soon(self._deliver, audio, took_s, n_rows)
+            asyncio.get_running_loop().call_soon(self._guarded, self._deliver, audio, took_s, n_rows)
 
     def _answer(self, row: Row, samples: Samples, timing: Timing) -> None:
         """Hand the samples to the caller, and queue the next span if there is one."""
@@ -336,6 +346,8 @@ class Batcher:
             row.queue_s = row.acoustic_s = 0.0
             following = row.future = loop.create_future()
             self._watch(row)
+        else:
+            self._open.discard(row)
         future.set_result(RowAudio(samples, row.durations, timing, following))
         if following:
             self._add(row, vocoder_job(self.scheduler, row, self._clock()))
@@ -344,16 +356,9 @@ class Batcher:
         if is_first_span and self._stats.chunk_lines.passes():  # written when the caller has used its samples
             loop.call_soon(row.log_spoken, timing, self.scheduler.limits.max_rows)
 
-    # -- failures --------------------------------------------------------------------------------------------------
-
     def _bisect(self, batch: Batch, error: TuttiError) -> None:
         """Run the halves of a failed batch again, until the failing row is alone."""
         now = self._clock()
-        then = "its row fails" if batch.n_rows == 1 else "its halves run apart"
-        log.warning(
-            "batch failed, %s worker=%s stage=%s ok=0/%d checkpoint=%s: %s",
-            then, self.name, batch.key.stage, batch.n_rows, batch.key.checkpoint, error,
-        )  # fmt: skip
         if batch.n_rows == 1:
             self.scheduler.lost(batch, now)
             self._fail(self._rows.pop(batch.jobs[0]), error)
@@ -383,15 +388,10 @@ class Batcher:
             if row.n_lost >= MAX_LOST:
                 self._fail(row, error)
         lost = list(batch.jobs)
-        for waiting in list(self._lanes.waiting.values()):  # they had not started, so they do not count as a cause
-            if is_dead or waiting.stage == "vocoder":
-                del self._lanes.waiting[waiting.stage]
-                waiting.result.cancel()
-                self.scheduler.lost(waiting.batch, now)
-                lost += waiting.batch.jobs
-        for job in [job for job in self._rows if job.key.stage == "vocoder"]:
-            if self.scheduler.cancel(job):
-                lost.append(job)
+        for waiting in self._lanes.drop_waiting(LANES if is_dead else ("vocoder",)):
+            self.scheduler.lost(waiting.batch, now)  # it had not started, so it does not count as a cause
+            lost += waiting.batch.jobs
+        lost += [job for job in list(self._rows) if job.key.stage == "vocoder" and self.scheduler.cancel(job)]
         rows = [row for row in map(self._rows.pop, lost) if not row.future.done()]
         log.warning("worker lost, starting rows again worker=%s rows=%d: %s", self.name, len(rows), error)
         self._stats.retried("worker_lost", len(rows))

@@ -5,7 +5,7 @@ import logging
 import time
 from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
-from contextlib import aclosing, contextmanager, suppress
+from contextlib import ExitStack, aclosing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from itertools import count
 from typing import Any, Self
@@ -16,29 +16,36 @@ from tutti.engine.batcher import Batcher
 from tutti.engine.idle_timer import IdleTimer
 from tutti.engine.monitor import Monitor
 from tutti.engine.pacing import Pacing
-from tutti.engine.params import DEFAULT_LANGUAGE, LexiconChecker, apply_emotion, check_params, text_options
+from tutti.engine.params import (
+    DEFAULT_LANGUAGE,
+    LexiconChecker,
+    apply_emotion,
+    check_params,
+    check_voices,
+    text_options,
+)
 from tutti.engine.prepared import NO_SPEECH, PreparedText, nothing_to_speak, prepare
+from tutti.engine.start_delay import Start
 from tutti.engine.stats import BatchStats
 from tutti.engine.stream import MAX_TEXT, SpeechStream
 from tutti.engine.turns import Turns
 from tutti.engine.word_times import join
 from tutti.errors import Draining, InvalidInput, QueueFull, WrongState
 from tutti.speech import Delivery, Speech, SpeechParams
+from tutti.tasks import cancel_all, wait_for_all
 from tutti.text.chunk import Chunk
 from tutti.text.frontend import TextFrontend
 from tutti.text.incremental import Text
 from tutti.text.language import request_language
-from tutti.text.marks import MAX_VOICE_MARK, MAX_VOICES, voices_named
 from tutti.text.options import CodeBlocks, TextOptions
 from tutti.text.user_lexicon import UserLexicon
-from tutti.voices import Voices, resolve_aliases
+from tutti.voices import Voices
 from tutti.worker.base import Worker
 
 log = logging.getLogger(__name__)
 UNLOAD_TRIES = 3
 IN_USE_S = 30.0  # after a stream of another caller nobody unloads the models; larger protects users that pause longer
 TURN_S = 0.002  # of the event loop, in which new streams begin; longer makes the worker wait longer
-SEARCHED_AT_ONCE = 100_000  # characters of a text in one turn of the event loop; more holds it for longer
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +87,7 @@ class Engine:
         self.pacing = pacing
         self.checkpoints = tuple(checkpoints)  # the first is the default
         self.batchers = tuple(batchers)
+        self._parts: tuple[TextFrontend | Batcher, ...] = (frontend, *self.batchers)
         self.monitor = Monitor(self.batchers, batch_stats, policies or {}, pacing, self.checkpoints[0])
         self._text_defaults = text_defaults or TextDefaults()
         self._lexicons = LexiconChecker()
@@ -94,7 +102,13 @@ class Engine:
 
     async def start(self) -> None:
         """Return when the model is warm."""
-        await asyncio.gather(self.frontend.start(), *(batcher.start() for batcher in self.batchers))
+        starting = [asyncio.create_task(part.start()) for part in self._parts]
+        try:
+            await asyncio.gather(*starting)
+        except BaseException:
+            await cancel_all(starting)
+            await wait_for_all(part.close() for part in self._parts)  # else their processes would go on for nobody
+            raise
         self.ready = True
         self._idle.start()
 
@@ -121,7 +135,7 @@ class Engine:
                     await self._stream_ended.wait()
         self.ready = False
         self._idle.stop()
-        await asyncio.gather(self.frontend.close(), *(batcher.close() for batcher in self.batchers))
+        await wait_for_all(part.close() for part in self._parts)
 
     async def __aenter__(self) -> Self:
         await self.start()
@@ -167,21 +181,13 @@ class Engine:
         delivery and on the speed of the device.
         """
         _check_request(text, params)
-        checkpoint = self._checkpoint(params.model)
-        await self._turns.wait()
-        batcher = self.monitor.next_batcher()
-        if batcher.worker.status.state in ("asleep", "starting"):
-            await batcher.worker.wake()  # here: the time does not count as that of a batch
-        if delivery == "live" and isinstance(text, str):
-            batcher.check_wait(checkpoint, self.pacing.target_s, max_start_s, caller)
-        stream = await self._open_stream(
-            text, params, batcher, delivery, Origin(id, caller, max_start_s), pause_s=pause_s
-        )
+        origin = Origin(id, caller, max_start_s)
         is_silent = True
         n_dropped = 0
         unspoken = NO_SPEECH  # what speeches without audio name; the next one with audio carries it
-        with self._running(caller):
-            async with aclosing(stream.speeches()) as speeches:
+        with ExitStack() as counted:
+            stream, start = await self._open_counted(counted, text, params, delivery, origin, pause_s)
+            async with aclosing(stream.speeches(start)) as speeches:
                 async for speech in speeches:
                     n_dropped += len(speech.dropped)
                     if speech.notices or unspoken is not NO_SPEECH:
@@ -218,6 +224,27 @@ class Engine:
         stream = await self._open_stream(text, params, self.batchers[0], "bulk", Origin())
         return await prepare(stream)
 
+    async def _open_counted(
+        self,
+        counted: ExitStack,
+        text: Text,
+        params: SpeechParams,
+        delivery: Delivery,
+        origin: Origin,
+        pause_s: float | None,
+    ) -> tuple[SpeechStream, Start]:
+        """Open a stream at the worker with the least work; it counts from its first step until `counted` is closed."""
+        checkpoint = self._checkpoint(params.model)
+        await self._turns.wait()
+        counted.enter_context(self._running(origin.caller))  # now: no unload begins while it is opened
+        batcher = self.monitor.next_batcher()
+        if batcher.worker.status.state in ("asleep", "starting"):
+            await batcher.worker.wake()  # here: the time does not count as that of a batch
+        if delivery == "live" and isinstance(text, str):
+            batcher.check_wait(checkpoint, self.pacing.target_s, origin.max_start_s, origin.caller)
+        start = counted.enter_context(batcher.start_delay.starting())  # the next one that asks sees it
+        return await self._open_stream(text, params, batcher, delivery, origin, pause_s=pause_s), start
+
     async def _open_stream(
         self,
         text: Text,
@@ -231,7 +258,7 @@ class Engine:
         """The stream of a request; raise for a voice, a language, a model or a lexicon that is not there."""
         voice = self.voices.get(params.voice, params.style)
         if isinstance(text, str):
-            await self._check_voices(text, params.voice_names)
+            await check_voices(text, params.voice_names, self.voices)
         return SpeechStream(
             next(self._numbers),
             origin.id,
@@ -324,18 +351,6 @@ class Engine:
             return operator
         own = await self._lexicons.build(pronunciations)
         return operator | own if operator else own
-
-    async def _check_voices(self, text: str, aliases: Mapping[str, str]) -> None:
-        """Raise for a voice that the text names and that does not exist. A long text is searched in several turns."""
-        names: set[str] = set()
-        for start in range(0, len(text), SEARCHED_AT_ONCE):
-            if start:
-                await asyncio.sleep(0)
-            names.update(voices_named(text[start : start + SEARCHED_AT_ONCE + MAX_VOICE_MARK]))
-            if len(names) > MAX_VOICES:
-                raise InvalidInput(f"the text names more than {MAX_VOICES} voices and blends", param="input")
-        for name in names:
-            self.voices.get(resolve_aliases(name, aliases))
 
     def _checkpoint(self, name: str | None) -> str:
         if name is None:

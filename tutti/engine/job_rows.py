@@ -1,4 +1,4 @@
-"""The rows whose jobs wait or run, by job and by stream."""
+"""The rows whose jobs wait or run, by job and by stream; and those whose callers wait."""
 
 from collections.abc import Iterable, Iterator
 
@@ -49,3 +49,37 @@ class JobRows:
     def of_streams(self, streams: Iterable[int]) -> Iterator[tuple[Job, Row]]:
         """The jobs of these streams and their rows."""
         return ((job, self._rows[job]) for stream in streams for job in self._jobs.get(stream, ()))
+
+
+class OpenRows:
+    """The rows whose audio, or the rest of it, is still awaited, wherever their jobs are."""
+
+    def __init__(self) -> None:
+        self._streams: dict[int, dict[Row, None]] = {}
+
+    def __iter__(self) -> Iterator[Row]:
+        return (row for rows in self._streams.values() for row in rows)
+
+    def add(self, row: Row) -> None:
+        self._streams.setdefault(row.stream, {})[row] = None
+
+    def discard(self, row: Row) -> bool:
+        """Remove a row; False if it is not there."""
+        rows = self._streams.get(row.stream, {})
+        if row not in rows:
+            return False
+        del rows[row]
+        if not rows:
+            del self._streams[row.stream]
+        return True
+
+    def fail(self, rows: Iterable[Row], error: Exception) -> list[Row]:
+        """Tell the callers of these rows, and forget them; return those whose callers did not leave."""
+        failed = [row for row in rows if not row.future.done()]
+        for row in failed:
+            self.discard(row)
+            row.future.set_exception(error)
+        return failed
+
+    def of_stream(self, stream: int) -> list[Row]:
+        return list(self._streams.get(stream, ()))

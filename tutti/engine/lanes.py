@@ -1,6 +1,7 @@
 """The batches that a worker has: those that run, and the next ones behind them. Pure: the time is an argument."""
 
 import asyncio
+from collections.abc import Collection
 from dataclasses import dataclass
 from math import inf
 from typing import Any, NamedTuple
@@ -76,6 +77,13 @@ class Lanes:
         """Batches whose results are there: first those that were not lost, then in the order in which they started."""
         done = [started for started in self.running.values() if started.result.done()]
         return sorted(done, key=lambda started: (started.result.exception() is not None, started.started_s))
+
+    def drop_waiting(self, stages: Collection[StageName]) -> list[StartedBatch]:
+        """Take back the batches of these stages that have not begun."""
+        dropped = [self.waiting.pop(stage) for stage in list(self.waiting) if stage in stages]
+        for started in dropped:
+            started.result.cancel()
+        return dropped
 
     def cancel(self) -> None:
         """Drop all results that are still to come."""

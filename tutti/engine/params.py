@@ -4,14 +4,17 @@ import asyncio
 from collections.abc import Mapping
 from dataclasses import replace
 
+from tutti.errors import InvalidInput
 from tutti.model.prosody import check_prosody, clamp_speed, combine, find_emotion
 from tutti.model.validation import check_speed
 from tutti.speech import Prosody, SpeechParams
 from tutti.text.language import request_language
+from tutti.text.marks import MAX_VOICE_MARK, MAX_VOICES, voices_named
 from tutti.text.options import CodeBlocks, TextOptions, find_code_blocks, normalization
 from tutti.text.user_lexicon import UserLexicon
-from tutti.voices import parse_blend
+from tutti.voices import Voices, parse_blend, resolve_aliases
 
+SEARCHED_AT_ONCE = 100_000  # characters of a text in one turn of the event loop; more holds it for longer
 FEW_WORDS = 100  # a lexicon of so many words is checked in a millisecond; a larger one must not block the event loop
 DEFAULT_LANGUAGE = "en-us"  # of a voice that is not looked up yet
 
@@ -39,6 +42,19 @@ def check_params(params: SpeechParams) -> None:
         find_emotion(params.emotion)
     request_language(params.language, DEFAULT_LANGUAGE)
     text_options(params, "read")
+
+
+async def check_voices(text: str, aliases: Mapping[str, str], voices: Voices) -> None:
+    """Raise for a voice that the text names and that does not exist. A long text is searched in several turns."""
+    names: set[str] = set()
+    for start in range(0, len(text), SEARCHED_AT_ONCE):
+        if start:
+            await asyncio.sleep(0)
+        names.update(voices_named(text[start : start + SEARCHED_AT_ONCE + MAX_VOICE_MARK]))
+        if len(names) > MAX_VOICES:
+            raise InvalidInput(f"the text names more than {MAX_VOICES} voices and blends", param="input")
+    for name in names:
+        voices.get(resolve_aliases(name, aliases))
 
 
 class LexiconChecker:

@@ -27,6 +27,7 @@ LEAD = 0.8  # share of the audio still to be played in which the next span shoul
 SHARED_LEAD = 2.0  # batch caps of audio in a first span while others wait; larger: fewer gaps, later first audio
 MAX_SPAN = 100  # frames of a span, or more if they fit the batch cap; larger makes new requests wait longer
 FRAME_S = SAMPLES_PER_FRAME / SAMPLE_RATE
+CLOSED = "the engine was closed"
 TOO_SLOW = "the device became too slow to speak this in time; try again later"
 
 

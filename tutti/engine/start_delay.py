@@ -15,6 +15,21 @@ MIN_ANSWER_S = 0.0005  # a chunk that comes sooner was made together with the on
 LEARNED_OVER = 32  # answers over which their time is averaged; larger is smoother, and reacts later
 
 
+class Start:
+    """A stream from the moment at which it may begin until its first chunk is queued."""
+
+    def __init__(self, delay: "StartDelay") -> None:
+        self.n_before = delay.n_starting
+        self._delay = delay
+        self._has_ended = False
+        delay.n_starting += 1
+
+    def end(self) -> None:
+        """May be called again."""
+        self._delay.n_starting -= not self._has_ended
+        self._has_ended = True
+
+
 class StartDelay:
     """Measures the delay of a timer again and again, and the pace of the text front end while many texts wait for it.
 
@@ -49,6 +64,15 @@ class StartDelay:
     def stop(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
+
+    @contextmanager
+    def starting(self) -> Iterator[Start]:
+        """While entered, and until its `end`, a stream counts as starting."""
+        start = Start(self)
+        try:
+            yield start
+        finally:
+            start.end()
 
     @contextmanager
     def reading(self) -> Iterator[None]:

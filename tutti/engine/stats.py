@@ -92,8 +92,16 @@ class BatchStats:
         self.metrics.batch_seconds.labels(stage).observe(took_s)
         self.metrics.cost_error.labels(*batch.key).set(cost_error)
 
-    def failed(self, worker: str, batch: Batch, outcome: Outcome, status: Status) -> None:
-        """The batch of this worker had no result."""
+    def failed(
+        self, worker: str, batch: Batch, outcome: Outcome, status: Status, error: Exception | None = None
+    ) -> None:
+        """The batch of this worker had no result; `error`: of the model."""
+        if error is not None:
+            then = "its row fails" if batch.n_rows == 1 else "its halves run apart"
+            log.warning(
+                "batch failed, %s worker=%s stage=%s ok=0/%d checkpoint=%s: %s",
+                then, worker, batch.key.stage, batch.n_rows, batch.key.checkpoint, error,
+            )  # fmt: skip
         self._batch_ended(worker, batch, None, outcome)
         self.worker(worker, status)
 

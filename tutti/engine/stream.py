@@ -3,11 +3,10 @@
 import asyncio
 import logging
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Collection
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from math import ceil, inf
-from typing import Any
 
 import numpy as np
 
@@ -17,11 +16,12 @@ from tutti.engine.chunk_pace import chunk_pace
 from tutti.engine.pacing import Pacing
 from tutti.engine.playback import Playback
 from tutti.engine.row import FRAME_S, FRAMES_PER_TOKEN, Row, RowAudio
-from tutti.engine.start_delay import StartDelay
+from tutti.engine.start_delay import Start, StartDelay
 from tutti.engine.stats import BatchStats
 from tutti.engine.word_times import covered_span, shift_span, shift_time, silence, word_times, words_starting_within
 from tutti.model.prosody import clamp_speed, combine
 from tutti.speech import MAX_PHONEMES, SAMPLE_RATE, Delivery, Prosody, Samples, Speech, SpeechParams, Utterance, is_pcm
+from tutti.tasks import cancel_all
 from tutti.text import vocab
 from tutti.text.chunk import Chunk, TextClock
 from tutti.text.frontend import TextFrontend
@@ -74,10 +74,8 @@ class SpeechStream:
     playback: Playback = field(init=False)
     trace: Trace = field(init=False, default_factory=current.get)
     _pending: asyncio.Queue[PendingChunk | None] = field(init=False, default_factory=asyncio.Queue)
-    _futures: set[asyncio.Future[Any]] = field(init=False, default_factory=set)  # to cancel when the stream is closed
     _room: asyncio.Semaphore = field(init=False)  # chunks that may still be submitted
     _has_sent_audio: bool = field(init=False, default=False)
-    _is_starting: bool = field(init=False, default=True)
 
     def __post_init__(self) -> None:
         self.playback = Playback(time.monotonic(), self.pacing.target(self.delivery), SAFETY_S)
@@ -86,13 +84,13 @@ class SpeechStream:
         if self.max_start_s is None and self.delivery == "whole":
             self.max_start_s = self.pacing.whole_max_start_s
 
-    async def speeches(self) -> AsyncGenerator[Speech]:
-        """Yield the speech of each chunk, or of each span of a long one; closing cancels what was not yet spoken."""
-        n_before = self.batcher.start_delay.n_starting
-        self.batcher.start_delay.n_starting += 1
+    async def speeches(self, start: Start) -> AsyncGenerator[Speech]:
+        """Yield the speech of each chunk, or of each span of a long one; closing cancels what was not yet spoken.
+
+        `start` ends when its first chunk is queued: from then on the backlog of its worker counts it.
+        """
         self.batcher.scheduler.streams.opened(self.number, self.caller)
-        submitting = asyncio.create_task(self._submit(n_before))
-        self._futures.add(submitting)
+        submitting = asyncio.create_task(self._submit(start))
         n_samples = 0
         try:
             while (pending := await self._pending.get()) is not None:
@@ -106,18 +104,20 @@ class SpeechStream:
                 del pending
             await submitting  # raises what stopped it
         finally:
-            self._end_start()
+            start.end()
             self.batcher.scheduler.stream_ended(self.number)
-            await _cancel_all(self._futures)
-            # They refer to this stream: else its audio, which lies in files, would wait for the garbage collector.
-            self._futures.clear()
-            del submitting  # an error in it refers to this frame
+            submitting.cancel()
+            self.batcher.cancel(self.number)  # before anything is waited for: meanwhile a call could start
+            await cancel_all([submitting])
+            # An error in it refers to this frame: else the audio, which lies in files, would wait for the garbage
+            # collector.
+            del submitting
 
-    async def _submit(self, n_before: int) -> None:
+    async def _submit(self, start: Start) -> None:
         """Queue the chunks of the text as they arrive, as long as there is room."""
         n_rows = 0
         try:
-            async with aclosing(self._chunks(n_before)) as chunks:
+            async with aclosing(self._chunks(start.n_before)) as chunks:
                 async for segment, chunk, g2p_s in chunks:
                     await self._room.acquire()
                     if not chunk.words:
@@ -128,10 +128,8 @@ class SpeechStream:
                     estimated_s = row.estimated_frames * FRAME_S + chunk.pause_s
                     row.position_s = self.playback.reserve(estimated_s)
                     row.n_rest = self._n_rest(segment, chunk)
-                    if n_rows == 0:
-                        self._end_start()
+                    start.end()
                     audio = self.batcher.speak(row)
-                    self._futures.add(audio)
                     n_rows += 1
                     self._pending.put_nowait(PendingChunk(segment, chunk, g2p_s, estimated_s, audio))
                     del row, audio  # both lead to the samples, and the next chunk may take seconds
@@ -157,11 +155,6 @@ class SpeechStream:
     def _n_rest(self, segment: Segment, chunk: Chunk) -> int:
         """Characters after a chunk, if the text is known to its end."""
         return max(0, len(self.text) - segment.offset - chunk.span[1]) if isinstance(self.text, str) else 0
-
-    def _end_start(self) -> None:
-        """Its first chunk is queued, or there is none: from now on the backlog of its worker counts it."""
-        self.batcher.start_delay.n_starting -= self._is_starting
-        self._is_starting = False
 
     async def _chunks(self, n_before: int = 0) -> AsyncGenerator[tuple[Segment, Chunk, float]]:
         """The text in chunks as it arrives, each with its segment and the seconds that its G2P took.
@@ -237,14 +230,11 @@ class SpeechStream:
             yield self._record_sent(speech, estimated_s)
         while future is not None:
             audio = await future
-            self._futures.discard(future)
             if start_s == 0.0:  # now its length is known
                 estimated_s = int(audio.durations.sum()) * FRAME_S + pause_s
             speech = _speech(pending, audio, start_s, pause_s, with_words=self.params.with_words)
             start_s += len(audio.samples) / SAMPLE_RATE
             future = audio.next
-            if future is not None:
-                self._futures.add(future)
             yield self._record_sent(speech, speech.duration_s if future else estimated_s)
             estimated_s -= speech.duration_s
             del audio, speech
@@ -306,9 +296,3 @@ async def _timed(
         ended_s = time.monotonic()
         trace.span("g2p", started_s, ended_s)
         yield chunk, ended_s - started_s
-
-
-async def _cancel_all(futures: Collection[asyncio.Future[Any]]) -> None:
-    for future in futures:
-        future.cancel()
-    await asyncio.gather(*futures, return_exceptions=True)

@@ -10,6 +10,7 @@ class Wakeup:
 
     def __init__(self, call: Callable[[], None]) -> None:
         self._call = call
+        self.is_stopped = False
         self._loop: asyncio.AbstractEventLoop | None = None
         self._soon: asyncio.Handle | None = None
         self._timer: asyncio.TimerHandle | None = None
@@ -21,7 +22,7 @@ class Wakeup:
 
     def stop(self) -> None:
         self.began()
-        self._loop = None
+        self._loop, self.is_stopped = None, True
 
     def soon(self) -> None:
         """In the next turn of the event loop."""

@@ -1,0 +1,233 @@
+"""Whatever raises in the batcher, every caller is told; who has left costs nothing; and all totals are sums.
+
+The clock is virtual: time passes when nothing else is left to do.
+"""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from math import inf
+from typing import Any
+
+import numpy as np
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from benchmarks.virtual import VirtualLoop
+from tests.engine.stepped import Defect, Defects, RunnerWorker
+from tests.engine.test_batcher import alone, utterance
+from tests.examples import examples
+from tutti.batching.cost import CostModel
+from tutti.batching.job import Key, StageName
+from tutti.batching.layout import SideBySide
+from tutti.batching.policies import Deadline, Fifo
+from tutti.batching.scheduler import Limits, Scheduler
+from tutti.engine.batcher import Batcher
+from tutti.engine.playback import Playback
+from tutti.engine.row import Row, RowAudio
+from tutti.engine.stats import BatchStats
+from tutti.errors import TuttiError
+from tutti.model.spans import LIGHT_SPANS
+from tutti.speech import Samples
+
+PARTS = ("scheduler", "stats", "row", "worker")
+SHORT, LONG = 3, 90  # tokens of a row; the long one is cut into spans
+PASSES_S = 0.2  # in a step: longer than any batch takes
+
+
+class LooseRow(Row):
+    """A row whose methods can be replaced."""
+
+
+@dataclass(eq=False)
+class Caller:
+    """Who waits for a row, span by span."""
+
+    row: Row
+    future: asyncio.Future[RowAudio]
+    heard: list[Samples] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.future.add_done_callback(self._hear)
+
+    def _hear(self, future: asyncio.Future[RowAudio]) -> None:
+        if not future.cancelled() and not future.exception():
+            audio = future.result()
+            self.heard.append(audio.samples)
+            if audio.next is not None:
+                self.future = audio.next
+                self.future.add_done_callback(self._hear)
+
+
+def new_batcher(worker: RunnerWorker) -> Batcher:
+    costs: dict[Key, CostModel] = {}
+
+    def cost(key: Key) -> CostModel:
+        return costs.setdefault(key, CostModel(SideBySide(1), (1e-3, 1e-3, 0.0, 1e-3)))
+
+    limits = Limits(max_rows=3, max_start_s=inf)
+    clock = asyncio.get_running_loop().time
+    return Batcher(worker, Scheduler(limits, cost, Deadline(can_prefetch=True)), BatchStats(), clock=clock)
+
+
+class DefectMachine(RuleBasedStateMachine):
+    """Rows come and are left, the worker answers and dies, and any call of any part may raise."""
+
+    has_defects = True
+
+    @initialize(stages_overlap=st.booleans())
+    def begin(self, stages_overlap: bool) -> None:
+        self.runner = asyncio.Runner(loop_factory=VirtualLoop)
+        self.defects = Defects()
+        self.callers: list[Caller] = []
+        self.left: set[int] = set()  # streams
+        self.stages_overlap = stages_overlap
+        self.runner.run(self._start())
+
+    async def _start(self) -> None:
+        self.worker = RunnerWorker(stages_overlap=self.stages_overlap)
+        self.batcher = new_batcher(self.worker)
+        await self.batcher.start()
+        self.defects.spread("worker", self.worker, "acoustic", "vocoder", "both_stages", "forget")
+        self.defects.spread("stats", self.batcher._stats)
+
+    def act(self, act: Callable[[], object]) -> None:
+        """Do it, and let what follows from it happen."""
+
+        async def settled() -> None:
+            scheduler = self.batcher.scheduler
+            if "add" not in vars(scheduler):  # a new one, after a defect
+                self.defects.spread("scheduler", scheduler)
+            act()
+            await asyncio.sleep(PASSES_S)
+
+        self.runner.run(settled())
+
+    @rule(stream=st.integers(0, 9), n_tokens=st.sampled_from([SHORT, SHORT, LONG]), n=st.sampled_from([1, 1, 4]))
+    def speak(self, stream: int, n_tokens: int, n: int) -> None:
+        if stream not in self.left:
+            self.act(lambda: [self._speak(stream, n_tokens) for _ in range(n)])
+
+    def _speak(self, stream: int, n_tokens: int) -> None:
+        is_first = not any(each.row.stream == stream for each in self.callers)
+        playback = Playback(asyncio.get_running_loop().time(), 1.0)
+        tokens = [1 + (stream + i) % 100 for i in range(n_tokens)]
+        row = LooseRow(
+            utterance(*tokens), "kokoro", stream, "first", playback, span_rules=LIGHT_SPANS, starts_stream=is_first
+        )
+        self.defects.spread("row", row)
+        try:
+            future = self.batcher.speak(row)
+        except (Defect, TuttiError):
+            return  # this caller was told at once
+        self.callers.append(Caller(row, future))
+
+    @precondition(lambda self: self.callers)
+    @rule(data=st.data())
+    def cancel_a_row(self, data: st.DataObject) -> None:
+        caller = data.draw(st.sampled_from(self.callers))
+        self.act(lambda: caller.future.cancel())
+
+    @rule(stream=st.integers(0, 9), at_once=st.booleans())
+    def leave(self, stream: int, at_once: bool) -> None:
+        self.left.add(stream)
+
+        def leave() -> None:
+            if not at_once:  # a result is there, and was not applied
+                self.worker.end_any()
+            self.batcher.cancel(stream)
+            self.worker.left |= {each.row.id for each in self.callers if each.row.stream == stream}
+
+        self.act(leave)
+
+    @rule(stage=st.sampled_from(["acoustic", "vocoder"]))
+    def end_call(self, stage: StageName) -> None:
+        self.act(lambda: self.worker.end(stage))
+
+    @rule()
+    def end_calls(self) -> None:
+        self.act(self.worker.end_any)
+
+    @rule()
+    def die(self) -> None:
+        self.act(self.worker.die)
+
+    @rule(policy=st.sampled_from([Deadline(can_prefetch=True), Fifo()]))
+    def use(self, policy: Any) -> None:
+        if not self.has_defects:  # an operator's change that raises is the operator's answer
+            self.act(lambda: self.batcher.use(policy))
+
+    @rule(part=st.sampled_from(PARTS), n_before=st.integers(0, 12), is_late=st.booleans())
+    def break_part(self, part: str, n_before: int, is_late: bool) -> None:
+        if self.has_defects:
+            self.defects.arm(part, n_before, is_late=is_late)
+
+    @invariant()
+    def no_call_starts_for_a_stream_that_has_left(self) -> None:
+        assert not self.worker.started_for_left
+
+    @invariant()
+    def every_total_is_the_sum_over_what_is_open(self) -> None:
+        batcher = self.batcher
+        lanes = [*batcher._lanes.running.values(), *batcher._lanes.waiting.values()]
+        n_waiting = sum(batcher.scheduler.waiting().values()) if not self._is_armed() else None
+        assert set(batcher._open) == {each.row for each in self.callers if not each.future.done()}
+        if n_waiting is not None:
+            assert len(batcher._rows) == n_waiting + sum(each.batch.n_rows for each in lanes)
+        assert {id(each.result) for each in lanes} == {
+            id(call.future) for call in self.worker.calls if not call.future.cancelled()
+        }
+        assert not batcher._finished
+
+    def _is_armed(self) -> bool:
+        return self.defects._n_before >= 0
+
+    @rule()
+    def close(self) -> None:
+        """All are told at once, and so is whoever comes later."""
+        self.defects.arm("", -1, is_late=False)
+        self.runner.run(self.batcher.close())
+        assert all(each.future.done() for each in self.callers)
+        self.act(lambda: self._speak(0, SHORT))
+        assert all(each.future.done() for each in self.callers)
+        self.runner.run(self._start())
+
+    def teardown(self) -> None:
+        if hasattr(self, "runner"):
+            try:
+                self.all_end()
+            finally:
+                self.runner.close()
+
+    def all_end(self) -> None:
+        self.defects.arm("", -1, is_late=False)
+        self.act(lambda: self._speak(10, SHORT))
+        last = self.callers[-1]
+        for _ in range(1000):
+            if not self.worker.calls:
+                break
+            self.act(self.worker.end_any)
+        assert len(last.heard) == 1, "after a defect the work goes on"
+        for caller in self.callers:
+            assert caller.future.done()
+            if not caller.future.cancelled() and not caller.future.exception():
+                assert np.array_equal(np.concatenate(caller.heard), alone(caller.row.utterance))
+        assert not list(self.batcher._open)
+        assert not len(self.batcher._rows)
+        assert not self.worker.frames, "rows that ended leave no frames"
+        assert not self.batcher._lanes.running
+        assert sum(self.batcher.scheduler.waiting().values()) == 0
+        self.runner.run(self.batcher.close())
+
+
+class SoundMachine(DefectMachine):
+    """The same without a defect: nobody who stays is refused or fails, but by the death of the worker."""
+
+    has_defects = False
+
+
+TestDefects = DefectMachine.TestCase
+TestDefects.settings = settings(max_examples=examples(60), stateful_step_count=25, deadline=None)
+TestWithoutDefects = SoundMachine.TestCase
+TestWithoutDefects.settings = settings(max_examples=examples(30), stateful_step_count=25, deadline=None)
