@@ -80,6 +80,26 @@ def test_a_full_device_gets_half_as_much_and_slowly_more_again() -> None:
     assert sizes[-1] == 1600, "fully"
 
 
+def test_an_empty_copy_knows_what_was_learned_about_the_device() -> None:
+    """It follows on an error in the batcher: a device that was full must not be filled again, and fail again."""
+    scheduler = new_scheduler(cap_s=inf, max_padded={"vocoder": 1600})
+    for _ in range(40):
+        scheduler.add(new_job(), 0.0)
+    full = scheduler.next_batch(0.0)
+    assert full is not None
+    scheduler.device_full(full, 0.0)
+    shared = scheduler.next_batch(0.0)
+    assert shared is not None
+    scheduler.finished(shared, shared.predicted_s, 0.0, device_share=0.5)  # beside a batch of the other stage
+    copy = scheduler.empty_copy()
+    assert not sum(copy.waiting().values())
+    assert copy.backlog_s(0.0) == 0.0
+    assert copy.max_padded(VOCODER) == scheduler.max_padded(VOCODER) < 1600
+    assert copy.rest_of_text("kokoro", 100) == scheduler.rest_of_text("kokoro", 100)
+    copy.device_full(full, 0.0)
+    assert scheduler.max_padded(VOCODER) > copy.max_padded(VOCODER), "it learns for itself"
+
+
 @pytest.mark.slow
 @settings(max_examples=examples(8), deadline=None)
 @given(

@@ -44,8 +44,10 @@ class Scheduler:
         self._device_share = 1.0  # of the time that batches take: less where two run at the same time
 
     def empty_copy(self) -> "Scheduler":
-        """A new scheduler with all learned costs, without jobs and running batches."""
-        return Scheduler(self.limits, self._costs, self.policy)
+        """A new scheduler with all that was learned about the device, without jobs and running batches."""
+        copy = Scheduler(self.limits, self._costs, self.policy)
+        copy._max_padded, copy._device_share = dict(self._max_padded), self._device_share
+        return copy
 
     def admit(self, job: Job, now: float, starting_s: float = 0.0) -> None:
         """Raise QueueFull if the new stream of this first job cannot be served; else `add` the job at once.
