@@ -206,6 +206,27 @@ def test_the_end_of_a_stream_comes_with_its_last_speech(fake: FakeEngine, text: 
     run_linked(fake, test)
 
 
+@pytest.mark.parametrize("text", ["One chunk is all.", TEXT])
+def test_a_stream_is_one_task_of_the_engines_process(fake: FakeEngine, text: str) -> None:
+    """A generator that is left before its end would be closed by a task of its own, for each stream."""
+
+    async def test(remote: RemoteEngine, _: HangUp) -> None:
+        loop, created = asyncio.get_running_loop(), list[str]()
+
+        def note(loop: asyncio.AbstractEventLoop, coroutine: Any, **options: Any) -> asyncio.Task[Any]:
+            created.append(getattr(coroutine, "__qualname__", type(coroutine).__name__))
+            return asyncio.Task(coroutine, loop=loop, **options)
+
+        loop.set_task_factory(note)
+        assert await speeches(remote.stream(text, PARAMS))
+        for _ in range(10):
+            await asyncio.sleep(0)
+        loop.set_task_factory(None)
+        assert created == ["StreamServer._speak"]
+
+    run_linked(fake, test)
+
+
 def test_an_error_after_the_last_letter_comes_after_the_speech_before_it(fake: FakeEngine) -> None:
     whole_stream = fake.stream
 

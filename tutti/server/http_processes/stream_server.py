@@ -64,8 +64,8 @@ class StreamServer:
             caller=start.caller, delivery=start.delivery, id=start.id, max_start_s=start.max_start_s,
         )  # fmt: skip
         try:
-            async with aclosing(speeches):
-                async for speech, is_last in _with_last(speeches, start.text):
+            async with aclosing(speeches), aclosing(_with_last(speeches, start.text)) as pairs:
+                async for speech, is_last in pairs:
                     self._send(SpeechReady(number, speech, is_last))
                     if is_last:
                         return
