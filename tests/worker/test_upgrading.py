@@ -12,6 +12,7 @@ from tests.worker.fakes import TIMEOUT_S, expected_samples, row
 from tutti.errors import ModelFailed
 from tutti.model.tone import ToneModel
 from tutti.speech import Model
+from tutti.worker.base import Worker
 from tutti.worker.thread import ThreadWorker
 from tutti.worker.upgrading import UpgradingWorker
 
@@ -158,6 +159,29 @@ def test_if_the_second_model_fails_the_first_one_stays() -> None:
         np.testing.assert_array_equal(both.samples[0], expected_samples(row(5)))
 
     run(scenario, SlowStart(ModelFailed("no memory for two models")))
+
+
+def test_whatever_keeps_the_second_worker_from_serving_the_first_one_stays_and_all_are_closed(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    workers: list[Worker] = []
+
+    async def scenario(worker: UpgradingWorker, second: SlowStart) -> None:
+        async def before_change(other: Worker) -> None:
+            workers.extend((worker._current, other))
+            raise OSError("the folder of the costs is gone")
+
+        worker.before_change = before_change
+        second.gate.open()
+        assert worker._changing is not None
+        await worker._changing
+        assert not worker.is_upgraded
+        both = await worker.both_stages("tone", [(1, row(5))], TIMEOUT_S)
+        np.testing.assert_array_equal(both.samples[0], expected_samples(row(5)))
+
+    run(scenario)
+    assert [worker.status.state for worker in workers] == ["closed", "closed"]
+    assert "the folder of the costs is gone" in caplog.text
 
 
 def test_the_second_worker_is_measured_before_it_serves() -> None:

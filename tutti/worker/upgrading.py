@@ -8,13 +8,13 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import suppress
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tutti.errors import TuttiError
 from tutti.speech import Samples, Utterance
+from tutti.tasks import cancel_all, wait_for_all
 from tutti.worker.base import Worker
 from tutti.worker.messages import BothStages, FrameRange, Status
 
@@ -61,12 +61,10 @@ class UpgradingWorker:
 
     async def close(self) -> None:
         if self._changing is not None:
-            self._changing.cancel()
-            with suppress(asyncio.CancelledError):
-                await self._changing
+            await cancel_all([self._changing])
         second = self._second if self._changing else None  # else it was not started
         workers = {id(worker): worker for worker in (self._current, second, self._previous) if worker}
-        await asyncio.gather(*(worker.close() for worker in workers.values() if worker.status.state != "closed"))
+        await wait_for_all(worker.close() for worker in workers.values() if worker.status.state != "closed")
 
     def acoustic(
         self, checkpoint: str, rows: Sequence[tuple[int, Utterance]], timeout_s: float
@@ -110,8 +108,9 @@ class UpgradingWorker:
         try:
             await self._second.start()
             await self.before_change(self._second)
-        except TuttiError as exc:
-            log.warning("the faster model does not start (%s); the first one stays in use", exc)
+        except Exception as exc:  # the first worker serves, whatever keeps the second from it
+            is_bug = not isinstance(exc, TuttiError)
+            log.warning("the faster model does not start (%s); the first one stays in use", exc, exc_info=is_bug)
             await self._second.close()
             return
         self._previous, self._current = self._current, self._second
