@@ -14,6 +14,7 @@ import threading
 import time
 from collections.abc import Sequence
 from contextlib import suppress
+from math import ceil
 from typing import NamedTuple
 
 import numpy as np
@@ -32,26 +33,41 @@ class Channel:
         self._socket = end
         self._send_lock = threading.Lock()
         end.set_inheritable(False)
+        # Calls wait for it by themselves: a timeout of the socket would hold for those of other threads, too.
+        end.setblocking(False)
 
     def fileno(self) -> int:
         return self._socket.fileno()
 
     def send(self, message: object, descriptor: int | None = None, timeout_s: float | None = None) -> None:
-        """Raises TimeoutError when the other end does not read, OSError when it is closed."""
+        """Raises TimeoutError when the other end does not read, OSError when it is closed.
+
+        After a TimeoutError in the middle of a message the channel is shut down: the rest can no longer be told from
+        the next one.
+        """
         body = pickle.dumps(message, pickle.HIGHEST_PROTOCOL)
-        header = len(body).to_bytes(_HEADER_BYTES, "little")
+        rest = memoryview(len(body).to_bytes(_HEADER_BYTES, "little") + body)
+        n_bytes = len(rest)
         with self._send_lock:
-            self._socket.settimeout(timeout_s)
-            data = memoryview(header + body)
-            sent = socket.send_fds(self._socket, [data], [descriptor]) if descriptor is not None else 0
-            self._socket.sendall(data[sent:])
+            deadline_s = _deadline_s(timeout_s)
+            while rest:
+                try:
+                    if descriptor is None or len(rest) < n_bytes:  # it goes with the first bytes
+                        rest = rest[self._socket.send(rest) :]
+                    else:
+                        rest = rest[socket.send_fds(self._socket, [rest], [descriptor]) :]
+                except BlockingIOError:
+                    if not self._is_ready(select.POLLOUT, deadline_s):
+                        if len(rest) < n_bytes:
+                            self.shut_down()
+                        raise TimeoutError("the other end does not read") from None
 
     def receive(self, timeout_s: float | None = None) -> tuple[object, int | None]:
         """The next message and its descriptor, which the caller must close; EOFError when the other end is closed."""
-        deadline_s = None if timeout_s is None else time.monotonic() + timeout_s
+        deadline_s = _deadline_s(timeout_s)
         header, descriptors = b"", list[int]()
         while len(header) < _HEADER_BYTES:
-            self._set_timeout(deadline_s)
+            self._wait_for_bytes(deadline_s)
             part, part_descriptors, _, _ = socket.recv_fds(self._socket, _HEADER_BYTES - len(header), 1)
             if not part:
                 raise EOFError("the other end is closed")
@@ -59,7 +75,7 @@ class Channel:
         body = memoryview(bytearray(int.from_bytes(header, "little")))
         rest = body
         while rest:
-            self._set_timeout(deadline_s)
+            self._wait_for_bytes(deadline_s)
             n_bytes = self._socket.recv_into(rest)
             if not n_bytes:
                 raise EOFError("the other end is closed")
@@ -68,7 +84,11 @@ class Channel:
 
     def readable(self) -> bool:
         """Whether a message waits to be received."""
-        return bool(select.select([self._socket], [], [], 0)[0])
+        return self._is_ready(select.POLLIN, 0.0)
+
+    def has_room(self) -> bool:
+        """Whether a message of some kilobytes can be sent without waiting; only Linux promises it."""
+        return self._is_ready(select.POLLOUT, 0.0)
 
     def shut_down(self) -> None:
         """End the hand-over for both ends: whoever receives gets an EOFError."""
@@ -78,8 +98,20 @@ class Channel:
     def close(self) -> None:
         self._socket.close()
 
-    def _set_timeout(self, deadline_s: float | None) -> None:
-        self._socket.settimeout(None if deadline_s is None else max(deadline_s - time.monotonic(), 1e-3))
+    def _wait_for_bytes(self, deadline_s: float | None) -> None:
+        if not self._is_ready(select.POLLIN, deadline_s):
+            raise TimeoutError("the other end does not send")
+
+    def _is_ready(self, event: int, deadline_s: float | None) -> bool:
+        """Wait until the socket can be used, or has failed; False if that takes too long."""
+        poll = select.poll()
+        poll.register(self._socket, event)
+        left_s = None if deadline_s is None else max(deadline_s - time.monotonic(), 0.0)
+        return bool(poll.poll(None if left_s is None else ceil(1000 * left_s)))
+
+
+def _deadline_s(timeout_s: float | None) -> float | None:
+    return None if timeout_s is None else time.monotonic() + timeout_s
 
 
 class RowFormat(NamedTuple):

@@ -43,6 +43,10 @@ class Child:
     def pid(self) -> int:
         return self._process.pid
 
+    def has_room(self) -> bool:
+        """Whether a call with a few rows can be sent without waiting; only Linux promises it."""
+        return self._channel.has_room()
+
     def send(self, message: NumberedRequest | Forget, timeout_s: float) -> None:
         try:
             self._channel.send(message, timeout_s=timeout_s)

@@ -125,7 +125,12 @@ class ProcessWorker(BaseWorker):
             self._end_backoff.set()
             self._awake.set()
             self._wake_up()
-        await self._ended.wait()
+        try:
+            async with asyncio.timeout(GRACE_S):
+                await self._ended.wait()
+        except TimeoutError:
+            self._kill()  # the thread waits for it: it does not read, or does not finish what it sends
+            await self._ended.wait()
 
     def _enqueue(self, item: PendingCall | Forget) -> None:
         is_asleep = self._status.state == "asleep"
@@ -142,14 +147,17 @@ class ProcessWorker(BaseWorker):
     def _send_at_once(self, item: PendingCall | Forget) -> bool:
         """Send a small call from the event loop if the process has none: waking the thread takes longer.
 
-        A process without calls reads, and its socket has room for a few rows, so this does not block.
+        A process without calls reads, so its socket has room for a few rows; where it has none, the thread waits.
         """
         if isinstance(item, Forget) or not _is_small(item.request) or not self._sending.acquire(blocking=False):
             return False
         try:
-            if self._serving is None or self._queue or self._serving[1] or self._is_too_large or self._closing:
+            if self._serving is None or self._queue or self._is_too_large or self._closing:
                 return False
-            self._send_call(*self._serving, item)
+            child, in_flight = self._serving
+            if in_flight or not child.has_room():
+                return False
+            self._send_call(child, in_flight, item)
         except WorkerLost:
             pass  # the thread sees it, too, and this call among those that ran
         finally:
@@ -162,7 +170,7 @@ class ProcessWorker(BaseWorker):
                 os.write(self._wakeup_write, b"\0")
 
     def _kill(self) -> None:
-        """At exit of the interpreter, when the worker was not closed."""
+        """At exit of the interpreter, when the worker was not closed; or when it does not close."""
         self._closing = True
         if child := self._child:
             child.kill()
