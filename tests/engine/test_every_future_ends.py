@@ -24,6 +24,7 @@ from tutti.batching.layout import SideBySide
 from tutti.batching.policies import Deadline, Fifo
 from tutti.batching.scheduler import Limits, Scheduler
 from tutti.engine.batcher import Batcher
+from tutti.engine.lanes import OVERDUE_FACTOR, OVERDUE_S
 from tutti.engine.playback import Playback
 from tutti.engine.row import Row, RowAudio
 from tutti.engine.stats import BatchStats
@@ -69,6 +70,27 @@ def new_batcher(worker: RunnerWorker) -> Batcher:
     limits = Limits(max_rows=3, max_start_s=inf)
     clock = asyncio.get_running_loop().time
     return Batcher(worker, Scheduler(limits, cost, Deadline(can_prefetch=True)), BatchStats(), clock=clock)
+
+
+def test_a_worker_whose_batch_takes_much_longer_than_predicted_is_not_ready_until_it_ends() -> None:
+    async def scenario() -> None:
+        worker = RunnerWorker()
+        batcher = new_batcher(worker)
+        await batcher.start()
+        batcher.speak(Row(utterance(*[5] * 60), "kokoro", 0, "first", Playback(0.0, 0.0)))
+        await asyncio.sleep(OVERDUE_S - 0.1)
+        (running,) = batcher._lanes.running.values()
+        assert OVERDUE_FACTOR * running.batch.predicted_s < OVERDUE_S
+        assert batcher.ready, "it may be slow"
+        await asyncio.sleep(0.2)
+        assert not batcher.ready
+        worker.end_any()
+        await asyncio.sleep(0)
+        assert batcher.ready
+        await batcher.close()
+
+    with asyncio.Runner(loop_factory=VirtualLoop) as runner:
+        runner.run(scenario())
 
 
 class DefectMachine(RuleBasedStateMachine):

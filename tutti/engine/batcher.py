@@ -81,7 +81,7 @@ class Batcher:
 
     @property
     def ready(self) -> bool:
-        return self.worker.status.state in ("ready", "busy", "asleep")
+        return self.worker.status.state in ("ready", "busy", "asleep") and not self._lanes.is_overdue(self._clock())
 
     @property
     def backlog_s(self) -> float:

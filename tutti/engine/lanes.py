@@ -9,6 +9,9 @@ from typing import Any, NamedTuple
 from tutti.batching.job import Batch, StageName
 from tutti.batching.scheduler import PREFETCH_AT
 
+# A batch that runs for longer than this, and than so many times its predicted seconds, is overdue: its worker may hang.
+# Less would name one that is merely slow, on a busy machine; it is ended only much later.
+OVERDUE_S, OVERDUE_FACTOR = 5.0, 3.0
 LANES: tuple[StageName, ...] = ("vocoder", "acoustic")  # in the order in which they are filled
 
 
@@ -72,6 +75,14 @@ class Lanes:
     def waits(self, stage: StageName | None) -> StartedBatch | None:
         """The batch that runs next, of this stage or of any."""
         return self.waiting.get(stage) if stage else next(iter(self.waiting.values()), None)
+
+    def is_overdue(self, now: float) -> bool:
+        """Whether a batch runs for much longer than it should."""
+        return any(
+            now > each.started_s + max(OVERDUE_S, OVERDUE_FACTOR * each.batch.predicted_s)
+            for each in self.running.values()
+            if not each.result.done()
+        )
 
     def ended(self) -> list[StartedBatch]:
         """Batches whose results are there: first those that were not lost, then in the order in which they started."""
