@@ -1,16 +1,26 @@
 """Who has left costs nothing; and an engine counts a stream from its first step to its last."""
 
 import asyncio
-from collections.abc import Callable
+import tempfile
+from collections.abc import AsyncGenerator, Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from benchmarks.virtual import TextsAtOnce, VirtualLoop
 from tests.engine.stepped import RunnerWorker
-from tests.fakes import HEART, spoken_with, tone_engine
+from tests.examples import examples
+from tests.fakes import HEART, silent_voices, spoken_with, tone_engine
 from tutti.batching.cost import CostModel
 from tutti.engine.engine import Engine
 from tutti.errors import WrongState
+from tutti.settings import Settings
+from tutti.speech import Delivery
+from tutti.text.chunk import Chunk
 from tutti.text.user_lexicon import UserLexicon
 from tutti.voices import Voices
 from tutti.worker.messages import RunVocoder
@@ -52,6 +62,96 @@ def test_no_call_starts_for_a_stream_that_has_left_though_nobody_took_a_span_of_
             assert not worker.frames
 
     asyncio.run(scenario())
+
+
+class HeldTexts(TextsAtOnce):
+    """Begins to read a text when a test says so."""
+
+    def __init__(self) -> None:
+        super().__init__(Settings())
+        self.released: dict[str, asyncio.Event] = {}
+
+    async def chunks(self, text: str, *args: Any, **options: Any) -> AsyncGenerator[Chunk]:
+        await self.released.setdefault(text.strip(), asyncio.Event()).wait()
+        async for chunk in super().chunks(text, *args, **options):
+            yield chunk
+
+
+class TotalsMachine(RuleBasedStateMachine):
+    """Streams are opened, read, spoken and left in any order."""
+
+    @initialize()
+    def begin(self) -> None:
+        self.folder = tempfile.TemporaryDirectory()
+        self.runner = asyncio.Runner(loop_factory=VirtualLoop)
+        self.worker = RunnerWorker()
+        self.texts = HeldTexts()
+        self.listeners: list[tuple[str, asyncio.Task[None]]] = []
+        self.runner.run(self._start())
+
+    async def _start(self) -> None:
+        self.engine = tone_engine(silent_voices(Path(self.folder.name)), worker=lambda make: self.worker)
+        self.engine.frontend = self.texts
+        await self.engine.start()
+
+    def act(self, act: Callable[[], object]) -> None:
+        async def settled() -> None:
+            act()
+            await asyncio.sleep(1.0)
+
+        self.runner.run(settled())
+
+    @rule(caller=st.sampled_from(["one", "two"]), is_long=st.booleans(), delivery=st.sampled_from(["live", "whole"]))
+    def open(self, caller: str, is_long: bool, delivery: Delivery) -> None:
+        text = f"{SHORT * (8 if is_long else 1)}{'a' * (1 + len(self.listeners))}."
+
+        async def listen() -> None:
+            async for _ in self.engine.stream(text, HEART, caller=caller, delivery=delivery):
+                pass
+
+        self.act(lambda: self.listeners.append((text, asyncio.create_task(listen()))))
+
+    @precondition(lambda self: self.listeners)
+    @rule(data=st.data(), leaves=st.booleans())
+    def read_or_leave(self, data: st.DataObject, leaves: bool) -> None:
+        text, task = data.draw(st.sampled_from(self.listeners))
+        self.act(task.cancel if leaves else self.texts.released[text].set)
+
+    @rule()
+    def end_call(self) -> None:
+        self.act(self.worker.end_any)
+
+    @rule()
+    def die(self) -> None:
+        self.act(self.worker.die)
+
+    @invariant()
+    def every_total_counts_the_streams_that_are_open(self) -> None:
+        is_open = [text for text, task in self.listeners if not task.done()]
+        (batcher,) = self.engine.batchers
+        assert self.engine.n_streams == len(is_open)
+        assert batcher.start_delay.n_starting == sum(not self.texts.released[text].is_set() for text in is_open)
+        assert len(batcher.scheduler.streams._callers) == len(is_open)
+        assert {row.stream for row in batcher._open} <= batcher.scheduler.streams._callers.keys()
+
+    def teardown(self) -> None:
+        try:
+            for event in self.texts.released.values():
+                self.act(event.set)
+            while not all(task.done() for _, task in self.listeners):
+                self.act(self.worker.end_any)
+            self.act(self.worker.end_any)
+            self.every_total_counts_the_streams_that_are_open()
+            assert not list(self.engine.batchers[0]._open)
+            assert not self.worker.frames
+            self.runner.run(self.engine.close())
+        finally:
+            self.runner.close()
+            self.folder.cleanup()
+
+
+TestTotals = TotalsMachine.TestCase
+TestTotals.settings = settings(max_examples=examples(20), stateful_step_count=20, deadline=None)
 
 
 class HeldLexicons:
