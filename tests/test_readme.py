@@ -163,3 +163,19 @@ def test_its_python_for_a_server_runs(server: RunningServer, tmp_path: Path, num
 def test_its_python_for_the_engine_runs(home: Path) -> None:
     (code,) = (code for code in PYTHON if code not in FOR_A_SERVER)
     assert "$5" in run([sys.executable, "-c", code], ROOT, {**os.environ, "TUTTI_HOME": str(home)})
+
+
+@pytest.mark.process
+@pytest.mark.slow
+def test_its_python_passes_a_strict_type_check(tmp_path: Path) -> None:
+    """As in a user's project, which has neither the settings nor the plugins of this one."""
+    own = [code for name, kind, code in BLOCKS if (name, kind) == ("README", "python")]
+    names = [f"mine{number}.py" for number in range(len(own))]
+    for name, code in zip(names, own, strict=True):
+        (tmp_path / name).write_text(code, "utf-8")
+    only_them = ("--follow-imports", "silent", "--cache-dir", str(tmp_path / "cache"))  # as for an installed package
+    command = [sys.executable, "-m", "mypy", "--strict", *only_them, *names]
+    done = subprocess.run(
+        command, cwd=tmp_path, env={**os.environ, "MYPYPATH": str(ROOT)}, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout

@@ -29,127 +29,149 @@ class Settings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     home: Path = Field(default_factory=lambda: user_cache_path("tutti"), description="folder of the model files")
-    offline: bool = Field(False, description="never use the network")
+    offline: bool = Field(default=False, description="never use the network")
     backend: Literal["auto", "onnx", "torch"] = Field(
-        "auto", description="library that runs the model; auto = torch on CUDA, else onnx"
+        default="auto", description="library that runs the model; auto = torch on CUDA, else onnx"
     )
-    device: Literal["auto", "cpu", "cuda"] = Field("auto", description="device that runs the model")
+    device: Literal["auto", "cpu", "cuda"] = Field(default="auto", description="device that runs the model")
     precision: Literal["auto", "fp32", "int8", "fp16"] = Field(
-        "auto", description="number format of the model; auto = best for the device"
+        default="auto", description="number format of the model; auto = best for the device"
     )
     vocoder: Literal["auto", "exact", "light"] = Field(
-        "auto", description="exact = Kokoro's own; light = ours, six times as fast on a processor; auto = light there"
+        default="auto",
+        description="exact = Kokoro's own; light = ours, six times as fast on a processor; auto = light there",
     )
     compile: Literal["auto", "off", "reduced", "full"] = Field(
-        "auto", description="shapes compiled on CUDA; auto = all, while the server already serves"
+        default="auto", description="shapes compiled on CUDA; auto = all, while the server already serves"
     )
-    threads: int = Field(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1,
-                         ge=1, le=256, description="CPU cores the model may use")  # fmt: skip
-    voice: str = Field("af_heart", description="default voice")
-    lexicon: Path | None = Field(None, description="your own pronunciations: a .tsv, .json or .toml file")
+    threads: int = Field(
+        default=len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1,
+        ge=1, le=256, description="CPU cores the model may use",
+    )  # fmt: skip
+    voice: str = Field(default="af_heart", description="default voice")
+    lexicon: Path | None = Field(default=None, description="your own pronunciations: a .tsv, .json or .toml file")
     code_blocks: Literal["read", "skip", "announce"] = Field(
-        "announce", description="blocks of code in Markdown: read aloud, skipped, or announced"
+        default="announce", description="blocks of code in Markdown: read aloud, skipped, or announced"
     )
-    g2p_url: str | None = Field(None, description="URL of a G2P service; none = built in")
-    g2p_timeout_s: float = Field(5.0, gt=0, le=600, description="timeout of a request to the G2P service")
+    g2p_url: str | None = Field(default=None, description="URL of a G2P service; none = built in")
+    g2p_timeout_s: float = Field(default=5.0, gt=0, le=600, description="timeout of a request to the G2P service")
 
     max_chunk_tokens: int = Field(
-        250, ge=10, le=510, description="most phonemes in a chunk; fewer if it is spoken slowly"
+        default=250, ge=10, le=510, description="most phonemes in a chunk; fewer if it is spoken slowly"
     )
     min_chunk_tokens: int = Field(
-        100, ge=1, le=510, description="a chunk that has so many phonemes takes no further sentence"
+        default=100, ge=1, le=510, description="a chunk that has so many phonemes takes no further sentence"
     )
 
     # Batching.
     preset: Literal["none", "throughput", "latency", "off"] = Field(
-        "none", description="a set of batching values; a value set by itself wins"
+        default="none", description="a set of batching values; a value set by itself wins"
     )
-    batching: bool = Field(True, description="run rows of several requests in one pass; false = one row at a time")
+    batching: bool = Field(
+        default=True, description="run rows of several requests in one pass; false = one row at a time"
+    )
     policy: Literal["deadline", "fifo", "window", "bypass"] = Field(
-        "deadline", description="which rows run next: by deadline, in order, or by a timer"
+        default="deadline", description="which rows run next: by deadline, in order, or by a timer"
     )
     max_batch_size: int | None = Field(
-        None, ge=1, le=1024, description="maximum rows in one pass; none = set by the device"
+        default=None, ge=1, le=1024, description="maximum rows in one pass; none = set by the device"
     )
-    max_wait_ms: float = Field(50, ge=0, le=10_000, description="window, bypass: longest wait for more rows")
+    max_wait_ms: float = Field(default=50, ge=0, le=10_000, description="window, bypass: longest wait for more rows")
     min_wait_ms: float = Field(
-        2, ge=0, le=10_000, description="window, bypass: a lone row runs after this long without another"
+        default=2, ge=0, le=10_000, description="window, bypass: a lone row runs after this long without another"
     )
-    early_fire: float = Field(0.8, gt=0, le=1, description="window, bypass: run when this share of a full batch waits")
-    max_batch_text: int | None = Field(None, ge=1, description="maximum characters in one pass; none = no limit")
+    early_fire: float = Field(
+        default=0.8, gt=0, le=1, description="window, bypass: run when this share of a full batch waits"
+    )
+    max_batch_text: int | None = Field(
+        default=None, ge=1, description="maximum characters in one pass; none = no limit"
+    )
     max_batch_frames: int | None = Field(
-        None, ge=1, description="maximum padded frames in one pass; none = set by memory"
+        default=None, ge=1, description="maximum padded frames in one pass; none = set by memory"
     )
-    max_queue: int = Field(1000, ge=1, description="maximum waiting rows; further requests get 429")
+    max_queue: int = Field(default=1000, ge=1, description="maximum waiting rows; further requests get 429")
     stream_bypass_chunks: int = Field(
-        2, ge=0, le=100, description="bypass: chunks at the start of a stream that run at once and alone"
+        default=2, ge=0, le=100, description="bypass: chunks at the start of a stream that run at once and alone"
     )
     first_audio_ms: float | None = Field(
-        None, gt=0, description="target for the first audio of a stream; none = set by the device"
+        default=None, gt=0, description="target for the first audio of a stream; none = set by the device"
     )
     max_start_s: float | None = Field(
-        None, ge=0, description="longest wait for the first audio, else 429; none = set by the device"
+        default=None, ge=0, description="longest wait for the first audio, else 429; none = set by the device"
     )
     workers: int | None = Field(
-        None, ge=1, le=64, description="model processes; none = one for each CUDA device, or one on a processor"
+        default=None, ge=1, le=64, description="model processes; none = one for each CUDA device, or one on a processor"
     )
     worker_memory_mb: float | None = Field(
-        None, gt=0, description="a model process that holds more memory is replaced between batches; none = no limit"
+        default=None,
+        gt=0,
+        description="a model process that holds more memory is replaced between batches; none = no limit",
     )
     models: Names = Field(
-        (), description="checkpoints to serve, the first by default: kokoro=fp32, kokoro-int8, mine=/path/model.pth"
+        default=(),
+        description="checkpoints to serve, the first by default: kokoro=fp32, kokoro-int8, mine=/path/model.pth",
     )
-    extra_precisions: Names = Field((), description="without models: further precisions, such as int8 as kokoro-int8")
+    extra_precisions: Names = Field(
+        default=(), description="without models: further precisions, such as int8 as kokoro-int8"
+    )
 
     # The server.
-    host: str = Field("127.0.0.1", description="address to listen on; 0.0.0.0 = all")
-    port: int = Field(8880, ge=0, le=65535, description="port to listen on; 0 = any free one")
+    host: str = Field(default="127.0.0.1", description="address to listen on; 0.0.0.0 = all")
+    port: int = Field(default=8880, ge=0, le=65535, description="port to listen on; 0 = any free one")
     http_processes: int | None = Field(
-        None,
+        default=None,
         ge=0,
         le=64,
         description="processes that speak HTTP in front of the engine; none = 3 with a CUDA device and 8 cores, else 0",
     )
     agent_check_port: int | None = Field(
-        None, ge=0, le=65535, description="port that tells HAProxy the load of this server; none = off"
+        default=None, ge=0, le=65535, description="port that tells HAProxy the load of this server; none = off"
     )
     replica: bool = Field(
-        False, description="one of several behind a balancer: 503 replica_full instead of 429 queue_full"
+        default=False, description="one of several behind a balancer: 503 replica_full instead of 429 queue_full"
     )
-    api_keys: Secrets = Field((), description="accepted API keys, plain or sha256:<hex>; none = no key needed")
-    rate_requests: float = Field(0, ge=0, description="requests a minute and key; 0 = no limit")
-    rate_characters: float = Field(0, ge=0, description="characters a minute and key; 0 = no limit")
-    cors_origins: Names = Field((), description="origins of web pages that may call the API; * = all")
-    allowed_hosts: Names = Field((), description="host names by which the server may be called; see docs/security.md")
-    trusted_proxies: Names = Field((), description="addresses of proxies whose X-Forwarded-For is believed")
-    voice_names: Names = Field((), description="your own voice names: narrator=am_adam, duo=af_sky+am_echo")
-    max_text: int = Field(1_000_000, ge=1, le=2_000_000, description="maximum characters in one request")
-    max_body: int = Field(4 << 20, ge=1024, description="maximum bytes in the body of a request")
-    max_whole_mb: float = Field(64, gt=0, description="maximum size of a response that is not streamed")
-    max_audio_mb: float = Field(512, gt=0, description="maximum audio held in memory for all; further requests get 503")
-    max_request_items: int = Field(50, ge=1, le=1000, description="maximum items in one POST /tts/batch")
+    api_keys: Secrets = Field(default=(), description="accepted API keys, plain or sha256:<hex>; none = no key needed")
+    rate_requests: float = Field(default=0, ge=0, description="requests a minute and key; 0 = no limit")
+    rate_characters: float = Field(default=0, ge=0, description="characters a minute and key; 0 = no limit")
+    cors_origins: Names = Field(default=(), description="origins of web pages that may call the API; * = all")
+    allowed_hosts: Names = Field(
+        default=(), description="host names by which the server may be called; see docs/security.md"
+    )
+    trusted_proxies: Names = Field(default=(), description="addresses of proxies whose X-Forwarded-For is believed")
+    voice_names: Names = Field(default=(), description="your own voice names: narrator=am_adam, duo=af_sky+am_echo")
+    max_text: int = Field(default=1_000_000, ge=1, le=2_000_000, description="maximum characters in one request")
+    max_body: int = Field(default=4 << 20, ge=1024, description="maximum bytes in the body of a request")
+    max_whole_mb: float = Field(default=64, gt=0, description="maximum size of a response that is not streamed")
+    max_audio_mb: float = Field(
+        default=512, gt=0, description="maximum audio held in memory for all; further requests get 503"
+    )
+    max_request_items: int = Field(default=50, ge=1, le=1000, description="maximum items in one POST /tts/batch")
     max_connections: int = Field(
-        4096, ge=1, description="maximum open connections of an HTTP process; further ones get 503"
+        default=4096, ge=1, description="maximum open connections of an HTTP process; further ones get 503"
     )
     timeout_s: float = Field(
-        60, gt=0, description="timeout for the first audio, then 504; a client may name its own, up to 10 times this"
+        default=60,
+        gt=0,
+        description="timeout for the first audio, then 504; a client may name its own, up to 10 times this",
     )
-    idle_s: float = Field(10, gt=0, description="close a connection after this long without sending or reading")
-    socket_idle_s: float = Field(600, gt=0, description="close a WebSocket after this long without text or audio")
+    idle_s: float = Field(default=10, gt=0, description="close a connection after this long without sending or reading")
+    socket_idle_s: float = Field(
+        default=600, gt=0, description="close a WebSocket after this long without text or audio"
+    )
     idle_unload_s: float | None = Field(
-        None, gt=0, description="unload the model after this long without a request; none = never"
+        default=None, gt=0, description="unload the model after this long without a request; none = never"
     )
-    grace_s: float = Field(30, ge=0, description="how long streams may continue after SIGTERM")
-    cache_mb: float = Field(64, ge=0, description="cache of responses that are not streamed; 0 = off")
+    grace_s: float = Field(default=30, ge=0, description="how long streams may continue after SIGTERM")
+    cache_mb: float = Field(default=64, ge=0, description="cache of responses that are not streamed; 0 = off")
     data: Path = Field(default_factory=lambda: user_data_path("tutti"), description="folder of the server's jobs")
-    max_job_mb: float = Field(100, gt=0, description="maximum size of an uploaded book")
-    max_jobs: int = Field(100, ge=0, description="maximum stored jobs of each key; 0 = no jobs")
-    max_jobs_gb: float = Field(20, gt=0, description="maximum disk space of all jobs")
-    log_format: Literal["text", "json"] = Field("text", description="format of the server log")
+    max_job_mb: float = Field(default=100, gt=0, description="maximum size of an uploaded book")
+    max_jobs: int = Field(default=100, ge=0, description="maximum stored jobs of each key; 0 = no jobs")
+    max_jobs_gb: float = Field(default=20, gt=0, description="maximum disk space of all jobs")
+    log_format: Literal["text", "json"] = Field(default="text", description="format of the server log")
     wyoming_port: int | None = Field(
-        None, ge=0, le=65535, description="port for Home Assistant, usually 10200; none = off"
+        default=None, ge=0, le=65535, description="port for Home Assistant, usually 10200; none = off"
     )
-    wyoming_host: str | None = Field(None, description="address for Home Assistant; none = same as host")
+    wyoming_host: str | None = Field(default=None, description="address for Home Assistant; none = same as host")
 
 
 # Values that belong together. A value that is set by itself wins over its preset.
