@@ -217,7 +217,7 @@ async def measure(
                     "bare_audio_s_per_s": alone,
                     "batcher_audio_s_per_s": sustained,
                     "ratio": sustained / alone,
-                    "rows_a_batch": engine.stats()["performance"]["avg_batch_size"],
+                    "rows_a_batch": engine.stats()["performance"]["avg_batch_size_since_start"],
                     "busy_s": engine.stats()["performance"]["busy_s_by_stage"],
                 })  # fmt: skip
     return report

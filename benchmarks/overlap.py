@@ -119,7 +119,7 @@ async def run(engine: Engine, n_listeners: int, seconds: float) -> dict[str, flo
         "dry": sum(result.gap_s > 0 for result in results),
         "first_p50_ms": 1000 * statistics.median(first),
         "first_p95_ms": 1000 * first[int(0.95 * (len(first) - 1))],
-        "rows_a_batch": stats["avg_batch_size"],
+        "rows_a_batch": stats["avg_batch_size_since_start"],
         "acoustic_batches": stats["batches_by_stage"]["acoustic"],
         "vocoder_batches": stats["batches_by_stage"]["vocoder"],
         "busy": {stage: round(busy_s / took_s, 2) for stage, busy_s in stats["busy_s_by_stage"].items()},

@@ -222,7 +222,7 @@ def summary(
         "first_p50_s": statistics.median(first) if first else None,
         "first_p95_s": first[int(0.95 * (len(first) - 1))] if first else None,
         "audio_s": sum(result.audio_s for result in results),
-        "rows_a_batch": stats["avg_batch_size"],
+        "rows_a_batch": stats["avg_batch_size_since_start"],
         "padding": stats["padding_ratio"],
     }
 

@@ -314,7 +314,12 @@ class FakeEngine:
     def stats(self) -> dict[str, Any]:
         return {
             "queue_status": {"current_size": 0, "worker_running": True},
-            "performance": {"total_batches": 0, "total_requests": len(self.requests), "avg_batch_size": 0.0},
+            "performance": {
+                "total_batches": 0,
+                "total_requests": len(self.requests),
+                "avg_batch_size": 0.0,
+                "chunks_by_mode": {},
+            },
             "config": {"max_batch_size": 1},
         }
 

@@ -3,6 +3,8 @@
 Labels have fixed sets of values (stage, class, reason, outcome, checkpoint): never text, voices or callers.
 """
 
+from typing import Literal, get_args
+
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 # Upper bounds of the histograms' buckets.
@@ -14,6 +16,8 @@ SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.
 CLASSES = ("first", "next", "bulk")
 OUTCOMES = ("spoken", "failed", "cancelled")
 BATCH_OUTCOMES = ("done", "failed", "lost")
+ChunkMode = Literal["bypassed", "batched", "direct"]  # how a chunk reached the model
+CHUNK_MODES: tuple[ChunkMode, ...] = get_args(ChunkMode)
 RETRY_REASONS = ("bisected", "device_full", "worker_lost")
 
 
@@ -54,6 +58,7 @@ class Metrics:
             "tutti_cost_model_error_ratio", "Mean relative error of the predicted batch time.", ("checkpoint", "stage")
         )
         self.rows = counter("tutti_rows", "Rows, by outcome.", ("outcome",))
+        self.chunks = counter("tutti_chunks", "Chunks spoken, by how they reached the model.", ("mode",))
         self.rejected = counter("tutti_rejected", "Streams refused by admission control.", kind)
         self.retried = counter("tutti_retried", "Rows that ran again after a failed batch or a lost worker.", ("why",))
         self.first_audio = histogram(
@@ -71,6 +76,8 @@ class Metrics:
             self.rejected.labels(name)
         for name in OUTCOMES:
             self.rows.labels(name)
+        for name in CHUNK_MODES:
+            self.chunks.labels(name)
         for name in BATCH_OUTCOMES:
             for stage_name in ("acoustic", "vocoder"):
                 self.batches.labels(stage_name, name)

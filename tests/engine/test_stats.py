@@ -10,15 +10,20 @@ from pathlib import Path
 import pytest
 from prometheus_client import generate_latest
 
-from tests.fakes import DyingModel, Gate, RecordingModel, has_token, silent_voices, tone_engine
-from tutti.batching.job import STAGES
+from tests.batching.fakes import new_job
+from tests.fakes import DyingModel, Gate, RecordingModel, has_token, running, silent_voices, tone_engine
+from tutti.batching.job import STAGES, Batch, Key
+from tutti.batching.layout import SideBySide
 from tutti.engine.engine import Engine
+from tutti.engine.stats import BatchStats
 from tutti.errors import ModelFailed
 from tutti.speech import Frames, Samples, SpeechParams
 from tutti.text.vocab import encode
+from tutti.voices import Voices
 from tutti.worker.process import ProcessWorker
 
 TEXT = "The old bridge stands still under the water tonight. " * 3
+LONG = "the old stone bridge stands still over the deep dark water that runs under it all night and all day without end"
 
 
 class PoisonedModel(RecordingModel):
@@ -30,6 +35,10 @@ class PoisonedModel(RecordingModel):
         if has_token(rows, self.bad):
             raise ModelFailed("poison")
         return super().vocoder(rows)
+
+
+def vocoder_batch(n_rows: int) -> Batch:
+    return Batch(Key("kokoro", "vocoder"), tuple(new_job(100) for _ in range(n_rows)), "free", 0.1, SideBySide(2))
 
 
 def counted(engine: Engine, name: str, **labels: str) -> float:
@@ -52,12 +61,35 @@ def test_every_row_is_counted_once_in_all_three_places(tmp_path: Path) -> None:
     assert stats["total_requests"] == rows == stats["outcomes"]["spoken"] >= 6
     assert stats["total_batches"] == sum(stats["batch_size_histogram"].values()) == stats["batches_by_stage"]["vocoder"]
     assert sum(stats["fires"].values()) == sum(stats["batches_by_stage"].values())
-    assert stats["avg_batch_size"] == pytest.approx(rows / stats["total_batches"])
+    assert stats["avg_batch_size_since_start"] == pytest.approx(rows / stats["total_batches"])
     assert stats["max_queue_wait_ms"] >= stats["avg_queue_wait_ms"] >= 0
     assert counted(engine, "tutti_rows_total", outcome="spoken") == rows
     assert counted(engine, "tutti_batch_rows_sum", stage="vocoder") == rows
     assert counted(engine, "tutti_first_audio_seconds_count") == 6
     assert counted(engine, "tutti_worker_bytes", worker="0", memory="resident") > 0
+
+
+def test_a_row_whose_audio_comes_in_spans_is_one_request_and_one_chunk(voices: Voices) -> None:
+    """Each span is a row of a vocoder pass; the request is counted when its audio is complete."""
+    with running(tone_engine(voices)) as engine:  # with the light vocoder's spans
+        assert len(engine.stream(LONG)) > 2, "nothing was cut"
+        stats = engine.engine.stats()["performance"]
+        assert sum(int(size) * n for size, n in stats["batch_size_histogram"].items()) > 2
+        assert stats["total_requests"] == stats["outcomes"]["spoken"] == 1
+        assert stats["chunks_by_mode"] == {"bypassed": 0, "batched": 1, "direct": 0}
+        assert counted(engine.engine, "tutti_chunks_total", mode="batched") == 1
+
+
+def test_the_mean_rows_of_the_latest_batches_forget_what_was_long_ago() -> None:
+    stats = BatchStats()
+    for n_rows, n_batches in ((4, 100), (1, 50), (2, 50)):
+        for _ in range(n_batches):
+            stats.started("0", vocoder_batch(n_rows), 0.0)
+    figures = stats.as_dict()
+    assert figures["avg_batch_size"] == pytest.approx(1.5)  # of the last hundred
+    assert figures["avg_batch_size_since_start"] == pytest.approx(550 / 200)
+    stats.reset()
+    assert (stats.as_dict()["avg_batch_size"], stats.as_dict()["avg_batch_size_since_start"]) == (0.0, 0.0)
 
 
 def test_labels_are_fixed_sets_without_text_voices_or_callers(tmp_path: Path) -> None:
@@ -74,7 +106,7 @@ def test_the_log_names_worker_checkpoint_rows_and_class_and_never_the_text(
     for line in (
         r"batch started worker=0 stage=acoustic rows=1 reason=free checkpoint=kokoro",
         r"batch completed worker=0 stage=vocoder ok=1/1 checkpoint=kokoro",
-        r"chunk spoken id=- stream=0 chunk=0 class=first mode=bypassed rows=1 took=[\d.]+ms queue=[\d.]+ms",
+        r"chunk spoken id=- stream=0 chunk=0 class=first mode=batched rows=1 took=[\d.]+ms queue=[\d.]+ms",
     ):
         assert re.search(line, caplog.text), line
     assert "bridge" not in caplog.text

@@ -112,8 +112,9 @@ def test_with_every_worker_dead_it_is_unhealthy(voices: Voices) -> None:
 
 def test_the_health_of_streaming_has_the_documented_names_beside_ours(tones: RunningServer) -> None:
     health = tones.get("/health/streaming").json()
-    assert (health["bypass_chunks_config"], health["bypass_chunks"]) == (3, 3)
-    assert health["streaming_mode"] == "bypass-first-chunks"
+    assert (health["bypass_chunks_config"], health["bypass_chunks"]) == (3, 0)  # the policy is deadline
+    assert health["streaming_mode"] == "batched"
+    assert health["chunks"] == tones.get("/health/batching").json()["performance"]["chunks_by_mode"]
     assert health["batching_enabled"] is True
     batching = tones.get("/health/batching").json()
     stats = health["batch_queue_stats"]
@@ -159,7 +160,7 @@ def test_texts_that_fail_do_not_fail_the_batching_test(voices: Voices) -> None:
 def test_every_streamed_answer_has_the_three_stream_headers(tones: RunningServer, text: str) -> None:
     for path, body in (("/tts/stream", {"text": text}), ("/v1/audio/speech", {"input": text})):
         headers = tones.post(path, body, headers={"x-request-id": "stream-17"}).headers
-        assert [headers[name] for name in STREAM_HEADERS] == ["stream-17", "bypass-first-3-chunks", "3"]
+        assert [headers[name] for name in STREAM_HEADERS] == ["stream-17", "batched", "0"]
         assert headers["x-batching-enabled"] == "true"
 
 
@@ -254,14 +255,15 @@ def test_without_batching_the_samples_are_the_same_and_everything_says_so(voices
             sizes[batching] = model.batch_sizes
             stream = server.post("/tts/stream", {"text": SHORT}).headers
             whole = server.post("/tts/batch", {"requests": [{"text": SHORT}]}).headers
-            expected = {True: ("true", "bypass-first-2-chunks", "healthy"), False: ("false", "direct", "disabled")}
+            expected = {True: ("true", "batched", "healthy"), False: ("false", "direct", "disabled")}
             flag, mode, status = expected[batching]
             assert (stream["x-batching-enabled"], whole["x-batching-enabled"]) == (flag, flag)
             assert stream["x-streaming-mode"] == mode
             health = server.get("/health/batching").json()
             assert (health["status"], health["batching_enabled"]) == (status, batching)
             streaming = server.get("/health/streaming").json()
-            assert streaming["streaming_mode"] == mode.replace("-2", "")
+            assert streaming["streaming_mode"] == mode
+            assert {kind for kind, n in streaming["chunks"].items() if n} == {mode}
             assert (streaming["batch_queue_stats"] is not None) is batching
             assert server.get("/health/workers").json()["batchingEnabled"] is batching
     assert audio[True] == audio[False]
@@ -270,11 +272,25 @@ def test_without_batching_the_samples_are_the_same_and_everything_says_so(voices
     assert set(sizes[False]) == {1}
 
 
-def test_with_no_chunk_ahead_the_mode_is_batched(voices: Voices) -> None:
-    with tone_server(voices, ToneModel, stream_bypass_chunks=0) as server:
-        headers = server.post("/tts/stream", {"text": SHORT}).headers
-        assert (headers["x-streaming-mode"], headers["x-bypass-chunks"]) == ("batched", "0")
-        assert server.get("/health/streaming").json()["streaming_mode"] == "batched"
+@pytest.mark.parametrize(
+    ("policy", "n_chunks", "n_bypass"),
+    [("deadline", 2, 0), ("fifo", 2, 0), ("window", 2, 0), ("bypass", 0, 0), ("bypass", 2, 2), ("bypass", 1, 1)],
+)
+def test_the_mode_is_what_happens_to_the_first_chunks_under_each_policy(
+    voices: Voices, caplog: pytest.LogCaptureFixture, policy: str, n_chunks: int, n_bypass: int
+) -> None:
+    chosen = {"policy": policy, "stream_bypass_chunks": n_chunks, "max_wait_ms": 1.0, "min_wait_ms": 0.0}
+    with tone_server(voices, ToneModel, **chosen) as server, caplog.at_level("INFO", "tutti"):
+        headers = server.post("/tts/stream", {"text": LONG}).headers
+        health = server.get("/health/streaming").json()
+    assert headers["x-streaming-mode"] == (f"bypass-first-{n_bypass}-chunks" if n_bypass else "batched")
+    assert health["streaming_mode"] == ("bypass-first-chunks" if n_bypass else "batched")
+    assert (headers["x-bypass-chunks"], health["bypass_chunks"]) == (str(n_bypass), n_bypass)
+    assert health["bypass_chunks_config"] == n_chunks
+    modes = re.findall(r"chunk spoken .* mode=(\w+)", caplog.text)
+    assert modes[:n_bypass] == ["bypassed"] * n_bypass
+    assert set(modes[n_bypass:]) == {"batched"}
+    assert health["chunks"] == {"bypassed": n_bypass, "batched": len(modes) - n_bypass, "direct": 0}
 
 
 @pytest.mark.parametrize(("batching", "later_mode"), [(True, "batched"), (False, "direct")])

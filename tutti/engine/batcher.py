@@ -352,7 +352,7 @@ class Batcher:
         if following:
             self._add(row, vocoder_job(self.scheduler, row, self._clock()))
         else:
-            self._stats.ended("spoken")
+            self._stats.spoken(row.mode(self.scheduler.limits.max_rows))
         if is_first_span and self._stats.chunk_lines.passes():  # written when the caller has used its samples
             loop.call_soon(row.log_spoken, timing, self.scheduler.limits.max_rows)
 

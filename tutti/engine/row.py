@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from tutti.batching.job import Batch, Job, Priority
 from tutti.engine.playback import Playback
+from tutti.metrics import ChunkMode
 from tutti.model.spans import SEARCH_FRAMES, SpanRules
 from tutti.speech import SAMPLE_RATE, SAMPLES_PER_FRAME, Samples, Timing, Utterance
 from tutti.trace import NO_TRACE, Trace
@@ -70,6 +71,7 @@ class Row:
     queue_s: float = 0.0
     acoustic_s: float = 0.0
     n_lost: int = 0  # workers that died with it
+    is_bypassed: bool = False  # the policy ran it alone and at once, instead of in a batch with others
     runs_alone: bool = False  # without other rows: a worker died with it and others, one of which is the cause
     spans: deque[FrameRange] = field(default_factory=deque)  # still to be delivered
     plays_s: float = 0.0  # when its listener hears its first frame, once the first span is there
@@ -125,19 +127,22 @@ class Row:
         """Record how long it waited for a batch, and in its trace how long that ran, too."""
         arrived_s = self.job.arrived_s if self.job else started_s
         self.queue_s += started_s - arrived_s
+        self.is_bypassed |= batch.reason == "bypass"
         self.trace.span("queue", arrived_s, started_s, chunk=self.chunk, stage=batch.key.stage)
         self.trace.span("batch", started_s, ended_s, chunk=self.chunk, stage=batch.key.stage, rows=batch.n_rows)
 
+    def mode(self, max_rows: int) -> ChunkMode:
+        """How it reached the model: past the batches, through them, or one by one because batching is off."""
+        return "direct" if max_rows == 1 else "bypassed" if self.is_bypassed else "batched"
+
     def log_spoken(self, timing: Timing, max_rows: int) -> None:
         """Say how this chunk was spoken, under the id of its request (X-Stream-ID)."""
-        is_bypassed = self.priority == "first" and timing.batch_rows == 1
-        mode = "direct" if max_rows == 1 else "bypassed" if is_bypassed else "batched"
         steps_ms = [1000 * step_s for step_s in (timing.queue_s, timing.acoustic_s, timing.vocoder_s)]
         log.info(
             "chunk spoken id=%s stream=%d chunk=%d class=%s mode=%s rows=%d took=%.1fms "
             "queue=%.1fms acoustic=%.1fms vocoder=%.1fms trace=%s",
-            self.request_id or "-", self.stream, self.chunk, self.priority, mode, timing.batch_rows, sum(steps_ms),
-            *steps_ms, self.trace.id or "-",
+            self.request_id or "-", self.stream, self.chunk, self.priority, self.mode(max_rows), timing.batch_rows,
+            sum(steps_ms), *steps_ms, self.trace.id or "-",
         )  # fmt: skip
 
     def acoustic_done(self, durations: NDArray[np.int64], took_s: float) -> float:

@@ -1,7 +1,7 @@
 """Count what the batching does: for people (`as_dict`), for the log, for the event log and for Prometheus."""
 
 import logging
-from collections import Counter, defaultdict
+from collections import Counter, defaultdict, deque
 from collections.abc import Mapping
 from functools import cache
 from typing import Any, Literal
@@ -18,11 +18,13 @@ from tutti.engine.event_log import (
     Outcome,
 )
 from tutti.engine.log_rate import LogRate
-from tutti.metrics import Metrics
+from tutti.metrics import CHUNK_MODES, ChunkMode, Metrics
 from tutti.speech import Delivery
 from tutti.worker.messages import Status
 
 log = logging.getLogger(__name__)
+
+LATEST = 100  # vocoder batches whose mean size is `avg_batch_size`; larger reacts later to a change of load
 
 
 class BatchStats:
@@ -42,7 +44,9 @@ class BatchStats:
 
     def reset(self) -> None:
         """Clear what `as_dict` shows; Prometheus counters never go back."""
-        self._sizes: Counter[int] = Counter()  # rows of vocoder batches: every row passes there once
+        self._sizes: Counter[int] = Counter()  # rows of vocoder batches; a row in spans is in several
+        self._latest_sizes: deque[int] = deque(maxlen=LATEST)
+        self._chunks: Counter[ChunkMode] = Counter()
         self._reasons: Counter[str] = Counter()
         self._outcomes: Counter[str] = Counter()
         self._batches: Counter[str] = Counter()
@@ -66,6 +70,7 @@ class BatchStats:
         self._reasons[batch.reason] += 1
         if stage == "vocoder":
             self._sizes[batch.n_rows] += 1
+            self._latest_sizes.append(batch.n_rows)
             self._used += sum(job.size for job in batch.jobs)
             self._padded += batch.padded
         for job in batch.jobs:
@@ -121,6 +126,12 @@ class BatchStats:
         self.metrics.worker_bytes.labels(name, "device").set(status.memory.device_bytes)
         self.metrics.worker_restarts.labels(name).set(status.restarts)
 
+    def spoken(self, mode: ChunkMode) -> None:
+        """The audio of a row is complete."""
+        self._chunks[mode] += 1
+        self.metrics.chunks.labels(mode).inc()
+        self.ended("spoken")
+
     def ended(self, outcome: Literal["spoken", "failed", "cancelled"]) -> None:
         self._count(outcome)
         self._rows(outcome).inc()
@@ -151,10 +162,12 @@ class BatchStats:
     def as_dict(self) -> dict[str, Any]:
         """All figures, with the field names of the HTTP API."""
         n_batches, n_rows = self._sizes.total(), sum(rows * n for rows, n in self._sizes.items())
+        latest = self._latest_sizes
         return {
             "total_batches": n_batches,
-            "total_requests": n_rows,
-            "avg_batch_size": n_rows / n_batches if n_batches else 0.0,
+            "total_requests": self._outcomes["spoken"],
+            "avg_batch_size": sum(latest) / len(latest) if latest else 0.0,
+            "avg_batch_size_since_start": n_rows / n_batches if n_batches else 0.0,
             "max_batch_size": max(self._sizes, default=0),
             "batch_size_histogram": {str(rows): n for rows, n in sorted(self._sizes.items())},
             "batches_by_stage": dict(self._batches),
@@ -167,6 +180,7 @@ class BatchStats:
             "max_queue_wait_ms": 1000 * self._max_wait_s,
             "padding_ratio": 1 - self._used / self._padded if self._padded else 0.0,
             "outcomes": dict(self._outcomes),
+            "chunks_by_mode": {mode: self._chunks[mode] for mode in CHUNK_MODES},
             "audio_s": self._audio_s,
         }
 

@@ -236,6 +236,7 @@ class Dashboard:
             "audio_s": round(totals["audio_s"], 2),
             **{name: outcomes.get(event, 0) for name, event in COUNTED.items()},
             "retried": outcomes.get("retried", 0),
+            "chunks": totals["chunks_by_mode"],
         }
 
     def _t(self, at_s: float) -> float:

@@ -171,7 +171,7 @@ def whole_response(service: Service, request: SpeechRequest, whole: WholeAudio, 
 
 def stream_headers(service: Service, request: Request) -> dict[str, str]:
     """Headers of every answer that may be streamed, also if it is sent at once."""
-    mode, n_chunks = service.streaming_mode, service.settings.stream_bypass_chunks
+    mode, n_chunks = service.streaming_mode, service.n_bypass_chunks
     mode = f"bypass-first-{n_chunks}-chunks" if mode == "bypass-first-chunks" else mode
     return {
         "x-stream-id": request.state.request_id,

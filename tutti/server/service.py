@@ -97,11 +97,17 @@ class Service:
         return AnswerBudget(self.settings.max_whole_mb * 1e6, HeldAudio(self.memory, caller))
 
     @property
+    def n_bypass_chunks(self) -> int:
+        """How many chunks of a stream run at once and alone; the other policies batch them all."""
+        bypasses = self.engine.batching_enabled and self.settings.policy == "bypass"
+        return self.settings.stream_bypass_chunks if bypasses else 0
+
+    @property
     def streaming_mode(self) -> str:
         """How the chunks of a stream reach the model."""
         if not self.engine.batching_enabled:
             return "direct"
-        return "bypass-first-chunks" if self.settings.stream_bypass_chunks else "batched"
+        return "bypass-first-chunks" if self.n_bypass_chunks else "batched"
 
     def etag(self, request: SpeechRequest) -> str:
         """Return the ETag of an answer; it changes with the model, and with every setting that changes the audio."""

@@ -92,7 +92,7 @@ def tts_routes(service: Service) -> APIRouter:
     async def streaming() -> dict[str, Any]:
         """How streams are served; the statistics of the queue are null while batching is off."""
         stats, enabled = service.engine.stats(), service.engine.batching_enabled
-        n_chunks, queue = service.settings.stream_bypass_chunks, stats["queue_status"]
+        queue = stats["queue_status"]
         queue_stats = {
             **stats["performance"],
             "current_queue_size": queue["current_size"],
@@ -101,8 +101,9 @@ def tts_routes(service: Service) -> APIRouter:
         return {
             "status": service.lifecycle.state,
             "streaming_mode": service.streaming_mode,
-            "bypass_chunks": n_chunks,
-            "bypass_chunks_config": n_chunks,
+            "bypass_chunks": service.n_bypass_chunks,
+            "bypass_chunks_config": service.settings.stream_bypass_chunks,
+            "chunks": stats["performance"]["chunks_by_mode"],
             "batching_enabled": enabled,
             "queue_status": queue,
             "batch_queue_stats": queue_stats if enabled else None,
