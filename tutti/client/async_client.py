@@ -24,8 +24,8 @@ from tutti.client.call_stats import Call, CallLog, Stats, Stopwatch
 from tutti.client.decoders import AudioSplitter, Decoder, EventDecoder
 from tutti.client.errors import ClientClosed
 from tutti.client.live import AsyncLive
-from tutti.client.options import ClientOptions, ClientSettings, server_of
-from tutti.client.request import STREAM_ABOVE, ClientRequest, SpeechOptions, TimeKind, build_request
+from tutti.client.options import ClientOptions, client_settings, server_of
+from tutti.client.request import STREAM_ABOVE, ClientRequest, SpeechOptions, TimeKind, build_request, check_options
 from tutti.client.stream import AsyncStream
 from tutti.client.transport import TimedRequest, Transport, cut_short
 from tutti.errors import InvalidInput, TuttiError
@@ -39,7 +39,7 @@ class AsyncClient:
     """Speech from tutti, or any server with OpenAI's speech route: `async with AsyncClient(url) as client`."""
 
     def __init__(self, url: str = DEFAULT_URL, **options: Unpack[ClientOptions]) -> None:
-        settings = ClientSettings(**options)
+        settings = client_settings(options)
         self.url = server_of(url)
         self._settings = settings
         self._transport = Transport(self.url, settings, asyncio.sleep)
@@ -99,6 +99,7 @@ class AsyncClient:
         self, texts: Iterable[str], *, max_concurrency: int | None = None, **options: Unpack[SpeechOptions]
     ) -> list[Audio | TuttiError]:
         """Return for each text, in order, its audio or its error."""
+        check_options(options, "max_concurrency")
         slots = asyncio.Semaphore(max_concurrency or self._settings.max_workers)
 
         async def speak_one(text: str) -> Audio | TuttiError:
@@ -116,6 +117,7 @@ class AsyncClient:
         self, text: str, on_audio_ready: Callable[[Audio], Awaitable[None] | None], **options: Unpack[SpeechOptions]
     ) -> asyncio.Task[Audio]:
         """Speak in the background and call back with the audio; the task has the audio or the error too."""
+        check_options(options, "on_audio_ready")
 
         async def run() -> Audio:
             audio = await self.speak(text, **options)
@@ -137,6 +139,7 @@ class AsyncClient:
         Word times are always sent; `timestamps` asks for more: "phoneme", "viseme".
         """
         self._check_open()
+        check_options(options, "timestamps")
         merged = {"voice": self._settings.voice, **options}
         times = frozenset(("word", *timestamps))
         chunk_bytes = self._settings.chunk_bytes

@@ -11,8 +11,8 @@ from tutti.client.async_client import DEFAULT_URL, AsyncClient
 from tutti.client.audio import Audio
 from tutti.client.call_stats import Stats
 from tutti.client.live import Live
-from tutti.client.options import ClientOptions, ClientSettings
-from tutti.client.request import SpeechOptions, TimeKind
+from tutti.client.options import ClientOptions, client_settings
+from tutti.client.request import SpeechOptions, TimeKind, check_options
 from tutti.client.stream import Stream
 from tutti.client.sync_bridge import LoopThread
 from tutti.errors import TuttiError
@@ -22,7 +22,7 @@ class Client:
     """Speech from tutti, or any server with OpenAI's speech route. Thread-safe."""
 
     def __init__(self, url: str = DEFAULT_URL, **options: Unpack[ClientOptions]) -> None:
-        self._max_workers = ClientSettings(**options).max_workers
+        self._max_workers = client_settings(options).max_workers
         self._loop = LoopThread()
         try:
             self._client = self._loop.run(_open(url, options))
@@ -70,6 +70,7 @@ class Client:
         self, text: str, on_audio_ready: Callable[[Audio], object] | None = None, **options: Unpack[SpeechOptions]
     ) -> Future[Audio]:
         """Speak in the background and call back in a thread of the pool; the future has the audio or the error."""
+        check_options(options, "on_audio_ready")
 
         def run() -> Audio:
             audio = self.speak(text, **options)
@@ -81,6 +82,7 @@ class Client:
 
     def prefetch(self, texts: Iterable[str], **options: Unpack[SpeechOptions]) -> Future[int]:
         """Fetch texts into the cache in the background; the result is how many of them are cached."""
+        check_options(options)
         return self._loop.submit(self._client.prefetch(list(texts), **options))
 
     def live(self, *, timestamps: Iterable[TimeKind] = (), **options: Unpack[SpeechOptions]) -> Live:

@@ -11,9 +11,12 @@ from tutti.client.async_client import DEFAULT_URL
 from tutti.client.audio import Audio
 from tutti.client.call_stats import Call
 from tutti.client.client import Client
+from tutti.client.options import check_names
+from tutti.client.request import SpeechOptions
 from tutti.errors import TuttiError
 
 log = logging.getLogger("tutti.client")
+CALL_OPTIONS = ("use_streaming", "stream", "deadline_s")  # of `synthesize_sync`, beside SpeechOptions
 STATS = {  # the documented names of the times, and those of earlier versions
     "first_byte_latency": "first_byte",
     "total_latency": "total",
@@ -142,6 +145,7 @@ class OptimizedKokoroHandler:
 
         The options are those of `synthesize_sync`. The future has the result or the error; errors are logged, too.
         """
+        check_names(options, (*SpeechOptions.__annotations__, *CALL_OPTIONS), ("on_audio_ready",))
 
         def run() -> SynthesisResult:
             try:

@@ -11,7 +11,7 @@ from tutti.client.audio import SAMPLE_RATE, Piece, parse_facts
 from tutti.client.call_stats import Call, Stopwatch
 from tutti.client.decoders import AudioSplitter
 from tutti.client.errors import ClientClosed, CutShort, Unreachable, event_error, parse_error_response
-from tutti.client.request import TimeKind, wire_options, wire_times
+from tutti.client.request import TimeKind, check_text, wire_options, wire_times
 from tutti.client.sync_bridge import LoopThread
 from tutti.client.transport import Transport
 from tutti.errors import MissingExtra
@@ -58,6 +58,7 @@ class AsyncLive:
 
     async def send(self, text: str) -> None:
         """Send the next fragment of the text, of any length."""
+        check_text(text)
         if text:
             self._watch = self._watch or self._new_watch()
             self._n_sent += 1

@@ -2,13 +2,13 @@
 
 import ssl
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypedDict
 
 from tutti.client.call_stats import Call, Clock
-from tutti.errors import InvalidInput
+from tutti.errors import InvalidInput, did_you_mean
 
 MB = 1 << 20
 
@@ -67,6 +67,21 @@ class ClientSettings:
                 raise InvalidInput(f"{name} must be 1 or more", param=name)
         if self.chunk_bytes < 2:
             raise InvalidInput("chunk_bytes must be 2 or more: one sample", param="chunk_bytes")
+
+
+def client_settings(options: ClientOptions) -> ClientSettings:
+    check_names(options, ClientOptions.__annotations__)
+    return ClientSettings(**options)
+
+
+def check_names(given: Iterable[str], known: Collection[str], named: Collection[str] = ()) -> None:
+    """Raise TypeError for a keyword argument that does not exist, as Python does, and say what may be meant.
+
+    `named`: further arguments of the call, which Python has taken out of `given`.
+    """
+    for name in given:
+        if name not in known:
+            raise TypeError(f"unexpected keyword argument {name!r}{did_you_mean(name, (*known, *named))}")
 
 
 def server_of(url: str) -> str:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Literal, TypedDict
 
+from tutti.client.options import check_names
 from tutti.errors import InvalidInput
 
 TimeKind = Literal["word", "phoneme", "viseme"]
@@ -67,10 +68,23 @@ class ClientRequest:
         return sha256(json.dumps(parts, sort_keys=True).encode("utf-8", "surrogatepass")).hexdigest()
 
 
+def check_options(options: Mapping[str, object], *named: str) -> None:
+    """Raise TypeError for an option that is none of SpeechOptions; `named`: further arguments of the call."""
+    check_names(options, SpeechOptions.__annotations__, named)
+
+
+def check_text(text: object) -> None:
+    if not isinstance(text, str):
+        kind = "None" if text is None else type(text).__name__
+        raise InvalidInput(f"the text must be a string, not {kind}", param="text")
+
+
 def build_request(
     text: str, options: SpeechOptions, *, format: str, voice: str | None, times: Set[TimeKind] = frozenset()
 ) -> ClientRequest:
-    """Check the text and fill in the client's default format and voice."""
+    """Check text and options, and fill in the client's default format and voice."""
+    check_options(options, "stream", "deadline_s", "words", "timestamps")
+    check_text(text)
     if not text or text.isspace():
         raise InvalidInput("the text is empty", param="text")
     merged = {"voice": voice, **options}

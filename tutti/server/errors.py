@@ -32,6 +32,8 @@ SPREAD = 0.5  # share of that time over which callers that were refused together
 MIN_SPREAD_S = 1.0
 OBEYED_S = 60.0  # OpenAI's SDKs ignore a longer time, so the spread never makes a shorter one longer than this
 NEVER_RETRY = ("too_many_jobs", "weights_corrupt", "weights_unavailable")  # waiting does not help
+# The limit of a number, by the kind of pydantic's error: its name there, and our words for it.
+LIMITS = {"less_than_equal": ("le", "at most"), "greater_than_equal": ("ge", "at least")}
 CODES = {404: "not_found", 405: "method_not_allowed", 408: "request_timeout", 413: "too_large"}
 
 
@@ -195,4 +197,9 @@ def describe_invalid_body(error: RequestValidationError, content_type: str) -> T
         return InvalidInput(f"{field or 'the body'} is missing", param=field)
     numbers = "".join(f" {part + 1}" for part in where[1:] if isinstance(part, int))
     place = f"{field}{numbers}" if field else "the body"
+    if limit := LIMITS.get(kind):
+        bound, words = limit
+        return InvalidInput(
+            f"{place} must be {words} {first['ctx'][bound]:g}, not {str(first['input'])[:40]}", param=field
+        )
     return InvalidInput(f"{place}: {first['msg']}", param=field)
