@@ -84,10 +84,12 @@ def test_errors_are_counted_by_code_and_excluded_from_the_times() -> None:
     results = [
         RequestResult(0.1, 0.5, 2.0),
         RequestResult(0.3, 0.5, 2.0, 1, 0.25),
-        RequestResult(error="queue_full"),
+        RequestResult(error="queue_full", is_refused=True, waits=2),
+        RequestResult(error="model_failed"),
     ]
     result = load.summarise_load(results, 2.0)
-    assert (result.requests, result.errors, result.requests_per_s) == (3, {"queue_full": 1}, 1.0)
+    assert (result.requests, result.errors, result.requests_per_s) == (4, {"model_failed": 1}, 1.0)
+    assert (result.refusals, result.waits) == ({"queue_full": 1}, 2)
     assert (result.first_s.avg, result.audio_per_s) == (pytest.approx(0.2), 2.0)
     assert (result.listeners_stalled, result.stalled_s) == (1, 0.25)
 
@@ -154,27 +156,50 @@ def test_bench_requests_the_given_format(
 
 
 @pytest.mark.server
-def test_bench_explains_refusals_and_says_whose_times_are_shown(
+def test_bench_waits_as_a_client_does_and_counts_refusals_apart_from_failures(
     run: Callable[..., tuple[int, str, str]], faults: FaultServer
 ) -> None:
-    audio = stream(bytes(4800))
-    faults.script = [audio, refuse(429, "queue_full"), audio, refuse(429, "queue_full"), audio]
+    audio, full = stream(bytes(4800)), refuse(429, "queue_full", retry_after_ms="0")
+    script = {
+        "the warm-up": [audio],
+        "refused, and served when it comes again": [full, full, audio],
+        "refused to the end": [full] * 3,
+        "failed": [refuse(400, "voice_not_found")],
+        "served": [audio],
+    }
+    faults.script = [answer for answers in script.values() for answer in answers]
     code, out, _ = run("bench", faults.url, "-n", "4", "-c", "1", "--json", "x.json")
-    assert code == 0
-    assert "2 of 4 requests failed; the times are those of the other 2:" in out
-    assert "2 × queue_full: no: queue_full" in out
+    report = json.loads(Path("x.json").read_text())
+    assert (code, len(faults.requests)) == (0, 9)
+    assert (report["refusals"], report["errors"]) == ({"queue_full": 1}, {"voice_not_found": 1})
+    assert (report["waits"], report["first_s"]["count"]) == (4, 2)
+    assert "1 of 4 requests was refused" in out
+    assert "1 of 4 requests failed" in out
+    assert "1 × queue_full: no: queue_full" in out
+    assert "1 × voice_not_found: no: voice_not_found" in out
+    assert "the times are those of the other 2" in out
     assert "1 listener at a time" in out
-    assert json.loads(Path("x.json").read_text())["errors"] == {"queue_full": 2}
+
+
+@pytest.mark.server
+def test_bench_says_how_many_listeners_the_device_serves(
+    run: Callable[..., tuple[int, str, str]], faults: FaultServer
+) -> None:
+    faults.script = [stream(bytes(480_000))] * 4  # ten seconds each
+    code, out, _ = run("bench", faults.url, "-n", "3", "-c", "1", "--json", "x.json")
+    served = int(json.loads(Path("x.json").read_text())["audio_per_s"])
+    assert code == 0
+    assert f"enough for {served} listeners at a time who play what they hear" in " ".join(out.split())
 
 
 @pytest.mark.server
 def test_bench_fails_without_a_table_if_every_request_failed(
     run: Callable[..., tuple[int, str, str]], faults: FaultServer
 ) -> None:
-    faults.script = [refuse(429, "queue_full")] * 4  # a busy server may refuse the warm-up, too
+    faults.script = [refuse(429, "queue_full", retry_after_ms="0")] * 12  # a busy server may refuse the warm-up, too
     code, out, _ = run("bench", faults.url, "-n", "3", "-c", "1")
     assert (code, "first audio" in out) == (1, False)
-    assert "3 of 3 requests failed:" in out
+    assert "3 of 3 requests were refused" in out
 
 
 @pytest.mark.server
@@ -184,10 +209,10 @@ def test_bench_fails_at_once_where_no_speech_server_is(
     code, out, err = run("bench", "http://127.0.0.1:9", "-n", "3")
     assert (code, out) == (3, "")
     assert err.startswith("tutti: http://127.0.0.1:9 did not answer")
-    faults.script = [refuse(503, "not_ready")]
+    faults.script = [refuse(503, "not_ready", retry_after_ms="0")] * 3
     code, out, err = run("bench", faults.url, "-n", "3")
     assert (code != 0, out, err) == (True, "", "tutti: no: not_ready\n")
-    assert len(faults.requests) == 1
+    assert len(faults.requests) == 3
 
 
 @pytest.mark.server

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Unpack
 
 from tutti.client.audio import SAMPLE_BYTES, SAMPLE_RATE
-from tutti.client.call_stats import Clock, Summary, summarise
-from tutti.errors import TuttiError
+from tutti.client.call_stats import Call, Clock, Summary, summarise
+from tutti.errors import QueueFull, TuttiError
 
 if TYPE_CHECKING:
     from tutti.client.async_client import AsyncClient
@@ -29,7 +29,7 @@ TEXTS = (
 
 @dataclass(frozen=True, slots=True)
 class RequestResult:
-    """One request as its listener experienced it; times count from when it was due."""
+    """One request as its listener experienced it, further attempts included; times count from when it was due."""
 
     first_s: float | None = None
     total_s: float | None = None
@@ -38,6 +38,8 @@ class RequestResult:
     stalled_s: float = 0.0
     error: str | None = None  # error code
     message: str = ""  # of the error
+    is_refused: bool = False  # the error says that the server has no room now
+    waits: int = 0  # further attempts, each after a wait
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +47,9 @@ class LoadResult:
     """All requests of a run."""
 
     requests: int
-    errors: dict[str, int]
+    refusals: dict[str, int]  # by error code: the server had no room, also after the waits
+    errors: dict[str, int]  # by error code: everything else that failed
+    waits: int  # before further attempts
     took_s: float
     requests_per_s: float
     audio_per_s: float  # seconds of speech per second
@@ -55,6 +59,10 @@ class LoadResult:
     stalled_s: float
     firsts: tuple[float, ...]  # every first_s, sorted, for the histogram
     messages: dict[str, str]  # by error code, one message as an example
+
+    @property
+    def n_without_audio(self) -> int:
+        return sum(self.refusals.values()) + sum(self.errors.values())
 
 
 def playback_stalls(arrivals: Sequence[tuple[float, float]]) -> tuple[int, float]:
@@ -78,19 +86,28 @@ def listener(client: "AsyncClient", clock: Clock, **options: Unpack["SpeechOptio
 
     async def speak(text: str, due: float) -> RequestResult:
         arrivals: list[tuple[float, float]] = []
+        stream = client.stream(text, words=False, **options)
         try:
-            async with client.stream(text, words=False, **options) as stream:
+            async with stream:
                 while pieces := await stream.batch():
                     n_bytes = sum(len(piece.audio) for piece in pieces)
                     arrivals.append((clock() - due, samples * n_bytes / SAMPLE_BYTES / SAMPLE_RATE))
         except TuttiError as error:
-            return RequestResult(error=error.code, message=error.message)
+            is_refused = error.status == 429 or isinstance(error, QueueFull)
+            return RequestResult(
+                error=error.code, message=error.message, is_refused=is_refused, waits=_waits(stream.call)
+            )
         if not arrivals:
             return RequestResult(error="no_audio", message="the server answered without audio")
         stalls, stalled_s = playback_stalls(arrivals) if samples else (0, 0.0)
-        return RequestResult(arrivals[0][0], clock() - due, sum(s for _, s in arrivals), stalls, stalled_s)
+        audio_s = sum(s for _, s in arrivals)
+        return RequestResult(arrivals[0][0], clock() - due, audio_s, stalls, stalled_s, waits=_waits(stream.call))
 
     return speak
+
+
+def _waits(call: Call) -> int:
+    return max(0, call.attempts - 1)
 
 
 async def warm_up(client: "AsyncClient", text: str, **options: Unpack["SpeechOptions"]) -> None:
@@ -141,12 +158,14 @@ async def _run(speak: Speak, text: str, due: float) -> RequestResult:
 
 
 def summarise_load(results: Sequence[RequestResult], took_s: float) -> LoadResult:
-    """Summarise a run that took `took_s` seconds; failed requests count as errors only."""
+    """Summarise a run that took `took_s` seconds; refused and failed requests count as such only."""
     good = [result for result in results if result.error is None]
     firsts = tuple(sorted(result.first_s for result in good if result.first_s is not None))
     return LoadResult(
         len(results),
-        dict(Counter(result.error for result in results if result.error)),
+        dict(Counter(result.error for result in results if result.error and result.is_refused)),
+        dict(Counter(result.error for result in results if result.error and not result.is_refused)),
+        sum(result.waits for result in results),
         took_s,
         len(good) / took_s if took_s else 0.0,
         sum(result.audio_s for result in good) / took_s if took_s else 0.0,

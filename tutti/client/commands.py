@@ -125,7 +125,6 @@ def bench(
         "pool_size": 1000 if rate else concurrency,
         "chunk_bytes": 1 << 20,
         "memory_cache_bytes": 0,
-        "retries": 0,
         "prewarm": False,
         "streaming_timeout_s": timeout,
     }
@@ -150,7 +149,7 @@ def bench(
         from tutti.client.files import save
 
         save(out, json.dumps({"url": url, "load": description, **asdict(result)}, indent=1).encode())
-    if sum(result.errors.values()) == result.requests:
+    if result.n_without_audio == result.requests:
         raise typer.Exit(1)
 
 
@@ -195,16 +194,22 @@ def _print_result(url: str, description: str, result: "LoadResult") -> None:
 
     console = Console()
     console.print(f"{url}: {_counted(result.requests, 'request')}, {description}, {result.took_s:.1f} s")
-    n_failed = sum(result.errors.values())
-    if n_failed:
-        others = (
-            "" if n_failed == result.requests else f"; the times are those of the other {result.requests - n_failed}"
-        )
-        console.print(f"{n_failed} of {_counted(result.requests, 'request')} failed{others}:")
-        for code, n in result.errors.items():
-            console.print(f"  {n} × {code}: {result.messages.get(code, '')}".rstrip(": "), highlight=False)
-    if n_failed == result.requests:
+    for codes, what in ((result.refusals, "refused, after waiting as long as the server asked"), (result.errors, "")):
+        if n := sum(codes.values()):
+            verb = f"{'was' if n == 1 else 'were'} {what}" if what else "failed"
+            console.print(f"{n} of {_counted(result.requests, 'request')} {verb}:")
+            for code, n_of_code in codes.items():
+                line = f"  {n_of_code} × {code}: {result.messages.get(code, '')}".rstrip(": ")
+                console.print(line, highlight=False)
+    n_served = result.requests - result.n_without_audio
+    if not n_served:
         return
+    if n_served < result.requests:
+        console.print(f"the times are those of the other {n_served}:")
+    if result.waits:
+        console.print(
+            f"{_counted(result.waits, 'time')} a listener waited and asked again; its time counts from the start"
+        )
     table = Table("ms", "avg", "min", "p50", "p95", "p99", "max", box=None, pad_edge=False)
     for name, row in (("first audio", result.first_s), ("whole answer", result.total_s)):
         table.add_row(name, *(f"{1000 * s:.1f}" for s in (row.avg, row.min, row.p50, row.p95, row.p99, row.max)))
@@ -214,6 +219,8 @@ def _print_result(url: str, description: str, result: "LoadResult") -> None:
     if speech:
         stalled = _counted(result.listeners_stalled, "listener")
         console.print(f"{stalled} heard a gap, {result.stalled_s:.2f} s in total")
+        served = _counted(int(result.audio_per_s), "listener")
+        console.print(f"this is enough for {served} at a time who play what they hear; those here ask again at once")
     if bins := histogram(result.firsts, 12):
         most = max(n for _, _, n in bins)
         console.print("first audio")
