@@ -324,7 +324,8 @@ class FakeEngine:
         }
 
     def workers(self) -> dict[str, Any]:
-        return {"totalWorkers": 1, "readyWorkers": 1, "busyWorkers": 0, "queueSize": 0, "batchingEnabled": True}
+        counts = {"totalWorkers": 1, "readyWorkers": 1, "busyWorkers": 0, "asleepWorkers": 0}
+        return {**counts, "queueSize": 0, "batchingEnabled": True}
 
 
 def fake_speeches(voices: Voices, text: str, *, voice: str, style: str | None = None, speed: float = 1.0,

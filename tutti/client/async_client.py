@@ -31,6 +31,7 @@ from tutti.client.transport import TimedRequest, Transport, cut_short
 from tutti.errors import InvalidInput, TuttiError
 
 DEFAULT_URL = "http://127.0.0.1:8880"
+LOAD_S = 120.0  # for a server to load its model; takes seconds, on a GPU with compiled shapes longer
 T = TypeVar("T")
 log = logging.getLogger("tutti.client")
 
@@ -156,13 +157,15 @@ class AsyncClient:
         return await self._get("/health")
 
     async def workers(self) -> dict[str, Any]:
-        """Return totalWorkers, readyWorkers, busyWorkers, queueSize and batchingEnabled."""
+        """Return totalWorkers, readyWorkers, busyWorkers, asleepWorkers, queueSize and batchingEnabled."""
         return await self._get("/health/workers")
 
     async def warm(self) -> bool:
-        """Open a connection for the first call; return whether the server answered."""
+        """Open a connection for the first call, and load a model that sleeps; return whether the server is warm."""
         try:
-            await self._get("/health")
+            if (await self._get("/health")).get("asleepWorkers"):  # tutti's; only a text wakes one
+                request = build_request("Hello.", {}, format="pcm", voice=self._settings.voice)
+                await self._transport.fetch(self._timed(request, True, LOAD_S), Stopwatch("warm", self._settings.clock))
         except TuttiError as error:
             log.debug("not warm: %s", error.message)  # the first call will raise it
             return False

@@ -100,11 +100,11 @@ class Client:
         return self._loop.run(self._client.health())
 
     def workers(self) -> dict[str, Any]:
-        """Return totalWorkers, readyWorkers, busyWorkers, queueSize and batchingEnabled."""
+        """Return totalWorkers, readyWorkers, busyWorkers, asleepWorkers, queueSize and batchingEnabled."""
         return self._loop.run(self._client.workers())
 
     def warm(self) -> bool:
-        """Open a connection for the first call; return whether the server answered."""
+        """Open a connection for the first call, and load a model that sleeps; return whether the server is warm."""
         return self._loop.run(self._client.warm())
 
     def stats(self) -> Stats:

@@ -340,6 +340,7 @@ class Engine:
             "totalWorkers": len(states),
             "readyWorkers": sum(batcher.ready for batcher in self.batchers),
             "busyWorkers": states.count("busy"),
+            "asleepWorkers": states.count("asleep"),
             "queueSize": sum(sum(batcher.scheduler.waiting().values()) for batcher in self.batchers),
             "batchingEnabled": self.batching_enabled,
         }
