@@ -38,7 +38,7 @@ def of(*words: str) -> list[str]:
 
 
 MAKE, PIP, CURL = of("make "), of(".venv/bin/pip "), of("curl ")
-SERVE = of(".venv/bin/tutti serve")
+SERVE, KEYS = of(".venv/bin/tutti serve"), of("KEY=")
 LOCAL = [line for line in of(".venv/bin/tutti ", "tutti ") if line not in SERVE]
 
 
@@ -49,7 +49,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
 
 
 def test_every_command_is_run_by_one_of_these_tests() -> None:
-    assert set(COMMANDS) == {*MAKE, *PIP, *CURL, *SERVE, *LOCAL}
+    assert set(COMMANDS) == {*MAKE, *PIP, *CURL, *SERVE, *KEYS, *LOCAL}
 
 
 def test_the_readme_fits_one_screen_to_sound() -> None:
@@ -90,6 +90,16 @@ def test_its_servers_start(tmp_path: Path, line: str) -> None:
             assert any("tutti is ready" in shown for shown in iter(server.stderr.readline, ""))
         finally:
             server.terminate()
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("line", KEYS)
+def test_its_keys_are_random(line: str) -> None:
+    if not shutil.which("openssl"):
+        pytest.skip("no openssl: apt-get install openssl")
+    first, second = (run(["bash", "-c", line], ROOT, dict(os.environ)).strip() for _ in range(2))
+    assert len(first) == len(second) == 32
+    assert first != second
 
 
 @pytest.mark.server

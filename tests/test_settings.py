@@ -171,3 +171,17 @@ def test_the_example_file_has_every_batching_setting_with_its_default_and_its_ol
 def test_the_default_sizes_of_chunks_are_those_of_the_chunker() -> None:
     default = Settings()
     assert ChunkSizes(default.min_chunk_tokens, default.max_chunk_tokens) == ChunkSizes()
+
+
+@pytest.mark.parametrize("value", ["", " ", ","])
+def test_keys_that_are_given_but_empty_are_refused_with_the_cure(value: str) -> None:
+    """As by `--api-keys "$KEY"` where KEY is not set: the server would be open to all."""
+    with pytest.raises(InvalidInput, match=r"--api-keys has no key in it.*KEY=\$\(openssl rand -hex 16\)"):
+        load({"api_keys": value}, {}, NOWHERE)
+
+
+def test_an_empty_variable_for_keys_counts_as_unset_but_one_with_no_key_in_it_is_refused() -> None:
+    """The compose file passes an empty one; then the server says at the start that it is open."""
+    assert load({}, {"TUTTI_API_KEYS": ""}, NOWHERE)[0].api_keys == ()
+    with pytest.raises(InvalidInput, match=r"environment \(TUTTI_API_KEYS\) has no key"):
+        load({}, {"TUTTI_API_KEYS": ","}, NOWHERE)

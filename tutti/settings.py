@@ -218,6 +218,11 @@ def load(
     for field, value in flags.items():
         if value is not None:
             values[field], sources[field] = value, f"--{field.replace('_', '-')}"
+    if "api_keys" in values and not _split_list(values["api_keys"]):
+        raise InvalidInput(  # as from --api-keys "$KEY" with a KEY that is not set: the server would be open to all
+            f"{sources['api_keys']} has no key in it; make one with KEY=$(openssl rand -hex 16), or leave it out",
+            param="api_keys",
+        )
     preset = str(values.get("preset", "none"))
     for field, value in PRESETS.get(preset, {}).items():
         if field not in values:
