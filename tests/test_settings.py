@@ -185,3 +185,24 @@ def test_an_empty_variable_for_keys_counts_as_unset_but_one_with_no_key_in_it_is
     assert load({}, {"TUTTI_API_KEYS": ""}, NOWHERE)[0].api_keys == ()
     with pytest.raises(InvalidInput, match=r"environment \(TUTTI_API_KEYS\) has no key"):
         load({}, {"TUTTI_API_KEYS": ","}, NOWHERE)
+
+
+PAGE = (Path(__file__).parent.parent / "docs/tuning.md").read_text("utf-8")
+SAME = {  # older names whose documented default is ours
+    "ENABLE_KOKORO_BATCHING", "ENABLE_BATCHING", "KOKORO_MAX_WAIT_MS", "MAX_QUEUE_SIZE", "STREAMING_BYPASS_CHUNKS",
+    "MIN_TOKENS_PER_CHUNK", "PORT",
+}  # fmt: skip
+
+
+def test_the_page_on_tuning_names_every_default_that_differs_from_the_documented_one() -> None:
+    """Of each older name, ours as it is in the settings."""
+    table = PAGE[PAGE.index("## Other defaults") :].partition("\n## ")[0]
+    rows = re.findall(r"^\| (.+?) \| .+? \| `TUTTI_(\w+)`: (.+?) \| .+ \|$", table, re.MULTILINE)
+    defaults = {name: field.get_default(call_default_factory=True) for name, field in Settings.model_fields.items()}
+    for _, field, ours in rows:
+        default = defaults[field.lower()]
+        assert ours.split()[0].rstrip(",;") == ("none" if default is None else f"{default:g}" if isinstance(default, float)
+                                                else str(default)), field  # fmt: skip
+    named = {name for names, _, _ in rows for name in re.findall(r"`(\w+)`", names)}
+    assert named | SAME >= {name for names in ALIASES.values() for name in names}
+    assert not named & SAME
