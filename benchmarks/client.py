@@ -1,9 +1,11 @@
-"""Measure the client: first byte against a bare socket, requests per second, reuse of connections.
+"""Measure the client: first byte against a bare socket, what its options save, requests per second, reused connections.
 
 python -m benchmarks.client                           1 minute, without model files: a server of tones is started
 python -m benchmarks.client http://127.0.0.1:8880     a running server with its model
 
-Each round makes the same request in three ways, so that noise of the machine falls on all of them.
+Each round makes the same request in each way, so that noise of the machine falls on all of them: from a bare socket,
+through both clients with one connection for all requests, with a client and a connection for each, and in pieces of
+64 kB instead of 512 bytes.
 """
 
 import argparse
@@ -17,6 +19,7 @@ import socket
 import statistics
 import tempfile
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from multiprocessing.connection import Connection
@@ -31,6 +34,7 @@ from tutti.settings import Settings
 
 RESULTS = Path(__file__).parent / "results"
 NUMBERS = itertools.count(1)
+LARGE = 65_536  # bytes of a piece: 1.4 s of audio
 OPTIONS = {"memory_cache_bytes": 0, "prewarm": False, "voice": "af_heart"}
 
 
@@ -91,23 +95,39 @@ async def first_s_async(client: AsyncClient) -> float:
     return took_s
 
 
-def first_bytes(url: str, rounds: int, step: Callable[[str], None]) -> dict[str, list[float]]:
-    """Seconds to the first byte in each way, without the first round of each."""
-    bare, took_s = BareSocket(url), dict[str, list[float]]()
+async def first_s_without_pool(url: str) -> float:
+    """Seconds to the first audio of a client that is made for this request."""
+    started_s = time.perf_counter()
+    async with AsyncClient(url, **OPTIONS) as client:  # type: ignore[arg-type]
+        created_s = time.perf_counter() - started_s
+        return created_s + await first_s_async(client)
+
+
+def first_bytes(
+    url: str, rounds: int, step: Callable[[str], None]
+) -> tuple[dict[str, list[float]], dict[str, list[float]]]:
+    """Seconds to the first byte in each way, and of this process's cores for the request; not the first round."""
+    bare, took_s, cpu_s = BareSocket(url), defaultdict[str, list[float]](list), defaultdict[str, list[float]](list)
     with Client(url, **OPTIONS) as client, asyncio.Runner() as runner:  # type: ignore[arg-type]
         async_client = AsyncClient(url, **OPTIONS)  # type: ignore[arg-type]
+        large = AsyncClient(url, chunk_bytes=LARGE, **OPTIONS)  # type: ignore[arg-type]
         ways = {
             "bare socket": bare.first_s,
             "AsyncClient": lambda: runner.run(first_s_async(async_client)),
             "Client": lambda: first_s(client),
+            "AsyncClient for each request": lambda: runner.run(first_s_without_pool(url)),
+            "AsyncClient, pieces of 64 kB": lambda: runner.run(first_s_async(large)),
         }
         for number in range(rounds + 1):
             step(f"first byte, round {number}")
             for name, request in ways.items():
-                took_s.setdefault(name, []).append(request())
+                before_s = time.process_time()
+                took_s[name].append(request())
+                cpu_s[name].append(time.process_time() - before_s)
         runner.run(async_client.aclose())
+        runner.run(large.aclose())
     bare.close()
-    return {name: seconds[1:] for name, seconds in took_s.items()}
+    return tuple({name: seconds[1:] for name, seconds in each.items()} for each in (took_s, cpu_s))  # type: ignore[return-value]
 
 
 def throughput(url: str, n: int, at_once: int) -> dict[str, Any]:
@@ -164,15 +184,29 @@ def _serve_tones(parent: Connection) -> None:
 
 def measure(url: str, args: argparse.Namespace) -> dict[str, Any]:
     with progress(args.rounds + 2) as step:
-        took_s = first_bytes(url, args.rounds, step)
+        took_s, cpu_s = first_bytes(url, args.rounds, step)
         step(f"{args.texts} texts")
         many = throughput(url, args.texts, args.at_once)
-    medians = {name: 1000 * statistics.median(seconds) for name, seconds in took_s.items()}
-    over_ms = [1000 * (ours - bare) for ours, bare in zip(took_s["Client"], took_s["bare socket"], strict=True)]
+    medians, cpu_ms = (
+        {name: round(1000 * statistics.median(seconds), 3) for name, seconds in each.items()}
+        for each in (took_s, cpu_s)
+    )
+
+    def over(way: str, other: str) -> float:
+        """Milliseconds, the median of the pairs."""
+        return round(1000 * statistics.median(a - b for a, b in zip(took_s[way], took_s[other], strict=True)), 3)
+
+    saved_ms = {
+        "one client for all requests": over("AsyncClient for each request", "AsyncClient"),
+        "pieces of 512 bytes": over("AsyncClient, pieces of 64 kB", "AsyncClient"),
+    }
     print("first byte, median of", args.rounds, "ms:", {name: round(ms, 2) for name, ms in medians.items()})
-    print(f"the client over the bare socket, median of pairs: {statistics.median(over_ms):.2f} ms")
+    over_ms = over("Client", "bare socket")
+    print(f"the client over the bare socket, median of pairs: {over_ms:.2f} ms")
+    print("of a core of this process, median ms:", cpu_ms)
+    print("saved until the first byte, ms:", {name: round(ms, 2) for name, ms in saved_ms.items()})
     print(many)
-    return {"first_byte_ms": medians, "over_ms": statistics.median(over_ms), "many": many}
+    return {"first_byte_ms": medians, "cpu_ms": cpu_ms, "over_ms": over_ms, "saved_ms": saved_ms, "many": many}
 
 
 def main() -> None:
