@@ -201,8 +201,8 @@ def test_the_page_on_tuning_names_every_default_that_differs_from_the_documented
     defaults = {name: field.get_default(call_default_factory=True) for name, field in Settings.model_fields.items()}
     for _, field, ours in rows:
         default = defaults[field.lower()]
-        assert ours.split()[0].rstrip(",;") == ("none" if default is None else f"{default:g}" if isinstance(default, float)
-                                                else str(default)), field  # fmt: skip
+        shown = "none" if default is None else f"{default:g}" if isinstance(default, float) else str(default)
+        assert ours.split()[0].rstrip(",;") == shown, field
     named = {name for names, _, _ in rows for name in re.findall(r"`(\w+)`", names)}
     assert named | SAME >= {name for names in ALIASES.values() for name in names}
     assert not named & SAME

@@ -21,10 +21,12 @@ def tone_models() -> Mapping[str, Model]:
     return {CHECKPOINT: ToneModel()}
 
 
+@pytest.mark.parametrize("rows", [32, 0])
 @pytest.mark.parametrize("policy", POLICIES)
-def test_every_policy_speaks_to_a_listener(policy: str, tmp_path: Path) -> None:
+def test_every_policy_speaks_to_a_listener(policy: str, rows: int, tmp_path: Path) -> None:
+    """The baselines with the rows of the requirement, or as many as `deadline` may have."""
     silent_voices(tmp_path)
-    args = Namespace(voices=tmp_path, threads=2, target_ms=None, cost_file=None)
+    args = Namespace(voices=tmp_path, threads=2, target_ms=None, cost_file=None, rows=rows)
 
     async def run() -> None:
         worker = ThreadWorker(tone_models)
@@ -32,6 +34,8 @@ def test_every_policy_speaks_to_a_listener(policy: str, tmp_path: Path) -> None:
         try:
             async with engine_with(policy, worker, Choice("onnx", "cpu", "fp32"), args) as engine:
                 results = [await play(engine, text) for text in islice(random_texts(seed=1), 4)]
+                most_rows = engine.monitor.settings()["max_batch_size"]
+                assert most_rows == (rows if rows and policy in ("window", "bypass") else 4)
                 assert all(result.audio_s > 0 and not result.refused and not result.failed for result in results)
         finally:
             await worker.close()

@@ -186,11 +186,21 @@ def test_what_is_derived_from_a_file_is_made_anew_when_the_file_changes(tmp_path
 
 def test_each_cuda_device_has_a_worker_and_further_workers_share_them_in_turn() -> None:
     cuda = [Choice("torch", "cuda", "fp16"), INT8]
-    assert cuda_index_of_workers(cuda, None, 3) == [0, 1, 2]
-    assert cuda_index_of_workers(cuda, 2, 3) == [0, 1]
-    assert cuda_index_of_workers(cuda, 4, 3) == [0, 1, 2, 0]
-    assert cuda_index_of_workers([FP32], None, 3) == [None]
-    assert cuda_index_of_workers([FP32], 2, 0) == [None, None]
+    assert cuda_index_of_workers(cuda, None, 3, 2) == [0, 1, 2]
+    assert cuda_index_of_workers(cuda, 2, 3, 2) == [0, 1]
+    assert cuda_index_of_workers(cuda, 4, 3, 2) == [0, 1, 2, 0]
+    assert cuda_index_of_workers([FP32], None, 3, 16) == [None]
+    assert cuda_index_of_workers([FP32], 2, 0, 16) == [None, None]
+
+
+@pytest.mark.parametrize(("n_cores", "n_asked", "n_workers"), [(2, 4, 1), (2, 2, 1), (1, 2, 1), (4, 4, 2), (16, 4, 4)])
+def test_workers_that_would_only_take_memory_are_left_out_with_a_notice(
+    caplog: pytest.LogCaptureFixture, n_cores: int, n_asked: int, n_workers: int
+) -> None:
+    """Each worker on a processor needs two cores; with fewer each, they take turns on them."""
+    assert cuda_index_of_workers([FP32], n_asked, 0, n_cores) == [None] * n_workers
+    notice = f"{n_cores} cores serve {n_workers} of {n_asked} workers"
+    assert (notice in caplog.text) == (n_workers < n_asked)
 
 
 def opened(home: Path, monkeypatch: pytest.MonkeyPatch, **settings: Any) -> tuple[int, list[Checkpoints]]:

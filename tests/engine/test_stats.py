@@ -128,6 +128,20 @@ def test_the_start_says_in_one_line_what_was_chosen(
     )
 
 
+@pytest.mark.parametrize("n_workers", [1, 2])
+def test_when_the_models_are_loaded_the_log_says_what_they_cost(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, n_workers: int
+) -> None:
+    async def run() -> None:
+        async with tone_engine(silent_voices(tmp_path), n_workers=n_workers):
+            pass
+
+    with caplog.at_level(logging.INFO, logger="tutti"):
+        asyncio.run(run())
+    cost = rf"models loaded workers={n_workers} memory=[1-9]\d*MB device_memory=0MB sentence=\d+ms"
+    assert re.search(cost, caplog.text)
+
+
 def test_a_batch_with_a_bad_row_is_counted_as_failed_and_named_with_its_worker(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -103,7 +103,7 @@ def open_engine(
         Store(settings.home).ensure(files, sources=sources(offline=settings.offline), progress=bars)
     make_own_caches(settings.home, choices.values())
     n_devices = n_cuda_devices() if any(choice.device == "cuda" for choice in choices.values()) else 0
-    indices = cuda_index_of_workers(choices.values(), settings.workers, n_devices)
+    indices = cuda_index_of_workers(choices.values(), settings.workers, n_devices, settings.threads)
     if n_devices == 0:  # the workers share the cores
         settings = settings.model_copy(update={"threads": max(1, settings.threads // len(indices))})
     marker = kernel_marker(settings.home)

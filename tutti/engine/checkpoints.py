@@ -1,5 +1,6 @@
 """Which checkpoints an engine serves, from which files, and which device each worker loads them on."""
 
+import logging
 import re
 import shutil
 from collections.abc import Iterable, Mapping
@@ -16,11 +17,14 @@ from tutti.weights import LEXICONS, MODELS, VOICES, File, Store
 if TYPE_CHECKING:
     from tutti.settings import Settings
 
+log = logging.getLogger(__name__)
+
 CHECKPOINT = "kokoro"  # the official weights, in the precision and with the vocoder of the settings
 LIGHT, EXACT = "kokoro-light", "kokoro-exact"  # the same with this vocoder
 VOCODERS: dict[str, VocoderName] = {LIGHT: "light", EXACT: "exact"}
 NAME = re.compile(r"[\w.:-]{1,64}", re.ASCII)
 PRECISIONS = ("auto", *get_args(Precision))
+CORES_OF_WORKER = 2  # of a processor; with fewer each, further workers only wait for the cores of the others
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,10 +117,19 @@ def files_of(choices: Iterable[Choice]) -> list[File]:
     return [*models.values(), *VOICES.values(), *LEXICONS]
 
 
-def cuda_index_of_workers(choices: Iterable[Choice], n_workers: int | None, n_devices: int) -> list[int | None]:
+def cuda_index_of_workers(
+    choices: Iterable[Choice], n_workers: int | None, n_devices: int, n_cores: int
+) -> list[int | None]:
     """The CUDA device of each worker: one for each device, or so many in turn; none on a processor."""
     if all(choice.device == "cpu" for choice in choices):
-        return [None] * (n_workers or 1)
+        asked, most = n_workers or 1, max(1, n_cores // CORES_OF_WORKER)
+        if asked > most:
+            log.warning(
+                "%d cores serve %d of %d workers: each further one would take the memory of its model and make no "
+                "speech sooner; requests are concurrent with one, too (TUTTI_WORKERS, CONCURRENT_REQUESTS)",
+                n_cores, most, asked,
+            )  # fmt: skip
+        return [None] * min(asked, most)
     return [number % n_devices for number in range(n_workers or n_devices)]
 
 
