@@ -24,7 +24,6 @@ LIGHT, EXACT = "kokoro-light", "kokoro-exact"  # the same with this vocoder
 VOCODERS: dict[str, VocoderName] = {LIGHT: "light", EXACT: "exact"}
 NAME = re.compile(r"[\w.:-]{1,64}", re.ASCII)
 PRECISIONS = ("auto", *get_args(Precision))
-CORES_OF_WORKER = 2  # of a processor; with fewer each, further workers only wait for the cores of the others
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,14 +121,14 @@ def cuda_index_of_workers(
 ) -> list[int | None]:
     """The CUDA device of each worker: one for each device, or so many in turn; none on a processor."""
     if all(choice.device == "cpu" for choice in choices):
-        asked, most = n_workers or 1, max(1, n_cores // CORES_OF_WORKER)
-        if asked > most:
+        asked = n_workers or 1
+        if asked > n_cores:
             log.warning(
-                "%d cores serve %d of %d workers: each further one would take the memory of its model and make no "
-                "speech sooner; requests are concurrent with one, too (TUTTI_WORKERS, CONCURRENT_REQUESTS)",
-                n_cores, most, asked,
+                "workers=%d instead of %d, one for each core: further ones would take memory and wait for the same "
+                "cores; requests are concurrent with one, too (TUTTI_WORKERS, CONCURRENT_REQUESTS)",
+                n_cores, asked,
             )  # fmt: skip
-        return [None] * min(asked, most)
+        return [None] * min(asked, n_cores)
     return [number % n_devices for number in range(n_workers or n_devices)]
 
 
