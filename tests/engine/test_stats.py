@@ -203,7 +203,7 @@ def test_under_a_window_early_and_timeout_fires_are_counted_apart(tmp_path: Path
 
     async def run() -> Engine:
         # A batch of four is full at three rows; two rows wait for the end of the window.
-        window = {"policy": "window", "max_batch_size": 4, "early_fire": 0.75, "max_wait_ms": 30, "min_wait_ms": 5000}
+        window = {"policy": "window", "max_batch_size": 4, "early_fire": 0.75, "max_wait_ms": 300, "min_wait_ms": 5000}
         async with tone_engine(silent_voices(tmp_path), lambda: model, **window) as engine:
             for n_texts in (3, 2):
                 texts = [engine.speak(word, SpeechParams("af_heart")) for word in ("deep", "water", "still")[:n_texts]]
