@@ -110,7 +110,7 @@ class Engine:
             await wait_for_all(part.close() for part in self._parts)  # else their processes would go on for nobody
             raise
         self.ready = True
-        self._log_cost()
+        self.monitor.log_cost()
         self._idle.start()
 
     async def unload(self, caller: str = "") -> int:
@@ -345,15 +345,6 @@ class Engine:
             "queueSize": sum(sum(batcher.scheduler.waiting().values()) for batcher in self.batchers),
             "batchingEnabled": self.batching_enabled,
         }
-
-    def _log_cost(self) -> None:
-        """Say what the model processes cost on this machine, and how fast one of them is."""
-        memory = [batcher.worker.status.memory for batcher in self.batchers]
-        log.info(
-            "models loaded workers=%d memory=%.0fMB device_memory=%.0fMB sentence=%.0fms",
-            len(memory), sum(each.resident_bytes for each in memory) / 1e6,
-            sum(each.device_bytes for each in memory) / 1e6, 1000 * self.monitor.sentence_s(),
-        )  # fmt: skip
 
     async def _lexicon(self, pronunciations: Mapping[str, str]) -> UserLexicon | None:
         """The request's pronunciations over those of the operator."""

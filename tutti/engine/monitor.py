@@ -1,5 +1,6 @@
 """Read-only view of all queues and workers for the operator, and the switch for the active policy."""
 
+import logging
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,6 +18,8 @@ from tutti.engine.pacing import Pacing
 from tutti.engine.stats import BatchStats
 from tutti.errors import InvalidInput, QueueFull
 from tutti.speech import DELIVERIES, Delivery
+
+log = logging.getLogger(__name__)
 
 __all__ = ["PRIORITIES", "STAGES", "Monitor", "StageQueue"]
 
@@ -110,6 +113,15 @@ class Monitor:
         asking = NEW_CALLER if caller is None else caller
         refusals = (batcher.scheduler.known_refusal(self._checkpoint, now, asking) for batcher in self._batchers)
         return next(filter(None, refusals), None)  # each stream asks the worker with the least work
+
+    def log_cost(self) -> None:
+        """Say what the model processes cost on this machine, and how fast one of them is."""
+        memory = [batcher.worker.status.memory for batcher in self._batchers]
+        log.info(
+            "models loaded workers=%d memory=%.0fMB device_memory=%.0fMB sentence=%.0fms",
+            len(memory), sum(each.resident_bytes for each in memory) / 1e6,
+            sum(each.device_bytes for each in memory) / 1e6, 1000 * self.sentence_s(),
+        )  # fmt: skip
 
     def sentence_s(self) -> float:
         """Predicted device seconds of a typical sentence, at the worker that would get it."""
