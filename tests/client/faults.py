@@ -49,7 +49,7 @@ def respond(data: bytes, status: int = 200, **headers: str) -> Answer:
 
 
 def refuse(status: int, code: str, **headers: str) -> Answer:
-    body = {"error": {"message": f"no: {code}", "type": "x", "param": None, "code": code}, "detail": "no"}
+    body = {"error": {"message": f"no: {code}", "type": "x", "param": None, "code": code}, "detail": {"message": "no"}}
     return respond(json.dumps(body).encode(), status, content_type="application/json", **headers)
 
 

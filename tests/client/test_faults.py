@@ -238,6 +238,12 @@ def test_any_error_response_has_a_message(body: bytes) -> None:
     assert (response.error.status, response.may_retry, response.retry_after_s) == (503, True, 1.0)
 
 
+def test_the_message_of_another_server_is_its_own_words() -> None:
+    body = b'{"detail":{"error":"validation_error","message":"no such voice","type":"invalid_request_error"}}'
+    error = parse_error_response(400, {}, body).error
+    assert (error.message, error.code) == ("no such voice", "validation_error")
+
+
 def test_error_codes_map_to_their_classes() -> None:
     body = b'{"error":{"message":"wait","code":"not_ready"}}'
     assert type(parse_error_response(503, {}, body).error) is NotReady

@@ -135,7 +135,7 @@ def assert_error(response: httpx2.Response, status: int, code: str, param: str |
     assert set(body) == {"error", "detail"}
     error = body["error"]
     assert set(error) == {"message", "type", "param", "code"}
-    assert body["detail"] == error["message"]
+    assert body["detail"] == {"error": error["code"], "message": error["message"], "type": error["type"]}
     assert error["message"]
     assert (error["code"], error["param"]) == (code, param)
     return dict(error)

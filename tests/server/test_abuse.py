@@ -99,7 +99,7 @@ def test_a_body_that_is_not_json_gets_415(server: RunningServer) -> None:
     for kind in ("text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x"):
         response = server.post("/v1/audio/speech", content=content, headers={"content-type": kind})
         assert_error(response, 415, "unsupported_media_type")
-        assert "application/json" in response.json()["detail"]
+        assert "application/json" in response.json()["detail"]["message"]
     zipped = {**JSON, "content-encoding": "gzip"}
     bomb = gzip.compress(b" " * 50_000_000)
     assert_error(server.post("/v1/audio/speech", content=bomb, headers=zipped), 415, "unsupported_media_type")
@@ -110,10 +110,10 @@ def test_a_too_large_body_or_text_gets_an_error_that_names_the_setting(fake_engi
     with serving(fake_engine, max_text=1000) as server:
         refused = server.speak(input="a" * 10_000_000)
         assert_error(refused, 413, "too_large")
-        assert "TUTTI_MAX_BODY" in refused.json()["detail"]
+        assert "TUTTI_MAX_BODY" in refused.json()["detail"]["message"]
         refused = server.speak(input="a. " * 400)
         assert_error(refused, 413, "too_large", "input")
-        assert "TUTTI_MAX_TEXT" in refused.json()["detail"]
+        assert "TUTTI_MAX_TEXT" in refused.json()["detail"]["message"]
         for path in ("/tts", "/tts/stream", "/dev/phonemize"):
             assert_error(server.post(path, {"text": "a" * 1001}), 413, "too_large", "text")
         assert_error(server.post("/tts/batch", {"requests": [{"text": "a" * 501}] * 2}), 413, "too_large", "requests")
@@ -191,7 +191,7 @@ def test_every_error_has_its_message_twice(message: str, status: int) -> None:
     error = TuttiError(message)
     error.status = status
     body = error_body(error)
-    assert body["detail"] == body["error"]["message"] == message
+    assert body["detail"]["message"] == body["error"]["message"] == message
     assert (error_headers(error).get("x-should-retry") == "false") == (status == 500)
 
 

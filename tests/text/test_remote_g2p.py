@@ -167,7 +167,7 @@ def test_bad_requests_are_400_and_name_the_field(url: str, body: object, param: 
     assert response.status_code == 400
     assert error_body["error"]["param"] == param
     assert error_body["error"]["type"] == "invalid_request_error"
-    assert error_body["detail"] == error_body["error"]["message"]
+    assert error_body["detail"]["message"] == error_body["error"]["message"]
 
 
 @pytest.mark.parametrize("raw", [b"{", b'{"text": "\\ud800"}', b"[" * 50_000, b"\xff", b""])

@@ -123,7 +123,7 @@ def _error(message: str, code: str | None, param: str | None, status: int, after
 
 
 def _parse_error_body(body: bytes, status: int) -> tuple[str, str | None, str | None]:
-    """Return message, code and field of an error body: OpenAI's form, FastAPI's `detail`, or any text."""
+    """Return message, code and field of an error body: OpenAI's form, `detail` of other servers, or any text."""
     try:
         content = json.loads(body)
     except ValueError:
@@ -132,8 +132,11 @@ def _parse_error_body(body: bytes, status: int) -> tuple[str, str | None, str | 
         error = content.get("error")
         if isinstance(error, dict) and error.get("message"):
             return str(error["message"]), _text(error.get("code")), _text(error.get("param"))
-        if content.get("detail") or isinstance(error, str):
-            return str(content.get("detail") or error), None, None
+        detail = content.get("detail")
+        if isinstance(detail, dict) and detail.get("message"):  # as Kokoro-FastAPI writes it
+            return str(detail["message"]), _text(detail.get("error")), None
+        if detail or isinstance(error, str):
+            return str(detail or error), None, None
     text = body[:200].decode("utf-8", "replace").strip()
     return f"the server answered {status}{': ' + text if text else ''}", None, None
 

@@ -76,11 +76,19 @@ class Fault(BaseModel):
     code: str = Field(examples=["voice_not_found"])
 
 
+class Detail(BaseModel):
+    """The same in the form of Kokoro-FastAPI."""
+
+    error: str = Field(examples=["voice_not_found"])
+    message: str
+    type: str = Field(examples=["invalid_request_error"])
+
+
 class ErrorBody(BaseModel):
-    """Every error of every route; `detail` repeats the message for older clients."""
+    """Every error of every route: `error` as OpenAI writes it, and `detail` for clients of Kokoro-FastAPI."""
 
     error: Fault
-    detail: str
+    detail: Detail
 
 
 def error_body(error: TuttiError) -> dict[str, Any]:
@@ -88,7 +96,7 @@ def error_body(error: TuttiError) -> dict[str, Any]:
     if error.status < 500 and error.status != 429:
         kind = "invalid_request_error"
     fault = {"message": error.message, "type": kind, "param": error.param, "code": error.code}
-    return {"error": fault, "detail": error.message}
+    return {"error": fault, "detail": {"error": error.code, "message": error.message, "type": kind}}
 
 
 def error_headers(error: TuttiError) -> dict[str, str]:
