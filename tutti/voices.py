@@ -98,6 +98,7 @@ TRAITS = {
 
 # A name with its sign and weight: "af_bella(2)", "+ af_sky", "-am_adam(0.5)".
 _TERM = re.compile(r"\s*([+-]?)\s*(\w{1,40})\s*(?:\(\s*([^()\s]{1,20})\s*\))?\s*", re.ASCII)
+_HYPHENATED = re.compile(r"\w{1,40}(?:-\w{1,40}){1,4}", re.ASCII)
 _NAME = re.compile(r"[A-Za-z]\w*", re.ASCII)
 MAX_BLEND = 8  # voices
 
@@ -176,6 +177,9 @@ def parse_blend(expression: str) -> list[tuple[str, float]]:
     """Return names and signed weights of a blend; raise UnknownVoice or InvalidInput that names the bad part."""
     if cure := hint(expression):
         raise UnknownVoice(f"unknown voice {expression.strip()[:80]!r}; {cure}", param="voice")
+    name = expression.strip()
+    if _HYPHENATED.fullmatch(name) and GRADES.keys().isdisjoint(name.lower().split("-")):
+        _check_name(name)  # no blend: a name of another service
     terms: list[tuple[str, float]] = []
     at = 0
     while at < len(expression):

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from tests.fakes import make_fake_engine
-from tests.server.harness import RunningServer, serving
+from tests.server.harness import RunningServer, assert_error, serving
+from tutti.voices import NAMES
 
 pytestmark = pytest.mark.server
 
@@ -31,6 +32,41 @@ def spoken(server: RunningServer, path: str, **body: Any) -> dict[str, Any]:
     response = server.post(path, body)
     assert response.status_code == 200, response.text
     return server.engine.requests[-1]
+
+
+# -- voices --------------------------------------------------------------------------------------------------------
+
+
+def test_the_name_of_every_listed_voice_is_its_id(server: RunningServer) -> None:
+    voices = server.get("/v1/audio/voices").json()["voices"]
+    assert [(voice["id"], voice["name"]) for voice in voices] == [(name, name) for name in NAMES]
+    assert voices[0]["label"] == "Heart (American English, female)"
+
+
+@pytest.mark.parametrize(("path", "field"), SPEAKING)
+def test_the_label_of_a_voice_is_accepted_as_its_name(server: RunningServer, path: str, field: str) -> None:
+    asked = spoken(server, path, **{field: "dip", "voice": " emma (British English, Female) "})
+    assert asked["voice"] == "bf_emma"
+
+
+def test_every_label_stands_for_its_voice(server: RunningServer) -> None:
+    for voice in server.get("/v1/audio/voices").json()["voices"]:
+        assert server.post("/tts", {"text": "dip", "voice": voice["label"]}).headers["x-voice-used"] == voice["id"]
+
+
+@pytest.mark.parametrize(("path", "field"), SPEAKING)
+def test_a_list_of_voices_is_their_blend(server: RunningServer, path: str, field: str) -> None:
+    asked = spoken(server, path, **{field: "dip", "voice": ["af_bella", "af_sky(2)"]})
+    assert asked["voice"] == "af_bella+af_sky(2)"
+    assert_error(server.post(path, {field: "dip", "voice": ["af_bella", "nobody"]}), 400, "voice_not_found", "voice")
+    assert_error(server.post(path, {field: "dip", "voice": ["af_sky"] * 101}), 400, "invalid_input", "voice")
+
+
+def test_a_voice_that_is_no_blend_is_named_whole(server: RunningServer) -> None:
+    error = assert_error(server.speak(voice="en_US-ryan-low"), 400, "voice_not_found", "voice")
+    assert "'en_US-ryan-low'" in error["message"]
+    error = assert_error(server.speak(voice="af_bella+en_US"), 400, "voice_not_found", "voice")
+    assert "'en_US'" in error["message"]
 
 
 # -- errors --------------------------------------------------------------------------------------------------------

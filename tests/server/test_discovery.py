@@ -27,7 +27,8 @@ def test_voices_are_listed_with_language_gender_and_grade(server: RunningServer)
     assert [voice["id"] for voice in answer["voices"]] == list(NAMES)
     assert answer["voices"][0] == {
         "id": "af_heart",
-        "name": "Heart (American English, female)",
+        "name": "af_heart",
+        "label": "Heart (American English, female)",
         "language": "en-us",
         "gender": "female",
         "grade": "A",

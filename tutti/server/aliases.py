@@ -8,7 +8,7 @@ from tutti.cloud_voices import stand_in, stand_in_notice
 from tutti.errors import InvalidInput, did_you_mean
 from tutti.server.errors import UnknownModel, rename_param
 from tutti.text.language import find_language
-from tutti.voices import gender, parse_blend, resolve_aliases
+from tutti.voices import NAMES, gender, parse_blend, resolve_aliases
 
 MODELS = ("kokoro", "tts-1", "tts-1-hd", "gpt-4o-mini-tts")  # all stand for the default checkpoint
 OTHER_SPELLINGS = ("kokoro-82m", "kokoro-v1.0", "hexgrad/kokoro-82m")  # used by other servers
@@ -62,10 +62,18 @@ def resolve_voice(name: str, aliases: Aliases) -> tuple[str, tuple[str, ...]]:
     """Return a voice with its aliases resolved, and a notice if it stands for the voice of another service."""
     voice = None if name.strip().lower() in aliases.voices else stand_in(name)
     if voice is None:
-        return resolve_aliases(name, aliases.voices), ()
+        return resolve_name(name, aliases), ()
     return voice, (stand_in_notice(name, voice),)
 
 
-def voice_title(name: str) -> str:
+def resolve_name(name: str, aliases: Aliases) -> str:
+    """Return the voice or blend of a label, or of an expression with aliases; unknown names stay."""
+    return LABELS.get(name.strip().lower()) or resolve_aliases(name, aliases.voices)
+
+
+def voice_label(name: str) -> str:
     """Return the name of a voice for people, such as "Heart (American English, female)"."""
     return f"{name[3:].title()} ({find_language(name[0]).name}, {gender(name)})"
+
+
+LABELS = {voice_label(name).lower(): name for name in NAMES}  # clients may show them, and send what they show

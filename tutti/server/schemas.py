@@ -21,6 +21,7 @@ MAX_SEED = 2**63 - 1
 MAX_NAME = 500  # characters; a blend of eight voices has 200. Longer ones would be compared with all known names
 MAX_SWITCHES = 100  # of normalization_options, known or not
 MAX_TIMES = 16  # items of timestamps
+MAX_VOICES = 100  # items of a list of voices
 MAX_ITEMS = 1000  # of POST /tts/batch, whatever the settings say
 URGENT = "true: a whole answer is spoken with the priority of a stream; streams always have it"
 
@@ -57,13 +58,23 @@ class VoiceId(BaseModel):
     id: Name
 
 
+VoiceChoice = Name | VoiceId | Annotated[list[Name], at_most(MAX_VOICES)]
+
+
+def voice_expression(voice: VoiceChoice | None) -> str | None:
+    """Return the name or blend that was sent; several voices in a list are a blend."""
+    if isinstance(voice, VoiceId):
+        return voice.id
+    return "+".join(voice) if isinstance(voice, list) else voice
+
+
 class SpeechFields(BaseModel):
     """The options that every body has."""
 
     model_config = ConfigDict(extra="ignore", allow_inf_nan=False)
 
-    voice: Name | VoiceId | None = Field(
-        None, description="a name, a blend, or {'id': name}", examples=["af_bella(2)+af_sky(1)"]
+    voice: VoiceChoice | None = Field(
+        None, description="a name, a blend, a list of names, or {'id': name}", examples=["af_bella(2)+af_sky(1)"]
     )
     speed: float | None = Field(None, ge=0.25, le=4, description="1 = the voice's own speed")
     language: Name | None = Field(
@@ -89,7 +100,7 @@ class SpeechFields(BaseModel):
 
     def voice_name(self, default: str) -> str:
         """Return the voice under the name that the caller used."""
-        return (self.voice.id if isinstance(self.voice, VoiceId) else self.voice) or default
+        return voice_expression(self.voice) or default
 
     def build_request(self, text: str, format_name: str, aliases: Aliases, model: str | None = None) -> SpeechRequest:
         format = find_format(format_name)
@@ -229,7 +240,7 @@ class PhonemesBody(BaseModel):
     )
 
     phonemes: str = Field(description="in Kokoro's symbols")
-    voice: Name | VoiceId | None = None
+    voice: VoiceChoice | None = None
     speed: float | None = Field(None, ge=0.25, le=4)
 
 

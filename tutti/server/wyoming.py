@@ -13,7 +13,7 @@ from typing import Any
 from tutti import __version__
 from tutti.audio import find_format
 from tutti.errors import InvalidInput, MissingExtra, QueueFull, TuttiError, install_hint
-from tutti.server.aliases import voice_title
+from tutti.server.aliases import resolve_name, voice_label
 from tutti.server.body_limit import check_json
 from tutti.server.encoding import PieceEncoder, open_stream
 from tutti.server.errors import TooLarge
@@ -26,7 +26,7 @@ from tutti.server.text_feed import TextFeed
 from tutti.speech import SAMPLE_RATE, SpeechParams
 from tutti.text.incremental import Delta
 from tutti.text.language import find_language
-from tutti.voices import GRADES, NAMES, parse_blend, resolve_aliases
+from tutti.voices import GRADES, NAMES, parse_blend
 
 try:
     from wyoming.audio import AudioChunk, AudioStart, AudioStop
@@ -175,7 +175,7 @@ class WyomingConnection:
         if any(value and not (isinstance(value, str) and len(value) <= MAX_NAME) for value in (name, language)):
             raise InvalidInput(f"name and language of a voice are texts of up to {MAX_NAME} characters", param="voice")
         if name:
-            return resolve_aliases(name, aliases.voices)
+            return resolve_name(name, aliases)
         default = aliases.default_voice
         return best_voice(language, default) if language else default
 
@@ -321,7 +321,7 @@ def _voice(name: str) -> TtsVoice:
         name=name,
         attribution=Attribution("hexgrad", "https://huggingface.co/hexgrad/Kokoro-82M"),
         installed=True,
-        description=voice_title(name),
+        description=voice_label(name),
         version="1.0",
         languages=[f"{code}-{region.upper()}" if region else code],
     )

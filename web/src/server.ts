@@ -4,7 +4,7 @@ import type { RequestBody } from "./request";
 
 export interface Voice {
   id: string;
-  name: string;
+  label: string; // for people: Heart (American English, female)
   language: string;
   gender: string;
   grade: string;

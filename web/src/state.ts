@@ -62,7 +62,7 @@ export async function clearHistory(): Promise<void> {
 }
 
 export function displayName(id: string): string {
-  return voices.value.find((voice) => voice.id === id)?.name.replace(/ \(.*/, "") ?? id;
+  return voices.value.find((voice) => voice.id === id)?.label.replace(/ \(.*/, "") ?? id;
 }
 
 /** Speak the current request and play it while it arrives. */

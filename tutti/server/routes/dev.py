@@ -10,6 +10,7 @@ from fastapi.responses import JSONResponse, Response
 
 from tutti.audio import find_format
 from tutti.errors import InvalidInput
+from tutti.server.aliases import resolve_name, resolve_voice
 from tutti.server.disconnect import cancel_on_disconnect
 from tutti.server.encoding import WholeAudio
 from tutti.server.errors import TooLarge, rename_param
@@ -29,19 +30,18 @@ from tutti.server.responses import (
     start_stream,
     streaming_response,
 )
-from tutti.server.schemas import CaptionBody, Name, PhonemesBody, PhonemizeBody, VoiceId, at_most
+from tutti.server.schemas import CaptionBody, PhonemesBody, PhonemizeBody, VoiceChoice, voice_expression
 from tutti.server.service import Service
 from tutti.speech import SpeechParams
 from tutti.text import vocab
 from tutti.text.chunk import Chunk
 from tutti.text.language import AUTO, request_language
 from tutti.text.marks import shown_word
-from tutti.voices import parse_blend, resolve_aliases
+from tutti.voices import parse_blend
 
 _WORD = re.compile(r"[^\s" + re.escape("".join(vocab.PUNCTUATION)) + "]+")
 LONGEST_WORD = 200  # symbols; more cannot be one word
 MAX_SYMBOLS = 100_000  # phonemes of one request, two hours of speech; as marks they are up to five times as long
-BlendParts = Annotated[list[Name], at_most(100)]
 MAX_PHONEMIZED = 100_000  # characters: the answer is many times as long, and is held in memory
 
 
@@ -84,15 +84,15 @@ def dev_routes(service: Service) -> APIRouter:
     @routes.post("/dev/generate_from_phonemes", response_class=Response, responses={**AUDIO, **error_responses()})
     async def generate_from_phonemes(request: Request, body: PhonemesBody) -> Response:
         """Speak phonemes as they are written; WAV."""
-        name = body.voice.id if isinstance(body.voice, VoiceId) else body.voice
-        voice = resolve_aliases(name or service.aliases.default_voice, service.aliases.voices)
+        name = voice_expression(body.voice) or service.aliases.default_voice
+        voice, notices = resolve_voice(name, service.aliases)
         params = SpeechParams(voice, speed=1.0 if body.speed is None else body.speed)
         with rename_param(input="phonemes"):
             if len(body.phonemes) > MAX_SYMBOLS:
                 raise TooLarge(f"there are more than {MAX_SYMBOLS:,} symbols; send them in parts", param="input")
             # In a thread: so many take some milliseconds.
             text = await asyncio.to_thread(phonemes_as_text, body.phonemes)
-            speech_request = SpeechRequest(text, params, find_format("wav"))
+            speech_request = SpeechRequest(text, params, find_format("wav"), notices=notices)
             return await cached_response(service, request, speech_request)
 
     @routes.post("/dev/unload", responses=error_responses(409))
@@ -101,10 +101,9 @@ def dev_routes(service: Service) -> APIRouter:
         return {"status": "unloaded", "workers": await service.engine.unload(request.state.caller)}
 
     @routes.post("/v1/audio/voices/combine", responses=error_responses())
-    async def combine(voices: Annotated[Name | BlendParts, Body(examples=["af_bella(2)+af_sky(1)"])]) -> dict[str, Any]:
+    async def combine(voices: Annotated[VoiceChoice, Body(examples=["af_bella(2)+af_sky(1)"])]) -> dict[str, Any]:
         """The parts of a blend. Nothing is stored: use the returned name as `voice` in other requests."""
-        expression = voices if isinstance(voices, str) else "+".join(voices)
-        blend = resolve_aliases(expression, service.aliases.voices)
+        blend = resolve_name(voice_expression(voices) or "", service.aliases)
         parts = [{"name": name, "weight": weight} for name, weight in parse_blend(blend)]
         return {"voice": blend, "parts": parts}
 

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from tutti.audio import find_format
 from tutti.errors import UnknownFormat
-from tutti.server.aliases import Aliases, find_checkpoint, voice_title
+from tutti.server.aliases import Aliases, find_checkpoint, voice_label
 from tutti.server.errors import rename_param
 from tutti.server.openapi import AUDIO, error_responses
 from tutti.server.request import SpeechRequest
@@ -168,7 +168,7 @@ def voice_fields(name: str) -> dict[str, Any]:
     language = find_language(name[0])
     return {
         "voice_id": name,
-        "name": voice_title(name),
+        "name": voice_label(name),
         "category": "premade",
         "labels": {"language": language.code, "accent": language.name, "gender": gender(name), "grade": GRADES[name]},
         "description": None,

@@ -6,7 +6,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import FileResponse, Response
 
 from tutti.audio import format_of_file
-from tutti.server.aliases import MODELS, find_checkpoint, voice_title
+from tutti.server.aliases import MODELS, find_checkpoint, voice_label
 from tutti.server.downloads import Downloads
 from tutti.server.errors import UnknownDownload
 from tutti.server.openapi import AUDIO, error_responses
@@ -102,7 +102,8 @@ def voice_fields(name: str, needs: str | None) -> dict[str, str | None]:
     """Describe a voice; `needs` is the extra that its language lacks on this server."""
     return {
         "id": name,
-        "name": voice_title(name),
+        "name": name,  # clients take it for the voice to send
+        "label": voice_label(name),
         "language": find_language(name[0]).code,
         "gender": gender(name),
         "grade": GRADES[name],

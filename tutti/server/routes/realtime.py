@@ -16,7 +16,7 @@ from tutti.server.aliases import find_checkpoint, resolve_voice
 from tutti.server.notices import notice_fields
 from tutti.server.request import SpeechRequest
 from tutti.server.responses import EVENT_BYTES, base64_text, split_bytes, time_lists
-from tutti.server.schemas import MAX_NAME, Name, VoiceId
+from tutti.server.schemas import MAX_NAME, Name, VoiceChoice, voice_expression
 from tutti.server.service import Service
 from tutti.server.websocket import Message, MessageSocket, encoded_speech, error_fields
 from tutti.speech import SAMPLES_PER_FRAME, Speech, SpeechParams
@@ -37,7 +37,7 @@ class AudioFormat(_Tolerant):
 
 
 class OutputOptions(_Tolerant):
-    voice: Name | VoiceId | None = None
+    voice: VoiceChoice | None = None
     format: AudioFormat | None = None
     speed: float | None = Field(None, ge=0.25, le=4)
     timestamps: list[Literal["word", "phoneme", "viseme"]] | None = None  # not in OpenAI's API
@@ -173,7 +173,7 @@ class RealtimeSession:
             return request
         params = request.params
         if output.voice is not None:
-            name = output.voice.id if isinstance(output.voice, VoiceId) else output.voice
+            name = voice_expression(output.voice) or self.service.aliases.default_voice
             voice, notices = resolve_voice(name, self.service.aliases)
             parse_blend(voice)
             params, request = replace(params, voice=voice), replace(request, notices=notices)

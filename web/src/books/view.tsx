@@ -66,9 +66,9 @@ function Upload() {
               {request.value.voice.length > 1 ? (
                 <option value="">{request.value.voice.map(({ name }) => displayName(name)).join(" + ")}</option>
               ) : null}
-              {voices.value.map(({ id, name, needs }) => (
+              {voices.value.map(({ id, label, needs }) => (
                 <option key={id} value={id} disabled={Boolean(needs)}>
-                  {needs ? `${name}: not installed` : name}
+                  {needs ? `${label}: not installed` : label}
                 </option>
               ))}
             </select>

@@ -30,9 +30,9 @@ export function Compare() {
             </optgroup>
           )}
           <optgroup label="Another voice">
-            {voices.value.map(({ id, name }) => (
+            {voices.value.map(({ id, label }) => (
               <option key={id} value={id}>
-                {name}
+                {label}
               </option>
             ))}
           </optgroup>

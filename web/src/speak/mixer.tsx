@@ -47,9 +47,9 @@ export function Mixer() {
         <span>Use the prosody of</span>
         <select id="style" value={style} onChange={(event) => updateRequest({ style: event.currentTarget.value })}>
           <option value="">this voice</option>
-          {voices.value.map(({ id, name }) => (
+          {voices.value.map(({ id, label }) => (
             <option key={id} value={id}>
-              {name}
+              {label}
             </option>
           ))}
         </select>

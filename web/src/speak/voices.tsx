@@ -15,7 +15,7 @@ export function quality(voice: Voice): Quality {
 }
 
 export function languageName(voice: Voice): string {
-  return /\((.*), \w+\)/.exec(voice.name)?.[1] ?? voice.language;
+  return /\((.*), \w+\)/.exec(voice.label)?.[1] ?? voice.language;
 }
 
 export function Voices() {
@@ -128,7 +128,7 @@ function Filter({ label, value, options, onChange }: FilterProps) {
 
 /** Whether every word of the search is in what is known of the voice. */
 function matches(voice: Voice, search: string): boolean {
-  const known = `${voice.id} ${voice.name} ${voice.description ?? ""} ${quality(voice)} quality`.toLowerCase();
+  const known = `${voice.id} ${voice.label} ${voice.description ?? ""} ${quality(voice)} quality`.toLowerCase();
   return search.toLowerCase().split(/\s+/).every((word) => known.includes(word));
 }
 
