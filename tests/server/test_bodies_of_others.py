@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.fakes import make_fake_engine
-from tests.server.harness import RunningServer, assert_error, serving
+from tests.server.harness import SHORT, RunningServer, assert_error, serving
 from tutti.voices import NAMES
 
 pytestmark = pytest.mark.server
@@ -67,6 +67,34 @@ def test_a_voice_that_is_no_blend_is_named_whole(server: RunningServer) -> None:
     assert "'en_US-ryan-low'" in error["message"]
     error = assert_error(server.speak(voice="af_bella+en_US"), 400, "voice_not_found", "voice")
     assert "'en_US'" in error["message"]
+
+
+# -- /tts ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("path", ["/tts", "/tts/stream"])
+def test_tts_takes_speaker_and_settings(server: RunningServer, path: str) -> None:
+    asked = spoken(server, path, text=SHORT, speaker="am_adam", settings={"speed": 2})
+    assert (asked["voice"], asked["speed"]) == ("am_adam", 2)
+    asked = spoken(server, path, text=SHORT, speaker="default", settings={"speed": 1.0})
+    assert (asked["voice"], asked["speed"]) == ("af_heart", 1)
+
+
+def test_tts_takes_input_for_text(server: RunningServer) -> None:
+    assert spoken(server, "/tts", input="as LocalAI names it", model="kokoro")["text"] == "as LocalAI names it"
+    assert_error(server.post("/tts", {"model": "kokoro"}), 400, "invalid_input", "text")
+
+
+def test_of_two_names_for_one_option_the_second_is_ignored_and_named(server: RunningServer) -> None:
+    body = {"text": "a", "input": "b", "voice": "am_adam", "speaker": "af_sky", "speed": 2, "settings": {"speed": 3}}
+    response = server.post("/tts", body)
+    asked = server.engine.requests[-1]
+    assert (asked["text"], asked["voice"], asked["speed"]) == ("a", "am_adam", 2)
+    assert sorted(response.headers["x-ignored"].split(", ")) == ["input", "settings.speed", "speaker"]
+
+
+def test_a_speed_out_of_range_is_refused_in_settings_too(server: RunningServer) -> None:
+    assert_error(server.post("/tts", {"text": SHORT, "settings": {"speed": 99}}), 400, "invalid_input", "settings")
 
 
 # -- errors --------------------------------------------------------------------------------------------------------

@@ -104,6 +104,11 @@ def whole(server: RunningServer) -> bytes:
     return samples(server.get(f"/v1/jobs/{wait_for_end(server, create_job(server)['id'])['id']}/audio").content)
 
 
+def test_options_of_a_job_without_effect_are_named(server: RunningServer) -> None:
+    body = {"text": TEXT, "format": "wav", "flavour": "sweet", "allow_voice_tags": False}
+    assert server.post("/v1/jobs", body).headers["x-ignored"] == "flavour, allow_voice_tags"
+
+
 def test_a_text_is_read_in_the_background_and_downloaded(server: RunningServer) -> None:
     id = create_job(server, captions="srt", title="Bridges")["id"]
     received = list(events(server, id))

@@ -381,12 +381,15 @@ def test_an_idle_websocket_is_closed_but_not_one_that_speaks(voices: Voices) -> 
         asyncio.run(run(server))
 
 
-def test_ignored_options_are_named(server: RunningServer) -> None:
+@pytest.mark.parametrize("nested", [True, False])
+def test_options_without_effect_are_named_also_those_that_nobody_knows(server: RunningServer, nested: bool) -> None:
+    options = {"instructions": "like a pirate", "flavour": "sweet", "speed": 1.5}
+
     async def test(client: Client) -> None:
-        await client.send("session.config", instructions="like a pirate")
+        await client.send("session.config", **({"session": options} if nested else options))
         await client.send("input.text", text=FIRST)
         await client.send("input.done")
-        assert (await client.until("audio.start"))["ignored"] == ["instructions"]
+        assert (await client.until("audio.start"))["ignored"] == ["instructions", "flavour"]
 
     run_session(server, test)
 

@@ -1,14 +1,17 @@
-"""What of a text was not spoken as written, for clients: fields of JSON answers and events, and headers."""
+"""What of a request was not spoken as written, or had no effect: fields of JSON answers and events, and headers."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
+from urllib.parse import quote
 
 from tutti.speech import Speech
 
 MAX_SYMBOLS = 20  # different symbols that are named; the count has all
 MAX_NOTICES = 8
 MAX_HEADER = 2000  # characters; proxies refuse long headers
+MAX_IGNORED = 20  # ignored options that are named
+MAX_OPTION = 80  # characters of the name of one
 
 
 def notice_fields(speeches: Iterable[Speech]) -> dict[str, Any]:
@@ -30,3 +33,15 @@ def notice_headers(speeches: Iterable[Speech]) -> dict[str, str]:
     names = {"unspoken": "x-unspoken", "unspoken_count": "x-unspoken-count", "notices": "x-notices"}
     headers = {names[name]: json.dumps(value) for name, value in fields.items()}
     return {name: value for name, value in headers.items() if len(value) <= MAX_HEADER}
+
+
+def ignored_names(options: Sequence[str]) -> list[str]:
+    """Return the names of ignored options as they are shown: not too many, and none too long."""
+    names = [name if len(name) <= MAX_OPTION else f"{name[:MAX_OPTION]}..." for name in options[:MAX_IGNORED]]
+    return [*names, f"and {len(options) - MAX_IGNORED} more"] if len(options) > MAX_IGNORED else names
+
+
+def ignored_headers(options: Sequence[str]) -> dict[str, str]:
+    """Return them as X-Ignored. A comma and what a header cannot hold are percent-encoded."""
+    names = (quote(name, safe=" /", errors="replace")[:MAX_OPTION] for name in ignored_names(options))
+    return {"x-ignored": ", ".join(names)} if options else {}

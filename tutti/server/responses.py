@@ -19,7 +19,7 @@ from tutti.server.disconnect import ClientDisconnected, cancel_on_disconnect
 from tutti.server.encoding import AnswerBudget, OpenStream, PieceEncoder, WholeAudio, encode_whole, open_stream
 from tutti.server.errors import error_body, public_error
 from tutti.server.middleware.http_protocol import READ_STALL_FACTOR
-from tutti.server.notices import notice_fields, notice_headers
+from tutti.server.notices import ignored_headers, notice_fields, notice_headers
 from tutti.server.reader_pace import STREAM_BYTES_PER_S, WHOLE_BYTES_PER_S, PacedSend, SlowReader
 from tutti.server.request import SpeechRequest
 from tutti.server.service import Service
@@ -158,9 +158,7 @@ def audio_headers(
         "x-batching-enabled": str(service.engine.batching_enabled).lower(),
         "x-voice-used": request.params.voice,
     }
-    if request.ignored:
-        headers["x-ignored"] = ", ".join(request.ignored)
-    return headers | notice_headers([first] if unspoken is None else unspoken)
+    return headers | ignored_headers(request.ignored) | notice_headers([first] if unspoken is None else unspoken)
 
 
 def whole_response(service: Service, request: SpeechRequest, whole: WholeAudio, etag: str) -> Response:

@@ -1,10 +1,10 @@
-"""JSON bodies: requests, in which null means absent and unknown keys are ignored, and the answers of /v1/jobs."""
+"""JSON bodies: requests, in which null means absent and unknown keys are named in X-Ignored, and jobs as answers."""
 
 import time
 from dataclasses import replace
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field
 
 from tutti.audio import find_format
 from tutti.audio.tagged import CONTAINERS
@@ -52,7 +52,24 @@ Switches = Annotated[dict[str, bool | None], at_most(MAX_SWITCHES)]
 Times = Annotated[list[Literal["word", "phoneme", "viseme"]], at_most(MAX_TIMES)]
 
 
-class VoiceId(BaseModel):
+class Options(BaseModel):
+    """An object of a request. Keys that it does not know have no effect, and are named to the caller."""
+
+    model_config = ConfigDict(extra="allow", allow_inf_nan=False)
+
+    def ignored_options(self) -> tuple[str, ...]:
+        """Return the names of keys without effect; those of an object inside stand behind its own name."""
+        names = []
+        for field in type(self).model_fields:
+            value = getattr(self, field)
+            for part in value if isinstance(value, list) else (value,):
+                if isinstance(part, Options):
+                    names += [f"{field}.{name}" for name in part.ignored_options()]
+        names += [name for name, value in (self.model_extra or {}).items() if value is not None]
+        return tuple(dict.fromkeys(names))
+
+
+class VoiceId(Options):
     """A voice as openai 3 sends it."""
 
     id: Name
@@ -68,10 +85,8 @@ def voice_expression(voice: VoiceChoice | None) -> str | None:
     return "+".join(voice) if isinstance(voice, list) else voice
 
 
-class SpeechFields(BaseModel):
+class SpeechFields(Options):
     """The options that every body has."""
-
-    model_config = ConfigDict(extra="ignore", allow_inf_nan=False)
 
     voice: VoiceChoice | None = Field(
         None, description="a name, a blend, a list of names, or {'id': name}", examples=["af_bella(2)+af_sky(1)"]
@@ -106,10 +121,13 @@ class SpeechFields(BaseModel):
         format = find_format(format_name)
         format.rate(self.sample_rate)
         volume = _or_default(self.volume_multiplier, 1.0)
-        unknown = (name for name in self.normalization_options or {} if name not in NORMALIZATIONS)
-        ignored = tuple(f"normalization_options.{name}" for name in unknown if name.isascii() and name.isidentifier())
         params, notices = self.speech_params(aliases, model)
+        ignored = self.ignored_options()
         return SpeechRequest(text, params, format, self.sample_rate, volume, notices=notices, ignored=ignored)
+
+    def ignored_options(self) -> tuple[str, ...]:
+        unknown = (name for name in self.normalization_options or {} if name not in NORMALIZATIONS)
+        return (*super().ignored_options(), *(f"normalization_options.{name}" for name in unknown))
 
     def speech_params(self, aliases: Aliases, model: str | None = None) -> tuple[SpeechParams, tuple[str, ...]]:
         """Return how to speak, with the aliases of voices resolved, and notices of voices that stand for others."""
@@ -160,12 +178,7 @@ class SpeechBody(SpeechFields):
     word_timestamps: bool | None = Field(None, description="with sse: events with the times of words")
     timestamps: Times | None = Field(None, description="with sse or on a WebSocket: events with these times")
     return_download_link: bool | None = Field(None, description="also store the audio; X-Download-Path has its path")
-
     optimize_for_latency: bool | None = Field(None, description=URGENT)
-
-    # Accepted without effect; the answer names them in X-Ignored.
-    use_gpu: Any = None
-    instructions: Any = None
 
     @property
     def times(self) -> frozenset[str]:
@@ -176,11 +189,7 @@ class SpeechBody(SpeechFields):
         options = self if self.language or not self.lang_code else self.model_copy(update={"language": self.lang_code})
         with rename_param(format="response_format"):
             request = options.build_request(self.input, self.response_format or "mp3", aliases, self.model)
-        ignored = tuple(name for name in IGNORED_OPTIONS if getattr(self, name) is not None) + request.ignored
-        return replace(request, urgent=bool(self.optimize_for_latency), times=self.times, ignored=ignored)
-
-
-IGNORED_OPTIONS = ("use_gpu", "instructions")
+        return replace(request, urgent=bool(self.optimize_for_latency), times=self.times)
 
 
 class CaptionBody(SpeechBody):
@@ -189,14 +198,24 @@ class CaptionBody(SpeechBody):
     return_timestamps: bool | None = Field(None, description="default: true")
 
 
+class TtsSettings(Options):
+    """Settings of a speaker, as some servers nest them."""
+
+    speed: float | None = Field(None, ge=0.25, le=4, description="if `speed` is not there")
+
+
 class TtsBody(SpeechFields):
-    """POST /tts and /tts/stream, and each item of /tts/batch."""
+    """POST /tts and /tts/stream, and each item of /tts/batch. Of two names for one option the first has an effect."""
 
     model_config = ConfigDict(
         json_schema_extra={"examples": [{"text": "All voices, one pass.", "voice": "af_heart", "format": "wav"}]}
     )
 
-    text: str = Field(description="the text to speak")
+    text: str = Field(validation_alias=AliasChoices("text", "input"), description="the text to speak; or `input`")
+    voice: VoiceChoice | None = Field(
+        None, validation_alias=AliasChoices("voice", "speaker"), description="a name, a blend; or `speaker`"
+    )
+    settings: TtsSettings | None = None
     model: Name | None = Field(None, description="a name from /v1/models; default: the first", examples=["kokoro"])
     format: Name | None = Field(None, description="wav (default) pcm mp3 opus aac flac mulaw alaw")
     optimize_for_latency: bool | None = Field(None, description=URGENT)
@@ -207,37 +226,41 @@ class TtsBody(SpeechFields):
         return find_format(self.format or "wav").name
 
     def speech_request(self, aliases: Aliases) -> SpeechRequest:
-        request = self.build_request(self.text, self.format or "wav", aliases, self.model)
-        return replace(request, urgent=bool(self.optimize_for_latency))
+        nested = self.settings.speed if self.settings else None
+        options = self if nested is None or self.speed is not None else self.model_copy(update={"speed": nested})
+        request = options.build_request(self.text, self.format or "wav", aliases, self.model)
+        return replace(request, urgent=bool(self.optimize_for_latency), ignored=self.ignored_options())
+
+    def ignored_options(self) -> tuple[str, ...]:
+        names = super().ignored_options()
+        both = self.speed is not None and self.settings is not None and self.settings.speed is not None
+        return (*names, "settings.speed") if both else names
 
 
-class BatchBody(BaseModel):
+class BatchBody(Options):
     """POST /tts/batch."""
 
     model_config = ConfigDict(
-        extra="ignore",
         json_schema_extra={"examples": [{"requests": [{"text": "One."}, {"text": "Two.", "voice": "am_adam"}]}]},
     )
 
     requests: Annotated[list[TtsBody], at_most(MAX_ITEMS)] = Field(description="each becomes one file of the ZIP")
 
 
-class PhonemizeBody(BaseModel):
+class PhonemizeBody(Options):
     """POST /dev/phonemize."""
 
-    model_config = ConfigDict(extra="ignore", json_schema_extra={"examples": [{"text": "Hello!", "language": "a"}]})
+    model_config = ConfigDict(json_schema_extra={"examples": [{"text": "Hello!", "language": "a"}]})
 
     text: str
     language: Name | None = Field(None, description="a code or the letter of a voice; default: American English")
     lexicon: Lexicon | None = Field(None, description="pronunciations of words: /IPA/ or other words")
 
 
-class PhonemesBody(BaseModel):
+class PhonemesBody(Options):
     """POST /dev/generate_from_phonemes."""
 
-    model_config = ConfigDict(
-        extra="ignore", json_schema_extra={"examples": [{"phonemes": "həlˈO wˈɜɹld!", "voice": "af_heart"}]}
-    )
+    model_config = ConfigDict(json_schema_extra={"examples": [{"phonemes": "həlˈO wˈɜɹld!", "voice": "af_heart"}]})
 
     phonemes: str = Field(description="in Kokoro's symbols")
     voice: VoiceChoice | None = None

@@ -134,8 +134,8 @@ def model_stamp(choice: Choice) -> object:
 
 
 def resolve_voice_settings(settings: Settings) -> tuple[dict[str, str], str]:
-    """Return the voice aliases and the default voice; raise if a voice does not exist."""
+    """Return the voice aliases and the default voice, also as `default`; raise if a voice does not exist."""
     aliases = voice_aliases(settings.voice_names)
     voice = resolve_aliases(settings.voice, aliases)
     parse_blend(voice)
-    return aliases, voice
+    return {"default": voice, **aliases}, voice

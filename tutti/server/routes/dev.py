@@ -14,7 +14,7 @@ from tutti.server.aliases import resolve_name, resolve_voice
 from tutti.server.disconnect import cancel_on_disconnect
 from tutti.server.encoding import WholeAudio
 from tutti.server.errors import TooLarge, rename_param
-from tutti.server.notices import notice_fields
+from tutti.server.notices import ignored_headers, notice_fields
 from tutti.server.openapi import AUDIO, CAPTIONS, error_responses
 from tutti.server.request import SpeechRequest
 from tutti.server.responses import (
@@ -52,8 +52,9 @@ def dev_routes(service: Service) -> APIRouter:
     async def captioned_speech(request: Request, body: CaptionBody) -> Response:
         """Audio and the times of its words: lines of JSON, or one object if `stream` is false."""
         speech_request = body.speech_request(service.aliases)
-        if body.return_download_link:
-            speech_request = speech_request.with_ignored("return_download_link")
+        for option in ("return_download_link", "stream_format"):
+            if getattr(body, option):
+                speech_request = speech_request.with_ignored(option)
         times = body.times | {"word"} if body.return_timestamps is not False else body.times - {"word"}
         stream = await start_stream(service, request, speech_request)
         if body.stream is False:
@@ -79,7 +80,9 @@ def dev_routes(service: Service) -> APIRouter:
             phonemizing = phonemize_all(service, body.text, AUTO if detected else code, body.lexicon)
             chunks = await cancel_on_disconnect(request.receive, phonemizing)
         # In a thread: there may be thousands of words.
-        return await asyncio.to_thread(phonemize_response, body.text, chunks)
+        response = await asyncio.to_thread(phonemize_response, body.text, chunks)
+        response.headers.update(ignored_headers(body.ignored_options()))
+        return response
 
     @routes.post("/dev/generate_from_phonemes", response_class=Response, responses={**AUDIO, **error_responses()})
     async def generate_from_phonemes(request: Request, body: PhonemesBody) -> Response:
@@ -92,7 +95,8 @@ def dev_routes(service: Service) -> APIRouter:
                 raise TooLarge(f"there are more than {MAX_SYMBOLS:,} symbols; send them in parts", param="input")
             # In a thread: so many take some milliseconds.
             text = await asyncio.to_thread(phonemes_as_text, body.phonemes)
-            speech_request = SpeechRequest(text, params, find_format("wav"), notices=notices)
+            ignored = body.ignored_options()
+            speech_request = SpeechRequest(text, params, find_format("wav"), notices=notices, ignored=ignored)
             return await cached_response(service, request, speech_request)
 
     @routes.post("/dev/unload", responses=error_responses(409))

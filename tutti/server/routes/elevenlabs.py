@@ -6,7 +6,7 @@ from typing import Any
 
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ConfigDict, Field
 
 from tutti.audio import find_format
 from tutti.errors import UnknownFormat
@@ -15,7 +15,7 @@ from tutti.server.errors import rename_param
 from tutti.server.openapi import AUDIO, error_responses
 from tutti.server.request import SpeechRequest
 from tutti.server.responses import cached_response, streamed_response
-from tutti.server.schemas import MAX_SEED, Name, SpeechFields
+from tutti.server.schemas import MAX_SEED, Name, Options, SpeechFields
 from tutti.server.service import Service
 from tutti.text.language import find_language
 from tutti.voices import GRADES, NAMES, gender
@@ -41,23 +41,16 @@ VOICES = {
 }
 
 
-class VoiceSettings(BaseModel):
+class VoiceSettings(Options):
     """Only the speed has an effect; the answer names the others in X-Ignored."""
 
-    model_config = ConfigDict(extra="ignore", allow_inf_nan=False)
-
     speed: float | None = Field(None, ge=0.25, le=4)
-    stability: Any = None
-    similarity_boost: Any = None
-    style: Any = None
-    use_speaker_boost: Any = None
 
 
-class TextToSpeechBody(BaseModel):
-    """POST /v1/text-to-speech/{voice_id} and …/stream."""
+class TextToSpeechBody(Options):
+    """POST /v1/text-to-speech/{voice_id} and …/stream. Most options of ElevenLabs are named in X-Ignored."""
 
     model_config = ConfigDict(
-        extra="ignore",
         protected_namespaces=(),
         json_schema_extra={"examples": [{"text": "All voices, one pass.", "model_id": "eleven_flash_v2_5"}]},
     )
@@ -67,14 +60,6 @@ class TextToSpeechBody(BaseModel):
     language_code: Name | None = Field(None, description="of the text; default: that of the voice", examples=["en"])
     voice_settings: VoiceSettings | None = None
     seed: int | None = Field(None, ge=0, le=MAX_SEED)
-
-    # Accepted without effect; the answer names them in X-Ignored.
-    previous_text: Any = None
-    next_text: Any = None
-    pronunciation_dictionary_locators: Any = None
-    apply_text_normalization: Any = None
-    apply_language_text_normalization: Any = None
-    audio_effects: Any = None
 
     def speech_request(self, voice_id: str, output_format: str, aliases: Aliases) -> SpeechRequest:
         with rename_param(**FIELD_NAMES):
@@ -92,17 +77,7 @@ class TextToSpeechBody(BaseModel):
             )
             request = fields.build_request(self.text, name, aliases)
             model = None if self.model_id is None else find_model(self.model_id, aliases)
-        return replace(request, params=replace(request.params, model=model), ignored=self._ignored(settings))
-
-    def _ignored(self, settings: VoiceSettings) -> tuple[str, ...]:
-        of_settings = [f"voice_settings.{name}" for name, value in settings if value is not None and name != "speed"]
-        return (*of_settings, *(name for name in NO_EFFECT if getattr(self, name) is not None))
-
-
-NO_EFFECT = (
-    *("previous_text", "next_text", "pronunciation_dictionary_locators", "apply_text_normalization"),
-    *("apply_language_text_normalization", "audio_effects"),
-)
+        return replace(request, params=replace(request.params, model=model), ignored=self.ignored_options())
 
 
 def elevenlabs_routes(service: Service) -> APIRouter:

@@ -27,6 +27,7 @@ from tutti.server.body_limit import check_json, limit_body, read_body, refuse_co
 from tutti.server.disconnect import ClientDisconnected, cancel_on_disconnect
 from tutti.server.errors import ErrorBody, NotJson, TooLarge, rename_param
 from tutti.server.middleware.auth import ApiKeys
+from tutti.server.notices import ignored_headers
 from tutti.server.openapi import BINARY, EVENTS, Responses, error_responses
 from tutti.server.responses import sse_event
 from tutti.server.schemas import Deleted, JobBody, JobList, JobStatus, job_status
@@ -91,7 +92,8 @@ def jobs_routes(service: Service, jobs: JobService, keys: ApiKeys) -> APIRouter:
             with rename_param(out="format", book="file"):
                 creating = jobs.create(owner, caller, source, name, _job_params(body, service), admit)
                 job = await cancel_on_disconnect(request.receive, creating)
-        return JSONResponse(status_of(job).model_dump(), 201, {"location": f"/v1/jobs/{job.id}"})
+        headers = {"location": f"/v1/jobs/{job.id}", **ignored_headers(body.ignored_options())}
+        return JSONResponse(status_of(job).model_dump(), 201, headers)
 
     @routes.get("", responses={401: NOT_FOUND[401]})
     async def listing(owner: str = owner_of_request) -> JobList:

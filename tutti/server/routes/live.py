@@ -12,7 +12,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from tutti.errors import InvalidInput, QueueFull, TuttiError
 from tutti.server.errors import TooLarge
-from tutti.server.notices import notice_fields
+from tutti.server.notices import ignored_names, notice_fields
 from tutti.server.request import SpeechRequest
 from tutti.server.responses import time_lists
 from tutti.server.schemas import SpeechBody
@@ -90,7 +90,8 @@ class LiveSession:
 
     async def _configure(self, message: Message) -> None:
         try:
-            config = SessionConfig.model_validate(message.get("session", message))
+            options = message.get("session", {name: value for name, value in message.items() if name != "type"})
+            config = SessionConfig.model_validate(options)
         except ValidationError as exc:
             first = exc.errors()[0]
             field = str(first["loc"][0]) if first["loc"] else None
@@ -254,7 +255,7 @@ def _name(message: Message) -> str | None:
 
 def _format_fields(request: SpeechRequest) -> Message:
     fields: Message = {"format": request.format.name, "sample_rate": request.format.rate(request.sample_rate)}
-    return fields | ({"ignored": list(request.ignored)} if request.ignored else {})
+    return fields | ({"ignored": ignored_names(request.ignored)} if request.ignored else {})
 
 
 def _time_lists(speech: Speech, times: Set[str]) -> dict[str, list[Message]]:

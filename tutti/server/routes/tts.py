@@ -18,7 +18,7 @@ from tutti.server.client_timeout import requested_timeout_s
 from tutti.server.disconnect import cancel_on_disconnect
 from tutti.server.encoding import AnswerBudget, WholeAudio
 from tutti.server.errors import RateLimited, error_body, public_error, rename_param
-from tutti.server.notices import notice_fields
+from tutti.server.notices import ignored_headers, ignored_names, notice_fields
 from tutti.server.openapi import AUDIO, ZIP, error_responses
 from tutti.server.request import SpeechRequest
 from tutti.server.responses import (
@@ -74,6 +74,7 @@ def tts_routes(service: Service) -> APIRouter:
             "x-total-requests": str(len(results)),
             "x-batching-enabled": str(service.engine.batching_enabled).lower(),
             "cache-control": "no-store",
+            **ignored_headers(body.ignored_options()),
         }
         return as_attachment(
             WholeResponse(service, data, budget.held, headers=headers, media_type="application/zip"), "tts_batch.zip"
@@ -176,7 +177,8 @@ def manifest_entry(number: int, item: TtsBody, voice: str, result: WholeAudio | 
         name = re.sub(r"[^A-Za-z0-9_+-]", "_", voice)[:60]
         file = f"tts_{number:03}_{name}.{item.suffix}"
         entry = {"index": number, "file": file, "ok": True, "voice": voice, "duration_s": round(result.duration_s, 3)}
-        return entry | notice_fields(result.unspoken)
+        ignored = ignored_names(item.ignored_options())
+        return entry | notice_fields(result.unspoken) | ({"ignored": ignored} if ignored else {})
     error = public_error(result)
     if error is not result:
         log.error("item failed", exc_info=result)
