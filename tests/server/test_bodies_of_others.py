@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from tests.fakes import make_fake_engine
+from tests.fakes import make_fake_engine, tone_engine
 from tests.server.harness import SHORT, RunningServer, assert_error, serving
-from tutti.voices import NAMES
+from tutti.voices import NAMES, Voices
 
 pytestmark = pytest.mark.server
 
@@ -24,6 +24,13 @@ SPEAKING = [
 @pytest.fixture(scope="module")
 def any_model(voice_folder: Path) -> Iterator[RunningServer]:
     with serving(make_fake_engine(voice_folder), any_model=True) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def tones(voices: Voices) -> Iterator[RunningServer]:
+    """The real engine, which reads marks, with tones."""
+    with serving(tone_engine(voices)) as running:
         yield running
 
 
@@ -95,6 +102,31 @@ def test_of_two_names_for_one_option_the_second_is_ignored_and_named(server: Run
 
 def test_a_speed_out_of_range_is_refused_in_settings_too(server: RunningServer) -> None:
     assert_error(server.post("/tts", {"text": SHORT, "settings": {"speed": 99}}), 400, "invalid_input", "settings")
+
+
+# -- voice tags ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("path", "field"), [pair for pair in SPEAKING if pair[1] != "phonemes"])
+def test_without_voice_tags_brackets_in_a_text_are_text(tones: RunningServer, path: str, field: str) -> None:
+    text = "Array index [voice:nope] is out of range. [rate:fast] [pause:long] Deep."
+    assert tones.post(path, {field: text}).status_code == 400
+    allowed = {field: "a [voice:nope] b", "allow_voice_tags": True}
+    assert_error(tones.post(path, allowed), 400, "voice_not_found", "voice")
+    response = tones.post(path, {field: text, "allow_voice_tags": False})
+    assert response.status_code == 200, response.text
+    assert "x-ignored" not in response.headers
+
+
+def test_without_voice_tags_they_are_read_and_the_words_keep_their_places(tones: RunningServer) -> None:
+    body = {"input": "Deep [voice:af_sky] water [pause:1.5s] runs.", "allow_voice_tags": False, "stream": False}
+    rows = tones.post("/dev/captioned_speech", body).json()["timestamps"]
+    said = [row["word"] for row in rows]
+    assert said[0] == "Deep"
+    assert "voice" in "".join(said)
+    assert said[-2:] == ["water", "runs."] or said[-2:] == ["water", "runs"]
+    water, runs = rows[-2:]
+    assert runs["start_time"] - water["end_time"] >= 1.5  # a pause needs no permission
 
 
 # -- errors --------------------------------------------------------------------------------------------------------

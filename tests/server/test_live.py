@@ -383,13 +383,13 @@ def test_an_idle_websocket_is_closed_but_not_one_that_speaks(voices: Voices) -> 
 
 @pytest.mark.parametrize("nested", [True, False])
 def test_options_without_effect_are_named_also_those_that_nobody_knows(server: RunningServer, nested: bool) -> None:
-    options = {"instructions": "like a pirate", "flavour": "sweet", "speed": 1.5}
+    options = {"instructions": "like a pirate", "flavour": "sweet", "speed": 1.5, "allow_voice_tags": False}
 
     async def test(client: Client) -> None:
         await client.send("session.config", **({"session": options} if nested else options))
         await client.send("input.text", text=FIRST)
         await client.send("input.done")
-        assert (await client.until("audio.start"))["ignored"] == ["instructions", "flavour"]
+        assert (await client.until("audio.start"))["ignored"] == ["instructions", "flavour", "allow_voice_tags"]
 
     run_session(server, test)
 

@@ -10,7 +10,7 @@ from tutti.text import chunks
 from tutti.text.aligned_text import PLACEHOLDER, AlignedText
 from tutti.text.chunk import Chunk
 from tutti.text.clean import clean
-from tutti.text.marks import StyledText, parse_marks, strip_marks, voices_named
+from tutti.text.marks import StyledText, check_marks, marks_as_text, parse_marks, strip_marks, voices_named
 
 
 def styled_texts(text: str) -> list[StyledText]:
@@ -48,6 +48,39 @@ def test_a_wrong_pause_is_an_error_with_the_field_and_an_example(mark: str) -> N
     with pytest.raises(InvalidInput, match=r"\[pause:1\.5s\]") as error:
         styled_texts(f"One. {mark}")
     assert error.value.param == "input"
+
+
+@pytest.mark.parametrize(
+    ("text", "read"),
+    [
+        ("index [voice:nope] is", "index (voice:nope] is"),
+        (
+            "[rate:fast] [pitch:2] [volume:1] [lang:xx] [/voice] [/rate]",
+            "(rate:fast] (pitch:2] (volume:1] (lang:xx] (/voice] (/rate]",
+        ),
+        ("a [pause:1.5s] [PAUSE: 2 s ] b", "a [pause:1.5s] [PAUSE: 2 s ] b"),
+        ("a [pause:long] b", "a (pause:long] b"),
+        ("[read](/ɹˈɛd/) a[0] <b>", "[read](/ɹˈɛd/) a[0] <b>"),
+    ],
+)
+def test_marks_as_text_begin_with_a_round_bracket(text: str, read: str) -> None:
+    assert "".join(marks_as_text(text)) == read
+
+
+@given(st.lists(st.sampled_from(["[voice:", "[rate:", "[pause:", "[/lang", "x", "1s", "]", "[", " "]), max_size=12))
+def test_marks_as_text_keep_the_length_and_cause_no_error(parts: list[str]) -> None:
+    text = "".join(parts)
+    read = "".join(marks_as_text(text))
+    assert len(read) == len(text)
+    assert not voices_named(read)
+    check_marks(read)
+
+
+def test_a_long_text_is_replaced_in_parts_that_split_no_mark() -> None:
+    text = "a [rate:fast] b [pause:1.5s] " * 10_000
+    parts = list(marks_as_text(text))
+    assert 10 < len(parts) < 20
+    assert "".join(parts) == text.replace("[rate", "(rate")
 
 
 def test_pauses_alone_are_styled_texts_without_words() -> None:

@@ -1,5 +1,6 @@
 """One request for speech, the same for all routes."""
 
+import asyncio
 from collections.abc import AsyncGenerator, AsyncIterable
 from dataclasses import dataclass, replace
 from hashlib import sha256
@@ -11,6 +12,7 @@ from tutti.audio import PCM_FORMATS, Encoder, Format, encoder
 from tutti.server.engine_protocol import EngineProtocol
 from tutti.speech import SAMPLE_RATE, Delivery, Samples, Speech, SpeechParams, is_pcm
 from tutti.text.incremental import Delta
+from tutti.text.marks import marks_as_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +24,7 @@ class SpeechRequest:
     format: Format
     sample_rate: int | None = None
     volume: float = 1.0
+    reads_marks: bool = False  # marks of voice, rate and such are read aloud
     urgent: bool = False  # a whole answer as soon as a listener's, instead of behind those
     times: frozenset[str] = frozenset()  # that are sent with the audio in events: word, phoneme, viseme
     notices: tuple[str, ...] = ()  # what the answer says of the request itself, with its first audio
@@ -39,7 +42,7 @@ class SpeechRequest:
         max_start_s: float | None = None,
     ) -> AsyncGenerator[Speech]:
         """Yield the speech at the requested volume; `live` text replaces `text`. Closing closes the engine's stream."""
-        text = self.text if live is None else live
+        text = await self._text() if live is None else live
         params = replace(self.params, pcm_volume=self.volume) if self._is_pcm else self.params
         stream = engine.stream(
             text, params, caller=caller, delivery=delivery, pause_s=pause_s, id=id, max_start_s=max_start_s
@@ -54,6 +57,15 @@ class SpeechRequest:
                 del speech  # not held until the next one is there
         finally:
             await stream.aclose()
+
+    async def _text(self) -> str:
+        if not self.reads_marks:
+            return self.text
+        parts = []
+        for part in marks_as_text(self.text):
+            parts.append(part)
+            await asyncio.sleep(0)  # a long text has many marks
+        return "".join(parts)
 
     @property
     def _is_pcm(self) -> bool:

@@ -23,6 +23,7 @@ MAX_SWITCHES = 100  # of normalization_options, known or not
 MAX_TIMES = 16  # items of timestamps
 MAX_VOICES = 100  # items of a list of voices
 MAX_ITEMS = 1000  # of POST /tts/batch, whatever the settings say
+VOICE_TAGS = "false: marks such as [voice:af_sky] are read aloud; pauses and pronunciations still act"
 URGENT = "true: a whole answer is spoken with the priority of a stream; streams always have it"
 
 
@@ -179,6 +180,7 @@ class SpeechBody(SpeechFields):
     timestamps: Times | None = Field(None, description="with sse or on a WebSocket: events with these times")
     return_download_link: bool | None = Field(None, description="also store the audio; X-Download-Path has its path")
     optimize_for_latency: bool | None = Field(None, description=URGENT)
+    allow_voice_tags: bool | None = Field(None, description=VOICE_TAGS)
 
     @property
     def times(self) -> frozenset[str]:
@@ -189,7 +191,8 @@ class SpeechBody(SpeechFields):
         options = self if self.language or not self.lang_code else self.model_copy(update={"language": self.lang_code})
         with rename_param(format="response_format"):
             request = options.build_request(self.input, self.response_format or "mp3", aliases, self.model)
-        return replace(request, urgent=bool(self.optimize_for_latency), times=self.times)
+        reads_marks = self.allow_voice_tags is False
+        return replace(request, urgent=bool(self.optimize_for_latency), times=self.times, reads_marks=reads_marks)
 
 
 class CaptionBody(SpeechBody):
@@ -219,6 +222,7 @@ class TtsBody(SpeechFields):
     model: Name | None = Field(None, description="a name from /v1/models; default: the first", examples=["kokoro"])
     format: Name | None = Field(None, description="wav (default) pcm mp3 opus aac flac mulaw alaw")
     optimize_for_latency: bool | None = Field(None, description=URGENT)
+    allow_voice_tags: bool | None = Field(None, description=VOICE_TAGS)
 
     @property
     def suffix(self) -> str:
@@ -229,7 +233,8 @@ class TtsBody(SpeechFields):
         nested = self.settings.speed if self.settings else None
         options = self if nested is None or self.speed is not None else self.model_copy(update={"speed": nested})
         request = options.build_request(self.text, self.format or "wav", aliases, self.model)
-        return replace(request, urgent=bool(self.optimize_for_latency), ignored=self.ignored_options())
+        reads_marks, ignored = self.allow_voice_tags is False, self.ignored_options()
+        return replace(request, urgent=bool(self.optimize_for_latency), reads_marks=reads_marks, ignored=ignored)
 
     def ignored_options(self) -> tuple[str, ...]:
         names = super().ignored_options()

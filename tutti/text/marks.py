@@ -14,6 +14,7 @@ from tutti.text.chunk import InlineStyle
 from tutti.text.language import LANGUAGES, find_language
 
 MAX_PAUSE_S = 60.0  # of one pause mark
+MARKS_AT_ONCE = 20_000  # characters in which marks are replaced in one turn of an event loop, 6 ms at most
 MAX_VOICES = 200  # different voices and blends in one text; each is made when the request arrives
 MAX_MARK = 150  # characters of any other mark
 MAX_VOICE_MARK = 350  # characters of a mark or tag that names a voice
@@ -65,6 +66,19 @@ def check_marks(text: str) -> None:
             _seconds(mark)
         else:
             _apply_mark(DEFAULT_STYLE, mark)
+
+
+def marks_as_text(text: str) -> Iterator[str]:
+    """Yield a text in parts, its marks with a round bracket, so that they are read aloud; pauses and IPA still act.
+
+    Its length does not change, so that places in it stay true.
+    """
+    start = 0
+    while start < len(text):
+        end = text.find("[", start + MARKS_AT_ONCE)  # a mark is never split
+        end = len(text) if end < 0 else end
+        yield _OPENING.sub("(", text[start:end])
+        start = end
 
 
 def update_marks(marks: dict[str, str], text: str) -> None:
@@ -132,6 +146,12 @@ BREAK_TAG = re.compile(
 _KOKORO_VOICE = re.compile("[a-z][fm]_", re.IGNORECASE | re.ASCII)
 _CLOSING_PUNCTUATION = re.compile("[,.;:!?…。！？、，；：”’\"')）」』]*+(?=\\s|$|\\[)")
 _LENGTH = re.compile(r"\s*(\d{1,9}(?:\.\d{0,9})?|\.\d{1,9})\s*(ms|s)\s*", re.IGNORECASE | re.ASCII)
+# The bracket before a mark other than a pause of some length.
+_OPENING = re.compile(
+    r"\[(?=(?:rate|pitch|volume|voice|lang):|/(?:rate|pitch|volume|voice|lang)\]"
+    rf"|pause:(?!(?=[^\[\]\n]{{0,40}}\]){_LENGTH.pattern}\]))",
+    re.IGNORECASE | re.ASCII,
+)
 _RATE = re.compile(r"\s*(\d{1,4}(?:\.\d{0,9})?|\.\d{1,9})\s*(%?)\s*", re.ASCII)
 _PITCH = re.compile(r"\s*([+-]?(?:\d{1,4}(?:\.\d{0,9})?|\.\d{1,9}))\s*(?:st)?\s*", re.IGNORECASE | re.ASCII)
 _CODE_FENCE = re.compile(r"\s*(?:```+|~~~+)\s*([^\s`]*)[^`\n]*")

@@ -169,6 +169,8 @@ class LiveSession:
         """Return how to speak; raise if a voice or the language is unknown."""
         body = config if config.response_format else config.model_copy(update={"response_format": "pcm"})
         request = body.speech_request(self._service.aliases)
+        if config.allow_voice_tags is False:  # a mark may be split between two messages
+            request = request.with_ignored("allow_voice_tags")
         for voice in filter(None, (request.params.voice, request.params.style)):
             parse_blend(voice)
         request_language(request.params.language, "en-us")
