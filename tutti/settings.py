@@ -139,6 +139,9 @@ class Settings(BaseModel):
     )
     trusted_proxies: Names = Field(default=(), description="addresses of proxies whose X-Forwarded-For is believed")
     voice_names: Names = Field(default=(), description="your own voice names: narrator=am_adam, duo=af_sky+am_echo")
+    any_model: bool = Field(
+        default=False, description="an unknown name of a model stands for the default one, instead of 404"
+    )
     max_text: int = Field(default=1_000_000, ge=1, le=2_000_000, description="maximum characters in one request")
     max_body: int = Field(default=4 << 20, ge=1024, description="maximum bytes in the body of a request")
     max_whole_mb: float = Field(default=64, gt=0, description="maximum size of a response that is not streamed")

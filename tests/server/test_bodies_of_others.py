@@ -129,6 +129,45 @@ def test_without_voice_tags_they_are_read_and_the_words_keep_their_places(tones:
     assert runs["start_time"] - water["end_time"] >= 1.5  # a pause needs no permission
 
 
+# -- models --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "name", ["speaches-ai/Kokoro-82M-v1.0-ONNX", "speaches-ai/Kokoro-82M-v1.0-ONNX-int8", "hexgrad/Kokoro-82M"]
+)
+def test_names_of_kokoro_on_other_servers_are_known(server: RunningServer, name: str) -> None:
+    assert server.speak(model=name).status_code == 200
+    assert server.get(f"/v1/models/{name}").json()["id"] == name
+
+
+@pytest.mark.parametrize("name", ["anything can go here", "chatterbox", "../../etc/passwd", "x" * 400])
+@pytest.mark.parametrize(("path", "field"), [("/v1/audio/speech", "input"), ("/tts", "text")])
+def test_with_any_model_every_name_stands_for_the_default(
+    server: RunningServer, any_model: RunningServer, path: str, field: str, name: str
+) -> None:
+    assert server.post(path, {field: SHORT, "model": name}).status_code in (400, 404)
+    response = any_model.post(path, {field: SHORT, "model": name})
+    assert response.status_code == 200, response.text
+    assert any_model.engine.requests[-1]["model"] == "kokoro"
+
+
+def test_with_any_model_the_lists_stay_as_they_are_and_all_routes_agree(
+    server: RunningServer, any_model: RunningServer
+) -> None:
+    assert any_model.get("/v1/models").json() == server.get("/v1/models").json()
+    body = {"text": SHORT, "model_id": "chatterbox"}
+    assert_error(server.post("/v1/text-to-speech/af_heart", body), 404, "model_not_found", "model_id")
+    assert any_model.post("/v1/text-to-speech/af_heart", body).status_code == 200
+    assert any_model.speak(model="kokoro-int8").status_code == 200
+    assert any_model.engine.requests[-1]["model"] == "kokoro-int8"  # a name of its own still counts
+
+
+@pytest.mark.parametrize(("path", "field"), [("/v1/audio/speech", "input"), ("/tts", "text")])
+def test_with_any_model_a_voice_sent_as_the_model_speaks(any_model: RunningServer, path: str, field: str) -> None:
+    assert spoken(any_model, path, **{field: SHORT, "model": "bm_george"})["voice"] == "bm_george"
+    assert spoken(any_model, path, **{field: SHORT, "model": "bm_george", "voice": "af_sky"})["voice"] == "af_sky"
+
+
 # -- errors --------------------------------------------------------------------------------------------------------
 
 

@@ -1,7 +1,7 @@
 """Names that clients use for models and voices, and what they stand for."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from tutti.cloud_voices import stand_in, stand_in_notice
@@ -11,7 +11,11 @@ from tutti.text.language import find_language
 from tutti.voices import NAMES, gender, parse_blend, resolve_aliases
 
 MODELS = ("kokoro", "tts-1", "tts-1-hd", "gpt-4o-mini-tts")  # all stand for the default checkpoint
-OTHER_SPELLINGS = ("kokoro-82m", "kokoro-v1.0", "hexgrad/kokoro-82m")  # used by other servers
+OTHER_SPELLINGS = (  # used by other servers
+    *("kokoro-82m", "kokoro-v1.0", "hexgrad/kokoro-82m"),
+    *(f"{owner}/kokoro-82m-v1.0-onnx" for owner in ("speaches-ai", "onnx-community")),
+    *(f"speaches-ai/kokoro-82m-v1.0-onnx-{precision}" for precision in ("fp16", "int8")),
+)
 DATE = re.compile(r"-(\d{4}|\d{4}-\d{2}-\d{2})\Z", re.ASCII)  # tts-1-1106, gpt-4o-mini-tts-2025-12-15
 MODEL_NAME = re.compile(r"[\w.:-]{1,64}(/[\w.:-]{1,64})?\Z", re.ASCII)
 
@@ -32,10 +36,14 @@ class Aliases:
     checkpoints: tuple[str, ...]
     voices: Mapping[str, str]  # alias to voice expression
     default_voice: str
+    any_model: bool = False  # every other name of a model stands for the first checkpoint
 
 
-def find_checkpoint(name: str, checkpoints: Sequence[str]) -> str:
+def find_checkpoint(name: str, aliases: Aliases) -> str:
     """Return the checkpoint that a model name stands for, mostly the first. Paths and URLs are refused."""
+    checkpoints = aliases.checkpoints
+    if aliases.any_model:
+        return name if name in checkpoints else checkpoints[0]
     if not MODEL_NAME.match(name) or ".." in name:
         raise InvalidInput(f"{name[:80]!r} is not the name of a model; use kokoro", param="model")
     if name in checkpoints:
@@ -43,6 +51,13 @@ def find_checkpoint(name: str, checkpoints: Sequence[str]) -> str:
     if DATE.sub("", name.lower()) not in (*MODELS, *OTHER_SPELLINGS):
         raise UnknownModel(f"unknown model {name!r}{did_you_mean(name, MODELS) or '; use kokoro'}", param="model")
     return checkpoints[0]
+
+
+def voice_of_model(model: str | None, aliases: Aliases) -> str | None:
+    """Return the voice that some clients send as the model, where any name of a model is accepted."""
+    if not aliases.any_model or model is None:
+        return None
+    return model if resolve_name(model, aliases).lower() in NAMES else None
 
 
 def voice_aliases(pairs: Iterable[str]) -> dict[str, str]:

@@ -11,7 +11,7 @@ from tutti.audio.tagged import CONTAINERS
 from tutti.audiobook.jobs import AudiobookJob, JobState
 from tutti.audiobook.jobs.job import ENDED, RunningJob
 from tutti.model.prosody import EMOTIONS
-from tutti.server.aliases import Aliases, find_checkpoint, resolve_voice
+from tutti.server.aliases import Aliases, find_checkpoint, resolve_voice, voice_of_model
 from tutti.server.errors import rename_param
 from tutti.server.request import SpeechRequest
 from tutti.speech import SpeechParams
@@ -92,6 +92,7 @@ class SpeechFields(Options):
     voice: VoiceChoice | None = Field(
         None, description="a name, a blend, a list of names, or {'id': name}", examples=["af_bella(2)+af_sky(1)"]
     )
+    model: Name | None = Field(None, description="a name from /v1/models; default: the first", examples=["kokoro"])
     speed: float | None = Field(None, ge=0.25, le=4, description="1 = the voice's own speed")
     language: Name | None = Field(
         None, description="of the text; auto: that of each sentence; default: that of the voice", examples=["en-gb"]
@@ -114,15 +115,15 @@ class SpeechFields(Options):
     seed: int | None = Field(None, ge=0, le=MAX_SEED)
     volume_multiplier: float | None = Field(None, ge=0, le=4)
 
-    def voice_name(self, default: str) -> str:
+    def voice_name(self, aliases: Aliases) -> str:
         """Return the voice under the name that the caller used."""
-        return voice_expression(self.voice) or default
+        return voice_expression(self.voice) or voice_of_model(self.model, aliases) or aliases.default_voice
 
-    def build_request(self, text: str, format_name: str, aliases: Aliases, model: str | None = None) -> SpeechRequest:
+    def build_request(self, text: str, format_name: str, aliases: Aliases) -> SpeechRequest:
         format = find_format(format_name)
         format.rate(self.sample_rate)
         volume = _or_default(self.volume_multiplier, 1.0)
-        params, notices = self.speech_params(aliases, model)
+        params, notices = self.speech_params(aliases)
         ignored = self.ignored_options()
         return SpeechRequest(text, params, format, self.sample_rate, volume, notices=notices, ignored=ignored)
 
@@ -130,9 +131,9 @@ class SpeechFields(Options):
         unknown = (name for name in self.normalization_options or {} if name not in NORMALIZATIONS)
         return (*super().ignored_options(), *(f"normalization_options.{name}" for name in unknown))
 
-    def speech_params(self, aliases: Aliases, model: str | None = None) -> tuple[SpeechParams, tuple[str, ...]]:
+    def speech_params(self, aliases: Aliases) -> tuple[SpeechParams, tuple[str, ...]]:
         """Return how to speak, with the aliases of voices resolved, and notices of voices that stand for others."""
-        voice, notices = resolve_voice(self.voice_name(aliases.default_voice), aliases)
+        voice, notices = resolve_voice(self.voice_name(aliases), aliases)
         style, notices_of_style = resolve_voice(self.style, aliases) if self.style else (None, ())
         params = SpeechParams(
             voice=voice,
@@ -145,7 +146,7 @@ class SpeechFields(Options):
             language=self.language,
             lexicon=self.lexicon or {},
             voice_names=aliases.voices,
-            model=None if model is None else find_checkpoint(model, aliases.checkpoints),
+            model=None if self.model is None else find_checkpoint(self.model, aliases),
             seed=self.seed,
             code_blocks=self.code_blocks,
             normalization={
@@ -171,7 +172,6 @@ class SpeechBody(SpeechFields):
     )
 
     input: str = Field(description="the text; it may contain marks such as [pause:1.5s], or SSML")
-    model: Name | None = Field(None, description="a name from /v1/models; default: the first", examples=["kokoro"])
     response_format: Name | None = Field(None, description="mp3 (default) opus aac flac wav pcm mulaw alaw")
     stream_format: Literal["audio", "sse"] | None = Field(None, description="sse: JSON events with base64 audio")
     stream: bool | None = Field(None, description="false: one answer with its true length")
@@ -190,7 +190,7 @@ class SpeechBody(SpeechFields):
     def speech_request(self, aliases: Aliases) -> SpeechRequest:
         options = self if self.language or not self.lang_code else self.model_copy(update={"language": self.lang_code})
         with rename_param(format="response_format"):
-            request = options.build_request(self.input, self.response_format or "mp3", aliases, self.model)
+            request = options.build_request(self.input, self.response_format or "mp3", aliases)
         reads_marks = self.allow_voice_tags is False
         return replace(request, urgent=bool(self.optimize_for_latency), times=self.times, reads_marks=reads_marks)
 
@@ -219,7 +219,6 @@ class TtsBody(SpeechFields):
         None, validation_alias=AliasChoices("voice", "speaker"), description="a name, a blend; or `speaker`"
     )
     settings: TtsSettings | None = None
-    model: Name | None = Field(None, description="a name from /v1/models; default: the first", examples=["kokoro"])
     format: Name | None = Field(None, description="wav (default) pcm mp3 opus aac flac mulaw alaw")
     optimize_for_latency: bool | None = Field(None, description=URGENT)
     allow_voice_tags: bool | None = Field(None, description=VOICE_TAGS)
@@ -232,7 +231,7 @@ class TtsBody(SpeechFields):
     def speech_request(self, aliases: Aliases) -> SpeechRequest:
         nested = self.settings.speed if self.settings else None
         options = self if nested is None or self.speed is not None else self.model_copy(update={"speed": nested})
-        request = options.build_request(self.text, self.format or "wav", aliases, self.model)
+        request = options.build_request(self.text, self.format or "wav", aliases)
         reads_marks, ignored = self.allow_voice_tags is False, self.ignored_options()
         return replace(request, urgent=bool(self.optimize_for_latency), reads_marks=reads_marks, ignored=ignored)
 
@@ -286,7 +285,6 @@ class JobBody(SpeechFields):
     )
 
     text: str | None = Field(None, description="the text as Markdown; or send a book as `file` in a form")
-    model: Name | None = Field(None, description="default: kokoro")
     format: Name | None = Field(None, description=f"{' '.join(s[1:] for s in CONTAINERS)}; default: m4b")
     captions: Literal["srt", "vtt", "json"] | None = Field(None, description="also make captions")
     captions_by_word: bool | None = Field(None, description="time each word in vtt")

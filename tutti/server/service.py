@@ -53,7 +53,7 @@ class Service:
             Lifecycle(engine),
             RateLimits(settings.rate_requests, settings.rate_characters),
             ResponseCache(round(settings.cache_mb * 1e6)),
-            Aliases(engine.checkpoints, voices, default_voice),
+            Aliases(engine.checkpoints, voices, default_voice, settings.any_model),
             AudioMemory(settings.max_audio_mb * 1e6),
             StartQueue(ReplicaFull if settings.replica else QueueFull),
             {name: model_stamp(choice) for name, choice in choose_checkpoints(settings).items()},

@@ -136,7 +136,7 @@ def language_of(code: str | None, voice: str) -> str | None:
 
 def find_model(model_id: str, aliases: Aliases) -> str:
     """Return the checkpoint; every model of ElevenLabs stands for the default one."""
-    return aliases.checkpoints[0] if model_id.startswith("eleven_") else find_checkpoint(model_id, aliases.checkpoints)
+    return aliases.checkpoints[0] if model_id.startswith("eleven_") else find_checkpoint(model_id, aliases)
 
 
 def voice_fields(name: str) -> dict[str, Any]:

@@ -5,7 +5,6 @@ import io
 import json
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
-from dataclasses import replace
 from functools import partial
 from pathlib import PurePath
 from typing import Any, BinaryIO
@@ -22,7 +21,6 @@ from tutti.audiobook.jobs import AudiobookJob, JobLimits, JobService, JobSpec
 from tutti.audiobook.jobs.job import ENDED
 from tutti.engine.audio_settings import audio_settings
 from tutti.errors import InvalidInput
-from tutti.server.aliases import find_checkpoint
 from tutti.server.body_limit import check_json, limit_body, read_body, refuse_compressed
 from tutti.server.disconnect import ClientDisconnected, cancel_on_disconnect
 from tutti.server.errors import ErrorBody, NotJson, TooLarge, rename_param
@@ -170,14 +168,12 @@ def _job_params(body: JobBody, service: Service) -> JobSpec:
             "jobs are written at 24 kHz; sample_rate and volume_multiplier are not supported",
             param="sample_rate",
         )
-    aliases = service.aliases
-    model = None if body.model is None else find_checkpoint(body.model, aliases.checkpoints)
-    params, notes = body.speech_params(aliases)
+    params, notes = body.speech_params(service.aliases)
     suffix = f".{(body.format or 'm4b').lower()}"
     with rename_param(out="format"):
         container(suffix)
     return JobSpec(
-        *(replace(params, model=model), suffix, body.captions, bool(body.captions_by_word), body.encoding),
+        *(params, suffix, body.captions, bool(body.captions_by_word), body.encoding),
         title=body.title, author=body.author, notes=notes,
     )  # fmt: skip
 

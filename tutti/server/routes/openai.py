@@ -63,7 +63,7 @@ def discovery_routes(service: Service) -> APIRouter:
     @routes.get("/v1/models/{name:path}", responses=error_responses(404))
     async def one_model(name: str) -> dict[str, Any]:
         """One model."""
-        find_checkpoint(name, service.engine.checkpoints)
+        find_checkpoint(name, service.aliases)
         return model_fields(name)
 
     @routes.get("/v1/audio/models")

@@ -333,7 +333,7 @@ def _known_fields(item: Message) -> Message:
 
 def _checkpoint(name: str, service: Service) -> str | None:
     """Return the checkpoint; OpenAI's names of realtime models stand for the default."""
-    return None if "realtime" in name.lower() else find_checkpoint(name, service.aliases.checkpoints)
+    return None if "realtime" in name.lower() else find_checkpoint(name, service.aliases)
 
 
 def _id(kind: str) -> str:

@@ -65,7 +65,7 @@ def tts_routes(service: Service) -> APIRouter:
         caller = request.state.caller
         service.check_text(sum(len(item.text) for item in body.requests), caller, "requests")
         budget = service.answer_budget(caller)
-        voices = [item.voice_name(service.aliases.default_voice) for item in body.requests]
+        voices = [item.voice_name(service.aliases) for item in body.requests]
         with budget.held.released_on_error():
             results = await cancel_on_disconnect(request.receive, speak_all(service, body.requests, request, budget))
             budget.held.grow(budget.held.n_bytes)  # the ZIP is a copy
