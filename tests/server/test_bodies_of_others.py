@@ -168,6 +168,47 @@ def test_with_any_model_a_voice_sent_as_the_model_speaks(any_model: RunningServe
     assert spoken(any_model, path, **{field: SHORT, "model": "bm_george", "voice": "af_sky"})["voice"] == "af_sky"
 
 
+# -- downloads -----------------------------------------------------------------------------------------------------
+
+
+def test_a_download_path_stands_behind_v1_as_in_kokoro_fastapi(server: RunningServer) -> None:
+    response = server.speak(return_download_link=True)
+    path = response.headers["x-download-path"]
+    assert path.startswith("/download/")
+    for url in (f"/v1{path}", path):
+        assert server.get(url).content == response.content
+        head = server.clients[0].head(url)
+        assert (head.status_code, head.content) == (200, b"")
+        assert int(head.headers["content-length"]) == len(response.content)
+    assert server.clients[0].head("/v1/download/none.mp3").status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("my%20book.mp3", "my_book.mp3"),
+        ("chapter-1.v2", "chapter-1.mp3"),
+        ("../../etc/passwd", "etc_passwd.mp3"),
+        ("%C3%A4%22%0D%0A", "speech.mp3"),
+        ("x" * 300, "x" * 100 + ".mp3"),
+        ("", "speech.mp3"),
+    ],
+)
+def test_a_download_is_stored_under_the_name_that_the_client_gives(
+    server: RunningServer, name: str, shown: str
+) -> None:
+    path = server.speak(return_download_link=True).headers["x-download-path"]
+    answer = server.get(f"/v1{path}?name={name}")
+    assert answer.headers["content-disposition"] == f'attachment; filename="{shown}"'
+
+
+def test_a_download_in_another_format_is_not_made_and_that_is_named(server: RunningServer) -> None:
+    answer = server.speak(return_download_link=True, download_format="wav")
+    assert answer.headers["x-ignored"] == "download_format"
+    assert answer.headers["x-download-path"].endswith(".mp3")
+    assert "x-ignored" not in server.speak(return_download_link=True, download_format="mp3").headers
+
+
 # -- errors --------------------------------------------------------------------------------------------------------
 
 

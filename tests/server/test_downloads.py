@@ -31,7 +31,7 @@ def folder(server: RunningServer) -> Path:
 def test_the_link_has_the_bytes_of_the_answer(server: RunningServer, text: str, stream: bool) -> None:
     response = server.speak(input=text, stream=stream, return_download_link=True)
     path = response.headers["x-download-path"]
-    assert path.startswith("/v1/download/")
+    assert path.startswith("/download/")
     assert path.endswith(".mp3")
     again = server.get(path)
     assert (again.status_code, again.headers["content-type"]) == (200, "audio/mpeg")

@@ -21,6 +21,9 @@ MAX_BYTES = 1_000_000_000  # of all files; beyond it the oldest are deleted
 MAX_FILES = 10_000  # the same by number: short ones are small
 ROOM_S = 10.0  # between two looks at all files; in between there may be more
 NAME = re.compile(r"[\w-]{22}\.[a-z0-9]{2,5}\Z", re.ASCII)
+UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")  # in the name under which a client saves a file
+EXTENSION = re.compile(r"\.[A-Za-z0-9]{1,5}\Z")
+MAX_STEM = 100  # characters of such a name
 log = logging.getLogger("tutti.server")
 
 
@@ -43,7 +46,7 @@ class Downloads:
         else:
             recording.write(bytes(response.body))
             recording.finish()
-        response.headers["x-download-path"] = f"/v1/download/{name}"
+        response.headers["x-download-path"] = f"/download/{name}"  # behind /v1, as clients of Kokoro-FastAPI expect
         return response
 
     def _make_room(self) -> None:
@@ -59,6 +62,13 @@ class Downloads:
         if NAME.match(name) is None or not path.is_file() or time.time() - path.stat().st_mtime > KEEP_S:
             return None
         return path
+
+
+def shown_name(stored: str, wanted: str) -> str:
+    """Return the name under which a client saves a file: the one it wants, in plain characters, with our extension."""
+    plain = UNSAFE.sub("_", wanted)
+    stem = EXTENSION.sub("", plain).strip("._-")[:MAX_STEM].strip("._-")
+    return f"{stem or 'speech'}{Path(stored).suffix}"
 
 
 class AudioRecording:

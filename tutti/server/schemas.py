@@ -179,6 +179,7 @@ class SpeechBody(SpeechFields):
     word_timestamps: bool | None = Field(None, description="with sse: events with the times of words")
     timestamps: Times | None = Field(None, description="with sse or on a WebSocket: events with these times")
     return_download_link: bool | None = Field(None, description="also store the audio; X-Download-Path has its path")
+    download_format: Name | None = Field(None, description="no other than response_format; else X-Ignored names it")
     optimize_for_latency: bool | None = Field(None, description=URGENT)
     allow_voice_tags: bool | None = Field(None, description=VOICE_TAGS)
 

@@ -7,7 +7,7 @@ from fastapi.responses import FileResponse, Response
 
 from tutti.audio import format_of_file
 from tutti.server.aliases import MODELS, find_checkpoint, voice_label
-from tutti.server.downloads import Downloads
+from tutti.server.downloads import Downloads, shown_name
 from tutti.server.errors import UnknownDownload
 from tutti.server.openapi import AUDIO, error_responses
 from tutti.server.responses import cached_response, event_response, streamed_response
@@ -36,18 +36,24 @@ def speech_routes(service: Service) -> APIRouter:
         for option in ("word_timestamps", "timestamps"):
             if getattr(body, option):
                 speech_request = speech_request.with_ignored(option)
+        if body.download_format not in (None, speech_request.format.name):
+            speech_request = speech_request.with_ignored("download_format")
         respond = cached_response if body.stream is False else streamed_response
         response = await respond(service, request, speech_request)
         return downloads.link(response, speech_request.format) if body.return_download_link else response
 
-    @routes.get("/v1/download/{name}", response_class=FileResponse, responses=error_responses(404))
-    async def download(name: str) -> FileResponse:
-        """Audio that a request with `return_download_link` has stored; for an hour."""
-        path = downloads.find(name)
+    @routes.get("/v1/download/{file}", response_class=FileResponse, responses=error_responses(404))
+    async def download(file: str, name: str = "") -> FileResponse:
+        """Audio that a request with `return_download_link` has stored; for an hour. `name`: under which it is saved."""
+        path = downloads.find(file)
         if path is None:
             raise UnknownDownload("there is no such download; it may be unfinished, or older than an hour")
-        return FileResponse(path, media_type=format_of_file(name).media_type, filename=f"speech{path.suffix}")
+        media_type = format_of_file(file).media_type
+        return FileResponse(path, media_type=media_type, filename=shown_name(file, name))
 
+    # X-Download-Path is meant to be put behind /v1; some clients put it behind the address of the server.
+    for path, methods in (("/v1/download/{file}", ["HEAD"]), ("/download/{file}", ["GET", "HEAD"])):
+        routes.add_api_route(path, download, methods=methods, include_in_schema=False)
     return routes
 
 
