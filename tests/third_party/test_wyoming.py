@@ -230,7 +230,8 @@ def test_text_in_pieces_is_spoken_before_its_end_and_completely(engine: Engine) 
         ([Synthesize(SHORT, SynthesizeVoice(name="af_hart")).event()], "voice_not_found"),
         ([Synthesize(SHORT, SynthesizeVoice(language="tlh")).event()], "unknown_language"),
         ([Synthesize("  ").event()], "nothing_to_speak"),
-        ([Event("synthesize", {"text": SHORT, "text_format": "ssml"})], "invalid_input"),
+        ([Event("synthesize", {"text": SHORT, "text_format": "html"})], "invalid_input"),
+        ([Event("synthesize", {"text": "<speak>deep", "text_format": "ssml"})], "invalid_input"),
         ([Synthesize("a" * 301).event()], "too_large"),
         ([SynthesizeStart().event(), SynthesizeStart().event()], "invalid_input"),
         ([SynthesizeStart().event(), *[SynthesizeChunk("a" * 100).event()] * 4], "too_large"),
@@ -277,6 +278,35 @@ def test_invalid_bytes_are_refused_and_affect_no_other_client(fake_engine: FakeE
         assert await read_audio(client) == pcm(fake_engine, SHORT)
 
     run_test(fake_engine, test)
+
+
+@pytest.mark.parametrize("pieces", [1, 4])
+@pytest.mark.parametrize("ssml", ['<speak>deep <break time="2s"/> water</speak>', 'deep <break time="2s"/> water'])
+def test_ssml_is_spoken_also_in_pieces_and_without_its_root(engine: Engine, ssml: str, pieces: int) -> None:
+    async def test(client: AsyncTcpClient) -> None:
+        if pieces == 1:
+            await client.write_event(Event("synthesize", {"text": ssml, "text_format": "ssml"}))
+        else:
+            await client.write_event(Event("synthesize-start", {"text_format": "ssml"}))
+            size = len(ssml) // pieces + 1
+            for start in range(0, len(ssml), size):
+                await client.write_event(SynthesizeChunk(ssml[start : start + size]).event())
+            await client.write_event(SynthesizeStop().event())
+        spoken = await read_audio(client)
+        if pieces > 1:
+            assert SynthesizeStopped.is_type((await read_event(client)).type)
+        await client.write_event(Synthesize("deep [pause:2s] water").event())
+        assert spoken == await read_audio(client)
+
+    run_test(engine, test)
+
+
+def test_an_unknown_voice_is_named_whole(engine: Engine) -> None:
+    async def test(client: AsyncTcpClient) -> None:
+        await client.write_event(Synthesize(SHORT, SynthesizeVoice(name="en_US-ryan-low")).event())
+        assert "'en_US-ryan-low'" in (await read_error(client)).text
+
+    run_test(engine, test)
 
 
 def test_unknown_events_are_ignored(fake_engine: FakeEngine) -> None:

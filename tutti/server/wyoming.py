@@ -7,8 +7,9 @@ import math
 import socket
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing, asynccontextmanager, suppress
+from dataclasses import replace
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from tutti import __version__
 from tutti.audio import find_format
@@ -24,6 +25,7 @@ from tutti.server.schemas import MAX_NAME
 from tutti.server.service import Service
 from tutti.server.text_feed import TextFeed
 from tutti.speech import SAMPLE_RATE, SpeechParams
+from tutti.text import ssml
 from tutti.text.incremental import Delta
 from tutti.text.language import find_language
 from tutti.voices import GRADES, NAMES, parse_blend
@@ -82,6 +84,14 @@ async def serve_wyoming(service: Service, sock: socket.socket) -> AsyncIterator[
         await asyncio.gather(*connections, return_exceptions=True)
 
 
+class WaitingText(NamedTuple):
+    """A text that is spoken when those before it are."""
+
+    feed: TextFeed
+    in_pieces: bool  # it arrives so
+    is_ssml: bool  # it is read when it is complete
+
+
 class WyomingConnection:
     """One connection. Describe and ping are answered at once; texts are spoken one after the other."""
 
@@ -90,7 +100,7 @@ class WyomingConnection:
         self._reader = reader
         self._writer = writer
         self._caller = str((writer.get_extra_info("peername") or ("",))[0])
-        self._texts: asyncio.Queue[tuple[TextFeed, bool]] = asyncio.Queue()  # and whether they arrive in pieces
+        self._texts: asyncio.Queue[WaitingText] = asyncio.Queue()
         self._open: TextFeed | None = None  # the text that is still arriving
 
     async def run(self) -> None:
@@ -155,8 +165,9 @@ class WyomingConnection:
             self._open = None
 
     def _queue_text(self, event: Event, text: str | None = None) -> TextFeed:
-        if event.data.get("text_format") not in (None, "text"):
-            raise InvalidInput("text_format: only plain text is supported", param="text_format")
+        text_format = event.data.get("text_format")
+        if text_format not in (None, "text", "ssml"):
+            raise InvalidInput(f"text_format {str(text_format)[:40]!r}: send text or ssml", param="text_format")
         if self._texts.qsize() >= MAX_WAITING:
             raise QueueFull(f"{MAX_WAITING} texts wait already on this connection", retry_after_s=1)
         self._service.lifecycle.check()
@@ -164,7 +175,7 @@ class WyomingConnection:
         voice = self._voice(event.data.get("voice"))
         params = SpeechParams(voice, voice_names=self._service.aliases.voices)
         feed = TextFeed(SpeechRequest(text or "", params, PCM))
-        self._texts.put_nowait((feed, text is None))
+        self._texts.put_nowait(WaitingText(feed, text is None, text_format == "ssml"))
         return feed
 
     def _voice(self, fields: object) -> str:
@@ -188,21 +199,26 @@ class WyomingConnection:
 
     async def _speak_all(self) -> None:
         while True:
-            feed, in_pieces = await self._texts.get()
+            waiting = await self._texts.get()
             lifecycle = self._service.lifecycle
             lifecycle.enter()
             try:
-                n_samples = await self._speak(feed, in_pieces=in_pieces)
+                n_samples = await self._speak(waiting)
             finally:
                 lifecycle.leave()
+            feed = waiting.feed
             log.info("spoken caller=%s voice=%s characters=%d seconds=%.1f", self._caller, feed.request.params.voice,
                      feed.n_characters, n_samples / SAMPLE_RATE)  # fmt: skip
 
-    async def _speak(self, feed: TextFeed, *, in_pieces: bool) -> int:
+    async def _speak(self, waiting: WaitingText) -> int:
         """Send the audio of a text and its end, and return the number of samples."""
+        feed, in_pieces, is_ssml = waiting
         n_samples = 0
-        live = feed.pieces() if in_pieces else None
-        async with aclosing(self._pcm(feed.request, live)) as pieces:
+        request, live = feed.request, feed.pieces() if in_pieces else None
+        if is_ssml:
+            text = request.text if live is None else "".join([piece async for piece in live if piece])
+            request, live = replace(request, text=with_root(text)), None
+        async with aclosing(self._pcm(request, live)) as pieces:
             async for piece in pieces:
                 if n_samples == 0:
                     await self._send(AudioStart(**AUDIO_FORMAT))
@@ -291,6 +307,11 @@ def _parse_object(text: bytes) -> dict[str, Any]:
     if not isinstance(parsed, dict):
         raise InvalidInput("not a Wyoming event: it must begin with a JSON object on one line")
     return parsed
+
+
+def with_root(text: str) -> str:
+    """Return SSML as a document: a part of one gets its <speak>."""
+    return text if ssml.is_ssml(text) else f"<speak>{text}</speak>"
 
 
 def _text(event: Event) -> str:
