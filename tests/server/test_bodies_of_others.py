@@ -207,6 +207,8 @@ def test_a_download_in_another_format_is_not_made_and_that_is_named(server: Runn
     assert answer.headers["x-ignored"] == "download_format"
     assert answer.headers["x-download-path"].endswith(".mp3")
     assert "x-ignored" not in server.speak(return_download_link=True, download_format="mp3").headers
+    both = server.speak(return_download_link=True, download_format="mp3", stream_format="sse").headers["x-ignored"]
+    assert both == "return_download_link, download_format"
 
 
 # -- errors --------------------------------------------------------------------------------------------------------

@@ -383,13 +383,15 @@ def test_an_idle_websocket_is_closed_but_not_one_that_speaks(voices: Voices) -> 
 
 @pytest.mark.parametrize("nested", [True, False])
 def test_options_without_effect_are_named_also_those_that_nobody_knows(server: RunningServer, nested: bool) -> None:
-    options = {"instructions": "like a pirate", "flavour": "sweet", "speed": 1.5, "allow_voice_tags": False}
+    unknown = {"instructions": "like a pirate", "flavour": "sweet"}
+    of_requests = {"stream": False, "return_download_link": True, "allow_voice_tags": False}
+    options = {**of_requests, **unknown, "speed": 1.5}
 
     async def test(client: Client) -> None:
         await client.send("session.config", **({"session": options} if nested else options))
         await client.send("input.text", text=FIRST)
         await client.send("input.done")
-        assert (await client.until("audio.start"))["ignored"] == ["instructions", "flavour", "allow_voice_tags"]
+        assert (await client.until("audio.start"))["ignored"] == [*unknown, *of_requests]
 
     run_session(server, test)
 

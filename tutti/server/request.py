@@ -83,10 +83,6 @@ class SpeechRequest:
         """Return a copy whose speech has no word times, which take longer than sending the audio."""
         return replace(self, params=replace(self.params, with_words=False))
 
-    def with_ignored(self, option: str) -> "SpeechRequest":
-        """Return a copy that reports this option in X-Ignored."""
-        return replace(self, ignored=(*self.ignored, option))
-
     def etag(self, sound: object = None) -> str:
         """Return a weak ETag: batches may differ in the last bit, but the same request sounds the same.
 

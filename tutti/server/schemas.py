@@ -196,6 +196,11 @@ class SpeechBody(SpeechFields):
         return replace(request, urgent=bool(self.optimize_for_latency), times=self.times, reads_marks=reads_marks)
 
 
+def name_unused(request: SpeechRequest, body: SpeechBody, *options: str) -> SpeechRequest:
+    """Return a request that names those of its options that were sent but have no effect on this route."""
+    return replace(request, ignored=(*request.ignored, *(name for name in options if getattr(body, name))))
+
+
 class CaptionBody(SpeechBody):
     """POST /dev/captioned_speech."""
 

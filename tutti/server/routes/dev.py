@@ -30,7 +30,7 @@ from tutti.server.responses import (
     start_stream,
     streaming_response,
 )
-from tutti.server.schemas import CaptionBody, PhonemesBody, PhonemizeBody, VoiceChoice, voice_expression
+from tutti.server.schemas import CaptionBody, PhonemesBody, PhonemizeBody, VoiceChoice, name_unused, voice_expression
 from tutti.server.service import Service
 from tutti.speech import SpeechParams
 from tutti.text import vocab
@@ -52,9 +52,7 @@ def dev_routes(service: Service) -> APIRouter:
     async def captioned_speech(request: Request, body: CaptionBody) -> Response:
         """Audio and the times of its words: lines of JSON, or one object if `stream` is false."""
         speech_request = body.speech_request(service.aliases)
-        for option in ("return_download_link", "stream_format"):
-            if getattr(body, option):
-                speech_request = speech_request.with_ignored(option)
+        speech_request = name_unused(speech_request, body, "return_download_link", "download_format", "stream_format")
         times = body.times | {"word"} if body.return_timestamps is not False else body.times - {"word"}
         stream = await start_stream(service, request, speech_request)
         if body.stream is False:

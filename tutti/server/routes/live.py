@@ -26,6 +26,8 @@ from tutti.voices import parse_blend
 MAX_CONTEXTS = 16  # that are spoken at once on one socket
 MAX_WAITING = 16  # texts of one context, with the one being spoken
 MAX_NAME = 128  # characters of a context's name
+# Options of a request that have no effect on a socket.
+OF_REQUESTS = ("stream", "stream_format", "return_download_link", "download_format", "optimize_for_latency")
 
 
 class SessionConfig(SpeechBody):
@@ -39,6 +41,12 @@ class SessionConfig(SpeechBody):
         """Return which times are sent; those of words by default."""
         by_default = self.word_timestamps is None and self.timestamps is None
         return super().times | ({"word"} if by_default else frozenset())
+
+    def ignored_options(self) -> tuple[str, ...]:
+        names = [name for name in OF_REQUESTS if getattr(self, name) is not None]
+        if self.allow_voice_tags is False:  # a mark may be split between two messages, so marks always act
+            names.append("allow_voice_tags")
+        return (*super().ignored_options(), *names)
 
 
 class Context:
@@ -169,8 +177,6 @@ class LiveSession:
         """Return how to speak; raise if a voice or the language is unknown."""
         body = config if config.response_format else config.model_copy(update={"response_format": "pcm"})
         request = body.speech_request(self._service.aliases)
-        if config.allow_voice_tags is False:  # a mark may be split between two messages
-            request = request.with_ignored("allow_voice_tags")
         for voice in filter(None, (request.params.voice, request.params.style)):
             parse_blend(voice)
         request_language(request.params.language, "en-us")

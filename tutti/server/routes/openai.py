@@ -12,7 +12,7 @@ from tutti.server.errors import UnknownDownload
 from tutti.server.openapi import AUDIO, error_responses
 from tutti.server.responses import cached_response, event_response, streamed_response
 from tutti.server.routes.body_route import BodyRoute
-from tutti.server.schemas import SpeechBody
+from tutti.server.schemas import SpeechBody, name_unused
 from tutti.server.service import Service
 from tutti.text.g2p.extras import missing_extra
 from tutti.text.language import LANGUAGES, find_language
@@ -30,14 +30,11 @@ def speech_routes(service: Service) -> APIRouter:
         """Speak a text. Audio is sent as it is made, unless `stream` is false."""
         speech_request = body.speech_request(service.aliases)
         if body.stream_format == "sse":
-            if body.return_download_link:
-                speech_request = speech_request.with_ignored("return_download_link")
+            speech_request = name_unused(speech_request, body, "return_download_link", "download_format")
             return await event_response(service, request, speech_request)
-        for option in ("word_timestamps", "timestamps"):
-            if getattr(body, option):
-                speech_request = speech_request.with_ignored(option)
-        if body.download_format not in (None, speech_request.format.name):
-            speech_request = speech_request.with_ignored("download_format")
+        speech_request = name_unused(speech_request, body, "word_timestamps", "timestamps")
+        if body.download_format != speech_request.format.name:
+            speech_request = name_unused(speech_request, body, "download_format")
         respond = cached_response if body.stream is False else streamed_response
         response = await respond(service, request, speech_request)
         return downloads.link(response, speech_request.format) if body.return_download_link else response
