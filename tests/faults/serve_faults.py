@@ -4,14 +4,15 @@ The limits after which a process counts as hung are short, so that tests need no
 TONE_ADMISSION (with admission control, as a real server has it), TONE_G2P (real G2P instead of words as they are
 written), TONE_MISBEHAVES (the model fails on some rows), TONE_PACED (it takes time), TONE_CLOCK (a file with the
 seconds by which the wall clock is wrong), TONE_BEAT_S (how often HTTP processes are asked whether they answer),
-TONE_OPENS and TONE_LOOP (files in which to note which files are opened, and how long the loop is held).
+TONE_OPENS and TONE_LOOP (files in which to note which files are opened, and how long the loop is held), TONE_BUSY (HTTP
+processes answer all requests for speech), TONE_FULL (the same, and every stream is refused).
 """
 
 import asyncio
 import os
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -24,12 +25,14 @@ from tutti.engine import batcher
 from tutti.engine.build import CHECKPOINT, assemble
 from tutti.engine.engine import Engine
 from tutti.engine.row import FRAME_S
+from tutti.errors import QueueFull
 from tutti.model.choice import Choice
 from tutti.model.tone import ToneModel
 from tutti.server import run
-from tutti.server.http_processes import pool
+from tutti.server.http_processes import pool, remote_engine
+from tutti.server.http_processes.direct import DirectAnswers
 from tutti.settings import Settings
-from tutti.speech import Frames, Model, Samples, Span
+from tutti.speech import Frames, Model, Samples, Span, Speech
 from tutti.text import g2p_process
 from tutti.text.frontend import G2PPool
 from tutti.text.g2p import G2P
@@ -37,6 +40,10 @@ from tutti.voices import Voices
 from tutti.worker.process import ProcessWorker
 
 HANG_S = 3.0
+if "TONE_FULL" in os.environ or "TONE_BUSY" in os.environ:  # here, since HTTP processes import this, too
+    DirectAnswers.are_allowed = property(lambda _: False)  # type: ignore[assignment, method-assign]
+if "TONE_FULL" in os.environ:
+    remote_engine.REFUSAL_S = 3600.0
 
 
 def tone_models() -> dict[str, Model]:
@@ -60,6 +67,18 @@ def misbehaving_models() -> dict[str, Model]:
     return {CHECKPOINT: MisbehavingModel()}
 
 
+class FullEngine(Engine):
+    """Refuses every stream."""
+
+    def known_refusal(self, caller: str | None) -> QueueFull:
+        return QueueFull("full", retry_after_s=3)
+
+    async def stream(self, *_: Any, **__: Any) -> AsyncGenerator[Speech]:
+        self.count_refusal()
+        raise self.known_refusal(None)
+        yield
+
+
 def open_engine(folder: Path, settings: Settings, **_: Any) -> Engine:
     voices = Voices(folder) if any(folder.iterdir()) else silent_voices(folder)
     choices = {CHECKPOINT: Choice("onnx", "cpu", "fp32", vocoder="light")}
@@ -68,7 +87,10 @@ def open_engine(folder: Path, settings: Settings, **_: Any) -> Engine:
     worker = ProcessWorker(models, backoff_s=lambda _: 0.0)
     capped = "TONE_ADMISSION" in os.environ  # with admission control, as a real server has it
     pronounce = G2P(settings.home).pronounce if "TONE_G2P" in os.environ else Spelling().pronounce
-    return assemble([worker], choices, voices, G2PPool(pronounce), settings, capped=capped)
+    engine = assemble([worker], choices, voices, G2PPool(pronounce), settings, capped=capped)
+    if "TONE_FULL" in os.environ:
+        engine.__class__ = FullEngine
+    return engine
 
 
 serve = run._serve

@@ -259,6 +259,26 @@ def test_a_full_server_refuses_streams_unread_and_keeps_their_connections(
             assert sock.recv(100).startswith(b"HTTP/1.1 200")
 
 
+@pytest.mark.server
+def test_only_a_whole_request_for_a_stream_asks_whether_streams_are_refused(
+    fake_engine: FakeEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In an HTTP process the first that asks is let through, to ask the engine again."""
+    asked = list[str | None]()
+    with serving(fake_engine) as server, socket.create_connection(server.host_port, timeout=60) as sock:
+        monkeypatch.setattr(fake_engine, "known_refusal", asked.append)
+        client, stream = server.client(), raw("/v1/audio/speech", {"input": SHORT})
+        client.get("/readyz")
+        client.post("/v1/audio/speech", json={"input": SHORT, "stream": False})
+        client.post("/dev/phonemize", json={"text": SHORT})
+        sock.sendall(stream[:-5])
+        client.get("/readyz")
+        assert asked == []
+        sock.sendall(stream[-5:])
+        assert sock.recv(100).startswith(b"HTTP/1.1 200")
+        assert len(asked) == 1
+
+
 def test_requests_that_read_begin_in_order_with_turns_of_others_between_them() -> None:
     async def run() -> None:
         reads, begun, n_turns = PacedReads(), list[tuple[int, int]](), 0

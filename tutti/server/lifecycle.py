@@ -16,7 +16,8 @@ class Lifecycle:
         self._idle.set()
         self.n_active = 0
         self.draining = False
-        self.count_half_sent: Callable[[], None] = lambda: None  # of a request whose client left before its end
+        # Of a request that no application has seen: its method, its route, and the status of its answer.
+        self.count_unread: Callable[[str, str, int], None] = lambda *_: None
         self.http_processes_answer: Callable[[], bool] = lambda: True  # in the server's process, if there are any
 
     @property

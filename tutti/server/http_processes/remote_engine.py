@@ -100,7 +100,10 @@ class RemoteEngine:
                 self.send(LeaveStream(number))
 
     def known_refusal(self, caller: str | None) -> QueueFull | None:
-        """Why a stream of this caller, or of any, is refused now if it has no own limit; none if that is not known."""
+        """Why a stream of this caller, or of any, is refused now if it has no own limit; none if that is not known.
+
+        Ask only for a stream that then begins: the first one after a refusal has lapsed asks the engine for all others.
+        """
         now = self._clock()
         for known in (None, caller):
             kept = self._refusals.get(known)

@@ -4,6 +4,7 @@ import asyncio
 import logging
 import re
 import time
+from collections import Counter as Counts
 from random import getrandbits
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
@@ -21,6 +22,7 @@ SAFE_ID = re.compile(r"[A-Za-z0-9._:-]{1,64}\Z")
 READING = ("GET", "HEAD", "OPTIONS")  # probes and listings have no span
 METHODS = frozenset(("GET", "HEAD", "POST", "DELETE", "OPTIONS", "WS"))
 START_MESSAGES = ("http.response.start", "websocket.accept", "websocket.http.response.start")
+UNREAD_LINES_S = 1.0  # between two lines about requests that were answered unread
 log = logging.getLogger("tutti.access")
 
 
@@ -38,7 +40,8 @@ class AccessLog:
         self._lifecycle = lifecycle
         labels = ("method", "route", "status", "outcome")
         self._answers = Counter("tutti_http_answers", "Answers, by how they ended.", labels, registry=registry)
-        lifecycle.count_half_sent = self._answers.labels("POST", "-", 499, "left").inc
+        self._unread: Counts[tuple[str, str, int]] = Counts()  # since the last line about them
+        lifecycle.count_unread = self._count_unread
         self._first_byte = Histogram(
             "tutti_http_first_byte_seconds", "From a request to the first byte of its answer.", ("route",),
             buckets=SECONDS, registry=registry,
@@ -48,6 +51,7 @@ class AccessLog:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
+            self._log_unread()
             return
         headers = Headers(scope=scope)
         client_id = headers.get("x-request-id", "")
@@ -108,3 +112,15 @@ class AccessLog:
             )
             names = {"http.request.method": method, "http.route": route, "tutti.request_id": request_id}
             span.end(f"{method} {route}", status, **names, **{"tutti.outcome": outcome})
+
+    def _count_unread(self, method: str, route: str, status: int) -> None:
+        """Count a request that no application has seen: a line for each would cost more than its answer."""
+        self._answers.labels(method, route, status, "left" if status == 499 else "done").inc()
+        if not self._unread:
+            asyncio.get_running_loop().call_later(UNREAD_LINES_S, self._log_unread)
+        self._unread[method, route, status] += 1
+
+    def _log_unread(self) -> None:
+        for (method, route, status), n_requests in self._unread.items():
+            log.info("unread method=%s route=%s status=%d requests=%d", method, route, status, n_requests)
+        self._unread.clear()

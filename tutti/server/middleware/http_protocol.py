@@ -5,7 +5,7 @@ import json
 import re
 import socket
 import time
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 import h11
 from h11._writers import ChunkedWriter
@@ -17,7 +17,7 @@ from tutti.errors import InvalidInput, QueueFull, TuttiError
 from tutti.server.errors import error_body, error_headers
 from tutti.server.middleware.access_log import new_request_id
 from tutti.server.middleware.parsing_share import ParsingShare
-from tutti.server.middleware.start_queue import is_stream
+from tutti.server.middleware.plain_request import MAX_HEAD, plain_request
 from tutti.server.service import Service
 
 MIN_BYTES_PER_S = 1024.0  # a request must arrive at least this fast, after the first `idle_s` seconds
@@ -29,22 +29,13 @@ LONG_TURN_S = 0.001  # after a turn with messages that takes longer, as with a h
 MAX_HANDLING = 4.0  # times their parsing that the application takes for them; more is the work of others
 FIRST_PARSED, MIN_PARSED = 512, 128  # bytes of them in the first turn, which doubles while turns are short; at least
 EVENTS_AT_ONCE = 100  # of an HTTP connection in one turn of the event loop: each chunk of a body is one, some 20 us
-# Bytes of the head of a request, as long as h11 lets one be that is incomplete. One read may bring a complete head of
-# a quarter of a megabyte, and h11 takes six microseconds for each of its forty thousand lines.
-MAX_HEAD = 1 << 14
 MAX_FRAGMENTS = 10_000  # of a WebSocket message: empty ones cost memory and count for no limit on its size
 MAX_UNREAD = 1 << 16  # bytes of a body that are kept until its end has arrived
 KERNEL_SEND_BYTES = 1 << 16  # that the kernel buffers for a slow reader
 
 
-# A request that may be refused unread: its first line and its length, in lower case; headers that need more attention.
-_STREAM_LINE = re.compile(rb"post (/[a-z0-9/_.-]+) http/1\.1")
-_LENGTH = re.compile(rb"^content-length: *([0-9]{1,9})\r?$", re.MULTILINE)
-_AT_ONCE = re.compile(rb"^(expect|transfer-encoding)", re.MULTILINE)  # of a request that must begin before its body
 _HEAD_END = re.compile(rb"\n\r?\n")
-_OTHERWISE = re.compile(rb"^(expect|transfer-encoding|connection: *close|x-stainless-|x-request-)", re.MULTILINE)
-
-
+_BOTH_LENGTHS = frozenset((b"content-length", b"transfer-encoding"))
 _FRAMING = frozenset((b"content-length", b"transfer-encoding", b"connection"))  # headers that are up to h11
 _CLOSE = ((b"connection", b"close"),)
 
@@ -85,32 +76,31 @@ class HttpProtocol(H11Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._cancel_check()
         if self._n_awaited:
-            self.service.lifecycle.count_half_sent()
+            self.service.lifecycle.count_unread("POST", "-", 499)
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
         if self._n_request_bytes == 0:
             self._request_started_s = self.loop.time()
         self._n_request_bytes += len(data)
-        n_new = len(data)
-        data, self._unread = self._unread + data, b""
-        refusal = self.service.known_refusal(self.client[0] if self.client else "")
-        n_missing = self._n_missing(data) if refusal else None
-        if refusal and n_missing is not None:
-            self._unset_keepalive_if_required()
-            self._n_awaited = 0
-            if n_missing:
-                self._unread = data
-            else:
-                self._refuse_unread(refusal)
-            return
-        cycle = self.cycle
         self._unset_keepalive_if_required()
-        self._n_awaited = self._n_awaited - n_new if self._n_awaited else self._n_of_body_to_come(data)
-        if self._n_awaited > 0:
-            self._unread = data
+        if self._n_awaited > len(data):
+            self._unread, self._n_awaited = self._unread + data, self._n_awaited - len(data)
             return
-        self._n_awaited = 0
+        data, self._unread, self._n_awaited = self._unread + data, b"", 0
+        request = plain_request(data) if self._is_between_requests() else None
+        if request and 0 < request.n_missing <= MAX_UNREAD - len(request.body):
+            # It begins when its end has arrived: so one that is left half sent never reaches the application, and
+            # head and body are read in one turn.
+            self._unread, self._n_awaited = data, request.n_missing
+            return
+        if request and request.n_missing == 0 and (route := request.stream_route):
+            # Asked only for a whole stream: one that is let through asks the engine on behalf of all others.
+            refusal = self.service.known_refusal(self.client[0] if self.client else "")
+            if refusal:
+                self._refuse_unread(refusal, route)
+                return
+        cycle = self.cycle
         for at in range(0, len(data), MAX_HEAD):  # in parts, so that h11 sees a head or trailers that are too long
             self._unparsed = data[at + MAX_HEAD :]
             self.conn.receive_data(data[at : at + MAX_HEAD])
@@ -155,7 +145,15 @@ class HttpProtocol(H11Protocol):
         super().handle_websocket_upgrade(event)
 
     def send_400_response(self, msg: str) -> None:
-        self._refuse(InvalidInput("this is not HTTP/1.1"))
+        if self.conn.our_state not in (h11.IDLE, h11.SEND_RESPONSE):
+            self.transport.close()  # its answer has begun: another one would be taken for a part of it
+        elif cast(PacedConnection, self.conn).is_other_version:
+            self._refuse(_OtherVersion("this server speaks HTTP/1.1"))
+        else:
+            self._refuse(InvalidInput("this is not HTTP/1.1"))
+
+    def _is_between_requests(self) -> bool:
+        return self.conn.our_state is self.conn.their_state is h11.IDLE and not self.conn.trailing_data[0]
 
     def _request_complete(self) -> bool:
         """Whether the request has arrived completely."""
@@ -194,75 +192,57 @@ class HttpProtocol(H11Protocol):
         self._write_error(error, {"connection": "close"})
         self.transport.close()
 
-    def _write_error(self, error: TuttiError, more: dict[str, str]) -> None:
+    def _write_error(self, error: TuttiError, more: dict[str, str], method: str = "-", route: str = "-") -> None:
+        self.service.lifecycle.count_unread(method, route, error.status)
         body = json.dumps(error_body(error))
         headers = {"content-type": "application/json", "content-length": len(body), **more}
         lines = "".join(f"{name}: {value}\r\n" for name, value in (headers | error_headers(error)).items())
         self.transport.write(f"HTTP/1.1 {error.status} \r\n{lines}\r\n{body}".encode())
-
-    def _n_missing(self, data: bytes) -> int | None:
-        """How many bytes of a stream's request are missing; none if it is no stream, or its client may wait longer."""
-        if (request := self._read_head(data)) is None:
-            return None
-        line, _, lines = request.head.partition(b"\r\n")
-        path = _STREAM_LINE.fullmatch(line)
-        if path is None or _OTHERWISE.search(lines) or not is_stream(path[1].decode(), request.body):
-            return None
-        return request.n_missing if 0 <= request.n_missing <= MAX_UNREAD else None
-
-    def _n_of_body_to_come(self, data: bytes) -> int:
-        """Bytes of the body of a small request that have not arrived. It begins when they have: so one that is left
-        half sent never reaches the application, and head and body are read in one turn.
-        """
-        request = self._read_head(data) if data.startswith(b"POST ") else None
-        if request is None or _AT_ONCE.search(request.head):
-            return 0
-        return max(0, request.n_missing) if request.n_missing + len(request.body) <= MAX_UNREAD else 0
-
-    def _read_head(self, data: bytes) -> "_UnreadRequest | None":
-        """A request with a length, before h11 sees it; none if its head is incomplete, or another is under way."""
-        head, end, body = data.partition(b"\r\n\r\n")
-        lower = head.lower()
-        length = _LENGTH.search(lower) if end else None
-        is_between = self.conn.our_state is self.conn.their_state is h11.IDLE and not self.conn.trailing_data[0]
-        return _UnreadRequest(lower, body, int(length[1]) - len(body)) if length and is_between else None
 
     @property
     def _closes_refused(self) -> bool:
         """Whether a connection ends when a stream is refused unread."""
         return False
 
-    def _refuse_unread(self, refusal: QueueFull) -> None:
+    def _refuse_unread(self, refusal: QueueFull, route: str) -> None:
         """Refuse a stream as the routes would do it, for a twentieth of the time."""
         self.service.engine.count_refusal()
         self._n_request_bytes = 0
-        if self._closes_refused:
-            self._refuse(refusal)
+        closing = {"connection": "close"} if self._closes_refused else {}
+        self._write_error(refusal, {"x-request-id": new_request_id(), **closing}, "POST", route)
+        if closing:
+            self.transport.close()
             return
-        self._write_error(refusal, {"x-request-id": new_request_id()})
         self.timeout_keep_alive_task = self.loop.call_later(self.timeout_keep_alive, self.timeout_keep_alive_handler)
 
 
-class _UnreadRequest(NamedTuple):
-    head: bytes  # in lower case
-    body: bytes  # as far as it has arrived
-    n_missing: int  # bytes of it; below zero if another request follows
-
-
 class PacedConnection(h11.Connection):
-    """A connection that hands out `n_left` events, and then says that it needs more data."""
+    """A connection that hands out `n_left` events, and then says that it needs more data.
+
+    Refuses heads that h11 lets pass: too long, of another version of HTTP, or with two ways to find the body's end.
+    """
 
     n_left = EVENTS_AT_ONCE
+    is_other_version = False
 
     def next_event(self) -> Any:
         if self.n_left == 0:
             return h11.NEED_DATA
         self.n_left -= 1
-        if self.their_state is h11.IDLE:
-            data, _ = self.trailing_data
-            if len(data) > MAX_HEAD and not _HEAD_END.search(data, 0, MAX_HEAD):
-                raise h11.RemoteProtocolError("the head is too long", error_status_hint=431)
-        return super().next_event()
+        if self.their_state is not h11.IDLE:
+            return super().next_event()
+        data, _ = self.trailing_data
+        if len(data) > MAX_HEAD and not _HEAD_END.search(data, 0, MAX_HEAD):
+            raise h11.RemoteProtocolError("the head is too long", error_status_hint=431)
+        event = super().next_event()
+        if isinstance(event, h11.Request):
+            self._check(event)
+        return event
+
+    def _check(self, request: h11.Request) -> None:
+        self.is_other_version = not request.http_version.startswith(b"1.")
+        if self.is_other_version or _BOTH_LENGTHS.issubset(name for name, _ in request.headers):
+            raise h11.RemoteProtocolError("this is not HTTP/1.1")
 
 
 class StreamingCycle(RequestResponseCycle):
@@ -382,6 +362,10 @@ class WebSocketProtocol(WebSocketsSansIOProtocol):
 
 class _TooManyConnections(TuttiError):
     status, code = 503, "too_many_connections"
+
+
+class _OtherVersion(TuttiError):
+    status, code = 505, "http_version_not_supported"
 
 
 def http_protocol(idle_s: float, service: Service) -> type[HttpProtocol]:
