@@ -21,6 +21,28 @@ def scope(path: str) -> dict[str, Any]:
     return {**names, "query_string": b"", "scheme": "http", "http_version": "1.1", "client": ("127.0.0.1", 1)}
 
 
+def test_a_length_that_is_no_number_is_a_bad_request(fake_engine: FakeEngine, tmp_path: Path) -> None:
+    """Ours refuses it before; another server may pass it on."""
+    sent = list[Any]()
+
+    async def receive() -> dict[str, Any]:
+        return {"type": "http.request", "body": b"{}", "more_body": False}
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    async def run() -> None:
+        app = create_app(fake_engine, Settings(data=tmp_path), CollectorRegistry(), wait_warm=True)
+        asked = scope("/tts")
+        asked["headers"] = [*asked["headers"], (b"content-length", b"12x")]
+        async with app.router.lifespan_context(app):
+            await app(asked, receive, send)
+
+    asyncio.run(run())
+    assert sent[0]["status"] == 400
+    assert "12x" in json.loads(sent[1]["body"])["error"]["message"]
+
+
 async def cancel_after_the_first_audio(app: FastAPI, *, draining: bool) -> None:
     """Start a stream, and cancel its task as a server does; raises what the application raises."""
     messages: asyncio.Queue[dict[str, Any]] = asyncio.Queue()

@@ -18,7 +18,10 @@ def requested_timeout_s(request: Request) -> float | None:
         timeout_s = _seconds(header)
         return None if isinf(timeout_s) else timeout_s
     except ValueError:
-        raise InvalidInput(f"X-Request-Timeout is a number of seconds, not {header[:40]!r}", param=None) from None
+        raise InvalidInput(
+            f"X-Request-Timeout is a number of seconds from 0, not {header[:40]!r}; omit it for the server's own",
+            param=None,
+        ) from None
 
 
 def named_timeout_s(request: Request, default_s: float) -> float | None:
@@ -50,8 +53,8 @@ def max_start_s(request: Request, default_s: float) -> float | None:
 
 
 def _seconds(header: str) -> float:
-    """Read a header; raise ValueError if it is no number."""
+    """Read a header; raise ValueError unless it is a time."""
     seconds = float(header)
-    if isnan(seconds):
+    if isnan(seconds) or seconds < 0:
         raise ValueError(header)
-    return max(0.0, seconds)
+    return seconds

@@ -45,6 +45,10 @@ class UnknownModel(InvalidInput):
     status, code = 404, "model_not_found"
 
 
+class UnknownPath(InvalidInput):
+    status, code = 404, "not_found"
+
+
 class UnknownDownload(InvalidInput):
     status, code = 404, "download_not_found"
 

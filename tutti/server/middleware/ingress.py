@@ -91,7 +91,8 @@ class Ingress:
                         await asyncio.sleep(0)  # parsing comes next; for 4 MB both take some 10 ms
                 await self._app(scope, replay_body(body, receive), starting_send)
         except TuttiError as error:
-            too_much = int(headers.get("content-length") or DISCARD_BYTES + 1) > DISCARD_BYTES
+            length = headers.get("content-length", "")
+            too_much = not length.isdecimal() or int(length) > DISCARD_BYTES
             await error_response(error, {"connection": "close"} if too_much else None)(scope, receive, send)
         finally:
             lifecycle.leave()

@@ -3,13 +3,19 @@
 from fastapi import FastAPI
 from prometheus_client import CollectorRegistry
 from starlette.middleware.cors import CORSMiddleware
+from starlette.types import Receive, Scope, Send
 
-from tutti.server.errors import install_error_handlers
+from tutti.server.errors import UnknownPath, error_response, install_error_handlers
 from tutti.server.middleware.access_log import AccessLog
 from tutti.server.middleware.auth import ApiKeys
 from tutti.server.middleware.ingress import Ingress
 from tutti.server.service import Service
 from tutti.server.spans import Spans
+
+
+async def no_route(scope: Scope, receive: Receive, send: Send) -> None:
+    """The answer to a path that no route is for; Starlette's own closes a WebSocket with 403, as for a wrong key."""
+    await error_response(UnknownPath("Not Found"))(scope, receive, send)
 
 
 def add_middleware(
@@ -20,6 +26,7 @@ def add_middleware(
     for route in application.routes:
         route.matches({"type": "http", "method": "GET", "path": "", "root_path": "", "headers": []})
     install_error_handlers(application)
+    application.router.default = no_route
     # Each middleware wraps those added before it.
     application.add_middleware(Ingress, service=service, keys=keys)
     if origins := service.settings.cors_origins:
