@@ -1,4 +1,4 @@
-"""Start, watch and stop a child process: it leaves Ctrl-C and SIGTERM to its parent, and dies with it."""
+"""Start, watch and stop a child process: it leaves the signals that stop a server to its parent, and dies with it."""
 
 import ctypes
 import multiprocessing
@@ -14,7 +14,7 @@ from pathlib import Path
 
 EXIT_WAIT_S = 1.0  # a connection breaks a moment before its process is gone; longer delays the report of a real hang
 _PR_SET_PDEATHSIG, _PR_SET_NAME = 1, 15
-_SIGNALS = {signal.SIGINT, signal.SIGTERM}
+_SIGNALS = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
 _SPAWN = multiprocessing.get_context("spawn")
 
 

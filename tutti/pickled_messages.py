@@ -12,8 +12,9 @@ import numpy as np
 
 from tutti.shared_memory import DESCRIPTOR, SharedPlace, read_shared, shared_place
 
-_HEADER = Struct("<IIq")  # bytes of the pickle, and of its samples; where those lie in a shared file, or BEHIND
+_HEADER = Struct("<IIq")  # bytes of the pickle, and of its samples; where those lie in a shared file, or one of these
 BEHIND = -1  # the samples follow the pickle
+WITH_SOCKET = -2  # there are none, but a socket
 
 Parts = list[bytes | memoryview]
 
@@ -24,14 +25,31 @@ class PackedMessage(NamedTuple):
     body: bytes
     samples: list[memoryview]
     place: SharedPlace | None = None
+    carried: socket.socket | None = None  # goes with it
+
+    @property
+    def descriptor(self) -> bytes | None:
+        """What goes with the first byte, if anything does, as a socket sends it."""
+        if self.carried is not None:
+            return DESCRIPTOR.pack(self.carried.fileno())
+        return None if self.place is None else self.place.packed
 
     @property
     def parts(self) -> Parts:
         """What is sent: all of it, or without the samples, if the descriptor of their place comes with it."""
         n_samples = sum(map(len, self.samples))
+        if self.carried is not None:
+            return [_HEADER.pack(len(self.body), 0, WITH_SOCKET), self.body]
         if self.place is None:
             return [_HEADER.pack(len(self.body), n_samples, BEHIND), self.body, *self.samples]
         return [_HEADER.pack(len(self.body), n_samples, self.place.offset), self.body]
+
+
+class WithSocket(NamedTuple):
+    """A message that came with a socket; none: this process has no descriptor left for it."""
+
+    message: Any
+    descriptor: int | None
 
 
 def pack(message: object, *, share: bool = False) -> PackedMessage:
@@ -66,6 +84,11 @@ class MessageReader:
                 end = samples_at + (n_samples if offset == BEHIND else 0)
                 if len(unread) < end:
                     break
+                if offset == WITH_SOCKET:
+                    descriptor = self._descriptors.popleft() if self._descriptors else None
+                    messages.append(WithSocket(pickle.loads(unread[body_at:end]), descriptor))
+                    start = end
+                    continue
                 # Empty samples are sent like others, so that there is always a buffer to ask for.
                 samples = bytes(unread[samples_at:end]) if offset == BEHIND else self._shared(n_samples, offset)
                 messages.append(pickle.loads(unread[body_at:samples_at], buffers=[samples]))

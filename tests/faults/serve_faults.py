@@ -5,7 +5,8 @@ TONE_ADMISSION (with admission control, as a real server has it), TONE_G2P (real
 written), TONE_MISBEHAVES (the model fails on some rows), TONE_PACED (it takes time), TONE_CLOCK (a file with the
 seconds by which the wall clock is wrong), TONE_BEAT_S (how often HTTP processes are asked whether they answer),
 TONE_OPENS and TONE_LOOP (files in which to note which files are opened, and how long the loop is held), TONE_BUSY (HTTP
-processes answer all requests for speech), TONE_FULL (the same, and every stream is refused).
+processes answer all requests for speech), TONE_FULL (the same, and every stream is refused), TONE_HUNG_BEATS (for how
+long an HTTP process may hang), TONE_HTTP_DIES (HTTP processes die at their start).
 """
 
 import asyncio
@@ -29,7 +30,7 @@ from tutti.errors import QueueFull
 from tutti.model.choice import Choice
 from tutti.model.tone import ToneModel
 from tutti.server import run
-from tutti.server.http_processes import pool, remote_engine
+from tutti.server.http_processes import child_main, heartbeat, pool, remote_engine
 from tutti.server.http_processes.direct import DirectAnswers
 from tutti.settings import Settings
 from tutti.speech import Frames, Model, Samples, Span, Speech
@@ -40,8 +41,16 @@ from tutti.voices import Voices
 from tutti.worker.process import ProcessWorker
 
 HANG_S = 3.0
+
+
+def die(*_: Any) -> None:
+    os._exit(3)
+
+
 if "TONE_FULL" in os.environ or "TONE_BUSY" in os.environ:  # here, since HTTP processes import this, too
     DirectAnswers.are_allowed = property(lambda _: False)  # type: ignore[assignment, method-assign]
+if "TONE_HTTP_DIES" in os.environ:
+    child_main.main = die
 if "TONE_FULL" in os.environ:
     remote_engine.REFUSAL_S = 3600.0
 
@@ -122,6 +131,7 @@ if __name__ == "__main__":
     batcher.MIN_HANG_S = HANG_S  # type: ignore[misc]
     g2p_process.HANG_S = HANG_S  # type: ignore[misc]
     g2p_process.STALLED_S = 0.3  # type: ignore[misc]
+    heartbeat.HUNG_BEATS = int(os.environ.get("TONE_HUNG_BEATS", heartbeat.HUNG_BEATS))
     pool.BEAT_S = float(os.environ.get("TONE_BEAT_S", pool.BEAT_S))
     run.open_engine = partial(open_engine, Path(folder))  # type: ignore[assignment]
     sys.argv = ["tutti", "serve", *flags]

@@ -45,7 +45,7 @@ log = logging.getLogger("tutti.server")
 
 
 class Server(uvicorn.Server):
-    """Uvicorn with its own signal handlers: they drain first, and a clean end has exit code 0."""
+    """Uvicorn without its signal handlers: a stop drains first, and a clean end has exit code 0."""
 
     def __init__(
         self,
@@ -63,26 +63,27 @@ class Server(uvicorn.Server):
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
-        loop = asyncio.get_running_loop()
-        numbers = (signal.SIGTERM, signal.SIGINT) if current_thread() is main_thread() else ()
-        for number in numbers:
-            loop.add_signal_handler(number, self.stop)
-        try:
-            yield
-        finally:
-            for number in numbers:
-                loop.remove_signal_handler(number)
+        yield
 
     def stop(self) -> None:
         """Drain; a second call exits at once, even if requests are active."""
         if self._draining is not None:
-            print("tutti: stopped immediately", file=sys.stderr, flush=True)
+            with contextlib.suppress(OSError):  # the terminal is gone
+                print("tutti: stopped immediately", file=sys.stderr, flush=True)
             os._exit(1)
+        self._drain_once()
+
+    def hang_up(self) -> None:
+        """Drain: the terminal is closed. Its shell and the system may both say so."""
+        if self._draining is None:
+            self._drain_once()
+
+    def _drain_once(self) -> None:
         log.info("draining requests=%d grace_s=%g", self._lifecycle.n_active, self._grace_s)
         self._draining = asyncio.create_task(self._drain())
 
     def take_over(self, sock: socket.socket, data: bytes) -> None:
-        """Go on with a connection that an HTTP process handed on, and with what that has read from it."""
+        """Go on with a connection of an HTTP process, and with what that has read from it."""
         task = asyncio.create_task(self._take_over(sock, data))
         self._taking_over.add(task)
         task.add_done_callback(self._taking_over.discard)
@@ -99,7 +100,8 @@ class Server(uvicorn.Server):
 
             def connect(transport: asyncio.Transport) -> None:
                 connection_made(transport)
-                protocol.data_received(data)  # before anything else is read
+                if data:
+                    protocol.data_received(data)  # before anything else is read
 
             protocol.connection_made = connect
             return cast(asyncio.Protocol, protocol)
@@ -117,6 +119,26 @@ class Server(uvicorn.Server):
         else:
             log.warning("cancelled after the grace time requests=%d", self._lifecycle.n_active)
         self.should_exit = True
+        if self._http_processes is not None:
+            await self._http_processes.close()  # while this process ends its own connections
+
+
+@contextlib.contextmanager
+def handling_signals(server: Server) -> Iterator[None]:
+    """Stop the server on a signal, from now until all of it has ended."""
+    loop = asyncio.get_running_loop()
+    handlers = {signal.SIGTERM: server.stop, signal.SIGINT: server.stop}
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # as nohup sets it
+        handlers[signal.SIGHUP] = server.hang_up
+    if current_thread() is not main_thread():
+        handlers = {}
+    for number, handler in handlers.items():
+        loop.add_signal_handler(number, handler)
+    try:
+        yield
+    finally:
+        for number in handlers:
+            loop.remove_signal_handler(number)
 
 
 def serve(settings: Settings, notes: Sequence[str] = ()) -> None:
@@ -183,6 +205,7 @@ async def _serve(
         protocol = direct_protocol(settings.idle_s, service, processes.direct)
     server = Server(uvicorn_config(application, settings, protocol), lifecycle, settings.grace_s, processes)
     async with contextlib.AsyncExitStack() as stack:
+        stack.enter_context(handling_signals(server))
         for listener in listeners:
             await stack.enter_async_context(listener(application.state.service))
         if processes is not None:

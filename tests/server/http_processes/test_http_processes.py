@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
@@ -174,6 +174,50 @@ def test_a_process_that_hangs_is_replaced_and_meanwhile_the_server_is_not_ready(
         assert victim.pid not in [child.pid for child in http_processes(server)]
         assert speak_alone(server).content == audio
         assert any("does not answer" in line for line in server.log)
+
+
+def test_connections_of_a_hung_process_are_accepted_by_the_server(tmp_path: Path) -> None:
+    """It is not killed here: as long as it hangs, half of all new connections wait for it."""
+    env = {"TONE_BEAT_S": "0.2", "TONE_HUNG_BEATS": "100000"}
+    with limited_server(tmp_path, "--http-processes", str(N_PROCESSES), **env) as server:
+        wait_until(lambda: len(http_processes(server)) == N_PROCESSES)
+        wait_until(lambda: speak_alone(server).status_code == 200)
+        audio, (hung, _) = speak_alone(server).content, http_processes(server)
+        hung.suspend()
+        try:
+            with httpx2.Client(base_url=server.url, timeout=60) as client:
+                assert [speak_alone(server).content == audio for _ in range(20)] == [True] * 20
+                assert_error(client.get("/readyz"), 503, "not_ready")
+        finally:
+            hung.resume()
+        server.wait_until_ready()
+        assert [speak_alone(server).content == audio for _ in range(20)] == [True] * 20
+
+
+def test_processes_that_die_at_their_start_are_tried_again_ever_later_and_the_server_answers(tmp_path: Path) -> None:
+    with limited_server(tmp_path, "--http-processes", "1", TONE_HTTP_DIES="1") as server:
+        assert speak_alone(server).status_code == 200
+        assert_error(server.client.get("/readyz"), 503, "not_ready")
+        for wait_s in ("0", "0.5", "1", "2"):
+            wait_until(lambda text=f"another one is started in {wait_s} s": any(text in line for line in server.log))
+        assert stop(server) == 0
+
+
+def test_an_http_process_goes_on_while_the_server_takes_no_connection(tmp_path: Path) -> None:
+    env = {"limit": "-n 4096", "TONE_BUSY": "1"}
+    with limited_server(tmp_path, "--http-processes", "1", **env) as server, ExitStack() as stack:
+        assert_error(speak_alone(server, speed=99), 400, "invalid_input", "speed")
+        os.kill(server.process.pid, signal.SIGSTOP)
+        try:
+            waiting = [stack.enter_context(socket.create_connection(server.host_port, timeout=60)) for _ in range(500)]
+            for sock in waiting:
+                sock.sendall(request_bytes("GET", "/version"))
+            with httpx2.Client(base_url=server.url, timeout=5) as client:  # it is answered without the server
+                assert client.post("/v1/audio/speech", json={"input": "deep", "speed": 99}).status_code == 400
+        finally:
+            os.kill(server.process.pid, signal.SIGCONT)
+        for sock in waiting:
+            assert sock.recv(100).startswith(b"HTTP/1.1 200")
 
 
 def test_sigterm_lets_streams_end_and_refuses_new_ones(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import os
 import socket
 from collections.abc import Iterator
 from contextlib import suppress
@@ -34,8 +35,6 @@ from tutti.server.service import Service
 from tutti.server.uvicorn_setup import event_loop_factory, uvicorn_config
 from tutti.worker.channel import Channel
 
-SEND_TIMEOUT_S = 10.0  # for the server's process to take a connection; a process that takes none hangs
-
 
 class SpeechServer(uvicorn.Server):
     """Uvicorn that leaves signals to the server's process."""
@@ -59,19 +58,17 @@ def main(end: socket.socket, direct: DirectAnswers) -> None:
             asyncio.Runner(loop_factory=event_loop_factory()) as runner,
         ):
             sockets = socket.socket(fileno=listening), socket.socket(fileno=link)
-            runner.run(_serve(channel, welcome, *sockets, direct))
+            runner.run(_serve(welcome, *sockets, direct))
 
 
-async def _serve(
-    channel: Channel, welcome: Welcome, listening: socket.socket, link_end: socket.socket, direct: DirectAnswers
-) -> None:
+async def _serve(welcome: Welcome, listening: socket.socket, link_end: socket.socket, direct: DirectAnswers) -> None:
     engine, settings, registry = RemoteEngine(welcome.engine), welcome.settings, CollectorRegistry()
     # The routes for speech use no more of an engine than this one has.
     application = create_speech_app(cast(EngineProtocol, engine), settings, registry)
     service: Service = application.state.service
 
     def hand_on(descriptor: int, data: bytes) -> None:
-        channel.send(Connection(data), descriptor, SEND_TIMEOUT_S)
+        link.send(Connection(data), socket.socket(fileno=os.dup(descriptor)))
 
     protocol = speech_protocol(settings.idle_s, service, hand_on, direct)
     server = SpeechServer(uvicorn_config(application, settings, protocol))

@@ -39,12 +39,14 @@ class Link:
         self._loop.add_reader(end.fileno(), self._read)
         self._read()
 
-    def send(self, message: object) -> None:
-        """Send a message; nothing happens if the other end is closed."""
+    def send(self, message: object, carried: socket.socket | None = None) -> None:
+        """Send a message; nothing happens if the other end is closed. A socket that goes with it is closed here."""
         if self._socket is None:
+            if carried is not None:
+                carried.close()
             return
         is_first = not self._unsent and not self._rest
-        self._unsent.append(pack(message, share=True))
+        self._unsent.append(pack(message, share=True)._replace(carried=carried))
         if is_first and not self._write():
             self._loop.add_writer(self._socket.fileno(), self._write_rest)
 
@@ -56,7 +58,7 @@ class Link:
         self._loop.remove_writer(self._socket.fileno())
         self._socket.close()
         self._socket = None
-        self._unsent.clear()
+        self._drop_unsent()
         self._incoming.close()
         self._loop.call_soon(self._lost)
 
@@ -71,31 +73,40 @@ class Link:
             while self._rest or self._unsent:
                 if not self._rest:
                     self._begin(self._socket, self._unsent[0])
-                    self._unsent.popleft()
+                    if (carried := self._unsent.popleft().carried) is not None:
+                        carried.close()
                 else:
                     self._rest = self._rest[self._socket.send(self._rest) :]
         except BlockingIOError:
             return False
         except OSError:
-            self._unsent.clear()  # the other end is closed, which is seen when this one reads
+            self._drop_unsent()  # the other end is closed, which is seen when this one reads
             self._rest = memoryview(b"")
         return True
 
     def _begin(self, end: socket.socket, message: PackedMessage) -> None:
         """Send a message as far as the socket takes it, and keep the rest."""
-        parts = message.parts
+        parts, descriptor = message.parts, message.descriptor
         try:
-            if message.place is None:
+            if descriptor is None:
                 n_sent = end.sendmsg(parts)
             else:
-                n_sent = end.sendmsg(parts, [(socket.SOL_SOCKET, socket.SCM_RIGHTS, message.place.packed)])
+                n_sent = end.sendmsg(parts, [(socket.SOL_SOCKET, socket.SCM_RIGHTS, descriptor)])
         except OSError as exc:
             if exc.errno != errno.ETOOMANYREFS:
                 raise
+            if message.carried is not None:
+                log.error("a connection is lost: more descriptors are on their way than the system allows")
+                return
             parts = message._replace(place=None).parts  # more descriptors are on their way than the system allows
             n_sent = end.sendmsg(parts)
         if n_sent < sum(map(len, parts)):
             self._rest = memoryview(b"".join(parts))[n_sent:]
+
+    def _drop_unsent(self) -> None:
+        while self._unsent:
+            if (carried := self._unsent.popleft().carried) is not None:
+                carried.close()
 
     def _read(self) -> None:
         """Receive what is there."""

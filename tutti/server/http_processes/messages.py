@@ -29,7 +29,7 @@ class Welcome:
 
 @dataclass(frozen=True, slots=True)
 class Connection:
-    """A connection for the server's process, whose descriptor comes with it, and what was read from it."""
+    """Comes with a connection for the server's process: what was read from it."""
 
     data: bytes
 

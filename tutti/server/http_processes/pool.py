@@ -4,7 +4,6 @@ import asyncio
 import logging
 import socket
 import threading
-import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 
@@ -12,6 +11,7 @@ from prometheus_client import CollectorRegistry, Metric
 from prometheus_client.registry import Collector
 
 from tutti.child_process import ChildProcess
+from tutti.pickled_messages import WithSocket
 from tutti.server.engine_protocol import EngineProtocol
 from tutti.server.http_processes import child_main
 from tutti.server.http_processes.direct import DirectAnswers
@@ -35,24 +35,28 @@ from tutti.server.http_processes.metrics import counters, summed
 from tutti.server.http_processes.stream_server import StreamServer
 from tutti.settings import Settings
 from tutti.worker.channel import Channel
+from tutti.worker.process import backoff_s
 
 REPORT_TIMEOUT_S = 2.0  # for the answer of an HTTP process; then its last report counts
-RESTART_S = 0.5  # before a process that died is replaced; shorter restarts one that cannot start all the time
-EXIT_S = 2.0  # for a process to end by itself
+DRAINED_S = 0.3  # after the grace time, for a process to say whether it is idle; a hung one delays the end so long
+EXIT_S = 1.2  # for a process to end by itself; then it is killed, so that the server ends within 2 s of the grace time
 log = logging.getLogger("tutti.server")
 
 TakeOver = Callable[[socket.socket, bytes], None]  # a connection that a process handed on, and what it read from it
 
 
 class HttpProcess:
-    """One process. A thread of its own starts it, and receives the connections that it hands on."""
+    """One process. A thread of its own starts it, and the next one when it has ended."""
 
     def __init__(self, pool: "HttpProcesses", listening: socket.socket) -> None:
         self._pool = pool
         self._listening = listening  # kept open: connections wait in it while the process is replaced
         self._link: Link | None = None
         self._streams: StreamServer | None = None
-        self._closing = False
+        self._child: ChildProcess | None = None
+        self._ending = threading.Event()  # no other process is started
+        self._is_closing = False
+        self._n_starts = 0  # in a row without an answer
         self._metrics: list[Metric] = []  # as last reported
         self._past: list[Metric] = []  # counted by processes that died
         self._reported = asyncio.Event()
@@ -61,6 +65,7 @@ class HttpProcess:
         self._heartbeat = Heartbeat()
         self._ended = asyncio.Event()
         self._loop = asyncio.get_running_loop()
+        listening.setblocking(False)
         threading.Thread(target=self._supervise, name="tutti-http-supervisor", daemon=True).start()
 
     @property
@@ -74,10 +79,14 @@ class HttpProcess:
 
     async def drain(self, grace_s: float) -> bool:
         """Refuse new work; False if requests are still active after the grace time."""
-        if self._link is not None:
-            self._link.send(Drain(grace_s))
-            with suppress(TimeoutError):
-                await asyncio.wait_for(self._drained.wait(), grace_s + REPORT_TIMEOUT_S)
+        self._ending.set()
+        if self._link is None:
+            return True
+        self._link.send(Drain(grace_s))
+        try:
+            await asyncio.wait_for(self._drained.wait(), grace_s + DRAINED_S)
+        except TimeoutError:
+            return False
         return self._in_time
 
     async def metrics(self) -> list[Metric]:
@@ -90,44 +99,50 @@ class HttpProcess:
         return summed([self._past, self._metrics])
 
     async def close(self) -> None:
-        self._closing = True
+        """End the process, whatever it does."""
+        self._ending.set()
+        self._is_closing = True
+        self._stand_in()
         if self._link is not None:
             self._link.close()
-        await self._ended.wait()
+        try:
+            await asyncio.wait_for(self._ended.wait(), EXIT_S)
+        except TimeoutError:
+            if self._child is not None:
+                self._child.kill()
+            await self._ended.wait()
 
     # In the thread:
 
     def _supervise(self) -> None:
-        while not self._closing:
+        while not self._ending.is_set():
+            self._n_starts += 1
             try:
                 self._run()
             except Exception:  # nobody waits for this; the next process may start
                 log.exception("an HTTP process could not be started")
-            if not self._closing:
-                time.sleep(RESTART_S)
+            self._ending.wait(backoff_s(self._n_starts))
         self._loop.call_soon_threadsafe(self._ended.set)
 
     def _run(self) -> None:
         """Run one process until it ends."""
-        child = ChildProcess("tutti-http", child_main.main, self._pool.direct)
+        child = self._child = ChildProcess("tutti-http", child_main.main, self._pool.direct)
         try:
+            if self._is_closing:
+                return
             channel = Channel(child.socket)
             mine, theirs = socket.socketpair()
             with theirs:
                 channel.send(Welcome(self._pool.settings, self._pool.state), self._listening.fileno())
                 channel.send(None, theirs.fileno())
             self._loop.call_soon_threadsafe(self._connect, mine, child)
-            while True:
-                connection, descriptor = channel.receive()
-                assert isinstance(connection, Connection)
-                if descriptor is not None:  # none: this process has no descriptor left
-                    sock = socket.socket(fileno=descriptor)
-                    self._loop.call_soon_threadsafe(self._pool.take_over, sock, connection.data)
+            channel.receive()  # its end
         except (EOFError, OSError):
-            if not self._closing:
-                log.error("the HTTP process %s; another one is started", child.exit_cause())
+            if not self._ending.is_set():
+                wait_s = backoff_s(self._n_starts)
+                log.error("the HTTP process %s; another one is started in %g s", child.exit_cause(), wait_s)
         finally:
-            child.stop(EXIT_S if self._closing else 0.0)
+            child.stop(EXIT_S if self._ending.is_set() else 0.0)
 
     # In the event loop:
 
@@ -139,6 +154,7 @@ class HttpProcess:
         link = await self._open_link(end)
         while self._link is link:
             self._heartbeat.asked()
+            self._stand_in()
             link.send(Beat())
             await asyncio.sleep(BEAT_S)
             if self._link is link and self._heartbeat.is_hung:
@@ -152,9 +168,26 @@ class HttpProcess:
         await link.open(end)
         self._link = link
         link.send(self._pool.state)
-        if self._closing:
+        if self._ending.is_set():
             link.close()
         return link
+
+    def _stand_in(self) -> None:
+        """Accept the connections of a process that does not answer, and leave them to one that does."""
+        if self._heartbeat.answers or self._is_closing:
+            self._loop.remove_reader(self._listening.fileno())
+        else:
+            self._loop.add_reader(self._listening.fileno(), self._accept)
+
+    def _accept(self) -> None:
+        try:
+            sock, _ = self._listening.accept()
+        except BlockingIOError:
+            pass
+        except OSError:  # no descriptor is left: tried again at the next beat
+            self._loop.remove_reader(self._listening.fileno())
+        else:
+            self._pool.take_over(sock, b"")
 
     def _receive(self, message: object) -> None:
         match message:
@@ -162,8 +195,13 @@ class HttpProcess:
                 assert self._streams is not None
                 self._streams.receive(message)
                 self._pool.direct.count(self._pool.engine.n_streams)
+            case WithSocket(Connection(data), descriptor):
+                if descriptor is not None:
+                    self._pool.take_over(socket.socket(fileno=descriptor), data)
             case Beat():
+                self._n_starts = 0
                 self._heartbeat.answered()
+                self._stand_in()
             case MetricsReport(metrics):
                 self._metrics = metrics
                 self._reported.set()
@@ -179,6 +217,7 @@ class HttpProcess:
             self._streams.close()
         self._link = self._streams = None
         self._heartbeat.lost()
+        self._stand_in()
         self._past, self._metrics = summed([self._past, counters(self._metrics)]), []
         self._drained.set()
         self._reported.set()

@@ -24,13 +24,33 @@ class SpeechProtocol(HttpProtocol):
 
     hand_on: HandOn
     direct: DirectAnswers
+    _awaits_sent = False  # the end of an answer, before the connection is handed on
 
     def handle_events(self) -> None:
         unread = self.conn.trailing_data[0] if self.conn.their_state is h11.IDLE else b""
-        if unread and (not SPEECH_LINE.match(unread) or self.direct.are_allowed):
-            self._hand_on(unread + self._unparsed)
-        else:
+        if not unread or (SPEECH_LINE.match(unread) and not self.direct.are_allowed):
             super().handle_events()
+        elif self.transport.get_write_buffer_size():
+            self._await_sent()
+        else:
+            self._hand_on(unread + self._unparsed)
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        if self._awaits_sent:
+            self._awaits_sent = False
+            self.transport.set_write_buffer_limits()
+            self.handle_events()
+
+    def _await_sent(self) -> None:
+        """Hand the connection on when all is sent: the other process would write into the answer, and end it early."""
+        self._awaits_sent = True
+        self._unset_keepalive_if_required()
+        self.transport.pause_reading()
+        self.transport.set_write_buffer_limits(0)
+
+    def _request_overdue(self, now: float) -> bool:
+        return not self._awaits_sent and super()._request_overdue(now)
 
     def _hand_on(self, data: bytes) -> None:
         self._unset_keepalive_if_required()
@@ -52,7 +72,7 @@ class DirectProtocol(HttpProtocol):
         if self.cycle is cycle or self.cycle is None or not is_speech(self.cycle.scope):
             return
         self.direct.count(self.service.engine.n_streams)
-        if not self.direct.are_allowed:
+        if not self.direct.are_allowed and not self.conn.trailing_data[0]:  # which is the next request
             # As if the client had asked for it.
             self.cycle.scope["headers"] = [*self.cycle.scope["headers"], (b"connection", b"close")]
 
