@@ -28,6 +28,11 @@ def suspended(server: LimitedServer, name: str) -> Iterator[psutil.Process]:
     yield child
 
 
+def has_said(server: LimitedServer, *words: str) -> bool:
+    """Whether a line of its log has one of these words; also if it has ended."""
+    return server.process.poll() is not None or any(word in line for line in server.log for word in words)
+
+
 def end_s(server: LimitedServer) -> float:
     """Stop it, and return how long that takes."""
     begun_s = time.monotonic()
@@ -65,7 +70,7 @@ def test_a_hung_process_does_not_keep_the_server_from_ending(
 def test_a_second_signal_ends_a_server_that_waits_for_a_hung_process(tmp_path: Path) -> None:
     with limited_server(tmp_path, "--http-processes", "2", "--grace-s", "60") as server, suspended(server, "http"):
         server.process.send_signal(signal.SIGTERM)
-        wait_until(lambda: any("draining" in line for line in server.log))
+        wait_until(lambda: has_said(server, "draining"))
         server.process.send_signal(signal.SIGTERM)
         assert server.process.wait(60) == 1
 
@@ -73,7 +78,7 @@ def test_a_second_signal_ends_a_server_that_waits_for_a_hung_process(tmp_path: P
 def test_a_second_signal_is_handled_until_the_end(tmp_path: Path) -> None:
     with limited_server(tmp_path, "--http-processes", "2", "--grace-s", "0") as server, suspended(server, "http"):
         server.process.send_signal(signal.SIGTERM)
-        wait_until(lambda: any("drained" in line or "cancelled" in line for line in server.log))
+        wait_until(lambda: has_said(server, "drained", "cancelled"))
         time.sleep(0.4)  # its own connections have ended, the hung process has not
         server.process.send_signal(signal.SIGTERM)
         assert server.process.wait(60) in (0, 1)  # 0 if it had ended
@@ -91,7 +96,7 @@ def test_a_terminal_that_closes_lets_streams_end(tmp_path: Path) -> None:
                     child.send_signal(signal.SIGHUP)
             for _ in range(2):
                 server.process.send_signal(signal.SIGHUP)
-                wait_until(lambda: any("draining" in line for line in server.log))
+                wait_until(lambda: has_said(server, "draining"))
             assert first + b"".join(pieces) == whole
         assert server.process.wait(60) == 0
         assert not server.errors()
