@@ -123,7 +123,7 @@ def test_all_documents_together_have_a_size_limit(monkeypatch: pytest.MonkeyPatc
 
 
 def test_a_book_has_a_character_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tutti.audiobook.formats.MAX_CHARACTERS", 10)
+    monkeypatch.setattr("tutti.audiobook.book.MAX_CHARACTERS", 10)
     with pytest.raises(InvalidInput, match="the limit is 10"):
         read(epub(TWO))
 

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from tutti.audiobook.book import Chapter
 from tutti.errors import InvalidInput
@@ -20,6 +21,7 @@ MAX_CHARACTERS = 1000  # a longer paragraph is cut between sentences
 WINDOW = 20_000  # characters of an endless paragraph that are split into sentences at once
 MAX_PASSAGE_PAUSE_S = 60.0  # of written pauses, after which a passage ends; more takes more memory
 MAX_SSML_PAUSE_S = 600.0  # of a chapter in SSML, which is one passage
+MAX_PASSAGES = 100_000  # of a book; the longest has about half as many, unless its pauses cut it into more
 CHAPTER_PAUSE_S = 1.5  # silence between chapters
 
 
@@ -39,10 +41,19 @@ class Passage:
 
 
 def passages(chapters: Sequence[Chapter]) -> Iterator[Passage]:
-    """Every passage of a book in order; together they are the whole text except white space between them."""
+    """Every passage of a book in order; together they are the whole text except white space between them.
+
+    Raise InvalidInput after MAX_PASSAGES.
+    """
+    n_passages = 0
     for n, chapter in enumerate(chapters):
         marks: dict[str, str] = {}
-        cuts = list(_cut_at_pauses(chapter.text, _cuts(chapter.text)))
+        cuts = list(islice(_cut_at_pauses(chapter.text, _cuts(chapter.text)), MAX_PASSAGES + 1))
+        n_passages += len(cuts)
+        if n_passages > MAX_PASSAGES:
+            raise InvalidInput(
+                f"the book has over {MAX_PASSAGES:,} passages; split it into several books", param="book"
+            )
         for i, (start, end, paragraph_end) in enumerate(cuts):
             pause_s = CHAPTER_PAUSE_S if i == len(cuts) - 1 else PARAGRAPH_PAUSE_S if paragraph_end else 0.0
             yield Passage(n, start, end, "".join(marks.values()), pause_s)

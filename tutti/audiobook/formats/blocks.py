@@ -3,7 +3,11 @@
 import re
 from dataclasses import dataclass, field
 
+from tutti.audiobook.formats.chapters import check_headings
 from tutti.audiobook.formats.tokens import Tag, tokens
+from tutti.errors import InvalidInput
+
+MAX_BLOCKS = 200_000  # of one page; a long novel has about 20,000
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +87,7 @@ class _PageParser:
     _pieces: list[str] = field(default_factory=list)
     _ids: list[str] = field(default_factory=list)
     _level: int = 0
+    _n_headings: int = 0
     _bullet: str = ""
     _lists: list[_List] = field(default_factory=list)
     _n_pre: int = 0
@@ -167,6 +172,12 @@ class _PageParser:
             compact = bool(self._bullet)
             self.blocks.append(Block(self._bullet + text, self._level, tuple(self._ids), compact))
             self._ids, self._bullet = [], ""
+            self._n_headings += self._level > 0
+            check_headings(self._n_headings)
+            if len(self.blocks) > MAX_BLOCKS:
+                raise InvalidInput(
+                    f"a page of the book has over {MAX_BLOCKS:,} paragraphs; split it into several", param="book"
+                )
         self._level = 0
 
     def _start_hidden(self, tag: Tag) -> None:

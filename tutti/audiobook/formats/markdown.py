@@ -4,13 +4,14 @@ import re
 from pathlib import PurePath
 from typing import BinaryIO
 
-from tutti.audiobook.book import Book, decode_text, read_document
-from tutti.audiobook.formats.chapters import Section, chapters
+from tutti.audiobook.book import Book, check_length, decode_text, read_document
+from tutti.audiobook.formats.chapters import Section, chapters, check_headings
 from tutti.audiobook.formats.html import with_titles
 
 
 def read_markdown(file: BinaryIO, name: str, encoding: str | None = None) -> Book:
     text = decode_text(read_document(file, name), name, encoding)
+    check_length(len(text), name)
     metadata: dict[str, str] = {}
     if front := _FRONT.match(text):
         metadata = {field[1].lower(): field[2].strip().strip("\"'") for field in _FIELD.finditer(front[1])}
@@ -29,6 +30,7 @@ def _sections(text: str) -> list[Section]:
     fence = ""
     line_before = (0, 0)
     for line in _LINE.finditer(text):
+        check_headings(len(starts))
         start, end = line.span()
         content = line[0].strip()
         if fence:
@@ -43,6 +45,7 @@ def _sections(text: str) -> list[Section]:
             line_before = (end, end)
             continue
         line_before = (start, end)
+    check_headings(len(starts))
     sections: list[Section] = []
     edges = [*starts, (len(text), len(text), 0, "")]
     if before := text[: edges[0][0]].strip("\n"):

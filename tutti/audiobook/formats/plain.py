@@ -1,11 +1,12 @@
 """Parse plain text: a line such as "Chapter 12" after a blank line begins a chapter."""
 
 import re
+from itertools import islice
 from pathlib import PurePath
 from typing import BinaryIO
 
-from tutti.audiobook.book import Book, decode_text, read_document
-from tutti.audiobook.formats.chapters import Section, chapters
+from tutti.audiobook.book import Book, check_length, decode_text, read_document
+from tutti.audiobook.formats.chapters import MAX_HEADINGS, Section, chapters, check_headings
 from tutti.audiobook.formats.html import with_titles
 
 _HEAD_LINES = 80  # searched for title, author and language
@@ -13,6 +14,7 @@ _HEAD_LINES = 80  # searched for title, author and language
 
 def read_plain(file: BinaryIO, name: str, encoding: str | None = None) -> Book:
     text = decode_text(read_document(file, name), name, encoding)
+    check_length(len(text), name)
     head = "\n".join(text.split("\n", _HEAD_LINES)[:_HEAD_LINES])
     metadata = {field[1].lower(): field[2].strip() for field in _FIELD.finditer(head)}
     title = metadata.get("title") or PurePath(name).stem
@@ -22,7 +24,9 @@ def read_plain(file: BinaryIO, name: str, encoding: str | None = None) -> Book:
 
 def plain_sections(text: str) -> list[Section]:
     """Cut at chapter lines."""
-    heads = [line for line in _HEADING.finditer(text) if _follows_blank_line(text, line)]
+    found = (line for line in _HEADING.finditer(text) if _follows_blank_line(text, line))
+    heads = list(islice(found, MAX_HEADINGS + 1))
+    check_headings(len(heads))
     edges = [*(line.start() for line in heads), len(text)]
     sections = [Section("", 0, before)] if (before := text[: edges[0]].strip("\n")) else []
     for line, until in zip(heads, edges[1:], strict=True):
