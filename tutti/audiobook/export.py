@@ -85,7 +85,7 @@ def _file(path: Path) -> Iterator[BinaryIO]:
         with atomic_write(path, buffering=0, locked=True) as file:  # by the journal
             yield file
     except OSError as exc:
-        raise write_error(path, exc) from exc
+        raise write_error(Path(path.name), exc) from exc
 
 
 def _chapter_marks(book: Book, plan: Sequence[Passage], journal: Journal) -> list[ChapterMark]:

@@ -5,10 +5,10 @@ import logging
 import sqlite3
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from hashlib import blake2b
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -17,7 +17,8 @@ from tutti.engine.word_times import covered_span
 from tutti.errors import InvalidInput, StorageFull, TuttiError
 from tutti.speech import Speech, WordTime
 
-LAYOUT = 1  # version of the tables; a journal of another version is cleared
+LAYOUT = 2  # version of the tables; a journal of another version is cleared
+DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 MAX_NOTICES = 20  # that are named; SSML may have any number
 _TABLES = """
 CREATE TABLE IF NOT EXISTS about (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -33,22 +34,35 @@ class Journal:
     """The spoken passages of one book. Locks its file: a second process gets InvalidInput."""
 
     def __init__(self, path: Path, fingerprint: str) -> None:
-        """Open or create; passages of another fingerprint are deleted, and `restart_reason` says why."""
+        """Open or create; passages of another fingerprint are deleted, and `restart_reason` says why.
+
+        Passages that are damaged are deleted, too, and `repair` says so.
+        """
         self.path = path
         self.restart_reason = ""
+        self.repair = ""
         self.n_samples: dict[int, int] = {}  # of every stored passage
-        self._db = self._open()
+        self._fingerprint = fingerprint
         with _storage_errors(path):
-            about = dict(self._db.execute("SELECT key, value FROM about"))
-            if about.get("fingerprint") != fingerprint or about.get("layout") != str(LAYOUT):
-                if about:
-                    self.restart_reason = "the book, the voice or a setting has changed"
-                with self._db:
-                    self._db.execute("DELETE FROM passages")
-                    self._db.execute("DELETE FROM notices")
-                    rows = {"fingerprint": fingerprint, "layout": str(LAYOUT)}
-                    self._db.executemany("REPLACE INTO about VALUES (?, ?)", rows.items())
-            self._index()
+            self._db = self._open()
+            try:
+                self._restart_if_changed()
+                self._index()
+            except BaseException:
+                self._db.close()  # and with it the lock
+                raise
+
+    def _restart_if_changed(self) -> None:
+        """Delete passages of another narration."""
+        about = dict(self._db.execute("SELECT key, value FROM about"))
+        if about.get("fingerprint") != self._fingerprint or about.get("layout") != str(LAYOUT):
+            if about:
+                self.restart_reason = "the book, the voice or a setting has changed"
+            with self._db:
+                self._db.execute("DELETE FROM passages")
+                self._db.execute("DELETE FROM notices")
+                rows = {"fingerprint": self._fingerprint, "layout": str(LAYOUT)}
+                self._db.executemany("REPLACE INTO about VALUES (?, ?)", rows.items())
 
     def __enter__(self) -> Self:
         return self
@@ -67,7 +81,7 @@ class Journal:
         )
         dropped = json.dumps(speech.dropped)
         with _storage_errors(self.path), self._db:
-            row = (n, samples, words, dropped, _digest(samples, words, dropped))
+            row = (n, samples, words, dropped, self._digest(n, samples, words, dropped))
             self._db.execute("REPLACE INTO passages VALUES (?, ?, ?, ?, ?)", row)
             self._db.executemany("REPLACE INTO notices VALUES (?, ?)", ((n, notice) for notice in speech.notices))
         self.n_samples[n] = len(samples) // 2
@@ -75,18 +89,19 @@ class Journal:
     def load(self, n: int) -> Speech:
         """Read a passage back, bit for bit; its words are timed from its start and placed in its chapter's text."""
         with _storage_errors(self.path):
-            row = self._db.execute("SELECT samples, words, dropped, digest FROM passages WHERE n = ?", (n,)).fetchone()
-        if row is None or _digest(*row[:3]) != row[3]:
-            raise TuttiError(f"passage {n + 1} in {self.path} is damaged; run the same command again to speak it again")
-        samples = np.frombuffer(row[0], "<i2").astype(np.float32) / np.float32(32767)
-        words = tuple(WordTime(word, start_s, end_s, (a, b)) for word, start_s, end_s, a, b in json.loads(row[1]))
-        return Speech(samples, words, covered_span(words), tuple(json.loads(row[2])))
+            row = self._db.execute("SELECT * FROM passages WHERE n = ?", (n,)).fetchone()
+        if row is None or not self._is_sound(row):
+            raise TuttiError(f"passage {n + 1} in {self.path.name} is damaged; resume or run again to speak it again")
+        samples = np.frombuffer(row[1], "<i2").astype(np.float32) / np.float32(32767)
+        words = tuple(WordTime(word, start_s, end_s, (a, b)) for word, start_s, end_s, a, b in json.loads(row[2]))
+        return Speech(samples, words, covered_span(words), tuple(json.loads(row[3])))
 
     def dropped(self) -> Counter[str]:
         """Count the symbols that could not be spoken."""
         counts: Counter[str] = Counter()
-        for (dropped,) in self._db.execute("SELECT dropped FROM passages WHERE dropped != '[]'"):
-            counts.update(json.loads(dropped))
+        with _storage_errors(self.path):
+            for (dropped,) in self._db.execute("SELECT dropped FROM passages WHERE dropped != '[]'"):
+                counts.update(json.loads(dropped))
         return counts
 
     def notices(self) -> list[str]:
@@ -94,44 +109,90 @@ class Journal:
 
         Passages that an earlier version has spoken have none.
         """
-        rows = self._db.execute("SELECT notice, count(*) FROM notices GROUP BY notice ORDER BY min(n), notice")
-        named = [notice if n == 1 else f"{notice} ({n} passages)" for notice, n in rows]
+        with _storage_errors(self.path):
+            rows = self._db.execute("SELECT notice, count(*) FROM notices GROUP BY notice ORDER BY min(n), notice")
+            named = [notice if n == 1 else f"{notice} ({n} passages)" for notice, n in rows]
         return [*named[:MAX_NOTICES], *([f"and {len(named) - MAX_NOTICES} more"] if named[MAX_NOTICES:] else [])]
 
     def remove(self) -> None:
         """Delete the file once the audiobook is written."""
         self.close()
-        for path in (self.path, Path(f"{self.path}-journal")):
-            path.unlink(missing_ok=True)
+        _unlink(self.path)
 
     def _open(self) -> sqlite3.Connection:
+        """Open the file; if it is damaged, keep what can still be read of it."""
+        db: sqlite3.Connection | None = None
         try:
-            return _connect(self.path)
+            db = _connect(self.path)
+            damage = db.execute("PRAGMA quick_check(1)").fetchone()[0]
+            if damage == "ok":
+                return db
         except sqlite3.DatabaseError as exc:
-            if getattr(exc, "sqlite_errorcode", 0) not in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
-                raise _error(self.path, exc) from exc
-            self.restart_reason = f"{self.path.name} is damaged"
-            self.path.unlink()
-            with _storage_errors(self.path):
-                return _connect(self.path)
+            if getattr(exc, "sqlite_errorcode", 0) & 0xFF not in DAMAGED:
+                if db:
+                    db.close()
+                raise
+            damage = str(exc)
+        log.warning("damaged journal=%s: %s", self.path.name, damage)
+        return self._salvage(db)
+
+    def _salvage(self, damaged: sqlite3.Connection | None) -> sqlite3.Connection:
+        """Move the sound passages of a damaged file into a new one, which takes its place."""
+        new_path = self.path.with_name(f"{self.path.name}.new")
+        _unlink(new_path)  # of an earlier attempt that was interrupted
+        n_kept = 0
+        try:
+            with closing(_connect(new_path)) as new, new:
+                about = {"fingerprint": self._fingerprint, "layout": str(LAYOUT)}
+                new.executemany("REPLACE INTO about VALUES (?, ?)", about.items())
+                for row in _readable_rows(damaged, "passages") if damaged else ():
+                    if self._is_sound(row):
+                        n_kept += new.execute("INSERT OR IGNORE INTO passages VALUES (?, ?, ?, ?, ?)", row).rowcount
+                for row in _readable_rows(damaged, "notices") if damaged else ():
+                    new.execute("INSERT OR IGNORE INTO notices VALUES (?, ?)", row)
+        except BaseException:
+            _unlink(new_path)
+            raise
+        finally:
+            if damaged:
+                damaged.close()
+        Path(f"{self.path}-journal").unlink(missing_ok=True)  # it would be rolled back into the new file
+        new_path.replace(self.path)
+        if n_kept:
+            self.repair = f"{self.path.name} was damaged: {n_kept} passages were kept, the others are spoken again"
+        else:
+            self.restart_reason = f"{self.path.name} was damaged"
+        return _connect(self.path)
 
     def _index(self) -> None:
         """Fill `n_samples`, and delete damaged passages so that they are spoken again."""
         damaged: list[tuple[int]] = []
-        for n, samples, words, dropped, digest in self._db.execute("SELECT * FROM passages"):
-            if _digest(samples, words, dropped) == digest:
-                self.n_samples[n] = len(samples) // 2
+        for row in self._db.execute("SELECT * FROM passages"):
+            if self._is_sound(row):
+                self.n_samples[row[0]] = len(row[1]) // 2
             else:
-                damaged.append((n,))
+                damaged.append((row[0],))
         if damaged:
             log.warning("damaged passages=%d journal=%s", len(damaged), self.path.name)
+            self.repair = f"{len(damaged)} passages in {self.path.name} were damaged and are spoken again"
             with self._db:
                 self._db.executemany("DELETE FROM passages WHERE n = ?", damaged)
+
+    def _is_sound(self, row: tuple[Any, ...]) -> bool:
+        """Whether a passage is as it was stored, and of this narration."""
+        n, samples, words, dropped, digest = row
+        of_types = isinstance(samples, bytes) and isinstance(words, str) and isinstance(dropped, str)
+        return of_types and self._digest(n, samples, words, dropped) == digest
+
+    def _digest(self, n: int, samples: bytes, words: str, dropped: str) -> bytes:
+        about = f"{self._fingerprint} {n} {len(samples)} {len(words)} "
+        return blake2b((about + words + dropped).encode() + samples, digest_size=16).digest()
 
 
 def _connect(path: Path) -> sqlite3.Connection:
     # Used by one thread at a time, but not always by the same one.
     db = sqlite3.connect(path, timeout=0, check_same_thread=False)
+    db.text_factory = lambda data: data.decode("utf-8", "replace")  # of a damaged row
     try:
         db.execute("PRAGMA locking_mode = EXCLUSIVE")
         db.execute("PRAGMA synchronous = FULL")
@@ -142,8 +203,24 @@ def _connect(path: Path) -> sqlite3.Connection:
     return db
 
 
-def _digest(samples: bytes, words: str, dropped: str) -> bytes:
-    return blake2b(samples + words.encode() + dropped.encode(), digest_size=16).digest()
+def _readable_rows(db: sqlite3.Connection, table: str) -> Iterator[tuple[Any, ...]]:
+    """Yield the rows of a damaged table that can be read: from its start up to the damage, then from its end."""
+    for order in ("ASC", "DESC"):
+        last: int | None = None
+        try:
+            for row in db.execute(f"SELECT * FROM {table} ORDER BY n {order}"):
+                if last is not None and (row[0] < last if order == "ASC" else row[0] > last):
+                    break  # the damage leads in a circle
+                last = row[0]
+                yield row
+        except (sqlite3.DatabaseError, TypeError):
+            continue
+
+
+def _unlink(path: Path) -> None:
+    """Delete a file of SQLite, with its rollback journal."""
+    for each in (Path(f"{path}-journal"), path):
+        each.unlink(missing_ok=True)
 
 
 @contextmanager
@@ -157,11 +234,15 @@ def _storage_errors(path: Path) -> Iterator[None]:
 def _error(path: Path, exc: sqlite3.Error) -> TuttiError:
     match getattr(exc, "sqlite_errorcode", 0) & 0xFF:
         case sqlite3.SQLITE_FULL:
-            return StorageFull(f"no room left to write {path}; free some space and resume, spoken passages are kept")
+            return StorageFull(
+                f"no room left to write {path.name}; free some space and resume, spoken passages are kept"
+            )
         case sqlite3.SQLITE_IOERR:
-            return StorageFull(f"the disk under {path} failed while writing; passages stored before are kept")
+            return StorageFull(f"the disk under {path.name} failed while writing; passages stored before are kept")
         case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
             return InvalidInput(f"another process is already reading this book into {path.name}", param="out")
         case sqlite3.SQLITE_CANTOPEN | sqlite3.SQLITE_READONLY | sqlite3.SQLITE_PERM:
-            return InvalidInput(f"cannot write {path}: {exc}", param="out")
-    return TuttiError(f"{path} cannot be used: {exc}; remove it to start over")
+            return InvalidInput(f"cannot write {path.name}: {exc}", param="out")
+        case sqlite3.SQLITE_CORRUPT | sqlite3.SQLITE_NOTADB:
+            return TuttiError(f"{path.name} is damaged; resume or run again to keep what can still be read of it")
+    return TuttiError(f"{path.name} cannot be used: {exc}")
