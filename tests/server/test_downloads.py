@@ -1,14 +1,17 @@
 """`return_download_link`: the audio of an answer can be fetched again, once it is complete."""
 
+import asyncio
 import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from fastapi.responses import Response
 
 from tests.fakes import FakeEngine
 from tests.server.harness import LONG, SHORT, RunningServer, assert_error, serving
+from tutti.audio.formats import FORMATS
 from tutti.server import downloads
 
 pytestmark = pytest.mark.server
@@ -63,33 +66,64 @@ def test_other_names_are_not_found(server: RunningServer, name: str) -> None:
     assert server.get(f"/v1/download/{name}").status_code == 404
 
 
+@pytest.mark.parametrize("step_s", [-86_400, 3601, 86_400])
+def test_a_step_of_the_wall_clock_ends_no_link(
+    own: RunningServer, monkeypatch: pytest.MonkeyPatch, step_s: float
+) -> None:
+    path = own.speak(return_download_link=True).headers["x-download-path"]
+    wall = time.time
+    monkeypatch.setattr("tutti.server.downloads.time.time", lambda: wall() + step_s)
+    assert own.get(path).status_code == 200
+    assert own.get(own.speak(return_download_link=True).headers["x-download-path"]).status_code == 200
+    assert own.get(path).status_code == 200
+
+
+def test_a_link_ends_after_an_hour_on_the_monotonic_clock(tmp_path: Path) -> None:
+    now = 1000.0
+    links = downloads.Downloads(tmp_path, clock=lambda: now)
+
+    async def store() -> str:
+        response = links.link(Response(b"audio"), FORMATS["mp3"])
+        return response.headers["x-download-path"].rpartition("/")[2]
+
+    name = asyncio.run(store())
+    now += downloads.KEEP_S
+    assert links.find(name) is not None
+    now += 1
+    assert links.find(name) is None
+    asyncio.run(store())
+    assert not (tmp_path / name).exists()
+
+
 def test_old_files_are_deleted_and_the_oldest_when_there_are_too_many(
     own: RunningServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Files of an earlier process, whose age is what the file system says."""
+
     def store() -> Path:
         path = own.speak(return_download_link=True).headers["x-download-path"]
         return folder(own) / path.rpartition("/")[2]
 
     old, second, third = store(), store(), store()
     os.utime(old, (time.time() - downloads.KEEP_S - 1,) * 2)
-    assert_error(own.get(f"/v1/download/{old.name}"), 404, "download_not_found")
-    downloads.make_room(folder(own))
+    assert downloads.Downloads(folder(own)).find(old.name) is None
+    downloads.make_room(folder(own), {}, 0.0)
     assert (old.exists(), second.exists(), third.exists()) == (False, True, True)
     os.utime(second, (time.time() - 60,) * 2)
     monkeypatch.setattr(downloads, "MAX_BYTES", 1.5 * third.stat().st_size)
-    downloads.make_room(folder(own))
+    downloads.make_room(folder(own), {}, 0.0)
     assert (second.exists(), third.exists()) == (False, True)
     monkeypatch.setattr(downloads, "MAX_BYTES", 1e9)
     monkeypatch.setattr(downloads, "MAX_FILES", 1)
     fourth = store()
     os.utime(third, (time.time() - 60,) * 2)
-    downloads.make_room(folder(own))
+    downloads.make_room(folder(own), {}, 0.0)
     assert (third.exists(), fourth.exists()) == (False, True)
 
 
 def test_the_files_are_not_looked_at_for_each_link(own: RunningServer, monkeypatch: pytest.MonkeyPatch) -> None:
     looks: list[Path] = []
-    monkeypatch.setattr(downloads, "make_room", looks.append)
+    monkeypatch.setattr(downloads, "make_room", lambda folder, *_: looks.append(folder))
     for _ in range(3):
         own.speak(return_download_link=True)
     assert looks == [folder(own)]

@@ -5,7 +5,7 @@ import logging
 import os
 import re
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from secrets import token_urlsafe
@@ -28,10 +28,16 @@ log = logging.getLogger("tutti.server")
 
 
 class Downloads:
-    """Files with names that cannot be guessed; whoever has the name may fetch the file."""
+    """Files with names that cannot be guessed; whoever has the name may fetch the file.
 
-    def __init__(self, folder: Path) -> None:
+    The age of a file is measured by the monotonic clock, since steps of the wall clock must not end links; only that
+    of a file of an earlier process, or of another server, is what the file system says.
+    """
+
+    def __init__(self, folder: Path, clock: Callable[[], float] = time.monotonic) -> None:
         self._folder = folder
+        self._clock = clock
+        self._made_s: dict[str, float] = {}  # when this process made a file, by its name
         self._next_look_s = 0.0
 
     def link(self, response: Response, format: Format) -> Response:
@@ -40,6 +46,7 @@ class Downloads:
             return response
         self._make_room()
         name = f"{token_urlsafe(16)}{format.suffixes[0]}"
+        self._made_s[name] = self._clock()
         recording = AudioRecording(self._folder, name)
         if isinstance(response, StreamedAudio):
             response.pieces = recording.of(response.pieces)
@@ -51,17 +58,18 @@ class Downloads:
 
     def _make_room(self) -> None:
         """Delete what is too much, now and then and in a thread: looking at thousands of files takes a while."""
-        now = time.monotonic()
+        now = self._clock()
         if now >= self._next_look_s:
             self._next_look_s = now + ROOM_S
-            asyncio.get_running_loop().run_in_executor(None, make_room, self._folder)
+            asyncio.get_running_loop().run_in_executor(None, make_room, self._folder, self._made_s, now)
+            self._made_s = {name: made_s for name, made_s in self._made_s.items() if now - made_s <= KEEP_S}
 
     def find(self, name: str) -> Path | None:
         """Return the complete file of this name."""
         path = self._folder / name
-        if NAME.match(name) is None or not path.is_file() or time.time() - path.stat().st_mtime > KEEP_S:
+        if NAME.match(name) is None or not path.is_file():
             return None
-        return path
+        return path if _age_s(path, self._made_s, self._clock()) <= KEEP_S else None
 
 
 def shown_name(stored: str, wanted: str) -> str:
@@ -82,7 +90,7 @@ class AudioRecording:
         self._partial = folder / f".{name}"
         self._file: BinaryIO | None = None
         try:
-            folder.mkdir(parents=True, exist_ok=True)
+            folder.mkdir(0o700, parents=True, exist_ok=True)  # no other account may read what was said
             self._file = self._partial.open("wb")
         except OSError as error:
             log.warning("no download, the disk failed: %s", error)
@@ -124,15 +132,21 @@ class AudioRecording:
             self._partial.unlink(missing_ok=True)
 
 
-def make_room(folder: Path) -> None:
+def make_room(folder: Path, made_s: Mapping[str, float], now: float) -> None:
     """Delete files that are too old, and the oldest while there are too many."""
-    n_bytes, now = 0, time.time()
+    n_bytes = 0
     try:
         with os.scandir(folder) as entries:
-            files = [(entry.stat().st_mtime, entry.stat().st_size, Path(entry)) for entry in entries]
-        for n, (changed_s, size, path) in enumerate(sorted(files, reverse=True)):
+            files = [(_age_s(Path(entry), made_s, now), entry.stat().st_size, Path(entry)) for entry in entries]
+        for n, (age_s, size, path) in enumerate(sorted(files)):
             n_bytes += size
-            if n_bytes > MAX_BYTES or n >= MAX_FILES or now - changed_s > KEEP_S:
+            if n_bytes > MAX_BYTES or n >= MAX_FILES or age_s > KEEP_S:
                 path.unlink(missing_ok=True)
     except OSError as error:  # no folder yet, or a file was deleted meanwhile: the next look is soon
         log.debug("no room made for downloads: %s", error)
+
+
+def _age_s(path: Path, made_s: Mapping[str, float], now: float) -> float:
+    """Seconds since a file was made, also while it is not complete."""
+    made = made_s.get(path.name.removeprefix("."))
+    return time.time() - path.stat().st_mtime if made is None else now - made
