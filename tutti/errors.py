@@ -11,6 +11,7 @@ TuttiError
 ├── WeightsUnavailable      503  no source has the file
 ├── WeightsCorrupt          503  the file differs from the official one
 ├── StorageFull             507  the disk is full or cannot be written
+├── JobsLocked              503  another program keeps the list of jobs locked
 ├── WrongState              409  not possible in the job's state
 ├── TooManyJobs             429  the limit of stored jobs is reached; delete some
 ├── G2PUnavailable          502  the remote G2P service did not answer
@@ -103,6 +104,10 @@ class WeightsCorrupt(TuttiError):
 
 class StorageFull(TuttiError):
     status, code, exit_code = 507, "storage_full", 4
+
+
+class JobsLocked(TuttiError):
+    status, code = 503, "jobs_locked"
 
 
 class WrongState(TuttiError):

@@ -30,10 +30,40 @@ def contents(n_entries: int) -> bytes:
     return epub({"a.xhtml": page(blocks)}, nav=f"<ol>{links}</ol>")
 
 
+TOO_MUCH = {  # what is sent, and the field that the refusal names
+    "a quadratic encoding": ("book.txt", lambda: b"a" * 1_500_000 + b"-" + b"b" * 1_500_000, "punycode", "encoding"),
+    "chapters of plain text": ("book.txt", lambda: b"\n\nChapter 1\n\nhi\n" * 1_000_000, None, "file"),
+    "chapters of Markdown": ("book.md", lambda: b"# a\n\nb\n\n" * 1_000_000, None, "file"),
+    "chapters of HTML": ("book.html", lambda: b"<h1>a</h1><p>b</p>" * 1_000_000, None, "file"),
+    "paragraphs of HTML": ("book.html", lambda: b"<p>a</p>" * 250_000, None, "file"),
+    "passages": ("book.md", lambda: b"[pause:60s]a " * 110_000, None, "file"),
+    "characters": ("book.txt", lambda: b"words " * 4_000_000, None, "file"),
+}
+
+
+@pytest.mark.parametrize("what", TOO_MUCH)
+def test_a_book_of_too_much_is_refused_and_the_memory_of_the_server_stays(server: LimitedServer, what: str) -> None:
+    name, make, encoding, param = TOO_MUCH[what]
+    before = server.memory()
+    form = {"format": "mp3", **({"encoding": encoding} if encoding else {})}
+    refused = server.client.post("/v1/jobs", files={"file": (name, make())}, data=form)
+    assert refused.status_code == 400, refused.text
+    assert refused.json()["error"]["param"] == param
+    assert server.memory() < before + 30e6
+
+
+def test_a_long_book_does_not_come_into_the_memory_of_the_server_when_it_is_sent(server: LimitedServer) -> None:
+    book = "".join(f"\n\nChapter {n}\n\n" + "It began to fall. " * 3_000 for n in range(1, 60))
+    before = server.memory()
+    created = send(server, book.encode(), "book.txt")
+    assert created.status_code == 507, "3 million characters do not fit on this server's disk"
+    assert server.memory() < before + 30e6
+
+
 def test_a_table_of_contents_of_any_length_takes_linear_time(server: LimitedServer) -> None:
-    created = send(server, contents(15_000))  # was minutes
-    assert created.status_code in (201, 507), created.text
-    remove(server, created)
+    refused = send(server, contents(15_000))  # was minutes
+    assert (refused.status_code, refused.json()["error"]["param"]) == (400, "file")
+    assert "chapters" in refused.json()["detail"]
 
 
 def test_a_row_of_a_hundred_thousand_cells_takes_linear_time(server: LimitedServer) -> None:

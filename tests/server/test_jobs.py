@@ -4,14 +4,17 @@ import asyncio
 import io
 import json
 import os
+import random
 import re
 import signal
 import sqlite3
 import subprocess
 import sys
+import threading
 import wave
 from collections.abc import AsyncGenerator, Iterator
-from contextlib import ExitStack, contextmanager
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +26,8 @@ from tests.audiobook.make_epub import epub, page, png
 from tests.fakes import FakeEngine, silent_voices
 from tests.server.harness import RunningServer, assert_error, serving
 from tutti.audiobook.book import Chapter
+from tutti.audiobook.jobs.import_turns import MAX_WAITING
+from tutti.audiobook.jobs.runner import JobRunner
 from tutti.audiobook.passages import passages
 from tutti.errors import ModelFailed
 from tutti.speech import Speech, SpeechParams
@@ -366,6 +371,56 @@ def test_the_number_of_jobs_of_a_caller_is_limited(voice_folder: Path, tmp_path:
         create_job(server)
 
 
+def test_as_many_jobs_are_stored_as_the_limit_says_when_all_are_sent_at_once(
+    voice_folder: Path, tmp_path: Path
+) -> None:
+    with serve_paced(voice_folder, tmp_path, max_jobs=5) as (server, _), ThreadPoolExecutor(60) as senders:
+        answers = list(senders.map(lambda _: server.client().post("/v1/jobs", json={"text": "words"}), range(60)))
+        created = [answer for answer in answers if answer.status_code == 201]
+        assert len(created) == len(server.get("/v1/jobs").json()["data"]) == 5
+        assert len(list((tmp_path / "jobs").glob("*/book.md"))) == 5
+        for answer in answers:
+            assert answer.status_code in (201, 429), answer.text
+
+
+def test_books_of_one_caller_wait_for_each_other_and_not_for_those_of_others(
+    voice_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    let_go, importing, import_book = threading.Event(), threading.Semaphore(0), JobRunner._import
+
+    def slow_import(runner: JobRunner, folder: Path, source: Any, name: str, *rest: Any) -> Any:
+        if name == "slow.txt":
+            importing.release()
+            let_go.wait(60)
+        return import_book(runner, folder, source, name, *rest)
+
+    monkeypatch.setattr(JobRunner, "_import", slow_import)
+    keys = {"api_keys": "ada, bob", "max_jobs": 50}
+    with serve_paced(voice_folder, tmp_path, **keys) as (server, fake_engine), ThreadPoolExecutor(40) as senders:
+        fake_engine.permit_all()
+
+        def send(key: str, name: str) -> httpx2.Response:
+            headers = {"authorization": f"Bearer {key}"}
+            return server.client().post("/v1/jobs", files={"file": (name, b"words")}, data={"format": "wav"},
+                                        headers=headers)  # fmt: skip
+
+        try:
+            slow = [senders.submit(send, "ada", "slow.txt") for _ in range(MAX_WAITING + 4)]
+            done, _ = wait(slow, return_when=FIRST_COMPLETED, timeout=60)
+            refused = assert_error(next(iter(done)).result(), 429, "queue_full", "file")
+            assert "of your books are being read" in refused["message"]
+            assert importing.acquire(timeout=60)
+            bob = send("bob", "quick.txt")
+            assert bob.status_code == 201, bob.text
+            of_bob = {"authorization": "Bearer bob"}
+            assert wait_for_end(server, bob.json()["id"], headers=of_bob)["state"] == "done"
+            assert not importing.acquire(blocking=False), "two books of one caller were read at once"
+        finally:
+            let_go.set()
+        statuses = [each.result().status_code for each in slow]
+        assert (statuses.count(201), statuses.count(429)) == (MAX_WAITING + 1, 3)
+
+
 def test_a_book_counts_towards_the_character_limit(voice_folder: Path, tmp_path: Path) -> None:
     with serve_paced(voice_folder, tmp_path, rate_characters=100) as (server, _):
         create_job(server)
@@ -421,6 +476,86 @@ def _tables(*, limit: bool, tables: list[str] = []) -> str:  # noqa: B006 - reme
 
     tables.append(journal._TABLES)
     return tables[0] + ("PRAGMA max_page_count = 1000;" if limit else "")
+
+
+def test_a_damaged_journal_costs_what_is_damaged_and_the_job_says_so(
+    voice_folder: Path, tmp_path: Path, whole: bytes
+) -> None:
+    with serve_paced(voice_folder, tmp_path) as (server, fake_engine):
+        id = create_job(server)["id"]
+        watching = events(server, id)
+        fake_engine.permit(5)
+        wait_for_passages(watching, 5)
+        server.post(f"/v1/jobs/{id}/cancel")
+        journal = tmp_path / "jobs" / id / "reading"
+        content = journal.read_bytes()
+        middle = len(content) // 4096 // 2 * 4096
+        journal.write_bytes(content[:middle] + random.Random(0).randbytes(4096) + content[middle + 4096 :])
+        fake_engine.requests.clear()
+        fake_engine.permit_all()
+        server.post(f"/v1/jobs/{id}/resume")
+        done = wait_for_end(server, id)
+        assert done["state"] == "done", done
+        assert any("spoken again" in note for note in done["notes"])
+        assert len(expected_passages()) - 5 < len(fake_engine.requests) < len(expected_passages())
+        assert samples(server.get(f"/v1/jobs/{id}/audio").content) == whole
+
+
+def test_a_job_whose_book_is_lost_says_what_to_do_and_names_no_folder(voice_folder: Path, tmp_path: Path) -> None:
+    with serve_paced(voice_folder, tmp_path) as (server, _):
+        id = create_job(server)["id"]
+        wait_for_step(events(server, id), "reading")
+        server.post(f"/v1/jobs/{id}/cancel")
+        (tmp_path / "jobs" / id / "book.md").unlink()
+        server.post(f"/v1/jobs/{id}/resume")
+        failed = wait_for_end(server, id)
+        assert failed["state"] == "failed"
+        assert "send the book again" in failed["error"]["message"]
+        assert str(tmp_path) not in json.dumps(failed)
+
+
+def test_a_list_of_jobs_that_another_program_locks_is_503_within_a_limit(
+    voice_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tutti.audiobook.jobs.service.READ_WAIT_S", 0.5)
+    with serve_paced(voice_folder, tmp_path) as (server, fake_engine):
+        id = create_job(server)["id"]
+        with closing(sqlite3.connect(tmp_path / "jobs" / "jobs.sqlite", isolation_level=None)) as other:
+            other.execute("BEGIN EXCLUSIVE")
+            for path in ("", f"/{id}", f"/{id}/events"):
+                locked = server.get(f"/v1/jobs{path}")
+                assert_error(locked, 503, "jobs_locked")
+                assert int(locked.headers["retry-after"]) >= 1
+            assert_error(server.post("/v1/jobs", {"text": "words"}), 503, "jobs_locked")
+        fake_engine.permit_all()
+        assert wait_for_end(server, id)["state"] == "done"
+
+
+def test_a_damaged_list_of_jobs_is_500_with_a_remedy(voice_folder: Path, tmp_path: Path) -> None:
+    with serve_paced(voice_folder, tmp_path) as (server, _):
+        create_job(server)
+        path = tmp_path / "jobs" / "jobs.sqlite"
+        path.write_bytes(b"not a list of jobs".ljust(path.stat().st_size))
+        for _ in range(2):
+            error = assert_error(server.get("/v1/jobs"), 500, "internal_error")
+            assert "put jobs.sqlite" in error["message"]
+            assert str(tmp_path) not in error["message"]
+
+
+def test_no_other_account_can_read_the_jobs(voice_folder: Path, tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        with serve_paced(voice_folder, tmp_path / "data") as (server, fake_engine):
+            fake_engine.permit_all()
+            id = create_job(server, captions="srt")["id"]
+            assert wait_for_end(server, id)["state"] == "done"
+            speech = server.speak(return_download_link=True)
+            assert server.get(speech.headers["x-download-path"]).status_code == 200
+    finally:
+        os.umask(before)
+    folders = {path: path.stat().st_mode & 0o777 for path in (tmp_path / "data").rglob("*") if path.is_dir()}
+    assert {path.name for path in folders} == {"jobs", id, "downloads"}
+    assert set(folders.values()) == {0o700}
 
 
 def test_a_failed_job_says_where_and_can_be_resumed(voice_folder: Path, tmp_path: Path) -> None:

@@ -56,17 +56,17 @@ class NarrationProgress:
 OnProgress = Callable[[NarrationProgress], None]
 
 
-def language_warning(book: Book, params: SpeechParams) -> str:
-    """A warning if the book declares another language than it will be read in, else an empty string."""
-    if not book.language:
+def language_warning(written: str, params: SpeechParams) -> str:
+    """A warning if a book is written in another language than it will be read in, else an empty string."""
+    if not written:
         return ""
     code = request_language(params.language, parse_blend(params.voice)[0][0][0])[0]
-    declared = book.language.lower()
+    declared = written.lower()
     with suppress(UnknownLanguage):
         declared = find_language(declared).code
     if declared[:2] == code[:2]:
         return ""
-    return f"the book declares language {book.language[:20]!r}, but is read as {code}; choose a voice or a language"
+    return f"the book declares language {written[:20]!r}, but is read as {code}; choose a voice or a language"
 
 
 async def narrate(

@@ -89,7 +89,7 @@ def read(
     if restart:
         journal_path.unlink(missing_ok=True)
     _print_book(parsed)
-    if warning := language_warning(parsed, params):
+    if warning := language_warning(parsed.language, params):
         print(warning, file=sys.stderr)
     with Journal(journal_path, identity) as journal:
         _print_resumption(journal, len(plan))
@@ -155,6 +155,8 @@ def _print_book(book: "Book") -> None:
 def _print_resumption(journal: "Journal", n_passages: int) -> None:
     if journal.restart_reason:
         print(f"starting over: {journal.restart_reason}", file=sys.stderr)
+    if journal.repair:
+        print(journal.repair, file=sys.stderr)
     if journal.n_samples:
         print(f"resuming after {len(journal.n_samples)} of {counted(n_passages, 'passage')}", file=sys.stderr)
 

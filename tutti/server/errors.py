@@ -25,6 +25,7 @@ RETRY_AFTER_S = {
     "device_full": 1,
     "g2p_unavailable": 2,
     "memory_full": 2,
+    "jobs_locked": 5,
     "too_many_connections": 1,
 }
 LATER_S = 5  # the same for any other 429 or 503

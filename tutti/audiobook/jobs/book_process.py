@@ -1,5 +1,6 @@
 """Parse books in processes of their own, with a limit on time and memory: a book may be made to waste both."""
 
+import logging
 import os
 import resource
 import socket
@@ -10,6 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
+from typing import cast
 
 from tutti.audiobook.book import Book
 from tutti.audiobook.formats import read_book
@@ -21,6 +23,7 @@ TIMEOUT_S = 120.0  # for one book; a long novel takes a second
 MAX_MEMORY = 2 << 30  # bytes of data of the process
 CHECK_S = 0.2  # between two looks at whether the book is still wanted
 NICE = 10  # added to the niceness of the process
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +45,19 @@ class ParsedBook:
     pause_s: float
 
 
+@dataclass(frozen=True, slots=True)
+class BookSummary:
+    """What a job stores of a book: small, however long the book is."""
+
+    title: str
+    author: str
+    language: str
+    n_chapters: int
+    n_characters: int
+    notes: tuple[str, ...]
+    pause_s: float
+
+
 class BookProcesses:
     """Reads books, each in a process of its own; one process is kept. The methods may be called from any thread."""
 
@@ -50,13 +66,23 @@ class BookProcesses:
         self._lock = threading.Lock()
         self._closing = threading.Event()
 
-    def read(self, file: BookFile, cancelled: threading.Event | None = None) -> ParsedBook:
-        """Parse and check a book; raise InvalidInput if it is wrong or takes too much, Draining if nobody waits."""
+    def read(self, file: BookFile) -> ParsedBook:
+        """Parse a book that was checked before."""
+        return cast(ParsedBook, self._ask(file, None, whole=True))
+
+    def check(self, file: BookFile, cancelled: threading.Event) -> BookSummary:
+        """Parse and check a book; raise InvalidInput if it is wrong or takes too much, Draining if nobody waits.
+
+        The book itself stays in the other process: its memory has a limit, that of this one has none.
+        """
+        return cast(BookSummary, self._ask(file, cancelled, whole=False))
+
+    def _ask(self, file: BookFile, cancelled: threading.Event | None, *, whole: bool) -> ParsedBook | BookSummary:
         with self._lock:
             process = self._idle.pop() if self._idle else None
         process = process or _BookProcess()
         try:
-            answer = self._wait(process, file, cancelled)
+            answer = self._wait(process, file, cancelled, whole)
         except BaseException:
             process.kill()
             raise
@@ -66,6 +92,8 @@ class BookProcesses:
             else:
                 self._idle.append(process)
         if isinstance(answer, TuttiError):
+            for cause in getattr(answer, "__notes__", ()):
+                log.error("reading a book failed: %s", cause)
             raise answer
         return answer
 
@@ -78,19 +106,21 @@ class BookProcesses:
             self._idle.clear()
 
     def _wait(
-        self, process: "_BookProcess", file: BookFile, cancelled: threading.Event | None
-    ) -> ParsedBook | TuttiError:
+        self, process: "_BookProcess", file: BookFile, cancelled: threading.Event | None, whole: bool
+    ) -> ParsedBook | BookSummary | TuttiError:
         until_s = time.monotonic() + TIMEOUT_S
         try:
-            process.connection.send(file)
+            process.connection.send((file, whole))
             while not process.connection.poll(CHECK_S):
                 if self._closing.is_set() or (cancelled is not None and cancelled.is_set()):
                     raise Draining("the book was not read: the server is shutting down, or the caller has left")
                 if time.monotonic() > until_s:
-                    raise InvalidInput(f"the book takes more than {TIMEOUT_S:.0f} s to read", param="book")
-            answer: ParsedBook | TuttiError = process.connection.recv()
+                    raise InvalidInput(
+                        f"the book takes more than {TIMEOUT_S:.0f} s to read; split it into several", param="book"
+                    )
+            answer: ParsedBook | BookSummary | TuttiError = process.connection.recv()
         except (EOFError, OSError) as exc:
-            raise InvalidInput("the book could not be read: it takes too much memory", param="book") from exc
+            raise InvalidInput("the book takes too much memory to read; split it into several", param="book") from exc
         return answer
 
 
@@ -117,20 +147,35 @@ def _child_main(end: socket.socket) -> None:
         resource.setrlimit(resource.RLIMIT_DATA, (MAX_MEMORY, MAX_MEMORY))
     with suppress(EOFError, ConnectionError):
         while True:
-            connection.send(_read(connection.recv()))
+            connection.send(_read(*connection.recv()))
 
 
-def _read(file: BookFile) -> ParsedBook | TuttiError:
+def _read(file: BookFile, whole: bool) -> ParsedBook | BookSummary | TuttiError:
     try:
         with file.path.open("rb") as source:
             book = read_book(source, file.name, file.encoding)
         pause_s = check_chapter_marks(book.chapters, file.voice_names)
-        return ParsedBook(book, tuple(passages(book.chapters)), pause_s)
+        parsed = ParsedBook(book, tuple(passages(book.chapters)), pause_s)
+        return parsed if whole else summary(parsed)
     except TuttiError as exc:
         return exc
     except MemoryError:
-        return InvalidInput("the book takes too much memory to read", param="book")
+        return InvalidInput("the book takes too much memory to read; split it into several", param="book")
+    except FileNotFoundError as exc:
+        return _failure("the server has lost the file of this book; delete the job and send the book again", exc)
     except Exception as exc:  # noqa: BLE001 - raised by the parent
-        error = TuttiError(f"reading the book failed: {type(exc).__name__}: {exc}")
-        error.__notes__ = [repr(exc)]
-        return error
+        return _failure("the server failed to read this book; its log has the details", exc)
+
+
+def _failure(message: str, exc: Exception) -> TuttiError:
+    """The error for the caller, without what the exception says of the server's files: the log has that."""
+    error = TuttiError(message)
+    error.add_note(repr(exc))
+    return error
+
+
+def summary(parsed: ParsedBook) -> BookSummary:
+    book = parsed.book
+    return BookSummary(
+        book.title, book.author, book.language, len(book.chapters), book.n_characters, book.notes, parsed.pause_s
+    )

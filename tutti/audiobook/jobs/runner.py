@@ -16,8 +16,9 @@ from tutti.audio.tagged import container
 from tutti.audiobook.book import Book
 from tutti.audiobook.export import CaptionFile, ExportResult, export_book
 from tutti.audiobook.fingerprint import fingerprint
-from tutti.audiobook.jobs.book_process import BookFile, BookProcesses, ParsedBook
+from tutti.audiobook.jobs.book_process import BookFile, BookProcesses, BookSummary
 from tutti.audiobook.jobs.job import AudiobookJob, RunningJob
+from tutti.audiobook.jobs.store import PRIVATE
 from tutti.audiobook.journal import Journal
 from tutti.audiobook.narrate import NarrationProgress, SpeechEngine, narrate
 from tutti.audiobook.passages import Passage
@@ -89,12 +90,14 @@ class JobRunner:
         self._check_room = check_room
         self._books = BookProcesses()
         self._threads = ThreadPoolExecutor(n_threads, "books", initializer=_lower_priority)
+        self._imports = ThreadPoolExecutor(n_threads, "imports", initializer=_lower_priority)  # no job waits for them
 
-    async def import_book(self, folder: Path, source: BinaryIO, name: str, spec: JobSpec) -> ParsedBook:
+    async def import_book(self, folder: Path, source: BinaryIO, name: str, spec: JobSpec) -> BookSummary:
         """Copy a book into the folder of its job, parse and check it; if that fails, the folder is removed."""
         cancelled = threading.Event()
         try:
-            return await self._in_thread(partial(self._import, folder, source, name, spec, cancelled))
+            importing = partial(self._import, folder, source, name, spec, cancelled)
+            return await asyncio.get_running_loop().run_in_executor(self._imports, importing)
         except asyncio.CancelledError:
             cancelled.set()
             raise
@@ -129,21 +132,22 @@ class JobRunner:
 
     def close(self) -> None:
         self._books.close()
+        self._imports.shutdown(cancel_futures=True)
         self._threads.shutdown(cancel_futures=True)
 
     def _import(
         self, folder: Path, source: BinaryIO, name: str, spec: JobSpec, cancelled: threading.Event
-    ) -> ParsedBook:
+    ) -> BookSummary:
         path = folder / stored_name(name)
         try:
-            folder.mkdir()
+            folder.mkdir(PRIVATE)
             with atomic_write(path) as file:
                 shutil.copyfileobj(source, file)
         except OSError as exc:
             shutil.rmtree(folder, ignore_errors=True)
             raise StorageFull(f"the server cannot store this book: {exc.strerror}") from exc
         try:
-            return self._books.read(BookFile(path, name, spec.encoding, spec.params.voice_names), cancelled)
+            return self._books.check(BookFile(path, name, spec.encoding, spec.params.voice_names), cancelled)
         except BaseException:
             shutil.rmtree(folder, ignore_errors=True)
             raise
@@ -205,6 +209,8 @@ def _notes(job: AudiobookJob, journal: Journal, result: ExportResult) -> tuple[s
     notes = [*job.notes, *result.notes]
     if journal.restart_reason:
         notes.append(f"started over: {journal.restart_reason}")
+    if journal.repair:
+        notes.append(journal.repair)
     if dropped := journal.dropped():
         symbols = ", ".join(f"{symbol} ×{n}" for symbol, n in dropped.most_common(12))
         notes.append(f"{dropped.total()} symbol{'s' * (dropped.total() > 1)} could not be spoken: {symbols}")

@@ -7,9 +7,10 @@ import asyncio
 import logging
 import shutil
 import time
-from collections.abc import AsyncGenerator, Callable
+from collections import Counter
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -17,12 +18,13 @@ from typing import TYPE_CHECKING, BinaryIO, TypeVar
 from uuid import uuid4
 
 from tutti.audio.tagged import container
+from tutti.audiobook.jobs.import_turns import ImportTurns
 from tutti.audiobook.jobs.job import ENDED, AudiobookJob, RunningJob
 from tutti.audiobook.jobs.runner import AudioSettings, JobRunner, JobSpec, output_path, stored_name
-from tutti.audiobook.jobs.store import JobStore
+from tutti.audiobook.jobs.store import JobStore, locked
 from tutti.audiobook.narrate import SpeechEngine, language_warning
 from tutti.engine.params import LexiconChecker, check_params
-from tutti.errors import Draining, StorageFull, TooManyJobs, TuttiError, UnknownJob, WrongState
+from tutti.errors import Draining, JobsLocked, StorageFull, TooManyJobs, TuttiError, UnknownJob, WrongState
 
 if TYPE_CHECKING:
     from filelock import FileLock
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
 AT_ONCE = 4  # jobs that run at a time
 BYTES_A_CHARACTER = 4_500  # of journal and audio together: about 15 characters a second, at 48 kB a second
 POLL_S = 1.0  # between two looks at what other servers changed; larger takes over the jobs of a dead one later
+READ_WAIT_S = 5.0  # how long a request waits for the list of jobs before it gets 503
 DELETE_WAIT_S = 10.0  # how long a delete waits until another server has stopped the job
 BYTES_A_PAUSE = 64_000  # of journal and compressed audio, for a second
 log = logging.getLogger(__name__)
@@ -64,9 +67,12 @@ class JobService:
         self._opening = asyncio.Lock()
         self._jobs: dict[str, AudiobookJob] = {}
         self._running: dict[str, RunningJob] = {}  # of this server
+        self._version = 0  # of the store, when it was read last
         self._elsewhere: dict[str, RunningJob] = {}  # the same of other servers, as they last wrote it
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._changes: dict[str, asyncio.Event] = {}
+        self._turns = ImportTurns()
+        self._n_importing: Counter[str] = Counter()  # books of an owner that are read and not stored yet
         self._closing = False
         self._following: asyncio.Task[None] | None = None
         self._work = asyncio.Event()  # a job may be started
@@ -107,26 +113,35 @@ class JobService:
         container(spec.suffix)
         check_params(spec.params)
         await self._lexicons.build(spec.params.lexicon)
-        await self._check_limits(store, owner)
-        id = uuid4().hex
-        parsed = await self._runner.import_book(store.job_folder(id), source, name, spec)
-        book = parsed.book
-        try:
-            admit(book.n_characters)
-            spoken = book.n_characters * BYTES_A_CHARACTER / spec.params.speed
-            await self._check_disk(store, spoken + parsed.pause_s * BYTES_A_PAUSE)
-            warning = language_warning(book, spec.params)
-            job = AudiobookJob(
-                id, owner, caller, time.time(), stored_name(name), spec.encoding, spec.suffix, spec.captions,
-                spec.captions_by_word, spec.params, spec.title or book.title, spec.author or book.author,
-                len(book.chapters), book.n_characters, (*spec.notes, *book.notes, *([warning] if warning else [])),
-            )  # fmt: skip
-            await self._save(job)
-        except BaseException:
-            shutil.rmtree(store.job_folder(id), ignore_errors=True)
-            raise
+        async with self._turns.turn(caller), self._place(store, owner):
+            id = uuid4().hex
+            book = await self._runner.import_book(store.job_folder(id), source, name, spec)
+            try:
+                admit(book.n_characters)
+                spoken = book.n_characters * BYTES_A_CHARACTER / spec.params.speed
+                await self._check_disk(store, spoken + book.pause_s * BYTES_A_PAUSE)
+                warning = language_warning(book.language, spec.params)
+                job = AudiobookJob(
+                    id, owner, caller, time.time(), stored_name(name), spec.encoding, spec.suffix, spec.captions,
+                    spec.captions_by_word, spec.params, spec.title or book.title, spec.author or book.author,
+                    book.n_chapters, book.n_characters, (*spec.notes, *book.notes, *([warning] if warning else [])),
+                )  # fmt: skip
+                await self._save(job)
+            except BaseException:
+                shutil.rmtree(store.job_folder(id), ignore_errors=True)
+                raise
         self._work.set()
         return self._jobs[id]
+
+    @asynccontextmanager
+    async def _place(self, store: JobStore, owner: str) -> AsyncIterator[None]:
+        """Reserve a place among the jobs of an owner while its book is read; raise if there is none."""
+        await self._check_limits(store, owner)
+        self._n_importing[owner] += 1
+        try:
+            yield
+        finally:
+            self._n_importing[owner] -= 1
 
     def all(self, owner: str) -> list[AudiobookJob]:
         """The jobs of one owner, the newest first."""
@@ -198,17 +213,26 @@ class JobService:
 
     # -- running -------------------------------------------------------------------------------------------------
 
+    async def refresh_soon(self) -> None:
+        """Read what other servers changed; raise JobsLocked if another program does not let it in time."""
+        try:
+            async with asyncio.timeout(READ_WAIT_S):
+                await self.refresh()
+        except TimeoutError as exc:
+            raise locked() from exc
+
     async def refresh(self) -> None:
         """Read what other servers changed."""
         if self._store is None:
             if (self._folder / "jobs.sqlite").exists():
                 await self._open()
             return
-        changes = await self._on_disk(self._store.changes)
+        changes = await self._on_disk(partial(self._store.changes, self._version))
         if changes is None:
             return
         before = self._jobs, self._elsewhere
-        self._jobs, self._elsewhere = {job.id: job for job in changes[0]}, changes[1]
+        self._version, jobs, self._elsewhere = changes
+        self._jobs = {job.id: job for job in jobs}
         for id in set(before[0]) | set(self._jobs):
             if (before[0].get(id), before[1].get(id)) != (self._jobs.get(id), self._elsewhere.get(id)):
                 self._notify(id)
@@ -228,7 +252,7 @@ class JobService:
                 failure = ""
             except TuttiError as exc:  # the disk is full, or gone
                 if exc.message != failure:
-                    log.error("jobs are off: %s", exc.message)
+                    log.error("jobs are off in %s: %s", self._folder, exc.message)
                 failure = exc.message
             except Exception:  # a bug must not end all jobs
                 log.exception("looking for jobs failed")
@@ -267,16 +291,18 @@ class JobService:
             await self._speak(job, store.job_folder(id), running)
         finally:
             self._running.pop(id, None)
-            await asyncio.shield(self._on_disk(partial(store.release, id, claim)))
-            self._tasks.pop(id, None)
-            self._notify(id)
-            self._work.set()
+            try:
+                await asyncio.shield(self._on_disk(partial(store.release, id, claim)))
+            finally:
+                self._tasks.pop(id, None)
+                self._notify(id)
+                self._work.set()
 
     async def _speak(self, job: AudiobookJob, folder: Path, running: RunningJob) -> None:
         try:
             result = await self._runner.run(job, folder, running, partial(self._notify, job.id))
             await self._save(replace(job, state="done", duration_s=result.duration_s, notes=result.notes))
-        except (StorageFull, Draining) as exc:
+        except (StorageFull, JobsLocked, Draining) as exc:
             await self._stopped(replace(job, state="paused", error=(exc.code, exc.message)))
         except TuttiError as exc:
             await self._stopped(replace(job, state="failed", error=(exc.code, exc.message)))
@@ -296,8 +322,8 @@ class JobService:
         log.warning("job %s id=%s code=%s", job.state, job.id, job.error[0] if job.error else "-")
         try:
             await self._save(job)
-        except StorageFull:
-            self._jobs[job.id] = job  # the disk is full; clients still see the state
+        except TuttiError:
+            self._jobs[job.id] = job  # the disk is full, or the list cannot be written; clients still see the state
 
     # -- disk ----------------------------------------------------------------------------------------------------
 
@@ -318,14 +344,15 @@ class JobService:
         return job
 
     async def _check_limits(self, store: JobStore, owner: str) -> None:
-        n_jobs = sum(job.owner == owner for job in self._jobs.values())
-        if n_jobs >= self._limits.max_jobs:
-            raise TooManyJobs(f"you have {n_jobs} jobs, the limit (TUTTI_MAX_JOBS); delete some and try again")
         n_bytes = await self._on_disk(store.n_bytes)
         if n_bytes >= self._limits.max_bytes:
             raise TooManyJobs(
                 f"all jobs use {n_bytes / 1e9:.1f} GB, the limit (TUTTI_MAX_JOBS_GB); delete some and try again"
             )
+        # Last: nothing may come between it and the reservation.
+        n_jobs = sum(job.owner == owner for job in self._jobs.values()) + self._n_importing[owner]
+        if n_jobs >= self._limits.max_jobs:
+            raise TooManyJobs(f"you have {n_jobs} jobs, the limit (TUTTI_MAX_JOBS); delete some and try again")
 
     async def _check_disk(self, store: JobStore, needed: float) -> None:
         free, used = await self._on_disk(store.free_bytes), await self._on_disk(store.n_bytes)

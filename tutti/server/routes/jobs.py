@@ -68,7 +68,7 @@ def jobs_routes(service: Service, jobs: JobService, keys: ApiKeys) -> APIRouter:
 
     async def owner(request: Request) -> str:
         """Return whose jobs the caller may see. Unlike other GET routes, this needs a key: jobs are private."""
-        await jobs.refresh()
+        await jobs.refresh_soon()
         return keys.caller(request.headers.get("authorization", ""))
 
     def status_of(job: AudiobookJob) -> JobStatus:
