@@ -53,7 +53,7 @@ def _sentences(
     from tutti.text.incremental import split_text
     from tutti.text.marks import parse_marks
     from tutti.text.sentence_reader import SentenceReader
-    from tutti.text.split import AlignedSentence, ends_paragraph, sentences
+    from tutti.text.split import AlignedSentence, ends_paragraph, is_silent, sentences
 
     reader = SentenceReader(code, pronounce, user_lexicon, options)
     skipped = False
@@ -82,7 +82,8 @@ def _sentences(
         styled_texts = parse_marks(cleaned.aligned)
         for styled in styled_texts:
             previous: AlignedSentence | None = None
-            for sentence in sentences(styled.aligned):
+            silent = user_lexicon is None and is_silent(styled.aligned.text)  # a lexicon may speak any sign
+            for sentence in () if silent else sentences(styled.aligned):
                 if previous:
                     yield reader.read(previous, styled), PARAGRAPH_PAUSE_S if previous.paragraph_end else 0.0
                 previous = sentence

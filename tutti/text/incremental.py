@@ -13,7 +13,7 @@ from tutti.text.chunker import PARAGRAPH_PAUSE_S
 from tutti.text.clean import clean
 from tutti.text.code_blocks import open_block, update_code_mark
 from tutti.text.marks import MAX_MARK, check_marks, update_marks
-from tutti.text.split import MAX_SENTENCE, MAX_WORD, sentences
+from tutti.text.split import MAX_SENTENCE, MAX_WORD, is_silent, sentences
 from tutti.text.ssml import is_ssml
 
 Delta = str | None  # a piece of text; None flushes: speak everything so far
@@ -168,6 +168,8 @@ def _window_end(text: str) -> int:
     """Return how much of a window can be processed by itself."""
     if text.isspace():
         return len(text)
+    if is_silent(text):
+        return text.rfind("\n") + 1 or len(text)
     # Not where a mark comes before the next word: a pause mark replaces the pause between paragraphs.
     for match in reversed(list(_BLANK_LINE.finditer(text, len(text) // 2))):
         if _WORD_BEFORE_MARK.match(text, match.end()) and _is_safe_cut(text, match.end()):

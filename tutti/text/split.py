@@ -39,6 +39,12 @@ def ends_paragraph(aligned: AlignedText) -> bool:
     return text[len(text.rstrip()) :].count("\n") > 1
 
 
+def is_silent(text: str) -> bool:
+    """Tell whether a text has only signs that no language speaks, reports or pauses for, and no end of a paragraph."""
+    return _SILENT.fullmatch(text) is not None and not _PARAGRAPH_END.search(text)
+
+
+_SILENT = re.compile(r"[\s.,;:!?…—|\"“”()*_-]*+")
 _PARAGRAPH_END = re.compile(r"\n(?:[ \t]*+\n)++")
 _NEWLINE = re.compile(rf"\n[ \t]*+{HARD_BREAK}?|{HARD_BREAK}")
 _LIST_NUMBER = re.compile(r"[ \t]*+\(?(?:\d{1,3}|[a-zA-Z]|[ivxIVX]{1,5})[.)][ \t]")
