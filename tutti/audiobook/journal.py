@@ -161,7 +161,7 @@ class Journal:
         if n_kept:
             self.repair = f"{self.path.name} was damaged: {n_kept} passages were kept, the others are spoken again"
         else:
-            self.restart_reason = f"{self.path.name} was damaged"
+            self.restart_reason = f"{self.path.name} is damaged"
         return _connect(self.path)
 
     def _index(self) -> None:
