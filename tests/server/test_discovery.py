@@ -92,6 +92,9 @@ def test_the_openapi_document_has_every_route_with_its_errors_and_no_422(server:
         *("/dev/generate_from_phonemes", "/v1/audio/voices/combine", "/health", "/healthz", "/readyz"),
         *("/version", "/metrics"),
     }
+    captions = document["paths"]["/v1/jobs/{id}/captions"]["get"]["responses"]["200"]
+    assert set(captions["content"]) == {"application/json", "text/plain", "text/vtt"}  # json, srt, vtt
+    assert "400" in document["paths"]["/v1/audio/voices"]["get"]["responses"]
     for path in document["paths"].values():
         for method, operation in path.items():
             assert "422" not in operation["responses"]

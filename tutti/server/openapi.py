@@ -39,6 +39,8 @@ AUDIO: Responses = {
     304: {"description": "The caller has this audio already (If-None-Match)."},
 }
 CAPTIONS: Responses = {200: {"content": {"application/json": {}, "application/x-ndjson": {}}}}
+# Files of captions: json, srt (which has no registered type) and vtt.
+CAPTION_FILES: Responses = {200: {"content": {"application/json": {}, "text/plain": {}, "text/vtt": {}}}}
 EVENTS: Responses = {200: {"content": {"text/event-stream": {}}}}
 ZIP: Responses = {200: {"description": "One file for each item.", "content": {"application/zip": BINARY}}}
 

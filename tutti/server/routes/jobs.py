@@ -26,7 +26,7 @@ from tutti.server.disconnect import ClientDisconnected, cancel_on_disconnect
 from tutti.server.errors import ErrorBody, NotJson, TooLarge, rename_param
 from tutti.server.middleware.auth import ApiKeys
 from tutti.server.notices import ignored_headers
-from tutti.server.openapi import BINARY, EVENTS, Responses, error_responses
+from tutti.server.openapi import BINARY, CAPTION_FILES, EVENTS, Responses, error_responses
 from tutti.server.responses import sse_event
 from tutti.server.schemas import Deleted, JobBody, JobList, JobStatus, job_status
 from tutti.server.service import Service
@@ -127,7 +127,7 @@ def jobs_routes(service: Service, jobs: JobService, keys: ApiKeys) -> APIRouter:
         path = jobs.file(owner, id, "audio")
         return FileResponse(path, media_type=container(job.suffix).media_type, headers=_as_download(job, job.suffix))
 
-    @routes.get("/{id}/captions", response_class=FileResponse, responses=FILES)
+    @routes.get("/{id}/captions", response_class=FileResponse, responses={**FILES, **CAPTION_FILES})
     async def captions(id: str, owner: str = owner_of_request) -> Response:
         """The captions, if they were requested."""
         path = jobs.file(owner, id, "captions")

@@ -9,7 +9,7 @@ from tutti.audio import format_of_file
 from tutti.server.aliases import MODELS, find_checkpoint, voice_label
 from tutti.server.downloads import Downloads, shown_name
 from tutti.server.errors import UnknownDownload
-from tutti.server.openapi import AUDIO, error_responses
+from tutti.server.openapi import AUDIO, error_responses, only_errors
 from tutti.server.responses import cached_response, event_response, streamed_response
 from tutti.server.routes.body_route import BodyRoute
 from tutti.server.schemas import SpeechBody, name_unused
@@ -74,7 +74,7 @@ def discovery_routes(service: Service) -> APIRouter:
         """Every model, in the form of Open WebUI."""
         return {"models": [{"id": name, "name": name} for name in names]}
 
-    @routes.get("/v1/audio/voices")
+    @routes.get("/v1/audio/voices", responses=only_errors(400))
     async def voices(legacy: bool = False) -> dict[str, Any]:
         """Every voice; `legacy=true` for the bare names."""
         if legacy:
