@@ -12,7 +12,7 @@ from fastapi import Request
 from fastapi.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from tutti.errors import DeadlineExceeded
+from tutti.errors import DeadlineExceeded, TuttiError
 from tutti.server.audio_memory import HeldAudio
 from tutti.server.client_timeout import WAIT_SHARE, first_audio_timeout_s, max_start_s, requested_timeout_s
 from tutti.server.disconnect import ClientDisconnected, cancel_on_disconnect
@@ -29,6 +29,7 @@ from tutti.text.visemes import ipa, visemes
 SEND_BYTES = 1 << 17  # per message; even, so that no sample is split. A slow reader's buffer holds two of these
 EVENT_BYTES = 24 << 10  # of audio per event, 32 kB as base64: some clients read lines of at most 64 kB
 Pieces = AsyncIterator[bytes]
+ErrorPiece = Callable[[dict[str, Any]], bytes]
 Result = TypeVar("Result")
 log = logging.getLogger("tutti.server")
 
@@ -74,8 +75,8 @@ async def event_response(service: Service, request: Request, speech_request: Spe
     """Server-sent events as the audio is made."""
     stream = await start_stream(service, request, speech_request)
     encoder = await start_encoder(service, stream)
-    pieces = errors_as_pieces(audio_events(stream, encoder), error_event)
-    return streaming_response(service, request, stream, encoder, pieces, "text/event-stream")
+    pieces = audio_events(stream, encoder)
+    return streaming_response(service, request, stream, encoder, pieces, "text/event-stream", error_event)
 
 
 def not_modified(service: Service, request: Request, speech_request: SpeechRequest) -> Response | None:
@@ -179,10 +180,16 @@ def stream_headers(service: Service, request: Request) -> dict[str, str]:
 
 
 def streaming_response(
-    service: Service, request: Request, stream: OpenStream, encoder: PieceEncoder, pieces: Pieces, media_type: str
+    service: Service,
+    request: Request,
+    stream: OpenStream,
+    encoder: PieceEncoder,
+    pieces: Pieces,
+    media_type: str,
+    error_piece: ErrorPiece | None = None,
 ) -> Response:
     headers = audio_headers(service, stream.request, stream.first, encoder.first_s) | stream_headers(service, request)
-    return StreamedAudio(service, stream, pieces, media_type, headers)
+    return StreamedAudio(service, stream, pieces, media_type, headers, error_piece)
 
 
 class WholeResponse(Response):
@@ -212,38 +219,62 @@ class WholeResponse(Response):
 
 
 class StreamedAudio(Response):
-    """An answer that is sent while it is made. A disconnect of the client closes the stream."""
+    """An answer that is sent while it is made. A disconnect of the client closes the stream.
+
+    After an error it ends with the `error_piece`; raw audio has none, and its transfer is broken off.
+    """
 
     def __init__(
-        self, service: Service, stream: OpenStream, pieces: Pieces, media_type: str, headers: dict[str, str]
+        self,
+        service: Service,
+        stream: OpenStream,
+        pieces: Pieces,
+        media_type: str,
+        headers: dict[str, str],
+        error_piece: ErrorPiece | None = None,
     ) -> None:
         super().__init__(headers=headers, media_type=media_type)
         del self.headers["content-length"]
         self._stream = stream
         self.pieces = pieces
+        self._error_piece = error_piece
         self._grace_s = READ_STALL_FACTOR * service.settings.idle_s
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        state = scope["state"]
         try:
-            await cancel_on_disconnect(receive, PacedSend(send, self._grace_s, STREAM_BYTES_PER_S).run(self._send))
+            sending = PacedSend(send, self._grace_s, STREAM_BYTES_PER_S).run(lambda paced: self._send(paced, state))
+            await cancel_on_disconnect(receive, sending)
         except ClientDisconnected:
-            scope["state"]["outcome"] = "left"
-        except Exception as error:
+            state["outcome"] = "left"
+        except Exception as error:  # noqa: BLE001 - a bug is logged with its traceback
             # Return without the final chunk: uvicorn closes the connection, and the client sees a broken transfer.
-            public = public_error(error)
-            scope["state"]["outcome"] = f"cut:{public.code}"
-            log.error("cut id=%s code=%s", scope["state"]["request_id"], public.code, exc_info=public is not error)
+            note_cut(state, error)
         finally:
             await self._stream.aclose()
 
-    async def _send(self, send: Send) -> None:
+    async def _send(self, send: Send, state: dict[str, Any]) -> None:
         await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
-        async for piece in self.pieces:
-            for part in split_bytes(piece, SEND_BYTES):
-                await send({"type": "http.response.body", "body": part, "more_body": True})
-                del part
-            del piece  # sent: it need not be held until the next one is there
+        try:
+            async for piece in self.pieces:
+                for part in split_bytes(piece, SEND_BYTES):
+                    await send({"type": "http.response.body", "body": part, "more_body": True})
+                    del part
+                del piece  # sent: it need not be held until the next one is there
+        except Exception as error:
+            if self._error_piece is None:
+                raise
+            last = self._error_piece(error_body(note_cut(state, error)))
+            await send({"type": "http.response.body", "body": last, "more_body": True})
         await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+def note_cut(state: dict[str, Any], error: Exception) -> TuttiError:
+    """Note in the log and for the metrics that an answer ends with this error; return it as its client may see it."""
+    public = public_error(error)
+    state["outcome"] = f"cut:{public.code}"
+    log.error("cut id=%s code=%s", state["request_id"], public.code, exc_info=error if public is not error else None)
+    return public
 
 
 def split_bytes(data: bytes, size: int) -> Iterator[bytes]:
@@ -291,17 +322,6 @@ async def caption_lines(stream: OpenStream, encoder: PieceEncoder, times: Set[st
         await asyncio.sleep(0)  # as above
         del speech, data, content
     yield json_line(caption_object(encoder.content_type, await encoder.flush(), (), times))
-
-
-async def errors_as_pieces(pieces: Pieces, encode_error: Callable[[dict[str, Any]], bytes]) -> Pieces:
-    """Yield the pieces; an error among them becomes the last piece."""
-    try:
-        async for piece in pieces:
-            yield piece
-    except Exception as error:  # the status is sent already, so any error must be reported in the stream
-        public = public_error(error)
-        log.error("cut code=%s", public.code, exc_info=public is not error)
-        yield encode_error(error_body(public))
 
 
 def error_event(error: dict[str, Any]) -> bytes:

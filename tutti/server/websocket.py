@@ -16,7 +16,7 @@ from tutti.server.encoding import PieceEncoder, open_stream
 from tutti.server.errors import error_body, public_error
 from tutti.server.middleware.ingress import KEY_SUBPROTOCOL
 from tutti.server.request import SpeechRequest
-from tutti.server.responses import split_bytes
+from tutti.server.responses import note_cut, split_bytes
 from tutti.server.service import Service
 from tutti.speech import Speech
 
@@ -81,6 +81,11 @@ class MessageSocket:
             return None
         finally:
             receiving.cancel()
+
+    def failed(self, error: Exception) -> Message:
+        """Note that a text ended with this error, and return it as JSON."""
+        fields: Message = error_body(note_cut(self._websocket.scope["state"], error))["error"]
+        return fields
 
     async def send(self, *events: Message, audio: bytes = b"") -> None:
         """Send events and their audio, with nothing else between them."""

@@ -63,18 +63,20 @@ class AccessLog:
         trace_id = span.trace.id
         current.set(span.trace)
         started = time.monotonic()
-        status, n_bytes, first_s = 0, 0, 0.0
+        status, n_bytes = 0, 0
+        first_s: float | None = None
 
         async def observe(message: Message) -> None:
             nonlocal status, n_bytes, first_s
             if message["type"] in START_MESSAGES:
-                status, first_s = message.get("status", 101), time.monotonic() - started
+                status = message.get("status", 101)
+                first_s = None if status == 499 else time.monotonic() - started  # nobody was there to get it
                 answer_headers = MutableHeaders(scope=message)
                 answer_headers["x-request-id"] = request_id
                 if trace_id:
                     answer_headers["x-trace-id"] = trace_id
             elif message["type"] == "websocket.close" and status == 0:
-                status = 403  # uvicorn's answer where no route accepts
+                status, first_s = 403, time.monotonic() - started  # uvicorn's answer where no route accepts
             else:
                 n_bytes += len(message.get("body") or message.get("bytes") or message.get("text") or b"")
             await send(message)
@@ -103,12 +105,13 @@ class AccessLog:
             outcome = "left" if status == 499 else state["outcome"]
             self._active.dec()
             self._answers.labels(method, route, status, outcome.partition(":")[0]).inc()
-            self._first_byte.labels(route).observe(first_s)
+            if first_s is not None:
+                self._first_byte.labels(route).observe(first_s)
             log.info(
-                "request id=%s caller=%s method=%s route=%s status=%d outcome=%s bytes=%d first_ms=%.1f ms=%.1f "
-                "trace=%s",
+                "request id=%s caller=%s method=%s route=%s status=%d outcome=%s bytes=%d first_ms=%s ms=%.1f trace=%s",
                 *(request_id, state["caller"] or "-", method, route, status, outcome, n_bytes),
-                *(1000 * first_s, 1000 * (time.monotonic() - started), trace_id or "-"),
+                "-" if first_s is None else f"{1000 * first_s:.1f}",
+                *(1000 * (time.monotonic() - started), trace_id or "-"),
             )
             names = {"http.request.method": method, "http.route": route, "tutti.request_id": request_id}
             span.end(f"{method} {route}", status, **names, **{"tutti.outcome": outcome})

@@ -23,7 +23,6 @@ from tutti.server.responses import (
     cached_response,
     caption_lines,
     caption_object,
-    errors_as_pieces,
     finish_stream,
     json_line,
     start_encoder,
@@ -64,8 +63,8 @@ def dev_routes(service: Service) -> APIRouter:
                 whole.held.grow(len(data))
             return WholeResponse(service, data, whole.held, headers=headers, media_type="application/json")
         encoder = await start_encoder(service, stream)
-        pieces = errors_as_pieces(caption_lines(stream, encoder, times), json_line)
-        return streaming_response(service, request, stream, encoder, pieces, "application/x-ndjson")
+        pieces = caption_lines(stream, encoder, times)
+        return streaming_response(service, request, stream, encoder, pieces, "application/x-ndjson", json_line)
 
     @routes.post("/dev/phonemize", responses=error_responses())
     async def phonemize(request: Request, body: PhonemizeBody) -> JSONResponse:

@@ -206,7 +206,7 @@ class LiveSession:
         except WebSocketDisconnect:
             return
         except Exception as error:  # noqa: BLE001 - sent to the client, and logged if it is a bug
-            last.append(self._error(name, error))
+            last.append({"type": "error", "context": name, "error": self._socket.failed(error)})
         finally:
             # Before any await: a text that arrives now must not be added to a context that has ended.
             if self._contexts.get(name) is context:

@@ -231,8 +231,7 @@ class RealtimeResponse:
         except WebSocketDisconnect:
             return
         except Exception as error:  # noqa: BLE001 - sent to the client, and logged if it is a bug
-            fields = error_fields(error, self._session.socket.state.request_id)
-            status, details = "failed", {"type": "failed", "error": fields}
+            status, details = "failed", {"type": "failed", "error": self._session.socket.failed(error)}
         finally:
             lifecycle.leave()
         self._session.forget(self._response["response_id"])  # before response.done: the client may create the next
