@@ -258,6 +258,9 @@ class FakeEngine:
     def known_refusal(self, caller: str | None) -> QueueFull | None:
         return self.monitor.known_refusal(caller)
 
+    def first_audio(self, waited_s: float, delivery: Delivery) -> None:
+        self.monitor.batch_stats.first_audio(waited_s)
+
     def count_refusal(self) -> None:
         self.monitor.batch_stats.rejected("first")
 

@@ -165,6 +165,7 @@ class Timing:
     acoustic_s: float = 0.0
     vocoder_s: float = 0.0
     batch_rows: int = 0
+    requested_s: float | None = None  # by the monotonic clock, of the first audio of a stream: when it was asked for
 
 
 @dataclass(frozen=True, slots=True, eq=False)

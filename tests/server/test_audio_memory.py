@@ -3,7 +3,7 @@
 import asyncio
 import weakref
 from collections.abc import AsyncGenerator
-from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 
 import numpy as np
 import pytest
@@ -11,6 +11,7 @@ import pytest
 from tutti.audio import find_format
 from tutti.errors import ModelFailed, TuttiError
 from tutti.server.audio_memory import AudioMemory, HeldAudio, MemoryFull
+from tutti.server.encoders import Encoders
 from tutti.server.encoding import AnswerBudget, PieceEncoder, encode_whole, open_stream
 from tutti.server.errors import TooLarge
 from tutti.server.request import SpeechRequest
@@ -39,8 +40,8 @@ def test_a_part_that_fails_holds_nothing_and_the_other_parts_stay_counted(
 
     async def speak() -> None:
         stream = await open_stream(REQUEST, five_seconds_then_an_error(), 60)
-        with ThreadPoolExecutor(1) as threads:
-            await encode_whole(stream, threads, budget)
+        with closing(Encoders(lambda *_: None, 1)) as encoders:
+            await encode_whole(stream, encoders, budget)
 
     with pytest.raises(error) as raised:
         asyncio.run(speak())
@@ -74,9 +75,9 @@ def test_a_stream_that_waits_for_its_next_speech_keeps_none_of_those_before(n_wa
                 yield second()
             await gate.wait()
 
-        with ThreadPoolExecutor(1) as threads:
+        with closing(Encoders(lambda *_: None, 1)) as encoders:
             stream = await open_stream(REQUEST, some(), 60)
-            encoder = PieceEncoder(REQUEST.encoder(), threads)
+            encoder = PieceEncoder(encoders, REQUEST)
             await encoder.encode_first(stream.first)
             pieces, n_bytes = audio_pieces(stream, encoder), 0
             while n_bytes < (n_waiting + 1) * 2 * SAMPLE_RATE:

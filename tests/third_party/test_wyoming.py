@@ -80,7 +80,7 @@ async def connected(fake_engine: EngineProtocol, **options: Any) -> AsyncIterato
                 yield service, client
     finally:
         await fake_engine.close()
-        service.encoder_threads.shutdown(wait=True)
+        service.encoders.close()
 
 
 def run_test(fake_engine: EngineProtocol, test: Test, **options: Any) -> None:

@@ -3,14 +3,12 @@
 import asyncio
 import logging
 import time
-from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, aclosing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from itertools import count
 from typing import Any, Self
 
-from tutti.batching.job import PRIORITIES, Priority
 from tutti.batching.policies import Policy
 from tutti.engine.batcher import Batcher
 from tutti.engine.idle_timer import IdleTimer
@@ -24,6 +22,7 @@ from tutti.engine.params import (
     check_voices,
     text_options,
 )
+from tutti.engine.playback import clock_start
 from tutti.engine.prepared import NO_SPEECH, PreparedText, nothing_to_speak, prepare
 from tutti.engine.start_delay import Start
 from tutti.engine.stats import BatchStats
@@ -63,6 +62,7 @@ class Origin:
     id: str = ""
     caller: str = ""
     max_start_s: float | None = None
+    arrived_s: float | None = None
 
 
 class Engine:
@@ -169,6 +169,7 @@ class Engine:
         pause_s: float | None = None,
         id: str = "",
         max_start_s: float | None = None,
+        arrived_s: float | None = None,
     ) -> AsyncGenerator[Speech]:
         """Yield speech chunk by chunk; the next chunks are made while the caller plays this one.
 
@@ -179,10 +180,11 @@ class Engine:
         all work for it.
 
         QueueFull is raised if the first audio would not be there within `max_start_s`; by default that depends on the
-        delivery and on the speed of the device.
+        delivery and on the speed of the device. `arrived_s` is when the request came; then the caller says by
+        `first_audio` when it could send the first audio, else that is when it is yielded.
         """
         _check_request(text, params)
-        origin = Origin(id, caller, max_start_s)
+        origin = Origin(id, caller, max_start_s, arrived_s)
         is_silent = True
         n_dropped = 0
         unspoken = NO_SPEECH  # what speeches without audio name; the next one with audio carries it
@@ -242,7 +244,9 @@ class Engine:
         if batcher.worker.status.state in ("asleep", "starting"):
             await batcher.worker.wake()  # here: the time does not count as that of a batch
         if delivery == "live" and isinstance(text, str):
-            batcher.check_wait(checkpoint, self.pacing.target_s, origin.max_start_s, origin.caller)
+            now, target_s = time.monotonic(), self.pacing.target_s
+            left_s = clock_start(origin.arrived_s, now, target_s) + target_s - now
+            batcher.check_wait(checkpoint, left_s, origin.max_start_s, origin.caller)
         start = counted.enter_context(batcher.start_delay.starting())  # the next one that asks sees it
         return await self._open_stream(text, params, batcher, delivery, origin, pause_s=pause_s), start
 
@@ -279,6 +283,7 @@ class Engine:
             batcher,
             self.batch_stats,
             origin.max_start_s,
+            origin.arrived_s,
         )
 
     async def phonemize(
@@ -294,6 +299,10 @@ class Engine:
     def known_refusal(self, caller: str | None) -> QueueFull | None:
         """Why a stream of this caller, or of any, is refused now if it has no own limit; none if that is not known."""
         return self.monitor.known_refusal(caller)
+
+    def first_audio(self, waited_s: float, delivery: Delivery) -> None:
+        """Record how long a request with `arrived_s` has waited until the first bytes of its audio could be sent."""
+        self.batch_stats.first_audio(waited_s, in_time=waited_s <= self.pacing.target(delivery))
 
     def count_refusal(self) -> None:
         """Count a stream that was refused without being read."""
@@ -312,39 +321,11 @@ class Engine:
 
     def stats(self) -> dict[str, Any]:
         """Statistics of the batching, with the field names of the HTTP API."""
-        settings = self.monitor.settings()
-        waiting: Counter[Priority] = sum((Counter(b.scheduler.waiting()) for b in self.batchers), Counter())
-        return {
-            "queue_status": {
-                "current_size": waiting.total(),
-                "by_class": {priority: waiting[priority] for priority in PRIORITIES},
-                "backlog_s": max(batcher.backlog_s for batcher in self.batchers),
-                "expected_wait_s": self.monitor.expected_wait_s(),
-                "worker_running": self.workers()["readyWorkers"] > 0,
-            },
-            "performance": self.batch_stats.as_dict(),
-            "config": {
-                "policy": self.monitor.policy,
-                "max_batch_size": settings["max_batch_size"],
-                "max_wait_ms": settings["max_wait_ms"],
-                "min_wait_ms": settings["min_wait_ms"],
-                "max_queue_size": settings["max_queue"],
-                "first_audio_ms": settings["first_audio_ms"],
-                "bypass_chunks": settings["first_chunks"],
-            },
-        }
+        return self.monitor.stats()
 
     def workers(self) -> dict[str, Any]:
         """State of the workers, with the field names of the HTTP API."""
-        states = [batcher.worker.status.state for batcher in self.batchers]
-        return {
-            "totalWorkers": len(states),
-            "readyWorkers": sum(batcher.ready for batcher in self.batchers),
-            "busyWorkers": states.count("busy"),
-            "asleepWorkers": states.count("asleep"),
-            "queueSize": sum(sum(batcher.scheduler.waiting().values()) for batcher in self.batchers),
-            "batchingEnabled": self.batching_enabled,
-        }
+        return self.monitor.workers()
 
     async def _lexicon(self, pronunciations: Mapping[str, str]) -> UserLexicon | None:
         """The request's pronunciations over those of the operator."""

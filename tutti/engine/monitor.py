@@ -175,3 +175,39 @@ class Monitor:
             "max_batch_frames": limits.max_padded.get("vocoder"),
             "max_batch_text": limits.max_text,
         }
+
+    def stats(self) -> dict[str, Any]:
+        """Statistics of the batching, with the field names of the HTTP API."""
+        settings = self.settings()
+        waiting: Counter[Priority] = sum((Counter(b.scheduler.waiting()) for b in self._batchers), Counter())
+        return {
+            "queue_status": {
+                "current_size": waiting.total(),
+                "by_class": {priority: waiting[priority] for priority in PRIORITIES},
+                "backlog_s": max(batcher.backlog_s for batcher in self._batchers),
+                "expected_wait_s": self.expected_wait_s(),
+                "worker_running": any(batcher.ready for batcher in self._batchers),
+            },
+            "performance": self.batch_stats.as_dict(),
+            "config": {
+                "policy": self.policy,
+                "max_batch_size": settings["max_batch_size"],
+                "max_wait_ms": settings["max_wait_ms"],
+                "min_wait_ms": settings["min_wait_ms"],
+                "max_queue_size": settings["max_queue"],
+                "first_audio_ms": settings["first_audio_ms"],
+                "bypass_chunks": settings["first_chunks"],
+            },
+        }
+
+    def workers(self) -> dict[str, Any]:
+        """State of the workers, with the field names of the HTTP API."""
+        states = [batcher.worker.status.state for batcher in self._batchers]
+        return {
+            "totalWorkers": len(states),
+            "readyWorkers": sum(batcher.ready for batcher in self._batchers),
+            "busyWorkers": states.count("busy"),
+            "asleepWorkers": states.count("asleep"),
+            "queueSize": sum(sum(batcher.scheduler.waiting().values()) for batcher in self._batchers),
+            "batchingEnabled": self.settings()["batching"],
+        }

@@ -2,6 +2,13 @@
 
 from dataclasses import dataclass
 
+LOST_SHARE = 0.5  # of the target that a stream may have lost before the engine sees it; more cannot be made up for
+
+
+def clock_start(arrived_s: float | None, now: float, target_s: float) -> float:
+    """When the listener's clock of a request starts, if the engine sees it now: when it arrived, with LOST_SHARE."""
+    return now if arrived_s is None else max(arrived_s, now - LOST_SHARE * target_s)
+
 
 @dataclass(slots=True)
 class Playback:
@@ -44,7 +51,7 @@ class Playback:
         return now + position_s if self.started_s is None else max(now, self.deadline_s(position_s))
 
     def text_arrived(self, now: float) -> None:
-        """Restart the clock if the listener was waiting for text and not for audio."""
+        """Restart the clock if the listener waited for text that is being written, and not for audio."""
         if self.pending_s > 0:
             return
         if self.started_s is None:

@@ -14,7 +14,7 @@ from tutti.batching.job import Priority
 from tutti.engine.batcher import Batcher
 from tutti.engine.chunk_pace import chunk_pace
 from tutti.engine.pacing import Pacing
-from tutti.engine.playback import Playback
+from tutti.engine.playback import Playback, clock_start
 from tutti.engine.row import FRAME_S, FRAMES_PER_TOKEN, Row, RowAudio
 from tutti.engine.start_delay import Start, StartDelay
 from tutti.engine.stats import BatchStats
@@ -71,6 +71,7 @@ class SpeechStream:
     batcher: Batcher
     stats: BatchStats
     max_start_s: float | None = None  # how long it may wait for its first audio; none: by its delivery and the device
+    arrived_s: float | None = None  # when it was asked for, if the caller records its first audio; none: now
     playback: Playback = field(init=False)
     trace: Trace = field(init=False, default_factory=current.get)
     _pending: asyncio.Queue[PendingChunk | None] = field(init=False, default_factory=asyncio.Queue)
@@ -78,7 +79,8 @@ class SpeechStream:
     _has_sent_audio: bool = field(init=False, default=False)
 
     def __post_init__(self) -> None:
-        self.playback = Playback(time.monotonic(), self.pacing.target(self.delivery), SAFETY_S)
+        target_s = self.pacing.target(self.delivery)
+        self.playback = Playback(clock_start(self.arrived_s, time.monotonic(), target_s), target_s, SAFETY_S)
         ahead = self.pacing.ahead if self.delivery == "live" else self.pacing.whole_ahead
         self._room = asyncio.Semaphore(1 + ahead)
         if self.max_start_s is None and self.delivery == "whole":
@@ -174,7 +176,8 @@ class SpeechStream:
         clock = TextClock(self._next_due_s, symbol_s, self.caller)
         async with aclosing(segments(self.text, MAX_TEXT, self.pause_s)) as texts:
             async for segment in texts:
-                self.playback.text_arrived(time.monotonic())
+                if not isinstance(self.text, str):
+                    self.playback.text_arrived(time.monotonic())
                 if segment.pause_s:
                     yield segment, Chunk((), segment.pause_s), 0.0
                 chunks = self.frontend.chunks(
@@ -250,9 +253,13 @@ class SpeechStream:
         in_time = playback.sent(now, speech.duration_s, estimated_s)
         if not self._has_sent_audio and speech.timing.batch_rows:
             self._has_sent_audio = True
-            waited_s = now - playback.requested_s
-            met_target = waited_s <= playback.target_s
-            self.stats.first_audio(waited_s, in_time=met_target)
+            is_written = isinstance(self.text, str)
+            requested_s = self.arrived_s if is_written and self.arrived_s is not None else playback.requested_s
+            met_target = now - requested_s <= playback.target_s
+            if self.arrived_s is None:
+                self.stats.first_audio(now - requested_s, in_time=met_target)
+            else:
+                speech = replace(speech, timing=replace(speech.timing, requested_s=requested_s))
             if self.delivery == "live":
                 self.batcher.move_deadlines(self.number)
         self.stats.audio_sent(speech.duration_s, in_time=in_time or self.delivery == "bulk", met_target=met_target)

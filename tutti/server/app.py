@@ -73,7 +73,7 @@ def create_app(
             await asyncio.gather(warming, return_exceptions=True)
             await jobs.close()
             await engine.close(grace_s=0)
-            service.encoder_threads.shutdown(wait=False, cancel_futures=True)
+            service.encoders.close()
             await asyncio.to_thread(spans.close)
 
     application = FastAPI(

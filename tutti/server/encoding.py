@@ -4,18 +4,18 @@ import asyncio
 import re
 import time
 from collections.abc import AsyncGenerator, AsyncIterator
-from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
 
-from tutti.audio import FORMATS, Encoder, true_header
+from tutti.audio import Encoder, true_header
 from tutti.errors import NothingToSpeak
 from tutti.server.audio_memory import HeldAudio
+from tutti.server.encoders import DUE_S, Encoders
 from tutti.server.errors import TooLarge, no_audio_within
 from tutti.server.request import SpeechRequest
-from tutti.speech import SAMPLE_RATE, Samples, Speech, WordTime, is_pcm
+from tutti.speech import SAMPLE_RATE, Delivery, Samples, Speech, WordTime, is_pcm
 from tutti.trace import current
 
 # Samples that are encoded and sent at a time. Larger delays the first bytes, smaller costs more calls.
@@ -24,7 +24,7 @@ PCM_PIECE_SAMPLES = 1 << 16  # the same for samples that only have to be copied:
 # The first of these: more does not fit into the buffers of a connection, and the rest waits for a turn of the loop.
 FIRST_PIECE_SAMPLES = 1 << 13
 # Encoding a piece in these formats takes less time than handing it to a thread (15 to 100 microseconds).
-FAST_FORMATS = tuple(FORMATS[name].media_type for name in ("pcm", "wav", "mulaw", "alaw"))
+FAST_FORMATS = ("pcm", "wav", "mulaw", "alaw")
 NO_SAMPLES: Samples = np.zeros(0, np.float32)
 _LETTER = re.compile(r"[^\W_]")
 
@@ -70,6 +70,11 @@ class OpenStream:
         """Whether the first chunk may be all: no letters of the text follow it."""
         return not has_letters(self.request.text, self.first.span[1])
 
+    @property
+    def n_samples(self) -> int | None:
+        """How many samples there are in all, if the first chunk is all."""
+        return len(self.first.samples) if self.ended else None
+
     async def look_ahead(self) -> None:
         """Find out whether the first chunk was all: then the answer can have its length."""
         try:
@@ -102,20 +107,32 @@ async def open_stream(request: SpeechRequest, stream: AsyncGenerator[Speech], ti
 
 
 class PieceEncoder:
-    """One encoder that runs in a thread, or on the event loop for formats that take no time."""
+    """The encoder of one answer: it runs in the threads of all, or on the event loop for formats that take no time."""
 
-    def __init__(self, encoder: Encoder, threads: Executor) -> None:
-        self._is_fast = encoder.content_type.startswith(FAST_FORMATS)
-        self.content_type = encoder.content_type
+    def __init__(
+        self,
+        encoders: Encoders,
+        request: SpeechRequest,
+        delivery: Delivery = "live",
+        n_samples: int | None = None,
+    ) -> None:
+        """`n_samples`, if known, is written into headers."""
+        self.content_type = request.content_type
         self.first_s = 0.0  # time spent on the first piece
-        self._encoder = encoder
-        self._threads = threads
+        self._format = request.format.name
+        self._encoders = encoders
+        self._open = partial(request.encoder, n_samples)
+        self._encoder: Encoder | None = None
+        self._due_s = encoders.clock() + DUE_S[delivery] + encoders.wait_s  # when the next piece is needed
+        self._delivery = delivery
+        self._requested_s: float | None = None  # until the first bytes of what was asked for then are there
         self._first_speech: Speech | None = None
         self._first_piece = b""
 
     async def encode_first(self, speech: Speech) -> None:
         """Encode the first piece in advance, for `pieces`: an error here can still set the HTTP status."""
         started = time.monotonic()
+        self._requested_s = speech.timing.requested_s
         self._first_speech, self._first_piece = speech, await self.encode(speech.samples[: first_samples(speech)])
         ended = time.monotonic()
         self.first_s = ended - started
@@ -128,20 +145,44 @@ class PieceEncoder:
             start, self._first_speech = first_samples(speech), None
             yield self._first_piece
             self._first_piece = b""
+        else:
+            self._due_s = max(self._due_s, self._encoders.clock())  # the listener had to wait for it
+            self._requested_s = speech.timing.requested_s or self._requested_s
         for at in range(start, len(speech.samples), size):
             yield await self.encode(speech.samples[at : at + size])
 
     async def encode(self, samples: Samples) -> bytes:
-        if self._is_fast:
+        data = await self._encoded(samples)
+        if data and self._requested_s is not None:
+            self._encoders.first_audio(self._encoders.clock() - self._requested_s, self._delivery)
+            self._requested_s = None
+        return data
+
+    async def _encoded(self, samples: Samples) -> bytes:
+        if self._format in FAST_FORMATS:
             if not is_pcm(samples):
                 await asyncio.sleep(0)  # let other requests run between two pieces
-            return self._encoder.encode(samples)
-        return await asyncio.get_running_loop().run_in_executor(self._threads, self._encoder.encode, samples)
+            return self._encode(samples)
+        due_s, n_samples = self._due_s, len(samples)
+        self._due_s += n_samples / SAMPLE_RATE
+        encoding = partial(self._encode, samples)
+        return await self._encoders.encode(encoding, due_s, self._format, n_samples, is_live=self._delivery == "live")
 
     async def flush(self) -> bytes:
-        if self._is_fast:
-            return self._encoder.flush()
-        return await asyncio.get_running_loop().run_in_executor(self._threads, self._encoder.flush)
+        return self._flush() if self._format in FAST_FORMATS else await self._encoders.run(self._flush, self._due_s)
+
+    async def true_header(self, request: SpeechRequest, n_samples: int) -> bytes:
+        """The header to write over the start of the answer, now that its length is known."""
+        header = partial(true_header, self._format, sample_rate=request.sample_rate, n_samples=n_samples)
+        return await self._encoders.run(header, self._due_s)
+
+    def _encode(self, samples: Samples) -> bytes:
+        self._encoder = self._encoder or self._open()  # here: it may take some milliseconds
+        return self._encoder.encode(samples)
+
+    def _flush(self) -> bytes:
+        self._encoder = self._encoder or self._open()
+        return self._encoder.flush()
 
 
 def piece_samples(speech: Speech) -> int:
@@ -178,10 +219,12 @@ class AnswerBudget:
             )
 
 
-async def encode_whole(stream: OpenStream, threads: Executor, budget: AnswerBudget) -> WholeAudio:
+async def encode_whole(
+    stream: OpenStream, encoders: Encoders, budget: AnswerBudget, delivery: Delivery = "live"
+) -> WholeAudio:
     """Encode the stream to its end, with the true length in the header."""
     request = stream.request
-    encoder = PieceEncoder(request.encoder(len(stream.first.samples) if stream.ended else None), threads)
+    encoder = PieceEncoder(encoders, request, delivery, stream.n_samples)
     data, words, unspoken, n_samples = bytearray(), list[WordTime](), list[Speech](), 0
     try:
         await encoder.encode_first(stream.first)
@@ -201,8 +244,6 @@ async def encode_whole(stream: OpenStream, threads: Executor, budget: AnswerBudg
         await stream.aclose()
     data += await encoder.flush()
     if not stream.ended:
-        header = await asyncio.get_running_loop().run_in_executor(
-            threads, partial(true_header, request.format.name, sample_rate=request.sample_rate, n_samples=n_samples)
-        )
+        header = await encoder.true_header(request, n_samples)
         data[: len(header)] = header
     return WholeAudio(bytes(data), n_samples, tuple(words), stream.first, encoder.first_s, budget.held, tuple(unspoken))

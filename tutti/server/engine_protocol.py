@@ -58,12 +58,17 @@ class EngineProtocol(Protocol):
         pause_s: float | None = None,
         id: str = "",
         max_start_s: float | None = None,
+        arrived_s: float | None = None,
     ) -> AsyncGenerator[Speech]:
         """Yield speech chunk by chunk; closing the generator cancels the rest."""
         ...
 
     def known_refusal(self, caller: str | None) -> QueueFull | None:
         """Why a stream of this caller, or of any, is refused now if it has no own limit; none if that is not known."""
+        ...
+
+    def first_audio(self, waited_s: float, delivery: Delivery) -> None:
+        """Record how long a request with `arrived_s` has waited until the first bytes of its audio could be sent."""
         ...
 
     def count_refusal(self) -> None:

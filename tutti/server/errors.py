@@ -1,6 +1,7 @@
 """Errors as HTTP answers. Every error of every route gets its status, headers and JSON here."""
 
 import json
+import logging
 import math
 import random
 from collections.abc import Iterator
@@ -16,6 +17,8 @@ from starlette.requests import ClientDisconnect
 
 from tutti.errors import DeadlineExceeded, InvalidInput, TuttiError
 from tutti.server.disconnect import ClientDisconnected
+
+log = logging.getLogger("tutti.server")
 
 # Seconds until a retry makes sense, for errors that do not say so themselves.
 RETRY_AFTER_S = {
@@ -216,3 +219,11 @@ def describe_invalid_body(error: RequestValidationError, content_type: str) -> T
             f"{place} must be {words} {first['ctx'][bound]:g}, not {str(first['input'])[:40]}", param=field
         )
     return InvalidInput(f"{place}: {first['msg']}", param=field)
+
+
+def note_cut(state: dict[str, Any], error: Exception) -> TuttiError:
+    """Note in the log and for the metrics that an answer ends with this error; return it as its client may see it."""
+    public = public_error(error)
+    state["outcome"] = f"cut:{public.code}"
+    log.error("cut id=%s code=%s", state["request_id"], public.code, exc_info=error if public is not error else None)
+    return public

@@ -40,13 +40,15 @@ class SpeechRequest:
         pause_s: float | None = None,
         id: str = "",
         max_start_s: float | None = None,
+        arrived_s: float | None = None,
     ) -> AsyncGenerator[Speech]:
         """Yield the speech at the requested volume; `live` text replaces `text`. Closing closes the engine's stream."""
         text = await self._text() if live is None else live
         params = replace(self.params, pcm_volume=self.volume) if self._is_pcm else self.params
         stream = engine.stream(
-            text, params, caller=caller, delivery=delivery, pause_s=pause_s, id=id, max_start_s=max_start_s
-        )
+            *(text, params), caller=caller, delivery=delivery, pause_s=pause_s, id=id, max_start_s=max_start_s,
+            arrived_s=arrived_s,
+        )  # fmt: skip
         notices = self.notices
         try:
             async for speech in stream:

@@ -3,7 +3,6 @@
 import asyncio
 import base64
 import json
-import logging
 import math
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Sequence, Set
 from typing import Any, TypeVar
@@ -12,18 +11,26 @@ from fastapi import Request
 from fastapi.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from tutti.errors import DeadlineExceeded, TuttiError
+from tutti.errors import DeadlineExceeded
 from tutti.server.audio_memory import HeldAudio
 from tutti.server.client_timeout import WAIT_SHARE, first_audio_timeout_s, max_start_s, requested_timeout_s
 from tutti.server.disconnect import ClientDisconnected, cancel_on_disconnect
-from tutti.server.encoding import AnswerBudget, OpenStream, PieceEncoder, WholeAudio, encode_whole, open_stream
-from tutti.server.errors import error_body, public_error
+from tutti.server.encoding import (
+    FAST_FORMATS,
+    AnswerBudget,
+    OpenStream,
+    PieceEncoder,
+    WholeAudio,
+    encode_whole,
+    open_stream,
+)
+from tutti.server.errors import error_body, note_cut
 from tutti.server.middleware.http_protocol import READ_STALL_FACTOR
 from tutti.server.notices import ignored_headers, notice_fields, notice_headers
 from tutti.server.reader_pace import STREAM_BYTES_PER_S, WHOLE_BYTES_PER_S, PacedSend, SlowReader
 from tutti.server.request import SpeechRequest
 from tutti.server.service import Service
-from tutti.speech import SAMPLES_PER_FRAME, Delivery, PhonemeTime, Speech, WordTime
+from tutti.speech import SAMPLE_RATE, SAMPLES_PER_FRAME, Delivery, PhonemeTime, Speech, WordTime
 from tutti.text.visemes import ipa, visemes
 
 SEND_BYTES = 1 << 17  # per message; even, so that no sample is split. A slow reader's buffer holds two of these
@@ -31,7 +38,6 @@ EVENT_BYTES = 24 << 10  # of audio per event, 32 kB as base64: some clients read
 Pieces = AsyncIterator[bytes]
 ErrorPiece = Callable[[dict[str, Any]], bytes]
 Result = TypeVar("Result")
-log = logging.getLogger("tutti.server")
 
 
 async def cached_response(service: Service, request: Request, speech_request: SpeechRequest) -> Response:
@@ -46,9 +52,12 @@ async def cached_response(service: Service, request: Request, speech_request: Sp
     # Others may wait for the same answer: a hasty client gives up by itself, below.
     start_s = max(default_s, first_audio_timeout_s(request, default_s))
     wait_s = WAIT_SHARE * start_s if start_s > default_s else None
+    arrived_s = request.state.arrived_s
     speaking = service.cache.get(
         (request.state.key, etag),
-        lambda began: speak_whole(service, speech_request, caller=caller, id=id, began=began, max_start_s=wait_s),
+        lambda began: speak_whole(
+            *(service, speech_request), caller=caller, id=id, began=began, max_start_s=wait_s, arrived_s=arrived_s
+        ),
         start_s,
     )
     whole = await cancel_on_disconnect(request.receive, complete_within(requested_timeout_s(request), speaking))
@@ -56,19 +65,26 @@ async def cached_response(service: Service, request: Request, speech_request: Sp
 
 
 async def streamed_response(service: Service, request: Request, speech_request: SpeechRequest) -> Response:
-    """Raw audio as it is made; if the first chunk is all there is, with its length and ETag."""
+    """Raw audio as it is made; if the first chunk is all there is, with its duration and ETag.
+
+    Then it has its length in bytes, too, where that is known without a wait for the encoder.
+    """
     if response := not_modified(service, request, speech_request):
         return response
     stream = await start_stream(service, request, speech_request.without_words())
     if stream.may_have_ended:
         await cancel_on_disconnect(request.receive, stream.look_ahead())
-    if stream.ended:
+    if stream.ended and speech_request.format.name in FAST_FORMATS:
         whole = await finish_stream(service, request, stream)
         response = whole_response(service, speech_request, whole, service.etag(speech_request))
         response.headers.update(stream_headers(service, request))
         return response
     encoder = await start_encoder(service, stream)
-    return streaming_response(service, request, stream, encoder, audio_pieces(stream, encoder), encoder.content_type)
+    pieces = audio_pieces(stream, encoder)
+    response = streaming_response(service, request, stream, encoder, pieces, encoder.content_type)
+    if stream.n_samples is not None:
+        response.headers.update(whole_headers(stream.n_samples / SAMPLE_RATE, service.etag(speech_request)))
+    return response
 
 
 async def event_response(service: Service, request: Request, speech_request: SpeechRequest) -> Response:
@@ -93,7 +109,8 @@ async def start_stream(service: Service, request: Request, speech_request: Speec
     service.check_text(len(speech_request.text), caller)
     id, default_s = request.state.request_id, service.settings.timeout_s
     timeout_s, wait_s = first_audio_timeout_s(request, default_s), max_start_s(request, default_s)
-    stream = service.speak(speech_request, caller=caller, id=id, max_start_s=wait_s)
+    arrived_s = request.state.arrived_s
+    stream = service.speak(speech_request, caller=caller, id=id, max_start_s=wait_s, arrived_s=arrived_s)
     return await cancel_on_disconnect(request.receive, open_stream(speech_request, stream, timeout_s))
 
 
@@ -108,7 +125,7 @@ async def complete_within(timeout_s: float | None, work: Coroutine[Any, Any, Res
 
 async def finish_stream(service: Service, request: Request, stream: OpenStream) -> WholeAudio:
     """Encode the stream to its end."""
-    encoding = encode_whole(stream, service.encoder_threads, service.answer_budget(request.state.caller))
+    encoding = encode_whole(stream, service.encoders, service.answer_budget(request.state.caller))
     return await cancel_on_disconnect(request.receive, encoding)
 
 
@@ -121,22 +138,25 @@ async def speak_whole(
     budget: AnswerBudget | None = None,
     began: asyncio.Event | None = None,
     max_start_s: float | None = None,
+    arrived_s: float | None = None,
 ) -> WholeAudio:
     """Speak to the end. With a shared `budget` it is one part of a larger answer, and has low priority.
 
     `began` is set with the first audio; then its callers watch the time until that, and not this function.
     """
     delivery: Delivery = "live" if request.urgent else "whole" if budget is None else "bulk"
-    stream = service.speak(request, caller=caller, delivery=delivery, id=id, max_start_s=max_start_s)
+    stream = service.speak(
+        request, caller=caller, delivery=delivery, id=id, max_start_s=max_start_s, arrived_s=arrived_s
+    )
     opened = await open_stream(request, stream, service.settings.timeout_s if began is None else math.inf)
     if began is not None:
         began.set()
-    return await encode_whole(opened, service.encoder_threads, budget or service.answer_budget(caller))
+    return await encode_whole(opened, service.encoders, budget or service.answer_budget(caller), delivery)
 
 
 async def start_encoder(service: Service, stream: OpenStream) -> PieceEncoder:
     """Encode the first piece, so that an encoder's error comes before the status is sent."""
-    encoder = PieceEncoder(stream.request.encoder(), service.encoder_threads)
+    encoder = PieceEncoder(service.encoders, stream.request, n_samples=stream.n_samples)
     try:
         await encoder.encode_first(stream.first)
     except BaseException:
@@ -164,8 +184,13 @@ def audio_headers(
 
 def whole_response(service: Service, request: SpeechRequest, whole: WholeAudio, etag: str) -> Response:
     headers = audio_headers(service, request, whole.first, whole.encode_s, whole.unspoken)
-    headers |= {"x-audio-duration": f"{whole.duration_s:.3f}", "etag": etag}
+    headers |= whole_headers(whole.duration_s, etag)
     return WholeResponse(service, whole.data, whole.held, headers=headers, media_type=request.content_type)
+
+
+def whole_headers(duration_s: float, etag: str) -> dict[str, str]:
+    """Headers of an answer whose audio is known to its end."""
+    return {"x-audio-duration": f"{duration_s:.3f}", "etag": etag}
 
 
 def stream_headers(service: Service, request: Request) -> dict[str, str]:
@@ -267,14 +292,6 @@ class StreamedAudio(Response):
             last = self._error_piece(error_body(note_cut(state, error)))
             await send({"type": "http.response.body", "body": last, "more_body": True})
         await send({"type": "http.response.body", "body": b"", "more_body": False})
-
-
-def note_cut(state: dict[str, Any], error: Exception) -> TuttiError:
-    """Note in the log and for the metrics that an answer ends with this error; return it as its client may see it."""
-    public = public_error(error)
-    state["outcome"] = f"cut:{public.code}"
-    log.error("cut id=%s code=%s", state["request_id"], public.code, exc_info=error if public is not error else None)
-    return public
 
 
 def split_bytes(data: bytes, size: int) -> Iterator[bytes]:

@@ -1,10 +1,9 @@
 """The state that all routes share."""
 
-import os
+import time
 from collections.abc import AsyncGenerator, Mapping
-from concurrent.futures import Executor, ThreadPoolExecutor
-from contextlib import aclosing
-from dataclasses import dataclass, field
+from contextlib import AbstractContextManager, ExitStack, aclosing
+from dataclasses import dataclass
 from typing import Any
 
 from tutti.engine.checkpoints import choose_checkpoints
@@ -14,7 +13,8 @@ from tutti.model.light.weights import PATH as LIGHT_WEIGHTS
 from tutti.server.aliases import Aliases, voice_aliases
 from tutti.server.audio_memory import AudioMemory, HeldAudio
 from tutti.server.cache import ResponseCache
-from tutti.server.encoding import AnswerBudget, WholeAudio
+from tutti.server.encoders import Encoders
+from tutti.server.encoding import FAST_FORMATS, AnswerBudget, WholeAudio
 from tutti.server.engine_protocol import EngineProtocol
 from tutti.server.errors import TooLarge
 from tutti.server.lifecycle import Lifecycle
@@ -22,7 +22,7 @@ from tutti.server.middleware.rate_limit import RateLimits
 from tutti.server.middleware.start_queue import StartQueue
 from tutti.server.request import SpeechRequest
 from tutti.settings import Settings
-from tutti.speech import Speech
+from tutti.speech import Delivery, Speech
 from tutti.text.user_lexicon import file_stamp
 from tutti.voices import parse_blend, resolve_aliases
 from tutti.weights import MODELS
@@ -41,8 +41,8 @@ class Service:
     memory: AudioMemory
     starts: StartQueue  # requests that have arrived but not begun
     models: Mapping[str, object]  # what each checkpoint's audio depends on
-    # A pool of its own: encoding must not block the event loop, nor wait behind other work in threads.
-    encoder_threads: Executor = field(default_factory=lambda: ThreadPoolExecutor(os.cpu_count(), "encoding"))
+    # With threads of its own: encoding must not block the event loop, nor wait behind other work in threads.
+    encoders: Encoders
 
     @classmethod
     def of(cls, engine: EngineProtocol, settings: Settings) -> "Service":
@@ -57,19 +57,36 @@ class Service:
             AudioMemory(settings.max_audio_mb * 1e6),
             StartQueue(ReplicaFull if settings.replica else QueueFull),
             {name: model_stamp(choice) for name, choice in choose_checkpoints(settings).items()},
+            Encoders(engine.first_audio),
         )
 
-    async def speak(self, request: SpeechRequest, *, caller: str, **options: Any) -> AsyncGenerator[Speech]:
+    async def speak(
+        self,
+        request: SpeechRequest,
+        *,
+        caller: str,
+        delivery: Delivery = "live",
+        max_start_s: float | None = None,
+        arrived_s: float | None = None,
+        **options: Any,
+    ) -> AsyncGenerator[Speech]:
         """Like SpeechRequest.speak, but a speech counts as held until the next one is wanted: then it has been sent.
 
-        Raises MemoryFull, and ReplicaFull.
+        `arrived_s`: when the request came; by default now. Its encoder records how long its first audio took since.
+        Raises MemoryFull, ReplicaFull, and QueueFull also if a listener's audio could not be encoded in time.
         """
         self.memory.check()
+        arrived_s = time.monotonic() if arrived_s is None else arrived_s
         held = HeldAudio(self.memory, caller)
+        options = {"delivery": delivery, "max_start_s": max_start_s, "arrived_s": arrived_s, **options}
         speeches = request.speak(self.engine, caller=caller, **options)
+        until_first = ExitStack()
         try:
+            if delivery == "live" and request.format.name not in FAST_FORMATS:
+                until_first.enter_context(self._encoder_place(request.format.name, max_start_s))
             async with aclosing(speeches):
                 async for speech in speeches:
+                    until_first.close()
                     held.set(speech.samples.nbytes)
                     yield speech
                     held.release()
@@ -79,7 +96,15 @@ class Service:
                 raise self._public(full) from full
             raise
         finally:
+            until_first.close()
             held.release()
+
+    def _encoder_place(self, format: str, max_start_s: float | None) -> AbstractContextManager[None]:
+        try:
+            return self.encoders.place(format, max_start_s or 0.0)
+        except QueueFull:
+            self.engine.count_refusal()
+            raise
 
     def known_refusal(self, address: str) -> QueueFull | None:
         """Why any stream from this address would be refused now, as far as that is known without reading it."""

@@ -13,10 +13,10 @@ from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
 from tutti.errors import InvalidInput, TuttiError
 from tutti.server.body_limit import check_json
 from tutti.server.encoding import PieceEncoder, open_stream
-from tutti.server.errors import error_body, public_error
+from tutti.server.errors import error_body, note_cut, public_error
 from tutti.server.middleware.ingress import KEY_SUBPROTOCOL
 from tutti.server.request import SpeechRequest
-from tutti.server.responses import note_cut, split_bytes
+from tutti.server.responses import split_bytes
 from tutti.server.service import Service
 from tutti.speech import Speech
 
@@ -119,7 +119,7 @@ async def encoded_speech(
 
     Raises DeadlineExceeded if the first audio does not come in time.
     """
-    encoder = PieceEncoder(request.encoder(), service.encoder_threads)
+    encoder = PieceEncoder(service.encoders, request)
     last: Speech | None = None
     async with aclosing(speeches):
         stream = await open_stream(request, speeches, timeout_s)

@@ -235,7 +235,7 @@ class WyomingConnection:
         speeches = service.speak(request, caller=self._caller, live=live)
         # No time limit for a text in pieces: the first words may come late.
         stream = await open_stream(request, speeches, service.settings.timeout_s if live is None else math.inf)
-        encoder = PieceEncoder(request.encoder(), service.encoder_threads)
+        encoder = PieceEncoder(service.encoders, request)
         async with aclosing(stream):
             async for speech in stream.speeches():
                 async for piece in encoder.pieces(speech):

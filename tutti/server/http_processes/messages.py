@@ -44,6 +44,7 @@ class StartStream(NamedTuple):
     delivery: Delivery
     id: str
     max_start_s: float | None
+    arrived_s: float | None
     trace_id: str
 
 
@@ -74,10 +75,11 @@ class StreamEnded(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class RefusedStreams:
-    """So many streams were refused without being read."""
+class StreamReport:
+    """How many streams were refused without being read, and how long others waited until their first audio was sent."""
 
-    n_streams: int
+    n_refused: int
+    first_audio: list[tuple[float, Delivery]]
 
 
 @dataclass(frozen=True, slots=True)

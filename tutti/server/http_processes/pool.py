@@ -26,9 +26,9 @@ from tutti.server.http_processes.messages import (
     LeaveStream,
     MetricsReport,
     NextSpeech,
-    RefusedStreams,
     ReportMetrics,
     StartStream,
+    StreamReport,
     Welcome,
 )
 from tutti.server.http_processes.metrics import counters, summed
@@ -205,9 +205,11 @@ class HttpProcess:
             case MetricsReport(metrics):
                 self._metrics = metrics
                 self._reported.set()
-            case RefusedStreams(n_streams):
-                for _ in range(n_streams):
+            case StreamReport(n_refused, first_audio):
+                for _ in range(n_refused):
                     self._pool.engine.count_refusal()
+                for waited_s, delivery in first_audio:
+                    self._pool.engine.first_audio(waited_s, delivery)
             case Drained(in_time):
                 self._in_time = in_time
                 self._drained.set()

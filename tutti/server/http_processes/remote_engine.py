@@ -11,10 +11,10 @@ from tutti.server.http_processes.messages import (
     EngineState,
     LeaveStream,
     NextSpeech,
-    RefusedStreams,
     SpeechReady,
     StartStream,
     StreamEnded,
+    StreamReport,
 )
 from tutti.speech import Delivery, Speech, SpeechParams
 from tutti.trace import current
@@ -22,7 +22,7 @@ from tutti.trace import current
 MAX_REFUSALS = 32  # that are kept
 REFUSAL_S = 0.02  # for which a refusal holds for others, too; larger costs less under overload, but reacts later
 PROBE_S = 0.01  # for which the others wait for the answer to the one that asks again; about what an answer takes
-REPORT_S = 0.25  # between two reports of refused streams
+REPORT_S = 0.25  # between two reports of refused streams and first audio
 
 Reply = SpeechReady | StreamEnded
 
@@ -45,7 +45,8 @@ class RemoteEngine:
         self._numbers = count()
         self._replies: dict[int, asyncio.Future[Reply]] = {}  # of the streams that wait for one
         self._refusals: dict[str | None, KeptRefusal] = {}  # of a caller, or of all
-        self._n_refused = 0  # that were not reported yet
+        self._n_refused = 0  # streams that were not reported yet
+        self._first_audio: list[tuple[float, Delivery]] = []  # that was not reported yet
 
     @property
     def ready(self) -> bool:
@@ -69,11 +70,13 @@ class RemoteEngine:
         pause_s: float | None = None,
         id: str = "",
         max_start_s: float | None = None,
+        arrived_s: float | None = None,
     ) -> AsyncGenerator[Speech]:
         """Yield speech chunk by chunk; closing the generator cancels the rest."""
         assert pause_s is None, "live text is spoken by the server's process"
         number, has_ended = next(self._numbers), False
-        wanted: object = StartStream(number, text, params, caller, delivery, id, max_start_s, current.get().id)
+        options = caller, delivery, id, max_start_s, arrived_s, current.get().id
+        wanted: object = StartStream(number, text, params, *options)
         try:
             while True:
                 match await self._ask(number, wanted):
@@ -125,9 +128,13 @@ class RemoteEngine:
 
     def count_refusal(self) -> None:
         """Report that a stream was refused unread; many in one message."""
-        if self._n_refused == 0:
-            asyncio.get_running_loop().call_later(REPORT_S, self._report_refused)
+        self._report_soon()
         self._n_refused += 1
+
+    def first_audio(self, waited_s: float, delivery: Delivery) -> None:
+        """Report how long a stream has waited until the first bytes of its audio could be sent; likewise."""
+        self._report_soon()
+        self._first_audio.append((waited_s, delivery))
 
     def receive(self, reply: Reply) -> None:
         """Take a reply of the server's process; one for a stream that was closed meanwhile is dropped."""
@@ -147,6 +154,10 @@ class RemoteEngine:
         self.send(wanted)
         return waiting
 
-    def _report_refused(self) -> None:
-        self.send(RefusedStreams(self._n_refused))
-        self._n_refused = 0
+    def _report_soon(self) -> None:
+        if self._n_refused == 0 and not self._first_audio:
+            asyncio.get_running_loop().call_later(REPORT_S, self._report)
+
+    def _report(self) -> None:
+        self.send(StreamReport(self._n_refused, self._first_audio))
+        self._n_refused, self._first_audio = 0, []

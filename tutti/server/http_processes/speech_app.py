@@ -25,7 +25,7 @@ def create_speech_app(engine: EngineProtocol, settings: Settings, registry: Coll
         try:
             yield
         finally:
-            service.encoder_threads.shutdown(wait=False, cancel_futures=True)
+            service.encoders.close()
 
     application = FastAPI(lifespan=lifespan, docs_url=None, redoc_url=None, openapi_url=None)
     application.state.service = service

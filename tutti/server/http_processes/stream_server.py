@@ -62,6 +62,7 @@ class StreamServer:
         speeches = self._engine.stream(
             start.text, start.params,
             caller=start.caller, delivery=start.delivery, id=start.id, max_start_s=start.max_start_s,
+            arrived_s=start.arrived_s,
         )  # fmt: skip
         try:
             async with aclosing(speeches), aclosing(_with_last(speeches, start.text)) as pairs:

@@ -58,11 +58,11 @@ class AccessLog:
         request_id = client_id if SAFE_ID.match(client_id) else new_request_id()
         # Middleware and routes share this dictionary; uvicorn makes a fresh copy for each request.
         state = scope.setdefault("state", {})
-        state |= {"request_id": request_id, "key": "", "caller": "", "outcome": "done"}
+        started = time.monotonic()
+        state |= {"request_id": request_id, "key": "", "caller": "", "outcome": "done", "arrived_s": started}
         span = self._spans.start(headers, is_recorded=scope.get("method") not in READING)
         trace_id = span.trace.id
         current.set(span.trace)
-        started = time.monotonic()
         status, n_bytes = 0, 0
         first_s: float | None = None
 
