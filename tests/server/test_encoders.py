@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+import time
 from collections.abc import Iterator
 from concurrent.futures import CancelledError
 from contextlib import ExitStack
@@ -11,13 +12,14 @@ from typing import Any
 
 import pytest
 
-from tests.fakes import FakeEngine
+from tests.fakes import FakeEngine, silent_voices, tone_engine
 from tests.server.test_outcomes import Caller, calling
 from tutti.audio.encoder import StreamEncoder
+from tutti.engine.playback import clock_start
 from tutti.errors import QueueFull
 from tutti.server.encoders import ANSWER_S, FIRST_COST, UTILISATION, Encoders
 from tutti.server.encoding import FIRST_PIECE_SAMPLES, PIECE_SAMPLES
-from tutti.speech import SAMPLE_RATE, Samples
+from tutti.speech import SAMPLE_RATE, Samples, SpeechParams
 
 ONE_CHUNK = "The old bridge stands still under the water tonight and runs deep"
 MP3 = {"input": ONE_CHUNK, "response_format": "mp3"}
@@ -173,5 +175,60 @@ def test_listeners_are_refused_that_could_not_be_encoded_in_time_but_not_others(
             assert await status(caller) == 200
         assert caller.app.state.service.encoders.wait_s == 0.0
         assert fake_engine.monitor.batch_stats.metrics.rejected.labels("first")._value.get() == 1
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("format", ["mp3", "pcm"])
+def test_the_first_audio_counts_from_the_request_to_its_first_encoded_bytes(tmp_path: Path, format: str) -> None:
+    """It is counted once, only when the bytes are there, and the wait for the encoder is a part of it."""
+
+    async def run() -> None:
+        engine = tone_engine(silent_voices(tmp_path))
+        async with calling(engine, tmp_path) as caller:
+            encoders, metrics = caller.app.state.service.encoders, engine.batch_stats.metrics
+
+            def n_first() -> float:
+                return float(metrics.registry.get_sample_value("tutti_first_audio_seconds_count") or 0)
+
+            may_go_on = threading.Event()
+            blocking = [
+                asyncio.create_task(encoders.run(lambda: bytes(may_go_on.wait()), 0.0))
+                for _ in range(encoders.n_threads)
+            ]
+            await asyncio.sleep(0)
+            body = {"input": ONE_CHUNK, "response_format": format}
+            asked_s = time.monotonic()
+            posting = asyncio.create_task(caller.post("/v1/audio/speech", body))
+            while engine.stats()["performance"]["audio_s"] == 0:
+                await asyncio.sleep(0)
+            if format == "mp3":
+                assert n_first() == 0  # it was made, but there are no bytes of it
+            blocked_s = time.monotonic() - asked_s
+            may_go_on.set()
+            await asyncio.gather(posting, *blocking)
+            assert n_first() == 1
+            waited_s = metrics.registry.get_sample_value("tutti_first_audio_seconds_sum")
+            if format == "mp3":
+                assert waited_s is not None
+                assert waited_s >= blocked_s - 0.02  # the request arrived a turn of the loop after it was asked for
+
+    asyncio.run(run())
+
+
+def test_deadlines_count_from_the_request_but_leave_half_of_the_target() -> None:
+    assert clock_start(None, 10.0, 1.0) == 10.0
+    assert clock_start(9.8, 10.0, 1.0) == 9.8
+    assert clock_start(1.0, 10.0, 1.0) == 9.5
+
+
+def test_a_whole_text_does_not_restart_its_clock(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with tone_engine(silent_voices(tmp_path)) as engine:
+            arrived_s = time.monotonic() - 0.25
+            speeches = engine.stream(ONE_CHUNK, SpeechParams("af_heart"), arrived_s=arrived_s)
+            first, *_ = [speech async for speech in speeches]
+            assert first.timing.requested_s == arrived_s
+            assert not engine.batch_stats.metrics.registry.get_sample_value("tutti_first_audio_seconds_count")
 
     asyncio.run(run())

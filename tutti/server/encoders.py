@@ -51,8 +51,8 @@ class Encoders:
         """`first_audio` is told how long each answer's listener has waited when its first bytes are there."""
         self.first_audio = first_audio
         self.clock = clock
-        self._n_threads = n_threads or os.cpu_count() or 1
-        self._threads = ThreadPoolExecutor(self._n_threads, "encoding")
+        self.n_threads = n_threads or os.cpu_count() or 1
+        self._threads = ThreadPoolExecutor(self.n_threads, "encoding")
         self._numbers = count()
         self._waiting: PriorityQueue[Piece] = PriorityQueue()
         self._costs: dict[str, float] = {}  # by format: seconds of a thread for a second of audio
@@ -61,7 +61,7 @@ class Encoders:
     @property
     def wait_s(self) -> float:
         """Seconds until there are threads for one more listener; none as long as all audio is encoded in time."""
-        load = sum(n * self._costs.get(name, FIRST_COST) for name, n in self._n_live.items()) / self._n_threads
+        load = sum(n * self._costs.get(name, FIRST_COST) for name, n in self._n_live.items()) / self.n_threads
         return load * ANSWER_S if load > UTILISATION else 0.0
 
     def place(self, format: str, max_wait_s: float) -> AbstractContextManager[None]:
