@@ -123,7 +123,7 @@ class PieceEncoder:
         self._encoders = encoders
         self._open = partial(request.encoder, n_samples)
         self._encoder: Encoder | None = None
-        self._due_s = encoders.clock() + DUE_S[delivery] + encoders.wait_s  # when the next piece is needed
+        self._due_s = encoders.clock() + DUE_S[delivery]  # when the next piece is needed
         self._delivery = delivery
         self._requested_s: float | None = None  # until the first bytes of what was asked for then are there
         self._first_speech: Speech | None = None
