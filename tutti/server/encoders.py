@@ -26,7 +26,7 @@ DUE_S: Mapping[Delivery, float] = {"live": 0.0, "whole": 20.0, "bulk": 60.0}
 
 
 @dataclass(order=True, slots=True)
-class Piece:
+class EncodingCall:
     """A call that waits for a thread."""
 
     due_s: float
@@ -54,7 +54,7 @@ class Encoders:
         self.n_threads = n_threads or os.cpu_count() or 1
         self._threads = ThreadPoolExecutor(self.n_threads, "encoding")
         self._numbers = count()
-        self._waiting: PriorityQueue[Piece] = PriorityQueue()
+        self._waiting: PriorityQueue[EncodingCall] = PriorityQueue()
         self._costs: dict[str, float] = {}  # by format: seconds of a thread for a second of audio
         self._n_live: Counter[str] = Counter()  # by format: listeners whose audio is to come, or waits to be encoded
 
@@ -105,7 +105,7 @@ class Encoders:
             self._n_live[format] -= 1
 
     async def _run(self, call: Callable[[], bytes], due_s: float) -> tuple[bytes, float]:
-        piece = Piece(due_s, next(self._numbers), call)
+        piece = EncodingCall(due_s, next(self._numbers), call)
         self._waiting.put(piece)
         self._threads.submit(self._run_next)
         return await asyncio.wrap_future(piece.result)
