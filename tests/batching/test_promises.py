@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.simulate import Device, deadline
-from tests.batching.fakes import new_job
+from tests.batching.fakes import new_job, new_scheduler
 from tutti.batching.admission import AdmissionControl
 from tutti.batching.fairness import FairShare
 from tutti.batching.job import NO_REST, Rest, StageName
@@ -168,13 +168,59 @@ def test_the_text_that_follows_counts_before_it_is_queued_at_the_pace_of_its_lis
     assert accepts(admission), "the stream has ended"
 
 
+def test_a_long_text_is_not_spoken_at_the_pace_of_many_short_ones() -> None:
+    admission = busy_admission()
+    admission.unqueued.set(7, Rest(100.0, 0.02))
+    for stream in range(10, 30):
+        admission.unqueued.set(stream, Rest(0.05, 0.04))
+    assert accepts(admission), "in ten seconds the long text needs 0.2 s, and the short ones 1 s"
+
+
+def test_the_last_chunk_of_a_stream_leaves_nothing_behind() -> None:
+    scheduler = new_scheduler()
+    unqueued = scheduler._admission.unqueued
+    scheduler.add(replace(new_job(), rest=scheduler.rest_of_text(MODEL, 100_000)), 0.0)
+    before_s = unqueued.seconds(10.0)
+    for _ in range(50):
+        job = replace(new_job(), rest=scheduler.rest_of_text(MODEL, 0))
+        scheduler.add(job, 0.0)
+        scheduler.stream_ended(job.stream)
+    assert unqueued.seconds(10.0) == pytest.approx(before_s)
+
+
+def n_patient(scheduler: Scheduler, now: float) -> int:
+    """How many streams that wait for half a minute are accepted at once."""
+    for n in range(500):
+        job = replace(new_job(300, now + 0.2, "first"), max_start_s=30.0, starts_stream=True)
+        try:
+            scheduler.admit(job, now)
+        except QueueFull:
+            return n
+        scheduler.add(job, now)
+    return 500
+
+
+def test_a_device_that_was_always_slower_than_its_first_costs_accepts_as_much_once_they_are_learned() -> None:
+    learned, known = (
+        new_scheduler(max_start_s=None, cost=(factor * 1e-3, 0.0, factor * 1e-4, 0.0)) for factor in (1, 8)
+    )
+    now = 0.0
+    for scheduler in (learned, known):
+        for size in [4000] * 4 + [100, 140, 180] * 10:
+            scheduler.add(new_job(size), now)
+            batch = scheduler.next_batch(now)
+            assert batch is not None
+            took_s = 8 * (1e-3 + 1e-4 * sum(batch.sizes))
+            now += took_s
+            scheduler.finished(batch, took_s, now)
+    assert n_patient(learned, now) == pytest.approx(n_patient(known, now), rel=0.15)
+
+
 def test_a_device_that_became_slower_accepts_less_before_its_costs_are_learned() -> None:
     admission = busy_admission()
-    for _ in range(5):
-        admission.batch_took(4.0, 1.0)
+    admission.slower = 4.0
     assert not accepts(admission)
-    for _ in range(20):
-        admission.batch_took(1.0, 1.0)
+    admission.slower = 1.0
     assert accepts(admission)
 
 

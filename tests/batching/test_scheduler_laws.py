@@ -1,6 +1,7 @@
 """Invariants of the scheduler under every policy and any order of events, on a virtual clock."""
 
 import itertools
+from collections import Counter
 from collections.abc import Sequence
 from math import inf
 from typing import ClassVar
@@ -13,7 +14,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from benchmarks.simulate import PART, Device, scheduler
 from tests.examples import examples
 from tutti.batching.cost import Coefficients, CostModel
-from tutti.batching.job import FUSED_S, Batch, Job, Key, StageName
+from tutti.batching.job import FUSED_S, Batch, Job, Key, Rest, StageName
 from tutti.batching.layout import SideBySide
 from tutti.batching.policies import Bypass, Deadline, Fifo, Policy, Window
 from tutti.batching.scheduler import Limits, Scheduler
@@ -23,6 +24,7 @@ from tutti.plan.simulation import AHEAD, MODEL, PER_S, Padded, SimulatedStream, 
 
 KEYS = [Key("a", "acoustic"), Key("a", "vocoder"), Key("b", "acoustic")]
 CAP_S = 0.08
+MAX_OVER = 1.2  # times the sum over rests: those that last about as long are added up
 LIMITS = Limits(max_rows=6, max_padded={"acoustic": 900, "vocoder": 1200}, max_text=100, cap_s=CAP_S)
 
 
@@ -41,6 +43,8 @@ class Laws(RuleBasedStateMachine):
         self.cancelled: set[Job] = set()
         self.ran_once: set[Job] = set()
         self.order: dict[tuple[Key, int], list[Job]] = {}  # jobs that never ran, in the order of their arrival
+        self.rests: dict[int, Rest] = {}  # of the text of each stream that has one
+        self.open: dict[int, str] = {}  # the caller of each open stream
 
     @rule(
         key=st.sampled_from(KEYS),
@@ -51,9 +55,14 @@ class Laws(RuleBasedStateMachine):
         later_s=st.sampled_from([0.0, 0.1]),
         caller=st.sampled_from("xyz"),
         text=st.sampled_from([0, 10, 60, 200]),
+        rest=st.none() | st.sampled_from([0, 10, 5000]),
+        spans=st.sampled_from([0, 300]),
     )
-    def add(self, key, stream, priority, size, due, later_s, caller, text) -> None:
+    def add(self, key, stream, priority, size, due, later_s, caller, text, rest, spans) -> None:
         job = Job(key, stream, priority, size, self.now + due, later_s, caller, text, self.now)
+        job.spans = self.scheduler.rest_of_row(key.checkpoint, spans)
+        if rest is not None:
+            job.rest = self.rests[stream] = self.scheduler.rest_of_text(key.checkpoint, rest)
         self.scheduler.add(job, self.now)
         self.waiting[job] = None
         self.order.setdefault((key, stream), []).append(job)
@@ -75,7 +84,19 @@ class Laws(RuleBasedStateMachine):
         job = data.draw(st.sampled_from(data.draw(st.sampled_from(self.running)).jobs))
         assert not self.scheduler.cancel(job), "a running job is not in the queue"
 
-    @rule(s=st.floats(0, 2))
+    @rule(stream=st.integers(0, 5), caller=st.sampled_from("xyz"))
+    def open_a_stream(self, stream: int, caller: str) -> None:
+        if stream not in self.open:
+            self.scheduler.streams.opened(stream, caller)
+            self.open[stream] = caller
+
+    @rule(stream=st.integers(0, 5))
+    def end_a_stream(self, stream: int) -> None:
+        self.scheduler.stream_ended(stream)
+        self.rests.pop(stream, None)
+        self.open.pop(stream, None)
+
+    @rule(s=st.floats(0, 2) | st.just(40.0))
     def let_time_pass(self, s: float) -> None:
         self.now += s
 
@@ -159,6 +180,32 @@ class Laws(RuleBasedStateMachine):
         kinds = [job.priority for job in self.waiting]
         assert self.scheduler.waiting() == {kind: kinds.count(kind) for kind in ("first", "next", "bulk")}
         assert self.scheduler.backlog_s(self.now) >= -1e-9
+
+    @invariant()
+    def every_total_is_the_sum_over_what_is_open(self) -> None:
+        admission, fair_share = self.scheduler._admission, self.scheduler._fair_share
+        jobs = [*self.waiting, *(job for batch in self.running for job in batch.jobs)]
+        needs_s = {job: sum(needs) for job, needs in admission._waiting.items()} | admission._running
+        assert admission._waiting.keys() == self.waiting.keys()
+        assert needs_s.keys() <= set(jobs)
+        assert admission.needed_s == pytest.approx(sum(needs_s.values()), abs=1e-9)
+        bulk_s = sum(seconds for job, seconds in needs_s.items() if job.priority == "bulk")
+        assert admission._bulk_s == pytest.approx(bulk_s, abs=1e-9)
+        assert admission._n_bulk == [job.priority for job in self.waiting].count("bulk")
+        rests = [*self.rests.values(), *(job.spans for job in jobs if job.priority != "bulk")]
+        for within_s in (0.0, 0.1, 3.0, 1e3):
+            needed_s = sum(min(rest.seconds, rest.share * within_s) for rest in rests)
+            assert needed_s - 1e-9 <= admission.unqueued.seconds(within_s) <= MAX_OVER * needed_s + 1e-9
+        assert admission.streams._n_streams == Counter(self.open.values())
+        assert fair_share._total.at(self.now) == pytest.approx(
+            sum(used.at(self.now) for used, _ in fair_share._used.values()), abs=1e-9
+        )
+        for share in self.scheduler._minimum_share.values():
+            assert share._used_s == pytest.approx(sum(seconds for _, seconds in share._runs), abs=1e-9)
+        backlog = admission._backlog
+        assert backlog._streams == Counter(job.stream for job in backlog._slots)
+        assert backlog._n_jobs == Counter(job.caller for job in backlog._slots)
+        assert self.scheduler._free_at.keys() == set(self.running)
 
     def teardown(self) -> None:
         """Every job runs in bounded time while batches finish; then the counters are zero."""

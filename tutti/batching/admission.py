@@ -24,12 +24,8 @@ OWN_COSTS = 8.0  # a stream may take this many times its own cost, even past its
 MIN_S = 1e-6  # against rounding
 ROOM_COSTS = 5.0  # times its cost until which a stream that others made room for is in time; larger ranks it later
 BULK_SHARE = 0.5  # share of the queue that bulk jobs may fill
-# Device seconds over which the speed against the predictions is averaged. Costs are learned over some 50 batches, which
-# take minutes on a slow device. Larger reacts later to a device that others slow down, smaller to single batches.
-SPEED_OVER_S = 10.0
 HOPELESS_S = 0.5  # between two looks for jobs that cannot start in time any more; smaller refuses them sooner
 REST_STREAMS = 32  # new streams over which what follows their first chunks is averaged; larger reacts later
-MAX_SLOWER = 10.0  # that one batch may show: a stall of the machine shows more
 
 
 class AdmissionControl:
@@ -49,7 +45,7 @@ class AdmissionControl:
         self.streams = OpenStreams()
         self._hopeless_at = -inf  # when to look for hopeless jobs again
         self.usual_rest = NO_REST  # of a new stream
-        self._slower = 1.0  # recent batches took so many times their predicted seconds
+        self.slower = 1.0  # recent batches took so many times what is predicted for them now
 
     def job_queued(self, job: Job, stage_s: float, later_s: float) -> None:
         job.goes_first = job.starts_stream and not _is_bulk(job) and self.streams.is_newcomer(job.caller)
@@ -71,11 +67,6 @@ class AdmissionControl:
         if job in self._waiting or job in self._running:
             self._changed.add(job)
 
-    def batch_took(self, took_s: float, predicted_s: float) -> None:
-        """Follow the speed of the device faster than its costs are learned."""
-        slower = min(took_s / max(predicted_s, MIN_S), MAX_SLOWER)
-        self._slower += (slower - self._slower) * min(1.0, took_s / SPEED_OVER_S)
-
     @property
     def _margin(self) -> float:
         return MARGIN * self._speed
@@ -83,7 +74,7 @@ class AdmissionControl:
     @property
     def _speed(self) -> float:
         """By how much predicted seconds are too few at the moment."""
-        return max(1.0, self._slower)
+        return max(1.0, self.slower)
 
     def hopeless(self, start_s: float, now: float) -> list[Job]:
         """The waiting jobs that start a stream too late for its client, even if those before them lose no time."""
@@ -143,7 +134,9 @@ class AdmissionControl:
             return
         if late_s > 0.0 and now + max_start_s > target_s and not _is_bulk(job):
             # Due when all that was accepted before it should be done, so that no later stream overtakes it.
-            wait_s = self.expected_wait_s(cost_s, start_s, start_s) + self._margin * self.unqueued.seconds(max_start_s)
+            wait_s = self.expected_wait_s(cost_s, start_s, start_s) + self._margin * float(
+                self.unqueued.seconds(max_start_s)
+            )
             due_s = max(start_s + delay_s + wait_s / OWN_UTILISATION + MIN_S, target_s)
             job.starts_late, job.deadline_s = True, min(due_s, now + max_start_s)
             late_s = self._late_s(job, demand, 0.0, cost_s, start_s, now, delay_s)
@@ -214,9 +207,11 @@ class AdmissionControl:
         over = job.caller in self._shares.over(now)
         late = over or job.starts_late
         n_ahead = demand.n_ahead(job.deadline_s, late=late)
-        own_s = cost_s + self._margin * demand.seconds(n_ahead)
         if late:  # all that goes on before it
-            own_s += self._margin * self.unqueued.seconds(latest_s - start_s)
+            ahead_s = demand.seconds_before_late_start(n_ahead) + float(self.unqueued.seconds(latest_s - start_s))
+        else:
+            ahead_s = demand.seconds(n_ahead)
+        own_s = cost_s + self._margin * ahead_s
         late_s = own_s - OWN_UTILISATION * (latest_s - start_s)
         if not demand.n_streams:  # there is nobody else
             return late_s

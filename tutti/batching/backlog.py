@@ -25,6 +25,7 @@ class Demand(NamedTuple):
     n_in_time: int  # the others rank behind: over their caller's share, or accepted to start late
     over: Mask  # over its caller's share
     n_streams: int
+    catching_up_s: Column  # of `ends_s` what goes on with streams that started late
 
     @property
     def last_due_s(self) -> float:
@@ -42,8 +43,13 @@ class Demand(NamedTuple):
         """Device seconds of the first so many jobs."""
         return float(self.ends_s[n_ahead - 1]) if n_ahead else 0.0
 
+    def seconds_before_late_start(self, n_ahead: int) -> float:
+        """The same for a stream that starts late: batches also take what goes on with others, due later or not."""
+        before_s = float(self.catching_up_s[n_ahead - 1]) if n_ahead else 0.0
+        return self.seconds(n_ahead) + (float(self.catching_up_s[-1]) - before_s if len(self.catching_up_s) else 0.0)
 
-NO_DEMAND = Demand(np.zeros(0), np.zeros(0), 0, np.zeros(0, bool), 0)
+
+NO_DEMAND = Demand(np.zeros(0), np.zeros(0), 0, np.zeros(0, bool), 0, np.zeros(0))
 
 
 class Backlog:
@@ -64,6 +70,7 @@ class Backlog:
         self._due_s: Column = np.zeros(0)
         self._seconds: Column = np.zeros(0)
         self._starts_late: Mask = np.zeros(0, bool)
+        self._catches_up: Mask = np.zeros(0, bool)
         self._caller: NDArray[np.int64] = np.zeros(0, np.int64)
         self._order: NDArray[np.intp] = np.zeros(0, np.intp)
         self._resize(MIN_SLOTS)
@@ -108,8 +115,11 @@ class Backlog:
         n_late = int(np.count_nonzero(late))
         if n_late:
             order = np.concatenate([order[~late], order[late]])
-        ends_s = np.cumsum(self._seconds[order])
-        return Demand(self._due_s[order], ends_s, len(order) - n_late, over[order], len(self._streams))
+        seconds = self._seconds[order]
+        catching_up_s = np.cumsum(seconds * self._catches_up[order])
+        return Demand(
+            self._due_s[order], np.cumsum(seconds), len(order) - n_late, over[order], len(self._streams), catching_up_s
+        )
 
     def _is_over(self, over_share: Collection[str]) -> Mask:
         over = np.zeros(len(self._due_s), bool)
@@ -123,7 +133,7 @@ class Backlog:
         if not self._left:
             return
         self._due_s[self._left], self._seconds[self._left], self._starts_late[self._left] = inf, 0.0, False
-        self._caller[self._left] = NO_CALLER
+        self._caller[self._left], self._catches_up[self._left] = NO_CALLER, False
         self._free += self._left
         self._left = []
         if len(self._due_s) > MIN_SLOTS and 4 * len(self._slots) < len(self._due_s):
@@ -136,6 +146,7 @@ class Backlog:
         self._streams[job.stream] = self._streams.get(job.stream, 0) + 1
         self._n_jobs[job.caller] = self._n_jobs.get(job.caller, 0) + 1
         self._starts_late[slot], self._caller[slot] = job.starts_late, self._callers[job.caller]
+        self._catches_up[slot] = job.catches_up
 
     def _resize(self, n_slots: int) -> None:
         """Move all jobs into the first slots of columns of this length; no slot must be left to be cleared."""
@@ -146,6 +157,7 @@ class Backlog:
 
         self._due_s, self._seconds = moved(self._due_s, inf), moved(self._seconds, 0.0)  # type: ignore[assignment]
         self._starts_late = moved(self._starts_late, False)  # type: ignore[assignment]
+        self._catches_up = moved(self._catches_up, False)  # type: ignore[assignment]
         self._caller = moved(self._caller, NO_CALLER)  # type: ignore[assignment]
         self._slots = {job: slot for slot, job in enumerate(self._slots)}
         self._free = list(range(n_jobs, n_slots))

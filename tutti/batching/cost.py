@@ -18,7 +18,7 @@ from math import exp, log
 from pathlib import Path
 
 from tutti.batching.job import STAGES, Key
-from tutti.batching.layout import Features, Layout, RowSizes, row_sizes
+from tutti.batching.layout import Layout, RowSizes, row_sizes
 from tutti.files import write_file
 
 Coefficients = tuple[float, float, float, float]
@@ -28,6 +28,9 @@ ANCHORS = tuple(RowSizes(n, size, n * size) for n in (1, 4) for size in (50, 300
 SPEED_OVER = 20  # batches over which the speed against the warm-up is averaged; larger is smoother, and follows later
 MAX_SPEED_CHANGE = 10.0  # that one batch may show: a stall or a glitch of the clock shows more
 PRIOR_WEIGHT = 1e-3  # of the prior beside the batches of a warm-up, each of which has weight 1
+# Device seconds over which the speed against the present predictions is averaged. Costs are learned over 50 batches,
+# which take minutes on a slow device. Larger reacts later to a device that others slow down, smaller to single batches.
+RECENT_S = 10.0
 ITERATIONS = 8  # of coordinate descent after each batch, from the last solution; more converges closer, and costs time
 MIN_S = 1e-6  # smallest prediction
 VERSION = 2  # of the file; coefficients of another version mean something else
@@ -44,6 +47,8 @@ class CostModel:
         self._alone: dict[int, float] = {}  # seconds of a row of this size
         self.error = 0.0  # mean relative error of recent predictions
         self.n_learned = 0
+        self.recent_s = 0.0  # that the batches of the last RECENT_S took
+        self._recent_x = [0.0] * 4  # the sum of their features
         self._set_anchors(prior)
         self._xx = [[0.0] * 4 for _ in range(4)]  # sum of x x', recent batches weigh most
         self._xy = [0.0] * 4  # sum of x y
@@ -62,6 +67,11 @@ class CostModel:
         seconds = max(c0 * a + c1 * b + c2 * c + c3 * d, MIN_S)
         bound = self.layout.lower_bound(rows)
         return seconds if bound is None else max(seconds, self.seconds(bound))
+
+    @property
+    def recent_predicted_s(self) -> float:
+        """What the batches of `recent_s` would take by the present coefficients; those of then do not matter."""
+        return _dot(self.coefficients, self._recent_x)
 
     def in_memory(self, rows: RowSizes) -> int:
         return self.layout.in_memory(rows)
@@ -96,6 +106,7 @@ class CostModel:
         error = abs(predicted - took_s) / max(took_s, MIN_S)
         self.error += (min(error, 10.0) - self.error) / min(self.n_learned + 1, 50)
         self._follow_speed(rows, max(took_s, MIN_S))
+        self._remember(rows, min(took_s, MAX_SPEED_CHANGE * predicted))
         self._accumulate(rows, max(took_s, MIN_S), max(took_s, predicted))
         self._solve(1.0)
         return error
@@ -121,6 +132,14 @@ class CostModel:
         slower = log(min(max(took_s / warm_s, 1 / MAX_SPEED_CHANGE), MAX_SPEED_CHANGE))
         self._n_compared = min(self._n_compared + 1, SPEED_OVER)
         self._slower += (slower - self._slower) / self._n_compared
+
+    def _remember(self, rows: RowSizes, took_s: float) -> None:
+        """Add a batch to the recent ones."""
+        bound, kept = self.layout.lower_bound(rows), max(0.0, 1.0 - took_s / RECENT_S)
+        all_x = [self.layout.features(each) for each in (rows, bound) if each is not None]
+        x = max(all_x, key=lambda x: _dot(self.coefficients, x))
+        self.recent_s = kept * self.recent_s + took_s
+        self._recent_x = [kept * old + new for old, new in zip(self._recent_x, x, strict=True)]
 
     def _accumulate(self, rows: RowSizes, took_s: float, scale_s: float) -> None:
         # Scaled by the larger of both times, so that neither a stall nor a clock glitch outweighs the rest.
@@ -155,7 +174,7 @@ class CostModel:
         self._alone.clear()
 
 
-def _dot(coefficients: Sequence[float], features: Features) -> float:
+def _dot(coefficients: Sequence[float], features: Sequence[float]) -> float:
     return sum(c * x for c, x in zip(coefficients, features, strict=True))
 
 

@@ -32,7 +32,8 @@ class FairShare:
         self._used[caller] = used, now
         self._used.move_to_end(caller)
         while next(iter(self._used.values()))[1] < now - MEMORY_S:
-            gone, _ = self._used.popitem(last=False)
+            gone, (used, _) = self._used.popitem(last=False)
+            self._total.add(-used.at(now), now)
             self._heavy.discard(gone)
 
     @property

@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from math import inf
 
 from tutti.batching.admission import AdmissionControl
-from tutti.batching.cost import CostModel
+from tutti.batching.cost import MIN_S, CostModel
 from tutti.batching.fairness import FairShare, MinimumShare
 from tutti.batching.job import NO_REST, PRIORITIES, Batch, Job, Key, Priority, Reason, Rest, StageName
 from tutti.batching.layout import RowSizes, row_sizes
@@ -106,16 +106,22 @@ class Scheduler:
 
     def rest_of_text(self, checkpoint: str, n_characters: int) -> Rest:
         """Predict so much text by typical sentences in full batches."""
-        keys = [(Key(checkpoint, stage), size) for stage, size in SENTENCE.items()]
-        sentence_s = self._device_share * sum(self._row_s(key, size) for key, size in keys)
-        return Rest(n_characters / SENTENCE["acoustic"] * sentence_s, sentence_s / SENTENCE_S)
+        if n_characters <= 0:
+            return NO_REST
+        share = self._share_of_listener(checkpoint)
+        return Rest(n_characters / SENTENCE["acoustic"] * SENTENCE_S * share, share)
 
     def rest_of_row(self, checkpoint: str, n_frames: int) -> Rest:
         """Predict spans of so many frames in full batches."""
         if n_frames <= 0:
             return NO_REST
         row_s = self._device_share * self._row_s(Key(checkpoint, "vocoder"), n_frames)
-        return Rest(row_s, self.rest_of_text(checkpoint, 0).share)
+        return Rest(row_s, self._share_of_listener(checkpoint))
+
+    def _share_of_listener(self, checkpoint: str) -> float:
+        """Share of the device that a stream takes, in full batches, while it is spoken as fast as it is heard."""
+        sentence_s = sum(self._row_s(Key(checkpoint, stage), size) for stage, size in SENTENCE.items())
+        return self._device_share * sentence_s / SENTENCE_S
 
     def add(self, job: Job, now: float) -> None:
         """Queue a job. Jobs of a stream that was admitted are never refused."""
@@ -276,10 +282,12 @@ class Scheduler:
         is what callers are charged and waiting jobs should need. Deadlines depend on what batches really take.
         """
         self._release(batch, device_share * took_s, now)
-        self._admission.batch_took(took_s, batch.predicted_s)
         self._device_share += (device_share - self._device_share) / OVERLAP_BATCHES
         self._queue(batch.key).cost.learn(batch.sizes, took_s)
-        self.rest_of_text(batch.key.checkpoint, 0)  # computed now, and known when the next stream comes
+        costs = [queue.cost for queue in self.queues]
+        predicted_s = sum(cost.recent_predicted_s for cost in costs)
+        self._admission.slower = sum(cost.recent_s for cost in costs) / max(predicted_s, MIN_S)
+        self._share_of_listener(batch.key.checkpoint)  # computed now, and known when the next stream comes
         if batch.key in self._max_padded:
             self._max_padded[batch.key] *= RECOVERY
             if self._max_padded[batch.key] >= self._memory_limit(batch.key):
