@@ -486,9 +486,8 @@ def n_admitted(scheduler: Scheduler, job_of_stream: Callable[[int], Job]) -> int
 def n_passing_the_door(scheduler: Scheduler) -> int:
     """How many streams pass the quick test while none of them is queued: their texts are still being read."""
     for n in range(1000):
-        scheduler.n_starting = n
         try:
-            scheduler.check_wait("kokoro", 0.2, None, "", 0.0)
+            scheduler.check_wait("kokoro", 0.2, None, "", 0.0, n_starting=n)
         except QueueFull:
             return n
     return 1000
@@ -506,10 +505,8 @@ def test_after_a_refusal_nobody_passes_the_door_for_a_moment() -> None:
     """A stream that is refused after its text was read has cost that: no other may, until there is room again."""
     scheduler = new_scheduler(max_start_s=1.0)
     scheduler.check_wait("kokoro", 0.2, None, "", 0.0)
-    scheduler.start_delay_s = 3.0
     with pytest.raises(QueueFull) as refused:
-        scheduler.admit(new_job(100, 0.2, "first"), 0.0)
-    scheduler.start_delay_s = 0.0
+        scheduler.admit(new_job(100, 0.2, "first"), 0.0, delay_s=3.0)
     known = scheduler.known_refusal("kokoro", VERDICT_S / 2)
     assert known is refused.value
     with pytest.raises(QueueFull):

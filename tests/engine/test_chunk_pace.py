@@ -1,6 +1,7 @@
 """How short chunks must be on a device of a given speed."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import cast
 
 from hypothesis import given, settings
@@ -12,13 +13,17 @@ from tutti.batching.job import FUSED_S, STAGES, Job, Key
 from tutti.batching.layout import SideBySide
 from tutti.batching.policies import Deadline
 from tutti.batching.scheduler import Limits, Scheduler
+from tutti.engine.batcher import Batcher
 from tutti.engine.chunk_pace import FIRST_SHARE, MAX_PACE, MIN_PACE, chunk_pace
 from tutti.engine.row import FRAME_S, FRAMES_PER_TOKEN
+from tutti.engine.stats import BatchStats
+from tutti.errors import QueueFull
 from tutti.plan.devices import DEVICES, DeviceCosts
 from tutti.plan.planner import scheduler_of as scheduler_of_device
 from tutti.plan.simulation import MODEL, TOKENS_PER_S, SimulatedStream, Simulation
 from tutti.text.chunk import DEFAULT_PACE, ChunkPace, PhonemeWord, Pronunciation
 from tutti.text.chunker import TINY_SYMBOLS, Chunker
+from tutti.worker.base import Worker
 
 
 def scheduler_of(seconds_per_s: float) -> Scheduler:
@@ -143,3 +148,17 @@ def test_the_predicted_costs_are_those_of_the_checkpoint() -> None:
     )
     slow, fast = (chunk_pace(scheduler, name, 1.5, 0.0, is_incremental=False) for name in ("slow", "fast"))
     assert slow.first_symbols < fast.first_symbols
+
+
+def test_what_another_stream_lost_beside_the_device_makes_no_chunk_longer() -> None:
+    scheduler = scheduler_of_device(two_cores(1.0))
+    batcher = Batcher(cast(Worker, None), scheduler, BatchStats(), clock=lambda: 0.0)
+    idle = pace_beside(scheduler)
+    for _ in range(20):
+        batcher.start_delay.record_loop(0.5)
+    with suppress(QueueFull):
+        batcher.start_delay.n_starting = 1
+        batcher.check_wait(MODEL, 1.5, None, "")
+    assert pace_beside(scheduler) == idle
+    with_delay = chunk_pace(scheduler, MODEL, 1.5, 0.0, delay_s=batcher.start_delay.seconds, is_incremental=False)
+    assert with_delay.first_symbols > idle.first_symbols

@@ -89,32 +89,28 @@ def test_it_measures_a_blocked_loop() -> None:
 
 def test_a_busy_event_loop_makes_streams_late() -> None:
     scheduler = new_scheduler(max_start_s=2.0)
-    scheduler.start_delay_s = 0.5
     job = new_job(100, 0.2, "first")
-    scheduler.admit(job, 0.0)
+    scheduler.admit(job, 0.0, delay_s=0.5)
     assert job.starts_late
-    scheduler.start_delay_s = 3.0
     with pytest.raises(QueueFull):
-        scheduler.admit(new_job(100, 0.2, "first"), 0.0)
-    assert scheduler.predicted_wait_s("kokoro", "first", 0.2, 0.0) >= 3.0
+        scheduler.admit(new_job(100, 0.2, "first"), 0.0, delay_s=3.0)
+    assert scheduler.predicted_wait_s("kokoro", "first", 0.2, 0.0, delay_s=3.0) >= 3.0
 
 
 def test_what_a_stream_loses_beside_the_device_costs_others_nothing() -> None:
     scheduler = new_scheduler(max_start_s=2.0)
     while scheduler.backlog_s(0.0) < 0.6:
         scheduler.add(new_job(100, 1.6), 0.0)
-    scheduler.start_delay_s = 0.6
     job = new_job(100, 1.5, "first")
-    scheduler.admit(job, 0.0)
+    scheduler.admit(job, 0.0, delay_s=0.6)
     assert not job.starts_late
 
 
 def test_a_refusal_is_known_for_a_moment() -> None:
     scheduler = new_scheduler(max_start_s=2.0)
-    scheduler.start_delay_s = 3.0
     assert scheduler.known_refusal("kokoro", 0.0) is None, "nobody was refused yet"
     with pytest.raises(QueueFull) as refused:
-        scheduler.check_wait("kokoro", 0.2, None, "caller", 0.0)
+        scheduler.check_wait("kokoro", 0.2, None, "caller", 0.0, delay_s=3.0)
     known = scheduler.known_refusal("kokoro", VERDICT_S / 2)
     assert known is not None
     assert known.retry_after_s == refused.value.retry_after_s

@@ -13,7 +13,7 @@ measured while the machine was busy.
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from math import exp, log
 from pathlib import Path
 
@@ -172,6 +172,12 @@ class CostModel:
         self.coefficients = coefficients
         self._per_row.clear()
         self._alone.clear()
+
+
+def slower_than_predicted(costs: Collection[CostModel]) -> float:
+    """How many times what is predicted for them now the recent batches of all stages took."""
+    predicted_s = sum(cost.recent_predicted_s for cost in costs)
+    return sum(cost.recent_s for cost in costs) / max(predicted_s, MIN_S)
 
 
 def _dot(coefficients: Sequence[float], features: Sequence[float]) -> float:

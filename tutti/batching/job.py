@@ -62,6 +62,11 @@ class Job:
         return self.deadline_s - self.later_s
 
     @property
+    def own_s(self) -> float:
+        """Until when further chunks of its stream may share its pass: not at all if nothing of the stream was heard."""
+        return inf if self.priority == "bulk" else -inf if self.starts_stream else self.due_s
+
+    @property
     def rest_of_stream(self) -> Rest:
         """All that follows it, as far as it is known."""
         rest = self.rest or NO_REST

@@ -5,6 +5,7 @@ import itertools
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from math import inf
 
 from tutti.batching.cost import CostModel
 from tutti.batching.job import Job, Key, Priority
@@ -31,6 +32,10 @@ class QueueEntry:
     def is_in_time(self, now: float) -> bool:
         """Whether its deadline holds if it starts alone after `now`."""
         return now + self.alone_s <= self.due_s
+
+    def binding_s(self, now: float) -> float:
+        """The deadline that a batch with it must keep; infinite if it is late anyway."""
+        return self.due_s if self.is_in_time(now) else inf
 
 
 Place = Callable[[QueueEntry, float], tuple[int, float]]  # tier and rank at this time; lower runs sooner

@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from math import inf
 
 from tutti.batching.admission import AdmissionControl
-from tutti.batching.cost import MIN_S, CostModel
+from tutti.batching.cost import CostModel, slower_than_predicted
 from tutti.batching.fairness import FairShare, MinimumShare
 from tutti.batching.job import NO_REST, PRIORITIES, Batch, Job, Key, Priority, Reason, Rest, StageName
 from tutti.batching.layout import RowSizes, row_sizes
@@ -30,8 +30,6 @@ class Scheduler:
 
     def __init__(self, limits: Limits, costs: Callable[[Key], CostModel], policy: Policy) -> None:
         self.limits, self.policy = limits, policy
-        self.start_delay_s = 0.0  # that a new stream loses before and after the device
-        self.n_starting = 0  # streams that passed `check_wait`, and whose first chunk is not here yet
         self._costs = costs
         self._queues: dict[Key, JobQueue] = {}
         self._fair_share = FairShare()
@@ -49,35 +47,45 @@ class Scheduler:
         copy._max_padded, copy._device_share = dict(self._max_padded), self._device_share
         return copy
 
-    def admit(self, job: Job, now: float, starting_s: float = 0.0) -> None:
+    def admit(self, job: Job, now: float, *, delay_s: float = 0.0, starting_s: float = 0.0) -> None:
         """Raise QueueFull if the new stream of this first job cannot be served; else `add` the job at once.
 
-        A stream that starts late gets another deadline. `starting_s`: device seconds of streams before it that are not
-        queued yet. A refusal holds for a moment: see `check_wait`.
+        A stream that starts late gets another deadline. `delay_s`: what it loses beside the device; `starting_s`:
+        device seconds of streams before it that are not queued yet. A refusal holds for a moment, see `check_wait`.
         """
         self._fair_share.add_caller(job.caller, now)
         cost_s = self.predict(job.key, job.size) + job.later_s
         max_start_s = self._max_start_s(job.key.checkpoint, job.max_start_s)
         job.give_up_s = now + self.limits.give_up_s(job.max_start_s)
         try:
-            self._admission.admit(job, cost_s, max_start_s, self.free_at(now), now, self.start_delay_s, starting_s)
+            self._admission.admit(job, cost_s, max_start_s, self.free_at(now), now, delay_s, starting_s)
         except QueueFull as refusal:
             if job.priority != "bulk":
                 question = self._admission.question(job.key.checkpoint, job.max_start_s, job.caller, now)
                 self._verdicts.keep(question, refusal, now)
             raise
 
-    def check_wait(self, checkpoint: str, target_s: float, max_start_s: float | None, caller: str, now: float) -> None:
+    def check_wait(
+        self,
+        checkpoint: str,
+        target_s: float,
+        max_start_s: float | None,
+        caller: str,
+        now: float,
+        *,
+        delay_s: float = 0.0,
+        n_starting: int = 0,
+    ) -> None:
         """Raise QueueFull if a stream of a typical sentence would be refused: a quick test before any other work.
 
-        Streams that have passed it count, though their chunks are not here yet: else all that arrive until then would
-        pass, to be refused after their text was read. A refusal is kept for a moment: then the next costs nothing.
+        The `n_starting` streams that have passed it count, though their chunks are not here yet: else all until then
+        would pass, to be refused after their text was read. For a moment after a refusal the next costs nothing.
         """
         if known := self._verdicts.known(self._admission.question(checkpoint, max_start_s, caller, now), now):
             raise QueueFull(str(known), retry_after_s=known.retry_after_s)
         probe = self._typical_job(checkpoint, "first", now + target_s)
         probe.caller, probe.max_start_s, probe.rest = caller, max_start_s, self._admission.usual_rest
-        self.admit(probe, now, self.n_starting * sum(self._needs_s(probe)))
+        self.admit(probe, now, delay_s=delay_s, starting_s=n_starting * sum(self._needs_s(probe)))
 
     def known_refusal(self, checkpoint: str, now: float, caller: str = NEW_CALLER) -> QueueFull | None:
         """What `check_wait` would raise for a stream without an own limit, if that was found a moment ago."""
@@ -85,9 +93,11 @@ class Scheduler:
             return None  # asked for every request, and mostly this
         return self._verdicts.known(self._admission.question(checkpoint, None, caller, now), now)
 
-    def predicted_wait_s(self, checkpoint: str, priority: Priority, target_s: float, now: float) -> float:
+    def predicted_wait_s(
+        self, checkpoint: str, priority: Priority, target_s: float, now: float, *, delay_s: float = 0.0
+    ) -> float:
         """Seconds until the device would begin with a new stream of a typical sentence, due after `target_s`."""
-        job, start_s = self._typical_job(checkpoint, priority, now + target_s), self.free_at(now) + self.start_delay_s
+        job, start_s = self._typical_job(checkpoint, priority, now + target_s), self.free_at(now) + delay_s
         max_start_s = self._max_start_s(checkpoint, None)
         return self._admission.predicted_wait_s(job, self.sentence_s(checkpoint), max_start_s, start_s, now)
 
@@ -236,9 +246,9 @@ class Scheduler:
         """
         queue, first, cost = head.queue, head.entry, head.queue.cost
         jobs = list(queue.take_entry(first))
-        own_s = {job.stream: _own_s(job) for job in jobs}  # when the first of each stream is due
+        own_s = {job.stream: job.own_s for job in jobs}  # when the first of each stream is due
         rows = row_sizes([job.size for job in jobs])
-        predicted_s, due_s, n_characters = cost.seconds(rows), _binding_s(first, now), sum(j.n_characters for j in jobs)
+        predicted_s, due_s, n_characters = cost.seconds(rows), first.binding_s(now), sum(j.n_characters for j in jobs)
         max_rows = 0 if head.alone or first.is_isolated else self.limits.max_rows
         max_text = inf if self.limits.max_text is None else self.limits.max_text
         max_padded, n_skipped = self.max_padded(queue.key), 0
@@ -254,7 +264,7 @@ class Scheduler:
                 return False
             job = entry.jobs[0]
             grown, text = rows.with_row(job.size), n_characters + job.n_characters
-            grown_s, earliest_s = cost.seconds(grown), min(due_s, _binding_s(entry, now))
+            grown_s, earliest_s = cost.seconds(grown), min(due_s, entry.binding_s(now))
             refusal: Reason | None = "full"
             if text <= max_text and cost.in_memory(grown) <= max_padded:
                 due = Due(earliest_s, own_s.get(job.stream, inf))
@@ -262,7 +272,7 @@ class Scheduler:
             if refusal is None:
                 rows, predicted_s, due_s, n_characters = grown, grown_s, earliest_s, text
                 jobs.append(job)
-                own_s.setdefault(job.stream, _own_s(job))
+                own_s.setdefault(job.stream, job.own_s)
                 return True
             stopped_by = stopped_by or refusal
             n_skipped += 1
@@ -284,9 +294,7 @@ class Scheduler:
         self._release(batch, device_share * took_s, now)
         self._device_share += (device_share - self._device_share) / OVERLAP_BATCHES
         self._queue(batch.key).cost.learn(batch.sizes, took_s)
-        costs = [queue.cost for queue in self.queues]
-        predicted_s = sum(cost.recent_predicted_s for cost in costs)
-        self._admission.slower = sum(cost.recent_s for cost in costs) / max(predicted_s, MIN_S)
+        self._admission.slower = slower_than_predicted([queue.cost for queue in self.queues])
         self._share_of_listener(batch.key.checkpoint)  # computed now, and known when the next stream comes
         if batch.key in self._max_padded:
             self._max_padded[batch.key] *= RECOVERY
@@ -386,20 +394,9 @@ class Scheduler:
 
     def _row_s(self, key: Key, size: int) -> float:
         """Device seconds of a row in a full batch of rows of its size."""
-        limits = self.limits
-        return self._queue(key).cost.per_row(size, limits.max_rows, limits.cap_s, self.max_padded(key))
+        return self._queue(key).cost.per_row(size, self.limits.max_rows, self.limits.cap_s, self.max_padded(key))
 
     def _needs_s(self, job: Job) -> tuple[float, float]:
         """Device seconds of this stage and of the later ones, both in full batches."""
         row_s = self._device_share * self._row_s(job.key, job.size)
         return row_s, job.later_s * row_s / self.predict(job.key, job.size) if job.later_s else 0.0
-
-
-def _binding_s(entry: QueueEntry, now: float) -> float:
-    """The deadline that a batch with this entry must keep; infinite if it is late anyway."""
-    return entry.due_s if entry.is_in_time(now) else inf
-
-
-def _own_s(job: Job) -> float:
-    """Until when further chunks of its stream may share its pass: not at all if nothing of the stream was heard."""
-    return inf if job.priority == "bulk" else -inf if job.starts_stream else job.due_s

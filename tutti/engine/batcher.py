@@ -102,8 +102,8 @@ class Batcher:
         row.id = next(self._ids)
         job = new_job(self.scheduler, row, self._clock())
         if row.starts_stream:
-            with self._admission(row.priority, self.start_delay.after_reading_s):
-                self.scheduler.admit(job, self._clock())
+            with self._counting_refusals(row.priority):
+                self.scheduler.admit(job, self._clock(), delay_s=self.start_delay.after_reading_s)
             row.accepted(job)
         self._open.add(row)
         self._watch(row)
@@ -119,13 +119,14 @@ class Batcher:
     def check_wait(self, checkpoint: str, target_s: float, max_start_s: float | None, caller: str) -> None:
         """Raise QueueFull if a new stream would be refused, before any work is done for it."""
         if self._rows or self.start_delay.n_starting:  # else nothing waits; `speak` looks at its own costs
-            with self._admission("first", self.start_delay.seconds):
-                self.scheduler.check_wait(checkpoint, target_s, max_start_s, caller, self._clock())
+            delay_s, n_starting = self.start_delay.seconds, self.start_delay.n_starting
+            with self._counting_refusals("first"):
+                self.scheduler.check_wait(
+                    checkpoint, target_s, max_start_s, caller, self._clock(), delay_s=delay_s, n_starting=n_starting
+                )
 
     @contextmanager
-    def _admission(self, priority: Priority, start_delay_s: float) -> Iterator[None]:
-        """Tell the scheduler what a stream loses beside the device, and count a refusal."""
-        self.scheduler.start_delay_s, self.scheduler.n_starting = start_delay_s, self.start_delay.n_starting
+    def _counting_refusals(self, priority: Priority) -> Iterator[None]:
         try:
             yield
         except QueueFull:
@@ -134,8 +135,8 @@ class Batcher:
 
     def predicted_wait_s(self, checkpoint: str, priority: Priority, target_s: float) -> float:
         """Seconds that a new stream would wait before its work begins, if its first audio is due after `target_s`."""
-        self.scheduler.start_delay_s = self.start_delay.seconds
-        return self.scheduler.predicted_wait_s(checkpoint, priority, target_s, self._clock())
+        delay_s = self.start_delay.seconds
+        return self.scheduler.predicted_wait_s(checkpoint, priority, target_s, self._clock(), delay_s=delay_s)
 
     def move_deadlines(self, stream: int) -> None:
         """Rank all jobs of a stream again, after its listener started to play."""

@@ -12,14 +12,22 @@ MIN_PACE, MAX_PACE = 0.5, 0.9  # a faster device needs no longer chunks; on a sl
 
 
 def chunk_pace(
-    scheduler: Scheduler, checkpoint: str, target_s: float, now: float, *, n_before: int = 0, is_incremental: bool
+    scheduler: Scheduler,
+    checkpoint: str,
+    target_s: float,
+    now: float,
+    *,
+    delay_s: float = 0.0,
+    n_before: int = 0,
+    is_incremental: bool,
 ) -> ChunkPace:
     """The first chunk is ready before the target, and each later one before the last has been played.
 
     If the stream has to wait, its first chunk may take as long as that: a shorter one would hardly start sooner, but
     every cut takes time from those that wait, and more of its next chunks would be late.
     A checkpoint whose rows are delivered in spans (`is_incremental`) needs no short first chunk.
-    `n_before`: streams before this one whose first chunk is not queued yet.
+    `delay_s`: what the stream loses before and after the device; `n_before`: streams before this one whose first chunk
+    is not queued yet.
     """
     sentence_s = scheduler.sentence_s(checkpoint)
     seconds_per_s = CAUTION * sentence_s / (SENTENCE["vocoder"] * FRAME_S)
@@ -29,7 +37,8 @@ def chunk_pace(
         most_s, allowed_s = _seconds(scheduler, checkpoint, longest), FIRST_SHARE * target_s
         if allowed_s < most_s:  # else the queue need not be looked at
             least_s = _seconds(scheduler, checkpoint, TINY_SYMBOLS)
-            wait_s = scheduler.predicted_wait_s(checkpoint, "first", target_s, now) + n_before * sentence_s
+            wait_s = scheduler.predicted_wait_s(checkpoint, "first", target_s, now, delay_s=delay_s)
+            wait_s += n_before * sentence_s
             share = (max(allowed_s, wait_s) - least_s) / max(most_s - least_s, 1e-9)
             first_symbols = TINY_SYMBOLS + int(min(max(share, 0.0), 1.0) * (longest - TINY_SYMBOLS))
     return ChunkPace(first_symbols, min(max(seconds_per_s, MIN_PACE), MAX_PACE))

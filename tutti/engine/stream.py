@@ -169,6 +169,7 @@ class SpeechStream:
             self.checkpoint,
             self.pacing.target_s,
             time.monotonic(),
+            delay_s=self.batcher.start_delay.seconds,
             n_before=n_before,
             is_incremental=self.checkpoint in self.pacing.span_rules,
         )._replace(speed=self.params.speed, joined_symbols=self.pacing.joined_symbols)
