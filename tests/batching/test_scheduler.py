@@ -10,10 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.batching.fakes import VOCODER, first_job, new_job, new_scheduler, run
+from tests.batching.fakes import COST, VOCODER, first_job, new_job, new_scheduler, run
 from tests.examples import examples
+from tutti.batching.cost import CostModel
 from tutti.batching.job import Job, Key, Priority
-from tutti.batching.policies import Fifo
+from tutti.batching.policies import Deadline, Fifo
+from tutti.batching.queue import JobQueue
 from tutti.batching.scheduler import Scheduler
 from tutti.batching.verdicts import VERDICT_S
 from tutti.errors import QueueFull
@@ -521,3 +523,32 @@ def test_a_refusal_of_bulk_work_refuses_no_listener() -> None:
     with pytest.raises(QueueFull):
         scheduler.admit(new_job(priority="bulk"), 0.0)
     scheduler.check_wait("kokoro", 0.2, None, "", 0.0)
+
+
+def new_queue(is_over_share: Callable[[str, float], bool] = lambda caller, now: False) -> JobQueue:
+    policy = Deadline(0.08)
+    return JobQueue(VOCODER, CostModel(Padded(), COST), policy.place, policy.n_tiers, is_over_share, lambda _: False)
+
+
+def test_every_span_that_waits_beside_its_stream_counts() -> None:
+    queue = new_queue()
+    spans = [replace(new_job(deadline_s=due_s), stream=1, is_continuation=True) for due_s in (3.0, 9.0)]
+    for job in spans:
+        queue.add(job, 0.0)
+    assert queue.due_before(1, 5.0)
+    queue.cancel(spans[1])
+    assert queue.due_before(1, 5.0)
+    queue.cancel(spans[0])
+    assert not queue.due_before(1, 5.0)
+
+
+def test_a_chunk_that_comes_up_is_ranked_by_what_its_caller_uses_then() -> None:
+    queue = new_queue(lambda caller, now: now < 2.0)
+    for due_s in (20.0, 25.0):
+        queue.add(replace(new_job(deadline_s=due_s), stream=1), 0.0)
+    ranked = queue.head(2, 10.0)
+    assert ranked is not None
+    queue.take_entry(ranked[2])
+    following = queue.head(0, 10.0)
+    assert following is not None, "its caller was over its share when it arrived, and is not any more"
+    assert not following[2].is_over_share

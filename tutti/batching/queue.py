@@ -64,9 +64,10 @@ class JobQueue:
         self._tiers: list[list[Ranked]] = [[] for _ in range(n_tiers)]
         self._entries: dict[Job, QueueEntry | None] = {}  # every waiting job; none while another of its stream is first
         self._first: dict[int, Job] = {}  # the job of each stream that may run
-        self._continuations: dict[int, Job] = {}  # the later span of each stream that waits beside it
+        self._continuations: dict[int, list[Job]] = {}  # the later spans of each stream that wait beside it
         self._behind: dict[int, deque[tuple[Job, float]]] = {}  # the others with their arrival, in order
         self._serial = itertools.count()
+        self._now = float("-inf")  # the latest time that is known here
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -82,7 +83,7 @@ class JobQueue:
         self.last_arrival_s = now
         self.n_by_priority[job.priority] += 1
         if job.is_continuation:
-            self._continuations[job.stream] = job
+            self._continuations.setdefault(job.stream, []).append(job)
             self._put((job,), now, now)
         elif job.stream in self._first:
             self._entries[job] = None
@@ -122,7 +123,7 @@ class JobQueue:
 
     def head(self, tier: int, now: float, skips: Callable[[QueueEntry], bool] | None = None) -> Ranked | None:
         """The next entry of a tier that `skips` does not reject."""
-        heap, skipped, found = self._tiers[tier], [], None
+        self._now, heap, skipped, found = now, self._tiers[tier], [], None
         while heap and found is None:
             self.n_inspected += 1
             ranked = heap[0]
@@ -142,8 +143,10 @@ class JobQueue:
 
     def due_before(self, stream: int, deadline_s: float) -> bool:
         """Whether a job of this stream with an earlier deadline waits here."""
-        jobs = (self._first.get(stream), self._continuations.get(stream))
-        return any(job is not None and job.deadline_s < deadline_s for job in jobs)
+        first = self._first.get(stream)
+        if first is not None and first.deadline_s < deadline_s:
+            return True
+        return any(job.deadline_s < deadline_s for job in self._continuations.get(stream, ()))
 
     def take_entry(self, entry: QueueEntry) -> tuple[Job, ...]:
         """Take the waiting jobs of an entry out of the queue."""
@@ -203,8 +206,11 @@ class JobQueue:
         """Remove a job; the next of its stream may run."""
         del self._entries[job]
         self.n_by_priority[job.priority] -= 1
-        if self._continuations.get(job.stream) is job:
-            del self._continuations[job.stream]
+        continuations = self._continuations.get(job.stream, [])
+        if job in continuations:
+            continuations.remove(job)
+            if not continuations:
+                del self._continuations[job.stream]
         if self._first.get(job.stream) is not job:
             return
         behind = self._behind.get(job.stream)
@@ -212,7 +218,7 @@ class JobQueue:
             following, arrived_s = behind.popleft()
             if following in self._entries:
                 self._first[job.stream] = following
-                self._put((following,), arrived_s, arrived_s)
+                self._put((following,), arrived_s, max(arrived_s, self._now))
                 return
         self._first.pop(job.stream)
         self._behind.pop(job.stream, None)
