@@ -208,7 +208,7 @@ class AdmissionControl:
         late = over or job.starts_late
         n_ahead = demand.n_ahead(job.deadline_s, late=late)
         if late:  # all that goes on before it
-            ahead_s = demand.seconds_before_late_start(n_ahead) + float(self.unqueued.seconds(latest_s - start_s))
+            ahead_s = demand.seconds_before_late_start(n_ahead) + self.unqueued.seconds(latest_s - start_s)
         else:
             ahead_s = demand.seconds(n_ahead)
         own_s = cost_s + self._margin * ahead_s
@@ -219,7 +219,7 @@ class AdmissionControl:
         due_s, over_behind = demand.due_s[n_ahead:], demand.over[n_ahead:]
         behind = slice(max(0, demand.n_in_time - n_ahead), None)  # late, so the rest of all texts may come before them
         others_s = cost_s + self._margin * demand.ends_s[n_ahead:]
-        others_s[behind] += self._margin * self.unqueued.seconds(due_s[behind] - start_s, job.rest_of_stream)
+        others_s[behind] += self._margin * self.unqueued.seconds_each(due_s[behind] - start_s, job.rest_of_stream)
         share = np.full(len(due_s), utilisation)
         share[behind] = max(utilisation, OWN_UTILISATION)
         others_s -= share * (due_s - start_s)

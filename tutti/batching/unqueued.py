@@ -3,7 +3,7 @@
 from math import frexp
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from tutti.batching.job import NO_REST, Job, Rest
 
@@ -33,8 +33,17 @@ class UnqueuedWork:
         if n_rests + n:  # else no rounding error remains
             self._sums[lasts] = n_rests + n, Rest(seconds + n * rest.seconds, share + n * rest.share)
 
-    def seconds(self, within_s: ArrayLike, new: Rest = NO_REST) -> NDArray[np.float64]:
-        """Device seconds that are needed within this time, or each of these, with those of a new stream; at most."""
-        rests = np.array([new, *(rest for _, rest in self._sums.values())])
-        needed: NDArray[np.float64] = np.minimum(rests[:, 0], np.multiply.outer(np.maximum(within_s, 0.0), rests[:, 1]))
-        return np.asarray(needed.sum(-1))
+    def seconds(self, within_s: float, new: Rest = NO_REST) -> float:
+        """Device seconds that are needed within this time, with those of a new stream; at most."""
+        needed_s = min(new.seconds, new.share * within_s)
+        for _, (seconds, share) in self._sums.values():
+            needed_s += min(seconds, share * within_s)
+        return max(0.0, needed_s)
+
+    def seconds_each(self, within_s: NDArray[np.float64], new: Rest) -> NDArray[np.float64]:
+        """The same for each of these times."""
+        times_s, needed_s = np.maximum(within_s, 0.0), np.zeros(len(within_s))
+        if len(times_s):
+            for seconds, share in (new, *(rest for _, rest in self._sums.values())):
+                needed_s += np.minimum(seconds, share * times_s)
+        return needed_s
