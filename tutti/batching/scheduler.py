@@ -29,8 +29,7 @@ class Scheduler:
     """Every job that is added leaves in exactly one batch, unless it is cancelled before."""
 
     def __init__(self, limits: Limits, costs: Callable[[Key], CostModel], policy: Policy) -> None:
-        self.limits, self.policy = limits, policy
-        self._costs = costs
+        self.limits, self._costs, self.policy = limits, costs, policy
         self._queues: dict[Key, JobQueue] = {}
         self._fair_share = FairShare()
         self._minimum_share = {LATE: MinimumShare(), BULK: MinimumShare()}
@@ -55,7 +54,7 @@ class Scheduler:
         """
         self._fair_share.add_caller(job.caller, now)
         cost_s = self.predict(job.key, job.size) + job.later_s
-        max_start_s = self._max_start_s(job.key.checkpoint, job.max_start_s)
+        max_start_s = self.limits.start_s(job.max_start_s, self.sentence_s(job.key.checkpoint))
         job.give_up_s = now + self.limits.give_up_s(job.max_start_s)
         try:
             self._admission.admit(job, cost_s, max_start_s, self.free_at(now), now, delay_s, starting_s)
@@ -78,8 +77,8 @@ class Scheduler:
     ) -> None:
         """Raise QueueFull if a stream of a typical sentence would be refused: a quick test before any other work.
 
-        The `n_starting` streams that have passed it count, though their chunks are not here yet: else all until then
-        would pass, to be refused after their text was read. For a moment after a refusal the next costs nothing.
+        The `n_starting` streams that have passed it count, so that none is refused only when its text has been read.
+        For a moment after a refusal the next costs nothing.
         """
         if known := self._verdicts.known(self._admission.question(checkpoint, max_start_s, caller, now), now):
             raise QueueFull(str(known), retry_after_s=known.retry_after_s)
@@ -97,9 +96,9 @@ class Scheduler:
         self, checkpoint: str, priority: Priority, target_s: float, now: float, *, delay_s: float = 0.0
     ) -> float:
         """Seconds until the device would begin with a new stream of a typical sentence, due after `target_s`."""
-        job, start_s = self._typical_job(checkpoint, priority, now + target_s), self.free_at(now) + delay_s
-        max_start_s = self._max_start_s(checkpoint, None)
-        return self._admission.predicted_wait_s(job, self.sentence_s(checkpoint), max_start_s, start_s, now)
+        job, sentence_s = self._typical_job(checkpoint, priority, now + target_s), self.sentence_s(checkpoint)
+        start_s, max_start_s = self.free_at(now) + delay_s, self.limits.start_s(None, sentence_s)
+        return self._admission.predicted_wait_s(job, sentence_s, max_start_s, start_s, now)
 
     def _typical_job(self, checkpoint: str, priority: Priority, deadline_s: float) -> Job:
         """The first job of a stream of a typical sentence; its caller has used nothing of the device."""
@@ -110,9 +109,6 @@ class Scheduler:
     def sentence_s(self, checkpoint: str) -> float:
         """Predicted seconds of a typical sentence alone."""
         return sum(self.predict(Key(checkpoint, stage), size) for stage, size in SENTENCE.items())
-
-    def _max_start_s(self, checkpoint: str, asked_s: float | None) -> float:
-        return self.limits.start_s(asked_s, self.sentence_s(checkpoint))
 
     def rest_of_text(self, checkpoint: str, n_characters: int) -> Rest:
         """Predict so much text by typical sentences in full batches."""
