@@ -81,6 +81,7 @@ def test_the_probe_is_a_route() -> None:
     class EngineWithoutModel:
         ready = False
         checkpoints = ("kokoro",)
+        first_audio = None
 
     paths = create_app(EngineWithoutModel(), Settings()).openapi()["paths"]  # type: ignore[arg-type]
     assert "/readyz" in paths
