@@ -151,7 +151,6 @@ def test_an_engine_closes_while_its_processes_stand_still_and_streams_end_with_a
     async def scenario() -> None:
         engine = tone_engine(silent_voices(tmp_path), worker=ProcessWorker)
         pool = engine.frontend = G2PPool(Spelling().pronounce, 1)
-        engine._parts = (pool, *engine.batchers)
         await engine.start()
         worker = engine.batchers[0].worker
         assert isinstance(worker, ProcessWorker)

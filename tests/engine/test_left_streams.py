@@ -3,6 +3,7 @@
 import asyncio
 import tempfile
 from collections.abc import AsyncGenerator, Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from tests.examples import examples
 from tests.fakes import HEART, silent_voices, spoken_with, tone_engine
 from tutti.batching.cost import CostModel
 from tutti.engine.engine import Engine
-from tutti.errors import WrongState
+from tutti.errors import WorkerLost, WrongState
 from tutti.settings import Settings
 from tutti.speech import Delivery
 from tutti.text.chunk import Chunk
@@ -106,8 +107,9 @@ class TotalsMachine(RuleBasedStateMachine):
         text = f"{SHORT * (8 if is_long else 1)}{'a' * (1 + len(self.listeners))}."
 
         async def listen() -> None:
-            async for _ in self.engine.stream(text, HEART, caller=caller, delivery=delivery):
-                pass
+            with suppress(WorkerLost):  # by `die`
+                async for _ in self.engine.stream(text, HEART, caller=caller, delivery=delivery):
+                    pass
 
         self.act(lambda: self.listeners.append((text, asyncio.create_task(listen()))))
 

@@ -164,7 +164,7 @@ def test_a_text_is_compared_in_two_voices_or_by_two_models(
     visitor.wait_for_end()
     (one,) = (request for request in server.engine.requests[n_before:] if changed.items() <= request.items())
     (other,) = (request for request in server.engine.requests[n_before:] if request is not one)
-    assert one == {**other, **changed, "id": one["id"]}
+    assert one == {**other, **changed, "id": one["id"], "arrived_s": one["arrived_s"]}
     with visitor.new_playback():
         visitor.page.locator(".compare .switch button").nth(1).click()
     assert name in visitor.text(".compare .switch button[aria-pressed=true]")

@@ -87,7 +87,6 @@ class Engine:
         self.pacing = pacing
         self.checkpoints = tuple(checkpoints)  # the first is the default
         self.batchers = tuple(batchers)
-        self._parts: tuple[TextFrontend | Batcher, ...] = (frontend, *self.batchers)
         self.monitor = Monitor(self.batchers, batch_stats, policies or {}, pacing, self.checkpoints[0])
         self._text_defaults = text_defaults or TextDefaults()
         self._lexicons = LexiconChecker()
@@ -144,6 +143,11 @@ class Engine:
 
     async def __aexit__(self, *_: object) -> None:
         await self.close()
+
+    @property
+    def _parts(self) -> tuple[TextFrontend | Batcher, ...]:
+        """What starts and closes with the engine."""
+        return (self.frontend, *self.batchers)
 
     @property
     def batching_enabled(self) -> bool:

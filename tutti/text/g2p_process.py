@@ -19,7 +19,7 @@ from tutti.text import g2p_child
 from tutti.text.chunker import ChunkSizes
 from tutti.text.g2p_messages import Answer, ChunkBatch, CloseText, NextChunks, OpenText
 
-GRACE_S = 5.0  # for the process to end by itself when it is closed; then it is killed
+GRACE_S = 1.0  # for the process to end by itself when it is closed; then it is killed
 SOON_S = 0.5  # in which nearly every answer comes; the computing of one that takes longer is measured from then on
 STALLED_S = 3.0  # without an answer or a process, after which texts count as not being read
 # A process that takes longer for an answer hangs. Less would kill one that loads a language on a busy machine.
