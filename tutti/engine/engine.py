@@ -5,7 +5,7 @@ import logging
 import time
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, aclosing, contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import count
 from typing import Any, Self
 
@@ -23,7 +23,7 @@ from tutti.engine.params import (
     text_options,
 )
 from tutti.engine.playback import clock_start
-from tutti.engine.prepared import NO_SPEECH, PreparedText, nothing_to_speak, prepare
+from tutti.engine.prepared import NO_SPEECH, PreparedText, carrying, nothing_to_speak, prepare
 from tutti.engine.start_delay import Start
 from tutti.engine.stats import BatchStats
 from tutti.engine.stream import MAX_TEXT, SpeechStream
@@ -191,25 +191,19 @@ class Engine:
         origin = Origin(id, caller, max_start_s, arrived_s)
         is_silent = True
         n_dropped = 0
-        unspoken = NO_SPEECH  # what speeches without audio name; the next one with audio carries it
+        silent: list[Speech] = []  # what they name the next one with audio carries
         with ExitStack() as counted:
             stream, start = await self._open_counted(counted, text, params, delivery, origin, pause_s)
             async with aclosing(stream.speeches(start)) as speeches:
                 async for speech in speeches:
                     n_dropped += len(speech.dropped)
-                    if speech.notices or unspoken is not NO_SPEECH:
-                        speech = replace(
-                            speech,
-                            dropped=(*unspoken.dropped, *speech.dropped),
-                            notices=tuple(dict.fromkeys((*unspoken.notices, *speech.notices))),
-                        )
-                        unspoken = NO_SPEECH
-                    if len(speech.samples):
-                        is_silent = False
-                        yield speech
-                    else:
-                        unspoken = speech
+                    if not len(speech.samples):
+                        silent.append(speech)
+                        continue
+                    speech, silent, is_silent = carrying(silent, speech), [], False
+                    yield speech
                     del speech  # not held until the next one is there
+        unspoken = carrying(silent[:-1], silent[-1]) if silent else NO_SPEECH
         if n_dropped:
             log.info("unspoken stream=%d symbols=%d", stream.number, n_dropped)
             self.batch_stats.metrics.unspoken.inc(n_dropped)

@@ -1,7 +1,7 @@
 """A text in rows for the model that nobody has queued: its caller runs them, in batches of its own."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tutti.engine.row import Row, RowAudio
 from tutti.engine.stream import PendingChunk, SpeechStream
@@ -40,6 +40,18 @@ async def prepare(stream: SpeechStream) -> PreparedText:
     """Read the whole text of a stream."""
     chunks = tuple([pair async for pair in stream.rows()])
     return PreparedText(stream, chunks, tuple(row for _, row in chunks if row is not None))
+
+
+def carrying(silent: Sequence[Speech], speech: Speech) -> Speech:
+    """The speech, with what those before it name that have no audio."""
+    if not silent and not speech.notices:
+        return speech
+    every = [*silent, speech]
+    return replace(
+        speech,
+        dropped=tuple(symbol for each in every for symbol in each.dropped),
+        notices=tuple(dict.fromkeys(notice for each in every for notice in each.notices)),
+    )
 
 
 def nothing_to_speak(unspoken: Speech) -> NothingToSpeak:
