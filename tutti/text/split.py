@@ -40,10 +40,14 @@ def ends_paragraph(aligned: AlignedText) -> bool:
 
 
 def is_silent(text: str) -> bool:
-    """Tell whether a text has only signs that no language speaks, reports or pauses for, and no end of a paragraph."""
-    return _SILENT.fullmatch(text) is not None and not _PARAGRAPH_END.search(text)
+    """Tell whether a long text has only signs that no language speaks or reports, and no end of a paragraph.
+
+    A shorter one may be a pause between two words.
+    """
+    return len(text) > LONG and _SILENT.fullmatch(text) is not None and not _PARAGRAPH_END.search(text)
 
 
+LONG = 1000  # characters without a word that are passed over; larger reads more of them sentence by sentence
 _SILENT = re.compile(r"[\s.,;:!?…—|\"“”()*_-]*+")
 _PARAGRAPH_END = re.compile(r"\n(?:[ \t]*+\n)++")
 _NEWLINE = re.compile(rf"\n[ \t]*+{HARD_BREAK}?|{HARD_BREAK}")
