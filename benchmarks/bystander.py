@@ -44,9 +44,8 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.hostile import ELEVENLABS, Hostile, all_inputs
-from benchmarks.hostile_connections import connection_inputs
-from benchmarks.progress import progress
+from benchmarks import progress
+from benchmarks.hostile import ELEVENLABS, Hostile, all_inputs, connection_inputs
 from tests.faults.limited_server import LimitedServer, limited_server
 from tutti.client.bench import TEXTS
 

@@ -22,15 +22,27 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from benchmarks.live import tone_engine
-from benchmarks.progress import progress
+import numpy as np
+
+from benchmarks import progress
 from tutti.client import AsyncClient, Audio, Client
+from tutti.engine.build import CHECKPOINT, assemble
+from tutti.engine.engine import Engine
+from tutti.model.choice import Choice
+from tutti.model.tone import ToneModel
 from tutti.settings import Settings
+from tutti.text.aligned_text import AlignedText
+from tutti.text.chunk import PhonemeWord, Pronunciation
+from tutti.text.frontend import G2PThread
+from tutti.text.vocab import SYMBOLS
+from tutti.voices import NAMES, Voices
+from tutti.worker.thread import ThreadWorker
 
 RESULTS = Path(__file__).parent / "results"
 NUMBERS = itertools.count(1)
@@ -41,6 +53,26 @@ OPTIONS = {"memory_cache_bytes": 0, "prewarm": False, "voice": "af_heart"}
 def new_text() -> str:
     """A text that no cache has seen."""
     return f"Yes, number {next(NUMBERS)}."
+
+
+def spell(spoken: AlignedText, code: str, given: Any = ()) -> Pronunciation:
+    """G2P for the tone model: every letter is a phoneme."""
+    words, at = [], 0
+    for written in spoken.text.split():
+        start = spoken.text.index(written, at)
+        at = start + len(written)
+        if letters := "".join(char for char in written.lower() if char.isalpha() and char in SYMBOLS):
+            words.append(PhonemeWord(letters, spoken.span(start, at)))
+    return Pronunciation(tuple(words))
+
+
+def tone_engine(folder: Path, settings: Settings) -> Engine:
+    """An engine around the tone model; `folder` gets voices without a style."""
+    for name in NAMES:
+        np.zeros((510, 256), "<f4").tofile(folder / f"{name}.bin")
+    worker = ThreadWorker(partial(dict, {CHECKPOINT: ToneModel()}))
+    choices = {CHECKPOINT: Choice("onnx", "cpu", "fp32", vocoder="light")}
+    return assemble([worker], choices, Voices(folder), G2PThread(spell), settings, capped=False)
 
 
 class BareSocket:

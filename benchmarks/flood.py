@@ -34,7 +34,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.progress import progress
+from benchmarks import progress
 from tests.fakes import silent_voices, tone_engine
 from tutti.client.bench import TEXTS, playback_stalls
 from tutti.model.spans import LIGHT_SPANS

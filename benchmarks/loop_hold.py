@@ -18,9 +18,8 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.hostile import all_inputs
-from benchmarks.hostile_connections import connection_inputs
-from benchmarks.progress import progress
+from benchmarks import progress
+from benchmarks.hostile import all_inputs, connection_inputs
 from tests.faults.limited_server import limited_server
 from tests.faults.loop_watch import TICK_S, LoopWatch
 

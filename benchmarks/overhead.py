@@ -10,34 +10,125 @@ Total time and time inside the model are of the same call, so that noise of the 
 import asyncio
 import json
 import platform
+import struct
 import tempfile
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from math import inf
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 import numpy as np
 import typer
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.crowd import measure_overhead, timed_models, utterance_lasting
-from benchmarks.progress import progress
+from benchmarks import progress
 from tutti import settings
 from tutti.batching.policies import Deadline
 from tutti.batching.scheduler import Limits, Scheduler
 from tutti.engine.batcher import Batcher
 from tutti.engine.build import CHECKPOINT, prior_costs
+from tutti.engine.playback import Playback
+from tutti.engine.row import Row
 from tutti.engine.stats import BatchStats
 from tutti.model.choice import Choice, choose, load
 from tutti.model.tone import ToneModel
-from tutti.speech import Model
+from tutti.speech import Model, Utterance
+from tutti.text.vocab import encode
 from tutti.weights import MODELS, Store
 from tutti.worker.process import ProcessWorker
 
 RESULTS = Path(__file__).parent / "results"
 LENGTHS_S = (1.0, 3.0)
+PHONEMES = json.loads((Path(__file__).parent / "data" / "phonemes.json").read_text(encoding="utf-8"))
+PHONEMES_PER_S = 13
+
+
+def phonemes_lasting(seconds: float, start: int) -> str:
+    """About so many seconds of real phonemes, from this sentence on."""
+    n = max(4, round(seconds * PHONEMES_PER_S))
+    phonemes = ""
+    for i in range(len(PHONEMES)):
+        phonemes += PHONEMES[(start + i) % len(PHONEMES)] + " "
+        if len(phonemes) >= n:
+            break
+    return phonemes[: min(n, 500)].strip() or phonemes[:4]
+
+
+def utterance_lasting(styles: np.ndarray, seconds: float, start: int) -> Utterance:
+    tokens = encode(phonemes_lasting(seconds, start))
+    return Utterance(tokens, styles[len(tokens) - 3])
+
+
+async def run_batched(batcher: Batcher, utterances: Sequence[Utterance]) -> float:
+    """Seconds until all rows, submitted at once, are spoken."""
+    started_s = time.perf_counter()
+    rows = [Row(utterance, CHECKPOINT, i, "first", Playback(0.0, inf)) for i, utterance in enumerate(utterances)]
+    await asyncio.gather(*map(batcher.speak, rows))
+    return time.perf_counter() - started_s
+
+
+class TimedModel:
+    """A model that appends the seconds of each call to a file, where another process can read them."""
+
+    def __init__(self, model: Model, times: Path) -> None:
+        self._model = model
+        self._times = times.open("ab", buffering=0)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._model, name)
+
+    def acoustic(self, *args: Any) -> Any:
+        with self._timed():
+            return self._model.acoustic(*args)
+
+    def vocoder(self, *args: Any) -> Any:
+        with self._timed():
+            return self._model.vocoder(*args)
+
+    @contextmanager
+    def _timed(self) -> Iterator[None]:
+        started_s = time.perf_counter()
+        yield
+        self._times.write(struct.pack("d", time.perf_counter() - started_s))
+
+
+def timed_models(load_models: Callable[[], Mapping[str, Model]], times: Path) -> Mapping[str, Model]:
+    return {name: cast(Model, TimedModel(model, times)) for name, model in load_models().items()}
+
+
+def model_seconds(times: Path) -> float:
+    """Seconds inside the model so far."""
+    return sum(seconds for (seconds,) in struct.iter_unpack("d", times.read_bytes()))
+
+
+async def measure_overhead(
+    batcher: Batcher, times: Path, utterances: Mapping[str, Utterance], rounds: int, step: Callable[[str], None]
+) -> dict[str, Any]:
+    """One row through the batcher against the model's own time, and four rows at once against four in sequence."""
+    results = {}
+    for name, row in utterances.items():
+        measured = []
+        for number in range(rounds + 1):
+            step(f"rows of {name}, round {number}")
+            before_s = model_seconds(times)
+            through_s = await run_batched(batcher, [row])
+            inside_s = model_seconds(times) - before_s
+            at_once_s = await run_batched(batcher, [row] * 4)
+            in_sequence_s = sum([await run_batched(batcher, [row]) for _ in range(4)])
+            measured.append((through_s, inside_s, at_once_s, in_sequence_s))
+        through, inside, at_once, in_sequence = np.array(measured[1:]).T  # the first round is a warm-up
+        results[name] = {
+            "model_ms": 1000 * float(np.median(inside)),
+            "through_ms": 1000 * float(np.median(through)),
+            "added_ms": 1000 * float(np.median(through - inside)),
+            "ratio": float(np.median(through / inside)),
+            "four_of_turns": float(np.median(at_once / in_sequence)),
+        }
+    return results
 
 
 def load_models(home: Path | None, choice: Choice, threads: int) -> Mapping[str, Model]:

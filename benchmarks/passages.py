@@ -23,8 +23,7 @@ from rapidfuzz.distance import Levenshtein
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.score import Errors, broad
-from benchmarks.sentences import expand
+from benchmarks.score import Errors, broad, expand
 from tutti import settings
 
 DATA = Path(__file__).parent / "data" / "passages.toml"

@@ -1,10 +1,12 @@
 """Word and phoneme errors of speech against the right readings."""
 
+import itertools
 import re
 from calendar import month_name
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 
 import jiwer
 from whisper_normalizer.english import EnglishTextNormalizer
@@ -123,3 +125,42 @@ def phoneme_errors(references: Iterable[str], phonemes: str) -> Errors:
 def _count(output: jiwer.WordOutput | jiwer.CharacterOutput) -> Errors:
     missed = output.substitutions + output.deletions
     return Errors(missed + output.insertions, output.hits + missed)
+
+
+# -- the English test set ----------------------------------------------------------------------------------------------
+
+
+DATA = Path(__file__).parent / "data" / "english.tsv"
+CHOICE = re.compile(r"\{([^}]*)\}")
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    category: str
+    text: str
+    readings: tuple[str, ...]  # every right reading, in words
+    phonemes: tuple[str, ...]  # American, one for each reading
+
+
+def expand(spoken: str) -> tuple[str, ...]:
+    """Every reading of "I ate {two|a pair of} pears"."""
+    parts = CHOICE.split(spoken)
+    choices = [part.split("|") if odd else [part] for part, odd in zip(parts, itertools.cycle((False, True)))]
+    return tuple("".join(chosen) for chosen in itertools.product(*choices))
+
+
+def sentences(path: Path = DATA) -> list[Sentence]:
+    """The test set in its own order, categories together."""
+    _, *lines = path.read_text("utf-8").splitlines()
+    rows = (line.split("\t") for line in lines)
+    return [
+        Sentence(category, text, expand(spoken), tuple(phonemes.split(" | ")))
+        for category, text, spoken, phonemes in rows
+    ]
+
+
+def spread(items: list[Sentence], n: int | None) -> list[Sentence]:
+    """About n sentences, taken evenly from all categories."""
+    if n is None or n >= len(items):
+        return items
+    return [items[i * len(items) // n] for i in range(n)]

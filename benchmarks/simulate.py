@@ -26,7 +26,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.progress import progress
+from benchmarks import progress
 from tutti.batching.cost import CostModel
 from tutti.batching.job import Key, StageName
 from tutti.batching.layout import SideBySide

@@ -35,26 +35,249 @@ import re
 import signal
 import tempfile
 import time
+import wave
 from collections import Counter
-from collections.abc import Callable, Mapping
-from contextlib import ExitStack, suppress
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
 import psutil
 import typer
+from numpy.typing import NDArray
 from rich.console import Console
-from rich.progress import track
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, track
+from rich.table import Table
 
-from benchmarks.heard import VOICES
-from benchmarks.recognisers import load_recogniser
-from benchmarks.soak_answers import EXPLAINED, Answer, Case, Tally, explain, header, hear, http, read_answer
-from benchmarks.soak_report import gates, progress_bar, show
+from benchmarks.heard import VOICES, Recogniser, fault, listen, load_recogniser
 from tests.faults.limited_server import LimitedServer, child_of, limited_server
 from tutti import settings
 from tutti.client.bench import TEXTS
+from tutti.speech import SAMPLE_RATE, Samples
+
+# -- gates, tables and progress ----------------------------------------------------------------------------------------
+
+
+OUTCOMES = ("held", "refused", "given_up", "left", "explained", "lost", "wrong", "5xx")
+MAX_MEMORY_GROWTH = 5.0  # percent over the last three quarters of the run
+MAX_MORE_FILES = 8  # descriptors of the idle server after the run, against before it
+MAX_P99_RATIO = 2.0  # of the first audio after the faults to that before them
+
+
+def gates(result: dict[str, Any]) -> dict[str, tuple[object, str, bool]]:
+    """Each promise: the value, the limit, and whether it holds."""
+    rows = result["phases"]
+    total = {name: sum(row[name] for row in rows.values()) for name in ("requests", *OUTCOMES)}
+    answered = sum(total[name] for name in OUTCOMES)
+    checked: dict[str, tuple[object, str, bool]] = {
+        "every request counted": (answered, f"= {total['requests']}", answered == total["requests"]),
+        **{name: (total[name], "= 0", total[name] == 0) for name in ("lost", "wrong", "5xx")},
+    }
+    not_heard = sum(row["not_heard"] for row in rows.values())
+    checked["not compared yet"] = not_heard, "= 0", not_heard == 0
+    calm = sum(row["given_up"] for name, row in rows.items() if name != "faults")
+    checked["given up without faults"] = calm, "= 0", calm == 0
+    if "memory_growth_%" in result:
+        grown = result["memory_growth_%"]
+        checked["memory growth, %"] = grown, f"<= {MAX_MEMORY_GROWTH:g}", grown <= MAX_MEMORY_GROWTH
+    if "idle_files_after" in result:
+        more = result["idle_files_after"] - result["idle_files_before"]
+        checked["more descriptors"] = more, f"<= {MAX_MORE_FILES}", more <= MAX_MORE_FILES
+    if {"before", "after"} <= rows.keys():
+        ratio = round(rows["after"]["first_p99_ms"] / max(rows["before"]["first_p99_ms"], 1.0), 2)
+        checked["first audio p99, after / before"] = ratio, f"<= {MAX_P99_RATIO:g}", ratio <= MAX_P99_RATIO
+    if result.get("errors_in_log") is not None:
+        checked["exceptions in the log"] = result["errors_in_log"], "= 0", result["errors_in_log"] == 0
+    return checked
+
+
+def show(result: dict[str, Any]) -> None:
+    title = f"C = {result['capacity_per_s']} requests/s, {result['speech_s_per_s']} s of speech a second"
+    table = Table("phase", *next(iter(result["phases"].values())), title=title)
+    for name, row in result["phases"].items():
+        table.add_row(name, *map(str, row.values()))
+    Console(width=160).print(table)
+    table = Table("gate", "value", "limit", "holds")
+    for name, (value, limit, holds) in gates(result).items():
+        table.add_row(name, str(value), limit, "yes" if holds else "NO")
+    Console(width=160).print(table)
+    print({name: value for name, value in result.items() if name not in ("phases", "gates")})
+
+
+@contextmanager
+def progress_bar(name: str, n_sent: Callable[[], int], n_requests: int | None, seconds: float) -> Iterator[None]:
+    """A bar of requests, or of seconds; without a thread that would take part in the measurement."""
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.fields[n]} requests"),
+        TimeElapsedColumn(),
+    )
+    with Progress(*columns, console=Console(stderr=True), auto_refresh=False) as bar:
+        task = bar.add_task(name, total=n_requests or seconds, n=0)
+        started_s, started = time.perf_counter(), n_sent()
+
+        async def move() -> None:
+            while True:
+                n = n_sent() - started
+                bar.update(task, completed=n if n_requests else time.perf_counter() - started_s, n=n, refresh=True)
+                await asyncio.sleep(2)
+
+        moving = asyncio.get_running_loop().create_task(move())
+        try:
+            yield
+        finally:
+            moving.cancel()
+
+
+# -- requests and their answers ----------------------------------------------------------------------------------------
+
+
+EXPLAINED = ("worker_lost", "g2p_unavailable")  # codes of requests whose process was killed twice under them
+BYTES_PER_S = {"pcm": 48_000, "wav": 48_000, "mulaw": 8_000}
+
+
+@dataclass(frozen=True)
+class Case:
+    """A text, its format, and whether its audio is streamed."""
+
+    text: str
+    format: str
+    stream: bool
+    voice: str = "af_heart"
+
+    def speech_s(self, n_bytes: int) -> float:
+        """Seconds of speech in an answer of this length."""
+        return (n_bytes - 44 * (self.format == "wav")) / BYTES_PER_S[self.format]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A complete answer: its audio, and when each part of it came, in seconds since the request."""
+
+    case: Case
+    id: str  # of the request, as in the server's log
+    audio: bytes
+    parts: tuple[tuple[float, int], ...]  # when, and how many bytes
+
+    @property
+    def speech_s(self) -> float:
+        return self.case.speech_s(len(self.audio))
+
+    @property
+    def samples(self) -> Samples:
+        """What it says, between -1 and 1."""
+        if self.case.format == "mulaw":
+            return mulaw_values()[np.frombuffer(self.audio, np.uint8)]
+        start = 44 * (self.case.format == "wav")
+        return np.frombuffer(self.audio[start : len(self.audio) // 2 * 2], "<i2").astype(np.float32) / 32768
+
+    @property
+    def sample_rate(self) -> int:
+        return 8_000 if self.case.format == "mulaw" else SAMPLE_RATE
+
+
+def mulaw_values() -> NDArray[np.float32]:
+    """The sample of each byte of G.711 mu-law, between -1 and 1."""
+    code = ~np.arange(256, dtype=np.uint8)
+    size = (((code & 15).astype(np.int32) << 3) + 132 << ((code >> 4) & 7).astype(np.int32)) - 132
+    return np.where(code & 128, -size, size).astype(np.float32) / 32768
+
+
+def http(case: Case, seed: int) -> bytes:
+    options = {"response_format": case.format, "stream": case.stream, "seed": seed, "voice": case.voice}
+    body = json.dumps({"input": case.text, **options}).encode()
+    head = "Host: localhost\r\nContent-Type: application/json\r\nConnection: close\r\n"
+    return f"POST /v1/audio/speech HTTP/1.1\r\n{head}Content-Length: {len(body)}\r\n\r\n".encode() + body
+
+
+def header(head: bytes, name: bytes) -> bytes:
+    """The value of a header, or nothing."""
+    lines = (line.partition(b":") for line in head.split(b"\r\n"))
+    return next((value.strip() for key, _, value in lines if key.lower() == name), b"")
+
+
+async def read_answer(
+    reader: asyncio.StreamReader, head: bytes, started_s: float
+) -> tuple[bytes, tuple[tuple[float, int], ...]]:
+    """Read a body to its end, and return it, and when which part came; raise if it breaks off."""
+    audio, parts = bytearray(), list[tuple[float, int]]()
+    chunked = bool(header(head, b"transfer-encoding"))
+    if not chunked:
+        audio += await reader.readexactly(int(header(head, b"content-length")))
+        parts.append((round(time.perf_counter() - started_s, 2), len(audio)))
+    while chunked and (size := int(await reader.readuntil(b"\r\n"), 16)):
+        audio += (await reader.readexactly(size + 2))[:-2]
+        parts.append((round(time.perf_counter() - started_s, 2), size))
+    return bytes(audio), tuple(parts)
+
+
+def keep(folder: Path, name: str, answer: Answer, about: Mapping[str, Any]) -> None:
+    """Write an answer to a folder: its audio, and what is known of it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / f"{name}.json").write_text(json.dumps({**about, "parts": answer.parts}, indent=1) + "\n")
+    with wave.open(str(folder / f"{name}.wav"), "wb") as file:
+        file.setnchannels(1)
+        file.setsampwidth(2)
+        file.setframerate(answer.sample_rate)
+        file.writeframes((np.clip(answer.samples, -1, 1) * 32767).astype("<i2").tobytes())
+
+
+@dataclass
+class Tally:
+    """What became of the requests of one phase."""
+
+    sent: int = 0
+    ended: Counter[str] = field(default_factory=Counter)
+    answers: list[Answer] = field(default_factory=list)  # those that are compared by ear, after the run
+    n_heard: int = 0
+    broken: list[str] = field(default_factory=list)  # requests whose answer broke off
+    first_s: list[float] = field(default_factory=list)
+    unexplained: Counter[str] = field(default_factory=Counter)
+
+    def row(self) -> dict[str, Any]:
+        first_ms = 1000 * np.percentile(self.first_s, (50, 99)) if self.first_s else (0.0, 0.0)
+        return {
+            "requests": self.sent,
+            **{name: self.ended[name] for name in OUTCOMES},
+            "not_heard": len(self.answers) - self.n_heard,
+            "first_p50_ms": round(float(first_ms[0]), 1),
+            "first_p99_ms": round(float(first_ms[1]), 1),
+            "unexplained": dict(self.unexplained),
+        }
+
+
+def hear(
+    expected: Mapping[Case, Answer], tallies: Mapping[str, Tally], recogniser: Recogniser, folder: Path
+) -> Iterator[None]:
+    """Compare all answers with those alone by ear, one with each step; keep in the folder what is wrong."""
+    alone = {case: listen(answer.samples, recogniser) for case, answer in expected.items()}
+    for phase, tally in tallies.items():
+        for answer in tally.answers:
+            case = answer.case
+            heard = listen(answer.samples, recogniser, answer.sample_rate)
+            right = alone[replace(case, format="pcm")]
+            tally.n_heard += 1
+            if found := fault(case.text, right, heard, is_whole=not case.stream):
+                tally.ended.update({"held": -1, "wrong": 1})
+                about = {"phase": phase, "id": answer.id, "fault": found, **asdict(case), "heard": asdict(heard)}
+                keep(folder, f"{phase}-{tally.n_heard}", answer, about | {"alone": asdict(right)})
+            yield
+
+
+def explain(tallies: Mapping[str, Tally], log: str) -> None:
+    """Count answers that broke off as explained if the log says that a process was killed twice under them."""
+    cut = re.compile(rf" cut id=(\S+) code=(?:{'|'.join(EXPLAINED)})\b")
+    ids = set(cut.findall(log))
+    for tally in tallies.values():
+        n_explained = sum(id in ids for id in tally.broken)
+        tally.ended.update({"lost": -n_explained, "explained": n_explained})
+
+
+# -- the soak ----------------------------------------------------------------------------------------------------------
+
 
 RESULTS = Path(__file__).parent / "results"
 FORMATS = ("pcm", "wav", "mulaw")

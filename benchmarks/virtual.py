@@ -32,7 +32,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.flood import CALL_S, FRAME_S, GAP_S, MAX_START_S, TARGET_S
-from benchmarks.load_client import MAX_SENTENCES, SENTENCES
+from benchmarks.http_load import MAX_SENTENCES, SENTENCES
 from tests.fakes import Spelling, silent_voices, spoken_with
 from tutti import text as front
 from tutti.client.bench import TEXTS

@@ -5,7 +5,7 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.recognisers import Recogniser, load_recogniser, transcribe
+from benchmarks.heard import Recogniser, load_recogniser, transcribe
 from benchmarks.score import word_errors
 from tutti import settings
 

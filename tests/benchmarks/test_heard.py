@@ -9,9 +9,8 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
-from benchmarks.heard import BORDER_HZ, Heard, clips_of, fault, listen, missed_words, pitch_hz
-from benchmarks.pauses import parts_between
-from benchmarks.soak_answers import Answer, Case, Tally, explain, header, hear, mulaw_values
+from benchmarks.heard import BORDER_HZ, Heard, clips_of, fault, listen, missed_words, parts_between, pitch_hz
+from benchmarks.soak import Answer, Case, Tally, explain, header, hear, mulaw_values
 from tutti.audio.pcm import mulaw_table
 from tutti.speech import SAMPLE_RATE, Samples
 

@@ -2,8 +2,7 @@
 
 from collections import Counter
 
-from benchmarks.score import word_errors, words
-from benchmarks.sentences import expand, sentences, spread
+from benchmarks.score import expand, sentences, spread, word_errors, words
 from tutti.text import vocab
 
 

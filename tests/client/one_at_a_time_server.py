@@ -26,8 +26,7 @@ def hum(text: str, voice: str) -> bytes:
 
 
 def official_model(home: Path) -> Speak:
-    from benchmarks.quality import tutti_phonemes
-    from benchmarks.speaker import Speaker
+    from benchmarks.quality import Speaker, tutti_phonemes
     from tutti.weights import FP32_MODEL, Store
 
     model = Speaker(Store(home).path(FP32_MODEL), home / "voices")

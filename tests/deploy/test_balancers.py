@@ -2,11 +2,12 @@
 
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,7 +15,6 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from benchmarks.balancer import free_port, haproxy_config, nginx_config
 from tests.fakes import make_fake_engine
 from tests.server.harness import assert_error, serving
 from tutti.errors import QueueFull
@@ -22,10 +22,40 @@ from tutti.errors import QueueFull
 pytestmark = [pytest.mark.server, pytest.mark.process]
 
 ROOT = Path(__file__).parents[2]
+DEPLOY = ROOT / "deploy"
+HOSTS = ("192.0.2.11", "192.0.2.12")  # of the servers in the configurations
 SHORT = {"input": "deep water", "response_format": "pcm"}
 LONG = {"input": "The old bridge stands still under the water tonight. " * 12, "response_format": "pcm"}
 needs_haproxy = pytest.mark.skipif(shutil.which("haproxy") is None, reason="no haproxy here: apt-get install haproxy")
 needs_nginx = pytest.mark.skipif(shutil.which("nginx") is None, reason="no nginx here: apt-get install nginx-light")
+
+
+def free_port() -> int:
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))
+        return int(sock.getsockname()[1])
+
+
+def haproxy_config(ports: Sequence[tuple[int, int]], front: int, state: int) -> str:
+    """deploy/haproxy with other addresses: port and agent-check port of both servers, of the frontend, of its state."""
+    text = (DEPLOY / "haproxy/haproxy.cfg").read_text()
+    text = text.replace("bind 127.0.0.1:8880", f"bind 127.0.0.1:{front}")
+    text = text.replace("bind 127.0.0.1:8404", f"bind 127.0.0.1:{state}")
+    speech, others = text.split("\nbackend jobs")
+    for host, (port, agent_port) in zip(HOSTS, ports, strict=True):
+        speech = speech.replace(f"{host}:8880", f"127.0.0.1:{port} agent-port {agent_port}")
+        others = others.replace(f"{host}:8880", f"127.0.0.1:{port}")
+    return f"{speech}\nbackend jobs{others}"
+
+
+def nginx_config(ports: Sequence[int], front: int, folder: Path) -> str:
+    """deploy/nginx with other addresses, in a whole configuration."""
+    text = (DEPLOY / "nginx/tutti.conf").read_text().replace("listen 127.0.0.1:8880", f"listen 127.0.0.1:{front}")
+    for host, port in zip(HOSTS, ports, strict=True):
+        text = text.replace(f"{host}:8880", f"127.0.0.1:{port}")
+    kinds = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
+    folders = "".join(f"{kind}_temp_path {folder};" for kind in kinds)
+    return f"pid {folder}/pid; events {{}} http {{ access_log off; {folders} {text} }}"
 
 
 def make_folder(path: Path) -> Path:

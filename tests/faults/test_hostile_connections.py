@@ -7,8 +7,7 @@ from contextlib import contextmanager, suppress
 
 import pytest
 
-from benchmarks.hostile import wyoming_event
-from benchmarks.hostile_connections import CONTINUED, LIVE, PING, TEXT_FRAME, events, frame, frames, raw, request
+from benchmarks.hostile import CONTINUED, LIVE, PING, TEXT_FRAME, frame, frames, raw, raw_events, request, wyoming_event
 from tests.faults.limited_server import LimitedServer
 from tests.faults.test_hostile_requests import MAX_HELD_MS
 
@@ -29,9 +28,9 @@ MEGABYTE = 1_000_000
         ),
         pytest.param(raw(request("Transfer-Encoding: chunked\r\n", b"0\r\n" + b"a: b\r\n" * 40_000)), id="trailers"),
         pytest.param(frames(LIVE, frame(PING) * 100_000), id="pings"),
-        pytest.param(events(b'{"type": "ping"}\n' * 20_000), id="Wyoming's pings"),
-        pytest.param(events(b'{"type": "describe"}\n' * 1000), id="Wyoming's descriptions"),
-        pytest.param(events(PIECE * 20_000), id="pieces of no text"),
+        pytest.param(raw_events(b'{"type": "ping"}\n' * 20_000), id="Wyoming's pings"),
+        pytest.param(raw_events(b'{"type": "describe"}\n' * 1000), id="Wyoming's descriptions"),
+        pytest.param(raw_events(PIECE * 20_000), id="pieces of no text"),
     ],
 )
 def test_many_small_things_in_one_write_do_not_hold_the_event_loop(

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from benchmarks.speaker import Speaker
+from benchmarks.quality import Speaker
 from tests.recogniser_helper import recognise, word_error_rate
 from tutti.speech import SAMPLE_RATE
 
