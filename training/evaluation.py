@@ -1,4 +1,4 @@
-"""Held-out rows, spoken by teacher and student: the distance of `tutti verify`, on the device, row by row."""
+"""Held-out rows, spoken by teacher and student: the distance of `training.verify`, on the device, row by row."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from tutti.model.torch.light import LightNetwork, harmonic_phase, pulse_train
 from tutti.verify import mel
 
 BATCH_STEPS = 40_000  # padded steps of a batch
-LEVEL_GATE_DB = 0.5  # of `tutti verify`, whose own constant needs packages that a training machine lacks
+LEVEL_GATE_DB = 0.5  # of `training.verify`, whose own constant needs packages that a training machine lacks
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class Score:
     level_db: float  # mean of the absolute difference of a row's level
     worst_level_db: float
     mean_level_db: float  # above zero: too loud
-    share_off_level: float  # of rows whose level differs by more than the gate of `tutti verify`
+    share_off_level: float  # of rows whose level differs by more than the gate of `training.verify`
     voiced_db: float  # of frames in voiced steps, and of all others
     unvoiced_db: float
     speaker: float | None = None  # similarity, mean over rows

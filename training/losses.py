@@ -7,8 +7,8 @@
   has to fill what is missing.
 - `level_db`: the mean power of a quarter of a second in each band. Noise of the right power is not the noise of the
   least distance, which is too quiet; this term holds its level.
-- `row_level_db`: the power of the whole segment, as `tutti verify` has it of whole rows. Its gate is the worst row, so
-  an error of half a decibel pulls nearly three times as hard as one of a tenth.
+- `row_level_db`: the power of the whole segment, as `training.verify` has it of whole rows. Its gate is the worst row,
+  so an error of half a decibel pulls nearly three times as hard as one of a tenth.
 """
 
 from dataclasses import dataclass

@@ -2,7 +2,7 @@
 
 Resemblyzer reads 40 mel powers of 25 ms each 10 ms, at 16 kHz. At 24 kHz a window of 25 ms has its bins at the same
 frequencies, only more of them, so the lowest 201 with the same bands are what it expects, without resampling.
-It is the model by which `tutti verify` compares speakers.
+It is the model by which `training.verify` compares speakers.
 """
 
 from collections.abc import Sequence
@@ -67,7 +67,7 @@ class SpeakerEncoder(nn.Module):
 
     @torch.no_grad()
     def similarities(self, pairs: Sequence[tuple[Tensor, Tensor]]) -> Tensor:
-        """Of whole rows, about as `tutti verify` has it (which also cuts out silence): the mean over their parts."""
+        """Of whole rows, about as `training.verify` has it (which also cuts out silence): the mean over their parts."""
         mels, counts = [], []
         for wave in (wave for pair in pairs for wave in pair):
             parts = self._parts(wave)

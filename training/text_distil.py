@@ -34,7 +34,7 @@ from tutti.model.torch.kokoro import weights as kokoro_weights
 from tutti.model.torch.kokoro.masks import RowMask
 
 PREDICTOR, VOICES, TEXTS = "predictor.npz", "voices.npz", "texts.npz"  # in the data folder
-HELD_OUT = Path(__file__).parents[1] / "tutti" / "verify" / "held_out.tsv"
+HELD_OUT = Path(__file__).parent / "verify" / "held_out.tsv"
 LOG_S, SCORE_S = 15.0, 60.0
 AVERAGE = 0.999  # of the weights
 BLEND = 0.4  # share of rows whose style is a blend of two voices

@@ -10,13 +10,13 @@ from hypothesis.extra.numpy import arrays
 
 from tests.fakes import running, silent_voices, tone_engine
 from tests.recogniser_helper import recognise, word_error_rate
+from training.verify.pitch import semitones, shift_semitones
 from tutti.engine.build import open_engine
 from tutti.errors import InvalidInput
 from tutti.model.prosody import EMOTIONS, LIMITS, VOICED_HZ, apply_prosody, check_prosody, combine, find_emotion
 from tutti.model.tone import ToneModel
 from tutti.settings import Settings
 from tutti.speech import SAMPLE_RATE, Frames, Prosody, Samples, Utterance
-from tutti.verify.pitch import semitones, shift_semitones
 from tutti.worker.stage_runner import StageRunner
 
 curves = arrays(np.float32, st.integers(1, 40), elements=st.floats(-5, 400, width=32))

@@ -21,11 +21,11 @@ from training.pool import Pool
 from training.schedule import Schedule
 from training.speaker import SpeakerEncoder, raising_gain, write_encoder
 from training.step import Step, StepOptions, render
+from training.verify.light import LightGates
 from tutti.model.light import weights as packed
 from tutti.model.light.row import N_STATISTICS
 from tutti.model.light.signal import HOP
 from tutti.model.torch.light import CONTEXT, LightNetwork, harmonic_phase, row_statistics
-from tutti.verify.light import LightGates
 from tutti.verify.mel import distance_db
 
 pytestmark = pytest.mark.slow
@@ -283,7 +283,7 @@ class TestSpeaker:
 
 def test_the_encoder_agrees_with_resemblyzer(tmp_path: Path) -> None:
     pytest.importorskip("resemblyzer")
-    from tutti.verify.meters import Resemblyzer
+    from training.verify.meters import Resemblyzer
 
     write_encoder(tmp_path / "speaker.npz")
     encoder = SpeakerEncoder.read(tmp_path / "speaker.npz")

@@ -9,6 +9,7 @@ import onnxruntime as ort
 from tutti.speech import Samples
 
 RECOGNISER_RATE = 16_000
+NO_RECOGNISER = "Words were not counted: the recogniser is missing; --listen downloads it (73 MB)."
 LEAD_S, TAIL_S = 0.1, 0.3  # silence around the speech: recognisers miss words at the edges
 
 

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 from tests.fakes import silent_voices
+from training.verify.held_out import held_out_rows
+from training.verify.light import LightGates, LightVerification, RowMeasures, light_checks
+from training.verify.meters import Meters
+from training.verify.recordings import Recordings
 from tutti.model.tone import ToneModel
 from tutti.speech import Frames, Model, Samples, Span, Utterance
-from tutti.verify.held_out import held_out_rows
-from tutti.verify.light import LightGates, LightVerification, RowMeasures, light_checks
-from tutti.verify.meters import Meters
-from tutti.verify.recordings import Recordings
 from tutti.verify.sentences import SENTENCES
 from tutti.voices import NAMES, Voices, parse_blend
 

@@ -12,11 +12,10 @@ from numpy.typing import NDArray
 from tutti.errors import InvalidInput, MissingExtra, install_hint
 from tutti.speech import SAMPLE_RATE, Samples
 from tutti.verify import Recogniser
-from tutti.verify.recogniser import RECOGNISER_RATE, prepare_for_recogniser
+from tutti.verify.recogniser import NO_RECOGNISER, RECOGNISER_RATE, prepare_for_recogniser
 
 DNSMOS_S = 9.01  # seconds that DNSMOS reads at once
 VOICE_WINDOW = RECOGNISER_RATE * 30 // 1000  # samples that the detector of voice hears at once
-NO_RECOGNISER = "Words were not counted: the recogniser is missing; --listen downloads it (73 MB)."
 
 
 class QualityMeter(Protocol):

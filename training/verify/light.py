@@ -8,16 +8,16 @@ from pathlib import Path
 
 import numpy as np
 
+from training.verify.held_out import HeldOutRow
+from training.verify.meters import Meters
+from training.verify.pitch import pitch_shift
+from training.verify.recordings import RecordedRow, Recordings, row_key, speak_row
 from tutti.files import write_file
 from tutti.model.choice import Choice
 from tutti.model.spans import LIGHT_SPANS
 from tutti.speech import SAMPLE_RATE, Frames, Model, Samples, Span
 from tutti.verify import Check, OnStep
-from tutti.verify.held_out import HeldOutRow
 from tutti.verify.mel import distance_db
-from tutti.verify.meters import Meters
-from tutti.verify.pitch import pitch_shift
-from tutti.verify.recordings import RecordedRow, Recordings, row_key, speak_row
 from tutti.verify.word_errors import edit_distance, words
 from tutti.voices import Voices
 

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from training.verify import meters
+from training.verify.pitch import pitch_shift
 from tutti.speech import SAMPLE_RATE, Samples
-from tutti.verify import meters
-from tutti.verify.pitch import pitch_shift
 
 N = 2 * SAMPLE_RATE
 TIME = np.arange(N) / SAMPLE_RATE
