@@ -43,6 +43,7 @@ page: $(PAGE)  ## build the web page from web/ into the package (needs npm)
 
 dist: .venv/.dev page  ## build wheel and sdist, with the page inside, and the tested versions into dist/ (needs npm)
 	rm -rf dist && .venv/bin/python -m build --no-isolation --outdir dist .
+	.venv/bin/python -m build --no-isolation --wheel --outdir dist packaging/ray
 	cp $(CONSTRAINTS) dist
 
 pictures: .venv/.dev page  ## take the screenshots of the page, with the real model (needs Chromium)
@@ -63,12 +64,13 @@ clean:  ## delete the virtual environment, caches, dist and the built page
 .venv/.tutti: pyproject.toml $(CONSTRAINTS) | .venv/bin/pip
 	.venv/bin/pip install --quiet --constraint $(CONSTRAINTS) --editable . && touch $@
 
-.venv/.dev: pyproject.toml $(CONSTRAINTS) | .venv/bin/pip
-	.venv/bin/pip install --quiet --constraint $(CONSTRAINTS) --editable ".[dev]" && touch $@ .venv/.tutti
+.venv/.dev: pyproject.toml packaging/ray/pyproject.toml $(CONSTRAINTS) | .venv/bin/pip
+	.venv/bin/pip install --quiet --constraint $(CONSTRAINTS) --editable ".[dev]"
+	.venv/bin/python -m pip install --quiet --no-deps --editable packaging/ray && touch $@ .venv/.tutti
 
 # Apart from .venv: Ray needs older versions of some packages.
-.venv-ray/.dev: pyproject.toml
-	$(PYTHON) -m venv .venv-ray && .venv-ray/bin/pip install --quiet --editable ".[ray]" \
+.venv-ray/.dev: pyproject.toml packaging/ray/pyproject.toml
+	$(PYTHON) -m venv .venv-ray && .venv-ray/bin/pip install --quiet --editable . --editable packaging/ray \
 	  "pytest>=8.4,<10" "pytest-timeout>=2.3,<3" "hypothesis>=6.120,<7" "psutil>=6,<8" "pyyaml>=6,<7" && touch $@
 
 $(PAGE): $(shell find web/src web/public -type f) web/index.html web/docs.html web/vite.config.ts web/tsconfig.json web/node_modules/.tutti

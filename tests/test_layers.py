@@ -30,7 +30,6 @@ LAYERS = (
     ("engine",),
     ("audiobook", "bulk", "plan"),
     ("server", "client"),
-    ("cluster",),
     ("cli", "__main__"),
 )
 # Module or package: the only places that import it.
@@ -44,7 +43,7 @@ ONLY_IN = {
     "huggingface_hub": ("tutti.weights",),
     "pyarrow": ("tutti.bulk",),
     **dict.fromkeys(("fastapi", "starlette"), ("tutti.server",)),
-    "ray": ("tutti.bulk", "tutti.cluster"),
+    "tutti_ray": ("tutti.cli",),
     "tutti.batching": ("tutti.batching", "tutti.engine", "tutti.plan"),
     "tutti.server.routes": (
         *("tutti.server.routes", "tutti.server.app", "tutti.server.http_processes.speech_app"),
@@ -150,6 +149,11 @@ def test_torch_is_imported_only_when_it_is_needed() -> None:
     for module in MODULES:
         if not is_in(module, "tutti.model.torch"):
             assert not {name for name in imports(module, lazy=False) if is_in(name, *LAZY)}, module
+
+
+def test_ray_is_not_imported_at_all() -> None:
+    """What runs on it is a package of its own: packaging/ray."""
+    assert not {module for module in MODULES if any(is_in(name, "ray") for name in imports(module))}
 
 
 def test_no_modules_import_each_other_in_a_circle() -> None:

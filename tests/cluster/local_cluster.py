@@ -1,4 +1,4 @@
-"""Start a cluster of Ray on this machine: a head, and a node for each replica. Also used by benchmarks.cluster."""
+"""Start a cluster of Ray on this machine: a head, and a node for each replica."""
 
 import os
 import signal
@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import psutil
-
-from tutti.cluster.environment import prepare
+from tutti_ray.environment import prepare
 
 
 @dataclass

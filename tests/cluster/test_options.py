@@ -4,9 +4,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tutti_ray.environment import ensure_token, missing_variables, variables
+from tutti_ray.options import DRAIN_S, parse_options
 
-from tutti.cluster.environment import ensure_token, missing_variables, variables
-from tutti.cluster.options import DRAIN_S, parse_options
 from tutti.errors import InvalidInput
 
 

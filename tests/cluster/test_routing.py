@@ -5,9 +5,8 @@ from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
-
-from tutti.cluster.routing import LeastWait, ReplicaReport, request_bytes
-from tutti.cluster.scaling import wanted_replicas
+from tutti_ray.routing import LeastWait, ReplicaReport, request_bytes
+from tutti_ray.scaling import wanted_replicas
 
 BYTE_S = 0.001
 

@@ -10,8 +10,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from tutti_ray.replica import Replica
+
 from tests.fakes import Spelling, silent_voices
-from tutti.cluster.replica import Replica
 from tutti.engine.build import CHECKPOINT, assemble, chunk_sizes
 from tutti.engine.engine import Engine
 from tutti.model.choice import Choice
@@ -65,7 +66,7 @@ def _row_s() -> float:
 
 
 def build(args: dict[str, Any]) -> Any:
-    from tutti.cluster.app import deploy
-    from tutti.cluster.options import parse_options
+    from tutti_ray.app import deploy
+    from tutti_ray.options import parse_options
 
     return deploy(ToneReplica, parse_options(args))

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from tutti.cli import options
+from tutti.cli.on_ray import without_ray
 from tutti.cli.terminal import ShowProgress, counted, progress_bar
 from tutti.errors import InvalidInput
 from tutti.settings import Settings
@@ -173,7 +174,10 @@ def _speak(
         engine = build.open_engine(settings, g2p_processes=processes)
         asyncio.run(speak_shards(engine, missing, chosen, folder, rate))
         return
-    from tutti.bulk.ray_run import LOCAL, speak_shards_with_ray
+    try:
+        from tutti_ray.bulk import LOCAL, speak_shards_with_ray
+    except ModuleNotFoundError as exc:
+        raise without_ray("tutti bulk --ray", exc) from None
 
     chosen_settings = settings.model_copy(update={"workers": 1})
     if ray == LOCAL and devices:  # the actors share the cores

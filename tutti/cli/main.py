@@ -12,7 +12,7 @@ import typer
 from tutti import __version__
 from tutti.cli import options
 from tutti.cli.bulk import bulk
-from tutti.cli.cluster import cluster
+from tutti.cli.on_ray import add_cluster
 from tutti.cli.plan import plan
 from tutti.cli.read import read
 from tutti.cli.serve import serve
@@ -184,5 +184,5 @@ def g2p_serve(
 
 for command in (serve, speak, read, bulk, plan, voices, pull, verify, config, g2p_serve):
     app.command(cls=Command)(command)
-app.add_typer(cluster, name="cluster", cls=CommandGroup)
+add_cluster(app)
 register(app)  # say, bench, top

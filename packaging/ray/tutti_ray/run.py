@@ -6,9 +6,10 @@ import threading
 import time
 from typing import Any
 
-from tutti.cluster.environment import prepare
-from tutti.cluster.options import ClusterOptions
-from tutti.errors import MissingExtra, install_hint
+from tutti.errors import MissingExtra
+from tutti_ray import NEEDS
+from tutti_ray.environment import prepare
+from tutti_ray.options import ClusterOptions
 
 APPLICATION = "tutti"
 DRAIN_CHECK_S = 0.2  # between two looks at whether the replicas are gone
@@ -54,7 +55,7 @@ def _import_ray() -> tuple[Any, Any, Any]:
         import ray
         from ray import serve as ray_serve
     except ModuleNotFoundError as exc:
-        raise MissingExtra(f"tutti cluster needs Ray; run: {install_hint('ray')}") from exc
-    from tutti.cluster import app
+        raise MissingExtra(f"tutti cluster {NEEDS}") from exc
+    from tutti_ray import app
 
     return ray, ray_serve, app

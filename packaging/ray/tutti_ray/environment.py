@@ -5,8 +5,8 @@ import secrets
 from collections.abc import Mapping
 from pathlib import Path
 
-from tutti.cluster.options import Ingress
 from tutti.errors import TuttiError
+from tutti_ray.options import Ingress
 
 COMMON = {
     "RAY_AUTH_MODE": "token",

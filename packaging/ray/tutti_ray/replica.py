@@ -54,7 +54,7 @@ class Replica:
         return application
 
     def cluster_metrics(self, registry: CollectorRegistry) -> Collector:
-        from tutti.cluster.metrics import ClusterMetrics
+        from tutti_ray.metrics import ClusterMetrics
 
         metrics = ClusterMetrics(registry)
         self._publishing = asyncio.create_task(metrics.publish_forever(self.engine.monitor.refresh_gauges))

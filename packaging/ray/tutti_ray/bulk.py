@@ -11,7 +11,8 @@ from tutti.bulk.output import OutputFolder, RunSummary
 from tutti.bulk.shards import Shard
 from tutti.bulk.speaking import BulkOptions, DeviceQueue, ShardSpeaker
 from tutti.engine.engine import Engine
-from tutti.errors import InvalidInput, MissingExtra, TuttiError, install_hint
+from tutti.errors import InvalidInput, MissingExtra, TuttiError
+from tutti_ray import NEEDS
 
 MakeEngine = Callable[[], Engine]
 LOCAL = "local"  # a cluster of this machine alone, that ends with the run
@@ -105,7 +106,7 @@ def _ray() -> Any:
     try:
         import ray
     except ImportError:
-        raise MissingExtra(f"--ray needs Ray; run: {install_hint('bulk,ray')}") from None
+        raise MissingExtra(f"--ray {NEEDS}") from None
     return ray
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from ray.serve.request_router import PendingRequest, RequestRouter, RunningReplica
 
-from tutti.cluster.routing import DEFAULT_BYTES, LeastWait, ReplicaReport, request_bytes
+from tutti_ray.routing import DEFAULT_BYTES, LeastWait, ReplicaReport, request_bytes
 
 
 class LeastWaitRouter(RequestRouter):

@@ -7,17 +7,17 @@ from ray import serve
 from ray.serve import Application
 from ray.serve.config import AutoscalingConfig, AutoscalingContext, AutoscalingPolicy, RequestRouterConfig
 
-from tutti.cluster.options import ClusterOptions, parse_options
-from tutti.cluster.replica import Replica
-from tutti.cluster.router import LeastWaitRouter
-from tutti.cluster.scaling import wanted_replicas
+from tutti_ray.options import ClusterOptions, parse_options
+from tutti_ray.replica import Replica
+from tutti_ray.router import LeastWaitRouter
+from tutti_ray.scaling import wanted_replicas
 
 MAX_REQUESTS = 4096  # of a replica at once, for Ray; our own admission control refuses much earlier
 STATS_PERIOD_S = 0.1  # between two reports to the router; smaller costs more of the controller
 
 
 def build(args: dict[str, Any]) -> Application:
-    """Make the application; `args` are the fields of ClusterOptions. For `import_path: tutti.cluster.app:build`."""
+    """Make the application; `args` are the fields of ClusterOptions. For `import_path: tutti_ray.app:build`."""
     return deploy(Replica, parse_options(args))
 
 
@@ -52,7 +52,7 @@ def _size(options: ClusterOptions) -> dict[str, Any]:
         upscale_delay_s=2,
         downscale_delay_s=options.shrink_after_s,  # for so long without a break
         look_back_period_s=5,
-        policy=AutoscalingPolicy(policy_function="tutti.cluster.app:by_wait_and_busy"),
+        policy=AutoscalingPolicy(policy_function="tutti_ray.app:by_wait_and_busy"),
     )
     return {"autoscaling_config": scaling}
 

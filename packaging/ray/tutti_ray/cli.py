@@ -10,9 +10,9 @@ import typer
 
 from tutti.cli.serve import make_option, with_every_setting
 from tutti.client.commands import Command, CommandGroup
-from tutti.cluster.environment import ensure_token, variables
-from tutti.cluster.options import ClusterOptions, Ingress, parse_options
 from tutti.settings import load as load_settings
+from tutti_ray.environment import ensure_token, variables
+from tutti_ray.options import ClusterOptions, Ingress, parse_options
 
 cluster = typer.Typer(
     cls=CommandGroup, no_args_is_help=True, help="Several replicas of the server, on one or more machines (Ray)."
@@ -35,7 +35,7 @@ def serve(address: str | None = None, **flags: Any) -> None:
 
     Each replica has one device. The settings of [bold]tutti serve[/] apply to every replica.
     """
-    from tutti.cluster.run import serve
+    from tutti_ray.run import serve
 
     chosen = {name: value for name in FLAGS if (value := flags.pop(name)) is not None}
     settings, sources = load_settings(flags)
