@@ -5,6 +5,7 @@ import os
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -16,7 +17,6 @@ from tutti.cli.on_ray import without_ray
 from tutti.cli.terminal import ShowProgress, counted, progress_bar
 from tutti.errors import InvalidInput
 from tutti.settings import Settings
-from tutti.settings import load as load_settings
 
 if TYPE_CHECKING:
     from tutti.bulk.output import OutputFolder, RunSummary
@@ -31,18 +31,12 @@ CUDA_ROWS = 64  # the most in one shape of the model
 MAX_G2P = 8  # processes that prepare texts for a GPU; on a processor a thread is enough
 
 
+@options.with_groups
 def bulk(
     table: Annotated[Path, typer.Argument(help="A .jsonl, .csv or .parquet file, a text in each row.")],
     out: Annotated[Path, typer.Argument(help="Folder for the shards and the index; resumes a run that is there.")],
-    voice: options.Voice = None,
-    style: options.Style = None,
-    speed: options.Speed = 1.0,
-    pitch: options.Pitch = 0.0,
-    pitch_range: options.PitchRange = 1.0,
-    energy: options.Energy = 0.0,
-    emotion: options.Emotion = None,
-    language: options.Language = None,
-    code_blocks: options.CodeBlocks = None,
+    *,
+    manner: options.Manner,
     format: Annotated[str, typer.Option("--format", "-f", help="Audio format: flac wav mp3 opus aac …")] = "flac",
     sample_rate: Annotated[int | None, typer.Option(help="Samples a second; default: 24000.")] = None,
     words: Annotated[bool, typer.Option("--words", help="Word times in the JSON of each row.")] = False,
@@ -60,16 +54,7 @@ def bulk(
     devices: Annotated[
         int | None, typer.Option(min=1, help="With --ray: how many; default: every GPU, or one.")
     ] = None,
-    lexicon: options.Lexicon = None,
-    home: options.Home = None,
-    offline: options.Offline = None,
-    backend: options.Backend = None,
-    device: options.Device = None,
-    precision: options.Precision = None,
-    vocoder: options.Vocoder = None,
-    compile: options.Compile = None,
-    threads: options.Threads = None,
-    g2p_url: options.G2PUrl = None,
+    means: options.Means,
 ) -> None:
     """Speak every row of a table: [bold]tutti bulk texts.jsonl out[/]
 
@@ -84,23 +69,13 @@ def bulk(
     from tutti.bulk.table import check_pyarrow, digest
     from tutti.engine.params import check_params
     from tutti.files import write_error
-    from tutti.speech import SpeechParams
 
     check_pyarrow()
-    settings, _ = load_settings(
-        {
-            "home": home, "offline": offline, "backend": backend, "device": device, "precision": precision,
-            "vocoder": vocoder, "compile": compile, "threads": threads, "g2p_url": g2p_url, "lexicon": lexicon,
-            "voice": voice, "code_blocks": code_blocks,
-        }
-    )  # fmt: skip
+    settings = means.settings(manner)
     if devices is not None and ray is None:
         raise InvalidInput("--devices is for --ray; without it every CUDA device of this machine is used")
     find_format(format).rate(sample_rate)
-    params = SpeechParams(
-        settings.voice, style, speed, pitch, pitch_range, energy, emotion, language,
-        pcm_volume=1.0, with_words=words, code_blocks=settings.code_blocks,
-    )  # fmt: skip
+    params = replace(manner.params(settings), pcm_volume=1.0, with_words=words, code_blocks=settings.code_blocks)
     check_params(params)
     sha256 = digest(table)
     check_table(table, other_columns)

@@ -12,7 +12,6 @@ import typer
 from tutti.cli import options
 from tutti.cli.terminal import counted, print_dropped, print_notices, progress_bar
 from tutti.errors import InvalidInput
-from tutti.settings import load as load_settings
 
 if TYPE_CHECKING:
     from tutti.audiobook.book import Book
@@ -20,18 +19,12 @@ if TYPE_CHECKING:
     from tutti.audiobook.narrate import OnProgress
 
 
+@options.with_groups
 def read(
     book: Annotated[Path, typer.Argument(help="An .epub, .pdf, .html, .md or .txt file.")],
+    *,
     out: Annotated[Path | None, typer.Option("--out", "-o", help="The audiobook: .m4b .mp3 .opus .flac .wav …")] = None,
-    voice: options.Voice = None,
-    style: options.Style = None,
-    speed: options.Speed = 1.0,
-    pitch: options.Pitch = 0.0,
-    pitch_range: options.PitchRange = 1.0,
-    energy: options.Energy = 0.0,
-    emotion: options.Emotion = None,
-    language: options.Language = None,
-    code_blocks: options.CodeBlocks = None,
+    manner: options.Manner,
     captions: options.Captions = None,
     captions_by_word: options.CaptionsByWord = False,
     title: Annotated[str | None, typer.Option(help="Overrides the title in the book.")] = None,
@@ -39,16 +32,7 @@ def read(
     cover: Annotated[Path | None, typer.Option(help="A JPEG or PNG file; overrides the cover in the book.")] = None,
     encoding: Annotated[str | None, typer.Option(help="Of a text that is not UTF-8: latin-1, cp1252.")] = None,
     restart: Annotated[bool, typer.Option("--restart", help="Discard what an earlier run has spoken.")] = False,
-    lexicon: options.Lexicon = None,
-    home: options.Home = None,
-    offline: options.Offline = None,
-    backend: options.Backend = None,
-    device: options.Device = None,
-    precision: options.Precision = None,
-    vocoder: options.Vocoder = None,
-    compile: options.Compile = None,
-    threads: options.Threads = None,
-    g2p_url: options.G2PUrl = None,
+    means: options.Means,
 ) -> None:
     """Read a book aloud, with chapters and cover: [bold]tutti read book.epub -o book.m4b[/]
 
@@ -64,22 +48,15 @@ def read(
     from tutti.engine.audio_settings import audio_settings
     from tutti.engine.build import open_engine
     from tutti.engine.params import check_params
-    from tutti.speech import SpeechParams
 
-    settings, _ = load_settings(
-        {
-            "home": home, "offline": offline, "backend": backend, "device": device, "precision": precision,
-            "vocoder": vocoder, "compile": compile, "threads": threads, "g2p_url": g2p_url, "lexicon": lexicon,
-            "voice": voice, "code_blocks": code_blocks,
-        }
-    )  # fmt: skip
+    settings = means.settings(manner)
     path = out or Path(f"{book.stem}.m4b")
     kind = container(path.suffix)
     caption_file = CaptionFile(captions, caption_format(captions.name), captions_by_word) if captions else None
     for target in (path, captions or path):
         if not target.parent.is_dir():
             raise InvalidInput(f"cannot write {target}: there is no folder {target.parent}", param="out")
-    params = SpeechParams(settings.voice, style, speed, pitch, pitch_range, energy, emotion, language)
+    params = manner.params(settings)
     check_params(params)
     parsed = _read_book(book, encoding, title, author, cover)
     check_chapter_marks(parsed.chapters, {})

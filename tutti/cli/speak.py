@@ -13,44 +13,28 @@ from tutti.cli import options
 from tutti.cli.terminal import ShowProgress, print_dropped, print_notices, progress_bar
 from tutti.cli.text_source import read_text
 from tutti.errors import InvalidInput
-from tutti.settings import load as load_settings
 
 if TYPE_CHECKING:
     from tutti.cli.record import Recording
 
 
+@options.with_groups
 def speak(
     text: Annotated[list[str], typer.Argument(help="The text; a text file; or - for standard input.")],
+    *,
     out: Annotated[str, typer.Option("--out", "-o", help="A file, or - to stream to standard output.")] = "speech.wav",
     live: Annotated[bool, typer.Option("--live", help="With -: speak while the text is still arriving.")] = False,
-    voice: options.Voice = None,
-    style: options.Style = None,
-    speed: options.Speed = 1.0,
-    pitch: options.Pitch = 0.0,
-    pitch_range: options.PitchRange = 1.0,
-    energy: options.Energy = 0.0,
-    emotion: options.Emotion = None,
-    language: options.Language = None,
-    code_blocks: options.CodeBlocks = None,
+    manner: options.Manner,
     format: Annotated[str | None, typer.Option("--format", "-f", help="wav mp3 opus flac aac pcm mulaw alaw.")] = None,
     sample_rate: Annotated[int | None, typer.Option(help="In hertz; default: that of the format.")] = None,
     words: Annotated[Path | None, typer.Option(help="Also write the time of each word, as JSON.")] = None,
     captions: options.Captions = None,
     captions_by_word: options.CaptionsByWord = False,
-    lexicon: options.Lexicon = None,
-    home: options.Home = None,
-    offline: options.Offline = None,
-    backend: options.Backend = None,
-    device: options.Device = None,
-    precision: options.Precision = None,
+    means: options.Means,
     model: Annotated[str | None, typer.Option(help="kokoro, kokoro-light, or a name in TUTTI_MODELS.")] = None,
-    vocoder: options.Vocoder = None,
     compare: Annotated[
         bool, typer.Option("--compare", help="Write OUT twice, with both vocoders: NAME-exact and NAME-light.")
     ] = False,
-    compile: options.Compile = None,
-    threads: options.Threads = None,
-    g2p_url: options.G2PUrl = None,
 ) -> None:
     """Speak a text: [bold]tutti speak "Hello there" -o hello.mp3[/]"""
     from tutti.audio import find_format, format_of_file
@@ -59,15 +43,9 @@ def speak(
     from tutti.cli.stdin import ArrivingText
     from tutti.engine.build import open_engine
     from tutti.engine.checkpoints import LIGHT
-    from tutti.speech import Delivery, SpeechParams
+    from tutti.speech import Delivery
 
-    settings, _ = load_settings(
-        {
-            "home": home, "offline": offline, "backend": backend, "device": device, "precision": precision,
-            "vocoder": vocoder, "compile": compile, "threads": threads, "g2p_url": g2p_url, "lexicon": lexicon,
-            "voice": voice, "code_blocks": code_blocks,
-        }
-    )  # fmt: skip
+    settings = means.settings(manner)
     to_stdout = out == "-"
     path = with_vocoder(Path(out), "exact") if compare else Path(out)
     audio = find_format(format) if format else find_format("wav") if to_stdout else format_of_file(out)
@@ -77,7 +55,7 @@ def speak(
         raise InvalidInput("standard output is a terminal; pipe the audio: tutti speak … -o - | aplay", param="out")
     arriving = ArrivingText.of(text) if live else None
     whole = "" if live else read_text(text)
-    params = SpeechParams(settings.voice, style, speed, pitch, pitch_range, energy, emotion, language)
+    params = manner.params(settings)
     if compare:
         if to_stdout or live or model or settings.models:
             raise InvalidInput(

@@ -33,6 +33,15 @@ class Call:
         return None if self.first_byte_s is None else self.first_byte_s + self.buffer_s
 
     @property
+    def retries(self) -> int:
+        return max(0, self.attempts - 1)
+
+    @property
+    def is_measured(self) -> bool:
+        """Whether its times count: not those of errors and cache hits."""
+        return self.error is None and not self.cached
+
+    @property
     def network_s(self) -> float | None:
         """Time to the first byte that was not synthesis: network, the server's queue, and retries."""
         if self.first_byte_s is None or self.synthesis_s is None:
@@ -127,9 +136,9 @@ class CallLog:
             self._errors += call.error is not None
             self._cached += call.cached
             self._attempts += call.attempts
-            self._retries += max(0, call.attempts - 1)
+            self._retries += call.retries
             self._connections += call.new_connections
-            if call.error is None and not call.cached:
+            if call.is_measured:
                 self._calls.append(call)
 
     def stats(self) -> Stats:

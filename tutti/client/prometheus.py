@@ -29,10 +29,9 @@ def prometheus_hook(registry: "CollectorRegistry | None" = None) -> Callable[[Ca
 
     def hook(call: Call) -> None:
         calls.labels(call.kind, call.error or ("cached" if call.cached else "ok")).inc()
-        retries.inc(max(0, call.attempts - 1))
+        retries.inc(call.retries)
         connections.inc(call.new_connections)
-        measured = call.error is None and not call.cached
-        if measured and call.first_byte_s is not None and call.total_s is not None:
+        if call.is_measured and call.first_byte_s is not None and call.total_s is not None:
             first.labels(call.kind).observe(call.first_byte_s)
             total.labels(call.kind).observe(call.total_s)
 

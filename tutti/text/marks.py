@@ -189,11 +189,11 @@ def _apply_mark(style: InlineStyle, mark: re.Match[str]) -> InlineStyle:
                 return style._replace(voice=DEFAULT_STYLE.voice, language=DEFAULT_STYLE.language)
     match name:
         case "rate":
-            return style._replace(rate=_rate(mark))
+            return style._replace(rate=_factor(mark, "rate", MIN_RATE, MAX_RATE, "[rate:1.2] or [rate:120%]"))
         case "pitch":
             return style._replace(pitch=_pitch(mark))
         case "volume":
-            return style._replace(volume=_volume(mark))
+            return style._replace(volume=_factor(mark, "volume", 0, MAX_VOLUME, "[volume:0.5] or [volume:150%]"))
         case "lang":
             return style._replace(language=find_language(mark["value"]).code)
         case _:
@@ -233,26 +233,13 @@ def _seconds(mark: re.Match[str]) -> float:
     return pause_s
 
 
-def _rate(mark: re.Match[str]) -> float:
+def _factor(mark: re.Match[str], kind: str, least: float, most: float, examples: str) -> float:
+    """Return a factor, which may be written in percent."""
     number = _RATE.fullmatch(mark["value"])
-    rate = float(number[1]) / (100 if number[2] else 1) if number else math.nan
-    if not MIN_RATE <= rate <= MAX_RATE:
-        raise InvalidInput(
-            f"{mark[0]} is not a rate: write {MIN_RATE} to {MAX_RATE:g}, such as [rate:1.2] or [rate:120%]",
-            param="input",
-        )
-    return rate
-
-
-def _volume(mark: re.Match[str]) -> float:
-    number = _RATE.fullmatch(mark["value"])
-    volume = float(number[1]) / (100 if number[2] else 1) if number else math.nan
-    if not 0 <= volume <= MAX_VOLUME:
-        raise InvalidInput(
-            f"{mark[0]} is not a volume: write 0 to {MAX_VOLUME:g}, such as [volume:0.5] or [volume:150%]",
-            param="input",
-        )
-    return volume
+    factor = float(number[1]) / (100 if number[2] else 1) if number else math.nan
+    if not least <= factor <= most:
+        raise InvalidInput(f"{mark[0]} is not a {kind}: write {least:g} to {most:g}, such as {examples}", param="input")
+    return factor
 
 
 def _pitch(mark: re.Match[str]) -> float:
