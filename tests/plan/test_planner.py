@@ -1,5 +1,6 @@
 """`tutti plan`: the maths, the devices, and a forecast that agrees with what can be said without a simulation."""
 
+import itertools
 import json
 from dataclasses import replace
 from math import inf
@@ -17,8 +18,11 @@ from tutti.plan import planner
 from tutti.plan.devices import DEVICES, DeviceCosts, find_device, from_report
 from tutti.plan.measure import device_s
 from tutti.plan.planner import CapacityPlan, Forecast, capacity, forecast, pace_of, plan, simulate
-from tutti.plan.workload import CHARACTERS_PER_S, arrivals, chunk_lengths, text_like
+from tutti.plan.simulation import TOKENS_PER_S
+from tutti.plan.workload import CHARACTERS_PER_S, SENTENCE_WORDS, WORD_SYMBOLS, arrivals, chunk_lengths
 from tutti.text.chunk import DEFAULT_PACE
+
+WORDS = ("seven", "ships", "came", "home", "across", "silver", "water", "under", "quiet", "stars")
 
 # 10 ms for each pass and 5 for each row, of any length.
 SIMPLE = DeviceCosts(
@@ -104,6 +108,14 @@ def test_arrivals_have_their_rate_and_length() -> None:
     assert streams[-1].arrived_s == pytest.approx(200, rel=0.06)
     assert sum(sum(stream.chunks) for stream in streams) / 4000 == pytest.approx(8.0, rel=0.05)
     assert streams[:5] != arrivals(20, 5, 8.0, DEFAULT_PACE, seed=2)
+
+
+def text_like(seconds: float) -> str:
+    """An English text of about so many seconds."""
+    n_words = round(seconds * TOKENS_PER_S / WORD_SYMBOLS)
+    words = list(itertools.islice(itertools.cycle(WORDS), n_words))
+    parts = [words[start : start + SENTENCE_WORDS] for start in range(0, n_words, SENTENCE_WORDS)]
+    return " ".join(f"{' '.join(part).capitalize()}." for part in parts)
 
 
 def test_a_text_is_cut_as_its_simulation_says(tmp_path: Path) -> None:

@@ -11,7 +11,6 @@ from tutti.text.chunker import Chunker
 WORD_SYMBOLS = 6  # of a word and the space after it
 SENTENCE_WORDS = 10  # about 4 s
 SPREAD = 0.5  # requests are shorter and longer than the mean by up to this share of it, all lengths alike
-WORDS = ("seven", "ships", "came", "home", "across", "silver", "water", "under", "quiet", "stars")  # of about so many
 CHARACTERS_PER_S = 15  # of English at speed 1
 
 
@@ -31,14 +30,6 @@ def arrivals(rate: float, n: int, seconds: float, pace: ChunkPace, seed: int = 1
         SimulatedStream(number, at_s, chunk_lengths(length, pace))
         for number, (at_s, length) in enumerate(zip(times_s, lengths, strict=False))
     ]
-
-
-def text_like(seconds: float) -> str:
-    """An English text that is cut much like one of so many seconds: for a real run beside a simulated one."""
-    n_words = _n_words(seconds)
-    words = list(itertools.islice(itertools.cycle(WORDS), n_words))
-    parts = [words[start : start + SENTENCE_WORDS] for start in range(0, n_words, SENTENCE_WORDS)]
-    return " ".join(f"{' '.join(part).capitalize()}." for part in parts)
 
 
 def _n_words(seconds: float) -> int:
