@@ -23,14 +23,15 @@ from tutti.cli.terminal import print_table, progress_bar
 from tutti.errors import InvalidInput, TuttiError
 from tutti.model.choice import choose, describe, load
 from tutti.model.light.weights import BASES_PATH, PATH
-from tutti.settings import load as load_settings
 from tutti.verify.recogniser import Moonshine
 from tutti.verify.report import HEAD, Report, outcome
 from tutti.voices import Voices
 from tutti.weights import FP32_MODEL, MODELS, RECOGNISER, Store, required_files, show_progress, sources
 
 
+@options.with_groups
 def verify(
+    *,
     sentences: Annotated[int, typer.Option(min=1, help="How many rows to speak.")] = 8,
     out: Annotated[Path, typer.Option("--out", "-o", help="The report; its numbers go beside it as JSON.")] = Path(
         "verify.md"
@@ -42,21 +43,10 @@ def verify(
     whisper: Annotated[
         Path | None, typer.Option(help="A model of faster-whisper, to count words with it, too.")
     ] = None,
-    home: options.Home = None,
-    offline: options.Offline = None,
-    backend: options.Backend = None,
-    device: options.Device = None,
-    precision: options.Precision = None,
-    compile: options.Compile = None,
-    threads: options.Threads = None,
+    one: options.OneModel,
 ) -> None:
     """Speak the same rows with both vocoders, and each row whole and window by window."""
-    settings, _ = load_settings(
-        {
-            "home": home, "offline": offline, "backend": backend, "device": device, "precision": precision,
-            "compile": compile, "threads": threads,
-        }
-    )  # fmt: skip
+    settings = one.settings()
     if not out.parent.is_dir():
         raise InvalidInput(f"cannot write {out}: there is no folder {out.parent}", param="out")
     choice = choose(settings.backend, settings.device, settings.precision, settings.compile, "light")

@@ -82,6 +82,22 @@ class Means:
         return load({**asdict(self), "voice": manner.voice, "code_blocks": manner.code_blocks})[0]
 
 
+@dataclass(frozen=True, slots=True)
+class OneModel:
+    """The model that is measured."""
+
+    home: Home = None
+    offline: Offline = None
+    backend: Backend = None
+    device: Device = None
+    precision: Precision = None
+    compile: Compile = None
+    threads: Threads = None
+
+    def settings(self) -> Settings:
+        return load(asdict(self))[0]
+
+
 def with_groups(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command an option for each field of its parameters that are groups."""
     parameters: list[Parameter] = []

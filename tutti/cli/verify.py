@@ -9,12 +9,13 @@ import typer
 from tutti.cli import options
 from tutti.cli.terminal import print_table, progress_bar
 from tutti.errors import InvalidInput
-from tutti.settings import load as load_settings
 
 LIGHT = "how far it is from the exact one is measured by `python -m training.verify` in the repository"
 
 
+@options.with_groups
 def verify(
+    *,
     sentences: Annotated[int, typer.Option(min=1, max=560, help="How many sentences to speak.")] = 8,
     vocoder: options.Vocoder = None,
     out: Annotated[Path, typer.Option("--out", "-o", help="The report; its numbers go beside it as JSON.")] = Path(
@@ -23,13 +24,7 @@ def verify(
     listen: Annotated[
         bool, typer.Option("--listen", help="Download the speech recogniser (73 MB) that counts wrong words.")
     ] = False,
-    home: options.Home = None,
-    offline: options.Offline = None,
-    backend: options.Backend = None,
-    device: options.Device = None,
-    precision: options.Precision = None,
-    compile: options.Compile = None,
-    threads: options.Threads = None,
+    one: options.OneModel,
 ) -> None:
     """Compare a backend with the official model: the same rows with both, and each row in a batch and alone."""
     from tutti.model.choice import choose, describe, load
@@ -44,12 +39,7 @@ def verify(
 
     if vocoder == "light":
         raise InvalidInput(f"the light vocoder differs from the official one; {LIGHT}", param="vocoder")
-    settings, _ = load_settings(
-        {
-            "home": home, "offline": offline, "backend": backend, "device": device, "precision": precision,
-            "compile": compile, "threads": threads,
-        }
-    )  # fmt: skip
+    settings = one.settings()
     if not out.parent.is_dir():
         raise InvalidInput(f"cannot write {out}: there is no folder {out.parent}", param="out")
     choice = choose(settings.backend, settings.device, settings.precision, settings.compile, "exact")
