@@ -67,7 +67,7 @@ SENTENCE = "həlˈO ðˈɛɹ, wˈɜɹld."
 WEIGHTS = FP32_MODEL.sha256
 
 # Seconds of a batch, of a row, of a padded token or frame (CPU: of a lone row split over the cores), and of a token or
-# frame of the longest row (CPU: on one core), until the first batches are seen. docs/log.md names the machines.
+# frame of the longest row (CPU: on one core), until the first batches are seen. docs/log names the machines.
 PRIORS: dict[tuple[str, str, str], Coefficients] = {
     ("onnx", "cpu", "acoustic"): (0.01, 0.002, 0.0, 0.0008),
     ("onnx", "cpu", "vocoder"): (0.01, 0.002, 0.001, 0.017),
