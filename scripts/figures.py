@@ -1,77 +1,130 @@
-"""Write the measured figures that docs/requirements.md quotes from the result files of the benchmarks.
+"""Write the measured figures that README and the pages of docs/ quote from the result files of the benchmarks.
 
-python -m scripts.figures           after a benchmark has written its result: rewrite the page
+python -m scripts.figures           after a benchmark has written its result: rewrite the pages
+
+scripts/figures.txt has the words of each page around its figures, and says where these are in the result files:
+`{crowd-cuda-x86_64 > listeners > first_p95_ms:.0f}`. A name in a list is that of an element, `*` is all of them, and a
+word before the file is a function of `FUNCTIONS`. docs/numbers.md has all figures, other pages quote some.
 """
 
+import csv
 import json
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 ROOT = Path(__file__).parent.parent
-PAGE = ROOT / "docs" / "requirements.md"
 RESULTS = ROOT / "benchmarks" / "results"
+LIST = ROOT / "scripts" / "figures.txt"
+PLACE = re.compile(r"\{([^{}:]+):([^{}]*)\}")
+AMOUNTS = ("numbers", "dates", "times", "money", "units")  # kinds of sentences in benchmarks/data/english.tsv
 
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """Words of the page around figures, and where these are in a result file."""
+    """Words of a page around figures."""
 
-    words: str  # a format string; each {} is a figure
-    file: str
-    values: Callable[[Any], Sequence[float]]
+    page: str
+    words: str
+
+    def values(self) -> list[str]:
+        return [format(value_at(place), form) for place, form in PLACE.findall(self.words)]
 
     def written(self) -> str:
-        return self.words.format(*self.values(json.loads((RESULTS / self.file).read_text("utf-8"))))
+        values = iter(self.values())
+        return PLACE.sub(lambda _: next(values), self.words)
 
     @property
     def pattern(self) -> str:
-        """Matches the words with any figures."""
-        return r"\d[\d.,]*".join(map(re.escape, re.split(r"\{[^}]*\}", self.words)))
+        """Matches the words with any figures, also where a line ends between them."""
+        literal = PLACE.sub("\0", self.words).split("\0")
+        return r"\d[\d.,]*".join("(" + r"\s+".join(map(re.escape, part.split(" "))) + ")" for part in literal)
 
+    def write_into(self, text: str) -> str:
+        """The page with these figures; raise ValueError if it has not the words once."""
 
-FIGURES = (
-    Figure(
-        "{:.1f} and {:.1f} ms for a row of 1 and of 5 s on an H200 (`benchmarks/results/crowd-cuda-x86_64.json`)",
-        "crowd-cuda-x86_64.json",
-        lambda result: [result["overhead"][row]["added_ms"] for row in ("1 s", "5 s")],
-    ),
-    Figure(
-        "(`benchmarks/results/bench-8-h200.json`: first audio p95 {:.0f} ms, {} listeners heard a gap)",
-        "bench-8-h200.json",
-        lambda result: [1000 * result["first_s"]["p95"], result["listeners_stalled"]],
-    ),
-    Figure(
-        "on an H200, {} requests at once: first byte {:.0f} ms and whole answer {:.0f} ms (p95), {:.0f} requests/s, "
-        "{:.0f} % of the connections reused",
-        "client-h200.json",
-        lambda result: [
-            *(result["many"][name] for name in ("at_once", "first_byte_ms_p95", "total_ms_p95", "requests_s")),
-            100 * result["many"]["reuse_rate"],
-        ],
-    ),
-    Figure(
-        "{:.0f} % off at most (`benchmarks/results/plan-aarch64.json`)",
-        "plan-aarch64.json",
-        lambda result: [max(100 * abs(1 - load["ratio"]) for load in result["loads"])],
-    ),
-)
+        def filled(match: re.Match[str]) -> str:
+            first, *rest = match.groups()
+            return str(first) + "".join(value + part for value, part in zip(self.values(), rest, strict=True))
 
-
-def with_figures(page: str, figures: Sequence[Figure] = FIGURES) -> str:
-    """The page with the figures of the result files; raise ValueError if it has not all their words once."""
-    for figure in figures:
-        written = figure.written()
-        page, n = re.subn(figure.pattern, lambda _, written=written: written, page)  # type: ignore[misc]
+        text, n = re.subn(self.pattern, filled, text)
         if n != 1:
-            raise ValueError(f"{PAGE.name} has these words {n} times: {figure.words}")
-    return page
+            raise ValueError(f"{self.page} has these words {n} times: {self.words}")
+        return text
+
+
+def value_at(place: str) -> Any:
+    """The value at `function file > name > name`, or at that without a function."""
+    first, *names = (name.strip() for name in place.split(">"))
+    function, _, file = first.rpartition(" ")
+    value = result(file)
+    for at, name in enumerate(names):
+        if name == "*":
+            value = [element[names[at + 1]] for element in value]
+            break
+        value = value[name] if isinstance(value, dict) else next(row for row in value if name in row.values())
+    return FUNCTIONS[function](value) if function else value
+
+
+@cache
+def result(name: str) -> Any:
+    return json.loads((RESULTS / f"{name}.json").read_text("utf-8"))
+
+
+def amounts(side: Any) -> float:
+    """Percent of words that one side got wrong, in sentences with numbers, dates, times, money or units."""
+    with (ROOT / "benchmarks/data/english.tsv").open(encoding="utf-8") as file:
+        kinds = {row["text"]: row["category"] for row in csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE)}
+    rows = [row for row in side["rows"] if kinds[row["text"]] in AMOUNTS]
+    return float(100 * sum(row["wrong"] for row in rows) / sum(row["of"] for row in rows))
+
+
+FUNCTIONS: dict[str, Callable[[Any], Any]] = {
+    "median": median,
+    "largest": max,
+    "least": min,
+    "sum": sum,
+    "count": len,
+    "percent": lambda value: 100 * value,
+    "ms": lambda value: 1000 * value,
+    "off": lambda ratios: max(100 * abs(1 - ratio) for ratio in ratios),
+    "amounts": amounts,
+}
+
+
+def figures(text: str) -> list[Figure]:
+    """Of each page the words on a line of their own, below the name of the page."""
+    found, page = [], ""
+    for line in text.splitlines():
+        if line.startswith("# "):
+            page = line.removeprefix("# ")
+        elif line:
+            found.append(Figure(page, line))
+    return found
+
+
+FIGURES = figures(LIST.read_text("utf-8"))
+PAGES = tuple(dict.fromkeys(figure.page for figure in FIGURES))
+
+
+def with_figures(text: str, of_page: Sequence[Figure]) -> str:
+    for figure in of_page:
+        text = figure.write_into(text)
+    return text
+
+
+def of(page: str) -> list[Figure]:
+    return [figure for figure in FIGURES if figure.page == page]
 
 
 def main() -> None:
-    PAGE.write_text(with_figures(PAGE.read_text("utf-8")), "utf-8")
+    for page in PAGES:
+        path = ROOT / page
+        path.write_text(with_figures(path.read_text("utf-8"), of(page)), "utf-8")
 
 
 if __name__ == "__main__":
