@@ -10,7 +10,10 @@ DOCS = ROOT / "docs"
 LOG = DOCS / "log"
 PAGES = {
     str(path.relative_to(ROOT)): path.read_text("utf-8")
-    for path in (*(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md")), *DOCS.rglob("*.md"))
+    for path in (
+        *(ROOT / name for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")),
+        *DOCS.rglob("*.md"),
+    )
 }
 EXPERIMENTS = sorted(path for path in LOG.glob("*.md") if path.name != "README.md")
 HALF_A_PAGE = 36  # lines

@@ -10,7 +10,7 @@ WINDOW = 1200  # samples: 50 ms
 HOP = 240
 THRESHOLD = 0.15  # largest difference of two periods that counts as periodic
 
-# Of `pitch_shift`, chosen by how well it reads known shifts (docs/decisions/0033-paired-meters.md).
+# Of `pitch_shift`, chosen by how well it reads known shifts (docs/log/2026-11-17-paired-meters.md).
 PAIR_WINDOW = 1800  # samples: 75 ms; longer: less noise, and fewer windows inside a vowel
 PAIR_LOWEST_HZ = 60.0
 TOP_HZ = 1000.0  # of what is compared; above it lies the noise of a whisper

@@ -5,7 +5,7 @@
 `window`: waits until the oldest job has waited long enough or enough jobs wait.
 `bypass`: the first chunks of a stream run at once and alone, the rest as in `window`.
 
-Every rule of `deadline`, and where it is (docs/decisions/0018 has the experiments):
+Every rule of `deadline`, and where it is (docs/log/2026-11-16-crowd-h200-rules.md has the experiments):
 
 | # | rule | constant | where |
 |---|---|---|---|
