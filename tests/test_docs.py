@@ -59,6 +59,17 @@ def test_its_prose_has_short_lines(name: str) -> None:
     assert [line for line in lines if len(line) > LINE] == []
 
 
+@pytest.mark.parametrize("name", PAGES)
+def test_the_test_files_that_it_names_exist(name: str) -> None:
+    """A name without a folder on the page on reliability is one of tests/faults."""
+    if name == "CHANGELOG.md":  # of any time
+        return
+    paths = re.findall(r"`((?:tests|benchmarks|scripts)/[\w./-]+)`", PAGES[name])
+    if name == "docs/reliability.md":
+        paths += [f"tests/faults/{file}" for file in re.findall(r"`(test_\w+\.py)`", PAGES[name])]
+    assert [path for path in paths if not (ROOT / path).exists()] == []
+
+
 @pytest.mark.parametrize("path", EXPERIMENTS, ids=lambda path: path.stem)
 def test_an_experiment_is_dated_and_half_a_page(path: Path) -> None:
     text = path.read_text("utf-8")

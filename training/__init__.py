@@ -18,5 +18,5 @@ The path of a run, one file each:
 The text student, for PL-BERT: `texts` (natural text in phonemes), `text_pool`, `text_student` (the network),
 `text_teacher`, `text_evaluation`, and `text_distil`, the command.
 
-Read docs/light.md for how to run it and for the log of all runs.
+Read docs/light.md for how to run it, and docs/log for all runs.
 """

@@ -3,7 +3,7 @@
 python -m training.texts --from texts --to texts.npz
 
 The folder holds one file for each language, `en-us.txt` and so on, a paragraph on each line. Each chunk that the front
-end makes of it is a row; docs/light.md says which texts were used.
+end makes of it is a row; docs/log/2026-11-15-text-student.md says which texts were used.
 """
 
 import argparse
