@@ -66,8 +66,13 @@ def value_at(place: str) -> Any:
         if name == "*":
             value = [element[names[at + 1]] for element in value]
             break
-        value = value[name] if isinstance(value, dict) else next(row for row in value if name in row.values())
+        value = value[name] if isinstance(value, dict) else named(value, name)
     return FUNCTIONS[function](value) if function else value
+
+
+def named(rows: Sequence[dict[str, Any]], name: str) -> dict[str, Any]:
+    """The first element that has the name, or the number, as one of its values."""
+    return next(row for row in rows if name in map(str, row.values()))
 
 
 @cache
@@ -90,6 +95,7 @@ FUNCTIONS: dict[str, Callable[[Any], Any]] = {
     "sum": sum,
     "count": len,
     "percent": lambda value: 100 * value,
+    "less": lambda value: -value,
     "ms": lambda value: 1000 * value,
     "off": lambda ratios: max(100 * abs(1 - ratio) for ratio in ratios),
     "amounts": amounts,
