@@ -23,7 +23,7 @@ from tutti.batching.job import Key, StageName
 from tutti.batching.layout import SideBySide
 from tutti.batching.policies import Deadline, Fifo
 from tutti.batching.scheduler import Limits, Scheduler
-from tutti.engine.batcher import Batcher
+from tutti.engine.batcher import ROWS_PER_TURN, Batcher
 from tutti.engine.lanes import OVERDUE_FACTOR, OVERDUE_S
 from tutti.engine.playback import Playback
 from tutti.engine.row import Row, RowAudio
@@ -61,13 +61,13 @@ class Caller:
                 self.future.add_done_callback(self._hear)
 
 
-def new_batcher(worker: RunnerWorker) -> Batcher:
+def new_batcher(worker: RunnerWorker, max_rows: int = 3) -> Batcher:
     costs: dict[Key, CostModel] = {}
 
     def cost(key: Key) -> CostModel:
         return costs.setdefault(key, CostModel(SideBySide(1), (1e-3, 1e-3, 0.0, 1e-3)))
 
-    limits = Limits(max_rows=3, max_start_s=inf)
+    limits = Limits(max_rows=max_rows, max_start_s=inf)
     clock = asyncio.get_running_loop().time
     return Batcher(worker, Scheduler(limits, cost, Deadline(can_prefetch=True)), BatchStats(), clock=clock)
 
@@ -87,6 +87,40 @@ def test_a_worker_whose_batch_takes_much_longer_than_predicted_is_not_ready_unti
         worker.end_any()
         await asyncio.sleep(0)
         assert batcher.ready
+        await batcher.close()
+
+    with asyncio.Runner(loop_factory=VirtualLoop) as runner:
+        runner.run(scenario())
+
+
+def test_rows_that_were_to_be_handed_over_in_a_later_turn_are_told_of_a_bug_too() -> None:
+    n_rows = ROWS_PER_TURN + 2
+
+    async def scenario() -> None:
+        worker = RunnerWorker()
+        batcher = new_batcher(worker, max_rows=n_rows)
+        await batcher.start()
+        batcher.use(Fifo())
+        playback = Playback(0.0, 0.0)
+        futures = [batcher.speak(Row(utterance(*[5] * SHORT), "kokoro", n, "first", playback)) for n in range(n_rows)]
+        await asyncio.sleep(PASSES_S)
+        worker.end_any()
+        await asyncio.sleep(PASSES_S)
+        (running,) = batcher._lanes.running.values()
+        assert running.batch.n_rows == n_rows
+        n_spoken = 0
+
+        def spoken(_: Any) -> None:
+            nonlocal n_spoken
+            n_spoken += 1
+            if n_spoken > ROWS_PER_TURN:
+                raise Defect
+
+        batcher._stats.spoken = spoken  # type: ignore[method-assign]
+        worker.end_any()
+        await asyncio.sleep(PASSES_S)
+        assert n_spoken == ROWS_PER_TURN + 1
+        assert all(future.done() for future in futures)
         await batcher.close()
 
     with asyncio.Runner(loop_factory=VirtualLoop) as runner:
