@@ -51,6 +51,12 @@ def speak(server: RunningServer, text: str, caller: dict[str, str]) -> np.ndarra
     return np.frombuffer(answer.content, "<i2")
 
 
+def test_options_without_effect_are_named(server: RunningServer) -> None:
+    body = {"policy": "fifo", "max_rows": 3}
+    with server.client().stream("POST", "/v1/stats/trial", json=body, headers=ALICE) as answer:
+        assert answer.headers["x-ignored"] == "max_rows"
+
+
 def test_a_trial_lasts_as_long_as_the_connection(server: RunningServer) -> None:
     with watching(server, headers=ALICE) as watcher:
         assert watcher.next()["policy"] == "deadline"

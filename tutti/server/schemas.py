@@ -277,7 +277,7 @@ class PhonemesBody(Options):
     speed: float | None = Field(None, ge=0.25, le=4)
 
 
-class TrialBody(BaseModel):
+class TrialBody(Options):
     """POST /v1/stats/trial."""
 
     policy: Name

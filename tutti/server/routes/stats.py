@@ -4,7 +4,7 @@ import asyncio
 import logging
 import time
 from collections import deque
-from collections.abc import AsyncGenerator, Callable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -17,6 +17,7 @@ from tutti.errors import QueueFull, TuttiError
 from tutti.server.dashboard import UPDATES_PER_S, Dashboard
 from tutti.server.disconnect import ClientDisconnected, cancel_on_disconnect
 from tutti.server.middleware.auth import ApiKeys
+from tutti.server.notices import ignored_headers
 from tutti.server.openapi import only_errors
 from tutti.server.responses import json_line, sse_event
 from tutti.server.schemas import TrialBody
@@ -37,8 +38,8 @@ log = logging.getLogger("tutti.server")
 class EventStreamResponse(Response):
     """Server-sent events. The generator may raise before its first event; it is closed when the client disconnects."""
 
-    def __init__(self, events: AsyncGenerator[bytes]) -> None:
-        super().__init__(headers=HEADERS, media_type="text/event-stream")
+    def __init__(self, events: AsyncGenerator[bytes], more: Mapping[str, str] | None = None) -> None:
+        super().__init__(headers={**HEADERS, **(more or {})}, media_type="text/event-stream")
         del self.headers["content-length"]
         self._events = events
 
@@ -258,6 +259,7 @@ def stats_routes(service: Service) -> APIRouter:
     @routes.post("/v1/stats/trial", response_class=Response, include_in_schema=False)
     async def trial(request: Request, body: TrialBody) -> Response:
         """Use another policy while this connection stays open."""
-        return EventStreamResponse(trials.run(body.policy, request.state.caller))
+        ignored = ignored_headers(body.ignored_options())
+        return EventStreamResponse(trials.run(body.policy, request.state.caller), ignored)
 
     return routes
