@@ -181,15 +181,17 @@ class Speech:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """As arguments: pickled by its fields, it would take three times as long."""
-        timing = self.timing.g2p_s, self.timing.queue_s, self.timing.acoustic_s, self.timing.vocoder_s
+        timing = self.timing
+        steps = timing.g2p_s, timing.queue_s, timing.acoustic_s, timing.vocoder_s
         return _speech, (
             self.samples,
             self.words,
             self.span,
             self.dropped,
             self.notices,
-            *timing,
-            self.timing.batch_rows,
+            *steps,
+            timing.batch_rows,
+            timing.requested_s,
         )
 
     @property

@@ -3,9 +3,11 @@
 import asyncio
 import gc
 import os
+import pickle
 import socket
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
+from dataclasses import fields
 from pathlib import Path
 from typing import Any, cast
 
@@ -23,7 +25,7 @@ from tutti.server.http_processes.link import Link
 from tutti.server.http_processes.messages import EngineState, NextSpeech, SpeechReady
 from tutti.server.http_processes.remote_engine import PROBE_S, REFUSAL_S, RemoteEngine
 from tutti.server.http_processes.stream_server import StreamServer
-from tutti.speech import Speech, SpeechParams
+from tutti.speech import Speech, SpeechParams, Timing, WordTime
 from tutti.worker.channel import RowFormat, map_samples, write_samples
 
 TEXT = "The first of them. The second one is longer. And there is a third sentence."
@@ -56,6 +58,17 @@ async def deliver(messages: list[Any], received: list[Any], buffer_bytes: int) -
         await asyncio.sleep(0)
     sender.close()
     receiver.close()
+
+
+def test_a_speech_loses_nothing_on_its_way() -> None:
+    """Its pickled form names each field by hand."""
+    words = (WordTime("deep", 0.0, 0.5, (0, 4)),)
+    timing = Timing(0.1, 0.2, 0.3, 0.4, 5, 6.0)
+    assert all(getattr(timing, each.name) != each.default for each in fields(Timing))
+    speech = Speech(np.ones(3, np.float32), words, (1, 4), ("☃",), timing, ("a notice",))
+    copy = pickle.loads(pickle.dumps(speech))
+    for each in fields(Speech):
+        assert np.array_equal(getattr(copy, each.name), getattr(speech, each.name)), each.name
 
 
 short_rows = st.lists(st.integers(-32768, 32767), max_size=50)
