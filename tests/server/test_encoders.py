@@ -10,15 +10,18 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from tests.fakes import FakeEngine, silent_voices, tone_engine
 from tests.server.test_outcomes import Caller, calling
+from tutti.audio import find_format
 from tutti.audio.encoder import StreamEncoder
 from tutti.engine.playback import clock_start
 from tutti.errors import QueueFull
 from tutti.server.encoders import ANSWER_S, FIRST_COST, UTILISATION, Encoders
-from tutti.server.encoding import FIRST_PIECE_SAMPLES, PIECE_SAMPLES
+from tutti.server.encoding import FIRST_PIECE_SAMPLES, PIECE_SAMPLES, PieceEncoder
+from tutti.server.request import SpeechRequest
 from tutti.speech import SAMPLE_RATE, Samples, SpeechParams
 
 ONE_CHUNK = "The old bridge stands still under the water tonight and runs deep"
@@ -101,6 +104,42 @@ def test_as_many_listeners_are_accepted_as_can_be_encoded_while_they_play(encode
     assert encoders.wait_s == 0.0
     with encoders.place("mp3", 0.0):
         pass
+
+
+def test_what_a_listener_has_not_heard_yet_comes_after_what_others_need_now(monkeypatch: pytest.MonkeyPatch) -> None:
+    now, due = 100.0, list[float]()
+    encoders = Encoders(lambda *_: None, n_threads=1, clock=lambda: now)
+
+    async def encode(call: Any, due_s: float, *_: Any, **__: Any) -> bytes:
+        due.append(due_s)
+        return b"-"
+
+    monkeypatch.setattr(encoders, "encode", encode)
+
+    async def run() -> None:
+        nonlocal now
+        request = SpeechRequest(ONE_CHUNK, SpeechParams("af_heart"), find_format("mp3"))
+        ahead = PieceEncoder(encoders, request)
+        for _ in range(3):
+            await ahead.encode(np.zeros(2 * SAMPLE_RATE, np.float32))
+        now += 1.0
+        await PieceEncoder(encoders, request).encode(np.zeros(SAMPLE_RATE, np.float32))
+
+    asyncio.run(run())
+    assert due == [100.0, 102.0, 104.0, 101.0]
+    encoders.close()
+
+
+@pytest.mark.parametrize("n_processes", [1, 3, 5])
+def test_http_processes_accept_together_as_many_listeners_as_one_would(n_processes: int) -> None:
+    n_listeners = 0
+    for _ in range(n_processes):
+        encoders = Encoders(lambda *_: None, n_threads=4)
+        encoders.share = 1 / n_processes
+        with ExitStack() as held:
+            n_listeners += fill(encoders, held)
+        encoders.close()
+    assert n_listeners == pytest.approx(4 * UTILISATION / FIRST_COST, abs=n_processes)
 
 
 @pytest.mark.parametrize("slower", [0.2, 5.0])

@@ -52,6 +52,7 @@ class Encoders:
         self.first_audio = first_audio
         self.clock = clock
         self.n_threads = n_threads or os.cpu_count() or 1
+        self.share = 1.0  # of the cores, for its listeners; the rest is for those of other HTTP processes
         self._threads = ThreadPoolExecutor(self.n_threads, "encoding")
         self._numbers = count()
         self._waiting: PriorityQueue[EncodingCall] = PriorityQueue()
@@ -61,7 +62,8 @@ class Encoders:
     @property
     def wait_s(self) -> float:
         """Seconds until there are threads for one more listener; none as long as all audio is encoded in time."""
-        load = sum(n * self._costs.get(name, FIRST_COST) for name, n in self._n_live.items()) / self.n_threads
+        load = sum(n * self._costs.get(name, FIRST_COST) for name, n in self._n_live.items())
+        load /= self.n_threads * self.share
         return load * ANSWER_S if load > UTILISATION else 0.0
 
     def place(self, format: str, max_wait_s: float) -> AbstractContextManager[None]:

@@ -66,6 +66,7 @@ async def _serve(welcome: Welcome, listening: socket.socket, link_end: socket.so
     # The routes for speech use no more of an engine than this one has.
     application = create_speech_app(cast(EngineProtocol, engine), settings, registry)
     service: Service = application.state.service
+    service.encoders.share = 1 / welcome.n_processes  # each has threads for all cores, but they share these
 
     def hand_on(descriptor: int, data: bytes) -> None:
         link.send(Connection(data), socket.socket(fileno=os.dup(descriptor)))

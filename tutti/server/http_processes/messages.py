@@ -25,6 +25,7 @@ class Welcome:
 
     settings: Settings
     engine: EngineState
+    n_processes: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -133,7 +133,9 @@ class HttpProcess:
             channel = Channel(child.socket)
             mine, theirs = socket.socketpair()
             with theirs:
-                channel.send(Welcome(self._pool.settings, self._pool.state), self._listening.fileno())
+                channel.send(
+                    Welcome(self._pool.settings, self._pool.state, self._pool.n_processes), self._listening.fileno()
+                )
                 channel.send(None, theirs.fileno())
             self._loop.call_soon_threadsafe(self._connect, mine, child)
             channel.receive()  # its end
@@ -233,7 +235,7 @@ class HttpProcesses(Collector):
     ) -> None:
         self.engine = engine
         self.direct = DirectAnswers()
-        self.settings = share_of(settings, n_processes)
+        self.settings, self.n_processes = share_of(settings, n_processes), n_processes
         self.take_over: TakeOver
         self._registry = registry
         self._processes: list[HttpProcess] = []
