@@ -6,10 +6,10 @@ from inspect import isfunction
 from typing import Any
 
 from tutti.batching.job import StageName
-from tutti.errors import TuttiError, WorkerLost
+from tutti.errors import ModelFailed, TuttiError, WorkerLost
 from tutti.model.tone import ToneModel
 from tutti.worker.base import BaseWorker, PendingCall
-from tutti.worker.messages import Forget, RunAcoustic, RunVocoder, Status, no_progress
+from tutti.worker.messages import Forget, RunAcoustic, RunVocoder, StageRequest, Status, no_progress
 from tutti.worker.stage_runner import StageRunner
 
 
@@ -20,9 +20,12 @@ class RunnerWorker(BaseWorker):
         super().__init__(no_progress)
         self._status = Status("ready", stages_overlap=stages_overlap)
         self._runner = self._new_runner()
+        self.fails = False  # whether every call of the vocoder does
         self.items: list[PendingCall | Forget] = []  # in the order in which they were sent
         self.left: set[int] = set()  # rows for which no call may start any more
+        self.left_seeds: set[int | None] = set()  # the same for rows with these seeds
         self.started_for_left: set[int] = set()
+        self._seeds: dict[int, int | None] = {}  # of rows
 
     async def start(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -39,6 +42,12 @@ class RunnerWorker(BaseWorker):
     def frames(self) -> dict[int, Any]:
         """The rows that it keeps between their stages."""
         return self._runner._frames
+
+    @property
+    def named(self) -> set[int]:
+        """The rows of calls that have not ended, and those that it forgets after them."""
+        forgotten = {id for item in self.items if isinstance(item, Forget) for id in item.ids}
+        return forgotten.union(*(rows_of(call.request) for call in self.calls))
 
     @property
     def calls(self) -> list[PendingCall]:
@@ -69,8 +78,10 @@ class RunnerWorker(BaseWorker):
     def _enqueue(self, item: PendingCall | Forget) -> None:
         if isinstance(item, PendingCall):
             request = item.request
-            ids = request.ids if isinstance(request, RunVocoder) else [id for id, _ in request.rows]
-            self.started_for_left |= self.left & set(ids)
+            if not isinstance(request, RunVocoder):
+                self._seeds |= {id: utterance.seed for id, utterance in request.rows}
+            ids = rows_of(request)
+            self.started_for_left |= {id for id in ids if id in self.left or self._seeds[id] in self.left_seeds}
         self.items.append(item)
         self._forget()
 
@@ -81,6 +92,8 @@ class RunnerWorker(BaseWorker):
             self._runner.forget(item.ids)
 
     def _run(self, call: PendingCall) -> object:
+        if self.fails and isinstance(call.request, RunVocoder):
+            return ModelFailed("it fails")
         try:
             result = self._runner.run(call.request)
             self._runner.forget_finished(call.request)
@@ -97,6 +110,11 @@ class RunnerWorker(BaseWorker):
 
     def _new_runner(self) -> StageRunner:
         return StageRunner(lambda: {"kokoro": ToneModel()}, no_progress)
+
+
+def rows_of(request: StageRequest) -> set[int]:
+    """The rows of a call."""
+    return set(request.ids if isinstance(request, RunVocoder) else [id for id, _ in request.rows])
 
 
 class Defect(Exception):

@@ -5,11 +5,13 @@ The clock is virtual: time passes when nothing else is left to do.
 
 import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from math import inf
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
@@ -24,6 +26,7 @@ from tutti.batching.layout import SideBySide
 from tutti.batching.policies import Deadline, Fifo
 from tutti.batching.scheduler import Limits, Scheduler
 from tutti.engine.batcher import ROWS_PER_TURN, Batcher
+from tutti.engine.event_log import EventLog
 from tutti.engine.lanes import OVERDUE_FACTOR, OVERDUE_S
 from tutti.engine.playback import Playback
 from tutti.engine.row import Row, RowAudio
@@ -39,6 +42,10 @@ PASSES_S = 0.2  # in a step: longer than any batch takes
 
 class LooseRow(Row):
     """A row whose methods can be replaced."""
+
+
+class LoosePlayback(Playback):
+    """The same for the clock of its listener."""
 
 
 @dataclass(eq=False)
@@ -69,7 +76,8 @@ def new_batcher(worker: RunnerWorker, max_rows: int = 3) -> Batcher:
 
     limits = Limits(max_rows=max_rows, max_start_s=inf)
     clock = asyncio.get_running_loop().time
-    return Batcher(worker, Scheduler(limits, cost, Deadline(can_prefetch=True)), BatchStats(), clock=clock)
+    stats = BatchStats(events=EventLog(clock=clock))
+    return Batcher(worker, Scheduler(limits, cost, Deadline(can_prefetch=True)), stats, clock=clock)
 
 
 def test_a_worker_whose_batch_takes_much_longer_than_predicted_is_not_ready_until_it_ends() -> None:
@@ -127,6 +135,38 @@ def test_rows_that_were_to_be_handed_over_in_a_later_turn_are_told_of_a_bug_too(
         runner.run(scenario())
 
 
+@pytest.mark.parametrize("raises", ["scheduler.cancel", "stats.ended"])
+def test_a_row_leaves_no_frames_though_something_raises_when_it_ends(raises: str) -> None:
+    async def scenario() -> None:
+        worker, defects = RunnerWorker(), Defects()
+        batcher = new_batcher(worker)
+        await batcher.start()
+        defects.spread("scheduler.cancel", batcher.scheduler, "cancel")
+        defects.spread("stats.ended", batcher._stats, "ended")
+        row = Row(utterance(*[5] * 60), "kokoro", 0, "first", Playback(0.0, 0.0))
+        other = Row(utterance(5, 5), "kokoro", 1, "first", Playback(0.0, 0.0))
+        futures = [batcher.speak(each) for each in (row, other)]
+        await asyncio.sleep(PASSES_S)
+        worker.end_any()
+        await asyncio.sleep(PASSES_S)
+        assert row.id in worker.frames, "it waits for the vocoder, or is there"
+        defects.arm(raises, 0, is_late=False)
+        if raises == "scheduler.cancel":
+            batcher.cancel(0)
+        else:
+            worker.fails = True
+        for _ in range(4):
+            await asyncio.sleep(PASSES_S)
+            worker.end_any()
+        await asyncio.sleep(PASSES_S)
+        assert not worker.frames
+        assert all(future.done() for future in futures)
+        await batcher.close()
+
+    with asyncio.Runner(loop_factory=VirtualLoop) as runner:
+        runner.run(scenario())
+
+
 class DefectMachine(RuleBasedStateMachine):
     """Rows come and are left, the worker answers and dies, and any call of any part may raise."""
 
@@ -139,46 +179,57 @@ class DefectMachine(RuleBasedStateMachine):
         self.callers: list[Caller] = []
         self.left: set[int] = set()  # streams
         self.stages_overlap = stages_overlap
+        self.forgets = True  # unless the worker itself may have raised when it was to forget
         self.hides_calls = False  # a worker that has a call and raises has told nobody of it
         self.runner.run(self._start())
 
     async def _start(self) -> None:
+        self.n_accepted = 0
         self.worker = RunnerWorker(stages_overlap=self.stages_overlap)
         self.batcher = new_batcher(self.worker)
         await self.batcher.start()
         self.defects.spread("worker", self.worker, "acoustic", "vocoder", "both_stages", "forget")
         self.defects.spread("stats", self.batcher._stats)
 
-    def act(self, act: Callable[[], object]) -> None:
-        """Do it, and let what follows from it happen."""
+    @property
+    def listening(self) -> list[int]:
+        """The streams that wait for audio."""
+        return sorted({each.row.stream for each in self.callers if not each.future.done()})
+
+    def act(self, *acts: Callable[[], object]) -> None:
+        """Do it, each act in a turn of the event loop, and let what follows from it happen."""
 
         async def settled() -> None:
             scheduler = self.batcher.scheduler
             if "add" not in vars(scheduler):  # a new one, after a defect
                 self.defects.spread("scheduler", scheduler)
-            act()
+            for act in acts:
+                act()
+                await asyncio.sleep(0)
             await asyncio.sleep(PASSES_S)
 
         self.runner.run(settled())
 
-    @rule(stream=st.integers(0, 9), n_tokens=st.sampled_from([SHORT, SHORT, LONG]), n=st.sampled_from([1, 1, 4]))
+    @rule(stream=st.integers(0, 9), n_tokens=st.sampled_from([SHORT, SHORT, LONG]), n=st.sampled_from([1, 1, 4, 8]))
     def speak(self, stream: int, n_tokens: int, n: int) -> None:
         if stream not in self.left:
             self.act(lambda: [self._speak(stream, n_tokens) for _ in range(n)])
 
     def _speak(self, stream: int, n_tokens: int) -> None:
         is_first = not any(each.row.stream == stream for each in self.callers)
-        playback = Playback(asyncio.get_running_loop().time(), 1.0)
+        playback = LoosePlayback(asyncio.get_running_loop().time(), 1.0)
         tokens = [1 + (stream + i) % 100 for i in range(n_tokens)]
         row = LooseRow(
             utterance(*tokens), "kokoro", stream, "first", playback, span_rules=LIGHT_SPANS, starts_stream=is_first
         )
         self.defects.spread("row", row)
+        self.defects.spread("row", playback)
         try:
             future = self.batcher.speak(row)
         except (Defect, TuttiError):
             return  # this caller was told at once
         self.callers.append(Caller(row, future))
+        self.n_accepted += 1
 
     @precondition(lambda self: self.callers)
     @rule(data=st.data())
@@ -186,17 +237,21 @@ class DefectMachine(RuleBasedStateMachine):
         caller = data.draw(st.sampled_from(self.callers))
         self.act(lambda: caller.future.cancel())
 
-    @rule(stream=st.integers(0, 9), at_once=st.booleans())
-    def leave(self, stream: int, at_once: bool) -> None:
+    @precondition(lambda self: self.listening)
+    @rule(data=st.data(), n_turns=st.none() | st.integers(0, 2))
+    def leave(self, data: st.DataObject, n_turns: int | None) -> None:
+        """At any time, or so many turns of the event loop after a call has ended, whose result is not applied yet."""
+        stream = data.draw(st.sampled_from(self.listening))
         self.left.add(stream)
 
         def leave() -> None:
-            if not at_once:  # a result is there, and was not applied
-                self.worker.end_any()
             self.batcher.cancel(stream)
             self.worker.left |= {each.row.id for each in self.callers if each.row.stream == stream}
 
-        self.act(leave)
+        if n_turns is None:
+            self.act(leave)
+        else:
+            self.act(self.worker.end_any, *[lambda: None] * n_turns, leave)
 
     @rule(stage=st.sampled_from(["acoustic", "vocoder"]))
     def end_call(self, stage: StageName) -> None:
@@ -220,6 +275,7 @@ class DefectMachine(RuleBasedStateMachine):
         if self.has_defects:
             self.defects.arm(part, n_before, is_late=is_late)
             self.hides_calls |= part == "worker" and is_late
+            self.forgets &= part != "worker"
 
     @invariant()
     def no_call_starts_for_a_stream_that_has_left(self) -> None:
@@ -237,15 +293,23 @@ class DefectMachine(RuleBasedStateMachine):
         calls = {id(call.future) for call in self.worker.calls if not call.future.cancelled()}
         assert known <= calls if self.hides_calls else known == calls
         assert not batcher._finished
+        assert not self.forgets or self.worker.frames.keys() <= {row.id for row in batcher._open} | self.worker.named
+        self.check_statistics()
+
+    def check_statistics(self) -> None:
+        """Nothing is certain of them when one of their own calls may have raised."""
 
     def _is_armed(self) -> bool:
         return self.defects._n_before >= 0
 
-    @rule()
-    def close(self) -> None:
-        """All are told at once, and so is whoever comes later."""
+    @rule(part=st.sampled_from(["", *PARTS]), is_late=st.booleans())
+    def close(self, part: str, is_late: bool) -> None:
+        """All are told at once, and so is whoever comes later; and the worker ends."""
+        self.defects.arm(part if self.has_defects else "", 0, is_late=is_late)
+        with suppress(Defect):
+            self.runner.run(self.batcher.close())
         self.defects.arm("", -1, is_late=False)
-        self.runner.run(self.batcher.close())
+        assert self.worker.status.state == "closed"
         assert all(each.future.done() for each in self.callers)
         self.act(lambda: self._speak(0, SHORT))
         assert all(each.future.done() for each in self.callers)
@@ -274,7 +338,7 @@ class DefectMachine(RuleBasedStateMachine):
                 assert np.array_equal(np.concatenate(caller.heard), alone(caller.row.utterance))
         assert not list(self.batcher._open)
         assert not len(self.batcher._rows)
-        assert not self.worker.frames, "rows that ended leave no frames"
+        assert not self.forgets or not self.worker.frames, "rows that ended leave no frames"
         assert not self.batcher._lanes.running
         assert sum(self.batcher.scheduler.waiting().values()) == 0
         self.runner.run(self.batcher.close())
@@ -284,6 +348,13 @@ class SoundMachine(DefectMachine):
     """The same without a defect: nobody who stays is refused or fails, but by the death of the worker."""
 
     has_defects = False
+
+    def check_statistics(self) -> None:
+        stats, running = self.batcher._stats, self.batcher._lanes.running.values()
+        assert stats._running.keys() == {each.batch for each in running}
+        outcomes = stats.as_dict()["outcomes"]
+        n_ended = sum(outcomes.get(outcome, 0) for outcome in ("spoken", "failed", "cancelled"))
+        assert n_ended + len(list(self.batcher._open)) == self.n_accepted
 
 
 TestDefects = DefectMachine.TestCase

@@ -108,10 +108,16 @@ class TotalsMachine(RuleBasedStateMachine):
 
         async def listen() -> None:
             with suppress(WorkerLost):  # by `die`
-                async for _ in self.engine.stream(text, HEART, caller=caller, delivery=delivery):
+                async for _ in self.engine.stream(text, spoken_with(seed=seed), caller=caller, delivery=delivery):
                     pass
 
-        self.act(lambda: self.listeners.append((text, asyncio.create_task(listen()))))
+        def start() -> None:
+            task = asyncio.create_task(listen())
+            task.add_done_callback(lambda _: self.worker.left_seeds.add(seed))
+            self.listeners.append((text, task))
+
+        seed = len(self.listeners)
+        self.act(start)
 
     @precondition(lambda self: self.listeners)
     @rule(data=st.data(), leaves=st.booleans())
@@ -132,9 +138,14 @@ class TotalsMachine(RuleBasedStateMachine):
         is_open = [text for text, task in self.listeners if not task.done()]
         (batcher,) = self.engine.batchers
         assert self.engine.n_streams == len(is_open)
-        assert batcher.start_delay.n_starting == sum(not self.texts.released[text].is_set() for text in is_open)
+        n_unread = sum(not self.texts.released[text].is_set() for text in is_open)
+        assert batcher.start_delay.n_starting == batcher.start_delay._n_reading == n_unread
         assert len(batcher.scheduler.streams._callers) == len(is_open)
         assert {row.stream for row in batcher._open} <= batcher.scheduler.streams._callers.keys()
+
+    @invariant()
+    def no_call_starts_for_a_stream_that_has_left(self) -> None:
+        assert not self.worker.started_for_left
 
     def teardown(self) -> None:
         try:

@@ -50,12 +50,8 @@ class Batcher:
         name: str = "0",
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.worker = worker
-        self.scheduler = scheduler
-        self._stats = stats
-        self.warm_up = warm_up
-        self.name = name
-        self._clock = clock
+        self.worker, self.scheduler, self._stats = worker, scheduler, stats
+        self.warm_up, self.name, self._clock = warm_up, name, clock
         self._ids = count()
         self._open, self._rows, self._lanes = OpenRows(), JobRows(), Lanes()
         self._finished: list[Finished] = []
@@ -73,11 +69,13 @@ class Batcher:
         self.start_delay.start()
 
     async def close(self) -> None:
-        """Stop; all rows in progress fail."""
+        """Stop; all rows in progress fail, and the worker ends whatever raises."""
         self.start_delay.stop()
         self._wakeup.stop()
-        self._fail_all(WorkerLost(CLOSED))
-        await self.worker.close()
+        try:
+            self._fail_all(WorkerLost(CLOSED))
+        finally:
+            await self.worker.close()
 
     @property
     def ready(self) -> bool:
@@ -172,14 +170,15 @@ class Batcher:
             self._stats.ended("cancelled")
 
     def _unqueue(self, row: Row) -> None:
+        self.worker.forget([row.id])  # first: no later reset knows this row
         if row.job is not None and self.scheduler.cancel(row.job):
             self._rows.discard(row.job)
-        self.worker.forget([row.id])
 
     def _fail(self, row: Row, error: TuttiError) -> None:
-        for _ in self._open.fail([row], error):
-            self._stats.ended("failed")
+        failed = self._open.fail([row], error)
         self._unqueue(row)
+        for _ in failed:
+            self._stats.ended("failed")
 
     def _fail_all(self, error: TuttiError) -> None:
         """Fail all rows and start with an empty scheduler. The callers come first: what follows may itself fail."""

@@ -33,8 +33,8 @@ class BatchStats:
     def __init__(self, metrics: Metrics | None = None, events: EventLog | None = None) -> None:
         self.metrics = metrics or Metrics()
         self.events = events or EventLog()
-        self._batch_lines = LogRate(log, "batch")
-        self.chunk_lines = LogRate(log, "chunk")
+        self._batch_lines = LogRate(log, "batch", clock=self.events.clock)
+        self.chunk_lines = LogRate(log, "chunk", clock=self.events.clock)
         # Finding the child of a metric by its labels costs more than counting: keep those that every row needs.
         self._queue_wait = cache(self.metrics.queue_wait.labels)
         self._rows = cache(self.metrics.rows.labels)
