@@ -286,14 +286,16 @@ class DefectMachine(RuleBasedStateMachine):
         batcher = self.batcher
         lanes = [*batcher._lanes.running.values(), *batcher._lanes.waiting.values()]
         n_waiting = sum(batcher.scheduler.waiting().values()) if not self._is_armed() else None
-        assert set(batcher._open) == {each.row for each in self.callers if not each.future.done()}
+        assert set(batcher._rows.open) == {each.row for each in self.callers if not each.future.done()}
         if n_waiting is not None:
             assert len(batcher._rows) == n_waiting + sum(each.batch.n_rows for each in lanes)
         known = {id(each.result) for each in lanes}
         calls = {id(call.future) for call in self.worker.calls if not call.future.cancelled()}
         assert known <= calls if self.hides_calls else known == calls
         assert not batcher._finished
-        assert not self.forgets or self.worker.frames.keys() <= {row.id for row in batcher._open} | self.worker.named
+        assert (
+            not self.forgets or self.worker.frames.keys() <= {row.id for row in batcher._rows.open} | self.worker.named
+        )
         self.check_statistics()
 
     def check_statistics(self) -> None:
@@ -336,7 +338,7 @@ class DefectMachine(RuleBasedStateMachine):
             assert caller.future.done()
             if not caller.future.cancelled() and not caller.future.exception():
                 assert np.array_equal(np.concatenate(caller.heard), alone(caller.row.utterance))
-        assert not list(self.batcher._open)
+        assert not self.batcher._rows.open
         assert not len(self.batcher._rows)
         assert not self.forgets or not self.worker.frames, "rows that ended leave no frames"
         assert not self.batcher._lanes.running
@@ -354,7 +356,7 @@ class SoundMachine(DefectMachine):
         assert stats._running.keys() == {each.batch for each in running}
         outcomes = stats.as_dict()["outcomes"]
         n_ended = sum(outcomes.get(outcome, 0) for outcome in ("spoken", "failed", "cancelled"))
-        assert n_ended + len(list(self.batcher._open)) == self.n_accepted
+        assert n_ended + len(self.batcher._rows.open) == self.n_accepted
 
 
 TestDefects = DefectMachine.TestCase

@@ -141,7 +141,7 @@ class TotalsMachine(RuleBasedStateMachine):
         n_unread = sum(not self.texts.released[text].is_set() for text in is_open)
         assert batcher.start_delay.n_starting == batcher.start_delay._n_reading == n_unread
         assert len(batcher.scheduler.streams._callers) == len(is_open)
-        assert {row.stream for row in batcher._open} <= batcher.scheduler.streams._callers.keys()
+        assert {row.stream for row in batcher._rows.open} <= batcher.scheduler.streams._callers.keys()
 
     @invariant()
     def no_call_starts_for_a_stream_that_has_left(self) -> None:
@@ -155,7 +155,7 @@ class TotalsMachine(RuleBasedStateMachine):
                 self.act(self.worker.end_any)
             self.act(self.worker.end_any)
             self.every_total_counts_the_streams_that_are_open()
-            assert not list(self.engine.batchers[0]._open)
+            assert not self.engine.batchers[0]._rows.open
             assert not self.worker.frames
             self.runner.run(self.engine.close())
         finally:

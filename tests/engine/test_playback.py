@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tutti.batching.job import Job, Key
 from tutti.engine.playback import Playback
-from tutti.engine.row import FRAME_S, Row, acoustic_done
+from tutti.engine.row import FRAME_S, Row, RowIndex
 from tutti.speech import Utterance
 
 SECONDS = st.floats(0.01, 100)
@@ -91,11 +92,15 @@ def test_a_chunk_is_due_when_what_precedes_it_was_heard_however_long_that_was_th
         estimated_s = 58 * FRAME_S
         rows = [Row(utterance, "kokoro", 7, "next", playback, playback.reserve(estimated_s), chunk=n) for n in range(3)]
         other = Row(utterance, "kokoro", 8, "next", playback, 1.0, chunk=2)
-        together, last = order[:2], order[2]
+        index, together, last = RowIndex(), order[:2], order[2]
+        jobs = [Job(Key("kokoro", "vocoder"), row.stream, "next", 1, 0.0) for row in (*rows, other)]
+        for job, row in zip(jobs, (*rows, other), strict=True):
+            index.add(job, row)
         for done in (together, [last]):
             durations = [np.array([frames[chunk]]) for chunk in done]
-            waiting = [row for row in rows if row.chunk not in done]
-            acoustic_done([rows[chunk] for chunk in done], durations, 0.0, [*waiting, other])
+            index.acoustic_done([index.pop(jobs[chunk]) for chunk in done], durations, 0.0)
+            for chunk in done:
+                index.add(jobs[chunk], rows[chunk])
         heard_s = [FRAME_S * sum(frames[:chunk]) for chunk in range(3)]
         assert [row.deadline_s for row in rows] == pytest.approx([0.5 + position_s for position_s in heard_s])
         assert playback.pending_s == pytest.approx(FRAME_S * sum(frames))

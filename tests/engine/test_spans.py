@@ -17,7 +17,6 @@ from tutti.batching.scheduler import Limits, Scheduler
 from tutti.engine.batcher import Batcher
 from tutti.engine.playback import Playback
 from tutti.engine.row import Row, RowAudio
-from tutti.engine.row_jobs import vocoder_job
 from tutti.engine.stats import BatchStats
 from tutti.model.spans import LIGHT_SPANS, SEARCH_FRAMES, SpanRules
 from tutti.model.tone import ToneModel
@@ -179,7 +178,7 @@ def test_while_others_wait_a_first_span_lasts_for_two_batches_of_theirs(others: 
         cut = row(starts=True)
         cut.stream, cut.span_rules = 1, LIGHT_SPANS
         cut.acoustic_done(np.array([400]), 0.0)
-        vocoder_job(scheduler, cut, 0.0)
+        cut.vocoder_job(scheduler, 0.0)
         start, end = cut.spans[0]
         assert start == 0
         assert end - (SEARCH_FRAMES if others else 0) == round(first_s * SAMPLE_RATE / SAMPLES_PER_FRAME)
@@ -194,7 +193,7 @@ def test_the_first_span_starts_a_stream_and_each_span_counts_those_after_it() ->
         cut.acoustic_done(np.array([600]), 0.0)
         jobs = []
         while not jobs or cut.spans:
-            job = vocoder_job(setup.batcher.scheduler, cut, 0.0)
+            job = cut.vocoder_job(setup.batcher.scheduler, 0.0)
             jobs.append((job.starts_stream, job.spans.seconds))
             cut.spans.popleft()
         assert len(jobs) > 2

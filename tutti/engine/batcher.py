@@ -13,11 +13,9 @@ from typing import Any
 from tutti.batching.job import Batch, Job, Priority, StageName
 from tutti.batching.policies import Policy
 from tutti.batching.scheduler import Scheduler
-from tutti.engine.job_rows import JobRows, OpenRows
 from tutti.engine.lanes import LANES, Finished, Lanes, StartedBatch
 from tutti.engine.rolling import BUSY_OVER_S, BusyShare
-from tutti.engine.row import CLOSED, TOO_SLOW, Row, RowAudio, acoustic_done
-from tutti.engine.row_jobs import acoustic_job, all_follow, frame_s, may_split, new_job, vocoder_job
+from tutti.engine.row import CLOSED, TOO_SLOW, Row, RowAudio, RowIndex
 from tutti.engine.send_batch import send_batch
 from tutti.engine.start_delay import StartDelay
 from tutti.engine.stats import BatchStats
@@ -53,7 +51,7 @@ class Batcher:
         self.worker, self.scheduler, self._stats = worker, scheduler, stats
         self.warm_up, self.name, self._clock = warm_up, name, clock
         self._ids = count()
-        self._open, self._rows, self._lanes = OpenRows(), JobRows(), Lanes()
+        self._rows, self._lanes = RowIndex(), Lanes()
         self._finished: list[Finished] = []
         self._audio_streams: set[int] = set()  # streams that get audio in this step
         self.start_delay = StartDelay(clock)
@@ -98,19 +96,19 @@ class Batcher:
         if self._wakeup.is_stopped:
             raise WorkerLost(CLOSED)
         row.id = next(self._ids)
-        job = new_job(self.scheduler, row, self._clock())
+        job = row.new_job(self.scheduler, self._clock())
         if row.starts_stream:
             with self._counting_refusals(row.priority):
                 self.scheduler.admit(job, self._clock(), delay_s=self.start_delay.after_reading_s)
             row.accepted(job)
-        self._open.add(row)
+        self._rows.opened(row)
         self._watch(row)
         self._guarded(self._add, row, job)
         return row.future
 
     def cancel(self, stream: int) -> None:
         """Cancel all rows of a stream whose caller has left: from now on no call starts for them."""
-        for row in self._open.of_stream(stream):
+        for row in self._rows.open_of(stream):
             row.future.cancel()
             self._cancel(row)
 
@@ -165,7 +163,7 @@ class Batcher:
         row.future.add_done_callback(lambda future: self._cancel(row) if future.cancelled() else future.exception())
 
     def _cancel(self, row: Row) -> None:
-        if self._open.discard(row):  # else it was done before
+        if self._rows.closed(row):  # else it was done before
             self._guarded(self._unqueue, row)
             self._stats.ended("cancelled")
 
@@ -175,15 +173,15 @@ class Batcher:
             self._rows.discard(row.job)
 
     def _fail(self, row: Row, error: TuttiError) -> None:
-        failed = self._open.fail([row], error)
+        failed = self._rows.fail([row], error)
         self._unqueue(row)
         for _ in failed:
             self._stats.ended("failed")
 
     def _fail_all(self, error: TuttiError) -> None:
         """Fail all rows and start with an empty scheduler. The callers come first: what follows may itself fail."""
-        rows = self._open.fail(list(self._open), error)
-        lanes, self._lanes, self._rows = self._lanes, Lanes(), JobRows()
+        rows = self._rows.fail(self._rows.open, error)
+        lanes, self._lanes, self._rows = self._lanes, Lanes(), RowIndex()
         self._finished.clear()
         self.scheduler = self.scheduler.empty_copy()
         lanes.cancel()
@@ -211,7 +209,7 @@ class Batcher:
         for job in self.scheduler.hopeless(self._clock()) if self._rows else ():
             self._fail(self._rows[job], TooSlow(TOO_SLOW, retry_after_s=self.backlog_s))
         self._wakeup.began()  # rows that were added until now are seen below
-        if self._lanes.running or not all_follow(self._rows.values(), self._audio_streams):
+        if self._lanes.running or not self._rows.all_follow(self._audio_streams):
             self._fill()  # else in the next turn: it would delay the audio that is handed over now
         self._busy.set(self._clock(), busy=bool(self._lanes.running))
         if ended and not self._lanes.running:
@@ -269,7 +267,7 @@ class Batcher:
         if batch is None:
             return None
         rows = [self._rows[job] for job in batch.jobs]
-        is_alone = len(self._rows) == len(rows) and not any(may_split(self.scheduler, row) for row in rows)
+        is_alone = len(self._rows) == len(rows) and not any(row.may_split(self.scheduler) for row in rows)
         result = send_batch(self.worker, batch, rows, both_stages=is_alone and batch.may_fuse)
         result.add_done_callback(lambda _: self._wakeup.at_once())
         return StartedBatch(batch, result)
@@ -308,21 +306,21 @@ class Batcher:
         if batch.key.stage == "vocoder":
             self._deliver(deque(zip(rows, values, strict=True)), took_s, batch.n_rows)
         else:
-            acoustic_done(rows, values, took_s, self._rows.beside(rows))
+            self._rows.acoustic_done(rows, values, took_s)
             self._rank_again({row.stream for row in rows})  # what follows them is needed sooner or later than thought
             for row in rows:
                 if row.future.done():
                     self.worker.forget([row.id])
                 else:
-                    self._add(row, vocoder_job(self.scheduler, row, self._clock()))
+                    self._add(row, row.vocoder_job(self.scheduler, self._clock()))
         self._finished.append(Finished(batch, took_s, device_s))
 
     def _both_stages_done(self, batch: Batch, value: BothStages, started_s: float) -> None:
         """Deliver the rows of a call that ran both stages, and account for each stage."""
         rows = [self._rows.pop(job) for job in batch.jobs]
-        acoustic_done(rows, value.durations, value.acoustic_s, self._rows.beside(rows))
+        self._rows.acoustic_done(rows, value.durations, value.acoustic_s)
         between_s = started_s + value.acoustic_s
-        jobs = [vocoder_job(self.scheduler, row, between_s) for row in rows]
+        jobs = [row.vocoder_job(self.scheduler, between_s) for row in rows]
         self._deliver(deque(zip(rows, value.samples, strict=True)), value.vocoder_s, batch.n_rows)
         vocoder = self.scheduler.fused_batch(jobs, between_s)
         self._finished.append(Finished(batch, value.acoustic_s, value.acoustic_s))
@@ -342,15 +340,15 @@ class Batcher:
         """Hand the samples to the caller, and queue the next span if there is one."""
         future, following, loop = row.future, None, asyncio.get_running_loop()
         is_first_span = row.continuation_deadline_s is None
-        if row.span_rules and row.span_done(samples, frame_s(self.scheduler, row), self._clock()):
+        if row.span_rules and row.span_done(samples, row.frame_s(self.scheduler), self._clock()):
             row.queue_s = row.acoustic_s = 0.0
             following = row.future = loop.create_future()
             self._watch(row)
         else:
-            self._open.discard(row)
+            self._rows.closed(row)
         future.set_result(RowAudio(samples, row.durations, timing, following))
         if following:
-            self._add(row, vocoder_job(self.scheduler, row, self._clock()))
+            self._add(row, row.vocoder_job(self.scheduler, self._clock()))
         else:
             self._stats.spoken(row.mode(self.scheduler.limits.max_rows))
         if is_first_span and self._stats.chunk_lines.passes():  # written when the caller has used its samples
@@ -396,4 +394,4 @@ class Batcher:
         log.warning("worker lost, starting rows again worker=%s rows=%d: %s", self.name, len(rows), error)
         self._stats.retried("worker_lost", len(rows))
         for row in rows:
-            self._add(row, acoustic_job(self.scheduler, row, self._clock()))
+            self._add(row, row.acoustic_job(self.scheduler, self._clock()))

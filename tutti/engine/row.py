@@ -1,9 +1,9 @@
-"""One utterance on its way through both stages, and how it is cut into spans that are delivered early."""
+"""One utterance on its way through both stages: its jobs, its spans that are delivered early; and where to find it."""
 
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Collection, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, field
 from itertools import islice
 from math import inf, isfinite
@@ -11,7 +11,8 @@ from math import inf, isfinite
 import numpy as np
 from numpy.typing import NDArray
 
-from tutti.batching.job import Batch, Job, Priority
+from tutti.batching.job import Batch, Job, Key, Priority
+from tutti.batching.scheduler import Scheduler
 from tutti.engine.playback import Playback
 from tutti.metrics import ChunkMode
 from tutti.model.spans import SEARCH_FRAMES, SpanRules
@@ -26,6 +27,7 @@ MIN_GROWTH, MAX_GROWTH = 1.5, 3.0  # length of a span over the one before; large
 MIN_SPLIT_S = 0.05  # predicted seconds of the vocoder; a row that takes less is not cut
 LEAD = 0.8  # share of the audio still to be played in which the next span should be ready; larger risks a gap
 SHARED_LEAD = 2.0  # batch caps of audio in a first span while others wait; larger: fewer gaps, later first audio
+LONG_FRAMES = 200  # a row of this length tells what a frame costs
 MAX_SPAN = 100  # frames of a span, or more if they fit the batch cap; larger makes new requests wait longer
 FRAME_S = SAMPLES_PER_FRAME / SAMPLE_RATE
 CLOSED = "the engine was closed"
@@ -117,6 +119,55 @@ class Row:
         start, _ = self.spans[0]
         return self.plays_s + start * FRAME_S if start else None
 
+    def new_job(self, scheduler: Scheduler, now: float) -> Job:
+        """The job of a row that was never queued: it tells what follows it in its text."""
+        job = self.acoustic_job(scheduler, now)
+        if self.priority != "bulk":
+            job.rest = scheduler.rest_of_text(self.checkpoint, self.n_rest)
+        return job
+
+    def acoustic_job(self, scheduler: Scheduler, now: float) -> Job:
+        """The job for its first stage."""
+        later_s = scheduler.predict(Key(self.checkpoint, "vocoder"), self.first_audio_frames)
+        key, size = Key(self.checkpoint, "acoustic"), len(self.utterance.tokens)
+        job = self._job(key, size, self.deadline_s, later_s, now)
+        job.spans = scheduler.rest_of_row(self.checkpoint, self.estimated_frames - self.first_audio_frames)
+        return job
+
+    def vocoder_job(self, scheduler: Scheduler, now: float) -> Job:
+        """The job for its next span, or for all of it, now that its length is known."""
+        key = Key(self.checkpoint, "vocoder")
+        if not self.spans and self.span_rules is None:
+            self.spans.append((0, self.n_frames))
+        elif not self.spans:
+            is_alone = all(job.stream == self.stream for queue in scheduler.queues for job in queue)
+            whole_s = scheduler.predict(key, self.n_frames)
+            self.plan_spans(whole_s, self.frame_s(scheduler), scheduler.limits.cap_s, now, is_alone=is_alone)
+        continuation_s = self.continuation_deadline_s
+        deadline_s = self.deadline_s if continuation_s is None else continuation_s
+        job = self._job(key, self.span_cost_frames, deadline_s, 0.0, now)
+        job.is_continuation = continuation_s is not None
+        job.starts_stream = job.starts_stream and not job.is_continuation
+        job.spans = scheduler.rest_of_row(self.checkpoint, self.further_span_frames)
+        return job
+
+    def _job(self, key: Key, size: int, deadline_s: float, later_s: float, now: float) -> Job:
+        return Job(
+            key, self.stream, self.priority, size, deadline_s, later_s, self.caller, self.n_characters, now,
+            starts_stream=self.starts_stream, starts_late=self.playback.starts_late, max_start_s=self.max_start_s,
+            give_up_s=self.give_up_s,
+        )  # fmt: skip
+
+    def may_split(self, scheduler: Scheduler) -> bool:
+        """Whether it may be worth cutting, before its length is known, or was cut before its worker died."""
+        if self.spans or self.span_rules is None:
+            return bool(self.spans)
+        return scheduler.predict(Key(self.checkpoint, "vocoder"), self.estimated_frames) >= MIN_SPLIT_S / 2
+
+    def frame_s(self, scheduler: Scheduler) -> float:
+        """Predicted seconds of the vocoder for a frame of a long row."""
+        return scheduler.predict(Key(self.checkpoint, "vocoder"), LONG_FRAMES) / LONG_FRAMES
+
     def accepted(self, job: Job) -> None:
         """Note what admission control promised to the stream that this row starts."""
         self.give_up_s = job.give_up_s
@@ -196,12 +247,88 @@ class Row:
         return True
 
 
-def acoustic_done(
-    rows: Sequence[Row], durations: Sequence[NDArray[np.int64]], took_s: float, others: Collection[Row]
-) -> None:
-    """Record how long rows are, and so when the later chunks of their streams are needed, these and others."""
-    longer: dict[int, list[tuple[int, float]]] = {}
-    for row, row_durations in zip(rows, durations, strict=True):
-        longer.setdefault(row.stream, []).append((row.chunk, row.acoustic_done(row_durations, took_s)))
-    for row in (*rows, *others):
-        row.position_s += sum(longer_s for chunk, longer_s in longer.get(row.stream, ()) if chunk < row.chunk)
+class RowIndex:
+    """The rows of a batcher: by the jobs that wait or run, and those whose callers wait, wherever their jobs are.
+
+    Under load there are a thousand, so those of one stream are found without a search.
+    """
+
+    def __init__(self) -> None:
+        self._rows: dict[Job, Row] = {}
+        self._jobs: dict[int, dict[Job, None]] = {}  # of each stream, in the order in which they were added
+        self._open: dict[int, dict[Row, None]] = {}  # of each stream: the rest of their audio is awaited
+
+    def __getitem__(self, job: Job) -> Row:
+        return self._rows[job]
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __iter__(self) -> Iterator[Job]:
+        return iter(self._rows)
+
+    def values(self) -> Iterable[Row]:
+        return self._rows.values()
+
+    def add(self, job: Job, row: Row) -> None:
+        self._rows[job] = row
+        self._jobs.setdefault(row.stream, {})[job] = None
+
+    def pop(self, job: Job) -> Row:
+        row = self._rows.pop(job)
+        jobs = self._jobs[row.stream]
+        del jobs[job]
+        if not jobs:
+            del self._jobs[row.stream]
+        return row
+
+    def discard(self, job: Job) -> None:
+        """Remove a job if it is there."""
+        if job in self._rows:
+            self.pop(job)
+
+    def of_streams(self, streams: Iterable[int]) -> Iterator[tuple[Job, Row]]:
+        """The jobs of these streams and their rows."""
+        return ((job, self._rows[job]) for stream in streams for job in self._jobs.get(stream, ()))
+
+    def acoustic_done(self, rows: Sequence[Row], durations: Sequence[NDArray[np.int64]], took_s: float) -> None:
+        """Record how long rows are, none of which is here now, and so when later chunks of their streams are needed."""
+        longer: dict[int, list[tuple[int, float]]] = {}
+        for row, row_durations in zip(rows, durations, strict=True):
+            longer.setdefault(row.stream, []).append((row.chunk, row.acoustic_done(row_durations, took_s)))
+        for row in (*rows, *(other for _, other in self.of_streams(longer))):
+            row.position_s += sum(longer_s for chunk, longer_s in longer.get(row.stream, ()) if chunk < row.chunk)
+
+    def all_follow(self, streams: Set[int]) -> bool:
+        """Whether all continue these streams, which are handed audio now, and so have time; False if none is."""
+        return bool(streams) and all(row.stream in streams and not row.starts_stream for row in self._rows.values())
+
+    @property
+    def open(self) -> list[Row]:
+        """Those whose callers wait."""
+        return [row for rows in self._open.values() for row in rows]
+
+    def open_of(self, stream: int) -> list[Row]:
+        return list(self._open.get(stream, ()))
+
+    def opened(self, row: Row) -> None:
+        """Its caller waits from now on."""
+        self._open.setdefault(row.stream, {})[row] = None
+
+    def closed(self, row: Row) -> bool:
+        """Its caller no longer waits; False if it did not."""
+        rows = self._open.get(row.stream, {})
+        if row not in rows:
+            return False
+        del rows[row]
+        if not rows:
+            del self._open[row.stream]
+        return True
+
+    def fail(self, rows: Iterable[Row], error: Exception) -> list[Row]:
+        """Tell the callers of these rows; return those whose callers had not left."""
+        failed = [row for row in rows if not row.future.done()]
+        for row in failed:
+            self.closed(row)
+            row.future.set_exception(error)
+        return failed

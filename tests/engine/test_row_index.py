@@ -8,9 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tutti.batching.job import Job, Key
-from tutti.engine.job_rows import JobRows
 from tutti.engine.playback import Playback
-from tutti.engine.row import Row
+from tutti.engine.row import Row, RowIndex
 from tutti.speech import STYLE_SIZE, Utterance
 
 UTTERANCE = Utterance(np.zeros(3, np.int64), np.zeros(STYLE_SIZE, np.float32))
@@ -21,7 +20,7 @@ def test_the_rows_of_a_stream_are_those_that_were_added_and_not_removed(
     steps: list[tuple[int, bool]], asked: set[int]
 ) -> None:
     async def scenario() -> None:
-        rows, known = JobRows(), dict[Job, Row]()
+        rows, known = RowIndex(), dict[Job, Row]()
         for stream, is_added in steps:
             own = [job for job in known if job.stream == stream]
             if is_added:
