@@ -26,8 +26,8 @@ from tutti.batching.layout import SideBySide
 from tutti.batching.policies import Deadline, Fifo
 from tutti.batching.scheduler import Limits, Scheduler
 from tutti.engine.batcher import ROWS_PER_TURN, Batcher
+from tutti.engine.device import OVERDUE_FACTOR, OVERDUE_S
 from tutti.engine.event_log import EventLog
-from tutti.engine.lanes import OVERDUE_FACTOR, OVERDUE_S
 from tutti.engine.playback import Playback
 from tutti.engine.row import Row, RowAudio
 from tutti.engine.stats import BatchStats
@@ -87,7 +87,7 @@ def test_a_worker_whose_batch_takes_much_longer_than_predicted_is_not_ready_unti
         await batcher.start()
         batcher.speak(Row(utterance(*[5] * 60), "kokoro", 0, "first", Playback(0.0, 0.0)))
         await asyncio.sleep(OVERDUE_S - 0.1)
-        (running,) = batcher._lanes.running.values()
+        (running,) = batcher._device.running.values()
         assert OVERDUE_FACTOR * running.batch.predicted_s < OVERDUE_S
         assert batcher.ready, "it may be slow"
         await asyncio.sleep(0.2)
@@ -114,7 +114,7 @@ def test_rows_that_were_to_be_handed_over_in_a_later_turn_are_told_of_a_bug_too(
         await asyncio.sleep(PASSES_S)
         worker.end_any()
         await asyncio.sleep(PASSES_S)
-        (running,) = batcher._lanes.running.values()
+        (running,) = batcher._device.running.values()
         assert running.batch.n_rows == n_rows
         n_spoken = 0
 
@@ -284,7 +284,7 @@ class DefectMachine(RuleBasedStateMachine):
     @invariant()
     def every_total_is_the_sum_over_what_is_open(self) -> None:
         batcher = self.batcher
-        lanes = [*batcher._lanes.running.values(), *batcher._lanes.waiting.values()]
+        lanes = [*batcher._device.running.values(), *batcher._device.waiting.values()]
         n_waiting = sum(batcher.scheduler.waiting().values()) if not self._is_armed() else None
         assert set(batcher._rows.open) == {each.row for each in self.callers if not each.future.done()}
         if n_waiting is not None:
@@ -341,7 +341,7 @@ class DefectMachine(RuleBasedStateMachine):
         assert not self.batcher._rows.open
         assert not len(self.batcher._rows)
         assert not self.forgets or not self.worker.frames, "rows that ended leave no frames"
-        assert not self.batcher._lanes.running
+        assert not self.batcher._device.running
         assert sum(self.batcher.scheduler.waiting().values()) == 0
         self.runner.run(self.batcher.close())
 
@@ -352,7 +352,7 @@ class SoundMachine(DefectMachine):
     has_defects = False
 
     def check_statistics(self) -> None:
-        stats, running = self.batcher._stats, self.batcher._lanes.running.values()
+        stats, running = self.batcher._stats, self.batcher._device.running.values()
         assert stats._running.keys() == {each.batch for each in running}
         outcomes = stats.as_dict()["outcomes"]
         n_ended = sum(outcomes.get(outcome, 0) for outcome in ("spoken", "failed", "cancelled"))

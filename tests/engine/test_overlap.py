@@ -194,7 +194,7 @@ def test_with_another_policy_or_worker_stages_do_not_overlap(other: str) -> None
         await settle()
         worker.end("acoustic")
         await settle()
-        assert len(batcher._lanes.running) == 1
+        assert len(batcher._device.running) == 1
         if other == "policy":
             assert sum(map(len, worker.lanes.values())) == 1, "nor is the next batch sent"
         await end_all(worker)

@@ -22,7 +22,7 @@ from tests.fakes import Spelling, silent_voices
 from tests.faults.loop_watch import LoopWatch
 from tests.faults.misbehaving import MisbehavingModel
 from tutti.cli import main as cli
-from tutti.engine import batcher
+from tutti.engine import device
 from tutti.engine.build import CHECKPOINT, assemble
 from tutti.engine.engine import Engine
 from tutti.engine.row import FRAME_S
@@ -128,7 +128,7 @@ if __name__ == "__main__":
         time.time = lambda: true_time() + float(clock.read_text())
     if "TONE_LOOP" in os.environ:  # where to note how long the event loop is held
         run._serve = serve_watched
-    batcher.MIN_HANG_S = HANG_S  # type: ignore[misc]
+    device.MIN_HANG_S = HANG_S  # type: ignore[misc]
     g2p_process.HANG_S = HANG_S  # type: ignore[misc]
     g2p_process.STALLED_S = 0.3  # type: ignore[misc]
     heartbeat.HUNG_BEATS = int(os.environ.get("TONE_HUNG_BEATS", heartbeat.HUNG_BEATS))

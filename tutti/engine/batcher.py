@@ -13,10 +13,9 @@ from typing import Any
 from tutti.batching.job import Batch, Job, Priority, StageName
 from tutti.batching.policies import Policy
 from tutti.batching.scheduler import Scheduler
-from tutti.engine.lanes import LANES, Finished, Lanes, StartedBatch
+from tutti.engine.device import LANES, Device, Finished, StartedBatch
 from tutti.engine.rolling import BUSY_OVER_S, BusyShare
 from tutti.engine.row import CLOSED, TOO_SLOW, Row, RowAudio, RowIndex
-from tutti.engine.send_batch import send_batch
 from tutti.engine.start_delay import StartDelay
 from tutti.engine.stats import BatchStats
 from tutti.engine.wakeup import Wakeup
@@ -51,13 +50,14 @@ class Batcher:
         self.worker, self.scheduler, self._stats = worker, scheduler, stats
         self.warm_up, self.name, self._clock = warm_up, name, clock
         self._ids = count()
-        self._rows, self._lanes = RowIndex(), Lanes()
+        self._rows = RowIndex()
         self._finished: list[Finished] = []
         self._audio_streams: set[int] = set()  # streams that get audio in this step
         self.start_delay = StartDelay(clock)
         self._busy = BusyShare(BUSY_OVER_S, clock())
         self._had_lost_rows = False  # a worker died with rows that may still be here
         self._wakeup = Wakeup(lambda: self._guarded(self._step))
+        self._device = Device(worker, self._wakeup.at_once)
 
     async def start(self) -> None:
         await self.worker.start()
@@ -77,7 +77,7 @@ class Batcher:
 
     @property
     def ready(self) -> bool:
-        return self.worker.status.state in ("ready", "busy", "asleep") and not self._lanes.is_overdue(self._clock())
+        return self.worker.status.state in ("ready", "busy", "asleep") and not self._device.is_overdue(self._clock())
 
     @property
     def backlog_s(self) -> float:
@@ -181,10 +181,11 @@ class Batcher:
     def _fail_all(self, error: TuttiError) -> None:
         """Fail all rows and start with an empty scheduler. The callers come first: what follows may itself fail."""
         rows = self._rows.fail(self._rows.open, error)
-        lanes, self._lanes, self._rows = self._lanes, Lanes(), RowIndex()
+        device, self._device = self._device, Device(self.worker, self._wakeup.at_once)
+        self._rows = RowIndex()
         self._finished.clear()
         self.scheduler = self.scheduler.empty_copy()
-        lanes.cancel()
+        device.cancel()
         self.worker.forget([row.id for row in rows])
         for _ in rows:
             self._stats.ended("failed")
@@ -202,17 +203,17 @@ class Batcher:
 
     def _step(self) -> None:
         """Apply the results that are there and start what may run; after everything that may change one of them."""
-        ended = self._lanes.ended()
+        ended = self._device.ended()
         self._audio_streams.clear()
         for started in ended:
             self._apply(started)
         for job in self.scheduler.hopeless(self._clock()) if self._rows else ():
             self._fail(self._rows[job], TooSlow(TOO_SLOW, retry_after_s=self.backlog_s))
         self._wakeup.began()  # rows that were added until now are seen below
-        if self._lanes.running or not self._rows.all_follow(self._audio_streams):
+        if self._device.running or not self._rows.all_follow(self._audio_streams):
             self._fill()  # else in the next turn: it would delay the audio that is handed over now
-        self._busy.set(self._clock(), busy=bool(self._lanes.running))
-        if ended and not self._lanes.running:
+        self._busy.set(self._clock(), busy=bool(self._device.running))
+        if ended and not self._device.running:
             self._wakeup.soon()  # let the callers use their samples first; one may bring the next row
         else:
             self._learn()  # while the worker runs the next batch
@@ -231,29 +232,29 @@ class Batcher:
 
     def _start(self, stage: StageName | None, now: float) -> float:
         """Start a batch of this stage, or of any, if none runs; return when to try again."""
-        if self._lanes.runs(stage):
+        if self._device.runs(stage):
             return inf
-        started = self._lanes.waits(stage)
+        started = self._device.waits(stage)
         if started is None:
-            if stage and self._lanes.running and (start_s := self.scheduler.start_beside_s(stage, now)) > now:
+            if stage and self._device.running and (start_s := self.scheduler.start_beside_s(stage, now)) > now:
                 return start_s
             started = self._send(self.scheduler.next_batch(now, stage=stage))
         if started is None:
             return inf if (wake_at := self.scheduler.wake_at(now)) is None else wake_at
-        self._lanes.begin(started, now)
+        self._device.begin(started, now)
         self._stats.started(self.name, started.batch, now)
         return inf
 
     def _prefetch(self, stage: StageName | None, now: float) -> float:
         """Send the next batch before the worker is free, if nothing can change it any more; return when to try."""
-        running = self._lanes.runs(stage)
-        if running is None or self._lanes.waits(stage):
+        running = self._device.runs(stage)
+        if running is None or self._device.waits(stage):
             return inf
         if now < running.prefetch_s:
             return running.prefetch_s
         running.prefetch_s = inf
         if started := self._send(self.scheduler.next_batch(now, prefetch=True, stage=stage)):
-            self._lanes.waiting[started.stage] = started
+            self._device.waiting[started.stage] = started
         elif stage == "vocoder" and (last_call_s := self.scheduler.last_call_s(now)) > now:
             running.prefetch_s = last_call_s
         return running.prefetch_s
@@ -268,9 +269,7 @@ class Batcher:
             return None
         rows = [self._rows[job] for job in batch.jobs]
         is_alone = len(self._rows) == len(rows) and not any(row.may_split(self.scheduler) for row in rows)
-        result = send_batch(self.worker, batch, rows, both_stages=is_alone and batch.may_fuse)
-        result.add_done_callback(lambda _: self._wakeup.at_once())
-        return StartedBatch(batch, result)
+        return self._device.send(batch, rows, both_stages=is_alone and batch.may_fuse)
 
     def _learn(self) -> None:
         """Update the costs and the statistics with the batches that ended."""
@@ -285,7 +284,7 @@ class Batcher:
     def _apply(self, started: StartedBatch) -> None:
         """Apply the result of a batch that ended."""
         batch, now = started.batch, self._clock()
-        device_s = self._lanes.end(started, now)
+        device_s = self._device.end(started, now)
         self.scheduler.ended(batch)
         for job in batch.jobs:
             self._rows[job].record_batch(batch, started.started_s, now)
@@ -386,7 +385,7 @@ class Batcher:
             if row.n_lost >= MAX_LOST:
                 self._fail(row, error)
         lost = list(batch.jobs)
-        for waiting in self._lanes.drop_waiting(LANES if is_dead else ("vocoder",)):
+        for waiting in self._device.drop_waiting(LANES if is_dead else ("vocoder",)):
             self.scheduler.lost(waiting.batch, now)  # it had not started, so it does not count as a cause
             lost += waiting.batch.jobs
         lost += [job for job in list(self._rows) if job.key.stage == "vocoder" and self.scheduler.cancel(job)]

@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.engine.stepped import RunnerWorker
 from tutti.batching.job import STAGES, Batch, Key, StageName
 from tutti.batching.scheduler import PREFETCH_AT
-from tutti.engine.lanes import Lanes, StartedBatch
+from tutti.engine.device import Device, StartedBatch
 from tutti.errors import WorkerLost
 from tutti.plan.simulation import Padded
 
@@ -17,30 +18,34 @@ def started(stage: StageName, result: "asyncio.Future[object] | None" = None, pr
     return StartedBatch(Batch(Key("kokoro", stage), (), "free", predicted_s, Padded()), result)  # type: ignore[arg-type]
 
 
+def new_device() -> Device:
+    return Device(RunnerWorker(), lambda: None)
+
+
 @given(st.lists(st.tuples(st.sampled_from(STAGES), st.floats(0.0, 5.0)), max_size=40))
 def test_the_shares_of_all_batches_are_the_time_in_which_one_ran(steps: list[tuple[StageName, float]]) -> None:
-    lanes, now, busy_s, shares_s = Lanes(), 100.0, 0.0, 0.0
+    device, now, busy_s, shares_s = new_device(), 100.0, 0.0, 0.0
     for stage, seconds in [*steps, ("acoustic", 1.0), ("vocoder", 1.0)]:
-        if stage in lanes.running:
-            batch = lanes.running[stage]
-            share_s = lanes.end(batch, now)
+        if stage in device.running:
+            batch = device.running[stage]
+            share_s = device.end(batch, now)
             took_s = now - batch.started_s
             assert took_s / 2 - 1e-9 <= share_s <= took_s + 1e-9
             shares_s += share_s
         else:
-            lanes.begin(started(stage), now)
+            device.begin(started(stage), now)
         now += seconds
-        busy_s += seconds if lanes.running else 0.0
-    shares_s += sum(lanes.end(batch, now) for batch in list(lanes.running.values()))
+        busy_s += seconds if device.running else 0.0
+    shares_s += sum(device.end(batch, now) for batch in list(device.running.values()))
     assert shares_s == pytest.approx(busy_s)
 
 
 def test_when_one_stage_ends_the_next_batch_of_the_other_may_be_formed_again() -> None:
-    lanes, vocoder, acoustic = Lanes(), started("vocoder", predicted_s=2.0), started("acoustic")
-    lanes.begin(vocoder, 10.0)
-    lanes.begin(acoustic, 10.0)
+    device, vocoder, acoustic = new_device(), started("vocoder", predicted_s=2.0), started("acoustic")
+    device.begin(vocoder, 10.0)
+    device.begin(acoustic, 10.0)
     vocoder.prefetch_s = float("inf")  # tried in vain
-    lanes.end(acoustic, 11.5)
+    device.end(acoustic, 11.5)
     assert vocoder.prefetch_s == 10.0 + PREFETCH_AT * 2.0
 
 
@@ -49,13 +54,13 @@ def test_a_good_result_is_applied_before_a_loss() -> None:
 
     async def run() -> None:
         loop = asyncio.get_running_loop()
-        lanes, lost, good = Lanes(), loop.create_future(), loop.create_future()
-        lanes.begin(started("vocoder", lost), 1.0)
-        lanes.begin(started("acoustic", good), 2.0)
-        assert lanes.ended() == []
+        device, lost, good = new_device(), loop.create_future(), loop.create_future()
+        device.begin(started("vocoder", lost), 1.0)
+        device.begin(started("acoustic", good), 2.0)
+        assert device.ended() == []
         lost.set_exception(WorkerLost("it died"))
         good.set_result([])
-        assert [batch.stage for batch in lanes.ended()] == ["acoustic", "vocoder"]
+        assert [batch.stage for batch in device.ended()] == ["acoustic", "vocoder"]
         lost.exception()
 
     asyncio.run(run())

@@ -1,14 +1,18 @@
-"""The batches that a worker has: those that run, and the next ones behind them. Pure: the time is an argument."""
+"""The batches that a worker has: those that run, and the next ones behind them. The time is an argument."""
 
 import asyncio
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from math import inf
 from typing import Any, NamedTuple
 
 from tutti.batching.job import Batch, StageName
 from tutti.batching.scheduler import PREFETCH_AT
+from tutti.engine.row import Row
+from tutti.worker.base import Worker
 
+HANG_FACTOR = 10.0  # a batch that takes this many times its predicted seconds hangs
+MIN_HANG_S = 30.0  # but no batch hangs sooner: the machine may be busy
 # A batch that runs for longer than this, and than so many times its predicted seconds, is overdue: its worker may hang.
 # Less would name one that is merely slow, on a busy machine; it is ended only much later.
 OVERDUE_S, OVERDUE_FACTOR = 5.0, 3.0
@@ -39,18 +43,40 @@ class Finished(NamedTuple):
     started_s: float | None = None  # if that was not recorded
 
 
-class Lanes:
+class Device:
     """One batch runs, or one of each stage where stages overlap; behind each there may be the next of its lane.
 
     Batches that run at the same time share the seconds of the device, so the sum of their shares is the time that
     passed.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, worker: Worker, has_ended: Callable[[], None]) -> None:
+        """`has_ended` is called whenever a batch has."""
         self.running: dict[StageName, StartedBatch] = {}
         self.waiting: dict[StageName, StartedBatch] = {}  # sent to the worker, which runs them next
+        self._worker, self._has_ended = worker, has_ended
         self._device_s = 0.0  # seconds of the device that each batch would have if it had run all the time
         self._at_s = 0.0
+
+    def send(self, batch: Batch, rows: Sequence[Row], *, both_stages: bool) -> StartedBatch:
+        """Enqueue a batch at the worker. `both_stages`: after the acoustic stage run the vocoder."""
+        timeout_s = max(MIN_HANG_S, HANG_FACTOR * (batch.predicted_s + sum(job.later_s for job in batch.jobs)))
+        result = self._call(batch, rows, timeout_s, both_stages=both_stages)
+        result.add_done_callback(lambda _: self._has_ended())
+        return StartedBatch(batch, result)
+
+    def _call(self, batch: Batch, rows: Sequence[Row], timeout_s: float, *, both_stages: bool) -> asyncio.Future[Any]:
+        """The call that its stage needs."""
+        checkpoint = batch.key.checkpoint
+        if batch.key.stage == "vocoder":
+            spans = {row.id: row.span for row in rows if row.span}
+            return self._worker.vocoder(checkpoint, [row.id for row in rows], timeout_s, spans)
+        utterances = [(row.id, row.utterance) for row in rows]
+        if not both_stages:
+            return self._worker.acoustic(checkpoint, utterances, timeout_s)
+        for row in rows:
+            row.span_rules = None  # it comes back whole
+        return self._worker.both_stages(checkpoint, utterances, timeout_s)
 
     def begin(self, started: StartedBatch, now: float) -> None:
         """The worker runs this batch from now on."""
