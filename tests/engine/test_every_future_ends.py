@@ -34,6 +34,7 @@ from tutti.engine.stats import BatchStats
 from tutti.errors import TuttiError
 from tutti.model.spans import LIGHT_SPANS
 from tutti.speech import Samples
+from tutti.worker.messages import RunVocoder
 
 PARTS = ("scheduler", "stats", "row", "worker")
 SHORT, LONG = 3, 90  # tokens of a row; the long one is cut into spans
@@ -129,6 +130,32 @@ def test_rows_that_were_to_be_handed_over_in_a_later_turn_are_told_of_a_bug_too(
         await asyncio.sleep(PASSES_S)
         assert n_spoken == ROWS_PER_TURN + 1
         assert all(future.done() for future in futures)
+        await batcher.close()
+
+    with asyncio.Runner(loop_factory=VirtualLoop) as runner:
+        runner.run(scenario())
+
+
+@pytest.mark.parametrize("policy", [Deadline(can_prefetch=True), Fifo()])
+def test_two_results_that_come_together_are_both_applied_at_once(policy: Deadline | Fifo) -> None:
+    """The event loop was busy while the worker ran the next batch."""
+
+    async def scenario() -> None:
+        worker = RunnerWorker()
+        batcher = new_batcher(worker)
+        await batcher.start()
+        for n in range(9):  # of one stream: what continues it can wait until its audio is handed over
+            batcher.speak(Row(utterance(*[5] * 60), "kokoro", 0, "next", Playback(0.0, 100.0), float(n)))
+        await asyncio.sleep(PASSES_S)
+        while len(worker.calls) < 2 or not isinstance(worker.calls[0].request, RunVocoder):
+            worker.end("vocoder")
+            await asyncio.sleep(PASSES_S)
+        batcher.use(policy)
+        worker.end_any()
+        for _ in range(9):  # turns, in which no time passes
+            await asyncio.sleep(0)
+        assert all(not each.result.done() for each in batcher._device.running.values())
+        assert worker.calls, "the next one"
         await batcher.close()
 
     with asyncio.Runner(loop_factory=VirtualLoop) as runner:

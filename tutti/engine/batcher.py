@@ -243,6 +243,8 @@ class Batcher:
             return inf if (wake_at := self.scheduler.wake_at(now)) is None else wake_at
         self._device.begin(started, now)
         self._stats.started(self.name, started.batch, now)
+        if started.result.done():  # it came with that of the batch before it, and woke nobody up for itself
+            self._wakeup.soon()
         return inf
 
     def _prefetch(self, stage: StageName | None, now: float) -> float:
