@@ -8,6 +8,8 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from prometheus_client import generate_latest
 
 from tests.batching.fakes import new_job
@@ -15,7 +17,7 @@ from tests.fakes import DyingModel, Gate, RecordingModel, has_token, running, si
 from tutti.batching.job import STAGES, Batch, Key
 from tutti.batching.layout import SideBySide
 from tutti.engine.engine import Engine
-from tutti.engine.stats import BatchStats
+from tutti.engine.stats import BatchStats, LogRate
 from tutti.errors import ModelFailed
 from tutti.speech import Frames, Samples, SpeechParams
 from tutti.text.vocab import encode
@@ -223,3 +225,24 @@ def test_a_reset_restarts_the_statistics_but_not_the_metrics(tmp_path: Path) -> 
     engine.batch_stats.reset()
     assert engine.stats()["performance"]["total_requests"] == 0
     assert counted(engine, "tutti_rows_total", outcome="spoken") > 0
+
+
+@given(st.lists(st.floats(0.0, 5.0), max_size=100), st.integers(1, 10))
+def test_no_second_has_more_lines_than_allowed_and_a_quiet_one_has_all(times: list[float], per_s: int) -> None:
+    now = 0.0
+    rate = LogRate("batch", lambda: now, per_s)
+    passed: dict[int, int] = {}
+    for now in sorted(times):
+        passed[int(now)] = passed.get(int(now), 0) + rate.passes()
+    for second, n in passed.items():
+        assert n == min(per_s, sum(int(at) == second for at in times))
+
+
+def test_it_says_how_many_lines_it_left_out(caplog: pytest.LogCaptureFixture) -> None:
+    now = 7.0
+    rate = LogRate("batch", lambda: now, 2)
+    with caplog.at_level(logging.INFO):
+        assert [rate.passes() for _ in range(5)] == [True, True, False, False, False]
+        now = 8.0
+        assert rate.passes()
+    assert "batch lines left out=3" in caplog.text
