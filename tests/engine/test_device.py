@@ -19,7 +19,7 @@ def started(stage: StageName, result: "asyncio.Future[object] | None" = None, pr
 
 
 def new_device() -> Device:
-    return Device(RunnerWorker(), lambda: None)
+    return Device(RunnerWorker(), lambda: None, 0.0)
 
 
 @given(st.lists(st.tuples(st.sampled_from(STAGES), st.floats(0.0, 5.0)), max_size=40))

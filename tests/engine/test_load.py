@@ -12,8 +12,8 @@ from tests.batching.fakes import first_job, new_scheduler
 from tests.fakes import HEART, GatedModel, tone_engine
 from tutti.engine import stream
 from tutti.engine.chunk_pace import chunk_pace
+from tutti.engine.device import BusyShare
 from tutti.engine.engine import Engine
-from tutti.engine.rolling import BusyShare
 from tutti.speech import DELIVERIES, Delivery
 from tutti.text.chunk import ChunkPace
 from tutti.voices import Voices

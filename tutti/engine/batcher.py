@@ -14,7 +14,6 @@ from tutti.batching.job import Batch, Job, Priority, StageName
 from tutti.batching.policies import Policy
 from tutti.batching.scheduler import Scheduler
 from tutti.engine.device import LANES, Device, Finished, StartedBatch
-from tutti.engine.rolling import BUSY_OVER_S, BusyShare
 from tutti.engine.row import CLOSED, TOO_SLOW, Row, RowAudio, RowIndex
 from tutti.engine.start_delay import StartDelay
 from tutti.engine.stats import BatchStats
@@ -54,10 +53,9 @@ class Batcher:
         self._finished: list[Finished] = []
         self._audio_streams: set[int] = set()  # streams that get audio in this step
         self.start_delay = StartDelay(clock)
-        self._busy = BusyShare(BUSY_OVER_S, clock())
         self._had_lost_rows = False  # a worker died with rows that may still be here
         self._wakeup = Wakeup(lambda: self._guarded(self._step))
-        self._device = Device(worker, self._wakeup.at_once)
+        self._device = Device(worker, self._wakeup.at_once, clock())
 
     async def start(self) -> None:
         await self.worker.start()
@@ -86,7 +84,7 @@ class Batcher:
     @property
     def busy_ratio(self) -> float:
         """Share of the last seconds in which the worker had a batch."""
-        return self._busy.ratio(self._clock())
+        return self._device.busy_ratio(self._clock())
 
     def speak(self, row: Row) -> asyncio.Future[RowAudio]:
         """Queue a row; return the future of its samples. Cancelling the future cancels the row.
@@ -180,12 +178,10 @@ class Batcher:
 
     def _fail_all(self, error: TuttiError) -> None:
         """Fail all rows and start with an empty scheduler. The callers come first: what follows may itself fail."""
-        rows = self._rows.fail(self._rows.open, error)
-        device, self._device = self._device, Device(self.worker, self._wakeup.at_once)
-        self._rows = RowIndex()
+        rows, self._rows = self._rows.fail(self._rows.open, error), RowIndex()
         self._finished.clear()
+        self._device.clear(self._clock())
         self.scheduler = self.scheduler.empty_copy()
-        device.cancel()
         self.worker.forget([row.id for row in rows])
         for _ in rows:
             self._stats.ended("failed")
@@ -212,7 +208,6 @@ class Batcher:
         self._wakeup.began()  # rows that were added until now are seen below
         if self._device.running or not self._rows.all_follow(self._audio_streams):
             self._fill()  # else in the next turn: it would delay the audio that is handed over now
-        self._busy.set(self._clock(), busy=bool(self._device.running))
         if ended and not self._device.running:
             self._wakeup.soon()  # let the callers use their samples first; one may bring the next row
         else:

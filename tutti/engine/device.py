@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
-from math import inf
+from math import exp, inf
 from typing import Any, NamedTuple
 
 from tutti.batching.job import Batch, StageName
@@ -16,6 +16,7 @@ MIN_HANG_S = 30.0  # but no batch hangs sooner: the machine may be busy
 # A batch that runs for longer than this, and than so many times its predicted seconds, is overdue: its worker may hang.
 # Less would name one that is merely slow, on a busy machine; it is ended only much later.
 OVERDUE_S, OVERDUE_FACTOR = 5.0, 3.0
+BUSY_OVER_S = 10.0  # time constant of the busy share of a worker; larger is smoother, and reacts later
 LANES: tuple[StageName, ...] = ("vocoder", "acoustic")  # in the order in which they are filled
 
 
@@ -43,6 +44,31 @@ class Finished(NamedTuple):
     started_s: float | None = None  # if that was not recorded
 
 
+class BusyShare:
+    """Share of the last seconds in which something ran; older time is forgotten exponentially."""
+
+    def __init__(self, over_s: float, now: float) -> None:
+        self._over_s = over_s
+        self._at_s = now
+        self._busy = False
+        self._busy_s = self._known_s = 0.0  # both decayed
+
+    def set(self, now: float, *, busy: bool) -> None:
+        """Something starts to run, or nothing runs any more."""
+        self._busy_s, self._known_s = self._until(now)
+        self._at_s, self._busy = max(now, self._at_s), busy
+
+    def ratio(self, now: float) -> float:
+        """From 0 to 1; what runs now counts until now."""
+        busy_s, known_s = self._until(now)
+        return busy_s / known_s if known_s else 0.0
+
+    def _until(self, now: float) -> tuple[float, float]:
+        decay = exp(-max(0.0, now - self._at_s) / self._over_s)
+        new_s = self._over_s * (1.0 - decay)
+        return self._busy_s * decay + new_s * self._busy, self._known_s * decay + new_s
+
+
 class Device:
     """One batch runs, or one of each stage where stages overlap; behind each there may be the next of its lane.
 
@@ -50,11 +76,12 @@ class Device:
     passed.
     """
 
-    def __init__(self, worker: Worker, has_ended: Callable[[], None]) -> None:
+    def __init__(self, worker: Worker, has_ended: Callable[[], None], now: float) -> None:
         """`has_ended` is called whenever a batch has."""
         self.running: dict[StageName, StartedBatch] = {}
         self.waiting: dict[StageName, StartedBatch] = {}  # sent to the worker, which runs them next
         self._worker, self._has_ended = worker, has_ended
+        self._busy = BusyShare(BUSY_OVER_S, now)
         self._device_s = 0.0  # seconds of the device that each batch would have if it had run all the time
         self._at_s = 0.0
 
@@ -83,6 +110,7 @@ class Device:
         self.waiting.pop(started.stage, None)
         self._advance(now)
         self.running[started.stage] = started
+        self._busy.set(now, busy=True)
         started.started_s, started.device_start_s = now, self._device_s
         started.prefetch_s = now + PREFETCH_AT * started.batch.predicted_s
 
@@ -90,6 +118,7 @@ class Device:
         """The batch has ended; return its share of the seconds of the device."""
         self._advance(now)
         del self.running[started.stage]
+        self._busy.set(now, busy=bool(self.running))
         for other in self.running.values():  # its rows may be what the next batch of the other lane waits for
             other.prefetch_s = min(other.prefetch_s, other.started_s + PREFETCH_AT * other.batch.predicted_s)
         return self._device_s - started.device_start_s
@@ -122,10 +151,17 @@ class Device:
             started.result.cancel()
         return dropped
 
-    def cancel(self) -> None:
-        """Drop all results that are still to come."""
+    def clear(self, now: float) -> None:
+        """Drop all batches, and the results that are still to come."""
         for started in (*self.running.values(), *self.waiting.values()):
             started.result.cancel()
+        self.running.clear()
+        self.waiting.clear()
+        self._busy.set(now, busy=False)
+
+    def busy_ratio(self, now: float) -> float:
+        """Share of the last seconds in which a batch ran."""
+        return self._busy.ratio(now)
 
     def _advance(self, now: float) -> None:
         if self.running:

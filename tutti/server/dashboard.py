@@ -1,6 +1,7 @@
 """The JSON of /v1/stats (docs/stats.md), computed from the event log and the queues."""
 
 import time
+from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,7 +17,6 @@ from tutti.engine.event_log import (
     PolicyChanged,
 )
 from tutti.engine.monitor import PRIORITIES, STAGES, Monitor, StageQueue
-from tutti.engine.rolling import Spread, Sums
 from tutti.percentile import percentile
 from tutti.speech import SAMPLE_RATE, SAMPLES_PER_FRAME
 
@@ -25,8 +25,58 @@ UPDATES_PER_S = 10  # ticks to each subscriber, at most
 WINDOW_S = 10.0  # of the statistics in `lately`
 BATCHES_KEPT = 100  # latest batches that a new subscriber gets
 MAX_ROWS_PER_TICK = 64  # rows of batches in one tick; more would take the page long to draw, and not be seen
+MAX_VALUES = 512  # values kept for percentiles: enough for the 99th, cheap to sort ten times a second
 IDLE_TICK_S = 1.0  # between two ticks while nothing changes
 COUNTED = {"underruns": "underrun", "rejected": "rejected", "failed": "failed", "cancelled": "cancelled"}
+
+
+class Sums:
+    """Sums over the last `over_s` seconds, by name."""
+
+    def __init__(self, over_s: float) -> None:
+        self._over_s = over_s
+        self._entries: deque[tuple[float, str, float]] = deque()
+        self._sums: defaultdict[str, float] = defaultdict(float)
+        self._n: Counter[str] = Counter()
+
+    def add(self, at_s: float, name: str, amount: float = 1.0) -> None:
+        self._entries.append((at_s, name, amount))
+        self._sums[name] += amount
+        self._n[name] += 1
+
+    def forget(self, now: float) -> None:
+        while self._entries and self._entries[0][0] < now - self._over_s:
+            _, name, amount = self._entries.popleft()
+            self._sums[name] -= amount
+            self._n[name] -= 1
+            if not self._n[name]:  # so that no rounding error remains
+                del self._sums[name]
+
+    def __getitem__(self, name: str) -> float:
+        return self._sums.get(name, 0.0)
+
+    def ratio(self, part: str, whole: str) -> float | None:
+        """None if the whole is zero."""
+        return self[part] / self[whole] if self[whole] else None
+
+
+class Spread:
+    """The values of the last `over_s` seconds, at most the last 512."""
+
+    def __init__(self, over_s: float) -> None:
+        self._over_s = over_s
+        self._values: deque[tuple[float, float]] = deque(maxlen=MAX_VALUES)
+
+    def add(self, at_s: float, value: float) -> None:
+        self._values.append((at_s, value))
+
+    def forget(self, now: float) -> None:
+        while self._values and self._values[0][0] < now - self._over_s:
+            self._values.popleft()
+
+    def values(self) -> list[float]:
+        """In ascending order."""
+        return sorted(value for _, value in self._values)
 
 
 @dataclass(slots=True)

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tutti.engine.rolling import MAX_VALUES, Spread, Sums
 from tutti.percentile import percentile
+from tutti.server.dashboard import MAX_VALUES, Spread, Sums
 
 FACTS = st.lists(
     st.tuples(st.floats(0, 3), st.sampled_from(["rows", "padded"]), st.integers(0, 1000)), min_size=1, max_size=60
