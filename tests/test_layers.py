@@ -12,16 +12,7 @@ ROOT = Path(__file__).parent.parent
 # From the bottom to the top. A part may import the parts of lower rows, and in the first row its neighbours, too.
 LAYERS = (
     (
-        *(
-            "errors",
-            "files",
-            "child_process",
-            "pickled_messages",
-            "percentile",
-            "decaying_sum",
-            "shared_memory",
-            "tasks",
-        ),
+        *("errors", "files", "percentile", "decaying_sum", "process", "tasks"),
         *("settings", "speech", "metrics", "trace", "cloud_voices"),
     ),
     ("text", "audio", "model", "voices", "weights"),
@@ -59,6 +50,7 @@ NEVER_IN = {
     ),
     "tutti.plan.simulation": ("asyncio", "threading", "time", "tutti.engine", "tutti.worker"),
     "tutti.server.middleware": ("tutti.server.routes",),
+    "tutti.process": tuple(f"tutti.{part}" for row in LAYERS for part in row if part not in ("process", "errors")),
 }
 CLIENT_NEEDS = ("tutti.client", "tutti.errors", "tutti.files", "tutti.percentile")
 # Imported inside of functions only, since a server without a GPU does not install them.

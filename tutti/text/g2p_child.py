@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from tutti import text as front
 from tutti.decaying_sum import DecayingSum
 from tutti.errors import TuttiError
-from tutti.pickled_messages import MessageReader, pack
+from tutti.process.messages import MessageReader, pack
 from tutti.text.chunk import Chunk
 from tutti.text.chunker import ChunkSizes
 from tutti.text.g2p_messages import Answer, ChunkBatch, CloseText, NextChunks, OpenText

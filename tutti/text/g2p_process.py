@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from tutti import text as front
-from tutti.child_process import ChildProcess
 from tutti.errors import G2PUnavailable, InvalidInput, NotReady, TuttiError
-from tutti.pickled_messages import MessageReader, pack
+from tutti.process.child import ChildProcess
+from tutti.process.messages import MessageReader, pack
 from tutti.text import g2p_child
 from tutti.text.chunker import ChunkSizes
 from tutti.text.g2p_messages import Answer, ChunkBatch, CloseText, NextChunks, OpenText

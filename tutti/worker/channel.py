@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tutti.shared_memory import SharedMemory
+from tutti.process.shared_memory import SharedMemory
 from tutti.speech import Samples, is_pcm
 
 _HEADER_BYTES = 8

@@ -6,8 +6,8 @@ import select
 import time
 from collections.abc import Sequence
 
-from tutti.child_process import ChildProcess
 from tutti.errors import WorkerLost
+from tutti.process.child import ChildProcess
 from tutti.speech import Samples
 from tutti.worker import child_main
 from tutti.worker.channel import Channel, RowFormat, map_samples

@@ -18,10 +18,10 @@ from hypothesis import strategies as st
 
 from tests.fakes import FakeEngine, silent_voices
 from tutti.errors import InvalidInput, NothingToSpeak, QueueFull, TuttiError
-from tutti.pickled_messages import pack
+from tutti.process.link import Link
+from tutti.process.messages import pack
 from tutti.server.engine_protocol import EngineProtocol
 from tutti.server.errors import RateLimited
-from tutti.server.http_processes.link import Link
 from tutti.server.http_processes.messages import EngineState, NextSpeech, SpeechReady
 from tutti.server.http_processes.remote_engine import PROBE_S, REFUSAL_S, RemoteEngine
 from tutti.server.http_processes.stream_server import StreamServer
@@ -50,10 +50,10 @@ async def deliver(messages: list[Any], received: list[Any], buffer_bytes: int) -
     near, far = socket.socketpair()
     near.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, buffer_bytes)
     sender, receiver = Link(lambda _: None, lambda: None), Link(received.append, lambda: None)
-    await sender.open(near)
+    sender.open(near)
     for message in messages:
         sender.send(message)
-    await receiver.open(far)
+    receiver.open(far)
     while len(received) < len(messages):
         await asyncio.sleep(0)
     sender.close()
@@ -104,7 +104,7 @@ def test_samples_in_shared_memory_are_not_sent_but_their_descriptor() -> None:
     async def run() -> None:
         near, far = socket.socketpair()
         link = Link(lambda _: None, lambda: None)
-        await link.open(near)
+        link.open(near)
         for shared in (False, True):
             link.send(speech_ready(0, [1] * 20_000, shared=shared))
             data, descriptors, _, _ = socket.recv_fds(far, 1 << 20, 1)
@@ -122,7 +122,7 @@ def test_a_link_ends_if_a_descriptor_does_not_arrive() -> None:
         near, far = socket.socketpair()
         is_lost = asyncio.Event()
         link = Link(lambda _: None, is_lost.set)
-        await link.open(near)
+        link.open(near)
         far.sendall(b"".join(pack(speech_ready(0, [1, 2], shared=True), share=True).parts))
         await is_lost.wait()
         far.close()
@@ -136,7 +136,7 @@ def test_what_waits_in_the_socket_can_be_answered_at_once() -> None:
         question = b"".join(pack(NextSpeech(7)).parts)
         far.send(question)
         link = Link(lambda message: link.send(message), lambda: None)
-        await link.open(near)
+        link.open(near)
         assert far.recv(1 << 16) == question
         link.close()
         far.close()
@@ -165,10 +165,10 @@ def run_linked(fake: FakeEngine, test: Callable[[RemoteEngine, HangUp], Awaitabl
 
         server_link = Link(receive, lambda: streams.close())
         streams = StreamServer(cast(EngineProtocol, fake), server_link.send)
-        await server_link.open(far)
+        server_link.open(far)
         link = Link(lambda reply: remote.receive(cast(Any, reply)), remote.lost)
         remote.send = link.send
-        await link.open(near)
+        link.open(near)
         await test(remote, server_link.close)
         while streams._streams:
             await asyncio.sleep(0)

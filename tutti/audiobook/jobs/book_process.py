@@ -16,8 +16,8 @@ from typing import cast
 from tutti.audiobook.book import Book
 from tutti.audiobook.formats import read_book
 from tutti.audiobook.passages import Passage, check_chapter_marks, passages
-from tutti.child_process import ChildProcess
 from tutti.errors import Draining, InvalidInput, TuttiError
+from tutti.process.child import ChildProcess
 
 TIMEOUT_S = 120.0  # for one book; a long novel takes a second
 MAX_MEMORY = 2 << 30  # bytes of data of the process

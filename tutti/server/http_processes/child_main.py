@@ -11,10 +11,10 @@ from typing import cast
 import uvicorn
 from prometheus_client import CollectorRegistry
 
+from tutti.process.link import Link
 from tutti.server.engine_protocol import EngineProtocol
 from tutti.server.garbage import collect_rarely
 from tutti.server.http_processes.direct import DirectAnswers
-from tutti.server.http_processes.link import Link
 from tutti.server.http_processes.messages import (
     Beat,
     Connection,
@@ -69,7 +69,7 @@ async def _serve(welcome: Welcome, listening: socket.socket, link_end: socket.so
     service.encoders.share = 1 / welcome.n_processes  # each has threads for all cores, but they share these
 
     def hand_on(descriptor: int, data: bytes) -> None:
-        link.send(Connection(data), socket.socket(fileno=os.dup(descriptor)))
+        link.send(Connection(data), os.dup(descriptor))
 
     protocol = speech_protocol(settings.idle_s, service, hand_on, direct)
     server = SpeechServer(uvicorn_config(application, settings, protocol))
@@ -97,6 +97,6 @@ async def _serve(welcome: Welcome, listening: socket.socket, link_end: socket.so
 
     link = Link(receive, lost)
     engine.send = link.send
-    await link.open(link_end)
+    link.open(link_end)
     collect_rarely()
     await server.serve(sockets=[listening])

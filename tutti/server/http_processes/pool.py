@@ -10,13 +10,13 @@ from contextlib import suppress
 from prometheus_client import CollectorRegistry, Metric
 from prometheus_client.registry import Collector
 
-from tutti.child_process import ChildProcess
-from tutti.pickled_messages import WithSocket
+from tutti.process.child import ChildProcess
+from tutti.process.link import Link
+from tutti.process.messages import WithDescriptor
 from tutti.server.engine_protocol import EngineProtocol
 from tutti.server.http_processes import child_main
 from tutti.server.http_processes.direct import DirectAnswers
 from tutti.server.http_processes.heartbeat import BEAT_S, Heartbeat
-from tutti.server.http_processes.link import Link
 from tutti.server.http_processes.messages import (
     Beat,
     Connection,
@@ -167,7 +167,7 @@ class HttpProcess:
     async def _open_link(self, end: socket.socket) -> Link:
         link = Link(self._receive, self._lost)
         self._streams = StreamServer(self._pool.engine, link.send)
-        await link.open(end)
+        link.open(end)
         self._link = link
         link.send(self._pool.state)
         if self._ending.is_set():
@@ -197,7 +197,7 @@ class HttpProcess:
                 assert self._streams is not None
                 self._streams.receive(message)
                 self._pool.direct.count(self._pool.engine.n_streams)
-            case WithSocket(Connection(data), descriptor):
+            case WithDescriptor(Connection(data), descriptor):
                 if descriptor is not None:
                     self._pool.take_over(socket.socket(fileno=descriptor), data)
             case Beat():

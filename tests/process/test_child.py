@@ -7,7 +7,7 @@ import socket
 import psutil
 import pytest
 
-from tutti.child_process import ChildProcess
+from tutti.process.child import ChildProcess
 
 pytestmark = pytest.mark.process
 

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tutti.pickled_messages import MessageReader, pack
+from tutti.process.messages import MessageReader, pack
 from tutti.speech import Speech, Timing, WordTime
 
 samples = st.integers(0, 50).map(lambda n: np.arange(n, dtype=np.int16))
