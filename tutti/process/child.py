@@ -1,5 +1,7 @@
 """Start, watch and stop a child process: it leaves the signals that stop a server to its parent, and dies with it."""
 
+import asyncio
+import atexit
 import ctypes
 import multiprocessing
 import os
@@ -8,6 +10,7 @@ import socket
 import sys
 import threading
 from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from multiprocessing import resource_tracker
 from pathlib import Path
@@ -16,12 +19,16 @@ EXIT_WAIT_S = 1.0  # a connection breaks a moment before its process is gone; lo
 _PR_SET_PDEATHSIG, _PR_SET_NAME = 1, 15
 _SIGNALS = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
 _SPAWN = multiprocessing.get_context("spawn")
+# On Linux a child dies with the THREAD that has spawned it (PR_SET_PDEATHSIG), so all children of event loops are
+# spawned by one thread that lives as long as this process: neither the end of a loop nor of a pool's thread kills them.
+_SPAWNER = ThreadPoolExecutor(1, "tutti-spawner")
+_LIVING: set["ChildProcess"] = set()
 
 
 class ChildProcess:
-    """A spawned process, and the parent's end of a socket to it.
+    """A spawned process, and the parent's end of a socket to it. On Linux it dies with the thread that spawns it.
 
-    Belongs to the thread that starts it, except for `kill`. On Linux the process dies with that thread.
+    Spawning takes some milliseconds, `stop` and `exit_cause` wait: an event loop calls them in threads.
     """
 
     def __init__(self, name: str, main: Callable[..., None], *args: object) -> None:
@@ -40,6 +47,7 @@ class ChildProcess:
             child_end.close()
             signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         self.pid = self._process.pid or 0
+        _LIVING.add(self)
 
     def kill(self) -> None:
         with suppress(ValueError):  # stopped already
@@ -52,6 +60,7 @@ class ChildProcess:
         self._process.kill()
         self._process.join()
         self._process.close()
+        _LIVING.discard(self)
 
     def cpu_s(self) -> float:
         """Seconds of computing so far; 0 where the system does not tell."""
@@ -73,6 +82,30 @@ class ChildProcess:
                 return f"died of {signal.Signals(-code).name}"
             case code:
                 return f"ended with status {code}"
+
+
+async def spawn(name: str, main: Callable[..., None], *args: object) -> ChildProcess:
+    """Spawn a process that dies with this one; `main` and its arguments must be picklable, and less than a pipe holds.
+
+    If the caller is cancelled, the process is ended as soon as it has begun.
+    """
+    spawning = _SPAWNER.submit(ChildProcess, name, main, *args)
+    try:
+        return await asyncio.wrap_future(spawning)
+    except asyncio.CancelledError:
+        spawning.add_done_callback(_stop_unwanted)
+        raise
+
+
+def _stop_unwanted(spawning: "Future[ChildProcess]") -> None:
+    if not spawning.cancelled() and not spawning.exception():
+        spawning.result().stop(0.0)
+
+
+@atexit.register  # before multiprocessing's own function, which waits for all of them
+def _kill_all() -> None:
+    for child in tuple(_LIVING):
+        child.kill()
 
 
 # In the child:
