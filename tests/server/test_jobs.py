@@ -386,7 +386,7 @@ def test_as_many_jobs_are_stored_as_the_limit_says_when_all_are_sent_at_once(
 def test_books_of_one_caller_wait_for_each_other_and_not_for_those_of_others(
     voice_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    let_go, importing, import_book = threading.Event(), threading.Semaphore(0), JobRunner._import
+    let_go, importing, import_book = threading.Event(), threading.Semaphore(0), JobRunner._store
 
     def slow_import(runner: JobRunner, folder: Path, source: Any, name: str, *rest: Any) -> Any:
         if name == "slow.txt":
@@ -394,7 +394,7 @@ def test_books_of_one_caller_wait_for_each_other_and_not_for_those_of_others(
             let_go.wait(60)
         return import_book(runner, folder, source, name, *rest)
 
-    monkeypatch.setattr(JobRunner, "_import", slow_import)
+    monkeypatch.setattr(JobRunner, "_store", slow_import)
     keys = {"api_keys": "ada, bob", "max_jobs": 50}
     with serve_paced(voice_folder, tmp_path, **keys) as (server, fake_engine), ThreadPoolExecutor(40) as senders:
         fake_engine.permit_all()

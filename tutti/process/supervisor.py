@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import os
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -11,6 +12,7 @@ from typing import Any
 
 from tutti.process.child import ChildProcess, spawn
 from tutti.process.link import Link
+from tutti.process.messages import WithDescriptor
 
 FIRST_BACKOFF_S, MAX_BACKOFF_S = 0.5, 30.0  # wait before the second restart in a row; it doubles up to the maximum
 # Each waits for the end of one child, so more are of use only if more children are closed at once.
@@ -114,7 +116,8 @@ class Supervisor:
 
     def retire(self) -> None:
         """Start no other child after this one, until `start`."""
-        self._is_wanted.clear()
+        if not self._is_closing.is_set():
+            self._is_wanted.clear()
 
     async def rest(self) -> None:
         """End the child in peace, and return when it is gone; the next one begins with `start`."""
@@ -168,10 +171,18 @@ class Supervisor:
 
     async def _talk(self, child: ChildProcess, ending: "asyncio.Future[Exception | None]") -> Exception | None:
         """Receive the messages of a child until one of both ends it; return why."""
-        link = self.link = Link(self._receive, partial(_end, ending, _Broken()))
-        try:
-            link.open(child.socket)
+
+        def receive(message: Any) -> None:
             if not ending.done():
+                self._receive(message)
+            elif isinstance(message, WithDescriptor) and message.descriptor is not None:
+                os.close(message.descriptor)
+
+        link = Link(receive, partial(_end, ending, _Broken()))
+        try:
+            if not ending.done():
+                self.link = link
+                link.open(child.socket)
                 self._began()
             return await ending
         except Exception as exc:

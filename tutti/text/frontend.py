@@ -4,7 +4,6 @@
 """
 
 import asyncio
-import atexit
 import itertools
 from collections.abc import AsyncIterator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -75,7 +74,6 @@ class G2PPool:
 
     async def start(self) -> None:
         """Wait until every process has loaded its languages; raise what prevents it."""
-        atexit.register(self._kill)
         await asyncio.gather(*(process.start() for process in self._processes))
 
     async def chunks(
@@ -114,11 +112,6 @@ class G2PPool:
 
     async def close(self) -> None:
         await asyncio.gather(*(process.close() for process in self._processes))
-        atexit.unregister(self._kill)
-
-    def _kill(self) -> None:
-        for process in self._processes:
-            process.kill()
 
 
 class G2PThread:

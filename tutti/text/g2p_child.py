@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from tutti import text as front
 from tutti.decaying_sum import DecayingSum
 from tutti.errors import TuttiError
-from tutti.process.messages import MessageReader, pack
+from tutti.process.link import ChildEnd
 from tutti.text.chunk import Chunk
 from tutti.text.chunker import ChunkSizes
 from tutti.text.g2p_messages import Answer, ChunkBatch, CloseText, NextChunks, OpenText
@@ -31,7 +31,6 @@ TAIL = 32  # characters without a word that are read with the chunk before them:
 MAX_CALLERS = 100  # of whom it is remembered what was computed for them, beside those whose texts wait
 NO_TEXT = -1
 _WORD = re.compile(r"\w")
-_READ_BYTES = 1 << 18
 
 
 def rank_s(due_s: float, asked_s: float, opened_s: float, used_s: float) -> float:
@@ -220,30 +219,17 @@ def main(
 ) -> None:
     """Answer requests until the parent closes the connection; `current` tells it which text is being read."""
     os.nice(NICE)
-    incoming, reader = MessageReader(), TextReader(pronounce, sizes)
+    channel, reader = ChildEnd(end), TextReader(pronounce, sizes)
     with suppress(EOFError, ConnectionError):
-        end.sendall(b"".join(pack(Answer(NO_TEXT, _warm_up(pronounce, warm))).parts))
+        channel.send(Answer(NO_TEXT, _warm_up(pronounce, warm)))
         while True:
-            for message in incoming.feed(_receive(end, wait=not reader.has_work)):
+            while message := channel.receive(wait=not reader.has_work):
                 reader.receive(message)
-            if not reader.has_work:
-                continue
             current.value = number = reader.next_number()
             answer = reader.read(number)
             current.value = NO_TEXT
             if answer:
-                end.sendall(b"".join(pack(answer).parts))
-
-
-def _receive(end: socket.socket, *, wait: bool) -> bytes:
-    """Bytes that have arrived, or none; EOFError when the other end is closed."""
-    try:
-        data = end.recv(_READ_BYTES, 0 if wait else socket.MSG_DONTWAIT)
-    except BlockingIOError:
-        return b""
-    if not data:
-        raise EOFError
-    return data
+                channel.send(answer)
 
 
 def _warm_up(pronounce: front.Pronounce, warm: tuple[str, ...]) -> TuttiError | None:

@@ -1,20 +1,17 @@
-"""The process that turns texts into chunks, as the server sees it: started, watched and replaced by a task."""
+"""The process that turns texts into chunks, as the server sees it: which texts it reads, and what it owes them."""
 
 import asyncio
 import logging
 import multiprocessing
-import socket
 import time
 from collections import deque
 from collections.abc import Callable
 from ctypes import c_longlong
 from dataclasses import dataclass, field
-from typing import Any, cast
 
 from tutti import text as front
 from tutti.errors import G2PUnavailable, InvalidInput, NotReady, TuttiError
-from tutti.process.child import ChildProcess
-from tutti.process.messages import MessageReader, pack
+from tutti.process.supervisor import ChildLost, Supervisor
 from tutti.text import g2p_child
 from tutti.text.chunker import ChunkSizes
 from tutti.text.g2p_messages import Answer, ChunkBatch, CloseText, NextChunks, OpenText
@@ -27,7 +24,6 @@ HANG_S = 10.0
 HANG_CHARACTERS_PER_S = 50_000  # and the time to open a text: its marks are checked, SSML is parsed as a whole
 START_S = 60.0  # for a new process to load its languages
 MAX_FAILED_STARTS = 2  # in a row, after which texts are refused until a start succeeds; more lets them wait longer
-FIRST_BACKOFF_S, MAX_BACKOFF_S = 0.5, 30.0  # wait before the next start then; it doubles up to the maximum
 log = logging.getLogger(__name__)
 
 
@@ -55,8 +51,7 @@ class OpenedText:
 
 
 class G2PProcess:
-    """Sends texts to the process and sorts its answers. Everything is in the event loop, and nothing there waits for a
-    message: bytes are read and written as far as possible.
+    """Sends texts to the process and sorts its answers.
 
     A process that dies or hangs is replaced at once; one that cannot be started is tried again later and later.
     """
@@ -64,21 +59,25 @@ class G2PProcess:
     def __init__(self, pronounce: front.Pronounce, warm: tuple[str, ...], sizes: ChunkSizes | None = None) -> None:
         # Written by the process: the text that it reads. So it is known which one it died of.
         self._current = multiprocessing.get_context("spawn").RawValue(c_longlong, g2p_child.NO_TEXT)
-        self._args = pronounce, warm, sizes, self._current
+        self._supervisor = Supervisor(
+            "tutti-g2p", g2p_child.main, (pronounce, warm, sizes, self._current),
+            began=self._began, receive=self._receive, lost=self._lost, grace_s=GRACE_S,
+        )  # fmt: skip
         self._texts: dict[int, OpenedText] = {}
         self._n_owed = 0  # answers to come of all texts
-        self._child: ChildProcess | None = None
-        self._connection: _Connection | None = None  # while texts can be sent
+        self._is_ready = False  # texts can be sent
+        self._is_closed = False
+        self._started: asyncio.Future[None] | None = None
+        self._n_failed = 0  # starts in a row
         self._down_since_s: float | None = time.monotonic()
         self._refusal: str | None = None  # why texts are not accepted
         self._quiet_since_s = 0.0  # the last answer, or the request after which one was owed
         self._cpu_s: float | None = None  # of the process, once an answer did not come soon
         self._watch: asyncio.TimerHandle | None = None
-        self._supervisor: asyncio.Task[None] | None = None
 
     @property
     def pid(self) -> int | None:
-        return self._child.pid if self._child else None
+        return self._supervisor.pid
 
     @property
     def n_texts(self) -> int:
@@ -98,29 +97,28 @@ class G2PProcess:
     async def start(self) -> None:
         """Return when the languages are loaded; raise what prevents it."""
         self._loop = asyncio.get_running_loop()
-        started: asyncio.Future[None] = self._loop.create_future()
-        self._supervisor = asyncio.create_task(self._supervise(started))
-        await started
+        self._started = self._loop.create_future()
+        self._supervisor.start()
+        await self._started
 
     def open(self, opened: OpenText) -> None:
         """Begin to read a text; raise NotReady if no process can be started."""
-        if self._supervisor is None or self._supervisor.done():
+        if self._started is None or self._is_closed:
             raise G2PUnavailable("the G2P processes are closed")
         if self._refusal is not None:
             raise NotReady(self._refusal)
         text = self._texts[opened.number] = OpenedText(opened, n_owed=0)
         self._owe(text)
-        if self._connection:
-            self._connection.send(opened)  # else when there is a process
+        self._send(opened)  # else when there is a process
 
     async def next_chunks(self, number: int, due_s: Callable[[], float]) -> ChunkBatch:
         """The next chunks of a text, whose audio is needed at `due_s()`; raise TextLost if it must be opened again."""
         text = self._texts[number]
         if not text.answers and not text.n_owed:
-            if self._connection is None:
+            if not self._is_ready:
                 raise TextLost("it died before", during_request=False)
             self._owe(text)
-            self._connection.send(NextChunks(number, due_s()))
+            self._send(NextChunks(number, due_s()))
         if not text.answers:
             text.arrived = self._loop.create_future()
             await text.arrived
@@ -134,19 +132,24 @@ class G2PProcess:
         text = self._texts.pop(number, None)
         if text:
             self._n_owed -= text.n_owed
-        if not ended and self._connection:
-            self._connection.send(CloseText(number))
+        if not ended:
+            self._send(CloseText(number))
 
     async def close(self) -> None:
-        if self._supervisor and not self._supervisor.done():
-            self._supervisor.cancel()
-            await asyncio.wait([self._supervisor])
-
-    def kill(self) -> None:
-        if child := self._child:
-            child.kill()
+        self._is_closed, self._is_ready = True, False
+        for text in self._texts.values():
+            self._fail(text, G2PUnavailable("the G2P processes are closed"))
+        if self._watch:
+            self._watch.cancel()
+        if self._started and not self._started.done():
+            self._started.set_exception(G2PUnavailable("the G2P processes are closed"))
+        await self._supervisor.close()
 
     # -- answers ---------------------------------------------------------------------------------------------------
+
+    def _send(self, message: OpenText | NextChunks | CloseText) -> None:
+        if self._is_ready and (link := self._supervisor.link):
+            link.send(message)
 
     def _owe(self, text: OpenedText) -> None:
         """Expect one more answer for this text."""
@@ -160,8 +163,8 @@ class G2PProcess:
     def _answered(self, answer: Answer) -> None:
         self._quiet_since_s = time.monotonic()
         text, result = self._texts.get(answer.number), answer.result
-        if text is None:
-            return  # closed by its caller
+        if text is None or not text.n_owed:
+            return  # closed by its caller, or given up
         text.n_owed -= 1
         self._n_owed -= 1
         if isinstance(result, ChunkBatch) and result.has_sequel:
@@ -173,160 +176,84 @@ class G2PProcess:
         self._watch = None
         if not self._n_owed:
             return
-        quiet_s, child = time.monotonic() - self._quiet_since_s, self._child
+        quiet_s, process = time.monotonic() - self._quiet_since_s, self._supervisor
         text = self._texts.get(self._current.value)
-        if self._connection is None or child is None or quiet_s < SOON_S:
+        if not self._is_ready or quiet_s < SOON_S:
             self._cpu_s = None
         elif self._cpu_s is None:
-            self._cpu_s = child.cpu_s()
+            self._cpu_s = process.cpu_s()
         elif quiet_s > (limit_s := hang_s(text.opened if text else None)):
             log.error("the G2P process does not answer; it is replaced")
             # Not stopped, but computing: another would do the same.
-            if text and child.cpu_s() - self._cpu_s > limit_s / 2:
+            if text and process.cpu_s() - self._cpu_s > limit_s / 2:
                 self._fail(text, InvalidInput(
                     f"reading this text takes more than {limit_s:.0f} s; send less of it at once", param="input"
                 ))  # fmt: skip
-            self._connection.lose(f"it gave no answer in {limit_s:g} s")
+            process.kill(ChildLost(f"gave no answer in {limit_s:g} s"))
             self._cpu_s = None
         self._watch = self._loop.call_later(SOON_S, self._look)
 
     def _fail(self, text: OpenedText, error: Exception) -> None:
-        self._n_owed -= text.n_owed
-        text.n_owed = 0
-        text.put(error)
+        if text.n_owed:
+            self._n_owed -= text.n_owed
+            text.n_owed = 0
+            text.put(error)
 
     # -- the process -----------------------------------------------------------------------------------------------
 
-    async def _supervise(self, started: asyncio.Future[None]) -> None:
-        """Keep a process running; the first start must succeed."""
-        n_failed = 0
-        try:
-            while True:
-                try:
-                    connection = await self._start_process()
-                except (TuttiError, OSError) as exc:
-                    if not started.done():
-                        started.set_exception(exc)
-                        return
-                    n_failed += 1
-                    await self._await_restart(exc, n_failed)
-                    continue
-                n_failed = 0
-                if not started.done():
-                    started.set_result(None)
-                self._begin(connection)
-                cause = await connection.lost
-                await self._end(cause)
-        finally:
-            if self._connection:
-                self._connection.close()
-            self._connection = None
-            for text in self._texts.values():
-                self._fail(text, G2PUnavailable("the G2P processes are closed"))
-            await self._stop_process(GRACE_S)
-            if self._watch:
-                self._watch.cancel()
+    def _began(self) -> None:
+        self._supervisor.expect(time.monotonic() + START_S)
 
-    async def _start_process(self) -> "_Connection":
-        """Return when it is ready; raise TuttiError or OSError if it is not to be."""
-        child = self._child = ChildProcess("tutti-g2p", g2p_child.main, *self._args)
-        connection = _Connection(self._loop, self._answered)
-        try:
-            end = socket.socket(fileno=child.socket.detach())  # closed by the loop alone
-            await self._loop.create_unix_connection(lambda: connection, sock=end)
-            async with asyncio.timeout(START_S):
-                ends: tuple[asyncio.Future[Any], ...] = connection.started, connection.lost
-                await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
-            if not connection.started.done():
-                raise G2PUnavailable(f"the G2P process does not start: {await self._exit_cause()}")
-            if error := connection.started.result():
-                raise error
-        except BaseException:
-            connection.close()
-            await self._stop_process(0.0)
-            raise
-        return connection
+    def _receive(self, answer: Answer) -> None:
+        if self._is_ready:
+            self._answered(answer)
+        elif isinstance(answer.result, TuttiError):
+            self._supervisor.kill(answer.result)
+        else:
+            self._ready()
 
-    async def _await_restart(self, exc: Exception, n_failed: int) -> None:
-        """Refuse all texts after some failed starts, and wait until another is worth a try."""
-        log.error("start failed, %d in a row: %s", n_failed, exc)
-        if n_failed < MAX_FAILED_STARTS:
-            return
-        self._refusal = f"{exc}; it is tried again in a moment"
-        for text in self._texts.values():
-            if text.n_owed:
-                self._fail(text, NotReady(self._refusal))
-        await asyncio.sleep(min(FIRST_BACKOFF_S * 2 ** min(n_failed - MAX_FAILED_STARTS, 16), MAX_BACKOFF_S))
-
-    def _begin(self, connection: "_Connection") -> None:
+    def _ready(self) -> None:
         """Send the texts that wait for a process."""
-        self._connection, self._down_since_s, self._refusal = connection, None, None
+        self._supervisor.expect(None)
+        self._supervisor.answered()
+        self._is_ready, self._n_failed, self._down_since_s, self._refusal = True, 0, None, None
         self._quiet_since_s = time.monotonic()
+        if self._started and not self._started.done():
+            self._started.set_result(None)
         for text in self._texts.values():
             if text.n_owed:
-                connection.send(text.opened)
+                self._send(text.opened)
 
-    async def _end(self, cause: str) -> None:
+    def _lost(self, reason: Exception, wait_s: float) -> None:
+        if self._is_ready:
+            self._end(f"it {reason}")
+        else:
+            is_lost = isinstance(reason, ChildLost)
+            self._not_started(G2PUnavailable(f"the G2P process does not start: it {reason}") if is_lost else reason)
+
+    def _end(self, cause: str) -> None:
         """Tell the callers that wait for an answer that their process is gone."""
-        self._connection, self._down_since_s = None, time.monotonic()
+        self._is_ready, self._down_since_s = False, time.monotonic()
         number, self._current.value = self._current.value, g2p_child.NO_TEXT
-        cause = cause or await self._exit_cause()
         for text in list(self._texts.values()):
-            if text.n_owed:
-                self._fail(text, TextLost(cause, during_request=text.opened.number == number))
-        await self._stop_process(0.0)
+            self._fail(text, TextLost(cause, during_request=text.opened.number == number))
 
-    async def _exit_cause(self) -> str:
-        assert self._child is not None
-        return f"it {await asyncio.to_thread(self._child.exit_cause)}"
-
-    async def _stop_process(self, grace_s: float) -> None:
-        child, self._child = self._child, None
-        if child:
-            await asyncio.to_thread(child.stop, grace_s)
+    def _not_started(self, error: Exception) -> None:
+        """The first start must succeed; after some others in a row that fail, refuse all texts until one does not."""
+        if self._started and not self._started.done():
+            self._is_closed = True
+            self._supervisor.retire()
+            self._started.set_exception(error)
+            return
+        self._n_failed += 1
+        log.error("start failed, %d in a row: %s", self._n_failed, error)
+        if self._n_failed < MAX_FAILED_STARTS:
+            return
+        self._refusal = f"{error}; it is tried again in a moment"
+        for text in self._texts.values():
+            self._fail(text, NotReady(self._refusal))
 
 
 def hang_s(opened: OpenText | None) -> float:
     """Return after how many seconds without an answer a process that reads this text is taken to hang."""
     return HANG_S + (len(opened.text) / HANG_CHARACTERS_PER_S if opened else 0.0)
-
-
-class _Connection(asyncio.Protocol):
-    """The socket to the process."""
-
-    def __init__(self, loop: asyncio.AbstractEventLoop, answered: Callable[[Answer], None]) -> None:
-        self.started: asyncio.Future[TuttiError | None] = loop.create_future()
-        self.lost: asyncio.Future[str] = loop.create_future()  # why, or "" if the process closed it
-        self._answered = answered
-        self._incoming = MessageReader()
-        self._transport: asyncio.Transport | None = None
-
-    def send(self, message: object) -> None:
-        if self._transport and not self._transport.is_closing():
-            self._transport.writelines(pack(message).parts)
-
-    def lose(self, cause: str) -> None:
-        """Give the process up."""
-        self.close()
-        if not self.lost.done():
-            self.lost.set_result(cause)
-
-    def close(self) -> None:
-        if self._transport:
-            self._transport.abort()
-
-    # Called by the event loop:
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast(asyncio.Transport, transport)
-
-    def data_received(self, data: bytes) -> None:
-        for answer in self._incoming.feed(data):
-            if not self.started.done():
-                self.started.set_result(answer.result)
-            else:
-                self._answered(answer)
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        if not self.lost.done():
-            self.lost.set_result("")

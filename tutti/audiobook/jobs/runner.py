@@ -91,23 +91,25 @@ class JobRunner:
         self._books = BookProcesses()
         self._threads = ThreadPoolExecutor(n_threads, "books", initializer=_lower_priority)
         self._imports = ThreadPoolExecutor(n_threads, "imports", initializer=_lower_priority)  # no job waits for them
+        self._importing = asyncio.Semaphore(n_threads)
 
     async def import_book(self, folder: Path, source: BinaryIO, name: str, spec: JobSpec) -> BookSummary:
         """Copy a book into the folder of its job, parse and check it; if that fails, the folder is removed."""
-        cancelled = threading.Event()
-        try:
-            importing = partial(self._import, folder, source, name, spec, cancelled)
-            return await asyncio.get_running_loop().run_in_executor(self._imports, importing)
-        except asyncio.CancelledError:
-            cancelled.set()
-            raise
+        async with self._importing:
+            storing = self._imports.submit(self._store, folder, source, name)
+            try:
+                path = await asyncio.wrap_future(storing)
+                return await self._books.check(BookFile(path, name, spec.encoding, spec.params.voice_names))
+            except BaseException:
+                storing.add_done_callback(lambda _: shutil.rmtree(folder, ignore_errors=True))
+                raise
 
     async def run(
         self, job: AudiobookJob, folder: Path, running: RunningJob, on_change: Callable[[], None]
     ) -> JobResult:
         """Speak what is missing and write the files; update `running` and call `on_change` on the way."""
         stored = BookFile(folder / job.name, job.name, job.encoding, job.params.voice_names)
-        parsed = await self._in_thread(partial(self._books.read, stored))
+        parsed = await self._books.read(stored)
         book, plan = replace(parsed.book, title=job.title, author=job.author), parsed.plan
         audio_settings = await self._in_thread(self._audio_settings)
         mark = await self._in_thread(partial(fingerprint, job.params, book.chapters, plan, audio_settings))
@@ -130,27 +132,20 @@ class JobRunner:
             await self._in_thread(journal.remove)
         return JobResult(result.duration_s, notes)
 
-    def close(self) -> None:
-        self._books.close()
+    async def close(self) -> None:
+        await self._books.close()
         self._imports.shutdown(cancel_futures=True)
         self._threads.shutdown(cancel_futures=True)
 
-    def _import(
-        self, folder: Path, source: BinaryIO, name: str, spec: JobSpec, cancelled: threading.Event
-    ) -> BookSummary:
+    def _store(self, folder: Path, source: BinaryIO, name: str) -> Path:
         path = folder / stored_name(name)
         try:
             folder.mkdir(PRIVATE)
             with atomic_write(path) as file:
                 shutil.copyfileobj(source, file)
         except OSError as exc:
-            shutil.rmtree(folder, ignore_errors=True)
             raise StorageFull(f"the server cannot store this book: {exc.strerror}") from exc
-        try:
-            return self._books.check(BookFile(path, name, spec.encoding, spec.params.voice_names), cancelled)
-        except BaseException:
-            shutil.rmtree(folder, ignore_errors=True)
-            raise
+        return path
 
     @asynccontextmanager
     async def _journal(self, folder: Path, fingerprint: str) -> AsyncIterator[Journal]:

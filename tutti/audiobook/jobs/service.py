@@ -93,7 +93,7 @@ class JobService:
         for task in self._tasks.values():
             task.cancel()
         await asyncio.gather(*self._tasks.values(), return_exceptions=True)
-        self._runner.close()
+        await self._runner.close()
         if self._store is not None:
             await self._on_disk(self._store.close)
         self._disk.shutdown()
