@@ -11,11 +11,14 @@ from pathlib import Path
 import pytest
 
 from tests.fakes import Spelling
+from tests.worker.fakes import FaultyModels, row
 from tutti.audiobook.jobs import book_process
 from tutti.audiobook.jobs.book_process import BookFile, BookProcesses
 from tutti.process.supervisor import Supervisor
 from tutti.text import g2p_process
 from tutti.text.frontend import G2PPool
+from tutti.worker import process
+from tutti.worker.process import ProcessWorker
 
 PATIENT_S = 60.0  # a child that starts may take long on a busy machine
 GRACE_S = 0.2
@@ -86,7 +89,29 @@ class BookKind(Kind):
         monkeypatch.setattr(book_process, "TIMEOUT_S", hang_s)
 
 
-KINDS: dict[str, Callable[[Path], Kind]] = {"text": TextKind, "book": BookKind}
+class WorkerKind(Kind):
+    hang_s = PATIENT_S
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self.worker = ProcessWorker(FaultyModels(folder))
+        self.start, self.close = self.worker.start, self.worker.close  # type: ignore[method-assign]
+
+    @property
+    def supervisor(self) -> Supervisor:
+        return self.worker._supervisor
+
+    def call(self) -> Awaitable[object]:
+        return self.worker.both_stages("tone", [(1, row(5, 6))], self.hang_s)
+
+    @staticmethod
+    def set_limits(monkeypatch: pytest.MonkeyPatch, hang_s: float) -> None:
+        monkeypatch.setattr(process, "GRACE_S", GRACE_S)
+        monkeypatch.setattr(process, "START_TIMEOUT_S", hang_s)
+        monkeypatch.setattr(WorkerKind, "hang_s", hang_s)
+
+
+KINDS: dict[str, Callable[[Path], Kind]] = {"worker": WorkerKind, "text": TextKind, "book": BookKind}
 
 
 async def _wait(kind: Kind) -> None:

@@ -9,13 +9,11 @@ import signal
 import subprocess
 import sys
 import textwrap
-import threading
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import psutil
@@ -28,9 +26,8 @@ from tests.worker.fakes import TIMEOUT_S, Fault, FaultyModels, expected_samples,
 from tutti.errors import WorkerLost
 from tutti.model.tone import ToneModel
 from tutti.speech import Model, Samples, Utterance
-from tutti.worker.channel import RowFormat, map_samples, write_samples
-from tutti.worker.child import Child
-from tutti.worker.process import MAX_BACKOFF_S, MAX_SMALL_ROWS, ProcessWorker, backoff_s
+from tutti.worker.process import ProcessWorker
+from tutti.worker.samples import RowFormat, map_samples, write_samples
 
 pytestmark = pytest.mark.process
 
@@ -69,31 +66,6 @@ def test_concurrent_calls_are_answered_in_order_each_with_its_own_samples(tmp_pa
         assert order == list(range(0, 30, 2))
         for utterance, samples in zip(rows, [samples for pair in pairs for samples in pair], strict=True):
             np.testing.assert_array_equal(samples, expected_samples(utterance))
-
-    run_scenario(scenario, ProcessWorker(FaultyModels(tmp_path)))
-
-
-def test_a_lone_call_is_sent_by_its_caller_and_others_by_the_thread(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Waking the thread takes longer than sending; a process that is busy may not read, so nobody else sends then."""
-    senders: list[bool] = []
-    send = Child.send
-
-    def note(self: Child, *args: Any) -> None:
-        senders.append(threading.current_thread() is threading.main_thread())
-        send(self, *args)
-
-    async def scenario(worker: ProcessWorker) -> None:
-        await worker.acoustic("tone", [(0, row(5))], TIMEOUT_S)  # from now on the thread serves
-        monkeypatch.setattr(Child, "send", note)
-        for n_rows, at_once in ((1, True), (MAX_SMALL_ROWS, True), (MAX_SMALL_ROWS + 1, False)):
-            await worker.acoustic("tone", [(i, row(5)) for i in range(n_rows)], TIMEOUT_S)
-            assert senders.pop() == at_once
-        for tokens in (Fault.HANGS, 5):
-            worker.acoustic("tone", [(1, row(tokens))], TIMEOUT_S)
-        await wait_until(lambda: len(senders) == 2)
-        assert senders == [True, False]
 
     run_scenario(scenario, ProcessWorker(FaultyModels(tmp_path)))
 
@@ -192,13 +164,6 @@ def test_a_worker_that_was_ready_once_is_restarted_for_ever(tmp_path: Path) -> N
         np.testing.assert_array_equal((await waiting)[0], expected_samples(row(9)))
 
     run_scenario(scenario, ProcessWorker(FaultyModels(tmp_path), backoff_s=backoff))
-
-
-@given(st.integers(1, 10_000))
-def test_the_backoff_grows_from_zero_to_its_maximum(failures: int) -> None:
-    assert backoff_s(1) == 0.0
-    assert backoff_s(failures) <= backoff_s(failures + 1) <= MAX_BACKOFF_S
-    assert backoff_s(failures) == MAX_BACKOFF_S or backoff_s(failures) < backoff_s(failures + 1)
 
 
 def test_a_worker_process_ignores_ctrl_c_and_sigterm(tmp_path: Path) -> None:

@@ -7,7 +7,6 @@ itself. `ChildEnd` is the end of a child without an event loop.
 import asyncio
 import errno
 import logging
-import os
 import select
 import socket
 import threading
@@ -16,7 +15,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-from tutti.process.messages import LOST, MessageReader, PackedMessage, pack
+from tutti.process.messages import LOST, MessageReader, PackedMessage, close_descriptor, pack
 
 READ_BYTES = 1 << 18  # at once
 MAX_READS = 16  # in one turn of the event loop: each ends at a descriptor; more would delay the streams that play
@@ -54,7 +53,7 @@ class Link:
     def send(self, message: object, descriptor: int | None = None) -> None:
         """Send a message; nothing happens if the other end is closed. A descriptor that goes with it is closed here."""
         if self._socket is None:
-            _close(descriptor)
+            close_descriptor(descriptor)
             return
         is_first = not self.has_unsent
         self._unsent.append(pack(message, share=True, carried=descriptor))
@@ -110,7 +109,7 @@ class Link:
                     self._rest = self._rest[self._socket.send(self._rest) :]
                 else:
                     self._rest = _begin(self._socket, self._unsent[0])
-                    _close(self._unsent.popleft().carried)
+                    close_descriptor(self._unsent.popleft().carried)
         except BlockingIOError:
             return False
         except OSError:  # the other end is closed, which is seen when this one reads
@@ -120,7 +119,7 @@ class Link:
     def _drop_unsent(self) -> None:
         self._rest = memoryview(b"")
         while self._unsent:
-            _close(self._unsent.popleft().carried)
+            close_descriptor(self._unsent.popleft().carried)
 
 
 class ChildEnd:
@@ -187,8 +186,3 @@ def _begin(end: socket.socket, message: PackedMessage) -> memoryview:
         parts = message._replace(place=None, carried=None if message.carried is None else LOST).parts
         n_sent = end.sendmsg(parts)
     return memoryview(b"".join(parts))[n_sent:] if n_sent < sum(map(len, parts)) else memoryview(b"")
-
-
-def _close(descriptor: int | None) -> None:
-    if descriptor is not None:
-        os.close(descriptor)

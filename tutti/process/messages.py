@@ -119,8 +119,7 @@ class MessageReader:
     def close(self) -> None:
         """Close the descriptors of messages that will not come."""
         while self._descriptors:
-            if (descriptor := self._descriptors.popleft()) is not None:
-                os.close(descriptor)
+            close_descriptor(self._descriptors.popleft())
 
     def _next_descriptor(self) -> int | None:
         return self._descriptors.popleft() if self._descriptors else None
@@ -130,3 +129,8 @@ class MessageReader:
         if descriptor is None:
             raise OSError("a descriptor did not arrive: this process has too many open files")
         return read_shared(descriptor, n_bytes, offset)
+
+
+def close_descriptor(descriptor: int | None) -> None:
+    if descriptor is not None:
+        os.close(descriptor)

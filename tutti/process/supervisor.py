@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import os
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -12,7 +11,7 @@ from typing import Any
 
 from tutti.process.child import ChildProcess, spawn
 from tutti.process.link import Link
-from tutti.process.messages import WithDescriptor
+from tutti.process.messages import WithDescriptor, close_descriptor
 
 FIRST_BACKOFF_S, MAX_BACKOFF_S = 0.5, 30.0  # wait before the second restart in a row; it doubles up to the maximum
 # Each waits for the end of one child, so more are of use only if more children are closed at once.
@@ -55,6 +54,7 @@ class Supervisor:
         `grace_s`: for a child that is not wanted any more to end by itself; then it is killed.
         """
         self.link: Link | None = None  # while there is a child
+        self.failures = 0  # since the last answer
         self._spawn = partial(spawn, name, main, *args)
         self._name = name
         self._began = began
@@ -62,7 +62,6 @@ class Supervisor:
         self._lost = lost
         self._grace_s = grace_s
         self._backoff_s = backoff_s
-        self._failures = 0  # since the last answer
         self._wait_s = 0.0  # before the next start
         self._child: ChildProcess | None = None
         self._ending: asyncio.Future[Exception | None] | None = None  # why the child ends; none: it is not wanted
@@ -91,7 +90,7 @@ class Supervisor:
 
     def answered(self) -> None:
         """Note that the child is of use: its next failure is the first one."""
-        self._failures = 0
+        self.failures = 0
 
     def expect(self, deadline_s: float | None) -> None:
         """The child hangs if this is not called again before that time of the monotonic clock; none: it may wait."""
@@ -175,8 +174,8 @@ class Supervisor:
         def receive(message: Any) -> None:
             if not ending.done():
                 self._receive(message)
-            elif isinstance(message, WithDescriptor) and message.descriptor is not None:
-                os.close(message.descriptor)
+            elif isinstance(message, WithDescriptor):
+                close_descriptor(message.descriptor)
 
         link = Link(receive, partial(_end, ending, _Broken()))
         try:
@@ -195,8 +194,8 @@ class Supervisor:
     def _fail(self, reason: Exception) -> None:
         if self._is_closing.is_set():
             return
-        self._failures += 1
-        self._wait_s = self._backoff_s(self._failures)
+        self.failures += 1
+        self._wait_s = self._backoff_s(self.failures)
         try:
             self._lost(reason, self._wait_s)
         except Exception:  # the next child is started nevertheless

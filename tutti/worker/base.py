@@ -1,9 +1,8 @@
-"""The worker protocol, and what both kinds share: callers wait for futures that a thread of the worker resolves."""
+"""The worker protocol, and what both kinds share: callers wait for futures."""
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol, cast
 
@@ -93,7 +92,7 @@ class BaseWorker(ABC):
     """The calls of the protocol, made of `_enqueue`, which a worker must implement."""
 
     def __init__(self, progress: Progress) -> None:
-        self._status = Status("starting")  # written by the worker's thread alone
+        self._status = Status("starting")
         self._closing = False
         self._progress = progress
         self._loop: asyncio.AbstractEventLoop
@@ -139,9 +138,7 @@ class BaseWorker(ABC):
 
     @abstractmethod
     def _enqueue(self, item: PendingCall | Forget) -> None:
-        """Hand it to the worker's thread, which keeps the order."""
-
-    # Called by the worker's thread:
+        """Have it done after all that were enqueued before."""
 
     def _set_status(self, state: State, memory: Memory | None = None, error: str | None = None) -> None:
         now = self._status
@@ -149,23 +146,12 @@ class BaseWorker(ABC):
             now, state=state, error=now.error if error is None else error, memory=memory or now.memory
         )
 
-    def _report_progress(self, task: str, n_done: int, n_steps: int) -> None:
-        self._call_in_loop(lambda: self._progress(task, n_done, n_steps))
-
     def _resolve(self, future: asyncio.Future[object], result: object, request: StageRequest | None = None) -> None:
         """Set the result of a future; an exception is raised to its caller."""
-
-        def resolve() -> None:
-            if future.done():
-                if isinstance(request, RunAcoustic) and not isinstance(result, BaseException):
-                    self.forget([id for id, _ in request.rows])  # the caller has left, so nothing needs the frames
-            elif isinstance(result, BaseException):
-                future.set_exception(result)
-            else:
-                future.set_result(result)
-
-        self._call_in_loop(resolve)
-
-    def _call_in_loop(self, callback: Callable[[], object]) -> None:
-        with suppress(RuntimeError):  # the loop is closed: nothing waits any more
-            self._loop.call_soon_threadsafe(callback)
+        if future.done():
+            if isinstance(request, RunAcoustic) and not isinstance(result, BaseException):
+                self.forget([id for id, _ in request.rows])  # the caller has left, so nothing needs the frames
+        elif isinstance(result, BaseException):
+            future.set_exception(result)
+        else:
+            future.set_result(result)

@@ -1,4 +1,4 @@
-"""Main function of a worker's process: runs stages for the requests that come over a channel."""
+"""Main function of a worker's process: runs stages for the requests that come over a link."""
 
 import copy
 import gc
@@ -17,10 +17,10 @@ from queue import SimpleQueue
 from typing import cast
 
 from tutti.errors import DeviceFull, ModelFailed, TuttiError
+from tutti.process.link import ChildEnd
 from tutti.speech import Samples
 from tutti.worker import memory
 from tutti.worker.base import SWITCH_INTERVAL_S
-from tutti.worker.channel import Channel, RowFormat, write_samples
 from tutti.worker.messages import (
     BothReady,
     BothStages,
@@ -39,6 +39,7 @@ from tutti.worker.messages import (
     StageRequest,
     StartProgress,
 )
+from tutti.worker.samples import RowFormat, write_samples
 from tutti.worker.stage_runner import StageRunner, as_tutti_error
 
 # Descriptors kept open after they were sent: macOS may lose one that its sender closes before it has arrived, and the
@@ -50,7 +51,7 @@ WithSamples = list[Samples] | BothStages  # what is handed over through shared m
 
 def main(end: socket.socket, make_models: ModelFactory, log_level: int) -> None:
     """Serve requests until the parent closes the channel. Every error is a reply; none ends the process."""
-    channel = Channel(end)
+    channel = ChildEnd(end)
     logging.basicConfig(handlers=[_ChannelHandler(channel)], format="%(message)s", level=log_level, force=True)
     with suppress(EOFError, ConnectionError):  # closed by the parent
         try:
@@ -64,12 +65,12 @@ def main(end: socket.socket, make_models: ModelFactory, log_level: int) -> None:
             if runner.stages_overlap:
                 _serve_overlapping(runner, channel)
             else:
-                _serve(runner, channel, lambda: channel.receive()[0], channel.readable)
+                _serve(runner, channel, channel.receive, channel.readable)
         finally:
             runner.close()
 
 
-def _serve(runner: StageRunner, channel: Channel, receive: Callable[[], object], readable: Callable[[], bool]) -> None:
+def _serve(runner: StageRunner, channel: ChildEnd, receive: Callable[[], object], readable: Callable[[], bool]) -> None:
     """Handle messages in order until `receive` raises EOFError; `readable`: whether the next one is there."""
     with ThreadPoolExecutor(1, "tutti-reply-sender") as background:
         sender = _ReplySender(runner, channel, background, readable)
@@ -83,7 +84,7 @@ def _serve(runner: StageRunner, channel: Channel, receive: Callable[[], object],
                 sender.send(message, _run(runner, message.request))
 
 
-def _serve_overlapping(runner: StageRunner, channel: Channel) -> None:
+def _serve_overlapping(runner: StageRunner, channel: ChildEnd) -> None:
     """Run acoustic calls in one thread and all others in a second one, while this one receives."""
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     acoustic, others = _Inbox(), _Inbox()
@@ -106,7 +107,7 @@ def _serve_overlapping(runner: StageRunner, channel: Channel) -> None:
         thread.start()
     try:
         while True:
-            match message := channel.receive()[0]:
+            match message := channel.receive():
                 case NumberedRequest(_, RunAcoustic()):
                     acoustic.put(message)
                 case NumberedRequest():
@@ -120,7 +121,7 @@ def _serve_overlapping(runner: StageRunner, channel: Channel) -> None:
             thread.join()
 
 
-def _run_thread(runner: StageRunner, channel: Channel, serve: Callable[[], None]) -> None:
+def _run_thread(runner: StageRunner, channel: ChildEnd, serve: Callable[[], None]) -> None:
     """Serve calls until the end. Without this thread the process is of no use, so its end is that of the channel."""
     try:
         runner.enter_thread()
@@ -160,7 +161,7 @@ class _ReplySender:
     """Sends replies in order; those with samples in the background, if the next request is already there."""
 
     def __init__(
-        self, runner: StageRunner, channel: Channel, background: Executor, readable: Callable[[], bool]
+        self, runner: StageRunner, channel: ChildEnd, background: Executor, readable: Callable[[], bool]
     ) -> None:
         self._runner = runner
         self._channel = channel
@@ -222,7 +223,7 @@ def _failure(exc: Exception) -> RequestFailed:
 class _ChannelHandler(logging.Handler):
     """Sends log records to the parent."""
 
-    def __init__(self, channel: Channel) -> None:
+    def __init__(self, channel: ChildEnd) -> None:
         super().__init__()
         self._channel = channel
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from tutti.errors import TuttiError
 from tutti.speech import Model, Samples, Utterance
-from tutti.worker.channel import RowFormat
+from tutti.worker.samples import RowFormat
 
 ModelFactory = Callable[[], Mapping[str, Model]]  # loads the checkpoints, by name; picklable for a process worker
 Progress = Callable[[str, int, int], None]  # name of the task, steps done, steps in all (0: not known)

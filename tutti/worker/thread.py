@@ -3,6 +3,7 @@
 import asyncio
 import queue
 import threading
+from collections.abc import Callable
 from contextlib import suppress
 
 from tutti.errors import WorkerLost
@@ -55,7 +56,7 @@ class ThreadWorker(BaseWorker):
     def _enqueue(self, item: PendingCall | Forget) -> None:
         self._queue.put(item)
 
-    # In the thread:
+    # In the thread, which alone writes the status:
 
     def _run(self) -> None:
         self._serve()
@@ -69,10 +70,10 @@ class ThreadWorker(BaseWorker):
         except Exception as exc:  # noqa: BLE001 - raised to the caller of `start`
             error = as_tutti_error(exc)
             self._set_status("failed", error=str(error))
-            self._resolve(self._started, error)
+            self._resolve_soon(self._started, error)
         else:
             self._set_status("ready", memory.current())
-            self._resolve(self._started, None)
+            self._resolve_soon(self._started, None)
             while self._handle_next(runner):
                 pass
             runner.close()
@@ -84,7 +85,7 @@ class ThreadWorker(BaseWorker):
         if isinstance(item, Forget):
             runner.forget(item.ids)
         elif self._closing:
-            self._resolve(item.future, WorkerLost("the worker is closed"))
+            self._resolve_soon(item.future, WorkerLost("the worker is closed"))
         elif not item.future.cancelled():
             self._set_status("busy")
             try:
@@ -93,5 +94,17 @@ class ThreadWorker(BaseWorker):
             except Exception as exc:  # noqa: BLE001 - raised to the caller
                 result = as_tutti_error(exc)
             self._set_status("ready", memory.current())
-            self._resolve(item.future, result, item.request)
+            self._resolve_soon(item.future, result, item.request)
         return True
+
+    def _report_progress(self, task: str, n_done: int, n_steps: int) -> None:
+        self._call_in_loop(lambda: self._progress(task, n_done, n_steps))
+
+    def _resolve_soon(
+        self, future: asyncio.Future[object], result: object, request: StageRequest | None = None
+    ) -> None:
+        self._call_in_loop(lambda: self._resolve(future, result, request))
+
+    def _call_in_loop(self, callback: Callable[[], object]) -> None:
+        with suppress(RuntimeError):  # the loop is closed: nothing waits any more
+            self._loop.call_soon_threadsafe(callback)

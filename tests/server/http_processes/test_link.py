@@ -26,7 +26,7 @@ from tutti.server.http_processes.messages import EngineState, NextSpeech, Speech
 from tutti.server.http_processes.remote_engine import PROBE_S, REFUSAL_S, RemoteEngine
 from tutti.server.http_processes.stream_server import StreamServer
 from tutti.speech import Speech, SpeechParams, Timing, WordTime
-from tutti.worker.channel import RowFormat, map_samples, write_samples
+from tutti.worker.samples import RowFormat, map_samples, write_samples
 
 TEXT = "The first of them. The second one is longer. And there is a third sentence."
 PARAMS = SpeechParams("af_heart", lexicon={"tutti": "tˈuti"})

@@ -11,7 +11,7 @@ from typing import cast
 import uvicorn
 from prometheus_client import CollectorRegistry
 
-from tutti.process.link import Link
+from tutti.process.link import ChildEnd, Link
 from tutti.server.engine_protocol import EngineProtocol
 from tutti.server.garbage import collect_rarely
 from tutti.server.http_processes.direct import DirectAnswers
@@ -33,7 +33,6 @@ from tutti.server.http_processes.speech_app import create_speech_app
 from tutti.server.logs import background_logging
 from tutti.server.service import Service
 from tutti.server.uvicorn_setup import event_loop_factory, uvicorn_config
-from tutti.worker.channel import Channel
 
 
 class SpeechServer(uvicorn.Server):
@@ -46,7 +45,7 @@ class SpeechServer(uvicorn.Server):
 
 def main(end: socket.socket, direct: DirectAnswers) -> None:
     """Serve until the server's process closes its end."""
-    channel = Channel(end)
+    channel = ChildEnd(end)
     with suppress(EOFError, ConnectionError):
         welcome, listening = channel.receive()
         _, link = channel.receive()

@@ -11,8 +11,9 @@ from prometheus_client import CollectorRegistry, Metric
 from prometheus_client.registry import Collector
 
 from tutti.process.child import ChildProcess
-from tutti.process.link import Link
+from tutti.process.link import ChildEnd, Link
 from tutti.process.messages import WithDescriptor
+from tutti.process.supervisor import backoff_s
 from tutti.server.engine_protocol import EngineProtocol
 from tutti.server.http_processes import child_main
 from tutti.server.http_processes.direct import DirectAnswers
@@ -34,8 +35,6 @@ from tutti.server.http_processes.messages import (
 from tutti.server.http_processes.metrics import counters, summed
 from tutti.server.http_processes.stream_server import StreamServer
 from tutti.settings import Settings
-from tutti.worker.channel import Channel
-from tutti.worker.process import backoff_s
 
 REPORT_TIMEOUT_S = 2.0  # for the answer of an HTTP process; then its last report counts
 DRAINED_S = 0.3  # after the grace time, for a process to say whether it is idle; a hung one delays the end so long
@@ -130,7 +129,7 @@ class HttpProcess:
         try:
             if self._is_closing:
                 return
-            channel = Channel(child.socket)
+            channel = ChildEnd(child.socket)
             mine, theirs = socket.socketpair()
             with theirs:
                 channel.send(
