@@ -4,17 +4,25 @@
 """
 
 import asyncio
+import socket
 import sys
 from collections.abc import Awaitable, Callable
+from math import inf
 from pathlib import Path
+from typing import cast
 
 import pytest
+from prometheus_client import CollectorRegistry
 
-from tests.fakes import Spelling
+from tests.fakes import FakeEngine, Spelling, silent_voices
 from tests.worker.fakes import FaultyModels, row
 from tutti.audiobook.jobs import book_process
 from tutti.audiobook.jobs.book_process import BookFile, BookProcesses
 from tutti.process.supervisor import Supervisor
+from tutti.server.engine_protocol import EngineProtocol
+from tutti.server.http_processes import heartbeat, pool
+from tutti.server.http_processes.pool import HttpProcess, HttpProcesses
+from tutti.settings import Settings
 from tutti.text import g2p_process
 from tutti.text.frontend import G2PPool
 from tutti.worker import process
@@ -111,7 +119,55 @@ class WorkerKind(Kind):
         monkeypatch.setattr(WorkerKind, "hang_s", hang_s)
 
 
-KINDS: dict[str, Callable[[Path], Kind]] = {"worker": WorkerKind, "text": TextKind, "book": BookKind}
+class HttpKind(Kind):
+    """While no process answers, the server accepts its connections: here it closes them."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self.engine = FakeEngine(silent_voices(folder))
+        self.listening = socket.create_server(("127.0.0.1", 0))
+        # The routes for speech need no more of an engine.
+        self.pool = HttpProcesses(cast(EngineProtocol, self.engine), Settings(), CollectorRegistry(), 1)
+        self.process: HttpProcess
+
+    @property
+    def supervisor(self) -> Supervisor:
+        return self.process._supervisor
+
+    async def start(self) -> None:
+        await self.engine.start()
+        self.pool.direct._busy_until_s.value = inf  # the process answers all requests for speech
+        self.pool.start([self.listening], lambda sock, _: sock.close())
+        self.process = self.pool._processes[0]
+        while isinstance(await asyncio.gather(self.call(), return_exceptions=True), Exception):
+            await asyncio.sleep(0.05)
+
+    async def call(self) -> object:
+        """A refused request, which the process answers by itself."""
+        reader, writer = await asyncio.open_connection(*self.listening.getsockname())
+        try:
+            body = b'{"input": "deep", "speed": 99}'
+            writer.write(b"POST /v1/audio/speech HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\n")
+            writer.write(b"content-length: %d\r\n\r\n" % len(body) + body)
+            if not (line := await reader.readline()):
+                raise ConnectionError("nobody answers")
+            return line
+        finally:
+            writer.close()
+
+    async def close(self) -> None:
+        await self.pool.close()
+        self.listening.close()
+
+    @staticmethod
+    def set_limits(monkeypatch: pytest.MonkeyPatch, hang_s: float) -> None:
+        monkeypatch.setattr(pool, "EXIT_S", GRACE_S)
+        monkeypatch.setattr(pool, "BEAT_S", 0.1)
+        for name in ("HUNG_BEATS", "START_BEATS"):
+            monkeypatch.setattr(heartbeat, name, round(hang_s / 0.1))
+
+
+KINDS: dict[str, Callable[[Path], Kind]] = {"worker": WorkerKind, "text": TextKind, "http": HttpKind, "book": BookKind}
 
 
 async def _wait(kind: Kind) -> None:

@@ -20,7 +20,7 @@ from tests.process.kinds import GRACE_S, KINDS, PATIENT_S, Kind
 from tests.process.test_link import no_descriptor_left
 from tutti.process.child import spawn
 
-pytestmark = [pytest.mark.process, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.process, pytest.mark.server, pytest.mark.timeout(120)]
 
 IN_TIME_S = GRACE_S + 2.0
 ROOT = Path(__file__).parents[2]

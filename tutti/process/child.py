@@ -50,7 +50,7 @@ class ChildProcess:
         _LIVING.add(self)
 
     def kill(self) -> None:
-        with suppress(ValueError):  # stopped already
+        with suppress(ValueError, AttributeError):  # stopped already, or just now in another thread
             self._process.kill()
 
     def stop(self, grace_s: float) -> None:
@@ -59,7 +59,8 @@ class ChildProcess:
         self._process.join(grace_s)
         self._process.kill()
         self._process.join()
-        self._process.close()
+        with suppress(ValueError):  # just now reaped by multiprocessing, as another thread starts a process
+            self._process.close()
         _LIVING.discard(self)
 
     def cpu_s(self) -> float:

@@ -138,7 +138,11 @@ class Supervisor:
             while not self._is_closing.is_set():
                 self._has_none.clear()
                 self._wait_s = 0.0
-                await self._run_child()
+                try:
+                    await self._run_child()
+                except Exception as exc:
+                    log.exception("supervising %s failed", self._name)
+                    self._fail(exc)
                 self._has_none.set()
                 if self._wait_s:
                     with suppress(TimeoutError):
@@ -184,9 +188,6 @@ class Supervisor:
                 link.open(child.socket)
                 self._began()
             return await ending
-        except Exception as exc:
-            log.exception("%s failed at its start", self._name)
-            return exc
         finally:
             self.link, self._deadline_s = None, None
             link.close()

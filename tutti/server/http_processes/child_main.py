@@ -5,13 +5,12 @@ import contextlib
 import os
 import socket
 from collections.abc import Iterator
-from contextlib import suppress
 from typing import cast
 
 import uvicorn
 from prometheus_client import CollectorRegistry
 
-from tutti.process.link import ChildEnd, Link
+from tutti.process.link import Link
 from tutti.server.engine_protocol import EngineProtocol
 from tutti.server.garbage import collect_rarely
 from tutti.server.http_processes.direct import DirectAnswers
@@ -25,7 +24,6 @@ from tutti.server.http_processes.messages import (
     ReportMetrics,
     SpeechReady,
     StreamEnded,
-    Welcome,
 )
 from tutti.server.http_processes.protocol import speech_protocol
 from tutti.server.http_processes.remote_engine import RemoteEngine
@@ -33,6 +31,7 @@ from tutti.server.http_processes.speech_app import create_speech_app
 from tutti.server.logs import background_logging
 from tutti.server.service import Service
 from tutti.server.uvicorn_setup import event_loop_factory, uvicorn_config
+from tutti.settings import Settings
 
 
 class SpeechServer(uvicorn.Server):
@@ -43,29 +42,35 @@ class SpeechServer(uvicorn.Server):
         yield
 
 
-def main(end: socket.socket, direct: DirectAnswers) -> None:
-    """Serve until the server's process closes its end."""
-    channel = ChildEnd(end)
-    with suppress(EOFError, ConnectionError):
-        welcome, listening = channel.receive()
-        _, link = channel.receive()
-        assert isinstance(welcome, Welcome)
-        assert listening is not None
-        assert link is not None
-        with (
-            background_logging(welcome.settings.log_format),
-            asyncio.Runner(loop_factory=event_loop_factory()) as runner,
-        ):
-            sockets = socket.socket(fileno=listening), socket.socket(fileno=link)
-            runner.run(_serve(welcome, *sockets, direct))
+def main(
+    end: socket.socket,
+    settings: Settings,
+    n_processes: int,
+    state: EngineState,
+    direct: DirectAnswers,
+    listening: socket.socket,
+) -> None:
+    """Serve until the server's process closes its end; `n_processes` share the cores."""
+    with (
+        background_logging(settings.log_format),
+        asyncio.Runner(loop_factory=event_loop_factory()) as runner,
+    ):
+        runner.run(_serve(end, settings, n_processes, state, direct, listening))
 
 
-async def _serve(welcome: Welcome, listening: socket.socket, link_end: socket.socket, direct: DirectAnswers) -> None:
-    engine, settings, registry = RemoteEngine(welcome.engine), welcome.settings, CollectorRegistry()
+async def _serve(
+    end: socket.socket,
+    settings: Settings,
+    n_processes: int,
+    state: EngineState,
+    direct: DirectAnswers,
+    listening: socket.socket,
+) -> None:
+    engine, registry = RemoteEngine(state), CollectorRegistry()
     # The routes for speech use no more of an engine than this one has.
     application = create_speech_app(cast(EngineProtocol, engine), settings, registry)
     service: Service = application.state.service
-    service.encoders.share = 1 / welcome.n_processes  # each has threads for all cores, but they share these
+    service.encoders.share = 1 / n_processes  # each has threads for all cores, but they share these
 
     def hand_on(descriptor: int, data: bytes) -> None:
         link.send(Connection(data), os.dup(descriptor))
@@ -96,6 +101,6 @@ async def _serve(welcome: Welcome, listening: socket.socket, link_end: socket.so
 
     link = Link(receive, lost)
     engine.send = link.send
-    link.open(link_end)
+    link.open(end)
     collect_rarely()
     await server.serve(sockets=[listening])

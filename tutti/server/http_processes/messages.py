@@ -6,7 +6,6 @@ from typing import NamedTuple
 from prometheus_client import Metric
 
 from tutti.errors import TuttiError
-from tutti.settings import Settings
 from tutti.speech import Delivery, Speech, SpeechParams
 
 
@@ -17,15 +16,6 @@ class EngineState:
     ready: bool
     checkpoints: tuple[str, ...]  # the first is the default
     batching_enabled: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Welcome:
-    """The first message to an HTTP process; the descriptor of its listening socket comes with it."""
-
-    settings: Settings
-    engine: EngineState
-    n_processes: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,17 +3,15 @@
 import asyncio
 import logging
 import socket
-import threading
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 
 from prometheus_client import CollectorRegistry, Metric
 from prometheus_client.registry import Collector
 
-from tutti.process.child import ChildProcess
-from tutti.process.link import ChildEnd, Link
+from tutti.process.link import Link
 from tutti.process.messages import WithDescriptor
-from tutti.process.supervisor import backoff_s
+from tutti.process.supervisor import ChildLost, Supervisor
 from tutti.server.engine_protocol import EngineProtocol
 from tutti.server.http_processes import child_main
 from tutti.server.http_processes.direct import DirectAnswers
@@ -30,7 +28,6 @@ from tutti.server.http_processes.messages import (
     ReportMetrics,
     StartStream,
     StreamReport,
-    Welcome,
 )
 from tutti.server.http_processes.metrics import counters, summed
 from tutti.server.http_processes.stream_server import StreamServer
@@ -45,27 +42,28 @@ TakeOver = Callable[[socket.socket, bytes], None]  # a connection that a process
 
 
 class HttpProcess:
-    """One process. A thread of its own starts it, and the next one when it has ended."""
+    """One process after the other, behind the same listening socket."""
 
     def __init__(self, pool: "HttpProcesses", listening: socket.socket) -> None:
         self._pool = pool
         self._listening = listening  # kept open: connections wait in it while the process is replaced
-        self._link: Link | None = None
+        self._supervisor = Supervisor(
+            "tutti-http", child_main.main, (pool.settings, pool.n_processes, pool.state, pool.direct, listening),
+            began=self._began, receive=self._receive, lost=self._lost, grace_s=EXIT_S,
+        )  # fmt: skip
         self._streams: StreamServer | None = None
-        self._child: ChildProcess | None = None
-        self._ending = threading.Event()  # no other process is started
+        self._is_ending = False  # no other process is started
         self._is_closing = False
-        self._n_starts = 0  # in a row without an answer
         self._metrics: list[Metric] = []  # as last reported
         self._past: list[Metric] = []  # counted by processes that died
         self._reported = asyncio.Event()
         self._drained = asyncio.Event()
         self._in_time = True
         self._heartbeat = Heartbeat()
-        self._ended = asyncio.Event()
+        self._watching: asyncio.Task[None] | None = None  # referenced, or it might be collected
         self._loop = asyncio.get_running_loop()
         listening.setblocking(False)
-        threading.Thread(target=self._supervise, name="tutti-http-supervisor", daemon=True).start()
+        self._supervisor.start()
 
     @property
     def answers(self) -> bool:
@@ -73,15 +71,16 @@ class HttpProcess:
         return self._heartbeat.answers
 
     def send(self, message: object) -> None:
-        if self._link is not None:
-            self._link.send(message)
+        if (link := self._supervisor.link) is not None:
+            link.send(message)
 
     async def drain(self, grace_s: float) -> bool:
         """Refuse new work; False if requests are still active after the grace time."""
-        self._ending.set()
-        if self._link is None:
+        self._is_ending = True
+        self._supervisor.retire()
+        if self._supervisor.link is None:
             return True
-        self._link.send(Drain(grace_s))
+        self.send(Drain(grace_s))
         try:
             await asyncio.wait_for(self._drained.wait(), grace_s + DRAINED_S)
         except TimeoutError:
@@ -90,88 +89,38 @@ class HttpProcess:
 
     async def metrics(self) -> list[Metric]:
         """What this process and those before it have counted."""
-        if self._link is not None:
+        if self._supervisor.link is not None:
             self._reported.clear()
-            self._link.send(ReportMetrics())
+            self.send(ReportMetrics())
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._reported.wait(), REPORT_TIMEOUT_S)
         return summed([self._past, self._metrics])
 
     async def close(self) -> None:
         """End the process, whatever it does."""
-        self._ending.set()
-        self._is_closing = True
-        self._stand_in()
-        if self._link is not None:
-            self._link.close()
-        try:
-            await asyncio.wait_for(self._ended.wait(), EXIT_S)
-        except TimeoutError:
-            if self._child is not None:
-                self._child.kill()
-            await self._ended.wait()
+        if not self._is_closing:
+            self._is_ending = self._is_closing = True
+            self._forget()
+        await self._supervisor.close()
 
-    # In the thread:
+    def _began(self) -> None:
+        link = self._supervisor.link
+        assert link is not None
+        self._streams = StreamServer(self._pool.engine, link.send)
+        link.send(self._pool.state)
+        self._watching = self._loop.create_task(self._watch(link))
 
-    def _supervise(self) -> None:
-        while not self._ending.is_set():
-            self._n_starts += 1
-            try:
-                self._run()
-            except Exception:  # nobody waits for this; the next process may start
-                log.exception("an HTTP process could not be started")
-            self._ending.wait(backoff_s(self._n_starts))
-        self._loop.call_soon_threadsafe(self._ended.set)
-
-    def _run(self) -> None:
-        """Run one process until it ends."""
-        child = self._child = ChildProcess("tutti-http", child_main.main, self._pool.direct)
-        try:
-            if self._is_closing:
-                return
-            channel = ChildEnd(child.socket)
-            mine, theirs = socket.socketpair()
-            with theirs:
-                channel.send(
-                    Welcome(self._pool.settings, self._pool.state, self._pool.n_processes), self._listening.fileno()
-                )
-                channel.send(None, theirs.fileno())
-            self._loop.call_soon_threadsafe(self._connect, mine, child)
-            channel.receive()  # its end
-        except (EOFError, OSError):
-            if not self._ending.is_set():
-                wait_s = backoff_s(self._n_starts)
-                log.error("the HTTP process %s; another one is started in %g s", child.exit_cause(), wait_s)
-        finally:
-            child.stop(EXIT_S if self._ending.is_set() else 0.0)
-
-    # In the event loop:
-
-    def _connect(self, end: socket.socket, child: ChildProcess) -> None:
-        self._watching = asyncio.create_task(self._watch(end, child))  # referenced, or it might be collected
-
-    async def _watch(self, end: socket.socket, child: ChildProcess) -> None:
+    async def _watch(self, link: Link) -> None:
         """Ask the process again and again whether it answers, and kill it if it does not."""
-        link = await self._open_link(end)
-        while self._link is link:
+        while self._supervisor.link is link:
             self._heartbeat.asked()
             self._stand_in()
             link.send(Beat())
             await asyncio.sleep(BEAT_S)
-            if self._link is link and self._heartbeat.is_hung:
-                log.error("an HTTP process does not answer; it is killed pid=%d", child.pid)
-                child.kill()
+            if self._supervisor.link is link and self._heartbeat.is_hung:
+                log.error("an HTTP process does not answer; it is killed pid=%d", self._supervisor.pid)
+                self._supervisor.kill(ChildLost("did not answer and was killed"))
                 return
-
-    async def _open_link(self, end: socket.socket) -> Link:
-        link = Link(self._receive, self._lost)
-        self._streams = StreamServer(self._pool.engine, link.send)
-        link.open(end)
-        self._link = link
-        link.send(self._pool.state)
-        if self._ending.is_set():
-            link.close()
-        return link
 
     def _stand_in(self) -> None:
         """Accept the connections of a process that does not answer, and leave them to one that does."""
@@ -200,7 +149,7 @@ class HttpProcess:
                 if descriptor is not None:
                     self._pool.take_over(socket.socket(fileno=descriptor), data)
             case Beat():
-                self._n_starts = 0
+                self._supervisor.answered()
                 self._heartbeat.answered()
                 self._stand_in()
             case MetricsReport(metrics):
@@ -215,10 +164,18 @@ class HttpProcess:
                 self._in_time = in_time
                 self._drained.set()
 
-    def _lost(self) -> None:
+    def _lost(self, reason: Exception, wait_s: float) -> None:
+        if not isinstance(reason, ChildLost):
+            log.error("an HTTP process could not be started: %s; it is tried again in %g s", reason, wait_s)
+        elif not self._is_ending:
+            log.error("the HTTP process %s; another one is started in %g s", reason, wait_s)
+        self._forget()
+
+    def _forget(self) -> None:
+        """End what the process that is gone has left here."""
         if self._streams is not None:
             self._streams.close()
-        self._link = self._streams = None
+        self._streams = None
         self._heartbeat.lost()
         self._stand_in()
         self._past, self._metrics = summed([self._past, counters(self._metrics)]), []
