@@ -7,7 +7,7 @@ import socket
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import pytest
@@ -129,19 +129,20 @@ def no_descriptor_left() -> Iterator[None]:
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems may lose a descriptor otherwise")
 def test_a_descriptor_that_is_lost_is_missing_in_its_own_message_alone() -> None:
     near, far = socket.socketpair()
-    sender, receiver, file = ChildEnd(near), ChildEnd(far), open_file()
-    sender.send("first", file)
-    with no_descriptor_left():
-        assert receiver.receive() == WithDescriptor("first", None)
-    for name in ("second", "third"):
-        sender.send(name, file)
-    for name in ("second", "third"):
-        message, descriptor = receiver.receive()
-        assert message == name
-        os.close(descriptor)
-    for each in (near, far):
-        each.close()
-    os.close(file)
+    reader, file = MessageReader(), open_file()
+    for name in ("first", "second"):
+        socket.send_fds(near, [b"".join(pack(name, carried=file).parts)], [file])
+    data = b""
+    for nothing_left in (True, False):
+        with no_descriptor_left() if nothing_left else nullcontext():
+            part, ancillary, flags, _ = far.recvmsg(1000, socket.CMSG_SPACE(4))
+        reader.take_descriptors(ancillary, flags)
+        data += part
+    (first, lost), (second, descriptor) = reader.feed(data)  # at once, as the end of a long message and the next one
+    assert (first, lost, second) == ("first", None, "second")
+    assert descriptor is not None
+    for each in (descriptor, file, near.detach(), far.detach()):
+        os.close(each)
 
 
 def test_a_message_whose_descriptor_cannot_be_sent_takes_none_of_another() -> None:

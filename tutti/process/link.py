@@ -47,8 +47,8 @@ class Link:
         self._loop = asyncio.get_running_loop()
         end.setblocking(False)
         self._socket = end
-        self._loop.add_reader(end.fileno(), self.read)
-        self.read()
+        self._loop.add_reader(end.fileno(), self._read)
+        self._read()
 
     def send(self, message: object, descriptor: int | None = None) -> None:
         """Send a message; nothing happens if the other end is closed. A descriptor that goes with it is closed here."""
@@ -60,8 +60,8 @@ class Link:
         if is_first and not self._write():
             self._loop.add_writer(self._socket.fileno(), self._write_rest)
 
-    def read(self) -> None:
-        """Receive what is there. The event loop does this by itself, when it comes to it."""
+    def _read(self) -> None:
+        """Receive what is there."""
         for _ in range(MAX_READS):
             if self._socket is None:
                 return
@@ -135,8 +135,8 @@ class ChildEnd:
         """Raise OSError if the parent has closed its end. The caller closes the descriptor."""
         packed = pack(message, carried=descriptor)
         with self._sending:
-            rest = _begin(self._socket, packed)
-            self._socket.sendall(rest)
+            if rest := _begin(self._socket, packed):  # else it would fail if the parent had all and has left
+                self._socket.sendall(rest)
 
     def receive(self, *, wait: bool = True) -> Any:
         """The next message, if need be after waiting; None if it is not there and that is not wanted.

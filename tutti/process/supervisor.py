@@ -203,10 +203,8 @@ class Supervisor:
             log.exception("after the loss of %s", self._name)
 
     def _look(self) -> None:
-        """Kill the child if its time is over."""
+        """Kill the child if its time is over. What has come while the loop was busy is received before timers fire."""
         self._timer = None
-        if self.link is not None:
-            self.link.read()  # what has come while the event loop was busy
         deadline_s, link = self._deadline_s, self.link
         if deadline_s is None or link is None:
             return
