@@ -163,8 +163,8 @@ class HttpKind(Kind):
     def set_limits(monkeypatch: pytest.MonkeyPatch, hang_s: float) -> None:
         monkeypatch.setattr(pool, "EXIT_S", GRACE_S)
         monkeypatch.setattr(pool, "BEAT_S", 0.1)
-        for name in ("HUNG_BEATS", "START_BEATS"):
-            monkeypatch.setattr(heartbeat, name, round(hang_s / 0.1))
+        for name, part in (("LATE_BEATS", 0.5), ("HUNG_BEATS", 1.0), ("START_BEATS", 1.0)):
+            monkeypatch.setattr(heartbeat, name, round(hang_s / 0.1 * part))
 
 
 KINDS: dict[str, Callable[[Path], Kind]] = {"worker": WorkerKind, "text": TextKind, "http": HttpKind, "book": BookKind}
