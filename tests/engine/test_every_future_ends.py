@@ -163,26 +163,25 @@ def test_two_results_that_come_together_are_both_applied_at_once(policy: Deadlin
 
 
 @pytest.mark.parametrize("raises", ["scheduler.cancel", "stats.ended"])
-def test_a_row_leaves_no_frames_though_something_raises_when_it_ends(raises: str) -> None:
+@pytest.mark.parametrize("leaves", [True, False], ids=["left", "failed"])
+def test_rows_leave_no_frames_though_something_raises_when_they_end(raises: str, leaves: bool) -> None:
     async def scenario() -> None:
         worker, defects = RunnerWorker(), Defects()
         batcher = new_batcher(worker)
         await batcher.start()
         defects.spread("scheduler.cancel", batcher.scheduler, "cancel")
         defects.spread("stats.ended", batcher._stats, "ended")
-        row = Row(utterance(*[5] * 60), "kokoro", 0, "first", Playback(0.0, 0.0))
-        other = Row(utterance(5, 5), "kokoro", 1, "first", Playback(0.0, 0.0))
-        futures = [batcher.speak(each) for each in (row, other)]
+        rows = [Row(utterance(*[5] * n), "kokoro", 0, "first", Playback(0.0, 0.0)) for n in (60, 50, 3)]
+        futures = [batcher.speak(row) for row in rows]
         await asyncio.sleep(PASSES_S)
         worker.end_any()
         await asyncio.sleep(PASSES_S)
-        assert row.id in worker.frames, "it waits for the vocoder, or is there"
+        assert worker.frames.keys() == {row.id for row in rows}, "they wait for the vocoder, or are there"
         defects.arm(raises, 0, is_late=False)
-        if raises == "scheduler.cancel":
+        if leaves:
             batcher.cancel(0)
-        else:
-            worker.fails = True
-        for _ in range(4):
+        worker.fails = not leaves
+        for _ in range(6):
             await asyncio.sleep(PASSES_S)
             worker.end_any()
         await asyncio.sleep(PASSES_S)
@@ -257,12 +256,6 @@ class DefectMachine(RuleBasedStateMachine):
             return  # this caller was told at once
         self.callers.append(Caller(row, future))
         self.n_accepted += 1
-
-    @precondition(lambda self: self.callers)
-    @rule(data=st.data())
-    def cancel_a_row(self, data: st.DataObject) -> None:
-        caller = data.draw(st.sampled_from(self.callers))
-        self.act(lambda: caller.future.cancel())
 
     @precondition(lambda self: self.listening)
     @rule(data=st.data(), n_turns=st.none() | st.integers(0, 2))

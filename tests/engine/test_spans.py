@@ -118,11 +118,11 @@ def test_a_row_is_cut_only_if_that_helps(make: Callable[[], Row], n_spans: str) 
     with_batcher(act)
 
 
-def test_spans_after_a_cancelled_one_are_not_computed() -> None:
+def test_the_spans_of_a_stream_that_has_left_are_not_computed() -> None:
     async def act(setup: Setup) -> None:
         first = await setup.batcher.speak(row(starts=True))
         assert first.next is not None
-        first.next.cancel()
+        setup.batcher.cancel(0)
         await spans_of(setup, row(incremental=False))  # behind it in the queue
         assert len(setup.spans) <= 3  # the first span, perhaps the one that ran when it was cancelled, the other row
 

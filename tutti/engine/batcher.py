@@ -14,7 +14,7 @@ from tutti.batching.job import Batch, Job, Priority, StageName
 from tutti.batching.policies import Policy
 from tutti.batching.scheduler import Scheduler
 from tutti.engine.device import LANES, Device, Finished, StartedBatch
-from tutti.engine.row import CLOSED, TOO_SLOW, Row, RowAudio, RowIndex
+from tutti.engine.row import CLOSED, TOO_SLOW, Row, RowAudio, RowIndex, new_future
 from tutti.engine.start_delay import StartDelay
 from tutti.engine.stats import BatchStats
 from tutti.engine.wakeup import Wakeup
@@ -87,7 +87,7 @@ class Batcher:
         return self._device.busy_ratio(self._clock())
 
     def speak(self, row: Row) -> asyncio.Future[RowAudio]:
-        """Queue a row; return the future of its samples. Cancelling the future cancels the row.
+        """Queue a row; return the future of its samples. `cancel` takes it back, with all rows of its stream.
 
         Raises QueueFull if the row starts a stream that cannot be served in time.
         """
@@ -100,15 +100,12 @@ class Batcher:
                 self.scheduler.admit(job, self._clock(), delay_s=self.start_delay.after_reading_s)
             row.accepted(job)
         self._rows.opened(row)
-        self._watch(row)
         self._guarded(self._add, row, job)
         return row.future
 
     def cancel(self, stream: int) -> None:
         """Cancel all rows of a stream whose caller has left: from now on no call starts for them."""
-        for row in self._rows.open_of(stream):
-            row.future.cancel()
-            self._cancel(row)
+        self._guarded(self._cancel, self._rows.open_of(stream))
 
     def check_wait(self, checkpoint: str, target_s: float, max_start_s: float | None, caller: str) -> None:
         """Raise QueueFull if a new stream would be refused, before any work is done for it."""
@@ -156,13 +153,12 @@ class Batcher:
             self.scheduler.add(job, job.arrived_s)
         self._wakeup.soon()
 
-    def _watch(self, row: Row) -> None:
-        """Cancel the row when its future is cancelled."""
-        row.future.add_done_callback(lambda future: self._cancel(row) if future.cancelled() else future.exception())
-
-    def _cancel(self, row: Row) -> None:
-        if self._rows.closed(row):  # else it was done before
-            self._guarded(self._unqueue, row)
+    def _cancel(self, rows: Sequence[Row]) -> None:
+        for row in rows:
+            row.future.cancel()
+        for row in rows:
+            self._rows.closed(row)
+            self._unqueue(row)
             self._stats.ended("cancelled")
 
     def _unqueue(self, row: Row) -> None:
@@ -178,12 +174,13 @@ class Batcher:
 
     def _fail_all(self, error: TuttiError) -> None:
         """Fail all rows and start with an empty scheduler. The callers come first: what follows may itself fail."""
-        rows, self._rows = self._rows.fail(self._rows.open, error), RowIndex()
+        rows = self._rows.open
+        failed, self._rows = self._rows.fail(rows, error), RowIndex()
         self._finished.clear()
         self._device.clear(self._clock())
         self.scheduler = self.scheduler.empty_copy()
         self.worker.forget([row.id for row in rows])
-        for _ in rows:
+        for _ in failed:
             self._stats.ended("failed")
 
     def _guarded(self, call: Callable[..., None], *args: object) -> None:
@@ -338,8 +335,7 @@ class Batcher:
         is_first_span = row.continuation_deadline_s is None
         if row.span_rules and row.span_done(samples, row.frame_s(self.scheduler), self._clock()):
             row.queue_s = row.acoustic_s = 0.0
-            following = row.future = loop.create_future()
-            self._watch(row)
+            following = row.future = new_future()
         else:
             self._rows.closed(row)
         future.set_result(RowAudio(samples, row.durations, timing, following))

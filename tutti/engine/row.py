@@ -41,7 +41,15 @@ class RowAudio:
     samples: Samples
     durations: NDArray[np.int64]  # of the whole row
     timing: Timing
-    next: "asyncio.Future[RowAudio] | None" = None  # the following span; cancelling it drops the rest
+    next: "asyncio.Future[RowAudio] | None" = None  # the following span
+
+
+def new_future() -> asyncio.Future[RowAudio]:
+    """The next audio of a row."""
+    future: asyncio.Future[RowAudio] = asyncio.get_running_loop().create_future()
+    # Its error is retrieved here: its caller may have left, and asyncio would log it as never retrieved.
+    future.add_done_callback(lambda done: done.cancelled() or done.exception())
+    return future
 
 
 @dataclass(slots=True, eq=False)
@@ -77,7 +85,7 @@ class Row:
     runs_alone: bool = False  # without other rows: a worker died with it and others, one of which is the cause
     spans: deque[FrameRange] = field(default_factory=deque)  # still to be delivered
     plays_s: float = 0.0  # when its listener hears its first frame, once the first span is there
-    future: "asyncio.Future[RowAudio]" = field(default_factory=lambda: asyncio.get_running_loop().create_future())
+    future: asyncio.Future[RowAudio] = field(default_factory=new_future)
 
     @property
     def deadline_s(self) -> float:
