@@ -1,7 +1,6 @@
 """Main functions of children that do everything wrong, and of one that does not."""
 
 import os
-import resource
 import signal
 import socket
 import time
@@ -52,11 +51,6 @@ def sends_nonsense(end: socket.socket, *_: Any) -> None:
 def closes_its_end(end: socket.socket, *_: Any) -> None:
     end.close()
     time.sleep(3600)
-
-
-def has_no_descriptors(end: socket.socket, *args: Any) -> None:
-    resource.setrlimit(resource.RLIMIT_NOFILE, (3, 3))
-    echoes(end, *args)
 
 
 WRONG = (dies_at_its_start, is_silent, sends_half, sends_nonsense, closes_its_end)
