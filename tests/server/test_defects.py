@@ -9,7 +9,7 @@ import pytest
 
 from tests.fakes import Gate, GatedModel, tone_engine
 from tests.server.harness import assert_error, serving, wait_until
-from tutti.engine import batcher as engine_batcher
+from tutti.engine.row import Row
 from tutti.voices import Voices
 
 TEXT = "The old bridge stands still under the water tonight and runs deep. " * 12
@@ -21,7 +21,7 @@ def test_after_a_bug_whole_answers_are_errors_and_streams_break_off(
     voices: Voices, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gate, breaks, started = Gate(), threading.Event(), threading.Semaphore(0)
-    vocoder_job = engine_batcher.vocoder_job
+    vocoder_job = Row.vocoder_job
 
     def broken(*args: Any) -> Any:
         if breaks.is_set():
@@ -41,7 +41,7 @@ def test_after_a_bug_whole_answers_are_errors_and_streams_break_off(
         text = TEXT[n:]  # equal ones would share one computation
         return client.post("/v1/audio/speech", json={"input": text, "response_format": "wav", "stream": False})
 
-    monkeypatch.setattr(engine_batcher, "vocoder_job", broken)
+    monkeypatch.setattr(Row, "vocoder_job", broken)
     engine = tone_engine(voices, lambda: GatedModel("vocoder", gate=gate))
     with serving(engine) as server, ThreadPoolExecutor(N_WHOLE + N_STREAMS) as clients:
         gate.close()
