@@ -5,6 +5,7 @@ import contextlib
 import os
 import socket
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import cast
 
 import uvicorn
@@ -42,41 +43,38 @@ class SpeechServer(uvicorn.Server):
         yield
 
 
-def main(
-    end: socket.socket,
-    settings: Settings,
-    n_processes: int,
-    state: EngineState,
-    direct: DirectAnswers,
-    listening: socket.socket,
-) -> None:
-    """Serve until the server's process closes its end; `n_processes` share the cores."""
+@dataclass(frozen=True, slots=True)
+class Place:
+    """What a process is started with: its place among those of its server."""
+
+    settings: Settings  # its share of what the server may hold
+    n_processes: int  # they share the cores
+    engine: EngineState
+    direct: DirectAnswers
+    listening: socket.socket
+
+
+def main(end: socket.socket, place: Place) -> None:
+    """Serve until the server's process closes its end."""
     with (
-        background_logging(settings.log_format),
+        background_logging(place.settings.log_format),
         asyncio.Runner(loop_factory=event_loop_factory()) as runner,
     ):
-        runner.run(_serve(end, settings, n_processes, state, direct, listening))
+        runner.run(_serve(end, place))
 
 
-async def _serve(
-    end: socket.socket,
-    settings: Settings,
-    n_processes: int,
-    state: EngineState,
-    direct: DirectAnswers,
-    listening: socket.socket,
-) -> None:
-    engine, registry = RemoteEngine(state), CollectorRegistry()
+async def _serve(end: socket.socket, place: Place) -> None:
+    engine, registry = RemoteEngine(place.engine), CollectorRegistry()
     # The routes for speech use no more of an engine than this one has.
-    application = create_speech_app(cast(EngineProtocol, engine), settings, registry)
+    application = create_speech_app(cast(EngineProtocol, engine), place.settings, registry)
     service: Service = application.state.service
-    service.encoders.share = 1 / n_processes  # each has threads for all cores, but they share these
+    service.encoders.share = 1 / place.n_processes  # each has threads for all cores, but they share these
 
     def hand_on(descriptor: int, data: bytes) -> None:
         link.send(Connection(data), os.dup(descriptor))
 
-    protocol = speech_protocol(settings.idle_s, service, hand_on, direct)
-    server = SpeechServer(uvicorn_config(application, settings, protocol))
+    protocol = speech_protocol(place.settings.idle_s, service, hand_on, place.direct)
+    server = SpeechServer(uvicorn_config(application, place.settings, protocol))
     draining: set[asyncio.Task[None]] = set()
 
     async def drain(grace_s: float) -> None:
@@ -103,4 +101,4 @@ async def _serve(
     engine.send = link.send
     link.open(end)
     collect_rarely()
-    await server.serve(sockets=[listening])
+    await server.serve(sockets=[place.listening])

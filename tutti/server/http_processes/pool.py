@@ -47,8 +47,9 @@ class HttpProcess:
     def __init__(self, pool: "HttpProcesses", listening: socket.socket) -> None:
         self._pool = pool
         self._listening = listening  # kept open: connections wait in it while the process is replaced
+        place = child_main.Place(pool.settings, pool.n_processes, pool.state, pool.direct, listening)
         self._supervisor = Supervisor(
-            "tutti-http", child_main.main, (pool.settings, pool.n_processes, pool.state, pool.direct, listening),
+            "tutti-http", child_main.main, (place,),
             began=self._began, receive=self._receive, lost=self._lost, grace_s=EXIT_S,
         )  # fmt: skip
         self._streams: StreamServer | None = None
