@@ -40,6 +40,7 @@ AVERAGE = 0.999  # of the weights
 BLEND = 0.4  # share of rows whose style is a blend of two voices
 PITCH_HZ, ENERGY = 40.0, 0.5  # differences that count as much as one frame of a duration
 CURVE_ROWS = 48  # of a batch, whose pitch and energy are compared
+CURVE_STEPS = 6  # every so many steps: their LSTM over frames takes five times as long as all those over tokens
 PROSODY_WEIGHT, DURATION_WEIGHT, LENGTH_WEIGHT, CURVE_WEIGHT = 2.0, 2.0, 0.5, 0.5
 
 
@@ -56,13 +57,13 @@ class TextTraining:
         self.optimiser = Optimiser(flat, AdamBetas(), AVERAGE)
         self.log: dict[str, list[Tensor]] = defaultdict(list)
 
-    def step(self, n_tokens: int, through_predictor: bool) -> None:
+    def step(self, n_tokens: int, through_predictor: bool, with_curves: bool = True) -> None:
         tokens, mask, features = self._pool.draw(n_tokens)
         with torch.autocast(tokens.device.type, torch.bfloat16, enabled=tokens.is_cuda):
             read = self.student(tokens, mask)
         losses = self._feature_losses(read, features, mask)
         if through_predictor:
-            losses |= self._predictor_losses(read, features, mask)
+            losses |= self._predictor_losses(read, features, mask, with_curves)
         flat = self.optimiser.flat
         flat.set_gradients(torch.autograd.grad(sum(losses.values(), read.new_zeros(())), flat.parameters))
         self.optimiser.step()
@@ -77,7 +78,7 @@ class TextTraining:
         return {"features": (error / self._deviation).square().mean(-1).sum() / n,
                 "gates": gates.square().mean(-1).sum() / n}  # fmt: skip
 
-    def _predictor_losses(self, read: Tensor, features: Tensor, mask: RowMask) -> dict[str, Tensor]:
+    def _predictor_losses(self, read: Tensor, features: Tensor, mask: RowMask, with_curves: bool) -> dict[str, Tensor]:
         teacher, inner, n = self._teacher, mask.valid[:, :, 0], mask.lengths.sum()
         style = self._styles(mask.lengths)
         with torch.no_grad():
@@ -86,20 +87,26 @@ class TextTraining:
         own_prosody, own_durations = teacher.prosody(read, style, mask)
         error = ((own_prosody - prosody) / deviation) * mask.valid
         off = (own_durations - durations) * inner
-        # Of some rows, with the teacher's durations, so that both curves have the same steps.
-        some = slice(0, CURVE_ROWS)
-        frames = (durations[some].round().clamp(min=1) * inner[some]).long()
-        with torch.no_grad():
-            curves = teacher.curves(prosody[some], frames, style[some])
-        curve_error = (teacher.curves(own_prosody[some], frames, style[some]) - curves).abs()
-        steps = RowMask.of(2 * frames.sum(1), curves.shape[1]).valid
-        per_step = (curve_error[..., :1] / PITCH_HZ + curve_error[..., 1:] / ENERGY) * steps
-        return {
+        losses = {
             "prosody": PROSODY_WEIGHT * error.square().mean(-1).sum() / n,
             "durations": DURATION_WEIGHT * off.abs().sum() / n,
             "lengths": LENGTH_WEIGHT * (off.sum(1).abs() / mask.lengths.sqrt()).mean(),
-            "curves": CURVE_WEIGHT * per_step.sum() / steps.sum(),
         }
+        if with_curves:
+            losses["curves"] = CURVE_WEIGHT * self._curve_loss(own_prosody, prosody, durations * inner, style)
+        return losses
+
+    def _curve_loss(self, own_prosody: Tensor, prosody: Tensor, durations: Tensor, style: Tensor) -> Tensor:
+        """Pitch and energy of some rows, with the teacher's durations, so that both curves have the same steps."""
+        teacher, some = self._teacher, slice(0, CURVE_ROWS)
+        inner = durations[some] > 0
+        frames = (durations[some].round().clamp(min=1) * inner).long()
+        with torch.no_grad():
+            curves = teacher.curves(prosody[some], frames, style[some])
+        error = (teacher.curves(own_prosody[some], frames, style[some]) - curves).abs()
+        steps = RowMask.of(2 * frames.sum(1), curves.shape[1]).valid
+        per_step = (error[..., :1] / PITCH_HZ + error[..., 1:] / ENERGY) * steps
+        return per_step.sum() / steps.sum()
 
     def _styles(self, lengths: Tensor) -> Tensor:  # [B] -> [B, 256]
         """A random voice for each row, or a blend of two."""
@@ -139,7 +146,8 @@ def train(args: argparse.Namespace) -> None:
         part = (now - began) / args.seconds
         training.optimiser.rate.fill_(schedule.student_rate(now - began))
         through_predictor = part >= args.regression_part
-        training.step(args.predictor_tokens if through_predictor else args.tokens, through_predictor)
+        n_tokens = args.predictor_tokens if through_predictor else args.tokens
+        training.step(n_tokens, through_predictor, with_curves=steps % CURVE_STEPS == 0)
         waiting = wait_for_previous(waiting)
         steps += 1
         if now - logged > LOG_S:
