@@ -29,7 +29,9 @@ from rich.table import Table
 
 from tutti import open_engine, settings
 from tutti import text as front
+from tutti.admission.ticket import Ticket
 from tutti.engine.engine import Engine
+from tutti.engine.request import StreamRequest
 from tutti.model.choice import resolve_precision
 from tutti.speech import SAMPLE_RATE, SpeechParams, Utterance
 from tutti.text.chunk import Chunk
@@ -79,7 +81,8 @@ async def first_and_whole(engine: Engine, text: str, *, whole: bool) -> tuple[fl
     """Seconds to the first audio, to the end, and of audio."""
     started = time.perf_counter()
     first, audio_s = 0.0, 0.0
-    async for speech in engine.stream(text, SpeechParams(VOICE), delivery="whole" if whole else "live"):
+    request = StreamRequest(text, SpeechParams(VOICE), Ticket(delivery="whole" if whole else "live"))
+    async for speech in engine.stream(request):
         first = first or time.perf_counter() - started
         audio_s += speech.duration_s
     return first, time.perf_counter() - started, audio_s
@@ -141,7 +144,7 @@ async def memory(engine: Engine, n_words: int, progress: Progress) -> dict[str, 
     task = progress.add_task(f"{n_words} words", total=len(text))
     quarters = [0.0] * 4
     with memory_samples() as samples:
-        async for speech in engine.stream(text, SpeechParams(VOICE), delivery="whole"):
+        async for speech in engine.stream(StreamRequest(text, SpeechParams(VOICE), Ticket(delivery="whole"))):
             quarter = min(3, 4 * speech.span[1] // len(text))
             quarters[quarter] = max([quarters[quarter], *samples])
             samples.clear()

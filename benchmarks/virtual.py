@@ -35,9 +35,11 @@ from benchmarks.flood import CALL_S, FRAME_S, GAP_S, MAX_START_S, TARGET_S
 from benchmarks.http_load import MAX_SENTENCES, SENTENCES
 from tests.fakes import Spelling, silent_voices, spoken_with
 from tutti import text as front
+from tutti.admission.ticket import Ticket
 from tutti.client.bench import TEXTS
 from tutti.engine.build import CHECKPOINT, assemble, chunk_sizes
 from tutti.engine.engine import Engine
+from tutti.engine.request import StreamRequest
 from tutti.errors import QueueFull, TuttiError
 from tutti.model.choice import Choice
 from tutti.model.spans import LIGHT_SPANS, SpanRules
@@ -201,7 +203,8 @@ class Heard:
 async def listen(engine: Engine, text: str, *, model: str | None = None, max_start_s: float | None = None) -> Heard:
     heard = Heard(now())
     try:
-        async for speech in engine.stream(text, spoken_with(model=model), max_start_s=max_start_s):
+        request = StreamRequest(text, spoken_with(model=model), Ticket(max_start_s=max_start_s))
+        async for speech in engine.stream(request):
             if heard.first_s == inf:
                 heard.first_s, heard.plays_until_s = now() - heard.asked_s, now()
             heard.gap_s += max(0.0, now() - heard.plays_until_s)

@@ -14,26 +14,17 @@ from typing import Any
 import numpy as np
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
+from tutti.admission.ticket import Delivery, Ticket
 from tutti.batching.job import StageName
 from tutti.engine.build import CHECKPOINT, assemble, chunk_sizes, make_frontend
 from tutti.engine.engine import Engine
 from tutti.engine.monitor import Monitor
+from tutti.engine.request import StreamRequest
 from tutti.errors import ModelFailed, NothingToSpeak, QueueFull
 from tutti.model.choice import Choice
 from tutti.model.tone import ToneModel, pitch_hz
 from tutti.settings import Settings
-from tutti.speech import (
-    SAMPLE_RATE,
-    Delivery,
-    Frames,
-    Model,
-    Samples,
-    Speech,
-    SpeechParams,
-    Timing,
-    Utterance,
-    WordTime,
-)
+from tutti.speech import SAMPLE_RATE, Frames, Model, Samples, Speech, SpeechParams, Timing, Utterance, WordTime
 from tutti.text import Pronounce, chunks, vocab
 from tutti.text.aligned_text import AlignedText
 from tutti.text.chunk import Chunk, PhonemeWord, Pronunciation
@@ -293,12 +284,13 @@ class FakeEngine:
             while counter.acquire(blocking=False):
                 pass
 
-    async def stream(self, text: str, params: SpeechParams, **options: Any) -> AsyncGenerator[Speech]:
-        self.requests.append({"text": text, **asdict(params), **options})
+    async def stream(self, request: StreamRequest) -> AsyncGenerator[Speech]:
+        facts = {"text": request.text, **asdict(request.params), **request.ticket._asdict(), "pause_s": request.pause_s}
+        self.requests.append(facts)
         self.streams_opened.release()
         complete = False
         try:
-            for n, speech in enumerate(fake_speeches(self.voices, text, **asdict(params), **options)):
+            for n, speech in enumerate(fake_speeches(self.voices, **facts)):
                 if self.hold_from is not None and n >= self.hold_from:
                     assert self._released is not None
                     await self._released.wait()
@@ -384,7 +376,7 @@ class Running:
 
     def stream(self, text: str, *, delivery: Delivery = "live", **params: Any) -> list[Speech]:
         async def all_of_it() -> list[Speech]:
-            stream = self.engine.stream(text, spoken_with(**params), delivery=delivery)
+            stream = self.engine.stream(StreamRequest(text, spoken_with(**params), Ticket(delivery=delivery)))
             return [speech async for speech in stream]
 
         return self.portal.call(all_of_it)

@@ -23,6 +23,9 @@ RETIRED_CLASSES = {
 ALLOWED = {
     ("client/request.py", "Wishes"): "the public name of SpeechOptions in earlier versions",
 }
+DEFINED_TWICE = {
+    "Stream": "one that is spoken; and the public one of the client, which imports nothing of the engine",
+}
 PARTICIPLES = {"told", "made", "found", "kept", "heard"}
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -85,7 +88,7 @@ def test_a_class_name_is_defined_once() -> None:
         for node in ast.walk(tree):
             if isinstance(node, ast.ClassDef):
                 places[node.name].append(name)
-    assert not {name: where for name, where in places.items() if len(where) > 1}
+    assert {name for name, where in places.items() if len(where) > 1} == DEFINED_TWICE.keys()
 
 
 def test_a_function_has_few_parameters() -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from tutti.engine.build import open_engine
     from tutti.engine.engine import Engine
+    from tutti.engine.request import StreamRequest
     from tutti.settings import Settings
     from tutti.speech import SpeechParams
 
@@ -17,13 +18,14 @@ if "onnxruntime" in sys.modules:  # too late for the report of its start, which 
     sys.modules["onnxruntime"].disable_telemetry_events()
 
 __version__ = "0.1.0"
-__all__ = ["Engine", "Settings", "SpeechParams", "open_engine"]
+__all__ = ["Engine", "Settings", "SpeechParams", "StreamRequest", "open_engine"]
 
 _HOME_OF = {
     "Engine": "tutti.engine.engine",
     "open_engine": "tutti.engine.build",
     "Settings": "tutti.settings",
     "SpeechParams": "tutti.speech",
+    "StreamRequest": "tutti.engine.request",
 }
 
 

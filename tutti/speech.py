@@ -16,8 +16,6 @@ Samples = NDArray[np.float32]
 VocoderName = Literal["exact", "light"]  # Kokoro's own; our small one, distilled from it
 Int16Samples = NDArray[np.int16]
 FULL_SCALE = 32767  # of 16-bit samples, symmetric around zero
-Delivery = Literal["live", "whole", "bulk"]  # played while it is made; needed complete; behind all other requests
-DELIVERIES: tuple[Delivery, ...] = ("live", "whole", "bulk")
 
 
 def to_pcm(samples: Samples, volume: float = 1.0) -> Int16Samples:

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from benchmarks.virtual import VirtualLoop
 from tests.batching.loads import PAUSE, Device, Load, Request, S
 from tests.fakes import silent_voices, spoken_with
+from tutti.admission.ticket import Ticket
 from tutti.batching.cost import CostModel
 from tutti.batching.job import Key, StageName
 from tutti.batching.layout import Layout, Regrouped, SideBySide
@@ -29,6 +30,7 @@ from tutti.engine.batcher import Batcher
 from tutti.engine.engine import Engine
 from tutti.engine.event_log import BatchStarted, EventLog
 from tutti.engine.pacing import Pacing
+from tutti.engine.request import StreamRequest
 from tutti.engine.row import Row, RowAudio
 from tutti.engine.stats import BatchStats
 from tutti.errors import DeviceFull, ModelFailed, QueueFull, RowsLost, TuttiError, WorkerLost
@@ -142,14 +144,15 @@ class _Run:
         self.note(f"end {number}: {how}; {heard}")
 
     def _stream(self, number: int, request: Request) -> AsyncGenerator[Speech]:
-        return self.engine.stream(
-            f"{'. '.join(request.text)}." if request.writes is None else _written(request.text, request.writes),
-            spoken_with(model=request.model, seed=number, speed=request.speed, with_words=False),
-            caller=request.caller,
-            delivery=request.delivery,
-            max_start_s=None if request.max_start is None else request.max_start / S,
+        ticket = Ticket(
+            request.caller,
+            request.delivery,
             arrived_s=None if request.has_arrived is None else (request.at - request.has_arrived) / S,
+            max_start_s=None if request.max_start is None else request.max_start / S,
         )
+        text = f"{'. '.join(request.text)}." if request.writes is None else _written(request.text, request.writes)
+        params = spoken_with(model=request.model, seed=number, speed=request.speed, with_words=False)
+        return self.engine.stream(StreamRequest(text, params, ticket))
 
 
 class _Heard:

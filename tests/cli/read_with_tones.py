@@ -17,18 +17,19 @@ from tutti.audiobook.journal import Journal
 from tutti.cli import main as cli
 from tutti.engine import build
 from tutti.engine.engine import Engine
+from tutti.engine.request import StreamRequest
 from tutti.settings import Settings
-from tutti.speech import Speech, SpeechParams
+from tutti.speech import Speech
 
 
 def log_texts(engine: Engine, path: Path) -> Engine:
     """Make the engine log every text that it is given."""
     stream = engine.stream
 
-    def logged_stream(text: str, params: SpeechParams, **options: Any) -> AsyncGenerator[Speech]:
+    def logged_stream(request: StreamRequest) -> AsyncGenerator[Speech]:
         with path.open("a") as file:
-            file.write(json.dumps(text) + "\n")
-        return stream(text, params, **options)
+            file.write(json.dumps(request.text) + "\n")
+        return stream(request)
 
     engine.stream = logged_stream  # type: ignore[method-assign, assignment]
     return engine

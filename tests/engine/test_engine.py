@@ -13,11 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.fakes import FailingModel, GatedModel, RecordingModel, Running, Spelling, has_token, running, tone_engine
-from tutti.engine.engine import MAX_TEXT
+from tutti.admission.ticket import Delivery, Ticket
+from tutti.engine.request import MAX_TEXT, StreamRequest
 from tutti.engine.word_times import join
 from tutti.errors import InvalidInput, ModelFailed, NothingToSpeak, TuttiError, UnknownLanguage, UnknownVoice
 from tutti.model.tone import FRAMES_PER_TOKEN, pitch_hz
-from tutti.speech import SAMPLE_RATE, SAMPLES_PER_FRAME, Delivery, Speech, SpeechParams
+from tutti.speech import SAMPLE_RATE, SAMPLES_PER_FRAME, Speech, SpeechParams
 from tutti.text.aligned_text import AlignedText
 from tutti.text.chunk import Chunk, Pronunciation, TextClock
 from tutti.text.frontend import G2PThread
@@ -156,7 +157,7 @@ def test_after_a_stream_is_closed_at_most_two_more_chunks_are_spoken(voices: Voi
 
     async def leave_early() -> None:
         async with tone_engine(voices, lambda: model) as engine:
-            stream = engine.stream(LONG, SpeechParams("af_heart"))
+            stream = engine.stream(StreamRequest(LONG, SpeechParams("af_heart")))
             assert len((await anext(stream)).samples)
             await stream.aclose()
 
@@ -186,7 +187,7 @@ def test_each_text_is_due_when_its_listener_has_played_what_was_made_before(voic
         engine.frontend = WatchedFrontend(Spelling().pronounce)
         async with engine:
             started_s = time.monotonic()
-            async for _ in engine.stream(LONG[:2000], SpeechParams("af_heart")):
+            async for _ in engine.stream(StreamRequest(LONG[:2000], SpeechParams("af_heart"))):
                 pass
             return started_s, engine.pacing.target_s
 
@@ -212,7 +213,8 @@ def test_deadlines_move_once_when_the_listener_starts(voices: Voices, delivery: 
                 move_deadlines(stream)
 
             batcher.move_deadlines = record  # type: ignore[method-assign]
-            async for _ in engine.stream(LONG[:2000], SpeechParams("af_heart"), delivery=delivery):
+            request = StreamRequest(LONG[:2000], SpeechParams("af_heart"), Ticket(delivery=delivery))
+            async for _ in engine.stream(request):
                 pass
         return moved
 
@@ -231,7 +233,7 @@ def test_a_megabyte_of_text_is_pronounced_only_as_far_as_it_is_spoken(voices: Vo
 
     async def first() -> Speech:
         async with tone_engine(voices, pronounce=g2p.pronounce) as engine:
-            stream = engine.stream(LONG * 75, SpeechParams("af_heart"))
+            stream = engine.stream(StreamRequest(LONG * 75, SpeechParams("af_heart")))
             speech = await anext(stream)
             await stream.aclose()
             return speech
@@ -261,7 +263,7 @@ def test_a_failure_in_mid_stream_reaches_the_caller_after_the_good_part(voices: 
 
     async def run() -> None:
         async with tone_engine(voices, lambda: FailingModel(lambda rows: has_token(rows, SYMBOLS["z"]))) as engine:
-            async for speech in engine.stream(text, SpeechParams("af_heart")):
+            async for speech in engine.stream(StreamRequest(text, SpeechParams("af_heart"))):
                 words.extend(word.word for word in speech.words)
 
     with pytest.raises(ModelFailed):

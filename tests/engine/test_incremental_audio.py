@@ -14,6 +14,7 @@ from tests.fakes import FailingModel, Gate, RecordingModel, Running, running, to
 from tutti.batching.cost import CostModel
 from tutti.engine.build import PRIORS
 from tutti.engine.engine import Engine
+from tutti.engine.request import StreamRequest
 from tutti.engine.word_times import join
 from tutti.errors import ModelFailed
 from tutti.model.spans import LIGHT_SPANS, SEARCH_FRAMES, SpanRules, quiet_end
@@ -130,7 +131,7 @@ def test_a_listener_slower_than_the_engine_still_hears_every_span(
 
     async def slow_listener(engine: Engine) -> list[Speech]:
         speeches = []
-        async for speech in engine.stream(text, SpeechParams("af_heart")):
+        async for speech in engine.stream(StreamRequest(text, SpeechParams("af_heart"))):
             speeches.append(speech)
             while sum(engine.batchers[0].scheduler.waiting().values()) or engine.workers()["busyWorkers"]:
                 await asyncio.sleep(0.001)
@@ -149,7 +150,7 @@ def test_spans_of_many_streams_do_not_mix(voices: Voices) -> None:
 
         async def all_at_once() -> list[list[Speech]]:
             async def one(text: str) -> list[Speech]:
-                return [speech async for speech in engine.engine.stream(text, SpeechParams("af_heart"))]
+                return [speech async for speech in engine.engine.stream(StreamRequest(text, SpeechParams("af_heart")))]
 
             return await asyncio.gather(*map(one, texts))
 
@@ -165,7 +166,7 @@ def test_after_a_stream_is_closed_its_later_spans_are_not_computed(voices: Voice
     with running(tone_engine(voices, lambda: model)) as engine:
 
         async def first_only() -> None:
-            async with aclosing(engine.engine.stream(LONG, SpeechParams("af_heart"))) as stream:
+            async with aclosing(engine.engine.stream(StreamRequest(LONG, SpeechParams("af_heart")))) as stream:
                 await anext(stream)
 
         engine.portal.call(first_only)
@@ -187,7 +188,7 @@ def test_a_failed_span_is_raised_after_the_spans_before_it(voices: Voices) -> No
     with running(tone_engine(voices, lambda: FailingModel(is_later_span))) as engine:
 
         async def listen() -> None:
-            async for speech in engine.engine.stream(LONG, SpeechParams("af_heart")):
+            async for speech in engine.engine.stream(StreamRequest(LONG, SpeechParams("af_heart"))):
                 speeches.append(speech)
 
         with pytest.raises(ModelFailed, match="made this batch fail"):

@@ -7,7 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tutti.admission.ticket import Ticket
 from tutti.engine.build import open_engine
+from tutti.engine.request import StreamRequest
 from tutti.settings import Settings
 from tutti.speech import SAMPLE_RATE, Samples, Speech, SpeechParams
 
@@ -25,7 +27,8 @@ PHRASE = SAMPLE_RATE // 50
 def speeches(home: Path) -> list[Speech]:
     async def spoken() -> list[Speech]:
         async with open_engine(Settings(home=home, precision="fp32", offline=True)) as engine:
-            return [speech async for speech in engine.stream(TEXT, SpeechParams("am_michael"), delivery="whole")]
+            request = StreamRequest(TEXT, SpeechParams("am_michael"), Ticket(delivery="whole"))
+            return [speech async for speech in engine.stream(request)]
 
     return asyncio.run(spoken())
 

@@ -16,11 +16,12 @@ from benchmarks.virtual import TextsAtOnce, VirtualLoop
 from tests.engine.stepped import RunnerWorker
 from tests.examples import examples
 from tests.fakes import HEART, silent_voices, spoken_with, tone_engine
+from tutti.admission.ticket import Delivery, Ticket
 from tutti.batching.cost import CostModel
 from tutti.engine.engine import Engine
+from tutti.engine.request import StreamRequest
 from tutti.errors import WorkerLost, WrongState
 from tutti.settings import Settings
-from tutti.speech import Delivery
 from tutti.text.chunk import Chunk
 from tutti.text.user_lexicon import UserLexicon
 from tutti.voices import Voices
@@ -50,7 +51,7 @@ def test_no_call_starts_for_a_stream_that_has_left_though_nobody_took_a_span_of_
                 requests = [call.request for call in worker.calls if isinstance(call.request, RunVocoder)]
                 return any(start and id > 0 for request in requests for id, (start, _) in request.spans.items())
 
-            stream = engine.stream(SHORT + LONG, HEART)
+            stream = engine.stream(StreamRequest(SHORT + LONG, HEART))
             first = asyncio.create_task(anext(stream))
             await until(first.done, meanwhile=worker.end_any)
             await until(is_ahead, meanwhile=worker.end_any)
@@ -108,7 +109,8 @@ class TotalsMachine(RuleBasedStateMachine):
 
         async def listen() -> None:
             with suppress(WorkerLost):  # by `die`
-                async for _ in self.engine.stream(text, spoken_with(seed=seed), caller=caller, delivery=delivery):
+                request = StreamRequest(text, spoken_with(seed=seed), Ticket(caller=caller, delivery=delivery))
+                async for _ in self.engine.stream(request):
                     pass
 
         def start() -> None:
@@ -191,7 +193,7 @@ def test_streams_that_are_being_opened_are_seen_by_the_next_one_and_by_who_would
             (batcher,) = engine.batchers
             lexicons, with_lexicon = HeldLexicons(engine, monkeypatch), spoken_with(lexicon={"tutti": "tˈuti"})
             monkeypatch.setattr(batcher, "check_wait", lambda *_: n_seen.append(batcher.start_delay.n_starting))
-            streams = [engine.stream(SHORT, with_lexicon, caller="one") for _ in range(4)]
+            streams = [engine.stream(StreamRequest(SHORT, with_lexicon, Ticket(caller="one"))) for _ in range(4)]
             firsts = [asyncio.create_task(anext(stream)) for stream in streams]
             await until(lambda: len(n_seen) == 4)
             assert n_seen == [0, 1, 2, 3]

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from tests.examples import examples
 from tests.fakes import Gate, GatedModel, Running, running, tone_engine
+from tutti.engine.request import StreamRequest
 from tutti.errors import NothingToSpeak
 from tutti.speech import Speech, SpeechParams
 from tutti.text.incremental import Delta
@@ -31,7 +32,9 @@ async def pieces(deltas: Sequence[Delta]) -> AsyncIterator[Delta]:
 
 def stream_deltas(engine: Running, deltas: Sequence[Delta]) -> list[Speech]:
     async def run() -> list[Speech]:
-        return [speech async for speech in engine.engine.stream(pieces(deltas), SpeechParams("af_heart"))]
+        return [
+            speech async for speech in engine.engine.stream(StreamRequest(pieces(deltas), SpeechParams("af_heart")))
+        ]
 
     return engine.portal.call(run)
 
@@ -66,7 +69,7 @@ def test_the_first_clause_sounds_while_the_sentence_is_written(engine: Running) 
             yield "stands still, is old."
 
         said = []
-        async for speech in engine.engine.stream(author(), SpeechParams("af_heart")):
+        async for speech in engine.engine.stream(StreamRequest(author(), SpeechParams("af_heart"))):
             sounded.set()
             said.append([word.word for word in speech.words])
         return said
@@ -95,7 +98,7 @@ def test_what_breaks_the_author_reaches_the_listener(engine: Running) -> None:
             yield "Still water. It runs "
             raise ConnectionError("the language model hung up")
 
-        async for _ in engine.engine.stream(author(), SpeechParams("af_heart")):
+        async for _ in engine.engine.stream(StreamRequest(author(), SpeechParams("af_heart"))):
             pass
 
     with pytest.raises(ConnectionError):
@@ -118,7 +121,7 @@ def test_after_a_cancel_only_the_running_batch_ends(voices: Voices) -> None:
                 finally:
                     written.set()
 
-            stream = engine.stream(author(), SpeechParams("af_heart"))
+            stream = engine.stream(StreamRequest(author(), SpeechParams("af_heart")))
             first = asyncio.ensure_future(anext(stream))
             await asyncio.to_thread(model.gate.arrivals.acquire)  # the first batch runs, and is held
             first.cancel()
@@ -143,7 +146,7 @@ def test_speech_that_was_taken_is_not_held_while_the_author_thinks(engine: Runni
             await has_thought.wait()
             yield "runs."
 
-        stream = engine.engine.stream(author(), SpeechParams("af_heart"))
+        stream = engine.engine.stream(StreamRequest(author(), SpeechParams("af_heart")))
         taken = weakref.ref((await anext(stream)).samples)
         following = asyncio.create_task(anext(stream))
         for _ in range(1000):

@@ -10,11 +10,12 @@ from hypothesis import strategies as st
 
 from tests.batching.fakes import first_job, new_scheduler
 from tests.fakes import HEART, GatedModel, tone_engine
-from tutti.engine import stream
+from tutti.admission.ticket import DELIVERIES, Delivery, Ticket
+from tutti.engine import batcher
 from tutti.engine.chunk_pace import chunk_pace
 from tutti.engine.device import BusyShare
 from tutti.engine.engine import Engine
-from tutti.speech import DELIVERIES, Delivery
+from tutti.engine.request import StreamRequest
 from tutti.text.chunk import ChunkPace
 from tutti.voices import Voices
 
@@ -35,7 +36,7 @@ async def queue(engine: Engine, delivery: Delivery, n: int) -> list[asyncio.Task
     """Send so many requests, and return when all of them wait or run."""
 
     async def speak() -> None:
-        async for _ in engine.stream(TEXT, HEART, delivery=delivery):
+        async for _ in engine.stream(StreamRequest(TEXT, HEART, Ticket(delivery=delivery))):
             pass
 
     def n_jobs() -> int:
@@ -104,13 +105,13 @@ def test_streams_that_arrive_together_are_shared_between_the_workers(voices: Voi
         async with tone_engine(voices, lambda: model, n_workers=2) as engine:
             with model.gate.closed():
                 tasks = await queue(engine, "whole", 8)
-                assert [len(batcher._rows) for batcher in engine.batchers] == [4, 4]
-                left = asyncio.create_task(anext(engine.stream(TEXT, HEART)))
+                assert [len(each._rows) for each in engine.batchers] == [4, 4]
+                left = asyncio.create_task(anext(engine.stream(StreamRequest(TEXT, HEART))))
                 await asyncio.sleep(0)
                 left.cancel()
                 await asyncio.gather(left, return_exceptions=True)
             await asyncio.gather(*tasks)
-            assert [batcher.start_delay.n_starting for batcher in engine.batchers] == [0, 0]
+            assert [each.start_delay.n_starting for each in engine.batchers] == [0, 0]
 
     asyncio.run(run())
 
@@ -120,7 +121,7 @@ def test_streams_that_arrive_together_know_who_is_before_them(voices: Voices, mo
     n_before: list[int] = []
 
     def recorded(*args: Any, **options: Any) -> ChunkPace:
-        n_before.append(options["n_before"])
+        n_before.append(args[5])
         return chunk_pace(*args, **options)
 
     async def run() -> None:
@@ -131,7 +132,7 @@ def test_streams_that_arrive_together_know_who_is_before_them(voices: Voices, mo
                 tasks += await queue(engine, "live", 1)
             await asyncio.gather(*tasks)
 
-    monkeypatch.setattr(stream, "chunk_pace", recorded)
+    monkeypatch.setattr(batcher, "chunk_pace", recorded)
     asyncio.run(run())
     assert n_before == [0, 1, 2, 3, 0]
 

@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from tests.fakes import tone_engine
+from tutti.engine.request import StreamRequest
 from tutti.engine.turns import PER_TURN, Turns
 from tutti.speech import SpeechParams
 from tutti.voices import Voices
@@ -87,7 +88,7 @@ def test_streams_of_an_engine_that_come_together_begin_in_several_turns(
             (batcher,) = engine.batchers
             begun = [0]
             monkeypatch.setattr(batcher, "check_wait", lambda *_: begun.__setitem__(-1, begun[-1] + 1))
-            streams = [engine.stream("Hello.", SpeechParams("af_heart")) for _ in range(3 * PER_TURN)]
+            streams = [engine.stream(StreamRequest("Hello.", SpeechParams("af_heart"))) for _ in range(3 * PER_TURN)]
             tasks = [asyncio.ensure_future(anext(stream)) for stream in streams]
             while sum(begun) < len(streams):
                 await asyncio.sleep(0)

@@ -13,6 +13,7 @@ from tests.fakes import silent_voices, tone_engine
 from tests.server.harness import serving
 from tutti.engine.batcher import Batcher
 from tutti.engine.engine import Engine
+from tutti.engine.request import StreamRequest
 from tutti.engine.row import Row, RowAudio
 from tutti.errors import WrongState
 from tutti.speech import SpeechParams
@@ -110,7 +111,7 @@ def test_many_texts_at_once_wake_it_once(tmp_path: Path) -> None:
 def test_nothing_is_unloaded_while_something_is_spoken(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with engine_of(tmp_path) as engine:
-            stream = engine.stream(TEXT, PARAMS)
+            stream = engine.stream(StreamRequest(TEXT, PARAMS))
             await anext(stream)
             with pytest.raises(WrongState, match="being spoken"):
                 await engine.unload()

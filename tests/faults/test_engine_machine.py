@@ -16,10 +16,11 @@ from hypothesis.stateful import RuleBasedStateMachine, rule
 
 from tests.fakes import HEART, running, silent_voices, tone_engine
 from tests.faults.misbehaving import BROKEN, NOT_A_NUMBER, RAISES, WRONG_LENGTH, MisbehavingModel
+from tutti.admission.ticket import Delivery, Ticket
 from tutti.engine.batcher import Batcher
-from tutti.engine.stream import SpeechStream
+from tutti.engine.request import StreamRequest
+from tutti.engine.stream import Stream
 from tutti.errors import NothingToSpeak, QueueFull, TuttiError
-from tutti.speech import Delivery
 
 pytestmark = pytest.mark.slow
 
@@ -52,7 +53,7 @@ class EngineMachine(RuleBasedStateMachine):
 
         async def request() -> bytes:
             try:
-                stream = self.engine.engine.stream(text, HEART, delivery=delivery)
+                stream = self.engine.engine.stream(StreamRequest(text, HEART, Ticket(delivery=delivery)))
                 return b"".join([speech.samples.tobytes() async for speech in stream])
             finally:
                 self.ends[number] += 1
@@ -102,7 +103,7 @@ def test_a_stream_that_ends_early_is_freed_without_the_garbage_collector(
         raise QueueFull("full", retry_after_s=1)
 
     async def leave() -> None:
-        stream = engine.engine.stream(HEALTHY[1] * 5, HEART)
+        stream = engine.engine.stream(StreamRequest(HEALTHY[1] * 5, HEART))
         with suppress(QueueFull):
             await anext(stream)
             assert not is_refused
@@ -116,10 +117,10 @@ def test_a_stream_that_ends_early_is_freed_without_the_garbage_collector(
         try:
             engine.portal.call(leave)
             for _ in range(500):  # the engine's thread may still be in the last step of that call
-                if not any(type(each) is SpeechStream for each in gc.get_objects()):
+                if not any(type(each) is Stream for each in gc.get_objects()):
                     break
                 time.sleep(0.005)
-            assert not any(type(each) is SpeechStream for each in gc.get_objects())
+            assert not any(type(each) is Stream for each in gc.get_objects())
         finally:
             gc.enable()
 

@@ -11,6 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.fakes import HEART, FakeEngine, GatedModel, tone_engine
+from tutti.admission.ticket import Ticket
+from tutti.engine.request import StreamRequest
 from tutti.server.agent_check import agent_line, serve_agent_check, weight
 from tutti.server.run import agent_check_listener, bind
 from tutti.server.service import Service
@@ -47,7 +49,8 @@ def test_a_server_with_waiting_streams_gets_fewer(voices: Voices) -> None:
             with model.gate.closed():
 
                 async def speak() -> None:
-                    async for _ in engine.stream("The old bridge stands still.", HEART, delivery="whole"):
+                    request = StreamRequest("The old bridge stands still.", HEART, Ticket(delivery="whole"))
+                    async for _ in engine.stream(request):
                         pass
 
                 tasks = [asyncio.create_task(speak()) for _ in range(8)]

@@ -15,9 +15,10 @@ import pytest
 
 from tests.fakes import FakeEngine, silent_voices, tone_engine
 from tests.server.test_outcomes import Caller, calling
+from tutti.admission.ticket import Ticket
 from tutti.audio import find_format
 from tutti.audio.encoder import StreamEncoder
-from tutti.engine.playback import clock_start
+from tutti.engine.request import StreamRequest
 from tutti.errors import QueueFull
 from tutti.server.encoders import ANSWER_S, FIRST_COST, UTILISATION, Encoders
 from tutti.server.encoding import FIRST_PIECE_SAMPLES, PIECE_SAMPLES, PieceEncoder
@@ -255,17 +256,11 @@ def test_the_first_audio_counts_from_the_request_to_its_first_encoded_bytes(tmp_
     asyncio.run(run())
 
 
-def test_deadlines_count_from_the_request_but_leave_half_of_the_target() -> None:
-    assert clock_start(None, 10.0, 1.0) == 10.0
-    assert clock_start(9.8, 10.0, 1.0) == 9.8
-    assert clock_start(1.0, 10.0, 1.0) == 9.5
-
-
 def test_a_whole_text_does_not_restart_its_clock(tmp_path: Path) -> None:
     async def run() -> None:
         async with tone_engine(silent_voices(tmp_path)) as engine:
             arrived_s = time.monotonic() - 0.25
-            speeches = engine.stream(ONE_CHUNK, SpeechParams("af_heart"), arrived_s=arrived_s)
+            speeches = engine.stream(StreamRequest(ONE_CHUNK, SpeechParams("af_heart"), Ticket(arrived_s=arrived_s)))
             first, *_ = [speech async for speech in speeches]
             assert first.timing.requested_s == arrived_s
             assert not engine.batch_stats.metrics.registry.get_sample_value("tutti_first_audio_seconds_count")

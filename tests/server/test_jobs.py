@@ -29,8 +29,9 @@ from tutti.audiobook.book import Chapter
 from tutti.audiobook.jobs.import_turns import MAX_WAITING
 from tutti.audiobook.jobs.runner import JobRunner
 from tutti.audiobook.passages import passages
+from tutti.engine.request import StreamRequest
 from tutti.errors import ModelFailed
-from tutti.speech import Speech, SpeechParams
+from tutti.speech import Speech
 
 pytestmark = [pytest.mark.server, pytest.mark.process]
 
@@ -56,9 +57,9 @@ class PacedEngine(FakeEngine):
     def permit_all(self) -> None:
         self.permit(1000)
 
-    async def stream(self, text: str, params: SpeechParams, **options: Any) -> AsyncGenerator[Speech]:
+    async def stream(self, request: StreamRequest) -> AsyncGenerator[Speech]:
         await self._permits.acquire()
-        async for speech in super().stream(text, params, **options):
+        async for speech in super().stream(request):
             yield speech
 
 

@@ -34,6 +34,7 @@ from tests.fakes import FakeEngine, fake_speeches, make_fake_engine, silent_voic
 from tests.server.harness import LONG, SHORT
 from tests.third_party.process import tone_server
 from tutti.engine.engine import Engine
+from tutti.engine.request import StreamRequest
 from tutti.errors import ModelFailed, QueueFull
 from tutti.server.engine_protocol import EngineProtocol
 from tutti.server.run import bind
@@ -214,7 +215,7 @@ def test_text_in_pieces_is_spoken_before_its_end_and_completely(engine: Engine) 
             for piece in PIECES:
                 yield piece
 
-        samples = [speech.samples async for speech in engine.stream(pieces(), SpeechParams("bf_emma"))]
+        samples = [speech.samples async for speech in engine.stream(StreamRequest(pieces(), SpeechParams("bf_emma")))]
         # Where the text is split depends on when its pieces arrive, and each part has its own silence.
         assert len(audio) // 2 == pytest.approx(sum(map(len, samples)), rel=0.15)
         await client.write_event(Synthesize(SHORT).event())  # the connection can be used again

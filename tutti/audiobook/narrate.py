@@ -8,9 +8,11 @@ from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from typing import Protocol
 
+from tutti.admission.ticket import Ticket
 from tutti.audiobook.book import Book, Chapter
 from tutti.audiobook.journal import Journal
 from tutti.audiobook.passages import Passage
+from tutti.engine.request import StreamRequest
 from tutti.engine.word_times import join, shift_span, silence
 from tutti.errors import (
     DeviceFull,
@@ -149,7 +151,8 @@ async def _speak(
     """The speech of one passage; its words are placed in the text of the chapter."""
     text = passage.text(chapters)
     try:
-        async with aclosing(engine.stream(text, params, caller=caller, delivery="bulk")) as stream:
+        request = StreamRequest(text, params, Ticket(caller, "bulk"))
+        async with aclosing(engine.stream(request)) as stream:
             speech = join([speech async for speech in _limited(stream)])
     except NothingToSpeak as silent:  # a row of stars between two scenes, a line of emoji, another script
         return Speech(silence(0), (), (0, 0), silent.dropped, notices=silent.notices)

@@ -67,7 +67,7 @@ def bulk(
     from tutti.bulk.run import BulkRun, check_table, open_folder, stored_batch_rows
     from tutti.bulk.speaking import BulkOptions
     from tutti.bulk.table import check_pyarrow, digest
-    from tutti.engine.params import check_params
+    from tutti.engine.request import check_params
     from tutti.files import write_error
 
     check_pyarrow()

@@ -47,7 +47,7 @@ def read(
     from tutti.captions import caption_format
     from tutti.engine.audio_settings import audio_settings
     from tutti.engine.build import open_engine
-    from tutti.engine.params import check_params
+    from tutti.engine.request import check_params
 
     settings = means.settings(manner)
     path = out or Path(f"{book.stem}.m4b")

@@ -37,13 +37,14 @@ def speak(
     ] = False,
 ) -> None:
     """Speak a text: [bold]tutti speak "Hello there" -o hello.mp3[/]"""
+    from tutti.admission.ticket import Ticket
     from tutti.audio import find_format, format_of_file
     from tutti.captions import caption_format, cues, render
     from tutti.cli.record import record, record_file, save_text, save_words
     from tutti.cli.stdin import ArrivingText
     from tutti.engine.build import open_engine
     from tutti.engine.checkpoints import LIGHT
-    from tutti.speech import Delivery
+    from tutti.engine.request import StreamRequest
 
     settings = means.settings(manner)
     to_stdout = out == "-"
@@ -72,14 +73,14 @@ def speak(
         async with opened as engine:
             on_progress(0)
             started_s = time.monotonic()
-            delivery: Delivery = "live" if to_stdout or live else "whole"
-            stream = engine.stream(arriving.pieces() if arriving else whole, params, delivery=delivery)
+            ticket = Ticket(delivery="live" if to_stdout or live else "whole")
+            stream = engine.stream(StreamRequest(arriving.pieces() if arriving else whole, params, ticket))
             if to_stdout:
                 recording = await record(stream, sys.stdout.buffer, audio.name, sample_rate, on_progress)
             else:
                 recording = await record_file(stream, path, audio.name, sample_rate, on_progress)
             if compare:
-                other = engine.stream(whole, replace(params, model=LIGHT), delivery=delivery)
+                other = engine.stream(StreamRequest(whole, replace(params, model=LIGHT), ticket))
                 await record_file(other, with_vocoder(Path(out), "light"), audio.name, sample_rate, on_progress)
             return recording, time.monotonic() - started_s
 

@@ -13,14 +13,16 @@ from typing import Any
 from tutti.batching.job import Batch, Job, Priority, StageName
 from tutti.batching.policies import Policy
 from tutti.batching.scheduler import Scheduler
+from tutti.engine.chunk_pace import chunk_pace
 from tutti.engine.device import LANES, Device, Finished, StartedBatch
 from tutti.engine.row import CLOSED, TOO_SLOW, Row, RowAudio, RowIndex, new_future
 from tutti.engine.start_delay import StartDelay
 from tutti.engine.stats import BatchStats
 from tutti.engine.wakeup import Wakeup
 from tutti.engine.warmup import WarmUp
-from tutti.errors import DeviceFull, ModelFailed, QueueFull, RowsLost, TooSlow, TuttiError, WorkerLost
+from tutti.errors import DeviceFull, ModelFailed, RowsLost, TooSlow, TuttiError, WorkerLost
 from tutti.speech import Samples, Timing
+from tutti.text.chunk import ChunkPace
 from tutti.worker.base import Worker
 from tutti.worker.messages import BothStages
 
@@ -96,7 +98,7 @@ class Batcher:
         row.id = next(self._ids)
         job = row.new_job(self.scheduler, self._clock())
         if row.starts_stream:
-            with self._counting_refusals(row.priority):
+            with self._stats.counting_refusals(row.priority):
                 self.scheduler.admit(job, self._clock(), delay_s=self.start_delay.after_reading_s)
             row.accepted(job)
         self._rows.opened(row)
@@ -111,23 +113,30 @@ class Batcher:
         """Raise QueueFull if a new stream would be refused, before any work is done for it."""
         if self._rows or self.start_delay.n_starting:  # else nothing waits; `speak` looks at its own costs
             delay_s, n_starting = self.start_delay.seconds, self.start_delay.n_starting
-            with self._counting_refusals("first"):
+            with self._stats.counting_refusals("first"):
                 self.scheduler.check_wait(
                     checkpoint, target_s, max_start_s, caller, self._clock(), delay_s=delay_s, n_starting=n_starting
                 )
 
     @contextmanager
-    def _counting_refusals(self, priority: Priority) -> Iterator[None]:
+    def open_stream(self, stream: int, caller: str) -> Iterator[None]:
+        """While entered, rows of this stream may come; at the end all that are left are cancelled."""
+        self.scheduler.streams.opened(stream, caller)
         try:
             yield
-        except QueueFull:
-            self._stats.rejected(priority)
-            raise
+        finally:
+            self.scheduler.stream_ended(stream)
+            self.cancel(stream)
 
     def predicted_wait_s(self, checkpoint: str, priority: Priority, target_s: float) -> float:
         """Seconds that a new stream would wait before its work begins, if its first audio is due after `target_s`."""
         delay_s = self.start_delay.seconds
         return self.scheduler.predicted_wait_s(checkpoint, priority, target_s, self._clock(), delay_s=delay_s)
+
+    def chunk_pace(self, checkpoint: str, target_s: float, n_before: int, *, is_incremental: bool) -> ChunkPace:
+        """How short the chunks of a new stream must be."""
+        delay_s, now = self.start_delay.seconds, self._clock()
+        return chunk_pace(self.scheduler, checkpoint, target_s, now, delay_s, n_before, is_incremental=is_incremental)
 
     def move_deadlines(self, stream: int) -> None:
         """Rank all jobs of a stream again, after its listener started to play."""
@@ -300,7 +309,7 @@ class Batcher:
             self._deliver(deque(zip(rows, values, strict=True)), took_s, batch.n_rows)
         else:
             self._rows.acoustic_done(rows, values, took_s)
-            self._rank_again({row.stream for row in rows})  # what follows them is needed sooner or later than thought
+            self._rank_again({row.stream for row in rows})  # what follows them is needed sooner or later
             for row in rows:
                 if row.future.done():
                     self.worker.forget([row.id])

@@ -16,9 +16,9 @@ def chunk_pace(
     checkpoint: str,
     target_s: float,
     now: float,
-    *,
     delay_s: float = 0.0,
     n_before: int = 0,
+    *,
     is_incremental: bool,
 ) -> ChunkPace:
     """The first chunk is ready before the target, and each later one before the last has been played.

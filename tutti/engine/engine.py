@@ -9,33 +9,32 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Any, Self
 
+from tutti.admission.ticket import Delivery, Ticket
 from tutti.batching.policies import Policy
 from tutti.engine.batcher import Batcher
 from tutti.engine.idle_timer import IdleTimer
 from tutti.engine.monitor import Monitor
 from tutti.engine.pacing import Pacing
-from tutti.engine.params import (
-    DEFAULT_LANGUAGE,
-    LexiconChecker,
-    apply_emotion,
-    check_params,
-    check_voices,
-    text_options,
-)
-from tutti.engine.playback import clock_start
 from tutti.engine.prepared import NO_SPEECH, PreparedText, carrying, nothing_to_speak, prepare
+from tutti.engine.request import (
+    DEFAULT_LANGUAGE,
+    CheckedRequest,
+    LexiconChecker,
+    StreamRequest,
+    check_request,
+    check_voices,
+)
 from tutti.engine.start_delay import Start
 from tutti.engine.stats import BatchStats
-from tutti.engine.stream import MAX_TEXT, SpeechStream
+from tutti.engine.stream import Stream
 from tutti.engine.turns import Turns
 from tutti.engine.word_times import join
-from tutti.errors import Draining, InvalidInput, QueueFull, WrongState
-from tutti.speech import Delivery, Speech, SpeechParams
+from tutti.errors import Draining, QueueFull, WrongState
+from tutti.speech import Speech, SpeechParams
 from tutti.tasks import cancel_all, wait_for_all
 from tutti.text.chunk import Chunk
 from tutti.text.frontend import TextFrontend
-from tutti.text.incremental import Text
-from tutti.text.language import request_language
+from tutti.text.language import find_language, request_language
 from tutti.text.options import CodeBlocks, TextOptions
 from tutti.text.user_lexicon import UserLexicon
 from tutti.voices import Voices
@@ -53,16 +52,6 @@ class TextDefaults:
 
     lexicon: Callable[[], UserLexicon] | None = None  # returns the present pronunciations
     code_blocks: CodeBlocks = "announce"
-
-
-@dataclass(frozen=True, slots=True)
-class Origin:
-    """Where a request comes from, and how long it may wait for its first audio."""
-
-    id: str = ""
-    caller: str = ""
-    max_start_s: float | None = None
-    arrived_s: float | None = None
 
 
 class Engine:
@@ -163,37 +152,21 @@ class Engine:
         """How many passages of a book fill the device."""
         return max(2, self.pacing.whole_ahead // 2)
 
-    async def stream(
-        self,
-        text: Text,
-        params: SpeechParams,
-        *,
-        caller: str = "",
-        delivery: Delivery = "live",
-        pause_s: float | None = None,
-        id: str = "",
-        max_start_s: float | None = None,
-        arrived_s: float | None = None,
-    ) -> AsyncGenerator[Speech]:
+    async def stream(self, request: StreamRequest) -> AsyncGenerator[Speech]:
         """Yield speech chunk by chunk; the next chunks are made while the caller plays this one.
 
-        `text` may be an iterator of pieces of any size (text that is still being written): each sentence is spoken as
-        soon as no later piece can change it; a piece that is None, or `pause_s` without any piece, speaks the text so
-        far. Offsets count from the start of the whole text. The device is shared fairly between callers: `caller` is
-        the name that this work is charged to, `id` the name of this request in the log. Closing the generator cancels
-        all work for it.
+        Offsets count from the start of the whole text. Closing the generator cancels all work for it.
 
-        QueueFull is raised if the first audio would not be there within `max_start_s`; by default that depends on the
-        delivery and on the speed of the device. `arrived_s` is when the request came; then the caller says by
-        `first_audio` when it could send the first audio, else that is when it is yielded.
+        QueueFull is raised if the first audio would not be there within `max_start_s` of its ticket; by default that
+        depends on the delivery and on the speed of the device. If the ticket says when the request arrived, the caller
+        says by `first_audio` when it could send the first audio, else that is when it is yielded.
         """
-        _check_request(text, params)
-        origin = Origin(id, caller, max_start_s, arrived_s)
+        checked = self._check(request)
         is_silent = True
         n_dropped = 0
         silent: list[Speech] = []  # what they name the next one with audio carries
         with ExitStack() as counted:
-            stream, start = await self._open_counted(counted, text, params, delivery, origin, pause_s)
+            stream, start = await self._open_counted(counted, checked)
             async with aclosing(stream.speeches(start)) as speeches:
                 async for speech in speeches:
                     n_dropped += len(speech.dropped)
@@ -214,74 +187,51 @@ class Engine:
 
     async def speak(self, text: str, params: SpeechParams, *, caller: str = "") -> Speech:
         """Speak the whole text and return it as one speech."""
-        return join([speech async for speech in self.stream(text, params, caller=caller, delivery="whole")])
+        request = StreamRequest(text, params, Ticket(caller, "whole"))
+        return join([speech async for speech in self.stream(request)])
 
     async def prepare(self, text: str, params: SpeechParams) -> PreparedText:
         """Check a request and turn its text into rows for the model, without queueing them.
 
         For a caller that knows all of its texts and forms the batches itself.
         """
-        _check_request(text, params)
-        stream = await self._open_stream(text, params, self.batchers[0], "bulk", Origin())
-        return await prepare(stream)
+        checked = self._check(StreamRequest(text, params, Ticket(delivery="bulk")))
+        return await prepare(await self._open_stream(checked, self.batchers[0]))
 
-    async def _open_counted(
-        self,
-        counted: ExitStack,
-        text: Text,
-        params: SpeechParams,
-        delivery: Delivery,
-        origin: Origin,
-        pause_s: float | None,
-    ) -> tuple[SpeechStream, Start]:
+    def _check(self, request: StreamRequest) -> CheckedRequest:
+        return check_request(request, self.checkpoints, self._text_defaults.code_blocks)
+
+    async def _open_counted(self, counted: ExitStack, checked: CheckedRequest) -> tuple[Stream, Start]:
         """Open a stream at the worker with the least work; it counts from its first step until `counted` is closed."""
-        checkpoint = self._checkpoint(params.model)
+        ticket = checked.request.ticket
         await self._turns.wait()
-        counted.enter_context(self._running(origin.caller))  # now: no unload begins while it is opened
+        counted.enter_context(self._running(ticket.caller))  # now: no unload begins while it is opened
         batcher = self.monitor.next_batcher()
         if batcher.worker.status.state in ("asleep", "starting"):
             await batcher.worker.wake()  # here: the time does not count as that of a batch
-        if delivery == "live" and isinstance(text, str):
-            now, target_s = time.monotonic(), self.pacing.target_s
-            left_s = clock_start(origin.arrived_s, now, target_s) + target_s - now
-            batcher.check_wait(checkpoint, left_s, origin.max_start_s, origin.caller)
+        if ticket.delivery == "live" and isinstance(checked.request.text, str):
+            left_s = ticket.left_s(self.pacing.target_s, time.monotonic())
+            batcher.check_wait(checked.checkpoint, left_s, ticket.max_start_s, ticket.caller)
         start = counted.enter_context(batcher.start_delay.starting())  # the next one that asks sees it
-        return await self._open_stream(text, params, batcher, delivery, origin, pause_s=pause_s), start
+        return await self._open_stream(checked, batcher), start
 
-    async def _open_stream(
-        self,
-        text: Text,
-        params: SpeechParams,
-        batcher: Batcher,
-        delivery: Delivery,
-        origin: Origin,
-        *,
-        pause_s: float | None = None,
-    ) -> SpeechStream:
-        """The stream of a request; raise for a voice, a language, a model or a lexicon that is not there."""
+    async def _open_stream(self, checked: CheckedRequest, batcher: Batcher) -> Stream:
+        """The stream of a request; raise for a voice or a lexicon that is not there."""
+        text, params = checked.request.text, checked.params
         voice = self.voices.get(params.voice, params.style)
         if isinstance(text, str):
             await check_voices(text, params.voice_names, self.voices)
-        return SpeechStream(
+        return Stream(
             next(self._numbers),
-            origin.id,
-            text,
-            pause_s,
-            apply_emotion(params),
+            checked,
             voice,
-            request_language(params.language, voice.language)[0],
+            checked.language or find_language(voice.language).code,
             await self._lexicon(params.lexicon),
-            text_options(params, self._text_defaults.code_blocks),
-            self._checkpoint(params.model),
-            origin.caller,
-            delivery,
             self.pacing,
             self.voices,
             self.frontend,
             batcher,
             self.batch_stats,
-            origin.max_start_s,
-            origin.arrived_s,
         )
 
     async def phonemize(
@@ -299,7 +249,7 @@ class Engine:
         return self.monitor.known_refusal(caller)
 
     def first_audio(self, waited_s: float, delivery: Delivery) -> None:
-        """Record how long a request with `arrived_s` has waited until the first bytes of its audio could be sent."""
+        """Record how long a request has waited since it arrived until the first bytes of its audio could be sent."""
         self.batch_stats.first_audio(waited_s, in_time=waited_s <= self.pacing.target(delivery))
 
     def count_refusal(self) -> None:
@@ -333,13 +283,6 @@ class Engine:
         own = await self._lexicons.build(pronunciations)
         return operator | own if operator else own
 
-    def _checkpoint(self, name: str | None) -> str:
-        if name is None:
-            return self.checkpoints[0]
-        if name not in self.checkpoints:
-            raise InvalidInput(f"unknown model {name!r}; available: {', '.join(self.checkpoints)}", param="model")
-        return name
-
     @contextmanager
     def _running(self, caller: str) -> Iterator[None]:
         """Count a stream for `close` and `unload`."""
@@ -371,9 +314,3 @@ class Engine:
             if self.n_streams or await worker.unload():
                 break
         return worker.status.state == "asleep"
-
-
-def _check_request(text: Text, params: SpeechParams) -> None:
-    if isinstance(text, str) and len(text) > MAX_TEXT:
-        raise InvalidInput(f"the text has {len(text)} characters; the limit is {MAX_TEXT}", param="input")
-    check_params(params)

@@ -8,6 +8,7 @@ from itertools import islice
 from math import isfinite
 from typing import Any
 
+from tutti.admission.ticket import DELIVERIES, Delivery
 from tutti.batching.job import PRIORITIES, STAGES, Job, Key, Priority, StageName
 from tutti.batching.layout import SideBySide
 from tutti.batching.policies import Policy, Window
@@ -17,7 +18,6 @@ from tutti.engine.event_log import PolicyChanged
 from tutti.engine.pacing import Pacing
 from tutti.engine.stats import BatchStats
 from tutti.errors import InvalidInput, QueueFull
-from tutti.speech import DELIVERIES, Delivery
 
 log = logging.getLogger(__name__)
 

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from tutti.admission.ticket import Delivery
 from tutti.model.spans import SpanRules
-from tutti.speech import Delivery
 from tutti.text.chunk import DEFAULT_PACE
 
 

@@ -2,13 +2,6 @@
 
 from dataclasses import dataclass
 
-LOST_SHARE = 0.5  # of the target that a stream may have lost before the engine sees it; more cannot be made up for
-
-
-def clock_start(arrived_s: float | None, now: float, target_s: float) -> float:
-    """When the listener's clock of a request starts, if the engine sees it now: when it arrived, with LOST_SHARE."""
-    return now if arrived_s is None else max(arrived_s, now - LOST_SHARE * target_s)
-
 
 @dataclass(slots=True)
 class Playback:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from tutti.engine.row import Row, RowAudio
-from tutti.engine.stream import PendingChunk, SpeechStream
+from tutti.engine.stream import PendingChunk, Stream
 from tutti.engine.word_times import join, shift_time, silence
 from tutti.errors import NothingToSpeak
 from tutti.speech import SAMPLE_RATE, Speech
@@ -16,13 +16,13 @@ NO_SPEECH = Speech(silence(0.0), (), (0, 0))
 class PreparedText:
     """The rows of one text, and how their audio becomes its speech."""
 
-    stream: SpeechStream
+    stream: Stream
     chunks: tuple[tuple[PendingChunk, Row | None], ...]  # without a row: a bare pause
     rows: tuple[Row, ...]
 
     @property
     def checkpoint(self) -> str:
-        return self.stream.checkpoint
+        return self.stream.checked.checkpoint
 
     def speech(self, audio: Sequence[RowAudio]) -> Speech:
         """The speech of the whole text, from the audio of its rows in order; raise NothingToSpeak if it has none."""
@@ -36,7 +36,7 @@ class PreparedText:
         return join(speeches)
 
 
-async def prepare(stream: SpeechStream) -> PreparedText:
+async def prepare(stream: Stream) -> PreparedText:
     """Read the whole text of a stream."""
     chunks = tuple([pair async for pair in stream.rows()])
     return PreparedText(stream, chunks, tuple(row for _, row in chunks if row is not None))

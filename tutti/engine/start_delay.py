@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 
 INTERVAL_S = 0.05  # between two measurements; smaller reacts sooner, and costs more
 TURNS = 8  # turns of the loop from a request to its first audio; larger refuses streams sooner
@@ -23,6 +23,10 @@ class Start:
         self._delay = delay
         self._has_ended = False
         delay.n_starting += 1
+
+    def reading(self) -> AbstractContextManager[None]:
+        """While entered, the stream waits for the text front end."""
+        return self._delay.reading()
 
     def end(self) -> None:
         """May be called again."""

@@ -2,10 +2,12 @@
 
 import logging
 from collections import Counter, defaultdict, deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import cache
 from typing import Any, Literal
 
+from tutti.admission.ticket import Delivery
 from tutti.batching.job import Batch, Priority
 from tutti.engine.event_log import (
     AudioSent,
@@ -17,8 +19,8 @@ from tutti.engine.event_log import (
     FirstAudio,
     Outcome,
 )
+from tutti.errors import QueueFull
 from tutti.metrics import CHUNK_MODES, ChunkMode, Metrics
-from tutti.speech import Delivery
 from tutti.worker.messages import Status
 
 log = logging.getLogger(__name__)
@@ -157,6 +159,14 @@ class BatchStats:
     def ended(self, outcome: Literal["spoken", "failed", "cancelled"]) -> None:
         self._count(outcome)
         self._rows(outcome).inc()
+
+    @contextmanager
+    def counting_refusals(self, priority: Priority) -> Iterator[None]:
+        try:
+            yield
+        except QueueFull:
+            self.rejected(priority)
+            raise
 
     def rejected(self, priority: Priority) -> None:
         self._count("rejected")

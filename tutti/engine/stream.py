@@ -4,36 +4,35 @@ import asyncio
 import logging
 import time
 from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import aclosing
+from contextlib import aclosing, nullcontext
 from dataclasses import dataclass, field, replace
 from math import ceil, inf
 
 import numpy as np
 
+from tutti.admission.ticket import Ticket
 from tutti.batching.job import Priority
 from tutti.engine.batcher import Batcher
-from tutti.engine.chunk_pace import chunk_pace
 from tutti.engine.pacing import Pacing
-from tutti.engine.playback import Playback, clock_start
+from tutti.engine.playback import Playback
+from tutti.engine.request import MAX_TEXT, CheckedRequest
 from tutti.engine.row import FRAME_S, FRAMES_PER_TOKEN, Row, RowAudio
-from tutti.engine.start_delay import Start, StartDelay
+from tutti.engine.start_delay import Start
 from tutti.engine.stats import BatchStats
 from tutti.engine.word_times import covered_span, shift_span, shift_time, silence, word_times, words_starting_within
 from tutti.model.prosody import clamp_speed, combine
-from tutti.speech import MAX_PHONEMES, SAMPLE_RATE, Delivery, Prosody, Samples, Speech, SpeechParams, Utterance, is_pcm
+from tutti.speech import MAX_PHONEMES, SAMPLE_RATE, Prosody, Samples, Speech, Utterance, is_pcm
 from tutti.tasks import cancel_all
 from tutti.text import vocab
 from tutti.text.chunk import Chunk, TextClock
 from tutti.text.frontend import TextFrontend
 from tutti.text.incremental import Segment, Text, segments
-from tutti.text.options import TextOptions
 from tutti.text.user_lexicon import UserLexicon
 from tutti.trace import Trace, current
 from tutti.voices import Voice, Voices, resolve_aliases
 
 log = logging.getLogger(__name__)
 
-MAX_TEXT = 2_000_000  # characters; a long novel has about one million
 SILENCE_S = 5.0  # of a pause that are handed over at once; longer takes more memory in every stream
 SAFETY_S = 0.1  # a chunk is due this long before it is played; larger: fewer gaps, tighter deadlines
 
@@ -50,28 +49,20 @@ class PendingChunk:
 
 
 @dataclass(slots=True, eq=False)
-class SpeechStream:
-    """One request: its text, how it is spoken, and the clock of its listener."""
+class Stream:
+    """One request being spoken: its text, how it is spoken, and the clock of its listener."""
 
     number: int
-    id: str  # of the request, for the log
-    text: Text
-    pause_s: float | None
-    params: SpeechParams  # its emotion applied
+    checked: CheckedRequest
     voice: Voice
     language: str
     lexicon: UserLexicon | None
-    options: TextOptions
-    checkpoint: str
-    caller: str
-    delivery: Delivery
     pacing: Pacing
     voices: Voices
     frontend: TextFrontend
     batcher: Batcher
     stats: BatchStats
-    max_start_s: float | None = None  # how long it may wait for its first audio; none: by its delivery and the device
-    arrived_s: float | None = None  # when it was asked for, if the caller records its first audio; none: now
+    ticket: Ticket = field(init=False)
     playback: Playback = field(init=False)
     trace: Trace = field(init=False, default_factory=current.get)
     _pending: asyncio.Queue[PendingChunk | None] = field(init=False, default_factory=asyncio.Queue)
@@ -79,37 +70,39 @@ class SpeechStream:
     _has_sent_audio: bool = field(init=False, default=False)
 
     def __post_init__(self) -> None:
-        target_s = self.pacing.target(self.delivery)
-        self.playback = Playback(clock_start(self.arrived_s, time.monotonic(), target_s), target_s, SAFETY_S)
-        ahead = self.pacing.ahead if self.delivery == "live" else self.pacing.whole_ahead
+        self.ticket = self.checked.request.ticket
+        target_s = self.pacing.target(self.ticket.delivery)
+        self.playback = Playback(self.ticket.clock_start_s(target_s, time.monotonic()), target_s, SAFETY_S)
+        ahead = self.pacing.ahead if self.ticket.delivery == "live" else self.pacing.whole_ahead
         self._room = asyncio.Semaphore(1 + ahead)
-        if self.max_start_s is None and self.delivery == "whole":
-            self.max_start_s = self.pacing.whole_max_start_s
+        if self.ticket.max_start_s is None and self.ticket.delivery == "whole":
+            self.ticket = self.ticket._replace(max_start_s=self.pacing.whole_max_start_s)
+
+    @property
+    def text(self) -> Text:
+        return self.checked.request.text
 
     async def speeches(self, start: Start) -> AsyncGenerator[Speech]:
         """Yield the speech of each chunk, or of each span of a long one; closing cancels what was not yet spoken.
 
         `start` ends when its first chunk is queued: from then on the backlog of its worker counts it.
         """
-        self.batcher.scheduler.streams.opened(self.number, self.caller)
         submitting = asyncio.create_task(self._submit(start))
         n_samples = 0
         try:
-            while (pending := await self._pending.get()) is not None:
-                chunk_starts_s = n_samples / SAMPLE_RATE
-                async with aclosing(self._chunk_speeches(pending)) as spans:
-                    async for speech in spans:
-                        n_samples += len(speech.samples)
-                        yield shift_time(speech, chunk_starts_s)
-                        del speech
-                self._room.release()
-                del pending
-            await submitting  # raises what stopped it
+            with self.batcher.open_stream(self.number, self.ticket.caller):
+                while (pending := await self._pending.get()) is not None:
+                    chunk_starts_s = n_samples / SAMPLE_RATE
+                    async with aclosing(self._chunk_speeches(pending)) as spans:
+                        async for speech in spans:
+                            n_samples += len(speech.samples)
+                            yield shift_time(speech, chunk_starts_s)
+                            del speech
+                    self._room.release()
+                    del pending
+                await submitting  # raises what stopped it
         finally:
             start.end()
-            self.batcher.scheduler.stream_ended(self.number)
-            submitting.cancel()
-            self.batcher.cancel(self.number)  # before anything is waited for: meanwhile a call could start
             await cancel_all([submitting])
             # An error in it refers to this frame: else the audio, which lies in files, would wait for the garbage
             # collector.
@@ -119,7 +112,7 @@ class SpeechStream:
         """Queue the chunks of the text as they arrive, as long as there is room."""
         n_rows = 0
         try:
-            async with aclosing(self._chunks(start.n_before)) as chunks:
+            async with aclosing(self._chunks(start)) as chunks:
                 async for segment, chunk, g2p_s in chunks:
                     await self._room.acquire()
                     if not chunk.words:
@@ -152,39 +145,35 @@ class SpeechStream:
         chunk = pending.chunk
         if audio is None:
             return Speech(self._silence(chunk.pause_s), (), chunk.span, chunk.dropped, notices=chunk.notices)
-        return _speech(pending, audio, 0.0, chunk.pause_s, with_words=self.params.with_words)
+        return _speech(pending, audio, 0.0, chunk.pause_s, with_words=self.checked.params.with_words)
 
     def _n_rest(self, segment: Segment, chunk: Chunk) -> int:
         """Characters after a chunk, if the text is known to its end."""
         return max(0, len(self.text) - segment.offset - chunk.span[1]) if isinstance(self.text, str) else 0
 
-    async def _chunks(self, n_before: int = 0) -> AsyncGenerator[tuple[Segment, Chunk, float]]:
+    async def _chunks(self, start: Start | None = None) -> AsyncGenerator[tuple[Segment, Chunk, float]]:
         """The text in chunks as it arrives, each with its segment and the seconds that its G2P took.
 
-        `n_before`: streams before this one whose first chunk is not queued yet.
+        `start`: of a stream whose rows are queued.
         """
-        whole_text = self.delivery != "live"
-        pace = chunk_pace(
-            self.batcher.scheduler,
-            self.checkpoint,
-            self.pacing.target_s,
-            time.monotonic(),
-            delay_s=self.batcher.start_delay.seconds,
-            n_before=n_before,
-            is_incremental=self.checkpoint in self.pacing.span_rules,
-        )._replace(speed=self.params.speed, joined_symbols=self.pacing.joined_symbols)
-        symbol_s = FRAMES_PER_TOKEN * FRAME_S / clamp_speed(self.params.speed)
-        clock = TextClock(self._next_due_s, symbol_s, self.caller)
-        async with aclosing(segments(self.text, MAX_TEXT, self.pause_s)) as texts:
+        whole_text, speed = self.ticket.delivery != "live", self.checked.params.speed
+        checkpoint, pacing = self.checked.checkpoint, self.pacing
+        is_incremental = checkpoint in pacing.span_rules
+        n_before = start.n_before if start else 0
+        pace = self.batcher.chunk_pace(checkpoint, pacing.target_s, n_before, is_incremental=is_incremental)
+        pace = pace._replace(speed=speed, joined_symbols=pacing.joined_symbols)
+        symbol_s = FRAMES_PER_TOKEN * FRAME_S / clamp_speed(speed)
+        clock = TextClock(self._next_due_s, symbol_s, self.ticket.caller)
+        async with aclosing(segments(self.text, MAX_TEXT, self.checked.request.pause_s)) as texts:
             async for segment in texts:
                 if not isinstance(self.text, str):
                     self.playback.text_arrived(time.monotonic())
                 if segment.pause_s:
                     yield segment, Chunk((), segment.pause_s), 0.0
                 chunks = self.frontend.chunks(
-                    segment.marked_text, self.language, self.lexicon, whole_text, pace, self.options, clock
+                    segment.marked_text, self.language, self.lexicon, whole_text, pace, self.checked.options, clock
                 )
-                async with aclosing(_timed(chunks, self.trace, self.batcher.start_delay)) as timed:
+                async with aclosing(_timed(chunks, self.trace, start)) as timed:
                     async for chunk, g2p_s in timed:
                         yield segment, chunk, g2p_s
 
@@ -194,7 +183,7 @@ class SpeechStream:
 
     def _row(self, chunk: Chunk, index: int) -> Row:
         """The chunk as a row, with the parameters of the request and of the marks in the text."""
-        tokens, style, params = vocab.encode(chunk.phonemes), chunk.inline_style, self.params
+        tokens, style, params = vocab.encode(chunk.phonemes), chunk.inline_style, self.checked.params
         voice = self.voice if style.voice is None else self.voices.get(resolve_aliases(style.voice, params.voice_names))
         prosody = Prosody(params.pitch, params.pitch_range, params.energy)
         utterance = Utterance(
@@ -206,21 +195,22 @@ class SpeechStream:
             None if params.pcm_volume is None else params.pcm_volume * style.volume,
         )
         is_first = index < self.pacing.first_chunks
-        priority: Priority = "bulk" if self.delivery == "bulk" else "first" if is_first else "next"
+        checkpoint, delivery = self.checked.checkpoint, self.ticket.delivery
+        priority: Priority = "bulk" if delivery == "bulk" else "first" if is_first else "next"
         start, end = chunk.span
         return Row(
             utterance,
-            self.checkpoint,
+            checkpoint,
             self.number,
             priority,
             self.playback,
-            caller=self.caller,
+            caller=self.ticket.caller,
             n_characters=end - start,
-            span_rules=self.pacing.span_rules.get(self.checkpoint) if self.delivery == "live" else None,
+            span_rules=self.pacing.span_rules.get(checkpoint) if delivery == "live" else None,
             starts_stream=index == 0,
-            request_id=self.id,
+            request_id=self.ticket.id,
             chunk=index,
-            max_start_s=self.max_start_s,
+            max_start_s=self.ticket.max_start_s,
             trace=self.trace,
         )
 
@@ -236,7 +226,7 @@ class SpeechStream:
             audio = await future
             if start_s == 0.0:  # now its length is known
                 estimated_s = int(audio.durations.sum()) * FRAME_S + pause_s
-            speech = _speech(pending, audio, start_s, pause_s, with_words=self.params.with_words)
+            speech = _speech(pending, audio, start_s, pause_s, with_words=self.checked.params.with_words)
             start_s += len(audio.samples) / SAMPLE_RATE
             future = audio.next
             yield self._record_sent(speech, speech.duration_s if future else estimated_s)
@@ -246,24 +236,24 @@ class SpeechStream:
             yield self._record_sent(Speech(self._silence(piece_s), (), (0, 0)), piece_s)
 
     def _silence(self, length_s: float) -> Samples:
-        return silence(length_s, np.float32 if self.params.pcm_volume is None else np.int16)
+        return silence(length_s, np.float32 if self.checked.params.pcm_volume is None else np.int16)
 
     def _record_sent(self, speech: Speech, estimated_s: float) -> Speech:
         """Record in the playback clock and the statistics that a speech is handed over now; return it."""
-        now, playback, met_target = time.monotonic(), self.playback, True
+        now, playback, ticket, met_target = time.monotonic(), self.playback, self.ticket, True
         in_time = playback.sent(now, speech.duration_s, estimated_s)
         if not self._has_sent_audio and speech.timing.batch_rows:
             self._has_sent_audio = True
             is_written = isinstance(self.text, str)
-            requested_s = self.arrived_s if is_written and self.arrived_s is not None else playback.requested_s
+            requested_s = ticket.arrived_s if is_written and ticket.arrived_s is not None else playback.requested_s
             met_target = now - requested_s <= playback.target_s
-            if self.arrived_s is None:
+            if ticket.arrived_s is None:
                 self.stats.first_audio(now - requested_s, in_time=met_target)
             else:
                 speech = replace(speech, timing=replace(speech.timing, requested_s=requested_s))
-            if self.delivery == "live":
+            if ticket.delivery == "live":
                 self.batcher.move_deadlines(self.number)
-        self.stats.audio_sent(speech.duration_s, in_time=in_time or self.delivery == "bulk", met_target=met_target)
+        self.stats.audio_sent(speech.duration_s, in_time=in_time or ticket.delivery == "bulk", met_target=met_target)
         return speech
 
 
@@ -292,12 +282,12 @@ def _speech(pending: PendingChunk, audio: RowAudio, start_s: float, pause_s: flo
 
 
 async def _timed(
-    chunks: AsyncIterator[Chunk], trace: Trace, start_delay: StartDelay
+    chunks: AsyncIterator[Chunk], trace: Trace, start: Start | None
 ) -> AsyncGenerator[tuple[Chunk, float]]:
     """Each chunk with the seconds that it took to make; those who wait for one make others wait for theirs."""
     while True:
         started_s = time.monotonic()
-        with start_delay.reading():
+        with start.reading() if start else nullcontext():
             chunk = await anext(chunks, None)
         if chunk is None:
             return

@@ -12,8 +12,9 @@ from itertools import count
 from math import ceil
 from queue import Empty, PriorityQueue
 
+from tutti.admission.ticket import Delivery
 from tutti.errors import QueueFull
-from tutti.speech import SAMPLE_RATE, Delivery
+from tutti.speech import SAMPLE_RATE
 
 # Share of the threads that the audio of listeners may take while it is played. Larger accepts more listeners, but
 # leaves less for whole answers, and for pieces that take longer than usual.

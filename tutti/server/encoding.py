@@ -9,13 +9,14 @@ from functools import partial
 
 import numpy as np
 
+from tutti.admission.ticket import NO_CLIENT, Delivery, Ticket
 from tutti.audio import Encoder, true_header
 from tutti.errors import NothingToSpeak
 from tutti.server.audio_memory import HeldAudio
 from tutti.server.encoders import DUE_S, Encoders
 from tutti.server.errors import TooLarge, no_audio_within
 from tutti.server.request import SpeechRequest
-from tutti.speech import SAMPLE_RATE, Delivery, Samples, Speech, WordTime, is_pcm
+from tutti.speech import SAMPLE_RATE, Samples, Speech, WordTime, is_pcm
 from tutti.trace import current
 
 # Samples that are encoded and sent at a time. Larger delays the first bytes, smaller costs more calls.
@@ -95,10 +96,12 @@ class OpenStream:
         await self._stream.aclose()
 
 
-async def open_stream(request: SpeechRequest, stream: AsyncGenerator[Speech], timeout_s: float) -> OpenStream:
-    """Wait for the first speech; raise the engine's error, or DeadlineExceeded."""
+async def open_stream(
+    request: SpeechRequest, stream: AsyncGenerator[Speech], timeout_s: float, ticket: Ticket = NO_CLIENT
+) -> OpenStream:
+    """Wait for the first speech; raise the engine's error, or DeadlineExceeded. The timeout began with the request."""
     try:
-        async with asyncio.timeout(timeout_s):
+        async with asyncio.timeout(ticket.left_s(timeout_s, time.monotonic())):
             return OpenStream(request, stream, await anext(stream))
     except TimeoutError:
         raise no_audio_within(timeout_s) from None

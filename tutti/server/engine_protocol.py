@@ -3,11 +3,12 @@
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from typing import Any, Protocol
 
+from tutti.admission.ticket import Delivery
 from tutti.engine.monitor import Monitor
+from tutti.engine.request import StreamRequest
 from tutti.errors import QueueFull
-from tutti.speech import Delivery, Speech, SpeechParams
+from tutti.speech import Speech
 from tutti.text.chunk import Chunk
-from tutti.text.incremental import Text
 
 
 class EngineProtocol(Protocol):
@@ -48,18 +49,7 @@ class EngineProtocol(Protocol):
         """Give the memory of the models back until the next stream; return how many workers did so."""
         ...
 
-    def stream(
-        self,
-        text: Text,
-        params: SpeechParams,
-        *,
-        caller: str = "",
-        delivery: Delivery = "live",
-        pause_s: float | None = None,
-        id: str = "",
-        max_start_s: float | None = None,
-        arrived_s: float | None = None,
-    ) -> AsyncGenerator[Speech]:
+    def stream(self, request: StreamRequest) -> AsyncGenerator[Speech]:
         """Yield speech chunk by chunk; closing the generator cancels the rest."""
         ...
 
@@ -68,7 +58,7 @@ class EngineProtocol(Protocol):
         ...
 
     def first_audio(self, waited_s: float, delivery: Delivery) -> None:
-        """Record how long a request with `arrived_s` has waited until the first bytes of its audio could be sent."""
+        """Record how long a request has waited since it arrived until the first bytes of its audio could be sent."""
         ...
 
     def count_refusal(self) -> None:

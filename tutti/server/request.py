@@ -1,16 +1,17 @@
 """One request for speech, the same for all routes."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterable
+from collections.abc import AsyncIterable
 from dataclasses import dataclass, replace
 from hashlib import sha256
 
 import numpy as np
 
 from tutti import __version__
+from tutti.admission.ticket import Ticket
 from tutti.audio import PCM_FORMATS, Encoder, Format, encoder
-from tutti.server.engine_protocol import EngineProtocol
-from tutti.speech import SAMPLE_RATE, Delivery, Samples, Speech, SpeechParams, is_pcm
+from tutti.engine.request import StreamRequest
+from tutti.speech import SAMPLE_RATE, Samples, Speech, SpeechParams, is_pcm
 from tutti.text.incremental import Delta
 from tutti.text.marks import marks_as_text
 
@@ -30,35 +31,19 @@ class SpeechRequest:
     notices: tuple[str, ...] = ()  # what the answer says of the request itself, with its first audio
     ignored: tuple[str, ...] = ()  # options that were understood but have no effect, for X-Ignored
 
-    async def speak(
-        self,
-        engine: EngineProtocol,
-        *,
-        caller: str,
-        delivery: Delivery = "live",
-        live: AsyncIterable[Delta] | None = None,
-        pause_s: float | None = None,
-        id: str = "",
-        max_start_s: float | None = None,
-        arrived_s: float | None = None,
-    ) -> AsyncGenerator[Speech]:
-        """Yield the speech at the requested volume; `live` text replaces `text`. Closing closes the engine's stream."""
+    async def stream_request(
+        self, ticket: Ticket, live: AsyncIterable[Delta] | None = None, pause_s: float | None = None
+    ) -> StreamRequest:
+        """Return what the engine is asked for; `live` text replaces `text`."""
         text = await self._text() if live is None else live
         params = replace(self.params, pcm_volume=self.volume) if self._is_pcm else self.params
-        stream = engine.stream(
-            *(text, params), caller=caller, delivery=delivery, pause_s=pause_s, id=id, max_start_s=max_start_s,
-            arrived_s=arrived_s,
-        )  # fmt: skip
-        notices = self.notices
-        try:
-            async for speech in stream:
-                if notices:
-                    speech, notices = replace(speech, notices=(*notices, *speech.notices)), ()
-                scaled = self.volume == 1 or is_pcm(speech.samples)
-                yield speech if scaled else replace(speech, samples=scale_volume(speech.samples, self.volume))
-                del speech  # not held until the next one is there
-        finally:
-            await stream.aclose()
+        return StreamRequest(text, params, ticket, pause_s)
+
+    def at_volume(self, speech: Speech) -> Speech:
+        """Return the speech as loud as requested, unless its worker has made it so."""
+        if self.volume == 1 or is_pcm(speech.samples):
+            return speech
+        return replace(speech, samples=scale_volume(speech.samples, self.volume))
 
     async def _text(self) -> str:
         if not self.reads_marks:

@@ -4,6 +4,7 @@ import asyncio
 import base64
 import json
 import math
+import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Sequence, Set
 from typing import Any, TypeVar
 
@@ -11,6 +12,7 @@ from fastapi import Request
 from fastapi.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from tutti.admission.ticket import Delivery, Ticket
 from tutti.errors import DeadlineExceeded
 from tutti.server.audio_memory import HeldAudio
 from tutti.server.client_timeout import WAIT_SHARE, first_audio_timeout_s, max_start_s, requested_timeout_s
@@ -30,7 +32,7 @@ from tutti.server.notices import ignored_headers, notice_fields, notice_headers
 from tutti.server.reader_pace import STREAM_BYTES_PER_S, WHOLE_BYTES_PER_S, PacedSend, SlowReader
 from tutti.server.request import SpeechRequest
 from tutti.server.service import Service
-from tutti.speech import SAMPLE_RATE, SAMPLES_PER_FRAME, Delivery, PhonemeTime, Speech, WordTime
+from tutti.speech import SAMPLE_RATE, SAMPLES_PER_FRAME, PhonemeTime, Speech, WordTime
 from tutti.text.visemes import ipa, visemes
 
 SEND_BYTES = 1 << 17  # per message; even, so that no sample is split. A slow reader's buffer holds two of these
@@ -46,21 +48,16 @@ async def cached_response(service: Service, request: Request, speech_request: Sp
         return response
     await asyncio.sleep(0)  # the body was just parsed; its lexicon may have megabytes
     etag = service.etag(speech_request)
-    caller = request.state.caller
-    service.check_text(len(speech_request.text), caller)
-    id, default_s = request.state.request_id, service.settings.timeout_s
+    service.check_text(len(speech_request.text), request.state.caller)
+    default_s = service.settings.timeout_s
     # Others may wait for the same answer: a hasty client gives up by itself, below.
     start_s = max(default_s, first_audio_timeout_s(request, default_s))
-    wait_s = WAIT_SHARE * start_s if start_s > default_s else None
-    arrived_s = request.state.arrived_s
+    ticket = ticket_of(request, WAIT_SHARE * start_s if start_s > default_s else None)
     speaking = service.cache.get(
-        (request.state.key, etag),
-        lambda began: speak_whole(
-            *(service, speech_request), caller=caller, id=id, began=began, max_start_s=wait_s, arrived_s=arrived_s
-        ),
-        start_s,
+        (request.state.key, etag), lambda began: speak_whole(service, speech_request, ticket, began=began), start_s
     )
-    whole = await cancel_on_disconnect(request.receive, complete_within(requested_timeout_s(request), speaking))
+    completing = complete_within(requested_timeout_s(request), speaking, ticket)
+    whole = await cancel_on_disconnect(request.receive, completing)
     return whole_response(service, speech_request, whole, etag)
 
 
@@ -105,19 +102,24 @@ def not_modified(service: Service, request: Request, speech_request: SpeechReque
 
 async def start_stream(service: Service, request: Request, speech_request: SpeechRequest) -> OpenStream:
     """Return the stream with its first speech, or raise an error that can still set the status."""
-    caller = request.state.caller
-    service.check_text(len(speech_request.text), caller)
-    id, default_s = request.state.request_id, service.settings.timeout_s
-    timeout_s, wait_s = first_audio_timeout_s(request, default_s), max_start_s(request, default_s)
-    arrived_s = request.state.arrived_s
-    stream = service.speak(speech_request, caller=caller, id=id, max_start_s=wait_s, arrived_s=arrived_s)
-    return await cancel_on_disconnect(request.receive, open_stream(speech_request, stream, timeout_s))
+    service.check_text(len(speech_request.text), request.state.caller)
+    default_s = service.settings.timeout_s
+    ticket = ticket_of(request, max_start_s(request, default_s))
+    timeout_s = first_audio_timeout_s(request, default_s)
+    opening = open_stream(speech_request, service.speak(speech_request, ticket), timeout_s, ticket)
+    return await cancel_on_disconnect(request.receive, opening)
 
 
-async def complete_within(timeout_s: float | None, work: Coroutine[Any, Any, Result]) -> Result:
-    """Return the result of `work`; raise DeadlineExceeded if it takes longer, and cancel it."""
+def ticket_of(request: Request, max_start_s: float | None = None) -> Ticket:
+    """The ticket of a request, as far as the middleware knows it, with the wait that its client allows."""
+    state = request.state
+    return Ticket(state.caller, id=state.request_id, arrived_s=state.arrived_s, max_start_s=max_start_s)
+
+
+async def complete_within(timeout_s: float | None, work: Coroutine[Any, Any, Result], ticket: Ticket) -> Result:
+    """Return the result of `work`; raise DeadlineExceeded if it is not there in time, and cancel the work."""
     try:
-        async with asyncio.timeout(timeout_s):
+        async with asyncio.timeout(None if timeout_s is None else ticket.left_s(timeout_s, time.monotonic())):
             return await work
     except TimeoutError:
         raise DeadlineExceeded(f"not complete within {timeout_s:g} s, the time in X-Request-Timeout") from None
@@ -132,26 +134,21 @@ async def finish_stream(service: Service, request: Request, stream: OpenStream) 
 async def speak_whole(
     service: Service,
     request: SpeechRequest,
+    ticket: Ticket,
     *,
-    caller: str,
-    id: str = "",
     budget: AnswerBudget | None = None,
     began: asyncio.Event | None = None,
-    max_start_s: float | None = None,
-    arrived_s: float | None = None,
 ) -> WholeAudio:
     """Speak to the end. With a shared `budget` it is one part of a larger answer, and has low priority.
 
     `began` is set with the first audio; then its callers watch the time until that, and not this function.
     """
     delivery: Delivery = "live" if request.urgent else "whole" if budget is None else "bulk"
-    stream = service.speak(
-        request, caller=caller, delivery=delivery, id=id, max_start_s=max_start_s, arrived_s=arrived_s
-    )
+    stream = service.speak(request, ticket._replace(delivery=delivery))
     opened = await open_stream(request, stream, service.settings.timeout_s if began is None else math.inf)
     if began is not None:
         began.set()
-    return await encode_whole(opened, service.encoders, budget or service.answer_budget(caller), delivery)
+    return await encode_whole(opened, service.encoders, budget or service.answer_budget(ticket.caller), delivery)
 
 
 async def start_encoder(service: Service, stream: OpenStream) -> PieceEncoder:

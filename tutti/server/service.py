@@ -1,11 +1,10 @@
 """The state that all routes share."""
 
-import time
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterable, Mapping
 from contextlib import AbstractContextManager, ExitStack, aclosing
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
 
+from tutti.admission.ticket import Ticket
 from tutti.engine.checkpoints import choose_checkpoints
 from tutti.errors import QueueFull, ReplicaFull
 from tutti.model.choice import Choice
@@ -22,7 +21,8 @@ from tutti.server.middleware.rate_limit import RateLimits
 from tutti.server.middleware.start_queue import StartQueue
 from tutti.server.request import SpeechRequest
 from tutti.settings import Settings
-from tutti.speech import Delivery, Speech
+from tutti.speech import Speech
+from tutti.text.incremental import Delta
 from tutti.text.user_lexicon import file_stamp
 from tutti.voices import parse_blend, resolve_aliases
 from tutti.weights import MODELS
@@ -63,30 +63,28 @@ class Service:
     async def speak(
         self,
         request: SpeechRequest,
-        *,
-        caller: str,
-        delivery: Delivery = "live",
-        max_start_s: float | None = None,
-        arrived_s: float | None = None,
-        **options: Any,
+        ticket: Ticket,
+        live: AsyncIterable[Delta] | None = None,
+        pause_s: float | None = None,
     ) -> AsyncGenerator[Speech]:
-        """Like SpeechRequest.speak, but a speech counts as held until the next one is wanted: then it has been sent.
+        """Yield the speech at the requested volume; `live` text replaces that of the request.
 
-        `arrived_s`: when the request came; by default now. Its encoder records how long its first audio took since.
-        Raises MemoryFull, ReplicaFull, and QueueFull also if a listener's audio could not be encoded in time.
+        A speech counts as held until the next one is wanted: then it has been sent. Closing closes the engine's stream.
+        The encoder records how long the first audio took since the request arrived. Raises MemoryFull, ReplicaFull, and
+        QueueFull also if a listener's audio could not be encoded in time.
         """
         self.memory.check()
-        arrived_s = time.monotonic() if arrived_s is None else arrived_s
-        held = HeldAudio(self.memory, caller)
-        options = {"delivery": delivery, "max_start_s": max_start_s, "arrived_s": arrived_s, **options}
-        speeches = request.speak(self.engine, caller=caller, **options)
+        held, notices = HeldAudio(self.memory, ticket.caller), request.notices
         until_first = ExitStack()
         try:
-            if delivery == "live" and request.format.name not in FAST_FORMATS:
-                until_first.enter_context(self._encoder_place(request.format.name, max_start_s))
-            async with aclosing(speeches):
+            if ticket.delivery == "live" and request.format.name not in FAST_FORMATS:
+                until_first.enter_context(self._encoder_place(request.format.name, ticket.max_start_s))
+            async with aclosing(self.engine.stream(await request.stream_request(ticket, live, pause_s))) as speeches:
                 async for speech in speeches:
                     until_first.close()
+                    if notices:
+                        speech, notices = replace(speech, notices=(*notices, *speech.notices)), ()
+                    speech = request.at_volume(speech)
                     held.set(speech.samples.nbytes)
                     yield speech
                     held.release()

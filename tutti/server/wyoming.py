@@ -5,6 +5,7 @@ import json
 import logging
 import math
 import socket
+import time
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import replace
@@ -12,6 +13,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from tutti import __version__
+from tutti.admission.ticket import Ticket
 from tutti.audio import find_format
 from tutti.errors import InvalidInput, MissingExtra, QueueFull, TuttiError, install_hint
 from tutti.server.aliases import resolve_name, voice_label
@@ -232,7 +234,7 @@ class WyomingConnection:
     async def _pcm(self, request: SpeechRequest, live: AsyncIterator[Delta] | None) -> AsyncGenerator[bytes]:
         """Yield s16le in parts of a size for one event."""
         service = self._service
-        speeches = service.speak(request, caller=self._caller, live=live)
+        speeches = service.speak(request, Ticket(self._caller, arrived_s=time.monotonic()), live)
         # No time limit for a text in pieces: the first words may come late.
         stream = await open_stream(request, speeches, service.settings.timeout_s if live is None else math.inf)
         encoder = PieceEncoder(service.encoders, request)

@@ -17,6 +17,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.fakes import FakeEngine, silent_voices
+from tutti.admission.ticket import Ticket
+from tutti.engine.request import StreamRequest
 from tutti.errors import InvalidInput, NothingToSpeak, QueueFull, TuttiError
 from tutti.process.link import Link
 from tutti.process.messages import pack
@@ -187,8 +189,8 @@ async def speeches(stream: AsyncGenerator[Speech]) -> list[Speech]:
 
 def test_speech_over_a_link_is_the_engines_own(fake: FakeEngine) -> None:
     async def test(remote: RemoteEngine, _: HangUp) -> None:
-        direct = await speeches(fake.stream(TEXT, PARAMS, caller="c", id="i"))
-        linked = await speeches(remote.stream(TEXT, PARAMS, caller="c", id="i", max_start_s=3.0))
+        direct = await speeches(fake.stream(StreamRequest(TEXT, PARAMS, Ticket(caller="c", id="i"))))
+        linked = await speeches(remote.stream(StreamRequest(TEXT, PARAMS, Ticket(caller="c", id="i", max_start_s=3.0))))
         assert len(direct) == len(linked) > 1
         for one, other in zip(direct, linked, strict=True):
             assert np.array_equal(one.samples, other.samples)
@@ -211,7 +213,7 @@ def test_the_end_of_a_stream_comes_with_its_last_speech(fake: FakeEngine, text: 
         asked, answers, send, receive = list[object](), list[object](), remote.send, remote.receive
         remote.send = lambda message: (asked.append(message), send(message))[1]
         remote.receive = lambda reply: (answers.append(reply), receive(reply))[1]  # type: ignore[method-assign]
-        n_speeches = len(await speeches(remote.stream(text, PARAMS)))
+        n_speeches = len(await speeches(remote.stream(StreamRequest(text, PARAMS))))
         assert n_speeches == (2 if text == TEXT else 1)
         assert len(asked) == len(answers) == n_speeches
         assert [cast(SpeechReady, answer).is_last for answer in answers] == [False] * (n_speeches - 1) + [True]
@@ -231,7 +233,7 @@ def test_a_stream_is_one_task_of_the_engines_process(fake: FakeEngine, text: str
             return asyncio.Task(coroutine, loop=loop, **options)
 
         loop.set_task_factory(note)
-        assert await speeches(remote.stream(text, PARAMS))
+        assert await speeches(remote.stream(StreamRequest(text, PARAMS)))
         for _ in range(10):
             await asyncio.sleep(0)
         loop.set_task_factory(None)
@@ -250,7 +252,7 @@ def test_an_error_after_the_last_letter_comes_after_the_speech_before_it(fake: F
 
     async def test(remote: RemoteEngine, _: HangUp) -> None:
         fake.stream = failing_stream  # type: ignore[method-assign]
-        stream = remote.stream(TEXT, PARAMS)
+        stream = remote.stream(StreamRequest(TEXT, PARAMS))
         assert len([await anext(stream) for _ in range(2)]) == 2
         with pytest.raises(InvalidInput):
             await anext(stream)
@@ -271,7 +273,7 @@ def test_an_error_keeps_its_type_and_its_fields(fake: FakeEngine, error: TuttiEr
     async def test(remote: RemoteEngine, _: HangUp) -> None:
         fake.fail_at, fake.error = 1, error
         with pytest.raises(type(error)) as raised:
-            await speeches(remote.stream(TEXT, PARAMS))
+            await speeches(remote.stream(StreamRequest(TEXT, PARAMS)))
         assert str(raised.value) == str(error)
         assert vars(raised.value) == vars(error)
 
@@ -290,7 +292,7 @@ def test_a_refusal_leaves_no_garbage_at_either_end(fake: FakeEngine) -> None:
     async def test(remote: RemoteEngine, _: HangUp) -> None:
         refused = False
         try:
-            await speeches(remote.stream(TEXT, PARAMS, max_start_s=1.0))
+            await speeches(remote.stream(StreamRequest(TEXT, PARAMS, Ticket(max_start_s=1.0))))
         except QueueFull:
             refused = True
         assert refused
@@ -311,9 +313,9 @@ def test_a_bug_in_the_engine_is_an_internal_error_of_one_stream(fake: FakeEngine
     async def test(remote: RemoteEngine, _: HangUp) -> None:
         fake.fail_at, fake.error = 1, RuntimeError("a secret of the server")
         with pytest.raises(TuttiError, match="internal error"):
-            await speeches(remote.stream(TEXT, PARAMS))
+            await speeches(remote.stream(StreamRequest(TEXT, PARAMS)))
         fake.fail_at = None
-        assert await speeches(remote.stream(TEXT, PARAMS))
+        assert await speeches(remote.stream(StreamRequest(TEXT, PARAMS)))
 
     run_linked(fake, test)
 
@@ -322,7 +324,7 @@ def test_a_bug_in_the_engine_is_an_internal_error_of_one_stream(fake: FakeEngine
 def test_a_stream_that_is_closed_is_cancelled_in_the_engine(fake: FakeEngine, n_taken: int) -> None:
     async def test(remote: RemoteEngine, _: HangUp) -> None:
         fake.hold_from = n_taken
-        stream = remote.stream(TEXT, PARAMS)
+        stream = remote.stream(StreamRequest(TEXT, PARAMS))
         taking = asyncio.ensure_future(anext(stream))
         if n_taken:
             await taking
@@ -342,16 +344,16 @@ def test_the_engine_makes_no_more_than_is_taken(fake: FakeEngine) -> None:
     n_made = 0
     original = fake.stream
 
-    async def counting(text: str, params: SpeechParams, **options: Any) -> AsyncGenerator[Speech]:
+    async def counting(request: StreamRequest) -> AsyncGenerator[Speech]:
         nonlocal n_made
-        async for speech in original(text, params, **options):
+        async for speech in original(request):
             n_made += 1
             yield speech
 
     fake.stream = counting  # type: ignore[method-assign]
 
     async def test(remote: RemoteEngine, _: HangUp) -> None:
-        stream = remote.stream(TEXT, PARAMS)
+        stream = remote.stream(StreamRequest(TEXT, PARAMS))
         for n_taken in (1, 2):
             await anext(stream)
             for _ in range(50):
@@ -373,12 +375,12 @@ def test_a_refusal_holds_for_a_moment_and_for_streams_without_a_limit_of_their_o
             # What the engine says without a caller holds for all of them.
             monkeypatch.setattr(fake, "known_refusal", lambda caller, to=refused: fake.error if caller == to else None)
             with pytest.raises(QueueFull):
-                await speeches(remote.stream(TEXT, PARAMS, caller="a", max_start_s=max_start_s))
+                await speeches(remote.stream(StreamRequest(TEXT, PARAMS, Ticket(caller="a", max_start_s=max_start_s))))
             assert [caller for caller in "ab" if remote.known_refusal(caller)] == list(known_to)
         now = 2 * REFUSAL_S
         assert [bool(remote.known_refusal("a")) for _ in range(3)] == [False, True, True], "one asks again"
         with pytest.raises(QueueFull):
-            await speeches(remote.stream(TEXT, PARAMS, caller="a"))
+            await speeches(remote.stream(StreamRequest(TEXT, PARAMS, Ticket(caller="a"))))
         now += REFUSAL_S + PROBE_S
         assert [bool(remote.known_refusal("a")) for _ in range(2)] == [False, True]
         now += PROBE_S
@@ -390,7 +392,7 @@ def test_a_refusal_holds_for_a_moment_and_for_streams_without_a_limit_of_their_o
 def test_streams_fail_when_the_link_is_closed_and_end_in_the_engine(fake: FakeEngine) -> None:
     async def test(remote: RemoteEngine, hang_up: HangUp) -> None:
         fake.hold_from = 1
-        stream = remote.stream(TEXT, PARAMS)
+        stream = remote.stream(StreamRequest(TEXT, PARAMS))
         await anext(stream)
         waiting = asyncio.ensure_future(anext(stream))
         await asyncio.sleep(0)

@@ -23,7 +23,7 @@ from tutti.audiobook.jobs.job import ENDED, AudiobookJob, RunningJob
 from tutti.audiobook.jobs.runner import AudioSettings, JobRunner, JobSpec, output_path, stored_name
 from tutti.audiobook.jobs.store import JobStore, locked
 from tutti.audiobook.narrate import SpeechEngine, language_warning
-from tutti.engine.params import LexiconChecker, check_params
+from tutti.engine.request import LexiconChecker, check_params
 from tutti.errors import Draining, JobsLocked, StorageFull, TooManyJobs, TuttiError, UnknownJob, WrongState
 
 if TYPE_CHECKING:

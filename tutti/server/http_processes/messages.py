@@ -5,8 +5,10 @@ from typing import NamedTuple
 
 from prometheus_client import Metric
 
+from tutti.admission.ticket import Delivery
+from tutti.engine.request import StreamRequest
 from tutti.errors import TuttiError
-from tutti.speech import Delivery, Speech, SpeechParams
+from tutti.speech import Speech
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,13 +31,7 @@ class StartStream(NamedTuple):
     """Begin a stream: its first speech is sent without being asked for."""
 
     number: int  # of the stream in its HTTP process
-    text: str
-    params: SpeechParams
-    caller: str
-    delivery: Delivery
-    id: str
-    max_start_s: float | None
-    arrived_s: float | None
+    request: StreamRequest
     trace_id: str
 
 

@@ -6,6 +6,8 @@ from collections.abc import AsyncGenerator, Callable
 from itertools import count
 from typing import NamedTuple
 
+from tutti.admission.ticket import Delivery
+from tutti.engine.request import StreamRequest
 from tutti.errors import QueueFull, WorkerLost
 from tutti.server.http_processes.messages import (
     EngineState,
@@ -16,7 +18,7 @@ from tutti.server.http_processes.messages import (
     StreamEnded,
     StreamReport,
 )
-from tutti.speech import Delivery, Speech, SpeechParams
+from tutti.speech import Speech
 from tutti.trace import current
 
 MAX_REFUSALS = 32  # that are kept
@@ -60,23 +62,11 @@ class RemoteEngine:
     def batching_enabled(self) -> bool:
         return self.state.batching_enabled
 
-    async def stream(
-        self,
-        text: str,
-        params: SpeechParams,
-        *,
-        caller: str = "",
-        delivery: Delivery = "live",
-        pause_s: float | None = None,
-        id: str = "",
-        max_start_s: float | None = None,
-        arrived_s: float | None = None,
-    ) -> AsyncGenerator[Speech]:
+    async def stream(self, request: StreamRequest) -> AsyncGenerator[Speech]:
         """Yield speech chunk by chunk; closing the generator cancels the rest."""
-        assert pause_s is None, "live text is spoken by the server's process"
-        number, has_ended = next(self._numbers), False
-        options = caller, delivery, id, max_start_s, arrived_s, current.get().id
-        wanted: object = StartStream(number, text, params, *options)
+        assert isinstance(request.text, str), "live text is spoken by the server's process"
+        number, ticket, has_ended = next(self._numbers), request.ticket, False
+        wanted: object = StartStream(number, request, current.get().id)
         try:
             while True:
                 match await self._ask(number, wanted):
@@ -88,8 +78,8 @@ class RemoteEngine:
                             return
                     case StreamEnded(_, error, refuses_all):
                         has_ended = True
-                        if isinstance(error, QueueFull) and max_start_s is None:
-                            self._keep_refusal(None if refuses_all else caller, error)
+                        if isinstance(error, QueueFull) and ticket.max_start_s is None:
+                            self._keep_refusal(None if refuses_all else ticket.caller, error)
                         if error is not None:
                             try:
                                 raise error

@@ -37,8 +37,9 @@ class StreamServer:
 
     def receive(self, message: StreamMessage) -> None:
         if isinstance(message, StartStream):
-            refusal = self._engine.known_refusal(message.caller) if message.max_start_s is None else None
-            if refusal is not None and message.delivery == "live":  # a task would cost more than this answer
+            ticket = message.request.ticket
+            refusal = self._engine.known_refusal(ticket.caller) if ticket.max_start_s is None else None
+            if refusal is not None and ticket.delivery == "live":  # a task would cost more than this answer
                 self._engine.count_refusal()
                 self._send(StreamEnded(message.number, refusal, self._refuses_all()))
                 return
@@ -57,15 +58,12 @@ class StreamServer:
             stream.task.cancel()
 
     async def _speak(self, start: StartStream) -> None:
-        number, error = start.number, None
+        number, text, error = start.number, start.request.text, None
+        assert isinstance(text, str)
         current.set(Trace(start.trace_id) if start.trace_id else NO_TRACE)
-        speeches = self._engine.stream(
-            start.text, start.params,
-            caller=start.caller, delivery=start.delivery, id=start.id, max_start_s=start.max_start_s,
-            arrived_s=start.arrived_s,
-        )  # fmt: skip
+        speeches = self._engine.stream(start.request)
         try:
-            async with aclosing(speeches), aclosing(_with_last(speeches, start.text)) as pairs:
+            async with aclosing(speeches), aclosing(_with_last(speeches, text)) as pairs:
                 async for speech, is_last in pairs:
                     self._send(SpeechReady(number, speech, is_last))
                     if is_last:
@@ -77,7 +75,7 @@ class StreamServer:
         except TuttiError as exc:
             error = exc.with_traceback(None)  # its frames lead back to it: many refusals would be much garbage
         except Exception:  # a bug: the caller of this stream is told, and all others go on
-            log.exception("failed id=%s", start.id)
+            log.exception("failed id=%s", start.request.ticket.id)
             error = internal_error()
         self._send(StreamEnded(number, error, isinstance(error, QueueFull) and self._refuses_all()))
 

@@ -1,6 +1,7 @@
 """WS /v1/audio/speech/stream: text in as a language model writes it, audio out as it is made (docs/live.md)."""
 
 import asyncio
+import time
 from collections import deque
 from collections.abc import Set
 from contextlib import aclosing, suppress
@@ -10,6 +11,7 @@ from fastapi import APIRouter
 from pydantic import Field, ValidationError
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
+from tutti.admission.ticket import Ticket
 from tutti.errors import InvalidInput, QueueFull, TuttiError
 from tutti.server.errors import TooLarge
 from tutti.server.notices import ignored_names, notice_fields
@@ -228,8 +230,9 @@ class LiveSession:
             await self._socket.send({"type": "session.done"})
 
     async def _speak(self, name: str | None, feed: TextFeed) -> None:
-        request, id = feed.request, self._socket.state.request_id
-        speeches = self._service.speak(request, caller=self._caller, live=feed.pieces(), pause_s=feed.pause_s, id=id)
+        request = feed.request
+        ticket = Ticket(self._caller, id=self._socket.state.request_id, arrived_s=time.monotonic())
+        speeches = self._service.speak(request, ticket, feed.pieces(), feed.pause_s)
         last: Speech | None = None
         n_samples = 0
         async with aclosing(encoded_speech(self._service, request, speeches)) as pieces:

@@ -1,6 +1,7 @@
 """WS /v1/realtime: the part of OpenAI's Realtime API that speaks given texts (docs/live.md)."""
 
 import asyncio
+import time
 from contextlib import aclosing, suppress
 from dataclasses import replace
 from typing import Any, ClassVar, Literal
@@ -10,6 +11,7 @@ from fastapi import APIRouter
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
+from tutti.admission.ticket import Ticket
 from tutti.audio import find_format
 from tutti.errors import InvalidInput, QueueFull, TuttiError
 from tutti.server.aliases import find_checkpoint, resolve_voice
@@ -246,7 +248,7 @@ class RealtimeResponse:
         await session.send("response.created", response=self._resource("in_progress"))
         await session.send("response.output_item.added", **item, item=self._item("in_progress"))
         await session.send("response.content_part.added", **part, part={"type": "audio", "transcript": ""})
-        speeches = session.service.speak(self._request, caller=session.caller)
+        speeches = session.service.speak(self._request, Ticket(session.caller, arrived_s=time.monotonic()))
         last: Speech | None = None
         timeout_s = session.service.settings.timeout_s
         async with aclosing(encoded_speech(session.service, self._request, speeches, timeout_s)) as pieces:

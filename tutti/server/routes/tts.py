@@ -12,6 +12,7 @@ from typing import Any
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
+from tutti.admission.ticket import Ticket
 from tutti.audio import find_format
 from tutti.errors import InvalidInput
 from tutti.server.client_timeout import requested_timeout_s
@@ -27,6 +28,7 @@ from tutti.server.responses import (
     complete_within,
     speak_whole,
     streamed_response,
+    ticket_of,
 )
 from tutti.server.routes.body_route import BodyRoute
 from tutti.server.schemas import BatchBody, TtsBody
@@ -136,14 +138,14 @@ async def speak_all(
     service: Service, items: list[TtsBody], request: Request, budget: AnswerBudget
 ) -> list[WholeAudio | BaseException]:
     """Speak all items at once; return the audio or the error of each."""
-    caller, id, timeout_s = request.state.caller, request.state.request_id, requested_timeout_s(request)
+    ticket, timeout_s = ticket_of(request), requested_timeout_s(request)
 
     async def speak(item: TtsBody) -> WholeAudio | Exception:
         try:
             with rename_param(input="text"):
                 speech_request = item.speech_request(service.aliases)
-                speaking = speak_whole(service, speech_request, caller=caller, id=id, budget=budget)
-                return await complete_within(timeout_s, speaking)
+                speaking = speak_whole(service, speech_request, ticket, budget=budget)
+                return await complete_within(timeout_s, speaking, ticket)
         except Exception as error:  # noqa: BLE001 - it is reported in the manifest
             return error
 
@@ -192,7 +194,7 @@ async def run_batching_test(service: Service, caller: str) -> dict[str, Any]:
 
     async def error_of(request: SpeechRequest) -> str | None:
         try:
-            await speak_whole(service, request, caller=caller)
+            await speak_whole(service, request, Ticket(caller, arrived_s=time.monotonic()))
         except Exception as error:  # noqa: BLE001 - any error is counted and does not end the test
             return public_error(error).code
         return None

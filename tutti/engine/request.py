@@ -1,38 +1,72 @@
-"""Check the parameters of a request, and apply the emotion, a preset of other parameters."""
+"""A request for speech as the engine takes it, and what of it is checked before anything is done for it."""
 
 import asyncio
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
+from tutti.admission.ticket import NO_CLIENT, Ticket
 from tutti.errors import InvalidInput
 from tutti.model.prosody import check_prosody, clamp_speed, combine, find_emotion
 from tutti.model.validation import check_speed
 from tutti.speech import Prosody, SpeechParams
+from tutti.text.incremental import Text
 from tutti.text.language import request_language
 from tutti.text.marks import MAX_VOICE_MARK, MAX_VOICES, voices_named
 from tutti.text.options import CodeBlocks, TextOptions, find_code_blocks, normalization
 from tutti.text.user_lexicon import UserLexicon
 from tutti.voices import Voices, parse_blend, resolve_aliases
 
+MAX_TEXT = 2_000_000  # characters; a long novel has about one million
 SEARCHED_AT_ONCE = 100_000  # characters of a text in one turn of the event loop; more holds it for longer
 FEW_WORDS = 100  # a lexicon of so many words is checked in a millisecond; a larger one must not block the event loop
 DEFAULT_LANGUAGE = "en-us"  # of a voice that is not looked up yet
 
 
-def text_options(params: SpeechParams, code_blocks: CodeBlocks) -> TextOptions:
-    """How the text of a request is read; `code_blocks` unless it says otherwise."""
-    _, detect_language = request_language(params.language, DEFAULT_LANGUAGE)
-    return TextOptions(
-        find_code_blocks(params.code_blocks) if params.code_blocks else code_blocks,
-        detect_language,
-        normalization(params.normalization),
-        frozenset(params.voice_names),
-        params.with_words,
-    )
+class StreamRequest(NamedTuple):
+    """A text, how it is spoken, and the ticket of the request that it belongs to.
+
+    The text may be an iterator of pieces of any size (text that is still being written): each sentence is spoken as
+    soon as no later piece can change it; a piece that is None, or `pause_s` without any piece, speaks the text so far.
+    """
+
+    text: Text
+    params: SpeechParams
+    ticket: Ticket = NO_CLIENT
+    pause_s: float | None = None
 
 
-def check_params(params: SpeechParams) -> None:
-    """Raise InvalidInput for the first invalid field; the lexicon is checked by LexiconChecker."""
+@dataclass(frozen=True, slots=True)
+class CheckedRequest:
+    """A request whose parameters are valid, and what follows from them."""
+
+    request: StreamRequest
+    params: SpeechParams  # its emotion applied
+    language: str | None  # code; none: that of its voice
+    options: TextOptions
+    checkpoint: str
+
+
+def check_request(request: StreamRequest, checkpoints: Sequence[str], code_blocks: CodeBlocks) -> CheckedRequest:
+    """Raise InvalidInput for the first invalid field. `checkpoints`: the first is the default.
+
+    Voices and the lexicon are checked when they are looked up: that takes longer.
+    """
+    text, params = request.text, request.params
+    if isinstance(text, str) and len(text) > MAX_TEXT:
+        raise InvalidInput(f"the text has {len(text)} characters; the limit is {MAX_TEXT}", param="input")
+    language, options = check_params(params, code_blocks)
+    checkpoint = checkpoints[0] if params.model is None else params.model
+    if checkpoint not in checkpoints:
+        raise InvalidInput(f"unknown model {checkpoint!r}; available: {', '.join(checkpoints)}", param="model")
+    return CheckedRequest(request, apply_emotion(params), language, options, checkpoint)
+
+
+def check_params(params: SpeechParams, code_blocks: CodeBlocks = "announce") -> tuple[str | None, TextOptions]:
+    """Raise InvalidInput for the first invalid field; return the language, none for the voice's own, and the options.
+
+    `code_blocks`: how code is read unless the parameters say so.
+    """
     for voice in (params.voice, params.style):
         if voice is not None:
             parse_blend(voice)
@@ -40,8 +74,15 @@ def check_params(params: SpeechParams) -> None:
     check_prosody(Prosody(params.pitch, params.pitch_range, params.energy))
     if params.emotion is not None:
         find_emotion(params.emotion)
-    request_language(params.language, DEFAULT_LANGUAGE)
-    text_options(params, "read")
+    language, detect_language = request_language(params.language, DEFAULT_LANGUAGE)
+    options = TextOptions(
+        find_code_blocks(params.code_blocks) if params.code_blocks else code_blocks,
+        detect_language,
+        normalization(params.normalization),
+        frozenset(params.voice_names),
+        params.with_words,
+    )
+    return None if params.language is None or detect_language else language, options
 
 
 async def check_voices(text: str, aliases: Mapping[str, str], voices: Voices) -> None:
