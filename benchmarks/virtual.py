@@ -20,7 +20,7 @@ import random
 import selectors
 import tempfile
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from math import inf
 from pathlib import Path
@@ -34,7 +34,6 @@ from rich.table import Table
 from benchmarks.flood import CALL_S, FRAME_S, GAP_S, MAX_START_S, TARGET_S
 from benchmarks.http_load import MAX_SENTENCES, SENTENCES
 from tests.fakes import Spelling, silent_voices, spoken_with
-from tutti import text as front
 from tutti.admission.ticket import Ticket
 from tutti.client.bench import TEXTS
 from tutti.engine.build import CHECKPOINT, assemble, chunk_sizes
@@ -46,7 +45,9 @@ from tutti.model.spans import LIGHT_SPANS, SpanRules
 from tutti.model.tone import ToneModel
 from tutti.settings import Settings
 from tutti.speech import SAMPLE_RATE, Frames, Span
-from tutti.text.chunk import DEFAULT_PACE
+from tutti.text.chunk import Chunk
+from tutti.text.frontend import DueTime, never
+from tutti.text.g2p_messages import OpenText
 from tutti.worker.base import BaseWorker, PendingCall
 from tutti.worker.messages import BothStages, Forget, RunAcoustic, RunBoth, no_progress
 from tutti.worker.stage_runner import StageRunner
@@ -172,13 +173,8 @@ class TextsAtOnce:
     async def start(self) -> None:
         pass
 
-    async def chunks(  # type: ignore[no-untyped-def]
-        self, text, code, user_lexicon=None, whole_text=False, pace=DEFAULT_PACE, options=None, clock=None
-    ):
-        spoken = front.chunks(
-            text, code, Spelling().pronounce, user_lexicon, whole_text=whole_text, sizes=self._sizes, pace=pace
-        )
-        for chunk in spoken:
+    async def chunks(self, text: OpenText, due_s: DueTime = never) -> AsyncGenerator[Chunk]:
+        for chunk in text.chunks(Spelling().pronounce, self._sizes):
             await asyncio.sleep(0.001)
             yield chunk
 

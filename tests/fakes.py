@@ -29,6 +29,7 @@ from tutti.text import Pronounce, chunks, vocab
 from tutti.text.aligned_text import AlignedText
 from tutti.text.chunk import Chunk, PhonemeWord, Pronunciation
 from tutti.text.frontend import G2PThread
+from tutti.text.g2p_messages import OpenText
 from tutti.text.language import find_language
 from tutti.text.user_lexicon import UserLexicon
 from tutti.text.vocab import SYMBOLS
@@ -304,7 +305,7 @@ class FakeEngine:
                 self.streams_cancelled.release()
 
     def phonemize(self, text: str, language: str, lexicon: Mapping[str, str] | None = None) -> AsyncIterator[Chunk]:
-        return G2PThread(Spelling().pronounce).chunks(text, language, UserLexicon.of(lexicon or {}))
+        return G2PThread(Spelling().pronounce).chunks(OpenText(text, language, UserLexicon.of(lexicon or {})))
 
     def stats(self) -> dict[str, Any]:
         return {

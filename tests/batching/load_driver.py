@@ -38,7 +38,9 @@ from tutti.model.spans import SpanRules
 from tutti.plan.simulation import Padded
 from tutti.speech import SAMPLE_RATE, SAMPLES_PER_FRAME, Samples, Speech, Utterance
 from tutti.text import vocab
-from tutti.text.chunk import DEFAULT_PACE, Chunk, ChunkPace, PhonemeWord
+from tutti.text.chunk import Chunk, PhonemeWord
+from tutti.text.frontend import DueTime, never
+from tutti.text.g2p_messages import OpenText
 from tutti.worker.messages import BothStages, FrameRange, Status
 
 FAILS, KILLS = (int(vocab.encode(letter)[1]) for letter in "fj")  # tokens that no other row has
@@ -99,7 +101,7 @@ class _Run:
         return Engine(
             batchers,
             silent_voices(folder),
-            _Texts(load.reading),  # type: ignore[arg-type]
+            _Texts(load.reading),
             stats,
             checkpoints=load.models,
             pacing=Pacing(target_s, whole_target_s=5.0, whole_ahead=6, span_rules=dict.fromkeys(load.light, SPANS)),
@@ -199,9 +201,8 @@ class _Texts:
 
     async def close(self) -> None: ...
 
-    async def chunks(  # type: ignore[no-untyped-def]
-        self, text: str, code, lexicon=None, whole_text=False, pace: ChunkPace = DEFAULT_PACE, options=None, clock=None
-    ) -> AsyncGenerator[Chunk]:
+    async def chunks(self, opened: OpenText, due_s: DueTime = never) -> AsyncGenerator[Chunk]:
+        text, pace = opened.text, opened.pace
         later_symbols = min(pace.joined_symbols, int(110 / pace.seconds_per_s))
         start = end = 0
         most = pace.first_symbols

@@ -19,6 +19,7 @@ from tests.worker.fakes import row, wait_until
 from tutti.model.tone import ToneModel
 from tutti.speech import Frames, Model, Utterance
 from tutti.text.frontend import G2PPool
+from tutti.text.g2p_messages import OpenText
 from tutti.worker.process import ProcessWorker
 
 pytestmark = pytest.mark.process
@@ -127,7 +128,7 @@ def test_the_text_process_closes_whatever_it_does(state: str, monkeypatch: pytes
         for child in children:
             if state != "idle":
                 child.send_signal(signal.SIGSTOP if state == "stopped" else signal.SIGKILL)
-        reading = asyncio.ensure_future(anext(pool.chunks("Deep water.", "en-us")))
+        reading = asyncio.ensure_future(anext(pool.chunks(OpenText("Deep water.", "en-us"))))
         await asyncio.sleep(0)
         try:
             async with asyncio.timeout(30):

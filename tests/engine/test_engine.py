@@ -5,7 +5,6 @@ import threading
 import time
 from collections.abc import AsyncIterator, Iterator, Mapping
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 import pytest
@@ -20,8 +19,9 @@ from tutti.errors import InvalidInput, ModelFailed, NothingToSpeak, TuttiError, 
 from tutti.model.tone import FRAMES_PER_TOKEN, pitch_hz
 from tutti.speech import SAMPLE_RATE, SAMPLES_PER_FRAME, Speech, SpeechParams
 from tutti.text.aligned_text import AlignedText
-from tutti.text.chunk import Chunk, Pronunciation, TextClock
-from tutti.text.frontend import G2PThread
+from tutti.text.chunk import Chunk, Pronunciation
+from tutti.text.frontend import DueTime, G2PThread, never
+from tutti.text.g2p_messages import OpenText
 from tutti.text.vocab import SYMBOLS
 from tutti.voices import Voices
 
@@ -169,13 +169,12 @@ def test_each_text_is_due_when_its_listener_has_played_what_was_made_before(voic
     class WatchedFrontend(G2PThread):
         """Notes when the audio of each chunk is needed, as the stream says when it asks for the chunk."""
 
-        async def chunks(self, *args: Any) -> AsyncIterator[Chunk]:
-            clock: TextClock = args[-1]
-            async for chunk in super().chunks(*args):
+        async def chunks(self, text: OpenText, due: DueTime = never) -> AsyncIterator[Chunk]:
+            async for chunk in super().chunks(text, due):
                 yield chunk
                 asked_s.append(time.monotonic())
-                due_s.append(clock.due_s())
-                audio_s.append(len(chunk.phonemes) * clock.symbol_s + chunk.pause_s)
+                due_s.append(due())
+                audio_s.append(len(chunk.phonemes) * text.symbol_s + chunk.pause_s)
                 model.gate.open()
 
     asked_s, due_s, audio_s = list[float](), list[float](), list[float]()

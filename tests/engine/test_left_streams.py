@@ -23,6 +23,8 @@ from tutti.engine.request import StreamRequest
 from tutti.errors import WorkerLost, WrongState
 from tutti.settings import Settings
 from tutti.text.chunk import Chunk
+from tutti.text.frontend import DueTime, never
+from tutti.text.g2p_messages import OpenText
 from tutti.text.user_lexicon import UserLexicon
 from tutti.voices import Voices
 from tutti.worker.messages import RunVocoder
@@ -73,9 +75,9 @@ class HeldTexts(TextsAtOnce):
         super().__init__(Settings())
         self.released: dict[str, asyncio.Event] = {}
 
-    async def chunks(self, text: str, *args: Any, **options: Any) -> AsyncGenerator[Chunk]:
-        await self.released.setdefault(text.strip(), asyncio.Event()).wait()
-        async for chunk in super().chunks(text, *args, **options):
+    async def chunks(self, text: OpenText, due_s: DueTime = never) -> AsyncGenerator[Chunk]:
+        await self.released.setdefault(text.text.strip(), asyncio.Event()).wait()
+        async for chunk in super().chunks(text, due_s):
             yield chunk
 
 

@@ -25,6 +25,7 @@ from tutti.server.http_processes.pool import HttpProcess, HttpProcesses
 from tutti.settings import Settings
 from tutti.text import g2p_process
 from tutti.text.frontend import G2PPool
+from tutti.text.g2p_messages import OpenText
 from tutti.worker import process
 from tutti.worker.process import ProcessWorker
 
@@ -66,7 +67,7 @@ class TextKind(Kind):
         return self.pool._processes[0]._supervisor
 
     async def call(self) -> object:
-        return [chunk async for chunk in self.pool.chunks("Deep water runs.", "en-us")]
+        return [chunk async for chunk in self.pool.chunks(OpenText("Deep water runs.", "en-us"))]
 
     @staticmethod
     def set_limits(monkeypatch: pytest.MonkeyPatch, hang_s: float) -> None:

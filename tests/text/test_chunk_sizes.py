@@ -11,6 +11,7 @@ from tutti import text as front
 from tutti.settings import load
 from tutti.text.chunker import ChunkSizes
 from tutti.text.frontend import G2PPool, G2PThread
+from tutti.text.g2p_messages import OpenText
 from tutti.voices import Voices
 
 TEXT = "The old bridge stands still. " * 40
@@ -49,7 +50,7 @@ def test_both_front_ends_use_them(kind: type[G2PThread | G2PPool], tmp_path: Pat
         frontend = kind(reciter.pronounce, sizes=SIZES)
         await frontend.start()
         try:
-            return [chunk async for chunk in frontend.chunks(TEXT, "en-us")]
+            return [chunk async for chunk in frontend.chunks(OpenText(TEXT, "en-us"))]
         finally:
             await frontend.close()
 

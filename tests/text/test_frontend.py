@@ -18,9 +18,10 @@ from tests.live_text import alive
 from tests.text.scripted_g2p import ScriptedG2P
 from tutti import text as front
 from tutti.errors import G2PUnavailable, InvalidInput, NotReady, TuttiError
-from tutti.text.chunk import Chunk, TextClock
+from tutti.text.chunk import Chunk
 from tutti.text.frontend import MAX_CHUNKS_AT_ONCE, G2PPool, G2PThread, TextFrontend
 from tutti.text.g2p import G2P
+from tutti.text.g2p_messages import OpenText
 
 pytestmark = pytest.mark.process
 
@@ -31,7 +32,7 @@ LONG = " ".join(f"Sentence {word} has some words of its own." for word in map("a
 
 
 async def read(frontend: TextFrontend, text: str, code: str = "en-us", *, whole_text: bool = False) -> list[Chunk]:
-    return [chunk async for chunk in frontend.chunks(text, code, None, whole_text)]
+    return [chunk async for chunk in frontend.chunks(OpenText(text, code, whole_text=whole_text))]
 
 
 @pytest.fixture(scope="module", params=KINDS, ids=lambda kind: kind.__name__)
@@ -71,7 +72,7 @@ def test_the_first_chunk_of_a_long_text_does_not_wait_for_the_rest(started_front
 
     async def only_the_first() -> int:
         before = reciter.n_sentences()
-        chunks = frontend.chunks(LONG, "en-us")
+        chunks = frontend.chunks(OpenText(LONG, "en-us"))
         await anext(chunks)
         n_sentences = reciter.n_sentences() - before
         await chunks.aclose()  # type: ignore[attr-defined]
@@ -93,7 +94,7 @@ def test_a_wrong_mark_raises_with_the_first_chunk_and_a_g2p_error_where_it_occur
 
         async def listen() -> None:
             nonlocal n_chunks
-            async for _ in frontend.chunks(LONG + " Now stumble.", "en-us"):
+            async for _ in frontend.chunks(OpenText(LONG + " Now stumble.", "en-us")):
                 n_chunks += 1
 
         with pytest.raises((TuttiError, KeyError), match="stumbled"):
@@ -123,7 +124,7 @@ def test_a_process_that_dies_costs_other_texts_no_chunk(tmp_path: Path, whole_te
 
     async def scenario(pool: G2PPool) -> None:
         chunks = []
-        async for chunk in pool.chunks(LONG, "en-us", None, whole_text):
+        async for chunk in pool.chunks(OpenText(LONG, "en-us", whole_text=whole_text)):
             chunks.append(chunk)
             if len(chunks) == 3:
                 with pytest.raises(G2PUnavailable, match="twice"):
@@ -146,7 +147,7 @@ def test_a_text_that_is_due_is_served_before_the_rest_of_others(tmp_path: Path) 
         async def listen_on() -> None:
             nonlocal n_received
             while True:
-                async for _ in pool.chunks(LONG, "en-us"):
+                async for _ in pool.chunks(OpenText(LONG, "en-us")):
                     n_received += 1
                     if n_received == 120:
                         at_speed.set()
@@ -154,7 +155,7 @@ def test_a_text_that_is_due_is_served_before_the_rest_of_others(tmp_path: Path) 
         listeners = [asyncio.create_task(listen_on()) for _ in range(12)]
         await at_speed.wait()
         before = reciter.n_sentences()
-        await anext(pool.chunks("Short and new.", "en-us", clock=TextClock(time.monotonic)))
+        await anext(pool.chunks(OpenText("Short and new.", "en-us"), time.monotonic))
         sentences = (tmp_path / "sentences").read_text().splitlines()
         for listener in listeners:
             listener.cancel()
@@ -216,7 +217,7 @@ def test_processes_have_a_low_priority_and_ignore_signals(tmp_path: Path) -> Non
 def test_cancelled_streams_do_not_block_the_next_one(tmp_path: Path) -> None:
     async def scenario(pool: G2PPool) -> None:
         async def leave(n_chunks: int) -> None:
-            async for _ in pool.chunks(LONG, "en-us"):
+            async for _ in pool.chunks(OpenText(LONG, "en-us")):
                 n_chunks -= 1
                 if n_chunks == 0:
                     raise asyncio.CancelledError

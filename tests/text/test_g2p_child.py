@@ -59,7 +59,7 @@ def read_all(reader: TextReader, opened: OpenText) -> list[Chunk]:
 def test_the_answers_are_the_chunks_that_were_not_made_before(texts: list[str], n_done: int) -> None:
     text = "".join(texts)
     chunks = list(front.chunks(text, "en-us", spell))
-    assert read_all(TextReader(spell, None), OpenText(1, text, "en-us", n_done=n_done)) == chunks[n_done:]
+    assert read_all(TextReader(spell, None), OpenText(text, "en-us", number=1, n_done=n_done)) == chunks[n_done:]
 
 
 @pytest.mark.parametrize("n_done", [0, 1, 6])
@@ -68,20 +68,20 @@ def test_chunks_of_a_long_text_that_are_empty_are_not_answered(n_done: int) -> N
     chunks = list(front.chunks(text, "en-us", spell))
     assert any(chunk.is_empty for chunk in chunks)
     spoken = [chunk for chunk in chunks if not chunk.is_empty]
-    assert read_all(TextReader(spell, None), OpenText(1, text, "en-us", n_done=n_done)) == spoken[n_done:]
+    assert read_all(TextReader(spell, None), OpenText(text, "en-us", number=1, n_done=n_done)) == spoken[n_done:]
 
 
 @pytest.mark.parametrize("text", ["Hi.", SENTENCE, 'She said "no"! \n\n', "No stop"])
 def test_the_first_answer_to_a_single_sentence_says_that_nothing_follows(text: str) -> None:
     reader = TextReader(spell, None)
-    reader.receive(OpenText(1, text, "en-us"))
+    reader.receive(OpenText(text, "en-us", number=1))
     ((chunks, ended, has_sequel),) = batches(reader)
     assert (len(chunks), ended, has_sequel) == (1, True, False)
 
 
 def test_a_short_text_needs_one_request_and_its_first_chunk_comes_alone() -> None:
     reader = TextReader(spell, None)
-    reader.receive(OpenText(1, 4 * SENTENCE, "en-us"))
+    reader.receive(OpenText(4 * SENTENCE, "en-us", number=1))
     first, rest = batches(reader)
     assert (len(first.chunks), first.ended, first.has_sequel) == (1, False, True)
     assert (rest.ended, rest.has_sequel) == (True, False)
@@ -89,7 +89,7 @@ def test_a_short_text_needs_one_request_and_its_first_chunk_comes_alone() -> Non
 
 def test_no_more_of_a_long_text_is_read_than_was_asked_for() -> None:
     reader = TextReader(spell, None)
-    reader.receive(OpenText(1, 400 * SENTENCE, "en-us"))
+    reader.receive(OpenText(400 * SENTENCE, "en-us", number=1))
     assert [len(batch.chunks) for batch in batches(reader)] == [1, MAX_CHUNKS_AT_ONCE]
     reader.receive(NextChunks(1))
     assert [len(batch.chunks) for batch in batches(reader)] == [MAX_CHUNKS_AT_ONCE]
@@ -113,7 +113,7 @@ class SimulatedProcess:
 
     def open(self, number: int, text: str, due_in_s: float = inf, symbol_s: float = 0.07, *, caller: str = "") -> None:
         due_s = self.now + due_in_s
-        self.reader.receive(OpenText(number, text, "en-us", due_s=due_s, symbol_s=symbol_s, caller=caller))
+        self.reader.receive(OpenText(text, "en-us", number=number, due_s=due_s, symbol_s=symbol_s, caller=caller))
 
     def step(self) -> int:
         """Read for one answer; return its text."""
@@ -202,7 +202,7 @@ def test_chunks_are_made_again_in_pieces_and_others_in_between(monkeypatch: pyte
     """Those that a process had made before it died."""
     monkeypatch.setattr(g2p_child, "MAX_PULL_S", 0.0)
     process = SimulatedProcess()
-    process.reader.receive(OpenText(1, 40 * SENTENCE, "en-us", n_done=9, due_s=process.now + 4))
+    process.reader.receive(OpenText(40 * SENTENCE, "en-us", number=1, n_done=9, due_s=process.now + 4))
     assert process.reader.read(process.reader.next_number()) is None, "nothing to be answered"
     process.open(2, SENTENCE, 0.0)
     assert process.step() == 2
@@ -213,7 +213,7 @@ def test_chunks_are_made_again_in_pieces_and_others_in_between(monkeypatch: pyte
 def test_a_closed_or_unknown_text_is_not_read(tmp_path: Path) -> None:
     g2p = ScriptedG2P(tmp_path)
     reader = TextReader(g2p.pronounce, None)
-    reader.receive(OpenText(1, SENTENCE, "en-us"))
+    reader.receive(OpenText(SENTENCE, "en-us", number=1))
     reader.receive(CloseText(1))
     reader.receive(NextChunks(2))
     assert sorted(answers(reader)) == [Answer(1, None), Answer(2, None)]
@@ -227,8 +227,8 @@ def test_an_error_ends_its_text_and_no_other() -> None:
         return spell(aligned, code, ipa)
 
     reader = TextReader(stumbling, None)
-    reader.receive(OpenText(1, "Now stumble.", "en-us"))
-    reader.receive(OpenText(2, "Hi.", "en-us"))
+    reader.receive(OpenText("Now stumble.", "en-us", number=1))
+    reader.receive(OpenText("Hi.", "en-us", number=2))
     failed, read = answers(reader)
     assert isinstance(failed.result, TuttiError)
     assert isinstance(read.result, ChunkBatch)

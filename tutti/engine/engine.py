@@ -34,6 +34,7 @@ from tutti.speech import Speech, SpeechParams
 from tutti.tasks import cancel_all, wait_for_all
 from tutti.text.chunk import Chunk
 from tutti.text.frontend import TextFrontend
+from tutti.text.g2p_messages import OpenText
 from tutti.text.language import find_language, request_language
 from tutti.text.options import CodeBlocks, TextOptions
 from tutti.text.user_lexicon import UserLexicon
@@ -241,7 +242,7 @@ class Engine:
         code, detect_language = request_language(language, DEFAULT_LANGUAGE)
         options = TextOptions(self._text_defaults.code_blocks, detect_language)
         own = await self._lexicon(lexicon or {})
-        async for chunk in self.frontend.chunks(text, code, own, options=options):
+        async for chunk in self.frontend.chunks(OpenText(text, code, own, options=options)):
             yield chunk
 
     def known_refusal(self, caller: str | None) -> QueueFull | None:

@@ -24,8 +24,9 @@ from tutti.model.prosody import clamp_speed, combine
 from tutti.speech import MAX_PHONEMES, SAMPLE_RATE, Prosody, Samples, Speech, Utterance, is_pcm
 from tutti.tasks import cancel_all
 from tutti.text import vocab
-from tutti.text.chunk import Chunk, TextClock
+from tutti.text.chunk import Chunk
 from tutti.text.frontend import TextFrontend
+from tutti.text.g2p_messages import OpenText
 from tutti.text.incremental import Segment, Text, segments
 from tutti.text.user_lexicon import UserLexicon
 from tutti.trace import Trace, current
@@ -163,16 +164,17 @@ class Stream:
         pace = self.batcher.chunk_pace(checkpoint, pacing.target_s, n_before, is_incremental=is_incremental)
         pace = pace._replace(speed=speed, joined_symbols=pacing.joined_symbols)
         symbol_s = FRAMES_PER_TOKEN * FRAME_S / clamp_speed(speed)
-        clock = TextClock(self._next_due_s, symbol_s, self.ticket.caller)
+        opened = OpenText(
+            "", self.language, self.lexicon, whole_text, pace, self.checked.options, symbol_s, self.ticket.caller
+        )
         async with aclosing(segments(self.text, MAX_TEXT, self.checked.request.pause_s)) as texts:
             async for segment in texts:
                 if not isinstance(self.text, str):
                     self.playback.text_arrived(time.monotonic())
                 if segment.pause_s:
                     yield segment, Chunk((), segment.pause_s), 0.0
-                chunks = self.frontend.chunks(
-                    segment.marked_text, self.language, self.lexicon, whole_text, pace, self.checked.options, clock
-                )
+                text = opened._replace(text=segment.marked_text)
+                chunks = self.frontend.chunks(text, self._next_due_s)
                 async with aclosing(_timed(chunks, self.trace, start)) as timed:
                     async for chunk, g2p_s in timed:
                         yield segment, chunk, g2p_s

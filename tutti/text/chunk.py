@@ -3,9 +3,7 @@
 Chunks come from another process, a dozen words in each: as named tuples they are read four times as fast.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from math import inf
 from typing import NamedTuple
 
 from tutti.text.aligned_text import Span
@@ -96,15 +94,3 @@ class ChunkPace(NamedTuple):
 
 
 DEFAULT_PACE = ChunkPace()
-
-
-@dataclass(frozen=True, slots=True)
-class TextClock:
-    """When chunks of a text are needed, by the clock of its listener, and who asked for it."""
-
-    due_s: Callable[[], float]  # returns when the audio of the next chunk is needed, on the monotonic clock
-    symbol_s: float = 0.0  # seconds of audio of a symbol
-    caller: str = ""  # the text front end is shared fairly between callers
-
-
-NO_LISTENER = TextClock(lambda: inf)

@@ -5,19 +5,25 @@
 
 import asyncio
 import itertools
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from math import inf
 from typing import Protocol
 
 from tutti import text as front
 from tutti.errors import G2PUnavailable
-from tutti.text.chunk import DEFAULT_PACE, NO_LISTENER, Chunk, ChunkPace, TextClock
+from tutti.text.chunk import Chunk
 from tutti.text.chunker import ChunkSizes
 from tutti.text.g2p_child import MAX_CHUNKS_AT_ONCE
 from tutti.text.g2p_messages import OpenText
 from tutti.text.g2p_process import G2PProcess, TextLost
-from tutti.text.options import DEFAULT_OPTIONS, TextOptions
-from tutti.text.user_lexicon import UserLexicon
+
+DueTime = Callable[[], float]  # on the monotonic clock
+
+
+def never() -> float:
+    """Nobody listens."""
+    return inf
 
 
 class TextFrontend(Protocol):
@@ -29,19 +35,10 @@ class TextFrontend(Protocol):
 
     async def start(self) -> None: ...
 
-    def chunks(
-        self,
-        text: str,
-        code: str,
-        user_lexicon: UserLexicon | None = None,
-        whole_text: bool = False,
-        pace: ChunkPace = DEFAULT_PACE,
-        options: TextOptions = DEFAULT_OPTIONS,
-        clock: TextClock = NO_LISTENER,
-    ) -> AsyncIterator[Chunk]:
+    def chunks(self, text: OpenText, due_s: DueTime = never) -> AsyncIterator[Chunk]:
         """Like `tutti.text.chunks` without empty chunks, and some are made ahead. Raises InvalidInput with the first.
 
-        `clock` tells when they are needed: texts whose listeners run out of audio sooner come first.
+        `due_s` tells when the audio of the next one is needed: texts whose listeners run out of it sooner come first.
         """
 
     async def close(self) -> None: ...
@@ -76,32 +73,20 @@ class G2PPool:
         """Wait until every process has loaded its languages; raise what prevents it."""
         await asyncio.gather(*(process.start() for process in self._processes))
 
-    async def chunks(
-        self,
-        text: str,
-        code: str,
-        user_lexicon: UserLexicon | None = None,
-        whole_text: bool = False,
-        pace: ChunkPace = DEFAULT_PACE,
-        options: TextOptions = DEFAULT_OPTIONS,
-        clock: TextClock = NO_LISTENER,
-    ) -> AsyncIterator[Chunk]:
+    async def chunks(self, text: OpenText, due_s: DueTime = never) -> AsyncIterator[Chunk]:
         process = min(self._processes, key=lambda process: (process.refuses, process.n_texts))
         number = next(self._numbers)
-        opened = OpenText(
-            number, text, code, user_lexicon, whole_text, 0, pace, options, clock.due_s(), clock.symbol_s, clock.caller
-        )
-        process.open(opened)
+        process.open(text._replace(number=number, due_s=due_s()))
         n_done, n_deaths, has_ended = 0, 0, False
         try:
             while not has_ended:
                 try:
-                    batch = await process.next_chunks(number, clock.due_s)
+                    batch = await process.next_chunks(number, due_s)
                 except TextLost as lost:
                     n_deaths += lost.during_request
                     if n_deaths > 1:
                         raise G2PUnavailable(f"the G2P process broke twice on this text: {lost}") from None
-                    process.open(opened._replace(n_done=n_done, due_s=clock.due_s()))
+                    process.open(text._replace(number=number, n_done=n_done, due_s=due_s()))
                     continue
                 n_deaths, has_ended = 0, batch.ended
                 n_done += len(batch.chunks)
@@ -126,26 +111,8 @@ class G2PThread:
     async def start(self) -> None:
         pass
 
-    async def chunks(
-        self,
-        text: str,
-        code: str,
-        user_lexicon: UserLexicon | None = None,
-        whole_text: bool = False,
-        pace: ChunkPace = DEFAULT_PACE,
-        options: TextOptions = DEFAULT_OPTIONS,
-        clock: TextClock = NO_LISTENER,
-    ) -> AsyncIterator[Chunk]:
-        chunks = front.chunks(
-            text,
-            code,
-            self._pronounce,
-            user_lexicon,
-            whole_text=whole_text,
-            sizes=self._sizes,
-            pace=pace,
-            options=options,
-        )
+    async def chunks(self, text: OpenText, due_s: DueTime = never) -> AsyncIterator[Chunk]:
+        chunks = text.chunks(self._pronounce, self._sizes)
         loop = asyncio.get_running_loop()
         n_chunks = 1  # at first, so that audio starts early
         while True:

@@ -126,16 +126,7 @@ class TextReader:
                     text.due_s = due_s
                 self._ask(number)
             case OpenText():
-                chunks = front.chunks(
-                    message.text,
-                    message.code,
-                    self._pronounce,
-                    message.user_lexicon,
-                    whole_text=message.whole_text,
-                    sizes=self._sizes,
-                    pace=message.pace,
-                    options=message.options,
-                )
+                chunks = message.chunks(self._pronounce, self._sizes)
                 text = ReadingText(message, chunks, self._clock(), message.due_s, message.n_done)
                 self._texts[message.number] = text
                 self._ask(message.number)

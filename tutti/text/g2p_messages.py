@@ -1,28 +1,40 @@
 """What the server and its G2P process send each other."""
 
+from collections.abc import Iterator
 from math import inf
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from tutti.errors import TuttiError
+from tutti.text import Pronounce, chunks
 from tutti.text.chunk import DEFAULT_PACE, Chunk, ChunkPace
 from tutti.text.options import DEFAULT_OPTIONS, TextOptions
 from tutti.text.user_lexicon import UserLexicon
+
+if TYPE_CHECKING:
+    from tutti.text.chunker import ChunkSizes
 
 
 class OpenText(NamedTuple):
     """Read this text: one answer with its first chunk, and unless it ends there another with the next ones."""
 
-    number: int
     text: str
-    code: str
+    code: str  # of its language
     user_lexicon: UserLexicon | None = None
-    whole_text: bool = False
-    n_done: int = 0  # chunks to skip: the process that had made them is gone
+    whole_text: bool = False  # all of the audio is needed: the first chunk is not kept short
     pace: ChunkPace = DEFAULT_PACE
     options: TextOptions = DEFAULT_OPTIONS
-    due_s: float = inf  # when the audio of the first chunk is needed, on the monotonic clock
     symbol_s: float = 0.0  # seconds of audio of a symbol
-    caller: str = ""
+    caller: str = ""  # the text front end is shared fairly between callers
+    number: int = 0
+    n_done: int = 0  # chunks to skip: the process that had made them is gone
+    due_s: float = inf  # when the audio of the first chunk is needed, on the monotonic clock
+
+    def chunks(self, pronounce: Pronounce, sizes: "ChunkSizes | None") -> Iterator[Chunk]:
+        """Its chunks in order, each computed only when it is requested."""
+        return chunks(
+            *(self.text, self.code, pronounce, self.user_lexicon),
+            whole_text=self.whole_text, sizes=sizes, pace=self.pace, options=self.options,
+        )  # fmt: skip
 
 
 class NextChunks(NamedTuple):
