@@ -12,7 +12,7 @@ from tutti import __version__
 from tutti.audiobook.book import Chapter
 from tutti.audiobook.fingerprint import fingerprint
 from tutti.audiobook.passages import passages
-from tutti.engine.audio_settings import audio_settings
+from tutti.engine.checkpoints import audio_fingerprint
 from tutti.errors import InvalidInput
 from tutti.settings import Settings
 from tutti.speech import SpeechParams
@@ -24,7 +24,7 @@ CPU = {"device": "cpu", "backend": "onnx", "precision": "fp32", "vocoder": "exac
 
 def of(params: SpeechParams = PARAMS, chapters: tuple[Chapter, ...] = CHAPTERS, **chosen: Any) -> str:
     settings = Settings(**{**CPU, **chosen})
-    return fingerprint(params, chapters, list(passages(chapters)), audio_settings(settings))
+    return fingerprint(params, chapters, list(passages(chapters)), audio_fingerprint(settings))
 
 
 def test_it_is_the_same_for_the_same_sound(tmp_path: Path) -> None:
@@ -79,11 +79,11 @@ def test_it_changes_with_the_content_of_the_lexicon_and_not_with_its_place(tmp_p
 
 
 def test_auto_is_resolved_so_that_naming_the_same_model_does_not_start_over() -> None:
-    models = audio_settings(Settings(device="cpu"))["models"]
+    models = audio_fingerprint(Settings(device="cpu"))["models"]
     assert isinstance(models, dict)
     resolved = {name: value for name, value in models["kokoro"].items() if name in Settings.model_fields}
     assert "auto" not in resolved.values()
-    assert audio_settings(Settings(**resolved))["models"] == models
+    assert audio_fingerprint(Settings(**resolved))["models"] == models
 
 
 def test_it_changes_with_a_model_file_of_ones_own(tmp_path: Path) -> None:

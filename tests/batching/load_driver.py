@@ -29,7 +29,7 @@ from tutti.batching.scheduler import Limits, Scheduler
 from tutti.engine.batcher import Batcher
 from tutti.engine.engine import Engine
 from tutti.engine.event_log import BatchStarted, EventLog
-from tutti.engine.pacing import Pacing
+from tutti.engine.playback import Pacing
 from tutti.engine.request import StreamRequest
 from tutti.engine.row import Row, RowAudio
 from tutti.engine.stats import BatchStats

@@ -14,8 +14,7 @@ from tutti.batching.layout import SideBySide
 from tutti.batching.policies import Deadline
 from tutti.batching.scheduler import Limits, Scheduler
 from tutti.engine.batcher import Batcher
-from tutti.engine.chunk_pace import FIRST_SHARE, MAX_PACE, MIN_PACE, chunk_pace
-from tutti.engine.row import FRAME_S, FRAMES_PER_TOKEN
+from tutti.engine.playback import FIRST_SHARE, FRAME_S, FRAMES_PER_TOKEN, MAX_PACE, MIN_PACE, chunk_pace
 from tutti.engine.stats import BatchStats
 from tutti.errors import QueueFull
 from tutti.plan.devices import DEVICES, DeviceCosts

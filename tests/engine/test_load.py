@@ -12,9 +12,9 @@ from tests.batching.fakes import first_job, new_scheduler
 from tests.fakes import HEART, GatedModel, tone_engine
 from tutti.admission.ticket import DELIVERIES, Delivery, Ticket
 from tutti.engine import batcher
-from tutti.engine.chunk_pace import chunk_pace
 from tutti.engine.device import BusyShare
 from tutti.engine.engine import Engine
+from tutti.engine.playback import chunk_pace
 from tutti.engine.request import StreamRequest
 from tutti.text.chunk import ChunkPace
 from tutti.voices import Voices

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tutti.batching.job import Job, Key
-from tutti.engine.playback import Playback
-from tutti.engine.row import FRAME_S, Row, RowIndex
+from tutti.engine.playback import FRAME_S, Playback
+from tutti.engine.row import Row, RowIndex
 from tutti.speech import Utterance
 
 SECONDS = st.floats(0.01, 100)

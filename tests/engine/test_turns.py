@@ -6,7 +6,7 @@ import pytest
 
 from tests.fakes import tone_engine
 from tutti.engine.request import StreamRequest
-from tutti.engine.turns import PER_TURN, Turns
+from tutti.engine.start_delay import PER_TURN, Turns
 from tutti.speech import SpeechParams
 from tutti.voices import Voices
 

@@ -25,7 +25,7 @@ from tutti.cli import main as cli
 from tutti.engine import device
 from tutti.engine.build import CHECKPOINT, assemble
 from tutti.engine.engine import Engine
-from tutti.engine.row import FRAME_S
+from tutti.engine.playback import FRAME_S
 from tutti.errors import QueueFull
 from tutti.model.choice import Choice
 from tutti.model.tone import ToneModel

@@ -8,7 +8,7 @@ from hashlib import sha256
 from tutti import __version__
 from tutti.audiobook.book import Chapter
 from tutti.audiobook.passages import Passage
-from tutti.engine.audio_settings import used_values
+from tutti.engine.checkpoints import used_values
 from tutti.speech import SpeechParams
 
 # Fields that always count. One that was added later counts only if it is not at its default: so a book that an

@@ -17,8 +17,8 @@ from tutti.bulk.output import FinishedRow
 from tutti.bulk.shards import ModelRow, Shard, batches
 from tutti.bulk.table import RawRow
 from tutti.engine.engine import Engine
-from tutti.engine.prepared import PreparedText
 from tutti.engine.row import RowAudio
+from tutti.engine.stream import PreparedText
 from tutti.errors import G2PUnavailable, NotReady, QueueFull, TuttiError, WorkerLost
 from tutti.speech import Speech, SpeechParams, Timing, Utterance
 from tutti.worker.base import Worker

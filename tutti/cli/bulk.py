@@ -175,11 +175,11 @@ def _batch_rows(settings: Settings, ray: str | None) -> int:
 
 def _audio(settings: Settings, ray: str | None) -> dict[str, Any]:
     """What the audio depends on: the resolved model, or the settings where only a cluster can resolve them."""
-    from tutti.engine.audio_settings import audio_settings
+    from tutti.engine.checkpoints import audio_fingerprint
 
     chunks = {"min_chunk_tokens", "max_chunk_tokens"}
     if ray in (None, "local"):
-        return {**audio_settings(settings), **settings.model_dump(include=chunks)}
+        return {**audio_fingerprint(settings), **settings.model_dump(include=chunks)}
     names = {"backend", "device", "precision", "vocoder", "compile", "models", "extra_precisions", "g2p_url", "lexicon"}
     return settings.model_dump(mode="json", include=names | chunks)
 

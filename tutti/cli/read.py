@@ -45,8 +45,8 @@ def read(
     from tutti.audiobook.narrate import language_warning, narrate
     from tutti.audiobook.passages import check_chapter_marks, passages
     from tutti.captions import caption_format
-    from tutti.engine.audio_settings import audio_settings
     from tutti.engine.build import open_engine
+    from tutti.engine.checkpoints import audio_fingerprint
     from tutti.engine.request import check_params
 
     settings = means.settings(manner)
@@ -61,7 +61,7 @@ def read(
     parsed = _read_book(book, encoding, title, author, cover)
     check_chapter_marks(parsed.chapters, {})
     plan = list(passages(parsed.chapters))
-    identity = fingerprint(params, parsed.chapters, plan, audio_settings(settings))
+    identity = fingerprint(params, parsed.chapters, plan, audio_fingerprint(settings))
     journal_path = path.with_name(f"{path.name}.reading")
     if restart:
         journal_path.unlink(missing_ok=True)

@@ -13,15 +13,15 @@ from typing import Any
 from tutti.batching.job import Batch, Job, Priority, StageName
 from tutti.batching.policies import Policy
 from tutti.batching.scheduler import Scheduler
-from tutti.engine.chunk_pace import chunk_pace
 from tutti.engine.device import LANES, Device, Finished, StartedBatch
+from tutti.engine.playback import chunk_pace
 from tutti.engine.row import CLOSED, TOO_SLOW, Row, RowAudio, RowIndex, new_future
 from tutti.engine.start_delay import StartDelay
 from tutti.engine.stats import BatchStats
-from tutti.engine.wakeup import Wakeup
 from tutti.engine.warmup import WarmUp
 from tutti.errors import DeviceFull, ModelFailed, RowsLost, TooSlow, TuttiError, WorkerLost
 from tutti.speech import Samples, Timing
+from tutti.tasks import Wakeup
 from tutti.text.chunk import ChunkPace
 from tutti.worker.base import Worker
 from tutti.worker.messages import BothStages

@@ -26,14 +26,15 @@ from tutti.engine.checkpoints import (
     choose_checkpoints,
     cuda_index_of_workers,
     files_of,
+    kernel_marker,
     make_own_caches,
     only_checkpoint,
+    upgrade_choices,
 )
 from tutti.engine.engine import Engine, TextDefaults
-from tutti.engine.pacing import Pacing
+from tutti.engine.playback import Pacing
 from tutti.engine.stats import BatchStats
-from tutti.engine.upgrade import MeasureSecond, kernel_marker, upgrade_choices
-from tutti.engine.warmup import WarmUp
+from tutti.engine.warmup import MeasureSecond, WarmUp
 from tutti.model.buckets import MAX_PADDED_FRAMES, PLANS
 from tutti.model.choice import Choice, n_cuda_devices
 from tutti.model.spans import LIGHT_SPANS

@@ -1,17 +1,21 @@
-"""Which checkpoints an engine serves, from which files, and which device each worker loads them on."""
+"""Which checkpoints an engine serves, from which files, on which device, and how they and the settings sound."""
 
 import logging
 import re
 import shutil
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Container, Iterable, Mapping
+from dataclasses import asdict, dataclass, replace
 from hashlib import sha256
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import TYPE_CHECKING, cast, get_args
+from typing import TYPE_CHECKING, Any, cast, get_args
 
+from tutti import __version__
 from tutti.errors import InvalidInput, WeightsUnavailable
 from tutti.model.choice import Auto, Choice, Precision, choose, choose_for_file, load
 from tutti.speech import Model, VocoderName
+from tutti.text.options import TextOptions
+from tutti.text.user_lexicon import file_stamp
 from tutti.weights import LEXICONS, MODELS, VOICES, File, Store
 
 if TYPE_CHECKING:
@@ -24,6 +28,8 @@ LIGHT, EXACT = "kokoro-light", "kokoro-exact"  # the same with this vocoder
 VOCODERS: dict[str, VocoderName] = {LIGHT: "light", EXACT: "exact"}
 NAME = re.compile(r"[\w.:-]{1,64}", re.ASCII)
 PRECISIONS = ("auto", *get_args(Precision))
+# Fields of a choice that always count for its sound; one that was added later counts only if it is not at its default.
+FIRST_OF_MODEL = ("backend", "device", "precision", "compile")
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,3 +151,54 @@ def make_own_caches(home: Path, choices: Iterable[Choice]) -> None:
         if not cache.exists():
             shutil.rmtree(cache.parent, ignore_errors=True)
             cache.mkdir(parents=True, exist_ok=True)
+
+
+def upgrade_choices(
+    choices: Mapping[str, Choice], compile: str, *, kernels_ready: bool
+) -> tuple[Mapping[str, Choice], Mapping[str, Choice] | None]:
+    """The checkpoints to start with, and those to change to when they are ready; none if there is nothing to gain.
+
+    Without compiled kernels (at the very first start) the first ones run without: compiling takes a minute.
+    """
+    if compile != "auto" or all(choice.device != "cuda" for choice in choices.values()):
+        return choices, None
+    first = {
+        name: replace(choice, compile="off" if kernels_ready else "plain") if choice.device == "cuda" else choice
+        for name, choice in choices.items()
+    }
+    second = {
+        name: replace(choice, compile="full") if choice.device == "cuda" else choice for name, choice in choices.items()
+    }
+    return first, second
+
+
+def kernel_marker(home: Path) -> Path:
+    """The file that says that all kernels of these versions are compiled."""
+    try:
+        torch = version("torch")
+    except PackageNotFoundError:
+        torch = "none"
+    return home / "compiled" / f"complete-{__version__}-torch-{torch}"
+
+
+def audio_fingerprint(settings: "Settings") -> Mapping[str, object]:
+    """The settings that change the audio, so that stored audio is used again only while they stay the same."""
+    try:
+        lexicon = sha256(settings.lexicon.read_bytes()).hexdigest() if settings.lexicon else None
+    except OSError as exc:
+        raise InvalidInput(f"cannot read {settings.lexicon}: {exc.strerror}", param="lexicon") from exc
+    models = {name: _model(choice) for name, choice in choose_checkpoints(settings).items()}
+    later = used_values({"code_blocks": settings.code_blocks}, {"code_blocks": TextOptions().code_blocks}, ())
+    return {"models": models, "g2p": settings.g2p_url, "lexicon": lexicon, **later}
+
+
+def _model(choice: Choice) -> dict[str, object]:
+    """A checkpoint with the time and size of a file of the operator's own."""
+    stamp = {"path": [str(choice.path), *file_stamp(choice.path)]} if choice.path else {}
+    default = Choice(choice.backend, choice.device, choice.precision)
+    return {**used_values(asdict(replace(choice, path=None)), asdict(default), FIRST_OF_MODEL), **stamp}
+
+
+def used_values(values: dict[str, Any], defaults: dict[str, Any], first: Container[str]) -> dict[str, object]:
+    """The values that always count, and those that are not at their default."""
+    return {name: value for name, value in values.items() if name in first or value != defaults[name]}

@@ -12,10 +12,8 @@ from typing import Any, Self
 from tutti.admission.ticket import Delivery, Ticket
 from tutti.batching.policies import Policy
 from tutti.engine.batcher import Batcher
-from tutti.engine.idle_timer import IdleTimer
 from tutti.engine.monitor import Monitor
-from tutti.engine.pacing import Pacing
-from tutti.engine.prepared import NO_SPEECH, PreparedText, carrying, nothing_to_speak, prepare
+from tutti.engine.playback import Pacing
 from tutti.engine.request import (
     DEFAULT_LANGUAGE,
     CheckedRequest,
@@ -24,11 +22,10 @@ from tutti.engine.request import (
     check_request,
     check_voices,
 )
-from tutti.engine.start_delay import Start
+from tutti.engine.start_delay import Start, Turns
 from tutti.engine.stats import BatchStats
-from tutti.engine.stream import Stream
-from tutti.engine.turns import Turns
-from tutti.engine.word_times import join
+from tutti.engine.stream import PreparedText, Stream, prepare
+from tutti.engine.word_times import NO_SPEECH, carrying, join, nothing_to_speak
 from tutti.errors import Draining, QueueFull, WrongState
 from tutti.speech import Speech, SpeechParams
 from tutti.tasks import cancel_all, wait_for_all
@@ -87,7 +84,7 @@ class Engine:
         self.n_streams = 0  # that run
         self._stream_ended = asyncio.Event()
         self._spoken_s: dict[str, float] = {}  # when the last stream of each caller ended, the oldest first
-        self._idle = IdleTimer(pacing.idle_unload_s, self._unload_workers)
+        self._idle: asyncio.Task[None] | None = None  # unloads the models after a while
 
     async def start(self) -> None:
         """Return when the model is warm."""
@@ -100,7 +97,7 @@ class Engine:
             raise
         self.ready = True
         self.monitor.log_cost()
-        self._idle.start()
+        self._start_idle()
 
     async def unload(self, caller: str = "") -> int:
         """Give the memory of the models back until the next stream; return how many workers did so.
@@ -124,7 +121,7 @@ class Engine:
                     self._stream_ended.clear()
                     await self._stream_ended.wait()
         self.ready = False
-        self._idle.stop()
+        self._stop_idle()
         await wait_for_all(part.close() for part in self._parts)
 
     async def __aenter__(self) -> Self:
@@ -290,7 +287,7 @@ class Engine:
         if self.draining:
             raise Draining("the engine is closing and accepts no new requests")
         self.n_streams += 1
-        self._idle.stop()
+        self._stop_idle()
         try:
             yield
         finally:
@@ -298,7 +295,22 @@ class Engine:
             self._note_spoken(caller, time.monotonic())
             self._stream_ended.set()
             if not self.n_streams and not self.draining:
-                self._idle.start()
+                self._start_idle()
+
+    def _start_idle(self) -> None:
+        """Unload the models if no stream begins for a while."""
+        if (idle_s := self.pacing.idle_unload_s) is not None:
+            self._idle = asyncio.create_task(self._unload_after(idle_s), name="tutti-idle")
+
+    def _stop_idle(self) -> None:
+        if self._idle:
+            self._idle.cancel()
+            self._idle = None
+
+    async def _unload_after(self, idle_s: float) -> None:
+        await asyncio.sleep(idle_s)
+        log.info("unloading idle_s=%g", idle_s)
+        await self._unload_workers()
 
     def _note_spoken(self, caller: str, now: float) -> None:
         self._spoken_s.pop(caller, None)

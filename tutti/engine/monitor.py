@@ -15,7 +15,7 @@ from tutti.batching.policies import Policy, Window
 from tutti.batching.scheduler import NEW_CALLER
 from tutti.engine.batcher import Batcher
 from tutti.engine.event_log import PolicyChanged
-from tutti.engine.pacing import Pacing
+from tutti.engine.playback import Pacing
 from tutti.engine.stats import BatchStats
 from tutti.errors import InvalidInput, QueueFull
 

@@ -13,23 +13,21 @@ from numpy.typing import NDArray
 
 from tutti.batching.job import Batch, Job, Key, Priority
 from tutti.batching.scheduler import Scheduler
-from tutti.engine.playback import Playback
+from tutti.engine.playback import FRAME_S, FRAMES_PER_TOKEN, Playback
 from tutti.metrics import ChunkMode
 from tutti.model.spans import SEARCH_FRAMES, SpanRules
-from tutti.speech import SAMPLE_RATE, SAMPLES_PER_FRAME, Samples, Timing, Utterance
+from tutti.speech import SAMPLES_PER_FRAME, Samples, Timing, Utterance
 from tutti.trace import NO_TRACE, Trace
 from tutti.worker.messages import FrameRange
 
 log = logging.getLogger(__name__)
 
-FRAMES_PER_TOKEN = 2.9  # at speed 1, before the durations are known
 MIN_GROWTH, MAX_GROWTH = 1.5, 3.0  # length of a span over the one before; larger: fewer spans, less overhead
 MIN_SPLIT_S = 0.05  # predicted seconds of the vocoder; a row that takes less is not cut
 LEAD = 0.8  # share of the audio still to be played in which the next span should be ready; larger risks a gap
 SHARED_LEAD = 2.0  # batch caps of audio in a first span while others wait; larger: fewer gaps, later first audio
 LONG_FRAMES = 200  # a row of this length tells what a frame costs
 MAX_SPAN = 100  # frames of a span, or more if they fit the batch cap; larger makes new requests wait longer
-FRAME_S = SAMPLES_PER_FRAME / SAMPLE_RATE
 CLOSED = "the engine was closed"
 TOO_SLOW = "the device became too slow to speak this in time; try again later"
 

@@ -1,7 +1,8 @@
-"""What a new stream waits for outside the device: the event loop and the text front end, which can be queues."""
+"""What a new stream waits for before the device: its turn of the event loop, the loop itself, the text front end."""
 
 import asyncio
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 
@@ -13,6 +14,7 @@ DECAY = 1 - 1 / TURNS
 MIN_READING = 8  # texts that make a queue: with fewer, the time between two answers says little about the front end
 MIN_ANSWER_S = 0.0005  # a chunk that comes sooner was made together with the one before it
 LEARNED_OVER = 32  # answers over which their time is averaged; larger is smoother, and reacts later
+PER_TURN = 8  # of those that wait; more makes turns longer, fewer costs more turns
 
 
 class Start:
@@ -102,3 +104,40 @@ class StartDelay:
     def _measure(self, loop: asyncio.AbstractEventLoop, due_s: float) -> None:
         self.record_loop(loop.time() - due_s)
         self.start()
+
+
+class Turns:
+    """Without it, fifty streams that arrive together are all begun in one turn, and a worker that has ended its batch
+    waits for its next one until then.
+    """
+
+    def __init__(self, turn_s: float, clock: Callable[[], float] | None = None) -> None:
+        self._turn_s = turn_s
+        self._clock = clock or time.monotonic
+        self._ends_s: float | None = None  # none: nobody has gone on in this turn
+        self._waiting: deque[asyncio.Future[None]] = deque()
+
+    async def wait(self) -> None:
+        """Return at once, but in one of the next turns if this one is used up; first come, first served."""
+        now = self._clock()
+        if self._ends_s is None:
+            self._begin(now)
+        elif self._waiting or now >= self._ends_s:
+            waiting = asyncio.get_running_loop().create_future()
+            self._waiting.append(waiting)
+            await waiting
+
+    def _begin(self, now: float) -> None:
+        self._ends_s = now + self._turn_s
+        asyncio.get_running_loop().call_soon(self._next_turn)
+
+    def _next_turn(self) -> None:
+        self._ends_s = None
+        n_gone = 0
+        while self._waiting and n_gone < PER_TURN:
+            waiting = self._waiting.popleft()
+            if not waiting.done():  # else its caller has left
+                waiting.set_result(None)
+                n_gone += 1
+        if n_gone:
+            self._begin(self._clock())

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import time
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import aclosing, nullcontext
 from dataclasses import dataclass, field, replace
 from math import ceil, inf
@@ -13,13 +13,22 @@ import numpy as np
 from tutti.admission.ticket import Ticket
 from tutti.batching.job import Priority
 from tutti.engine.batcher import Batcher
-from tutti.engine.pacing import Pacing
-from tutti.engine.playback import Playback
+from tutti.engine.playback import FRAME_S, FRAMES_PER_TOKEN, Pacing, Playback
 from tutti.engine.request import MAX_TEXT, CheckedRequest
-from tutti.engine.row import FRAME_S, FRAMES_PER_TOKEN, Row, RowAudio
+from tutti.engine.row import Row, RowAudio
 from tutti.engine.start_delay import Start
 from tutti.engine.stats import BatchStats
-from tutti.engine.word_times import covered_span, shift_span, shift_time, silence, word_times, words_starting_within
+from tutti.engine.word_times import (
+    NO_SPEECH,
+    covered_span,
+    join,
+    nothing_to_speak,
+    shift_span,
+    shift_time,
+    silence,
+    word_times,
+    words_starting_within,
+)
 from tutti.model.prosody import clamp_speed, combine
 from tutti.speech import MAX_PHONEMES, SAMPLE_RATE, Prosody, Samples, Speech, Utterance, is_pcm
 from tutti.tasks import cancel_all
@@ -257,6 +266,36 @@ class Stream:
                 self.batcher.move_deadlines(self.number)
         self.stats.audio_sent(speech.duration_s, in_time=in_time or ticket.delivery == "bulk", met_target=met_target)
         return speech
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PreparedText:
+    """The rows of one text, and how their audio becomes its speech."""
+
+    stream: Stream
+    chunks: tuple[tuple[PendingChunk, Row | None], ...]  # without a row: a bare pause
+    rows: tuple[Row, ...]
+
+    @property
+    def checkpoint(self) -> str:
+        return self.stream.checked.checkpoint
+
+    def speech(self, audio: Sequence[RowAudio]) -> Speech:
+        """The speech of the whole text, from the audio of its rows in order; raise NothingToSpeak if it has none."""
+        of_rows, speeches, n_samples = iter(audio), [], 0
+        for pending, row in self.chunks:
+            speech = self.stream.chunk_speech(pending, None if row is None else next(of_rows))
+            speeches.append(shift_time(speech, n_samples / SAMPLE_RATE))
+            n_samples += len(speech.samples)
+        if not n_samples:
+            raise nothing_to_speak(join([NO_SPEECH, *speeches]))
+        return join(speeches)
+
+
+async def prepare(stream: Stream) -> PreparedText:
+    """Read the whole text of a stream."""
+    chunks = tuple([pair async for pair in stream.rows()])
+    return PreparedText(stream, chunks, tuple(row for _, row in chunks if row is not None))
 
 
 def _pieces_of_pause(pause_s: float) -> list[float]:

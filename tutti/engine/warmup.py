@@ -6,7 +6,7 @@ Costs learned from traffic are not stored: they are soon learned again, and the 
 import logging
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count, product
 from pathlib import Path
 
@@ -81,3 +81,23 @@ async def _measure(
         "acoustic": ([len(row.tokens) for row in rows.values()], between_s - started_s),
         "vocoder": ([int(frames.sum()) for frames in durations], done_s - between_s),
     }
+
+
+@dataclass(frozen=True, slots=True)
+class MeasureSecond:
+    """Measures the costs of the second worker before it serves, and puts them in force."""
+
+    first: WarmUp
+    costs: Mapping[Key, CostModel]  # of the second worker
+    path: Path
+    marker: Path
+
+    async def __call__(self, worker: Worker) -> None:
+        await replace(self.first, path=self.path, costs=self.costs)(worker)
+        for key, model in self.first.costs.items():
+            model.start_from(self.costs[key].coefficients)
+        try:
+            self.marker.parent.mkdir(parents=True, exist_ok=True)
+            self.marker.touch()
+        except OSError as exc:
+            log.warning("the next start will compile again, %s cannot be written: %s", self.marker, exc)

@@ -8,6 +8,7 @@ from statistics import median
 import numpy as np
 from numpy.typing import DTypeLike
 
+from tutti.errors import NothingToSpeak
 from tutti.speech import SAMPLE_RATE, SAMPLES_PER_FRAME, PhonemeTime, Samples, Speech, WordTime
 from tutti.text import vocab
 from tutti.text.chunk import Chunk
@@ -130,3 +131,28 @@ def join(speeches: Sequence[Speech]) -> Speech:
         tuple(symbol for speech in speeches for symbol in speech.dropped),
         notices=tuple(dict.fromkeys(notice for speech in speeches for notice in speech.notices)),
     )
+
+
+NO_SPEECH = Speech(silence(0.0), (), (0, 0))
+
+
+def carrying(silent: Sequence[Speech], speech: Speech) -> Speech:
+    """The speech, with what those before it name that have no audio."""
+    if not silent and not speech.notices:
+        return speech
+    every = [*silent, speech]
+    return replace(
+        speech,
+        dropped=tuple(symbol for each in every for symbol in each.dropped),
+        notices=tuple(dict.fromkeys(notice for each in every for notice in each.notices)),
+    )
+
+
+def nothing_to_speak(unspoken: Speech) -> NothingToSpeak:
+    """The error for a text without any sound: it names what the text has instead."""
+    symbols = " ".join(dict.fromkeys(unspoken.dropped[:20]))
+    hint = unspoken.notices[0] if unspoken.notices else "give some words"
+    message = f"the text has nothing that can be said, only: {symbols}; {hint}"
+    if not unspoken.dropped:
+        message = "the text is empty; give some words to say"
+    return NothingToSpeak(message, param="input", dropped=unspoken.dropped, notices=unspoken.notices)

@@ -9,8 +9,7 @@ from tutti.batching.job import Key
 from tutti.batching.policies import Deadline
 from tutti.batching.scheduler import Limits, Scheduler
 from tutti.engine.build import CAP
-from tutti.engine.chunk_pace import chunk_pace
-from tutti.engine.pacing import Pacing
+from tutti.engine.playback import Pacing, chunk_pace
 from tutti.engine.stream import SAFETY_S
 from tutti.errors import InvalidInput
 from tutti.percentile import percentile

@@ -19,7 +19,7 @@ from starlette.datastructures import UploadFile
 from tutti.audio.tagged import CONTAINERS, container
 from tutti.audiobook.jobs import AudiobookJob, JobLimits, JobService, JobSpec
 from tutti.audiobook.jobs.job import ENDED
-from tutti.engine.audio_settings import audio_settings
+from tutti.engine.checkpoints import audio_fingerprint
 from tutti.errors import InvalidInput
 from tutti.server.body_limit import check_json, limit_body, read_body, refuse_compressed
 from tutti.server.disconnect import ClientDisconnected, cancel_on_disconnect
@@ -59,7 +59,7 @@ def make_jobs(service: Service) -> JobService:
         settings.data / "jobs",
         JobLimits(settings.max_jobs, settings.max_jobs_gb * 1e9),
         passages_at_once=lambda: service.engine.passages_at_once,
-        audio_settings=lambda: audio_settings(settings),
+        audio_settings=lambda: audio_fingerprint(settings),
     )
 
 
