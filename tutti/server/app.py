@@ -28,6 +28,7 @@ from tutti.server.routes.tts import tts_routes
 from tutti.server.service import Service
 from tutti.server.spans import open_spans
 from tutti.settings import Settings
+from tutti.tasks import cancel_all
 
 log = logging.getLogger("tutti.server")
 
@@ -69,8 +70,7 @@ def create_app(
                 await asyncio.shield(warming)
             yield
         finally:
-            warming.cancel()
-            await asyncio.gather(warming, return_exceptions=True)
+            await cancel_all([warming])
             await jobs.close()
             await engine.close(grace_s=0)
             service.encoders.close()

@@ -27,6 +27,7 @@ from tutti.server.schemas import MAX_NAME
 from tutti.server.service import Service
 from tutti.server.text_feed import TextFeed
 from tutti.speech import SAMPLE_RATE, SpeechParams
+from tutti.tasks import cancel_all
 from tutti.text import ssml
 from tutti.text.incremental import Delta
 from tutti.text.language import find_language
@@ -80,10 +81,9 @@ async def serve_wyoming(service: Service, sock: socket.socket) -> AsyncIterator[
         yield
     finally:
         server.close()
-        for task, writer in connections.items():
+        for writer in connections.values():
             writer.transport.abort()
-            task.cancel()
-        await asyncio.gather(*connections, return_exceptions=True)
+        await cancel_all(connections)
 
 
 class WaitingText(NamedTuple):
@@ -114,20 +114,15 @@ class WyomingConnection:
         except (ConnectionError, TimeoutError, asyncio.IncompleteReadError):
             self._writer.transport.abort()  # the client disconnected, or stopped reading
         except TuttiError as error:
-            await self._stop(tasks)
+            await cancel_all(tasks)
             await self._fail(error)
         except Exception:  # a bug: the client must get an answer
             log.exception("failed caller=%s", self._caller)
-            await self._stop(tasks)
+            await cancel_all(tasks)
             await self._fail(TuttiError("internal error; the server log has the details"))
         finally:
-            await self._stop(tasks)
+            await cancel_all(tasks)
             await self._close()
-
-    async def _stop(self, tasks: list[asyncio.Task[None]]) -> None:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _close(self) -> None:
         """Close after the last bytes are sent, or abort if they are not read in time."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from tutti.errors import InvalidInput
+from tutti.tasks import cancel_all
 from tutti.text import latex
 from tutti.text.chunker import PARAGRAPH_PAUSE_S
 from tutti.text.clean import clean
@@ -234,8 +235,7 @@ async def segments(text: Text, max_characters: int, pause_s: float | None = None
                         await arrived.wait()
                 arrived.clear()
     finally:
-        reader.cancel()
-        await asyncio.gather(reader, return_exceptions=True)
+        await cancel_all([reader])
 
 
 _SSML_START = re.compile(r"\ufeff?\s*<(?:speak|\?xml|!--)")  # SSML is parsed as a whole

@@ -25,6 +25,7 @@ from tutti.audiobook.jobs.store import JobStore, locked
 from tutti.audiobook.narrate import SpeechEngine, language_warning
 from tutti.engine.request import LexiconChecker, check_params
 from tutti.errors import Draining, JobsLocked, StorageFull, TooManyJobs, TuttiError, UnknownJob, WrongState
+from tutti.tasks import cancel_all
 
 if TYPE_CHECKING:
     from filelock import FileLock
@@ -86,13 +87,10 @@ class JobService:
         """Stop all jobs; the next start resumes them."""
         self._closing = True
         if self._following is not None:
-            self._following.cancel()
-            await asyncio.gather(self._following, return_exceptions=True)
+            await cancel_all([self._following])
         for event in self._changes.values():
             event.set()
-        for task in self._tasks.values():
-            task.cancel()
-        await asyncio.gather(*self._tasks.values(), return_exceptions=True)
+        await cancel_all(self._tasks.values())
         await self._runner.close()
         if self._store is not None:
             await self._on_disk(self._store.close)
@@ -314,8 +312,7 @@ class JobService:
     async def _stop(self, id: str) -> None:
         task = self._tasks.get(id)
         if task is not None:
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
+            await cancel_all([task])
 
     async def _stopped(self, job: AudiobookJob) -> None:
         """Record a job that was paused or failed."""

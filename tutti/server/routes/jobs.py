@@ -30,6 +30,7 @@ from tutti.server.openapi import BINARY, CAPTION_FILES, EVENTS, Responses, error
 from tutti.server.responses import sse_event
 from tutti.server.schemas import Deleted, JobBody, JobList, JobStatus, job_status
 from tutti.server.service import Service
+from tutti.tasks import cancel_all
 
 KEEP_ALIVE_S = 15.0  # between comments in a quiet stream of events, so that proxies do not close it
 MAX_FIELDS = 40  # of a form
@@ -151,9 +152,7 @@ async def _job_events(jobs: JobService, owner: str, id: str) -> AsyncIterator[by
                 while not (await asyncio.wait((change,), timeout=KEEP_ALIVE_S))[0]:
                     yield b": still here\n\n"
             finally:
-                if not change.done():
-                    change.cancel()
-                    await asyncio.gather(change, return_exceptions=True)
+                await cancel_all([change])
             job = change.result()
             if job is None:
                 return

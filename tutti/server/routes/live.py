@@ -22,6 +22,7 @@ from tutti.server.service import Service
 from tutti.server.text_feed import TextFeed
 from tutti.server.websocket import Message, MessageSocket, encoded_speech, error_fields
 from tutti.speech import SAMPLE_RATE, Speech
+from tutti.tasks import cancel_all
 from tutti.text.language import request_language
 from tutti.voices import parse_blend
 
@@ -85,9 +86,7 @@ class LiveSession:
         try:
             await self._socket.receive_all(self._handle, self._refuse)
         finally:
-            for task in self._running:
-                task.cancel()
-            await asyncio.gather(*self._running, return_exceptions=True)
+            await cancel_all(self._running)
 
     # -- messages of the client ----------------------------------------------------------------------------------
 
@@ -214,7 +213,7 @@ class LiveSession:
             if self._contexts.get(name) is context:
                 del self._contexts[name]
             context.cancel()
-            await asyncio.gather(*filter(None, [context.speaking]), return_exceptions=True)
+            await cancel_all(filter(None, [context.speaking]))
             lifecycle.leave()
         with suppress(WebSocketDisconnect):
             await self._finish(last)

@@ -22,6 +22,7 @@ from tutti.server.schemas import MAX_NAME, Name, VoiceChoice, voice_expression
 from tutti.server.service import Service
 from tutti.server.websocket import Message, MessageSocket, encoded_speech, error_fields
 from tutti.speech import SAMPLES_PER_FRAME, Speech, SpeechParams
+from tutti.tasks import cancel_all
 from tutti.voices import parse_blend
 
 FORMATS = {"audio/pcm": "pcm", "audio/pcmu": "mulaw", "audio/pcma": "alaw"}
@@ -85,10 +86,7 @@ class RealtimeSession:
         try:
             await self.socket.receive_all(self._handle, self._refuse)
         finally:
-            tasks = list(self._responses.values())
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+            await cancel_all(self._responses.values())
 
     # -- messages of the client ----------------------------------------------------------------------------------
 
