@@ -24,7 +24,7 @@ from tutti.engine.request import (
 )
 from tutti.engine.start_delay import Start, Turns
 from tutti.engine.stats import BatchStats
-from tutti.engine.stream import PreparedText, Stream, prepare
+from tutti.engine.stream import PreparedText, Stream
 from tutti.engine.word_times import NO_SPEECH, carrying, join, nothing_to_speak
 from tutti.errors import Draining, QueueFull, WrongState
 from tutti.speech import Speech, SpeechParams
@@ -160,21 +160,20 @@ class Engine:
         says by `first_audio` when it could send the first audio, else that is when it is yielded.
         """
         checked = self._check(request)
-        is_silent = True
-        n_dropped = 0
-        silent: list[Speech] = []  # what they name the next one with audio carries
+        is_silent, n_dropped = True, 0
+        unspoken = NO_SPEECH  # what those without audio name, for the next one that has some
         with ExitStack() as counted:
             stream, start = await self._open_counted(counted, checked)
             async with aclosing(stream.speeches(start)) as speeches:
                 async for speech in speeches:
                     n_dropped += len(speech.dropped)
+                    speech = carrying(unspoken, speech)
                     if not len(speech.samples):
-                        silent.append(speech)
+                        unspoken = speech
                         continue
-                    speech, silent, is_silent = carrying(silent, speech), [], False
+                    unspoken, is_silent = NO_SPEECH, False
                     yield speech
                     del speech  # not held until the next one is there
-        unspoken = carrying(silent[:-1], silent[-1]) if silent else NO_SPEECH
         if n_dropped:
             log.info("unspoken stream=%d symbols=%d", stream.number, n_dropped)
             self.batch_stats.metrics.unspoken.inc(n_dropped)
@@ -194,7 +193,8 @@ class Engine:
         For a caller that knows all of its texts and forms the batches itself.
         """
         checked = self._check(StreamRequest(text, params, Ticket(delivery="bulk")))
-        return await prepare(await self._open_stream(checked, self.batchers[0]))
+        stream = await self._open_stream(checked, self.batchers[0])
+        return await stream.prepare()
 
     def _check(self, request: StreamRequest) -> CheckedRequest:
         return check_request(request, self.checkpoints, self._text_defaults.code_blocks)
@@ -210,7 +210,8 @@ class Engine:
         if ticket.delivery == "live" and isinstance(checked.request.text, str):
             left_s = ticket.left_s(self.pacing.target_s, time.monotonic())
             batcher.check_wait(checked.checkpoint, left_s, ticket.max_start_s, ticket.caller)
-        start = counted.enter_context(batcher.start_delay.starting())  # the next one that asks sees it
+        start = Start(batcher.start_delay)  # the next one that asks sees it
+        counted.callback(start.end)
         return await self._open_stream(checked, batcher), start
 
     async def _open_stream(self, checked: CheckedRequest, batcher: Batcher) -> Stream:

@@ -94,6 +94,11 @@ class Monitor:
             stages[stage] = StageQueue({name: n_by_priority[name] for name in PRIORITIES}, oldest)
         return stages
 
+    def waiting(self) -> dict[Priority, int]:
+        """How many jobs of each priority wait."""
+        by_worker = [batcher.scheduler.waiting() for batcher in self._batchers]
+        return {priority: sum(waiting[priority] for waiting in by_worker) for priority in PRIORITIES}
+
     def backlog_s(self) -> float:
         """Device seconds until all waiting jobs have run, of the worker with the most."""
         return max(batcher.backlog_s for batcher in self._batchers)
@@ -143,8 +148,7 @@ class Monitor:
 
     def refresh_gauges(self) -> None:
         """Set the gauges that change by themselves; called in the event loop before the metrics are read."""
-        n_waiting: Counter[Priority] = sum((Counter(b.scheduler.waiting()) for b in self._batchers), Counter())
-        self.batch_stats.queue({name: n_waiting[name] for name in PRIORITIES}, self.backlog_s())
+        self.batch_stats.queue(self.waiting(), self.backlog_s())
         self.batch_stats.load({name: self.predicted_wait_s(name) for name in DELIVERIES}, self.busy_ratio())
 
     def costs(self) -> dict[str, dict[str, dict[str, Any]]]:
@@ -178,13 +182,12 @@ class Monitor:
 
     def stats(self) -> dict[str, Any]:
         """Statistics of the batching, with the field names of the HTTP API."""
-        settings = self.settings()
-        waiting: Counter[Priority] = sum((Counter(b.scheduler.waiting()) for b in self._batchers), Counter())
+        settings, waiting = self.settings(), self.waiting()
         return {
             "queue_status": {
-                "current_size": waiting.total(),
-                "by_class": {priority: waiting[priority] for priority in PRIORITIES},
-                "backlog_s": max(batcher.backlog_s for batcher in self._batchers),
+                "current_size": sum(waiting.values()),
+                "by_class": waiting,
+                "backlog_s": self.backlog_s(),
                 "expected_wait_s": self.expected_wait_s(),
                 "worker_running": any(batcher.ready for batcher in self._batchers),
             },
@@ -208,6 +211,6 @@ class Monitor:
             "readyWorkers": sum(batcher.ready for batcher in self._batchers),
             "busyWorkers": states.count("busy"),
             "asleepWorkers": states.count("asleep"),
-            "queueSize": sum(sum(batcher.scheduler.waiting().values()) for batcher in self._batchers),
+            "queueSize": sum(self.waiting().values()),
             "batchingEnabled": self.settings()["batching"],
         }

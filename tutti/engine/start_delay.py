@@ -18,7 +18,7 @@ PER_TURN = 8  # of those that wait; more makes turns longer, fewer costs more tu
 
 
 class Start:
-    """A stream from the moment at which it may begin until its first chunk is queued."""
+    """A stream from the moment at which it may begin until its first chunk is queued: it counts as starting."""
 
     def __init__(self, delay: "StartDelay") -> None:
         self.n_before = delay.n_starting
@@ -70,15 +70,6 @@ class StartDelay:
     def stop(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
-
-    @contextmanager
-    def starting(self) -> Iterator[Start]:
-        """While entered, and until its `end`, a stream counts as starting."""
-        start = Start(self)
-        try:
-            yield start
-        finally:
-            start.end()
 
     @contextmanager
     def reading(self) -> Iterator[None]:

@@ -141,21 +141,15 @@ class Stream:
         finally:
             self._pending.put_nowait(None)
 
-    async def rows(self) -> AsyncGenerator[tuple[PendingChunk, Row | None]]:
-        """The chunks of the text, each with its row unless it is a bare pause; nothing is queued."""
-        n_rows = 0
+    async def prepare(self) -> "PreparedText":
+        """Read the whole text and turn it into rows; nothing is queued."""
+        pending, rows = list[PendingChunk](), list[Row]()
         async with aclosing(self._chunks()) as chunks:
             async for segment, chunk, g2p_s in chunks:
-                row = self._row(chunk, n_rows) if chunk.words else None
-                n_rows += row is not None
-                yield PendingChunk(segment, chunk, g2p_s, 0.0), row
-
-    def chunk_speech(self, pending: PendingChunk, audio: RowAudio | None) -> Speech:
-        """The speech of a chunk that was made in one piece; words are timed from the start of the chunk."""
-        chunk = pending.chunk
-        if audio is None:
-            return Speech(self._silence(chunk.pause_s), (), chunk.span, chunk.dropped, notices=chunk.notices)
-        return _speech(pending, audio, 0.0, chunk.pause_s, with_words=self.checked.params.with_words)
+                pending.append(PendingChunk(segment, chunk, g2p_s, 0.0))
+                if chunk.words:
+                    rows.append(self._row(chunk, len(rows)))
+        return PreparedText(self, tuple(pending), tuple(rows))
 
     def _n_rest(self, segment: Segment, chunk: Chunk) -> int:
         """Characters after a chunk, if the text is known to its end."""
@@ -227,17 +221,16 @@ class Stream:
 
     async def _chunk_speeches(self, pending: PendingChunk) -> AsyncGenerator[Speech]:
         """Yield the speech of one chunk, or of each of its spans; words are timed from the start of the chunk."""
-        chunk, future, estimated_s, start_s = pending.chunk, pending.audio, pending.estimated_s, 0.0
-        pause_s, *more_s = _pieces_of_pause(chunk.pause_s)
+        future, estimated_s, start_s = pending.audio, pending.estimated_s, 0.0
+        pause_s, *more_s = _pieces_of_pause(pending.chunk.pause_s)
         estimated_s -= sum(more_s)
         if future is None:
-            speech = Speech(self._silence(pause_s), (), chunk.span, chunk.dropped, notices=chunk.notices)
-            yield self._record_sent(speech, estimated_s)
+            yield self._record_sent(self.speech_of(pending, None, 0.0, pause_s), estimated_s)
         while future is not None:
             audio = await future
             if start_s == 0.0:  # now its length is known
                 estimated_s = int(audio.durations.sum()) * FRAME_S + pause_s
-            speech = _speech(pending, audio, start_s, pause_s, with_words=self.checked.params.with_words)
+            speech = self.speech_of(pending, audio, start_s, pause_s)
             start_s += len(audio.samples) / SAMPLE_RATE
             future = audio.next
             yield self._record_sent(speech, speech.duration_s if future else estimated_s)
@@ -248,6 +241,26 @@ class Stream:
 
     def _silence(self, length_s: float) -> Samples:
         return silence(length_s, np.float32 if self.checked.params.pcm_volume is None else np.int16)
+
+    def speech_of(self, pending: PendingChunk, audio: RowAudio | None, start_s: float, pause_s: float) -> Speech:
+        """The audio with the words that start in it, timed from the start of the chunk; the pause at its end."""
+        chunk, params, is_first = pending.chunk, self.checked.params, start_s == 0.0
+        if audio is None:
+            return Speech(self._silence(pause_s), (), chunk.span, chunk.dropped, notices=chunk.notices)
+        is_last = audio.next is None
+        pause = silence(pause_s if is_last else 0.0, audio.samples.dtype)
+        samples = np.concatenate([audio.samples, pause]) if len(pause) else audio.samples
+        if chunk.inline_style.volume != 1 and not is_pcm(samples):  # the worker applies it to integers
+            samples = samples * np.float32(chunk.inline_style.volume)
+        words = word_times(pending.segment.marked_text, chunk, audio.durations) if params.with_words else ()
+        span = chunk.span
+        if not (is_first and is_last):
+            end_s = start_s + len(audio.samples) / SAMPLE_RATE
+            words = words_starting_within(words, -inf if is_first else start_s, inf if is_last else end_s)
+            span = covered_span(words)
+        timing = replace(audio.timing, g2p_s=pending.g2p_s if is_first else 0.0)
+        dropped, notices = (chunk.dropped, chunk.notices) if is_first else ((), ())
+        return shift_span(Speech(samples, words, span, dropped, timing, notices), pending.segment.offset)
 
     def _record_sent(self, speech: Speech, estimated_s: float) -> Speech:
         """Record in the playback clock and the statistics that a speech is handed over now; return it."""
@@ -273,8 +286,8 @@ class PreparedText:
     """The rows of one text, and how their audio becomes its speech."""
 
     stream: Stream
-    chunks: tuple[tuple[PendingChunk, Row | None], ...]  # without a row: a bare pause
-    rows: tuple[Row, ...]
+    chunks: tuple[PendingChunk, ...]
+    rows: tuple[Row, ...]  # of those with words
 
     @property
     def checkpoint(self) -> str:
@@ -283,8 +296,9 @@ class PreparedText:
     def speech(self, audio: Sequence[RowAudio]) -> Speech:
         """The speech of the whole text, from the audio of its rows in order; raise NothingToSpeak if it has none."""
         of_rows, speeches, n_samples = iter(audio), [], 0
-        for pending, row in self.chunks:
-            speech = self.stream.chunk_speech(pending, None if row is None else next(of_rows))
+        for pending in self.chunks:
+            of_row = next(of_rows) if pending.chunk.words else None
+            speech = self.stream.speech_of(pending, of_row, 0.0, pending.chunk.pause_s)
             speeches.append(shift_time(speech, n_samples / SAMPLE_RATE))
             n_samples += len(speech.samples)
         if not n_samples:
@@ -292,34 +306,10 @@ class PreparedText:
         return join(speeches)
 
 
-async def prepare(stream: Stream) -> PreparedText:
-    """Read the whole text of a stream."""
-    chunks = tuple([pair async for pair in stream.rows()])
-    return PreparedText(stream, chunks, tuple(row for _, row in chunks if row is not None))
-
-
 def _pieces_of_pause(pause_s: float) -> list[float]:
     """A pause in seconds, cut into pieces: one minute of silence at once would take 6 MB in every stream."""
     n_pieces = max(1, ceil(pause_s / SILENCE_S))
     return [min(SILENCE_S, pause_s - n * SILENCE_S) for n in range(n_pieces)]
-
-
-def _speech(pending: PendingChunk, audio: RowAudio, start_s: float, pause_s: float, *, with_words: bool) -> Speech:
-    """The audio with the words that start in it, timed from the start of the chunk; the pause after the last span."""
-    chunk, is_first, is_last = pending.chunk, start_s == 0.0, audio.next is None
-    pause = silence(pause_s if is_last else 0.0, audio.samples.dtype)
-    samples = np.concatenate([audio.samples, pause]) if len(pause) else audio.samples
-    if chunk.inline_style.volume != 1 and not is_pcm(samples):  # the worker applies it to integers
-        samples = samples * np.float32(chunk.inline_style.volume)
-    words = word_times(pending.segment.marked_text, chunk, audio.durations) if with_words else ()
-    span = chunk.span
-    if not (is_first and is_last):
-        end_s = start_s + len(audio.samples) / SAMPLE_RATE
-        words = words_starting_within(words, -inf if is_first else start_s, inf if is_last else end_s)
-        span = covered_span(words)
-    timing = replace(audio.timing, g2p_s=pending.g2p_s if is_first else 0.0)
-    dropped, notices = (chunk.dropped, chunk.notices) if is_first else ((), ())
-    return shift_span(Speech(samples, words, span, dropped, timing, notices), pending.segment.offset)
 
 
 async def _timed(

@@ -136,16 +136,12 @@ def join(speeches: Sequence[Speech]) -> Speech:
 NO_SPEECH = Speech(silence(0.0), (), (0, 0))
 
 
-def carrying(silent: Sequence[Speech], speech: Speech) -> Speech:
-    """The speech, with what those before it name that have no audio."""
-    if not silent and not speech.notices:
+def carrying(unspoken: Speech, speech: Speech) -> Speech:
+    """The speech, with what the one before it names that has no audio."""
+    if unspoken is NO_SPEECH and not speech.notices:
         return speech
-    every = [*silent, speech]
-    return replace(
-        speech,
-        dropped=tuple(symbol for each in every for symbol in each.dropped),
-        notices=tuple(dict.fromkeys(notice for each in every for notice in each.notices)),
-    )
+    notices = dict.fromkeys((*unspoken.notices, *speech.notices))
+    return replace(speech, dropped=(*unspoken.dropped, *speech.dropped), notices=tuple(notices))
 
 
 def nothing_to_speak(unspoken: Speech) -> NothingToSpeak:
