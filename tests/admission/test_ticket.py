@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from math import inf
 
 import pytest
@@ -14,7 +14,8 @@ from tests.fakes import HEART
 from tutti.admission.ticket import LOST_SHARE, NO_CLIENT, Ticket
 from tutti.audio import find_format
 from tutti.errors import DeadlineExceeded
-from tutti.server.encoding import open_stream
+from tutti.server.cache import ResponseCache
+from tutti.server.encoding import WholeAudio, open_stream
 from tutti.server.request import SpeechRequest
 from tutti.speech import Speech
 
@@ -38,9 +39,18 @@ async def silence() -> AsyncGenerator[Speech]:
     yield
 
 
+async def stream(timeout_s: float, ticket: Ticket) -> None:
+    await open_stream(REQUEST, silence(), timeout_s, ticket)
+
+
+async def whole(timeout_s: float, ticket: Ticket) -> None:
+    await ResponseCache[WholeAudio](0).get("key", lambda _: asyncio.sleep(1e6), timeout_s, ticket)
+
+
+@pytest.mark.parametrize("wait", [stream, whole])
 @pytest.mark.parametrize(("waited_s", "fails_s"), [(0.0, 8.0), (3.0, 5.0), (60.0, 4.0)])
 def test_the_time_that_a_request_waited_to_be_read_is_part_of_its_timeout(
-    waited_s: float, fails_s: float, monkeypatch: pytest.MonkeyPatch
+    wait: Callable[[float, Ticket], Awaitable[None]], waited_s: float, fails_s: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     loop = VirtualLoop()
     loop.now_s = 100.0
@@ -48,7 +58,7 @@ def test_the_time_that_a_request_waited_to_be_read_is_part_of_its_timeout(
 
     async def run() -> float:
         with pytest.raises(DeadlineExceeded, match="8 s"):
-            await open_stream(REQUEST, silence(), 8.0, Ticket(arrived_s=100.0 - waited_s))
+            await wait(8.0, Ticket(arrived_s=100.0 - waited_s))
         return loop.now_s - 100.0
 
     assert loop.run_until_complete(run()) == pytest.approx(fails_s)

@@ -1,12 +1,14 @@
 """Cache of whole answers. Concurrent requests for the same key share one computation (single flight)."""
 
 import asyncio
+import time
 from collections import OrderedDict
 from collections.abc import Callable, Coroutine, Hashable
 from dataclasses import dataclass
 from math import inf
 from typing import Any, Generic, Protocol, TypeVar
 
+from tutti.admission.ticket import NO_CLIENT, Ticket
 from tutti.server.errors import no_audio_within
 
 
@@ -40,11 +42,11 @@ class ResponseCache(Generic[Value]):
         self.n_bytes = 0
         self.n_joined = 0  # callers that joined a computation under way
 
-    async def get(self, key: Hashable, make: Make[Value], timeout_s: float = inf) -> Value:
+    async def get(self, key: Hashable, make: Make[Value], timeout_s: float = inf, ticket: Ticket = NO_CLIENT) -> Value:
         """Return the stored value or the result of `make`. An error is raised to every waiter and is not cached.
 
-        Raises DeadlineExceeded if the computation has not begun within `timeout_s`. That is the time of this caller
-        alone: those that joined later wait on.
+        Raises DeadlineExceeded if the computation has not begun within `timeout_s` of the arrival of this request. That
+        is the time of this caller alone: those that joined later wait on.
         """
         if key in self._values:
             self._values.move_to_end(key)
@@ -57,13 +59,13 @@ class ResponseCache(Generic[Value]):
             flight.task.add_done_callback(lambda task: task.cancelled() or task.exception())
         else:
             self.n_joined += 1
-        return await self._wait(key, flight, timeout_s)
+        return await self._wait(key, flight, timeout_s, ticket)
 
-    async def _wait(self, key: Hashable, flight: InFlight[Value], timeout_s: float) -> Value:
+    async def _wait(self, key: Hashable, flight: InFlight[Value], timeout_s: float, ticket: Ticket) -> Value:
         flight.n_waiting += 1
         try:
             try:
-                async with asyncio.timeout(timeout_s):
+                async with asyncio.timeout(ticket.left_s(timeout_s, time.monotonic())):
                     await flight.began.wait()
             except TimeoutError:
                 raise no_audio_within(timeout_s) from None

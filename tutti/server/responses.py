@@ -54,7 +54,10 @@ async def cached_response(service: Service, request: Request, speech_request: Sp
     start_s = max(default_s, first_audio_timeout_s(request, default_s))
     ticket = ticket_of(request, WAIT_SHARE * start_s if start_s > default_s else None)
     speaking = service.cache.get(
-        (request.state.key, etag), lambda began: speak_whole(service, speech_request, ticket, began=began), start_s
+        (request.state.key, etag),
+        lambda began: speak_whole(service, speech_request, ticket, began=began),
+        start_s,
+        ticket,
     )
     completing = complete_within(requested_timeout_s(request), speaking, ticket)
     whole = await cancel_on_disconnect(request.receive, completing)
