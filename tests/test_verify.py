@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from tutti.cli import main as cli
-from tutti.model.choice import Precision
 from tutti.model.tone import ToneModel
+from tutti.model.types import Precision
 from tutti.speech import STYLE_SIZE, Frames, Samples, Utterance
 from tutti.text.vocab import encode
 from tutti.verify import GATES, Check, Gates, batch_orders, check_words, speak, verify

@@ -12,7 +12,8 @@ import pytest
 
 from tutti.errors import InvalidInput, MissingExtra
 from tutti.model import choice as model_choice
-from tutti.model.choice import PRECISIONS, Backend, Choice, Compile, Device, Precision, choose, file_precision, load
+from tutti.model.choice import PRECISIONS, Choice, choose, file_precision, load
+from tutti.model.types import Backend, Compile, Device, Precision
 
 Machine = Callable[..., None]
 

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from training.export import export, louder
 from tutti.errors import WeightsCorrupt
 from tutti.model.choice import choose, load
 from tutti.model.light import weights
-from tutti.model.light.export import export, louder
 from tutti.model.light.row import N_STATISTICS, TimbreSteering
 from tutti.model.light.signal import HOP
 from tutti.model.light.weights import Int8Matrix

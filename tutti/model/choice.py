@@ -12,12 +12,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 from tutti.errors import InvalidInput, MissingExtra, WeightsCorrupt, WeightsUnavailable, install_hint
+from tutti.model.types import Backend, Compile, Device, Precision
 from tutti.speech import Model, VocoderName
 
-Backend = Literal["onnx", "torch"]
-Device = Literal["cpu", "cuda"]
-Precision = Literal["fp32", "int8", "fp16"]
-Compile = Literal["plain", "off", "reduced", "full"]  # plain: not even our own kernels
 Auto = Literal["auto"]
 
 PRECISIONS: dict[tuple[Backend, Device], tuple[Precision, ...]] = {

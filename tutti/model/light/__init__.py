@@ -4,7 +4,6 @@
     row.py       what the network knows of the whole row: statistics of its inputs, added to the timbre
     noise.py     row and place -> noise, the same in NumPy and PyTorch
     weights.py   the weights of the package, int8 and fp16
-    export.py    a checkpoint of the training -> that file
     light.npz    the weights; card.md beside them says where they come from and how good they are
 
 The network runs at two steps a frame. It has no norm over time, and what it knows of the whole row is settled before

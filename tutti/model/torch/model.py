@@ -12,7 +12,6 @@ from torch import Tensor
 
 from tutti.errors import MissingExtra
 from tutti.model.buckets import MAX_PADDED_FRAMES, PLANS, Group
-from tutti.model.choice import Compile, Device
 from tutti.model.torch.cuda_graphs import Function, GraphedFunction, cuda_capture, no_capture, set_kernel_cache
 from tutti.model.torch.kokoro import masks, weights
 from tutti.model.torch.kokoro.acoustic import PROSODY, Acoustic
@@ -21,6 +20,7 @@ from tutti.model.torch.kokoro.lstm import BiLSTM
 from tutti.model.torch.kokoro.padding import FEATURES, Arrays, DeviceFrames, StageStream, joined, pad_frames, pad_tokens
 from tutti.model.torch.kokoro.vocoder import Vocoder, to_pcm
 from tutti.model.torch.one_row import OneRow, SpokenRow
+from tutti.model.types import Compile, Device
 from tutti.model.validation import check_utterances, not_finite
 from tutti.speech import NO_CHANGE, SAMPLES_PER_FRAME, STYLE_SIZE, Frames, Samples, Utterance
 

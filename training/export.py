@@ -1,7 +1,7 @@
 """Write checkpoints of the training into the package.
 
-python -m tutti.model.light.export CHECKPOINT       the network
-python -m tutti.model.light.export --bases BASES    the bases of the decoder
+python -m training.export CHECKPOINT       the network
+python -m training.export --bases BASES    the bases of the decoder
 
 `--gain` makes all speech louder, to remove a mean difference of level that was measured on trained rows.
 Prints what rounding to int8 costs: the signal-to-noise ratio of each matrix.
