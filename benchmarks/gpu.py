@@ -97,9 +97,9 @@ class Bench:
         return [self.row(0.4, 0)]  # silence at both ends makes it one second
 
 
-def speak(model: TorchModel, rows: Sequence[Utterance]) -> tuple[list[Frames], list[Samples]]:
-    """Both stages, as the server runs rows that are alone."""
-    frames = model.start_acoustic(rows)
+def speak(model: TorchModel | LightTorchModel, rows: Sequence[Utterance]) -> tuple[list[Frames], list[Samples]]:
+    """Both stages, as the server runs a few rows that are alone."""
+    frames = (model.base if isinstance(model, LightTorchModel) else model).start_acoustic(rows)
     return frames, model.vocoder(frames)
 
 
@@ -396,11 +396,10 @@ def measure_stages(bench: Bench, model: TorchModel | LightTorchModel, rows: list
 def measure_alone(bench: Bench, model: TorchModel, row: Utterance) -> dict[str, float]:
     """A row as the server runs it when it is alone, and how far it is from the same row one stage after the other."""
     row = replace(row, pcm_volume=1.0)
-    spoken = model.speak_row(row)
-    assert spoken is not None
+    spoken = model.speak([row])
     frames = model.acoustic([row])
-    (samples,) = model.vocoder_pcm(frames, [1.0])
-    took = timed(lambda: model.speak_row(row), bench.reps)
+    (samples,) = model.vocoder(frames)
+    took = timed(lambda: model.speak([row]), bench.reps)
     return {
         "rows": 1,
         "audio_s": seconds(frames),
@@ -408,8 +407,8 @@ def measure_alone(bench: Bench, model: TorchModel, row: Utterance) -> dict[str, 
         "latency_ms": 1000 * took,
         "acoustic_ms": 1000 * spoken.acoustic_s,
         "vocoder_ms": 1000 * (took - spoken.acoustic_s),
-        "durations_off": int((spoken.durations != frames[0].durations).sum()),
-        "samples_off": int((spoken.samples != samples).sum()),
+        "durations_off": int((spoken.durations[0] != frames[0].durations).sum()),
+        "samples_off": int((spoken.samples[0] != samples).sum()),
     }
 
 

@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from functools import partial
 from math import inf
 from pathlib import Path
-from typing import Annotated, Any, cast
+from typing import Annotated, Any
 
 import numpy as np
 import typer
@@ -35,8 +35,9 @@ from tutti.engine.playback import Playback
 from tutti.engine.row import Row
 from tutti.engine.stats import BatchStats
 from tutti.model.choice import Choice, choose, load
+from tutti.model.protocol import Model
 from tutti.model.tone import ToneModel
-from tutti.speech import Model, Utterance
+from tutti.speech import Utterance
 from tutti.text.vocab import encode
 from tutti.weights import MODELS, Store
 from tutti.worker.process import ProcessWorker
@@ -71,15 +72,14 @@ async def run_batched(batcher: Batcher, utterances: Sequence[Utterance]) -> floa
     return time.perf_counter() - started_s
 
 
-class TimedModel:
+class TimedModel(Model):
     """A model that appends the seconds of each call to a file, where another process can read them."""
 
     def __init__(self, model: Model, times: Path) -> None:
         self._model = model
         self._times = times.open("ab", buffering=0)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._model, name)
+        self.traits, self.warm_up = model.traits, model.warm_up  # type: ignore[method-assign]
+        self.enter_thread, self.close = model.enter_thread, model.close  # type: ignore[method-assign]
 
     def acoustic(self, *args: Any) -> Any:
         with self._timed():
@@ -97,7 +97,7 @@ class TimedModel:
 
 
 def timed_models(load_models: Callable[[], Mapping[str, Model]], times: Path) -> Mapping[str, Model]:
-    return {name: cast(Model, TimedModel(model, times)) for name, model in load_models().items()}
+    return {name: TimedModel(model, times) for name, model in load_models().items()}
 
 
 def model_seconds(times: Path) -> float:

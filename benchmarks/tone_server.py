@@ -20,10 +20,12 @@ from tutti.cli import main as cli
 from tutti.engine.build import CHECKPOINT, assemble
 from tutti.engine.engine import Engine
 from tutti.model.choice import Choice
+from tutti.model.protocol import Model
 from tutti.model.tone import ToneModel
+from tutti.model.validation import finish_samples
 from tutti.server import run
 from tutti.settings import Settings
-from tutti.speech import SAMPLES_PER_FRAME, Frames, Model, Samples, Utterance
+from tutti.speech import SAMPLES_PER_FRAME, Frames, Samples, Utterance
 from tutti.text.frontend import G2PPool
 from tutti.text.g2p import G2P
 from tutti.voices import NAMES, Voices
@@ -47,7 +49,7 @@ class TimedTones(ToneModel):
 
     def vocoder(self, rows: Sequence[Frames]) -> list[Samples]:
         self._wait(rows)
-        return [self._tone[: row.n_frames * SAMPLES_PER_FRAME] for row in rows]
+        return [finish_samples(row, self._tone[: row.n_frames * SAMPLES_PER_FRAME]) for row in rows]
 
     def _wait(self, rows: Sequence[Frames]) -> None:
         if self._pass_s:
@@ -59,7 +61,7 @@ def tone_frames(row: Utterance) -> Frames:
     durations = np.maximum(1, durations).astype(np.int64)
     curve = np.zeros(2 * int(durations.sum()), np.float32)
     features = np.broadcast_to(np.float32(0), (1, int(durations.sum())))
-    return Frames(durations, features, curve, curve, row.style)
+    return Frames(durations, features, curve, curve, row.style, row.pcm_volume)
 
 
 def make_models(pass_s: float, per_audio_s: float) -> dict[str, Model]:

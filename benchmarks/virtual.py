@@ -49,7 +49,7 @@ from tutti.text.chunk import Chunk
 from tutti.text.frontend import DueTime, never
 from tutti.text.g2p_messages import OpenText
 from tutti.worker.base import BaseWorker, PendingCall
-from tutti.worker.messages import BothStages, Forget, RunAcoustic, RunBoth, no_progress
+from tutti.worker.messages import Forget, no_progress
 from tutti.worker.stage_runner import StageRunner
 
 LIGHT = "kokoro-light"
@@ -146,18 +146,18 @@ class VirtualWorker(BaseWorker):
         if isinstance(item, Forget):
             self._runner.forget(item.ids)
             return
-        request, device = item.request, self._devices[item.request.checkpoint]
+        run, device = item.run, self._devices[item.run.checkpoint]
         acoustic_s = vocoder_s = 0.0
-        if isinstance(request, RunAcoustic | RunBoth):
-            acoustic_s = device.acoustic_s([len(utterance.tokens) for _, utterance in request.rows])
-        else:
-            rows = [self._runner._row(id, request.spans.get(id)) for id in request.ids]
+        if run.stages == "vocoder":
+            rows = [self._runner.row(id, run.spans.get(id)) for id in run.ids]
             vocoder_s = device.vocoder_s([device.n_frames(row) for row in rows])
-        result: object = self._runner.run(request)
-        if isinstance(result, BothStages):
-            vocoder_s = device.vocoder_s([int(durations.sum()) for durations in result.durations])
-            result = BothStages(result.durations, result.samples, acoustic_s, vocoder_s)
-        self._runner.forget_finished(request)
+        else:
+            acoustic_s = device.acoustic_s([len(utterance.tokens) for utterance in run.utterances])
+        ran = self._runner.run(run)
+        if run.stages == "both":
+            vocoder_s = device.vocoder_s([int(durations.sum()) for durations in ran.durations])
+        result = ran._replace(acoustic_s=acoustic_s, vocoder_s=vocoder_s)
+        self._runner.forget_finished(run)
         self._free_s = max(self._loop.time(), self._free_s) + acoustic_s + vocoder_s
         self._loop.call_at(self._free_s, lambda: item.future.done() or item.future.set_result(result))
 

@@ -22,9 +22,10 @@ from tutti.engine.monitor import Monitor
 from tutti.engine.request import StreamRequest
 from tutti.errors import ModelFailed, NothingToSpeak, QueueFull
 from tutti.model.choice import Choice
+from tutti.model.protocol import Model
 from tutti.model.tone import ToneModel, pitch_hz
 from tutti.settings import Settings
-from tutti.speech import SAMPLE_RATE, Frames, Model, Samples, Speech, SpeechParams, Timing, Utterance, WordTime
+from tutti.speech import SAMPLE_RATE, Frames, Samples, Speech, SpeechParams, Timing, Utterance, WordTime
 from tutti.text import Pronounce, chunks, vocab
 from tutti.text.aligned_text import AlignedText
 from tutti.text.chunk import Chunk, PhonemeWord, Pronunciation

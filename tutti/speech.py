@@ -1,8 +1,8 @@
 """The values that all layers share: parameters of a request, input and output of both stages, finished speech."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple, Protocol, TypeGuard, TypeVar
+from typing import Any, Literal, NamedTuple, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,7 @@ STYLE_SIZE = 256  # the first half steers timbre, the second half prosody
 
 Samples = NDArray[np.float32]
 VocoderName = Literal["exact", "light"]  # Kokoro's own; our small one, distilled from it
+Stages = Literal["acoustic", "vocoder", "both"]  # what one call runs
 Int16Samples = NDArray[np.int16]
 FULL_SCALE = 32767  # of 16-bit samples, symmetric around zero
 
@@ -93,6 +94,7 @@ class Frames:
     f0: NDArray[np.float32]  # [2T] Hz, below 10 where the voice is silent
     energy: NDArray[np.float32]  # [2T]
     style: NDArray[np.float32]  # [256]
+    pcm_volume: float | None = None  # of the samples, as in its utterance
 
     @property
     def n_frames(self) -> int:
@@ -109,29 +111,7 @@ class Span(Frames):
 
     @staticmethod
     def of(row: Frames, span: tuple[int, int], cache: dict[str, Any]) -> "Span":
-        return Span(row.durations, row.features, row.f0, row.energy, row.style, *span, cache)
-
-
-Input = TypeVar("Input", contravariant=True)
-Output = TypeVar("Output", covariant=True)
-
-
-class Stage(Protocol[Input, Output]):
-    """One step of the network: rows in, as many rows out, in the same order."""
-
-    def __call__(self, rows: Sequence[Input]) -> Sequence[Output]: ...
-
-
-class Model(Protocol):
-    """A checkpoint ready to run. Another family of models needs to implement only this."""
-
-    @property
-    def acoustic(self) -> Stage[Utterance, Frames]: ...
-
-    @property
-    def vocoder(self) -> Stage[Frames, Samples]: ...
-
-    def close(self) -> None: ...
+        return Span(row.durations, row.features, row.f0, row.energy, row.style, row.pcm_volume, *span, cache)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ import asyncio
 import tempfile
 import time
 from collections import Counter, deque
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,6 +34,7 @@ from tutti.engine.request import StreamRequest
 from tutti.engine.row import Row, RowAudio
 from tutti.engine.stats import BatchStats
 from tutti.errors import DeviceFull, ModelFailed, QueueFull, RowsLost, TuttiError, WorkerLost
+from tutti.model.protocol import Ran
 from tutti.model.spans import SpanRules
 from tutti.plan.simulation import Padded
 from tutti.speech import SAMPLE_RATE, SAMPLES_PER_FRAME, Samples, Speech, Utterance
@@ -41,7 +42,7 @@ from tutti.text import vocab
 from tutti.text.chunk import Chunk, PhonemeWord
 from tutti.text.frontend import DueTime, never
 from tutti.text.g2p_messages import OpenText
-from tutti.worker.messages import BothStages, FrameRange, Status
+from tutti.worker.messages import FrameRange, Run, Status
 
 FAILS, KILLS = (int(vocab.encode(letter)[1]) for letter in "fj")  # tokens that no other row has
 SPANS = SpanRules(first=14, min_row=60, context=15, once=0.34)
@@ -313,7 +314,7 @@ def _cost(device: Device, stage: StageName) -> CostModel:
 @dataclass(eq=False)
 class _Call:
     kind: str  # acoustic, vocoder or both
-    utterances: Mapping[int, Utterance]  # none for the vocoder
+    utterances: Sequence[Utterance]  # none for the vocoder
     ids: Sequence[int]
     spans: Mapping[int, FrameRange]
     names: Sequence[str]  # of its rows
@@ -382,35 +383,20 @@ class _Worker:
     async def unload(self) -> bool:
         return False
 
-    def acoustic(self, _: str, rows: Iterable[tuple[int, Utterance]], _timeout_s: float) -> asyncio.Future[Any]:
-        return self._call("acoustic", dict(rows), [], {})
-
-    def both_stages(self, _: str, rows: Iterable[tuple[int, Utterance]], _timeout_s: float) -> asyncio.Future[Any]:
-        return self._call("both", dict(rows), [], {})
-
-    def vocoder(
-        self, _: str, ids: Sequence[int], _timeout_s: float, spans: Mapping[int, FrameRange] = {}
-    ) -> asyncio.Future[Any]:
-        return self._call("vocoder", {}, ids, spans)
-
     def forget(self, ids: Sequence[int]) -> None:
         self._forgotten.update(ids)
         self._drop_forgotten()
 
-    # Its calls:
-
-    def _call(
-        self, kind: str, utterances: Mapping[int, Utterance], ids: Sequence[int], spans: Mapping[int, FrameRange]
-    ) -> asyncio.Future[Any]:
-        for id, utterance in utterances.items():
+    def run(self, run: Run, timeout_s: float) -> asyncio.Future[Ran]:
+        kind, spans = run.stages, run.spans
+        for id, utterance in zip(run.ids, run.utterances, strict=kind != "vocoder"):
             if id not in self._names:
                 self._names[id] = f"{utterance.seed}.{self._n_rows[utterance.seed]}"
                 self._n_rows[utterance.seed] += 1
-        ids = ids or list(utterances)
-        names = [self._names[id] + (f"[{spans[id][0]}-{spans[id][1]}]" if id in spans else "") for id in ids]
+        names = [self._names[id] + (f"[{spans[id][0]}-{spans[id][1]}]" if id in spans else "") for id in run.ids]
         future = asyncio.get_running_loop().create_future()
         future.add_done_callback(lambda done: done.cancelled() or done.exception())
-        call = _Call(kind, utterances, ids, spans, names, _now(), future)
+        call = _Call(kind, run.utterances, run.ids, spans, names, _now(), future)
         self._sent["vocoder" if kind == "vocoder" else "acoustic"].append(call)
         lane = "acoustic" if self._device.overlaps and kind == "acoustic" else "vocoder"
         self._calls[lane].append(call)
@@ -428,8 +414,8 @@ class _Worker:
         percent = percent * BESIDE // 100 if self._timers else percent
         result, acoustic, vocoder = self._result(calls[0])
         acoustic_s, vocoder_s = (percent * each // 100 / S for each in (acoustic, vocoder))
-        if isinstance(result, BothStages):
-            result = BothStages(result.durations, result.samples, acoustic_s, vocoder_s)
+        if isinstance(result, Ran):
+            result = result._replace(acoustic_s=acoustic_s, vocoder_s=vocoder_s)
         ends_s = max(_now(), self._starts_s) + acoustic_s + vocoder_s
         self._timers[lane] = asyncio.get_running_loop().call_at(ends_s, self._end, lane, result)
 
@@ -456,7 +442,7 @@ class _Worker:
         """The rows of a call, as far as they are here."""
         if call.kind == "vocoder":
             return [self.rows[id] for id in call.ids if id in self.rows]
-        return [_kept(utterance) for utterance in call.utterances.values()]
+        return [_kept(utterance) for utterance in call.utterances]
 
     def _result(self, call: _Call) -> tuple[Any, int, int]:
         """What a call answers, and the microseconds of both stages."""
@@ -467,7 +453,7 @@ class _Worker:
             acoustic = _microseconds(self._device, "acoustic", [len(row.durations) for row in rows])
         durations = [row.durations for row in rows]
         if call.kind == "acoustic":
-            return durations, acoustic, 0
+            return Ran(durations), acoustic, 0
         spans = [_quiet_end(call.spans.get(id), row.n_frames) for id, row in zip(call.ids, rows, strict=True)]
         work = [_work(row.n_frames, *span) for row, span in zip(rows, spans, strict=True)]
         vocoder = _microseconds(self._device, "vocoder", work)
@@ -476,7 +462,7 @@ class _Worker:
         if any(FAILS in row.tokens for row in rows):
             return ModelFailed("a row fails"), acoustic, vocoder
         samples = [_silence(end - start) for start, end in spans]
-        return samples if call.kind == "vocoder" else BothStages(durations, samples, 0.0, 0.0), acoustic, vocoder
+        return Ran(durations, samples), acoustic, vocoder
 
     def _drop_forgotten(self) -> None:
         """Forget rows after all calls that were sent before."""

@@ -102,6 +102,33 @@ def test_an_empty_copy_knows_what_was_learned_about_the_device() -> None:
     assert scheduler.max_padded(VOCODER) > copy.max_padded(VOCODER), "it learns for itself"
 
 
+def test_both_stages_run_in_one_call_if_no_other_row_is_here() -> None:
+    """Neither waiting nor running, in either stage; and the rows are short, and need not be cut."""
+    acoustic = Key("kokoro", "acoustic")
+
+    def stages(*jobs: Job, waits: Key | None = None, runs: Key | None = None) -> str:
+        scheduler = new_scheduler(max_rows=len(jobs))
+        if runs:
+            scheduler.add(new_job(key=runs), 0.0)
+            assert scheduler.next_batch(0.0)
+        for each in jobs:
+            scheduler.add(each, 0.0)
+        if waits:
+            scheduler.add(new_job(100, 60.0, key=waits), 0.0)
+        batch = scheduler.next_batch(0.0, stage="acoustic")
+        assert batch is not None
+        assert batch.n_rows == len(jobs)
+        return batch.stages
+
+    def job(later_s: float = 0.01, *, may_split: bool = False) -> Job:
+        return replace(new_job(key=acoustic), later_s=later_s, may_split=may_split)
+
+    assert stages(job()) == stages(job(1.0)) == stages(job(), job()) == "both"
+    assert stages(job(1.0), job(1.0)) == stages(job(may_split=True)) == "acoustic"
+    for key in (acoustic, VOCODER):
+        assert stages(job(), waits=key) == stages(job(), runs=key) == "acoustic"
+
+
 @pytest.mark.slow
 @settings(max_examples=examples(8), deadline=None)
 @given(

@@ -16,9 +16,10 @@ from tests.fakes import Spelling, silent_voices
 from tutti.engine.build import CHECKPOINT, assemble, chunk_sizes
 from tutti.engine.engine import Engine
 from tutti.model.choice import Choice
+from tutti.model.protocol import Model
 from tutti.model.tone import ToneModel
 from tutti.settings import Settings
-from tutti.speech import Frames, Model, Samples
+from tutti.speech import Frames, Samples
 from tutti.text.frontend import G2PThread
 from tutti.worker.process import ProcessWorker
 

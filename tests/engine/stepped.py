@@ -9,7 +9,7 @@ from tutti.batching.job import StageName
 from tutti.errors import ModelFailed, TuttiError, WorkerLost
 from tutti.model.tone import ToneModel
 from tutti.worker.base import BaseWorker, PendingCall
-from tutti.worker.messages import Forget, RunAcoustic, RunVocoder, StageRequest, Status, no_progress
+from tutti.worker.messages import Forget, Status, no_progress
 from tutti.worker.stage_runner import StageRunner
 
 
@@ -47,7 +47,7 @@ class RunnerWorker(BaseWorker):
     def named(self) -> set[int]:
         """The rows of calls that have not ended, and those that it forgets after them."""
         forgotten = {id for item in self.items if isinstance(item, Forget) for id in item.ids}
-        return forgotten.union(*(rows_of(call.request) for call in self.calls))
+        return forgotten.union(*(call.run.ids for call in self.calls))
 
     @property
     def calls(self) -> list[PendingCall]:
@@ -59,7 +59,7 @@ class RunnerWorker(BaseWorker):
         for call in calls[:1]:
             self.items.remove(call)
             if not call.future.cancelled():
-                self._resolve(call.future, self._run(call), call.request)
+                self._resolve(call.future, self._result(call), call.run)
         self._forget()
 
     def end_any(self) -> None:
@@ -77,10 +77,8 @@ class RunnerWorker(BaseWorker):
 
     def _enqueue(self, item: PendingCall | Forget) -> None:
         if isinstance(item, PendingCall):
-            request = item.request
-            if not isinstance(request, RunVocoder):
-                self._seeds |= {id: utterance.seed for id, utterance in request.rows}
-            ids = rows_of(request)
+            self._seeds |= {id: row.seed for id, row in zip(item.run.ids, item.run.utterances, strict=False)}
+            ids = item.run.ids
             self.started_for_left |= {id for id in ids if id in self.left or self._seeds[id] in self.left_seeds}
         self.items.append(item)
         self._forget()
@@ -91,12 +89,12 @@ class RunnerWorker(BaseWorker):
             self.items.pop(0)
             self._runner.forget(item.ids)
 
-    def _run(self, call: PendingCall) -> object:
-        if self.fails and isinstance(call.request, RunVocoder):
+    def _result(self, call: PendingCall) -> object:
+        if self.fails and call.run.stages == "vocoder":
             return ModelFailed("it fails")
         try:
-            result = self._runner.run(call.request)
-            self._runner.forget_finished(call.request)
+            result = self._runner.run(call.run)
+            self._runner.forget_finished(call.run)
         except TuttiError as error:
             return error
         return result
@@ -106,15 +104,10 @@ class RunnerWorker(BaseWorker):
         return self._status.stages_overlap
 
     def _stage(self, call: PendingCall) -> StageName:
-        return "acoustic" if isinstance(call.request, RunAcoustic) else "vocoder"
+        return "acoustic" if call.run.stages == "acoustic" else "vocoder"
 
     def _new_runner(self) -> StageRunner:
         return StageRunner(lambda: {"kokoro": ToneModel()}, no_progress)
-
-
-def rows_of(request: StageRequest) -> set[int]:
-    """The rows of a call."""
-    return set(request.ids if isinstance(request, RunVocoder) else [id for id, _ in request.rows])
 
 
 class Defect(Exception):

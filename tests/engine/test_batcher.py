@@ -6,7 +6,6 @@ import threading
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -27,12 +26,14 @@ from tutti.engine.row import Row, RowAudio
 from tutti.engine.stats import BatchStats
 from tutti.errors import DeviceFull, InvalidInput, ModelFailed, QueueFull, TooSlow, WorkerLost
 from tutti.model.onnx.model import OnnxModel
+from tutti.model.protocol import Model, Ran
 from tutti.model.tone import ToneModel
-from tutti.model.validation import check_samples
-from tutti.speech import Frames, Model, Samples, Utterance
+from tutti.model.validation import finish_samples
+from tutti.speech import Frames, Samples, Utterance
 from tutti.text.vocab import encode
 from tutti.weights import INT8_MODEL, Store
 from tutti.worker.base import Worker
+from tutti.worker.messages import Run
 from tutti.worker.process import ProcessWorker
 from tutti.worker.thread import ThreadWorker
 
@@ -66,7 +67,7 @@ class FragileModel(RecordingModel):
         for row, samples in zip(rows, sounds, strict=True):
             if has_token([row], NOISE):
                 samples[7] = np.nan
-        return [check_samples(row, samples) for row, samples in zip(rows, sounds, strict=True)]
+        return [finish_samples(row, samples) for row, samples in zip(rows, sounds, strict=True)]
 
 
 def utterance(*tokens: int, speed: float = 1.0) -> Utterance:
@@ -152,9 +153,9 @@ def test_audio_is_handed_over_before_the_rest_of_its_stream_is_sent_but_after_wh
         events: list[str] = []
 
         class NotedWorker(ThreadWorker):
-            def _call(self, *call: Any) -> asyncio.Future[object]:
+            def run(self, run: Run, timeout_s: float) -> asyncio.Future[Ran]:
                 events.append("sent")
-                return super()._call(*call)
+                return super().run(run, timeout_s)
 
         model = closed_model()
         batcher = new_batcher(NotedWorker(partial(models, lambda: model)))

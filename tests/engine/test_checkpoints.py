@@ -247,7 +247,7 @@ def test_a_worker_loads_on_its_own_device(tmp_path: Path, monkeypatch: pytest.Mo
     model = SimpleNamespace(TorchModel=FakeTorchModel)
     monkeypatch.setitem(sys.modules, "torch", torch)  # type: ignore[arg-type]
     monkeypatch.setitem(sys.modules, "tutti.model.torch.model", model)  # type: ignore[arg-type]
-    light = SimpleNamespace(LightTorchModel=None)
+    light = SimpleNamespace(LightTorchModel=type("LightTorchModel", (), {}))
     monkeypatch.setitem(sys.modules, "tutti.model.torch.light_model", light)  # type: ignore[arg-type]
     factory = Checkpoints(tmp_path, (("kokoro", Choice("torch", "cuda", "fp16")),), 2, cuda_index=2)
     assert [type(loaded) for loaded in factory().values()] == [FakeTorchModel]

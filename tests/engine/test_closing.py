@@ -15,9 +15,10 @@ import psutil
 import pytest
 
 from tests.fakes import HEART, Spelling, silent_voices, tone_engine
-from tests.worker.fakes import row, wait_until
+from tests.worker.fakes import first_stage, row, wait_until
+from tutti.model.protocol import Model
 from tutti.model.tone import ToneModel
-from tutti.speech import Frames, Model, Utterance
+from tutti.speech import Frames, Utterance
 from tutti.text.frontend import G2PPool
 from tutti.text.g2p_messages import OpenText
 from tutti.worker.process import ProcessWorker
@@ -65,7 +66,7 @@ class StubbornModels:
 
 
 async def begin(worker: ProcessWorker, folder: Path, token: int) -> asyncio.Future[object]:
-    call = worker.acoustic("kokoro", [(1, row(token))], HOUR_S)
+    call = worker.run(first_stage([(1, row(token))], checkpoint="kokoro"), HOUR_S)
     await wait_until((folder / "running").exists)
     return call  # type: ignore[return-value]
 
@@ -74,7 +75,7 @@ async def stop_reading(worker: ProcessWorker, folder: Path) -> asyncio.Future[ob
     """The process stands still, and the supervising thread waits to send it a call that its socket does not hold."""
     assert worker.pid
     os.kill(worker.pid, signal.SIGSTOP)
-    call = worker.acoustic("kokoro", [(n, row(*range(1, 400))) for n in range(300)], HOUR_S)
+    call = worker.run(first_stage([(n, row(*range(1, 400))) for n in range(300)], checkpoint="kokoro"), HOUR_S)
     await wait_until(lambda: worker.status.state == "busy")
     return call  # type: ignore[return-value]
 

@@ -15,7 +15,7 @@ from tutti.plan.simulation import Padded
 
 
 def started(stage: StageName, result: "asyncio.Future[object] | None" = None, predicted_s: float = 1.0) -> StartedBatch:
-    return StartedBatch(Batch(Key("kokoro", stage), (), "free", predicted_s, Padded()), result)  # type: ignore[arg-type]
+    return StartedBatch(Batch(Key("kokoro", stage), (), "free", predicted_s, Padded(), stage), result)  # type: ignore[arg-type]
 
 
 def new_device() -> Device:

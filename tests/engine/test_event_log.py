@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from tests.fakes import FailingModel, silent_voices, tone_engine
 from tutti.engine.event_log import AudioSent, BatchEnded, BatchStarted, EventCounted, EventLog, FirstAudio, LogEvent
-from tutti.speech import Model, SpeechParams
+from tutti.model.protocol import Model
+from tutti.speech import SpeechParams
 
 TEXT = "The old bridge stands still under the water tonight. " * 3
 

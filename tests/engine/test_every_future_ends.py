@@ -34,7 +34,6 @@ from tutti.engine.stats import BatchStats
 from tutti.errors import TuttiError
 from tutti.model.spans import LIGHT_SPANS
 from tutti.speech import Samples
-from tutti.worker.messages import RunVocoder
 
 PARTS = ("scheduler", "stats", "row", "worker")
 SHORT, LONG = 3, 90  # tokens of a row; the long one is cut into spans
@@ -147,7 +146,7 @@ def test_two_results_that_come_together_are_both_applied_at_once(policy: Deadlin
         for n in range(9):  # of one stream: what continues it can wait until its audio is handed over
             batcher.speak(Row(utterance(*[5] * 60), "kokoro", 0, "next", Playback(0.0, 100.0), float(n)))
         await asyncio.sleep(PASSES_S)
-        while len(worker.calls) < 2 or not isinstance(worker.calls[0].request, RunVocoder):
+        while len(worker.calls) < 2 or worker.calls[0].run.stages != "vocoder":
             worker.end("vocoder")
             await asyncio.sleep(PASSES_S)
         batcher.use(policy)
@@ -214,7 +213,7 @@ class DefectMachine(RuleBasedStateMachine):
         self.worker = RunnerWorker(stages_overlap=self.stages_overlap)
         self.batcher = new_batcher(self.worker)
         await self.batcher.start()
-        self.defects.spread("worker", self.worker, "acoustic", "vocoder", "both_stages", "forget")
+        self.defects.spread("worker", self.worker, "run", "forget")
         self.defects.spread("stats", self.batcher._stats)
 
     @property

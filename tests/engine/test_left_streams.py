@@ -27,7 +27,6 @@ from tutti.text.frontend import DueTime, never
 from tutti.text.g2p_messages import OpenText
 from tutti.text.user_lexicon import UserLexicon
 from tutti.voices import Voices
-from tutti.worker.messages import RunVocoder
 
 SHORT, LONG = "Deep water runs. ", "deep water runs under the old bridge and " * 8 + "stands still. "
 
@@ -50,8 +49,8 @@ def test_no_call_starts_for_a_stream_that_has_left_though_nobody_took_a_span_of_
 
             def is_ahead() -> bool:
                 """The second chunk goes on with a later span, while the listener has only the first chunk."""
-                requests = [call.request for call in worker.calls if isinstance(call.request, RunVocoder)]
-                return any(start and id > 0 for request in requests for id, (start, _) in request.spans.items())
+                runs = [call.run for call in worker.calls]
+                return any(start and id > 0 for run in runs for id, (start, _) in run.spans.items())
 
             stream = engine.stream(StreamRequest(SHORT + LONG, HEART))
             first = asyncio.create_task(anext(stream))

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,9 +18,10 @@ from tutti.batching.policies import Fifo
 from tutti.engine.batcher import Batcher
 from tutti.engine.row import RowAudio
 from tutti.errors import ModelFailed, RowsLost, TuttiError, WorkerLost
+from tutti.model.protocol import Ran
 from tutti.model.tone import ToneModel
 from tutti.speech import Frames, Samples, Utterance
-from tutti.worker.messages import BothStages, FrameRange, Status
+from tutti.worker.messages import Run, Status
 
 POISON, DEADLY = 150, 151  # tokens of rows that fail, and that kill the worker, in the stage that a test chooses
 SETTLE_S = 0.003  # for timers of batches that take a tenth of a millisecond
@@ -45,20 +46,14 @@ class SteppedWorker:
 
     async def close(self) -> None: ...
 
-    def acoustic(
-        self, _checkpoint: str, rows: Sequence[tuple[int, Utterance]], _timeout_s: float
-    ) -> asyncio.Future[Any]:
-        return self._call("acoustic", "acoustic", dict(rows))
-
-    def both_stages(
-        self, _checkpoint: str, rows: Sequence[tuple[int, Utterance]], _timeout_s: float
-    ) -> asyncio.Future[Any]:
-        return self._call("vocoder", "both", dict(rows))
-
-    def vocoder(
-        self, _checkpoint: str, ids: Sequence[int], _timeout_s: float, _spans: Mapping[int, FrameRange] = {}
-    ) -> asyncio.Future[Any]:
-        return self._call("vocoder", "vocoder", dict.fromkeys(ids))
+    def run(self, run: Run, _timeout_s: float) -> asyncio.Future[Any]:
+        future = asyncio.get_running_loop().create_future()
+        future.add_done_callback(lambda done: done.cancelled() or done.exception())
+        rows = dict(zip(run.ids, run.utterances, strict=run.stages != "vocoder"))
+        self.tokens |= {id: set(each.tokens.tolist()) for id, each in rows.items()}
+        lane: StageName = "acoustic" if run.stages == "acoustic" else "vocoder"
+        self.lanes[lane].append((run.stages, list(run.ids), rows, future))
+        return future
 
     def forget(self, ids: Sequence[int]) -> None:
         self._forgotten.update(ids)
@@ -86,14 +81,14 @@ class SteppedWorker:
         elif kind in (self.fails_in, "both") and POISON in tokens:
             result = ModelFailed("poison")
         elif kind == "vocoder":
-            result = [self._samples(self.frames.pop(id)) for id in ids]
+            result = Ran(samples=[self._samples(self.frames.pop(id)) for id in ids])
         else:
             frames = dict(zip(ids, self._model.acoustic(list(rows.values())), strict=True))
             durations = [frames[id].durations for id in ids]
             if kind == "both":
-                result = BothStages(durations, [self._samples(frames[id]) for id in ids], 1e-4, 1e-4)
+                result = Ran(durations, [self._samples(frames[id]) for id in ids], 1e-4, 1e-4)
             else:
-                result = durations
+                result = Ran(durations)
                 if not future.cancelled():
                     self.frames |= frames
         self._drop_forgotten()
@@ -106,13 +101,6 @@ class SteppedWorker:
         for calls in self.lanes.values():
             if calls:
                 self._resolve(calls.popleft()[3], WorkerLost("the worker died"))
-
-    def _call(self, lane: StageName, kind: str, rows: Mapping[int, Any]) -> asyncio.Future[Any]:
-        future = asyncio.get_running_loop().create_future()
-        future.add_done_callback(lambda done: done.cancelled() or done.exception())
-        self.tokens |= {id: set(each.tokens.tolist()) for id, each in rows.items() if each is not None}
-        self.lanes[lane].append((kind, list(rows), dict(rows), future))
-        return future
 
     def _resolve(self, future: asyncio.Future[Any], result: Any) -> None:
         if future.done():

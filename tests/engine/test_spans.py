@@ -18,10 +18,12 @@ from tutti.engine.batcher import Batcher
 from tutti.engine.playback import Playback
 from tutti.engine.row import Row, RowAudio
 from tutti.engine.stats import BatchStats
+from tutti.model.protocol import Model, Ran
 from tutti.model.spans import LIGHT_SPANS, SEARCH_FRAMES, SpanRules
 from tutti.model.tone import ToneModel
-from tutti.speech import SAMPLE_RATE, SAMPLES_PER_FRAME, Model, Utterance
+from tutti.speech import SAMPLE_RATE, SAMPLES_PER_FRAME, Utterance
 from tutti.worker.base import Worker
+from tutti.worker.messages import Run
 from tutti.worker.process import ProcessWorker
 from tutti.worker.thread import ThreadWorker
 
@@ -49,13 +51,13 @@ def with_batcher(act: Callable[[Setup], Awaitable[None]], worker: Worker | None 
 
         scheduler = Scheduler(Limits(max_start_s=float("inf")), cost, Deadline())
         setup = Setup(Batcher(chosen, scheduler, BatchStats(), clock=lambda: 0.0), [])
-        vocoder = chosen.vocoder
+        run_stages = chosen.run
 
-        def noted(checkpoint: str, ids: list[int], timeout_s: float, spans: dict[int, object]) -> object:
-            setup.spans += [spans.get(id) for id in ids]
-            return vocoder(checkpoint, ids, timeout_s, spans)  # type: ignore[arg-type]
+        def noted(run: Run, timeout_s: float) -> asyncio.Future[Ran]:
+            setup.spans += [run.spans.get(id) for id in run.ids] if run.stages == "vocoder" else []
+            return run_stages(run, timeout_s)
 
-        chosen.vocoder = noted  # type: ignore[method-assign, assignment]
+        chosen.run = noted  # type: ignore[method-assign]
         await setup.batcher.start()
         try:
             await act(setup)

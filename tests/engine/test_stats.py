@@ -40,7 +40,8 @@ class PoisonedModel(RecordingModel):
 
 
 def vocoder_batch(n_rows: int) -> Batch:
-    return Batch(Key("kokoro", "vocoder"), tuple(new_job(100) for _ in range(n_rows)), "free", 0.1, SideBySide(2))
+    jobs = tuple(new_job(100) for _ in range(n_rows))
+    return Batch(Key("kokoro", "vocoder"), jobs, "free", 0.1, SideBySide(2), "vocoder")
 
 
 def counted(engine: Engine, name: str, **labels: str) -> float:

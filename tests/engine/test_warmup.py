@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,8 +15,10 @@ from tutti.batching.job import Key, StageName
 from tutti.batching.layout import SideBySide
 from tutti.engine import warmup
 from tutti.engine.warmup import WarmUp
+from tutti.model.protocol import Ran
 from tutti.speech import Utterance
 from tutti.worker.base import Worker
+from tutti.worker.messages import Run
 
 TRUTH: dict[StageName, CostModel] = {
     "acoustic": CostModel(SideBySide(2), (0.01, 0.001, 0.0001, 0.001)),
@@ -37,19 +38,17 @@ class Device:
         self.ids: list[int] = []
         self._tokens: list[int] = []
 
-    async def acoustic(
-        self, checkpoint: str, rows: Sequence[tuple[int, Utterance]], limit_s: float
-    ) -> list[np.ndarray]:
-        self.ids += [id for id, _ in rows]
-        self._tokens = [len(row.tokens) for _, row in rows]
-        self._run("acoustic", self._tokens)
-        return [np.full(n, FRAMES) for n in self._tokens]
+    async def run(self, run: Run, limit_s: float) -> Ran:
+        if run.stages == "vocoder":
+            assert len(run.ids) == len(self._tokens)
+            self._pass("vocoder", [FRAMES * n for n in self._tokens])
+            return Ran()
+        self.ids += run.ids
+        self._tokens = [len(row.tokens) for row in run.utterances]
+        self._pass("acoustic", self._tokens)
+        return Ran([np.full(n, FRAMES) for n in self._tokens])
 
-    async def vocoder(self, checkpoint: str, ids: Sequence[int], limit_s: float) -> None:
-        assert len(ids) == len(self._tokens)
-        self._run("vocoder", [FRAMES * n for n in self._tokens])
-
-    def _run(self, stage: StageName, sizes: list[int]) -> None:
+    def _pass(self, stage: StageName, sizes: list[int]) -> None:
         cold = (stage, len(sizes)) not in self.passes
         self.passes.append((stage, len(sizes)))
         self.now_s += TRUTH[stage].predict(sizes) + COLD_S * cold

@@ -28,12 +28,13 @@ from tutti.engine.engine import Engine
 from tutti.engine.playback import FRAME_S
 from tutti.errors import QueueFull
 from tutti.model.choice import Choice
+from tutti.model.protocol import Model
 from tutti.model.tone import ToneModel
 from tutti.server import run
 from tutti.server.http_processes import child_main, heartbeat, pool, remote_engine
 from tutti.server.http_processes.direct import DirectAnswers
 from tutti.settings import Settings
-from tutti.speech import Frames, Model, Samples, Span, Speech
+from tutti.speech import Frames, Samples, Span, Speech
 from tutti.text import g2p_process
 from tutti.text.frontend import G2PPool
 from tutti.text.g2p import G2P

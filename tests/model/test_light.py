@@ -20,7 +20,8 @@ from tutti.model.light.weights import Int8Matrix
 from tutti.model.onnx.light import MIN_PIECE, LightInput, generate, network_path, split_evenly
 from tutti.model.onnx.light_graph import light_graph
 from tutti.model.onnx.session import open_session
-from tutti.speech import SAMPLES_PER_FRAME, Frames, Model, Samples, Span, Utterance
+from tutti.model.protocol import Model
+from tutti.speech import SAMPLES_PER_FRAME, Frames, Samples, Span, Utterance
 from tutti.text.vocab import encode
 from tutti.verify.mel import distance_db
 from tutti.voices import Voices

@@ -8,9 +8,10 @@ import pytest
 
 from tutti.errors import InvalidInput, ModelFailed
 from tutti.model.choice import choose, load
+from tutti.model.protocol import Model
 from tutti.model.tone import ToneModel
-from tutti.model.validation import check_samples
-from tutti.speech import SAMPLES_PER_FRAME, Frames, Model, Samples, Utterance
+from tutti.model.validation import check_samples, finish_samples
+from tutti.speech import FULL_SCALE, SAMPLES_PER_FRAME, Frames, Samples, Utterance, to_pcm
 from tutti.verify.mel import distance_db
 from tutti.voices import NAMES, Voices
 
@@ -125,6 +126,33 @@ def test_a_row_does_not_hear_its_neighbours(
         assert distance_db(sound, samples) <= tolerance.sound_db
 
 
+@pytest.mark.parametrize("n_rows", [1, 2])
+@pytest.mark.parametrize("volume", [None, 0.5])
+def test_both_stages_at_once_are_one_after_the_other_in_the_format_of_the_rows(
+    model: Model, rows: list[Utterance], n_rows: int, volume: float | None, tolerance: Tolerance
+) -> None:
+    asked = [replace(row, pcm_volume=volume) for row in rows[:n_rows]]
+    spoken, frames = model.speak(asked), model.acoustic(asked)
+    for n_frames, row_frames in zip(spoken.durations, frames, strict=True):
+        assert np.array_equal(n_frames, row_frames.durations)
+    full_scale = 1.0 if volume is None else FULL_SCALE
+    for at_once, in_turn in zip(spoken.samples, model.vocoder(frames), strict=True):
+        assert at_once.dtype == in_turn.dtype == (np.float32 if volume is None else np.int16)
+        first, second = at_once / full_scale, in_turn / full_scale
+        assert np.abs(first - second).max() <= tolerance.samples
+        assert distance_db(first, second) <= tolerance.sound_db
+
+
+def test_a_row_may_ask_for_integers_beside_one_that_asks_for_floats(
+    model: Model, rows: list[Utterance], tolerance: Tolerance
+) -> None:
+    first, second = model.vocoder(model.acoustic([rows[0], replace(rows[0], pcm_volume=0.5)]))
+    assert (first.dtype, second.dtype) == (np.float32, np.int16)
+    expected = to_pcm(first, 0.5) / FULL_SCALE
+    assert np.abs(second / FULL_SCALE - expected).max() <= max(tolerance.samples, 1 / FULL_SCALE)
+    assert distance_db(second / FULL_SCALE, expected) <= tolerance.sound_db
+
+
 def test_the_place_in_a_batch_changes_no_sample(
     model: Model, together: tuple[Sequence[Frames], Sequence[Samples]], tolerance: Tolerance
 ) -> None:
@@ -195,7 +223,11 @@ def test_a_speed_outside_the_limits_is_refused(model: Model, row: Row, speed: fl
 def test_broken_samples_are_refused() -> None:
     frames = Frames(np.array([2]), np.zeros((512, 2), np.float32), *[np.zeros(4, np.float32)] * 2, np.zeros(256))  # type: ignore[arg-type]
     sound = np.zeros(2 * SAMPLES_PER_FRAME, np.float32)
-    assert check_samples(frames, sound) is sound
-    for broken in (sound[:-1], np.full_like(sound, np.nan), np.full_like(sound, np.inf)):
+    assert finish_samples(frames, sound) is sound
+    for broken in (np.full_like(sound, np.nan), np.full_like(sound, np.inf)):
         with pytest.raises(ModelFailed):
-            check_samples(frames, broken)
+            finish_samples(frames, broken)
+    check_samples(frames, sound)
+    for broken in (sound[:-1], sound.astype(np.int16)):
+        with pytest.raises(ModelFailed):
+            check_samples(frames, broken)  # type: ignore[arg-type]

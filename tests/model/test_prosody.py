@@ -17,7 +17,6 @@ from tutti.model.prosody import EMOTIONS, LIMITS, VOICED_HZ, apply_prosody, chec
 from tutti.model.tone import ToneModel
 from tutti.settings import Settings
 from tutti.speech import SAMPLE_RATE, Frames, Prosody, Samples, Utterance
-from tutti.worker.stage_runner import StageRunner
 
 curves = arrays(np.float32, st.integers(1, 40), elements=st.floats(-5, 400, width=32))
 prosodies = st.builds(Prosody, *(st.floats(low, high) for low, high in LIMITS.values()))
@@ -113,9 +112,7 @@ def test_a_row_does_not_hear_its_neighbours(specs: list[tuple[int, Prosody]]) ->
 
 
 def speak(rows: list[Utterance]) -> list[Samples]:
-    runner = StageRunner(lambda: {"tone": ToneModel()}, lambda *_: None)
-    runner.acoustic("tone", list(enumerate(rows)))
-    return runner.vocoder("tone", range(len(rows)))
+    return list(ToneModel().speak(rows).samples)
 
 
 def test_an_engine_applies_parameters_and_marks(tmp_path: Path) -> None:

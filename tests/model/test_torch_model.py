@@ -13,6 +13,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from tests.model.test_lone_row import run_again  # noqa: E402
 from tutti.errors import DeviceFull, InvalidInput, MissingExtra, ModelFailed, WeightsCorrupt, WeightsUnavailable  # noqa: E402
 from tutti.model.buckets import PLANS, Ladder, Shapes  # noqa: E402
 from tutti.model.onnx.model import OnnxModel  # noqa: E402
@@ -25,8 +26,9 @@ from tutti.model.torch.kokoro.lstm import BiLSTM, RecurrentWeights  # noqa: E402
 from tutti.model.torch.kokoro.masks import RowMask  # noqa: E402
 from tutti.model.torch.kokoro.padding import DeviceFrames, StageStream  # noqa: E402
 from tutti.model.torch.kokoro.source import OUTPUT_GAIN, STFT, HarmonicSource  # noqa: E402
+from tutti.model.torch.lone_row import LoneRowGraphs, guessed_frames  # noqa: E402
 from tutti.model.torch.model import TorchModel  # noqa: E402
-from tutti.speech import Frames, Utterance  # noqa: E402
+from tutti.speech import FULL_SCALE, Frames, Utterance  # noqa: E402
 from tutti.text.vocab import encode  # noqa: E402
 from tutti.verify.mel import distance_db  # noqa: E402
 from tutti.voices import Voices  # noqa: E402
@@ -88,6 +90,29 @@ def test_the_vocoder_half_sounds_like_the_official_one(
         assert distance_db(mine, official) < MAX_DB
         assert np.corrcoef(mine, official)[0, 1] > 0.98
         assert 0.97 < np.std(mine) / np.std(official) < 1.03
+
+
+@pytest.mark.weights
+def test_a_lone_row_launched_before_its_length_is_known_sounds_as_one_stage_after_the_other(
+    ours: TorchModel, state: weights.State, rows: list[Utterance], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The graphs of a CUDA device, with a capture that runs the functions again."""
+    acoustic, vocoder = weights.build(state)
+    graphs = LoneRowGraphs(
+        acoustic, lambda *inputs: (vocoder(*inputs), torch.ones(1)), StageStream(ours.device), run_again, PLANS["full"]
+    )
+    row = dataclasses.replace(rows[2], pcm_volume=0.5)
+    n_tokens = len(row.tokens)
+    graphs._capture_tokens(PLANS["full"].tokens.ladder.fit(n_tokens))
+    graphs._capture_frames(PLANS["full"].frames.ladder.fit(guessed_frames(n_tokens, row.speed)))
+    in_turn = ours.speak([row])
+    monkeypatch.setattr(ours, "_lone_row", graphs)
+    monkeypatch.setattr(ours, "start_acoustic", None)  # it takes no part
+    alone = ours.speak([row])
+    assert np.array_equal(alone.durations[0], in_turn.durations[0])
+    assert alone.samples[0].dtype == np.int16
+    assert len(alone.samples[0]) == len(in_turn.samples[0])
+    assert distance_db(alone.samples[0] / FULL_SCALE, in_turn.samples[0] / FULL_SCALE) < 0.1
 
 
 @pytest.mark.weights
@@ -312,7 +337,7 @@ def test_the_kernels_of_all_shapes_are_compiled_before_the_first_capture(monkeyp
     monkeypatch.setattr(masks, "device_has_kernels", lambda _: True)
     model = TorchModel.__new__(TorchModel)
     model.plan, model.max_padded_frames, model.device = PLANS["reduced"], 4096, torch.device("cpu")
-    model._one_row = None
+    model._lone_row = None
     for name in ("tokens", "curves", "frames"):
         monkeypatch.setattr(model, f"_prepare_{name}", Recorded(name))
     monkeypatch.setattr(torch.cuda, "empty_cache", lambda: None)

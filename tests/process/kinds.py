@@ -15,7 +15,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from tests.fakes import FakeEngine, Spelling, silent_voices
-from tests.worker.fakes import FaultyModels, row
+from tests.worker.fakes import FaultyModels, both_stages, row
 from tutti.audiobook.jobs import book_process
 from tutti.audiobook.jobs.book_process import BookFile, BookProcesses
 from tutti.process.supervisor import Supervisor
@@ -111,7 +111,7 @@ class WorkerKind(Kind):
         return self.worker._supervisor
 
     def call(self) -> Awaitable[object]:
-        return self.worker.both_stages("tone", [(1, row(5, 6))], self.hang_s)
+        return self.worker.run(both_stages([(1, row(5, 6))]), self.hang_s)
 
     @staticmethod
     def set_limits(monkeypatch: pytest.MonkeyPatch, hang_s: float) -> None:

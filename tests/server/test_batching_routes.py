@@ -17,8 +17,9 @@ import pytest
 
 from tests.fakes import FailingModel, Gate, RecordingModel, tone_engine
 from tests.server.harness import LONG, SHORT, RunningServer, assert_error, serving, wait_until
+from tutti.model.protocol import Model
 from tutti.model.tone import ToneModel
-from tutti.speech import Frames, Model
+from tutti.speech import Frames
 from tutti.voices import Voices
 from tutti.worker.process import ProcessWorker
 

@@ -21,7 +21,7 @@ class QuietModel(RecordingModel):
     """The tones at half their volume: heard apart from those of the other checkpoint."""
 
     def vocoder(self, rows: Sequence[Frames]) -> list[Samples]:
-        return [samples / 2 for samples in super().vocoder(rows)]
+        return [(samples / 2).astype(samples.dtype) for samples in super().vocoder(rows)]
 
 
 LOUD, QUIET = RecordingModel("acoustic", gate=GATE), QuietModel("acoustic", gate=GATE)

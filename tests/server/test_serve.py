@@ -18,9 +18,9 @@ import pytest
 from tests.fakes import FakeEngine, Spelling, silent_voices, tone_engine
 from tests.server.harness import LONG, RunningServer, expected_samples, serving
 from tutti.errors import InvalidInput, WeightsCorrupt
+from tutti.model.protocol import Model
 from tutti.server import run
 from tutti.settings import Settings
-from tutti.speech import Model
 
 pytestmark = [pytest.mark.process, pytest.mark.server]
 

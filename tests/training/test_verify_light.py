@@ -11,8 +11,9 @@ from training.verify.held_out import held_out_rows
 from training.verify.light import LightGates, LightVerification, RowMeasures, light_checks
 from training.verify.meters import Meters
 from training.verify.recordings import Recordings
+from tutti.model.protocol import Model
 from tutti.model.tone import ToneModel
-from tutti.speech import Frames, Model, Samples, Span, Utterance
+from tutti.speech import Frames, Samples, Span, Utterance
 from tutti.verify.sentences import SENTENCES
 from tutti.voices import NAMES, Voices, parse_blend
 

@@ -5,7 +5,7 @@ import logging
 import os
 import signal
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
 from pathlib import Path
@@ -14,8 +14,10 @@ from typing import Any
 import numpy as np
 
 from tutti.errors import DeviceFull, InvalidInput, ModelFailed, WeightsCorrupt
+from tutti.model.protocol import Model, OnStep, Traits
 from tutti.model.tone import ToneModel, pitch_hz
-from tutti.speech import Frames, Model, Samples, Utterance
+from tutti.speech import Frames, Samples, Stages, Utterance
+from tutti.worker.messages import FrameRange, Run
 from tutti.worker.process import ProcessWorker
 
 TIMEOUT_S = 60.0  # of calls that must not take long
@@ -44,11 +46,11 @@ class FaultyModel(ToneModel):
 
     def __init__(self, folder: Path, stages_overlap: bool = False) -> None:
         super().__init__()
-        self.stages_overlap = stages_overlap
+        self.traits = Traits(stages_overlap)
         self._folder = folder
         self._kept: list[bytes] = []
 
-    def warm_up(self, progress: Callable[[int, int], None]) -> None:
+    def warm_up(self, progress: OnStep = lambda *_: None) -> None:
         for done in range(3):
             progress(done + 1, 3)
 
@@ -107,7 +109,7 @@ class FaultyModels:
             if (self.folder / name).exists():
                 fail()
         other = ToneModel()
-        other.stages_overlap = self.stages_overlap  # type: ignore[attr-defined]
+        other.traits = Traits(self.stages_overlap)
         return {"tone": FaultyModel(self.folder, self.stages_overlap), "other": other}
 
     def n_starts(self) -> int:
@@ -135,6 +137,23 @@ _START_FAULTS: dict[str, Callable[[], object]] = {
     "broken": _broken,
     "deadly": lambda: os.kill(os.getpid(), signal.SIGSEGV),
 }
+
+
+def first_stage(rows: Iterable[tuple[int, Utterance]], checkpoint: str = "tone") -> Run:
+    return _run("acoustic", rows, checkpoint)
+
+
+def second_stage(ids: Iterable[int], spans: Mapping[int, FrameRange] = {}, checkpoint: str = "tone") -> Run:
+    return Run(checkpoint, "vocoder", tuple(ids), (), spans)
+
+
+def both_stages(rows: Iterable[tuple[int, Utterance]], checkpoint: str = "tone") -> Run:
+    return _run("both", rows, checkpoint)
+
+
+def _run(stages: Stages, rows: Iterable[tuple[int, Utterance]], checkpoint: str) -> Run:
+    of = dict(rows)
+    return Run(checkpoint, stages, tuple(of), tuple(of.values()))
 
 
 def row(*tokens: int, speed: float = 1.0) -> Utterance:

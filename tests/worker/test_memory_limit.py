@@ -1,7 +1,6 @@
 """A worker's process that holds too much memory is replaced between batches, and nothing is lost by that."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -9,14 +8,23 @@ import numpy as np
 import pytest
 
 from tests.fakes import HEART, running, silent_voices, tone_engine
-from tests.worker.fakes import TIMEOUT_S, Fault, FaultyModel, FaultyModels, expected_samples, row
+from tests.worker.fakes import (
+    TIMEOUT_S,
+    Fault,
+    FaultyModel,
+    FaultyModels,
+    expected_samples,
+    first_stage,
+    row,
+    second_stage,
+)
 from tests.worker.test_process import run_scenario, speak
 from tutti.engine import build
 from tutti.engine.batcher import MAX_LOST
 from tutti.errors import RowsLost
+from tutti.model.protocol import Model, Ran
 from tutti.settings import Settings
-from tutti.speech import Model, Samples
-from tutti.worker.messages import FrameRange
+from tutti.worker.messages import Run
 from tutti.worker.process import ProcessWorker
 from tutti.worker.thread import ThreadWorker
 
@@ -28,11 +36,11 @@ LIMIT = 300_000_000
 def test_it_is_replaced_after_a_batch_that_ended_rows_and_no_call_fails(tmp_path: Path) -> None:
     async def scenario(worker: ProcessWorker) -> None:
         first = worker.pid
-        await worker.acoustic("tone", [(1, row(5)), (2, row(Fault.GROWS))], TIMEOUT_S)
+        await worker.run(first_stage([(1, row(5)), (2, row(Fault.GROWS))]), TIMEOUT_S)
         assert worker.status.restarts == 0  # rows wait for their second stage
-        assert np.array_equal(*await worker.vocoder("tone", [1], TIMEOUT_S), expected_samples(row(5)))
+        assert np.array_equal(*(await worker.run(second_stage([1]), TIMEOUT_S)).samples, expected_samples(row(5)))
         with pytest.raises(RowsLost):
-            await worker.vocoder("tone", [2], TIMEOUT_S)
+            await worker.run(second_stage([2]), TIMEOUT_S)
         assert worker.pid != first
         assert worker.status.restarts == 1
         assert "MB" in worker.status.error
@@ -64,7 +72,7 @@ def test_requests_go_on_while_their_worker_is_replaced(tmp_path: Path) -> None:
         async with engine:
             grower = engine.batchers[0].worker
             for id in range(-3, 0):
-                await grower.acoustic("kokoro", [(id, row(Fault.GROWS))], TIMEOUT_S)
+                await grower.run(first_stage([(id, row(Fault.GROWS))], checkpoint="kokoro"), TIMEOUT_S)
                 texts = [engine.speak(f"deep water {word}", HEART) for word in ("one", "two", "three", "four")]
                 assert all(len(speech.samples) for speech in await asyncio.gather(*texts))
             await engine.speak("still", HEART)  # by the last replacement
@@ -78,13 +86,11 @@ class ForgetfulWorker(ThreadWorker):
 
     n_left = MAX_LOST + 1
 
-    def vocoder(
-        self, checkpoint: str, ids: Sequence[int], timeout_s: float, spans: Mapping[int, FrameRange] = {}
-    ) -> asyncio.Future[list[Samples]]:
-        if self.n_left:
+    def run(self, run: Run, timeout_s: float) -> asyncio.Future[Ran]:
+        if run.stages == "vocoder" and self.n_left:
             self.n_left -= 1
-            self.forget(ids)
-        return super().vocoder(checkpoint, ids, timeout_s, spans)
+            self.forget(run.ids)
+        return super().run(run, timeout_s)
 
 
 def test_a_row_is_not_blamed_for_the_replacement_of_its_worker(tmp_path: Path) -> None:

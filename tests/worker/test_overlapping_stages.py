@@ -17,13 +17,16 @@ from tests.worker.fakes import (
     FaultyModels,
     OverlappingWorker,
     expected_samples,
+    first_stage,
     row,
+    second_stage,
     wait_until,
 )
 from tutti.errors import ModelFailed, RowsLost, WorkerLost
+from tutti.model.protocol import Ran
 from tutti.worker.base import PendingCall
 from tutti.worker.calls_in_flight import MAX_IN_FLIGHT, CallsInFlight
-from tutti.worker.messages import Forget, RunAcoustic, RunVocoder
+from tutti.worker.messages import Forget, Run
 from tutti.worker.process import ProcessWorker
 
 Scenario = Callable[[ProcessWorker], Awaitable[None]]
@@ -43,31 +46,31 @@ def run_scenario(scenario: Scenario, folder: Path) -> None:
     asyncio.run(run())
 
 
-async def hang(worker: ProcessWorker, folder: Path, timeout_s: float = TIMEOUT_S) -> "asyncio.Future[list[object]]":
+async def hang(worker: ProcessWorker, folder: Path, timeout_s: float = TIMEOUT_S) -> asyncio.Future[Ran]:
     """A call of the vocoder that runs and does not end, of row 1."""
-    await worker.acoustic("tone", [(1, row(Fault.VOCODER_HANGS))], TIMEOUT_S)
-    call = worker.vocoder("tone", [1], timeout_s)
+    await worker.run(first_stage([(1, row(Fault.VOCODER_HANGS))]), TIMEOUT_S)
+    call = worker.run(second_stage([1]), timeout_s)
     await wait_until((folder / "running").exists)
     (folder / "running").unlink()
-    return call  # type: ignore[return-value]
+    return call
 
 
 @pytest.mark.process
 def test_each_stage_answers_while_the_other_runs(tmp_path: Path) -> None:
     async def scenario(worker: ProcessWorker) -> None:
         vocoder = await hang(worker, tmp_path)
-        await worker.acoustic("tone", [(2, row(5)), (3, row(6))], TIMEOUT_S)
+        await worker.run(first_stage([(2, row(5)), (3, row(6))]), TIMEOUT_S)
         with pytest.raises(ModelFailed, match="failed on this row"):
-            await worker.acoustic("tone", [(4, row(Fault.FAILS))], TIMEOUT_S)
+            await worker.run(first_stage([(4, row(Fault.FAILS))]), TIMEOUT_S)
         assert not vocoder.done()
         (tmp_path / "continue").touch()
-        np.testing.assert_array_equal((await vocoder)[0], expected_samples(row(Fault.VOCODER_HANGS)))  # type: ignore[arg-type]
+        np.testing.assert_array_equal((await vocoder).samples[0], expected_samples(row(Fault.VOCODER_HANGS)))
         (tmp_path / "continue").unlink()
 
-        acoustic = worker.acoustic("tone", [(5, row(Fault.HANGS))], TIMEOUT_S)
+        acoustic = worker.run(first_stage([(5, row(Fault.HANGS))]), TIMEOUT_S)
         await wait_until((tmp_path / "running").exists)
         for id, token in ((2, 5), (3, 6)):
-            (samples,) = await worker.vocoder("tone", [id], TIMEOUT_S)
+            (samples,) = (await worker.run(second_stage([id]), TIMEOUT_S)).samples
             np.testing.assert_array_equal(samples, expected_samples(row(token)))
         assert not acoustic.done()
         assert worker.status.state == "busy"
@@ -81,10 +84,10 @@ def test_each_stage_answers_while_the_other_runs(tmp_path: Path) -> None:
 def test_a_death_loses_the_running_call_of_each_stage_and_no_other(tmp_path: Path) -> None:
     async def scenario(worker: ProcessWorker) -> None:
         vocoder = await hang(worker, tmp_path)
-        acoustic = worker.acoustic("tone", [(2, row(Fault.HANGS))], TIMEOUT_S)
+        acoustic = worker.run(first_stage([(2, row(Fault.HANGS))]), TIMEOUT_S)
         await wait_until((tmp_path / "running").exists)
-        waiting = worker.acoustic("tone", [(3, row(6))], TIMEOUT_S)
-        no_frames = worker.vocoder("tone", [1], TIMEOUT_S)
+        waiting = worker.run(first_stage([(3, row(6))]), TIMEOUT_S)
+        no_frames = worker.run(second_stage([1]), TIMEOUT_S)
         await asyncio.sleep(0.05)
         assert worker.pid
         os.kill(worker.pid, signal.SIGKILL)
@@ -92,7 +95,9 @@ def test_a_death_loses_the_running_call_of_each_stage_and_no_other(tmp_path: Pat
             with pytest.raises(WorkerLost, match="SIGKILL"):
                 await lost
         await waiting
-        np.testing.assert_array_equal((await worker.vocoder("tone", [3], TIMEOUT_S))[0], expected_samples(row(6)))
+        np.testing.assert_array_equal(
+            (await worker.run(second_stage([3]), TIMEOUT_S)).samples[0], expected_samples(row(6))
+        )
         with pytest.raises(RowsLost):
             await no_frames
         assert worker.status.restarts == 1
@@ -108,13 +113,15 @@ def test_a_stage_that_hangs_is_found_although_the_other_answers(tmp_path: Path) 
         vocoder = await hang(worker, tmp_path, timeout_s=0.2)
         while not vocoder.done():
             try:
-                await worker.acoustic("tone", [(2, row(5))], TIMEOUT_S)
+                await worker.run(first_stage([(2, row(5))]), TIMEOUT_S)
             except WorkerLost:  # it ran when the process was killed
                 break
         with pytest.raises(WorkerLost, match="hangs"):
             await vocoder
-        await worker.acoustic("tone", [(3, row(6))], TIMEOUT_S)
-        np.testing.assert_array_equal((await worker.vocoder("tone", [3], TIMEOUT_S))[0], expected_samples(row(6)))
+        await worker.run(first_stage([(3, row(6))]), TIMEOUT_S)
+        np.testing.assert_array_equal(
+            (await worker.run(second_stage([3]), TIMEOUT_S)).samples[0], expected_samples(row(6))
+        )
         assert worker.pid != pid
 
     run_scenario(scenario, tmp_path)
@@ -124,35 +131,35 @@ def test_a_stage_that_hangs_is_found_although_the_other_answers(tmp_path: Path) 
 def test_a_row_is_forgotten_after_all_calls_before_and_leaves_no_frames(tmp_path: Path) -> None:
     async def scenario(worker: ProcessWorker) -> None:
         vocoder = await hang(worker, tmp_path)
-        await worker.acoustic("tone", [(2, row(5)), (3, row(6))], TIMEOUT_S)
-        needs_it = worker.vocoder("tone", [2, 3], TIMEOUT_S)
-        running = worker.acoustic("tone", [(4, row(Fault.HANGS)), (5, row(7))], TIMEOUT_S)
+        await worker.run(first_stage([(2, row(5)), (3, row(6))]), TIMEOUT_S)
+        needs_it = worker.run(second_stage([2, 3]), TIMEOUT_S)
+        running = worker.run(first_stage([(4, row(Fault.HANGS)), (5, row(7))]), TIMEOUT_S)
         await wait_until((tmp_path / "running").exists)
         worker.forget([2, 4])  # one that a call still needs, and one that is being made
         (tmp_path / "continue").touch()
         await asyncio.gather(vocoder, running)
-        for samples, token in zip(await needs_it, (5, 6), strict=True):
+        for samples, token in zip((await needs_it).samples, (5, 6), strict=True):
             np.testing.assert_array_equal(samples, expected_samples(row(token)))
         for id in (2, 3, 4):
             with pytest.raises(WorkerLost, match="does not hold row"):
-                await worker.vocoder("tone", [id], TIMEOUT_S)
+                await worker.run(second_stage([id]), TIMEOUT_S)
 
         for name in ("continue", "running"):
             (tmp_path / name).unlink()
-        running = worker.acoustic("tone", [(6, row(Fault.HANGS))], TIMEOUT_S)
+        running = worker.run(first_stage([(6, row(Fault.HANGS))]), TIMEOUT_S)
         await wait_until((tmp_path / "running").exists)
         worker.forget([6])
-        assert await worker.vocoder("tone", [5], TIMEOUT_S)  # by now its thread has seen that
+        assert (await worker.run(second_stage([5]), TIMEOUT_S)).samples  # by now its thread has seen that
         (tmp_path / "continue").touch()
         await running
-        await worker.acoustic("tone", [(7, row(7))], TIMEOUT_S)
+        await worker.run(first_stage([(7, row(7))]), TIMEOUT_S)
         with pytest.raises(WorkerLost, match="does not hold row"):
-            await worker.vocoder("tone", [6], TIMEOUT_S)
+            await worker.run(second_stage([6]), TIMEOUT_S)
 
     run_scenario(scenario, tmp_path)
 
 
-ACOUSTIC, VOCODER = RunAcoustic("tone", ()), RunVocoder("tone", (), {})
+ACOUSTIC, VOCODER = Run("tone", "acoustic", ()), Run("tone", "vocoder", ())
 
 
 @given(

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import textwrap
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -22,10 +22,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.live_text import alive
-from tests.worker.fakes import TIMEOUT_S, Fault, FaultyModels, expected_samples, row, wait_until
+from tests.worker.fakes import (
+    TIMEOUT_S,
+    Fault,
+    FaultyModels,
+    both_stages,
+    expected_samples,
+    first_stage,
+    row,
+    second_stage,
+    wait_until,
+)
 from tutti.errors import WorkerLost
+from tutti.model.protocol import Model
 from tutti.model.tone import ToneModel
-from tutti.speech import Model, Samples, Utterance
+from tutti.speech import Samples, Utterance
 from tutti.worker.process import ProcessWorker
 from tutti.worker.samples import RowFormat, map_samples, write_samples
 
@@ -45,20 +56,20 @@ def run_scenario(scenario: Callable[[ProcessWorker], Awaitable[None]], worker: P
     asyncio.run(run())
 
 
-async def speak(worker: ProcessWorker, *rows: Utterance) -> list[Samples]:
-    await worker.acoustic("tone", list(enumerate(rows)), TIMEOUT_S)
-    return await worker.vocoder("tone", range(len(rows)), TIMEOUT_S)
+async def speak(worker: ProcessWorker, *rows: Utterance) -> Sequence[Samples]:
+    await worker.run(first_stage(list(enumerate(rows))), TIMEOUT_S)
+    return (await worker.run(second_stage(range(len(rows))), TIMEOUT_S)).samples
 
 
 def test_concurrent_calls_are_answered_in_order_each_with_its_own_samples(tmp_path: Path) -> None:
     async def scenario(worker: ProcessWorker) -> None:
         rows = [row(1 + i, 2, *[3] * 15 * i) for i in range(30)]
-        await worker.acoustic("tone", list(enumerate(rows)), TIMEOUT_S)
+        await worker.run(first_stage(list(enumerate(rows))), TIMEOUT_S)
         order: list[int] = []
 
-        async def call(i: int) -> list[Samples]:
-            pair = await worker.vocoder("tone", [i, i + 1], TIMEOUT_S)
-            await worker.acoustic("tone", [(100 + i, row(Fault.LOGS))], TIMEOUT_S)
+        async def call(i: int) -> Sequence[Samples]:
+            pair = (await worker.run(second_stage([i, i + 1]), TIMEOUT_S)).samples
+            await worker.run(first_stage([(100 + i, row(Fault.LOGS))]), TIMEOUT_S)
             order.append(i)
             return pair
 
@@ -72,10 +83,10 @@ def test_concurrent_calls_are_answered_in_order_each_with_its_own_samples(tmp_pa
 
 def test_a_killed_worker_loses_only_the_running_call_and_is_restarted(tmp_path: Path) -> None:
     async def scenario(worker: ProcessWorker) -> None:
-        await worker.acoustic("tone", [(1, row(5))], TIMEOUT_S)
-        doomed = worker.acoustic("tone", [(2, row(Fault.HANGS))], TIMEOUT_S)
+        await worker.run(first_stage([(1, row(5))]), TIMEOUT_S)
+        doomed = worker.run(first_stage([(2, row(Fault.HANGS))]), TIMEOUT_S)
         await wait_until((tmp_path / "running").exists)
-        waiting = worker.acoustic("tone", [(3, row(6))], TIMEOUT_S)
+        waiting = worker.run(first_stage([(3, row(6))]), TIMEOUT_S)
         first = worker.pid
         assert first
         os.kill(first, signal.SIGKILL)
@@ -83,9 +94,11 @@ def test_a_killed_worker_loses_only_the_running_call_and_is_restarted(tmp_path: 
             await doomed
         assert worker.status.state in ("restarting", "ready", "busy")
         await waiting
-        np.testing.assert_array_equal((await worker.vocoder("tone", [3], TIMEOUT_S))[0], expected_samples(row(6)))
+        np.testing.assert_array_equal(
+            (await worker.run(second_stage([3]), TIMEOUT_S)).samples[0], expected_samples(row(6))
+        )
         with pytest.raises(WorkerLost):  # between its stages when the worker died
-            await worker.vocoder("tone", [1], TIMEOUT_S)
+            await worker.run(second_stage([1]), TIMEOUT_S)
         assert worker.pid != first
         assert worker.status.restarts == 1
         assert "SIGKILL" in worker.status.error
@@ -109,7 +122,7 @@ def test_a_worker_that_hangs_is_killed(tmp_path: Path) -> None:
                 os.kill(pid, signal.SIGSTOP)
                 batch = [(id, row(*range(1, 400))) for id in range(200)]
             with pytest.raises(WorkerLost, match="hangs"):
-                await worker.acoustic("tone", batch, 0.1)
+                await worker.run(first_stage(batch), 0.1)
             np.testing.assert_array_equal((await speak(worker, row(7)))[0], expected_samples(row(7)))
             assert not psutil.pid_exists(pid)
         assert worker.status.restarts == 2
@@ -150,12 +163,12 @@ def test_a_worker_that_was_ready_once_is_restarted_for_ever(tmp_path: Path) -> N
     async def scenario(worker: ProcessWorker) -> None:
         for _ in range(2):  # deaths with an answer between them are not a loop
             with pytest.raises(WorkerLost):
-                await worker.acoustic("tone", [(1, row(Fault.DIES))], TIMEOUT_S)
+                await worker.run(first_stage([(1, row(Fault.DIES))]), TIMEOUT_S)
             await speak(worker, row(1))
         assert failures_seen == [1, 1]
         (tmp_path / "corrupt").touch()
         with pytest.raises(WorkerLost):
-            await worker.acoustic("tone", [(1, row(Fault.DIES))], TIMEOUT_S)
+            await worker.run(first_stage([(1, row(Fault.DIES))]), TIMEOUT_S)
         waiting = asyncio.create_task(speak(worker, row(9)))
         await wait_until(lambda: len(failures_seen) >= 5)
         assert worker.status.error == "the bytes are wrong"
@@ -218,7 +231,7 @@ def test_calls_and_crashes_leave_no_descriptor_and_no_memory_behind(tmp_path: Pa
         before, n_child, names = open_counts(), child.num_fds(), sorted(shared.iterdir())
         for i in range(200):
             await speak(worker, row(1 + i % 50), row(2))
-            await worker.both_stages("tone", [(0, row(1 + i % 50)), (1, row(2))], TIMEOUT_S)
+            await worker.run(both_stages([(0, row(1 + i % 50)), (1, row(2))]), TIMEOUT_S)
         await wait_until(lambda: open_counts() == before)
         assert child.num_fds() == n_child
         samples = await speak(worker, row(3), row(4))
@@ -240,14 +253,14 @@ def test_calls_and_crashes_leave_no_descriptor_and_no_memory_behind(tmp_path: Pa
 @linux
 def test_without_a_free_descriptor_a_call_is_lost_but_not_the_worker(tmp_path: Path) -> None:
     async def scenario(worker: ProcessWorker) -> None:
-        await worker.acoustic("tone", [(1, row(5))], TIMEOUT_S)
+        await worker.run(first_stage([(1, row(5))]), TIMEOUT_S)
         soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
         lowest_free = os.dup(0)
         os.close(lowest_free)
         resource.setrlimit(resource.RLIMIT_NOFILE, (lowest_free, hard))
         try:
             with pytest.raises(WorkerLost, match="descriptor"):
-                await worker.vocoder("tone", [1], TIMEOUT_S)
+                await worker.run(second_stage([1]), TIMEOUT_S)
         finally:
             resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
         assert await speak(worker, row(7))
@@ -259,7 +272,7 @@ def test_without_a_free_descriptor_a_call_is_lost_but_not_the_worker(tmp_path: P
 PARENT = """
     import asyncio, sys, time
     from pathlib import Path
-    from tests.worker.fakes import Fault, FaultyModels, row
+    from tests.worker.fakes import Fault, FaultyModels, first_stage, row
     from tutti.worker.process import ProcessWorker
 
     async def main(folder, action):
@@ -269,7 +282,7 @@ PARENT = """
         if action == "exits":
             sys.exit(3)
         if action == "works":
-            await worker.acoustic("tone", [(1, row(Fault.HANGS))], 600)
+            await worker.run(first_stage([(1, row(Fault.HANGS))]), 600)
         await asyncio.sleep(600)
 
     if __name__ == "__main__":
@@ -340,20 +353,20 @@ def test_the_real_model_sounds_the_same_in_a_worker_process_also_after_a_crash(o
     model.close()
 
     async def assert_same(worker: ProcessWorker) -> None:
-        durations = await worker.acoustic("tone", list(enumerate(rows)), TIMEOUT_S)
+        durations = (await worker.run(first_stage(list(enumerate(rows))), TIMEOUT_S)).durations
         for actual, frames in zip(durations, expected_frames, strict=True):
             np.testing.assert_array_equal(actual, frames.durations)
-        spoken = await worker.vocoder("tone", range(len(rows)), TIMEOUT_S)
+        spoken = (await worker.run(second_stage(range(len(rows))), TIMEOUT_S)).samples
         for samples, expected_row in zip(spoken, expected, strict=True):
             np.testing.assert_array_equal(samples, expected_row)
 
     async def scenario(worker: ProcessWorker) -> None:
         await assert_same(worker)
-        await worker.acoustic("tone", [(id, rows[1]) for id in range(16)], TIMEOUT_S)
+        await worker.run(first_stage([(id, rows[1]) for id in range(16)]), TIMEOUT_S)
         assert worker.pid
         child = psutil.Process(worker.pid)
         spent_s = child.cpu_times().user
-        doomed = worker.vocoder("tone", range(16), TIMEOUT_S)
+        doomed = worker.run(second_stage(range(16)), TIMEOUT_S)
         await wait_until(lambda: child.cpu_times().user > spent_s + 0.2)  # in the middle of the network
         child.kill()
         with pytest.raises(WorkerLost, match="SIGKILL"):

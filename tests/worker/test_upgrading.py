@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from tests.fakes import Gate
-from tests.worker.fakes import TIMEOUT_S, expected_samples, row
+from tests.worker.fakes import TIMEOUT_S, both_stages, expected_samples, first_stage, row, second_stage
 from tutti.errors import ModelFailed
+from tutti.model.protocol import Model
 from tutti.model.tone import ToneModel
-from tutti.speech import Model
 from tutti.worker.base import Worker
 from tutti.worker.thread import ThreadWorker
 from tutti.worker.upgrading import UpgradingWorker
@@ -66,7 +66,7 @@ def test_it_serves_while_the_second_model_is_prepared_and_after_the_change() -> 
             if changes:
                 await change(worker, second)
             assert worker.is_upgraded == changes
-            both = await worker.both_stages("tone", [(1, row(5, 6))], TIMEOUT_S)
+            both = await worker.run(both_stages([(1, row(5, 6))]), TIMEOUT_S)
             np.testing.assert_array_equal(both.samples[0], expected_samples(row(5, 6)))
             assert worker.status.state == "ready"
 
@@ -113,11 +113,11 @@ def test_rows_that_began_before_the_change_are_finished_beside_new_ones() -> Non
     rows = {1: row(1), 2: row(2, 2), 3: row(3, 3, 3), 4: row(4)}
 
     async def scenario(worker: UpgradingWorker, second: SlowStart) -> None:
-        await worker.acoustic("tone", [(1, rows[1]), (2, rows[2])], TIMEOUT_S)
+        await worker.run(first_stage([(1, rows[1]), (2, rows[2])]), TIMEOUT_S)
         await change(worker, second)
-        await worker.acoustic("tone", [(3, rows[3]), (4, rows[4])], TIMEOUT_S)
+        await worker.run(first_stage([(3, rows[3]), (4, rows[4])]), TIMEOUT_S)
         for ids in ([3, 1], [2], [4]):  # both workers, the first, the second
-            spoken = await worker.vocoder("tone", ids, TIMEOUT_S)
+            spoken = (await worker.run(second_stage(ids), TIMEOUT_S)).samples
             for id, samples in zip(ids, spoken, strict=True):
                 np.testing.assert_array_equal(samples, expected_samples(rows[id]))
 
@@ -126,11 +126,12 @@ def test_rows_that_began_before_the_change_are_finished_beside_new_ones() -> Non
 
 def test_a_span_of_an_old_row_goes_to_the_worker_that_holds_it() -> None:
     async def scenario(worker: UpgradingWorker, second: SlowStart) -> None:
-        (durations,) = await worker.acoustic("tone", [(1, row(7, 8, 9))], TIMEOUT_S)
+        (durations,) = (await worker.run(first_stage([(1, row(7, 8, 9))]), TIMEOUT_S)).durations
         await change(worker, second)
-        await worker.acoustic("tone", [(2, row(4))], TIMEOUT_S)
+        await worker.run(first_stage([(2, row(4))]), TIMEOUT_S)
         whole = expected_samples(row(7, 8, 9))
-        first, other = await worker.vocoder("tone", [1, 2], TIMEOUT_S, {1: (0, int(durations.sum()) // 2)})
+        spans = {1: (0, int(durations.sum()) // 2)}
+        first, other = (await worker.run(second_stage([1, 2], spans), TIMEOUT_S)).samples
         np.testing.assert_array_equal(first, whole[: len(first)])
         np.testing.assert_array_equal(other, expected_samples(row(4)))
 
@@ -143,7 +144,7 @@ def test_after_the_handover_the_first_worker_is_closed() -> None:
         await change(worker, second)
         while first.status.state != "closed":
             await asyncio.sleep(0.001)
-        both = await worker.both_stages("tone", [(1, row(5))], TIMEOUT_S)
+        both = await worker.run(both_stages([(1, row(5))]), TIMEOUT_S)
         np.testing.assert_array_equal(both.samples[0], expected_samples(row(5)))
 
     run(scenario, handover_s=0.0)
@@ -155,7 +156,7 @@ def test_if_the_second_model_fails_the_first_one_stays() -> None:
         assert worker._changing is not None
         await worker._changing
         assert not worker.is_upgraded
-        both = await worker.both_stages("tone", [(1, row(5))], TIMEOUT_S)
+        both = await worker.run(both_stages([(1, row(5))]), TIMEOUT_S)
         np.testing.assert_array_equal(both.samples[0], expected_samples(row(5)))
 
     run(scenario, SlowStart(ModelFailed("no memory for two models")))
@@ -176,7 +177,7 @@ def test_whatever_keeps_the_second_worker_from_serving_the_first_one_stays_and_a
         assert worker._changing is not None
         await worker._changing
         assert not worker.is_upgraded
-        both = await worker.both_stages("tone", [(1, row(5))], TIMEOUT_S)
+        both = await worker.run(both_stages([(1, row(5))]), TIMEOUT_S)
         np.testing.assert_array_equal(both.samples[0], expected_samples(row(5)))
 
     run(scenario)
@@ -201,11 +202,11 @@ def test_the_second_worker_is_measured_before_it_serves() -> None:
 
 def test_an_error_of_either_worker_is_the_error_of_a_shared_batch() -> None:
     async def scenario(worker: UpgradingWorker, second: SlowStart) -> None:
-        await worker.acoustic("tone", [(1, row(1))], TIMEOUT_S)
+        await worker.run(first_stage([(1, row(1))]), TIMEOUT_S)
         await change(worker, second)
-        await worker.acoustic("tone", [(2, row(2))], TIMEOUT_S)
+        await worker.run(first_stage([(2, row(2))]), TIMEOUT_S)
         worker.forget([1])
         with pytest.raises(Exception, match="does not hold row 1"):
-            await worker.vocoder("tone", [1, 2], TIMEOUT_S)
+            await worker.run(second_stage([1, 2]), TIMEOUT_S)
 
     run(scenario)

@@ -66,8 +66,7 @@ def verify(
         closing(recordings),
         closing(load(store.path(MODELS[choice.weights]), choice, settings.threads)) as model,
     ):
-        if warm_up := getattr(model, "warm_up", None):
-            warm_up()
+        model.warm_up()
         verification = LightVerification(model, name, recordings, Voices(settings.home / "voices"), meters, keep)
         rows = verification.measure_rows(held_out_rows(sentences), show)
     report = Report(describe(choice), sentences, light_checks(rows, light_gates(choice)), meters.missing)

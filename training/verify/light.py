@@ -14,8 +14,9 @@ from training.verify.pitch import pitch_shift
 from training.verify.recordings import RecordedRow, Recordings, row_key, speak_row
 from tutti.files import write_file
 from tutti.model.choice import Choice
+from tutti.model.protocol import Model
 from tutti.model.spans import LIGHT_SPANS
-from tutti.speech import SAMPLE_RATE, Frames, Model, Samples, Span
+from tutti.speech import SAMPLE_RATE, Frames, Samples, Span
 from tutti.verify import Check, OnStep
 from tutti.verify.mel import distance_db
 from tutti.verify.word_errors import edit_distance, words

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from tutti.files import write_file
 from tutti.model.prosody import apply_prosody
-from tutti.speech import Frames, Model, Samples, Utterance
+from tutti.model.protocol import Model
+from tutti.speech import Frames, Samples, Utterance
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -1,10 +1,12 @@
 """A row that waits for one stage, and the batch it runs in: plain values."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf
 from typing import Literal, NamedTuple
 
 from tutti.batching.layout import Layout
+from tutti.speech import Stages
 
 Priority = Literal["first", "next", "bulk"]
 StageName = Literal["acoustic", "vocoder"]
@@ -52,6 +54,7 @@ class Job:
     goes_first: bool = False  # before those that are due sooner: its caller has few streams, beside one with most
     starts_late: bool = False  # its stream was accepted to start after its target: ranks behind those in time till then
     spans: Rest = NO_REST  # further spans of its row, which are queued one by one
+    may_split: bool = False  # its row may be worth cutting into spans once its length is known
     max_start_s: float | None = None  # how long its stream may wait for its first audio; none: as the scheduler says
     give_up_s: float = inf  # when the client of its stream stops to wait for its first audio
     rest: Rest | None = None  # none: known from another job of its stream, or not at all
@@ -83,6 +86,16 @@ class Job:
         return self.starts_late and not self.starts_stream
 
 
+def may_run_both(jobs: Sequence[Job]) -> bool:
+    """Whether these rows, if no others are there, may run their later stages in the same call.
+
+    They come back together, and whole: a chunk would wait for later ones of its stream, or for those of others.
+    """
+    is_first = jobs[0].key.stage == "acoustic"
+    is_short = len(jobs) == 1 or sum(job.later_s for job in jobs) <= FUSED_S
+    return is_first and is_short and not any(job.may_split for job in jobs)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Batch:
     """Jobs for one pass in the order in which they were picked, and why no more joined."""
@@ -92,6 +105,7 @@ class Batch:
     reason: Reason
     predicted_s: float
     layout: Layout
+    stages: Stages  # that run in one call; where that is both, all else is about the acoustic one
 
     @property
     def n_rows(self) -> int:
@@ -100,14 +114,6 @@ class Batch:
     @property
     def sizes(self) -> tuple[int, ...]:
         return tuple(job.size for job in self.jobs)
-
-    @property
-    def may_fuse(self) -> bool:
-        """Whether its rows, if no others are there, may run their later stages in the same call.
-
-        They come back together: a chunk would wait for later ones of its stream, or for those of others.
-        """
-        return self.n_rows == 1 or sum(job.later_s for job in self.jobs) <= FUSED_S
 
     @property
     def padded(self) -> int:

@@ -6,13 +6,14 @@ from math import inf
 from tutti.batching.admission import AdmissionControl
 from tutti.batching.cost import CostModel, slower_than_predicted
 from tutti.batching.fairness import FairShare, MinimumShare
-from tutti.batching.job import NO_REST, PRIORITIES, Batch, Job, Key, Priority, Reason, Rest, StageName
+from tutti.batching.job import NO_REST, PRIORITIES, Batch, Job, Key, Priority, Reason, Rest, StageName, may_run_both
 from tutti.batching.layout import RowSizes, row_sizes
 from tutti.batching.limits import Limits as Limits
 from tutti.batching.policies import BULK, LATE, Due, Head, Policy
 from tutti.batching.queue import JobQueue, QueueEntry
 from tutti.batching.verdicts import Verdicts
 from tutti.errors import QueueFull
+from tutti.speech import Stages
 
 PREFETCH_FULL = 0.25  # caps of waiting work from which on a batch may be formed early; smaller forms smaller batches
 RECOVERY = 1.02  # growth of a halved memory limit after each successful batch; larger risks another full device
@@ -202,12 +203,10 @@ class Scheduler:
         seconds = (queue.cost.predict((SENTENCE["acoustic"],)) for queue in self._queues_of("acoustic"))
         return self.free_at(now, "vocoder") - min(seconds, default=0.0)
 
-    def fused_batch(self, jobs: Sequence[Job], now: float) -> Batch:
-        """The second stage of a batch that ran both stages in one call; its jobs never wait."""
+    def second_stage(self, jobs: Sequence[Job]) -> Batch:
+        """What followed the acoustic stage in a call of both, to be accounted for; its jobs never wait."""
         cost = self._queue(jobs[0].key).cost
-        batch = Batch(jobs[0].key, tuple(jobs), "free", cost.predict([job.size for job in jobs]), cost.layout)
-        self._free_at[batch] = self.free_at(now) + batch.predicted_s
-        return batch
+        return Batch(jobs[0].key, tuple(jobs), "free", cost.predict([job.size for job in jobs]), cost.layout, "vocoder")
 
     def wake_at(self, now: float) -> float | None:
         """When to call `next_batch` again though nothing new arrives; none if only an event can change its result."""
@@ -277,7 +276,9 @@ class Scheduler:
         for tier in self.policy.fill_from(head.tier):
             queue.take(tier, now, offer)
         reason = stopped_by if stopped_by and head.reason == "free" else head.reason
-        return Batch(queue.key, tuple(jobs), reason, predicted_s, cost.layout)
+        is_alone = not self._free_at and not any(map(len, self.queues))
+        stages: Stages = "both" if is_alone and may_run_both(jobs) else queue.key.stage
+        return Batch(queue.key, tuple(jobs), reason, predicted_s, cost.layout, stages)
 
     def ended(self, batch: Batch) -> None:
         """The batch no longer runs; one of the calls below follows."""

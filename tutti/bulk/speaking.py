@@ -22,6 +22,7 @@ from tutti.engine.stream import PreparedText
 from tutti.errors import G2PUnavailable, NotReady, QueueFull, TuttiError, WorkerLost
 from tutti.speech import Speech, SpeechParams, Timing, Utterance
 from tutti.worker.base import Worker
+from tutti.worker.messages import Run
 
 log = logging.getLogger(__name__)
 
@@ -65,8 +66,9 @@ class DeviceQueue:
     async def _run(self, checkpoint: str, rows: Sequence[Utterance]) -> list[RowAudio | TuttiError]:
         try:
             spoken = await with_retries(
-                lambda: self._worker.both_stages(
-                    checkpoint, [(next(self._ids), row) for row in rows], TIMEOUT_S + ROW_TIMEOUT_S * len(rows)
+                lambda: self._worker.run(
+                    Run(checkpoint, "both", tuple(next(self._ids) for _ in rows), tuple(rows)),
+                    TIMEOUT_S + ROW_TIMEOUT_S * len(rows),
                 )
             )
         except NOT_THE_ROW:

@@ -50,8 +50,7 @@ def verify(
     path = store.path(MODELS[choice.weights])
     recogniser = None if store.missing(RECOGNISER) else Moonshine(*map(store.path, RECOGNISER))
     with progress_bar() as show, closing(load(path, choice, settings.threads)) as model:
-        if warm_up := getattr(model, "warm_up", None):
-            warm_up()
+        model.warm_up()
         spoken = test_sentences(Voices(settings.home / "voices"), sentences)
         reference = ReferenceModel(path, settings.threads)
         checks = measure(model, reference, spoken, recogniser, GATES[choice.precision], show)

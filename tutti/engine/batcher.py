@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Sequence, Set
 from contextlib import contextmanager
 from itertools import count
 from math import inf
-from typing import Any
 
 from tutti.batching.job import Batch, Job, Priority, StageName
 from tutti.batching.policies import Policy
@@ -20,11 +19,11 @@ from tutti.engine.start_delay import StartDelay
 from tutti.engine.stats import BatchStats
 from tutti.engine.warmup import WarmUp
 from tutti.errors import DeviceFull, ModelFailed, RowsLost, TooSlow, TuttiError, WorkerLost
+from tutti.model.protocol import Ran
 from tutti.speech import Samples, Timing
 from tutti.tasks import Wakeup
 from tutti.text.chunk import ChunkPace
 from tutti.worker.base import Worker
-from tutti.worker.messages import BothStages
 
 log = logging.getLogger(__name__)
 
@@ -267,12 +266,8 @@ class Batcher:
         return self._had_lost_rows
 
     def _send(self, batch: Batch | None) -> StartedBatch | None:
-        """Send a batch to the worker; both stages in one call if no other row waits for one of them."""
-        if batch is None:
-            return None
-        rows = [self._rows[job] for job in batch.jobs]
-        is_alone = len(self._rows) == len(rows) and not any(row.may_split(self.scheduler) for row in rows)
-        return self._device.send(batch, rows, both_stages=is_alone and batch.may_fuse)
+        """Send a batch to the worker."""
+        return None if batch is None else self._device.send(batch, [self._rows[job] for job in batch.jobs])
 
     def _learn(self) -> None:
         """Update the costs and the statistics with the batches that ended."""
@@ -297,36 +292,37 @@ class Batcher:
         elif isinstance(error, TuttiError):
             self._stats.failed(self.name, batch, "failed", self.worker.status, error)
             self._bisect(batch, error)
-        elif isinstance(value := started.result.result(), BothStages):
-            self._both_stages_done(batch, value, started.started_s)
         else:
-            self._stage_done(batch, value, now - started.started_s, device_s)
+            self._done(started, started.result.result(), now - started.started_s, device_s)
 
-    def _stage_done(self, batch: Batch, values: Sequence[Any], took_s: float, device_s: float) -> None:
-        """Pass the rows of a batch on: from the acoustic stage to the vocoder, from there to their callers."""
+    def _done(self, started: StartedBatch, ran: Ran, took_s: float, device_s: float) -> None:
+        """Pass the rows of a batch on: from the acoustic stage to the vocoder, from there to their callers.
+
+        A call of both stages says how long each of them took, and is accounted for as two batches.
+        """
+        batch = started.batch
         rows = [self._rows.pop(job) for job in batch.jobs]
-        if batch.key.stage == "vocoder":
-            self._deliver(deque(zip(rows, values, strict=True)), took_s, batch.n_rows)
-        else:
-            self._rows.acoustic_done(rows, values, took_s)
-            self._rank_again({row.stream for row in rows})  # what follows them is needed sooner or later
-            for row in rows:
-                if row.future.done():
-                    self.worker.forget([row.id])
-                else:
-                    self._add(row, row.vocoder_job(self.scheduler, self._clock()))
+        if batch.stages == "both":
+            took_s = device_s = ran.acoustic_s
         self._finished.append(Finished(batch, took_s, device_s))
+        if batch.stages != "vocoder":
+            self._rows.acoustic_done(rows, ran.durations, took_s)
+            self._rank_again({row.stream for row in rows})  # what follows them is needed sooner or later than thought
+        if batch.stages == "acoustic":
+            self._queue_for_vocoder(rows)
+            return
+        if batch.stages == "both":
+            between_s, took_s = started.started_s + ran.acoustic_s, ran.vocoder_s
+            second = self.scheduler.second_stage([row.whole_job(self.scheduler, between_s) for row in rows])
+            self._finished.append(Finished(second, took_s, took_s, between_s))
+        self._deliver(deque(zip(rows, ran.samples, strict=True)), took_s, batch.n_rows)
 
-    def _both_stages_done(self, batch: Batch, value: BothStages, started_s: float) -> None:
-        """Deliver the rows of a call that ran both stages, and account for each stage."""
-        rows = [self._rows.pop(job) for job in batch.jobs]
-        self._rows.acoustic_done(rows, value.durations, value.acoustic_s)
-        between_s = started_s + value.acoustic_s
-        jobs = [row.vocoder_job(self.scheduler, between_s) for row in rows]
-        self._deliver(deque(zip(rows, value.samples, strict=True)), value.vocoder_s, batch.n_rows)
-        vocoder = self.scheduler.fused_batch(jobs, between_s)
-        self._finished.append(Finished(batch, value.acoustic_s, value.acoustic_s))
-        self._finished.append(Finished(vocoder, value.vocoder_s, value.vocoder_s, between_s))
+    def _queue_for_vocoder(self, rows: Sequence[Row]) -> None:
+        for row in rows:
+            if row.future.done():
+                self.worker.forget([row.id])
+            else:
+                self._add(row, row.vocoder_job(self.scheduler, self._clock()))
 
     def _deliver(self, audio: deque[tuple[Row, Samples]], took_s: float, n_rows: int) -> None:
         """Answer the callers, the most urgent first, a few in each turn of the event loop."""

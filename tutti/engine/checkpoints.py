@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any, cast, get_args
 from tutti import __version__
 from tutti.errors import InvalidInput, WeightsUnavailable
 from tutti.model.choice import Auto, Choice, choose, choose_for_file, load
+from tutti.model.protocol import Model
 from tutti.model.types import Precision
-from tutti.speech import Model, VocoderName
+from tutti.speech import VocoderName
 from tutti.text.options import TextOptions
 from tutti.text.user_lexicon import file_stamp
 from tutti.weights import LEXICONS, MODELS, VOICES, File, Store

@@ -4,12 +4,14 @@ import asyncio
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from math import exp, inf
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from tutti.batching.job import Batch, StageName
 from tutti.batching.scheduler import PREFETCH_AT
 from tutti.engine.row import Row
+from tutti.model.protocol import Ran
 from tutti.worker.base import Worker
+from tutti.worker.messages import Run
 
 HANG_FACTOR = 10.0  # a batch that takes this many times its predicted seconds hangs
 MIN_HANG_S = 30.0  # but no batch hangs sooner: the machine may be busy
@@ -25,7 +27,7 @@ class StartedBatch:
     """A batch that the worker has, and its result."""
 
     batch: Batch
-    result: asyncio.Future[Any]
+    result: asyncio.Future[Ran]
     started_s: float = inf  # when it began to run
     prefetch_s: float = inf  # from when on the next one may be formed
     device_start_s: float = 0.0  # the seconds of the device before it
@@ -85,25 +87,17 @@ class Device:
         self._device_s = 0.0  # seconds of the device that each batch would have if it had run all the time
         self._at_s = 0.0
 
-    def send(self, batch: Batch, rows: Sequence[Row], *, both_stages: bool) -> StartedBatch:
-        """Enqueue a batch at the worker. `both_stages`: after the acoustic stage run the vocoder."""
+    def send(self, batch: Batch, rows: Sequence[Row]) -> StartedBatch:
+        """Enqueue a batch at the worker."""
         timeout_s = max(MIN_HANG_S, HANG_FACTOR * (batch.predicted_s + sum(job.later_s for job in batch.jobs)))
-        result = self._call(batch, rows, timeout_s, both_stages=both_stages)
+        run = Run(batch.key.checkpoint, batch.stages, tuple(row.id for row in rows))
+        if batch.stages == "vocoder":
+            run = run._replace(spans={row.id: row.span for row in rows if row.span})
+        else:
+            run = run._replace(utterances=tuple(row.utterance for row in rows))
+        result = self._worker.run(run, timeout_s)
         result.add_done_callback(lambda _: self._has_ended())
         return StartedBatch(batch, result)
-
-    def _call(self, batch: Batch, rows: Sequence[Row], timeout_s: float, *, both_stages: bool) -> asyncio.Future[Any]:
-        """The call that its stage needs."""
-        checkpoint = batch.key.checkpoint
-        if batch.key.stage == "vocoder":
-            spans = {row.id: row.span for row in rows if row.span}
-            return self._worker.vocoder(checkpoint, [row.id for row in rows], timeout_s, spans)
-        utterances = [(row.id, row.utterance) for row in rows]
-        if not both_stages:
-            return self._worker.acoustic(checkpoint, utterances, timeout_s)
-        for row in rows:
-            row.span_rules = None  # it comes back whole
-        return self._worker.both_stages(checkpoint, utterances, timeout_s)
 
     def begin(self, started: StartedBatch, now: float) -> None:
         """The worker runs this batch from now on."""

@@ -138,6 +138,7 @@ class Row:
         key, size = Key(self.checkpoint, "acoustic"), len(self.utterance.tokens)
         job = self._job(key, size, self.deadline_s, later_s, now)
         job.spans = scheduler.rest_of_row(self.checkpoint, self.estimated_frames - self.first_audio_frames)
+        job.may_split = self.may_split(scheduler)
         return job
 
     def vocoder_job(self, scheduler: Scheduler, now: float) -> Job:
@@ -156,6 +157,11 @@ class Row:
         job.starts_stream = job.starts_stream and not job.is_continuation
         job.spans = scheduler.rest_of_row(self.checkpoint, self.further_span_frames)
         return job
+
+    def whole_job(self, scheduler: Scheduler, now: float) -> Job:
+        """The job for all of it at once."""
+        self.spans.append((0, self.n_frames))
+        return self.vocoder_job(scheduler, now)
 
     def _job(self, key: Key, size: int, deadline_s: float, later_s: float, now: float) -> Job:
         return Job(

@@ -15,6 +15,7 @@ from tutti.batching.cost import CostModel
 from tutti.batching.job import Key, StageName
 from tutti.speech import Utterance
 from tutti.worker.base import Worker
+from tutti.worker.messages import Run
 
 log = logging.getLogger(__name__)
 
@@ -73,13 +74,13 @@ async def _measure(
 ) -> dict[StageName, tuple[list[int], float]]:
     """Run both stages once; return the sizes of the rows and the seconds of each stage."""
     started_s = time.monotonic()
-    durations = await worker.acoustic(checkpoint, list(rows.items()), SWEEP_TIMEOUT_S)
+    acoustic = await worker.run(Run(checkpoint, "acoustic", tuple(rows), tuple(rows.values())), SWEEP_TIMEOUT_S)
     between_s = time.monotonic()
-    await worker.vocoder(checkpoint, list(rows), SWEEP_TIMEOUT_S)
+    await worker.run(Run(checkpoint, "vocoder", tuple(rows)), SWEEP_TIMEOUT_S)
     done_s = time.monotonic()
     return {
         "acoustic": ([len(row.tokens) for row in rows.values()], between_s - started_s),
-        "vocoder": ([int(frames.sum()) for frames in durations], done_s - between_s),
+        "vocoder": ([int(frames.sum()) for frames in acoustic.durations], done_s - between_s),
     }
 
 

@@ -9,11 +9,12 @@ from functools import cache
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from tutti.errors import InvalidInput, MissingExtra, WeightsCorrupt, WeightsUnavailable, install_hint
+from tutti.model.protocol import Model
 from tutti.model.types import Backend, Compile, Device, Precision
-from tutti.speech import Model, VocoderName
+from tutti.speech import VocoderName
 
 Auto = Literal["auto"]
 
@@ -134,14 +135,16 @@ def load(
                 torch.set_num_threads(threads)
             elif cuda_index is not None:
                 torch.cuda.set_device(cuda_index)
-            exact: Any = getattr(sharing, "base", sharing) or TorchModel(
-                path,
-                choice.device,
-                choice.compile,
-                acoustic_precision="fp16" if choice.precision == "fp16" else "fp32",
-                vocoder_precision="fp16" if choice.precision == "fp16" else "fp32",
-                cache=(cache or path.parent) / "compiled",
-            )
+            exact = sharing.base if isinstance(sharing, LightTorchModel) else sharing
+            if not isinstance(exact, TorchModel):
+                exact = TorchModel(
+                    path,
+                    choice.device,
+                    choice.compile,
+                    acoustic_precision="fp16" if choice.precision == "fp16" else "fp32",
+                    vocoder_precision="fp16" if choice.precision == "fp16" else "fp32",
+                    cache=(cache or path.parent) / "compiled",
+                )
             return LightTorchModel(exact) if choice.vocoder == "light" else exact
 
 

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tutti.model.validation import check_samples, check_utterances
+from tutti.model.protocol import Model
+from tutti.model.validation import check_utterances, finish_samples
 from tutti.speech import SAMPLE_RATE, SAMPLES_PER_FRAME, Frames, Samples, Span, Utterance
 
 FRAMES_PER_TOKEN = 2
@@ -15,18 +16,15 @@ def pitch_hz(token: int) -> float:
     return 0.0 if token == 0 else 100.0 + 10.0 * token
 
 
-class ToneModel:
-    """Implements the whole model protocol, so that everything above it can be tested in milliseconds."""
+class ToneModel(Model):
+    """Implements the model protocol, so that everything above it can be tested in milliseconds."""
 
     def acoustic(self, rows: Sequence[Utterance]) -> list[Frames]:
         check_utterances(rows)
         return [_frames(row) for row in rows]
 
     def vocoder(self, rows: Sequence[Frames]) -> list[Samples]:
-        return [check_samples(row, _samples(row)) for row in rows]
-
-    def close(self) -> None:
-        pass
+        return [finish_samples(row, _samples(row)) for row in rows]
 
 
 def _frames(row: Utterance) -> Frames:
@@ -34,7 +32,7 @@ def _frames(row: Utterance) -> Frames:
     pitches = np.array([pitch_hz(int(token)) for token in row.tokens], np.float32)
     f0 = np.repeat(pitches, durations * 2)
     features = np.zeros((512, int(durations.sum())), np.float32)
-    return Frames(durations, features, f0, np.ones_like(f0), row.style)
+    return Frames(durations, features, f0, np.ones_like(f0), row.style, row.pcm_volume)
 
 
 def _samples(row: Frames) -> Samples:

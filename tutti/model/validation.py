@@ -1,11 +1,22 @@
 """Checks of the inputs and outputs of every backend."""
 
 from collections.abc import Sequence
+from typing import cast
 
 import numpy as np
 
 from tutti.errors import InvalidInput, ModelFailed
-from tutti.speech import MAX_PHONEMES, SAMPLES_PER_FRAME, STYLE_SIZE, Frames, Samples, Span, Utterance
+from tutti.speech import (
+    MAX_PHONEMES,
+    SAMPLES_PER_FRAME,
+    STYLE_SIZE,
+    Frames,
+    Samples,
+    Span,
+    Utterance,
+    is_pcm,
+    to_pcm,
+)
 
 MIN_SPEED, MAX_SPEED = 0.25, 4.0
 
@@ -26,14 +37,30 @@ def check_speed(speed: float) -> None:
         raise InvalidInput(f"speed must be a number from {MIN_SPEED} to {MAX_SPEED:g}, not {speed:g}", param="speed")
 
 
-def check_samples(frames: Frames, samples: Samples) -> Samples:
-    """Raise ModelFailed for samples of a wrong length, NaN or infinity."""
-    n_frames = frames.end - frames.start if isinstance(frames, Span) else frames.n_frames
+def check_count(n_rows: int, n_results: int) -> None:
+    if n_rows != n_results:
+        raise ModelFailed(f"the model returned {n_results} rows when {n_rows} were requested")
+
+
+def check_samples(row: Frames, samples: Samples) -> None:
+    """Raise ModelFailed for samples of a wrong length or format. A model without spans would return the whole row."""
+    n_frames = row.end - row.start if isinstance(row, Span) else row.n_frames
     if len(samples) != n_frames * SAMPLES_PER_FRAME:
         raise ModelFailed(f"{n_frames} frames became {len(samples)} samples")
+    if is_pcm(samples) != (row.pcm_volume is not None):
+        raise ModelFailed(f"the model returned {samples.dtype} samples, which is not the format of the row")
+
+
+def finish_samples(row: Frames, samples: Samples) -> Samples:
+    """The samples of a row, from floats, in the format that it asks for; raise ModelFailed for NaN or infinity."""
     if not np.isfinite(samples).all():
         raise not_finite()
-    return samples
+    return in_format(row, samples)
+
+
+def in_format(row: Frames, samples: Samples) -> Samples:
+    """Float samples as the row asks for them."""
+    return samples if row.pcm_volume is None else cast(Samples, to_pcm(samples, row.pcm_volume))
 
 
 def not_finite() -> ModelFailed:

@@ -200,8 +200,7 @@ class Simulation:
         self.batches.append((now, batch))
         took_s = self.device.seconds(batch.key.stage, [job.size for job in batch.jobs])
         later_s = 0.0
-        is_first_stage = batch.key.stage == "acoustic"
-        if self.fuses and is_first_stage and len(self._jobs) == batch.n_rows and batch.may_fuse:
+        if self.fuses and batch.stages == "both":
             later_s = self.device.seconds("vocoder", [self._size(*self._jobs[job], "vocoder") for job in batch.jobs])
         self.busy_s += took_s + later_s
         self._at(now + took_s + later_s, lambda end: self._finish(batch, took_s, later_s, end))
@@ -219,7 +218,7 @@ class Simulation:
         rows = [self._jobs.pop(job) for job in batch.jobs]
         if later_s:
             jobs = [self._job(stream, i, "vocoder", now) for stream, i in rows]
-            self.scheduler.finished(self.scheduler.fused_batch(jobs, now), later_s, now)
+            self.scheduler.finished(self.scheduler.second_stage(jobs), later_s, now)
         for stream, i in rows:
             if batch.key.stage == "acoustic" and not later_s:
                 self._submit(stream, i, "vocoder", now)

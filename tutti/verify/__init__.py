@@ -8,7 +8,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from tutti.speech import SAMPLE_RATE, Frames, Model, Samples, Utterance
+from tutti.model.protocol import Model
+from tutti.speech import SAMPLE_RATE, Frames, Samples, Utterance
 from tutti.verify.mel import distance_db
 from tutti.verify.sentences import CheckSentence
 from tutti.verify.word_errors import edit_distance, words

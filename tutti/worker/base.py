@@ -2,28 +2,13 @@
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol, cast
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import Any, Protocol
 
 from tutti.errors import WorkerLost
-from tutti.speech import Samples, Utterance
-from tutti.worker.messages import (
-    BothStages,
-    Forget,
-    FrameRange,
-    Memory,
-    Progress,
-    RunAcoustic,
-    RunBoth,
-    RunVocoder,
-    StageRequest,
-    State,
-    Status,
-)
+from tutti.model.protocol import Ran
+from tutti.worker.messages import Forget, Memory, Progress, Run, State, Status
 
 SWITCH_INTERVAL_S = 0.0005  # of Python's threads; larger delays each batch while another thread is busy
 
@@ -32,7 +17,7 @@ class Worker(Protocol):
     """Owner of one device. All methods must be called in the event loop in which the worker was started.
 
     Calls are enqueued at once and answered in order; where `status.stages_overlap`, acoustic calls run beside the
-    others, and only the order of each of both kinds is kept. A model's error is the error of the whole batch.
+    others, and only the order of each of both kinds is kept. A model's error is the error of the whole call.
     WorkerLost: the worker died or hung, and every row it held is gone. While it is being restarted, calls wait.
     """
 
@@ -42,28 +27,15 @@ class Worker(Protocol):
     async def start(self) -> None:
         """Return when the models are loaded and warm; raise their error when another start would not help."""
 
-    def acoustic(
-        self, checkpoint: str, rows: Sequence[tuple[int, Utterance]], timeout_s: float
-    ) -> asyncio.Future[list[NDArray[np.int64]]]:
-        """Frames for each token of each row; the worker keeps what the vocoder needs under the row's id."""
+    def run(self, run: Run, timeout_s: float) -> asyncio.Future[Ran]:
+        """Run stages of rows in one round trip.
 
-    def vocoder(
-        self, checkpoint: str, ids: Sequence[int], timeout_s: float, spans: Mapping[int, FrameRange] = {}
-    ) -> asyncio.Future[list[Samples]]:
-        """Samples of rows that went through `acoustic`; the worker then forgets the rows.
-
-        A row with a span returns the samples of that span, which may end a little earlier, where the row is quieter; it
-        is forgotten after its last frame. After a model's error the rows are kept, to be tried in halves. Raises
-        WorkerLost also for a row that the worker does not hold.
-        """
-
-    def both_stages(
-        self, checkpoint: str, rows: Sequence[tuple[int, Utterance]], timeout_s: float
-    ) -> asyncio.Future[BothStages]:
-        """Run both stages in one round trip, for rows that share no batch with others.
-
-        An error of either stage is the error of the whole call. No frames are kept afterwards, even after an error: to
-        try again, start with the acoustic stage.
+        acoustic: the worker keeps the frames under the rows' ids.
+        vocoder: for rows whose frames it has; else the call raises WorkerLost. A row with a span gets the samples of
+        that span, which may end a little earlier, where the row is quieter; its frames are dropped after the last one.
+        After a model's error they are kept, so that the rows can be tried in halves.
+        both: for rows that share no batch with others. It keeps no frames, even after an error: to try again, start
+        with the acoustic stage.
         """
 
     def forget(self, ids: Sequence[int]) -> None:
@@ -81,15 +53,15 @@ class Worker(Protocol):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PendingCall:
-    """A request, and the future that waits for its result."""
+    """Stages to be run, and the future that waits for them."""
 
-    request: StageRequest
+    run: Run
     timeout_s: float
-    future: asyncio.Future[object]
+    future: asyncio.Future[Ran]
 
 
 class BaseWorker(ABC):
-    """The calls of the protocol, made of `_enqueue`, which a worker must implement."""
+    """`run` and `forget` of the protocol, made of `_enqueue`, which a worker must implement."""
 
     def __init__(self, progress: Progress) -> None:
         self._status = Status("starting")
@@ -101,37 +73,20 @@ class BaseWorker(ABC):
     def status(self) -> Status:
         return replace(self._status, state="closed") if self._closing else self._status
 
-    def acoustic(
-        self, checkpoint: str, rows: Sequence[tuple[int, Utterance]], timeout_s: float
-    ) -> asyncio.Future[list[NDArray[np.int64]]]:
-        future = self._call(RunAcoustic(checkpoint, tuple(rows)), timeout_s)
-        return cast(asyncio.Future[list[NDArray[np.int64]]], future)
-
-    def vocoder(
-        self, checkpoint: str, ids: Sequence[int], timeout_s: float, spans: Mapping[int, FrameRange] = {}
-    ) -> asyncio.Future[list[Samples]]:
-        future = self._call(RunVocoder(checkpoint, tuple(ids), dict(spans)), timeout_s)
-        return cast(asyncio.Future[list[Samples]], future)
-
-    def both_stages(
-        self, checkpoint: str, rows: Sequence[tuple[int, Utterance]], timeout_s: float
-    ) -> asyncio.Future[BothStages]:
-        return cast(asyncio.Future[BothStages], self._call(RunBoth(checkpoint, tuple(rows)), timeout_s))
-
-    def forget(self, ids: Sequence[int]) -> None:
-        if ids and self.status.state not in ("closed", "failed"):
-            self._enqueue(Forget(tuple(ids)))
-
-    def _call(self, request: StageRequest, timeout_s: float) -> asyncio.Future[object]:
-        call = PendingCall(request, timeout_s, self._new_future())
+    def run(self, run: Run, timeout_s: float) -> asyncio.Future[Ran]:
+        call = PendingCall(run, timeout_s, self._new_future())
         if self._closing or self._status.state == "failed":
             call.future.set_exception(WorkerLost(f"the worker is {self.status.state}; start another"))
         else:
             self._enqueue(call)
         return call.future
 
-    def _new_future(self) -> asyncio.Future[object]:
-        future: asyncio.Future[object] = self._loop.create_future()
+    def forget(self, ids: Sequence[int]) -> None:
+        if ids and self.status.state not in ("closed", "failed"):
+            self._enqueue(Forget(tuple(ids)))
+
+    def _new_future(self) -> asyncio.Future[Any]:
+        future: asyncio.Future[Any] = self._loop.create_future()
         # Retrieve the exception here: its caller may have left, and asyncio would log it as never retrieved.
         future.add_done_callback(lambda done: done.cancelled() or done.exception())
         return future
@@ -146,11 +101,11 @@ class BaseWorker(ABC):
             now, state=state, error=now.error if error is None else error, memory=memory or now.memory
         )
 
-    def _resolve(self, future: asyncio.Future[object], result: object, request: StageRequest | None = None) -> None:
+    def _resolve(self, future: asyncio.Future[Any], result: object, run: Run | None = None) -> None:
         """Set the result of a future; an exception is raised to its caller."""
         if future.done():
-            if isinstance(request, RunAcoustic) and not isinstance(result, BaseException):
-                self.forget([id for id, _ in request.rows])  # the caller has left, so nothing needs the frames
+            if run is not None and run.stages == "acoustic" and not isinstance(result, BaseException):
+                self.forget(run.ids)  # the caller has left, so nothing needs the frames
         elif isinstance(result, BaseException):
             future.set_exception(result)
         else:

@@ -6,7 +6,7 @@ from operator import itemgetter
 
 from tutti.errors import WorkerLost
 from tutti.worker.base import PendingCall
-from tutti.worker.messages import Forget, RunAcoustic
+from tutti.worker.messages import Forget
 
 MAX_IN_FLIGHT = 2  # calls of one kind at the process: the one that runs and the next, so that it need not wait
 
@@ -41,7 +41,7 @@ class CallsInFlight:
         return number
 
     def pop(self, number: int, now: float) -> PendingCall:
-        """Remove the call of a reply, which must run; the next of its lane runs from now on."""
+        """Remove the call of an answer, which must run; the next of its lane runs from now on."""
         for lane, calls in self._lanes.items():
             if calls and calls[0][0] == number:
                 _, call = calls.popleft()
@@ -59,7 +59,7 @@ class CallsInFlight:
         return [call for _, call in sorted(pairs, key=itemgetter(0))]
 
     def _lane(self, call: PendingCall) -> bool:
-        return self._stages_overlap and isinstance(call.request, RunAcoustic)
+        return self._stages_overlap and call.run.stages == "acoustic"
 
     def _set_deadline(self, lane: bool, now: float) -> None:
         """Start the time of the call that has begun to run."""

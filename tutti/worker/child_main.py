@@ -1,4 +1,4 @@
-"""Main function of a worker's process: runs stages for the requests that come over a link."""
+"""Main function of a worker's process: runs stages for the calls that come over a link."""
 
 import copy
 import gc
@@ -14,29 +14,22 @@ from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
 from queue import SimpleQueue
-from typing import cast
 
 from tutti.errors import DeviceFull, ModelFailed, TuttiError
+from tutti.model.protocol import Ran
 from tutti.process.link import ChildEnd
-from tutti.speech import Samples
 from tutti.worker import memory
 from tutti.worker.base import SWITCH_INTERVAL_S
 from tutti.worker.messages import (
-    BothReady,
-    BothStages,
-    DurationsReady,
     Forget,
     LogMessage,
     Memory,
     ModelFactory,
     ModelsReady,
-    NumberedReply,
-    NumberedRequest,
-    RequestFailed,
-    RunAcoustic,
-    SamplesReady,
-    StageReply,
-    StageRequest,
+    NumberedRun,
+    Run,
+    RunEnded,
+    StartFailed,
     StartProgress,
 )
 from tutti.worker.samples import RowFormat, write_samples
@@ -46,18 +39,16 @@ from tutti.worker.stage_runner import StageRunner, as_tutti_error
 # parent is at most one answer behind.
 OPEN_DESCRIPTORS = 2
 
-WithSamples = list[Samples] | BothStages  # what is handed over through shared memory
-
 
 def main(end: socket.socket, make_models: ModelFactory, log_level: int) -> None:
-    """Serve requests until the parent closes the channel. Every error is a reply; none ends the process."""
+    """Serve calls until the parent closes the channel. Every error is an answer; none ends the process."""
     channel = ChildEnd(end)
     logging.basicConfig(handlers=[_ChannelHandler(channel)], format="%(message)s", level=log_level, force=True)
     with suppress(EOFError, ConnectionError):  # closed by the parent
         try:
             runner = StageRunner(make_models, lambda *step: channel.send(StartProgress(*step)))
         except Exception as exc:  # noqa: BLE001 - raised by the parent
-            channel.send(_failure(exc))
+            channel.send(StartFailed(_sendable(exc)))
             return
         gc.freeze()  # the models stay: searching PyTorch's objects for garbage takes 80 ms each time
         channel.send(ModelsReady(memory.current(), runner.stages_overlap))
@@ -72,16 +63,16 @@ def main(end: socket.socket, make_models: ModelFactory, log_level: int) -> None:
 
 def _serve(runner: StageRunner, channel: ChildEnd, receive: Callable[[], object], readable: Callable[[], bool]) -> None:
     """Handle messages in order until `receive` raises EOFError; `readable`: whether the next one is there."""
-    with ThreadPoolExecutor(1, "tutti-reply-sender") as background:
-        sender = _ReplySender(runner, channel, background, readable)
+    with ThreadPoolExecutor(1, "tutti-answer-sender") as background:
+        sender = _AnswerSender(runner, channel, background, readable)
         while True:
             message = receive()
             if isinstance(message, Forget):
                 sender.flush()
                 runner.forget(message.ids)
             else:
-                assert isinstance(message, NumberedRequest)
-                sender.send(message, _run(runner, message.request))
+                assert isinstance(message, NumberedRun)
+                sender.send(message, _run(runner, message.run))
 
 
 def _serve_overlapping(runner: StageRunner, channel: ChildEnd) -> None:
@@ -92,9 +83,8 @@ def _serve_overlapping(runner: StageRunner, channel: ChildEnd) -> None:
     def serve_acoustic() -> None:
         while True:
             message = acoustic.receive()
-            if isinstance(message, NumberedRequest):
-                result = cast(StageReply, _run(runner, message.request))
-                channel.send(NumberedReply(message.number, result))
+            if isinstance(message, NumberedRun):
+                channel.send(RunEnded(message.number, _run(runner, message.run), (), memory.current()))
             else:
                 others.put(message)
 
@@ -108,9 +98,9 @@ def _serve_overlapping(runner: StageRunner, channel: ChildEnd) -> None:
     try:
         while True:
             match message := channel.receive():
-                case NumberedRequest(_, RunAcoustic()):
+                case NumberedRun(_, Run(stages="acoustic")):
                     acoustic.put(message)
-                case NumberedRequest():
+                case NumberedRun():
                     others.put(message)
                 case _:  # forget what is here, and what acoustic calls before it have still to make
                     others.put(message)
@@ -148,17 +138,15 @@ class _Inbox:
         return not self._queue.empty()
 
 
-def _run(runner: StageRunner, request: StageRequest) -> WithSamples | DurationsReady | RequestFailed:
+def _run(runner: StageRunner, run: Run) -> Ran | TuttiError:
     try:
-        if isinstance(request, RunAcoustic):
-            return DurationsReady(tuple(runner.acoustic(request.checkpoint, request.rows)), memory.current())
-        return cast(WithSamples, runner.run(request))
+        return runner.run(run)
     except Exception as exc:  # noqa: BLE001 - raised by the parent, to the caller
-        return _failure(exc)
+        return _sendable(exc)
 
 
-class _ReplySender:
-    """Sends replies in order; those with samples in the background, if the next request is already there."""
+class _AnswerSender:
+    """Sends answers in order; those with samples in the background, if the next call is already there."""
 
     def __init__(
         self, runner: StageRunner, channel: ChildEnd, background: Executor, readable: Callable[[], bool]
@@ -171,53 +159,47 @@ class _ReplySender:
         self._device_bytes = memory.device_bytes()
         self._descriptors: deque[int] = deque()
 
-    def send(self, message: NumberedRequest, result: WithSamples | DurationsReady | RequestFailed) -> None:
+    def send(self, call: NumberedRun, result: Ran | TuttiError) -> None:
         self.flush()
-        if isinstance(result, DurationsReady | RequestFailed):
-            self._channel.send(NumberedReply(message.number, result))
+        if isinstance(result, TuttiError) or not result.samples:
+            self._channel.send(RunEnded(call.number, result, (), memory.current()))
         elif self._readable():
-            self._unsent = self._background.submit(self._send_samples, message, result)
+            self._unsent = self._background.submit(self._send_samples, call, result)
         else:
-            self._send_samples(message, result)
+            self._send_samples(call, result)
 
     def flush(self) -> None:
-        """Wait until the last reply has been sent."""
+        """Wait until the last answer has been sent."""
         if self._unsent is not None:
             unsent, self._unsent = self._unsent, None
             unsent.result()
 
-    def _send_samples(self, message: NumberedRequest, result: WithSamples) -> None:
+    def _send_samples(self, call: NumberedRun, result: Ran) -> None:
         """Without memory for the samples the rows are kept: they may be requested again, in smaller batches."""
         try:
-            descriptor = write_samples(result if isinstance(result, list) else result.samples)
+            descriptor = write_samples(result.samples)
         except OSError as exc:
             error = DeviceFull(f"no memory to hand over the samples: {exc}; send fewer rows")
-            self._channel.send(NumberedReply(message.number, _failure(error)))
+            self._channel.send(RunEnded(call.number, error, (), memory.current()))
             return
-        # Before the reply, after which the parent may use the same ids again.
-        self._runner.forget_finished(message.request)
+        # Before the answer, after which the parent may use the same ids again.
+        self._runner.forget_finished(call.run)
         held = Memory(memory.resident_bytes(), self._device_bytes)
-        self._channel.send(NumberedReply(message.number, _reply(result, held)), descriptor)
-        self._device_bytes = memory.device_bytes()  # for the next reply: it takes long, and nobody waits now
+        formats = tuple(map(RowFormat.of, result.samples))
+        self._channel.send(RunEnded(call.number, result._replace(samples=()), formats, held), descriptor)
+        self._device_bytes = memory.device_bytes()  # for the next answer: it takes long, and nobody waits now
         self._descriptors.append(descriptor)
         while len(self._descriptors) > OPEN_DESCRIPTORS:
             os.close(self._descriptors.popleft())
 
 
-def _reply(result: WithSamples, held: Memory) -> SamplesReady | BothReady:
-    if isinstance(result, list):
-        return SamplesReady(tuple(map(RowFormat.of, result)), held)
-    formats = tuple(map(RowFormat.of, result.samples))
-    return BothReady(tuple(result.durations), formats, result.acoustic_s, result.vocoder_s, held)
-
-
-def _failure(exc: Exception) -> RequestFailed:
-    error: TuttiError = as_tutti_error(exc)
+def _sendable(exc: Exception) -> TuttiError:
+    error = as_tutti_error(exc)
     try:
         pickle.loads(pickle.dumps(error))
     except Exception:  # noqa: BLE001 - an error that cannot be pickled may fail in any way
-        error = ModelFailed(f"{type(error).__name__}: {error}")
-    return RequestFailed(error, memory.current())
+        return ModelFailed(f"{type(error).__name__}: {error}")
+    return error
 
 
 class _ChannelHandler(logging.Handler):

@@ -1,4 +1,4 @@
-"""Messages between a worker and its process, and the values that callers get; all of them picklable.
+"""Messages between a worker and its process; all of them picklable.
 
 What goes with every batch is a named tuple: it is pickled and read faster than a dataclass.
 """
@@ -8,11 +8,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
 from tutti.errors import TuttiError
-from tutti.speech import Model, Samples, Utterance
+from tutti.model.protocol import Model, Ran
+from tutti.speech import Stages, Utterance
 from tutti.worker.samples import RowFormat
 
 ModelFactory = Callable[[], Mapping[str, Model]]  # loads the checkpoints, by name; picklable for a process worker
@@ -46,39 +44,17 @@ class Status:
     stages_overlap: bool = False  # an acoustic call runs at the same time as a call of the vocoder
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class BothStages:
-    """Result of both stages, and the seconds that each of them took inside the worker."""
-
-    durations: list[NDArray[np.int64]]
-    samples: list[Samples]
-    acoustic_s: float
-    vocoder_s: float
-
-
 # To the worker's process:
 
 
-class RunAcoustic(NamedTuple):
-    """Turn rows into frames, which stay in the worker under the rows' ids; answered by DurationsReady."""
+class Run(NamedTuple):
+    """Run stages of some rows. Between two calls their frames stay in the worker."""
 
     checkpoint: str
-    rows: tuple[tuple[int, Utterance], ...]
-
-
-class RunVocoder(NamedTuple):
-    """Turn the frames kept under these ids into samples, or a span of them; answered by SamplesReady."""
-
-    checkpoint: str
+    stages: Stages
     ids: tuple[int, ...]
-    spans: Mapping[int, FrameRange]
-
-
-class RunBoth(NamedTuple):
-    """Run both stages for rows that share no batch with others; answered by BothReady. No frames are kept."""
-
-    checkpoint: str
-    rows: tuple[tuple[int, Utterance], ...]
+    utterances: tuple[Utterance, ...] = ()  # of these rows; none for the vocoder alone
+    spans: Mapping[int, FrameRange] = {}  # of rows of which the vocoder makes only a part
 
 
 class Forget(NamedTuple):
@@ -87,14 +63,11 @@ class Forget(NamedTuple):
     ids: tuple[int, ...]
 
 
-StageRequest = RunAcoustic | RunVocoder | RunBoth
-
-
-class NumberedRequest(NamedTuple):
-    """A request, and the number that its reply will have: where stages overlap, replies come in any order."""
+class NumberedRun(NamedTuple):
+    """A call, and the number that its answer will have: where stages overlap, answers come in any order."""
 
     number: int
-    request: StageRequest
+    run: Run
 
 
 # From the worker's process:
@@ -113,39 +86,18 @@ class ModelsReady:
     stages_overlap: bool
 
 
-class DurationsReady(NamedTuple):
-    durations: tuple[NDArray[np.int64], ...]
-    memory: Memory
+class RunEnded(NamedTuple):
+    """What a call made, or its error. The samples lie in the shared memory whose descriptor comes with this message."""
 
-
-class SamplesReady(NamedTuple):
-    """Format of each row; the samples lie in the shared memory whose descriptor comes with this message."""
-
-    formats: tuple[RowFormat, ...]
-    memory: Memory
-
-
-class BothReady(NamedTuple):
-    """BothStages, with the samples in shared memory as for SamplesReady."""
-
-    durations: tuple[NDArray[np.int64], ...]
-    formats: tuple[RowFormat, ...]
-    acoustic_s: float
-    vocoder_s: float
-    memory: Memory
-
-
-class RequestFailed(NamedTuple):
-    error: TuttiError
-    memory: Memory
-
-
-StageReply = DurationsReady | SamplesReady | BothReady | RequestFailed
-
-
-class NumberedReply(NamedTuple):
     number: int
-    reply: StageReply
+    result: Ran | TuttiError
+    formats: tuple[RowFormat, ...]  # of the samples of each row
+    memory: Memory
+
+
+@dataclass(frozen=True, slots=True)
+class StartFailed:
+    error: TuttiError
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,4 +107,4 @@ class LogMessage:
     record: logging.LogRecord
 
 
-Message = StartProgress | ModelsReady | RequestFailed | NumberedReply | LogMessage  # RequestFailed: the start failed
+Message = StartProgress | ModelsReady | StartFailed | RunEnded | LogMessage

@@ -5,11 +5,12 @@ import logging
 import sys
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from math import inf
 
-from tutti.errors import DeviceFull, WorkerLost
+from tutti.errors import DeviceFull, TuttiError, WorkerLost
+from tutti.model.protocol import Ran
 from tutti.process.messages import WithDescriptor, close_descriptor
 from tutti.process.supervisor import ChildLost, Supervisor, backoff_s
 from tutti.speech import Samples
@@ -17,26 +18,20 @@ from tutti.worker import child_main
 from tutti.worker.base import SWITCH_INTERVAL_S, BaseWorker, PendingCall
 from tutti.worker.calls_in_flight import CallsInFlight
 from tutti.worker.messages import (
-    BothReady,
-    BothStages,
-    DurationsReady,
     Forget,
     LogMessage,
     Memory,
     Message,
     ModelFactory,
     ModelsReady,
-    NumberedReply,
-    NumberedRequest,
+    NumberedRun,
     Progress,
-    RequestFailed,
-    RunAcoustic,
-    SamplesReady,
-    StageReply,
+    RunEnded,
+    StartFailed,
     StartProgress,
     no_progress,
 )
-from tutti.worker.samples import map_samples
+from tutti.worker.samples import RowFormat, map_samples
 
 log = logging.getLogger(__name__)
 
@@ -136,7 +131,7 @@ class ProcessWorker(BaseWorker):
             elif not item.future.cancelled():
                 number = in_flight.add(item, time.monotonic())
                 self._set_status("busy")
-                link.send(NumberedRequest(number, item.request))
+                link.send(NumberedRun(number, item.run))
         self._supervisor.expect(in_flight.deadline_s)
         if in_flight:
             return
@@ -148,21 +143,20 @@ class ProcessWorker(BaseWorker):
         elif self._unloading and not self._queue:
             self._rest()
 
-    def _answered(self, message: NumberedReply, descriptor: int | None) -> None:
-        """Resolve the call of a reply, and send the next one."""
+    def _answered(self, answer: RunEnded, descriptor: int | None) -> None:
+        """Resolve the call of an answer, and send the next one."""
         assert self._in_flight is not None, "only a process with loaded models answers calls"
-        reply = message.reply
         try:
-            call = self._in_flight.pop(message.number, time.monotonic())
+            call = self._in_flight.pop(answer.number, time.monotonic())
         except WorkerLost as exc:
             close_descriptor(descriptor)
             self._supervisor.kill(exc)
             return
         self._supervisor.answered()
-        if not isinstance(call.request, RunAcoustic):
-            self._is_too_large = reply.memory.resident_bytes > self._limit_bytes
-        self._set_status("busy" if self._in_flight else "ready", reply.memory)
-        self._resolve(call.future, _result(reply, descriptor), call.request)
+        if call.run.stages != "acoustic":
+            self._is_too_large = answer.memory.resident_bytes > self._limit_bytes
+        self._set_status("busy" if self._in_flight else "ready", answer.memory)
+        self._resolve(call.future, _result(answer, descriptor), call.run)
         self._send_queued()
 
     # -- the process -------------------------------------------------------------------------------------------------
@@ -174,10 +168,10 @@ class ProcessWorker(BaseWorker):
 
     def _receive(self, message: Message | WithDescriptor) -> None:
         match message:
-            case WithDescriptor(NumberedReply() as reply, descriptor):
-                self._answered(reply, descriptor)
-            case NumberedReply() as reply:
-                self._answered(reply, None)
+            case WithDescriptor(RunEnded() as answer, descriptor):
+                self._answered(answer, descriptor)
+            case RunEnded() as answer:
+                self._answered(answer, None)
             case LogMessage(record):
                 _log(record)
             case StartProgress(task, n_done, n_steps):
@@ -185,7 +179,7 @@ class ProcessWorker(BaseWorker):
                 self._progress(task, n_done, n_steps)
             case ModelsReady(memory, stages_overlap):
                 self._ready(memory, stages_overlap)
-            case RequestFailed(error):
+            case StartFailed(error):
                 self._supervisor.kill(error)
             case _:
                 self._supervisor.kill(ChildLost(f"sent an unexpected message: {message}"))
@@ -266,28 +260,21 @@ class ProcessWorker(BaseWorker):
             self._resolve(self._asleep, None)
 
 
-def _result(reply: StageReply, descriptor: int | None) -> object:
+def _result(answer: RunEnded, descriptor: int | None) -> Ran | Exception:
     """What the caller gets; an error is raised to it."""
-    match reply:
-        case DurationsReady(durations, _):
-            return list(durations)
-        case RequestFailed(error, _):
-            return error
-        case SamplesReady() | BothReady():
-            try:
-                samples = _samples(reply, descriptor)
-            except OSError as exc:
-                return WorkerLost(f"the samples did not arrive: {exc}")
-            if isinstance(reply, SamplesReady):
-                return samples
-            return BothStages(list(reply.durations), samples, reply.acoustic_s, reply.vocoder_s)
+    if isinstance(answer.result, TuttiError) or not answer.formats:
+        return answer.result
+    try:
+        return answer.result._replace(samples=_samples(answer.formats, descriptor))
+    except OSError as exc:
+        return WorkerLost(f"the samples did not arrive: {exc}")
 
 
-def _samples(reply: SamplesReady | BothReady, descriptor: int | None) -> list[Samples]:
+def _samples(formats: Sequence[RowFormat], descriptor: int | None) -> list[Samples]:
     if descriptor is None:
         raise OSError("no file descriptor was free")
     try:
-        return map_samples(descriptor, reply.formats)
+        return map_samples(descriptor, formats)
     finally:
         close_descriptor(descriptor)
 

@@ -5,11 +5,13 @@ import queue
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+from typing import Any
 
 from tutti.errors import WorkerLost
+from tutti.model.protocol import Ran
 from tutti.worker import memory
 from tutti.worker.base import BaseWorker, PendingCall
-from tutti.worker.messages import Forget, ModelFactory, Progress, StageRequest, no_progress
+from tutti.worker.messages import Forget, ModelFactory, Progress, Run, no_progress
 from tutti.worker.stage_runner import StageRunner, as_tutti_error
 
 GRACE_S = 5.0  # how long `close` waits for the batch that runs; a thread cannot be killed
@@ -46,8 +48,8 @@ class ThreadWorker(BaseWorker):
             async with asyncio.timeout(GRACE_S):
                 await self._ended.wait()
 
-    def _call(self, request: StageRequest, timeout_s: float) -> asyncio.Future[object]:
-        future = super()._call(request, timeout_s)
+    def run(self, run: Run, timeout_s: float) -> asyncio.Future[Ran]:
+        future = super().run(run, timeout_s)
         error = WorkerLost(f"the model did not answer in {timeout_s:g} s")
         timer = self._loop.call_later(timeout_s, self._resolve, future, error)
         future.add_done_callback(lambda _: timer.cancel())
@@ -89,21 +91,19 @@ class ThreadWorker(BaseWorker):
         elif not item.future.cancelled():
             self._set_status("busy")
             try:
-                result: object = runner.run(item.request)
-                runner.forget_finished(item.request)
+                result: object = runner.run(item.run)
+                runner.forget_finished(item.run)
             except Exception as exc:  # noqa: BLE001 - raised to the caller
                 result = as_tutti_error(exc)
             self._set_status("ready", memory.current())
-            self._resolve_soon(item.future, result, item.request)
+            self._resolve_soon(item.future, result, item.run)
         return True
 
     def _report_progress(self, task: str, n_done: int, n_steps: int) -> None:
         self._call_in_loop(lambda: self._progress(task, n_done, n_steps))
 
-    def _resolve_soon(
-        self, future: asyncio.Future[object], result: object, request: StageRequest | None = None
-    ) -> None:
-        self._call_in_loop(lambda: self._resolve(future, result, request))
+    def _resolve_soon(self, future: asyncio.Future[Any], result: object, run: Run | None = None) -> None:
+        self._call_in_loop(lambda: self._resolve(future, result, run))
 
     def _call_in_loop(self, callback: Callable[[], object]) -> None:
         with suppress(RuntimeError):  # the loop is closed: nothing waits any more

@@ -7,16 +7,13 @@ done in a second process, so no request ever waits for it; that process starts w
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-
-import numpy as np
-from numpy.typing import NDArray
+from collections.abc import Awaitable, Callable, Sequence
 
 from tutti.errors import TuttiError
-from tutti.speech import Samples, Utterance
+from tutti.model.protocol import Ran
 from tutti.tasks import cancel_all, wait_for_all
 from tutti.worker.base import Worker
-from tutti.worker.messages import BothStages, FrameRange, Status
+from tutti.worker.messages import Run, Status
 
 log = logging.getLogger(__name__)
 
@@ -66,31 +63,22 @@ class UpgradingWorker:
         workers = {id(worker): worker for worker in (self._current, second, self._previous) if worker}
         await wait_for_all(worker.close() for worker in workers.values() if worker.status.state != "closed")
 
-    def acoustic(
-        self, checkpoint: str, rows: Sequence[tuple[int, Utterance]], timeout_s: float
-    ) -> asyncio.Future[list[NDArray[np.int64]]]:
-        if self._previous is not None:
-            self._new_rows.update(id for id, _ in rows)
-        return self._current.acoustic(checkpoint, rows, timeout_s)
-
-    def vocoder(
-        self, checkpoint: str, ids: Sequence[int], timeout_s: float, spans: Mapping[int, FrameRange] = {}
-    ) -> asyncio.Future[list[Samples]]:
-        old = [] if self._previous is None else [id for id in ids if id not in self._new_rows]
-        if self._previous is None or not old:
-            return self._current.vocoder(checkpoint, ids, timeout_s, spans)
-        if len(old) == len(ids):
-            return self._previous.vocoder(checkpoint, ids, timeout_s, spans)
+    def run(self, run: Run, timeout_s: float) -> asyncio.Future[Ran]:
+        if self._previous is None:
+            return self._current.run(run, timeout_s)
+        if run.stages != "vocoder":
+            self._new_rows.update(run.ids)
+        new = [id for id in run.ids if id in self._new_rows]
+        old = [id for id in run.ids if id not in self._new_rows]
+        if not old:
+            return self._current.run(run, timeout_s)
+        if not new:
+            return self._previous.run(run, timeout_s)
         parts = [
-            worker.vocoder(checkpoint, own, timeout_s, {id: spans[id] for id in own if id in spans})
-            for worker, own in ((self._previous, old), (self._current, [id for id in ids if id in self._new_rows]))
+            worker.run(run._replace(ids=tuple(ids)), timeout_s)
+            for worker, ids in ((self._previous, old), (self._current, new))
         ]
-        return asyncio.ensure_future(_merge(ids, set(old), *parts))
-
-    def both_stages(
-        self, checkpoint: str, rows: Sequence[tuple[int, Utterance]], timeout_s: float
-    ) -> asyncio.Future[BothStages]:
-        return self._current.both_stages(checkpoint, rows, timeout_s)
+        return asyncio.ensure_future(_merge(run.ids, [*old, *new], parts))
 
     def forget(self, ids: Sequence[int]) -> None:
         self._current.forget(ids)
@@ -121,16 +109,8 @@ class UpgradingWorker:
         await previous.close()
 
 
-async def _merge(
-    ids: Sequence[int],
-    old: set[int],
-    old_samples: asyncio.Future[list[Samples]],
-    new_samples: asyncio.Future[list[Samples]],
-) -> list[Samples]:
-    """The samples of both workers in the order of the ids; an error of either is the error of the batch."""
-    results = await asyncio.gather(old_samples, new_samples, return_exceptions=True)
-    for result in results:
-        if isinstance(result, BaseException):
-            raise result
-    of_old, of_new = iter(results[0]), iter(results[1])  # type: ignore[arg-type]
-    return [next(of_old if id in old else of_new) for id in ids]
+async def _merge(ids: Sequence[int], order: Sequence[int], parts: Sequence[asyncio.Future[Ran]]) -> Ran:
+    """The samples of both workers, which come in this order, in that of the ids; an error of either is that of all."""
+    await asyncio.wait(parts)
+    samples = dict(zip(order, [row for part in parts for row in part.result().samples], strict=True))
+    return Ran(samples=[samples[id] for id in ids])

@@ -10,7 +10,7 @@ import onnxruntime as ort
 from tutti.model.onnx import split
 from tutti.model.onnx.core_assignment import assign_cores
 from tutti.model.onnx.session import open_session, run
-from tutti.model.validation import check_samples
+from tutti.model.validation import finish_samples
 from tutti.speech import Frames, Samples
 
 
@@ -52,4 +52,4 @@ class ExactVocoder:
 
 def _generate(generator: ort.InferenceSession, row: Frames, inputs: dict[str, np.ndarray]) -> Samples:
     (audio,) = run(generator, None, inputs)
-    return check_samples(row, audio.reshape(-1))
+    return finish_samples(row, audio.reshape(-1))

@@ -22,7 +22,7 @@ from tutti.model.onnx.decoder_graph import OUTPUT, decoder_graph
 from tutti.model.onnx.graph import FORMAT
 from tutti.model.onnx.light_graph import DECODED, OUTPUTS, PITCH, RANGES, STYLE, TAPS, TIMBRE, light_graph
 from tutti.model.onnx.session import open_session, run
-from tutti.model.validation import check_samples
+from tutti.model.validation import finish_samples
 from tutti.speech import Frames, Samples, Span
 
 Floats = NDArray[np.float32]
@@ -67,7 +67,7 @@ class LightVocoder:
         by_row: list[list[Samples]] = [[] for _ in rows]
         for (i, _), part in zip(pieces, samples, strict=True):
             by_row[i].append(part)
-        return [check_samples(row, np.concatenate(parts)) for row, parts in zip(rows, by_row, strict=True)]
+        return [finish_samples(row, np.concatenate(parts)) for row, parts in zip(rows, by_row, strict=True)]
 
     def close(self) -> None:
         self._pool.shutdown()

@@ -13,15 +13,16 @@ from tutti.model.onnx import split
 from tutti.model.onnx.exact import ExactVocoder
 from tutti.model.onnx.light import LightVocoder
 from tutti.model.onnx.session import open_session, run
+from tutti.model.protocol import Model
 from tutti.model.validation import check_utterances
-from tutti.speech import Frames, Utterance, VocoderName
+from tutti.speech import Frames, Samples, Utterance, VocoderName
 
 SHORT_TOKENS = 150  # up to which a row leaves its workspace to the next one
 IS_GLIBC = platform.libc_ver()[0] == "glibc"
 MMAP_THRESHOLD = (-3, 1 << 20)  # glibc's number of the option, and a megabyte
 
 
-class OnnxModel:
+class OnnxModel(Model):
     """Two stages over one checkpoint: its acoustic half, and the exact or the light vocoder."""
 
     def __init__(
@@ -44,15 +45,18 @@ class OnnxModel:
         self._acoustic: ort.InferenceSession = (
             sharing._acoustic if sharing else open_session(graphs.acoustic, threads, spinning=True)
         )
-        self.vocoder = LightVocoder(graphs, threads) if vocoder == "light" else ExactVocoder(graphs, threads)
+        self._vocoder = LightVocoder(graphs, threads) if vocoder == "light" else ExactVocoder(graphs, threads)
         _return_freed_memory()
 
     def acoustic(self, rows: Sequence[Utterance]) -> list[Frames]:
         check_utterances(rows)
         return [self._predict_frames(row) for row in rows]
 
+    def vocoder(self, rows: Sequence[Frames]) -> list[Samples]:
+        return self._vocoder(rows)
+
     def close(self) -> None:
-        self.vocoder.close()
+        self._vocoder.close()
 
     def _predict_frames(self, row: Utterance) -> Frames:
         names = [value.name for value in self._acoustic.get_inputs()]
@@ -62,7 +66,7 @@ class OnnxModel:
         features, f0, energy, durations = run(
             self._acoustic, outputs, dict(zip(names, inputs, strict=True)), keep_workspace=is_short
         )
-        return Frames(durations[0].astype(np.int64), features[0], f0[0], energy[0], row.style)
+        return Frames(durations[0].astype(np.int64), features[0], f0[0], energy[0], row.style, row.pcm_volume)
 
 
 def _return_memory_early() -> None:

@@ -10,25 +10,26 @@ from tutti.model.buckets import Group
 from tutti.model.light import weights
 from tutti.model.light.noise import normal, row_seed
 from tutti.model.light.signal import CONTEXT_STEPS, HOP, pitch_phase
+from tutti.model.protocol import Model, OnStep, Ran, speak_in_stages
 from tutti.model.torch.cuda_graphs import Function, GraphedFunction
 from tutti.model.torch.kokoro.masks import valid_times
 from tutti.model.torch.kokoro.padding import Arrays, StageStream, pad_frames
 from tutti.model.torch.kokoro.side_streams import run_parallel
 from tutti.model.torch.kokoro.vocoder import Vocoder, unpadded_curves
 from tutti.model.torch.light import FEATURES, TIMBRE, LightNetwork, harmonic_phase, row_statistics
-from tutti.model.torch.model import OnCapture, TorchModel, silent_frames, vocode_rows
-from tutti.model.validation import check_samples
+from tutti.model.torch.model import TorchModel, silent_frames, vocode_rows
+from tutti.model.validation import finish_samples
 from tutti.speech import Frames, Samples, Span, Utterance
 
 DECODED, STEERED = "decoded", "steered"  # in the cache of a row's spans, on the device: decoder's output, timbre
 
 
-class LightTorchModel:
+class LightTorchModel(Model):
     """Shares everything but the generator with a model of the exact vocoder."""
 
     def __init__(self, base: TorchModel) -> None:
         self.base = base
-        self.stages_overlap = base.stages_overlap
+        self.traits = base.traits
         vocoder = base.vocoder_network
         self._dtype = vocoder.encode.conv1.weight.dtype
         self._network = load_network().to(base.device, self._dtype)
@@ -38,27 +39,20 @@ class LightTorchModel:
     def acoustic(self, rows: Sequence[Utterance]) -> list[Frames]:
         return self.base.acoustic(rows)
 
-    def start_acoustic(self, rows: Sequence[Utterance]) -> list[Frames]:
-        return self.base.start_acoustic(rows)
-
     def vocoder(self, rows: Sequence[Frames]) -> list[Samples]:
         """Whole rows in padded passes; spans one by one, since where they are used devices are slow."""
         whole = [row for row in rows if not isinstance(row, Span)]
         samples = iter(vocode_rows(whole, self.base, self._vocode, _pad))
         return [self._vocode_span(row) if isinstance(row, Span) else next(samples) for row in rows]
 
-    def vocoder_pcm(self, rows: Sequence[Frames], volumes: Sequence[float]) -> list[Samples]:
-        """Whole rows as 16-bit integers at these volumes."""
-        return vocode_rows(rows, self.base, self._vocode, _pad, volumes)
+    def speak(self, rows: Sequence[Utterance]) -> Ran:
+        return speak_in_stages(rows, self.base.start_acoustic, self.vocoder)
 
-    def warm_up(self, progress: OnCapture = lambda _n_captured, _n_shapes: None) -> None:
+    def warm_up(self, progress: OnStep = lambda _n_captured, _n_shapes: None) -> None:
         self.base.warm_up(progress, self._prepare)
 
     def enter_thread(self) -> None:
         self.base.enter_thread()
-
-    def close(self) -> None:
-        self.base.close()
 
     def _prepare(self, n_rows: int, length: int, *, capture: bool) -> None:
         with self.base.vocoder_stream.activate(n_rows * length) as stream:
@@ -88,7 +82,7 @@ class LightTorchModel:
             samples = self._network(x, f0, phase, span.cache[STEERED], noise)
             host = stream.download(samples[0, (first - begin) * HOP : (last - begin) * HOP])
             stream.wait()
-        return check_samples(span, host.numpy())
+        return finish_samples(span, host.numpy())
 
 
 def load_network() -> LightNetwork:

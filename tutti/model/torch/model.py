@@ -12,6 +12,7 @@ from torch import Tensor
 
 from tutti.errors import MissingExtra
 from tutti.model.buckets import MAX_PADDED_FRAMES, PLANS, Group
+from tutti.model.protocol import Model, OnStep, Ran, Traits, speak_in_stages
 from tutti.model.torch.cuda_graphs import Function, GraphedFunction, cuda_capture, no_capture, set_kernel_cache
 from tutti.model.torch.kokoro import masks, weights
 from tutti.model.torch.kokoro.acoustic import PROSODY, Acoustic
@@ -19,13 +20,12 @@ from tutti.model.torch.kokoro.linear import SplitFp16Linear
 from tutti.model.torch.kokoro.lstm import BiLSTM
 from tutti.model.torch.kokoro.padding import FEATURES, Arrays, DeviceFrames, StageStream, joined, pad_frames, pad_tokens
 from tutti.model.torch.kokoro.vocoder import Vocoder, to_pcm
-from tutti.model.torch.one_row import OneRow, SpokenRow
+from tutti.model.torch.lone_row import LoneRowGraphs
 from tutti.model.types import Compile, Device
-from tutti.model.validation import check_utterances, not_finite
-from tutti.speech import NO_CHANGE, SAMPLES_PER_FRAME, STYLE_SIZE, Frames, Samples, Utterance
+from tutti.model.validation import check_utterances, in_format, not_finite
+from tutti.speech import SAMPLES_PER_FRAME, STYLE_SIZE, Frames, Samples, Utterance
 
 Precision = Literal["fp32", "fp16"]
-OnCapture = Callable[[int, int], None]  # shapes captured so far, shapes in all
 PadRows = Callable[[Sequence[Frames], Group, StageStream], tuple[tuple[Tensor, ...], Arrays]]
 
 BYTES_PER_FRAME = {"fp32": 1_000_000, "fp16": 500_000}  # device memory of the vocoder while it runs
@@ -37,7 +37,7 @@ class Prepare(Protocol):
     def __call__(self, n_rows: int, length: int, *, capture: bool) -> None: ...
 
 
-class TorchModel:
+class TorchModel(Model):
     """Two stages over one checkpoint. Each may run in its own thread: they share the device, not memory."""
 
     def __init__(
@@ -79,24 +79,18 @@ class TorchModel:
             vocoder.use_fp16()
         self.vocoder_network = vocoder
         self.max_padded_frames = max_padded_frames or _max_padded_frames(device, vocoder_precision)
-        self.stages_overlap = device == "cuda"  # a worker may run the acoustic stage beside the vocoder
+        self.traits = Traits(stages_overlap=device == "cuda")
         self._acoustic_stream, self.vocoder_stream = StageStream(self.device), StageStream(self.device)
         # One memory pool for each stage.
         acoustic_pool, self.vocoder_pool = (cuda_capture() if device == "cuda" else no_capture for _ in range(2))
         self._encode_tokens = GraphedFunction(acoustic.encode_tokens, acoustic_pool)
         self._predict_curves = GraphedFunction(_curves_function(acoustic), acoustic_pool)
         self._vocode = GraphedFunction(_vocoder_function(vocoder), self.vocoder_pool)
-        self._one_row: OneRow | None = None
+        self._lone_row: LoneRowGraphs | None = None
         if device == "cuda" and self.plan.frames.longest:
-            self._one_row = OneRow(
+            self._lone_row = LoneRowGraphs(
                 acoustic, _vocoder_function(vocoder), self._acoustic_stream, cuda_capture(), self.plan
             )
-
-    def speak_row(self, row: Utterance) -> SpokenRow | None:
-        """Both stages of a row alone, faster than one after the other; None for a row that must go that way."""
-        if self._one_row is None or row.prosody != NO_CHANGE or row.pcm_volume is None:
-            return None
-        return self._one_row.speak(row, row.pcm_volume)
 
     def acoustic(self, rows: Sequence[Utterance]) -> list[Frames]:
         frames = self.start_acoustic(rows)
@@ -104,8 +98,16 @@ class TorchModel:
             stream.wait()
         return frames
 
+    def vocoder(self, rows: Sequence[Frames]) -> list[Samples]:
+        return vocode_rows(rows, self, self._vocode, pad_frames)
+
+    def speak(self, rows: Sequence[Utterance]) -> Ran:
+        """A row alone is launched as a whole if it can be; else the vocoder is prepared beside pitch and energy."""
+        alone = self._lone_row.speak(rows[0]) if self._lone_row is not None and len(rows) == 1 else None
+        return alone or speak_in_stages(rows, self.start_acoustic, self.vocoder)
+
     def start_acoustic(self, rows: Sequence[Utterance]) -> list[Frames]:
-        """The same, but pitch and energy may still be computed: the vocoder waits for them on the device."""
+        """As `acoustic`, but pitch and energy may still be computed: the vocoder waits for them on the device."""
         check_utterances(rows)
         if not rows:
             return []
@@ -117,18 +119,14 @@ class TorchModel:
             (all_indices,) = stream.upload(np.concatenate(indices))
             features = torch.split(text.index_select(0, all_indices), [len(index) for index in indices])  # [T, 512]
             ready = stream.record()
-        return [DeviceFrames(durations[i], features[i], curves[i], row.style, ready) for i, row in enumerate(rows)]
-
-    def vocoder(self, rows: Sequence[Frames]) -> list[Samples]:
-        return vocode_rows(rows, self, self._vocode, pad_frames)
-
-    def vocoder_pcm(self, rows: Sequence[Frames], volumes: Sequence[float]) -> list[Samples]:
-        """The same as 16-bit integers at these volumes: made on the device, and half as many bytes to copy."""
-        return vocode_rows(rows, self, self._vocode, pad_frames, volumes)
+        return [
+            DeviceFrames(durations[i], features[i], curves[i], row.style, row.pcm_volume, ready)
+            for i, row in enumerate(rows)
+        ]
 
     def warm_up(
         self,
-        progress: OnCapture = lambda _n_captured, _n_shapes: None,
+        progress: OnStep = lambda _n_captured, _n_shapes: None,
         prepare_frames: Prepare | None = None,
     ) -> None:
         """Capture every shape of the plan, the largest first: smaller ones fit into its memory.
@@ -150,8 +148,8 @@ class TorchModel:
         captures: list[Callable[[], None]] = [
             partial(prepare, n_rows, length, capture=True) for prepare, n_rows, length in todo
         ]
-        if self._one_row is not None and prepare_frames is None:
-            captures += self._one_row.captures()
+        if self._lone_row is not None and prepare_frames is None:
+            captures += self._lone_row.captures()
         for n_captured, capture in enumerate(captures, start=1):
             capture()
             progress(n_captured, len(captures))
@@ -191,9 +189,6 @@ class TorchModel:
         """Use the device of this model in the present thread, too."""
         if self.device.type == "cuda":
             torch.cuda.set_device(self.device)
-
-    def close(self) -> None:
-        pass
 
     def _run_tokens(
         self, rows: Sequence[Utterance], stream: StageStream
@@ -239,24 +234,22 @@ class TorchModel:
         return by_row
 
 
-def vocode_rows(
-    rows: Sequence[Frames],
-    model: TorchModel,
-    vocode: GraphedFunction,
-    pad: PadRows,
-    volumes: Sequence[float] | None = None,
-) -> list[Samples]:
-    """Run a vocoder on whole rows, in padded groups by length; with `volumes`, the samples are 16-bit integers."""
+def vocode_rows(rows: Sequence[Frames], model: TorchModel, vocode: GraphedFunction, pad: PadRows) -> list[Samples]:
+    """Run a vocoder on whole rows, in padded groups by length.
+
+    Integers that all rows ask for are made on the device: half as many bytes to copy.
+    """
     if not rows:
         return []
+    volumes = np.array([np.nan if row.pcm_volume is None else row.pcm_volume for row in rows], np.float32)
+    on_device = bool(np.isfinite(volumes).all())
     outputs: list[tuple[Group, Tensor, Tensor]] = []
     with model.vocoder_stream.activate(sum(row.n_frames for row in rows)) as stream:
         for group in model.plan.frames.group([row.n_frames for row in rows], model.max_padded_frames):
             tensors, arrays = pad([rows[i] for i in group.members], group, stream)
             samples, finite = vocode(stream, arrays, *tensors)
-            if volumes is not None:
-                own = np.array([volumes[i] for i in group.members], np.float32)
-                samples = to_pcm(samples[: len(own)], *stream.upload(own))
+            if on_device:
+                samples = to_pcm(samples[: len(group.members)], *stream.upload(volumes[list(group.members)]))
             outputs.append((group, stream.download(samples), stream.download(finite)))
         stream.wait()
     by_row: dict[int, Samples] = {}
@@ -264,7 +257,8 @@ def vocode_rows(
         for i, row, is_finite in zip(group.members, samples.numpy(), finite.tolist(), strict=False):
             if not is_finite:
                 raise not_finite()
-            by_row[i] = row[: rows[i].n_frames * SAMPLES_PER_FRAME]
+            own = row[: rows[i].n_frames * SAMPLES_PER_FRAME]
+            by_row[i] = own if on_device else in_format(rows[i], own)
     return [by_row[i] for i in range(len(rows))]
 
 

@@ -36,10 +36,11 @@ class DeviceFrames(Frames):
         features: Tensor,
         curves: Tensor,
         style: NDArray[np.float32],
+        pcm_volume: float | None = None,
         ready: torch.cuda.Event | None = None,
     ) -> None:
-        names = ("durations", "device_features", "device_curves", "style", "ready", "host_curves")
-        for name, value in zip(names, (durations, features, curves, style, ready, None), strict=True):
+        names = ("durations", "device_features", "device_curves", "style", "pcm_volume", "ready", "host_curves")
+        for name, value in zip(names, (durations, features, curves, style, pcm_volume, ready, None), strict=True):
             object.__setattr__(self, name, value)  # the base class is frozen
 
     @property
@@ -67,8 +68,8 @@ class DeviceFrames(Frames):
         stream.wait_for(self.ready)
         return self.device_features, self.device_curves if self.host_curves is None else None
 
-    def __reduce__(self) -> tuple[type[Frames], tuple[NDArray[np.generic], ...]]:
-        return Frames, (self.durations, self.features, self.f0, self.energy, self.style)
+    def __reduce__(self) -> tuple[type[Frames], tuple[NDArray[np.generic] | float | None, ...]]:
+        return Frames, (self.durations, self.features, self.f0, self.energy, self.style, self.pcm_volume)
 
     def _curves(self) -> NDArray[np.float32]:
         if self.host_curves is None:

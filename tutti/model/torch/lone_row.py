@@ -9,7 +9,6 @@ may be generous. A row that turns out longer is spoken like any other.
 import time
 from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -17,27 +16,20 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from tutti.model.buckets import Plan
+from tutti.model.protocol import Ran
 from tutti.model.torch.cuda_graphs import Capture, Function, Replay
 from tutti.model.torch.kokoro.acoustic import PROSODY, TEXT, Acoustic
 from tutti.model.torch.kokoro.padding import StageStream, split_block
 from tutti.model.torch.kokoro.vocoder import to_pcm
 from tutti.model.validation import check_utterances, not_finite
-from tutti.speech import SAMPLES_PER_FRAME, STYLE_SIZE, Int16Samples, Utterance
+from tutti.speech import NO_CHANGE, SAMPLES_PER_FRAME, STYLE_SIZE, Samples, Utterance
 
 MAX_TOKENS, MAX_FRAMES = 256, 512  # of longer rows the device computes for so long that the host's share matters little
 # The guess, which is then padded: too low for 12 of 1,620 rows of 54 voices, 7 of them of one that whispers.
 GUESS_PER_TOKEN, GUESS_SPARE = 2.6, 40.0  # frames at speed 1
 
 
-class SpokenRow(NamedTuple):
-    """A row through both stages."""
-
-    durations: NDArray[np.int64]
-    samples: Int16Samples
-    acoustic_s: float  # from the call until the durations were known
-
-
-class OneRow:
+class LoneRowGraphs:
     """The graphs and their memory. They run on the stream of the acoustic stage, one row at a time."""
 
     def __init__(self, acoustic: Acoustic, vocode: Function, stream: StageStream, capture: Capture, plan: Plan) -> None:
@@ -52,7 +44,8 @@ class OneRow:
         self._host_block = stream.on_host(self._block.shape, self._block.dtype)
         self._row = split_block(self._block, arrays)  # tokens, n_tokens, style, speed, volume
         self._host_row = [part.numpy() for part in split_block(self._host_block, arrays)]
-        self._write(Utterance(np.zeros(1, np.int64), np.zeros(STYLE_SIZE, np.float32)), 1.0)  # to capture with
+        # To capture with:
+        self._write(Utterance(np.zeros(1, np.int64), np.zeros(STYLE_SIZE, np.float32), pcm_volume=1.0))
         # What the first graph hands to the second.
         self._durations = torch.ones(1, MAX_TOKENS, dtype=torch.int64, device=stream.device)
         self._prosody = torch.zeros(1, MAX_TOKENS, PROSODY, device=stream.device)
@@ -96,9 +89,14 @@ class OneRow:
         with self._stream.activate(n_frames):
             self._frame_graphs[n_frames] = self._capture(speak, ())
 
-    def speak(self, row: Utterance, volume: float) -> SpokenRow | None:
-        """None if no graph is captured for this row, or if it is longer than guessed."""
+    def speak(self, row: Utterance) -> Ran | None:
+        """None if the row has to go the usual way: no graph is captured for it, or it is longer than guessed.
+
+        The acoustic seconds last until the durations are known.
+        """
         start_s, n_tokens = time.perf_counter(), len(row.tokens)
+        if row.prosody != NO_CHANGE or row.pcm_volume is None:
+            return None
         check_utterances([row])
         guess = self._frames.fit(guessed_frames(n_tokens, row.speed))
         replay_tokens, graph = self._token_graphs.get(self._tokens.fit(n_tokens)), self._frame_graphs.get(guess)
@@ -106,7 +104,7 @@ class OneRow:
             return None
         replay_frames, (samples, finite) = graph
         with self._stream.activate(n_tokens) as stream:
-            self._write(row, volume)
+            self._write(row)
             replay_tokens()
             self._host_durations.copy_(self._durations, non_blocking=True)
             known = stream.record()
@@ -122,12 +120,13 @@ class OneRow:
             stream.wait()
         if not host_finite.item():
             raise not_finite()
-        return SpokenRow(durations, host_samples.numpy()[: n_frames * SAMPLES_PER_FRAME], acoustic_s)
+        row_samples: Samples = host_samples.numpy()[: n_frames * SAMPLES_PER_FRAME]
+        return Ran([durations], [row_samples], acoustic_s, time.perf_counter() - start_s - acoustic_s)
 
-    def _write(self, row: Utterance, volume: float) -> None:
+    def _write(self, row: Utterance) -> None:
         tokens, n_tokens, style, speed, host_volume = self._host_row
         tokens[0, : len(row.tokens)], tokens[0, len(row.tokens) :] = row.tokens, 0
-        n_tokens[0], style[0], speed[0], host_volume[0] = len(row.tokens), row.style, row.speed, volume
+        n_tokens[0], style[0], speed[0], host_volume[0] = len(row.tokens), row.style, row.speed, row.pcm_volume
         self._block.copy_(self._host_block, non_blocking=True)
 
 
