@@ -140,6 +140,18 @@ def test_the_client_needs_little_of_the_rest() -> None:
             assert not is_in(name, "tutti") or is_in(name, *CLIENT_NEEDS), f"{module} imports {name}"
 
 
+def test_no_ability_of_a_model_is_looked_up_by_name() -> None:
+    """What a model may lack has a default in `tutti.model.protocol`."""
+    lookups = {
+        f"{module}: {ast.unparse(node)}"
+        for module in MODULES
+        for node in ast.walk(ast.parse(MODULES[module].read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in ("getattr", "hasattr")
+        if "model" in ast.unparse(node.args[0]).lower()
+    }
+    assert not lookups
+
+
 def test_torch_is_imported_only_when_it_is_needed() -> None:
     for module in MODULES:
         if not is_in(module, "tutti.model.torch"):
