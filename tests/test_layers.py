@@ -15,7 +15,7 @@ LAYERS = (
         *("errors", "files", "percentile", "decaying_sum", "process", "tasks"),
         *("admission", "settings", "speech", "metrics", "trace", "cloud_voices"),
     ),
-    ("text", "audio", "model", "voices", "weights"),
+    ("admission", "text", "audio", "model", "voices", "weights"),
     ("batching", "captions", "verify"),
     ("worker",),
     ("engine",),
@@ -47,6 +47,10 @@ NEVER_IN = {
     "tutti.batching": (
         *("asyncio", "concurrent", "multiprocessing", "random", "socket", "subprocess", "threading", "time"),
         *("tutti.engine", "tutti.model", "tutti.text", "tutti.worker"),
+    ),
+    "tutti.admission": (
+        *("asyncio", "threading", "time"),
+        *(f"tutti.{part}" for row in LAYERS for part in row if part not in ("admission", "errors", "decaying_sum")),
     ),
     "tutti.plan.simulation": ("asyncio", "threading", "time", "tutti.engine", "tutti.worker"),
     "tutti.server.middleware": ("tutti.server.routes",),

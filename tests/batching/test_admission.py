@@ -1,6 +1,7 @@
 """Which streams are accepted: an EDF feasibility test that counts every job once."""
 
 from collections.abc import Collection
+from dataclasses import dataclass, field, replace
 from math import inf
 from random import Random
 
@@ -9,11 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.batching.fakes import VOCODER, new_job, new_scheduler, numbers
-from tutti.batching.admission import MARGIN, OWN_UTILISATION, ROOM_COSTS, UTILISATION, AdmissionControl
-from tutti.batching.backlog import Demand
-from tutti.batching.fairness import DEMOTED_S, FairShare
-from tutti.batching.job import PRIORITIES, Job, Priority
-from tutti.batching.open_streams import FEW_STREAMS, OpenStreams
+from tutti.admission.control import MARGIN, ROOM_COSTS, Accepted, AdmissionControl, NewStream
+from tutti.admission.fair_share import DEPRIORITISED_S, FEW_STREAMS, FairShare
+from tutti.admission.feasibility import OWN_UTILISATION, UTILISATION
+from tutti.batching.job import PRIORITIES, Job
 from tutti.errors import QueueFull
 
 NOW = 100.0
@@ -23,39 +23,41 @@ def shares_with(over_share: Collection[str]) -> FairShare:
     """These callers are over their share at any time of the test."""
     shares = FairShare()
     for caller in over_share:
-        shares.demote(caller, NOW)
+        shares.deprioritise(caller, NOW)
     return shares
 
 
-def new_admission(*jobs: tuple[Job, float], over_share: Collection[str] = ()) -> AdmissionControl:
+def new_admission(*jobs: tuple[Job, float], over_share: Collection[str] = ()) -> AdmissionControl[Job]:
     """Admission control with these jobs, each with its device seconds."""
-    admission = AdmissionControl(100, shares_with(over_share))
+    shares = shares_with(over_share)
+    admission: AdmissionControl[Job] = AdmissionControl(100, shares)
     for job, seconds in jobs:
-        admission.streams.opened(job.stream, job.caller)
+        shares.opened(job.stream, job.caller)
         admission.job_queued(job, seconds, 0.0)
     return admission
 
 
-def admits(admission: AdmissionControl, deadline_s: float, cost_s: float = 0.01, caller: str = "") -> bool:
-    return admitted(admission, deadline_s, cost_s, caller) is not None
+def admits(admission: AdmissionControl[Job], deadline_s: float, cost_s: float = 0.01, caller: str = "") -> bool:
+    return accepted(admission, deadline_s, cost_s, caller) is not None
 
 
-def admitted(
-    admission: AdmissionControl, deadline_s: float, cost_s: float = 0.01, caller: str = "", max_start_s: float = 0.0
-) -> Job | None:
-    """The first job of a stream that is accepted and queued; none if it is refused."""
-    job = new_job(deadline_s=deadline_s, priority="first", caller=caller)
-    job.starts_stream = True
+def accepted(
+    admission: AdmissionControl[Job],
+    deadline_s: float,
+    cost_s: float = 0.01,
+    caller: str = "",
+    max_start_s: float = 0.0,
+) -> Accepted | None:
+    """How a stream is accepted; none if it is refused."""
     try:
-        admission.admit(job, cost_s, max_start_s, NOW, NOW)
+        return admission.judge(NewStream("", caller, deadline_s, cost_s, max_start_s, inf), NOW, NOW)
     except QueueFull:
         return None
-    return job
 
 
-def starts_late(job: Job | None) -> bool | None:
+def starts_late(answer: Accepted | None) -> bool | None:
     """None if it was refused."""
-    return job.starts_late if job else None
+    return answer.starts_late if answer else None
 
 
 @given(cost_s=st.floats(1e-3, 30.0), target_s=st.floats(0.0, 5.0))
@@ -99,7 +101,7 @@ def test_a_caller_over_its_share_does_not_block_one_within_its_share() -> None:
     assert not admits(new_admission(*jobs), NOW + 1.0, caller="greedy")
 
 
-def full(*callers: str) -> AdmissionControl:
+def full(*callers: str) -> AdmissionControl[Job]:
     """No further stream of 0.3 s could start without making others late."""
     return new_admission(
         *[(new_job(deadline_s=NOW + 0.5 + 0.1 * n, caller=name), 0.1) for n, name in enumerate(callers)]
@@ -109,14 +111,27 @@ def full(*callers: str) -> AdmissionControl:
 def test_who_has_no_stream_is_not_kept_out_by_one_with_many() -> None:
     admission = full(*["busy"] * 10)
     assert not admits(admission, NOW + 1.0, 0.3, "busy")
-    assert admits(admission, NOW + 1.0, 0.3, "polite")
-    assert admission._shares.over(NOW + 0.9 * DEMOTED_S) == {"busy"}, "its streams now rank behind"
-    assert admission._shares.over(NOW + 1.1 * DEMOTED_S) == set()
+    answer = accepted(admission, NOW + 1.0, 0.3, "polite")
+    assert answer is not None
+    assert answer.deprioritised == "busy", "its streams rank behind for a moment"
+
+
+def test_a_caller_is_deprioritised_for_a_moment() -> None:
+    shares = shares_with(["busy"])
+    assert shares.over(NOW + 0.9 * DEPRIORITISED_S) == {"busy"}
+    assert shares.over(NOW + 1.1 * DEPRIORITISED_S) == set()
+
+
+def test_a_verdict_changes_nothing() -> None:
+    admission = full(*["busy"] * 10)
+    answers = [accepted(admission, NOW + 1.0, 0.3, caller) for caller in ("polite", "other", "polite")]
+    assert len(set(answers)) == 1
+    assert admission._shares.over(NOW) == set()
 
 
 def test_who_has_no_stream_does_not_start_late_for_one_with_many() -> None:
-    assert starts_late(admitted(full(*["busy"] * 10), NOW + 1.0, 0.3, "polite", max_start_s=10.0)) is False
-    assert starts_late(admitted(full(*["busy"] * 10), NOW + 1.0, 0.3, "busy", max_start_s=10.0)) is True
+    assert starts_late(accepted(full(*["busy"] * 10), NOW + 1.0, 0.3, "polite", max_start_s=10.0)) is False
+    assert starts_late(accepted(full(*["busy"] * 10), NOW + 1.0, 0.3, "busy", max_start_s=10.0)) is True
 
 
 def test_who_has_a_stream_makes_nobody_else_late() -> None:
@@ -138,11 +153,11 @@ def test_patience_accepts_more_streams_and_says_when_they_start(
     jobs: list[tuple[float, float]], target_s: float, max_start_s: float
 ) -> None:
     admission = new_admission(*[(new_job(deadline_s=NOW + due_s), seconds) for due_s, seconds in jobs])
-    strict = admitted(admission, NOW + target_s)
-    patient = admitted(admission, NOW + target_s, max_start_s=max_start_s)
+    strict = accepted(admission, NOW + target_s)
+    patient = accepted(admission, NOW + target_s, max_start_s=max_start_s)
     if strict:
         assert patient is not None
-        assert (patient.starts_late, patient.deadline_s) == (False, NOW + target_s)
+        assert patient == Accepted(NOW + target_s)
     elif patient:
         assert patient.starts_late
         assert NOW + target_s <= patient.deadline_s <= NOW + max_start_s
@@ -151,17 +166,17 @@ def test_patience_accepts_more_streams_and_says_when_they_start(
 
 def test_a_stream_that_starts_late_harms_none_in_time() -> None:
     in_time = [(new_job(deadline_s=NOW + 1.0 + 0.1 * n), 0.05) for n in range(10)]
-    job = admitted(new_admission(*in_time), NOW + 0.5, cost_s=3.0, max_start_s=10.0)
-    assert starts_late(job), "with its own deadline it would run before all of them"
+    answer = accepted(new_admission(*in_time), NOW + 0.5, cost_s=3.0, max_start_s=10.0)
+    assert starts_late(answer), "with its own deadline it would run before all of them"
 
 
 def test_a_stream_in_time_does_not_delay_one_that_started_late() -> None:
     admission = new_admission((new_job(deadline_s=NOW + 0.5), 0.8))
-    late = admitted(admission, NOW + 1.0, max_start_s=10.0)
+    late = accepted(admission, NOW + 1.0, max_start_s=10.0)
     assert late is not None
     assert late.starts_late
-    admission.job_queued(late, 0.1, 0.0)
-    second = admitted(admission, NOW + 1.2, cost_s=0.3, max_start_s=10.0)
+    admission.job_queued(replace(new_job(deadline_s=late.deadline_s), starts_late=True, starts_stream=True), 0.1, 0.0)
+    second = accepted(admission, NOW + 1.2, cost_s=0.3, max_start_s=10.0)
     assert second is not None
     assert second.deadline_s > late.deadline_s, "it is served after the one before it"
     assert not admits(admission, NOW + 1.2, cost_s=0.3), "and without being late it is refused"
@@ -170,7 +185,7 @@ def test_a_stream_in_time_does_not_delay_one_that_started_late() -> None:
 def test_further_chunks_of_a_late_stream_come_before_new_streams_even_when_they_are_late() -> None:
     follower = new_job(deadline_s=NOW - 1.0)
     follower.starts_late = True
-    assert starts_late(admitted(new_admission((follower, 0.5)), NOW + 1.0, max_start_s=10.0))
+    assert starts_late(accepted(new_admission((follower, 0.5)), NOW + 1.0, max_start_s=10.0))
 
 
 def test_late_streams_of_a_caller_over_its_share_do_not_delay_others() -> None:
@@ -178,8 +193,7 @@ def test_late_streams_of_a_caller_over_its_share_do_not_delay_others() -> None:
     late = new_job(deadline_s=NOW + 20.0, priority="first", caller="greedy")
     late.starts_stream = late.starts_late = True
     admission.job_queued(late, 5.0, 0.0)
-    job = admitted(admission, NOW + 1.0, caller="polite", max_start_s=10.0)
-    assert starts_late(job) is False
+    assert starts_late(accepted(admission, NOW + 1.0, caller="polite", max_start_s=10.0)) is False
 
 
 def test_a_stream_without_a_deadline_is_admitted_whatever_waits() -> None:
@@ -211,125 +225,121 @@ def test_the_callers_over_their_share_are_those_of_which_it_is_true(charges: lis
             assert share.over(now + later_s) == {name for name in "abcdef" if share.is_over(name, now + later_s)}
 
 
-class PlainAdmission(AdmissionControl):
-    """The same test, job by job and from the start every time."""
+@dataclass
+class Plain:
+    """The same verdict from a list of jobs, one by one and from the start every time."""
 
-    def _late_s(
-        self, job: Job, demand: Demand, allowed_s: float, cost_s: float, start_s: float, now: float, delay_s: float
-    ) -> float:
-        latest_s = max(job.deadline_s, now + allowed_s) - delay_s
-        if job.priority == "bulk":
-            return start_s + cost_s + self.needed_s - latest_s
-        over_share = self._shares.over(now)
-        over = job.caller in over_share
-        own_rank = over or job.starts_late, job.deadline_s
-        waiting = [
-            (other.starts_late or other.caller in over_share, due_s, other.caller in over_share, seconds)
-            for other, due_s, seconds in self.jobs()
+    over: set[str]  # callers over their share
+    dominant: str
+    jobs: dict[Job, tuple[float, float]] = field(default_factory=dict)  # device seconds of this stage, of later ones
+    running: list[Job] = field(default_factory=list)
+
+    def needs(self) -> list[tuple[Job, float, float]]:
+        """When each job but bulk is due, and the device seconds that it still needs."""
+        return [
+            (job, job.deadline_s, later_s) if job in self.running else (job, job.due_s, stage_s + later_s)
+            for job, (stage_s, later_s) in self.jobs.items()
+            if job.priority != "bulk" and (later_s or job not in self.running)
         ]
-        taken_s = cost_s + MARGIN * sum(seconds for late, due_s, _, seconds in waiting if (late, due_s) <= own_rank)
-        own_s = taken_s
-        if own_rank[0]:  # what goes on with streams that started late runs before it, whenever it is due
-            behind = [other for other in self.jobs() if self._rank(other[0], other[1], over_share) > own_rank]
-            own_s += MARGIN * sum(seconds for other, _, seconds in behind if other.catches_up)
-        worst_s = own_s - OWN_UTILISATION * (latest_s - start_s)
-        utilisation = max(UTILISATION, 1 / max(1, len({other.stream for other, *_ in self.jobs()})))
-        for late, due_s, is_over, seconds in sorted(waiting):
-            if (late, due_s) <= own_rank:
-                continue
+
+    def needed_s(self) -> float:
+        return sum(later_s + stage_s * (job not in self.running) for job, (stage_s, later_s) in self.jobs.items())
+
+    def late_s(self, new: NewStream, over_share: set[str], deadline_s: float, latest_s: float, *, late: bool) -> float:
+        """By how many seconds the worst deadline is missed."""
+        if new.is_bulk:
+            return NOW + new.cost_s + self.needed_s() - latest_s
+        needs, over = self.needs(), new.caller in over_share
+        ranks = [((job.starts_late or job.caller in over_share, due_s), job, s) for job, due_s, s in needs]
+        own_rank = late or over, deadline_s
+        ahead = [need for need in ranks if need[0] <= own_rank]
+        behind = sorted(
+            (need for need in ranks if need[0] > own_rank), key=lambda need: (need[0], need[1].caller in over_share)
+        )
+        taken_s = new.cost_s + MARGIN * sum(seconds for *_, seconds in ahead)
+        # What goes on with streams that started late runs before one that starts late, whenever it is due.
+        passed_s = MARGIN * sum(seconds for _, job, seconds in behind if job.catches_up) if own_rank[0] else 0.0
+        worst_s = taken_s + passed_s - OWN_UTILISATION * (latest_s - NOW)
+        for (is_late, due_s), job, seconds in behind:
             taken_s += MARGIN * seconds
-            is_late_anyway = due_s < start_s and (own_rank[0] or not late)
-            if not is_late_anyway and is_over <= over:
-                share = max(utilisation, OWN_UTILISATION) if late else utilisation
-                worst_s = max(worst_s, taken_s - share * (due_s - start_s))
+            is_late_anyway = due_s < NOW and (own_rank[0] or not is_late)
+            if not is_late_anyway and (job.caller in over_share) <= over:
+                share = max(UTILISATION, 1 / len({job.stream for job, *_ in needs}))
+                share = max(share, OWN_UTILISATION) if is_late else share
+                worst_s = max(worst_s, taken_s - share * (due_s - NOW))
         return worst_s
 
-    def _rank(self, job: Job, due_s: float, over_share: Collection[str]) -> tuple[bool, float]:
-        return job.starts_late or job.caller in over_share, due_s
-
-    def _make_room(self, job: Job, *times_s: float) -> bool:
-        before, crowding = self._shares, {"busy"}
-        has_jobs = any(other.caller == job.caller for other, *_ in self.jobs())
-        if has_jobs or job.caller in {"busy", *before.over(NOW)} or job.priority == "bulk":
-            return False
-        self._shares = shares_with(before.over(NOW) | crowding)
-        is_feasible = self._late_s(job, self._demand(NOW), *times_s) <= 0.0
-        if is_feasible:
-            job.deadline_s = max(job.deadline_s, NOW + ROOM_COSTS * times_s[1])
-        else:
-            self._shares = before
-        return is_feasible
-
-    def jobs(self) -> list[tuple[Job, float, float]]:
-        """When each job but bulk is due, and the device seconds that it needs."""
-        waiting = [(job, job.deadline_s - job.later_s, sum(needs)) for job, needs in self._waiting.items()]
-        running = [(job, job.deadline_s, later_s) for job, later_s in self._running.items()]
-        return [(job, due_s, seconds) for job, due_s, seconds in [*waiting, *running] if job.priority != "bulk"]
-
-
-def outcome(admission: AdmissionControl, job: Job, cost_s: float, max_start_s: float) -> tuple[float, ...]:
-    """By how much it would be late now and as a late stream, whether it is accepted, and how."""
-    late_s = []
-    for starts_late in (True, False):
-        job.starts_late = starts_late
-        late_s.append(admission._late_s(job, admission._demand(NOW), 0.0, cost_s, NOW, NOW, 0.0))
-    accepted = True
-    try:
-        admission.admit(job, cost_s, max_start_s, NOW, NOW)
-    except QueueFull:
-        accepted = False
-    return *late_s, accepted, job.starts_late, job.deadline_s
+    def judge(self, new: NewStream) -> Accepted | None:
+        most_s = NOW + 8.0 * new.cost_s
+        latest_s = max(new.deadline_s, most_s)
+        if self.late_s(new, self.over, new.deadline_s, latest_s, late=False) <= 0.0:
+            return Accepted(new.deadline_s)
+        waits = any(job.caller == new.caller for job, *_ in self.needs())
+        if not waits and not new.is_bulk and new.caller not in {self.dominant, *self.over}:
+            over, soon_s = self.over | {self.dominant}, max(latest_s, NOW + new.max_start_s)
+            if self.late_s(new, over, new.deadline_s, soon_s, late=False) <= 0.0:
+                return Accepted(max(new.deadline_s, NOW + ROOM_COSTS * new.cost_s), deprioritised=self.dominant)
+        if new.is_bulk or NOW + new.max_start_s <= new.deadline_s:
+            return None
+        wait_s = new.cost_s + MARGIN * sum(seconds for *_, seconds in self.needs())
+        deadline_s = min(max(NOW + wait_s / OWN_UTILISATION + 1e-6, new.deadline_s), NOW + new.max_start_s)
+        late = self.late_s(new, self.over, deadline_s, max(deadline_s, NOW), late=True) <= 0.0
+        return Accepted(deadline_s, starts_late=True) if late else None
 
 
 @given(seed=st.integers(), most=st.sampled_from([5, 20, 150]), max_start_s=st.sampled_from([0.0, 2.0, 10.0]))
 @settings(max_examples=25)
 def test_the_verdict_is_that_of_a_plain_computation(seed: int, most: int, max_start_s: float) -> None:
     """While up to `most` jobs come and run and leave, and their deadlines move."""
-    rng, shares = Random(seed), [shares_with({"greedy", "hog"}) for _ in range(2)]
-    sides = AdmissionControl(500, shares[0]), PlainAdmission(500, shares[1])
+    rng, shares, over = Random(seed), shares_with({"greedy", "hog"}), {"greedy", "hog"}
     for n in range(FEW_STREAMS + 1):
-        sides[0].streams.opened(n, "busy")  # has most streams all the time
-    waiting: list[tuple[Job, Job]] = []
-    running: list[tuple[Job, Job]] = []
-
-    def pair(priority: Priority, *, starts_late: bool, later_s: float = 0.0) -> tuple[Job, Job]:
-        """The same job for each side."""
-        stream, due_s = rng.randrange(most), due()
-        caller = ("anna", "ben", "greedy", "hog", "busy")[stream % 5]  # a stream has one caller
-        jobs = [Job(VOCODER, stream, priority, 100, due_s, later_s, caller) for _ in sides]
-        starts_stream = rng.random() < 0.5
-        for job in jobs:
-            job.starts_late, job.starts_stream = starts_late, starts_stream
-        return jobs[0], jobs[1]
+        shares.opened(n, "busy")  # has most streams all the time
+    admission: AdmissionControl[Job] = AdmissionControl(500, shares)
+    plain, waiting = Plain(over, "busy"), list[Job]()
 
     def due() -> float:
         return NOW + (rng.choice([-0.5, 0.2, 0.5, 1.0, 2.0]) if rng.random() < 0.5 else rng.uniform(-1.0, 10.0))
 
+    def caller_of(stream: int) -> str:
+        return ("anna", "ben", "greedy", "hog", "busy")[stream % 5]
+
+    def queue() -> None:
+        stream, priority = rng.randrange(most), rng.choice(PRIORITIES)
+        stage_s, later_s = rng.uniform(0.0, 2.0 / most), rng.choice([0.0, 1.0 / most])
+        job = Job(VOCODER, stream, priority, 100, due(), later_s, caller_of(stream))
+        job.starts_late, job.starts_stream = rng.random() < 0.3, rng.random() < 0.5
+        waiting.append(job)
+        plain.jobs[job] = stage_s, later_s
+        admission.job_queued(job, stage_s, later_s)
+
     n_steps = 3 * most
     for n in range(2 * n_steps):
-        grows = n < n_steps
-        jobs = waiting if rng.random() < 0.7 else running
-        if not jobs or rng.random() < (0.5 if grows else 0.1):
-            stage_s, later_s = rng.uniform(0.0, 2.0 / most), rng.choice([0.0, 1.0 / most])
-            waiting.append(pair(rng.choice(PRIORITIES), starts_late=rng.random() < 0.3, later_s=later_s))
-            for side, job in zip(sides, waiting[-1], strict=True):
-                side.job_queued(job, stage_s, later_s)
+        jobs = waiting if rng.random() < 0.7 else plain.running
+        if not jobs or rng.random() < (0.5 if n < n_steps else 0.1):
+            queue()
         elif rng.random() < 0.3:
-            due_s = due()
-            for side, job in zip(sides, rng.choice(jobs), strict=True):
-                job.deadline_s = due_s
-                side.deadline_moved(job)
+            job = rng.choice(jobs)
+            job.deadline_s = due()
+            admission.deadline_moved(job)
+        elif (job := rng.choice(jobs)) in waiting and rng.random() < 0.5:
+            waiting.remove(job)
+            plain.running.append(job)
+            admission.job_started(job)
         else:
-            left = jobs.pop(rng.randrange(len(jobs)))
-            starts = jobs is waiting and rng.random() < 0.5
-            for side, job in zip(sides, left, strict=True):
-                (side.job_started if starts else side.job_ended)(job)
-            if starts:
-                running.append(left)
+            for of in (waiting, plain.running):
+                if job in of:
+                    of.remove(job)
+            del plain.jobs[job]
+            admission.job_ended(job)
         if n % 3 == 0:
-            probes, cost_s = pair(rng.choice(PRIORITIES), starts_late=False), rng.uniform(0.0, 0.2)
-            outcomes = [outcome(side, job, cost_s, max_start_s) for side, job in zip(sides, probes, strict=True)]
-            assert outcomes[0] == pytest.approx(outcomes[1])
+            priority, caller = rng.choice(PRIORITIES), caller_of(rng.randrange(most))
+            new = NewStream("", caller, due(), rng.uniform(0.0, 0.2), max_start_s, inf, is_bulk=priority == "bulk")
+            try:
+                answer: Accepted | None = admission.judge(new, NOW, NOW)
+            except QueueFull:
+                answer = None
+            expected = plain.judge(new)
+            assert answer == (expected and expected._replace(deadline_s=pytest.approx(expected.deadline_s)))
 
 
 def test_a_deadline_that_moves_back_makes_room_for_a_stream() -> None:
@@ -345,8 +355,8 @@ def test_a_deadline_that_moves_back_makes_room_for_a_stream() -> None:
 
 
 @given(st.lists(st.tuples(st.integers(0, 30), st.sampled_from("aaaabc"), st.booleans()), max_size=80))
-def test_who_crowds_has_most_of_the_open_streams(events: list[tuple[int, str, bool]]) -> None:
-    streams, callers = OpenStreams(), dict[int, str]()
+def test_the_dominant_caller_has_most_of_the_open_streams(events: list[tuple[int, str, bool]]) -> None:
+    streams, callers = FairShare(), dict[int, str]()
     for stream, caller, opens in events:
         if opens and stream not in callers:
             streams.opened(stream, caller)
@@ -354,17 +364,17 @@ def test_who_crowds_has_most_of_the_open_streams(events: list[tuple[int, str, bo
         elif not opens:
             streams.ended(stream)
             callers.pop(stream, None)
-        if (crowding := streams.crowding()) is not None:
-            n = list(callers.values()).count(crowding)
+        if (dominant := streams.dominant_caller) is not None:
+            n = list(callers.values()).count(dominant)
             assert n > FEW_STREAMS
             assert 2 * n > len(callers)
 
 
-def test_a_caller_with_most_streams_crowds_until_enough_of_them_have_ended() -> None:
-    streams = OpenStreams()
+def test_a_caller_with_most_streams_is_dominant_until_enough_of_them_have_ended() -> None:
+    streams = FairShare()
     for n in range(FEW_STREAMS + 1):
-        assert streams.crowding() is None
+        assert streams.dominant_caller is None
         streams.opened(n, "busy")
-    assert streams.crowding() == "busy"
+    assert streams.dominant_caller == "busy"
     streams.ended(0)
-    assert streams.crowding() is None
+    assert streams.dominant_caller is None

@@ -14,10 +14,11 @@ from hypothesis import strategies as st
 
 from benchmarks.simulate import Device, deadline
 from tests.batching.fakes import new_job, new_scheduler
-from tutti.batching.admission import AdmissionControl
-from tutti.batching.fairness import FairShare
-from tutti.batching.job import NO_REST, Rest, StageName
-from tutti.batching.limits import START_SHARE, Limits
+from tutti.admission.control import START_SHARE, Accepted, AdmissionControl, NewStream
+from tutti.admission.fair_share import FairShare
+from tutti.admission.feasibility import NO_REST, Rest
+from tutti.batching.job import Job, StageName
+from tutti.batching.limits import Limits
 from tutti.batching.scheduler import Scheduler
 from tutti.errors import QueueFull
 from tutti.plan.simulation import MODEL, SimulatedStream, Simulation
@@ -138,21 +139,18 @@ def test_no_client_leaves_before_the_time_that_it_is_made_to_wait(
         assert start_s == asked_s, "its own word counts, not what is assumed of others"
 
 
-def busy_admission() -> AdmissionControl:
+def busy_admission() -> AdmissionControl[Job]:
     """New streams can only start late."""
-    admission = AdmissionControl(100, FairShare())
+    admission: AdmissionControl[Job] = AdmissionControl(100, FairShare())
     admission.job_queued(new_job(deadline_s=0.5), 2.0, 0.0)
     return admission
 
 
-def accepts(admission: AdmissionControl, rest: Rest = NO_REST) -> bool:
-    job = new_job(deadline_s=0.3, priority="first")
-    job.rest = rest
+def accepts(admission: AdmissionControl[Job], rest: Rest = NO_REST) -> bool:
     try:
-        admission.admit(job, 0.5, 10.0, 0.0, 0.0)
+        return admission.judge(NewStream("", "", 0.3, 0.5, 10.0, inf, rest=rest), 0.0, 0.0).starts_late
     except QueueFull:
         return False
-    return job.starts_late
 
 
 @pytest.mark.parametrize(
@@ -162,30 +160,30 @@ def test_the_text_that_follows_counts_before_it_is_queued_at_the_pace_of_its_lis
     rest: tuple[float, float], has_room: bool
 ) -> None:
     admission = busy_admission()
-    admission.unqueued.set(7, Rest(*rest))
+    admission.future.set(7, Rest(*rest))
     assert accepts(admission) == has_room
-    admission.unqueued.set(7, NO_REST)
+    admission.future.set(7, NO_REST)
     assert accepts(admission), "the stream has ended"
 
 
 def test_a_long_text_is_not_spoken_at_the_pace_of_many_short_ones() -> None:
     admission = busy_admission()
-    admission.unqueued.set(7, Rest(100.0, 0.02))
+    admission.future.set(7, Rest(100.0, 0.02))
     for stream in range(10, 30):
-        admission.unqueued.set(stream, Rest(0.05, 0.04))
+        admission.future.set(stream, Rest(0.05, 0.04))
     assert accepts(admission), "in ten seconds the long text needs 0.2 s, and the short ones 1 s"
 
 
 def test_the_last_chunk_of_a_stream_leaves_nothing_behind() -> None:
     scheduler = new_scheduler()
-    unqueued = scheduler._admission.unqueued
+    future = scheduler._admission.future
     scheduler.add(replace(new_job(), rest=scheduler.rest_of_text(MODEL, 100_000)), 0.0)
-    before_s = unqueued.seconds(10.0)
+    before_s = future.seconds(10.0)
     for _ in range(50):
         job = replace(new_job(), rest=scheduler.rest_of_text(MODEL, 0))
         scheduler.add(job, 0.0)
         scheduler.stream_ended(job.stream)
-    assert unqueued.seconds(10.0) == pytest.approx(before_s)
+    assert future.seconds(10.0) == pytest.approx(before_s)
 
 
 def n_patient(scheduler: Scheduler, now: float) -> int:
@@ -232,7 +230,7 @@ def test_a_stream_waits_at_most_for_its_share_of_the_timeout_however_slow_the_de
 
 
 def test_only_jobs_that_start_a_stream_are_hopeless_and_only_those_that_cannot_be_in_time() -> None:
-    admission = AdmissionControl(100, FairShare())
+    admission: AdmissionControl[Job] = AdmissionControl(100, FairShare())
     jobs = [new_job(deadline_s=deadline_s, priority="first") for deadline_s in (1.0, 2.0, 3.0, 4.0)]
     for job, give_up_s, starts in zip(jobs, (0.5, 1.5, 2.5, inf), (False, True, True, True), strict=True):
         job.give_up_s, job.starts_stream = give_up_s, starts
@@ -247,13 +245,12 @@ def test_who_says_how_long_it_waits_is_not_refused_because_less_waits_than_was_e
     admission = busy_admission()
     earlier = replace(new_job(deadline_s=8.0, priority="first"), starts_late=True)
     admission.job_queued(earlier, 2.0, 0.0)  # accepted when more waited before it
-    max_start_s = 480.0 if names_its_timeout else None
-    long_text = Rest(20.0, 0.5)  # which would delay the earlier one
-    job = replace(new_job(deadline_s=0.3, priority="first"), max_start_s=max_start_s, rest=long_text)
+    asked_s, long_text = 480.0 if names_its_timeout else None, Rest(20.0, 0.5)  # which would delay the earlier one
+    new = NewStream("", "", 0.3, 0.5, 480.0, inf, asked_s, rest=long_text)
     if names_its_timeout:
-        admission.admit(job, 0.5, 480.0, 0.0, 0.0)
-        assert job.starts_late
-        assert job.deadline_s >= earlier.deadline_s, "starts are in the order of arrival"
+        answer: Accepted = admission.judge(new, 0.0, 0.0)
+        assert answer.starts_late
+        assert answer.deadline_s >= earlier.deadline_s, "starts are in the order of arrival"
     else:
         with pytest.raises(QueueFull):
-            admission.admit(job, 0.5, 480.0, 0.0, 0.0)
+            admission.judge(new, 0.0, 0.0)

@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 
 from tests.batching.fakes import COST, VOCODER, first_job, new_job, new_scheduler, run
 from tests.examples import examples
+from tutti.admission.refusals import REFUSAL_S
 from tutti.batching.cost import CostModel
 from tutti.batching.job import Job, Key, Priority
 from tutti.batching.policies import Deadline, Fifo
 from tutti.batching.queue import JobQueue
 from tutti.batching.scheduler import Scheduler
-from tutti.batching.verdicts import VERDICT_S
 from tutti.errors import QueueFull
 from tutti.plan.simulation import Padded
 
@@ -482,12 +482,12 @@ def test_the_quick_test_at_the_door_agrees_with_admission() -> None:
             break
         scheduler.add(job, 0.0)
     with pytest.raises(QueueFull) as refused:
-        scheduler.check_wait("kokoro", 0.2, None, "", VERDICT_S)
+        scheduler.check_wait("kokoro", 0.2, None, "", REFUSAL_S)
     assert refused.value.retry_after_s is not None
     assert refused.value.retry_after_s > 0.0
     with pytest.raises(QueueFull):
-        scheduler.check_wait("kokoro", 0.2, 0.5, "", VERDICT_S)
-    now = VERDICT_S
+        scheduler.check_wait("kokoro", 0.2, 0.5, "", REFUSAL_S)
+    now = REFUSAL_S
     while (batch := scheduler.next_batch(now)) is not None:
         now += batch.predicted_s
         scheduler.finished(batch, batch.predicted_s, now)
@@ -536,12 +536,12 @@ def test_after_a_refusal_nobody_passes_the_door_for_a_moment() -> None:
     scheduler.check_wait("kokoro", 0.2, None, "", 0.0)
     with pytest.raises(QueueFull) as refused:
         scheduler.admit(new_job(100, 0.2, "first"), 0.0, delay_s=3.0)
-    known = scheduler.known_refusal("kokoro", VERDICT_S / 2)
+    known = scheduler.known_refusal("kokoro", REFUSAL_S / 2)
     assert known is refused.value
     with pytest.raises(QueueFull):
-        scheduler.check_wait("kokoro", 0.2, None, "", VERDICT_S / 2)
-    scheduler.check_wait("kokoro", 0.2, 0.5, "", VERDICT_S / 2)  # another question
-    scheduler.check_wait("kokoro", 0.2, None, "", 2 * VERDICT_S)
+        scheduler.check_wait("kokoro", 0.2, None, "", REFUSAL_S / 2)
+    scheduler.check_wait("kokoro", 0.2, 0.5, "", REFUSAL_S / 2)  # another question
+    scheduler.check_wait("kokoro", 0.2, None, "", 2 * REFUSAL_S)
 
 
 def test_a_refusal_of_bulk_work_refuses_no_listener() -> None:

@@ -13,8 +13,9 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from benchmarks.simulate import PART, Device, scheduler
 from tests.examples import examples
+from tutti.admission.feasibility import Rest
 from tutti.batching.cost import Coefficients, CostModel
-from tutti.batching.job import FUSED_S, Batch, Job, Key, Rest, StageName
+from tutti.batching.job import FUSED_S, Batch, Job, Key, StageName
 from tutti.batching.layout import SideBySide
 from tutti.batching.policies import Bypass, Deadline, Fifo, Policy, Window
 from tutti.batching.scheduler import Limits, Scheduler
@@ -195,8 +196,8 @@ class Laws(RuleBasedStateMachine):
         rests = [*self.rests.values(), *(job.spans for job in jobs if job.priority != "bulk")]
         for within_s in (0.0, 0.1, 3.0, 1e3):
             needed_s = sum(min(rest.seconds, rest.share * within_s) for rest in rests)
-            assert needed_s - 1e-9 <= admission.unqueued.seconds(within_s) <= MAX_OVER * needed_s + 1e-9
-        assert admission.streams._n_streams == Counter(self.open.values())
+            assert needed_s - 1e-9 <= admission.future.seconds(within_s) <= MAX_OVER * needed_s + 1e-9
+        assert fair_share._n_streams == Counter(self.open.values())
         assert fair_share._total.at(self.now) == pytest.approx(
             sum(used.at(self.now) for used, _ in fair_share._used.values()), abs=1e-9
         )

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.batching.fakes import new_job, new_scheduler
-from tutti.batching.verdicts import VERDICT_S
+from tutti.admission.refusals import REFUSAL_S
 from tutti.engine.start_delay import INTERVAL_S, TURNS, StartDelay
 from tutti.errors import QueueFull
 
@@ -111,10 +111,10 @@ def test_a_refusal_is_known_for_a_moment() -> None:
     assert scheduler.known_refusal("kokoro", 0.0) is None, "nobody was refused yet"
     with pytest.raises(QueueFull) as refused:
         scheduler.check_wait("kokoro", 0.2, None, "caller", 0.0, delay_s=3.0)
-    known = scheduler.known_refusal("kokoro", VERDICT_S / 2)
+    known = scheduler.known_refusal("kokoro", REFUSAL_S / 2)
     assert known is not None
     assert known.retry_after_s == refused.value.retry_after_s
-    assert scheduler.known_refusal("kokoro", 2 * VERDICT_S) is None
+    assert scheduler.known_refusal("kokoro", 2 * REFUSAL_S) is None
 
 
 def test_what_is_said_to_a_caller_that_fills_the_device_is_not_said_to_others() -> None:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from math import inf
 from typing import Literal, NamedTuple
 
+from tutti.admission.feasibility import NO_REST, Rest
 from tutti.batching.layout import Layout
 from tutti.speech import Stages
 
@@ -24,16 +25,6 @@ class Key(NamedTuple):
 
     checkpoint: str
     stage: StageName
-
-
-class Rest(NamedTuple):
-    """What follows the chunks of one stream that were queued, or the queued span of a row."""
-
-    seconds: float = 0.0  # of the device
-    share: float = 0.0  # of the device, while it is spoken as fast as it is heard
-
-
-NO_REST = Rest()
 
 
 @dataclass(slots=True, eq=False)
@@ -60,6 +51,10 @@ class Job:
     rest: Rest | None = None  # none: known from another job of its stream, or not at all
 
     @property
+    def is_bulk(self) -> bool:
+        return self.priority == "bulk"
+
+    @property
     def due_s(self) -> float:
         """When this stage must be done so that the later ones meet the deadline."""
         return self.deadline_s - self.later_s
@@ -67,7 +62,7 @@ class Job:
     @property
     def own_s(self) -> float:
         """Until when further chunks of its stream may share its pass: not at all if nothing of the stream was heard."""
-        return inf if self.priority == "bulk" else -inf if self.starts_stream else self.due_s
+        return inf if self.is_bulk else -inf if self.starts_stream else self.due_s
 
     @property
     def rest_of_stream(self) -> Rest:

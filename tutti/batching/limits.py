@@ -4,12 +4,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import inf
 
+from tutti.admission.control import START_SHARE
 from tutti.batching.job import StageName
 
 # A stream may start late by the larger of both, unless it or the limits say otherwise. Larger refuses fewer streams,
 # smaller lets those that are accepted start sooner.
 MIN_START_S, START_SENTENCES = 2.0, 10.0
-START_SHARE = 0.8  # of a client's timeout that it may wait to start; the rest is for wrong predictions
 
 
 @dataclass(frozen=True, slots=True)

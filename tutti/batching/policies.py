@@ -18,8 +18,8 @@ Every rule of `deadline`, and where it is (docs/log/2026-11-16-crowd-h200-rules.
 | 5 | a batch takes at most the cap or its first row; of two listeners twice that | `SHARED` | `Deadline.refuses` |
 | 6 | half the cap if a deadline is near | `NEAR`, `NEAR_CAP` | `Deadline.refuses` |
 | 7 | jobs over their caller's fair share count as late, in short batches | `GRACE`, `OVER_SHARE_CAP` | `Deadline` |
-|   | a caller with many streams makes room for one that has none | `MOST`, `DEMOTED_S` | `OpenStreams`, `admission` |
-| 8 | late and bulk work get a minimum share of the device | `MIN_SHARE`, `HOLD_S` | `fairness.MinimumShare` |
+|   | a caller with many streams makes room for one that has none | `MOST`, `DEPRIORITISED_S` | `FairShare`, `judge` |
+| 8 | late and bulk work get a minimum share of the device | `MIN_SHARE`, `HOLD_S` | `MinimumShare` |
 | 9 | at most 8 jobs that do not fit are skipped | `MAX_SKIPPED` | `Scheduler._fill_batch` |
 | 10 | no chunk of a stream delays an earlier one of it | `OWN_SLACK` | `JobQueue`, `Deadline` |
 | 11 | a failed batch is bisected, its halves run on their own | | `Scheduler.failed` |

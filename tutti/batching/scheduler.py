@@ -1,17 +1,19 @@
 """Which batch runs next. Pure: no asyncio, no tensors, and the time is an argument."""
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
 from math import inf
 
-from tutti.batching.admission import AdmissionControl
+from tutti.admission.control import AdmissionControl, NewStream
+from tutti.admission.fair_share import FairShare
+from tutti.admission.feasibility import NO_REST, Rest
 from tutti.batching.cost import CostModel, slower_than_predicted
-from tutti.batching.fairness import FairShare, MinimumShare
-from tutti.batching.job import NO_REST, PRIORITIES, Batch, Job, Key, Priority, Reason, Rest, StageName, may_run_both
+from tutti.batching.job import PRIORITIES, Batch, Job, Key, Priority, Reason, StageName, may_run_both
 from tutti.batching.layout import RowSizes, row_sizes
 from tutti.batching.limits import Limits as Limits
+from tutti.batching.minimum_share import MinimumShare
 from tutti.batching.policies import BULK, LATE, Due, Head, Policy
 from tutti.batching.queue import JobQueue, QueueEntry
-from tutti.batching.verdicts import Verdicts
 from tutti.errors import QueueFull
 from tutti.speech import Stages
 
@@ -34,10 +36,9 @@ class Scheduler:
         self._queues: dict[Key, JobQueue] = {}
         self._fair_share = FairShare()
         self._minimum_share = {LATE: MinimumShare(), BULK: MinimumShare()}
-        self._admission = AdmissionControl(limits.max_waiting, self._fair_share)
-        self.streams = self._admission.streams
+        self._admission: AdmissionControl[Job] = AdmissionControl(limits.max_waiting, self._fair_share)
+        self.streams = self._fair_share
         self._max_padded: dict[Key, float] = {}  # of keys whose device was full
-        self._verdicts = Verdicts()
         self._free_at: dict[Batch, float] = {}  # running batches: when each should be done
         self._device_share = 1.0  # of the time that batches take: less where two run at the same time
 
@@ -47,23 +48,19 @@ class Scheduler:
         copy._max_padded, copy._device_share = dict(self._max_padded), self._device_share
         return copy
 
-    def admit(self, job: Job, now: float, *, delay_s: float = 0.0, starting_s: float = 0.0) -> None:
+    def admit(self, job: Job, now: float, *, delay_s: float = 0.0) -> None:
         """Raise QueueFull if the new stream of this first job cannot be served; else `add` the job at once.
 
-        A stream that starts late gets another deadline. `delay_s`: what it loses beside the device; `starting_s`:
-        device seconds of streams before it that are not queued yet. A refusal holds for a moment, see `check_wait`.
+        A stream that starts late gets another deadline. `delay_s`: what it loses beside the device. A refusal holds
+        for a moment, see `check_wait`.
         """
-        self._fair_share.add_caller(job.caller, now)
         cost_s = self.predict(job.key, job.size) + job.later_s
-        max_start_s = self.limits.start_s(job.max_start_s, self.sentence_s(job.key.checkpoint))
-        job.give_up_s = now + self.limits.give_up_s(job.max_start_s)
-        try:
-            self._admission.admit(job, cost_s, max_start_s, self.free_at(now), now, delay_s, starting_s)
-        except QueueFull as refusal:
-            if job.priority != "bulk":
-                question = self._admission.question(job.key.checkpoint, job.max_start_s, job.caller, now)
-                self._verdicts.keep(question, refusal, now)
-            raise
+        if job.rest is not None:
+            self._admission.learn_rest(job.rest)
+        new = self._new_stream(job.key.checkpoint, job.deadline_s, now, job.caller, job.max_start_s)
+        new = replace(new, cost_s=cost_s, is_bulk=job.is_bulk, rest=job.rest_of_stream)
+        accepted = self._admission.accept(new, self.free_at(now), now, delay_s)
+        job.deadline_s, job.starts_late, job.give_up_s = accepted.deadline_s, accepted.starts_late, new.give_up_s
 
     def check_wait(
         self,
@@ -81,31 +78,34 @@ class Scheduler:
         The `n_starting` streams that have passed it count, so that none is refused only when its text has been read.
         For a moment after a refusal the next costs nothing.
         """
-        if known := self._verdicts.known(self._admission.question(checkpoint, max_start_s, caller, now), now):
+        new = self._new_stream(checkpoint, now + target_s, now, caller, max_start_s)
+        if known := self._admission.known_refusal(new, now):
             raise QueueFull(str(known), retry_after_s=known.retry_after_s)
-        probe = self._typical_job(checkpoint, "first", now + target_s)
-        probe.caller, probe.max_start_s, probe.rest = caller, max_start_s, self._admission.usual_rest
-        self.admit(probe, now, delay_s=delay_s, starting_s=n_starting * sum(self._needs_s(probe)))
+        key, size = Key(checkpoint, "acoustic"), SENTENCE["acoustic"]
+        row_s = self._device_share * self._row_s(key, size) * new.cost_s / self.predict(key, size)
+        new = replace(new, rest=self._admission.usual_rest)
+        self._admission.accept(new, self.free_at(now), now, delay_s, n_starting * row_s)
 
     def known_refusal(self, checkpoint: str, now: float, caller: str = NEW_CALLER) -> QueueFull | None:
         """What `check_wait` would raise for a stream without an own limit, if that was found a moment ago."""
-        if now >= self._verdicts.refuses_until_s:
+        if not self._admission.has_refusals(now):
             return None  # asked for every request, and mostly this
-        return self._verdicts.known(self._admission.question(checkpoint, None, caller, now), now)
+        return self._admission.known_refusal(self._new_stream(checkpoint, now, now, caller), now)
+
+    def _new_stream(
+        self, checkpoint: str, deadline_s: float, now: float, caller: str = NEW_CALLER, asked_s: float | None = None
+    ) -> NewStream:
+        """One of a typical sentence."""
+        sentence_s = self.sentence_s(checkpoint)
+        max_start_s, give_up_s = self.limits.start_s(asked_s, sentence_s), now + self.limits.give_up_s(asked_s)
+        return NewStream(checkpoint, caller, deadline_s, sentence_s, max_start_s, give_up_s, asked_s)
 
     def predicted_wait_s(
         self, checkpoint: str, priority: Priority, target_s: float, now: float, *, delay_s: float = 0.0
     ) -> float:
         """Seconds until the device would begin with a new stream of a typical sentence, due after `target_s`."""
-        job, sentence_s = self._typical_job(checkpoint, priority, now + target_s), self.sentence_s(checkpoint)
-        start_s, max_start_s = self.free_at(now) + delay_s, self.limits.start_s(None, sentence_s)
-        return self._admission.predicted_wait_s(job, sentence_s, max_start_s, start_s, now)
-
-    def _typical_job(self, checkpoint: str, priority: Priority, deadline_s: float) -> Job:
-        """The first job of a stream of a typical sentence; its caller has used nothing of the device."""
-        later_s = self.predict(Key(checkpoint, "vocoder"), SENTENCE["vocoder"])
-        key, size = Key(checkpoint, "acoustic"), SENTENCE["acoustic"]
-        return Job(key, -1, priority, size, deadline_s, later_s, NEW_CALLER)
+        new = replace(self._new_stream(checkpoint, now + target_s, now), is_bulk=priority == "bulk")
+        return self._admission.predicted_wait_s(new, self.free_at(now) + delay_s, now)
 
     def sentence_s(self, checkpoint: str) -> float:
         """Predicted seconds of a typical sentence alone."""
@@ -133,25 +133,30 @@ class Scheduler:
     def add(self, job: Job, now: float) -> None:
         """Queue a job. Jobs of a stream that was admitted are never refused."""
         self._fair_share.add_caller(job.caller, now)
-        self._admission.job_queued(job, *self._needs_s(job))
+        self._count(job)
         self._queue(job.key).add(job, now)
         if job.rest is not None:
-            self._admission.unqueued.set(job.stream, job.rest)
+            self._admission.future.set(job.stream, job.rest)
+
+    def _count(self, job: Job) -> None:
+        """Tell admission control of a job that is queued."""
+        job.goes_first = job.starts_stream and not job.is_bulk and self._fair_share.is_newcomer(job.caller)
+        self._admission.job_queued(job, *self._needs_s(job))
 
     def stream_ended(self, stream: int) -> None:
         """Nothing more of this stream will be added."""
         self.streams.ended(stream)
-        self._admission.unqueued.set(stream, NO_REST)
+        self._admission.future.set(stream, NO_REST)
 
     def hopeless(self, now: float) -> list[Job]:
         """Waiting jobs of streams that can no longer start before their clients give up; looked for now and then."""
         return self._admission.hopeless(self.free_at(now), now)
 
-    def add_again(self, jobs: Iterable[Job], now: float, *, isolated: bool = False) -> None:
-        """Queue jobs whose batch was lost; their old deadlines put them in front. `isolated`: each runs alone."""
+    def add_again(self, jobs: Sequence[Job], now: float, *, isolated: bool = False) -> None:
+        """Queue jobs of a lost batch; their old deadlines put them in front. `isolated`: in a batch of their own."""
+        self._queue(jobs[0].key).add_again(jobs, now, isolated=isolated)
         for job in jobs:
-            self._queue(job.key).add_again((job,), now, isolated=isolated)
-            self._admission.job_queued(job, *self._needs_s(job))
+            self._count(job)
 
     def cancel(self, job: Job) -> bool:
         """Remove a waiting job; False if it does not wait."""
@@ -305,9 +310,7 @@ class Scheduler:
         self._release(batch, batch.predicted_s, now)
         middle = batch.n_rows // 2
         for half in (batch.jobs[:middle], batch.jobs[middle:]):
-            self._queue(batch.key).add_again(half, now, isolated=True)
-            for job in half:
-                self._admission.job_queued(job, *self._needs_s(job))
+            self.add_again(half, now, isolated=True)
 
     def device_full(self, batch: Batch, now: float) -> None:
         """Halve the memory limit and queue the jobs again."""
@@ -330,7 +333,7 @@ class Scheduler:
             self._admission.job_ended(job)
             share_s = took_s * job.size / total
             self._fair_share.charge(job.caller, share_s, now)
-            if job.priority == "bulk":
+            if job.is_bulk:
                 used_s[BULK] += share_s
             elif job.starts_late or job.due_s < now or self._fair_share.is_over(job.caller, now):
                 used_s[LATE] += share_s
@@ -385,8 +388,7 @@ class Scheduler:
     def _queue(self, key: Key) -> JobQueue:
         if key not in self._queues:
             place, n_tiers, shares = self.policy.place, self.policy.n_tiers, self._fair_share
-            is_crowding = self._admission.is_crowding
-            self._queues[key] = JobQueue(key, self._costs(key), place, n_tiers, shares.is_over, is_crowding)
+            self._queues[key] = JobQueue(key, self._costs(key), place, n_tiers, shares.is_over, shares.is_crowding)
         return self._queues[key]
 
     def _row_s(self, key: Key, size: int) -> float:

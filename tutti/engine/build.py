@@ -13,10 +13,10 @@ from math import inf, isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tutti.admission.control import START_SHARE
 from tutti.batching.cost import Coefficients, CostModel, file_name
 from tutti.batching.job import STAGES, Key, StageName
 from tutti.batching.layout import Layout, Regrouped, SideBySide
-from tutti.batching.limits import START_SHARE
 from tutti.batching.policies import Bypass, Deadline, Fifo, Policy, Window
 from tutti.batching.scheduler import Limits, Scheduler
 from tutti.engine.batcher import Batcher

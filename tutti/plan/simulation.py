@@ -9,7 +9,8 @@ from functools import partial
 from math import inf
 from typing import Protocol
 
-from tutti.batching.job import Batch, Job, Key, Priority, Rest, StageName
+from tutti.admission.feasibility import Rest
+from tutti.batching.job import Batch, Job, Key, Priority, StageName
 from tutti.batching.layout import Features, RowSizes, row_sizes
 from tutti.batching.scheduler import PREFETCH_AT, Scheduler
 from tutti.errors import QueueFull

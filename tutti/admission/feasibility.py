@@ -1,20 +1,84 @@
-"""The device seconds that are still to come, job by job, in the order in which they are due."""
+"""An EDF feasibility test over predicted seconds: what is queued, what is still to come, and one stream more."""
 
 from collections.abc import Collection
 from itertools import count
-from math import inf
-from typing import Any, NamedTuple
+from math import frexp, inf
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tutti.batching.job import Job
-
 Column = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
+# Share of the time until each deadline that accepted work may fill. Larger accepts more streams, but leaves less time
+# for their next chunks.
+UTILISATION = 0.6
+# The same for the first audio of the new stream, and of those that were accepted to start late, since for them the rest
+# of all texts is counted. What is left is for requests that arrive after it.
+OWN_UTILISATION = 0.8
 MIN_SLOTS = 64  # below this memory is not given back; larger wastes a few kilobytes
 NO_CALLER = -1
+
+
+class Rest(NamedTuple):
+    """What follows the chunks of one stream that were queued, or the queued span of a row."""
+
+    seconds: float = 0.0  # of the device
+    share: float = 0.0  # of the device, while it is spoken as fast as it is heard
+
+
+NO_REST = Rest()
+
+
+class FutureWork:
+    """What was accepted and is not queued yet, rests of texts and of rows: it comes at the pace of the listeners.
+
+    Each rest comes at its own pace until it ends: a long one must not use the pace of short ones. Rests that last about
+    as long, within a factor of two, are added up.
+    """
+
+    def __init__(self) -> None:
+        self._rests: dict[object, Rest] = {}  # of the text of a stream, of the row of a job
+        self._sums: dict[int, tuple[int, Rest]] = {}  # by how long they last: how many, and their sum
+
+    def set(self, of: object, rest: Rest) -> None:
+        """Note what is left of the text of a stream, or of the row of a job."""
+        before = self._rests.pop(of, NO_REST)
+        if before.seconds > 0.0:
+            self._add(before, -1)
+        if rest.seconds > 0.0:
+            self._rests[of] = rest
+            self._add(rest, 1)
+
+    def _add(self, rest: Rest, n: int) -> None:
+        _, lasts = frexp(rest.seconds / rest.share)
+        n_rests, (seconds, share) = self._sums.pop(lasts, (0, NO_REST))
+        if n_rests + n:  # else no rounding error remains
+            self._sums[lasts] = n_rests + n, Rest(seconds + n * rest.seconds, share + n * rest.share)
+
+    def seconds(self, within_s: float) -> float:
+        """Device seconds that are needed within this time, at most."""
+        return max(0.0, sum(min(seconds, share * within_s) for _, (seconds, share) in self._sums.values()))
+
+    def seconds_each(self, within_s: Column, new: Rest) -> Column:
+        """The same for each of these times, with those of a new stream."""
+        times_s, needed_s = np.maximum(within_s, 0.0), np.zeros(len(within_s))
+        if len(times_s):
+            for seconds, share in (new, *(rest for _, rest in self._sums.values())):
+                needed_s += np.minimum(seconds, share * times_s)
+        return needed_s
+
+
+class Candidate(NamedTuple):
+    """A stream that asks to be accepted, as the test sees it."""
+
+    due_s: float  # its place in the order
+    latest_s: float  # by when its first audio must be there, as far as the device makes it
+    seconds: float  # of the device for it
+    rest: Rest = NO_REST  # that follows
+    is_over: bool = False  # its caller is over its share
+    starts_late: bool = False
 
 
 class Demand(NamedTuple):
@@ -48,8 +112,55 @@ class Demand(NamedTuple):
         before_s = float(self.catching_up_s[n_ahead - 1]) if n_ahead else 0.0
         return self.seconds(n_ahead) + (float(self.catching_up_s[-1]) - before_s if len(self.catching_up_s) else 0.0)
 
+    def late_s(self, new: Candidate, future: FutureWork, start_s: float, margin: float) -> float:
+        """By how many seconds the worst deadline would be missed with a new stream; not positive: feasible.
+
+        `margin`: times the seconds that the jobs here take.
+        """
+        late = new.is_over or new.starts_late
+        n_ahead = self.n_ahead(new.due_s, late=late)
+        if late:  # all that goes on before it
+            ahead_s = self.seconds_before_late_start(n_ahead) + future.seconds(new.latest_s - start_s)
+        else:
+            ahead_s = self.seconds(n_ahead)
+        own_late_s = new.seconds + margin * ahead_s - OWN_UTILISATION * (new.latest_s - start_s)
+        if not self.n_streams:  # there is nobody else
+            return own_late_s
+        utilisation = max(UTILISATION, 1 / self.n_streams)
+        due_s = self.due_s[n_ahead:]
+        behind = slice(max(0, self.n_in_time - n_ahead), None)  # late, so the rest of all texts may come before them
+        late_s = new.seconds + margin * self.ends_s[n_ahead:]
+        late_s[behind] += margin * future.seconds_each(due_s[behind] - start_s, new.rest)
+        share = np.full(len(due_s), utilisation)
+        share[behind] = max(utilisation, OWN_UTILISATION)
+        late_s -= share * (due_s - start_s)
+        # A job that is late anyway does not count, nor does one over its share against a caller within its own. But a
+        # stream in time must not make streams wait even longer that were accepted to start late.
+        counts = due_s >= start_s
+        if not late:
+            counts[behind] = True
+        if not new.is_over:
+            counts &= ~self.over[n_ahead:]
+        return float(np.max(late_s[counts], initial=own_late_s))
+
 
 NO_DEMAND = Demand(np.zeros(0), np.zeros(0), 0, np.zeros(0, bool), 0, np.zeros(0))
+
+
+class Work(Protocol):
+    """What the backlog knows of a job beside its seconds."""
+
+    @property
+    def stream(self) -> int: ...
+
+    @property
+    def caller(self) -> str: ...
+
+    @property
+    def starts_late(self) -> bool: ...
+
+    @property
+    def catches_up(self) -> bool: ...
 
 
 class Backlog:
@@ -60,7 +171,7 @@ class Backlog:
     """
 
     def __init__(self) -> None:
-        self._slots: dict[Job, int] = {}
+        self._slots: dict[Work, int] = {}
         self._streams: dict[int, int] = {}  # jobs of each stream
         self._callers: dict[str, int] = {}  # the number of each caller
         self._n_jobs: dict[str, int] = {}  # of each caller
@@ -75,7 +186,7 @@ class Backlog:
         self._order: NDArray[np.intp] = np.zeros(0, np.intp)
         self._resize(MIN_SLOTS)
 
-    def put(self, needs: Collection[tuple[Job, float, float]]) -> None:
+    def put(self, needs: Collection[tuple[Work, float, float]]) -> None:
         """Add or change jobs: when each is due, and the device seconds that it needs."""
         self._clear_left()
         if not needs:
@@ -89,7 +200,7 @@ class Backlog:
         slots = [self._slots[job] for job in jobs]
         self._due_s[slots], self._seconds[slots] = due_s, seconds
 
-    def remove(self, job: Job) -> None:
+    def remove(self, job: Work) -> None:
         """Remove a job if it is there."""
         slot = self._slots.pop(job, None)
         if slot is not None:
@@ -139,7 +250,7 @@ class Backlog:
         if len(self._due_s) > MIN_SLOTS and 4 * len(self._slots) < len(self._due_s):
             self._resize(max(MIN_SLOTS, 2 * len(self._slots)))
 
-    def _add(self, job: Job) -> None:
+    def _add(self, job: Work) -> None:
         slot = self._slots[job] = self._free.pop()
         if job.caller not in self._callers:
             self._callers[job.caller] = next(self._caller_numbers)

@@ -8,20 +8,19 @@ from typing import NamedTuple
 
 from tutti.errors import QueueFull
 
-VERDICT_S = 0.02  # for which a refusal holds; larger costs less under overload, but reacts later
-MAX_VERDICTS = 32  # that are kept; clients may name any allowed wait
+REFUSAL_S = 0.02  # for which a refusal holds; larger costs less under overload, but reacts later
 
 
 class Question(NamedTuple):
     """What a refusal depends on, beside the state of the queue."""
 
-    checkpoint: str
+    model: str
     max_start_s: float | None = None  # how long the stream may wait
     over_share: bool = False  # of its caller
-    crowding: str | None = None  # the caller that would have to make room for it
+    dominant: str | None = None  # the caller that would have to make room for it
 
 
-class Verdicts:
+class RefusalCache:
     """The last refusal for each question, and until when it holds."""
 
     def __init__(self) -> None:
@@ -33,7 +32,7 @@ class Verdicts:
         return refusal if now < until_s else None
 
     def keep(self, question: Question, refusal: QueueFull, now: float) -> None:
-        if len(self._refusals) >= MAX_VERDICTS:
-            self._refusals.clear()
-        self.refuses_until_s = now + VERDICT_S
+        """Note a refusal; clients may name any allowed wait, so those that no longer hold are forgotten."""
+        self._refusals = {each: kept for each, kept in self._refusals.items() if now < kept[0]}
+        self.refuses_until_s = now + REFUSAL_S
         self._refusals[question] = self.refuses_until_s, refusal
