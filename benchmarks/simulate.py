@@ -10,6 +10,8 @@ policy but `deadline`, which takes the most rows of the device, runs with 4, 32 
 Overload: `deadline` with admission control at twice its capacity; then at twice and four times, with streams that may
 start late (`max_start_s`, the default of the server): served means spoken to the end within that patience.
 Fairness: one caller sends nine tenths of the streams, more than the device can serve; the nine others share the rest.
+Newcomer: one caller opens 64 streams of six minutes at once and four a second from then on; another one asks for two
+chunks every three seconds.
 """
 
 import itertools
@@ -190,6 +192,23 @@ def fairness(device: Device, rate: float, n: int) -> dict[str, float]:
     return result | {"ratio": result["p99_ms_beside"] / result["p99_ms_alone"]}
 
 
+def newcomer(device: Device) -> dict[str, float]:
+    """Wait of a caller that has no stream, beside one that has all it can get and asks for more all the time."""
+    asked_s = [*(0.001 * n for n in range(64)), *(1.0 + 0.25 * n for n in range(240))]
+    busy = [SimulatedStream(i, at, [2.0, *[6.5] * 55], caller="busy") for i, at in enumerate(asked_s)]
+    new = [SimulatedStream(1000 + i, 5.0 + 3.0 * i, [2.5, 6.0], caller="new") for i in range(18)]
+    limits = Limits(device.max_rows, cap_s=0.4 * device.target_s, timeout_s=60.0)
+    simulation = Simulation(device, Scheduler(limits, device.cost, deadline(device)), ahead=3, is_paced=False)
+    simulation.run([*busy, *new], until_s=90.0)
+    served = [stream for stream in new if stream.done_s < inf]
+    return {
+        "served": len(served) / len(new),
+        "longest_wait_s": max((stream.wait_s for stream in served), default=inf),
+        "busy_accepted": sum(not stream.rejected for stream in busy),
+        "busy_gap_s": sum(stream.dry_s for stream in busy if not stream.rejected),
+    }
+
+
 def print_table(console: Console, title: str, rows: Mapping[str, Mapping[str, float]]) -> None:
     """Print named rows of one value for each device."""
     table = Table("", *(device.name for device in DEVICES), title=title)
@@ -230,7 +249,8 @@ def main(
     overloads: defaultdict[str, dict[str, float]] = defaultdict(dict)  # by measure, then by device
     patient: defaultdict[str, dict[str, float]] = defaultdict(dict)
     shares: defaultdict[str, dict[str, float]] = defaultdict(dict)
-    with progress(sum(len(list(policies(device))) + 4 for device in DEVICES)) as step:
+    newcomers: defaultdict[str, dict[str, float]] = defaultdict(dict)
+    with progress(sum(len(list(policies(device))) + 5 for device in DEVICES)) as step:
         for device, unfair in zip(DEVICES, UNFAIR, strict=True):
             for name, policy, rows in policies(device):
                 step(f"{device.name}: {name}")
@@ -246,12 +266,19 @@ def main(
             step(f"{device.name}: fairness")
             for name, value in fairness(device, *unfair).items():
                 shares[name][device.name] = value
+            step(f"{device.name}: newcomer")
+            for name, value in newcomer(device).items():
+                newcomers[name][device.name] = value
     console = Console()
     print_table(console, "capacity: streams per second, 99 % of them good", capacities)
     print_table(console, "overload: deadline at twice its capacity, with admission control", overloads)
     print_table(console, "overload: the same with streams that may start late", patient)
     print_table(console, "fairness: nine callers beside a greedy one, and alone", shares)
-    report = {"seconds": seconds, "capacity": capacities, "overload": overloads, "patient": patient, "fairness": shares}
+    print_table(console, "newcomer: a caller without a stream beside one with many long ones", newcomers)
+    report = {
+        "seconds": seconds, "capacity": capacities, "overload": overloads, "patient": patient, "fairness": shares,
+        "newcomer": newcomers,
+    }  # fmt: skip
     out.write_text(json.dumps(report, indent=1) + "\n")
 
 

@@ -134,12 +134,14 @@ class Simulation:
         heapq.heappush(self._events, (at_s, next(self._serial), event))
 
     def _arrive(self, stream: SimulatedStream, now: float) -> None:
+        self.scheduler.streams.opened(stream.number, stream.caller)
         first = self._job(stream, 0, "acoustic", now)
         if self.admission:
             try:
                 self.scheduler.admit(first, now)
             except QueueFull:
                 stream.rejected = True
+                self.scheduler.stream_ended(stream.number)
                 return
             if first.starts_late:
                 stream.extra_s = first.deadline_s - now - self._target(stream)
@@ -247,6 +249,7 @@ class Simulation:
         stream.plays_until_s = starts_s + stream.chunks[i]
         if stream.made == len(stream.chunks):
             stream.done_s = now
+            self.scheduler.stream_ended(stream.number)
         elif (following := i + self._ahead(stream)) < len(stream.chunks):
             is_paced = self.is_paced and not stream.is_whole and stream.priority != "bulk"
             self._at(starts_s if is_paced else now, lambda now: self._submit(stream, following, "acoustic", now))
