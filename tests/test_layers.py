@@ -13,7 +13,7 @@ ROOT = Path(__file__).parent.parent
 LAYERS = (
     (
         *("errors", "files", "percentile", "decaying_sum", "process", "tasks"),
-        *("admission", "settings", "speech", "metrics", "trace", "cloud_voices"),
+        *("settings", "speech", "metrics", "trace", "cloud_voices"),
     ),
     ("admission", "text", "audio", "model", "voices", "weights"),
     ("batching", "captions", "verify"),
@@ -54,10 +54,7 @@ NEVER_IN = {
     ),
     "tutti.plan.simulation": ("asyncio", "threading", "time", "tutti.engine", "tutti.worker"),
     "tutti.server.middleware": ("tutti.server.routes",),
-    **{
-        f"tutti.{package}": tuple(f"tutti.{part}" for row in LAYERS for part in row if part not in (package, "errors"))
-        for package in ("process", "admission")
-    },
+    "tutti.process": tuple(f"tutti.{part}" for row in LAYERS for part in row if part not in ("process", "errors")),
 }
 CLIENT_NEEDS = ("tutti.client", "tutti.errors", "tutti.files", "tutti.percentile")
 # Imported inside of functions only, since a server without a GPU does not install them.

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.batching.fakes import VOCODER, new_job, new_scheduler, numbers
-from tutti.admission.control import MARGIN, ROOM_COSTS, Accepted, AdmissionControl, NewStream
+from tutti.admission.control import MARGIN, OWN_COSTS, Accepted, AdmissionControl, NewStream
 from tutti.admission.fair_share import DEPRIORITISED_S, FEW_STREAMS, FairShare
 from tutti.admission.feasibility import OWN_UTILISATION, UTILISATION
 from tutti.batching.job import PRIORITIES, Job
@@ -270,7 +270,7 @@ class Plain:
         return worst_s
 
     def judge(self, new: NewStream) -> Accepted | None:
-        most_s = NOW + 8.0 * new.cost_s
+        most_s = NOW + OWN_COSTS * new.cost_s
         latest_s = max(new.deadline_s, most_s)
         if self.late_s(new, self.over, new.deadline_s, latest_s, late=False) <= 0.0:
             return Accepted(new.deadline_s)
@@ -278,7 +278,7 @@ class Plain:
         if not waits and not new.is_bulk and new.caller not in {self.dominant, *self.over}:
             over, soon_s = self.over | {self.dominant}, max(latest_s, NOW + new.max_start_s)
             if self.late_s(new, over, new.deadline_s, soon_s, late=False) <= 0.0:
-                return Accepted(max(new.deadline_s, NOW + ROOM_COSTS * new.cost_s), deprioritised=self.dominant)
+                return Accepted(max(new.deadline_s, NOW + OWN_COSTS * new.cost_s), deprioritised=self.dominant)
         if new.is_bulk or NOW + new.max_start_s <= new.deadline_s:
             return None
         wait_s = new.cost_s + MARGIN * sum(seconds for *_, seconds in self.needs())

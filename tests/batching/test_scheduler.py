@@ -241,7 +241,7 @@ def test_further_spans_of_rows_make_others_start_late_but_refuse_none_in_time(ma
 
 
 def test_a_row_joins_only_if_that_is_cheaper_than_running_it_alone() -> None:
-    scheduler = new_scheduler(cap_s=inf)
+    scheduler = new_scheduler(cap_s=10.0)
     long, short, like = new_job(2000), new_job(40), new_job(1900)
     for job in (long, short, like):
         scheduler.add(job, 0.0)

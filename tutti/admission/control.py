@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from math import ceil, inf
-from typing import Generic, NamedTuple, Protocol, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 from tutti.admission.fair_share import FairShare
 from tutti.admission.feasibility import NO_REST, OWN_UTILISATION, Backlog, Candidate, Demand, FutureWork, Rest, Work
@@ -13,39 +13,13 @@ from tutti.errors import QueueFull
 MARGIN = 1.3  # real batches take this many times the seconds of full batches of equal rows
 OWN_COSTS = 8.0  # a stream may take this many times its own cost, even past its deadline; larger serves slow devices
 MIN_S = 1e-6  # against rounding
-ROOM_COSTS = 5.0  # times its cost until which a stream that others made room for is in time; larger ranks it later
 BULK_SHARE = 0.5  # share of the queue that bulk jobs may fill
 HOPELESS_S = 0.5  # between two looks for jobs that cannot start in time any more; smaller refuses them sooner
 REST_STREAMS = 32  # new streams over which what follows their first chunks is averaged; larger reacts later
 START_SHARE = 0.8  # of a client's timeout that it may wait to start; the rest is for wrong predictions
 
 
-class WaitingWork(Work, Protocol):
-    """What admission control knows of a job beside its seconds."""
-
-    @property
-    def deadline_s(self) -> float: ...
-
-    @property
-    def later_s(self) -> float: ...
-
-    @property
-    def due_s(self) -> float: ...
-
-    @property
-    def is_bulk(self) -> bool: ...
-
-    @property
-    def starts_stream(self) -> bool: ...
-
-    @property
-    def give_up_s(self) -> float: ...
-
-    @property
-    def spans(self) -> Rest: ...
-
-
-Job = TypeVar("Job", bound=WaitingWork)
+Job = TypeVar("Job", bound=Work)
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +162,7 @@ class AdmissionControl(Generic[Job]):
         has_room = self._has_room(replace(new, cost_s=own_s), max(allowed_s, new.max_start_s), start_s, now, delay_s)
         if has_room:
             # It must not be late when the running batch ends: then it would rank behind others that have time.
-            in_time_s = start_s + delay_s + ROOM_COSTS * own_s
+            in_time_s = start_s + delay_s + OWN_COSTS * own_s
             return Accepted(max(new.deadline_s, in_time_s), deprioritised=self._dominant(new.caller))
         if now + new.max_start_s > new.deadline_s and not new.is_bulk:
             return self._start_late(new, demand, start_s, now, delay_s)

@@ -148,19 +148,26 @@ NO_DEMAND = Demand(np.zeros(0), np.zeros(0), 0, np.zeros(0, bool), 0, np.zeros(0
 
 
 class Work(Protocol):
-    """What the backlog knows of a job beside its seconds."""
+    """What is known of a job beside its seconds."""
+
+    stream: int
+    caller: str
+    deadline_s: float
+    later_s: float  # predicted seconds after the stage that it waits for
+    starts_stream: bool  # nothing of its stream was heard before
+    starts_late: bool
+    give_up_s: float  # when the client of its stream leaves
+    spans: Rest  # of its row, which are queued one by one
 
     @property
-    def stream(self) -> int: ...
+    def due_s(self) -> float: ...
 
     @property
-    def caller(self) -> str: ...
+    def is_bulk(self) -> bool: ...
 
     @property
-    def starts_late(self) -> bool: ...
-
-    @property
-    def catches_up(self) -> bool: ...
+    def catches_up(self) -> bool:
+        """Whether it goes on with a stream that started late."""
 
 
 class Backlog:

@@ -5,31 +5,7 @@
 `window`: waits until the oldest job has waited long enough or enough jobs wait.
 `bypass`: the first chunks of a stream run at once and alone, the rest as in `window`.
 
-Every rule of `deadline`, and where it is (docs/log/2026-11-16-crowd-h200-rules.md has the experiments):
-
-| # | rule | constant | where |
-|---|---|---|---|
-| 1 | the earliest deadline runs first, over all keys and both stages | | `Deadline.place` |
-| 2 | streams in time before late ones, those before bulk | `IN_TIME, LATE, BULK` | `Deadline.place` |
-|   | what goes on with a stream that started late: in time when it is due soon | `SOON` | `Deadline._first` |
-|   | what became late after all goes before work that has time | `HAS_TIME_S` | `Deadline._first` |
-| 3 | a job joins only if it adds at most what it costs alone | `max_marginal` | `Deadline.refuses` |
-| 4 | no deadline that can still be met is broken for another row | | `Deadline.refuses` |
-| 5 | a batch takes at most the cap or its first row; of two listeners twice that | `SHARED` | `Deadline.refuses` |
-| 6 | half the cap if a deadline is near | `NEAR`, `NEAR_CAP` | `Deadline.refuses` |
-| 7 | jobs over their caller's fair share count as late, in short batches | `GRACE`, `OVER_SHARE_CAP` | `Deadline` |
-|   | a caller with many streams makes room for one that has none | `MOST`, `DEPRIORITISED_S` | `FairShare`, `judge` |
-| 8 | late and bulk work get a minimum share of the device | `MIN_SHARE`, `HOLD_S` | `MinimumShare` |
-| 9 | at most 8 jobs that do not fit are skipped | `MAX_SKIPPED` | `Scheduler._fill_batch` |
-| 10 | no chunk of a stream delays an earlier one of it | `OWN_SLACK` | `JobQueue`, `Deadline` |
-| 11 | a failed batch is bisected, its halves run on their own | | `Scheduler.failed` |
-| 12 | a full device gets half as much, then slowly more | `RECOVERY` | `Scheduler.device_full` |
-| 13 | a stream is accepted if all deadlines hold, or to start late | `UTILISATION`, `MIN_START_S` | `admission` |
-| 14 | the next batch is formed early if no arrival could change it | `PREFETCH_FULL` | `Scheduler.next_batch` |
-| 15 | deadlines follow the moment when the listener really starts | | `engine.playback` |
-| 16 | costs are anchored to the warm-up | `ANCHORS` | `cost.CostModel` |
-| 17 | a long row is delivered in growing spans | `MIN_GROWTH`, `MAX_GROWTH` | `engine.row` |
-| 18 | where stages overlap, an acoustic batch ends when the vocoder is free | `BESIDE` | `Scheduler.start_beside_s` |
+All rules of `deadline`, with their experiments and tests: docs/architecture.md.
 """
 
 from collections.abc import Callable, Collection
@@ -119,7 +95,6 @@ class Deadline:
     """Earliest deadline first, no batch longer than `cap_s`, so that no new request waits longer than that."""
 
     cap_s: float = inf
-    max_marginal: float = 1.0  # times its cost alone that a row may add to a batch
     can_prefetch: bool = False
     n_tiers: int = 4
     skips_misfits: bool = True
@@ -155,10 +130,10 @@ class Deadline:
     def _first(self, heads: list[Head | None], now: float) -> Head | None:
         """Of the heads of all tiers the one to run; `CATCHING_UP` competes with `IN_TIME` if it is due soon."""
         in_time, catching_up, late, bulk = heads
-        has_time = in_time is not None and in_time.rank - in_time.entry.alone_s - now > HAS_TIME_S
+        has_time = in_time is not None and _has_time_s(in_time, now) > HAS_TIME_S
         if has_time and late and not (late.entry.is_over_share or late.entry.waits_to_start):
             return late
-        is_soon = catching_up is not None and catching_up.rank - catching_up.entry.alone_s - now < SOON * self.cap_s
+        is_soon = catching_up is not None and _has_time_s(catching_up, now) < SOON * self.cap_s
         groups = ((in_time, catching_up), (late,)) if is_soon else ((in_time,), (catching_up, late))
         present = ([head for head in group if head] for group in (*groups, (bulk,)))
         return min(next(filter(None, present), []), key=lambda head: head.rank, default=None)
@@ -169,9 +144,10 @@ class Deadline:
     def refuses(
         self, head: QueueEntry, entry: QueueEntry, before_s: float, after_s: float, due: Due, now: float
     ) -> Reason | None:
-        if after_s - before_s > self.max_marginal * entry.alone_s:
+        is_capped = isfinite(self.cap_s)  # else only the total time counts: full batches are best
+        if is_capped and after_s - before_s > entry.alone_s:
             return "cost"
-        if now + after_s > due.batch_s or (isfinite(self.cap_s) and now + OWN_SLACK * after_s > due.own_s):
+        if now + after_s > due.batch_s or (is_capped and now + OWN_SLACK * after_s > due.own_s):
             return "deadline"
         if entry.is_over_share:
             return "cost" if after_s > max(OVER_SHARE_CAP * self.cap_s, head.alone_s) else None
@@ -280,6 +256,11 @@ class Bypass(Window):
 
     def _rows(self, queue: JobQueue) -> int:
         return len(queue) - queue.n_by_priority["first"]
+
+
+def _has_time_s(head: Head, now: float) -> float:
+    """Seconds until it must start."""
+    return head.rank - head.entry.alone_s - now
 
 
 def _earliest(

@@ -15,12 +15,12 @@ from tutti.batching.minimum_share import MinimumShare
 from tutti.batching.policies import BULK, LATE, Due, Head, Policy
 from tutti.batching.queue import JobQueue, QueueEntry
 from tutti.errors import QueueFull
-from tutti.speech import Stages
+from tutti.speech import SAMPLE_RATE, SAMPLES_PER_FRAME, Stages
 
 PREFETCH_FULL = 0.25  # caps of waiting work from which on a batch may be formed early; smaller forms smaller batches
 RECOVERY = 1.02  # growth of a halved memory limit after each successful batch; larger risks another full device
 SENTENCE: dict[StageName, int] = {"acoustic": 60, "vocoder": 174}  # tokens and frames of a typical one
-SENTENCE_S = 4.35  # its length
+SENTENCE_S = SENTENCE["vocoder"] * SAMPLES_PER_FRAME / SAMPLE_RATE  # its length
 PREFETCH_AT = 0.5  # share of a batch's predicted seconds after which the next one may be formed
 BESIDE = 1.25  # times its seconds before the vocoder is free that an acoustic batch starts; larger: smaller batches
 OVERLAP_BATCHES = 50  # that the overlap of stages is averaged over; larger reacts later to a change of the load
@@ -82,23 +82,22 @@ class Scheduler:
         if known := self._admission.known_refusal(new, now):
             raise QueueFull(str(known), retry_after_s=known.retry_after_s)
         key, size = Key(checkpoint, "acoustic"), SENTENCE["acoustic"]
-        row_s = self._device_share * self._row_s(key, size) * new.cost_s / self.predict(key, size)
-        new = replace(new, rest=self._admission.usual_rest)
-        self._admission.accept(new, self.free_at(now), now, delay_s, n_starting * row_s)
+        needs_s = self._device_share * self._row_s(key, size) * new.cost_s / self.predict(key, size)
+        self._admission.accept(new, self.free_at(now), now, delay_s, n_starting * needs_s)
 
     def known_refusal(self, checkpoint: str, now: float, caller: str = NEW_CALLER) -> QueueFull | None:
         """What `check_wait` would raise for a stream without an own limit, if that was found a moment ago."""
-        if not self._admission.has_refusals(now):
-            return None  # asked for every request, and mostly this
-        return self._admission.known_refusal(self._new_stream(checkpoint, now, now, caller), now)
+        if self._admission.has_refusals(now):  # asked for every request, and mostly not
+            return self._admission.known_refusal(self._new_stream(checkpoint, now, now, caller), now)
+        return None
 
     def _new_stream(
         self, checkpoint: str, deadline_s: float, now: float, caller: str = NEW_CALLER, asked_s: float | None = None
     ) -> NewStream:
         """One of a typical sentence."""
-        sentence_s = self.sentence_s(checkpoint)
-        max_start_s, give_up_s = self.limits.start_s(asked_s, sentence_s), now + self.limits.give_up_s(asked_s)
-        return NewStream(checkpoint, caller, deadline_s, sentence_s, max_start_s, give_up_s, asked_s)
+        limits, sentence_s, rest = self.limits, self.sentence_s(checkpoint), self._admission.usual_rest
+        max_start_s, give_up_s = limits.start_s(asked_s, sentence_s), now + limits.give_up_s(asked_s)
+        return NewStream(checkpoint, caller, deadline_s, sentence_s, max_start_s, give_up_s, asked_s, rest=rest)
 
     def predicted_wait_s(
         self, checkpoint: str, priority: Priority, target_s: float, now: float, *, delay_s: float = 0.0

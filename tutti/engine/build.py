@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
-from math import inf, isfinite
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -250,10 +250,8 @@ def _device(choices: Mapping[str, Choice], threads: int) -> str:
 def _policies(settings: "Settings", limits: Limits, can_prefetch: bool) -> dict[str, Policy]:
     early_rows = max(1, int(settings.early_fire * limits.max_rows))
     max_wait_s, min_wait_s = settings.max_wait_ms / 1000, settings.min_wait_ms / 1000
-    # Without a cap only the total time counts: full batches are best, whatever one more row seems to cost.
-    max_marginal = 1.0 if isfinite(limits.cap_s) else inf
     return {
-        "deadline": Deadline(limits.cap_s, max_marginal, can_prefetch),
+        "deadline": Deadline(limits.cap_s, can_prefetch),
         "fifo": Fifo(),
         "window": Window(max_wait_s=max_wait_s, min_wait_s=min_wait_s, early_rows=early_rows),
         "bypass": Bypass(max_wait_s=max_wait_s, min_wait_s=min_wait_s, early_rows=early_rows),
