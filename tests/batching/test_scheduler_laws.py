@@ -46,6 +46,7 @@ class Laws(RuleBasedStateMachine):
         self.order: dict[tuple[Key, int], list[Job]] = {}  # jobs that never ran, in the order of their arrival
         self.rests: dict[int, Rest] = {}  # of the text of each stream that has one
         self.open: dict[int, str] = {}  # the caller of each open stream
+        self.alone_s: dict[Job, float] = {}  # the most that each job was predicted to take alone: costs are learned
 
     @rule(
         key=st.sampled_from(KEYS),
@@ -67,6 +68,11 @@ class Laws(RuleBasedStateMachine):
         self.scheduler.add(job, self.now)
         self.waiting[job] = None
         self.order.setdefault((key, stream), []).append(job)
+
+    @invariant()
+    def predictions_are_noted(self) -> None:
+        for job in self.waiting:
+            self.alone_s[job] = max(self.alone_s.get(job, 0.0), self.scheduler.predict(job.key, job.size))
 
     @precondition(lambda self: self.waiting)
     @rule(data=st.data())
@@ -151,7 +157,7 @@ class Laws(RuleBasedStateMachine):
             assert batch.padded <= self.scheduler.max_padded(batch.key)
             assert sum(job.n_characters for job in batch.jobs) <= LIMITS.max_text
         if isinstance(self.policy, Deadline) and batch.n_rows > 1 and batch.reason != "retry":
-            shared_s = 2 * self.scheduler.predict(batch.key, batch.jobs[0].size)  # where one row alone is long already
+            shared_s = 2 * self.alone_s[batch.jobs[0]]  # where one row alone is long already
             assert batch.predicted_s <= max(CAP_S, shared_s), "cost within the cap"
 
     @precondition(lambda self: self.running)
