@@ -6,7 +6,7 @@ from pathlib import Path
 from typer.main import get_command as command
 
 from tutti.audio.tagged import CONTAINERS
-from tutti.audiobook.formats import SUFFIXES
+from tutti.audiobook.formats import READERS
 from tutti.cli.main import app
 from tutti.settings import Settings
 
@@ -14,7 +14,7 @@ PAGE = (Path(__file__).parents[2] / "docs/books.md").read_text(encoding="utf-8")
 
 
 def test_every_book_format_and_file_suffix_is_listed() -> None:
-    assert all(f"`{suffix}`" in PAGE for suffix in (*SUFFIXES, *CONTAINERS))
+    assert all(f"`{suffix}`" in PAGE for suffix in (*READERS, *CONTAINERS))
 
 
 def test_its_settings_and_options_exist() -> None:

@@ -12,7 +12,7 @@ from tests.audiobook.make_epub import epub, page
 from tests.fakes import make_fake_engine
 from tests.page.browser import Visitor
 from tests.server.harness import RunningServer, serving
-from tutti.audiobook.formats import SUFFIXES
+from tutti.audiobook.formats import READERS
 
 pytestmark = pytest.mark.browser
 
@@ -52,7 +52,7 @@ def drop(visitor: Visitor, data: bytes, name: str) -> None:
 def test_the_page_offers_only_what_the_server_reads(visitor: Visitor) -> None:
     visitor.page.goto(f"{visitor.url}/#books")
     accepted = str(visitor.page.locator("#book").get_attribute("accept")).split(",")
-    assert {".epub", ".pdf", ".txt", ".md"} <= set(accepted) <= set(SUFFIXES)
+    assert {".epub", ".pdf", ".txt", ".md"} <= set(accepted) <= set(READERS)
 
 
 def test_a_dropped_epub_becomes_an_audiobook_to_download(server: RunningServer, visitor: Visitor) -> None:

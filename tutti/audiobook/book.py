@@ -74,6 +74,12 @@ def decode_text(data: bytes, name: str, encoding: str | None, declared: str | No
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
+def check_number(n: int, limit: int, of_what: str, where: str = "the book") -> None:
+    """Raise InvalidInput for more of something than a book may have."""
+    if n > limit:
+        raise InvalidInput(f"{where} has over {limit:,} {of_what}; split it into several books", param="book")
+
+
 def check_length(n_characters: int, name: str) -> None:
     """Raise InvalidInput for a text that is longer than a book may be."""
     if n_characters > MAX_CHARACTERS:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
-from tutti.audiobook.book import Chapter
+from tutti.audiobook.book import Chapter, check_number
 from tutti.errors import InvalidInput
 from tutti.text.aligned_text import AlignedText
 from tutti.text.chunker import PARAGRAPH_PAUSE_S
@@ -50,10 +50,7 @@ def passages(chapters: Sequence[Chapter]) -> Iterator[Passage]:
         marks: dict[str, str] = {}
         cuts = list(islice(_cut_at_pauses(chapter.text, _cuts(chapter.text)), MAX_PASSAGES + 1))
         n_passages += len(cuts)
-        if n_passages > MAX_PASSAGES:
-            raise InvalidInput(
-                f"the book has over {MAX_PASSAGES:,} passages; split it into several books", param="book"
-            )
+        check_number(n_passages, MAX_PASSAGES, "passages")
         for i, (start, end, paragraph_end) in enumerate(cuts):
             pause_s = CHAPTER_PAUSE_S if i == len(cuts) - 1 else PARAGRAPH_PAUSE_S if paragraph_end else 0.0
             yield Passage(n, start, end, "".join(marks.values()), pause_s)

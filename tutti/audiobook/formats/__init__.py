@@ -5,27 +5,46 @@ from dataclasses import replace
 from pathlib import PurePath
 from typing import BinaryIO
 
-from tutti.audiobook.book import MAX_TITLE, Book, check_length
-from tutti.audiobook.formats.chapters import check_chapters
+from tutti.audiobook.book import MAX_TITLE, Book, check_length, check_number
+from tutti.audiobook.formats.chapters import MAX_CHAPTERS
+from tutti.audiobook.formats.epub import read_epub
+from tutti.audiobook.formats.html import read_html
+from tutti.audiobook.formats.markdown import read_markdown
+from tutti.audiobook.formats.pdf import read_pdf
+from tutti.audiobook.formats.plain import read_plain
 from tutti.errors import InvalidInput, NothingToSpeak, did_you_mean
 
-SUFFIXES = {
-    **dict.fromkeys((".epub",), "epub"),
-    **dict.fromkeys((".pdf",), "pdf"),
-    **dict.fromkeys((".html", ".htm", ".xhtml"), "html"),
-    **dict.fromkeys((".md", ".markdown"), "markdown"),
-    **dict.fromkeys((".txt", ".text"), "plain"),
+# By suffix. A title that a book or a chapter does not have is empty.
+READERS: dict[str, Callable[[BinaryIO, str, str | None], Book]] = {
+    ".epub": read_epub,
+    ".pdf": read_pdf,
+    **dict.fromkeys((".html", ".htm", ".xhtml"), read_html),
+    **dict.fromkeys((".md", ".markdown"), read_markdown),
+    **dict.fromkeys((".txt", ".text"), read_plain),
 }
 
 
 def read_book(file: BinaryIO, name: str, encoding: str | None = None) -> Book:
     """Parse a book, in the format of its suffix. Raise InvalidInput with the reason if that fails."""
-    book = _parser(name)(file, name, encoding)
+    suffix = PurePath(name).suffix.lower()
+    if suffix not in READERS:
+        hint = did_you_mean(suffix, READERS) if suffix else ""
+        raise InvalidInput(f"{name} is not a book file; use {' '.join(READERS)}{hint}", param="book")
+    book = READERS[suffix](file, name, encoding)
     check_length(book.n_characters, name)
-    check_chapters(len(book.chapters), name)
+    check_number(len(book.chapters), MAX_CHAPTERS, "chapters", name)
     if not any(char.isalnum() for chapter in book.chapters for char in chapter.text):
         raise NothingToSpeak(f"{name} has no text to read" + "".join(f"; {note}" for note in book.notes), param="book")
-    return _with_short_titles(book)
+    return _with_short_titles(_with_titles(book, PurePath(name).stem))
+
+
+def _with_titles(book: Book, default: str) -> Book:
+    """Give untitled chapters a title: that of the book for the first, a number for the others."""
+    title = book.title or default
+    chapters = tuple(
+        replace(chapter, title=chapter.title or (f"{n + 1}" if n else title)) for n, chapter in enumerate(book.chapters)
+    )
+    return replace(book, title=title, chapters=chapters)
 
 
 def _with_short_titles(book: Book) -> Book:
@@ -42,30 +61,3 @@ def _with_short_titles(book: Book) -> Book:
 
 def _short(title: str) -> str:
     return title if len(title) <= MAX_TITLE else f"{title[: MAX_TITLE - 1]}…"
-
-
-def _parser(name: str) -> Callable[[BinaryIO, str, str | None], Book]:
-    suffix = PurePath(name).suffix.lower()
-    match SUFFIXES.get(suffix):
-        case "epub":
-            from tutti.audiobook.formats.epub import read_epub
-
-            return read_epub
-        case "pdf":
-            from tutti.audiobook.formats.pdf import read_pdf
-
-            return read_pdf
-        case "html":
-            from tutti.audiobook.formats.html import read_html
-
-            return read_html
-        case "markdown":
-            from tutti.audiobook.formats.markdown import read_markdown
-
-            return read_markdown
-        case "plain":
-            from tutti.audiobook.formats.plain import read_plain
-
-            return read_plain
-    hint = did_you_mean(suffix, SUFFIXES) if suffix else ""
-    raise InvalidInput(f"{name} is not a book file; use {' '.join(SUFFIXES)}{hint}", param="book")

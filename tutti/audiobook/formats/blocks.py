@@ -3,9 +3,9 @@
 import re
 from dataclasses import dataclass, field
 
-from tutti.audiobook.formats.chapters import check_headings
+from tutti.audiobook.book import check_number
+from tutti.audiobook.formats.chapters import MAX_HEADINGS
 from tutti.audiobook.formats.tokens import Tag, tokens
-from tutti.errors import InvalidInput
 
 MAX_BLOCKS = 200_000  # of one page; a long novel has about 20,000
 
@@ -173,11 +173,8 @@ class _PageParser:
             self.blocks.append(Block(self._bullet + text, self._level, tuple(self._ids), compact))
             self._ids, self._bullet = [], ""
             self._n_headings += self._level > 0
-            check_headings(self._n_headings)
-            if len(self.blocks) > MAX_BLOCKS:
-                raise InvalidInput(
-                    f"a page of the book has over {MAX_BLOCKS:,} paragraphs; split it into several", param="book"
-                )
+            check_number(self._n_headings, MAX_HEADINGS, "headings")
+            check_number(len(self.blocks), MAX_BLOCKS, "paragraphs", "a page of the book")
         self._level = 0
 
     def _start_hidden(self, tag: Tag) -> None:

@@ -5,7 +5,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from tutti.audiobook.book import Chapter
-from tutti.errors import InvalidInput
 
 MAX_CHAPTERS = 5_000  # of a book; the Bible has about 1,200
 MAX_HEADINGS = 20_000  # of all levels, in one document: more are refused while it is parsed
@@ -19,18 +18,6 @@ class Section:
     level: int  # of the heading, 1 to 6; 0 = before the first heading
     text: str
     bare: bool = False  # only a heading, no text
-
-
-def check_chapters(n_chapters: int, name: str) -> None:
-    """Raise InvalidInput for more chapters than a book may have."""
-    if n_chapters > MAX_CHAPTERS:
-        raise InvalidInput(f"{name} has over {MAX_CHAPTERS:,} chapters; split it into several books", param="book")
-
-
-def check_headings(n_headings: int) -> None:
-    """Raise InvalidInput for more headings than a document may have."""
-    if n_headings > MAX_HEADINGS:
-        raise InvalidInput(f"the book has over {MAX_HEADINGS:,} headings; split it into several books", param="book")
 
 
 def chapters(sections: Sequence[Section]) -> tuple[Chapter, ...]:

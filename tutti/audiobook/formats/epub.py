@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import PurePath
 from typing import BinaryIO
 
 from tutti.audio.tagged import CoverImage
@@ -10,7 +9,7 @@ from tutti.audiobook.book import MAX_BYTES, MAX_COVER_BYTES, Book, Chapter, deco
 from tutti.audiobook.formats.archive import Archive, resolve_link
 from tutti.audiobook.formats.blocks import Block, join_blocks, parse_blocks
 from tutti.audiobook.formats.chapters import Section, chapters
-from tutti.audiobook.formats.html import declared_encoding, sections_of, with_titles
+from tutti.audiobook.formats.html import declared_encoding, sections_of
 from tutti.audiobook.formats.tokens import tokens
 from tutti.audiobook.formats.xml import Element, elements
 from tutti.errors import InvalidInput
@@ -63,13 +62,12 @@ def read_epub(file: BinaryIO, name: str, encoding: str | None = None) -> Book:
         if not pages:
             reason = f": {notes[0]}" if notes else ""
             raise InvalidInput(f"{name} has no text that can be read{reason}", param="book")
-        title = _metadata(package, "title") or PurePath(name).stem
         entries = _contents(archive, items, notes)
         by_contents = chapters(_sections(pages, entries)) if entries else ()
         return Book(
-            title,
+            _metadata(package, "title"),
             ", ".join(dict.fromkeys(element.text for element in package if element.name == "creator" and element.text)),
-            with_titles(by_contents if len(by_contents) > 1 else _by_heading(pages), title),
+            by_contents if len(by_contents) > 1 else _by_heading(pages),
             _metadata(package, "language"),
             _cover(archive, package, items, notes),
             _few(notes),

@@ -2,10 +2,9 @@
 
 import re
 from collections.abc import Iterable
-from pathlib import PurePath
 from typing import BinaryIO
 
-from tutti.audiobook.book import Book, Chapter, decode_text, read_document
+from tutti.audiobook.book import Book, decode_text, read_document
 from tutti.audiobook.formats.blocks import Block, join_blocks, parse_blocks
 from tutti.audiobook.formats.chapters import Section, chapters
 from tutti.audiobook.formats.tokens import Tag, tokens
@@ -17,10 +16,8 @@ def read_html(file: BinaryIO, name: str, encoding: str | None = None) -> Book:
     data = read_document(file, name)
     markup = decode_text(data, name, encoding, declared_encoding(data))
     title, page = parse_blocks(markup)
-    title = title or PurePath(name).stem
     metadata = _metadata(markup)
-    titled = with_titles(chapters(sections_of(page)), title)
-    return Book(title, metadata.get("author", ""), titled, metadata.get("language", ""))
+    return Book(title, metadata.get("author", ""), chapters(sections_of(page)), metadata.get("language", ""))
 
 
 def declared_encoding(data: bytes) -> str | None:
@@ -39,14 +36,6 @@ def sections_of(blocks: Iterable[Block]) -> list[Section]:
             current = []
         current.append(block)
     return [*sections, _section(current)] if current else sections
-
-
-def with_titles(chapters: Iterable[Chapter], default: str) -> tuple[Chapter, ...]:
-    """Give untitled chapters a title: `default` for the first, a number for the others."""
-    return tuple(
-        chapter if chapter.title else Chapter(default if n == 0 else f"{n + 1}", chapter.text)
-        for n, chapter in enumerate(chapters)
-    )
 
 
 def _section(blocks: list[Block]) -> Section:

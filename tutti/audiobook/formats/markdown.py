@@ -1,12 +1,10 @@
 """Parse Markdown: chapters by headings, title and author from the front matter. The text stays Markdown."""
 
 import re
-from pathlib import PurePath
 from typing import BinaryIO
 
-from tutti.audiobook.book import Book, check_length, decode_text, read_document
-from tutti.audiobook.formats.chapters import Section, chapters, check_headings
-from tutti.audiobook.formats.html import with_titles
+from tutti.audiobook.book import Book, check_length, check_number, decode_text, read_document
+from tutti.audiobook.formats.chapters import MAX_HEADINGS, Section, chapters
 
 
 def read_markdown(file: BinaryIO, name: str, encoding: str | None = None) -> Book:
@@ -19,9 +17,8 @@ def read_markdown(file: BinaryIO, name: str, encoding: str | None = None) -> Boo
     text = _COMMENT.sub("", text)
     sections = _sections(text)
     first = next((section.title for section in sections if section.level == 1), "")
-    title = metadata.get("title") or first or PurePath(name).stem
     language = metadata.get("language") or metadata.get("lang", "")
-    return Book(title, metadata.get("author", ""), with_titles(chapters(sections), title), language)
+    return Book(metadata.get("title") or first, metadata.get("author", ""), chapters(sections), language)
 
 
 def _sections(text: str) -> list[Section]:
@@ -30,7 +27,7 @@ def _sections(text: str) -> list[Section]:
     fence = ""
     line_before = (0, 0)
     for line in _LINE.finditer(text):
-        check_headings(len(starts))
+        check_number(len(starts), MAX_HEADINGS, "headings")
         start, end = line.span()
         content = line[0].strip()
         if fence:
@@ -45,7 +42,7 @@ def _sections(text: str) -> list[Section]:
             line_before = (end, end)
             continue
         line_before = (start, end)
-    check_headings(len(starts))
+    check_number(len(starts), MAX_HEADINGS, "headings")
     sections: list[Section] = []
     edges = [*starts, (len(text), len(text), 0, "")]
     if before := text[: edges[0][0]].strip("\n"):

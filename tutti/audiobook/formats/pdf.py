@@ -6,16 +6,15 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import PurePath
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
-from pypdf import PdfReader
-
-from tutti.audiobook.book import Book, read_document
+from tutti.audiobook.book import Book, check_number, read_document
 from tutti.audiobook.formats.chapters import Section, chapters
-from tutti.audiobook.formats.html import with_titles
 from tutti.audiobook.formats.plain import plain_sections
 from tutti.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from pypdf import PdfReader
 
 MAX_PAGES = 5000
 EDGE_LINES = 2  # at the top and at the bottom of a page that may be a running head
@@ -37,12 +36,13 @@ class OutlineEntry:
 
 
 def read_pdf(file: BinaryIO, name: str, encoding: str | None = None) -> Book:
+    from pypdf import PdfReader
+
     with _pdf_errors(name):
         reader = PdfReader(io.BytesIO(read_document(file, name)))
         if reader.is_encrypted and not reader.decrypt(""):
             raise InvalidInput(f"{name} is protected by a password; remove it first", param="book")
-        if len(reader.pages) > MAX_PAGES:
-            raise InvalidInput(f"{name} has {len(reader.pages):,} pages; the limit is {MAX_PAGES:,}", param="book")
+        check_number(len(reader.pages), MAX_PAGES, "pages", name)
         pages = [_lines(page.extract_text()) for page in reader.pages]
         properties: Mapping[str, object] = reader.metadata or {}
         title, author = (str(properties.get(key) or "").strip() for key in ("/Title", "/Author"))
@@ -54,13 +54,12 @@ def read_pdf(file: BinaryIO, name: str, encoding: str | None = None) -> Book:
         starts.append(starts[-1] + len(page))
     entries = [_locate(entry, page, body, starts) for entry, page in bookmarks]
     sections = _outline_sections(lines, entries) if entries else plain_sections(paragraphs(lines))
-    title = title or PurePath(name).stem
     notes = []
     if n_empty := sum(not page for page in pages):
         notes.append(f"pages without text, perhaps pictures: {n_empty} of {len(pages)}")
     if heads:
         notes.append(f"lines left out as running heads or page numbers: {heads}")
-    return Book(title, author, with_titles(chapters(sections), title), notes=tuple(notes))
+    return Book(title, author, chapters(sections), notes=tuple(notes))
 
 
 def without_running_heads(pages: Sequence[Sequence[str]]) -> tuple[list[list[str]], int]:
@@ -120,7 +119,7 @@ def _is_heading(line: str) -> bool:
     return len(line.split()) <= 8 and (line[0].isupper() or line[0].isdigit()) and line[-1] not in ",;-–—"
 
 
-def _bookmarks(reader: PdfReader, outline: Any, level: int) -> Iterator[tuple[OutlineEntry, int]]:
+def _bookmarks(reader: "PdfReader", outline: Any, level: int) -> Iterator[tuple[OutlineEntry, int]]:
     """The entries of the outline with their pages; a list is one level deeper than the entry before it."""
     for entry in outline:
         if isinstance(entry, list):

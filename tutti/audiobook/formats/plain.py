@@ -2,12 +2,10 @@
 
 import re
 from itertools import islice
-from pathlib import PurePath
 from typing import BinaryIO
 
-from tutti.audiobook.book import Book, check_length, decode_text, read_document
-from tutti.audiobook.formats.chapters import MAX_HEADINGS, Section, chapters, check_headings
-from tutti.audiobook.formats.html import with_titles
+from tutti.audiobook.book import Book, check_length, check_number, decode_text, read_document
+from tutti.audiobook.formats.chapters import MAX_HEADINGS, Section, chapters
 
 _HEAD_LINES = 80  # searched for title, author and language
 
@@ -17,16 +15,15 @@ def read_plain(file: BinaryIO, name: str, encoding: str | None = None) -> Book:
     check_length(len(text), name)
     head = "\n".join(text.split("\n", _HEAD_LINES)[:_HEAD_LINES])
     metadata = {field[1].lower(): field[2].strip() for field in _FIELD.finditer(head)}
-    title = metadata.get("title") or PurePath(name).stem
-    titled = with_titles(chapters(plain_sections(text)), title)
-    return Book(title, metadata.get("author", ""), titled, metadata.get("language", ""))
+    title, author, language = (metadata.get(field, "") for field in ("title", "author", "language"))
+    return Book(title, author, chapters(plain_sections(text)), language)
 
 
 def plain_sections(text: str) -> list[Section]:
     """Cut at chapter lines."""
     found = (line for line in _HEADING.finditer(text) if _follows_blank_line(text, line))
     heads = list(islice(found, MAX_HEADINGS + 1))
-    check_headings(len(heads))
+    check_number(len(heads), MAX_HEADINGS, "headings")
     edges = [*(line.start() for line in heads), len(text)]
     sections = [Section("", 0, before)] if (before := text[: edges[0]].strip("\n")) else []
     for line, until in zip(heads, edges[1:], strict=True):
