@@ -71,11 +71,11 @@ def bulk(
     from tutti.files import write_error
 
     check_pyarrow()
-    settings = means.settings(manner)
+    settings, params = means.speaking(manner)
     if devices is not None and ray is None:
         raise InvalidInput("--devices is for --ray; without it every CUDA device of this machine is used")
     find_format(format).rate(sample_rate)
-    params = replace(manner.params(settings), pcm_volume=1.0, with_words=words, code_blocks=settings.code_blocks)
+    params = replace(params, pcm_volume=1.0, with_words=words, code_blocks=settings.code_blocks)
     check_params(params)
     sha256 = digest(table)
     check_table(table, other_columns)

@@ -18,17 +18,10 @@ Captions = Annotated[Path | None, typer.Option(help="Also write captions: a .srt
 CaptionsByWord = Annotated[bool, typer.Option("--captions-by-word", help="Time each word (.vtt only).")]
 Home = Annotated[Path | None, typer.Option(help="Folder of the model files.")]
 Offline = Annotated[bool | None, typer.Option("--offline", help="Never use the network.")]
-Backend = Annotated[Literal["auto", "onnx", "torch"] | None, typer.Option(help="Library that runs the model.")]
-Device = Annotated[Literal["auto", "cpu", "cuda"] | None, typer.Option(help="Device that runs the model.")]
 Precision = Annotated[Literal["auto", "fp32", "int8", "fp16"] | None, typer.Option(help="Number format of the model.")]
 Vocoder = Annotated[
     Literal["auto", "exact", "light"] | None, typer.Option(help="Kokoro's own vocoder, or our light one.")
 ]
-Compile = Annotated[
-    Literal["auto", "off", "reduced", "full"] | None,
-    typer.Option(help="Shapes compiled at start on CUDA; full takes longest, auto is off but in the server."),
-]
-Threads = Annotated[int | None, typer.Option(help="CPU cores the model may use.")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,39 +56,39 @@ class Manner:
 
 
 @dataclass(frozen=True, slots=True)
-class Means:
-    """What speaks it: files, library, device, and the model."""
+class OneModel:
+    """A model: its files, its library and its device."""
 
-    lexicon: Annotated[Path | None, typer.Option(help="Your own pronunciations: a .tsv, .json or .toml file.")] = None
     home: Home = None
     offline: Offline = None
-    backend: Backend = None
-    device: Device = None
+    backend: Annotated[Literal["auto", "onnx", "torch"] | None, typer.Option(help="Library that runs the model.")] = (
+        None
+    )
+    device: Annotated[Literal["auto", "cpu", "cuda"] | None, typer.Option(help="Device that runs the model.")] = None
     precision: Precision = None
-    vocoder: Vocoder = None
-    compile: Compile = None
-    threads: Threads = None
-    g2p_url: Annotated[str | None, typer.Option(help="URL of a G2P service; default: built in.")] = None
+    compile: Annotated[
+        Literal["auto", "off", "reduced", "full"] | None,
+        typer.Option(help="Shapes compiled at start on CUDA; full takes longest, auto is off but in the server."),
+    ] = None
+    threads: Annotated[int | None, typer.Option(help="CPU cores the model may use.")] = None
 
-    def settings(self, manner: Manner) -> Settings:
-        """The settings with these options, and with those of the manner that are settings too."""
-        return load({**asdict(self), "voice": manner.voice, "code_blocks": manner.code_blocks})[0]
+    def settings(self, **others: str | None) -> Settings:
+        """The settings with these options, and with others that are settings too."""
+        return load({**asdict(self), **others})[0]
 
 
 @dataclass(frozen=True, slots=True)
-class OneModel:
-    """The model that is measured."""
+class Means(OneModel):
+    """What speaks it: a model, and how it pronounces."""
 
-    home: Home = None
-    offline: Offline = None
-    backend: Backend = None
-    device: Device = None
-    precision: Precision = None
-    compile: Compile = None
-    threads: Threads = None
+    vocoder: Vocoder = None
+    lexicon: Annotated[Path | None, typer.Option(help="Your own pronunciations: a .tsv, .json or .toml file.")] = None
+    g2p_url: Annotated[str | None, typer.Option(help="URL of a G2P service; default: built in.")] = None
 
-    def settings(self) -> Settings:
-        return load(asdict(self))[0]
+    def speaking(self, manner: Manner) -> tuple[Settings, "SpeechParams"]:
+        """The settings with these options and those of the manner that are settings too, and how it is spoken."""
+        settings = self.settings(voice=manner.voice, code_blocks=manner.code_blocks)
+        return settings, manner.params(settings)
 
 
 def with_groups(command: Callable[..., None]) -> Callable[..., None]:

@@ -49,14 +49,13 @@ def read(
     from tutti.engine.checkpoints import audio_fingerprint
     from tutti.engine.request import check_params
 
-    settings = means.settings(manner)
+    settings, params = means.speaking(manner)
     path = out or Path(f"{book.stem}.m4b")
     kind = container(path.suffix)
     caption_file = CaptionFile(captions, caption_format(captions.name), captions_by_word) if captions else None
     for target in (path, captions or path):
         if not target.parent.is_dir():
             raise InvalidInput(f"cannot write {target}: there is no folder {target.parent}", param="out")
-    params = manner.params(settings)
     check_params(params)
     parsed = _read_book(book, encoding, title, author, cover)
     check_chapter_marks(parsed.chapters, {})

@@ -46,7 +46,7 @@ def speak(
     from tutti.engine.checkpoints import LIGHT
     from tutti.engine.request import StreamRequest
 
-    settings = means.settings(manner)
+    settings, params = means.speaking(manner)
     to_stdout = out == "-"
     path = with_vocoder(Path(out), "exact") if compare else Path(out)
     audio = find_format(format) if format else find_format("wav") if to_stdout else format_of_file(out)
@@ -56,7 +56,6 @@ def speak(
         raise InvalidInput("standard output is a terminal; pipe the audio: tutti speak … -o - | aplay", param="out")
     arriving = ArrivingText.of(text) if live else None
     whole = "" if live else read_text(text)
-    params = manner.params(settings)
     if compare:
         if to_stdout or live or model or settings.models:
             raise InvalidInput(

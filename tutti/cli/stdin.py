@@ -5,32 +5,27 @@ import codecs
 import sys
 import threading
 from collections.abc import AsyncIterator, Sequence
-from typing import BinaryIO, Protocol, cast
+from io import BufferedReader
+from typing import cast
 
 from tutti.errors import InvalidInput
 
 PIECE_BYTES = 1 << 16  # largest read
 
 
-class _PartialReader(Protocol):
-    """A file whose `read1` returns what is there, without waiting for `size` bytes."""
-
-    def read1(self, size: int, /) -> bytes: ...
-
-
 class ArrivingText:
     """UTF-8 text from a pipe, read once, in pieces as they arrive."""
 
-    def __init__(self, file: BinaryIO) -> None:
+    def __init__(self, file: BufferedReader) -> None:
         self.text = ""  # all that has arrived so far
-        self._file = cast(_PartialReader, file)
+        self._file = file
 
     @classmethod
     def of(cls, words: Sequence[str]) -> "ArrivingText":
         """Standard input, if the only argument is -."""
         if list(words) != ["-"]:
             raise InvalidInput("--live reads standard input: tutti speak --live -", param="text")
-        return cls(sys.stdin.buffer)
+        return cls(cast(BufferedReader, sys.stdin.buffer))
 
     async def pieces(self) -> AsyncIterator[str]:
         loop = asyncio.get_running_loop()
@@ -39,7 +34,7 @@ class ArrivingText:
         def read() -> None:
             data = b"more"
             while data:
-                data = self._file.read1(PIECE_BYTES)
+                data = self._file.read1(PIECE_BYTES)  # what is there, without waiting for more
                 try:
                     loop.call_soon_threadsafe(arriving.put_nowait, data)
                 except RuntimeError:  # the loop is closed
