@@ -1,9 +1,18 @@
-"""Tasks that end together, and a call that comes soon or later."""
+"""Tasks that end together or are tried again, and a call that comes soon or later."""
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Iterable
 from math import inf
-from typing import Any
+from typing import Any, TypeVar
+
+from tutti.errors import QueueFull, TuttiError
+
+MAX_ATTEMPTS = 5  # of work that nobody listens to
+RETRY_WAIT_S = 1.0  # before the second attempt; doubles with each further one
+MAX_WAIT_S = 30.0  # longest wait for a full queue
+Value = TypeVar("Value")
+log = logging.getLogger(__name__)
 
 
 async def cancel_all(tasks: Iterable[asyncio.Future[Any]]) -> None:
@@ -19,6 +28,30 @@ async def wait_for_all(awaitables: Iterable[Awaitable[object]]) -> None:
     for result in await asyncio.gather(*awaitables, return_exceptions=True):
         if isinstance(result, BaseException):
             raise result
+
+
+def cause(error: BaseException) -> BaseException:
+    """The error to report of several at once: an expected one rather than what follows from it."""
+    if not isinstance(error, BaseExceptionGroup):
+        return error
+    causes = [cause(each) for each in error.exceptions]
+    return next((each for each in causes if isinstance(each, TuttiError)), causes[0])
+
+
+async def with_retries(attempt: Callable[[], Awaitable[Value]], passing: tuple[type[TuttiError], ...]) -> Value:
+    """Try again after errors that pass, a few times; wait for a full queue as long as it asks for, any number."""
+    n_failures = 0
+    while True:
+        try:
+            return await attempt()
+        except QueueFull as full:
+            await asyncio.sleep(min(full.retry_after_s, MAX_WAIT_S))
+        except passing as exc:
+            n_failures += 1
+            if n_failures == MAX_ATTEMPTS:
+                raise
+            log.warning("trying again code=%s attempt=%d: %s", exc.code, n_failures + 1, exc)
+            await asyncio.sleep(RETRY_WAIT_S * 2 ** (n_failures - 1))
 
 
 class Wakeup:

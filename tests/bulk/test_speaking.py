@@ -14,14 +14,14 @@ import pytest
 
 from tests.fakes import FailingModel, RecordingModel, has_token, silent_voices, tone_engine
 from tutti.audio.encoder import encoder
-from tutti.bulk import speaking
 from tutti.bulk.output import FinishedRow, OutputFolder
 from tutti.bulk.shards import Shard
-from tutti.bulk.speaking import BulkOptions, DeviceQueue, ShardSpeaker, with_retries
+from tutti.bulk.speaking import NOT_THE_ROW, BulkOptions, DeviceQueue, ShardSpeaker
 from tutti.bulk.table import RawRow
 from tutti.engine.engine import Engine
 from tutti.errors import G2PUnavailable, QueueFull, TuttiError
 from tutti.speech import Speech, SpeechParams
+from tutti.tasks import with_retries
 from tutti.text import vocab
 
 PARAMS = SpeechParams("af_heart", pcm_volume=1.0)
@@ -101,11 +101,11 @@ def attempts(*errors: TuttiError) -> Callable[[], Awaitable[str]]:
 
 
 def test_what_is_not_the_rows_fault_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(speaking, "RETRY_WAIT_S", 0.0)
+    monkeypatch.setattr("tutti.tasks.RETRY_WAIT_S", 0.0)
     full = [QueueFull("full", retry_after_s=0.0)] * 20
-    assert asyncio.run(with_retries(attempts(*full, G2PUnavailable("gone")))) == "spoken"
+    assert asyncio.run(with_retries(attempts(*full, G2PUnavailable("gone")), NOT_THE_ROW)) == "spoken"
     with pytest.raises(G2PUnavailable):  # the run stops, and can be resumed: it is in no index
-        asyncio.run(with_retries(attempts(*[G2PUnavailable("gone")] * 5)))
+        asyncio.run(with_retries(attempts(*[G2PUnavailable("gone")] * 5), NOT_THE_ROW))
 
 
 def test_a_queue_that_was_full_is_in_no_index(tmp_path: Path) -> None:

@@ -1,8 +1,7 @@
 """Speak a book into its journal: several passages at a time, each stored when it is done."""
 
 import asyncio
-import logging
-from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
@@ -21,20 +20,17 @@ from tutti.errors import (
     InvalidInput,
     NothingToSpeak,
     NotReady,
-    QueueFull,
     TuttiError,
     UnknownLanguage,
     WorkerLost,
 )
 from tutti.speech import SAMPLE_RATE, Speech, SpeechParams
+from tutti.tasks import cause, with_retries
 from tutti.text.language import find_language, request_language
 from tutti.voices import parse_blend
 
 MAX_PASSAGE_S = 1200.0  # of audio; a passage of 1,000 characters has one minute, at a quarter of the speed four
-MAX_ATTEMPTS = 5  # of one passage, if the engine fails and not the text
-RETRY_WAIT_S = 1.0  # before the second attempt; doubles with each further one
-MAX_WAIT_S = 30.0  # longest wait between two attempts
-log = logging.getLogger(__name__)
+NOT_THE_TEXT = (WorkerLost, DeviceFull, G2PUnavailable, NotReady)  # the engine fails: the passage is tried again
 
 
 class SpeechEngine(Protocol):
@@ -100,7 +96,7 @@ async def narrate(
                 for _ in range(at_once):
                     group.create_task(speak_missing())
         except BaseExceptionGroup as group_error:
-            raise _cause(group_error) from None
+            raise cause(group_error) from None
 
 
 class _ProgressCounter:
@@ -125,24 +121,14 @@ class _ProgressCounter:
 async def _speak_with_retries(
     engine: SpeechEngine, chapters: Sequence[Chapter], passage: Passage, params: SpeechParams, caller: str
 ) -> Speech:
-    """Speak one passage; wait while the queue is full, retry if the engine fails."""
-    n_failures = 0
-    while True:
-        try:
-            return await _speak(engine, chapters, passage, params, caller)
-        except QueueFull as full:
-            await asyncio.sleep(min(full.retry_after_s, MAX_WAIT_S))
-        except Draining:
-            raise
-        except (WorkerLost, DeviceFull, G2PUnavailable, NotReady) as exc:
-            n_failures += 1
-            if n_failures == MAX_ATTEMPTS:
-                raise
-            log.warning("retrying passage chapter=%d code=%s attempt=%d", passage.chapter + 1, exc.code, n_failures + 1)
-            await asyncio.sleep(min(RETRY_WAIT_S * 2 ** (n_failures - 1), MAX_WAIT_S))
-        except TuttiError as exc:
-            exc.message = f"chapter {passage.chapter + 1} ({chapters[passage.chapter].title}): {exc.message}"
-            raise
+    """Speak one passage; wait while the queue is full, retry if the engine fails. An error of the text names it."""
+    try:
+        return await with_retries(lambda: _speak(engine, chapters, passage, params, caller), NOT_THE_TEXT)
+    except (*NOT_THE_TEXT, Draining):
+        raise
+    except TuttiError as exc:
+        exc.message = f"chapter {passage.chapter + 1} ({chapters[passage.chapter].title}): {exc.message}"
+        raise
 
 
 async def _speak(
@@ -167,17 +153,3 @@ async def _limited(stream: AsyncGenerator[Speech]) -> AsyncGenerator[Speech]:
         if duration_s > MAX_PASSAGE_S:
             raise InvalidInput(f"a passage has more than {MAX_PASSAGE_S / 60:.0f} minutes of audio", param="lexicon")
         yield speech
-
-
-def _cause(group: BaseExceptionGroup[BaseException]) -> BaseException:
-    """The error to report of several at once: a full disk rather than the cancellations that follow from it."""
-    leaves = list(_leaves(group))
-    return next((leaf for leaf in leaves if isinstance(leaf, TuttiError)), leaves[0])
-
-
-def _leaves(group: BaseExceptionGroup[BaseException]) -> Iterator[BaseException]:
-    for error in group.exceptions:
-        if isinstance(error, BaseExceptionGroup):
-            yield from _leaves(error)
-        else:
-            yield error

@@ -9,7 +9,7 @@ from tutti.bulk.output import FinishedRow, OutputFolder, RunSummary
 from tutti.bulk.shards import Shard
 from tutti.bulk.speaking import BulkOptions, DeviceQueue, ShardSpeaker
 from tutti.engine.engine import Engine
-from tutti.errors import TuttiError
+from tutti.tasks import cause
 
 SHARDS_AT_ONCE = 2  # of a device: the texts and the files of one are made while the other runs
 MAX_ENCODERS = 8  # threads; more only helps devices that make more than an hour of audio in a second
@@ -44,11 +44,3 @@ async def speak_shards(
                         lanes.create_task(lane(speaker, pool))
         except BaseExceptionGroup as group:
             raise cause(group) from None
-
-
-def cause(error: BaseException) -> BaseException:
-    """The error to report of several at once: an expected one rather than what follows from it."""
-    if not isinstance(error, BaseExceptionGroup):
-        return error
-    causes = [cause(each) for each in error.exceptions]
-    return next((each for each in causes if isinstance(each, TuttiError)), causes[0])

@@ -3,12 +3,12 @@
 import asyncio
 import json
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field, fields
 from hashlib import sha256
 from itertools import count
-from typing import Any, TypeVar
+from typing import Any
 
 from tutti.audio.encoder import encoder
 from tutti.audio.formats import find_format
@@ -21,6 +21,7 @@ from tutti.engine.row import RowAudio
 from tutti.engine.stream import PreparedText
 from tutti.errors import G2PUnavailable, NotReady, QueueFull, TuttiError, WorkerLost
 from tutti.speech import Speech, SpeechParams, Timing, Utterance
+from tutti.tasks import with_retries
 from tutti.worker.base import Worker
 from tutti.worker.messages import Run
 
@@ -30,10 +31,7 @@ CALLS_AHEAD = 2  # batches at the worker, the running one included: it never wai
 TEXTS_AT_ONCE = 32  # prepared side by side; more takes memory, fewer may keep processes of the front end waiting
 TIMEOUT_S = 600.0  # of a batch, and
 ROW_TIMEOUT_S = 60.0  # for each of its rows: after it the device hangs
-MAX_ATTEMPTS = 5  # of something that is not the text's fault; then the run stops, and can be resumed
-RETRY_WAIT_S = 1.0  # before the second attempt; doubles with each further one
-NOT_THE_ROW = (QueueFull, G2PUnavailable, NotReady, WorkerLost)  # tried again, and never in the index
-Value = TypeVar("Value")
+NOT_THE_ROW = (QueueFull, G2PUnavailable, NotReady, WorkerLost)  # tried again, then the run stops: never in the index
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +67,8 @@ class DeviceQueue:
                 lambda: self._worker.run(
                     Run(checkpoint, "both", tuple(next(self._ids) for _ in rows), tuple(rows)),
                     TIMEOUT_S + ROW_TIMEOUT_S * len(rows),
-                )
+                ),
+                NOT_THE_ROW,
             )
         except NOT_THE_ROW:
             raise
@@ -82,22 +81,6 @@ class DeviceQueue:
         timing = Timing(0.0, 0.0, spoken.acoustic_s, spoken.vocoder_s, len(rows))
         pairs = zip(spoken.samples, spoken.durations, strict=True)
         return [RowAudio(samples, durations, timing) for samples, durations in pairs]
-
-
-async def with_retries(attempt: Callable[[], Awaitable[Value]]) -> Value:
-    """Try again what failed for another reason than the row; wait as long as a full queue asks for."""
-    n_failures = 0
-    while True:
-        try:
-            return await attempt()
-        except QueueFull as full:
-            await asyncio.sleep(full.retry_after_s)
-        except NOT_THE_ROW as exc:
-            n_failures += 1
-            if n_failures == MAX_ATTEMPTS:
-                raise
-            log.warning("trying again attempt=%d: %s", n_failures + 1, exc)
-            await asyncio.sleep(RETRY_WAIT_S * 2 ** (n_failures - 1))
 
 
 @dataclass(slots=True)
@@ -173,7 +156,7 @@ class ShardSpeaker:
         async with self._texts:
             try:
                 text = row.text = parse_row(raw, options.params, options.other_columns, options.max_text)
-                row.prepared = await with_retries(lambda: self._engine.prepare(text.text, text.params))
+                row.prepared = await with_retries(lambda: self._engine.prepare(text.text, text.params), NOT_THE_ROW)
                 row.n_missing = len(row.prepared.rows)
             except NOT_THE_ROW:
                 raise
