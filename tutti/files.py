@@ -40,6 +40,15 @@ def write_file(path: Path, data: bytes | str, mode: int = 0o666) -> None:
         file.write(data.encode("utf-8") if isinstance(data, str) else data)
 
 
+def save(path: Path, data: bytes | str, mode: int = 0o666, *, param: str = "path") -> Path:
+    """Write a whole file atomically, or raise InvalidInput or StorageFull."""
+    try:
+        write_file(path, data, mode)
+    except OSError as exc:
+        raise write_error(path, exc, param) from exc
+    return path
+
+
 def move_file(source: Path, target: Path) -> None:
     """Move a finished file within one file system; it is on the disk before it has its new name."""
     _sync(source)

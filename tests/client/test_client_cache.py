@@ -13,8 +13,8 @@ from tests.client.faults import FaultServer, respond
 from tests.server.harness import LONG, SHORT, RunningServer
 from tutti.client import Audio, Client, Sound, Word
 from tutti.client.cache import FileCache, MemoryCache, deserialise, serialise
-from tutti.client.files import save
 from tutti.errors import InvalidInput, StorageFull
+from tutti.files import save
 
 PCM = bytes(2000)
 MB = 1 << 20

@@ -11,7 +11,7 @@ import pytest
 from tests.client.faults import FaultServer, delta, events, refuse, reset, respond, stream
 from tutti.client import Client, ClientClosed, CutShort, Refused, TimedOut, Unreachable
 from tutti.client.errors import parse_error_response, retry_after_s
-from tutti.client.retries import Retries
+from tutti.client.transport import MAX_WAIT_S, retry_wait_s
 from tutti.errors import DeadlineExceeded, InvalidInput, ModelFailed, NotReady, QueueFull, TuttiError
 
 pytestmark = [pytest.mark.server, pytest.mark.process]
@@ -213,14 +213,13 @@ def test_many_texts_survive_an_unstable_server(faults: FaultServer) -> None:
 
 @pytest.mark.parametrize("jitter", [0.0, 0.5, 1.0])
 def test_retry_waits_grow_and_end(jitter: float) -> None:
-    rule = Retries(max_retries=4)
-    waits = [rule.wait_s(failed, None, None, jitter) for failed in range(1, 6)]
+    waits = [retry_wait_s(failed, 4, None, None, jitter) for failed in range(1, 6)]
     known = [wait for wait in waits if wait is not None]
     assert known == sorted(known)
     assert waits[4] is None
-    assert rule.wait_s(1, 5.0, 4.0, jitter) is None
-    assert rule.wait_s(1, rule.max_wait_s + 1, None, jitter) is None
-    assert rule.wait_s(1, 5.0, None, jitter) == 5.0
+    assert retry_wait_s(1, 4, 5.0, 4.0, jitter) is None
+    assert retry_wait_s(1, 4, MAX_WAIT_S + 1, None, jitter) is None
+    assert retry_wait_s(1, 4, 5.0, None, jitter) == 5.0
 
 
 def test_retry_after_may_be_a_date() -> None:

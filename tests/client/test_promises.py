@@ -9,7 +9,7 @@ from tests.client.faults import FaultServer, respond
 from tutti.client import AsyncClient, AsyncLive, AsyncStream, Client, Live, Stream
 from tutti.client.options import ClientSettings
 from tutti.client.request import STREAM_ABOVE
-from tutti.client.retries import Retries
+from tutti.client.transport import retry_wait_s
 
 
 def names(kind: type) -> set[str]:
@@ -41,7 +41,7 @@ def test_the_documented_defaults_hold() -> None:
     settings = ClientSettings()
     assert (settings.health_timeout_s, settings.synthesis_timeout_s, settings.streaming_timeout_s) == (0.5, 10.0, 15.0)
     assert (settings.chunk_bytes, settings.prewarm, STREAM_ABOVE) == (512, True, 50)
-    assert Retries(settings.retries).wait_s(1, 3.0, None, 0.5) == 3.0
+    assert retry_wait_s(1, settings.retries, 3.0, None, 0.5) == 3.0
 
 
 @pytest.mark.server

@@ -8,7 +8,7 @@ import typer
 
 from tutti.cli.terminal import counted, print_table, progress_bar
 from tutti.errors import InvalidInput
-from tutti.files import write_file
+from tutti.files import save as save_file
 
 
 def plan(
@@ -38,7 +38,7 @@ def plan(
             show(f"measuring {measure}", 0, 0)
             known, report = measure_server(measure.rstrip("/"), api_key)
             if save:
-                write_file(save, json.dumps(report, indent=1) + "\n")
+                save_file(save, json.dumps(report, indent=1) + "\n")
         else:
             known = find_device(device or "h200", cores)
         n_steps = 0

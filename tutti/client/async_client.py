@@ -21,7 +21,7 @@ from tutti.client.audio import (
 )
 from tutti.client.cache import AudioCache, FileCache, MemoryCache, user_cache_folder
 from tutti.client.call_stats import Call, CallLog, Stats, Stopwatch
-from tutti.client.decoders import AudioSplitter, Decoder, EventDecoder
+from tutti.client.decoders import AudioSplitter, EventDecoder
 from tutti.client.errors import ClientClosed
 from tutti.client.live import AsyncLive
 from tutti.client.options import ClientOptions, client_settings, server_of
@@ -216,7 +216,7 @@ class AsyncClient:
             kind = response.headers.get("content-type", "")
             rate = next((int(str(v)) for name, v in request.options if name == "sample_rate"), sample_rate_of(kind))
             splitter = self._splitter(request, rate)
-            decoder: Decoder = EventDecoder(splitter) if kind.startswith("text/event-stream") else splitter
+            decoder = EventDecoder(splitter) if kind.startswith("text/event-stream") else splitter
             try:
                 async for chunk in response.chunks():
                     pieces = decoder.feed(chunk)

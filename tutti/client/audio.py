@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from tutti.client.call_stats import Call
-from tutti.client.files import save
+from tutti.files import save
 
 SAMPLE_RATE = 24_000
 SAMPLE_BYTES = 2  # s16le, mono

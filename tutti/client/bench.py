@@ -3,9 +3,9 @@
 import asyncio
 import random
 from collections import Counter
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 from tutti.client.audio import SAMPLE_BYTES, SAMPLE_RATE
 from tutti.client.call_stats import Call, Clock, Summary, summarise
@@ -77,7 +77,7 @@ def playback_stalls(arrivals: Sequence[tuple[float, float]]) -> tuple[int, float
     return stalls, stalled_s
 
 
-Speak = Callable[[str, float], Awaitable[RequestResult]]  # a text, and when it was due
+Speak = Callable[[str, float], Coroutine[Any, Any, RequestResult]]  # a text, and when it was due
 
 
 def listener(client: "AsyncClient", clock: Clock, **options: Unpack["SpeechOptions"]) -> Speak:
@@ -149,12 +149,8 @@ async def open_loop(
         for at in range(n):
             due += rng.expovariate(rate)
             await asyncio.sleep(max(0.0, due - clock()))
-            tasks.append(group.create_task(_run(speak, texts[at % len(texts)], due)))
+            tasks.append(group.create_task(speak(texts[at % len(texts)], due)))
     return [task.result() for task in tasks]
-
-
-async def _run(speak: Speak, text: str, due: float) -> RequestResult:
-    return await speak(text, due)
 
 
 def summarise_load(results: Sequence[RequestResult], took_s: float) -> LoadResult:

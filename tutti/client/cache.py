@@ -12,8 +12,8 @@ from hashlib import sha256
 from pathlib import Path
 
 from tutti.client.audio import Audio, facts_json, parse_facts, with_facts
-from tutti.client.files import PARTIAL, save
 from tutti.errors import TuttiError
+from tutti.files import PARTIAL, save
 
 SUFFIX = ".tutti"
 STALE_S = 3600  # a partial file older than this was left by a process that died

@@ -146,7 +146,7 @@ def bench(
     description = f"{rate:g} listeners a second" if rate else f"{_counted(concurrency, 'listener')} at a time"
     _print_result(url, description, result)
     if out:
-        from tutti.client.files import save
+        from tutti.files import save
 
         save(out, json.dumps({"url": url, "load": description, **asdict(result)}, indent=1).encode())
     if result.n_without_audio == result.requests:

@@ -3,19 +3,10 @@
 import base64
 import json
 from collections.abc import Iterator
-from typing import Protocol
 
 from tutti.client.audio import SAMPLE_BYTES, Piece, parse_facts
 from tutti.client.errors import CutShort, event_error
 from tutti.errors import InvalidInput
-
-
-class Decoder(Protocol):
-    """Turns a response body into pieces."""
-
-    def feed(self, data: bytes) -> list[Piece]: ...
-
-    def end(self) -> list[Piece]: ...
 
 
 class AudioSplitter:

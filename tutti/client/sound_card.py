@@ -16,7 +16,7 @@ class NoSoundCard(TuttiError):
     status, code, exit_code = 501, "no_sound_card", 3
 
 
-def sound_card(sample_rate: int = SAMPLE_RATE) -> ModuleType:
+def sound_card() -> ModuleType:
     """Return the sounddevice library if it is installed and a device accepts our format."""
     try:
         card = import_module("sounddevice")
@@ -25,21 +25,21 @@ def sound_card(sample_rate: int = SAMPLE_RATE) -> ModuleType:
     except OSError:
         raise NoSoundCard("to play audio, install PortAudio: apt install libportaudio2") from None
     try:
-        card.check_output_settings(samplerate=sample_rate, channels=1, dtype=DTYPE)
+        card.check_output_settings(samplerate=SAMPLE_RATE, channels=1, dtype=DTYPE)
     except (ValueError, card.PortAudioError) as error:
         raise NoSoundCard(f"no sound card can play it: {error}") from None
     return card
 
 
-def play(pieces: Iterable[Piece], card: ModuleType, sample_rate: int = SAMPLE_RATE) -> float:
+def play(pieces: Iterable[Piece], card: ModuleType) -> float:
     """Play the pieces as they arrive, to the last sample; return the seconds played."""
     n_bytes = 0
     try:
-        with card.RawOutputStream(samplerate=sample_rate, channels=1, dtype=DTYPE) as out:
+        with card.RawOutputStream(samplerate=SAMPLE_RATE, channels=1, dtype=DTYPE) as out:
             for piece in pieces:
                 out.write(piece.audio)
                 n_bytes += len(piece.audio)
     except card.PortAudioError as error:
-        played_s = n_bytes / SAMPLE_BYTES / sample_rate
+        played_s = n_bytes / SAMPLE_BYTES / SAMPLE_RATE
         raise NoSoundCard(f"the sound card failed after {played_s:.1f} s: {error}") from error
-    return n_bytes / SAMPLE_BYTES / sample_rate
+    return n_bytes / SAMPLE_BYTES / SAMPLE_RATE

@@ -13,10 +13,11 @@ import httpx2
 from tutti.client.call_stats import Stopwatch
 from tutti.client.errors import CutShort, Refused, TimedOut, Unreachable, parse_error_response
 from tutti.client.options import ClientSettings
-from tutti.client.retries import Retries
 from tutti.errors import TuttiError
 
 SPEECH_PATH = "/v1/audio/speech"
+FIRST_WAIT_S = 0.2  # before the first retry, if the server named no time; doubles each time
+MAX_WAIT_S = 30.0  # give up at once if the server asks for more
 KEEP_ALIVE_S = 60.0  # shorter than the server's, so that the server never closes a connection as it is reused
 T = TypeVar("T")
 Sleep = Callable[[float], Awaitable[None]]
@@ -100,7 +101,7 @@ class Transport:
         self.http = create(http2=http2)
         self.websockets = create() if http2 else self.http  # a WebSocket starts as HTTP/1.1
         self._connect_timeout_s = settings.connect_timeout_s
-        self._retries = Retries(settings.retries)
+        self._max_retries = settings.retries
         self._sleep = sleep
 
     async def fetch(self, request: TimedRequest, watch: Stopwatch) -> tuple[httpx2.Headers, bytes]:
@@ -154,7 +155,9 @@ class Transport:
             except TimeoutError:
                 raise TimedOut(f"{self.url} did not answer completely before the deadline") from None
             except AttemptFailed as failed:
-                wait_s = self._retries.wait_s(watch.attempts, failed.retry_after_s, request.left_s(), random.random())
+                wait_s = retry_wait_s(
+                    watch.attempts, self._max_retries, failed.retry_after_s, request.left_s(), random.random()
+                )
                 if wait_s is None:
                     raise failed.error from failed
             await self._sleep(wait_s)
@@ -196,6 +199,19 @@ class Transport:
         if isinstance(error, httpx2.TimeoutException):
             return TimedOut(f"{self.url} sent nothing for too long")
         return Unreachable(f"{self.url} did not answer: {str(error) or type(error).__name__}")
+
+
+def retry_wait_s(
+    n_failed: int, max_retries: int, retry_after_s: float | None, left_s: float | None, jitter: float
+) -> float | None:
+    """Return the seconds until the next attempt, or None to give up. `jitter` from 0 to 1 spreads clients. Pure."""
+    if n_failed > max_retries:
+        return None
+    backoff_s = FIRST_WAIT_S * 2 ** (n_failed - 1) * (0.5 + jitter / 2)
+    wait_s = backoff_s if retry_after_s is None else retry_after_s
+    if wait_s > MAX_WAIT_S or (left_s is not None and wait_s >= left_s):
+        return None  # an error now is better than the same error later
+    return wait_s
 
 
 def cut_short(error: Exception, n_bytes: int) -> TuttiError:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from tutti.errors import InvalidInput
+from tutti.files import save
 from tutti.verify import Check
 
 HEAD = ("check", "found", "at most", "", "")
@@ -49,11 +49,8 @@ class Report:
 
     def save(self, path: Path) -> None:
         """Write the markdown to `path` and the JSON beside it."""
-        try:
-            path.with_suffix(".json").write_text(self.json(), "utf-8")
-            path.write_text(self.markdown(), "utf-8")
-        except OSError as exc:
-            raise InvalidInput(f"cannot write {path}: {exc.strerror}", param="out") from exc
+        save(path.with_suffix(".json"), self.json(), param="out")
+        save(path, self.markdown(), param="out")
 
 
 def outcome(passed: bool) -> str:
