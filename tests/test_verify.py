@@ -25,7 +25,7 @@ from tutti.verify.word_errors import edit_distance, words
 from tutti.voices import NAMES
 
 CHECKED = [
-    CheckSentence(text, "none", Utterance(encode(phonemes[: 5 + 4 * i]), np.zeros(STYLE_SIZE, np.float32)))
+    CheckSentence(text, Utterance(encode(phonemes[: 5 + 4 * i]), np.zeros(STYLE_SIZE, np.float32)))
     for i, (text, phonemes) in enumerate(SENTENCES[:4])
 ]
 

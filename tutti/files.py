@@ -55,6 +55,16 @@ def move_file(source: Path, target: Path) -> None:
     _rename(source, target)
 
 
+def bytes_under(folder: Path) -> int:
+    """Bytes of all files in a folder; files that disappear meanwhile are skipped."""
+    total = 0
+    for root, _, names in os.walk(folder):
+        for name in names:
+            with suppress(OSError):
+                total += os.stat(os.path.join(root, name)).st_size
+    return total
+
+
 def write_error(path: Path, exc: OSError, param: str = "out") -> TuttiError:
     """The error that a user sees for an OSError while writing `path`."""
     if exc.errno in FULL:

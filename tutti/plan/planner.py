@@ -23,7 +23,7 @@ MAX_STREAMS = 8000  # at a high rate: so many that most of them are still being 
 SETTLED = 0.1  # share of them that arrives before the queue has settled, and does not count
 SHARE = 0.95  # of the requests that must start in time, and of those that must never run dry
 MAX_BACKLOG_S = 0.4  # when the last request arrives; beyond it the queue grows with every minute
-EXACT = 0.02  # of the number of devices, or of a rate; smaller takes longer
+EXACT = 0.02  # of the number of devices; smaller takes longer
 MAX_DEVICES = 1_000_000
 OnStep = Callable[[str], None]
 
@@ -152,20 +152,6 @@ def plan(device: DeviceCosts, rps: float, seconds: float, target_s: float, on_st
         else:
             low = middle + 1
     return CapacityPlan(device.name, rps, seconds, target_s, high, tried[high])
-
-
-def capacity(device: DeviceCosts, seconds: float, target_s: float, on_step: OnStep = lambda _: None) -> float:
-    """The highest rate of one device, to 2 %, at which 95 % start in time and are played without gaps."""
-    device = replace(device, target_s=target_s, _models={})
-    low, high = 0.0, 2.0 / _request_s(device, seconds, full=True)
-    while high - low > EXACT * high:
-        middle = (low + high) / 2
-        on_step(f"{middle:.2f} requests per second")
-        if forecast(device, middle, seconds).keeps(target_s, _request_s(device, seconds)):
-            low = middle
-        else:
-            high = middle
-    return low
 
 
 def _request_s(device: DeviceCosts, seconds: float, *, full: bool = False) -> float:

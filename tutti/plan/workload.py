@@ -16,7 +16,7 @@ CHARACTERS_PER_S = 15  # of English at speed 1
 
 def chunk_lengths(seconds: float, pace: ChunkPace) -> list[float]:
     """Seconds of audio of each chunk of a text of about so many seconds, as the engine's own chunker cuts it."""
-    n_words = _n_words(seconds)
+    n_words = max(1, round(seconds * TOKENS_PER_S / WORD_SYMBOLS))
     chunks = Chunker(pace=pace).chunks((sentence, 0.0) for sentence in _sentences(n_words))
     return [len(chunk.phonemes) / TOKENS_PER_S for chunk in chunks]
 
@@ -30,10 +30,6 @@ def arrivals(rate: float, n: int, seconds: float, pace: ChunkPace, seed: int = 1
         SimulatedStream(number, at_s, chunk_lengths(length, pace))
         for number, (at_s, length) in enumerate(zip(times_s, lengths, strict=False))
     ]
-
-
-def _n_words(seconds: float) -> int:
-    return max(1, round(seconds * TOKENS_PER_S / WORD_SYMBOLS))
 
 
 def _sentences(n_words: int) -> Iterator[Pronunciation]:

@@ -3,7 +3,6 @@
 The phonemes are fixed, so that the network is measured and not the text front end.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import cycle, islice
 
@@ -66,16 +65,12 @@ class CheckSentence:
     """A text, and the row that speaks it."""
 
     text: str
-    voice: str
     row: Utterance
 
 
 def sentences(voices: Voices, n: int) -> list[CheckSentence]:
     """n rows, short and long, with voices and speeds in turn."""
-    return list(islice(_endless(voices), n))
-
-
-def _endless(voices: Voices) -> Iterator[CheckSentence]:
-    for (text, phonemes), name, speed in zip(cycle(SENTENCES), cycle(VOICES), cycle(SPEEDS)):
-        style = voices.get(name).style(len(phonemes))
-        yield CheckSentence(text, name, Utterance(vocab.encode(phonemes), style, speed))
+    return [
+        CheckSentence(text, Utterance(vocab.encode(phonemes), voices.get(name).style(len(phonemes)), speed))
+        for (text, phonemes), name, speed in islice(zip(cycle(SENTENCES), cycle(VOICES), cycle(SPEEDS)), n)
+    ]

@@ -2,17 +2,15 @@
 
 import errno
 import hashlib
-import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from tutti.errors import StorageFull, WeightsUnavailable
-from tutti.files import move_file
+from tutti.files import FULL
 from tutti.weights.manifest import megabytes
 
-_FULL = {errno.ENOSPC, errno.EDQUOT}
 _DENIED = {errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOTDIR, errno.EEXIST}
 
 
@@ -28,29 +26,11 @@ def has_size(path: Path, size: int) -> bool:
         return False
 
 
-def bytes_under(folder: Path) -> int:
-    """Bytes of all files in a folder; files that disappear meanwhile are skipped."""
-    total = 0
-    for root, _, names in os.walk(folder):
-        for name in names:
-            try:
-                total += os.stat(os.path.join(root, name)).st_size
-            except FileNotFoundError:
-                continue
-    return total
-
-
 def require_space(folder: Path, n_bytes: int) -> None:
     """Raise StorageFull if the disk has less space than this."""
     free = shutil.disk_usage(folder).free
     if free < n_bytes:
         raise _full(folder, n_bytes, free)
-
-
-def move_whole(source: Path, target: Path) -> None:
-    """Move a finished file into place atomically: after a power cut it is there completely, or not at all."""
-    target.parent.mkdir(parents=True, exist_ok=True)
-    move_file(source, target)
 
 
 @contextmanager
@@ -59,7 +39,7 @@ def storage_errors(folder: Path, n_bytes: int) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if error.errno in _FULL:
+        if error.errno in FULL:
             raise _full(folder, n_bytes, shutil.disk_usage(_existing(folder)).free) from error
         if error.errno in _DENIED:
             raise WeightsUnavailable(

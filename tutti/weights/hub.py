@@ -1,9 +1,8 @@
 """The Hugging Face hub as a source, through its own client: HF_ENDPOINT, HF_HUB_OFFLINE, tokens and proxies apply."""
 
-import queue
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from http import HTTPStatus
 from pathlib import Path
 
@@ -21,10 +20,6 @@ class Hub:
     """Offers the files of one repository at one revision."""
 
     name = "Hugging Face hub"
-
-    def __init__(self, repo: str = HUB_REPO, revision: str = HUB_REVISION) -> None:
-        self.repo = repo
-        self.revision = revision
 
     def fetch(self, files: Sequence[File], scratch: Path, progress: DownloadProgress) -> Iterator[Offer | Unavailable]:
         import httpx2
@@ -119,7 +114,7 @@ class Hub:
     def _url(self, file: File) -> str:
         from huggingface_hub import hf_hub_url
 
-        return hf_hub_url(self.repo, str(file.hub_path), revision=self.revision)
+        return hf_hub_url(HUB_REPO, str(file.hub_path), revision=HUB_REVISION)
 
     def _headers(self) -> dict[str, str]:
         from huggingface_hub.utils import build_hf_headers  # type: ignore[attr-defined]  # documented, not in __all__
@@ -134,20 +129,14 @@ def _size(path: Path) -> int:
 
 def _run_with_timeout(limit_s: float, call: Callable[[], None]) -> None:
     """Run `call` in a thread, or raise TimeoutError: name lookup and several dead addresses outlast HTTP timeouts."""
-    outcome: queue.SimpleQueue[Exception | None] = queue.SimpleQueue()
+    outcome: Future[None] = Future()
 
     def run() -> None:
         try:
             call()
+            outcome.set_result(None)
         except Exception as error:  # noqa: BLE001 - raised again by the caller
-            outcome.put(error)
-        else:
-            outcome.put(None)
+            outcome.set_exception(error)
 
     threading.Thread(target=run, name="tutti-hub", daemon=True).start()
-    try:
-        error = outcome.get(timeout=limit_s)
-    except queue.Empty:
-        raise TimeoutError from None
-    if error is not None:
-        raise error
+    outcome.result(limit_s)

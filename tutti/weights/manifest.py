@@ -1,5 +1,6 @@
 """The official files: path, size, sha256 and sources of each."""
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
@@ -60,23 +61,16 @@ def required_files(precision: Precision) -> list[File]:
 def describe(files: Iterable[File]) -> str:
     """Files as a message lists them: "model.onnx, 54 voices and 4 lexicon files (363 MB)"."""
     files = list(files)
-    n_in_group: dict[str, int] = {}
-    for file in files:
-        n_in_group[file.group] = n_in_group.get(file.group, 0) + 1
+    n_in_group = Counter(file.group for file in files)
+    first_path = {file.group: file.path for file in reversed(files)}
     nouns = {"voices": "voices", "lexicon": "lexicon files", "recognisers": "files of the recogniser"}
-    names = [
-        f"{n} {nouns.get(group, group)}" if n > 1 else _first_path(files, group) for group, n in n_in_group.items()
-    ]
+    names = [f"{n} {nouns.get(group, group)}" if n > 1 else first_path[group] for group, n in n_in_group.items()]
     listed = f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else "".join(names)
     return f"{listed} ({megabytes(sum(file.size for file in files))})"
 
 
 def megabytes(n_bytes: int) -> str:
     return f"{n_bytes / 1e6:,.0f} MB" if n_bytes >= 10**6 else f"{n_bytes:,} bytes"
-
-
-def _first_path(files: list[File], group: str) -> str:
-    return next(file.path for file in files if file.group == group)
 
 
 # The fp32 graph travels in 19 parts over three packages; a part number says nothing about its place in the archive.

@@ -14,7 +14,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import IO
 
-from tutti.weights.disk import bytes_under, require_space
+from tutti.files import bytes_under
+from tutti.weights.disk import require_space
 from tutti.weights.manifest import File, Member, Package
 from tutti.weights.progress import DownloadProgress
 from tutti.weights.source import Offer, Unavailable

@@ -2,6 +2,7 @@
 
 import sys
 import threading
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Protocol, TextIO
@@ -18,11 +19,9 @@ class DownloadProgress(Protocol):
 
     def update(self, item: str, n_bytes: int, total: int) -> None:
         """`n_bytes` of `total` of a file, a group of files or a package are here."""
-        ...
 
     def note(self, line: str) -> None:
         """Show a line to the user."""
-        ...
 
 
 class SilentProgress:
@@ -93,10 +92,10 @@ class GroupProgress:
     def __init__(self, files: Iterable[File], progress: DownloadProgress) -> None:
         self._progress = progress
         self._n_bytes: dict[str, dict[str, int]] = {}
-        self._total: dict[str, int] = {}
+        self._total: Counter[str] = Counter()
         self._lock = threading.Lock()
         for file in files:
-            self._total[file.group] = self._total.get(file.group, 0) + file.size
+            self._total[file.group] += file.size
 
     def update(self, file: File, n_bytes: int) -> None:
         """Report that `n_bytes` of this file are here."""

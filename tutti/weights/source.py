@@ -33,4 +33,3 @@ class Source(Protocol):
 
     def fetch(self, files: Sequence[File], scratch: Path, progress: DownloadProgress) -> Iterator[Offer | Unavailable]:
         """Offer the files that this source has, one at a time. Reuse what an interrupted run left in `scratch`."""
-        ...

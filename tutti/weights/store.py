@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import NoReturn
 
 from tutti.errors import WeightsCorrupt, WeightsUnavailable
-from tutti.weights.disk import bytes_under, has_size, move_whole, require_space, sha256_of, storage_errors
+from tutti.files import bytes_under, move_file
+from tutti.weights.disk import has_size, require_space, sha256_of, storage_errors
 from tutti.weights.manifest import File, describe
 from tutti.weights.progress import DownloadProgress, SilentProgress
 from tutti.weights.source import Offer, Source, Unavailable
@@ -86,7 +87,8 @@ class Store:
                     case Offer(file, path):
                         sha256 = sha256_of(path)
                         if sha256 == file.sha256:
-                            move_whole(path, self.path(file))
+                            self.path(file).parent.mkdir(parents=True, exist_ok=True)
+                            move_file(path, self.path(file))
                             log.info("weights file=%s bytes=%d from=%s", file.path, file.size, source.name)
                         else:
                             path.unlink()

@@ -48,14 +48,6 @@ class JobSpec:
     notes: tuple[str, ...] = ()  # on the request itself
 
 
-@dataclass(frozen=True, slots=True)
-class JobResult:
-    """The outcome of a finished job."""
-
-    duration_s: float
-    notes: tuple[str, ...]
-
-
 class _ExportStopped(Exception):
     """The job was cancelled while its files were being written."""
 
@@ -106,7 +98,7 @@ class JobRunner:
 
     async def run(
         self, job: AudiobookJob, folder: Path, running: RunningJob, on_change: Callable[[], None]
-    ) -> JobResult:
+    ) -> ExportResult:
         """Speak what is missing and write the files; update `running` and call `on_change` on the way."""
         stored = BookFile(folder / job.name, job.name, job.encoding, job.params.voice_names)
         parsed = await self._books.read(stored)
@@ -130,7 +122,7 @@ class JobRunner:
             result = await self._export(job, folder, book, plan, journal)
             notes = await self._in_thread(partial(_notes, job, journal, result))
             await self._in_thread(journal.remove)
-        return JobResult(result.duration_s, notes)
+        return replace(result, notes=notes)
 
     async def close(self) -> None:
         await self._books.close()

@@ -5,11 +5,11 @@ import sqlite3
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from stat import S_ISREG
 from typing import TYPE_CHECKING
 
 from tutti.audiobook.jobs.job import AudiobookJob, RunningJob
 from tutti.errors import JobsLocked, StorageFull, TuttiError
+from tutti.files import bytes_under
 
 if TYPE_CHECKING:
     from filelock import FileLock
@@ -116,18 +116,10 @@ class JobStore:
 
     def n_bytes(self) -> int:
         """Disk space that all jobs use."""
-        return sum(_size(path) for path in self.folder.rglob("*"))
+        return bytes_under(self.folder)
 
     def free_bytes(self) -> int:
         return shutil.disk_usage(self.folder).free
-
-
-def _size(path: Path) -> int:
-    try:
-        stat = path.stat()
-    except OSError:  # deleted meanwhile
-        return 0
-    return stat.st_size if S_ISREG(stat.st_mode) else 0
 
 
 @contextmanager
