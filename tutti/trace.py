@@ -1,6 +1,6 @@
-"""The trace that a request belongs to (W3C Trace Context): its id for the log, and its spans for a collector.
+"""The trace that a request belongs to (W3C Trace Context): its id for the log, and its steps for a collector.
 
-A span is recorded when it has ended. By default nothing is recorded; the server replaces that if it exports spans.
+A step is recorded when it has ended. By default nothing is recorded; `server/spans.py` makes a span of each step.
 """
 
 import re
@@ -16,12 +16,12 @@ class Trace:
 
     id: str = ""  # 32 hexadecimal digits; none if the request belongs to no trace
 
-    def span(self, name: str, start_s: float, end_s: float, **attributes: str | int) -> None:
+    def record_step(self, name: str, start_s: float, end_s: float, **attributes: str | int) -> None:
         """Record that a step of the request took from `start_s` to `end_s` of the monotonic clock."""
 
 
 NO_TRACE = Trace()
-current: ContextVar[Trace] = ContextVar("tutti_trace", default=NO_TRACE)  # of the request that this task serves
+current_trace: ContextVar[Trace] = ContextVar("tutti_trace", default=NO_TRACE)  # of the request that this task serves
 
 
 def parse_trace_id(traceparent: str) -> str:

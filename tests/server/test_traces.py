@@ -166,7 +166,7 @@ def test_spans_reach_the_collector_that_the_standard_variables_name(monkeypatch:
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", url)
         spans = open_spans({"OTEL_EXPORTER_OTLP_ENDPOINT": url})
         span = spans.start(Headers(SAMPLED))
-        span.trace.span("batch", 1.0, 2.0, rows=3)
+        span.trace.record_step("batch", 1.0, 2.0, rows=3)
         span.end("POST /tts", 503)
         spans.close()
     (resource,) = [resource for request in received for resource in request.resource_spans]

@@ -191,8 +191,8 @@ class Row:
         arrived_s = self.job.arrived_s if self.job else started_s
         self.queue_s += started_s - arrived_s
         self.is_bypassed |= batch.reason == "bypass"
-        self.trace.span("queue", arrived_s, started_s, chunk=self.chunk, stage=batch.key.stage)
-        self.trace.span("batch", started_s, ended_s, chunk=self.chunk, stage=batch.key.stage, rows=batch.n_rows)
+        self.trace.record_step("queue", arrived_s, started_s, chunk=self.chunk, stage=batch.key.stage)
+        self.trace.record_step("batch", started_s, ended_s, chunk=self.chunk, stage=batch.key.stage, rows=batch.n_rows)
 
     def mode(self, max_rows: int) -> ChunkMode:
         """How it reached the model: past the batches, through them, or one by one because batching is off."""

@@ -38,7 +38,7 @@ from tutti.text.frontend import TextFrontend
 from tutti.text.g2p_messages import OpenText
 from tutti.text.incremental import Segment, Text, segments
 from tutti.text.user_lexicon import UserLexicon
-from tutti.trace import Trace, current
+from tutti.trace import Trace, current_trace
 from tutti.voices import Voice, Voices, resolve_aliases
 
 log = logging.getLogger(__name__)
@@ -74,7 +74,7 @@ class Stream:
     stats: BatchStats
     ticket: Ticket = field(init=False)
     playback: Playback = field(init=False)
-    trace: Trace = field(init=False, default_factory=current.get)
+    trace: Trace = field(init=False, default_factory=current_trace.get)
     _pending: asyncio.Queue[PendingChunk | None] = field(init=False, default_factory=asyncio.Queue)
     _room: asyncio.Semaphore = field(init=False)  # chunks that may still be submitted
     _has_sent_audio: bool = field(init=False, default=False)
@@ -323,5 +323,5 @@ async def _timed(
         if chunk is None:
             return
         ended_s = time.monotonic()
-        trace.span("g2p", started_s, ended_s)
+        trace.record_step("g2p", started_s, ended_s)
         yield chunk, ended_s - started_s

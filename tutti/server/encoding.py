@@ -17,7 +17,7 @@ from tutti.server.encoders import DUE_S, Encoders
 from tutti.server.errors import TooLarge, no_audio_within
 from tutti.server.request import SpeechRequest
 from tutti.speech import SAMPLE_RATE, Samples, Speech, WordTime, is_pcm
-from tutti.trace import current
+from tutti.trace import current_trace
 
 # Samples that are encoded and sent at a time. Larger delays the first bytes, smaller costs more calls.
 PIECE_SAMPLES = SAMPLE_RATE // 2
@@ -139,7 +139,7 @@ class PieceEncoder:
         self._first_speech, self._first_piece = speech, await self.encode(speech.samples[: first_samples(speech)])
         ended = time.monotonic()
         self.first_s = ended - started
-        current.get().span("encode", started, ended, content_type=self.content_type)
+        current_trace.get().record_step("encode", started, ended, content_type=self.content_type)
 
     async def pieces(self, speech: Speech) -> AsyncIterator[bytes]:
         """Yield the bytes of a speech piece by piece, so that the first are sent before the last are encoded."""

@@ -48,7 +48,7 @@ class RecordedTrace(Trace):
     tracer: "Tracer | None" = None
     parent: "Context | None" = None
 
-    def span(self, name: str, start_s: float, end_s: float, **attributes: str | int) -> None:
+    def record_step(self, name: str, start_s: float, end_s: float, **attributes: str | int) -> None:
         assert self.tracer is not None
         span = self.tracer.start_span(name, self.parent, start_time=_wall_ns(start_s), attributes=attributes)
         span.end(_wall_ns(end_s))

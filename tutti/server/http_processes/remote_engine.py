@@ -19,7 +19,7 @@ from tutti.server.http_processes.messages import (
     StreamReport,
 )
 from tutti.speech import Speech
-from tutti.trace import current
+from tutti.trace import current_trace
 
 MAX_REFUSALS = 32  # that are kept
 REFUSAL_S = 0.02  # for which a refusal holds for others, too; larger costs less under overload, but reacts later
@@ -66,7 +66,7 @@ class RemoteEngine:
         """Yield speech chunk by chunk; closing the generator cancels the rest."""
         assert isinstance(request.text, str), "live text is spoken by the server's process"
         number, ticket, has_ended = next(self._numbers), request.ticket, False
-        wanted: object = StartStream(number, request, current.get().id)
+        wanted: object = StartStream(number, request, current_trace.get().id)
         try:
             while True:
                 match await self._ask(number, wanted):

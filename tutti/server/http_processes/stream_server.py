@@ -12,7 +12,7 @@ from tutti.server.engine_protocol import EngineProtocol
 from tutti.server.errors import internal_error
 from tutti.server.http_processes.messages import LeaveStream, NextSpeech, SpeechReady, StartStream, StreamEnded
 from tutti.speech import Speech
-from tutti.trace import NO_TRACE, Trace, current
+from tutti.trace import NO_TRACE, Trace, current_trace
 
 log = logging.getLogger("tutti.server")
 
@@ -60,7 +60,7 @@ class StreamServer:
     async def _speak(self, start: StartStream) -> None:
         number, text, error = start.number, start.request.text, None
         assert isinstance(text, str)
-        current.set(Trace(start.trace_id) if start.trace_id else NO_TRACE)
+        current_trace.set(Trace(start.trace_id) if start.trace_id else NO_TRACE)
         speeches = self._engine.stream(start.request)
         try:
             async with aclosing(speeches), aclosing(_with_last(speeches, text)) as pairs:

@@ -16,7 +16,7 @@ from tutti.metrics import SECONDS
 from tutti.server.errors import error_response, internal_error
 from tutti.server.lifecycle import Lifecycle
 from tutti.server.spans import Spans
-from tutti.trace import current
+from tutti.trace import current_trace
 
 SAFE_ID = re.compile(r"[A-Za-z0-9._:-]{1,64}\Z")
 READING = ("GET", "HEAD", "OPTIONS")  # probes and listings have no span
@@ -62,7 +62,7 @@ class AccessLog:
         state |= {"request_id": request_id, "key": "", "caller": "", "outcome": "done", "arrived_s": started}
         span = self._spans.start(headers, is_recorded=scope.get("method") not in READING)
         trace_id = span.trace.id
-        current.set(span.trace)
+        current_trace.set(span.trace)
         status, n_bytes = 0, 0
         first_s: float | None = None
 
