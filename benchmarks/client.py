@@ -62,7 +62,7 @@ def spell(spoken: AlignedText, code: str, given: Any = ()) -> Pronunciation:
         start = spoken.text.index(written, at)
         at = start + len(written)
         if letters := "".join(char for char in written.lower() if char.isalpha() and char in SYMBOLS):
-            words.append(PhonemeWord(letters, spoken.span(start, at)))
+            words.append(PhonemeWord(letters, spoken.source(start, at)))
     return Pronunciation(tuple(words))
 
 

@@ -278,7 +278,7 @@ async def cuttings(engine: Engine, text: str) -> list[tuple[str, ...]]:
     """The ways in which a stream of this text may be cut: by the first chunk that is allowed, and by the pace."""
     found: dict[tuple[str, ...], None] = {}
     for pace in (ChunkPace(*each) for each in itertools.product((25, 36, 50, 80, 100), (0.5, 0.9))):
-        starts = [chunk.span[0] async for chunk in engine.frontend.chunks(OpenText(text, "en-us", pace=pace))]
+        starts = [chunk.source[0] async for chunk in engine.frontend.chunks(OpenText(text, "en-us", pace=pace))]
         edges = [*starts, len(text)]
         found[tuple(text[a:b].strip() for a, b in itertools.pairwise(edges))] = None
     return list(found)

@@ -48,9 +48,9 @@ class Spelling:
             start = spoken.text.index(written, at)
             at = start + len(written)
             letters = "".join(char for char in written.lower().replace("g", "ɡ") if char.isalpha() and char in SYMBOLS)
-            span = spoken.span(start, at)
-            if said := given.get(span[0], letters):
-                words.append(PhonemeWord(said, span, after=". " if written.endswith(".") else " "))
+            source = spoken.source(start, at)
+            if said := given.get(source[0], letters):
+                words.append(PhonemeWord(said, source, after=". " if written.endswith(".") else " "))
         return Pronunciation(tuple(words))
 
 
@@ -345,10 +345,12 @@ def fake_speeches(voices: Voices, text: str, *, voice: str, style: str | None = 
             at = 0
             for word in chunk.words:
                 first, last = at + len(word.before), at + len(word.before) + len(word.phonemes)
-                words.append(WordTime(text[slice(*word.span)], float(ends_s[first]), float(ends_s[last]), word.span))
+                words.append(
+                    WordTime(text[slice(*word.source)], float(ends_s[first]), float(ends_s[last]), word.source)
+                )
                 at += len(word.symbols)
         if len(sound):
-            yield Speech(sound, tuple(words), chunk.span, chunk.dropped, Timing(0.001, 0.002, 0.003, 0.004, 3))
+            yield Speech(sound, tuple(words), chunk.source, chunk.dropped, Timing(0.001, 0.002, 0.003, 0.004, 3))
         n_before += len(sound)
     if n_before == 0:
         raise NothingToSpeak(f"nothing to say, {dropped} symbols dropped", param="input")

@@ -39,7 +39,7 @@ class LaLaG2P:
         for word in spoken.text.split():
             start = spoken.text.index(word, at)
             at = start + len(word)
-            words.append(PhonemeWord("la", spoken.span(start, at)))
+            words.append(PhonemeWord("la", spoken.source(start, at)))
         return Pronunciation(tuple(words))
 
 

@@ -22,7 +22,7 @@ class ScriptedG2P:
         for written in aligned.text.split():
             start = aligned.text.index(written, at)
             at = start + len(written)
-            words.append(PhonemeWord(f"{code[0]}{written.strip('.').lower()}", aligned.span(start, at), after=". "))
+            words.append(PhonemeWord(f"{code[0]}{written.strip('.').lower()}", aligned.source(start, at), after=". "))
         with (self.folder / "sentences").open("a") as sentences:
             sentences.write(aligned.text + "\n")
         if "die" in aligned.text or (self.folder / "broken").exists():

@@ -1,4 +1,4 @@
-"""Mandarin: pinyin in the model's symbols, source spans of words, no output on import."""
+"""Mandarin: pinyin in the model's symbols, sources of words, no output on import."""
 
 import subprocess
 import sys
@@ -20,7 +20,7 @@ HAN = "你好世界我在北京大学习中文老师是女的一不三绿略远�
 
 
 def english(aligned: AlignedText, given: Mapping[int, str]) -> Pronunciation:
-    return Pronunciation((PhonemeWord("ˈɛks", aligned.span()),))
+    return Pronunciation((PhonemeWord("ˈɛks", aligned.source()),))
 
 
 def pronounce(text: str) -> Pronunciation:
@@ -67,9 +67,9 @@ def test_punctuation_is_in_the_models_symbols() -> None:
     assert pronunciation.dropped == ()
 
 
-def test_latin_runs_are_pronounced_as_english_with_their_spans() -> None:
+def test_latin_runs_are_pronounced_as_english_with_their_sources() -> None:
     pronunciation = pronounce("我爱Python，ＯＫ！")
-    assert [word.span for word in pronunciation.words] == [(0, 1), (1, 2), (2, 8), (9, 11)]
+    assert [word.source for word in pronunciation.words] == [(0, 1), (1, 2), (2, 8), (9, 11)]
     assert [word.phonemes for word in pronunciation.words[2:]] == ["ˈɛks", "ˈɛks"]
 
 
@@ -77,7 +77,7 @@ def test_latin_runs_are_pronounced_as_english_with_their_spans() -> None:
 @given(st.text(alphabet=HAN + "，。！？「」（） ab㐂𠮷々★", max_size=30))
 def test_words_are_in_order_and_nothing_is_lost(text: str) -> None:
     pronunciation = pronounce(text)
-    covered = [i for word in pronunciation.words for i in range(*word.span)]
+    covered = [i for word in pronunciation.words for i in range(*word.source)]
     assert covered == sorted(set(covered))
     assert all(set(word.symbols) <= SYMBOLS.keys() and word.phonemes for word in pronunciation.words)
     for i, symbol in enumerate(text):
@@ -95,7 +95,7 @@ def test_figures_are_pronounced_after_normalisation() -> None:
     normal = normalize(AlignedText.of("2024年1月5日"), "zh")
     pronunciation = chinese.pronounce(normal, {}, english)
     assert pronunciation.dropped == ()
-    assert sorted({i for word in pronunciation.words for i in range(*word.span)}) == list(range(9))
+    assert sorted({i for word in pronunciation.words for i in range(*word.source)}) == list(range(9))
 
 
 @pytest.mark.process

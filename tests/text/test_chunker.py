@@ -30,7 +30,7 @@ FIRST_SYMBOLS = ChunkPace().first_symbols
 words = st.builds(
     PhonemeWord,
     phonemes=st.text("abˈə", min_size=1, max_size=12) | st.just("ˈænd") | st.text("ab", min_size=500, max_size=1300),
-    span=st.tuples(st.integers(0, 9), st.integers(10, 20)),
+    source=st.tuples(st.integers(0, 9), st.integers(10, 20)),
     before=st.sampled_from(["", "“", "("]),
     after=st.sampled_from([" ", "", ", ", ". ", "; ", "… ", "."]),
 )
@@ -55,8 +55,8 @@ def test_no_word_is_lost_doubled_or_moved(text: Sentences, whole_text: bool, joi
     assert [s for chunk in result for s in chunk.dropped] == [s for sentence, _ in text for s in sentence.dropped]
     if all(len(word.symbols) <= TARGET_SYMBOLS for word in all_words):
         result_words = [word for chunk in result for word in chunk.words]
-        assert [(w.phonemes, w.span, w.before, w.after.rstrip(" ,")) for w in result_words] == [
-            (w.phonemes, w.span, w.before, w.after.rstrip(" ,")) for w in all_words
+        assert [(w.phonemes, w.source, w.before, w.after.rstrip(" ,")) for w in result_words] == [
+            (w.phonemes, w.source, w.before, w.after.rstrip(" ,")) for w in all_words
         ]
         ends = {id(sentence.words[-1]) for sentence, _ in text if sentence.words}
         assert all(p.after == w.after for p, w in zip(result_words, all_words, strict=True) if id(w) not in ends)
@@ -123,7 +123,7 @@ def one_sentence(text: str) -> Sentences:
 plain_words = st.builds(
     PhonemeWord,
     phonemes=st.text("abə", min_size=1, max_size=10),
-    span=st.just((0, 1)),
+    source=st.just((0, 1)),
     before=st.just(""),
     after=st.just(", "),
 )
@@ -309,12 +309,12 @@ def pronounce(aligned: AlignedText, code: str, ipa_overrides: Mapping[int, str])
     words, start = [], 0
     for text in aligned.text.split():
         start = aligned.text.index(text, start)
-        words.append(PhonemeWord(text, aligned.span(start, start + len(text))))
+        words.append(PhonemeWord(text, aligned.source(start, start + len(text))))
         start += len(text)
     return Pronunciation(tuple(words))
 
 
-def test_a_text_becomes_chunks_with_pauses_spans_and_dropped_symbols() -> None:
+def test_a_text_becomes_chunks_with_pauses_sources_and_dropped_symbols() -> None:
     text = "It cost **$5**. 😀\n\nNew [pause:1.5s] end"
     result = list(chunks(text, "en-us", pronounce))
     assert [(chunk.phonemes, chunk.pause_s, chunk.dropped) for chunk in result] == [
@@ -322,7 +322,7 @@ def test_a_text_becomes_chunks_with_pauses_spans_and_dropped_symbols() -> None:
         ("New", 1.5, ()),
         ("end", 0.0, ()),
     ]
-    assert [text[slice(*word.span)] for word in result[0].words] == ["It", "cost", "$5", "$5**."]
+    assert [text[slice(*word.source)] for word in result[0].words] == ["It", "cost", "$5", "$5**."]
 
 
 def test_only_requested_chunks_are_pronounced() -> None:
@@ -350,5 +350,5 @@ def test_words_that_nobody_wants_come_as_one_and_nothing_else_changes() -> None:
     assert any(len(chunk.words) > 1 for chunk in with_words)
     assert all(len(chunk.words) == min(1, len(known.words)) for chunk, known in zip(without, with_words, strict=True))
     for chunk, known in zip(without, with_words, strict=True):
-        assert (chunk.phonemes, chunk.span) == (known.phonemes, known.span)
+        assert (chunk.phonemes, chunk.source) == (known.phonemes, known.source)
         assert chunk._replace(words=()) == known._replace(words=())

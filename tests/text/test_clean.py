@@ -1,4 +1,4 @@
-"""Cleaning: readable text, correct source spans, nothing pronounceable lost."""
+"""Cleaning: readable text, correct sources, nothing pronounceable lost."""
 
 import unicodedata
 
@@ -19,7 +19,7 @@ anything = st.text(st.characters(codec=None), max_size=60) | st.text(
 
 
 @given(anything)
-def test_every_character_has_a_source_span_in_order(text: str) -> None:
+def test_every_character_has_a_source_in_order(text: str) -> None:
     aligned = clean(text).aligned
     assert len(aligned.text) == len(aligned.starts) == len(aligned.ends)
     assert list(aligned.starts) == sorted(aligned.starts)
@@ -49,11 +49,11 @@ def test_plain_text_is_unchanged(text: str) -> None:
     assert clean(text).aligned.text == text
 
 
-def test_a_composed_letter_has_the_span_of_all_its_parts() -> None:
+def test_a_composed_letter_has_the_source_of_all_its_parts() -> None:
     aligned = clean("cafe\u0301!").aligned
     assert aligned.text == "café!"
-    assert aligned.span(3, 4) == (3, 5)
-    assert aligned.span(4, 5) == (5, 6)
+    assert aligned.source(3, 4) == (3, 5)
+    assert aligned.source(4, 5) == (5, 6)
 
 
 @pytest.mark.parametrize(
@@ -115,9 +115,9 @@ def test_markdown_is_removed(written: str, expected: str) -> None:
     assert clean(written).aligned.text == expected
 
 
-def test_link_text_keeps_its_span() -> None:
+def test_link_text_keeps_its_source() -> None:
     aligned = clean("[docs](http://a.b)").aligned
-    assert aligned.span() == (1, 5)
+    assert aligned.source() == (1, 5)
 
 
 @pytest.mark.parametrize(

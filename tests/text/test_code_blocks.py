@@ -49,8 +49,10 @@ def test_an_announcement_is_in_the_language_of_the_text() -> None:
 
 def test_an_announcement_points_at_the_line_that_opens_the_block() -> None:
     words = [word for chunk in chunks(TEXT, "en-us", Spelling().pronounce) for word in chunk.words]
-    announced = {word.span for word in words if word.span[0] >= TEXT.index("```") and word.span[1] < TEXT.index("Then")}
-    assert {TEXT[slice(*span)] for span in announced} == {"```python"}
+    announced = {
+        word.source for word in words if word.source[0] >= TEXT.index("```") and word.source[1] < TEXT.index("Then")
+    }
+    assert {TEXT[slice(*source)] for source in announced} == {"```python"}
     assert shown_word("```python") == "[python code]"
     assert shown_word("```") == "[code]"
 
@@ -75,7 +77,7 @@ def test_a_block_longer_than_a_window_stays_code(option: CodeBlocks) -> None:
     text = "Before.\n\n```\n" + "word word. Word.\n\n" * 3000 + "```\n\nAfter."
     assert "".join(segment.text for segment in split_text(text)) == text
     words = [
-        text[slice(*word.span)]
+        text[slice(*word.source)]
         for chunk in chunks(text, "en-us", Spelling().pronounce, options=TextOptions(option))
         for word in chunk.words
     ]

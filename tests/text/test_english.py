@@ -102,7 +102,7 @@ def test_capitals_are_spelled_out_a_name_or_emphasis(english: English, text: str
 
 def test_a_compound_has_one_main_stress_and_is_one_word(english: English) -> None:
     pronunciation = english.pronounce(AlignedText.of("well-known dog"))
-    assert [word.span for word in pronunciation.words] == [(0, 10), (11, 14)]
+    assert [word.source for word in pronunciation.words] == [(0, 10), (11, 14)]
     assert pronunciation.words[0].phonemes == "wˌɛlnˈOn"
     assert phonemes_of(english, "DogPhone") == "dˌɔɡfˈOn"
 

@@ -1,4 +1,4 @@
-"""espeak-ng: source spans, symbols, nothing lost, thread safety."""
+"""espeak-ng: sources, symbols, nothing lost, thread safety."""
 
 import sys
 import unicodedata
@@ -27,14 +27,14 @@ def phonemes_of(text: str, code: str) -> str:
 
 
 def check_pronunciation(pronunciation: Pronunciation, text: str) -> None:
-    starts = [word.span[0] for word in pronunciation.words]
+    starts = [word.source[0] for word in pronunciation.words]
     assert starts == sorted(starts)
     for word in pronunciation.words:
-        assert 0 <= word.span[0] < word.span[1] <= len(text)
+        assert 0 <= word.source[0] < word.source[1] <= len(text)
         assert word.phonemes
         assert not set(word.phonemes) & (PUNCTUATION | {" "})
         assert set(word.symbols) <= SYMBOLS.keys()
-    covered = {i for word in pronunciation.words for i in range(*word.span)}
+    covered = {i for word in pronunciation.words for i in range(*word.source)}
     for i, symbol in enumerate(text):
         if unicodedata.category(symbol)[0] in "LNM":
             assert i in covered or symbol in pronunciation.dropped, f"{symbol!r} at {i} was lost"
@@ -59,11 +59,11 @@ def test_words_of_a_phrase_are_pronounced_together() -> None:
     assert not phonemes_of("les", "fr").endswith("z")
 
 
-def test_each_word_has_its_own_span_even_if_espeak_merges_words() -> None:
+def test_each_word_has_its_own_source_even_if_espeak_merges_words() -> None:
     text = "Est-ce que tu es là ? Parce que c'est à moi."
-    spans = [word.span for word in espeak.pronounce(AlignedText.of(text), "fr", {}).words]
-    assert all(a[1] <= b[0] or a == b for a, b in pairwise(spans))
-    assert {text[a:b] for a, b in spans} >= {"tu", "là", "moi"}
+    sources = [word.source for word in espeak.pronounce(AlignedText.of(text), "fr", {}).words]
+    assert all(a[1] <= b[0] or a == b for a, b in pairwise(sources))
+    assert {text[a:b] for a, b in sources} >= {"tu", "là", "moi"}
 
 
 def test_punctuation_is_in_the_models_symbols() -> None:
@@ -76,7 +76,7 @@ def test_punctuation_is_in_the_models_symbols() -> None:
 def test_characters_that_espeak_skips_are_reported() -> None:
     pronunciation = espeak.pronounce(AlignedText.of("hola ∞ mundo ∯"), "es", {})
     assert pronunciation.dropped == ("∞", "∯")
-    assert [word.span for word in pronunciation.words] == [(0, 4), (7, 12)]
+    assert [word.source for word in pronunciation.words] == [(0, 4), (7, 12)]
 
 
 def test_words_that_espeak_skips_are_pronounced_one_by_one() -> None:
@@ -108,17 +108,17 @@ def test_text_that_would_crash_espeak_never_reaches_it(code: str) -> None:
         espeak.engine().ipa([text], voice)
 
 
-def test_spans_are_those_of_the_original_text() -> None:
+def test_sources_are_in_the_original_text() -> None:
     original = "Son 5 €."
     aligned = AlignedText.of("Son ") + AlignedText("cinco euros", (4,) * 11, (7,) * 11) + AlignedText.of(".", 7)
     pronunciation = espeak.pronounce(aligned, "es", {})
-    assert [original[slice(*word.span)] for word in pronunciation.words] == ["Son", "5 €", "5 €"]
+    assert [original[slice(*word.source)] for word in pronunciation.words] == ["Son", "5 €", "5 €"]
 
 
 def test_given_ipa_is_used_and_its_unknown_symbols_are_reported() -> None:
     pronunciation = espeak.pronounce(AlignedText.of("hola \ufffc."), "es", {5: "mˈundo 漢"})
     word = pronunciation.words[-1]
-    assert (word.phonemes, word.span, word.after) == ("mˈundo", (5, 6), ". ")
+    assert (word.phonemes, word.source, word.after) == ("mˈundo", (5, 6), ". ")
     assert pronunciation.dropped == ("漢",)
 
 

@@ -39,7 +39,7 @@ def symbols(pronunciation: Pronunciation) -> str:
 @example("x² ½ ﬁ Ⅷ ー", "en-us")
 def test_every_letter_and_digit_is_pronounced_or_reported_as_dropped(g2p: G2P, text: str, code: str) -> None:
     pronunciation = g2p.pronounce(AlignedText.of(text), code)
-    covered = {i for word in pronunciation.words for i in range(*word.span)}
+    covered = {i for word in pronunciation.words for i in range(*word.source)}
     for i, symbol in enumerate(text):
         assert not symbol.isalnum() or i in covered or symbol in pronunciation.dropped
 
@@ -49,8 +49,8 @@ def test_every_letter_and_digit_is_pronounced_or_reported_as_dropped(g2p: G2P, t
 def test_words_are_in_order_and_inside_the_sentence(g2p: G2P, text: str, offset: int) -> None:
     end = offset
     for word in g2p.pronounce(AlignedText.of(text, offset), "en-us").words:
-        assert end <= word.span[0] < word.span[1] <= offset + len(text)
-        end = word.span[1]
+        assert end <= word.source[0] < word.source[1] <= offset + len(text)
+        end = word.source[1]
 
 
 @many_examples
@@ -67,7 +67,7 @@ def test_phonemes_hold_no_punctuation_and_the_symbols_around_them_nothing_else(g
 def test_given_ipa_is_used_without_symbols_that_kokoro_lacks(g2p: G2P) -> None:
     aligned = AlignedText("a " + PLACEHOLDER + ".", (10, 11, 12, 30), (11, 12, 30, 31))
     pronunciation = g2p.pronounce(aligned, "en-us", {12: "təmˈɑːtoʊ☃"})
-    assert [(word.phonemes, word.span) for word in pronunciation.words][1] == ("təmˈɑːtoʊ", (12, 30))
+    assert [(word.phonemes, word.source) for word in pronunciation.words][1] == ("təmˈɑːtoʊ", (12, 30))
     assert pronunciation.dropped == ("☃",)
 
 

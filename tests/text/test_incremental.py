@@ -13,7 +13,7 @@ from tests.fakes import Spelling
 from tutti.errors import InvalidInput
 from tutti.text import chunks
 from tutti.text import incremental as incremental
-from tutti.text.aligned_text import Span
+from tutti.text.aligned_text import SourceRange
 from tutti.text.clean import clean
 from tutti.text.incremental import MAX_BUFFERED, WINDOW, Segment, Segmenter, segments
 
@@ -48,9 +48,9 @@ def segmented(deltas: Sequence[str]) -> list[Segment]:
     return [segment for segment in result if segment]
 
 
-def words_of(text: str, at: int = 0) -> list[tuple[str, Span]]:
+def words_of(text: str, at: int = 0) -> list[tuple[str, SourceRange]]:
     return [
-        (word.phonemes, (word.span[0] + at, word.span[1] + at))
+        (word.phonemes, (word.source[0] + at, word.source[1] + at))
         for chunk in chunks(text, "en-us", Spelling().pronounce)
         for word in chunk.words
     ]

@@ -19,7 +19,7 @@ KANA = "".join(chr(code) for code in range(0x3041, 0x3097)) + "ー"
 
 
 def english(aligned: AlignedText, given: Mapping[int, str]) -> Pronunciation:
-    return Pronunciation((PhonemeWord("ˈɛks", aligned.span()),))
+    return Pronunciation((PhonemeWord("ˈɛks", aligned.source()),))
 
 
 def pronounce(text: str) -> Pronunciation:
@@ -81,14 +81,14 @@ def test_particles_long_vowels_and_everyday_readings(text: str, phonemes: str) -
     assert phonemes_of(text) == phonemes
 
 
-def test_a_verb_and_its_endings_are_one_word_with_one_span() -> None:
+def test_a_verb_and_its_endings_are_one_word_with_one_source() -> None:
     text = "昨日、映画を見ました。"
-    assert [text[slice(*word.span)] for word in pronounce(text).words] == ["昨日", "映画", "を", "見ました"]
+    assert [text[slice(*word.source)] for word in pronounce(text).words] == ["昨日", "映画", "を", "見ました"]
 
 
-def test_latin_runs_are_pronounced_as_english_with_their_spans() -> None:
+def test_latin_runs_are_pronounced_as_english_with_their_sources() -> None:
     pronunciation = pronounce("私はPythonが好き")
-    assert [word.span for word in pronunciation.words if word.phonemes == "ˈɛks"] == [(2, 8)]
+    assert [word.source for word in pronunciation.words if word.phonemes == "ˈɛks"] == [(2, 8)]
 
 
 @pytest.mark.parametrize(
@@ -127,7 +127,7 @@ def test_numbers_change_with_their_counter(text: str, expected_kana: str) -> Non
 @given(st.text(alphabet="私は東京大学で日本語を勉強したカナｶﾞ々、。「」 ab★㐂ーっん", max_size=30))
 def test_words_are_in_order_and_nothing_is_lost(text: str) -> None:
     pronunciation = pronounce(text)
-    covered = [i for word in pronunciation.words for i in range(*word.span)]
+    covered = [i for word in pronunciation.words for i in range(*word.source)]
     assert covered == sorted(set(covered))
     assert all(set(word.symbols) <= SYMBOLS.keys() and word.phonemes for word in pronunciation.words)
     for i, symbol in enumerate(text):

@@ -1,4 +1,4 @@
-"""Formulas in LaTeX: read as mathematics, with the span of the formula; prices and code are left alone."""
+"""Formulas in LaTeX: read as mathematics, with the source of the formula; prices and code are left alone."""
 
 import pytest
 from hypothesis import given
@@ -79,11 +79,11 @@ def test_a_formula_may_be_nested_as_deep_as_it_is_long(sign: str) -> None:
     assert {"X", "plus"} <= set(words.split())
 
 
-def test_the_words_have_the_span_of_their_formula() -> None:
+def test_the_words_have_the_source_of_their_formula() -> None:
     aligned = read_formulas(AlignedText.of("so $x^2$, yes"), "en-us")
     start = aligned.text.index("X squared")
-    assert aligned.span(start, start + len("X squared")) == (3, 8)
-    assert aligned.span(len(aligned) - 3) == (10, 13)
+    assert aligned.source(start, start + len("X squared")) == (3, 8)
+    assert aligned.source(len(aligned) - 3) == (10, 13)
 
 
 pieces = st.sampled_from(
@@ -93,7 +93,7 @@ pieces = st.sampled_from(
 
 
 @given(st.lists(pieces, max_size=30).map("".join))
-def test_any_text_has_spans_in_order(text: str) -> None:
+def test_any_text_has_sources_in_order(text: str) -> None:
     aligned = read_formulas(AlignedText.of(text), "en-us")
     assert len(aligned.text) == len(aligned.starts) == len(aligned.ends)
     assert list(aligned.starts) == sorted(aligned.starts)

@@ -51,8 +51,8 @@ def test_a_text_in_segments_gives_the_same_words(parts: list[list[str]], window:
 
 
 def words_and_drops(result: list[Chunk]) -> tuple[list[object], list[str]]:
-    """Return the words with their spans and styles, and the dropped symbols."""
-    words: list[object] = [(word.phonemes, word.span, chunk.inline_style) for chunk in result for word in chunk.words]
+    """Return the words with their sources and styles, and the dropped symbols."""
+    words: list[object] = [(word.phonemes, word.source, chunk.inline_style) for chunk in result for word in chunk.words]
     return words, [symbol for chunk in result for symbol in chunk.dropped]
 
 

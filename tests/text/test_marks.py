@@ -38,7 +38,7 @@ def test_a_pause_ends_a_styled_text(mark: str, pause_s: float) -> None:
     first, second = styled_texts(f"One. {mark} Two.")
     assert (first.aligned.text, first.pause_s) == ("One. ", pause_s)
     assert (second.aligned.text, second.pause_s) == (" Two.", 0.0)
-    assert second.aligned.span() == (5 + len(mark), 10 + len(mark))
+    assert second.aligned.source() == (5 + len(mark), 10 + len(mark))
 
 
 @pytest.mark.parametrize(
@@ -87,11 +87,11 @@ def test_pauses_alone_are_styled_texts_without_words() -> None:
     assert [(p.aligned.text, p.pause_s) for p in styled_texts("[pause:1s][pause:2s]")] == [("", 1.0), ("", 2.0)]
 
 
-def test_a_word_with_ipa_is_one_placeholder_with_the_span_of_its_mark() -> None:
+def test_a_word_with_ipa_is_one_placeholder_with_the_source_of_its_mark() -> None:
     text = "I [read](/ɹˈɛd/) it, [you](/ju/) too."
     (styled,) = styled_texts(text)
     assert styled.aligned.text == f"I {PLACEHOLDER} it, {PLACEHOLDER} too."
-    assert styled.aligned.span(2, 3) == (2, 16)
+    assert styled.aligned.source(2, 3) == (2, 16)
     assert styled.ipa_overrides == {2: "ɹˈɛd", 21: "ju"}
 
 
@@ -169,9 +169,9 @@ WORDS = ["alpha", "beta.", "gamma,", "[delta](/a/)", "[pause:1s]", "\n\n"]
 
 
 @given(st.lists(st.sampled_from(MARKS + WORDS), max_size=30))
-def test_with_marks_no_word_and_no_span_is_lost(pieces: list[str]) -> None:
+def test_with_marks_no_word_and_no_source_is_lost(pieces: list[str]) -> None:
     text = " ".join(pieces)
-    spoken_words = [text[slice(*word.span)] for chunk in read(text) for word in chunk.words]
+    spoken_words = [text[slice(*word.source)] for chunk in read(text) for word in chunk.words]
     assert spoken_words == [piece for piece in pieces if piece[0].isalpha() or piece.startswith("[delta")]
 
 

@@ -1,4 +1,4 @@
-"""Normalisation of other languages than English: no digit is left, source spans are right, it is idempotent."""
+"""Normalisation of other languages than English: no digit is left, sources are right, it is idempotent."""
 
 import pytest
 from hypothesis import given, settings
@@ -29,7 +29,7 @@ def test_no_digit_is_left_and_a_second_pass_changes_nothing(code: str, text: str
 @pytest.mark.parametrize("code", CODES)
 @settings(max_examples=examples(50), deadline=None)
 @given(text=st.text(alphabet=FIGURES + "abc é", max_size=30))
-def test_spans_are_in_order_and_inside_the_text(code: str, text: str) -> None:
+def test_sources_are_in_order_and_inside_the_text(code: str, text: str) -> None:
     aligned = normalize(AlignedText.of(text), code)
     assert list(aligned.starts) == sorted(aligned.starts)
     assert all(0 <= start < end <= len(text) for start, end in zip(aligned.starts, aligned.ends, strict=True))
@@ -62,9 +62,9 @@ def test_figures_are_spelled_out(code: str, text: str, spelled: str) -> None:
 
 
 @pytest.mark.parametrize("code", CODES)
-def test_the_words_of_a_figure_have_its_span(code: str) -> None:
+def test_the_words_of_a_figure_have_its_source(code: str) -> None:
     aligned = normalize(AlignedText.of("a 1234 b", 100), code)
-    inner = [span for span in zip(aligned.starts, aligned.ends, strict=True) if span[1] - span[0] > 1]
+    inner = [source for source in zip(aligned.starts, aligned.ends, strict=True) if source[1] - source[0] > 1]
     assert inner
     assert {start for start, _ in inner} == {102}
     assert all(106 <= end <= 107 for _, end in inner)

@@ -39,7 +39,7 @@ def test_no_digit_is_left(written: str, code: str) -> None:
 
 
 @given(writing, codes)
-def test_spans_are_in_order_and_inside_the_text(written: str, code: str) -> None:
+def test_sources_are_in_order_and_inside_the_text(written: str, code: str) -> None:
     spoken = normalize(AlignedText.of(written), code)
     assert len(spoken.text) == len(spoken.starts) == len(spoken.ends)
     assert list(spoken.starts) == sorted(spoken.starts)
@@ -48,7 +48,7 @@ def test_spans_are_in_order_and_inside_the_text(written: str, code: str) -> None
 
 
 @given(writing, codes)
-def test_every_letter_and_digit_is_in_a_span(written: str, code: str) -> None:
+def test_every_letter_and_digit_is_in_a_source(written: str, code: str) -> None:
     spoken = normalize(AlignedText.of(written), code)
     read = {i for a, b in zip(spoken.starts, spoken.ends, strict=True) for i in range(a, b)}
     assert not [(i, char) for i, char in enumerate(written) if char.isalnum() and i not in read]
@@ -73,17 +73,17 @@ def test_a_second_pass_changes_nothing(written: str, code: str) -> None:
     assert not [char for char in normalized(once, code) if char.isdigit()]
 
 
-def test_all_words_of_an_amount_have_its_span() -> None:
+def test_all_words_of_an_amount_have_its_source() -> None:
     spoken = normalize(AlignedText.of("It cost $5.20 then."), "en-us")
     start = spoken.text.index("five")
     assert spoken.text[start:-6] == "five dollars and twenty cents"
-    assert spoken.span(start, len(spoken.text) - 6) == (8, 13)
+    assert spoken.source(start, len(spoken.text) - 6) == (8, 13)
 
 
-def test_the_parts_of_a_date_have_their_own_spans() -> None:
+def test_the_parts_of_a_date_have_their_own_sources() -> None:
     spoken = normalize(AlignedText.of("On Jan. 5, 2024"), "en-us")
     assert spoken.text == "On January fifth, twenty twenty-four"
-    assert [spoken.span(*place) for place in ((3, 10), (11, 16), (18, 36))] == [(3, 7), (8, 9), (11, 15)]
+    assert [spoken.source(*place) for place in ((3, 10), (11, 16), (18, 36))] == [(3, 7), (8, 9), (11, 15)]
 
 
 @pytest.mark.parametrize(

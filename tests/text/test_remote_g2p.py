@@ -33,7 +33,7 @@ SENTENCES = {
 
 
 def english(aligned: AlignedText, given: Mapping[int, str]) -> Pronunciation:
-    return Pronunciation((PhonemeWord("ˈɛks", aligned.span()),))
+    return Pronunciation((PhonemeWord("ˈɛks", aligned.source()),))
 
 
 def pronounce(aligned: AlignedText, code: str, given: Mapping[int, str]) -> Pronunciation:
@@ -119,7 +119,7 @@ def test_given_ipa_is_sent_to_the_service(remote: RemoteG2P) -> None:
     given = {55: "mˈundo", 83: "ˈotɾa"}
     pronunciation = remote.pronounce(aligned, "es", given)
     assert pronunciation == espeak.pronounce(aligned, "es", given)
-    assert [word.span for word in pronunciation.words][1] == (55, 80)
+    assert [word.source for word in pronunciation.words][1] == (55, 80)
 
 
 def test_many_threads_can_use_one_client(remote: RemoteG2P) -> None:
@@ -233,7 +233,7 @@ def test_a_bad_response_is_an_error_with_address_and_cause(status: int, body: ob
 def test_a_response_with_only_phonemes_is_aligned_by_spaces() -> None:
     with answering(200, {"phonemes": "“ˈola, mˈundo!”"}) as service:
         pronunciation = service.pronounce(AlignedText.of("«hola, mundo!»", 10), "es")
-    assert [(word.phonemes, word.span) for word in pronunciation.words] == [("ˈola", (11, 15)), ("mˈundo", (17, 22))]
+    assert [(word.phonemes, word.source) for word in pronunciation.words] == [("ˈola", (11, 15)), ("mˈundo", (17, 22))]
     assert [word.symbols for word in pronunciation.words] == ["“ˈola, ", "mˈundo!” "]
 
 
@@ -242,7 +242,7 @@ def test_more_or_fewer_groups_than_words_still_cover_the_text() -> None:
         with answering(200, {"phonemes": phonemes}) as service:
             pronunciation = service.pronounce(AlignedText.of("hola mundo"), "es")
         assert "".join(word.phonemes for word in pronunciation.words) == phonemes.replace(" ", "")
-        assert (pronunciation.words[0].span[0], pronunciation.words[-1].span[1]) == (0, 10)
+        assert (pronunciation.words[0].source[0], pronunciation.words[-1].source[1]) == (0, 10)
 
 
 def _listen_only(listening: socket.socket) -> None:

@@ -46,7 +46,7 @@ def test_a_long_text_without_a_word_costs_next_to_nothing(name: str) -> None:
 def test_words_behind_it_are_spoken(name: str) -> None:
     text = TEXTS[name] * (20_000 // len(TEXTS[name])) + "\nThe old bridge."
     words = [word for chunk in chunks(text, "en-us", Spelling().pronounce) for word in chunk.words]
-    assert [text[slice(*word.span)] for word in words] == ["The", "old", "bridge."]
+    assert [text[slice(*word.source)] for word in words] == ["The", "old", "bridge."]
 
 
 LONG_PARTS = st.builds(lambda signs: signs * (LONG // len(signs) + 1), st.text(SIGNS, min_size=1, max_size=40))
@@ -58,7 +58,9 @@ def test_a_part_without_a_word_is_heard_as_if_read_sentence_by_sentence(parts: l
 
     def heard() -> tuple[list[object], float, list[str]]:
         made = list(chunks("".join(parts), "en-us", Spelling().pronounce))
-        words: list[object] = [(word.phonemes, word.span, chunk.inline_style) for chunk in made for word in chunk.words]
+        words: list[object] = [
+            (word.phonemes, word.source, chunk.inline_style) for chunk in made for word in chunk.words
+        ]
         return words, sum(chunk.pause_s for chunk in made), [symbol for chunk in made for symbol in chunk.dropped]
 
     with pytest.MonkeyPatch.context() as patch:

@@ -23,10 +23,10 @@ def test_only_white_space_is_lost(text: str) -> None:
 
 
 @given(prose)
-def test_each_sentence_has_its_own_span(text: str) -> None:
+def test_each_sentence_has_its_own_source(text: str) -> None:
     done = 0
     for sentence in sentences(AlignedText.of(text)):
-        start, end = sentence.aligned.span()
+        start, end = sentence.aligned.source()
         assert done <= start < end <= len(text)
         assert text[start:end].split() == sentence.aligned.text.split() or HARD_BREAK in text[start:end]
         assert "\n" not in sentence.aligned.text

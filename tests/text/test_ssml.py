@@ -18,7 +18,7 @@ def read(text: str) -> list[Chunk]:
 
 
 def words(text: str) -> list[str]:
-    return [text[slice(*word.span)] for chunk in read(text) for word in chunk.words]
+    return [text[slice(*word.source)] for chunk in read(text) for word in chunk.words]
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def test_styles_nest_and_end() -> None:
     ]
 
 
-def test_spans_are_those_of_the_written_words() -> None:
+def test_sources_are_those_of_the_written_words() -> None:
     text = (
         '<speak>Say <phoneme alphabet="ipa" ph="təmˈɑtO">tomato</phoneme> on the'
         ' <sub alias="world wide web">WWW</sub> <!-- not this --> <![CDATA[a < b]]></speak>'
@@ -158,7 +158,7 @@ def test_any_ssml_is_accepted_or_refused(body: str) -> None:
 
 
 @given(st.lists(st.sampled_from(["alpha", "beta", "gamma"]), min_size=1, max_size=12), st.data())
-def test_no_word_is_lost_and_every_span_is_right(expected: list[str], data: st.DataObject) -> None:
+def test_no_word_is_lost_and_every_source_is_right(expected: list[str], data: st.DataObject) -> None:
     wraps = [("", ""), ("<s>", "</s>"), ("<p>", "</p>"), ('<voice name="am_adam">', "</voice>")]
     wraps += [('<prosody rate="120%" pitch="-2st">', "</prosody>"), ("<!-- x -->", "<break time='100ms'/>")]
     parts = [f"{a}{word}{b} " for word in expected for a, b in [data.draw(st.sampled_from(wraps))]]

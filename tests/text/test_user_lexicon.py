@@ -49,10 +49,10 @@ def test_words_go_to_the_g2p_process_without_an_object_for_each() -> None:
     assert b"LexiconEntry" not in pickle.dumps(UserLexicon.of({"nginx": "engine x", "NASA": "/ˈnæsə/"}))
 
 
-def test_its_span_is_that_of_the_written_word() -> None:
+def test_its_source_is_that_of_the_written_word() -> None:
     text = "see the New  York nginx"
     words = read(text, {"new york": "/nˈu jˈɔɹk/".replace(" ", ""), "nginx": "engine x"}).words
-    assert [text[slice(*word.span)] for word in words] == ["see", "the", "New  York", "nginx", "nginx"]
+    assert [text[slice(*word.source)] for word in words] == ["see", "the", "New  York", "nginx", "nginx"]
 
 
 @pytest.mark.parametrize(
@@ -155,7 +155,7 @@ def test_it_works_in_other_languages(tmp_path: Path) -> None:
     user_lexicon = UserLexicon.of({"你好": "/nˈi/"})
     (chunk,) = chunks("你好。", "zh", G2P(tmp_path).pronounce, user_lexicon)
     assert "nˈi" in chunk.phonemes
-    assert chunk.words[0].span == (0, 2)
+    assert chunk.words[0].source == (0, 2)
 
 
 def test_it_can_be_pickled() -> None:

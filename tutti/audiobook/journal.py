@@ -13,7 +13,7 @@ from typing import Any, Self
 import numpy as np
 
 from tutti.audio import encoder
-from tutti.engine.word_times import covered_span
+from tutti.engine.word_times import covered_source
 from tutti.errors import InvalidInput, StorageFull, TuttiError
 from tutti.speech import Speech, WordTime
 
@@ -94,7 +94,7 @@ class Journal:
             raise TuttiError(f"passage {n + 1} in {self.path.name} is damaged; resume or run again to speak it again")
         samples = np.frombuffer(row[1], "<i2").astype(np.float32) / np.float32(32767)
         words = tuple(WordTime(word, start_s, end_s, (a, b)) for word, start_s, end_s, a, b in json.loads(row[2]))
-        return Speech(samples, words, covered_span(words), tuple(json.loads(row[3])))
+        return Speech(samples, words, covered_source(words), tuple(json.loads(row[3])))
 
     def dropped(self) -> Counter[str]:
         """Count the symbols that could not be spoken."""

@@ -12,7 +12,7 @@ from tutti.audiobook.book import Book, Chapter
 from tutti.audiobook.journal import Journal
 from tutti.audiobook.passages import Passage
 from tutti.engine.request import StreamRequest
-from tutti.engine.word_times import join, shift_span, silence
+from tutti.engine.word_times import join, shift_source, silence
 from tutti.errors import (
     DeviceFull,
     Draining,
@@ -142,7 +142,7 @@ async def _speak(
             speech = join([speech async for speech in _limited(stream)])
     except NothingToSpeak as silent:  # a row of stars between two scenes, a line of emoji, another script
         return Speech(silence(0), (), (0, 0), silent.dropped, notices=silent.notices)
-    return shift_span(speech, passage.start - len(passage.marks))
+    return shift_source(speech, passage.start - len(passage.marks))
 
 
 async def _limited(stream: AsyncGenerator[Speech]) -> AsyncGenerator[Speech]:

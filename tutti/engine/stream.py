@@ -20,10 +20,10 @@ from tutti.engine.start_delay import Start
 from tutti.engine.stats import BatchStats
 from tutti.engine.word_times import (
     NO_SPEECH,
-    covered_span,
+    covered_source,
     join,
     nothing_to_speak,
-    shift_span,
+    shift_source,
     shift_time,
     silence,
     word_times,
@@ -153,7 +153,7 @@ class Stream:
 
     def _n_rest(self, segment: Segment, chunk: Chunk) -> int:
         """Characters after a chunk, if the text is known to its end."""
-        return max(0, len(self.text) - segment.offset - chunk.span[1]) if isinstance(self.text, str) else 0
+        return max(0, len(self.text) - segment.offset - chunk.source[1]) if isinstance(self.text, str) else 0
 
     async def _chunks(self, start: Start | None = None) -> AsyncGenerator[tuple[Segment, Chunk, float]]:
         """The text in chunks as it arrives, each with its segment and the seconds that its G2P took.
@@ -202,7 +202,7 @@ class Stream:
         is_first = index < self.pacing.first_chunks
         checkpoint, delivery = self.checked.checkpoint, self.ticket.delivery
         priority: Priority = "bulk" if delivery == "bulk" else "first" if is_first else "next"
-        start, end = chunk.span
+        start, end = chunk.source
         return Row(
             utterance,
             checkpoint,
@@ -246,21 +246,21 @@ class Stream:
         """The audio with the words that start in it, timed from the start of the chunk; the pause at its end."""
         chunk, params, is_first = pending.chunk, self.checked.params, start_s == 0.0
         if audio is None:
-            return Speech(self._silence(pause_s), (), chunk.span, chunk.dropped, notices=chunk.notices)
+            return Speech(self._silence(pause_s), (), chunk.source, chunk.dropped, notices=chunk.notices)
         is_last = audio.next is None
         pause = silence(pause_s if is_last else 0.0, audio.samples.dtype)
         samples = np.concatenate([audio.samples, pause]) if len(pause) else audio.samples
         if chunk.inline_style.volume != 1 and not is_pcm(samples):  # the worker applies it to integers
             samples = samples * np.float32(chunk.inline_style.volume)
         words = word_times(pending.segment.marked_text, chunk, audio.durations) if params.with_words else ()
-        span = chunk.span
+        source = chunk.source
         if not (is_first and is_last):
             end_s = start_s + len(audio.samples) / SAMPLE_RATE
             words = words_starting_within(words, -inf if is_first else start_s, inf if is_last else end_s)
-            span = covered_span(words)
+            source = covered_source(words)
         timing = replace(audio.timing, g2p_s=pending.g2p_s if is_first else 0.0)
         dropped, notices = (chunk.dropped, chunk.notices) if is_first else ((), ())
-        return shift_span(Speech(samples, words, span, dropped, timing, notices), pending.segment.offset)
+        return shift_source(Speech(samples, words, source, dropped, timing, notices), pending.segment.offset)
 
     def _record_sent(self, speech: Speech, estimated_s: float) -> Speech:
         """Record in the playback clock and the statistics that a speech is handed over now; return it."""

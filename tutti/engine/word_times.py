@@ -43,10 +43,10 @@ def word_times(text: str, chunk: Chunk, durations: np.ndarray) -> tuple[WordTime
         start_s = _seconds(ends[first] - _onset(symbols[first - 1] if first else "", lengths[first]))
         end_s = _seconds(ends[last] - _silence_in(symbols[last : last + 1], lengths[last], median_length))
         sounds = _phoneme_times(word.phonemes, [start_s, *map(_seconds, ends[first + 1 : last]), end_s])
-        if times and times[-1].span == word.span:
+        if times and times[-1].span == word.source:
             times[-1] = replace(times[-1], end_s=end_s, phonemes=times[-1].phonemes + sounds)
         else:
-            times.append(WordTime(shown_word(text[slice(*word.span)]), start_s, end_s, word.span, sounds))
+            times.append(WordTime(shown_word(text[slice(*word.source)]), start_s, end_s, word.source, sounds))
     return tuple(times)
 
 
@@ -90,7 +90,7 @@ def words_starting_within(words: Sequence[WordTime], from_s: float, to_s: float)
     return tuple(word for word in words if from_s <= word.start_s < to_s)
 
 
-def covered_span(words: Sequence[WordTime]) -> tuple[int, int]:
+def covered_source(words: Sequence[WordTime]) -> tuple[int, int]:
     """The part of the original text that these words cover."""
     return min((word.span[0] for word in words), default=0), max((word.span[1] for word in words), default=0)
 
@@ -107,7 +107,7 @@ def _shift_word(word: WordTime, by_s: float) -> WordTime:
     return WordTime(word.word, word.start_s + by_s, word.end_s + by_s, word.span, tuple(sounds))
 
 
-def shift_span(speech: Speech, by: int) -> Speech:
+def shift_source(speech: Speech, by: int) -> Speech:
     """The same speech, its offsets counted from the start of the whole text."""
     if not by:
         return speech

@@ -1,4 +1,4 @@
-"""From any text to chunks of phonemes, each word with its span in the original text."""
+"""From any text to chunks of phonemes, each word with its source in the original text."""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING

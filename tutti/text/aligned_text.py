@@ -1,10 +1,10 @@
-"""Text in which every character knows the span of the original text that it reads aloud."""
+"""Text in which every character knows which part of the original, its source, it reads aloud."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-Span = tuple[int, int]
+SourceRange = tuple[int, int]  # offsets in the original text: the first character, and the one after the last
 Replacement = str | Mapping[str, str] | None  # of a match; of its named groups; none
 LETTER_A = "\u1d00"  # the letter A by its name, where "a" would be an article; English normalisation puts it in
 PLACEHOLDER = "\ufffc"  # stands for a word whose IPA is given; marks and user lexicons put it in, nothing else may
@@ -12,9 +12,9 @@ PLACEHOLDER = "\ufffc"  # stands for a word whose IPA is given; marks and user l
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AlignedText:
-    """A string whose character i has the source span starts[i] to ends[i].
+    """A string whose character i has the source starts[i] to ends[i] in the original.
 
-    Every character of a replacement gets the source span of the whole match: "five dollars" points at "$5".
+    Every character of a replacement gets the source of the whole match: "five dollars" points at "$5".
     """
 
     text: str
@@ -47,8 +47,8 @@ class AlignedText:
     def __add__(self, other: "AlignedText") -> "AlignedText":
         return AlignedText(self.text + other.text, (*self.starts, *other.starts), (*self.ends, *other.ends))
 
-    def span(self, start: int = 0, end: int | None = None) -> Span:
-        """Return the source span of the characters start..end."""
+    def source(self, start: int = 0, end: int | None = None) -> SourceRange:
+        """Return the source of the characters start..end."""
         if end is None:
             end = len(self.text)
         if start >= end:
@@ -63,12 +63,12 @@ class AlignedText:
         """Like re.sub with a literal replacement or a function.
 
         A function may return None to leave a match alone, or a mapping from group names to replacements: then each
-        group is replaced separately and the text between the groups keeps its source spans.
+        group is replaced separately and the text between the groups keeps its sources.
         """
         return self._replace(_edits(pattern.finditer(self.text), repl))
 
     def keep_group(self, pattern: re.Pattern[str], group: str) -> "AlignedText":
-        """Shrink each match to one of its groups, whose characters keep their source spans."""
+        """Shrink each match to one of its groups, whose characters keep their sources."""
         return self._replace(
             edit
             for match in pattern.finditer(self.text)
@@ -87,7 +87,7 @@ class AlignedText:
             starts += self.starts[at:match_start]
             ends += self.ends[at:match_start]
             if new:
-                start, end = self.span(match_start, match_end)
+                start, end = self.source(match_start, match_end)
                 starts += [start] * len(new)
                 ends += [end] * len(new)
             at = match_end

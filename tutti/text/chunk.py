@@ -6,17 +6,17 @@ Chunks come from another process, a dozen words in each: as named tuples they ar
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from tutti.text.aligned_text import Span
+from tutti.text.aligned_text import SourceRange
 
 
 class PhonemeWord(NamedTuple):
-    """One word in Kokoro's symbols, with its source span.
+    """One word in Kokoro's symbols, with its source.
 
-    Several words may share a span: "five" and "dollars" both read "$5".
+    Several words may share a source: "five" and "dollars" both read "$5".
     """
 
     phonemes: str  # sounds and stress marks; no spaces, no punctuation
-    span: Span
+    source: SourceRange
     before: str = ""  # opening quotes and brackets in front of it
     after: str = " "  # symbols up to the next word: " ", ", ", ". "; "" inside a compound
 
@@ -71,17 +71,17 @@ class Chunk(NamedTuple):
         return "".join(word.symbols for word in self.words).rstrip()
 
     @property
-    def span(self) -> Span:
+    def source(self) -> SourceRange:
         if not self.words:
             return (0, 0)
         if len(self.words) == 1:
-            return self.words[0].span
-        starts, ends = zip(*(word.span for word in self.words), strict=True)
+            return self.words[0].source
+        starts, ends = zip(*(word.source for word in self.words), strict=True)
         return min(starts), max(ends)
 
     def joined(self) -> "Chunk":
         """The same chunk with all its words as one."""
-        return self._replace(words=(PhonemeWord(self.phonemes, self.span, after=""),)) if self.words else self
+        return self._replace(words=(PhonemeWord(self.phonemes, self.source, after=""),)) if self.words else self
 
 
 class ChunkPace(NamedTuple):

@@ -188,7 +188,7 @@ def _split_word(word: PhonemeWord, max_symbols: int) -> Iterator[PhonemeWord]:
         end = start + max_symbols
         yield PhonemeWord(
             word.phonemes[max(0, start - n_before) : max(0, end - n_before)],
-            word.span,
+            word.source,
             before=word.before[start:end],
             after=word.after[max(0, start - n_spoken) : max(0, end - n_spoken)],
         )

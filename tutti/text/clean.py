@@ -82,7 +82,7 @@ _SPACES = str.maketrans(
 
 
 def _compose(aligned: AlignedText) -> AlignedText:
-    """Apply Unicode NFC; a composed letter gets the source span of all characters it was made of."""
+    """Apply Unicode NFC; a composed letter gets the source of all characters it was made of."""
     text = aligned.text
     if not any(map(combining, text)) and is_normalized("NFC", text):
         return aligned
@@ -96,7 +96,7 @@ def _compose(aligned: AlignedText) -> AlignedText:
             starts += aligned.starts[a:b]
             ends += aligned.ends[a:b]
         else:
-            start, end = aligned.span(a, b)
+            start, end = aligned.source(a, b)
             starts += [start] * len(new)
             ends += [end] * len(new)
     composed = "".join(pieces)
@@ -140,6 +140,6 @@ def _dash(match: re.Match[str]) -> str:
 
 
 def _translate(aligned: AlignedText, table: dict[int, str]) -> AlignedText:
-    """Replace single characters by single characters; the source spans stay."""
+    """Replace single characters by single characters; the sources stay."""
     text = aligned.text.translate(table)
     return aligned if text == aligned.text else AlignedText(text, aligned.starts, aligned.ends)

@@ -36,7 +36,7 @@ _WORDS_WITHOUT_COUNT = {"ja": ("コードブロック。", "{name}のコード�
 
 
 def replace_code_blocks(aligned: AlignedText, option: CodeBlocks, language: str) -> AlignedText:
-    """Keep, remove or announce the blocks. An announcement has the source span of the line that opens the block."""
+    """Keep, remove or announce the blocks. An announcement has the source of the line that opens the block."""
     if "```" not in aligned.text and "~~~" not in aligned.text:
         return aligned
 

@@ -197,7 +197,7 @@ class TextReader:
 
 def _is_tail(text: str, last: Chunk) -> bool:
     """Whether next to nothing follows this chunk, so that looking for more takes no time."""
-    end = last.span[1]
+    end = last.source[1]
     return end > 0 and len(text) <= end + TAIL and not _WORD.search(text, end)
 
 

@@ -261,8 +261,8 @@ _CLAUSE = re.compile(r"[^\W\d_]{2,}[\"'”’)]?[,;:—]\s+(?=([^\W\d_]+)\s)|(?<
 
 def _sentence_ends(text: str) -> Iterator[int]:
     """Yield the sentence ends that later text cannot change, the last one first."""
-    spans = [sentence.aligned.span() for sentence in sentences(clean(text).aligned)]
-    for (_, end), (start, _) in reversed(list(pairwise(spans))):
+    sources = [sentence.aligned.source() for sentence in sentences(clean(text).aligned)]
+    for (_, end), (start, _) in reversed(list(pairwise(sources))):
         cut = _cut_between(text, end, start)
         if cut and _sentence_is_over(text, end, cut) and _next_word_is_complete(text, cut) and _is_safe_cut(text, cut):
             yield cut

@@ -24,7 +24,7 @@ MAX_ARGUMENTS = 24  # scripts, fractions and roots within each other; deeper one
 
 
 def read_formulas(aligned: AlignedText, language: str) -> AlignedText:
-    """Replace formulas outside of code by words, each with the source span of its formula."""
+    """Replace formulas outside of code by words, each with the source of its formula."""
     if "$" not in aligned.text and "\\" not in aligned.text:
         return aligned
 

@@ -12,7 +12,7 @@ HARD_BREAK = "\u2028"  # ends a sentence but not a paragraph: between list items
 
 
 def strip_markdown(aligned: AlignedText, code_blocks: CodeBlocks = "announce", language: str = "en-us") -> AlignedText:
-    """Remove emphasis, fences, rules, tags, link targets and table lines; the words keep their source spans."""
+    """Remove emphasis, fences, rules, tags, link targets and table lines; the words keep their sources."""
     if not _ANY_MARKUP.search(aligned.text):
         return aligned
     aligned = replace_code_blocks(aligned, code_blocks, language)

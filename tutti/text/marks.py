@@ -214,7 +214,7 @@ def _styled_text(aligned: AlignedText, pause_s: float, style: InlineStyle) -> St
     ipa_overrides: dict[int, str] = {}
 
     def to_placeholder(match: re.Match[str]) -> str:
-        start, _ = aligned.span(*match.span())
+        start, _ = aligned.source(*match.span())
         ipa_overrides[start] = decompose_ipa(match[1])
         return PLACEHOLDER
 

@@ -1,4 +1,4 @@
-"""Rewrite SSML as text with marks, keeping the source spans; what Kokoro cannot follow is named in a notice.
+"""Rewrite SSML as text with marks, keeping the sources; what Kokoro cannot follow is named in a notice.
 
 Only XML's five entities and character numbers, no declarations, limited depth: no input can expand without limit.
 """
@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from tutti.cloud_voices import stand_in, stand_in_notice
 from tutti.errors import InvalidInput, TuttiError
-from tutti.text.aligned_text import AlignedText, Span
+from tutti.text.aligned_text import AlignedText, SourceRange
 from tutti.text.marks import BREAKS_S, MAX_PAUSE_S, MAX_PITCH, MAX_RATE, MAX_VOLUME, MIN_RATE
 from tutti.text.say_as import say_as
 from tutti.text.ssml_values import parse_pitch, parse_rate, parse_volume
@@ -110,7 +110,7 @@ _NOT_IPA = re.compile(r"[/()\[\]\n]")
 
 
 class SsmlParser:
-    """Single-pass parser: the source, the output with its source spans, and the open elements."""
+    """Single-pass parser: the document, the output with its sources, and the open elements."""
 
     def __init__(self, text: str, code: str, own_voices: Container[str]) -> None:
         if len(text) > MAX_DOCUMENT:
@@ -193,7 +193,7 @@ class SsmlParser:
         if tag["empty"]:
             self._close(tag.end())
 
-    def _open(self, name: str, attributes: dict[str, str], tag: Span) -> None:
+    def _open(self, name: str, attributes: dict[str, str], tag: SourceRange) -> None:
         at, content_start = tag
         before, replacement, kind = self.style, None, None
         match name:

@@ -102,7 +102,7 @@ class UserLexicon:
                 if n_characters > MAX_SPOKEN:
                     raise _invalid(f"its entries make one sentence longer than {MAX_SPOKEN:,} characters")
                 return entry.pronunciation
-            ipa_overrides[aligned.span(*match.span())[0]] = entry.pronunciation
+            ipa_overrides[aligned.source(*match.span())[0]] = entry.pronunciation
             return PLACEHOLDER
 
         for source, entry in self.patterns:

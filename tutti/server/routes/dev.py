@@ -140,7 +140,7 @@ def word_positions(text: str, chunks: Iterable[Chunk]) -> list[dict[str, Any]]:
         for word in chunk.words:
             first += len(word.before)
             last = first + len(word.phonemes)
-            start, end = word.span
+            start, end = word.source
             words.append({"word": shown_word(text[start:end]), "phonemes": word.phonemes, "start": start, "end": end,
                           "tokens": [first, last]})  # fmt: skip
             first = last + len(word.after)

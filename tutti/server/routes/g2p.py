@@ -42,7 +42,11 @@ def g2p_app(pronounce: Pronounce) -> FastAPI:
         return G2PResponse(
             words=[
                 G2PWord(
-                    phonemes=word.phonemes, start=word.span[0], end=word.span[1], before=word.before, after=word.after
+                    phonemes=word.phonemes,
+                    start=word.source[0],
+                    end=word.source[1],
+                    before=word.before,
+                    after=word.after,
                 )
                 for word in pronunciation.words
             ],

@@ -29,7 +29,7 @@ class G2P:
             return self._english[code]
 
     def pronounce(self, aligned: AlignedText, code: str, ipa_overrides: Mapping[int, str] = {}) -> Pronunciation:
-        """Return a sentence of plain words in Kokoro's symbols, every word with its source span.
+        """Return a sentence of plain words in Kokoro's symbols, every word with its source.
 
         `ipa_overrides` holds the IPA that the caller gave, by the source offset of its PLACEHOLDER.
         """

@@ -20,7 +20,7 @@ def align(alone: Sequence[str], together: Sequence[str]) -> list[tuple[int, int]
         for k in range(size):
             shared[group_of[b + k]][word_of[a + k]] += 1
 
-    spans: list[tuple[int, int]] = []
+    ranges: list[tuple[int, int]] = []
     last = 0  # words before this one are assigned
     for j, counts in enumerate(shared):
         # A word belongs to a group that has at least half of its phonemes.
@@ -32,5 +32,5 @@ def align(alone: Sequence[str], together: Sequence[str]) -> list[tuple[int, int]
             last = max(last, start + 1)
         if j == len(together) - 1:
             last = len(alone)
-        spans.append((min(start, last - 1), last))
-    return spans
+        ranges.append((min(start, last - 1), last))
+    return ranges

@@ -65,7 +65,7 @@ def _han(aligned: AlignedText) -> tuple[list[PhonemeWord], tuple[str, ...]]:
             else:
                 dropped.append(symbol)
         if phonemes:
-            words.append(PhonemeWord(phonemes, word.span()))
+            words.append(PhonemeWord(phonemes, word.source()))
     return words, tuple(dropped)
 
 

@@ -80,7 +80,7 @@ class English:
         phoneme_words: list[PhonemeWord] = []
         for match, sound, gap, following in zip(matches, phonemes, gaps, gaps[1:], strict=False):
             if sound:
-                phoneme_words.append(PhonemeWord(sound, aligned.span(*match.span()), gap.before, following.after))
+                phoneme_words.append(PhonemeWord(sound, aligned.source(*match.span()), gap.before, following.after))
         return Pronunciation(tuple(phoneme_words), (*dropped, *unsaid))
 
     def _pronounce_token(

@@ -148,7 +148,7 @@ def _phrases(tokens: Iterable[AlignedText]) -> Iterator[list[AlignedText]]:
 
 
 def _pronounce_phrase(tokens: list[AlignedText], voice: str) -> tuple[list[PhonemeWord], tuple[str, ...]]:
-    """Return the words of a phrase with their source spans, and the characters that espeak does not pronounce."""
+    """Return the words of a phrase with their sources, and the characters that espeak does not pronounce."""
     unknown_symbols = [symbol for token in tokens for symbol in token.text if _is_removed(symbol, voice)]
     tokens = [token for token in tokens if sanitize(token.text, voice).strip()]
     (ipa,) = engine().ipa([" ".join(token.text for token in tokens)], voice)
@@ -168,8 +168,8 @@ def _pronounce_phrase(tokens: list[AlignedText], voice: str) -> tuple[list[Phone
     for group, (first, last) in zip(groups, align(alone, groups), strict=True):
         phonemes, unknown = split_known(group)
         unknown_symbols += unknown
-        span = tokens[first].span()[0], tokens[last - 1].span()[1]
-        words += split_phonemes(phonemes, span)
+        source = tokens[first].source()[0], tokens[last - 1].source()[1]
+        words += split_phonemes(phonemes, source)
     return words, tuple(unknown_symbols)
 
 

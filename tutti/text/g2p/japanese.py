@@ -45,7 +45,7 @@ def _japanese(aligned: AlignedText) -> tuple[list[PhonemeWord], tuple[str, ...]]
         phonemes, unknown = symbols(to_hiragana(reading))
         dropped += unknown
         if phonemes:
-            words.append(PhonemeWord(phonemes, aligned.span(first, last)))
+            words.append(PhonemeWord(phonemes, aligned.source(first, last)))
     return words, tuple(dropped)
 
 

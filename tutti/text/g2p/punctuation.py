@@ -33,12 +33,12 @@ class Gap:
     before: str
 
 
-def gaps_between(text: str, spans: Sequence[tuple[int, int]]) -> tuple[list[Gap], list[str]]:
-    """Return the gaps before, between and behind the words at `spans`, and the characters without a symbol."""
+def gaps_between(text: str, places: Sequence[tuple[int, int]]) -> tuple[list[Gap], list[str]]:
+    """Return the gaps before, between and behind the words at `places`, and the characters without a symbol."""
     gaps: list[Gap] = []
     dropped: list[str] = []
     end = 0
-    for start, stop in [*spans, (len(text), len(text))]:
+    for start, stop in [*places, (len(text), len(text))]:
         first, last = not gaps, start == len(text)
         raw = text[end:start]
         if raw == " " and not first and not last:

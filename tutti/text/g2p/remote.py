@@ -8,7 +8,7 @@ from pydantic import ValidationError
 
 from tutti import errors
 from tutti.errors import G2PUnavailable, InvalidInput, TuttiError
-from tutti.text.aligned_text import PLACEHOLDER, AlignedText, Span
+from tutti.text.aligned_text import PLACEHOLDER, AlignedText, SourceRange
 from tutti.text.chunk import PhonemeWord, Pronunciation
 from tutti.text.g2p.align import align
 from tutti.text.g2p.schema import G2PResponse, G2PWord
@@ -37,7 +37,7 @@ class RemoteG2P:
         self._client.close()
 
     def pronounce(self, aligned: AlignedText, code: str, ipa_overrides: Mapping[int, str] = {}) -> Pronunciation:
-        """Return a sentence of plain words as the service pronounces it, every word with its source span."""
+        """Return a sentence of plain words as the service pronounces it, every word with its source."""
         ipa_by_offset = {
             str(i): ipa_overrides.get(aligned.starts[i], "")
             for i, symbol in enumerate(aligned.text)
@@ -46,7 +46,7 @@ class RemoteG2P:
         response_body = self._post({"text": aligned.text, "language": code, "given": ipa_by_offset})
         if response_body.words is not None:
             words = tuple(self._word(word, aligned) for word in response_body.words)
-            if any(left.span[0] > right.span[0] for left, right in pairwise(words)):
+            if any(left.source[0] > right.source[0] for left, right in pairwise(words)):
                 raise self._error("its words are not in the order of the text")
             return Pronunciation(words, tuple(response_body.dropped))
         if response_body.phonemes is not None:
@@ -78,7 +78,7 @@ class RemoteG2P:
                 f"offsets {word.start}-{word.end} are outside of the text sent ({len(aligned)} characters)"
             )
         self._check(word.before + word.phonemes + word.after)
-        return PhonemeWord(word.phonemes, aligned.span(word.start, word.end), word.before, word.after)
+        return PhonemeWord(word.phonemes, aligned.source(word.start, word.end), word.before, word.after)
 
     def _align_groups(self, phonemes: str, aligned: AlignedText, dropped: Iterable[str]) -> Pronunciation:
         """Align the groups between spaces with the words of the text."""
@@ -88,8 +88,8 @@ class RemoteG2P:
         if groups and not tokens:
             raise self._error("it answered phonemes for a text without words")
         places = align([token.text for token in tokens], groups)
-        spans = [(tokens[first].span()[0], tokens[last - 1].span()[1]) for first, last in places]
-        return join_words(_pieces(phonemes, iter(spans)), dropped)
+        sources = [(tokens[first].source()[0], tokens[last - 1].source()[1]) for first, last in places]
+        return join_words(_pieces(phonemes, iter(sources)), dropped)
 
     def _check(self, symbols: str) -> None:
         if unknown := sorted(set(symbols) - SYMBOLS.keys()):
@@ -99,14 +99,14 @@ class RemoteG2P:
         return G2PUnavailable(f"the G2P service at {self.url} failed: {cause}")
 
 
-def _pieces(phonemes: str, spans: Iterator[Span]) -> Iterator[Piece]:
+def _pieces(phonemes: str, sources: Iterator[SourceRange]) -> Iterator[Piece]:
     for group in phonemes.split():
         word = group.strip("".join(PUNCTUATION))
         before, _, after = group.partition(word) if word else (group, "", "")
         yield before
         if word:
             plain = "".join(symbol for symbol in word if symbol not in PUNCTUATION)
-            yield PhonemeWord(plain, next(spans))
+            yield PhonemeWord(plain, next(sources))
         yield after + " "
 
 

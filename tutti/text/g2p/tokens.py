@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator, Mapping
 
-from tutti.text.aligned_text import PLACEHOLDER, AlignedText, Span
+from tutti.text.aligned_text import PLACEHOLDER, AlignedText, SourceRange
 from tutti.text.chunk import PhonemeWord, Pronunciation
 from tutti.text.vocab import PUNCTUATION, split_known
 
@@ -47,16 +47,16 @@ def to_kokoro_punctuation(text: str) -> str:
 
 def override_words(token: AlignedText, ipa_overrides: Mapping[int, str]) -> tuple[list[PhonemeWord], tuple[str, ...]]:
     """Return the words of the IPA given for a PLACEHOLDER, and the symbols in it that Kokoro lacks."""
-    span = token.span()
-    phonemes, unknown = split_known(ipa_overrides.get(span[0], ""))
-    words = split_phonemes(phonemes, span)
+    source = token.source()
+    phonemes, unknown = split_known(ipa_overrides.get(source[0], ""))
+    words = split_phonemes(phonemes, source)
     return words, unknown if words else (*unknown, PLACEHOLDER)
 
 
-def split_phonemes(phonemes: str, span: Span) -> list[PhonemeWord]:
-    """Return one word for each group between spaces, all with the same span, without punctuation."""
+def split_phonemes(phonemes: str, source: SourceRange) -> list[PhonemeWord]:
+    """Return one word for each group between spaces, all with the same source, without punctuation."""
     groups = ("".join(symbol for symbol in group if symbol not in PUNCTUATION) for group in phonemes.split())
-    return [PhonemeWord(group, span) for group in groups if group]
+    return [PhonemeWord(group, source) for group in groups if group]
 
 
 def join_words(pieces: Iterable[Piece], dropped: Iterable[str] = ()) -> Pronunciation:

@@ -39,7 +39,7 @@ _REMAINING = re.compile(rf"[\d²³¹⁰-⁹₀-₉½¼¾{re.escape(''.join(_SYMB
 
 
 def normalize(aligned: AlignedText) -> AlignedText:
-    """Write every figure in characters, each with the source span of the figure."""
+    """Write every figure in characters, each with the source of the figure."""
     aligned = aligned.sub(_DATE, lambda m: f"{_digits(m[1])}年{number(m[3])}月{number(m[4])}日")
     aligned = aligned.sub(_YEAR, lambda m: _digits(m[1]))
     aligned = aligned.sub(_TIME, lambda m: _time(m[1], m[2], m[3]))

@@ -132,7 +132,7 @@ def expand(aligned: AlignedText, british: bool) -> AlignedText:
 
 
 def _date_parts(match: re.Match[str], british: bool, **words: str) -> dict[str, str]:
-    """Return each part of a date separately, so that each keeps its source span."""
+    """Return each part of a date separately, so that each keeps its source."""
     groups = match.groupdict()
     words = {"month": _month_name(match["month"])} | words
     if groups.get("day2"):

@@ -22,7 +22,7 @@ _FRACTION_SIGN = re.compile(r"(?<=\d)[¼½¾⅓⅔]")
 
 
 def normalize(aligned: AlignedText, code: str) -> AlignedText:
-    """Write every figure in words, each with the source span of the figure."""
+    """Write every figure in words, each with the source of the figure."""
     locale = LOCALES[code]
     aligned = aligned.sub(_abbreviation(code), lambda match: locale.abbreviations[match[0]])
     aligned = aligned.sub(_ISO_DATE, lambda match: _date(match[3], match[2], match[1], locale))

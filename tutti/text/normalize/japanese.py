@@ -86,7 +86,7 @@ _REMAINING = re.compile(rf"[\d²³¹⁰-⁹₀-₉½¼¾{re.escape(''.join(_SYMB
 
 
 def normalize(aligned: AlignedText) -> AlignedText:
-    """Write every figure in katakana, each with the source span of the figure."""
+    """Write every figure in katakana, each with the source of the figure."""
     aligned = aligned.sub(
         _DATE, lambda m: f"{_with_counter('年', m[1])} {_with_counter('月', m[3])} {_with_counter('日', m[4])}"
     )
