@@ -303,12 +303,12 @@ class DefectMachine(RuleBasedStateMachine):
     @invariant()
     def every_total_is_the_sum_over_what_is_open(self) -> None:
         batcher = self.batcher
-        lanes = [*batcher._device.running.values(), *batcher._device.waiting.values()]
+        on_device = [*batcher._device.running.values(), *batcher._device.waiting.values()]
         n_waiting = sum(batcher.scheduler.waiting().values()) if not self._is_armed() else None
         assert set(batcher._rows.open) == {each.row for each in self.callers if not each.future.done()}
         if n_waiting is not None:
-            assert len(batcher._rows) == n_waiting + sum(each.batch.n_rows for each in lanes)
-        known = {id(each.result) for each in lanes}
+            assert len(batcher._rows) == n_waiting + sum(each.batch.n_rows for each in on_device)
+        known = {id(each.result) for each in on_device}
         calls = {id(call.future) for call in self.worker.calls if not call.future.cancelled()}
         assert known <= calls if self.hides_calls else known == calls
         assert not batcher._finished

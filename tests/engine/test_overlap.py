@@ -34,7 +34,7 @@ class SteppedWorker:
 
     def __init__(self) -> None:
         self.status = Status("ready", stages_overlap=True)
-        self.lanes: dict[StageName, deque[Call]] = {"acoustic": deque(), "vocoder": deque()}
+        self.queues: dict[StageName, deque[Call]] = {"acoustic": deque(), "vocoder": deque()}
         self.fails_in: StageName = "vocoder"
         self.frames: dict[int, Frames] = {}
         self.tokens: dict[int, set[int]] = {}
@@ -51,8 +51,8 @@ class SteppedWorker:
         future.add_done_callback(lambda done: done.cancelled() or done.exception())
         rows = dict(zip(run.ids, run.utterances, strict=run.stages != "vocoder"))
         self.tokens |= {id: set(each.tokens.tolist()) for id, each in rows.items()}
-        lane: StageName = "acoustic" if run.stages == "acoustic" else "vocoder"
-        self.lanes[lane].append((run.stages, list(run.ids), rows, future))
+        stage: StageName = "acoustic" if run.stages == "acoustic" else "vocoder"
+        self.queues[stage].append((run.stages, list(run.ids), rows, future))
         return future
 
     def forget(self, ids: Sequence[int]) -> None:
@@ -61,20 +61,20 @@ class SteppedWorker:
 
     @property
     def running(self) -> list[StageName]:
-        """The lanes with a call that nobody has cancelled."""
-        for calls in self.lanes.values():
+        """The stages with a call that nobody has cancelled."""
+        for calls in self.queues.values():
             while calls and calls[0][3].cancelled() and calls[0][0] != "acoustic":
                 calls.popleft()
-        return [lane for lane, calls in self.lanes.items() if calls]
+        return [stage for stage, calls in self.queues.items() if calls]
 
-    def end(self, lane: StageName) -> None:
-        """The first call of this lane ends: as its rows say, well, with an error, or with the death of the worker."""
-        kind, ids, rows, future = self.lanes[lane][0]
+    def end(self, stage: StageName) -> None:
+        """The first call of this stage ends: as its rows say, well, with an error, or with the death of the worker."""
+        kind, ids, rows, future = self.queues[stage][0]
         tokens = set().union(*(self.tokens[id] for id in ids))
         if kind in (self.fails_in, "both") and DEADLY in tokens:
             self.die()
             return
-        self.lanes[lane].popleft()
+        self.queues[stage].popleft()
         result: Any
         if kind == "vocoder" and (gone := [id for id in ids if id not in self.frames]):
             result = RowsLost(f"rows {gone} are not here")
@@ -98,7 +98,7 @@ class SteppedWorker:
         """All calls that run are lost, those behind them run later, and all frames are gone."""
         self.n_deaths += 1
         self.frames.clear()
-        for calls in self.lanes.values():
+        for calls in self.queues.values():
             if calls:
                 self._resolve(calls.popleft()[3], WorkerLost("the worker died"))
 
@@ -112,7 +112,7 @@ class SteppedWorker:
 
     def _drop_forgotten(self) -> None:
         """Forget a row after all calls that were sent before."""
-        needed = {id for calls in self.lanes.values() for _, ids, _, _ in calls for id in ids}
+        needed = {id for calls in self.queues.values() for _, ids, _, _ in calls for id in ids}
         for id in self._forgotten - needed:
             self.frames.pop(id, None)
         self._forgotten &= needed
@@ -140,7 +140,7 @@ async def end_all(worker: SteppedWorker, order: Sequence[StageName] = ("vocoder"
     """Let everything run to its end."""
     await settle()
     while running := worker.running:
-        worker.end(next(lane for lane in order if lane in running))
+        worker.end(next(stage for stage in order if stage in running))
         await settle()
 
 
@@ -150,7 +150,7 @@ async def start_both_stages(batcher: Batcher, worker: SteppedWorker) -> list[Any
     await settle()
     worker.end("acoustic")
     await settle()
-    assert [worker.lanes[lane][0][0] for lane in ("vocoder", "acoustic")] == ["vocoder", "acoustic"]
+    assert [worker.queues[stage][0][0] for stage in ("vocoder", "acoustic")] == ["vocoder", "acoustic"]
     return futures
 
 
@@ -160,7 +160,7 @@ def test_the_next_acoustic_batch_runs_beside_the_vocoder_and_each_is_applied_whe
         worker.end("acoustic")
         await settle()
         assert not any(future.done() for future in futures)
-        assert [ids for _, ids, _, _ in worker.lanes["vocoder"]] == [[0, 1], [2, 3]], "the next one is sent ahead"
+        assert [ids for _, ids, _, _ in worker.queues["vocoder"]] == [[0, 1], [2, 3]], "the next one is sent ahead"
         worker.end("vocoder")
         await settle()
         assert [future.done() for future in futures] == [True, True, False, False]
@@ -184,7 +184,7 @@ def test_with_another_policy_or_worker_stages_do_not_overlap(other: str) -> None
         await settle()
         assert len(batcher._device.running) == 1
         if other == "policy":
-            assert sum(map(len, worker.lanes.values())) == 1, "nor is the next batch sent"
+            assert sum(map(len, worker.queues.values())) == 1, "nor is the next batch sent"
         await end_all(worker)
         assert all(isinstance(future.result(), RowAudio) for future in futures)
 
@@ -223,7 +223,7 @@ def test_while_a_lost_row_is_here_the_worker_has_one_call() -> None:
         futures += [batcher.speak(row(utterance(7), 10 + i)) for i in range(20)]
         while any(each.n_lost for each in batcher._rows.values()):
             await settle()
-            calls = [call for lane in worker.lanes.values() for call in lane if not call[3].cancelled()]
+            calls = [call for queue in worker.queues.values() for call in queue if not call[3].cancelled()]
             assert len(calls) == 1
             worker.end(worker.running[0])
             await asyncio.sleep(0)
@@ -241,8 +241,8 @@ def test_rows_whose_frames_are_gone_start_again_while_the_other_stage_goes_on() 
         worker.frames.clear()
         worker.end("vocoder")
         await settle()
-        assert worker.lanes["acoustic"][0][1] == [2, 3]
-        assert not worker.lanes["acoustic"][0][3].cancelled()
+        assert worker.queues["acoustic"][0][1] == [2, 3]
+        assert not worker.queues["acoustic"][0][3].cancelled()
         await end_all(worker, ("acoustic", "vocoder"))
         assert all(isinstance(future.result(), RowAudio) for future in futures)
         assert not worker.frames
@@ -252,19 +252,19 @@ def test_rows_whose_frames_are_gone_start_again_while_the_other_stage_goes_on() 
 
 @given(
     streams=st.lists(st.integers(0, 3), min_size=1, max_size=20),
-    lanes=st.lists(st.sampled_from(["acoustic", "vocoder"]), max_size=40),
+    stages=st.lists(st.sampled_from(["acoustic", "vocoder"]), max_size=40),
 )
 @settings(max_examples=examples(25), deadline=None)
-def test_rows_of_a_stream_end_in_their_order(streams: list[int], lanes: list[StageName]) -> None:
+def test_rows_of_a_stream_end_in_their_order(streams: list[int], stages: list[StageName]) -> None:
     async def act(batcher: Batcher, worker: SteppedWorker) -> None:
         ended: dict[int, list[int]] = {stream: [] for stream in streams}
         for number, stream in enumerate(streams):
             future = batcher.speak(row(utterance(5), stream))
             future.add_done_callback(lambda _, stream=stream, number=number: ended[stream].append(number))  # type: ignore[misc]
-        for lane in lanes:
+        for stage in stages:
             await settle()
-            if lane in worker.running:
-                worker.end(lane)
+            if stage in worker.running:
+                worker.end(stage)
         await end_all(worker)
         assert sum(map(len, ended.values())) == len(streams)
         assert all(numbers == sorted(numbers) for numbers in ended.values())
@@ -305,10 +305,10 @@ class OverlapMachine(RuleBasedStateMachine):
     def leave(self, stream: int) -> None:
         self.runner.run(self._act(lambda: self.batcher.cancel(stream)))
 
-    @rule(lane=st.sampled_from(["acoustic", "vocoder"]))
-    def end_call(self, lane: StageName) -> None:
-        if lane in self.worker.running:
-            self.runner.run(self._act(lambda: self.worker.end(lane)))
+    @rule(stage=st.sampled_from(["acoustic", "vocoder"]))
+    def end_call(self, stage: StageName) -> None:
+        if stage in self.worker.running:
+            self.runner.run(self._act(lambda: self.worker.end(stage)))
 
     @rule(stage=st.sampled_from(["acoustic", "vocoder"]))
     def rows_fail_in(self, stage: StageName) -> None:
@@ -321,7 +321,7 @@ class OverlapMachine(RuleBasedStateMachine):
     @invariant()
     def no_row_ends_twice_and_no_lane_has_more_than_the_next_call(self) -> None:
         assert max(self.ends, default=0) <= 1
-        for calls in self.worker.lanes.values():
+        for calls in self.worker.queues.values():
             assert len([call for call in calls if not call[3].cancelled()]) <= 2
 
     def teardown(self) -> None:

@@ -169,28 +169,28 @@ ACOUSTIC, VOCODER = Run("tone", "acoustic", ()), Run("tone", "vocoder", ())
 def test_the_first_call_of_each_lane_runs_and_has_its_own_time(
     overlaps: bool, steps: list[tuple[bool, float, bool]]
 ) -> None:
-    calls, lanes, numbers = CallsInFlight(overlaps), {False: [], True: []}, {}  # type: ignore[var-annotated]
+    calls, queues, numbers = CallsInFlight(overlaps), {False: [], True: []}, {}  # type: ignore[var-annotated]
     now = 0.0
     for is_acoustic, timeout_s, adds in steps:
         now += 1.0
-        lane = lanes[is_acoustic and overlaps]
+        queue = queues[is_acoustic and overlaps]
         call = PendingCall(ACOUSTIC if is_acoustic else VOCODER, timeout_s, None)  # type: ignore[arg-type]
         assert calls.may_send(Forget(()))
-        assert calls.may_send(call) == (len(lane) < MAX_IN_FLIGHT)
+        assert calls.may_send(call) == (len(queue) < MAX_IN_FLIGHT)
         if adds and calls.may_send(call):
             numbers[call] = calls.add(call, now)
-            lane.append([call, now])
-        elif lane:
+            queue.append([call, now])
+        elif queue:
             with pytest.raises(WorkerLost):
                 calls.pop(-1, now)
-            assert calls.pop(numbers[lane[0][0]], now) is lane[0][0]
-            del lane[0]
-            if lane:
-                lane[0][1] = now
-        running = [lane[0] for lane in lanes.values() if lane]
+            assert calls.pop(numbers[queue[0][0]], now) is queue[0][0]
+            del queue[0]
+            if queue:
+                queue[0][1] = now
+        running = [queue[0] for queue in queues.values() if queue]
         assert calls.running() == [call for call, _ in running]
         assert calls.deadline_s == min((began_s + call.timeout_s for call, began_s in running), default=None)
-        waiting = [call for lane in lanes.values() for call, _ in lane[1:]]
+        waiting = [call for queue in queues.values() for call, _ in queue[1:]]
         assert calls.waiting() == sorted(waiting, key=numbers.__getitem__)
         assert len(calls) == len(running) + len(waiting)
     assert len(set(numbers.values())) == len(numbers)

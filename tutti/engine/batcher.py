@@ -12,7 +12,7 @@ from math import inf
 from tutti.batching.job import Batch, Job, Priority, StageName
 from tutti.batching.policies import Policy
 from tutti.batching.scheduler import Scheduler
-from tutti.engine.device import LANES, Device, Finished, StartedBatch
+from tutti.engine.device import STAGE_ORDER, Device, Finished, StartedBatch
 from tutti.engine.playback import chunk_pace
 from tutti.engine.row import CLOSED, TOO_SLOW, Row, RowAudio, RowIndex, new_future
 from tutti.engine.start_delay import StartDelay
@@ -224,7 +224,7 @@ class Batcher:
         stages: tuple[StageName | None, ...] = (None,)
         if can_prefetch and self.worker.status.stages_overlap:
             # After a death it gets one batch at a time: if it dies again, that one was the cause.
-            stages, can_prefetch = ((None,), False) if self._has_lost_rows() else (LANES, True)
+            stages, can_prefetch = ((None,), False) if self._has_lost_rows() else (STAGE_ORDER, True)
         again_s = [self._start(stage, now) for stage in stages]
         if can_prefetch:
             again_s += [self._prefetch(stage, now) for stage in stages]
@@ -383,7 +383,7 @@ class Batcher:
             if row.n_lost >= MAX_LOST:
                 self._fail(row, error)
         lost = list(batch.jobs)
-        for waiting in self._device.drop_waiting(LANES if is_dead else ("vocoder",)):
+        for waiting in self._device.drop_waiting(STAGE_ORDER if is_dead else ("vocoder",)):
             self.scheduler.lost(waiting.batch, now)  # it had not started, so it does not count as a cause
             lost += waiting.batch.jobs
         lost += [job for job in list(self._rows) if job.key.stage == "vocoder" and self.scheduler.cancel(job)]

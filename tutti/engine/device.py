@@ -19,7 +19,7 @@ MIN_HANG_S = 30.0  # but no batch hangs sooner: the machine may be busy
 # Less would name one that is merely slow, on a busy machine; it is ended only much later.
 OVERDUE_S, OVERDUE_FACTOR = 5.0, 3.0
 BUSY_OVER_S = 10.0  # time constant of the busy share of a worker; larger is smoother, and reacts later
-LANES: tuple[StageName, ...] = ("vocoder", "acoustic")  # in the order in which they are filled
+STAGE_ORDER: tuple[StageName, ...] = ("vocoder", "acoustic")  # in the order in which they are filled
 
 
 @dataclass(slots=True, eq=False)
@@ -72,7 +72,7 @@ class BusyShare:
 
 
 class Device:
-    """One batch runs, or one of each stage where stages overlap; behind each there may be the next of its lane.
+    """One batch runs, or one of each stage where stages overlap; behind each there may be the next of its stage.
 
     Batches that run at the same time share the seconds of the device, so the sum of their shares is the time that
     passed.
@@ -113,7 +113,7 @@ class Device:
         self._advance(now)
         del self.running[started.stage]
         self._busy.set(now, busy=bool(self.running))
-        for other in self.running.values():  # its rows may be what the next batch of the other lane waits for
+        for other in self.running.values():  # its rows may be what the next batch of the other stage waits for
             other.prefetch_s = min(other.prefetch_s, other.started_s + PREFETCH_AT * other.batch.predicted_s)
         return self._device_s - started.device_start_s
 
