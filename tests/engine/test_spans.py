@@ -159,7 +159,7 @@ def test_on_a_slow_device_later_spans_are_not_mostly_context(rules: SpanRules) -
         cut = row(starts=True)
         cut.span_rules = rules
         cut.acoustic_done(np.array([600]), 0.0)
-        cut.plan_spans(600 * slow_s, slow_s, 1.0, 0.0, is_alone=True)
+        cut.choose_spans(600 * slow_s, slow_s, 1.0, 0.0, others_wait=False)
         lengths = []
         while cut.spans:
             start, end = cut.spans[0]

@@ -155,7 +155,7 @@ class Batcher:
     def _add(self, row: Row, job: Job) -> None:
         row.job = job
         self._rows.add(job, row)
-        if row.runs_alone:
+        if row.is_isolated:
             self.scheduler.add_again((job,), job.arrived_s, isolated=True)
         else:
             self.scheduler.add(job, job.arrived_s)
@@ -379,7 +379,7 @@ class Batcher:
         for row in [self._rows[job] for job in batch.jobs]:
             row.n_lost += is_dead
             if is_dead and self.worker.status.stages_overlap:
-                row.runs_alone = True  # many ran with it: alone, the next death is its own
+                row.is_isolated = True  # many ran with it: without them, the next death is its own
             if row.n_lost >= MAX_LOST:
                 self._fail(row, error)
         lost = list(batch.jobs)

@@ -80,7 +80,7 @@ class Row:
     acoustic_s: float = 0.0
     n_lost: int = 0  # workers that died with it
     is_bypassed: bool = False  # the policy ran it alone and at once, instead of in a batch with others
-    runs_alone: bool = False  # without other rows: a worker died with it and others, one of which is the cause
+    is_isolated: bool = False  # it runs without other rows: a worker died with it and others, one of which is the cause
     spans: deque[FrameRange] = field(default_factory=deque)  # still to be delivered
     plays_s: float = 0.0  # when its listener hears its first frame, once the first span is there
     future: asyncio.Future[RowAudio] = field(default_factory=new_future)
@@ -147,9 +147,9 @@ class Row:
         if not self.spans and self.span_rules is None:
             self.spans.append((0, self.n_frames))
         elif not self.spans:
-            is_alone = all(job.stream == self.stream for queue in scheduler.queues for job in queue)
+            others_wait = any(job.stream != self.stream for queue in scheduler.queues for job in queue)
             whole_s = scheduler.predict(key, self.n_frames)
-            self.plan_spans(whole_s, self.frame_s(scheduler), scheduler.limits.cap_s, now, is_alone=is_alone)
+            self.choose_spans(whole_s, self.frame_s(scheduler), scheduler.limits.cap_s, now, others_wait=others_wait)
         continuation_s = self.continuation_deadline_s
         deadline_s = self.deadline_s if continuation_s is None else continuation_s
         job = self._job(key, self.span_cost_frames, deadline_s, 0.0, now)
@@ -219,7 +219,7 @@ class Row:
         self.playback.corrected(longer_s)
         return longer_s
 
-    def plan_spans(self, whole_s: float, frame_s: float, cap_s: float, now: float, *, is_alone: bool) -> None:
+    def choose_spans(self, whole_s: float, frame_s: float, cap_s: float, now: float, *, others_wait: bool) -> None:
         """Split the row into spans if it starts a stream, would be late as a whole, or would block others for long.
 
         A row that takes less than MIN_SPLIT_S stays whole: nobody would hear the difference.
@@ -232,7 +232,8 @@ class Row:
             # Each span may be so much longer than the last that it is ready when that one has been played.
             growth = min(max(FRAME_S / frame_s, MIN_GROWTH), MAX_GROWTH)
             # The next span may have to wait for a batch of others.
-            first = 0 if is_alone or not isfinite(cap_s) else round(SHARED_LEAD * cap_s / FRAME_S) + SEARCH_FRAMES
+            is_shared = others_wait and isfinite(cap_s)
+            first = round(SHARED_LEAD * cap_s / FRAME_S) + SEARCH_FRAMES if is_shared else 0
             self.spans.extend(self.span_rules.split(self.n_frames, growth, max_frames, first))
         else:
             self.spans.append((0, self.n_frames))
