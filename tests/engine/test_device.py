@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 from tests.engine.stepped import RunnerWorker
 from tutti.batching.job import STAGES, Batch, Key, StageName
 from tutti.batching.scheduler import PREFETCH_AT
-from tutti.engine.device import Device, StartedBatch
+from tutti.engine.device import BatchCall, Device
 from tutti.errors import WorkerLost
 from tutti.plan.simulation import Padded
 
 
-def started(stage: StageName, result: "asyncio.Future[object] | None" = None, predicted_s: float = 1.0) -> StartedBatch:
-    return StartedBatch(Batch(Key("kokoro", stage), (), "free", predicted_s, Padded(), stage), result)  # type: ignore[arg-type]
+def new_call(stage: StageName, result: "asyncio.Future[object] | None" = None, predicted_s: float = 1.0) -> BatchCall:
+    return BatchCall(Batch(Key("kokoro", stage), (), "free", predicted_s, Padded(), stage), result)  # type: ignore[arg-type]
 
 
 def new_device() -> Device:
@@ -33,7 +33,7 @@ def test_the_shares_of_all_batches_are_the_time_in_which_one_ran(steps: list[tup
             assert took_s / 2 - 1e-9 <= share_s <= took_s + 1e-9
             shares_s += share_s
         else:
-            device.begin(started(stage), now)
+            device.begin(new_call(stage), now)
         now += seconds
         busy_s += seconds if device.running else 0.0
     shares_s += sum(device.end(batch, now) for batch in list(device.running.values()))
@@ -41,7 +41,7 @@ def test_the_shares_of_all_batches_are_the_time_in_which_one_ran(steps: list[tup
 
 
 def test_when_one_stage_ends_the_next_batch_of_the_other_may_be_formed_again() -> None:
-    device, vocoder, acoustic = new_device(), started("vocoder", predicted_s=2.0), started("acoustic")
+    device, vocoder, acoustic = new_device(), new_call("vocoder", predicted_s=2.0), new_call("acoustic")
     device.begin(vocoder, 10.0)
     device.begin(acoustic, 10.0)
     vocoder.prefetch_s = float("inf")  # tried in vain
@@ -55,8 +55,8 @@ def test_a_good_result_is_applied_before_a_loss() -> None:
     async def run() -> None:
         loop = asyncio.get_running_loop()
         device, lost, good = new_device(), loop.create_future(), loop.create_future()
-        device.begin(started("vocoder", lost), 1.0)
-        device.begin(started("acoustic", good), 2.0)
+        device.begin(new_call("vocoder", lost), 1.0)
+        device.begin(new_call("acoustic", good), 2.0)
         assert device.ended() == []
         lost.set_exception(WorkerLost("it died"))
         good.set_result([])

@@ -311,7 +311,7 @@ class DefectMachine(RuleBasedStateMachine):
         known = {id(each.result) for each in on_device}
         calls = {id(call.future) for call in self.worker.calls if not call.future.cancelled()}
         assert known <= calls if self.hides_calls else known == calls
-        assert not batcher._finished
+        assert not batcher._measurements
         assert (
             not self.forgets or self.worker.frames.keys() <= {row.id for row in batcher._rows.open} | self.worker.named
         )

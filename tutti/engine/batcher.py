@@ -12,7 +12,7 @@ from math import inf
 from tutti.batching.job import Batch, Job, Priority, StageName
 from tutti.batching.policies import Policy
 from tutti.batching.scheduler import Scheduler
-from tutti.engine.device import STAGE_ORDER, Device, Finished, StartedBatch
+from tutti.engine.device import STAGE_ORDER, BatchCall, Device, Measurement
 from tutti.engine.playback import chunk_pace
 from tutti.engine.row import CLOSED, TOO_SLOW, Row, RowAudio, RowIndex, new_future
 from tutti.engine.start_delay import StartDelay
@@ -51,7 +51,7 @@ class Batcher:
         self.warm_up, self.name, self._clock = warm_up, name, clock
         self._ids = count()
         self._rows = RowIndex()
-        self._finished: list[Finished] = []
+        self._measurements: list[Measurement] = []
         self._audio_streams: set[int] = set()  # streams that get audio in this step
         self.start_delay = StartDelay(clock)
         self._had_lost_rows = False  # a worker died with rows that may still be here
@@ -184,7 +184,7 @@ class Batcher:
         """Fail all rows and start with an empty scheduler. The callers come first: what follows may itself fail."""
         rows = self._rows.open
         failed, self._rows = self._rows.fail(rows, error), RowIndex()
-        self._finished.clear()
+        self._measurements.clear()
         self._device.clear(self._clock())
         self.scheduler = self.scheduler.empty_copy()
         self.worker.forget([row.id for row in rows])
@@ -204,16 +204,16 @@ class Batcher:
 
     def _step(self) -> None:
         """Apply the results that are there and start what may run; after everything that may change one of them."""
-        ended = self._device.ended()
+        calls = self._device.ended()
         self._audio_streams.clear()
-        for started in ended:
-            self._apply(started)
+        for call in calls:
+            self._apply(call)
         for job in self.scheduler.hopeless(self._clock()) if self._rows else ():
             self._fail(self._rows[job], TooSlow(TOO_SLOW, retry_after_s=self.backlog_s))
         self._wakeup.began()  # rows that were added until now are seen below
         if self._device.running or not self._rows.all_follow(self._audio_streams):
             self._fill()  # else in the next turn: it would delay the audio that is handed over now
-        if ended and not self._device.running:
+        if calls and not self._device.running:
             self._wakeup.soon()  # let the callers use their samples first; one may bring the next row
         else:
             self._learn()  # while the worker runs the next batch
@@ -234,16 +234,16 @@ class Batcher:
         """Start a batch of this stage, or of any, if none runs; return when to try again."""
         if self._device.runs(stage):
             return inf
-        started = self._device.waits(stage)
-        if started is None:
+        call = self._device.waits(stage)
+        if call is None:
             if stage and self._device.running and (start_s := self.scheduler.start_beside_s(stage, now)) > now:
                 return start_s
-            started = self._send(self.scheduler.next_batch(now, stage=stage))
-        if started is None:
+            call = self._send(self.scheduler.next_batch(now, stage=stage))
+        if call is None:
             return inf if (wake_at := self.scheduler.wake_at(now)) is None else wake_at
-        self._device.begin(started, now)
-        self._stats.started(self.name, started.batch, now)
-        if started.result.done():  # it came with that of the batch before it, and woke nobody up for itself
+        self._device.begin(call, now)
+        self._stats.started(self.name, call.batch, now)
+        if call.result.done():  # it came with that of the batch before it, and woke nobody up for itself
             self._wakeup.soon()
         return inf
 
@@ -255,8 +255,8 @@ class Batcher:
         if now < running.prefetch_s:
             return running.prefetch_s
         running.prefetch_s = inf
-        if started := self._send(self.scheduler.next_batch(now, prefetch=True, stage=stage)):
-            self._device.waiting[started.stage] = started
+        if call := self._send(self.scheduler.next_batch(now, prefetch=True, stage=stage)):
+            self._device.waiting[call.stage] = call
         elif stage == "vocoder" and (last_call_s := self.scheduler.last_call_s(now)) > now:
             running.prefetch_s = last_call_s
         return running.prefetch_s
@@ -265,46 +265,46 @@ class Batcher:
         self._had_lost_rows = self._had_lost_rows and any(row.n_lost for row in self._rows.values())
         return self._had_lost_rows
 
-    def _send(self, batch: Batch | None) -> StartedBatch | None:
+    def _send(self, batch: Batch | None) -> BatchCall | None:
         """Send a batch to the worker."""
         return None if batch is None else self._device.send(batch, [self._rows[job] for job in batch.jobs])
 
     def _learn(self) -> None:
         """Update the costs and the statistics with the batches that ended."""
-        for batch, took_s, device_s, started_s in self._finished:
+        for batch, took_s, device_s, started_s in self._measurements:
             if started_s is not None:
                 self._stats.started(self.name, batch, started_s)
             self.scheduler.finished(batch, took_s, self._clock(), device_s / took_s if took_s else 1.0)
             self._stats.finished(self.name, batch, took_s, self.scheduler.cost(batch.key).error)
             self._stats.worker(self.name, self.worker.status)
-        self._finished.clear()
+        self._measurements.clear()
 
-    def _apply(self, started: StartedBatch) -> None:
+    def _apply(self, call: BatchCall) -> None:
         """Apply the result of a batch that ended."""
-        batch, now = started.batch, self._clock()
-        device_s = self._device.end(started, now)
+        batch, now = call.batch, self._clock()
+        device_s = self._device.end(call, now)
         self.scheduler.ended(batch)
         for job in batch.jobs:
-            self._rows[job].record_batch(batch, started.started_s, now)
-        error = started.result.exception()
+            self._rows[job].record_batch(batch, call.started_s, now)
+        error = call.result.exception()
         if isinstance(error, WorkerLost):
             self._lost(batch, error)
         elif isinstance(error, TuttiError):
             self._stats.failed(self.name, batch, "failed", self.worker.status, error)
             self._bisect(batch, error)
         else:
-            self._done(started, started.result.result(), now - started.started_s, device_s)
+            self._done(call, call.result.result(), now - call.started_s, device_s)
 
-    def _done(self, started: StartedBatch, ran: Ran, took_s: float, device_s: float) -> None:
+    def _done(self, call: BatchCall, ran: Ran, took_s: float, device_s: float) -> None:
         """Pass the rows of a batch on: from the acoustic stage to the vocoder, from there to their callers.
 
         A call of both stages says how long each of them took, and is accounted for as two batches.
         """
-        batch = started.batch
+        batch = call.batch
         rows = [self._rows.pop(job) for job in batch.jobs]
         if batch.stages == "both":
             took_s = device_s = ran.acoustic_s
-        self._finished.append(Finished(batch, took_s, device_s))
+        self._measurements.append(Measurement(batch, took_s, device_s))
         if batch.stages != "vocoder":
             self._rows.acoustic_done(rows, ran.durations, took_s)
             self._rank_again({row.stream for row in rows})  # what follows them is needed sooner or later than thought
@@ -312,9 +312,9 @@ class Batcher:
             self._queue_for_vocoder(rows)
             return
         if batch.stages == "both":
-            between_s, took_s = started.started_s + ran.acoustic_s, ran.vocoder_s
+            between_s, took_s = call.started_s + ran.acoustic_s, ran.vocoder_s
             second = self.scheduler.second_stage([row.whole_job(self.scheduler, between_s) for row in rows])
-            self._finished.append(Finished(second, took_s, took_s, between_s))
+            self._measurements.append(Measurement(second, took_s, took_s, between_s))
         self._deliver(deque(zip(rows, ran.samples, strict=True)), took_s, batch.n_rows)
 
     def _queue_for_vocoder(self, rows: Sequence[Row]) -> None:
@@ -384,7 +384,7 @@ class Batcher:
                 self._fail(row, error)
         lost = list(batch.jobs)
         for waiting in self._device.drop_waiting(STAGE_ORDER if is_dead else ("vocoder",)):
-            self.scheduler.lost(waiting.batch, now)  # it had not started, so it does not count as a cause
+            self.scheduler.lost(waiting.batch, now)  # it had not begun, so it does not count as a cause
             lost += waiting.batch.jobs
         lost += [job for job in list(self._rows) if job.key.stage == "vocoder" and self.scheduler.cancel(job)]
         rows = [row for row in map(self._rows.pop, lost) if not row.future.done()]

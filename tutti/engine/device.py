@@ -23,8 +23,8 @@ STAGE_ORDER: tuple[StageName, ...] = ("vocoder", "acoustic")  # in the order in 
 
 
 @dataclass(slots=True, eq=False)
-class StartedBatch:
-    """A batch that the worker has, and its result."""
+class BatchCall:
+    """A batch that was sent to the worker, and its result."""
 
     batch: Batch
     result: asyncio.Future[Ran]
@@ -37,8 +37,8 @@ class StartedBatch:
         return self.batch.key.stage
 
 
-class Finished(NamedTuple):
-    """A batch that ended and was not learned from."""
+class Measurement(NamedTuple):
+    """How long a batch took, from which nothing was learned yet."""
 
     batch: Batch
     took_s: float
@@ -80,14 +80,14 @@ class Device:
 
     def __init__(self, worker: Worker, has_ended: Callable[[], None], now: float) -> None:
         """`has_ended` is called whenever a batch has."""
-        self.running: dict[StageName, StartedBatch] = {}
-        self.waiting: dict[StageName, StartedBatch] = {}  # sent to the worker, which runs them next
+        self.running: dict[StageName, BatchCall] = {}
+        self.waiting: dict[StageName, BatchCall] = {}  # sent to the worker, which runs them next
         self._worker, self._has_ended = worker, has_ended
         self._busy = BusyShare(BUSY_OVER_S, now)
         self._device_s = 0.0  # seconds of the device that each batch would have if it had run all the time
         self._at_s = 0.0
 
-    def send(self, batch: Batch, rows: Sequence[Row]) -> StartedBatch:
+    def send(self, batch: Batch, rows: Sequence[Row]) -> BatchCall:
         """Enqueue a batch at the worker."""
         timeout_s = max(MIN_HANG_S, HANG_FACTOR * (batch.predicted_s + sum(job.later_s for job in batch.jobs)))
         run = Run(batch.key.checkpoint, batch.stages, tuple(row.id for row in rows))
@@ -97,31 +97,31 @@ class Device:
             run = run._replace(utterances=tuple(row.utterance for row in rows))
         result = self._worker.run(run, timeout_s)
         result.add_done_callback(lambda _: self._has_ended())
-        return StartedBatch(batch, result)
+        return BatchCall(batch, result)
 
-    def begin(self, started: StartedBatch, now: float) -> None:
+    def begin(self, call: BatchCall, now: float) -> None:
         """The worker runs this batch from now on."""
-        self.waiting.pop(started.stage, None)
+        self.waiting.pop(call.stage, None)
         self._advance(now)
-        self.running[started.stage] = started
+        self.running[call.stage] = call
         self._busy.set(now, busy=True)
-        started.started_s, started.device_start_s = now, self._device_s
-        started.prefetch_s = now + PREFETCH_AT * started.batch.predicted_s
+        call.started_s, call.device_start_s = now, self._device_s
+        call.prefetch_s = now + PREFETCH_AT * call.batch.predicted_s
 
-    def end(self, started: StartedBatch, now: float) -> float:
+    def end(self, call: BatchCall, now: float) -> float:
         """The batch has ended; return its share of the seconds of the device."""
         self._advance(now)
-        del self.running[started.stage]
+        del self.running[call.stage]
         self._busy.set(now, busy=bool(self.running))
         for other in self.running.values():  # its rows may be what the next batch of the other stage waits for
             other.prefetch_s = min(other.prefetch_s, other.started_s + PREFETCH_AT * other.batch.predicted_s)
-        return self._device_s - started.device_start_s
+        return self._device_s - call.device_start_s
 
-    def runs(self, stage: StageName | None) -> StartedBatch | None:
+    def runs(self, stage: StageName | None) -> BatchCall | None:
         """The batch that runs, of this stage or of any."""
         return self.running.get(stage) if stage else next(iter(self.running.values()), None)
 
-    def waits(self, stage: StageName | None) -> StartedBatch | None:
+    def waits(self, stage: StageName | None) -> BatchCall | None:
         """The batch that runs next, of this stage or of any."""
         return self.waiting.get(stage) if stage else next(iter(self.waiting.values()), None)
 
@@ -133,22 +133,22 @@ class Device:
             if not each.result.done()
         )
 
-    def ended(self) -> list[StartedBatch]:
-        """Batches whose results are there: first those that were not lost, then in the order in which they started."""
-        done = [started for started in self.running.values() if started.result.done()]
-        return sorted(done, key=lambda started: (started.result.exception() is not None, started.started_s))
+    def ended(self) -> list[BatchCall]:
+        """Batches whose results are there: the good ones first, then in the order in which they began."""
+        calls = [call for call in self.running.values() if call.result.done()]
+        return sorted(calls, key=lambda call: (call.result.exception() is not None, call.started_s))
 
-    def drop_waiting(self, stages: Collection[StageName]) -> list[StartedBatch]:
+    def drop_waiting(self, stages: Collection[StageName]) -> list[BatchCall]:
         """Take back the batches of these stages that have not begun."""
-        dropped = [self.waiting.pop(stage) for stage in list(self.waiting) if stage in stages]
-        for started in dropped:
-            started.result.cancel()
-        return dropped
+        calls = [self.waiting.pop(stage) for stage in list(self.waiting) if stage in stages]
+        for call in calls:
+            call.result.cancel()
+        return calls
 
     def clear(self, now: float) -> None:
         """Drop all batches, and the results that are still to come."""
-        for started in (*self.running.values(), *self.waiting.values()):
-            started.result.cancel()
+        for call in (*self.running.values(), *self.waiting.values()):
+            call.result.cancel()
         self.running.clear()
         self.waiting.clear()
         self._busy.set(now, busy=False)
