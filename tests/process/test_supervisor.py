@@ -164,7 +164,7 @@ def test_a_child_rests_until_it_is_wanted_and_is_replaced_without_being_lost() -
         await owner.wait_for("ready")
         owner.supervisor.replace()
         await owner.wait_for("ready")
-        await owner.supervisor.rest()
+        await owner.supervisor.stop()
         assert owner.supervisor.pid is None
         assert not any(map(psutil.pid_exists, owner.pids))
         assert len(owner.pids) == 2

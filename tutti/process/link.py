@@ -33,14 +33,14 @@ class Link:
         self._lost = lost
         self._incoming = MessageReader()
         self._unsent: deque[PackedMessage] = deque()
-        self._rest = memoryview(b"")  # of a message whose start was sent
+        self._unsent_bytes = memoryview(b"")  # of a message whose start was sent
         self._socket: socket.socket | None = None
         self._loop: asyncio.AbstractEventLoop
 
     @property
     def has_unsent(self) -> bool:
         """Whether the other end has not taken all that was sent: it is slow, or does not read."""
-        return bool(self._unsent or self._rest)
+        return bool(self._unsent or self._unsent_bytes)
 
     def open(self, end: socket.socket) -> None:
         """Connect it; messages that wait in the socket are received before this returns."""
@@ -58,7 +58,7 @@ class Link:
         is_first = not self.has_unsent
         self._unsent.append(pack(message, share=True, carried=descriptor))
         if is_first and not self._write():
-            self._loop.add_writer(self._socket.fileno(), self._write_rest)
+            self._loop.add_writer(self._socket.fileno(), self._write_more)
 
     def _read(self) -> None:
         """Receive what is there."""
@@ -96,7 +96,7 @@ class Link:
         self._incoming.close()
         self._loop.call_soon(self._lost)
 
-    def _write_rest(self) -> None:
+    def _write_more(self) -> None:
         if self._socket is not None and self._write():
             self._loop.remove_writer(self._socket.fileno())
 
@@ -104,11 +104,11 @@ class Link:
         """Send what the socket takes; False if that is not all."""
         assert self._socket is not None
         try:
-            while self._rest or self._unsent:
-                if self._rest:
-                    self._rest = self._rest[self._socket.send(self._rest) :]
+            while self._unsent_bytes or self._unsent:
+                if self._unsent_bytes:
+                    self._unsent_bytes = self._unsent_bytes[self._socket.send(self._unsent_bytes) :]
                 else:
-                    self._rest = _begin(self._socket, self._unsent[0])
+                    self._unsent_bytes = _begin(self._socket, self._unsent[0])
                     close_descriptor(self._unsent.popleft().carried)
         except BlockingIOError:
             return False
@@ -117,7 +117,7 @@ class Link:
         return True
 
     def _drop_unsent(self) -> None:
-        self._rest = memoryview(b"")
+        self._unsent_bytes = memoryview(b"")
         while self._unsent:
             close_descriptor(self._unsent.popleft().carried)
 
@@ -135,8 +135,8 @@ class ChildEnd:
         """Raise OSError if the parent has closed its end. The caller closes the descriptor."""
         packed = pack(message, carried=descriptor)
         with self._sending:
-            if rest := _begin(self._socket, packed):  # else it would fail if the parent had all and has left
-                self._socket.sendall(rest)
+            if unsent_bytes := _begin(self._socket, packed):  # else it would fail if the parent had all and has left
+                self._socket.sendall(unsent_bytes)
 
     def receive(self, *, wait: bool = True) -> Any:
         """The next message, if need be after waiting; None if it is not there and that is not wanted.
@@ -171,7 +171,7 @@ class ChildEnd:
 
 
 def _begin(end: socket.socket, message: PackedMessage) -> memoryview:
-    """Send a message as far as the socket takes it, and return the rest."""
+    """Send a message as far as the socket takes it, and return the bytes that it did not take."""
     parts, descriptor = message.parts, message.descriptor
     try:
         if descriptor is None:

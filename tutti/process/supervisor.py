@@ -118,7 +118,7 @@ class Supervisor:
         if not self._is_closing.is_set():
             self._is_wanted.clear()
 
-    async def rest(self) -> None:
+    async def stop(self) -> None:
         """End the child in peace, and return when it is gone; the next one begins with `start`."""
         self.retire()
         _end(self._ending, None)

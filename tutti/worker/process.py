@@ -69,7 +69,7 @@ class ProcessWorker(BaseWorker):
         self._was_ready = False
         self._unloading = False  # end the process when its calls are done
         self._is_wanted = True  # again, since it was to be unloaded
-        self._resting: asyncio.Task[None] | None = None
+        self._unload_task: asyncio.Task[None] | None = None
 
     @property
     def pid(self) -> int | None:
@@ -141,7 +141,7 @@ class ProcessWorker(BaseWorker):
             log.warning("worker replaced: %s", self._status.error)
             self._supervisor.replace()
         elif self._unloading and not self._queue:
-            self._rest()
+            self._begin_unload()
 
     def _answered(self, answer: RunEnded, descriptor: int | None) -> None:
         """Resolve the call of an answer, and send the next one."""
@@ -212,14 +212,14 @@ class ProcessWorker(BaseWorker):
             self._queue.extendleft(reversed(lost.waiting()))
         log.warning("worker down (%s), start %d in %g s", error, self._supervisor.failures, wait_s)
         if self._unloading and not self._queue:
-            self._rest()
+            self._begin_unload()
 
-    def _rest(self) -> None:
+    def _begin_unload(self) -> None:
         self._in_flight = None
-        self._resting = self._loop.create_task(self._fall_asleep(), name="tutti-worker-unload")
+        self._unload_task = self._loop.create_task(self._fall_asleep(), name="tutti-worker-unload")
 
     async def _fall_asleep(self) -> None:
-        await self._supervisor.rest()
+        await self._supervisor.stop()
         if self._closing:
             return
         if not self._unloading:  # a call has come meanwhile

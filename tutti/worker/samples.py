@@ -43,10 +43,10 @@ def write_samples(rows: Sequence[Samples]) -> int:
     try:
         for row in rows:
             format = RowFormat.of(row)
-            rest = np.ascontiguousarray(row, format.dtype).view(np.uint8).data
-            n_padding = format.n_bytes - len(rest)
-            while rest:
-                rest = rest[os.write(descriptor, rest) :]
+            data = np.ascontiguousarray(row, format.dtype).view(np.uint8).data
+            n_padding = format.n_bytes - len(data)
+            while data:
+                data = data[os.write(descriptor, data) :]
             if n_padding:
                 os.write(descriptor, bytes(n_padding))
     except BaseException:
