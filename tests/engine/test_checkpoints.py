@@ -17,9 +17,9 @@ from tutti.engine.checkpoints import (
     Checkpoints,
     choose_checkpoints,
     cuda_index_of_workers,
-    make_own_caches,
+    file_cache,
+    make_file_caches,
     only_checkpoint,
-    own_cache,
 )
 from tutti.errors import InvalidInput, MissingExtra, TuttiError, WeightsCorrupt, WeightsUnavailable
 from tutti.model import choice as model_choice
@@ -174,14 +174,14 @@ def test_compiling_is_refused_if_no_model_is_on_a_cuda_device() -> None:
 def test_what_is_derived_from_a_file_is_made_anew_when_the_file_changes(tmp_path: Path) -> None:
     home, path = tmp_path / "home", graph(tmp_path / "mine.onnx")
     choices = list(chosen(f"mine={path}").values())
-    make_own_caches(home, choices)
-    (first := own_cache(home, path) / "part").touch()
-    make_own_caches(home, choices)
+    make_file_caches(home, choices)
+    (first := file_cache(home, path) / "part").touch()
+    make_file_caches(home, choices)
     assert first.exists()
     graph(path, b"ConvTranspose")
-    make_own_caches(home, choices)
+    make_file_caches(home, choices)
     assert not first.exists()
-    assert own_cache(home, path).is_dir()
+    assert file_cache(home, path).is_dir()
 
 
 def test_each_cuda_device_has_a_worker_and_further_workers_share_them_in_turn() -> None:

@@ -27,7 +27,7 @@ from tutti.engine.checkpoints import (
     cuda_index_of_workers,
     files_of,
     kernel_marker,
-    make_own_caches,
+    make_file_caches,
     only_checkpoint,
     upgrade_choices,
 )
@@ -102,7 +102,7 @@ def open_engine(
     with show_progress() as bars:
         files = files_of(choices.values())
         Store(settings.home).ensure(files, sources=sources(offline=settings.offline), progress=bars)
-    make_own_caches(settings.home, choices.values())
+    make_file_caches(settings.home, choices.values())
     n_devices = n_cuda_devices() if any(choice.device == "cuda" for choice in choices.values()) else 0
     indices = cuda_index_of_workers(choices.values(), settings.workers, n_devices, settings.threads)
     if n_devices == 0:  # the workers share the cores

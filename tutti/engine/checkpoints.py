@@ -54,7 +54,7 @@ class Checkpoints:
 
     def _load(self, choice: Choice, sharing: Model | None) -> Model:
         path = choice.path or Store(self.home).path(MODELS[choice.weights])
-        cache = own_cache(self.home, choice.path) if choice.path else None
+        cache = file_cache(self.home, choice.path) if choice.path else None
         return load(path, choice, self.threads, sharing, cache=cache, cuda_index=self.cuda_index)
 
 
@@ -140,16 +140,16 @@ def cuda_index_of_workers(
     return [number % n_devices for number in range(n_workers or n_devices)]
 
 
-def own_cache(home: Path, path: Path) -> Path:
+def file_cache(home: Path, path: Path) -> Path:
     """The folder for what is derived from a file of the operator's own; another one when the file has changed."""
     stat = path.stat()
     return home / "own" / sha256(str(path).encode()).hexdigest()[:16] / f"{stat.st_mtime_ns}-{stat.st_size}"
 
 
-def make_own_caches(home: Path, choices: Iterable[Choice]) -> None:
+def make_file_caches(home: Path, choices: Iterable[Choice]) -> None:
     """Make those folders, and delete what was derived from earlier versions of the files."""
     for path in {choice.path for choice in choices if choice.path}:
-        cache = own_cache(home, path)
+        cache = file_cache(home, path)
         if not cache.exists():
             shutil.rmtree(cache.parent, ignore_errors=True)
             cache.mkdir(parents=True, exist_ok=True)

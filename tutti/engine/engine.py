@@ -239,8 +239,8 @@ class Engine:
         """The text in phonemes, chunk by chunk."""
         code, detect_language = request_language(language, DEFAULT_LANGUAGE)
         options = TextOptions(self._text_defaults.code_blocks, detect_language)
-        own = await self._lexicon(lexicon or {})
-        async for chunk in self.frontend.chunks(OpenText(text, code, own, options=options)):
+        words = await self._lexicon(lexicon or {})
+        async for chunk in self.frontend.chunks(OpenText(text, code, words, options=options)):
             yield chunk
 
     def known_refusal(self, caller: str | None) -> QueueFull | None:
@@ -279,8 +279,8 @@ class Engine:
         operator = self._text_defaults.lexicon() if self._text_defaults.lexicon else None
         if not pronunciations:
             return operator
-        own = await self._lexicons.build(pronunciations)
-        return operator | own if operator else own
+        requested = await self._lexicons.build(pronunciations)
+        return operator | requested if operator else requested
 
     @contextmanager
     def _running(self, caller: str) -> Iterator[None]:

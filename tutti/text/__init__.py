@@ -59,7 +59,7 @@ def _sentences(
     skipped = False
     document: ssml.SsmlText | None = None
     if ssml.is_ssml(text):
-        parser = ssml.SsmlParser(text, code, options.own_voices)
+        parser = ssml.SsmlParser(text, code, options.voice_names)
         while parser.parse_some():
             yield Pronunciation(()), 0.0  # the caller may stop here: a document may have twenty thousand tags
         document = parser.document()

@@ -31,7 +31,7 @@ class TextOptions(NamedTuple):
     code_blocks: CodeBlocks = "announce"  # read aloud; skip; or say only that there is one
     detect_language: bool = False  # of each sentence, instead of one for all
     normalization: Normalization = Normalization()
-    own_voices: frozenset[str] = frozenset()  # names that the server has given to voices, for SSML
+    voice_names: frozenset[str] = frozenset()  # names that the server has given to voices, for SSML
     with_words: bool = True  # False: the words of a chunk come as one, which takes a fifth of the time to hand over
 
 

@@ -86,8 +86,8 @@ class SentenceReader:
         if guess in self._noticed:
             return
         self._noticed.add(guess)
-        name, own = language_name(guess), find_language(self.code).name
-        looks = f"some of the text looks like {name} and is read as {own}"
+        name, language = language_name(guess), find_language(self.code).name
+        looks = f"some of the text looks like {name} and is read as {language}"
         if guess in OTHERS:
             notices.append(f"{looks}: Kokoro does not speak {name}")
         elif missing:

@@ -53,12 +53,12 @@ def ssml_to_marks(text: str) -> AlignedText:
     return read_ssml(text).aligned
 
 
-def read_ssml(text: str, code: str = "en-us", own_voices: Container[str] = ()) -> SsmlText:
+def read_ssml(text: str, code: str = "en-us", voice_names: Container[str] = ()) -> SsmlText:
     """Convert to plain text with marks. Raises InvalidInput with line and column if it is not well formed.
 
-    `own_voices` are names that the server has given to voices; no other voice stands in for them.
+    `voice_names` are names that the server has given to voices; no other voice stands in for them.
     """
-    parser = SsmlParser(text, code, own_voices)
+    parser = SsmlParser(text, code, voice_names)
     while parser.parse_some():
         pass
     return parser.document()
@@ -112,7 +112,7 @@ _NOT_IPA = re.compile(r"[/()\[\]\n]")
 class SsmlParser:
     """Single-pass parser: the document, the output with its sources, and the open elements."""
 
-    def __init__(self, text: str, code: str, own_voices: Container[str]) -> None:
+    def __init__(self, text: str, code: str, voice_names: Container[str]) -> None:
         if len(text) > MAX_DOCUMENT:
             raise InvalidInput(
                 f"SSML of {len(text):,} characters is too long: send documents of up to {MAX_DOCUMENT:,}, "
@@ -123,7 +123,7 @@ class SsmlParser:
         self._at = 0
         self._has_root_ended = False
         self.code = code
-        self.own_voices = own_voices
+        self.voice_names = voice_names
         self.notices: list[str] = []
         self.pieces: list[str] = []
         self.starts: list[int] = []
@@ -258,7 +258,7 @@ class SsmlParser:
 
     def _stand_in(self, name: str) -> str:
         """Return the voice that stands for that of another service, or the name itself."""
-        voice = None if name.strip().lower() in self.own_voices else stand_in(name)
+        voice = None if name.strip().lower() in self.voice_names else stand_in(name)
         if voice is not None:
             self.notices.append(stand_in_notice(name, voice))
         return voice or name
