@@ -242,14 +242,14 @@ def load(
 
 def notes(settings: Settings, sources: Mapping[str, str]) -> list[str]:
     """What the operator should know: values that have no effect, and a name that has two meanings."""
-    found = []
+    lines = []
     for field, source in sources.items():
         name = source.rpartition("(")[2].rstrip(")") if "(" in source else source
         if name == AMBIGUOUS:
-            found.append(f"{name} is read as TUTTI_{field.upper()}; set that instead to be unambiguous")
+            lines.append(f"{name} is read as TUTTI_{field.upper()}; set that instead to be unambiguous")
         if source != "default" and not source.startswith("preset ") and (why := _why_inert(field, settings)):
-            found.append(f"{name} has no effect: {why}")
-    return found
+            lines.append(f"{name} has no effect: {why}")
+    return lines
 
 
 def _why_inert(field: str, settings: Settings) -> str | None:
@@ -280,8 +280,8 @@ def _aliases(field: str, variables: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def _refuse_typos(place: str, variables: Mapping[str, str]) -> None:
-    known = [f"TUTTI_{field.upper()}" for field in Settings.model_fields]
+    variable_names = [f"TUTTI_{field.upper()}" for field in Settings.model_fields]
     for name in variables:
-        if name.startswith("TUTTI_") and name not in known:
+        if name.startswith("TUTTI_") and name not in variable_names:
             hint = did_you_mean(name.removeprefix("TUTTI_"), Settings.model_fields).replace("?", "")
             raise InvalidInput(f"{place}: {name} is not a setting{hint}; list them with: tutti config", param=name)

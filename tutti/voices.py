@@ -216,9 +216,9 @@ def _similar(name: str) -> str:
         return ""
     if name[1:3] in ("f_", "m_"):
         return did_you_mean(name, NAMES) if get_close_matches(name[3:], (n[3:] for n in NAMES), 1, 0.6) else ""
-    alike = get_close_matches(name, [known[3:] for known in NAMES], 3, 0.75)
-    found = [known for known in NAMES if known[3:] in alike]
-    return f"; did you mean {' or '.join(found)}?" if found else ""
+    alike = get_close_matches(name, [each[3:] for each in NAMES], 3, 0.75)
+    similar = [each for each in NAMES if each[3:] in alike]
+    return f"; did you mean {' or '.join(similar)}?" if similar else ""
 
 
 def _weight(match: re.Match[str]) -> float:

@@ -14,7 +14,7 @@ from tutti.batching.layout import SideBySide
 from tutti.batching.policies import Deadline
 from tutti.batching.scheduler import Limits, Scheduler
 from tutti.engine.batcher import Batcher
-from tutti.engine.playback import FIRST_SHARE, FRAME_S, FRAMES_PER_TOKEN, MAX_PACE, MIN_PACE, chunk_pace
+from tutti.engine.playback import FIRST_SHARE, FRAME_S, FRAMES_PER_TOKEN, MAX_SECONDS, MIN_SECONDS, chunk_pace
 from tutti.engine.stats import BatchStats
 from tutti.errors import QueueFull
 from tutti.plan.devices import DEVICES, DeviceCosts
@@ -45,8 +45,8 @@ def test_a_slower_device_gets_shorter_chunks(seconds_per_s: float) -> None:
     slower = chunk_pace(scheduler_of(1.5 * seconds_per_s), "kokoro", 1.5, 0.0, is_incremental=False)
     assert slower.first_symbols <= pace.first_symbols
     assert pace.seconds_per_s <= slower.seconds_per_s
-    assert MIN_PACE <= pace.seconds_per_s <= MAX_PACE
-    assert pace.seconds_per_s >= min(seconds_per_s, MAX_PACE), "never faster than the device"
+    assert MIN_SECONDS <= pace.seconds_per_s <= MAX_SECONDS
+    assert pace.seconds_per_s >= min(seconds_per_s, MAX_SECONDS), "never faster than the device"
 
 
 def test_a_fast_device_keeps_the_default() -> None:

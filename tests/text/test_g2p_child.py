@@ -16,7 +16,7 @@ from tutti.errors import TuttiError
 from tutti.text import g2p_child
 from tutti.text.aligned_text import AlignedText
 from tutti.text.chunk import Chunk, Pronunciation
-from tutti.text.g2p_child import MAX_CHUNKS_AT_ONCE, MAX_WAIT_S, MIN_PACE, PullQueue, TextReader, rank_s
+from tutti.text.g2p_child import MAX_CHUNKS_AT_ONCE, MAX_WAIT_S, MIN_AUDIO_S, PullQueue, TextReader, rank_s
 from tutti.text.g2p_messages import Answer, ChunkBatch, CloseText, NextChunks, OpenText
 
 SENTENCE = "Sentence a has some words of its own. "
@@ -185,7 +185,7 @@ def test_texts_that_make_no_audio_leave_the_process_to_others() -> None:
             waits.append(process.now - arrived.pop(answered))
         elif process.n_answers[answered] > 1:
             process.reader.receive(NextChunks(answered, started_s + 0.2))
-    assert process.used_s["Hostile"] <= n_hostile * (20.2 / MIN_PACE + 0.1)
+    assert process.used_s["Hostile"] <= n_hostile * (20.2 / MIN_AUDIO_S + 0.1)
     assert max(waits) < 1.0
 
 

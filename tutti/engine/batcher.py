@@ -100,7 +100,7 @@ class Batcher:
             with self._stats.counting_refusals(row.priority):
                 self.scheduler.admit(job, self._clock(), delay_s=self.start_delay.after_reading_s)
             row.accepted(job)
-        self._rows.opened(row)
+        self._rows.add_open(row)
         self._guarded(self._add, row, job)
         return row.future
 
@@ -165,7 +165,7 @@ class Batcher:
         for row in rows:
             row.future.cancel()
         for row in rows:
-            self._rows.closed(row)
+            self._rows.remove_open(row)
             self._unqueue(row)
             self._stats.ended("cancelled")
 
@@ -342,7 +342,7 @@ class Batcher:
             row.queue_s = row.acoustic_s = 0.0
             following = row.future = new_future()
         else:
-            self._rows.closed(row)
+            self._rows.remove_open(row)
         future.set_result(RowAudio(samples, row.durations, timing, following))
         if following:
             self._add(row, row.vocoder_job(self.scheduler, self._clock()))
@@ -382,12 +382,12 @@ class Batcher:
                 row.is_isolated = True  # many ran with it: without them, the next death is its own
             if row.n_lost >= MAX_LOST:
                 self._fail(row, error)
-        lost = list(batch.jobs)
+        jobs = list(batch.jobs)
         for waiting in self._device.drop_waiting(STAGE_ORDER if is_dead else ("vocoder",)):
             self.scheduler.lost(waiting.batch, now)  # it had not begun, so it does not count as a cause
-            lost += waiting.batch.jobs
-        lost += [job for job in list(self._rows) if job.key.stage == "vocoder" and self.scheduler.cancel(job)]
-        rows = [row for row in map(self._rows.pop, lost) if not row.future.done()]
+            jobs += waiting.batch.jobs
+        jobs += [job for job in list(self._rows) if job.key.stage == "vocoder" and self.scheduler.cancel(job)]
+        rows = [row for row in map(self._rows.pop, jobs) if not row.future.done()]
         log.warning("worker lost, starting rows again worker=%s rows=%d: %s", self.name, len(rows), error)
         self._stats.retried("worker_lost", len(rows))
         for row in rows:

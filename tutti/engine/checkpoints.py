@@ -113,8 +113,8 @@ def _choice(name: str, source: str, settings: "Settings") -> Choice:
         return choose(settings.backend, settings.device, precision, vocoder=settings.vocoder)
     path = Path(source).expanduser()
     if not path.is_file():
-        known = ", ".join((*PRECISIONS, *VOCODERS.values()))
-        raise WeightsUnavailable(f"models: {name}={source} is neither a file nor one of {known}", param="models")
+        names = ", ".join((*PRECISIONS, *VOCODERS.values()))
+        raise WeightsUnavailable(f"models: {name}={source} is neither a file nor one of {names}", param="models")
     return choose_for_file(path.resolve(), settings.backend, settings.device)
 
 
@@ -129,14 +129,14 @@ def cuda_index_of_workers(
 ) -> list[int | None]:
     """The CUDA device of each worker: one for each device, or so many in turn; none on a processor."""
     if all(choice.device == "cpu" for choice in choices):
-        asked = n_workers or 1
-        if asked > n_cores:
+        n = n_workers or 1
+        if n > n_cores:
             log.warning(
                 "workers=%d instead of %d, one for each core: further ones would take memory and wait for the same "
                 "cores; requests are concurrent with one, too (TUTTI_WORKERS, CONCURRENT_REQUESTS)",
-                n_cores, asked,
+                n_cores, n,
             )  # fmt: skip
-        return [None] * min(asked, n_cores)
+        return [None] * min(n, n_cores)
     return [number % n_devices for number in range(n_workers or n_devices)]
 
 

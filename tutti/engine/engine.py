@@ -162,8 +162,8 @@ class Engine:
         checked = self._check(request)
         is_silent, n_dropped = True, 0
         unspoken = NO_SPEECH  # what those without audio name, for the next one that has some
-        with ExitStack() as counted:
-            stream, start = await self._open_counted(counted, checked)
+        with ExitStack() as scope:
+            stream, start = await self._open_counted(scope, checked)
             async with aclosing(stream.speeches(start)) as speeches:
                 async for speech in speeches:
                     n_dropped += len(speech.dropped)
@@ -199,11 +199,11 @@ class Engine:
     def _check(self, request: StreamRequest) -> CheckedRequest:
         return check_request(request, self.checkpoints, self._text_defaults.code_blocks)
 
-    async def _open_counted(self, counted: ExitStack, checked: CheckedRequest) -> tuple[Stream, Start]:
+    async def _open_counted(self, scope: ExitStack, checked: CheckedRequest) -> tuple[Stream, Start]:
         """Open a stream at the worker with the least work; it counts from its first step until `counted` is closed."""
         ticket = checked.request.ticket
         await self._turns.wait()
-        counted.enter_context(self._running(ticket.caller))  # now: no unload begins while it is opened
+        scope.enter_context(self._running(ticket.caller))  # now: no unload begins while it is opened
         batcher = self.monitor.next_batcher()
         if batcher.worker.status.state in ("asleep", "starting"):
             await batcher.worker.wake()  # here: the time does not count as that of a batch
@@ -211,7 +211,7 @@ class Engine:
             left_s = ticket.left_s(self.pacing.target_s, time.monotonic())
             batcher.check_wait(checked.checkpoint, left_s, ticket.max_start_s, ticket.caller)
         start = Start(batcher.start_delay)  # the next one that asks sees it
-        counted.callback(start.end)
+        scope.callback(start.end)
         return await self._open_stream(checked, batcher), start
 
     async def _open_stream(self, checked: CheckedRequest, batcher: Batcher) -> Stream:

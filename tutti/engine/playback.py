@@ -15,7 +15,8 @@ FRAMES_PER_TOKEN = 2.9  # at speed 1, before the durations are known
 FRAME_S = SAMPLES_PER_FRAME / SAMPLE_RATE
 FIRST_SHARE = 0.6  # of the target that the first chunk may take alone; larger chunks sound smoother, but start later
 CAUTION = 1.2  # times the predicted seconds: speed changes, and other requests come; larger makes shorter chunks
-MIN_PACE, MAX_PACE = 0.5, 0.9  # a faster device needs no longer chunks; on a slower one gaps cannot be avoided
+# Of the device for a second of audio: a faster one needs no longer chunks; on a slower one gaps cannot be avoided.
+MIN_SECONDS, MAX_SECONDS = 0.5, 0.9
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +127,7 @@ def chunk_pace(
             wait_s += n_before * sentence_s
             share = (max(allowed_s, wait_s) - least_s) / max(most_s - least_s, 1e-9)
             first_symbols = TINY_SYMBOLS + int(min(max(share, 0.0), 1.0) * (longest - TINY_SYMBOLS))
-    return ChunkPace(first_symbols, min(max(seconds_per_s, MIN_PACE), MAX_PACE))
+    return ChunkPace(first_symbols, min(max(seconds_per_s, MIN_SECONDS), MAX_SECONDS))
 
 
 def _seconds(scheduler: Scheduler, checkpoint: str, n_symbols: int) -> float:

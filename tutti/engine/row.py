@@ -261,7 +261,7 @@ class Row:
 
 
 class RowIndex:
-    """The rows of a batcher: by the jobs that wait or run, and those whose callers wait, wherever their jobs are.
+    """The rows of a batcher: by the jobs that wait or run, and the rows whose callers wait, wherever their jobs are.
 
     Under load there are a thousand, so those of one stream are found without a search.
     """
@@ -318,17 +318,17 @@ class RowIndex:
 
     @property
     def open(self) -> list[Row]:
-        """Those whose callers wait."""
+        """The rows whose callers wait."""
         return [row for rows in self._open.values() for row in rows]
 
     def open_of(self, stream: int) -> list[Row]:
         return list(self._open.get(stream, ()))
 
-    def opened(self, row: Row) -> None:
+    def add_open(self, row: Row) -> None:
         """Its caller waits from now on."""
         self._open.setdefault(row.stream, {})[row] = None
 
-    def closed(self, row: Row) -> bool:
+    def remove_open(self, row: Row) -> bool:
         """Its caller no longer waits; False if it did not."""
         rows = self._open.get(row.stream, {})
         if row not in rows:
@@ -339,9 +339,9 @@ class RowIndex:
         return True
 
     def fail(self, rows: Iterable[Row], error: Exception) -> list[Row]:
-        """Tell the callers of these rows; return those whose callers had not left."""
+        """Tell the callers of these rows; return the rows whose callers had not left."""
         failed = [row for row in rows if not row.future.done()]
         for row in failed:
-            self.closed(row)
+            self.remove_open(row)
             row.future.set_exception(error)
         return failed

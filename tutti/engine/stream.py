@@ -167,7 +167,7 @@ class Stream:
         pace = self.batcher.chunk_pace(checkpoint, pacing.target_s, n_before, is_incremental=is_incremental)
         pace = pace._replace(speed=speed, joined_symbols=pacing.joined_symbols)
         symbol_s = FRAMES_PER_TOKEN * FRAME_S / clamp_speed(speed)
-        opened = OpenText(
+        template = OpenText(
             "", self.language, self.lexicon, whole_text, pace, self.checked.options, symbol_s, self.ticket.caller
         )
         async with aclosing(segments(self.text, MAX_TEXT, self.checked.request.pause_s)) as texts:
@@ -176,7 +176,7 @@ class Stream:
                     self.playback.text_arrived(time.monotonic())
                 if segment.pause_s:
                     yield segment, Chunk((), segment.pause_s), 0.0
-                text = opened._replace(text=segment.marked_text)
+                text = template._replace(text=segment.marked_text)
                 chunks = self.frontend.chunks(text, self._next_due_s)
                 async with aclosing(_timed(chunks, self.trace, start)) as timed:
                     async for chunk, g2p_s in timed:

@@ -35,20 +35,20 @@ class WarmUp:
 
     async def __call__(self, worker: Worker) -> None:
         """Load the stored costs; measure the checkpoints that have none."""
-        stored = cost.load(self.path)
+        costs = cost.load(self.path)
         for key, model in self.costs.items():
-            if key in stored:
-                model.start_from(stored[key])
-        missing = sorted({key.checkpoint for key in self.costs if key not in stored})
+            if key in costs:
+                model.start_from(costs[key])
+        missing = sorted({key.checkpoint for key in self.costs if key not in costs})
         missing = [checkpoint for checkpoint in missing if self.only in (None, checkpoint)]
         ids = count(-1, -1)  # no caller's row has such an id; none twice, since a worker may forget one a moment late
         for checkpoint in missing:
-            measured = await self._sweep(worker, checkpoint, ids)
-            for stage, samples in measured.items():
+            samples_of_stage = await self._sweep(worker, checkpoint, ids)
+            for stage, samples in samples_of_stage.items():
                 self.costs[Key(checkpoint, stage)].seed(samples)
-            log.info("warm-up sweep checkpoint=%s batches=%d", checkpoint, sum(map(len, measured.values())))
+            log.info("warm-up sweep checkpoint=%s batches=%d", checkpoint, sum(map(len, samples_of_stage.values())))
         if missing:
-            self._save({key: model for key, model in self.costs.items() if key in stored or key.checkpoint in missing})
+            self._save({key: model for key, model in self.costs.items() if key in costs or key.checkpoint in missing})
 
     def _save(self, costs: Mapping[Key, CostModel]) -> None:
         """Store the costs; if that fails, the next start measures them again."""
@@ -61,12 +61,12 @@ class WarmUp:
         self, worker: Worker, checkpoint: str, ids: Iterator[int]
     ) -> dict[StageName, list[tuple[list[int], float]]]:
         """Run both stages on every number of rows of every length."""
-        measured: dict[StageName, list[tuple[list[int], float]]] = {"acoustic": [], "vocoder": []}
+        samples_of_stage: dict[StageName, list[tuple[list[int], float]]] = {"acoustic": [], "vocoder": []}
         for row, n_rows in product(self.rows, self.n_rows):
             runs = [await _measure(worker, checkpoint, {next(ids): row for _ in range(n_rows)}) for _ in range(REPEATS)]
-            for stage, samples in measured.items():
+            for stage, samples in samples_of_stage.items():
                 samples.append(min((run[stage] for run in runs), key=lambda sample: sample[1]))
-        return measured
+        return samples_of_stage
 
 
 async def _measure(

@@ -38,8 +38,8 @@ def chunks(
 
     sizes = sizes or ChunkSizes()
     chunker = Chunker(whole_text=whole_text, pace=pace, enough_symbols=sizes.enough, target_symbols=sizes.target)
-    made = chunker.chunks(_sentences(text, code, pronounce, user_lexicon, options))
-    return made if options.with_words else (chunk.joined() for chunk in made)
+    all_chunks = chunker.chunks(_sentences(text, code, pronounce, user_lexicon, options))
+    return all_chunks if options.with_words else (chunk.joined() for chunk in all_chunks)
 
 
 def _sentences(
@@ -49,14 +49,14 @@ def _sentences(
     from tutti.text import ssml
     from tutti.text.chunker import PARAGRAPH_PAUSE_S
     from tutti.text.clean import clean
-    from tutti.text.code_blocks import SKIPPED, has_block
+    from tutti.text.code_blocks import SKIP_NOTICE, has_block
     from tutti.text.incremental import split_text
     from tutti.text.marks import parse_marks
     from tutti.text.sentence_reader import SentenceReader
     from tutti.text.split import AlignedSentence, ends_paragraph, is_silent, sentences
 
     reader = SentenceReader(code, pronounce, user_lexicon, options)
-    skipped = False
+    has_skipped = False
     document: ssml.SsmlText | None = None
     if ssml.is_ssml(text):
         parser = ssml.SsmlParser(text, code, options.voice_names)
@@ -73,9 +73,9 @@ def _sentences(
             aligned = _part(document.aligned, segment.at, len(segment.text), segment.marks)
         else:
             aligned = AlignedText.of(segment.marked_text, segment.offset)
-        if options.code_blocks == "skip" and not skipped and has_block(aligned.text):
-            skipped = True
-            notices = (*notices, SKIPPED)
+        if options.code_blocks == "skip" and not has_skipped and has_block(aligned.text):
+            has_skipped = True
+            notices = (*notices, SKIP_NOTICE)
         cleaned = clean(aligned, code, options.code_blocks)
         yield Pronunciation((), cleaned.dropped, notices=notices), 0.0
         notices = ()

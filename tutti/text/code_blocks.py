@@ -21,7 +21,7 @@ _NAMES = {
     "dockerfile": "Docker", "php": "PHP", "r": "R",
 }  # fmt: skip
 _PLAIN = frozenset(("", "text", "txt", "plain", "plaintext", "output"))
-SKIPPED = 'blocks of code were skipped: code_blocks is "skip"'
+SKIP_NOTICE = 'blocks of code were skipped: code_blocks is "skip"'
 CONTINUED = "continued"  # the name of a block whose beginning was in an earlier part of the text
 # language of the text: without a name, with one; one line, several lines
 _WORDS = {
@@ -44,8 +44,8 @@ def replace_code_blocks(aligned: AlignedText, option: CodeBlocks, language: str)
         close = {} if match["close"] is None else {"close": "\n\n"}
         if option == "read":
             return {"open": "\n"} | close
-        announced = option == "announce" and match["name"] != CONTINUED and match["code"].strip() != ""
-        words = {"open": f"\n\n{_announcement(match, language)}\n\n" if announced else "\n\n"}
+        is_announced = option == "announce" and match["name"] != CONTINUED and match["code"].strip() != ""
+        words = {"open": f"\n\n{_announcement(match, language)}\n\n" if is_announced else "\n\n"}
         return words | close | ({"code": ""} if match["code"] else {})
 
     return aligned.sub(_BLOCK, replace_block)
@@ -79,8 +79,8 @@ def _announcement(match: re.Match[str], language: str) -> str:
     code = language.partition("-")[0]
     if code in _WORDS_WITHOUT_COUNT:
         return _WORDS_WITHOUT_COUNT[code][bool(name)].format(name=name)
-    plain, named, line, lines = _WORDS.get(code, _WORDS["en"])
+    plain, with_name, line, lines = _WORDS.get(code, _WORDS["en"])
     if match["close"] is None:  # more of it may follow in the next part of the text
-        return f"{(named if name else plain).format(name=name)}."
+        return f"{(with_name if name else plain).format(name=name)}."
     n_lines = len(match["code"].strip().splitlines())
-    return f"{(named if name else plain).format(name=name)}, {n_lines} {line if n_lines == 1 else lines}."
+    return f"{(with_name if name else plain).format(name=name)}, {n_lines} {line if n_lines == 1 else lines}."

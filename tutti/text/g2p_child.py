@@ -24,7 +24,7 @@ NICE = 5  # added to the niceness of the process; larger yields more to the proc
 MAX_PULL_S = 0.02  # of computing for one answer; the rest of the chunks comes with the next one
 MAX_CHUNKS_AT_ONCE = 4  # of one text; a larger batch makes other texts wait longer
 MAX_WAIT_S = 5.0  # that a text without a listener waits before those that come later; larger is better for listeners
-MIN_PACE = 20.0  # seconds of audio that a second of computing should make; larger slows texts that make less
+MIN_AUDIO_S = 20.0  # seconds of audio that a second of computing should make; larger slows texts that make less
 MEMORY_S = 2.0  # time constant with which the computing for a caller is forgotten; larger remembers a burst longer
 BEHIND = 2.0  # seconds by which a caller's texts rank later for each second of it; larger is fairer to other callers
 TAIL = 32  # characters without a word that are read with the chunk before them: mostly nothing, so the text has ended
@@ -36,18 +36,18 @@ _WORD = re.compile(r"\w")
 def rank_s(due_s: float, asked_s: float, opened_s: float, used_s: float) -> float:
     """The time by which requests are ordered, the earliest first; a later request has a later one in the end.
 
-    It is when the audio is needed, but at most MAX_WAIT_S from now. And a text that has used so many seconds of
-    computing since it was opened ranks as if that had made MIN_PACE times as much audio: so one that makes hardly any
-    gets at most 1 / MIN_PACE of the process, as long as others wait.
+    It is when the audio is needed, but at most MAX_WAIT_S from now. A text ranks as if each second of computing since
+    it was opened had made MIN_AUDIO_S of audio: one that makes hardly any gets at most 1 / MIN_AUDIO_S of the process,
+    as long as others wait.
     """
-    return max(min(due_s, asked_s + MAX_WAIT_S), opened_s + MIN_PACE * used_s)
+    return max(min(due_s, asked_s + MAX_WAIT_S), opened_s + MIN_AUDIO_S * used_s)
 
 
 @dataclass(slots=True)
 class ReadingText:
     """An open text: how far it has been read, and when more of it is needed."""
 
-    opened: OpenText
+    request: OpenText
     chunks: Iterator[Chunk]
     opened_s: float
     due_s: float  # when the audio of the next chunk is needed
@@ -55,7 +55,7 @@ class ReadingText:
     asked_s: float = 0.0  # when its next answer was requested
     used_s: float = 0.0  # seconds of computing
     used_before_s: float = 0.0  # of them before its last answer
-    made: list[Chunk] = field(default_factory=list)  # for its next answer
+    batch: list[Chunk] = field(default_factory=list)  # for its next answer
     is_first: bool = True  # nothing of it was answered yet
 
 
@@ -68,7 +68,7 @@ class PullQueue:
 
     def __init__(self) -> None:
         self._heaps: dict[str, list[tuple[float, int, int]]] = {}  # of a caller: rank, serial number, text
-        self._used: dict[str, DecayingSum] = {}  # computing for a caller
+        self._computing: dict[str, DecayingSum] = {}  # computing for a caller
         self._serial = itertools.count()  # decides among equals
 
     def __bool__(self) -> bool:
@@ -87,13 +87,13 @@ class PullQueue:
 
     def charge(self, caller: str, seconds: float, now: float) -> None:
         """Note computing for this caller; those without texts are forgotten with what was computed for them."""
-        self._used.setdefault(caller, DecayingSum(MEMORY_S)).add(seconds, now)
-        if len(self._used) > 2 * len(self._heaps) + MAX_CALLERS:
-            self._used = {each: used for each, used in self._used.items() if now - used.at_s < MEMORY_S}
+        self._computing.setdefault(caller, DecayingSum(MEMORY_S)).add(seconds, now)
+        if len(self._computing) > 2 * len(self._heaps) + MAX_CALLERS:
+            self._computing = {each: total for each, total in self._computing.items() if now - total.at_s < MEMORY_S}
 
     def _used_s(self, caller: str, now: float) -> float:
-        used = self._used.get(caller)
-        return used.at(now) if used else 0.0
+        total = self._computing.get(caller)
+        return total.at(now) if total else 0.0
 
 
 class TextReader:
@@ -148,10 +148,10 @@ class TextReader:
             return Answer(number, as_tutti_error(exc))
         took_s = self._cpu_clock() - started_s
         text.used_s += took_s
-        self._queue.charge(text.opened.caller, took_s, self._clock())
+        self._queue.charge(text.request.caller, took_s, self._clock())
         n_chunks = 1 if text.is_first else MAX_CHUNKS_AT_ONCE
-        took_long = bool(text.made) and text.used_s > text.used_before_s + MAX_PULL_S
-        if not has_ended and len(text.made) < n_chunks and not took_long:
+        took_long = bool(text.batch) and text.used_s > text.used_before_s + MAX_PULL_S
+        if not has_ended and len(text.batch) < n_chunks and not took_long:
             self._put(number)
             return None
         return Answer(number, self._batch(text, has_ended))
@@ -160,27 +160,27 @@ class TextReader:
         """Make one chunk, or make again some of those that were made before; tell whether the text has ended."""
         stop_s = self._cpu_clock() + MAX_PULL_S
         while text.n_to_skip:
-            skipped = next(text.chunks, None)
-            text.n_to_skip -= not (skipped and skipped.is_empty)
+            chunk = next(text.chunks, None)
+            text.n_to_skip -= not (chunk and chunk.is_empty)
             if self._cpu_clock() > stop_s:
                 return False
         while (chunk := next(text.chunks, None)) is not None:
             if chunk.is_empty:
                 return False  # others have their turn
-            text.made.append(chunk)
-            if not _is_tail(text.opened.text, chunk):
+            text.batch.append(chunk)
+            if not _is_tail(text.request.text, chunk):
                 return False
         return True
 
     def _batch(self, text: ReadingText, has_ended: bool) -> ChunkBatch:
         """The chunks that were made since the last answer; the rest of a text that has just begun is requested."""
-        chunks, text.made, text.used_before_s = text.made, [], text.used_s
+        chunks, text.batch, text.used_before_s = text.batch, [], text.used_s
         has_sequel, text.is_first = text.is_first and not has_ended, False
         if has_ended:
-            del self._texts[text.opened.number]
+            del self._texts[text.request.number]
         elif has_sequel:
-            text.due_s += sum(len(chunk.phonemes) * text.opened.symbol_s + chunk.pause_s for chunk in chunks)
-            self._ask(text.opened.number)
+            text.due_s += sum(len(chunk.phonemes) * text.request.symbol_s + chunk.pause_s for chunk in chunks)
+            self._ask(text.request.number)
         return ChunkBatch(chunks, has_ended, has_sequel)
 
     def _ask(self, number: int) -> None:
@@ -192,7 +192,7 @@ class TextReader:
     def _put(self, number: int) -> None:
         text = self._texts.get(number)
         rank = rank_s(text.due_s, text.asked_s, text.opened_s, text.used_s) if text else self._clock()
-        self._queue.add(number, rank, text.opened.caller if text else "")
+        self._queue.add(number, rank, text.request.caller if text else "")
 
 
 def _is_tail(text: str, last: Chunk) -> bool:

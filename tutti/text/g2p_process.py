@@ -36,18 +36,18 @@ class TextLost(Exception):
 
 
 @dataclass(slots=True, eq=False)
-class OpenedText:
-    """A text in the process, and the answers that nobody has taken yet."""
+class TextInProcess:
+    """A text in the process, and its answers that its caller has not taken yet."""
 
-    opened: OpenText
+    request: OpenText
     n_owed: int = 1  # answers to come
     answers: deque[ChunkBatch | Exception] = field(default_factory=deque)
-    arrived: asyncio.Future[None] | None = None  # of the next answer, while somebody waits for it
+    arrival: asyncio.Future[None] | None = None  # of the next answer, while its caller waits
 
     def put(self, answer: ChunkBatch | Exception) -> None:
         self.answers.append(answer)
-        if self.arrived and not self.arrived.done():
-            self.arrived.set_result(None)
+        if self.arrival and not self.arrival.done():
+            self.arrival.set_result(None)
 
 
 class G2PProcess:
@@ -63,7 +63,7 @@ class G2PProcess:
             "tutti-g2p", g2p_child.main, (pronounce, warm, sizes, self._current),
             began=self._began, receive=self._receive, lost=self._lost, grace_s=GRACE_S,
         )  # fmt: skip
-        self._texts: dict[int, OpenedText] = {}
+        self._texts: dict[int, TextInProcess] = {}
         self._n_owed = 0  # answers to come of all texts
         self._is_ready = False  # texts can be sent
         self._is_closed = False
@@ -101,15 +101,15 @@ class G2PProcess:
         self._supervisor.start()
         await self._started
 
-    def open(self, opened: OpenText) -> None:
+    def open(self, request: OpenText) -> None:
         """Begin to read a text; raise NotReady if no process can be started."""
         if self._started is None or self._is_closed:
             raise G2PUnavailable("the G2P processes are closed")
         if self._refusal is not None:
             raise NotReady(self._refusal)
-        text = self._texts[opened.number] = OpenedText(opened, n_owed=0)
+        text = self._texts[request.number] = TextInProcess(request, n_owed=0)
         self._owe(text)
-        self._send(opened)  # else when there is a process
+        self._send(request)  # else when there is a process
 
     async def next_chunks(self, number: int, due_s: Callable[[], float]) -> ChunkBatch:
         """The next chunks of a text, whose audio is needed at `due_s()`; raise TextLost if it must be opened again."""
@@ -120,8 +120,8 @@ class G2PProcess:
             self._owe(text)
             self._send(NextChunks(number, due_s()))
         if not text.answers:
-            text.arrived = self._loop.create_future()
-            await text.arrived
+            text.arrival = self._loop.create_future()
+            await text.arrival
         answer = text.answers.popleft()
         if isinstance(answer, Exception):
             raise answer
@@ -151,7 +151,7 @@ class G2PProcess:
         if self._is_ready and (link := self._supervisor.link):
             link.send(message)
 
-    def _owe(self, text: OpenedText) -> None:
+    def _owe(self, text: TextInProcess) -> None:
         """Expect one more answer for this text."""
         if not self._n_owed:
             self._quiet_since_s = time.monotonic()
@@ -182,7 +182,7 @@ class G2PProcess:
             self._cpu_s = None
         elif self._cpu_s is None:
             self._cpu_s = process.cpu_s()
-        elif quiet_s > (limit_s := hang_s(text.opened if text else None)):
+        elif quiet_s > (limit_s := hang_s(text.request if text else None)):
             log.error("the G2P process does not answer; it is replaced")
             # Not stopped, but computing: another would do the same.
             if text and process.cpu_s() - self._cpu_s > limit_s / 2:
@@ -193,7 +193,7 @@ class G2PProcess:
             self._cpu_s = None
         self._watch = self._loop.call_later(SOON_S, self._look)
 
-    def _fail(self, text: OpenedText, error: Exception) -> None:
+    def _fail(self, text: TextInProcess, error: Exception) -> None:
         if text.n_owed:
             self._n_owed -= text.n_owed
             text.n_owed = 0
@@ -222,7 +222,7 @@ class G2PProcess:
             self._started.set_result(None)
         for text in self._texts.values():
             if text.n_owed:
-                self._send(text.opened)
+                self._send(text.request)
 
     def _lost(self, reason: Exception, wait_s: float) -> None:
         if self._is_ready:
@@ -236,7 +236,7 @@ class G2PProcess:
         self._is_ready, self._down_since_s = False, time.monotonic()
         number, self._current.value = self._current.value, g2p_child.NO_TEXT
         for text in list(self._texts.values()):
-            self._fail(text, TextLost(cause, during_request=text.opened.number == number))
+            self._fail(text, TextLost(cause, during_request=text.request.number == number))
 
     def _not_started(self, error: Exception) -> None:
         """The first start must succeed; after some others in a row that fail, refuse all texts until one does not."""
@@ -254,6 +254,6 @@ class G2PProcess:
             self._fail(text, NotReady(self._refusal))
 
 
-def hang_s(opened: OpenText | None) -> float:
+def hang_s(request: OpenText | None) -> float:
     """Return after how many seconds without an answer a process that reads this text is taken to hang."""
-    return HANG_S + (len(opened.text) / HANG_CHARACTERS_PER_S if opened else 0.0)
+    return HANG_S + (len(request.text) / HANG_CHARACTERS_PER_S if request else 0.0)

@@ -52,7 +52,7 @@ def find_language(name: str) -> Language:
     spoken = ", ".join(f"{lang.code} ({lang.name})" for lang in LANGUAGES)
     if other := _OTHERS_BY_NAME.get(key) or _OTHERS_BY_NAME.get(key.partition("-")[0]):
         raise UnknownLanguage(f"Kokoro does not speak {other}; it speaks {spoken}", param="language")
-    names = [known for known in _BY_NAME if len(known) > 1]
+    names = [each for each in _BY_NAME if len(each) > 1]
     raise UnknownLanguage(
         f"unknown language {name!r}{did_you_mean(key, names)}; known: {spoken}, or {AUTO}", param="language"
     )

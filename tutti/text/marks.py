@@ -124,8 +124,8 @@ def voices_named(text: str) -> list[str]:
     """The voices that marks and SSML tags in a text name, each once, so that a wrong one is refused early."""
     if "[" not in text and "<" not in text:
         return []
-    named = dict.fromkeys(_VOICE_MARK_OR_TAG.findall(text))
-    return list(dict.fromkeys(mark.strip() if mark else stand_in(tag) or tag.strip() for mark, tag in named))
+    tags = dict.fromkeys(_VOICE_MARK_OR_TAG.findall(text))
+    return list(dict.fromkeys(mark.strip() if mark else stand_in(tag) or tag.strip() for mark, tag in tags))
 
 
 _MARK = re.compile(

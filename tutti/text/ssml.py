@@ -157,8 +157,8 @@ class SsmlParser:
             elif text[at:stop].strip("\ufeff \t\r\n"):
                 raise self._error(at, "text stands outside of <speak>")
             return stop
-        if skipped := _COMMENT_OR_INSTRUCTION.match(text, at):
-            return skipped.end()
+        if comment := _COMMENT_OR_INSTRUCTION.match(text, at):
+            return comment.end()
         if cdata := _CDATA.match(text, at):
             if not self.elements:
                 raise self._error(at, "text stands outside of <speak>")

@@ -18,16 +18,16 @@ SYMBOLS: dict[str, int] = {
     **{"ʲ": 164, "↓": 169, "→": 171, "↗": 172, "↘": 173, "ᵻ": 177},
 }
 
-_KNOWN = frozenset(SYMBOLS)
+_SYMBOL_SET = frozenset(SYMBOLS)
 PUNCTUATION = frozenset(';:,.!?—…"()“”')
 
 
 def split_known(phonemes: str) -> tuple[str, tuple[str, ...]]:
     """Split phonemes into those that Kokoro has a symbol for, and the rest."""
-    if _KNOWN.issuperset(phonemes):
+    if _SYMBOL_SET.issuperset(phonemes):
         return phonemes, ()
-    known = "".join(symbol for symbol in phonemes if symbol in SYMBOLS)
-    return known, tuple(symbol for symbol in phonemes if symbol not in SYMBOLS)
+    symbols = "".join(symbol for symbol in phonemes if symbol in SYMBOLS)
+    return symbols, tuple(symbol for symbol in phonemes if symbol not in SYMBOLS)
 
 
 def encode(phonemes: str) -> NDArray[np.int64]:

@@ -184,9 +184,9 @@ class _AnswerSender:
             return
         # Before the answer, after which the parent may use the same ids again.
         self._runner.forget_finished(call.run)
-        held = Memory(memory.resident_bytes(), self._device_bytes)
+        use = Memory(memory.resident_bytes(), self._device_bytes)
         formats = tuple(map(RowFormat.of, result.samples))
-        self._channel.send(RunEnded(call.number, result._replace(samples=()), formats, held), descriptor)
+        self._channel.send(RunEnded(call.number, result._replace(samples=()), formats, use), descriptor)
         self._device_bytes = memory.device_bytes()  # for the next answer: it takes long, and nobody waits now
         self._descriptors.append(descriptor)
         while len(self._descriptors) > OPEN_DESCRIPTORS:

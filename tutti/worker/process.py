@@ -206,10 +206,10 @@ class ProcessWorker(BaseWorker):
             return
         self._set_status("restarting", error=str(error))
         if self._in_flight is not None:
-            lost, self._in_flight = self._in_flight, None
-            for call in lost.running():
+            in_flight, self._in_flight = self._in_flight, None
+            for call in in_flight.running():
                 self._resolve(call.future, WorkerLost(str(error)))
-            self._queue.extendleft(reversed(lost.waiting()))
+            self._queue.extendleft(reversed(in_flight.waiting()))
         log.warning("worker down (%s), start %d in %g s", error, self._supervisor.failures, wait_s)
         if self._unloading and not self._queue:
             self._begin_unload()

@@ -98,9 +98,9 @@ def _keep_first_stress(phonemes: str) -> str:
 def _load() -> _Weights:
     with (
         resources.files("tutti.text.g2p").joinpath("data/letters.npz").open("rb") as file,
-        np.load(file, allow_pickle=False) as stored,
+        np.load(file, allow_pickle=False) as weights,
     ):
-        arrays = {name: stored[name] for name in stored.files}
+        arrays = {name: weights[name] for name in weights.files}
 
     def matrix(name: str) -> Matrix:  # int8 with a scale for each row
         weight: Matrix = arrays[name].astype(np.float32) * arrays[f"{name}.scale"].astype(np.float32)

@@ -52,12 +52,12 @@ _IN_YEAR = re.compile(
     r"|winter)[ -](?P<y>1[0-9]\d\d|20\d\d)(?![\w%]|[.,:/-]\d)",
     re.IGNORECASE,
 )
-_COUNTED = (
+_COUNT_NOUNS = (
     "items|people|users|files|rows|records|words|pages|points|steps|students|dollars|pounds|miles|times|copies|units"
     "|votes|calories|meters|metres|feet|employees|customers|members|seats|lines|tokens|samples|requests|messages|cars"
 )
 _LONE_YEAR = re.compile(
-    rf"(?<![\w.,:/$£€+=*^~#-])(?:1[1-9]\d\d|20\d\d)(?![\w%°]|[.,:/+=*^-]\d|\s?[=+*×<>]|\s(?:{_COUNTED})\b)"
+    rf"(?<![\w.,:/$£€+=*^~#-])(?:1[1-9]\d\d|20\d\d)(?![\w%°]|[.,:/+=*^-]\d|\s?[=+*×<>]|\s(?:{_COUNT_NOUNS})\b)"
 )
 
 _HALF = r"(?P<half>\s?(?:[ap]\.\s?m\.|[ap]m\b))"

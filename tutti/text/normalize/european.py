@@ -172,8 +172,8 @@ def _time(hour: int, minute: int, locale: Locale) -> str:
 
 
 def _fraction(top: str, bottom: str, locale: Locale) -> str:
-    if named := locale.fractions.get(f"{top}/{bottom}"):
-        return named
+    if words := locale.fractions.get(f"{top}/{bottom}"):
+        return words
     return f"{_whole(top, locale)} {locale.fraction_joint} {_whole(bottom, locale)}"
 
 

@@ -171,10 +171,10 @@ def _to_b(counter: str) -> str:
 def _with_counter(counter: str, text: str) -> str:
     name, irregular = _COUNTERS[counter]
     plain = text.replace(",", "")
-    counted = plain.isdecimal() and len(plain) <= MAX_DIGITS
-    if counted and int(plain) in irregular:
+    is_countable = plain.isdecimal() and len(plain) <= MAX_DIGITS
+    if is_countable and int(plain) in irregular:
         return irregular[int(plain)]
-    if counted and counter in ("年", "人", "円") and int(plain) % 10 == 4:
+    if is_countable and counter in ("年", "人", "円") and int(plain) % 10 == 4:
         return (_cardinal(int(plain) - 4) if int(plain) > 4 else "") + irregular[4]
     return number(text) + name if "." in plain else _join_counter(number(text), name)
 
