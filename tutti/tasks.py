@@ -79,7 +79,7 @@ class Wakeup:
             self._soon = self._loop.call_soon(self.at_once)
 
     def after(self, seconds: float) -> None:
-        """After so many seconds instead of those given before; never if they are infinite."""
+        """After this number of seconds instead of the last one; never if it is infinite."""
         if self._timer is not None:
             self._timer.cancel()
         self._timer = self._loop.call_later(max(0.0, seconds), self.at_once) if self._loop and seconds < inf else None

@@ -13,7 +13,7 @@ WAV_HEADER_BYTES = 44
 
 
 def to_int16(samples: Samples | Int16Samples) -> Int16Samples:
-    """Samples within [-1, 1] as 16-bit integers, symmetric around zero; those that are integers already, unchanged."""
+    """Samples within [-1, 1] as 16-bit integers, symmetric around zero; integers stay as they are."""
     integers: Int16Samples = samples if is_pcm(samples) else np.rint(samples * np.float32(FULL_SCALE)).astype("<i2")
     return integers
 

@@ -181,7 +181,7 @@ class Batcher:
             self._stats.ended("failed")
 
     def _fail_all(self, error: TuttiError) -> None:
-        """Fail all rows and start with an empty scheduler. The callers come first: what follows may itself fail."""
+        """Fail all rows and start with an empty scheduler. The callers come first: a later step may fail, too."""
         rows = self._rows.open
         failed, self._rows = self._rows.fail(rows, error), RowIndex()
         self._measurements.clear()
@@ -195,7 +195,7 @@ class Batcher:
         """After any bug all rows fail, and the work goes on with an empty scheduler: the old one cannot be trusted."""
         try:
             call(*args)
-        except (Exception, asyncio.CancelledError):  # cancelled: a result of the worker, by somebody else
+        except (Exception, asyncio.CancelledError):  # cancelled: a result of the worker, from outside
             log.critical("the batcher failed and starts again", exc_info=True)
             self._wakeup.began()  # else a call that was to come, and has come, would count as still to come
             self._fail_all(ModelFailed("the batcher failed, not because of this request; send it again"))
@@ -243,7 +243,7 @@ class Batcher:
             return inf if (wake_at := self.scheduler.wake_at(now)) is None else wake_at
         self._device.begin(call, now)
         self._stats.started(self.name, call.batch, now)
-        if call.result.done():  # it came with that of the batch before it, and woke nobody up for itself
+        if call.result.done():  # it came with the result before it, without a wake-up of its own
             self._wakeup.soon()
         return inf
 
@@ -307,7 +307,7 @@ class Batcher:
         self._measurements.append(Measurement(batch, took_s, device_s))
         if batch.stages != "vocoder":
             self._rows.acoustic_done(rows, ran.durations, took_s)
-            self._rank_again({row.stream for row in rows})  # what follows them is needed sooner or later than thought
+            self._rank_again({row.stream for row in rows})  # later chunks are needed sooner or later than estimated
         if batch.stages == "acoustic":
             self._queue_for_vocoder(rows)
             return

@@ -259,7 +259,7 @@ def _policies(settings: "Settings", limits: Limits, can_prefetch: bool) -> dict[
 
 
 def make_frontend(settings: "Settings", processes: int) -> TextFrontend:
-    """Return the G2P of so many child processes or, if none, of a thread; or that of a service."""
+    """Return the G2P in this number of child processes or, if it is 0, in a thread; or that of a service."""
     sizes = chunk_sizes(settings)
     if settings.g2p_url is None:
         pronounce = G2P(settings.home).pronounce

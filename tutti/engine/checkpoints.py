@@ -119,7 +119,7 @@ def _choice(name: str, source: str, settings: "Settings") -> Choice:
 
 
 def files_of(choices: Iterable[Choice]) -> list[File]:
-    """The official files that these choices need, beside the voices and lexicons that all need."""
+    """The official files of these choices, with the voices and lexicons, which all need."""
     models = {choice.weights: MODELS[choice.weights] for choice in choices if choice.path is None}
     return [*models.values(), *VOICES.values(), *LEXICONS]
 
@@ -127,7 +127,7 @@ def files_of(choices: Iterable[Choice]) -> list[File]:
 def cuda_index_of_workers(
     choices: Iterable[Choice], n_workers: int | None, n_devices: int, n_cores: int
 ) -> list[int | None]:
-    """The CUDA device of each worker: one for each device, or so many in turn; none on a processor."""
+    """The CUDA device of each worker: one for each device, or this number, device by device; none on a processor."""
     if all(choice.device == "cpu" for choice in choices):
         n = n_workers or 1
         if n > n_cores:
@@ -202,5 +202,5 @@ def _model(choice: Choice) -> dict[str, object]:
 
 
 def used_values(values: dict[str, Any], defaults: dict[str, Any], first: Container[str]) -> dict[str, object]:
-    """The values that always count, and those that are not at their default."""
+    """The values that always count, and the others where they are not the default."""
     return {name: value for name, value in values.items() if name in first or value != defaults[name]}

@@ -40,7 +40,7 @@ from tutti.worker.base import Worker
 
 log = logging.getLogger(__name__)
 UNLOAD_TRIES = 3
-IN_USE_S = 30.0  # after a stream of another caller nobody unloads the models; larger protects users that pause longer
+IN_USE_S = 30.0  # after a stream of another caller the models stay loaded; larger protects users that pause longer
 TURN_S = 0.002  # of the event loop, in which new streams begin; longer makes the worker wait longer
 
 
@@ -67,7 +67,7 @@ class Engine:
         text_defaults: TextDefaults | None = None,
         policies: Mapping[str, Policy] | None = None,
     ) -> None:
-        """`policies` can be tried beside the one in use."""
+        """`policies` can be tried instead of the one in use."""
         self.voices = voices
         self.frontend = frontend
         self.batch_stats = batch_stats
@@ -93,7 +93,7 @@ class Engine:
             await asyncio.gather(*starting)
         except BaseException:
             await cancel_all(starting)
-            await wait_for_all(part.close() for part in self._parts)  # else their processes would go on for nobody
+            await wait_for_all(part.close() for part in self._parts)  # else their processes would go on
             raise
         self.ready = True
         self.monitor.log_cost()
@@ -102,8 +102,8 @@ class Engine:
     async def unload(self, caller: str = "") -> int:
         """Give the memory of the models back until the next stream; return how many workers did so.
 
-        Raises WrongState while something is being spoken, or was a moment ago for another caller: who unloads again and
-        again would make all others wait for the model.
+        Raises WrongState while something is being spoken, or was a moment ago for another caller: one that
+        unloads again and again would make all others wait for the model.
         """
         if self.n_streams:
             raise WrongState("something is being spoken; unload the models when it has ended")

@@ -110,7 +110,7 @@ def chunk_pace(
     """The first chunk is ready before the target, and each later one before the last has been played.
 
     If the stream has to wait, its first chunk may take as long as that: a shorter one would hardly start sooner, but
-    every cut takes time from those that wait, and more of its next chunks would be late.
+    every cut takes time from waiting streams, and more of its next chunks would be late.
     A checkpoint whose rows are delivered in spans (`is_incremental`) needs no short first chunk.
     `delay_s`: what the stream loses before and after the device; `n_before`: streams before this one whose first chunk
     is not queued yet.

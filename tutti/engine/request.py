@@ -19,7 +19,7 @@ from tutti.voices import Voices, parse_blend, resolve_aliases
 
 MAX_TEXT = 2_000_000  # characters; a long novel has about one million
 SEARCHED_AT_ONCE = 100_000  # characters of a text in one turn of the event loop; more holds it for longer
-FEW_WORDS = 100  # a lexicon of so many words is checked in a millisecond; a larger one must not block the event loop
+FEW_WORDS = 100  # a lexicon of this size is checked in a millisecond; a larger one must not block the event loop
 DEFAULT_LANGUAGE = "en-us"  # of a voice that is not looked up yet
 
 
@@ -38,7 +38,7 @@ class StreamRequest(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CheckedRequest:
-    """A request whose parameters are valid, and what follows from them."""
+    """A request with valid parameters, and its language, options and checkpoint."""
 
     request: StreamRequest
     params: SpeechParams  # its emotion applied

@@ -126,7 +126,7 @@ class Row:
         return self.plays_s + start * FRAME_S if start else None
 
     def new_job(self, scheduler: Scheduler, now: float) -> Job:
-        """The job of a row that was never queued: it tells what follows it in its text."""
+        """The job of a row that was never queued: it carries the estimate for the text after it."""
         job = self.acoustic_job(scheduler, now)
         if self.priority != "bulk":
             job.rest = scheduler.rest_of_text(self.checkpoint, self.n_rest)
@@ -222,7 +222,7 @@ class Row:
     def choose_spans(self, whole_s: float, frame_s: float, cap_s: float, now: float, *, others_wait: bool) -> None:
         """Split the row into spans if it starts a stream, would be late as a whole, or would block others for long.
 
-        A row that takes less than MIN_SPLIT_S stays whole: nobody would hear the difference.
+        A row that takes less than MIN_SPLIT_S stays whole: a listener would not hear the difference.
         `whole_s`: predicted seconds of the vocoder for the whole row; `frame_s`: for one frame of a long row.
         """
         max_frames = max(MAX_SPAN, cap_s / frame_s)

@@ -25,7 +25,7 @@ from tutti.worker.messages import Status
 
 log = logging.getLogger(__name__)
 
-LINES_PER_S = 50  # of each kind; a line costs 20 microseconds, and nobody reads more
+LINES_PER_S = 50  # of each kind; larger makes the log longer, and costs 20 microseconds a line
 LATEST = 100  # vocoder batches whose mean size is `avg_batch_size`; larger reacts later to a change of load
 
 

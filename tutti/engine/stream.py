@@ -315,7 +315,7 @@ def _pieces_of_pause(pause_s: float) -> list[float]:
 async def _timed(
     chunks: AsyncIterator[Chunk], trace: Trace, start: Start | None
 ) -> AsyncGenerator[tuple[Chunk, float]]:
-    """Each chunk with the seconds that it took to make; those who wait for one make others wait for theirs."""
+    """Each chunk with the seconds that it took; while the stream waits for one, `start` counts it as reading."""
     while True:
         started_s = time.monotonic()
         with start.reading() if start else nullcontext():

@@ -78,7 +78,7 @@ class Link:
             try:
                 for message in self._incoming.feed(data):
                     self._receive(message)
-            except Exception:  # what follows cannot be trusted
+            except Exception:  # later bytes cannot be trusted
                 log.exception("a link between processes failed")
                 self.close()
             if not ancillary:
@@ -165,7 +165,7 @@ class ChildEnd:
         return bool(poll.poll(0))
 
     def shut_down(self) -> None:
-        """End the connection for both ends: whoever receives gets an EOFError."""
+        """End the connection for both ends: `receive` raises EOFError."""
         with suppress(OSError):  # the parent has done it
             self._socket.shutdown(socket.SHUT_RDWR)
 

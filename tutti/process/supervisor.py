@@ -20,7 +20,7 @@ log = logging.getLogger(__name__)
 
 
 def backoff_s(failures: int) -> float:
-    """Exponential backoff before the next start, after so many failures in a row; none after the first."""
+    """Exponential backoff before the next start, by the failures in a row; none after the first."""
     return 0.0 if failures <= 1 else min(FIRST_BACKOFF_S * 2 ** min(failures - 2, 16), MAX_BACKOFF_S)
 
 

@@ -63,7 +63,7 @@ class Chunk(NamedTuple):
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing is heard or told: a long text was only looked at, so that others have their turn."""
+        """Whether it carries nothing: a long text was only looked at, so that others are read meanwhile."""
         return not (self.words or self.pause_s or self.dropped or self.notices)
 
     @property

@@ -23,12 +23,12 @@ from tutti.text.g2p_messages import Answer, ChunkBatch, CloseText, NextChunks, O
 NICE = 5  # added to the niceness of the process; larger yields more to the process that speaks
 MAX_PULL_S = 0.02  # of computing for one answer; the rest of the chunks comes with the next one
 MAX_CHUNKS_AT_ONCE = 4  # of one text; a larger batch makes other texts wait longer
-MAX_WAIT_S = 5.0  # that a text without a listener waits before those that come later; larger is better for listeners
+MAX_WAIT_S = 5.0  # after which a text without a listener goes before later ones; larger is better for listeners
 MIN_AUDIO_S = 20.0  # seconds of audio that a second of computing should make; larger slows texts that make less
 MEMORY_S = 2.0  # time constant with which the computing for a caller is forgotten; larger remembers a burst longer
 BEHIND = 2.0  # seconds by which a caller's texts rank later for each second of it; larger is fairer to other callers
 TAIL = 32  # characters without a word that are read with the chunk before them: mostly nothing, so the text has ended
-MAX_CALLERS = 100  # of whom it is remembered what was computed for them, beside those whose texts wait
+MAX_CALLERS = 100  # whose computing is remembered though none of their texts waits
 NO_TEXT = -1
 _WORD = re.compile(r"\w")
 
@@ -63,7 +63,7 @@ class PullQueue:
     """The texts from which chunks are requested, the one with the earliest rank first.
 
     The texts of a caller rank later, the more was computed for it in the last seconds: otherwise one that sends a
-    hundred texts at once would make everybody wait until all of them have begun.
+    hundred texts at once would make all others wait until each of them has begun.
     """
 
     def __init__(self) -> None:
@@ -157,7 +157,7 @@ class TextReader:
         return Answer(number, self._batch(text, has_ended))
 
     def _advance(self, text: ReadingText) -> bool:
-        """Make one chunk, or make again some of those that were made before; tell whether the text has ended."""
+        """Make one chunk, or skip some that a lost process had made; tell whether the text has ended."""
         stop_s = self._cpu_clock() + MAX_PULL_S
         while text.n_to_skip:
             chunk = next(text.chunks, None)

@@ -23,7 +23,7 @@ PUNCTUATION = frozenset(';:,.!?—…"()“”')
 
 
 def split_known(phonemes: str) -> tuple[str, tuple[str, ...]]:
-    """Split phonemes into those that Kokoro has a symbol for, and the rest."""
+    """Split phonemes into Kokoro's symbols and all others."""
     if _SYMBOL_SET.issuperset(phonemes):
         return phonemes, ()
     symbols = "".join(symbol for symbol in phonemes if symbol in SYMBOLS)

@@ -187,7 +187,7 @@ class _AnswerSender:
         use = Memory(memory.resident_bytes(), self._device_bytes)
         formats = tuple(map(RowFormat.of, result.samples))
         self._channel.send(RunEnded(call.number, result._replace(samples=()), formats, use), descriptor)
-        self._device_bytes = memory.device_bytes()  # for the next answer: it takes long, and nobody waits now
+        self._device_bytes = memory.device_bytes()  # for the next answer: it takes long, and no call waits now
         self._descriptors.append(descriptor)
         while len(self._descriptors) > OPEN_DESCRIPTORS:
             os.close(self._descriptors.popleft())

@@ -88,7 +88,7 @@ class ProcessWorker(BaseWorker):
     async def unload(self) -> bool:
         """Stop the process when its calls are done; a new call before that keeps it."""
         if not self._unloading and not self._closing:
-            if self._started.done():  # else somebody waits for it: the worker is only just being loaded again
+            if self._started.done():  # else a caller waits for it: the worker is only just being loaded again
                 self._started = self._new_future()
             self._asleep = self._new_future()
             self._unloading, self._is_wanted = True, False
