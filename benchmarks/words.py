@@ -160,7 +160,7 @@ async def speak(
             language = "en-gb" if voice.startswith("b") else "en-us"
             words = [word async for chunk in engine.phonemize(text, language) for word in chunk.words if word.phonemes]
             phonemes = [
-                "".join(word.phonemes for word in same) for _, same in itertools.groupby(words, lambda w: w.span)
+                "".join(word.phonemes for word in same) for _, same in itertools.groupby(words, lambda w: w.source)
             ]
             assert len(phonemes) == len(speech.words), text
             spoken.append(SpokenText(text, voice, speech.samples, speech.words, tuple(phonemes)))
