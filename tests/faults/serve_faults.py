@@ -31,8 +31,8 @@ from tutti.model.choice import Choice
 from tutti.model.protocol import Model
 from tutti.model.tone import ToneModel
 from tutti.server import run
+from tutti.server.front.placement import EngineLoad
 from tutti.server.http_processes import child_main, heartbeat, pool, remote_engine
-from tutti.server.http_processes.direct import DirectAnswers
 from tutti.settings import Settings
 from tutti.speech import Frames, Samples, Span, Speech
 from tutti.text import g2p_process
@@ -49,7 +49,7 @@ def die(*_: Any) -> None:
 
 
 if "TONE_FULL" in os.environ or "TONE_BUSY" in os.environ:  # here, since HTTP processes import this, too
-    DirectAnswers.are_allowed = property(lambda _: False)  # type: ignore[assignment, method-assign]
+    EngineLoad.is_busy = property(lambda _: True)  # type: ignore[assignment, method-assign]
 if "TONE_HTTP_DIES" in os.environ:
     child_main.main = die
 if "TONE_FULL" in os.environ:

@@ -137,7 +137,7 @@ class HttpKind(Kind):
 
     async def start(self) -> None:
         await self.engine.start()
-        self.pool.direct._busy_until_s.value = inf  # the process answers all requests for speech
+        self.pool.load._busy_until_s.value = inf  # the process answers all requests for speech
         self.pool.start([self.listening], lambda sock, _: sock.close())
         self.process = self.pool._processes[0]
         while isinstance(await asyncio.gather(self.call(), return_exceptions=True), Exception):

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tutti.server.audio_memory
-import tutti.server.middleware.http_protocol
+import tutti.server.front.protocol
 from tests.fakes import FakeEngine, make_fake_engine
 from tests.server.harness import RunningServer, assert_error, serving
 from tutti.client.errors import parse_error_response
@@ -18,7 +18,7 @@ from tutti.server.errors import NEVER_RETRY, OBEYED_S, RateLimited, error_header
 from tutti.server.service import Service
 from tutti.settings import Settings
 
-MODULES = (tutti.server.audio_memory, tutti.server.middleware.http_protocol)  # that define errors
+MODULES = (tutti.server.audio_memory, tutti.server.front.protocol)  # that define errors
 
 
 def kinds(kind: type[TuttiError] = TuttiError) -> Iterator[type[TuttiError]]:

@@ -5,13 +5,10 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
-from tutti.server.middleware import http_protocol
-from tutti.server.middleware.http_protocol import FIRST_PARSED, LONG_TURN_S, PARSED_AT_ONCE, WebSocketProtocol
-from tutti.server.middleware.parsing_share import FREE_S, REST, ParsingShare
+from tutti.server.front import websocket
+from tutti.server.front.websocket import PARSED_AT_ONCE, PARSING_S, WebSocketProtocol
 
 SENT = bytes(range(256)) * 1024
 
@@ -22,22 +19,25 @@ class Turns:
     Its clock moves with that, and with its rests.
     """
 
-    def __init__(self, byte_s: float, monkeypatch: pytest.MonkeyPatch, handling_s: float = 0.0) -> None:
+    def __init__(
+        self, byte_s: float, monkeypatch: pytest.MonkeyPatch, handling_s: float = 0.0, *, has_messages: bool = False
+    ) -> None:
         self.now = self.busy_s = 0.0
         self.parsed: list[bytes] = []
         self.is_paused = False
         self._handling_s = handling_s
         self._next: Callable[[], None] | None = None
+        self.turns_s: list[float] = []
 
         def parse(_: Any, data: bytes) -> None:
             self.parsed.append(data)
             self._work(byte_s * len(data))
 
         monkeypatch.setattr(WebSocketsSansIOProtocol, "data_received", parse)
-        monkeypatch.setattr(http_protocol, "time", SimpleNamespace(thread_time=lambda: self.busy_s))
+        monkeypatch.setattr(websocket, "time", SimpleNamespace(thread_time=lambda: self.busy_s))
         protocol = self.protocol = WebSocketProtocol.__new__(WebSocketProtocol)
-        protocol._unparsed, protocol._parsed_at_once, protocol._is_scheduled = bytearray(), FIRST_PARSED, False
-        protocol._share, protocol.read_paused = ParsingShare(), False
+        protocol._unparsed, protocol._is_scheduled, protocol.read_paused = bytearray(), False, False
+        protocol.queue = SimpleNamespace(empty=lambda: not has_messages)
         protocol.loop = SimpleNamespace(call_soon=self._call_soon, call_later=self._call_later, time=lambda: self.now)
         protocol.transport = SimpleNamespace(
             pause_reading=lambda: self._pause(is_paused=True),
@@ -49,7 +49,9 @@ class Turns:
         """Let all turns that are scheduled come."""
         while self._next is not None:
             call, self._next = self._next, None
+            before_s = self.busy_s
             call()
+            self.turns_s.append(self.busy_s - before_s)
 
     def _work(self, seconds: float) -> None:
         self.now += seconds
@@ -67,16 +69,18 @@ class Turns:
         self.is_paused = is_paused
 
 
-@pytest.mark.parametrize(("byte_s", "is_long"), [(1e-8, False), (2e-6, True)])
-def test_turns_get_shorter_until_they_are_short(byte_s: float, is_long: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    turns = Turns(byte_s, monkeypatch)
+@pytest.mark.parametrize("byte_s", [1e-8, 2e-6])
+@pytest.mark.parametrize("has_messages", [False, True])
+def test_all_that_arrives_is_parsed_in_short_turns(
+    byte_s: float, monkeypatch: pytest.MonkeyPatch, *, has_messages: bool
+) -> None:
+    turns = Turns(byte_s, monkeypatch, has_messages=has_messages)
     turns.protocol.data_received(SENT)
     turns.run()
     assert b"".join(turns.parsed) == SENT
     assert not turns.is_paused
-    lengths = [len(part) for part in turns.parsed]
-    assert max(lengths) * byte_s <= 2 * LONG_TURN_S
-    assert (max(lengths) < PARSED_AT_ONCE) is is_long
+    longest_s = PARSED_AT_ONCE * byte_s + (0.0 if has_messages else PARSING_S)
+    assert max(turns.turns_s) <= longest_s + 1e-9
 
 
 @pytest.mark.parametrize("handling_s", [0.0, 4e-6])
@@ -91,7 +95,7 @@ def test_messages_that_take_long_leave_most_of_the_time_to_others(
 
 def test_the_work_of_others_is_not_taken_for_that_of_its_messages(monkeypatch: pytest.MonkeyPatch) -> None:
     turns = Turns(1e-8, monkeypatch, handling_s=1e-4)  # a busy server: each turn takes longer, whoever sends
-    turns.protocol.data_received(SENT[:FIRST_PARSED])
+    turns.protocol.data_received(SENT[:PARSED_AT_ONCE])
     turns.run()
     assert turns.now == turns.busy_s  # no rest
 
@@ -105,17 +109,3 @@ def test_what_arrives_in_small_pieces_gets_no_turns_beside_the_rests(monkeypatch
     turns.run()
     assert sum(map(len, turns.parsed)) == 2 * 1024
     assert not turns.is_paused
-
-
-@given(st.lists(st.tuples(st.floats(0, 0.1), st.floats(0, 0.1)), max_size=50))
-def test_a_connection_gets_its_share_of_the_time_and_no_more(messages: list[tuple[float, float]]) -> None:
-    """Each message takes a while, and the next comes some time after the rest."""
-    share, now, taken_s = ParsingShare(), 0.0, 0.0
-    for took_s, pause_s in messages:
-        now += took_s
-        taken_s += took_s
-        rest_s = share.rest_s(took_s, now)
-        now += rest_s + pause_s
-        assert REST * taken_s <= now + FREE_S + 1e-9
-        assert rest_s <= REST * taken_s + 1e-9
-    assert share.rest_s(0.0, now + FREE_S + REST * taken_s) == 0.0  # all is made good in the end

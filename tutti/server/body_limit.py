@@ -1,6 +1,7 @@
 """Limits on the body of a request: its bytes as they arrive, and the structure of its JSON before it is parsed."""
 
-from starlette.datastructures import Headers
+from collections.abc import Mapping
+
 from starlette.types import Message, Receive
 
 from tutti.errors import InvalidInput, TuttiError
@@ -11,7 +12,7 @@ MAX_JSON_DEPTH = 32
 _NOT_STRUCTURE = bytes(set(range(256)) - set(b'"[]{},'))
 
 
-def refuse_compressed(headers: Headers) -> None:
+def refuse_compressed(headers: Mapping[str, str]) -> None:
     if headers.get("content-encoding", "identity").lower() != "identity":
         raise NotJson("send the body uncompressed: Content-Encoding is not supported")
 

@@ -16,8 +16,7 @@ class Lifecycle:
         self._idle.set()
         self.n_active = 0
         self.draining = False
-        # Of a request that no application has seen: its method, its route, and the status of its answer.
-        self.count_unread: Callable[[str, str, int], None] = lambda *_: None
+        self.count_unread: Callable[[int], None] = lambda _: None  # by the status of an answer before any application
         self.http_processes_answer: Callable[[], bool] = lambda: True  # in the server's process, if there are any
 
     @property

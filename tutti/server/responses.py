@@ -27,7 +27,7 @@ from tutti.server.encoding import (
     open_stream,
 )
 from tutti.server.errors import error_body, note_cut
-from tutti.server.middleware.http_protocol import READ_STALL_FACTOR
+from tutti.server.front.protocol import READ_STALL_FACTOR
 from tutti.server.notices import ignored_headers, notice_fields, notice_headers
 from tutti.server.reader_pace import STREAM_BYTES_PER_S, WHOLE_BYTES_PER_S, PacedSend, SlowReader
 from tutti.server.request import SpeechRequest
@@ -51,7 +51,7 @@ async def cached_response(service: Service, request: Request, speech_request: Sp
     service.check_text(len(speech_request.text), request.state.caller)
     default_s = service.settings.timeout_s
     # Others may wait for the same answer: a hasty client gives up by itself, below.
-    start_s = max(default_s, first_audio_timeout_s(request, default_s))
+    start_s = max(default_s, first_audio_timeout_s(request.headers, default_s))
     ticket = ticket_of(request, WAIT_SHARE * start_s if start_s > default_s else None)
     speaking = service.cache.get(
         (request.state.key, etag),
@@ -59,7 +59,7 @@ async def cached_response(service: Service, request: Request, speech_request: Sp
         start_s,
         ticket,
     )
-    completing = complete_within(requested_timeout_s(request), speaking, ticket)
+    completing = complete_within(requested_timeout_s(request.headers), speaking, ticket)
     whole = await cancel_on_disconnect(request.receive, completing)
     return whole_response(service, speech_request, whole, etag)
 
@@ -107,8 +107,8 @@ async def start_stream(service: Service, request: Request, speech_request: Speec
     """Return the stream with its first speech, or raise an error that can still set the status."""
     service.check_text(len(speech_request.text), request.state.caller)
     default_s = service.settings.timeout_s
-    ticket = ticket_of(request, max_start_s(request, default_s))
-    timeout_s = first_audio_timeout_s(request, default_s)
+    ticket = ticket_of(request, max_start_s(request.headers, default_s))
+    timeout_s = first_audio_timeout_s(request.headers, default_s)
     opening = open_stream(speech_request, service.speak(speech_request, ticket), timeout_s, ticket)
     return await cancel_on_disconnect(request.receive, opening)
 

@@ -21,16 +21,16 @@ from tutti.engine.engine import Engine
 from tutti.errors import InvalidInput
 from tutti.server.agent_check import serve_agent_check
 from tutti.server.app import create_app
+from tutti.server.front.protocol import Front
 from tutti.server.garbage import collect_rarely
 from tutti.server.http_processes.pool import HttpProcesses
-from tutti.server.http_processes.protocol import direct_protocol
 from tutti.server.lifecycle import Lifecycle
 from tutti.server.logs import background_logging
 from tutti.server.middleware.auth import ApiKeys
 from tutti.server.middleware.origin import OriginRules
 from tutti.server.service import Service, resolve_voice_settings
 from tutti.server.spans import is_exporting
-from tutti.server.uvicorn_setup import event_loop_factory, uvicorn_config
+from tutti.server.uvicorn_setup import check_versions, event_loop_factory, uvicorn_config
 from tutti.settings import Settings
 
 OPEN_WARNING = (
@@ -143,6 +143,7 @@ def handling_signals(server: Server) -> Iterator[None]:
 
 def serve(settings: Settings, notes: Sequence[str] = ()) -> None:
     """Serve until a signal. A wrong setting or a port in use fails before anything is downloaded or loaded."""
+    check_versions()
     resolve_voice_settings(settings)
     ApiKeys(settings.api_keys)
     OriginRules(settings)
@@ -200,10 +201,8 @@ async def _serve(
     lifecycle = application.state.service.lifecycle
     if processes is not None:
         lifecycle.http_processes_answer = lambda: processes.answer
-    service, protocol = application.state.service, None
-    if processes is not None:
-        protocol = direct_protocol(settings.idle_s, service, processes.direct)
-    server = Server(uvicorn_config(application, settings, protocol), lifecycle, settings.grace_s, processes)
+    front = Front(lifecycle, settings.idle_s, processes.place) if processes else None
+    server = Server(uvicorn_config(application, settings, front), lifecycle, settings.grace_s, processes)
     async with contextlib.AsyncExitStack() as stack:
         stack.enter_context(handling_signals(server))
         for listener in listeners:

@@ -104,13 +104,11 @@ class Service:
             self.engine.count_refusal()
             raise
 
-    def known_refusal(self, address: str) -> QueueFull | None:
-        """Why any stream from this address would be refused now, as far as that is known without reading it."""
-        is_caller = not self.settings.api_keys and not self.settings.trusted_proxies  # else that is in the request
-        if refusal := self.starts.refusal(address if is_caller else ""):
-            return refusal
-        full = self.engine.known_refusal(address if is_caller else None)
-        return self._public(full) if full else None
+    def check_known_refusal(self, caller: str) -> None:
+        """Raise if the engine is known to refuse any stream of this caller: that costs less than to read it."""
+        if full := self.engine.known_refusal(caller):
+            self.engine.count_refusal()
+            raise self._public(full)
 
     def _public(self, full: QueueFull) -> QueueFull:
         """The error as its caller sees it: another replica may have room."""

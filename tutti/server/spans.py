@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from starlette.datastructures import Headers
-
 from tutti import __version__
 from tutti.errors import install_hint
 from tutti.trace import NO_TRACE, Trace, parse_trace_id
@@ -60,7 +58,7 @@ class Spans:
     def __init__(self, provider: "TracerProvider | None" = None) -> None:
         self._provider = provider
 
-    def start(self, headers: Headers, *, is_recorded: bool = True) -> RequestSpan:
+    def start(self, headers: Mapping[str, str], *, is_recorded: bool = True) -> RequestSpan:
         """Begin the span of a request, below that of the caller if it names one; else only take over the trace id."""
         trace_id = parse_trace_id(headers.get("traceparent", ""))
         if self._provider is None or not is_recorded:

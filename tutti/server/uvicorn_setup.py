@@ -4,15 +4,31 @@ import asyncio
 import contextlib
 import resource
 from collections.abc import Callable
+from functools import partial
+from importlib.metadata import version
+from typing import cast
 
 import uvicorn
 from fastapi import FastAPI
 
-from tutti.server.middleware.http_protocol import READ_STALL_FACTOR, HttpProtocol, WebSocketProtocol, http_protocol
+from tutti.errors import InvalidInput
+from tutti.server.front.protocol import READ_STALL_FACTOR, Front, HttpProtocol
+from tutti.server.front.websocket import WebSocketProtocol
 from tutti.settings import Settings
 
+# Their minor versions, as in pyproject.toml: our protocols override methods of theirs that they do not document.
+TESTED_VERSIONS = {"uvicorn": "0.54", "httptools": "0.9", "websockets": "16.1"}
 KEEP_ALIVE_S = 75  # an idle connection stays open this long, for clients with a pool
 SPARE_FILES = 64  # file descriptors kept for other things than connections
+
+
+def check_versions() -> None:
+    """Raise unless the libraries that speak HTTP are those that the tests run with."""
+    for name, tested in TESTED_VERSIONS.items():
+        found = version(name)
+        if not found.startswith(f"{tested}."):
+            raise InvalidInput(f"{name} {found} is installed, but this version of tutti needs {tested}: "
+                               f"pip install '{name}=={tested}.*'")  # fmt: skip
 
 
 def event_loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
@@ -24,13 +40,12 @@ def event_loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
     return uvloop.new_event_loop
 
 
-def uvicorn_config(
-    application: FastAPI, settings: Settings, protocol: type[HttpProtocol] | None = None
-) -> uvicorn.Config:
-    """The configuration of a server for this application; `protocol` handles its connections."""
+def uvicorn_config(application: FastAPI, settings: Settings, front: Front | None = None) -> uvicorn.Config:
+    """The configuration of a server for this application; `front`: if other processes answer requests, too."""
+    front = front or Front(application.state.service.lifecycle, settings.idle_s)
     return uvicorn.Config(
         application,
-        http=protocol or http_protocol(settings.idle_s, application.state.service),
+        http=cast(type[HttpProtocol], partial(HttpProtocol, front)),
         ws=WebSocketProtocol,
         ws_max_size=settings.max_body,
         ws_ping_timeout=READ_STALL_FACTOR * settings.idle_s,  # a reader whose buffer is full answers no ping

@@ -13,8 +13,9 @@ from prometheus_client import CollectorRegistry
 
 from tutti.process.link import Link
 from tutti.server.engine_protocol import EngineProtocol
+from tutti.server.front.placement import EngineLoad, placement
+from tutti.server.front.protocol import Front
 from tutti.server.garbage import collect_rarely
-from tutti.server.http_processes.direct import DirectAnswers
 from tutti.server.http_processes.messages import (
     Beat,
     Connection,
@@ -26,7 +27,6 @@ from tutti.server.http_processes.messages import (
     SpeechReady,
     StreamEnded,
 )
-from tutti.server.http_processes.protocol import speech_protocol
 from tutti.server.http_processes.remote_engine import RemoteEngine
 from tutti.server.http_processes.speech_app import create_speech_app
 from tutti.server.logs import background_logging
@@ -50,7 +50,7 @@ class Place:
     settings: Settings  # its share of what the server may hold
     n_processes: int  # they share the cores
     engine: EngineState
-    direct: DirectAnswers
+    load: EngineLoad
     listening: socket.socket
 
 
@@ -70,11 +70,16 @@ async def _serve(end: socket.socket, place: Place) -> None:
     service: Service = application.state.service
     service.encoders.share = 1 / place.n_processes  # each has threads for all cores, but they share these
 
-    def hand_on(descriptor: int, data: bytes) -> None:
+    def transfer(descriptor: int, data: bytes) -> None:
         link.send(Connection(data), os.dup(descriptor))
 
-    protocol = speech_protocol(place.settings.idle_s, service, hand_on, place.direct)
-    server = SpeechServer(uvicorn_config(application, place.settings, protocol))
+    front = Front(
+        service.lifecycle,
+        place.settings.idle_s,
+        lambda head: placement(head, in_engine=False, is_busy=place.load.is_busy),
+        transfer,
+    )
+    server = SpeechServer(uvicorn_config(application, place.settings, front))
     draining: set[asyncio.Task[None]] = set()
 
     async def drain(grace_s: float) -> None:

@@ -13,8 +13,8 @@ from tutti.process.link import Link
 from tutti.process.messages import WithDescriptor
 from tutti.process.supervisor import ChildLost, Supervisor
 from tutti.server.engine_protocol import EngineProtocol
+from tutti.server.front.placement import EngineLoad, Place, placement
 from tutti.server.http_processes import child_main
-from tutti.server.http_processes.direct import DirectAnswers
 from tutti.server.http_processes.heartbeat import BEAT_S, Heartbeat
 from tutti.server.http_processes.messages import (
     Beat,
@@ -47,7 +47,7 @@ class HttpProcess:
     def __init__(self, pool: "HttpProcesses", listening: socket.socket) -> None:
         self._pool = pool
         self._listening = listening  # kept open: connections wait in it while the process is replaced
-        place = child_main.Place(pool.settings, pool.n_processes, pool.state, pool.direct, listening)
+        place = child_main.Place(pool.settings, pool.n_processes, pool.state, pool.load, listening)
         self._supervisor = Supervisor(
             "tutti-http", child_main.main, (place,),
             began=self._began, receive=self._receive, lost=self._lost, grace_s=EXIT_S,
@@ -145,7 +145,7 @@ class HttpProcess:
             case StartStream() | NextSpeech() | LeaveStream():
                 assert self._streams is not None
                 self._streams.receive(message)
-                self._pool.direct.count(self._pool.engine.n_streams)
+                self._pool.load.count(self._pool.engine.n_streams)
             case WithDescriptor(Connection(data), descriptor):
                 if descriptor is not None:
                     self._pool.take_over(socket.socket(fileno=descriptor), data)
@@ -191,7 +191,7 @@ class HttpProcesses(Collector):
         self, engine: EngineProtocol, settings: Settings, registry: CollectorRegistry, n_processes: int
     ) -> None:
         self.engine = engine
-        self.direct = DirectAnswers()
+        self.load = EngineLoad()
         self.settings, self.n_processes = share_of(settings, n_processes), n_processes
         self.take_over: TakeOver
         self._registry = registry
@@ -207,6 +207,11 @@ class HttpProcesses(Collector):
         self._loop = asyncio.get_running_loop()
         self.take_over = take_over
         self._processes = [HttpProcess(self, sock) for sock in sockets]
+
+    def place(self, head: bytes) -> Place:
+        """Where a request that has arrived in the server's process is answered."""
+        self.load.count(self.engine.n_streams)
+        return placement(head, in_engine=True, is_busy=self.load.is_busy)
 
     @property
     def answer(self) -> bool:

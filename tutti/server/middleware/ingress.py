@@ -1,13 +1,12 @@
 """Ingress middleware: host and origin, API key, state of the server, rate limit, size of the body."""
 
 import asyncio
+from collections.abc import Mapping
 
-from fastapi import Request
 from fastapi.responses import Response
-from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from tutti.errors import InvalidInput, TuttiError
+from tutti.errors import InvalidInput, QueueFull, TuttiError
 from tutti.server.body_limit import (
     BodyReceiver,
     check_json,
@@ -20,7 +19,7 @@ from tutti.server.client_timeout import WAIT_SHARE, max_start_s
 from tutti.server.errors import TooLarge, error_response
 from tutti.server.middleware.auth import ApiKeys
 from tutti.server.middleware.origin import OriginRules
-from tutti.server.middleware.start_queue import MAX_START_WAIT_S, PATIENT_SHARE, PacedReads, is_stream
+from tutti.server.middleware.start_queue import MAX_START_WAIT_S, PATIENT_SHARE, PacedReads, stream_route
 from tutti.server.service import Service
 
 # Prefix of the subprotocol that carries the key: browsers cannot send headers with a WebSocket.
@@ -51,7 +50,7 @@ class Ingress:
             await self._app(scope, receive, send)
 
     async def _http(self, scope: Scope, receive: Receive, send: Send) -> None:
-        headers = Headers(scope=scope)
+        headers = scope["state"]["headers"]
         try:
             self._rules.check_host(headers)
             if scope["method"] not in READING:
@@ -60,21 +59,20 @@ class Ingress:
             await error_response(error, {"connection": "close"})(scope, receive, send)
             return
         if scope["method"] == "POST":
-            await self._post(scope, receive, send)
+            await self._post(scope, headers, receive, send)
             return
         scope["state"]["caller"] = self._rules.client_address(scope, headers)
         await self._reads.wait()
         await self._app(scope, receive, send)
 
-    async def _post(self, scope: Scope, receive: Receive, send: Send) -> None:
-        headers = Headers(scope=scope)
+    async def _post(self, scope: Scope, headers: Mapping[str, str], receive: Receive, send: Send) -> None:
         receive = body_receiver = BodyReceiver(receive)
         if headers.get("connection", "").lower() == "close" and "expect" not in headers:
             send = _after_body(body_receiver, send)
         lifecycle = self._service.lifecycle
         lifecycle.enter()
         try:
-            caller = self._identify(scope, authorization(headers))
+            caller = self._identify(scope, headers, authorization(headers))
             lifecycle.check()
             self._service.limits.requests.take(caller)
             if scope["path"] == STREAMED_PATH:
@@ -84,13 +82,19 @@ class Ingress:
             if body is None:
                 await Response(status_code=499)(scope, receive, send)  # for the access log only
                 return
-            async with self._starts.turn(send, caller, self._max_wait_s(Request(scope), body)) as starting_send:
+            allowed_s = max_start_s(headers, self._service.settings.timeout_s)
+            route = stream_route(scope["path"], body) if allowed_s is None else None
+            if route is not None:
+                scope["state"]["route"] = route  # for the log: it may be refused before it is routed
+                self._service.check_known_refusal(caller)
+            async with self._starts.turn(send, caller, self._max_wait_s(allowed_s, route)) as starting_send:
                 if "json" in headers.get("content-type", "json"):
                     check_json(body)
                     if len(body) > LARGE_BODY:
                         await asyncio.sleep(0)  # parsing comes next; for 4 MB both take some 10 ms
                 await self._app(scope, replay_body(body, receive), starting_send)
         except TuttiError as error:
+            scope["state"]["is_summed"] = isinstance(error, QueueFull)
             length = headers.get("content-length", "")
             too_much = not length.isdecimal() or int(length) > DISCARD_BYTES
             await error_response(error, {"connection": "close"} if too_much else None)(scope, receive, send)
@@ -99,37 +103,35 @@ class Ingress:
 
     async def _websocket(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Check a new session. It is not counted as a request, but each text in it is."""
-        headers = Headers(scope=scope)
+        headers = scope["state"]["headers"]
         try:
             self._rules.check_host(headers)
             self._rules.check_origin(headers)
             key = next((name for name in scope["subprotocols"] if name.startswith(KEY_SUBPROTOCOL)), "")
             bearer = f"Bearer {key.removeprefix(KEY_SUBPROTOCOL)}"
-            self._identify(scope, headers.get("authorization") or bearer)
+            self._identify(scope, headers, headers.get("authorization") or bearer)
             self._service.lifecycle.check()
         except TuttiError as error:
             await error_response(error)(scope, receive, send)
         else:
             await self._app(scope, receive, send)
 
-    def _identify(self, scope: Scope, authorization: str) -> str:
+    def _identify(self, scope: Scope, headers: Mapping[str, str], authorization: str) -> str:
         """Return the caller, for the log and for fair shares; raise if the key is unknown."""
         key = self._keys.caller(authorization)
-        caller = key or self._rules.client_address(scope, Headers(scope=scope))
+        caller = key or self._rules.client_address(scope, headers)
         scope["state"] |= {"key": key, "caller": caller}
         return caller
 
-    def _max_wait_s(self, request: Request, body: bytes) -> float:
+    def _max_wait_s(self, allowed_s: float | None, stream: str | None) -> float:
         """Return how long a request may wait for the event loop: longer if its client says so, or waits for a file."""
-        default_s = self._service.settings.timeout_s
-        allowed_s = max_start_s(request, default_s)
+        if stream is not None:
+            return MAX_START_WAIT_S
         if allowed_s is None:
-            if is_stream(request.scope["path"], body):
-                return MAX_START_WAIT_S
-            allowed_s = WAIT_SHARE * default_s
+            allowed_s = WAIT_SHARE * self._service.settings.timeout_s
         return max(MAX_START_WAIT_S, PATIENT_SHARE * allowed_s)
 
-    async def _read(self, headers: Headers, receive: Receive) -> bytes | None:
+    async def _read(self, headers: Mapping[str, str], receive: Receive) -> bytes | None:
         """Read the body; None if the client disconnected."""
         refuse_compressed(headers)
         max_body = self._service.settings.max_body
@@ -142,7 +144,7 @@ class Ingress:
         return await read_body(limit_body(receive, max_body, too_large))
 
 
-def authorization(headers: Headers) -> str:
+def authorization(headers: Mapping[str, str]) -> str:
     """Return the header with the key, also if it is sent as ElevenLabs' SDKs do."""
     key = headers.get("xi-api-key")
     return headers.get("authorization") or (f"Bearer {key}" if key else "")

@@ -1,9 +1,9 @@
 """Who is calling: the page and the host name that a browser used, and the address behind a proxy."""
 
+from collections.abc import Mapping
 from functools import lru_cache
 from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 
-from starlette.datastructures import Headers
 from starlette.types import Scope
 
 from tutti.errors import InvalidInput, TuttiError
@@ -34,13 +34,13 @@ class OriginRules:
         self._checks_host = bool(self._hosts) or (not settings.api_keys and is_loopback(settings.host))
         self._proxies = [_network(proxy) for proxy in settings.trusted_proxies]
 
-    def check_host(self, headers: Headers) -> None:
+    def check_host(self, headers: Mapping[str, str]) -> None:
         """Raise unless the server may be called by this name."""
         host = host_name(headers.get("host", ""))
         if self._checks_host and not (is_private_name(host) or host in self._hosts or "*" in self._hosts):
             raise WrongHost(f"this server is not called {host[:100]!r}; add the name to TUTTI_ALLOWED_HOSTS")
 
-    def check_origin(self, headers: Headers) -> None:
+    def check_origin(self, headers: Mapping[str, str]) -> None:
         """Raise unless a page of this origin may change something here. Programs send no origin."""
         origin = headers.get("origin")
         if origin is None or "*" in self._origins or origin in self._origins:
@@ -49,7 +49,7 @@ class OriginRules:
         if authority != headers.get("host", "") and host_name(authority) not in self._hosts:
             raise WrongOrigin(f"pages of {origin[:100]} may not use this server; add it to TUTTI_CORS_ORIGINS")
 
-    def client_address(self, scope: Scope, headers: Headers) -> str:
+    def client_address(self, scope: Scope, headers: Mapping[str, str]) -> str:
         """Return the client's address: of the connection, or from X-Forwarded-For if that comes from our proxy."""
         address = str((scope.get("client") or ("",))[0])
         for forwarded in reversed(headers.get("x-forwarded-for", "").split(",") if self._proxies else ()):

@@ -24,6 +24,7 @@ FIRST_START_S = 0.005  # of the event loop for each request, until that is measu
 LEARNED_OVER = 32  # requests over which it is averaged; larger is smoother, and reacts later
 READ_PAUSE_S = 0.002  # between two requests that only read; larger slows them, and leaves more to speech
 _WHOLE = re.compile(rb'"stream"\s*:\s*false')  # in a text its quotes would be escaped
+_VOICE_STREAM = re.compile(r"/v1/text-to-speech/[^/]+/stream")
 MAX_LEARNED_S = 0.1  # of a turn: a lone stall of the process says nothing about the next turns
 
 
@@ -115,10 +116,6 @@ class StartQueue:
         self._cpu_s = 0.0  # of this thread when this turn began
         self._patient_next = False
         self._n_starting = 0  # requests that have begun and have no answer
-
-    def refusal(self, caller: str) -> QueueFull | None:
-        """Why a new stream of this caller would be refused; none if it would not."""
-        return self._refusal_of(caller, self._streams, self._patient, MAX_START_WAIT_S)
 
     @asynccontextmanager
     async def turn(self, send: Send, caller: str, max_wait_s: float = MAX_START_WAIT_S) -> AsyncIterator[Send]:
@@ -212,6 +209,8 @@ class PacedReads:
             self._n_waiting -= 1
 
 
-def is_stream(path: str, body: bytes) -> bool:
-    """Whether a request asks for audio as it is made, by its path and its JSON that is not parsed yet."""
-    return path.endswith("/stream") or (path == "/v1/audio/speech" and not _WHOLE.search(body))
+def stream_route(path: str, body: bytes) -> str | None:
+    """The route of a request that asks for audio as it is made, by its path and its JSON that is not parsed yet."""
+    if path == "/tts/stream" or (path == "/v1/audio/speech" and not _WHOLE.search(body)):
+        return path
+    return "/v1/text-to-speech/{voice_id}/stream" if _VOICE_STREAM.fullmatch(path) else None

@@ -138,7 +138,7 @@ async def speak_all(
     service: Service, items: list[TtsBody], request: Request, budget: AnswerBudget
 ) -> list[WholeAudio | BaseException]:
     """Speak all items at once; return the audio or the error of each."""
-    ticket, timeout_s = ticket_of(request), requested_timeout_s(request)
+    ticket, timeout_s = ticket_of(request), requested_timeout_s(request.headers)
 
     async def speak(item: TtsBody) -> WholeAudio | Exception:
         try:

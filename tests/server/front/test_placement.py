@@ -11,7 +11,7 @@ import pytest
 
 from tests.faults.limited_server import TEXT, LimitedServer, limited_server
 from tests.server.harness import wait_until
-from tutti.server.http_processes.direct import BUSY_S, MAX_DIRECT, DirectAnswers
+from tutti.server.front.placement import BUSY_S, MAX_DIRECT, EngineLoad
 
 BODY = json.dumps({"input": TEXT, "response_format": "pcm"}).encode()
 LONG = json.dumps({"input": TEXT * 60, "response_format": "pcm"}).encode()
@@ -19,20 +19,20 @@ LONG = json.dumps({"input": TEXT * 60, "response_format": "pcm"}).encode()
 
 def test_more_streams_than_a_few_end_direct_answers_for_a_while() -> None:
     now = 100.0
-    direct = DirectAnswers(lambda: now)
-    assert direct.are_allowed
-    direct.count(MAX_DIRECT)
-    assert direct.are_allowed
-    direct.count(MAX_DIRECT + 1)
-    assert not direct.are_allowed
-    direct.count(0)  # it is not enough that they have ended
+    load = EngineLoad(lambda: now)
+    assert not load.is_busy
+    load.count(MAX_DIRECT)
+    assert not load.is_busy
+    load.count(MAX_DIRECT + 1)
+    assert load.is_busy
+    load.count(0)  # it is not enough that they have ended
     now += 0.9 * BUSY_S
-    assert not direct.are_allowed
-    direct.count(MAX_DIRECT + 1)
+    assert load.is_busy
+    load.count(MAX_DIRECT + 1)
     now += 0.9 * BUSY_S
-    assert not direct.are_allowed
+    assert load.is_busy
     now += 0.2 * BUSY_S
-    assert direct.are_allowed
+    assert not load.is_busy
 
 
 @contextmanager

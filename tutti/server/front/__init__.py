@@ -1,0 +1,1 @@
+"""The connections of the server: what they may cost, and which process answers them."""
