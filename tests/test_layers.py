@@ -37,7 +37,7 @@ ONLY_IN = {
     "tutti_ray": ("tutti.cli",),
     "tutti.batching": ("tutti.batching", "tutti.engine", "tutti.plan"),
     "tutti.server.routes": (
-        *("tutti.server.routes", "tutti.server.app", "tutti.server.http_processes.speech_app"),
+        *("tutti.server.routes", "tutti.server.app", "tutti.server.front.speech_app"),
         "tutti.cli.main",  # `tutti g2p`: one route
     ),
 }

@@ -31,8 +31,8 @@ from tutti.model.choice import Choice
 from tutti.model.protocol import Model
 from tutti.model.tone import ToneModel
 from tutti.server import run
+from tutti.server.front import child_main, heartbeat, pool, remote_engine
 from tutti.server.front.placement import EngineLoad
-from tutti.server.http_processes import child_main, heartbeat, pool, remote_engine
 from tutti.settings import Settings
 from tutti.speech import Frames, Samples, Span, Speech
 from tutti.text import g2p_process

@@ -20,8 +20,8 @@ from tutti.audiobook.jobs import book_process
 from tutti.audiobook.jobs.book_process import BookFile, BookProcesses
 from tutti.process.supervisor import Supervisor
 from tutti.server.engine_protocol import EngineProtocol
-from tutti.server.http_processes import heartbeat, pool
-from tutti.server.http_processes.pool import HttpProcess, HttpProcesses
+from tutti.server.front import heartbeat, pool
+from tutti.server.front.pool import HttpProcess, HttpProcesses
 from tutti.settings import Settings
 from tutti.text import g2p_process
 from tutti.text.frontend import G2PPool

@@ -21,9 +21,9 @@ from tutti.engine.engine import Engine
 from tutti.errors import InvalidInput
 from tutti.server.agent_check import serve_agent_check
 from tutti.server.app import create_app
+from tutti.server.front.pool import HttpProcesses
 from tutti.server.front.protocol import Front
 from tutti.server.garbage import collect_rarely
-from tutti.server.http_processes.pool import HttpProcesses
 from tutti.server.lifecycle import Lifecycle
 from tutti.server.logs import background_logging
 from tutti.server.middleware.auth import ApiKeys

@@ -24,9 +24,9 @@ from tutti.process.link import Link
 from tutti.process.messages import pack
 from tutti.server.engine_protocol import EngineProtocol
 from tutti.server.errors import RateLimited
-from tutti.server.http_processes.messages import EngineState, NextSpeech, SpeechReady
-from tutti.server.http_processes.remote_engine import PROBE_S, REFUSAL_S, RemoteEngine
-from tutti.server.http_processes.stream_server import StreamServer
+from tutti.server.front.messages import EngineState, NextSpeech, SpeechReady
+from tutti.server.front.remote_engine import PROBE_S, REFUSAL_S, RemoteEngine
+from tutti.server.front.stream_server import StreamServer
 from tutti.speech import Speech, SpeechParams, Timing, WordTime
 from tutti.worker.samples import RowFormat, map_samples, write_samples
 

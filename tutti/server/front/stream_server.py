@@ -10,7 +10,7 @@ from tutti.errors import QueueFull, TuttiError
 from tutti.server.encoding import has_letters
 from tutti.server.engine_protocol import EngineProtocol
 from tutti.server.errors import internal_error
-from tutti.server.http_processes.messages import LeaveStream, NextSpeech, SpeechReady, StartStream, StreamEnded
+from tutti.server.front.messages import LeaveStream, NextSpeech, SpeechReady, StartStream, StreamEnded
 from tutti.speech import Speech
 from tutti.trace import NO_TRACE, Trace, current_trace
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from tutti.admission.ticket import Delivery
 from tutti.engine.request import StreamRequest
 from tutti.errors import QueueFull, WorkerLost
-from tutti.server.http_processes.messages import (
+from tutti.server.front.messages import (
     EngineState,
     LeaveStream,
     NextSpeech,

@@ -13,10 +13,9 @@ from tutti.process.link import Link
 from tutti.process.messages import WithDescriptor
 from tutti.process.supervisor import ChildLost, Supervisor
 from tutti.server.engine_protocol import EngineProtocol
-from tutti.server.front.placement import EngineLoad, Place, placement
-from tutti.server.http_processes import child_main
-from tutti.server.http_processes.heartbeat import BEAT_S, Heartbeat
-from tutti.server.http_processes.messages import (
+from tutti.server.front import child_main
+from tutti.server.front.heartbeat import BEAT_S, Heartbeat
+from tutti.server.front.messages import (
     Beat,
     Connection,
     Drain,
@@ -29,8 +28,9 @@ from tutti.server.http_processes.messages import (
     StartStream,
     StreamReport,
 )
-from tutti.server.http_processes.metrics import counters, summed
-from tutti.server.http_processes.stream_server import StreamServer
+from tutti.server.front.metrics import counters, summed
+from tutti.server.front.placement import EngineLoad, Place, placement
+from tutti.server.front.stream_server import StreamServer
 from tutti.settings import Settings
 
 REPORT_TIMEOUT_S = 2.0  # for the answer of an HTTP process; then its last report counts

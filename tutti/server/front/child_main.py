@@ -13,10 +13,7 @@ from prometheus_client import CollectorRegistry
 
 from tutti.process.link import Link
 from tutti.server.engine_protocol import EngineProtocol
-from tutti.server.front.placement import EngineLoad, placement
-from tutti.server.front.protocol import Front
-from tutti.server.garbage import collect_rarely
-from tutti.server.http_processes.messages import (
+from tutti.server.front.messages import (
     Beat,
     Connection,
     Drain,
@@ -27,8 +24,11 @@ from tutti.server.http_processes.messages import (
     SpeechReady,
     StreamEnded,
 )
-from tutti.server.http_processes.remote_engine import RemoteEngine
-from tutti.server.http_processes.speech_app import create_speech_app
+from tutti.server.front.placement import EngineLoad, placement
+from tutti.server.front.protocol import Front
+from tutti.server.front.remote_engine import RemoteEngine
+from tutti.server.front.speech_app import create_speech_app
+from tutti.server.garbage import collect_rarely
 from tutti.server.logs import background_logging
 from tutti.server.service import Service
 from tutti.server.uvicorn_setup import event_loop_factory, uvicorn_config
