@@ -159,11 +159,11 @@ class AdmissionControl(Generic[Job]):
         late_s = self._late_s(new, demand, start_s, now, delay_s, allowed_s)
         if late_s <= 0.0:
             return Accepted(new.deadline_s)
-        has_room = self._has_room(replace(new, cost_s=own_s), max(allowed_s, new.max_start_s), start_s, now, delay_s)
-        if has_room:
+        dominant, most_s = self._dominant(new.caller), max(allowed_s, new.max_start_s)
+        if dominant is not None and self._has_room(replace(new, cost_s=own_s), dominant, most_s, start_s, now, delay_s):
             # It must not be late when the running batch ends: then it would rank behind others that have time.
             in_time_s = start_s + delay_s + OWN_COSTS * own_s
-            return Accepted(max(new.deadline_s, in_time_s), deprioritised=self._dominant(new.caller))
+            return Accepted(max(new.deadline_s, in_time_s), deprioritised=dominant)
         if now + new.max_start_s > new.deadline_s and not new.is_bulk:
             return self._start_late(new, demand, start_s, now, delay_s)
         raise _full("the audio could not be ready in time; try again later", late_s)
@@ -174,13 +174,15 @@ class AdmissionControl(Generic[Job]):
         if n_waiting >= self._max_waiting or bulk_is_full:
             raise _full(f"{n_waiting} jobs are waiting; try again later", self.needed_s)
 
-    def _has_room(self, new: NewStream, allowed_s: float, start_s: float, now: float, delay_s: float) -> bool:
+    def _has_room(
+        self, new: NewStream, dominant: str, allowed_s: float, start_s: float, now: float, delay_s: float
+    ) -> bool:
         """Whether a stream that waits for no other could start soon if those of the dominant caller were late.
 
         Otherwise one who comes first could fill the device, and nobody else would be served until its streams end.
         """
-        over, dominant = self._shares.over(now), self._dominant(new.caller)
-        if dominant is None or new.caller in over or new.is_bulk:
+        over = self._shares.over(now)
+        if new.caller in over or new.is_bulk:
             return False
         demand = self._backlog.demand({*over, dominant})
         return self._late_s(new, demand, start_s, now, delay_s, allowed_s) <= 0.0

@@ -16,8 +16,7 @@ from tutti.worker.messages import Run
 HANG_FACTOR = 10.0  # a batch that takes this many times its predicted seconds hangs
 MIN_HANG_S = 30.0  # but no batch hangs sooner: the machine may be busy
 # A batch that runs for longer than OVERDUE_S, and than OVERDUE_FACTOR times its predicted seconds, is overdue: its
-# worker may hang.
-# Less would name one that is merely slow, on a busy machine; it is ended only much later.
+# worker may hang. Smaller names one that is merely slow, on a busy machine; it is ended only much later.
 OVERDUE_S, OVERDUE_FACTOR = 5.0, 3.0
 BUSY_OVER_S = 10.0  # time constant of the busy share of a worker; larger is smoother, and reacts later
 STAGE_ORDER: tuple[StageName, ...] = ("vocoder", "acoustic")  # in the order in which they are filled

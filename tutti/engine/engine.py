@@ -252,7 +252,7 @@ class Engine:
         self.batch_stats.first_audio(waited_s, in_time=waited_s <= self.pacing.target(delivery))
 
     def count_refusal(self) -> None:
-        """Count a stream that was refused without being read."""
+        """Count a stream that was refused before it was asked for here."""
         self.batch_stats.rejected("first")
 
     def predicted_wait_s(self, delivery: Delivery = "live") -> float:

@@ -62,7 +62,7 @@ class EngineProtocol(Protocol):
         ...
 
     def count_refusal(self) -> None:
-        """Count a stream that was refused without being read."""
+        """Count a stream that was refused before it was asked for here."""
         ...
 
     def phonemize(self, text: str, language: str, lexicon: Mapping[str, str] | None = None) -> AsyncIterator[Chunk]:

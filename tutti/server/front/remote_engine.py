@@ -117,7 +117,7 @@ class RemoteEngine:
         self._refusals[caller] = KeptRefusal(self._clock() + REFUSAL_S, refusal)
 
     def count_refusal(self) -> None:
-        """Report that a stream was refused unread; many in one message."""
+        """Report that a stream was refused without asking the engine; many in one message."""
         self._report_soon()
         self._n_refused += 1
 
