@@ -127,7 +127,7 @@ def train(args: argparse.Namespace) -> None:
     pool = TextPool(texts.read(args.data / TEXTS), teacher, device, args.seed)
     run.say(f"{pool.n_rows:,} rows, {pool.n_tokens:,} tokens with their padding")
     size = (64, 2) if args.tiny else (args.width, args.blocks)
-    student = TextStudent.of(checkpoint.read(args.start)) if args.start else TextStudent(*size)
+    student = TextStudent.of(checkpoint.read(args.start)).grown(args.blocks) if args.start else TextStudent(*size)
     training = TextTraining(student.to(device), teacher, pool, voices)
     judged = TextStudent.of(student.state_dict()).to(device).eval().requires_grad_(False)
     rows = held_out_rows(HELD_OUT, voices, device)[:: 20 if args.tiny else 1]
@@ -188,7 +188,7 @@ def main() -> None:
     train_parser.set_defaults(command=train)
     train_parser.add_argument("--out", type=Path, required=True)
     train_parser.add_argument("--seconds", type=float, required=True, help="of training")
-    train_parser.add_argument("--start", type=Path, help="weights to go on from")
+    train_parser.add_argument("--start", type=Path, help="weights to go on from, with no more blocks")
     train_parser.add_argument("--width", type=int, default=256)
     train_parser.add_argument("--blocks", type=int, default=4)
     train_parser.add_argument("--rate", type=float, default=2e-3)

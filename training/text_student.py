@@ -7,12 +7,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from tutti.model.light.text import HEAD, KERNEL, waves
 from tutti.model.torch.kokoro.acoustic import N_SYMBOLS, TEXT
 from tutti.model.torch.kokoro.masks import RowMask
-
-HEAD = 64  # channels of an attention head
-KERNEL = 7  # tokens that a depth-wise convolution sees
-LONGEST_WAVE = 10_000  # tokens, of the rotary position embedding
 
 
 class Block(nn.Module):
@@ -25,17 +22,17 @@ class Block(nn.Module):
         self.conv = nn.Conv1d(width, width, KERNEL, padding=KERNEL // 2, groups=width)
         self.expand, self.contract = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
 
-    def forward(self, x: Tensor, mask: RowMask, waves: tuple[Tensor, Tensor]) -> Tensor:  # [B, N, width]
-        x = x + self._attend(self.attention_norm(x), mask, waves)
+    def forward(self, x: Tensor, mask: RowMask, turns: tuple[Tensor, Tensor]) -> Tensor:  # [B, N, width]
+        x = x + self._attend(self.attention_norm(x), mask, turns)
         x = x + self.conv((x * mask.valid).transpose(1, 2)).transpose(1, 2)
         y = F.gelu(self.expand(self.feed_norm(x)), approximate="tanh")
         return cast(Tensor, x + self.contract(y))
 
-    def _attend(self, x: Tensor, mask: RowMask, waves: tuple[Tensor, Tensor]) -> Tensor:
+    def _attend(self, x: Tensor, mask: RowMask, turns: tuple[Tensor, Tensor]) -> Tensor:
         rows, n, width = x.shape
         q, k, v = self.qkv(x).view(rows, n, 3, width // HEAD, HEAD).permute(2, 0, 3, 1, 4)  # [B, heads, N, 64]
         valid = mask.valid[:, None, None, :, 0]
-        y = F.scaled_dot_product_attention(rotate(q, waves), rotate(k, waves), v, attn_mask=valid)
+        y = F.scaled_dot_product_attention(rotate(q, turns), rotate(k, turns), v, attn_mask=valid)
         return cast(Tensor, self.out(y.transpose(1, 2).reshape(rows, n, width)))
 
 
@@ -60,24 +57,41 @@ class TextStudent(nn.Module):
         student.load_state_dict(dict(state))
         return student
 
+    @torch.no_grad()
+    def grown(self, n_blocks: int) -> "TextStudent":
+        """The same function with more blocks: the new ones, spread among the others, add nothing yet."""
+        width, n_own = self.embedding.embedding_dim, len(self.blocks)
+        places = [round(i * (n_blocks - 1) / max(1, n_own - 1)) for i in range(n_own)]
+        student = TextStudent(width, n_blocks)
+        for block in student.blocks:
+            for part in (block.out, block.conv, block.contract):
+                nn.init.zeros_(part.weight)
+                nn.init.zeros_(part.bias)
+        own = {f"blocks.{place}": f"blocks.{i}" for i, place in enumerate(places)}
+        state = {name: tensor for name, tensor in self.state_dict().items() if not name.startswith("blocks.")}
+        for new, old in own.items():
+            state |= {new + name[len(old) :]: tensor for name, tensor in self.state_dict().items()
+                      if name.startswith(old + ".")}  # fmt: skip
+        student.load_state_dict(state, strict=False)
+        return student
+
     def forward(self, tokens: Tensor, mask: RowMask) -> Tensor:  # [B, N] -> [B, N, 512]
         x = self.embedding(tokens) * mask.valid
-        waves = rotary_waves(tokens.shape[1], tokens.device)
+        turns = rotary_waves(tokens.shape[1], tokens.device)
         for block in self.blocks:
-            x = block(x, mask, waves)
+            x = block(x, mask, turns)
         return cast(Tensor, self.features(self.norm(x).float()))
 
 
 def rotary_waves(n: int, device: torch.device) -> tuple[Tensor, Tensor]:  # [N, 32]
     """Cosine and sine of each position, by which pairs of channels are rotated."""
-    frequencies = LONGEST_WAVE ** (-torch.arange(0, 1, 2 / HEAD, device=device))
-    angles = torch.arange(n, device=device)[:, None] * frequencies
-    return angles.cos(), angles.sin()
+    cos, sin = (torch.from_numpy(wave[:n]).to(device) for wave in waves())
+    return cos, sin
 
 
-def rotate(x: Tensor, waves: tuple[Tensor, Tensor]) -> Tensor:  # [..., N, 64]
+def rotate(x: Tensor, turns: tuple[Tensor, Tensor]) -> Tensor:  # [..., N, 64]
     a, b = x.chunk(2, dim=-1)
-    cos, sin = (wave.to(x.dtype) for wave in waves)
+    cos, sin = (wave.to(x.dtype) for wave in turns)
     return torch.cat([a * cos - b * sin, a * sin + b * cos], dim=-1)
 
 
