@@ -2,6 +2,7 @@
 
 python -m training.export CHECKPOINT       the network
 python -m training.export --bases BASES    the bases of the decoder
+python -m training.export --text TEXT      the text encoder
 
 `--gain` makes all speech louder, to remove a mean difference of level that was measured on trained rows.
 Prints what rounding to int8 costs: the signal-to-noise ratio of each matrix.
@@ -112,6 +113,13 @@ def export_bases(checkpoint: Path, out: Path = weights.BASES_PATH) -> None:
     _report(packed, state, out)
 
 
+def export_text(checkpoint: Path, out: Path = weights.TEXT_PATH) -> None:
+    state = read_checkpoint(checkpoint)
+    packed = weights.pack(state)
+    weights.save(packed, out)
+    _report(packed, state, out)
+
+
 def _report(packed: Weights, state: Mapping[str, NDArray[np.float32]], out: Path) -> None:
     for name, value in packed.items():
         if isinstance(value, Int8Matrix) and value.values.any():
@@ -124,9 +132,12 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("checkpoint", type=Path, nargs="?")
     parser.add_argument("--bases", type=Path)
+    parser.add_argument("--text", type=Path)
     parser.add_argument("--gain", type=float, default=0.0, help="dB")
     args = parser.parse_args()
     if args.checkpoint:
         export(args.checkpoint, gain_db=args.gain)
     if args.bases:
         export_bases(args.bases)
+    if args.text:
+        export_text(args.text)

@@ -41,6 +41,10 @@ class Settings(BaseModel):
         default="auto",
         description="exact = Kokoro's own; light = ours, six times as fast on a processor; auto = light there",
     )
+    text: Literal["auto", "exact", "light"] = Field(
+        default="auto",
+        description="text encoder: exact = Kokoro's PL-BERT; light = ours, a sixth of its cost; auto = as the vocoder",
+    )
     compile: Literal["auto", "off", "reduced", "full"] = Field(
         default="auto", description="shapes compiled on CUDA; auto = all, while the server already serves"
     )

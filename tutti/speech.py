@@ -14,6 +14,7 @@ STYLE_SIZE = 256  # the first half steers timbre, the second half prosody
 
 Samples = NDArray[np.float32]
 VocoderName = Literal["exact", "light"]  # Kokoro's own; our small one, distilled from it
+TextName = Literal["exact", "light"]  # PL-BERT, which reads the text for the predictor; our small one, likewise
 Stages = Literal["acoustic", "vocoder", "both"]  # what one call runs
 Int16Samples = NDArray[np.int16]
 FULL_SCALE = 32767  # of 16-bit samples, symmetric around zero

@@ -281,6 +281,6 @@ def test_fp32_int8_and_files_of_ones_own_are_served_together(
     assert len(audio["tensors"]) == len(audio["kokoro"])
     difference = audio["tensors"] - audio["kokoro"]  # the same weights in two implementations
     assert np.square(difference).mean() < 0.1 * np.square(audio["kokoro"]).mean()
-    assert not list(tmp_path.glob("*.acoustic.onnx"))  # nothing is written next to a file of one's own
+    assert not list(tmp_path.glob("*.predicting.onnx"))  # nothing is written next to a file of one's own
     with pytest.raises(WeightsUnavailable, match="not at"):
         load(tmp_path / "absent.onnx", FP32, 1)

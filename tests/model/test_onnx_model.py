@@ -55,7 +55,7 @@ def test_a_broken_part_is_named(tmp_path: Path) -> None:
     official = tmp_path / "model.onnx"
     for name in (official, *(official.with_suffix(f".{part}.onnx") for part in split.Graphs._fields)):
         name.write_bytes(b"rubbish")
-    with pytest.raises(WeightsCorrupt, match=r"model\.acoustic\.onnx"):
+    with pytest.raises(WeightsCorrupt, match=r"model\.reading\.onnx"):
         load(official, FP32, 1)
 
 

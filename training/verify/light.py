@@ -116,13 +116,13 @@ def measure(row: HeldOutRow, exact: RecordedRow, light: RecordedRow, meters: Met
     return RowMeasures(
         n_differ,
         distance_db(one, other),
-        _level_db(one) - _level_db(other),
+        level_db(one) - level_db(other),
         None if np.isnan(shift) else 100 * shift,
         join,
         (quality[0][0], quality[1][0]) if quality else None,
         (quality[0][1], quality[1][1]) if quality else None,
         meters.speaker(one, other) if meters.speaker else None,
-        {name: _transcripts(row.text, recogniser.transcribe, one, other) for name, recogniser in heard.items()},
+        {name: transcripts(row.text, recogniser.transcribe, one, other) for name, recogniser in heard.items()},
     )
 
 
@@ -153,8 +153,8 @@ def light_checks(rows: Sequence[RowMeasures], gates: LightGates) -> list[Check]:
         ),
         Check("windows against the whole", float(np.max([row.join for row in rows])), gates.join),
     ]
-    results += _drop("DNSMOS, overall", [row.mos for row in rows if row.mos], gates.mos)
-    results += _drop("DNSMOS, P.808", [row.p808 for row in rows if row.p808], gates.p808)
+    results += loss_check("DNSMOS, overall", [row.mos for row in rows if row.mos], gates.mos)
+    results += loss_check("DNSMOS, P.808", [row.p808 for row in rows if row.p808], gates.p808)
     if speakers := [row.speaker for row in rows if row.speaker is not None]:
         distances = 1 - np.array(speakers)
         results += [
@@ -167,11 +167,11 @@ def light_checks(rows: Sequence[RowMeasures], gates: LightGates) -> list[Check]:
             Check("speaker distance, worst row", float(distances.max()), gates.speaker_worst),
         ]
     for name in sorted({name for row in rows for name in row.words}):
-        results.append(_words_check(name, [row.words[name] for row in rows if name in row.words], gates))
+        results.append(words_check(name, [row.words[name] for row in rows if name in row.words], gates.words_points))
     return results
 
 
-def _drop(name: str, pairs: Sequence[tuple[float, float]], limit: float) -> list[Check]:
+def loss_check(name: str, pairs: Sequence[tuple[float, float]], limit: float) -> list[Check]:
     """How much lower the mean is with the light vocoder."""
     if not pairs:
         return []
@@ -179,21 +179,21 @@ def _drop(name: str, pairs: Sequence[tuple[float, float]], limit: float) -> list
     return [Check(f"{name}, loss", float(exact - light), limit, note=f"{light:.3f}; exact {exact:.3f}")]
 
 
-def _words_check(name: str, rows: Sequence[Transcripts], gates: LightGates) -> Check:
+def words_check(name: str, rows: Sequence[Transcripts], limit: float) -> Check:
     n_words, wrong, exact = (
         sum(getattr(row, field) for row in rows) for field in ("n_words", "n_wrong", "n_wrong_exact")
     )
     note = f"{wrong} of {n_words} wrong; exact {exact}"
-    return Check(f"wrong words, {name}", 100 * (wrong - exact) / n_words, gates.words_points, "points", note)
+    return Check(f"wrong words, {name}", 100 * (wrong - exact) / n_words, limit, "points", note)
 
 
-def _transcripts(text: str, transcribe: Callable[[Samples, int], str], one: Samples, other: Samples) -> Transcripts:
+def transcripts(text: str, transcribe: Callable[[Samples, int], str], one: Samples, other: Samples) -> Transcripts:
     right = words(text)
     wrong = [edit_distance(right, words(transcribe(samples, SAMPLE_RATE))) for samples in (one, other)]
     return Transcripts(len(right), *wrong)
 
 
-def _level_db(samples: Samples) -> float:
+def level_db(samples: Samples) -> float:
     return float(10 * np.log10(np.mean(samples.astype(np.float64) ** 2) + 1e-12))
 
 

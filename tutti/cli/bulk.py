@@ -180,7 +180,8 @@ def _audio(settings: Settings, ray: str | None) -> dict[str, Any]:
     chunks = {"min_chunk_tokens", "max_chunk_tokens"}
     if ray in (None, "local"):
         return {**audio_fingerprint(settings), **settings.model_dump(include=chunks)}
-    names = {"backend", "device", "precision", "vocoder", "compile", "models", "extra_precisions", "g2p_url", "lexicon"}
+    model = {"backend", "device", "precision", "vocoder", "text", "compile", "models", "extra_precisions"}
+    names = model | {"g2p_url", "lexicon"}
     return settings.model_dump(mode="json", include=names | chunks)
 
 

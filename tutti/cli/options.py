@@ -82,6 +82,9 @@ class Means(OneModel):
     """What speaks it: a model, and how it pronounces."""
 
     vocoder: Vocoder = None
+    text: Annotated[
+        Literal["auto", "exact", "light"] | None, typer.Option(help="Kokoro's own text encoder, or our light one.")
+    ] = None
     lexicon: Annotated[Path | None, typer.Option(help="Your own pronunciations: a .tsv, .json or .toml file.")] = None
     g2p_url: Annotated[str | None, typer.Option(help="URL of a G2P service; default: built in.")] = None
 

@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 
 @options.with_groups
 def speak(
-    text: Annotated[list[str], typer.Argument(help="The text; a text file; or - for standard input.")],
+    spoken: Annotated[
+        list[str], typer.Argument(metavar="TEXT", help="The text; a text file; or - for standard input.")
+    ],
     *,
     out: Annotated[str, typer.Option("--out", "-o", help="A file, or - to stream to standard output.")] = "speech.wav",
     live: Annotated[bool, typer.Option("--live", help="With -: speak while the text is still arriving.")] = False,
@@ -54,8 +56,8 @@ def speak(
     kind = caption_format(captions.name) if captions else None
     if to_stdout and sys.stdout.isatty():
         raise InvalidInput("standard output is a terminal; pipe the audio: tutti speak … -o - | aplay", param="out")
-    arriving = ArrivingText.of(text) if live else None
-    whole = "" if live else read_text(text)
+    arriving = ArrivingText.of(spoken) if live else None
+    whole = "" if live else read_text(spoken)
     if compare:
         if to_stdout or live or model or settings.models:
             raise InvalidInput(

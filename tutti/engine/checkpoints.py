@@ -44,11 +44,15 @@ class Checkpoints:
     cuda_index: int | None = None
 
     def __call__(self) -> Mapping[str, Model]:
-        """Load each choice once; models that differ only in their vocoder share the rest."""
+        """Load each choice once; models that differ only in our own networks share the rest."""
         models: dict[Choice, Model] = {}
         for _, choice in self.choices:
             if choice not in models:
-                twins = (model for other, model in models.items() if replace(other, vocoder=choice.vocoder) == choice)
+                twins = (
+                    model
+                    for other, model in models.items()
+                    if replace(other, vocoder=choice.vocoder, text=choice.text) == choice
+                )
                 models[choice] = self._load(choice, next(twins, None))
         return {name: models[choice] for name, choice in self.choices}
 
@@ -61,9 +65,12 @@ class Checkpoints:
 def choose_checkpoints(settings: "Settings") -> dict[str, Choice]:
     """Every checkpoint to serve, by name; the first is the default. Raises InvalidInput for a wrong entry."""
     if not settings.models:
-        default = choose(settings.backend, settings.device, settings.precision, settings.compile, settings.vocoder)
+        light, default = (
+            choose(settings.backend, settings.device, settings.precision, settings.compile, vocoder, settings.text)
+            for vocoder in ("light", settings.vocoder)
+        )
         entries = [f"{CHECKPOINT}-{precision}" for precision in settings.extra_precisions]
-        return {CHECKPOINT: default, LIGHT: replace(default, vocoder="light"), **_choices(entries, settings)}
+        return {CHECKPOINT: default, LIGHT: light, **_choices(entries, settings)}
     choices = _choices(settings.models, settings)
     if settings.compile not in ("auto", "off") and all(choice.device == "cpu" for choice in choices.values()):
         raise InvalidInput(f"compile={settings.compile} is for a CUDA device, and no model uses one", param="compile")
@@ -105,12 +112,12 @@ def _choice(name: str, source: str, settings: "Settings") -> Choice:
     """The official weights at a precision or with one of the vocoders, or a file."""
     if source in VOCODERS.values():
         vocoder = cast(VocoderName, source)
-        return choose(settings.backend, settings.device, settings.precision, vocoder=vocoder)
+        return choose(settings.backend, settings.device, settings.precision, vocoder=vocoder, text=settings.text)
     if source in PRECISIONS:
         precision = cast(Precision | Auto, settings.precision if source == "auto" else source)
         if precision == "int8":  # runs there only, also where `backend` and `device` are meant for the others
-            return choose("onnx", "cpu", precision, vocoder=settings.vocoder)
-        return choose(settings.backend, settings.device, precision, vocoder=settings.vocoder)
+            return choose("onnx", "cpu", precision, vocoder=settings.vocoder, text=settings.text)
+        return choose(settings.backend, settings.device, precision, vocoder=settings.vocoder, text=settings.text)
     path = Path(source).expanduser()
     if not path.is_file():
         names = ", ".join((*PRECISIONS, *VOCODERS.values()))

@@ -14,7 +14,7 @@ from typing import Literal
 from tutti.errors import InvalidInput, MissingExtra, WeightsCorrupt, WeightsUnavailable, install_hint
 from tutti.model.protocol import Model
 from tutti.model.types import Backend, Compile, Device, Precision
-from tutti.speech import VocoderName
+from tutti.speech import TextName, VocoderName
 
 Auto = Literal["auto"]
 
@@ -40,6 +40,7 @@ class Choice:
     precision: Precision
     compile: Compile = "off"
     vocoder: VocoderName = "exact"
+    text: TextName = "exact"
     path: Path | None = None  # a file of the operator's own; none = the official one
 
     @property
@@ -59,6 +60,7 @@ def choose(
     precision: Precision | Auto = "auto",
     compile: Compile | Auto = "off",
     vocoder: VocoderName | Auto = "auto",
+    text: TextName | Auto = "auto",
 ) -> Choice:
     """Resolve every `auto` to the best that this machine has; raise InvalidInput for combinations that do not exist."""
     if backend == "auto":
@@ -84,13 +86,17 @@ def choose(
         compile = "off"
     if compile != "off" and device != "cuda":
         raise InvalidInput(f"compile={compile} is for a CUDA device; on a processor choose off", param="compile")
-    return Choice(backend, device, precision, compile, vocoder)
+    if text == "auto":
+        text = vocoder if backend == "onnx" else "exact"
+    if text == "light" and backend != "onnx":
+        raise InvalidInput("text=light is for backend=onnx; choose text=exact, or auto", param="text")
+    return Choice(backend, device, precision, compile, vocoder, text)
 
 
 def choose_for_file(path: Path, backend: Backend | Auto = "auto", device: Device | Auto = "auto") -> Choice:
     """Choose what runs a file of the operator's own: weights alone, or a graph exported like the official one.
 
-    Its vocoder is its own: the light one has learned from the official weights.
+    Its vocoder and its text encoder are its own: the light ones have learned from the official weights.
     """
     if path.suffix in TENSOR_FILES:
         if backend == "onnx":
@@ -114,7 +120,8 @@ def load(
 ) -> Model:
     """Load weights into the chosen backend.
 
-    `sharing`: a model over the same weights that differs only in its vocoder; what both need is loaded once.
+    `sharing`: a model over the same weights that differs only in its vocoder and its text encoder; what both need is
+    loaded once.
     `cache`: folder for what is derived from the file, default next to it. `cuda_index`: the device for this thread.
     """
     match choice.backend:
@@ -122,7 +129,10 @@ def load(
             from tutti.model.onnx.model import OnnxModel
 
             base = sharing if isinstance(sharing, OnnxModel) else None
-            return OnnxModel(path, choice.precision, threads, vocoder=choice.vocoder, sharing=base, cache=cache)
+            return OnnxModel(
+                path, choice.precision, threads,
+                vocoder=choice.vocoder, text=choice.text, sharing=base, cache=cache,
+            )  # fmt: skip
         case "torch":
             try:
                 import torch
@@ -157,7 +167,7 @@ def describe(choice: Choice) -> str:
 
         device = torch.cuda.get_device_name()
     compiled = "" if choice.compile == "off" else f", compile {choice.compile}"
-    numbers = f"{choice.precision}{compiled}, {choice.vocoder} vocoder"
+    numbers = f"{choice.precision}{compiled}, {choice.vocoder} vocoder, {choice.text} text"
     return f"{library} {version(library)}, {choice.device} ({device}), {numbers}"
 
 

@@ -9,6 +9,7 @@ from tutti.engine.checkpoints import choose_checkpoints
 from tutti.errors import QueueFull, ReplicaFull
 from tutti.model.choice import Choice
 from tutti.model.light.weights import PATH as LIGHT_WEIGHTS
+from tutti.model.light.weights import TEXT_PATH as TEXT_WEIGHTS
 from tutti.server.aliases import Aliases, voice_aliases
 from tutti.server.audio_memory import AudioMemory, HeldAudio
 from tutti.server.cache import ResponseCache
@@ -149,9 +150,10 @@ class Service:
 
 
 def model_stamp(choice: Choice) -> object:
-    """Return a value that changes with the weights, the precision and the vocoder of a checkpoint."""
+    """Return a value that changes with the weights and the precision of a checkpoint, and with our own networks."""
     weights = (str(choice.path), *file_stamp(choice.path)) if choice.path else MODELS[choice.weights].sha256
-    return weights, choice.precision, choice.vocoder, file_stamp(LIGHT_WEIGHTS) if choice.vocoder == "light" else None
+    own = ((choice.vocoder, LIGHT_WEIGHTS), (choice.text, TEXT_WEIGHTS))
+    return weights, choice.precision, [(name, file_stamp(path) if name == "light" else None) for name, path in own]
 
 
 def resolve_voice_settings(settings: Settings) -> tuple[dict[str, str], str]:

@@ -1,5 +1,5 @@
-"""The weights of the light vocoder, two files of the package: its network, with the large matrices in int8 and the rest
-in fp16, and the bases of the decoder's convolutions (`tutti.model.onnx.decoder_graph`).
+"""The weights of our small networks, three files of the package, with the large matrices in int8 and the rest in fp16:
+the light vocoder, the bases of the decoder's convolutions (`tutti.model.onnx.decoder_graph`), the light text encoder.
 """
 
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from tutti.errors import WeightsCorrupt
 
-PATH, BASES_PATH = (Path(__file__).with_name(name) for name in ("light.npz", "bases.npz"))
+PATH, BASES_PATH, TEXT_PATH = (Path(__file__).with_name(name) for name in ("light.npz", "bases.npz", "text.npz"))
 SCALES = ".scales"  # suffix of the scales of an int8 matrix
 BALANCE = ".balance"  # suffix of the factors of its input
 BLOCK = 128  # numbers that share a scale; smaller is closer to the original, and slower
@@ -112,3 +112,13 @@ def read(path: Path = PATH, prefix: str = "") -> Weights:
 def as_float32(weights: Weights) -> dict[str, NDArray[np.float32]]:
     """All weights as PyTorch reads them."""
     return {name: value.float32() if isinstance(value, Int8Matrix) else value for name, value in weights.items()}
+
+
+def matrix(weights: Weights, name: str) -> Int8Matrix:
+    value = weights[name]
+    return value if isinstance(value, Int8Matrix) else Int8Matrix.of(value)
+
+
+def vector(weights: Weights, name: str) -> NDArray[np.float32]:
+    value = weights[name]
+    return value.float32() if isinstance(value, Int8Matrix) else value

@@ -22,6 +22,7 @@ from tutti.model.onnx.decoder_graph import OUTPUT, decoder_graph
 from tutti.model.onnx.graph import FORMAT
 from tutti.model.onnx.light_graph import DECODED, OUTPUTS, PITCH, RANGES, STYLE, TAPS, TIMBRE, light_graph
 from tutti.model.onnx.session import open_session, run
+from tutti.model.onnx.text_graph import text_graph
 from tutti.model.validation import finish_samples
 from tutti.speech import Frames, Samples, Span
 
@@ -87,6 +88,11 @@ class LightVocoder:
 def network_path(folder: Path) -> Path:
     """The network as a graph in this folder."""
     return _written(folder, "light", weights.PATH, light_graph)
+
+
+def text_path(graphs: split.Graphs) -> Path:
+    """The light text encoder as a graph, next to the parts of the official one."""
+    return _written(graphs.reading.parent, "light-text", weights.TEXT_PATH, text_graph)
 
 
 def decoder_path(official: Path) -> Path:

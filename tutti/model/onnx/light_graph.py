@@ -1,10 +1,9 @@
 """The light network as an ONNX graph for processors: matrices in int8, everything else in fp32."""
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tutti.model.light.signal import BINS, MAX_LOG_MAGNITUDE
-from tutti.model.light.weights import BLOCK, Int8Matrix, Weights
+from tutti.model.light.weights import BLOCK, Int8Matrix, Weights, matrix, vector
 from tutti.model.onnx.graph import Dimensions, GraphBuilder
 
 DECODED, PITCH, STYLE = "decoded", "pitch", "style"  # inputs: [1, n, 512], [1, 2, n], [1, 128]
@@ -34,13 +33,13 @@ def light_graph(weights: Weights) -> bytes:
 
 def _entry(graph: GraphBuilder, weights: Weights, needs: tuple[str, str]) -> str:
     """A convolution over decoded features and pitch. The pitch is not quantised: it has a range of its own."""
-    weight = _matrix(weights, "entry.weight")  # [width, taps, 514]
+    weight = matrix(weights, "entry.weight")  # [width, taps, 514]
     width, n_blocks = len(weight.values), FEATURES // BLOCK
     own = Int8Matrix(
         weight.values[:, :, :FEATURES].reshape(width, -1), weight.scales[:, :, :n_blocks].reshape(width, -1)
     )
     taps = graph.steps(graph.taps(DECODED, TAPS), *needs)
-    h = graph.product(taps, own, graph.constant(_vector(weights, "entry.bias")))
+    h = graph.product(taps, own, graph.constant(vector(weights, "entry.bias")))
     of_pitch = graph.constant(weight.float32()[:, FEATURES:])
     pitch = graph.add("Conv", PITCH, of_pitch, kernel_shape=[TAPS], pads=[TAPS // 2] * 2)
     return graph.add("Add", h, graph.steps(graph.transpose(pitch), *needs))
@@ -48,31 +47,29 @@ def _entry(graph: GraphBuilder, weights: Weights, needs: tuple[str, str]) -> str
 
 def _block(graph: GraphBuilder, weights: Weights, name: str, h: str, needs: tuple[str, str]) -> str:
     """A ConvNeXt block: a convolution of each channel by itself, a layer norm steered by the style, two products."""
-    width = len(_vector(weights, name + "gain"))
-    along, along_bias = (graph.constant(_vector(weights, f"{name}along.{kind}")) for kind in ("weight", "bias"))
+    width = len(vector(weights, name + "gain"))
+    along, along_bias = (graph.constant(vector(weights, f"{name}along.{kind}")) for kind in ("weight", "bias"))
     y = graph.add("Conv", graph.transpose(h), along, along_bias, group=width, kernel_shape=[TAPS], pads=[TAPS // 2] * 2)
     h, y = graph.steps(h, *needs), graph.steps(graph.transpose(y), *needs)
     y = _layer_norm(graph, y, width)
-    style_bias = _vector(weights, name + "style.bias") + np.repeat([1, 0], width).astype(np.float32)
-    style_weight = graph.constant(_vector(weights, name + "style.weight"))
+    style_bias = vector(weights, name + "style.bias") + np.repeat([1, 0], width).astype(np.float32)
+    style_weight = graph.constant(vector(weights, name + "style.weight"))
     scale, shift = graph.split(graph.add("Gemm", STYLE, style_weight, graph.constant(style_bias), transB=1), 2)
     y = graph.add("Add", graph.add("Mul", y, scale), shift)
-    y = graph.product(
-        y, _matrix(weights, name + "expand.weight"), graph.constant(_vector(weights, name + "expand.bias"))
-    )
+    y = graph.product(y, matrix(weights, name + "expand.weight"), graph.constant(vector(weights, name + "expand.bias")))
     y = graph.add("Gelu", y, approximate="tanh")  # within 5e-4 of the exact one, in half the time
-    gain, contract = _vector(weights, name + "gain"), _matrix(weights, name + "contract.weight")
-    bias = graph.constant(_vector(weights, name + "contract.bias") * gain)
+    gain, contract = vector(weights, name + "gain"), matrix(weights, name + "contract.weight")
+    bias = graph.constant(vector(weights, name + "contract.bias") * gain)
     y = graph.product(y, Int8Matrix(contract.values, contract.scales * gain[:, None]), bias)
     return graph.add("Add", h, y)
 
 
 def _head(graph: GraphBuilder, weights: Weights, h: str) -> None:
     """The five spectra of each step; magnitudes are no longer logarithms."""
-    weight = _matrix(weights, "head.weight")
+    weight = matrix(weights, "head.weight")
     balance = np.ones(weight.values.shape[1], np.float32) if weight.balance is None else weight.balance
     normed = graph.add("LayerNormalization", h, graph.constant(balance), axis=-1, epsilon=EPSILON)
-    spectra = graph.product(normed, weight, graph.constant(_vector(weights, "head.bias")))
+    spectra = graph.product(normed, weight, graph.constant(vector(weights, "head.bias")))
     limit = graph.constant(np.array(MAX_LOG_MAGNITUDE, np.float32))
     for name, part in zip(OUTPUTS, graph.split(spectra, len(OUTPUTS)), strict=True):
         if name in MAGNITUDES:
@@ -83,13 +80,3 @@ def _head(graph: GraphBuilder, weights: Weights, h: str) -> None:
 
 def _layer_norm(graph: GraphBuilder, x: str, width: int) -> str:
     return graph.add("LayerNormalization", x, graph.constant(np.ones(width, np.float32)), axis=-1, epsilon=EPSILON)
-
-
-def _matrix(weights: Weights, name: str) -> Int8Matrix:
-    value = weights[name]
-    return value if isinstance(value, Int8Matrix) else Int8Matrix.of(value)
-
-
-def _vector(weights: Weights, name: str) -> NDArray[np.float32]:
-    value = weights[name]
-    return value.float32() if isinstance(value, Int8Matrix) else value

@@ -11,11 +11,11 @@ import onnxruntime as ort
 from tutti.errors import WeightsUnavailable
 from tutti.model.onnx import split
 from tutti.model.onnx.exact import ExactVocoder
-from tutti.model.onnx.light import LightVocoder
+from tutti.model.onnx.light import LightVocoder, text_path
 from tutti.model.onnx.session import open_session, run
 from tutti.model.protocol import Model
 from tutti.model.validation import check_utterances
-from tutti.speech import Frames, Samples, Utterance, VocoderName
+from tutti.speech import Frames, Samples, TextName, Utterance, VocoderName
 
 SHORT_TOKENS = 150  # up to which a row leaves its workspace to the next one
 IS_GLIBC = platform.libc_ver()[0] == "glibc"
@@ -23,7 +23,7 @@ MMAP_THRESHOLD = (-3, 1 << 20)  # glibc's number of the option, and a megabyte
 
 
 class OnnxModel(Model):
-    """Two stages over one checkpoint: its acoustic half, and the exact or the light vocoder."""
+    """Two stages over one checkpoint: its acoustic half, with the exact or the light text encoder, and a vocoder."""
 
     def __init__(
         self,
@@ -32,18 +32,25 @@ class OnnxModel(Model):
         threads: int,
         *,
         vocoder: VocoderName = "exact",
+        text: TextName = "exact",
         sharing: "OnnxModel | None" = None,
         cache: Path | None = None,
     ) -> None:
-        """`sharing`: a model over the same file, whose acoustic half is used. `cache`: folder for the parts of the
-        graph, default next to it.
+        """`sharing`: a model over the same file, whose predictor is used, and its text encoder if it is the same.
+        `cache`: folder for the parts of the graph, default next to it.
         """
         if not official.exists():
             raise WeightsUnavailable(f"the model file is not at {official}; run: tutti pull --precision {precision}")
         _return_memory_early()
         graphs = split.split_graphs(official, cache)
-        self._acoustic: ort.InferenceSession = (
-            sharing._acoustic if sharing else open_session(graphs.acoustic, threads, spinning=True)
+        self._text = text
+        self._reader: ort.InferenceSession = (
+            sharing._reader
+            if sharing and sharing._text == text
+            else open_session(text_path(graphs) if text == "light" else graphs.reading, threads, spinning=True)
+        )
+        self._predictor: ort.InferenceSession = (
+            sharing._predictor if sharing else open_session(graphs.predicting, threads, spinning=True)
         )
         self._vocoder = LightVocoder(graphs, threads) if vocoder == "light" else ExactVocoder(graphs, threads)
         _return_freed_memory()
@@ -59,12 +66,14 @@ class OnnxModel(Model):
         self._vocoder.close()
 
     def _predict_frames(self, row: Utterance) -> Frames:
-        names = [value.name for value in self._acoustic.get_inputs()]
-        inputs = (row.tokens[None], row.style[None], np.array([row.speed], np.float32))
-        outputs = [split.FEATURES, split.F0, split.ENERGY, split.DURATIONS]
         is_short = len(row.tokens) <= SHORT_TOKENS
+        tokens = row.tokens[None]
+        (read,) = run(self._reader, None, {self._reader.get_inputs()[0].name: tokens}, keep_workspace=is_short)
+        names = [value.name for value in self._predictor.get_inputs()]
+        inputs = (tokens, row.style[None], np.array([row.speed], np.float32), read)
+        outputs = [split.FEATURES, split.F0, split.ENERGY, split.DURATIONS]
         features, f0, energy, durations = run(
-            self._acoustic, outputs, dict(zip(names, inputs, strict=True)), keep_workspace=is_short
+            self._predictor, outputs, dict(zip(names, inputs, strict=True)), keep_workspace=is_short
         )
         return Frames(durations[0].astype(np.int64), features[0], f0[0], energy[0], row.style, row.pcm_volume)
 

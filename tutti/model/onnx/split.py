@@ -1,5 +1,6 @@
-"""Split the official ONNX graph: at the frames, so that durations, pitch and energy can be read and changed, and before
-its generator, so that each row of a batch can run it on a core of its own, and the light vocoder can take its place.
+"""Split the official ONNX graph: after PL-BERT, so that a smaller reader can take its place; at the frames, so that
+durations, pitch and energy can be read and changed; and before its generator, so that each row of a batch can run it on
+a core of its own, and the light vocoder can take its place.
 
 The names are the same in the fp32 and the int8 file.
 """
@@ -14,6 +15,7 @@ from tutti.errors import StorageFull, WeightsCorrupt
 from tutti.files import write_file
 from tutti.speech import Frames
 
+READ = "/encoder/bert_encoder/Add_output_0"  # [1, n, 512] what PL-BERT makes of the text; an input of the predictor
 # Outputs of the acoustic half.
 FEATURES = "/encoder/MatMul_1_output_0"  # [1, 512, T]
 F0 = "/encoder/Reshape_output_0"  # [1, 2T]
@@ -26,9 +28,10 @@ WAVE = "/decoder/decoder/generator/Reshape_3_output_0"  # [1, 600T + 20] the har
 
 
 class Graphs(NamedTuple):
-    """The three parts of the official graph."""
+    """The four parts of the official graph; the first two are the acoustic half."""
 
-    acoustic: Path  # token ids, style, speed -> features, pitch, energy, durations
+    reading: Path  # token ids -> read
+    predicting: Path  # token ids, read, style, speed -> features, pitch, energy, durations
     decoding: Path  # features, pitch, energy, style -> decoded, wave
     generating: Path  # decoded, wave, style -> samples
 
@@ -73,12 +76,13 @@ def _split(official: Path, paths: Graphs) -> None:
         outputs = [value.name for value in whole.graph.output]
         style = inputs[1]
         extractor = Extractor(whole)
-        for name in (DECODED, WAVE):
+        for name in (READ, DECODED, WAVE):
             extractor.value_infos[name] = onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, None)
-        acoustic = extractor.extract_model(inputs, [FEATURES, F0, ENERGY, DURATIONS])
+        reading = extractor.extract_model(inputs[:1], [READ])
+        predicting = extractor.extract_model([*inputs, READ], [FEATURES, F0, ENERGY, DURATIONS])
         decoding = extractor.extract_model([FEATURES, F0, ENERGY, style], [DECODED, WAVE])
         generating = extractor.extract_model([DECODED, WAVE, style], outputs)
-        parts = (acoustic, decoding, generating)
+        parts = (reading, predicting, decoding, generating)
     except (DecodeError, IndexError, KeyError, ValueError) as exc:
         raise WeightsCorrupt(f"{official} is not Kokoro's official graph ({exc}); run: tutti pull --verify") from exc
     for path, part in zip(paths, parts, strict=True):
