@@ -2,6 +2,7 @@
 
 import multiprocessing.util
 import os
+import signal
 import socket
 import subprocess
 from collections.abc import Callable, Iterator
@@ -59,6 +60,16 @@ def refuse(marker: str, name: str) -> Callable[..., None]:
         pytest.fail(f"`{name}` is not for pure tests: mark this one with @pytest.mark.{marker}")
 
     return fail
+
+
+@pytest.fixture(scope="session", autouse=True)
+def hang_ups_reach_children() -> Iterator[None]:
+    """Ignore hang-ups by a handler if nohup started the run: children would inherit that they are ignored."""
+    before = signal.getsignal(signal.SIGHUP)
+    if before is signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, lambda *_: None)
+    yield
+    signal.signal(signal.SIGHUP, before)
 
 
 @pytest.fixture(scope="session")
