@@ -12,9 +12,9 @@ from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
 
 from tutti.errors import InvalidInput, TuttiError
 from tutti.server.body_limit import check_json
+from tutti.server.client_key import select_subprotocol
 from tutti.server.encoding import PieceEncoder, open_stream
 from tutti.server.errors import error_body, note_cut, public_error
-from tutti.server.middleware.ingress import KEY_SUBPROTOCOL
 from tutti.server.request import SpeechRequest
 from tutti.server.responses import split_bytes
 from tutti.server.service import Service
@@ -41,9 +41,7 @@ class MessageSocket:
         return self._websocket.state
 
     async def accept(self) -> None:
-        offered = self._websocket.scope["subprotocols"]
-        subprotocol = next((name for name in offered if not name.startswith(KEY_SUBPROTOCOL)), None)
-        await self._websocket.accept(subprotocol=subprotocol)
+        await self._websocket.accept(subprotocol=select_subprotocol(self._websocket.scope["subprotocols"]))
 
     async def receive_all(
         self,

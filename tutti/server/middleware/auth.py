@@ -18,14 +18,18 @@ class ApiKeys:
     def __init__(self, keys: Iterable[SecretStr]) -> None:
         self._hashes = [_hash(key.get_secret_value()) for key in keys]
 
-    def caller(self, authorization: str) -> str:
-        """Return an id for the key in this header; "" if the server has no keys. Raise InvalidKey if it is unknown."""
+    @property
+    def needed(self) -> bool:
+        """Whether callers need a key."""
+        return bool(self._hashes)
+
+    def caller(self, key: str) -> str:
+        """Return an id for a key; "" if the server has no keys. Raise InvalidKey if it is unknown."""
         if not self._hashes:
             return ""
-        scheme, _, key = authorization.strip().partition(" ")
-        if scheme.lower() != "bearer" or not key.strip():
+        if not key:
             raise InvalidKey("this server needs an API key; send it as: Authorization: Bearer <key>")
-        digest = sha256(key.strip().encode("utf-8", "surrogateescape")).hexdigest()
+        digest = sha256(key.encode("utf-8", "surrogatepass")).hexdigest()
         # Compare every hash, so that the time reveals nothing.
         if sum(compare_digest(digest, key_hash) for key_hash in self._hashes) == 0:
             raise InvalidKey("unknown API key")

@@ -15,6 +15,7 @@ from tutti.server.body_limit import (
     refuse_compressed,
     replay_body,
 )
+from tutti.server.client_key import find_key, may_send_key_later
 from tutti.server.client_timeout import WAIT_SHARE, max_start_s
 from tutti.server.errors import TooLarge, error_response
 from tutti.server.middleware.auth import ApiKeys
@@ -22,8 +23,6 @@ from tutti.server.middleware.origin import OriginRules
 from tutti.server.middleware.start_queue import MAX_START_WAIT_S, PATIENT_SHARE, PacedReads, stream_route
 from tutti.server.service import Service
 
-# Prefix of the subprotocol that carries the key: browsers cannot send headers with a WebSocket.
-KEY_SUBPROTOCOL = "openai-insecure-api-key."
 DISCARD_BYTES = 1 << 25  # a refused body up to this size is read and dropped, so that the client can read the error
 READING = ("GET", "HEAD", "OPTIONS")  # methods that change nothing
 LARGE_BODY = 1 << 16  # bytes whose check and parsing are worth a turn of the event loop each
@@ -72,7 +71,7 @@ class Ingress:
         lifecycle = self._service.lifecycle
         lifecycle.enter()
         try:
-            caller = self._identify(scope, headers, authorization(headers))
+            caller = self._identify(scope, headers)
             lifecycle.check()
             self._service.limits.requests.take(caller)
             if scope["path"] == STREAMED_PATH:
@@ -107,18 +106,21 @@ class Ingress:
         try:
             self._rules.check_host(headers)
             self._rules.check_origin(headers)
-            key = next((name for name in scope["subprotocols"] if name.startswith(KEY_SUBPROTOCOL)), "")
-            bearer = f"Bearer {key.removeprefix(KEY_SUBPROTOCOL)}"
-            self._identify(scope, headers, headers.get("authorization") or bearer)
+            self._identify(scope, headers)
             self._service.lifecycle.check()
         except TuttiError as error:
             await error_response(error)(scope, receive, send)
         else:
             await self._app(scope, receive, send)
 
-    def _identify(self, scope: Scope, headers: Mapping[str, str], authorization: str) -> str:
-        """Return the caller, for the log and for fair shares; raise if the key is unknown."""
-        key = self._keys.caller(authorization)
+    def _identify(self, scope: Scope, headers: Mapping[str, str]) -> str:
+        """Return the caller, for the log and for fair shares; raise if the key is unknown.
+
+        The state has None for a key that may still come in the first message of a WebSocket: its route has to check.
+        """
+        given = find_key(headers, scope["query_string"], scope.get("subprotocols", ()))
+        is_later = not given and scope["type"] == "websocket" and may_send_key_later(scope["path"])
+        key = None if is_later and self._keys.needed else self._keys.caller(given)
         caller = key or self._rules.client_address(scope, headers)
         scope["state"] |= {"key": key, "caller": caller}
         return caller
@@ -142,12 +144,6 @@ class Ingress:
         if int(length) > max_body:
             raise too_large
         return await read_body(limit_body(receive, max_body, too_large))
-
-
-def authorization(headers: Mapping[str, str]) -> str:
-    """Return the header with the key, also if it is sent as ElevenLabs' SDKs do."""
-    key = headers.get("xi-api-key")
-    return headers.get("authorization") or (f"Bearer {key}" if key else "")
 
 
 def _after_body(body: BodyReceiver, send: Send) -> Send:

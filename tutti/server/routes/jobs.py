@@ -22,6 +22,7 @@ from tutti.audiobook.jobs.job import ENDED
 from tutti.engine.checkpoints import audio_fingerprint
 from tutti.errors import InvalidInput
 from tutti.server.body_limit import check_json, limit_body, read_body, refuse_compressed
+from tutti.server.client_key import connection_key
 from tutti.server.disconnect import ClientDisconnected, cancel_on_disconnect
 from tutti.server.errors import ErrorBody, NotJson, TooLarge, rename_param
 from tutti.server.middleware.auth import ApiKeys
@@ -70,7 +71,7 @@ def jobs_routes(service: Service, jobs: JobService, keys: ApiKeys) -> APIRouter:
     async def owner(request: Request) -> str:
         """Return whose jobs the caller may see. Unlike other GET routes, this needs a key: jobs are private."""
         await jobs.refresh_soon()
-        return keys.caller(request.headers.get("authorization", ""))
+        return keys.caller(connection_key(request))
 
     def status_of(job: AudiobookJob) -> JobStatus:
         return job_status(job, jobs.running(job.id))

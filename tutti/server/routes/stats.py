@@ -14,6 +14,7 @@ from fastapi.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from tutti.errors import QueueFull, TuttiError
+from tutti.server.client_key import connection_key
 from tutti.server.dashboard import UPDATES_PER_S, Dashboard
 from tutti.server.disconnect import ClientDisconnected, cancel_on_disconnect
 from tutti.server.middleware.auth import ApiKeys
@@ -235,13 +236,13 @@ def stats_routes(service: Service) -> APIRouter:
     @routes.get("/v1/stats", response_model=dict[str, Any], responses=only_errors(401))
     async def stats(request: Request) -> Response:
         """The batching now: queue, last batches, statistics of the last seconds, settings."""
-        keys.caller(request.headers.get("authorization", ""))
+        keys.caller(connection_key(request))
         return Response(await stats_json(), media_type="application/json")
 
     @routes.get("/v1/stats/costs", responses=only_errors(401))
     async def costs(request: Request) -> dict[str, Any]:
         """What batches cost on this device, as learned: for `tutti plan --measure`."""
-        keys.caller(request.headers.get("authorization", ""))
+        keys.caller(connection_key(request))
         engine = service.engine
         return {
             "max_batch_size": engine.monitor.settings()["max_batch_size"],
@@ -253,7 +254,7 @@ def stats_routes(service: Service) -> APIRouter:
     @routes.get("/v1/stats/stream", response_class=Response, include_in_schema=False)
     async def stream(request: Request) -> Response:
         """The same as a stream of events."""
-        caller = keys.caller(request.headers.get("authorization", "")) or request.state.caller
+        caller = keys.caller(connection_key(request)) or request.state.caller
         return EventStreamResponse(broadcast.watch(caller))
 
     @routes.post("/v1/stats/trial", response_class=Response, include_in_schema=False)
