@@ -16,7 +16,9 @@ class TextFeed:
         self.request = request
         self.pause_s = pause_s
         self.n_characters = 0
+        self.n_samples, self.n_sent = 0, 0  # of its audio that was sent, and in how many pieces
         self.ended = False
+        self.limit: int | None = None  # nothing behind so many characters is spoken
         self._pieces: deque[Delta] = deque()
         self._changed = asyncio.Event()
 
@@ -27,8 +29,8 @@ class TextFeed:
         self._pieces.append(piece)
         self._changed.set()
 
-    def end(self) -> None:
-        self.ended = True
+    def end(self, limit: int | None = None) -> None:
+        self.ended, self.limit = True, limit
         self._changed.set()
 
     async def pieces(self) -> AsyncIterator[Delta]:

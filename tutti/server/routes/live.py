@@ -1,33 +1,24 @@
 """WS /v1/audio/speech/stream: text in as a language model writes it, audio out as it is made (docs/live.md)."""
 
-import asyncio
-import time
-from collections import deque
 from collections.abc import Set
-from contextlib import aclosing, suppress
+from contextlib import suppress
 from typing import Any, ClassVar
 
 from fastapi import APIRouter
 from pydantic import Field, ValidationError
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
-from tutti.admission.ticket import Ticket
-from tutti.errors import InvalidInput, QueueFull, TuttiError
-from tutti.server.errors import TooLarge
+from tutti.errors import InvalidInput, TuttiError
 from tutti.server.notices import ignored_names, notice_fields
 from tutti.server.request import SpeechRequest
 from tutti.server.responses import time_lists
 from tutti.server.schemas import SpeechBody
 from tutti.server.service import Service
+from tutti.server.speech_session import Context, SpeechSession, checked_request
 from tutti.server.text_feed import TextFeed
-from tutti.server.websocket import Message, MessageSocket, encoded_speech, error_fields
+from tutti.server.websocket import Message, MessageSocket, error_fields
 from tutti.speech import SAMPLE_RATE, Speech
-from tutti.tasks import cancel_all
-from tutti.text.language import request_language
-from tutti.voices import parse_blend
 
-MAX_CONTEXTS = 16  # that are spoken at once on one socket
-MAX_WAITING = 16  # texts of one context, with the one being spoken
 MAX_NAME = 128  # characters of a context's name
 # Options of a request that have no effect on a socket.
 OF_REQUESTS = ("stream", "stream_format", "return_download_link", "download_format", "optimize_for_latency")
@@ -52,45 +43,20 @@ class SessionConfig(SpeechBody):
         return (*super().ignored_options(), *names)
 
 
-class Context:
-    """Texts that are spoken one after the other, in parallel with the other contexts of the socket."""
-
-    def __init__(self, name: str | None) -> None:
-        self.name = name
-        self.texts: deque[TextFeed] = deque()  # the first is being spoken, the last may still be arriving
-        self.task: asyncio.Task[None] | None = None
-        self.speaking: asyncio.Task[None] | None = None
-        self.cancelled = False
-
-    def cancel(self) -> None:
-        """Stop; only the batches that are running are still computed."""
-        self.cancelled = True
-        if self.speaking:
-            self.speaking.cancel()
-
-
-class LiveSession:
+class LiveSession(SpeechSession):
     """One socket and the texts that are being spoken on it."""
 
-    def __init__(self, service: Service, socket: MessageSocket) -> None:
-        self._service = service
-        self._socket = socket
-        self._caller: str = socket.state.caller
-        self._config = SessionConfig.model_validate({})
-        self._contexts: dict[str | None, Context] = {}  # that accept text
-        self._running: set[asyncio.Task[None]] = set()  # of those, and of cancelled ones until they have reported it
-        self._cancelled: set[asyncio.Task[None]] = set()  # only the latter
-        self._audio_context: str | None = None  # to which the binary messages belong now
+    CONTEXTS_STAY = False
+    SILENCE_IS_ERROR = True
 
-    async def run(self) -> None:
-        try:
-            await self._socket.receive_all(self._handle, self._refuse)
-        finally:
-            await cancel_all(self._running)
+    def __init__(self, service: Service, socket: MessageSocket) -> None:
+        super().__init__(service, socket)
+        self._config = SessionConfig.model_validate({})
+        self._audio_context: str | None = None  # to which the binary messages belong now
 
     # -- messages of the client ----------------------------------------------------------------------------------
 
-    async def _handle(self, message: Message) -> None:
+    async def handle(self, message: Message) -> None:
         handler = self._HANDLERS.get(str(message.get("type")))
         if handler is None:
             types = ", ".join(self._HANDLERS)
@@ -112,35 +78,20 @@ class LiveSession:
         text = message.get("text")
         if not isinstance(text, str):
             raise InvalidInput("input.text needs text", param="text")
-        name = _name(message)
-        context = self._contexts.get(name)
-        feed = context.texts[-1] if context and not context.texts[-1].ended else None
-        n_characters = len(text) + (feed.n_characters if feed else 0)
-        max_text = self._service.settings.max_text
-        if n_characters > max_text:
-            raise TooLarge(f"the text has more than {max_text:,} characters", param="text")
-        if feed is None:
-            feed = self._begin(name)
-        self._service.limits.characters.take(self._caller, len(text))
-        feed.add(text)
+        self.write(_name(message), text)
 
     async def _flush(self, message: Message) -> None:
-        for feed in self._open_feeds(message):
-            feed.add(None)
+        self.flush(_name(message))
 
     async def _done(self, message: Message) -> None:
-        for feed in self._open_feeds(message):
-            feed.end()
-        if not self._running:
-            await self._socket.send({"type": "session.done"})
+        self.end_text(_name(message))
+        if not self.is_active:
+            await self.idle()
 
     async def _cancel(self, message: Message) -> None:
         """Drop all that is being spoken or waits, in one context or in all."""
-        names = list(self._contexts) if message.get("context") is None else [_name(message)]
-        for context in [self._contexts.pop(name) for name in names if name in self._contexts]:
-            context.cancel()
-            if context.task in self._running:
-                self._cancelled.add(context.task)
+        names = list(self.contexts) if message.get("context") is None else [_name(message)]
+        self.cancel(*names)
 
     _HANDLERS: ClassVar[dict[str, Any]] = {
         "session.config": _configure,
@@ -150,110 +101,50 @@ class LiveSession:
         "input.cancel": _cancel,
     }
 
-    def _open_feeds(self, message: Message) -> list[TextFeed]:
-        context = self._contexts.get(_name(message))
-        return [context.texts[-1]] if context and not context.texts[-1].ended else []
-
-    def _begin(self, name: str | None) -> TextFeed:
-        self._service.lifecycle.check()
-        request = self._speech_request(self._config)
-        context = self._contexts.get(name)
-        if context is None and len(self._running) >= MAX_CONTEXTS:
-            raise QueueFull(f"{MAX_CONTEXTS} contexts are active; end one, or open another socket", retry_after_s=1)
-        if context is not None and len(context.texts) >= MAX_WAITING:
-            raise QueueFull(f"{MAX_WAITING} texts of this context are waiting already", retry_after_s=1)
-        self._service.limits.requests.take(self._caller)
+    def new_text(self, name: str | None) -> TextFeed:
         pause_ms = self._config.flush_after_ms
-        feed = TextFeed(request, pause_ms / 1000 if pause_ms else None)
-        if context is None:
-            context = self._contexts[name] = Context(name)
-            context.texts.append(feed)
-            context.task = asyncio.create_task(self._speak_all(context, set(self._cancelled)))
-            self._running.add(context.task)
-        else:
-            context.texts.append(feed)
-        return feed
+        return TextFeed(self._speech_request(self._config), pause_ms / 1000 if pause_ms else None)
 
     def _speech_request(self, config: SessionConfig) -> SpeechRequest:
         """Return how to speak; raise if a voice or the language is unknown."""
         body = config if config.response_format else config.model_copy(update={"response_format": "pcm"})
-        request = body.speech_request(self._service.aliases)
-        for voice in filter(None, (request.params.voice, request.params.style)):
-            parse_blend(voice)
-        request_language(request.params.language, "en-us")
-        return request
+        return checked_request(body.speech_request(self.service.aliases))
 
-    async def _refuse(self, message: Message, error: TuttiError) -> None:
-        await self._socket.send(self._error(message.get("context"), error))
+    async def refuse(self, message: Message, error: TuttiError) -> None:
+        fields = error_fields(error, self.socket.state.request_id)
+        await self.socket.send({"type": "error", "context": message.get("context"), "error": fields})
 
     # -- speech --------------------------------------------------------------------------------------------------
 
-    async def _speak_all(self, context: Context, cancelled: set[asyncio.Task[None]]) -> None:
-        """Speak the texts of a context in order; each ends with audio.done or an error."""
-        lifecycle, name = self._service.lifecycle, context.name
-        lifecycle.enter()
-        last: list[Message] = []
-        try:
-            if cancelled:
-                await asyncio.wait(cancelled)  # cancelled contexts report that before new audio starts
-            while context.texts and not context.cancelled:
-                context.speaking = asyncio.create_task(self._speak(name, context.texts[0]))
-                await asyncio.wait([context.speaking])
-                if not context.cancelled:
-                    context.speaking.result()
-                    context.texts.popleft()
-            if context.cancelled:
-                last.append({"type": "audio.done", "context": name, "cancelled": True})
-        except WebSocketDisconnect:
-            return
-        except Exception as error:  # noqa: BLE001 - sent to the client, and logged if it is a bug
-            last.append({"type": "error", "context": name, "error": self._socket.failed(error)})
-        finally:
-            # Before any await: a text that arrives now must not be added to a context that has ended.
-            if self._contexts.get(name) is context:
-                del self._contexts[name]
-            context.cancel()
-            await cancel_all(filter(None, [context.speaking]))
-            lifecycle.leave()
-        with suppress(WebSocketDisconnect):
-            await self._finish(last)
+    async def audio(self, context: Context, text: TextFeed, speech: Speech, data: bytes, *, is_new: bool) -> None:
+        events: list[Message] = []
+        name, request = context.name, text.request
+        if text.n_sent == 0:
+            events.append({"type": "audio.start", "context": name, **_format_fields(request)})
+        elif self._audio_context != name:
+            events.append({"type": "audio.next", "context": name})
+        if is_new:
+            for kind, rows in _time_lists(speech, request.times).items():
+                events.append({"type": f"audio.{kind}", "context": name, kind: rows})
+            if unspoken := notice_fields([speech]):
+                events.append({"type": "audio.notice", "context": name, **unspoken})
+        self._audio_context = name
+        await self.socket.send(*events, audio=data)
 
-    async def _finish(self, last: list[Message]) -> None:
-        """Send the last events of a context, and session.done if no other is active."""
-        await self._socket.send(*last)
-        task = asyncio.current_task()
-        assert task is not None
-        self._running.discard(task)
-        self._cancelled.discard(task)
-        if not self._running:
-            await self._socket.send({"type": "session.done"})
+    async def text_ended(self, context: Context, text: TextFeed) -> None:
+        duration_s = round(text.n_samples / SAMPLE_RATE, 3)
+        await self.socket.send(
+            {"type": "audio.done", "context": context.name, "cancelled": False, "duration": duration_s}
+        )
 
-    async def _speak(self, name: str | None, feed: TextFeed) -> None:
-        request = feed.request
-        ticket = Ticket(self._caller, id=self._socket.state.request_id, arrived_s=time.monotonic())
-        speeches = self._service.speak(request, ticket, feed.pieces(), feed.pause_s)
-        last: Speech | None = None
-        n_samples = 0
-        async with aclosing(encoded_speech(self._service, request, speeches)) as pieces:
-            async for speech, piece in pieces:
-                events: list[Message] = []
-                if last is None:
-                    events.append({"type": "audio.start", "context": name, **_format_fields(request)})
-                elif self._audio_context != name:
-                    events.append({"type": "audio.next", "context": name})
-                if speech is not last:
-                    for kind, rows in _time_lists(speech, request.times).items():
-                        events.append({"type": f"audio.{kind}", "context": name, kind: rows})
-                    n_samples += len(speech.samples)
-                    if unspoken := notice_fields([speech]):
-                        events.append({"type": "audio.notice", "context": name, **unspoken})
-                last, self._audio_context = speech, name
-                await self._socket.send(*events, audio=piece)
-        duration_s = round(n_samples / SAMPLE_RATE, 3)
-        await self._socket.send({"type": "audio.done", "context": name, "cancelled": False, "duration": duration_s})
+    async def context_ended(self, context: Context, error: Exception | None) -> None:
+        if error is not None:
+            await self.socket.send({"type": "error", "context": context.name, "error": self.socket.failed(error)})
+        elif context.cancelled:
+            await self.socket.send({"type": "audio.done", "context": context.name, "cancelled": True})
 
-    def _error(self, context: object, error: Exception) -> Message:
-        return {"type": "error", "context": context, "error": error_fields(error, self._socket.state.request_id)}
+    async def idle(self) -> None:
+        await self.socket.send({"type": "session.done"})
 
 
 def _name(message: Message) -> str | None:
