@@ -46,6 +46,7 @@ class SpeechParams:
     language: str | None = None  # default: the voice's own; "auto": that of each sentence
     lexicon: Mapping[str, str] = field(default_factory=dict)  # pronunciations, over those of the operator
     voice_names: Mapping[str, str] = field(default_factory=dict)  # further names of voices, for marks in the text
+    voice_rates: Mapping[str, float] = field(default_factory=dict)  # times the speed, of such a name; "": of `voice`
     seed: int | None = None
     model: str | None = None  # a checkpoint; default: the engine's first
     pcm_volume: float | None = None  # samples as 16-bit integers at this volume; none: float, as the model makes them
@@ -133,6 +134,7 @@ class WordTime:
     end_s: float
     span: tuple[int, int]  # in the original text
     phonemes: tuple[PhonemeTime, ...] = ()  # without a gap
+    voice: str | None = None  # as a mark in the text names it; none: that of the request
 
 
 @dataclass(frozen=True, slots=True)

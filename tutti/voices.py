@@ -200,6 +200,8 @@ def parse_blend(expression: str) -> list[tuple[str, float]]:
 
 def resolve_aliases(expression: str, names: Mapping[str, str]) -> str:
     """Replace aliases in a voice or blend by Kokoro's names; unknown names stay."""
+    if whole := names.get(expression.strip().lower()):  # which may have a space or a hyphen
+        return whole
     return _NAME.sub(lambda match: names.get(match[0].lower(), match[0]), "".join(expression.split()))
 
 

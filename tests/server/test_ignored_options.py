@@ -14,6 +14,7 @@ pytestmark = pytest.mark.server
 BODIES: dict[str, dict[str, Any]] = {
     "/v1/audio/speech": {"input": SHORT},
     "/dev/captioned_speech": {"input": SHORT},
+    "/dev/dialogue": {"turns": [{"voice": "af_sky", "text": SHORT}]},
     "/dev/generate_from_phonemes": {"phonemes": "dip"},
     "/dev/phonemize": {"text": SHORT},
     "/tts": {"text": SHORT},

@@ -51,6 +51,7 @@ def test_only_configured_keys_are_accepted_plain_or_hashed(fake_engine: FakeEngi
             "/tts/stream",
             "/test/batching",
             "/dev/phonemize",
+            "/dev/dialogue",
             "/v1/audio/voices/combine",
         ):
             assert_error(server.post(path, {"text": "deep"}), 401, "invalid_api_key")

@@ -22,6 +22,7 @@ STREAMS: list[tuple[str, dict[str, Any]]] = [
     ("/v1/audio/speech", SPEECH),
     ("/v1/audio/speech", {**SPEECH, "stream_format": "sse"}),
     ("/dev/captioned_speech", SPEECH),
+    ("/dev/dialogue", {"turns": [{"voice": "af_sky", "text": LONG}], "response_format": "mp3"}),
     ("/tts/stream", {"text": LONG}),
     ("/v1/text-to-speech/af_heart/stream", {"text": LONG}),
 ]

@@ -32,6 +32,7 @@ STREAMS: list[tuple[str, dict[str, Any]]] = [
     *(("/v1/audio/speech", {"input": LONG, "response_format": name}) for name in FORMATS),
     ("/v1/audio/speech", {"input": LONG, "stream_format": "sse", "response_format": "pcm"}),
     ("/dev/captioned_speech", {"input": LONG, "response_format": "pcm"}),
+    ("/dev/dialogue", {"turns": [{"voice": "af_heart", "text": LONG}], "response_format": "pcm"}),
     ("/tts/stream", {"text": LONG, "format": "pcm"}),
 ]
 RAW = [("/v1/audio/speech", {"input": LONG, "response_format": "pcm"}), ("/tts/stream", {"text": LONG})]

@@ -18,6 +18,7 @@ from tutti.text.aligned_text import AlignedText
 from tutti.text.chunk import Chunk, Pronunciation
 from tutti.text.g2p_child import MAX_CHUNKS_AT_ONCE, MAX_WAIT_S, MIN_AUDIO_S, PullQueue, TextReader, rank_s
 from tutti.text.g2p_messages import Answer, ChunkBatch, CloseText, NextChunks, OpenText
+from tutti.text.options import TextOptions
 
 SENTENCE = "Sentence a has some words of its own. "
 PIECES = ["", "Hi.", "One two! ", SENTENCE, "[pause:1s] ", "\n\n", "☺ ", "5 % "]
@@ -142,6 +143,15 @@ def test_the_rest_of_a_text_is_due_when_its_first_chunk_has_been_played(symbol_s
     process.open(1, 100 * SENTENCE, 0.2, symbol_s)
     process.open(2, 100 * SENTENCE, 0.4, symbol_s)
     assert [process.step() for _ in range(4)] == order
+
+
+@pytest.mark.parametrize(("rates", "order"), [({}, [1, 2]), ({"": 4.0}, [1, 1])])
+def test_the_audio_of_a_voice_with_a_rate_is_estimated_by_it(rates: dict[str, float], order: list[int]) -> None:
+    process, options = SimulatedProcess(), TextOptions(voice_rates=rates)
+    for number, due_in_s in ((1, 0.2), (2, 0.4)):
+        text = OpenText(100 * SENTENCE, "en-us", number=number, due_s=process.now + due_in_s, symbol_s=0.01)
+        process.reader.receive(text._replace(options=options))
+    assert [process.step() for _ in range(2)] == order
 
 
 @given(st.lists(st.tuples(st.floats(0.0, 30.0), st.floats(0.0, 30.0) | st.just(inf)), min_size=2, max_size=30))

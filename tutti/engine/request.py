@@ -79,7 +79,8 @@ def check_params(params: SpeechParams, code_blocks: CodeBlocks = "announce") -> 
         find_code_blocks(params.code_blocks) if params.code_blocks else code_blocks,
         detect_language,
         normalization(params.normalization),
-        frozenset(params.voice_names),
+        params.voice_names,
+        params.voice_rates,
         params.with_words,
     )
     return None if params.language is None or detect_language else language, options

@@ -46,7 +46,8 @@ def word_times(text: str, chunk: Chunk, durations: np.ndarray) -> tuple[WordTime
         if times and times[-1].span == word.source:
             times[-1] = replace(times[-1], end_s=end_s, phonemes=times[-1].phonemes + sounds)
         else:
-            times.append(WordTime(shown_word(text[slice(*word.source)]), start_s, end_s, word.source, sounds))
+            shown, voice = shown_word(text[slice(*word.source)]), chunk.inline_style.voice
+            times.append(WordTime(shown, start_s, end_s, word.source, sounds, voice))
     return tuple(times)
 
 
@@ -104,7 +105,7 @@ def shift_time(speech: Speech, by_s: float) -> Speech:
 
 def _shift_word(word: WordTime, by_s: float) -> WordTime:
     sounds = (PhonemeTime(sound.phoneme, sound.start_s + by_s, sound.end_s + by_s) for sound in word.phonemes)
-    return WordTime(word.word, word.start_s + by_s, word.end_s + by_s, word.span, tuple(sounds))
+    return WordTime(word.word, word.start_s + by_s, word.end_s + by_s, word.span, tuple(sounds), word.voice)
 
 
 def shift_source(speech: Speech, by: int) -> Speech:

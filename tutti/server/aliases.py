@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from tutti.cloud_voices import stand_in, stand_in_notice
 from tutti.errors import InvalidInput, did_you_mean
@@ -27,6 +27,7 @@ OPENAI_VOICES = {
 }
 
 _ALIAS = re.compile(r"[A-Za-z]\w*", re.ASCII)
+_REQUEST_ALIAS = re.compile(r"[^\[\]\n<>\"'&]{1,100}")  # a name that fits into a mark and into SSML
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +38,7 @@ class Aliases:
     voices: Mapping[str, str]  # alias to voice expression
     default_voice: str
     any_model: bool = False  # every other name of a model stands for the first checkpoint
+    rates: Mapping[str, float] = field(default_factory=dict)  # times the speed, of an alias
 
 
 def find_checkpoint(name: str, aliases: Aliases) -> str:
@@ -79,6 +81,24 @@ def resolve_voice(name: str, aliases: Aliases) -> tuple[str, tuple[str, ...]]:
     if voice is None:
         return resolve_name(name, aliases), ()
     return voice, (stand_in_notice(name, voice),)
+
+
+def add_voices(aliases: Aliases, targets: Mapping[str, tuple[str, float | None]]) -> tuple[Aliases, tuple[str, ...]]:
+    """Return the aliases with those of a request, each for a voice and a rate, and notices of voices that stand in.
+
+    A voice that does not exist is an error only where it speaks.
+    """
+    voices, rates, notices = dict[str, str](), dict[str, float](), list[str]()
+    for written, (target, rate) in targets.items():
+        name = written.strip().lower()
+        if not _REQUEST_ALIAS.fullmatch(name):
+            message = f"{written[:40]!r} is not a name for a voice: up to 100 characters without brackets and quotes"
+            raise InvalidInput(message, param="voice")
+        voices[name], notices_of_voice = resolve_voice(target, aliases)
+        notices += notices_of_voice
+        if rate is not None:
+            rates[name] = rate
+    return replace(aliases, voices={**aliases.voices, **voices}, rates=rates), tuple(notices)
 
 
 def resolve_name(name: str, aliases: Aliases) -> str:

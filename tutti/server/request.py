@@ -11,9 +11,10 @@ from tutti import __version__
 from tutti.admission.ticket import Ticket
 from tutti.audio import PCM_FORMATS, Encoder, Format, encoder
 from tutti.engine.request import StreamRequest
-from tutti.speech import SAMPLE_RATE, Samples, Speech, SpeechParams, is_pcm
+from tutti.speech import SAMPLE_RATE, Samples, Speech, SpeechParams, WordTime, is_pcm
 from tutti.text.incremental import Delta
 from tutti.text.marks import marks_as_text
+from tutti.voices import resolve_aliases
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +63,10 @@ class SpeechRequest:
     @property
     def content_type(self) -> str:
         return self.format.content_type(self.format.rate(self.sample_rate))
+
+    def voice_of(self, word: WordTime) -> str:
+        """Return the voice that speaks a word."""
+        return resolve_aliases(word.voice, self.params.voice_names) if word.voice else self.params.voice
 
     def encoder(self, n_samples: int | None = None) -> Encoder:
         return encoder(self.format.name, sample_rate=self.sample_rate, n_samples=n_samples)

@@ -334,11 +334,11 @@ async def caption_lines(stream: OpenStream, encoder: PieceEncoder, times: Set[st
     """Yield lines of JSON, each with some audio and its times."""
     async for speech in stream.speeches():
         data = b"".join([piece async for piece in encoder.pieces(speech)])
-        content = caption_object(encoder.content_type, data, speech.words, times)
+        content = caption_object(stream.request, data, speech.words, times)
         yield json_line(content | notice_fields([speech]))
         await asyncio.sleep(0)  # as above
         del speech, data, content
-    yield json_line(caption_object(encoder.content_type, await encoder.flush(), (), times))
+    yield json_line(caption_object(stream.request, await encoder.flush(), (), times))
 
 
 def error_event(error: dict[str, Any]) -> bytes:
@@ -359,10 +359,13 @@ def json_line(content: dict[str, Any]) -> bytes:
     return json.dumps(content, separators=(",", ":")).encode() + b"\n"
 
 
-def caption_object(content_type: str, data: bytes, words: Sequence[WordTime], times: Set[str]) -> dict[str, Any]:
+def caption_object(request: SpeechRequest, data: bytes, words: Sequence[WordTime], times: Set[str]) -> dict[str, Any]:
+    """Return some audio with its times; `times` may have "voice", too: that of each word."""
     timestamps = word_times(words, "start_time", "end_time") if "word" in times else None
+    for row, word in zip(timestamps or (), words if "voice" in times else (), strict=False):
+        row["voice"] = request.voice_of(word)
     sounds = time_lists(words, times - {"word"})
-    return {"audio": base64_text(data), "audio_format": content_type, "timestamps": timestamps, **sounds}
+    return {"audio": base64_text(data), "audio_format": request.content_type, "timestamps": timestamps, **sounds}
 
 
 def time_lists(words: Sequence[WordTime], times: Set[str]) -> dict[str, list[dict[str, Any]]]:

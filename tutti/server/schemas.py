@@ -1,17 +1,13 @@
-"""JSON bodies: requests, in which null means absent and unknown keys are named in X-Ignored, and jobs as answers."""
+"""JSON bodies: requests, in which null means absent and unknown keys are named in X-Ignored."""
 
-import time
 from dataclasses import replace
 from typing import Annotated, Literal
 
 from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field
 
 from tutti.audio import find_format
-from tutti.audio.tagged import CONTAINERS
-from tutti.audiobook.jobs import AudiobookJob, JobState
-from tutti.audiobook.jobs.job import ENDED, RunningJob
 from tutti.model.prosody import EMOTIONS
-from tutti.server.aliases import Aliases, find_checkpoint, resolve_voice, voice_of_model
+from tutti.server.aliases import Aliases, add_voices, find_checkpoint, resolve_voice, voice_of_model
 from tutti.server.errors import rename_param
 from tutti.server.request import SpeechRequest
 from tutti.speech import SpeechParams
@@ -76,7 +72,19 @@ class VoiceId(Options):
     id: Name
 
 
+class VoiceAlias(BaseModel):
+    """A voice that a request names, with a pace of its own."""
+
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
+
+    voice: Name
+    rate: float | None = Field(None, ge=0.25, le=4, description="times the speed of the request and of rate marks")
+
+
 VoiceChoice = Name | VoiceId | Annotated[list[Name], at_most(MAX_VOICES)]
+
+
+VoiceAliases = Annotated[dict[str, Name | VoiceAlias], at_most(MAX_VOICES)]
 
 
 def voice_expression(voice: VoiceChoice | None) -> str | None:
@@ -146,6 +154,7 @@ class SpeechFields(Options):
             language=self.language,
             lexicon=self.lexicon or {},
             voice_names=aliases.voices,
+            voice_rates=self._voice_rates(aliases),
             model=None if self.model is None else find_checkpoint(self.model, aliases),
             seed=self.seed,
             code_blocks=self.code_blocks,
@@ -156,6 +165,11 @@ class SpeechFields(Options):
             },
         )
         return params, notices + notices_of_style
+
+    def _voice_rates(self, aliases: Aliases) -> dict[str, float]:
+        """Return the rates of all aliases, and as "" that of the voice itself."""
+        own = aliases.rates.get(self.voice_name(aliases).strip().lower())
+        return dict(aliases.rates) if own is None else {**aliases.rates, "": own}
 
 
 def _or_default(value: float | None, default: float) -> float:
@@ -182,18 +196,32 @@ class SpeechBody(SpeechFields):
     download_format: Name | None = Field(None, description="no other than response_format; else X-Ignored names it")
     optimize_for_latency: bool | None = Field(None, description=URGENT)
     allow_voice_tags: bool | None = Field(None, description=VOICE_TAGS)
+    voice_aliases: VoiceAliases | None = Field(
+        None,
+        description="further names of voices, each for a voice or {'voice', 'rate'}",
+        examples=[{"narrator": {"voice": "bm_george", "rate": 0.9}}],
+    )
 
     @property
     def times(self) -> frozenset[str]:
         """Return which times are asked for: word, phoneme, viseme."""
         return frozenset([*(self.timestamps or ()), *(("word",) if self.word_timestamps else ())])
 
+    def named_voices(self, aliases: Aliases) -> tuple[Aliases, tuple[str, ...]]:
+        """Return the aliases with those of this request, and notices of voices that stand for others."""
+        own = (self.voice_aliases or {}).items()
+        targets = {name: (each, None) if isinstance(each, str) else (each.voice, each.rate) for name, each in own}
+        with rename_param(voice="voice_aliases"):
+            return add_voices(aliases, targets) if targets else (aliases, ())
+
     def speech_request(self, aliases: Aliases) -> SpeechRequest:
         options = self if self.language or not self.lang_code else self.model_copy(update={"language": self.lang_code})
+        aliases, notices = self.named_voices(aliases)
         with rename_param(format="response_format"):
             request = options.build_request(self.input, self.response_format or "mp3", aliases)
-        reads_marks = self.allow_voice_tags is False
-        return replace(request, urgent=bool(self.optimize_for_latency), times=self.times, reads_marks=reads_marks)
+        urgent, reads_marks = bool(self.optimize_for_latency), self.allow_voice_tags is False
+        notices = (*notices, *request.notices)
+        return replace(request, urgent=urgent, times=self.times, reads_marks=reads_marks, notices=notices)
 
 
 def name_unused(request: SpeechRequest, body: SpeechBody, *options: str) -> SpeechRequest:
@@ -281,103 +309,3 @@ class TrialBody(Options):
     """POST /v1/stats/trial."""
 
     policy: Name
-
-
-class JobBody(SpeechFields):
-    """POST /v1/jobs, as JSON or as fields of a form."""
-
-    model_config = ConfigDict(
-        json_schema_extra={"examples": [{"text": "# One\n\nIt began to fall.", "voice": "bm_george", "format": "m4b"}]}
-    )
-
-    text: str | None = Field(None, description="the text as Markdown; or send a book as `file` in a form")
-    format: Name | None = Field(None, description=f"{' '.join(s[1:] for s in CONTAINERS)}; default: m4b")
-    captions: Literal["srt", "vtt", "json"] | None = Field(None, description="also make captions")
-    captions_by_word: bool | None = Field(None, description="time each word in vtt")
-    title: str | None = Field(None, max_length=1000, description="instead of the book's own")
-    author: str | None = Field(None, max_length=1000, description="instead of the book's own")
-    encoding: Name | None = Field(None, description="of a text that is not UTF-8", examples=["latin-1"])
-
-
-class JobProgress(BaseModel):
-    fraction: float
-    characters: int
-    of_characters: int
-    passages: int = Field(description="parts of a few sentences that are done")
-    of_passages: int
-    spoken_s: float = Field(description="seconds of audio made so far")
-    left_s: float | None = Field(description="estimated seconds until the job is done")
-    step: Literal["waiting", "reading", "writing"]
-
-
-class JobFault(BaseModel):
-    code: str
-    message: str
-
-
-class JobStatus(BaseModel):
-    """A job."""
-
-    id: str
-    object: Literal["job"] = "job"
-    state: JobState
-    created_at: int
-    title: str
-    author: str
-    chapters: int
-    characters: int
-    format: str
-    captions: str | None
-    voice: str
-    duration_s: float | None
-    progress: JobProgress | None = Field(description="while the job is queued or running")
-    error: JobFault | None = Field(description="why the job was paused or failed; POST …/resume continues it")
-    notes: list[str] = Field(description="what was missing from the book, or was not spoken as written or not stored")
-
-
-class JobList(BaseModel):
-    object: Literal["list"] = "list"
-    data: list[JobStatus]
-
-
-class Deleted(BaseModel):
-    id: str
-    deleted: Literal[True] = True
-
-
-def job_status(job: AudiobookJob, run: RunningJob | None) -> JobStatus:
-    """Return the state of a job; `run` exists only while the job is running."""
-    return JobStatus(
-        id=job.id,
-        state=job.state,
-        created_at=round(job.created_s),
-        title=job.title,
-        author=job.author,
-        chapters=job.n_chapters,
-        characters=job.n_characters,
-        format=job.suffix[1:],
-        captions=job.captions,
-        voice=job.params.voice,
-        duration_s=_rounded(job.duration_s),
-        progress=None if job.state in ENDED else _job_progress(job, run),
-        error=JobFault(code=job.error[0], message=job.error[1]) if job.error else None,
-        notes=list(job.notes),
-    )
-
-
-def _job_progress(job: AudiobookJob, run: RunningJob | None) -> JobProgress:
-    now = run.progress if run else None
-    return JobProgress(
-        fraction=round(now.n_characters / max(1, now.of_characters), 4) if now else 0.0,
-        characters=now.n_characters if now else 0,
-        of_characters=now.of_characters if now else job.n_characters,
-        passages=now.n_passages if now else 0,
-        of_passages=now.of_passages if now else 0,
-        spoken_s=round(now.spoken_s, 3) if now else 0.0,
-        left_s=_rounded(run.left_s(time.time()) if run else None),
-        step="writing" if run and run.writing else "reading" if run else "waiting",
-    )
-
-
-def _rounded(seconds: float | None) -> float | None:
-    return None if seconds is None else round(seconds, 3)

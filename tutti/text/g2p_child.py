@@ -179,7 +179,7 @@ class TextReader:
         if has_ended:
             del self._texts[text.request.number]
         elif has_sequel:
-            text.due_s += sum(len(chunk.phonemes) * text.request.symbol_s + chunk.pause_s for chunk in chunks)
+            text.due_s += sum(_audio_s(chunk, text.request.symbol_s) for chunk in chunks)
             self._ask(text.request.number)
         return ChunkBatch(chunks, has_ended, has_sequel)
 
@@ -193,6 +193,11 @@ class TextReader:
         text = self._texts.get(number)
         rank = rank_s(text.due_s, text.asked_s, text.opened_s, text.used_s) if text else self._clock()
         self._queue.add(number, rank, text.request.caller if text else "")
+
+
+def _audio_s(chunk: Chunk, symbol_s: float) -> float:
+    """The estimated seconds of audio of a chunk, by those of a symbol at the speed of the request."""
+    return len(chunk.phonemes) * symbol_s / chunk.inline_style.rate + chunk.pause_s
 
 
 def _is_tail(text: str, last: Chunk) -> bool:

@@ -93,6 +93,13 @@ def update_marks(marks: dict[str, str], text: str) -> None:
             marks[name] = mark[0]
 
 
+def end_marks(text: str) -> str:
+    """Return the marks that end what marks in a text have begun."""
+    marks: dict[str, str] = {}
+    update_marks(marks, text)
+    return "".join(f"[/{name}]" for name in marks)
+
+
 @dataclass(frozen=True, slots=True)
 class PauseMark:
     """A pause in a text: how long it is, and where its mark ends."""
@@ -201,13 +208,17 @@ def _apply_mark(style: InlineStyle, mark: re.Match[str]) -> InlineStyle:
 
 
 def _with_voice(style: InlineStyle, mark: re.Match[str]) -> InlineStyle:
-    """Change the voice, and the language to the voice's own, which the first letter of a Kokoro name tells."""
+    """Change the voice, and the language to the voice's own."""
     name = mark["value"].strip()
     if not name:
         raise InvalidInput(f"{mark[0]} names no voice: write one, such as [voice:af_heart]", param="input")
+    return style._replace(voice=name, language=voice_language(name))
+
+
+def voice_language(name: str) -> str | None:
+    """Return the language of a voice or blend, by its first letter; none of a name that is not Kokoro's."""
     letter = name[0].lower() if _KOKORO_VOICE.match(name) else ""
-    code = next((language.code for language in LANGUAGES if language.letter == letter), None)
-    return style._replace(voice=name, language=code)
+    return next((language.code for language in LANGUAGES if language.letter == letter), None)
 
 
 def _styled_text(aligned: AlignedText, pause_s: float, style: InlineStyle) -> StyledText:

@@ -31,7 +31,8 @@ class TextOptions(NamedTuple):
     code_blocks: CodeBlocks = "announce"  # read aloud; skip; or say only that there is one
     detect_language: bool = False  # of each sentence, instead of one for all
     normalization: Normalization = Normalization()
-    voice_names: frozenset[str] = frozenset()  # names that the server has given to voices, for SSML
+    voice_names: Mapping[str, str] = {}  # names that the caller or the server has given to voices
+    voice_rates: Mapping[str, float] = {}  # times the speed, of such a name; "": of the text's voice
     with_words: bool = True  # False: the words of a chunk come as one, which takes a fifth of the time to hand over
 
 

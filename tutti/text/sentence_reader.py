@@ -6,10 +6,10 @@ from dataclasses import dataclass, field, replace
 from tutti.errors import MissingExtra
 from tutti.text import Pronounce
 from tutti.text.aligned_text import AlignedText
-from tutti.text.chunk import PhonemeWord, Pronunciation
+from tutti.text.chunk import InlineStyle, PhonemeWord, Pronunciation
 from tutti.text.detect import detect, script_runs
 from tutti.text.language import AUTO, OTHERS, find_language, language_name, same_language
-from tutti.text.marks import StyledText
+from tutti.text.marks import StyledText, voice_language
 from tutti.text.normalize import normalize
 from tutti.text.options import TextOptions
 from tutti.text.split import AlignedSentence
@@ -29,21 +29,30 @@ class SentenceReader:
     def read(self, sentence: AlignedSentence, styled: StyledText) -> Pronunciation:
         """Return a sentence in phonemes."""
         aligned, ipa_overrides = sentence.aligned, styled.ipa_overrides
-        language = styled.style.language or self.code
+        style = self._with_named_voice(styled.style)
+        language = style.language or self.code
         notices: list[str] = []
         pronunciation: Pronunciation | None = None
         if self.user_lexicon is not None:
             aligned, user_ipa = self.user_lexicon.apply(aligned)
             ipa_overrides = {**ipa_overrides, **user_ipa}
-        if styled.style.language is None and self.options.detect_language:
+        if style.language is None and self.options.detect_language:
             pronunciation = self._read_detected(aligned, ipa_overrides, notices)
         if pronunciation is None:
             pronunciation = self._read_as(language, aligned, ipa_overrides)
-            if styled.style.language is None and not self.options.detect_language:
+            if style.language is None and not self.options.detect_language:
                 guess = detect(aligned.text) or detect("".join(pronunciation.dropped))
                 if guess and not same_language(guess, language):
                     self._notice(guess, notices)
-        return replace(pronunciation, inline_style=styled.style, notices=tuple(notices))
+        return replace(pronunciation, inline_style=style, notices=tuple(notices))
+
+    def _with_named_voice(self, style: InlineStyle) -> InlineStyle:
+        """The style with the language and the rate of its voice, where they do not follow from its name."""
+        name = (style.voice or "").lower()
+        rate, expression = self.options.voice_rates.get(name, 1.0), self.options.voice_names.get(name)
+        if expression and style.language is None:
+            style = style._replace(language=voice_language(expression))
+        return style if rate == 1 else style._replace(rate=style.rate * rate)
 
     def _read_as(self, language: str, aligned: AlignedText, ipa_overrides: Mapping[int, str]) -> Pronunciation:
         normal = normalize(aligned, language, self.options.normalization)

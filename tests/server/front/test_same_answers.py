@@ -46,6 +46,8 @@ POSTS: list[tuple[str, Any]] = [
     ("/tts/stream", {"text": LONG}),
     ("/tts/batch", {"requests": [{"text": TEXT}, {"text": ""}]}),
     ("/dev/captioned_speech", {"input": LONG, **JSON}),
+    ("/dev/dialogue", {"turns": [{"voice": "af_sky", "text": LONG}, {"voice": "am_puck", "text": TEXT}], **JSON}),
+    ("/dev/dialogue", {"turns": []}),
     ("/dev/phonemize", {"text": TEXT}),
     ("/dev/generate_from_phonemes", {"phonemes": "dˈip"}),
     ("/v1/audio/voices/combine", "af_sky+af_bella"),

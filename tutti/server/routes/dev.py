@@ -53,13 +53,14 @@ def dev_routes(service: Service) -> APIRouter:
         speech_request = body.speech_request(service.aliases)
         speech_request = name_unused(speech_request, body, "return_download_link", "download_format", "stream_format")
         times = body.times | {"word"} if body.return_timestamps is not False else body.times - {"word"}
+        times |= {"voice"} if body.allow_voice_tags else set()
         stream = await start_stream(service, request, speech_request)
         if body.stream is False:
             whole = await finish_stream(service, request, stream)
             headers = audio_headers(service, speech_request, whole.first, whole.encode_s, whole.unspoken)
             # In a thread: there may be megabytes of audio and thousands of words.
             with whole.held.released_on_error():
-                data = await asyncio.to_thread(whole_caption_line, speech_request.content_type, whole, times)
+                data = await asyncio.to_thread(whole_caption_line, speech_request, whole, times)
                 whole.held.grow(len(data))
             return WholeResponse(service, data, whole.held, headers=headers, media_type="application/json")
         encoder = await start_encoder(service, stream)
@@ -111,8 +112,8 @@ def dev_routes(service: Service) -> APIRouter:
     return routes
 
 
-def whole_caption_line(content_type: str, whole: WholeAudio, times: Set[str]) -> bytes:
-    content = caption_object(content_type, whole.data, whole.words, times)
+def whole_caption_line(request: SpeechRequest, whole: WholeAudio, times: Set[str]) -> bytes:
+    content = caption_object(request, whole.data, whole.words, times)
     return json_line(content | notice_fields(whole.unspoken))
 
 

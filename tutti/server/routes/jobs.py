@@ -25,11 +25,11 @@ from tutti.server.body_limit import check_json, limit_body, read_body, refuse_co
 from tutti.server.client_key import connection_key
 from tutti.server.disconnect import ClientDisconnected, cancel_on_disconnect
 from tutti.server.errors import ErrorBody, NotJson, TooLarge, rename_param
+from tutti.server.job_schemas import Deleted, JobBody, JobList, JobStatus, job_status
 from tutti.server.middleware.auth import ApiKeys
 from tutti.server.notices import ignored_headers
 from tutti.server.openapi import BINARY, CAPTION_FILES, EVENTS, Responses, error_responses
 from tutti.server.responses import sse_event
-from tutti.server.schemas import Deleted, JobBody, JobList, JobStatus, job_status
 from tutti.server.service import Service
 from tutti.tasks import cancel_all
 

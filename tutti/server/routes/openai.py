@@ -7,8 +7,9 @@ from fastapi.responses import FileResponse, Response
 
 from tutti.audio import format_of_file
 from tutti.server.aliases import MODELS, find_checkpoint, voice_label
+from tutti.server.dialogue import DialogueBody
 from tutti.server.downloads import Downloads, shown_name
-from tutti.server.errors import UnknownDownload
+from tutti.server.errors import UnknownDownload, rename_param
 from tutti.server.openapi import AUDIO, error_responses, only_errors
 from tutti.server.responses import cached_response, event_response, streamed_response
 from tutti.server.routes.body_route import BodyRoute
@@ -28,6 +29,15 @@ def speech_routes(service: Service) -> APIRouter:
     @routes.post("/v1/audio/speech", response_class=Response, responses={**AUDIO, **error_responses(404)})
     async def speech(request: Request, body: SpeechBody) -> Response:
         """Speak a text. Audio is sent as it is made, unless `stream` is false."""
+        return await speak(request, body)
+
+    @routes.post("/dev/dialogue", response_class=Response, responses={**AUDIO, **error_responses(404)})
+    async def dialogue(request: Request, body: DialogueBody) -> Response:
+        """Speak the turns of a dialogue, each in its voice. The options of `/v1/audio/speech` have their effect."""
+        with rename_param(voice="turns", input="turns"):
+            return await speak(request, body)
+
+    async def speak(request: Request, body: SpeechBody) -> Response:
         speech_request = body.speech_request(service.aliases)
         if body.stream_format == "sse":
             speech_request = name_unused(speech_request, body, "return_download_link", "download_format")

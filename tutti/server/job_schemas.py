@@ -1,0 +1,111 @@
+"""JSON of jobs: what starts one, and what is said of it."""
+
+import time
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from tutti.audio.tagged import CONTAINERS
+from tutti.audiobook.jobs import AudiobookJob, JobState
+from tutti.audiobook.jobs.job import ENDED, RunningJob
+from tutti.server.schemas import Name, SpeechFields
+
+
+class JobBody(SpeechFields):
+    """POST /v1/jobs, as JSON or as fields of a form."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"text": "# One\n\nIt began to fall.", "voice": "bm_george", "format": "m4b"}]}
+    )
+
+    text: str | None = Field(None, description="the text as Markdown; or send a book as `file` in a form")
+    format: Name | None = Field(None, description=f"{' '.join(s[1:] for s in CONTAINERS)}; default: m4b")
+    captions: Literal["srt", "vtt", "json"] | None = Field(None, description="also make captions")
+    captions_by_word: bool | None = Field(None, description="time each word in vtt")
+    title: str | None = Field(None, max_length=1000, description="instead of the book's own")
+    author: str | None = Field(None, max_length=1000, description="instead of the book's own")
+    encoding: Name | None = Field(None, description="of a text that is not UTF-8", examples=["latin-1"])
+
+
+class JobProgress(BaseModel):
+    fraction: float
+    characters: int
+    of_characters: int
+    passages: int = Field(description="parts of a few sentences that are done")
+    of_passages: int
+    spoken_s: float = Field(description="seconds of audio made so far")
+    left_s: float | None = Field(description="estimated seconds until the job is done")
+    step: Literal["waiting", "reading", "writing"]
+
+
+class JobFault(BaseModel):
+    code: str
+    message: str
+
+
+class JobStatus(BaseModel):
+    """A job."""
+
+    id: str
+    object: Literal["job"] = "job"
+    state: JobState
+    created_at: int
+    title: str
+    author: str
+    chapters: int
+    characters: int
+    format: str
+    captions: str | None
+    voice: str
+    duration_s: float | None
+    progress: JobProgress | None = Field(description="while the job is queued or running")
+    error: JobFault | None = Field(description="why the job was paused or failed; POST …/resume continues it")
+    notes: list[str] = Field(description="what was missing from the book, or was not spoken as written or not stored")
+
+
+class JobList(BaseModel):
+    object: Literal["list"] = "list"
+    data: list[JobStatus]
+
+
+class Deleted(BaseModel):
+    id: str
+    deleted: Literal[True] = True
+
+
+def job_status(job: AudiobookJob, run: RunningJob | None) -> JobStatus:
+    """Return the state of a job; `run` exists only while the job is running."""
+    return JobStatus(
+        id=job.id,
+        state=job.state,
+        created_at=round(job.created_s),
+        title=job.title,
+        author=job.author,
+        chapters=job.n_chapters,
+        characters=job.n_characters,
+        format=job.suffix[1:],
+        captions=job.captions,
+        voice=job.params.voice,
+        duration_s=_rounded(job.duration_s),
+        progress=None if job.state in ENDED else _job_progress(job, run),
+        error=JobFault(code=job.error[0], message=job.error[1]) if job.error else None,
+        notes=list(job.notes),
+    )
+
+
+def _job_progress(job: AudiobookJob, run: RunningJob | None) -> JobProgress:
+    now = run.progress if run else None
+    return JobProgress(
+        fraction=round(now.n_characters / max(1, now.of_characters), 4) if now else 0.0,
+        characters=now.n_characters if now else 0,
+        of_characters=now.of_characters if now else job.n_characters,
+        passages=now.n_passages if now else 0,
+        of_passages=now.of_passages if now else 0,
+        spoken_s=round(now.spoken_s, 3) if now else 0.0,
+        left_s=_rounded(run.left_s(time.time()) if run else None),
+        step="writing" if run and run.writing else "reading" if run else "waiting",
+    )
+
+
+def _rounded(seconds: float | None) -> float | None:
+    return None if seconds is None else round(seconds, 3)
