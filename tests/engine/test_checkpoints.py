@@ -27,8 +27,8 @@ from tutti.model.choice import QUANTISED_OP, Choice, load
 from tutti.settings import Settings
 from tutti.worker.process import ProcessWorker
 
-FP32, INT8 = Choice("onnx", "cpu", "fp32", vocoder="light"), Choice("onnx", "cpu", "int8", vocoder="light")
-EXACT = replace(FP32, vocoder="exact")
+FP32, INT8 = (Choice("onnx", "cpu", precision, vocoder="light", text="light") for precision in ("fp32", "int8"))
+EXACT = replace(FP32, vocoder="exact", text="exact")
 
 
 @pytest.fixture(autouse=True)
@@ -85,7 +85,7 @@ def test_auto_is_light_on_a_processor_and_exact_on_a_cuda_device(has_cuda: None)
 @pytest.mark.parametrize("precision", ["auto", "int8", "fp32"])
 def test_the_precision_does_not_depend_on_the_vocoder(precision: Any) -> None:
     light, exact = (choose_checkpoints(Settings(vocoder=v, precision=precision))["kokoro"] for v in ("light", "exact"))
-    assert light == replace(exact, vocoder="light")
+    assert light == replace(exact, vocoder="light", text="light")
 
 
 def test_models_that_differ_in_their_vocoder_share_the_rest_and_equal_ones_are_loaded_once(

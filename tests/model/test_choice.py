@@ -39,7 +39,7 @@ def test_auto_is_torch_on_cuda_and_else_the_processor(machine: Machine) -> None:
 
 def test_auto_gives_way_to_explicit_options(machine: Machine) -> None:
     machine(torch=True, cuda=True)
-    assert choose(precision="int8") == Choice("onnx", "cpu", "int8", vocoder="light")
+    assert choose(precision="int8") == Choice("onnx", "cpu", "int8", vocoder="light", text="light")
     assert choose(device="cpu").backend == "onnx"
     assert choose("torch", "cpu", vocoder="exact") == Choice("torch", "cpu", "fp32")
     assert choose(precision="fp32") == Choice("torch", "cuda", "fp32")
