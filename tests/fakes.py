@@ -14,13 +14,14 @@ from typing import Any
 import numpy as np
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
+from tutti.admission.refusals import Refusals
 from tutti.admission.ticket import Delivery, Ticket
 from tutti.batching.job import StageName
 from tutti.engine.build import CHECKPOINT, assemble, chunk_sizes, make_frontend
 from tutti.engine.engine import Engine
 from tutti.engine.monitor import Monitor
 from tutti.engine.request import StreamRequest
-from tutti.errors import ModelFailed, NothingToSpeak, QueueFull
+from tutti.errors import ModelFailed, NothingToSpeak
 from tutti.model.choice import Choice
 from tutti.model.protocol import Model
 from tutti.model.tone import ToneModel, pitch_hz
@@ -231,6 +232,7 @@ class FakeEngine:
 
     def __init__(self, voices: Voices) -> None:
         self.voices = voices
+        self.refusals = Refusals()
         self.ready = False
         self.loop: asyncio.AbstractEventLoop | None = None
         self.hold_from: int | None = None  # chunks from this number on wait for `release`
@@ -247,9 +249,6 @@ class FakeEngine:
     def monitor(self) -> Monitor:
         """The monitor of an engine that never runs: its queues stay empty."""
         return tone_engine(self.voices).monitor
-
-    def known_refusal(self, caller: str | None) -> QueueFull | None:
-        return self.monitor.known_refusal(caller)
 
     def first_audio(self, waited_s: float, delivery: Delivery) -> None:
         self.monitor.batch_stats.first_audio(waited_s)

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from benchmarks.virtual import VirtualLoop
 from tests.batching.loads import PAUSE, Device, Load, Request, S
 from tests.fakes import silent_voices, spoken_with
+from tutti.admission.refusals import Refusals
 from tutti.admission.ticket import Ticket
 from tutti.batching.cost import CostModel
 from tutti.batching.job import Key, StageName
@@ -94,10 +95,10 @@ class _Run:
             "bypass": Bypass(**window),  # type: ignore[arg-type]
         }
         stats = BatchStats(events=_Events(self))
-        batchers = []
+        batchers, refusals = [], Refusals()
         for number, worker in enumerate(self.workers):
             costs = {Key(name, stage): _cost(device, stage) for name in load.models for stage in _UNITS}
-            scheduler = Scheduler(limits, costs.__getitem__, policies[load.policy])
+            scheduler = Scheduler(limits, costs.__getitem__, policies[load.policy], refusals)
             batchers.append(_Batcher(self.note, worker, scheduler, stats, name=str(number), clock=time.monotonic))
         return Engine(
             batchers,

@@ -13,6 +13,7 @@ from tests.batching.fakes import VOCODER, new_job, new_scheduler, numbers
 from tutti.admission.control import MARGIN, OWN_COSTS, Accepted, AdmissionControl, NewStream
 from tutti.admission.fair_share import DEPRIORITISED_S, FEW_STREAMS, FairShare
 from tutti.admission.feasibility import OWN_UTILISATION, UTILISATION
+from tutti.admission.refusals import Refusals
 from tutti.batching.job import PRIORITIES, Job
 from tutti.errors import QueueFull
 
@@ -30,7 +31,7 @@ def shares_with(over_share: Collection[str]) -> FairShare:
 def new_admission(*jobs: tuple[Job, float], over_share: Collection[str] = ()) -> AdmissionControl[Job]:
     """Admission control with these jobs, each with its device seconds."""
     shares = shares_with(over_share)
-    admission: AdmissionControl[Job] = AdmissionControl(100, shares)
+    admission: AdmissionControl[Job] = AdmissionControl(100, shares, Refusals())
     for job, seconds in jobs:
         shares.opened(job.stream, job.caller)
         admission.job_queued(job, seconds, 0.0)
@@ -294,7 +295,7 @@ def test_the_verdict_is_that_of_a_plain_computation(seed: int, most: int, max_st
     rng, shares, over = Random(seed), shares_with({"greedy", "hog"}), {"greedy", "hog"}
     for n in range(FEW_STREAMS + 1):
         shares.opened(n, "busy")  # has most streams all the time
-    admission: AdmissionControl[Job] = AdmissionControl(500, shares)
+    admission: AdmissionControl[Job] = AdmissionControl(500, shares, Refusals())
     plain, waiting = Plain(over, "busy"), list[Job]()
 
     def due() -> float:

@@ -17,6 +17,7 @@ from tests.batching.fakes import new_job, new_scheduler
 from tutti.admission.control import START_SHARE, Accepted, AdmissionControl, NewStream
 from tutti.admission.fair_share import FairShare
 from tutti.admission.feasibility import NO_REST, Rest
+from tutti.admission.refusals import Refusals
 from tutti.batching.job import Job, StageName
 from tutti.batching.limits import Limits
 from tutti.batching.scheduler import Scheduler
@@ -141,7 +142,7 @@ def test_no_client_leaves_before_the_time_that_it_is_made_to_wait(
 
 def busy_admission() -> AdmissionControl[Job]:
     """New streams can only start late."""
-    admission: AdmissionControl[Job] = AdmissionControl(100, FairShare())
+    admission: AdmissionControl[Job] = AdmissionControl(100, FairShare(), Refusals())
     admission.job_queued(new_job(deadline_s=0.5), 2.0, 0.0)
     return admission
 
@@ -230,7 +231,7 @@ def test_a_stream_waits_at_most_for_its_share_of_the_timeout_however_slow_the_de
 
 
 def test_only_jobs_that_start_a_stream_are_hopeless_and_only_those_that_cannot_be_in_time() -> None:
-    admission: AdmissionControl[Job] = AdmissionControl(100, FairShare())
+    admission: AdmissionControl[Job] = AdmissionControl(100, FairShare(), Refusals())
     jobs = [new_job(deadline_s=deadline_s, priority="first") for deadline_s in (1.0, 2.0, 3.0, 4.0)]
     for job, give_up_s, starts in zip(jobs, (0.5, 1.5, 2.5, inf), (False, True, True, True), strict=True):
         job.give_up_s, job.starts_stream = give_up_s, starts

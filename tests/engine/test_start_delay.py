@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.batching.fakes import new_job, new_scheduler
-from tutti.admission.refusals import REFUSAL_S
 from tutti.engine.start_delay import INTERVAL_S, TURNS, StartDelay
 from tutti.errors import QueueFull
 
@@ -104,30 +103,6 @@ def test_what_a_stream_loses_beside_the_device_costs_others_nothing() -> None:
     job = new_job(100, 1.5, "first")
     scheduler.admit(job, 0.0, delay_s=0.6)
     assert not job.starts_late
-
-
-def test_a_refusal_is_known_for_a_moment() -> None:
-    scheduler = new_scheduler(max_start_s=2.0)
-    assert scheduler.known_refusal("kokoro", 0.0) is None, "nobody was refused yet"
-    with pytest.raises(QueueFull) as refused:
-        scheduler.check_wait("kokoro", 0.2, None, "caller", 0.0, delay_s=3.0)
-    known = scheduler.known_refusal("kokoro", REFUSAL_S / 2)
-    assert known is not None
-    assert known.retry_after_s == refused.value.retry_after_s
-    assert scheduler.known_refusal("kokoro", 2 * REFUSAL_S) is None
-
-
-def test_what_is_said_to_a_caller_that_fills_the_device_is_not_said_to_others() -> None:
-    scheduler, now = new_scheduler(max_start_s=0.0), 100.0
-    for _ in range(60):
-        job = new_job(100, now + 0.3, caller="busy")
-        scheduler.streams.opened(job.stream, "busy")
-        scheduler.add(job, now)
-    with pytest.raises(QueueFull):
-        scheduler.check_wait("kokoro", 0.2, None, "busy", now)
-    assert scheduler.known_refusal("kokoro", now, "busy") is not None
-    assert scheduler.known_refusal("kokoro", now) is None
-    scheduler.check_wait("kokoro", 0.2, None, "new", now)
 
 
 def test_a_stream_whose_text_was_read_does_not_wait_for_the_texts_of_others() -> None:

@@ -21,6 +21,7 @@ from typing import Any
 from tests.fakes import Spelling, silent_voices
 from tests.faults.loop_watch import LoopWatch
 from tests.faults.misbehaving import MisbehavingModel
+from tutti.admission import refusals
 from tutti.cli import main as cli
 from tutti.engine import device
 from tutti.engine.build import CHECKPOINT, assemble
@@ -31,7 +32,7 @@ from tutti.model.choice import Choice
 from tutti.model.protocol import Model
 from tutti.model.tone import ToneModel
 from tutti.server import run
-from tutti.server.front import child_main, heartbeat, pool, remote_engine
+from tutti.server.front import child_main, heartbeat, pool
 from tutti.server.front.placement import EngineLoad
 from tutti.settings import Settings
 from tutti.speech import Frames, Samples, Span, Speech
@@ -53,7 +54,7 @@ if "TONE_FULL" in os.environ or "TONE_BUSY" in os.environ:  # here, since HTTP p
 if "TONE_HTTP_DIES" in os.environ:
     child_main.main = die
 if "TONE_FULL" in os.environ:
-    remote_engine.REFUSAL_S = 3600.0
+    refusals.REFUSAL_S = 3600.0
 
 
 def tone_models() -> dict[str, Model]:
@@ -80,12 +81,11 @@ def misbehaving_models() -> dict[str, Model]:
 class FullEngine(Engine):
     """Refuses every stream."""
 
-    def known_refusal(self, caller: str | None) -> QueueFull:
-        return QueueFull("full", retry_after_s=3)
-
     async def stream(self, *_: Any, **__: Any) -> AsyncGenerator[Speech]:
         self.count_refusal()
-        raise self.known_refusal(None)
+        full = QueueFull("full", retry_after_s=3)
+        self.refusals.keep(full, refusals.Asking(CHECKPOINT, None), time.monotonic())
+        raise full
         yield
 
 

@@ -3,6 +3,7 @@
 import asyncio
 import random
 import socket
+import time
 from collections import deque
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -15,6 +16,7 @@ from starlette.types import Message
 from tests.fakes import FakeEngine
 from tests.server.harness import SHORT, assert_error, serving
 from tests.server.test_streaming import raw
+from tutti.admission.refusals import Asking, Refusals
 from tutti.errors import QueueFull
 from tutti.server.middleware.start_queue import (
     BURST_S,
@@ -237,10 +239,12 @@ def test_a_request_for_a_file_is_told_from_a_stream_by_its_bytes() -> None:
 @pytest.mark.server
 @pytest.mark.parametrize(("is_replica", "status", "code"), [(False, 429, "queue_full"), (True, 503, "replica_full")])
 def test_a_full_server_refuses_streams_and_keeps_their_connections(
-    fake_engine: FakeEngine, monkeypatch: pytest.MonkeyPatch, is_replica: bool, status: int, code: str
+    fake_engine: FakeEngine, is_replica: bool, status: int, code: str
 ) -> None:
     with serving(fake_engine, replica=is_replica) as server:
-        monkeypatch.setattr(fake_engine, "known_refusal", lambda caller: QueueFull("full", retry_after_s=3))
+        fake_engine.refusals.keep(
+            QueueFull("full", retry_after_s=3), Asking("kokoro", None), now=time.monotonic() + 3600
+        )
         client = server.client()
         rejected = fake_engine.monitor.batch_stats.metrics.rejected.labels("first")
         for n_refused in (1, 2):
@@ -267,29 +271,9 @@ def test_a_full_server_refuses_streams_and_keeps_their_connections(
             with socket.create_connection(server.host_port, timeout=60) as endless:  # not kept until its head ends
                 endless.sendall(request.partition(b"\r\n\r\n")[0] + b"\r\nx: " + b"a" * 200_000)
                 assert endless.recv(100).startswith(b"HTTP/1.1 431")
-            monkeypatch.undo()  # there is room again before the end of the request arrives
+            fake_engine.refusals = Refusals()  # there is room again before the end of the request arrives
             sock.sendall(request[-5:])
             assert sock.recv(100).startswith(b"HTTP/1.1 200")
-
-
-@pytest.mark.server
-def test_only_a_whole_request_for_a_stream_asks_whether_streams_are_refused(
-    fake_engine: FakeEngine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """In an HTTP process the first that asks is let through, to ask the engine again."""
-    asked = list[str | None]()
-    with serving(fake_engine) as server, socket.create_connection(server.host_port, timeout=60) as sock:
-        monkeypatch.setattr(fake_engine, "known_refusal", asked.append)
-        client, stream = server.client(), raw("/v1/audio/speech", {"input": SHORT})
-        client.get("/readyz")
-        client.post("/v1/audio/speech", json={"input": SHORT, "stream": False})
-        client.post("/dev/phonemize", json={"text": SHORT})
-        sock.sendall(stream[:-5])
-        client.get("/readyz")
-        assert asked == []
-        sock.sendall(stream[-5:])
-        assert sock.recv(100).startswith(b"HTTP/1.1 200")
-        assert len(asked) == 1
 
 
 def test_requests_that_read_begin_in_order_with_turns_of_others_between_them() -> None:

@@ -7,7 +7,7 @@ from typing import Generic, NamedTuple, TypeVar
 
 from tutti.admission.fair_share import FairShare
 from tutti.admission.feasibility import NO_REST, OWN_UTILISATION, Backlog, Candidate, Demand, FutureWork, Rest, Work
-from tutti.admission.refusals import Question, RefusalCache
+from tutti.admission.refusals import Asking, Refusals
 from tutti.errors import QueueFull
 
 MARGIN = 1.3  # real batches take this many times the seconds of full batches of equal rows
@@ -48,9 +48,9 @@ class Accepted(NamedTuple):
 class AdmissionControl(Generic[Job]):
     """Tracks the remaining device seconds of every job, and tests whether one more stream keeps all deadlines."""
 
-    def __init__(self, max_waiting: int, shares: FairShare) -> None:
+    def __init__(self, max_waiting: int, shares: FairShare, refusals: Refusals) -> None:
         self._max_waiting = max_waiting
-        self._shares = shares
+        self._shares, self._refusals = shares, refusals
         self.needed_s = 0.0  # device seconds still to come for all jobs
         self._bulk_s = 0.0  # of it for bulk
         self._waiting: dict[Job, tuple[float, float]] = {}  # device seconds of this stage, of the later ones
@@ -59,7 +59,6 @@ class AdmissionControl(Generic[Job]):
         self._backlog = Backlog()  # of all jobs but bulk, as of the last demand
         self._changed: set[Job] = set()  # since then
         self.future = FutureWork()
-        self._refusals = RefusalCache()
         self._hopeless_at = -inf  # when to look for hopeless jobs again
         self.usual_rest = NO_REST  # of a new stream
         self.slower = 1.0  # recent batches took so many times what is predicted for them now
@@ -123,21 +122,16 @@ class AdmissionControl(Generic[Job]):
             accepted = self.judge(new, start_s, now, delay_s, starting_s)
         except QueueFull as refusal:
             if not new.is_bulk:
-                self._refusals.keep(self._question(new, now), refusal, now)
+                holds_for = None if self._is_refused_as_all(new.caller, now) else new.caller
+                self._refusals.keep(refusal, Asking(new.model, holds_for, new.asked_s), now)
             raise
         if accepted.deprioritised is not None:
             self._shares.deprioritise(accepted.deprioritised, now)
         return accepted
 
-    def has_refusals(self, now: float) -> bool:
-        return now < self._refusals.refuses_until_s
-
-    def known_refusal(self, new: NewStream, now: float) -> QueueFull | None:
-        """Why such a stream was refused a moment ago."""
-        return self._refusals.known(self._question(new, now), now)
-
-    def _question(self, new: NewStream, now: float) -> Question:
-        return Question(new.model, new.asked_s, self._shares.is_over(new.caller, now), self._dominant(new.caller))
+    def _is_refused_as_all(self, caller: str, now: float) -> bool:
+        """Whether no caller would be accepted more easily than this one."""
+        return not self._shares.is_over(caller, now) and self._dominant(caller) == self._shares.dominant_caller
 
     def judge(
         self, new: NewStream, start_s: float, now: float, delay_s: float = 0.0, starting_s: float = 0.0

@@ -1,38 +1,65 @@
-"""Recent refusals of a typical stream: under overload it is asked all the time whether one would be refused.
+"""Recent refusals of a typical stream, which all processes of a server read: under overload each request asks for one.
 
-That one was accepted is not kept: it takes the place of the next.
+That a stream was accepted is not kept: it takes the place of the next.
 """
 
-from math import inf
+import multiprocessing
+from collections.abc import MutableSequence
+from ctypes import Structure, c_char, c_double, c_uint64
+from hashlib import blake2b
 from typing import NamedTuple
 
 from tutti.errors import QueueFull
 
 REFUSAL_S = 0.02  # for which a refusal holds; larger costs less under overload, but reacts later
+PLACES = 256  # callers share them by chance: then the later refusal holds, and the other caller is judged again
 
 
-class Question(NamedTuple):
-    """What a refusal depends on, beside the state of the queue."""
+class _Refusal(Structure):
+    """Another process may read it while it is written: then one stream is judged again, or refused by the old one."""
+
+    _fields_ = (("key", c_uint64), ("until_s", c_double), ("retry_after_s", c_double), ("message", c_char * 96))
+
+
+class Asking(NamedTuple):
+    """Whose streams are refused together."""
 
     model: str
-    max_start_s: float | None = None  # how long the stream may wait
-    over_share: bool = False  # of its caller
-    dominant: str | None = None  # the caller that would have to make room for it
+    caller: str | None  # none: all callers
+    max_start_s: float | None = None  # how long they say that they may wait
+
+    @property
+    def key(self) -> int:
+        """The same in all processes."""
+        return int.from_bytes(blake2b(repr(tuple(self)).encode(), digest_size=8).digest(), "little")
 
 
-class RefusalCache:
-    """The last refusal for each question, and until when it holds."""
+class Refusals:
+    """Until when streams are refused, for all callers or for one.
+
+    The engine's process writes it, with the time of the monotonic clock, which all processes of a machine have.
+    """
 
     def __init__(self) -> None:
-        self._refusals: dict[Question, tuple[float, QueueFull]] = {}
-        self.refuses_until_s = -inf  # none holds longer than this
+        self._places: MutableSequence[_Refusal] = (_Refusal * PLACES)()  # type: ignore[assignment]
 
-    def known(self, question: Question, now: float) -> QueueFull | None:
-        until_s, refusal = self._refusals.get(question, (-inf, None))
-        return refusal if now < until_s else None
+    def share(self) -> None:
+        """Move to memory that child processes can read: as an argument of their main function."""
+        self._places = multiprocessing.get_context("spawn").RawArray(_Refusal, PLACES)  # type: ignore[assignment]
 
-    def keep(self, question: Question, refusal: QueueFull, now: float) -> None:
-        """Note a refusal; clients may name any allowed wait, so those that no longer hold are forgotten."""
-        self._refusals = {each: kept for each, kept in self._refusals.items() if now < kept[0]}
-        self.refuses_until_s = now + REFUSAL_S
-        self._refusals[question] = self.refuses_until_s, refusal
+    def known(self, asking: Asking, now: float) -> QueueFull | None:
+        """Why a stream of this caller was refused a moment ago, or one of any caller would have been."""
+        for key in (asking._replace(caller=None).key, asking.key):
+            place = self._places[key % PLACES]
+            if now < place.until_s and place.key == key:
+                return QueueFull(place.message.decode(), retry_after_s=place.retry_after_s)
+        return None
+
+    def keep(self, refusal: QueueFull, asking: Asking, now: float) -> None:
+        """Note a refusal."""
+        key = asking.key
+        place = self._places[key % PLACES]
+        place.until_s = 0.0
+        place.key, place.retry_after_s = key, refusal.retry_after_s
+        place.message = refusal.message.encode()[: _Refusal.message.size - 1]
+        place.until_s = now + REFUSAL_S

@@ -7,6 +7,7 @@ from math import inf
 from tutti.admission.control import AdmissionControl, NewStream
 from tutti.admission.fair_share import FairShare
 from tutti.admission.feasibility import NO_REST, Rest
+from tutti.admission.refusals import Asking, Refusals
 from tutti.batching.cost import CostModel, slower_than_predicted
 from tutti.batching.job import PRIORITIES, Batch, Job, Key, Priority, Reason, StageName, may_run_both
 from tutti.batching.layout import RowSizes, row_sizes
@@ -14,7 +15,6 @@ from tutti.batching.limits import Limits as Limits
 from tutti.batching.minimum_share import MinimumShare
 from tutti.batching.policies import BULK, LATE, Due, Head, Policy
 from tutti.batching.queue import JobQueue, QueueEntry
-from tutti.errors import QueueFull
 from tutti.speech import SAMPLE_RATE, SAMPLES_PER_FRAME, Stages
 
 PREFETCH_FULL = 0.25  # caps of waiting work from which on a batch may be formed early; smaller forms smaller batches
@@ -31,12 +31,15 @@ MAX_SKIPPED = 8  # jobs that do not fit, after which a batch is closed; larger f
 class Scheduler:
     """Every job that is added leaves in exactly one batch, unless it is cancelled before."""
 
-    def __init__(self, limits: Limits, costs: Callable[[Key], CostModel], policy: Policy) -> None:
-        self.limits, self._costs, self.policy = limits, costs, policy
+    def __init__(
+        self, limits: Limits, costs: Callable[[Key], CostModel], policy: Policy, refusals: Refusals | None = None
+    ) -> None:
+        """`refusals`: shared with others; none: its own."""
+        self.limits, self._costs, self.policy, self.refusals = limits, costs, policy, refusals or Refusals()
         self._queues: dict[Key, JobQueue] = {}
         self._fair_share = FairShare()
         self._minimum_share = {LATE: MinimumShare(), BULK: MinimumShare()}
-        self._admission: AdmissionControl[Job] = AdmissionControl(limits.max_waiting, self._fair_share)
+        self._admission: AdmissionControl[Job] = AdmissionControl(limits.max_waiting, self._fair_share, self.refusals)
         self.streams = self._fair_share
         self._max_padded: dict[Key, float] = {}  # of keys whose device was full
         self._free_at: dict[Batch, float] = {}  # running batches: when each should be done
@@ -44,7 +47,7 @@ class Scheduler:
 
     def empty_copy(self) -> "Scheduler":
         """A new scheduler with all that was learned about the device, without jobs and running batches."""
-        copy = Scheduler(self.limits, self._costs, self.policy)
+        copy = Scheduler(self.limits, self._costs, self.policy, self.refusals)
         copy._max_padded, copy._device_share = dict(self._max_padded), self._device_share
         return copy
 
@@ -78,18 +81,12 @@ class Scheduler:
         The `n_starting` streams that have passed it count, so that none is refused only when its text has been read.
         For a moment after a refusal the next costs nothing.
         """
+        if known := self.refusals.known(Asking(checkpoint, caller, max_start_s), now):
+            raise known
         new = self._new_stream(checkpoint, now + target_s, now, caller, max_start_s)
-        if known := self._admission.known_refusal(new, now):
-            raise QueueFull(str(known), retry_after_s=known.retry_after_s)
         key, size = Key(checkpoint, "acoustic"), SENTENCE["acoustic"]
         needs_s = self._device_share * self._row_s(key, size) * new.cost_s / self.predict(key, size)
         self._admission.accept(new, self.free_at(now), now, delay_s, n_starting * needs_s)
-
-    def known_refusal(self, checkpoint: str, now: float, caller: str = NEW_CALLER) -> QueueFull | None:
-        """What `check_wait` would raise for a stream without an own limit, if that was found a moment ago."""
-        if self._admission.has_refusals(now):  # asked for every request, and mostly not
-            return self._admission.known_refusal(self._new_stream(checkpoint, now, now, caller), now)
-        return None
 
     def _new_stream(
         self, checkpoint: str, deadline_s: float, now: float, caller: str = NEW_CALLER, asked_s: float | None = None

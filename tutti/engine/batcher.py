@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from itertools import count
 from math import inf
 
+from tutti.admission.refusals import Refusals
 from tutti.batching.job import Batch, Job, Priority, StageName
 from tutti.batching.policies import Policy
 from tutti.batching.scheduler import Scheduler
@@ -77,6 +78,10 @@ class Batcher:
     @property
     def ready(self) -> bool:
         return self.worker.status.state in ("ready", "busy", "asleep") and not self._device.is_overdue(self._clock())
+
+    @property
+    def refusals(self) -> Refusals:
+        return self.scheduler.refusals
 
     @property
     def backlog_s(self) -> float:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Any, Self
 
+from tutti.admission.refusals import Refusals
 from tutti.admission.ticket import Delivery, Ticket
 from tutti.batching.policies import Policy
 from tutti.engine.batcher import Batcher
@@ -26,7 +27,7 @@ from tutti.engine.start_delay import Start, Turns
 from tutti.engine.stats import BatchStats
 from tutti.engine.stream import PreparedText, Stream
 from tutti.engine.word_times import NO_SPEECH, carrying, join, nothing_to_speak
-from tutti.errors import Draining, QueueFull, WrongState
+from tutti.errors import Draining, WrongState
 from tutti.speech import Speech, SpeechParams
 from tutti.tasks import cancel_all, wait_for_all
 from tutti.text.chunk import Chunk
@@ -141,6 +142,11 @@ class Engine:
         return self.batchers[0].scheduler.limits.max_rows > 1
 
     @property
+    def refusals(self) -> Refusals:
+        """What was refused a moment ago; its batchers share it."""
+        return self.batchers[0].refusals
+
+    @property
     def frontend_ready(self) -> bool:
         """Whether texts are read; False while the G2P process hangs or is being replaced."""
         return self.frontend.ready
@@ -242,10 +248,6 @@ class Engine:
         words = await self._lexicon(lexicon or {})
         async for chunk in self.frontend.chunks(OpenText(text, code, words, options=options)):
             yield chunk
-
-    def known_refusal(self, caller: str | None) -> QueueFull | None:
-        """Why a stream of this caller, or of any, is refused now if it has no own limit; none if that is not known."""
-        return self.monitor.known_refusal(caller)
 
     def first_audio(self, waited_s: float, delivery: Delivery) -> None:
         """Record how long a request has waited since it arrived until the first bytes of its audio could be sent."""

@@ -12,12 +12,11 @@ from tutti.admission.ticket import DELIVERIES, Delivery
 from tutti.batching.job import PRIORITIES, STAGES, Job, Key, Priority, StageName
 from tutti.batching.layout import SideBySide
 from tutti.batching.policies import Policy, Window
-from tutti.batching.scheduler import NEW_CALLER
 from tutti.engine.batcher import Batcher
 from tutti.engine.event_log import PolicyChanged
 from tutti.engine.playback import Pacing
 from tutti.engine.stats import BatchStats
-from tutti.errors import InvalidInput, QueueFull
+from tutti.errors import InvalidInput
 
 log = logging.getLogger(__name__)
 
@@ -111,13 +110,6 @@ class Monitor:
         """Seconds that a new request would wait before its work begins, at the worker that would get it."""
         priority: Priority = "bulk" if delivery == "bulk" else "first"
         return self.next_batcher().predicted_wait_s(self._checkpoint, priority, self._pacing.target(delivery))
-
-    def known_refusal(self, caller: str | None) -> QueueFull | None:
-        """Why a stream of this caller, or of any, is refused now if it has no own limit; none if that is not known."""
-        now = self.batch_stats.events.clock()
-        asking = NEW_CALLER if caller is None else caller
-        refusals = (batcher.scheduler.known_refusal(self._checkpoint, now, asking) for batcher in self._batchers)
-        return next(filter(None, refusals), None)  # each stream asks the worker with the least work
 
     def log_cost(self) -> None:
         """Say what the model processes cost on this machine, and how fast one of them is."""

@@ -3,10 +3,10 @@
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from typing import Any, Protocol
 
+from tutti.admission.refusals import Refusals
 from tutti.admission.ticket import Delivery
 from tutti.engine.monitor import Monitor
 from tutti.engine.request import StreamRequest
-from tutti.errors import QueueFull
 from tutti.speech import Speech
 from tutti.text.chunk import Chunk
 
@@ -34,6 +34,11 @@ class EngineProtocol(Protocol):
     def frontend_ready(self) -> bool: ...
 
     @property
+    def refusals(self) -> Refusals:
+        """What it has refused a moment ago."""
+        ...
+
+    @property
     def n_streams(self) -> int:
         """How many streams run."""
         ...
@@ -51,10 +56,6 @@ class EngineProtocol(Protocol):
 
     def stream(self, request: StreamRequest) -> AsyncGenerator[Speech]:
         """Yield speech chunk by chunk; closing the generator cancels the rest."""
-        ...
-
-    def known_refusal(self, caller: str | None) -> QueueFull | None:
-        """Why a stream of this caller, or of any, is refused now if it has no own limit; none if that is not known."""
         ...
 
     def first_audio(self, waited_s: float, delivery: Delivery) -> None:

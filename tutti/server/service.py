@@ -1,9 +1,11 @@
 """The state that all routes share."""
 
+import time
 from collections.abc import AsyncGenerator, AsyncIterable, Mapping
 from contextlib import AbstractContextManager, ExitStack, aclosing
 from dataclasses import dataclass, replace
 
+from tutti.admission.refusals import Asking
 from tutti.admission.ticket import Ticket
 from tutti.engine.checkpoints import choose_checkpoints
 from tutti.errors import QueueFull, ReplicaFull
@@ -107,7 +109,8 @@ class Service:
 
     def check_known_refusal(self, caller: str) -> None:
         """Raise if the engine is known to refuse any stream of this caller: that costs less than to read it."""
-        if full := self.engine.known_refusal(caller):
+        asking = Asking(self.engine.checkpoints[0], caller)
+        if full := self.engine.refusals.known(asking, time.monotonic()):
             self.engine.count_refusal()
             raise self._public(full)
 

@@ -25,7 +25,7 @@ from tutti.process.messages import pack
 from tutti.server.engine_protocol import EngineProtocol
 from tutti.server.errors import RateLimited
 from tutti.server.front.messages import EngineState, NextSpeech, SpeechReady
-from tutti.server.front.remote_engine import PROBE_S, REFUSAL_S, RemoteEngine
+from tutti.server.front.remote_engine import RemoteEngine
 from tutti.server.front.stream_server import StreamServer
 from tutti.speech import Speech, SpeechParams, Timing, WordTime
 from tutti.worker.samples import RowFormat, map_samples, write_samples
@@ -160,7 +160,7 @@ def run_linked(fake: FakeEngine, test: Callable[[RemoteEngine, HangUp], Awaitabl
     async def run() -> None:
         await fake.start()
         near, far = socket.socketpair()
-        remote = RemoteEngine(EngineState(ready=True, checkpoints=("kokoro",), batching_enabled=True))
+        remote = RemoteEngine(EngineState(ready=True, checkpoints=("kokoro",), batching_enabled=True), fake.refusals)
 
         def receive(message: object) -> None:
             streams.receive(cast(Any, message))
@@ -360,31 +360,6 @@ def test_the_engine_makes_no_more_than_is_taken(fake: FakeEngine) -> None:
                 await asyncio.sleep(0)
             assert n_made == n_taken
         await stream.aclose()
-
-    run_linked(fake, test)
-
-
-def test_a_refusal_holds_for_a_moment_and_for_streams_without_a_limit_of_their_own(
-    fake: FakeEngine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async def test(remote: RemoteEngine, _: HangUp) -> None:
-        now = 0.0
-        remote._clock = lambda: now
-        fake.fail_at, fake.error = 0, QueueFull("full", retry_after_s=3)
-        for max_start_s, refused, known_to in ((5.0, None, ""), (None, "a", "a"), (None, None, "ab")):
-            # What the engine says without a caller holds for all of them.
-            monkeypatch.setattr(fake, "known_refusal", lambda caller, to=refused: fake.error if caller == to else None)
-            with pytest.raises(QueueFull):
-                await speeches(remote.stream(StreamRequest(TEXT, PARAMS, Ticket(caller="a", max_start_s=max_start_s))))
-            assert [caller for caller in "ab" if remote.known_refusal(caller)] == list(known_to)
-        now = 2 * REFUSAL_S
-        assert [bool(remote.known_refusal("a")) for _ in range(3)] == [False, True, True], "one asks again"
-        with pytest.raises(QueueFull):
-            await speeches(remote.stream(StreamRequest(TEXT, PARAMS, Ticket(caller="a"))))
-        now += REFUSAL_S + PROBE_S
-        assert [bool(remote.known_refusal("a")) for _ in range(2)] == [False, True]
-        now += PROBE_S
-        assert not any(remote.known_refusal("b") for _ in range(2)), "it was not refused"
 
     run_linked(fake, test)
 

@@ -11,6 +11,7 @@ from typing import cast
 import uvicorn
 from prometheus_client import CollectorRegistry
 
+from tutti.admission.refusals import Refusals
 from tutti.process.link import Link
 from tutti.server.engine_protocol import EngineProtocol
 from tutti.server.front.messages import (
@@ -50,6 +51,7 @@ class Place:
     settings: Settings  # its share of what the server may hold
     n_processes: int  # they share the cores
     engine: EngineState
+    refusals: Refusals
     load: EngineLoad
     listening: socket.socket
 
@@ -64,7 +66,7 @@ def main(end: socket.socket, place: Place) -> None:
 
 
 async def _serve(end: socket.socket, place: Place) -> None:
-    engine, registry = RemoteEngine(place.engine), CollectorRegistry()
+    engine, registry = RemoteEngine(place.engine, place.refusals), CollectorRegistry()
     # The routes for speech use no more of an engine than this one has.
     application = create_speech_app(cast(EngineProtocol, engine), place.settings, registry)
     service: Service = application.state.service

@@ -58,7 +58,6 @@ class StreamEnded(NamedTuple):
 
     number: int
     error: TuttiError | None = None
-    refuses_all: bool = False  # the same would be said to any caller now
 
 
 @dataclass(frozen=True, slots=True)

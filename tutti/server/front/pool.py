@@ -47,7 +47,9 @@ class HttpProcess:
     def __init__(self, pool: "HttpProcesses", listening: socket.socket) -> None:
         self._pool = pool
         self._listening = listening  # kept open: connections wait in it while the process is replaced
-        place = child_main.Place(pool.settings, pool.n_processes, pool.state, pool.load, listening)
+        place = child_main.Place(
+            pool.settings, pool.n_processes, pool.state, pool.engine.refusals, pool.load, listening
+        )
         self._supervisor = Supervisor(
             "tutti-http", child_main.main, (place,),
             began=self._began, receive=self._receive, lost=self._lost, grace_s=EXIT_S,
@@ -191,6 +193,7 @@ class HttpProcesses(Collector):
         self, engine: EngineProtocol, settings: Settings, registry: CollectorRegistry, n_processes: int
     ) -> None:
         self.engine = engine
+        engine.refusals.share()
         self.load = EngineLoad()
         self.settings, self.n_processes = share_of(settings, n_processes), n_processes
         self.take_over: TakeOver

@@ -1,14 +1,13 @@
 """The engine as an HTTP process sees it: its streams come over a link from the server's process."""
 
 import asyncio
-import time
 from collections.abc import AsyncGenerator, Callable
 from itertools import count
-from typing import NamedTuple
 
+from tutti.admission.refusals import Refusals
 from tutti.admission.ticket import Delivery
 from tutti.engine.request import StreamRequest
-from tutti.errors import QueueFull, WorkerLost
+from tutti.errors import WorkerLost
 from tutti.server.front.messages import (
     EngineState,
     LeaveStream,
@@ -21,32 +20,19 @@ from tutti.server.front.messages import (
 from tutti.speech import Speech
 from tutti.trace import current_trace
 
-MAX_REFUSALS = 32  # that are kept
-REFUSAL_S = 0.02  # for which a refusal holds for others, too; larger costs less under overload, but reacts later
-PROBE_S = 0.01  # for which the others wait for the answer to the one that asks again; about what an answer takes
 REPORT_S = 0.25  # between two reports of refused streams and first audio
 
 Reply = SpeechReady | StreamEnded
 
 
-class KeptRefusal(NamedTuple):
-    """A refusal that holds for others. Then one may ask again, and if it is not refused, so may all."""
-
-    until_s: float
-    refusal: QueueFull
-    is_tested: bool = False  # one asks again
-
-
 class RemoteEngine:
     """What the routes for speech need of an engine."""
 
-    def __init__(self, state: EngineState, clock: Callable[[], float] = time.monotonic) -> None:
-        self.state = state
+    def __init__(self, state: EngineState, refusals: Refusals) -> None:
+        self.state, self.refusals = state, refusals
         self.send: Callable[[object], None] = lambda _: None  # until the link is there
-        self._clock = clock
         self._numbers = count()
         self._replies: dict[int, asyncio.Future[Reply]] = {}  # of the streams that wait for one
-        self._refusals: dict[str | None, KeptRefusal] = {}  # of a caller, or of all
         self._n_refused = 0  # streams that were not reported yet
         self._first_audio: list[tuple[float, Delivery]] = []  # that was not reported yet
 
@@ -65,7 +51,7 @@ class RemoteEngine:
     async def stream(self, request: StreamRequest) -> AsyncGenerator[Speech]:
         """Yield speech chunk by chunk; closing the generator cancels the rest."""
         assert isinstance(request.text, str), "live text is spoken by the server's process"
-        number, ticket, has_ended = next(self._numbers), request.ticket, False
+        number, has_ended = next(self._numbers), False
         wanted: object = StartStream(number, request, current_trace.get().id)
         try:
             while True:
@@ -76,10 +62,8 @@ class RemoteEngine:
                         del speech  # not held until the next one is there
                         if is_last:
                             return
-                    case StreamEnded(_, error, refuses_all):
+                    case StreamEnded(_, error):
                         has_ended = True
-                        if isinstance(error, QueueFull) and ticket.max_start_s is None:
-                            self._keep_refusal(None if refuses_all else ticket.caller, error)
                         if error is not None:
                             try:
                                 raise error
@@ -91,30 +75,6 @@ class RemoteEngine:
             if not has_ended:
                 self._replies.pop(number, None)
                 self.send(LeaveStream(number))
-
-    def known_refusal(self, caller: str | None) -> QueueFull | None:
-        """Why a stream of this caller, or of any, is refused now if it has no own limit; none if that is not known.
-
-        Ask only for a stream that then begins: the first one after a refusal has lapsed asks the engine for all others.
-        """
-        now = self._clock()
-        for known in (None, caller):
-            kept = self._refusals.get(known)
-            if kept is None:
-                continue
-            if now < kept.until_s:
-                return kept.refusal
-            if kept.is_tested:
-                del self._refusals[known]
-            else:
-                self._refusals[known] = KeptRefusal(now + PROBE_S, kept.refusal, is_tested=True)
-                return None
-        return None
-
-    def _keep_refusal(self, caller: str | None, refusal: QueueFull) -> None:
-        if len(self._refusals) >= MAX_REFUSALS:
-            self._refusals.clear()
-        self._refusals[caller] = KeptRefusal(self._clock() + REFUSAL_S, refusal)
 
     def count_refusal(self) -> None:
         """Report that a stream was refused without asking the engine; many in one message."""

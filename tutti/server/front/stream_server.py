@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from dataclasses import dataclass, field
 
-from tutti.errors import QueueFull, TuttiError
+from tutti.errors import TuttiError
 from tutti.server.encoding import has_letters
 from tutti.server.engine_protocol import EngineProtocol
 from tutti.server.errors import internal_error
@@ -37,12 +37,6 @@ class StreamServer:
 
     def receive(self, message: StreamMessage) -> None:
         if isinstance(message, StartStream):
-            ticket = message.request.ticket
-            refusal = self._engine.known_refusal(ticket.caller) if ticket.max_start_s is None else None
-            if refusal is not None and ticket.delivery == "live":  # a task would cost more than this answer
-                self._engine.count_refusal()
-                self._send(StreamEnded(message.number, refusal, self._refuses_all()))
-                return
             stream = self._streams[message.number] = RunningStream(asyncio.create_task(self._speak(message)))
             stream.task.add_done_callback(lambda _: self._streams.pop(message.number))
         elif (known := self._streams.get(message.number)) is None:
@@ -77,10 +71,7 @@ class StreamServer:
         except Exception:  # a bug: the caller of this stream is told, and all others go on
             log.exception("failed id=%s", start.request.ticket.id)
             error = internal_error()
-        self._send(StreamEnded(number, error, isinstance(error, QueueFull) and self._refuses_all()))
-
-    def _refuses_all(self) -> bool:
-        return self._engine.known_refusal(None) is not None
+        self._send(StreamEnded(number, error))
 
 
 async def _with_last(speeches: AsyncGenerator[Speech], text: str) -> AsyncGenerator[tuple[Speech, bool]]:
