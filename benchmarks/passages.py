@@ -3,8 +3,9 @@
     python -m benchmarks.passages                    the passages that the front end was developed with
     python -m benchmarks.passages --part all         these and those that were held out
     python -m benchmarks.passages --against ed396e2  the same for another commit, in a worktree of its own
+    python -m benchmarks.passages --data written     300 lines of numbers, money, dates, chat, law and others
 
-A passage and its expected words (data/passages.toml) become phonemes by the same G2P; an expected word is wrong if any
+A passage and its expected words (data/*.toml) become phonemes by the same G2P; an expected word is wrong if any
 of its phonemes differs, and so is every word that should not be there. Word boundaries, stress and pauses do not count.
 """
 
@@ -26,7 +27,7 @@ from rich.table import Table
 from benchmarks.score import Errors, broad, expand
 from tutti import settings
 
-DATA = Path(__file__).parent / "data" / "passages.toml"
+DATA = Path(__file__).parent / "data"
 RESULTS = Path(__file__).parent / "results"
 HOLD_OUT = 3  # every third passage of a category
 WEAK = {
@@ -38,7 +39,7 @@ WEAK = {
     "ɪn": "ɪn",
 }  # forms that depend on the next word
 _LETTERS = re.compile(r"\b[A-Z](?: [A-Z])+(?P<plural>s)?\b")
-_LETTER_A = re.compile(r"\bay\b")
+_IPA = re.compile(r"\b[Aa]y\b|/(?P<ipa>[^/]+)/")  # the letter A, or a sound as it is
 _PLACEHOLDER = "\ufffc"
 
 
@@ -49,6 +50,7 @@ class Passage:
     readings: tuple[str, ...]
     mode: str  # how code blocks are read
     held_out: bool
+    language: str = "en-us"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,10 +61,17 @@ class Result:
     expected: str
 
 
-def passages(path: Path = DATA) -> list[Passage]:
-    rows: dict[str, list[dict[str, str]]] = tomllib.loads(path.read_text("utf-8"))
+def passages(data: str = "passages") -> list[Passage]:
+    rows: dict[str, list[dict[str, str]]] = tomllib.loads((DATA / f"{data}.toml").read_text("utf-8"))
     return [
-        Passage(category, row["text"].strip(), expand(row["spoken"]), row.get("mode", "announce"), n % HOLD_OUT == 2)
+        Passage(
+            category,
+            row["text"].strip(),
+            expand(row["spoken"]),
+            row.get("mode", "announce"),
+            n % HOLD_OUT == 2,
+            row.get("language", "en-us"),
+        )
         for category, items in rows.items()
         for n, row in enumerate(items)
     ]
@@ -83,16 +92,36 @@ def phonemize(chosen: list[Passage], home: Path) -> list[dict[str, Any]]:
             options: dict[str, Any] = {}
         else:
             options = {"options": TextOptions(code_blocks=passage.mode)}  # type: ignore[arg-type]
-        parts = chunks(passage.text, "en-us", g2p.pronounce, **options)
+        parts = chunks(passage.text, _known(passage.language), g2p.pronounce, **options)
         return [word.phonemes for chunk in parts for word in chunk.words]
 
-    def read(reading: str) -> list[str]:
+    def read(reading: str, accent: str) -> list[str]:
         reading = _LETTERS.sub(_dotted, reading)
-        reading = _LETTER_A.sub(_PLACEHOLDER, reading)
-        given = {match.start(): "ˈA" for match in re.finditer(_PLACEHOLDER, reading)}
-        return [word.phonemes for word in g2p.pronounce(AlignedText.of(reading), "en-us", given).words]
+        sounds = [match["ipa"] or "ˈA" for match in _IPA.finditer(reading)]
+        reading = _IPA.sub(_PLACEHOLDER, reading)
+        places = [match.start() for match in re.finditer(_PLACEHOLDER, reading)]
+        given = dict(zip(places, sounds, strict=True))
+        return [word.phonemes for word in g2p.pronounce(AlignedText.of(reading), accent, given).words]
 
-    return [{"spoken": spoken(passage), "readings": list(map(read, passage.readings))} for passage in chosen]
+    return [
+        {"spoken": spoken(passage), "readings": [read(reading, _accent(passage)) for reading in passage.readings]}
+        for passage in chosen
+    ]
+
+
+def _accent(passage: Passage) -> str:
+    return "en-us" if passage.language == "en-us" else "en-gb"
+
+
+def _known(language: str) -> str:
+    """Return the language, or British English where a version of the front end does not know it."""
+    from tutti.errors import UnknownLanguage
+    from tutti.text.language import find_language
+
+    try:
+        return find_language(language).code
+    except UnknownLanguage:
+        return "en-gb"
 
 
 def _dotted(match: re.Match[str]) -> str:
@@ -171,6 +200,7 @@ def show(console: Console, title: str, results: list[Result]) -> dict[str, float
 
 
 def main(
+    data: Annotated[str, typer.Option(help="the set: passages or written")] = "passages",
     part: Annotated[str, typer.Option(help="developed, held-out or all")] = "developed",
     against: Annotated[str | None, typer.Option(help="also measure this commit")] = None,
     worst: Annotated[int, typer.Option(help="how many wrong passages to show")] = 40,
@@ -183,7 +213,7 @@ def main(
         print(json.dumps(phonemize(given, home)))
         return
     console = Console()
-    chosen = [one for one in passages() if part == "all" or one.held_out == (part == "held-out")]
+    chosen = [one for one in passages(data) if part == "all" or one.held_out == (part == "held-out")]
     results = judge(chosen, phonemize(chosen, home))
     for result in sorted(results, key=lambda result: result.errors.wrong, reverse=True)[:worst]:
         if result.errors.wrong:
@@ -194,7 +224,7 @@ def main(
         before = judge(chosen, phonemize_at(against, chosen, home))
         figures[against] = show(console, f"wrong words, {against}", before)
     if part == "all":
-        (RESULTS / "passages.json").write_text(json.dumps(figures, indent=1) + "\n")
+        (RESULTS / f"{data}.json").write_text(json.dumps(figures, indent=1) + "\n")
 
 
 if __name__ == "__main__":
