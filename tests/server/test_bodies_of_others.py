@@ -202,13 +202,16 @@ def test_a_download_is_stored_under_the_name_that_the_client_gives(
     assert answer.headers["content-disposition"] == f'attachment; filename="{shown}"'
 
 
-def test_a_download_in_another_format_is_not_made_and_that_is_named(server: RunningServer) -> None:
-    answer = server.speak(return_download_link=True, download_format="wav")
-    assert answer.headers["x-ignored"] == "download_format"
-    assert answer.headers["x-download-path"].endswith(".mp3")
-    assert "x-ignored" not in server.speak(return_download_link=True, download_format="mp3").headers
-    both = server.speak(return_download_link=True, download_format="mp3", stream_format="sse").headers["x-ignored"]
-    assert both == "return_download_link, download_format"
+def test_what_a_download_cannot_be_is_named(server: RunningServer) -> None:
+    assert (
+        server.speak(download_format="wav", return_timing=True).headers["x-ignored"] == "download_format, return_timing"
+    )
+    asked = {"return_download_link": True, "download_format": "mp3"}
+    assert server.speak(**asked, stream_format="sse").headers["x-ignored"] == "return_download_link, download_format"
+    assert_error(server.speak(**asked | {"download_format": "ogg"}), 400, "unknown_format", "download_format")
+    assert_error(
+        server.speak(**asked | {"download_format": "opus"}, sample_rate=44_100), 400, "invalid_input", "sample_rate"
+    )
 
 
 # -- errors --------------------------------------------------------------------------------------------------------

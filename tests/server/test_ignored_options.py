@@ -42,7 +42,7 @@ def test_every_route_names_the_keys_that_it_does_not_know(server: RunningServer,
 @pytest.mark.parametrize("stream", [True, False])
 @pytest.mark.parametrize("path", ["/v1/audio/speech", "/dev/captioned_speech"])
 def test_streams_and_whole_answers_name_them(server: RunningServer, path: str, stream: bool) -> None:
-    assert ignored(server, path, stream=stream, return_timing=True) == "return_timing"
+    assert ignored(server, path, stream=stream, use_gpu=True) == "use_gpu"
 
 
 def test_events_name_them(server: RunningServer) -> None:

@@ -1,29 +1,40 @@
 """Spoken audio that a link can fetch again for an hour: `return_download_link` and GET /v1/download/{name}."""
 
 import asyncio
+import json
 import logging
 import os
 import re
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import suppress
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from contextlib import aclosing, suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 from secrets import token_urlsafe
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from fastapi.responses import Response
 
 from tutti.audio import Format
-from tutti.server.responses import StreamedAudio
+from tutti.server.encoding import PieceEncoder
+from tutti.server.notices import add_notice
+from tutti.server.request import SpeechRequest
+from tutti.server.responses import StreamedAudio, Tee
+from tutti.server.service import Service
+from tutti.speech import SAMPLE_RATE, Speech, Timing
+from tutti.text.marks import strip_marks
 
 KEEP_S = 3600.0  # a file is deleted after this time
 MAX_BYTES = 1_000_000_000  # of all files; beyond it the oldest are deleted
 MAX_FILES = 10_000  # the same by number: short ones are small
 ROOM_S = 10.0  # between two looks at all files; in between there may be more
-NAME = re.compile(r"[\w-]{22}\.[a-z0-9]{2,5}\Z", re.ASCII)
+TIMES = ".json"  # behind the name of the audio, for the times of its parts
+NAME = re.compile(r"[\w-]{22}\.[a-z0-9]{2,5}(\.json)?\Z", re.ASCII)
+_TAG = re.compile(r"</?[A-Za-z][^<>]*>")  # of SSML
 UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")  # in the name under which a client saves a file
 EXTENSION = re.compile(r"\.[A-Za-z0-9]{1,5}\Z")
 MAX_STEM = 100  # characters of such a name
+NOT_STORED = "the audio could not be stored for a download: the disk of the server failed or is full"
 log = logging.getLogger("tutti.server")
 
 
@@ -40,21 +51,15 @@ class Downloads:
         self._made_s: dict[str, float] = {}  # when this process made a file, by its name
         self._next_look_s = 0.0
 
-    def link(self, response: Response, format: Format) -> Response:
-        """Store the audio of a response as it is sent, and add its path as X-Download-Path."""
-        if response.status_code != 200:
-            return response
+    def begin(self, format: Format, *, with_times: bool = False) -> "Download":
+        """Begin to store audio in this format, and the times of its parts if they are wanted."""
         self._make_room()
         name = f"{token_urlsafe(16)}{format.suffixes[0]}"
+        return Download(format, self._recording(name), self._recording(f"{name}{TIMES}") if with_times else None)
+
+    def _recording(self, name: str) -> "AudioRecording":
         self._made_s[name] = self._clock()
-        recording = AudioRecording(self._folder, name)
-        if isinstance(response, StreamedAudio):
-            response.pieces = recording.of(response.pieces)
-        else:
-            recording.write(bytes(response.body))
-            recording.finish()
-        response.headers["x-download-path"] = f"/download/{name}"  # behind /v1, as clients of Kokoro-FastAPI expect
-        return response
+        return AudioRecording(self._folder, name)
 
     def _make_room(self) -> None:
         """Delete what is too much, now and then and in a thread: looking at thousands of files takes a while."""
@@ -86,6 +91,8 @@ class AudioRecording:
     """
 
     def __init__(self, folder: Path, name: str) -> None:
+        self.name = name
+        self.failed = False  # there will be no file
         self._path = folder / name
         self._partial = folder / f".{name}"
         self._file: BinaryIO | None = None
@@ -93,7 +100,7 @@ class AudioRecording:
             folder.mkdir(0o700, parents=True, exist_ok=True)  # no other account may read what was said
             self._file = self._partial.open("wb")
         except OSError as error:
-            log.warning("no download, the disk failed: %s", error)
+            self._fail(error)
 
     async def of(self, pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
         """Yield the pieces and write them."""
@@ -103,33 +110,128 @@ class AudioRecording:
                 self.write(piece)
             self.finish()
         finally:
-            self._discard()
+            self.discard()
 
     def write(self, piece: bytes) -> None:
         try:
             if self._file:
                 self._file.write(piece)
         except OSError as error:
-            log.warning("no download, the disk failed: %s", error)
-            self._discard()
+            self._fail(error)
 
-    def finish(self) -> None:
-        """Close the file and give it its name."""
+    def finish(self, header: bytes = b"") -> None:
+        """Write the header over the start, close the file and give it its name."""
         try:
             if self._file:
+                if header:
+                    self._file.seek(0)
+                    self._file.write(header)
                 self._file.close()
                 self._partial.rename(self._path)
                 self._file = None
         except OSError as error:
-            log.warning("no download, the disk failed: %s", error)
-            self._discard()
+            self._fail(error)
 
-    def _discard(self) -> None:
+    def discard(self) -> None:
+        """Delete the file, unless it is complete."""
         file, self._file = self._file, None
         if file:
             with suppress(OSError):
                 file.close()
             self._partial.unlink(missing_ok=True)
+
+    def _fail(self, error: OSError) -> None:
+        log.warning("no download, the disk failed: %s", error)
+        self.failed = True
+        self.discard()
+
+
+@dataclass(frozen=True, slots=True)
+class Download:
+    """What is stored of one answer: its audio, and the times of its parts."""
+
+    format: Format
+    audio: AudioRecording
+    times: AudioRecording | None = None
+
+    def announce(self, response: Response) -> None:
+        """Name the paths in headers, behind /v1 as clients of Kokoro-FastAPI expect, or say that there are none."""
+        for header, recording in (("x-download-path", self.audio), ("x-timing-path", self.times)):
+            if recording and not recording.failed:
+                response.headers[header] = f"/download/{recording.name}"
+        if self.audio.failed or (self.times and self.times.failed):
+            response.headers["x-download-status"] = "unavailable"
+            add_notice(response.headers, NOT_STORED)
+
+    def discard(self) -> None:
+        """Delete what is not complete."""
+        for recording in filter(None, (self.audio, self.times)):
+            recording.discard()
+
+    def record(self, response: Response) -> None:
+        """Store the bytes of an answer as they are sent."""
+        if isinstance(response, StreamedAudio):
+            response.pieces = self.audio.of(response.pieces)
+        else:
+            self.audio.write(bytes(response.body))
+            self.audio.finish()
+
+    def tee(self, service: Service, request: SpeechRequest, *, audio: bool) -> Tee:
+        """Return what stores the speech of a request on its way: the times of its parts, and if asked for its audio."""
+        copy = replace(request, format=self.format) if audio else None
+        return lambda speeches: self._store(service, request.text, copy, speeches)
+
+    async def _store(
+        self, service: Service, text: str, copy: SpeechRequest | None, speeches: AsyncGenerator[Speech]
+    ) -> AsyncGenerator[Speech]:
+        """Yield the speeches, and store what is asked for once there is no more."""
+        encoder, times = PieceEncoder(service.encoders, copy, "whole") if copy else None, PartTimes(text)
+        try:
+            async with aclosing(speeches):
+                async for speech in speeches:
+                    yield speech
+                    times.add(speech)
+                    if encoder:
+                        await self._encode(encoder, speech)
+                    del speech
+            if self.times:
+                self.times.write(times.json())
+                self.times.finish()
+            if encoder and copy:
+                self.audio.write(await encoder.flush())
+                self.audio.finish(await encoder.true_header(copy, times.n_samples))
+        finally:
+            for recording in filter(None, (self.times, self.audio if copy else None)):
+                recording.discard()
+
+    async def _encode(self, encoder: PieceEncoder, speech: Speech) -> None:
+        # Without its timing: the first audio is what the listener gets.
+        async for piece in encoder.pieces(replace(speech, timing=Timing())):
+            self.audio.write(piece)
+
+
+class PartTimes:
+    """When each part of a text is spoken, in the form of Kokoro-FastAPI."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self.n_samples = 0
+        self._parts: list[dict[str, Any]] = []
+
+    def add(self, speech: Speech) -> None:
+        """Add what a speech reads; one without words, as a pause, belongs to the part before it."""
+        start_s = self.n_samples / SAMPLE_RATE
+        self.n_samples += len(speech.samples)
+        end_s = round(self.n_samples / SAMPLE_RATE, 3)
+        if speech.words:
+            start, end = speech.span
+            text = _TAG.sub("", strip_marks(self._text[start:end]))
+            self._parts.append({"text": " ".join(text.split()), "start": round(start_s, 3), "end": end_s})
+        elif self._parts:
+            self._parts[-1]["end"] = end_s
+
+    def json(self) -> bytes:
+        return json.dumps({"chunks": self._parts}).encode()
 
 
 def make_room(folder: Path, made_s: Mapping[str, float], now: float) -> None:

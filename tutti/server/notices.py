@@ -5,6 +5,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 from urllib.parse import quote
 
+from starlette.datastructures import MutableHeaders
+
 from tutti.speech import Speech
 
 MAX_SYMBOLS = 20  # different symbols that are named; the count has all
@@ -33,6 +35,12 @@ def notice_headers(speeches: Iterable[Speech]) -> dict[str, str]:
     names = {"unspoken": "x-unspoken", "unspoken_count": "x-unspoken-count", "notices": "x-notices"}
     headers = {names[name]: json.dumps(value) for name, value in fields.items()}
     return {name: value for name, value in headers.items() if len(value) <= MAX_HEADER}
+
+
+def add_notice(headers: MutableHeaders, notice: str) -> None:
+    """Add a sentence to X-Notices of an answer."""
+    notices = json.loads(headers.get("x-notices", "[]"))
+    headers["x-notices"] = json.dumps([*notices[: MAX_NOTICES - 1], notice])
 
 
 def ignored_names(options: Sequence[str]) -> list[str]:

@@ -80,7 +80,7 @@ class SpeechRequest:
 
         `sound` is what else changes the audio: the model and settings of the server.
         """
-        audible = replace(self, params=replace(self.params, lexicon={}), ignored=(), times=frozenset())
+        audible = replace(self, params=replace(self.params, lexicon={}, with_words=True), ignored=(), times=frozenset())
         # The lexicon by its lengths and characters: it may have megabytes, for which `repr` takes long.
         words = [*self.params.lexicon.keys(), *self.params.lexicon.values()]
         content = repr((__version__, sound, audible, [len(word) for word in words])) + "".join(words)

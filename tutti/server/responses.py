@@ -5,7 +5,7 @@ import base64
 import json
 import math
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Sequence, Set
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterable, Iterator, Sequence, Set
 from typing import Any, TypeVar
 
 from fastapi import Request
@@ -38,6 +38,7 @@ from tutti.text.visemes import ipa, visemes
 SEND_BYTES = 1 << 17  # per message; even, so that no sample is split. A slow reader's buffer holds two of these
 EVENT_BYTES = 24 << 10  # of audio per event, 32 kB as base64: some clients read lines of at most 64 kB
 Pieces = AsyncIterator[bytes]
+Tee = Callable[[AsyncGenerator[Speech]], AsyncGenerator[Speech]]
 ErrorPiece = Callable[[dict[str, Any]], bytes]
 Result = TypeVar("Result")
 
@@ -71,20 +72,29 @@ async def streamed_response(service: Service, request: Request, speech_request: 
     """
     if response := not_modified(service, request, speech_request):
         return response
-    stream = await start_stream(service, request, speech_request.without_words())
+    return await raw_response(service, request, await start_stream(service, request, speech_request.without_words()))
+
+
+async def raw_response(service: Service, request: Request, stream: OpenStream) -> Response:
+    """The raw audio of a stream that has begun."""
     if stream.may_have_ended:
         await cancel_on_disconnect(request.receive, stream.look_ahead())
-    if stream.ended and speech_request.format.name in FAST_FORMATS:
-        whole = await finish_stream(service, request, stream)
-        response = whole_response(service, speech_request, whole, service.etag(speech_request))
+    if stream.ended and stream.request.format.name in FAST_FORMATS:
+        response = await finished_response(service, request, stream)
         response.headers.update(stream_headers(service, request))
         return response
     encoder = await start_encoder(service, stream)
     pieces = audio_pieces(stream, encoder)
     response = streaming_response(service, request, stream, encoder, pieces, encoder.content_type)
     if stream.n_samples is not None:
-        response.headers.update(whole_headers(stream.n_samples / SAMPLE_RATE, service.etag(speech_request)))
+        response.headers.update(whole_headers(stream.n_samples / SAMPLE_RATE, service.etag(stream.request)))
     return response
+
+
+async def finished_response(service: Service, request: Request, stream: OpenStream) -> Response:
+    """The whole audio of a stream that has begun."""
+    whole = await finish_stream(service, request, stream)
+    return whole_response(service, stream.request, whole, service.etag(stream.request))
 
 
 async def event_response(service: Service, request: Request, speech_request: SpeechRequest) -> Response:
@@ -103,13 +113,19 @@ def not_modified(service: Service, request: Request, speech_request: SpeechReque
     return Response(status_code=304, headers={"etag": etag})
 
 
-async def start_stream(service: Service, request: Request, speech_request: SpeechRequest) -> OpenStream:
-    """Return the stream with its first speech, or raise an error that can still set the status."""
+async def start_stream(
+    service: Service,
+    request: Request,
+    speech_request: SpeechRequest,
+    tee: Tee = lambda speeches: speeches,
+    delivery: Delivery = "live",
+) -> OpenStream:
+    """Return the stream with its first speech, or raise an error that can still set the status; `tee` sees it all."""
     service.check_text(len(speech_request.text), request.state.caller)
     default_s = service.settings.timeout_s
-    ticket = ticket_of(request, max_start_s(request.headers, default_s))
+    ticket = ticket_of(request, max_start_s(request.headers, default_s))._replace(delivery=delivery)
     timeout_s = first_audio_timeout_s(request.headers, default_s)
-    opening = open_stream(speech_request, service.speak(speech_request, ticket), timeout_s, ticket)
+    opening = open_stream(speech_request, tee(service.speak(speech_request, ticket)), timeout_s, ticket)
     return await cancel_on_disconnect(request.receive, opening)
 
 
@@ -330,17 +346,6 @@ async def audio_events(stream: OpenStream, encoder: PieceEncoder) -> Pieces:
     yield sse_event({"type": "speech.audio.done", "usage": usage})
 
 
-async def caption_lines(stream: OpenStream, encoder: PieceEncoder, times: Set[str]) -> Pieces:
-    """Yield lines of JSON, each with some audio and its times."""
-    async for speech in stream.speeches():
-        data = b"".join([piece async for piece in encoder.pieces(speech)])
-        content = caption_object(stream.request, data, speech.words, times)
-        yield json_line(content | notice_fields([speech]))
-        await asyncio.sleep(0)  # as above
-        del speech, data, content
-    yield json_line(caption_object(stream.request, await encoder.flush(), (), times))
-
-
 def error_event(error: dict[str, Any]) -> bytes:
     return sse_event({"type": "speech.audio.error", **error})
 
@@ -357,15 +362,6 @@ def sse_event(content: dict[str, Any]) -> bytes:
 def json_line(content: dict[str, Any]) -> bytes:
     """Encode as ASCII: a text may have half of a surrogate pair, or characters that some clients take for line ends."""
     return json.dumps(content, separators=(",", ":")).encode() + b"\n"
-
-
-def caption_object(request: SpeechRequest, data: bytes, words: Sequence[WordTime], times: Set[str]) -> dict[str, Any]:
-    """Return some audio with its times; `times` may have "voice", too: that of each word."""
-    timestamps = word_times(words, "start_time", "end_time") if "word" in times else None
-    for row, word in zip(timestamps or (), words if "voice" in times else (), strict=False):
-        row["voice"] = request.voice_of(word)
-    sounds = time_lists(words, times - {"word"})
-    return {"audio": base64_text(data), "audio_format": request.content_type, "timestamps": timestamps, **sounds}
 
 
 def time_lists(words: Sequence[WordTime], times: Set[str]) -> dict[str, list[dict[str, Any]]]:

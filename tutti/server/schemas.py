@@ -19,6 +19,7 @@ MAX_SWITCHES = 100  # of normalization_options, known or not
 MAX_TIMES = 16  # items of timestamps
 MAX_VOICES = 100  # items of a list of voices
 MAX_ITEMS = 1000  # of POST /tts/batch, whatever the settings say
+DOWNLOAD_OPTIONS = ("return_download_link", "download_format", "return_timing")
 VOICE_TAGS = "false: marks such as [voice:af_sky] are read aloud; pauses and pronunciations still act"
 URGENT = "true: a whole answer is spoken with the priority of a stream; streams always have it"
 
@@ -193,7 +194,8 @@ class SpeechBody(SpeechFields):
     word_timestamps: bool | None = Field(None, description="with sse: events with the times of words")
     timestamps: Times | None = Field(None, description="with sse or on a WebSocket: events with these times")
     return_download_link: bool | None = Field(None, description="also store the audio; X-Download-Path has its path")
-    download_format: Name | None = Field(None, description="no other than response_format; else X-Ignored names it")
+    download_format: Name | None = Field(None, description="of the stored audio; default: response_format")
+    return_timing: bool | None = Field(None, description="with a link: also store when each part is spoken")
     optimize_for_latency: bool | None = Field(None, description=URGENT)
     allow_voice_tags: bool | None = Field(None, description=VOICE_TAGS)
     voice_aliases: VoiceAliases | None = Field(

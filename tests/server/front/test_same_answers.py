@@ -28,7 +28,7 @@ MOVING_HEADERS = {
     "retry-after-ms",
     "retry-after",
 }
-MOVING_HEADERS |= {"x-download-path", "etag", "set-cookie"}
+MOVING_HEADERS |= {"x-download-path", "x-timing-path", "etag", "set-cookie"}
 MOVING_PAGES = {"/metrics", "/v1/stats", "/v1/stats/costs", "/v1/stats/stream", "/health", "/health/workers"}
 MOVING_PAGES |= {"/health/batching", "/health/streaming", "/test/batching", "/v1/stats/trial"}
 POSTS: list[tuple[str, Any]] = [
@@ -36,6 +36,7 @@ POSTS: list[tuple[str, Any]] = [
     (SPEECH, {"input": LONG, "stream": False, **JSON}),
     (SPEECH, {"input": LONG, "stream_format": "sse", "word_timestamps": True, **JSON}),
     (SPEECH, {"input": TEXT, "return_download_link": True, "stream": False, **JSON}),
+    (SPEECH, {"input": TEXT, "return_download_link": True, "download_format": "flac", "return_timing": True}),
     (SPEECH, {"input": "", **JSON}),
     (SPEECH, {"input": TEXT, "voice": "nobody"}),
     (SPEECH, {"input": TEXT, "model": "nobody"}),

@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Request
@@ -12,26 +12,36 @@ from tutti.audio import find_format
 from tutti.errors import InvalidInput
 from tutti.server.aliases import resolve_name, resolve_voice
 from tutti.server.disconnect import cancel_on_disconnect
-from tutti.server.encoding import WholeAudio
+from tutti.server.encoding import OpenStream, PieceEncoder, WholeAudio
 from tutti.server.errors import TooLarge, rename_param
 from tutti.server.notices import ignored_headers, notice_fields
 from tutti.server.openapi import AUDIO, CAPTIONS, error_responses
 from tutti.server.request import SpeechRequest
 from tutti.server.responses import (
+    Pieces,
     WholeResponse,
     audio_headers,
+    base64_text,
     cached_response,
-    caption_lines,
-    caption_object,
     finish_stream,
     json_line,
     start_encoder,
     start_stream,
     streaming_response,
+    time_lists,
+    word_times,
 )
-from tutti.server.schemas import CaptionBody, PhonemesBody, PhonemizeBody, VoiceChoice, name_unused, voice_expression
+from tutti.server.schemas import (
+    DOWNLOAD_OPTIONS,
+    CaptionBody,
+    PhonemesBody,
+    PhonemizeBody,
+    VoiceChoice,
+    name_unused,
+    voice_expression,
+)
 from tutti.server.service import Service
-from tutti.speech import SpeechParams
+from tutti.speech import SpeechParams, WordTime
 from tutti.text import vocab
 from tutti.text.chunk import Chunk
 from tutti.text.language import AUTO, request_language
@@ -51,7 +61,7 @@ def dev_routes(service: Service) -> APIRouter:
     async def captioned_speech(request: Request, body: CaptionBody) -> Response:
         """Audio and the times of its words: lines of JSON, or one object if `stream` is false."""
         speech_request = body.speech_request(service.aliases)
-        speech_request = name_unused(speech_request, body, "return_download_link", "download_format", "stream_format")
+        speech_request = name_unused(speech_request, body, *DOWNLOAD_OPTIONS, "stream_format")
         times = body.times | {"word"} if body.return_timestamps is not False else body.times - {"word"}
         times |= {"voice"} if body.allow_voice_tags else set()
         stream = await start_stream(service, request, speech_request)
@@ -110,6 +120,26 @@ def dev_routes(service: Service) -> APIRouter:
         return {"voice": blend, "parts": parts}
 
     return routes
+
+
+async def caption_lines(stream: OpenStream, encoder: PieceEncoder, times: Set[str]) -> Pieces:
+    """Yield lines of JSON, each with some audio and its times."""
+    async for speech in stream.speeches():
+        data = b"".join([piece async for piece in encoder.pieces(speech)])
+        content = caption_object(stream.request, data, speech.words, times)
+        yield json_line(content | notice_fields([speech]))
+        await asyncio.sleep(0)  # as above
+        del speech, data, content
+    yield json_line(caption_object(stream.request, await encoder.flush(), (), times))
+
+
+def caption_object(request: SpeechRequest, data: bytes, words: Sequence[WordTime], times: Set[str]) -> dict[str, Any]:
+    """Return some audio with its times; `times` may have "voice", too: that of each word."""
+    timestamps = word_times(words, "start_time", "end_time") if "word" in times else None
+    for row, word in zip(timestamps or (), words if "voice" in times else (), strict=False):
+        row["voice"] = request.voice_of(word)
+    sounds = time_lists(words, times - {"word"})
+    return {"audio": base64_text(data), "audio_format": request.content_type, "timestamps": timestamps, **sounds}
 
 
 def whole_caption_line(request: SpeechRequest, whole: WholeAudio, times: Set[str]) -> bytes:

@@ -12,7 +12,7 @@ from tutti.errors import InvalidInput, TuttiError
 from tutti.server.notices import ignored_names, notice_fields
 from tutti.server.request import SpeechRequest
 from tutti.server.responses import time_lists
-from tutti.server.schemas import SpeechBody
+from tutti.server.schemas import DOWNLOAD_OPTIONS, SpeechBody
 from tutti.server.service import Service
 from tutti.server.speech_session import Context, SpeechSession, checked_request
 from tutti.server.text_feed import TextFeed
@@ -21,7 +21,7 @@ from tutti.speech import SAMPLE_RATE, Speech
 
 MAX_NAME = 128  # characters of a context's name
 # Options of a request that have no effect on a socket.
-OF_REQUESTS = ("stream", "stream_format", "return_download_link", "download_format", "optimize_for_latency")
+OF_REQUESTS = ("stream", "stream_format", *DOWNLOAD_OPTIONS, "optimize_for_latency")
 
 
 class SessionConfig(SpeechBody):

@@ -5,15 +5,24 @@ from typing import Any
 from fastapi import APIRouter, Request
 from fastapi.responses import FileResponse, Response
 
-from tutti.audio import format_of_file
+from tutti.admission.ticket import Delivery
+from tutti.audio import find_format, format_of_file
 from tutti.server.aliases import MODELS, find_checkpoint, voice_label
 from tutti.server.dialogue import DialogueBody
-from tutti.server.downloads import Downloads, shown_name
+from tutti.server.downloads import TIMES, Downloads, shown_name
 from tutti.server.errors import UnknownDownload, rename_param
 from tutti.server.openapi import AUDIO, error_responses, only_errors
-from tutti.server.responses import cached_response, event_response, streamed_response
+from tutti.server.request import SpeechRequest
+from tutti.server.responses import (
+    cached_response,
+    event_response,
+    finished_response,
+    raw_response,
+    start_stream,
+    streamed_response,
+)
 from tutti.server.routes.body_route import BodyRoute
-from tutti.server.schemas import SpeechBody, name_unused
+from tutti.server.schemas import DOWNLOAD_OPTIONS, SpeechBody, name_unused
 from tutti.server.service import Service
 from tutti.text.g2p.extras import missing_extra
 from tutti.text.language import LANGUAGES, find_language
@@ -40,14 +49,40 @@ def speech_routes(service: Service) -> APIRouter:
     async def speak(request: Request, body: SpeechBody) -> Response:
         speech_request = body.speech_request(service.aliases)
         if body.stream_format == "sse":
-            speech_request = name_unused(speech_request, body, "return_download_link", "download_format")
+            speech_request = name_unused(speech_request, body, *DOWNLOAD_OPTIONS)
             return await event_response(service, request, speech_request)
         speech_request = name_unused(speech_request, body, "word_timestamps", "timestamps")
-        if body.download_format != speech_request.format.name:
-            speech_request = name_unused(speech_request, body, "download_format")
+        if body.return_download_link:
+            return await stored(request, body, speech_request)
         respond = cached_response if body.stream is False else streamed_response
-        response = await respond(service, request, speech_request)
-        return downloads.link(response, speech_request.format) if body.return_download_link else response
+        return await respond(service, request, name_unused(speech_request, body, *DOWNLOAD_OPTIONS))
+
+    async def stored(request: Request, body: SpeechBody, speech_request: SpeechRequest) -> Response:
+        """Speak a text and store its audio, and the times of its parts if they are asked for. Nothing is cached."""
+        if body.download_format is None:
+            format = speech_request.format
+        else:
+            with rename_param(format="download_format"):
+                format = find_format(body.download_format)
+        format.rate(body.sample_rate)
+        download = downloads.begin(format, with_times=bool(body.return_timing))
+        is_copy = format is not speech_request.format
+        wanted = speech_request if download.times else speech_request.without_words()
+        try:
+            tee = download.tee(service, speech_request, audio=is_copy)
+            if body.stream is False:
+                delivery: Delivery = "live" if speech_request.urgent else "whole"
+                stream = await start_stream(service, request, wanted, tee, delivery)
+                response = await finished_response(service, request, stream)
+            else:
+                response = await raw_response(service, request, await start_stream(service, request, wanted, tee))
+        except BaseException:
+            download.discard()
+            raise
+        if not is_copy:
+            download.record(response)
+        download.announce(response)
+        return response
 
     @routes.get("/v1/download/{file}", response_class=FileResponse, responses=error_responses(404))
     async def download(file: str, name: str = "") -> FileResponse:
@@ -55,7 +90,7 @@ def speech_routes(service: Service) -> APIRouter:
         path = downloads.find(file)
         if path is None:
             raise UnknownDownload("there is no such download; it may be unfinished, or older than an hour")
-        media_type = format_of_file(file).media_type
+        media_type = "application/json" if file.endswith(TIMES) else format_of_file(file).media_type
         return FileResponse(path, media_type=media_type, filename=shown_name(file, name))
 
     # X-Download-Path is meant to be put behind /v1; some clients put it behind the address of the server.
