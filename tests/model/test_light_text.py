@@ -21,6 +21,9 @@ ROWS = [
 ]
 
 
+MAX_BYTES = 9_000_000  # of the weights in the package
+
+
 def features_of(graph: bytes, tokens: np.ndarray) -> np.ndarray:  # [n, 512]
     (features,) = open_session(graph, 1).run([FEATURES], {TOKENS: tokens[None].astype(np.int64)})
     return features[0]  # type: ignore[no-any-return]
@@ -42,6 +45,10 @@ def test_the_graph_is_the_trained_network() -> None:
             )
         error = features_of(graph, tokens) - expected[0].numpy()
         assert (error**2).mean() < 1e-3 * expected.numpy().var()  # activations are rounded to eight bits
+
+
+def test_its_weights_are_small() -> None:
+    assert weights.TEXT_PATH.stat().st_size <= MAX_BYTES
 
 
 def test_it_reads_from_one_symbol_to_the_longest_row() -> None:
