@@ -22,6 +22,8 @@ BODIES: dict[str, dict[str, Any]] = {
     "/tts/batch": {"requests": [{"text": SHORT}]},
     "/v1/text-to-speech/af_heart": {"text": SHORT},
     "/v1/text-to-speech/af_heart/stream": {"text": SHORT},
+    "/tts/bytes": {"transcript": SHORT},
+    "/tts/sse": {"transcript": SHORT},
 }
 
 

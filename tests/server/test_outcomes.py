@@ -25,6 +25,8 @@ STREAMS: list[tuple[str, dict[str, Any]]] = [
     ("/dev/dialogue", {"turns": [{"voice": "af_sky", "text": LONG}], "response_format": "mp3"}),
     ("/tts/stream", {"text": LONG}),
     ("/v1/text-to-speech/af_heart/stream", {"text": LONG}),
+    ("/tts/bytes", {"transcript": LONG}),
+    ("/tts/sse", {"transcript": LONG}),
 ]
 LIVE = [{"type": "input.text", "text": LONG}, {"type": "input.done"}]
 REALTIME = [
@@ -36,6 +38,7 @@ REALTIME = [
 SOCKETS: list[tuple[str, list[dict[str, Any]], str]] = [
     ("/v1/audio/speech/stream", LIVE, "session.done"),
     ("/v1/realtime", REALTIME, "response.done"),
+    ("/tts/websocket", [{"context_id": "c", "transcript": LONG}], '"done":true'),
 ]
 
 

@@ -27,6 +27,7 @@ from tutti.server.routes.stats import stats_routes
 from tutti.server.routes.tts import tts_routes
 from tutti.server.service import Service
 from tutti.server.spans import open_spans
+from tutti.server.wires.cartesia import cartesia_routes
 from tutti.settings import Settings
 from tutti.tasks import cancel_all
 
@@ -92,6 +93,7 @@ def create_app(
         tts_routes(service),
         dev_routes(service),
         elevenlabs_routes(service),
+        cartesia_routes(service),
         probe_routes(service, scraped or registry),
         stats_routes(service),
         live_routes(service),

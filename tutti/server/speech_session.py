@@ -9,7 +9,7 @@ import time
 from collections import deque
 from collections.abc import AsyncGenerator, Iterable
 from contextlib import aclosing, suppress
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from starlette.websockets import WebSocketDisconnect
 
@@ -40,9 +40,9 @@ def checked_request(request: SpeechRequest) -> SpeechRequest:
 class Context:
     """Texts that are spoken one after the other, in parallel with the other contexts of the socket."""
 
-    def __init__(self, name: str | None, *, stays: bool) -> None:
-        """`stays`: open without a text until it is closed; else it ends with its last text."""
-        self.name = name
+    def __init__(self, name: str | None, options: Any = None, *, stays: bool) -> None:
+        """`options`: what a protocol knows of it. `stays`: without a text until it is closed; else it ends then."""
+        self.name, self.options = name, options
         self.texts: deque[TextFeed] = deque()  # the first is being spoken, the last may still be arriving
         self.n_samples = 0  # of the texts that have been spoken
         self.cancelled = False
@@ -148,10 +148,10 @@ class SpeechSession:
 
     # -- calls of a protocol --------------------------------------------------------------------------------------
 
-    def open(self, name: str | None) -> Context:
+    def open(self, name: str | None, options: Any = None) -> Context:
         """Open a context; one of the same name that is still spoken comes before it."""
         self._check_room()
-        context = self.contexts[name] = Context(name, stays=self.CONTEXTS_STAY)
+        context = self.contexts[name] = Context(name, options, stays=self.CONTEXTS_STAY)
         before = [task for task, other in self._running.items() if other.cancelled or other.name == name]
         context.task = asyncio.create_task(self._speak_all(context, before))
         self._running[context.task] = context
@@ -203,9 +203,11 @@ class SpeechSession:
             context.close()
 
     def cancel(self, *names: str | None) -> None:
-        """Drop all that is being spoken or waits in these contexts."""
-        for context in [self.contexts.pop(name) for name in names if name in self.contexts]:
-            context.cancel()
+        """Drop all that is being spoken or waits in these contexts, also if they were closed."""
+        for context in self._running.values():
+            if context.name in names:
+                self.contexts.pop(context.name, None)
+                context.cancel()
 
     def _check_room(self) -> None:
         if len(self._running) >= MAX_CONTEXTS:

@@ -54,6 +54,9 @@ POSTS: list[tuple[str, Any]] = [
     ("/v1/audio/voices/combine", "af_sky+af_bella"),
     ("/v1/text-to-speech/af_sky", {"text": LONG}),
     ("/v1/text-to-speech/af_sky/stream", {"text": LONG}),
+    ("/tts/bytes", {"transcript": LONG}),
+    ("/tts/bytes", {"transcript": LONG, "output_format": {"container": "raw", "encoding": "pcm_f32le"}}),
+    ("/tts/sse", {"transcript": LONG, "add_timestamps": True}),
     ("/test/batching", {}),
     ("/v1/stats/trial", {"policy": "nobody"}),
     ("/v1/jobs", {"text": ""}),
@@ -71,7 +74,17 @@ GETS = [
         "/v1/test",
         "/v1/",
     ),
-    *("/health", "/health/batching", "/health/streaming", "/health/workers", "/v2/voices", "/v1/voices", "/healthz"),
+    *(
+        "/health",
+        "/health/batching",
+        "/health/streaming",
+        "/health/workers",
+        "/v2/voices",
+        "/v1/voices",
+        "/voices",
+        "/voices/nobody",
+        "/healthz",
+    ),
     *("/readyz", "/version", "/metrics", "/v1/stats", "/v1/stats/costs", "/v1/jobs", "/v1/jobs/x", "/v1/jobs/x/audio"),
     *(
         "/v1/jobs/x/captions",
@@ -82,7 +95,7 @@ GETS = [
         "/v1/download/x.wav",
         "/download/x.wav",
     ),
-    *("/nowhere", SPEECH, "/tts?x=y"),
+    *("/nowhere", SPEECH, "/tts?x=y", "/voices", "/voices/nobody"),
 ]
 
 
