@@ -1,15 +1,21 @@
 """Captions, phonemes and blends."""
 
+import io
 import json
 from base64 import b64decode
 from typing import Any
 
+import httpx2
 import numpy as np
 import pytest
 
-from tests.server.harness import LONG, SHORT, RunningServer, assert_error, expected_samples
+from tests.fakes import FakeEngine
+from tests.server.harness import LONG, SHORT, RunningServer, assert_error, expected_samples, serving
 from tutti.server.routes import dev
+from tutti.server.torch_file import torch_file
+from tutti.text.ssml import ELEMENTS
 from tutti.text.vocab import SYMBOLS
+from tutti.voices import Voices
 
 pytestmark = pytest.mark.server
 
@@ -83,8 +89,83 @@ def test_too_many_phonemes_are_refused_before_they_are_read(
 
 @pytest.mark.parametrize("voices", ["alloy+af_sky", ["alloy", "af_sky"]])
 def test_a_combined_voice_can_be_used(server: RunningServer, voices: Any) -> None:
-    answer = server.post("/v1/audio/voices/combine", voices).json()
+    answer = server.post("/v1/audio/voices/combine", voices, headers={"accept": "application/json"}).json()
     assert answer["voice"] == "af_alloy+af_sky"
     assert answer["parts"] == [{"name": "af_alloy", "weight": 1.0}, {"name": "af_sky", "weight": 1.0}]
     assert server.speak(voice=answer["voice"]).status_code == 200
     assert_error(server.post("/v1/audio/voices/combine", "af_hart"), 400, "voice_not_found", "voice")
+
+
+# -- the file of a voice -------------------------------------------------------------------------------------------
+
+
+def test_a_blend_is_a_file_that_pytorch_reads(voices: Voices) -> None:
+    torch = pytest.importorskip("torch")
+    with serving(FakeEngine(voices)) as server:
+        response = server.post("/v1/audio/voices/combine", "af_bella(2)+af_sky")
+    assert response.headers["content-type"] == "application/octet-stream"
+    assert response.headers["content-disposition"] == 'attachment; filename="af_bella_2_af_sky.pt"'
+    assert response.headers["x-voice-used"] == "af_bella(2)+af_sky"
+    table = torch.load(io.BytesIO(response.content), weights_only=True)
+    assert (table.shape, table.dtype) == ((510, 1, 256), torch.float32)
+    assert np.array_equal(table[:, 0].numpy(), voices.get("af_bella(2)+af_sky").table)
+
+
+@pytest.mark.parametrize("shape", [(1,), (3, 2), (2, 3, 4), (0, 5)])
+def test_a_tensor_of_any_shape_is_read_as_it_was_written(shape: tuple[int, ...]) -> None:
+    torch = pytest.importorskip("torch")
+    array = np.random.default_rng(1).normal(size=shape).astype(np.float32)
+    tensor = torch.load(io.BytesIO(torch_file(array)), weights_only=True)
+    assert np.array_equal(tensor.numpy(), array)
+    assert (tensor + 1).shape == shape
+
+
+# -- SSML ----------------------------------------------------------------------------------------------------------
+
+
+def test_ssml_is_written_as_marks(server: RunningServer) -> None:
+    text = '<speak>one <voice name="am_michael">two</voice> <prosody rate="slow">three</prosody></speak>'
+    answer = server.post("/dev/ssml", {"text": text, "voice": "alloy"}).json()
+    assert answer == {"text": "one [voice:am_michael] two [voice:af_alloy] [rate:0.75] three [rate:1.0]", "notices": []}
+    without = server.post("/dev/ssml", {"text": text}).json()
+    assert without["text"] == "one two three"
+    assert "no voice was given" in without["notices"][0]
+    assert server.post("/dev/ssml", {"text": "plain [pause:1s] text"}).json()["text"] == "plain [pause:1s] text"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<speak>unclosed <voice>",
+        "<speak>a</p></speak>",
+        "<speak>a & b</speak>",
+        "<speak>&a;</speak>",
+        '<speak><!ENTITY a "b">a</speak>',
+        "<speak>" + "<p>" * 40 + "</speak>",
+    ],
+)
+def test_wrong_ssml_is_refused_with_its_place(server: RunningServer, text: str) -> None:
+    error = assert_error(server.post("/dev/ssml", {"text": text, "voice": "af_sky"}), 400, "invalid_input", "text")
+    assert error["message"].startswith("SSML, line 1, column ")
+
+
+def test_a_wrong_voice_for_ssml_is_refused(server: RunningServer) -> None:
+    assert_error(server.post("/dev/ssml", {"text": "a", "voice": "nobody"}), 400, "voice_not_found", "voice")
+
+
+def test_the_elements_of_ssml_are_listed(server: RunningServer) -> None:
+    answer = server.get("/dev/ssml").json()
+    assert set(answer["elements"]) >= set(ELEMENTS)
+    assert "emphasis" in answer["ignored"]
+    assert set(answer["elements"]).isdisjoint(answer["ignored"])
+    assert (answer["rate_range"], answer["break_strengths"]["strong"]) == ([0.25, 4.0], 1.0)
+
+
+# -- the page ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("path", ["/web", "/web/"])
+def test_the_page_of_kokoro_fastapi_leads_to_ours(server: RunningServer, path: str) -> None:
+    response = server.clients[0].get(path, follow_redirects=False)
+    assert response.status_code == 307
+    assert str(httpx2.URL(f"{server.url}{path}").join(response.headers["location"])) == f"{server.url}/"

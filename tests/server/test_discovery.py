@@ -89,7 +89,15 @@ def test_the_openapi_document_has_every_route_with_its_errors_and_no_422(server:
         *("/v1/audio/speech", "/v1/models", "/v1/models/{name}", "/v1/audio/models", "/v1/audio/voices"),
         *("/v1/test", "/v1/", "/tts", "/tts/batch", "/tts/stream", "/health/batching", "/health/streaming"),
         *("/health/workers", "/test/batching", "/dev/captioned_speech", "/dev/phonemize"),
-        *("/dev/generate_from_phonemes", "/dev/dialogue", "/v1/audio/voices/combine", "/health", "/healthz", "/readyz"),
+        *(
+            "/dev/generate_from_phonemes",
+            "/dev/dialogue",
+            "/dev/ssml",
+            "/v1/audio/voices/combine",
+            "/health",
+            "/healthz",
+            "/readyz",
+        ),
         *("/version", "/metrics"),
     }
     captions = document["paths"]["/v1/jobs/{id}/captions"]["get"]["responses"]["200"]

@@ -17,6 +17,7 @@ BODIES: dict[str, dict[str, Any]] = {
     "/dev/dialogue": {"turns": [{"voice": "af_sky", "text": SHORT}]},
     "/dev/generate_from_phonemes": {"phonemes": "dip"},
     "/dev/phonemize": {"text": SHORT},
+    "/dev/ssml": {"text": SHORT},
     "/tts": {"text": SHORT},
     "/tts/stream": {"text": SHORT},
     "/tts/batch": {"requests": [{"text": SHORT}]},

@@ -52,6 +52,7 @@ def test_only_configured_keys_are_accepted_plain_or_hashed(fake_engine: FakeEngi
             "/test/batching",
             "/dev/phonemize",
             "/dev/dialogue",
+            "/dev/ssml",
             "/v1/audio/voices/combine",
         ):
             assert_error(server.post(path, {"text": "deep"}), 401, "invalid_api_key")

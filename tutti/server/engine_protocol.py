@@ -9,6 +9,7 @@ from tutti.engine.monitor import Monitor
 from tutti.engine.request import StreamRequest
 from tutti.speech import Speech
 from tutti.text.chunk import Chunk
+from tutti.voices import Voices
 
 
 class EngineProtocol(Protocol):
@@ -25,6 +26,11 @@ class EngineProtocol(Protocol):
     @property
     def monitor(self) -> Monitor:
         """The view of the queues, and the switch for the active policy."""
+        ...
+
+    @property
+    def voices(self) -> Voices:
+        """The tables of all voices."""
         ...
 
     @property

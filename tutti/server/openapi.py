@@ -42,6 +42,7 @@ CAPTIONS: Responses = {200: {"content": {"application/json": {}, "application/x-
 # Files of captions: json, srt (which has no registered type) and vtt.
 CAPTION_FILES: Responses = {200: {"content": {"application/json": {}, "text/plain": {}, "text/vtt": {}}}}
 EVENTS: Responses = {200: {"content": {"text/event-stream": {}}}}
+VOICE_FILE: Responses = {200: {"content": {"application/octet-stream": BINARY, "application/json": {}}}}
 ZIP: Responses = {200: {"description": "One file for each item.", "content": {"application/zip": BINARY}}}
 
 

@@ -198,6 +198,7 @@ class SpeechBody(SpeechFields):
     return_timing: bool | None = Field(None, description="with a link: also store when each part is spoken")
     optimize_for_latency: bool | None = Field(None, description=URGENT)
     allow_voice_tags: bool | None = Field(None, description=VOICE_TAGS)
+    ssml: bool | None = Field(None, description="not needed: a text that begins with <speak> is SSML")
     voice_aliases: VoiceAliases | None = Field(
         None,
         description="further names of voices, each for a voice or {'voice', 'rate'}",
@@ -295,6 +296,17 @@ class PhonemizeBody(Options):
     text: str
     language: Name | None = Field(None, description="a code or the letter of a voice; default: American English")
     lexicon: Lexicon | None = Field(None, description="pronunciations of words: /IPA/ or other words")
+
+
+class SsmlBody(Options):
+    """POST /dev/ssml."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"text": '<speak>One, <break time="1s"/> two.</speak>', "voice": "af_heart"}]}
+    )
+
+    text: str
+    voice: Name | None = Field(None, description="that of the later request; without it only pauses are written")
 
 
 class PhonemesBody(Options):

@@ -214,8 +214,8 @@ class SsmlParser:
                 alphabet = attributes["alphabet"][:20]
                 self.notices.append(f"<phoneme> is ignored in the alphabet {alphabet}; only ipa is supported")
             case "phoneme":
-                replacement = f"[x](/{self._required(attributes, 'ph', name, at)}/)"
-                if _NOT_IPA.search(replacement[5:-2]) or not 0 < len(replacement[5:-2].strip()) <= 200:
+                replacement = self._required(attributes, "ph", name, at)
+                if _NOT_IPA.search(replacement) or len(replacement) > 200:
                     raise self._error(at, "ph must be 1 to 200 symbols of IPA, without brackets and slashes")
             case "sub":
                 replacement = self._required(attributes, "alias", name, at)
@@ -240,6 +240,9 @@ class SsmlParser:
                 raise self._error(element.at, f"<{element.name}> needs the word that it replaces")
             start = element.content_start + len(written) - len(written.lstrip())
             spoken = element.replacement if element.say_as is None else self._say_as(written, element)
+            if element.name == "phoneme":
+                word = _BRACKETS.sub(" ", self._decode(written, element.at)).strip()[:200]
+                spoken = f"[{word or 'x'}](/{spoken}/)"
             self._add(spoken, start, element.content_start + len(written.rstrip()), whole=True)
         if changed or element.name == "s":
             self._add_mark(self.style.marks(), end)

@@ -49,6 +49,7 @@ POSTS: list[tuple[str, Any]] = [
     ("/dev/captioned_speech", {"input": LONG, **JSON}),
     ("/dev/dialogue", {"turns": [{"voice": "af_sky", "text": LONG}, {"voice": "am_puck", "text": TEXT}], **JSON}),
     ("/dev/dialogue", {"turns": []}),
+    ("/dev/ssml", {"text": "<speak>one<break/>two</speak>"}),
     ("/dev/phonemize", {"text": TEXT}),
     ("/dev/generate_from_phonemes", {"phonemes": "dˈip"}),
     ("/v1/audio/voices/combine", "af_sky+af_bella"),
@@ -96,6 +97,7 @@ GETS = [
         "/download/x.wav",
     ),
     *("/nowhere", SPEECH, "/tts?x=y", "/voices", "/voices/nobody"),
+    *("/dev/ssml", "/web", "/web/"),
 ]
 
 

@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import Annotated, Any
 
+import numpy as np
 from fastapi import APIRouter, Body, Request
 from fastapi.responses import JSONResponse, Response
 
@@ -12,10 +13,11 @@ from tutti.audio import find_format
 from tutti.errors import InvalidInput
 from tutti.server.aliases import resolve_name, resolve_voice
 from tutti.server.disconnect import cancel_on_disconnect
+from tutti.server.downloads import MAX_STEM, UNSAFE
 from tutti.server.encoding import OpenStream, PieceEncoder, WholeAudio
 from tutti.server.errors import TooLarge, rename_param
-from tutti.server.notices import ignored_headers, notice_fields
-from tutti.server.openapi import AUDIO, CAPTIONS, error_responses
+from tutti.server.notices import MAX_NOTICES, ignored_headers, notice_fields
+from tutti.server.openapi import AUDIO, CAPTIONS, VOICE_FILE, error_responses
 from tutti.server.request import SpeechRequest
 from tutti.server.responses import (
     Pieces,
@@ -36,17 +38,22 @@ from tutti.server.schemas import (
     CaptionBody,
     PhonemesBody,
     PhonemizeBody,
+    SsmlBody,
     VoiceChoice,
     name_unused,
     voice_expression,
 )
 from tutti.server.service import Service
+from tutti.server.torch_file import torch_file
 from tutti.speech import SpeechParams, WordTime
 from tutti.text import vocab
 from tutti.text.chunk import Chunk
 from tutti.text.language import AUTO, request_language
-from tutti.text.marks import shown_word
-from tutti.voices import parse_blend
+from tutti.text.marks import BREAKS_S, MAX_RATE, MIN_RATE, shown_word
+from tutti.text.ssml import SPOKEN, UNSPOKEN
+from tutti.text.ssml_marks import ELEMENTS, ssml_as_marks
+from tutti.text.ssml_values import RATES
+from tutti.voices import Voice, parse_blend
 
 _WORD = re.compile(r"[^\s" + re.escape("".join(vocab.PUNCTUATION)) + "]+")
 LONGEST_WORD = 200  # symbols; more cannot be one word
@@ -112,14 +119,52 @@ def dev_routes(service: Service) -> APIRouter:
         """Give the memory of the model back; the next request loads it again."""
         return {"status": "unloaded", "workers": await service.engine.unload(request.state.caller)}
 
-    @routes.post("/v1/audio/voices/combine", responses=error_responses())
-    async def combine(voices: Annotated[VoiceChoice, Body(examples=["af_bella(2)+af_sky(1)"])]) -> dict[str, Any]:
-        """The parts of a blend. Nothing is stored: use the returned name as `voice` in other requests."""
+    @routes.get("/dev/ssml")
+    async def ssml_elements() -> dict[str, Any]:
+        """The elements of SSML, and what becomes of them."""
+        return {
+            "elements": ELEMENTS,
+            "ignored": sorted(SPOKEN | UNSPOKEN),
+            "break_strengths": BREAKS_S,
+            "prosody_rates": RATES,
+            "rate_range": [MIN_RATE, MAX_RATE],
+        }
+
+    @routes.post("/dev/ssml", responses=error_responses())
+    async def ssml(request: Request, body: SsmlBody) -> JSONResponse:
+        """SSML as text with marks, for a later request; a text that is not SSML stays as it is."""
+        voice = resolve_name(body.voice or "", service.aliases)
+        if voice:
+            parse_blend(voice)
+        with rename_param(input="text"):
+            service.check_text(len(body.text), request.state.caller)
+            marked = await asyncio.to_thread(ssml_as_marks, body.text, voice)  # a document may have thousands of tags
+        headers = ignored_headers(body.ignored_options())
+        return JSONResponse({"text": marked.text, "notices": marked.notices[:MAX_NOTICES]}, headers=headers)
+
+    @routes.post("/v1/audio/voices/combine", response_class=Response, responses={**VOICE_FILE, **error_responses()})
+    async def combine(
+        request: Request, voices: Annotated[VoiceChoice, Body(examples=["af_bella(2)+af_sky(1)"])]
+    ) -> Response:
+        """A blend as a file for PyTorch, or with `Accept: application/json` its name and parts. Nothing is stored.
+
+        To speak with it, use its name as `voice`.
+        """
         blend = resolve_name(voice_expression(voices) or "", service.aliases)
         parts = [{"name": name, "weight": weight} for name, weight in parse_blend(blend)]
-        return {"voice": blend, "parts": parts}
+        if "application/json" in request.headers.get("accept", ""):
+            return JSONResponse({"voice": blend, "parts": parts})
+        content = await asyncio.to_thread(voice_file, service.engine.voices.get(blend))
+        disposition = f'attachment; filename="{UNSAFE.sub("_", blend)[:MAX_STEM]}.pt"'
+        headers = {"content-disposition": disposition, "x-voice-used": blend}
+        return Response(content, headers=headers, media_type="application/octet-stream")
 
     return routes
+
+
+def voice_file(voice: Voice) -> bytes:
+    """Return a voice as Kokoro's own are published: a tensor with a row for each number of phonemes."""
+    return torch_file(voice.table[:, np.newaxis])
 
 
 async def caption_lines(stream: OpenStream, encoder: PieceEncoder, times: Set[str]) -> Pieces:

@@ -7,7 +7,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from fastapi import APIRouter, Request
-from fastapi.responses import JSONResponse, Response
+from fastapi.responses import JSONResponse, RedirectResponse, Response
 
 from tutti import __version__
 
@@ -78,7 +78,13 @@ def page_routes(folder: Path = PAGE_FOLDER) -> APIRouter:
             return await front.respond(request)
         return JSONResponse({"object": "tutti", "version": __version__, "docs": "/docs"}, headers={"vary": "accept"})
 
+    async def elsewhere(request: Request) -> Response:
+        """To the page, from where Kokoro-FastAPI has its own; relative, for servers behind a path of a proxy."""
+        return RedirectResponse("../" if request.url.path.endswith("/") else "./")
+
     routes.add_route("/", root, include_in_schema=False)
+    for path in ("/web", "/web/"):
+        routes.add_route(path, elsewhere, include_in_schema=False)
     reference = replace(reference, headers={**reference.headers, "content-security-policy": REFERENCE_POLICY})
     routes.add_route("/docs", reference.respond, include_in_schema=False)
     for name, file in files.items():
