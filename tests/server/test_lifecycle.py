@@ -13,7 +13,7 @@ import pytest
 from tests.fakes import FakeEngine
 from tests.server.harness import LONG, RunningServer, assert_error, serving
 from tests.server.test_streaming import raw
-from tutti.server.front.protocol import READ_STALL_FACTOR
+from tutti.server.front.limits import READ_STALL_FACTOR
 
 pytestmark = pytest.mark.server
 

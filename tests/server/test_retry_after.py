@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tutti.server.audio_memory
+import tutti.server.front.limits
 import tutti.server.front.protocol
 from tests.fakes import FakeEngine, make_fake_engine
 from tests.server.harness import RunningServer, assert_error, serving
@@ -18,7 +19,7 @@ from tutti.server.errors import NEVER_RETRY, OBEYED_S, RateLimited, error_header
 from tutti.server.service import Service
 from tutti.settings import Settings
 
-MODULES = (tutti.server.audio_memory, tutti.server.front.protocol)  # that define errors
+MODULES = (tutti.server.audio_memory, tutti.server.front.limits, tutti.server.front.protocol)  # that define errors
 
 
 def kinds(kind: type[TuttiError] = TuttiError) -> Iterator[type[TuttiError]]:

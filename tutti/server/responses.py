@@ -27,7 +27,7 @@ from tutti.server.encoding import (
     open_stream,
 )
 from tutti.server.errors import error_body, note_cut
-from tutti.server.front.protocol import READ_STALL_FACTOR
+from tutti.server.front.limits import READ_STALL_FACTOR
 from tutti.server.notices import ignored_headers, notice_fields, notice_headers
 from tutti.server.reader_pace import STREAM_BYTES_PER_S, WHOLE_BYTES_PER_S, PacedSend, SlowReader
 from tutti.server.request import SpeechRequest

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from ipaddress import ip_address
 from threading import current_thread, main_thread
-from typing import Any, cast
+from typing import cast
 
 import uvicorn
 
@@ -93,18 +93,9 @@ class Server(uvicorn.Server):
             await asyncio.sleep(0.01)
 
         def create_protocol() -> asyncio.Protocol:
-            protocol: Any = self.config.http_protocol_class(  # type: ignore[call-arg]
-                config=self.config, server_state=self.server_state, app_state=self.lifespan.state
-            )
-            connection_made = protocol.connection_made
-
-            def connect(transport: asyncio.Transport) -> None:
-                connection_made(transport)
-                if data:
-                    protocol.data_received(data)  # before anything else is read
-
-            protocol.connection_made = connect
-            return cast(asyncio.Protocol, protocol)
+            create = cast(Callable[..., asyncio.Protocol], self.config.http_protocol_class)
+            state, app_state = self.server_state, self.lifespan.state
+            return create(config=self.config, server_state=state, app_state=app_state, received=data)
 
         sock.setblocking(False)
         with contextlib.suppress(OSError):  # the client has left meanwhile

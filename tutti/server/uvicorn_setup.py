@@ -12,7 +12,8 @@ import uvicorn
 from fastapi import FastAPI
 
 from tutti.errors import InvalidInput
-from tutti.server.front.protocol import READ_STALL_FACTOR, Front, HttpProtocol
+from tutti.server.front.limits import READ_STALL_FACTOR
+from tutti.server.front.protocol import Front, HttpProtocol
 from tutti.server.front.websocket import WebSocketProtocol
 from tutti.settings import Settings
 

@@ -20,7 +20,7 @@ from tutti.server.aliases import resolve_name, voice_label
 from tutti.server.body_limit import check_json
 from tutti.server.encoding import PieceEncoder, open_stream
 from tutti.server.errors import TooLarge
-from tutti.server.front.protocol import MIN_BYTES_PER_S, READ_STALL_FACTOR
+from tutti.server.front.limits import MIN_BYTES_PER_S, READ_STALL_FACTOR
 from tutti.server.request import SpeechRequest
 from tutti.server.responses import split_bytes
 from tutti.server.schemas import MAX_NAME
